@@ -1,0 +1,16 @@
+//! What fsverdict means and decides.
+//!
+//! Nouns are files in [`model`]; verbs are modules beside it: [`campaign`] chooses the next round,
+//! [`run`] takes a trial through its steps over a [`run::Host`], [`judge`] turns records into
+//! verdicts and findings, [`render`] turns those into what a person or a program reads.
+//!
+//! Nothing here opens a file, reads a clock or starts a process; `clippy.toml` beside this crate
+//! holds that. So the whole of it runs on a simulated host, and the same inputs give the same
+//! answer anywhere.
+#![forbid(unsafe_code)]
+
+pub mod campaign;
+pub mod judge;
+pub mod model;
+pub mod render;
+pub mod run;

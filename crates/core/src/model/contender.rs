@@ -1,0 +1,74 @@
+//! A file system with its settings.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use super::Bytes;
+
+/// A TOML value that is passed on as its text: `"none"`, `64`, `true`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Scalar {
+    /// `true` or `false`.
+    Flag(bool),
+    /// A whole number.
+    Whole(i64),
+    /// A number.
+    Real(f64),
+    /// A text.
+    Text(String),
+}
+
+impl fmt::Display for Scalar {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Scalar::Flag(value) => write!(f, "{value}"),
+            Scalar::Whole(value) => write!(f, "{value}"),
+            Scalar::Real(value) => write!(f, "{value}"),
+            Scalar::Text(value) => f.write_str(value),
+        }
+    }
+}
+
+/// What a device is held down to, for reads and writes each.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Limits {
+    /// Operations a second.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub iops: Option<u64>,
+    /// Bytes a second.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bandwidth: Option<Bytes>,
+}
+
+/// A file system with its mkfs and mount options, block-queue and sysctl settings.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Contender {
+    /// What the report calls it; its own within a plan.
+    pub name: String,
+    /// `ext4`, `xfs`, `btrfs`: a name of the registry. Bed `directory` takes what is there.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub file_system: String,
+    /// Arguments for mkfs, as typed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub mkfs: Vec<String>,
+    /// Mount options.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub mount: Vec<String>,
+    /// Files of `/sys/block/DEVICE/queue` and their values; the scheduler is set first.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub queue: BTreeMap<String, Scalar>,
+    /// Sysctls and their values: `vm.dirty_ratio`.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub sysctl: BTreeMap<String, Scalar>,
+    /// What its device is held down to; instead of the bed's limits.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limits: Option<Limits>,
+    /// The directory it works in, on bed `directory`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub path: Option<String>,
+}

@@ -1,0 +1,48 @@
+//! What an audit noticed.
+
+use serde::{Deserialize, Serialize};
+
+/// How grave a finding is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Severity {
+    /// Worth knowing.
+    Note,
+    /// The verdict holds with a reservation.
+    Warning,
+    /// The measurement is not of the file system: the verdict is void.
+    Void,
+}
+
+/// The audits, by their numbers in METHODOLOGY.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "METHODOLOGY has the table; each is documented where it is made")]
+pub enum Audit {
+    A3,
+    A6,
+    A7,
+    A9,
+    A10,
+    A11,
+    A13,
+    A16,
+    A18,
+    A19,
+}
+
+/// What an audit noticed, with its evidence and what to do about it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Finding {
+    /// Which audit.
+    pub audit: Audit,
+    /// How grave.
+    pub severity: Severity,
+    /// The workload it concerns; `None`: all.
+    pub workload: Option<String>,
+    /// The contender it concerns; `None`: all.
+    pub contender: Option<String>,
+    /// What was seen, with its figures.
+    pub evidence: String,
+    /// What to do about it.
+    pub advice: String,
+}

@@ -1,0 +1,30 @@
+//! The nouns: what is compared, what was measured, what was decided.
+
+mod contender;
+mod finding;
+mod histogram;
+mod plan;
+mod record;
+mod sample;
+mod trial;
+mod unit;
+mod verdict;
+mod workload;
+
+pub use contender::{Contender, Limits, Scalar};
+pub use finding::{Audit, Finding, Severity};
+pub use histogram::Histogram;
+pub use plan::{Bed, BedKind, Family, Judgement, Place, Plan, PlanError, Sim};
+pub use record::{
+    CacheState, CpuTotals, DeviceTotals, Failure, MemoryTotals, Mounted, Outcome, PhaseRecord,
+    PressureTotals, Quiet, Record, StepTime, Totals,
+};
+pub use sample::{Better, Sample};
+pub use trial::{Device, Key, Trial, TrialBed};
+pub use unit::{Bytes, ParseError, Percent, Span, Unit};
+pub use verdict::{Comparison, Stop, Verdict};
+pub use workload::{Cache, Command, Fio, Operation, Phase, SmallFiles, Sync, Work, Workload};
+
+/// Version of every document fsverdict writes: plan, trial, record, run and report.
+/// It rises when an old reader would misread a new document; new optional fields leave it alone.
+pub const SCHEMA: u32 = 1;

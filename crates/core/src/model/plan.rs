@@ -1,0 +1,359 @@
+//! What a run is to do, as one TOML document.
+
+use std::collections::BTreeSet;
+
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+use super::{Bytes, Contender, Limits, Percent, Span, Workload};
+
+/// What the file systems are made on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum BedKind {
+    /// An image file behind a loop device.
+    #[default]
+    Loop,
+    /// Memory behind a loop device, or zram.
+    Ram,
+    /// Real disks or partitions.
+    Device,
+    /// Something already mounted; never formatted.
+    Directory,
+}
+
+impl BedKind {
+    /// The name in a plan and on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            BedKind::Loop => "loop",
+            BedKind::Ram => "ram",
+            BedKind::Device => "device",
+            BedKind::Directory => "directory",
+        }
+    }
+}
+
+/// The bed, as the plan describes it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Bed {
+    /// What kind.
+    pub kind: BedKind,
+    /// Size of each image or memory device.
+    pub size: Bytes,
+    /// How many devices, on beds that make them. A file system that takes one gets the first.
+    pub devices: u32,
+    /// The folder for image files; the run's own folder where none is given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub dir: Option<String>,
+    /// On bed `ram`: zram instead of a loop device on tmpfs.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub zram: bool,
+    /// The devices, or the directory.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub paths: Vec<String>,
+    /// What every device is held down to.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub limits: Option<Limits>,
+}
+
+impl Default for Bed {
+    fn default() -> Self {
+        Bed {
+            kind: BedKind::Loop,
+            size: Bytes(4 << 30),
+            devices: 1,
+            dir: None,
+            zram: false,
+            paths: Vec::new(),
+            limits: None,
+        }
+    }
+}
+
+/// Over which comparisons the error is shared.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Family {
+    /// Those of one workload.
+    #[default]
+    Workload,
+    /// All of the run.
+    Run,
+}
+
+/// How the run is judged, declared before its first trial.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Judgement {
+    /// Differences smaller than this are trivial.
+    pub margin: Percent,
+    /// Chance that all intervals of a family hold the truth.
+    pub confidence: Percent,
+    /// Rounds at most. With `budget` alone the run is open-ended.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rounds: Option<u32>,
+    /// Time at most.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub budget: Option<Span>,
+    /// The contender the others are compared with; the first where none is named.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reference: Option<String>,
+    /// Over which comparisons the error is shared.
+    pub family: Family,
+}
+
+impl Judgement {
+    /// Rounds at most where the plan names neither rounds nor a budget.
+    pub const DEFAULT_ROUNDS: u32 = 12;
+
+    /// The declared number of rounds; `None` where the run is open-ended.
+    pub fn rounds(&self) -> Option<u32> {
+        match (self.rounds, self.budget) {
+            (None, None) => Some(Self::DEFAULT_ROUNDS),
+            (rounds, _) => rounds,
+        }
+    }
+}
+
+impl Default for Judgement {
+    fn default() -> Self {
+        Judgement {
+            margin: Percent(0.05),
+            confidence: Percent(0.95),
+            rounds: None,
+            budget: None,
+            reference: None,
+            family: Family::Workload,
+        }
+    }
+}
+
+/// The simulated host: how fast its file systems are and what goes wrong on it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Sim {
+    /// Standard deviation of ln(time) from trial to trial.
+    pub noise: f64,
+    /// Speed by contender; 1 where none is given.
+    pub speed: std::collections::BTreeMap<String, f64>,
+    /// The action that fails, counted from 1 over the whole run; 0: none.
+    pub fail_at: u64,
+    /// From `fail_at` on every action of that kind on that contender fails, not this one alone.
+    pub fail_for_good: bool,
+}
+
+impl Default for Sim {
+    fn default() -> Self {
+        Sim { noise: 0.01, speed: Default::default(), fail_at: 0, fail_for_good: false }
+    }
+}
+
+/// Who runs the trials.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Place {
+    /// This machine.
+    #[default]
+    Here,
+    /// The simulated host.
+    Sim,
+}
+
+/// What a run is to do, complete: `plan.toml` of a run can be run again.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Plan {
+    /// What the run is to answer, in the user's words.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub question: String,
+    /// Who runs the trials.
+    #[serde(default)]
+    pub place: Place,
+    /// Seed of the order and of the work; drawn afresh where none is given, and recorded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seed: Option<u64>,
+    /// What the file systems are made on.
+    #[serde(default)]
+    pub bed: Bed,
+    /// How the run is judged.
+    #[serde(default)]
+    pub judgement: Judgement,
+    /// The simulated host, for place `sim`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sim: Option<Sim>,
+    /// What is compared.
+    #[serde(default, rename = "contender")]
+    pub contenders: Vec<Contender>,
+    /// The work.
+    #[serde(default, rename = "workload")]
+    pub workloads: Vec<Workload>,
+}
+
+/// A plan that can't be run, and what to do about it.
+#[derive(Debug, Error)]
+#[expect(missing_docs, reason = "the messages say it")]
+pub enum PlanError {
+    #[error("{0}")]
+    Syntax(#[from] toml::de::Error),
+    #[error("a plan needs {wanted}; it has {got}")]
+    TooFew { wanted: &'static str, got: usize },
+    #[error("two {what}s are named {name:?}: give each its own name")]
+    SameName { what: &'static str, name: String },
+    #[error("{0}")]
+    Workload(String),
+    #[error("reference {name:?} is none of the contenders: {known}")]
+    Reference { name: String, known: String },
+    #[error("{0}")]
+    Invalid(String),
+}
+
+impl Plan {
+    /// Reads a plan, and checks what can be checked without a machine.
+    pub fn parse(text: &str) -> Result<Plan, PlanError> {
+        let plan: Plan = toml::from_str(text)?;
+        plan.check()?;
+        Ok(plan)
+    }
+
+    /// Checks what can be checked without a machine.
+    pub fn check(&self) -> Result<(), PlanError> {
+        if self.contenders.len() < 2 {
+            let wanted = "two contenders or more, to compare";
+            return Err(PlanError::TooFew { wanted, got: self.contenders.len() });
+        }
+        if self.workloads.is_empty() {
+            return Err(PlanError::TooFew { wanted: "a workload", got: 0 });
+        }
+        unique("contender", self.contenders.iter().map(|contender| &contender.name))?;
+        unique("workload", self.workloads.iter().map(|workload| &workload.name))?;
+        for workload in &self.workloads {
+            workload.work().map_err(PlanError::Workload)?;
+        }
+        self.check_reference()?;
+        self.check_judgement()?;
+        self.check_bed()
+    }
+
+    /// The contender the others are compared with. The plan has been checked.
+    pub fn reference(&self) -> &str {
+        self.judgement.reference.as_deref().unwrap_or(&self.contenders[0].name)
+    }
+
+    /// The contender of that name.
+    pub fn contender(&self, name: &str) -> Option<&Contender> {
+        self.contenders.iter().find(|contender| contender.name == name)
+    }
+
+    fn check_reference(&self) -> Result<(), PlanError> {
+        let name = self.reference();
+        if self.contender(name).is_some() {
+            return Ok(());
+        }
+        let known: Vec<&str> = self.contenders.iter().map(|c| c.name.as_str()).collect();
+        Err(PlanError::Reference { name: name.into(), known: known.join(", ") })
+    }
+
+    fn check_judgement(&self) -> Result<(), PlanError> {
+        let Judgement { margin, confidence, rounds, .. } = &self.judgement;
+        let invalid = |text: String| Err(PlanError::Invalid(text));
+        if !(margin.0 > 0.0 && margin.0 <= 0.5) {
+            return invalid(format!("margin {margin} is not between 0% and 50%"));
+        }
+        if !(0.5..=0.999).contains(&confidence.0) {
+            return invalid(format!("confidence {confidence} is not between 50% and 99.9%"));
+        }
+        match rounds {
+            Some(0) => invalid("rounds = 0 measures nothing".into()),
+            Some(rounds) if *rounds > 1000 => invalid(format!("{rounds} rounds are over 1000")),
+            _ => Ok(()),
+        }
+    }
+
+    fn check_bed(&self) -> Result<(), PlanError> {
+        let bed = &self.bed;
+        let invalid = |text: String| Err(PlanError::Invalid(text));
+        match bed.kind {
+            BedKind::Device if bed.paths.is_empty() => {
+                invalid("bed device needs a path: --bed device:/dev/sdb".into())
+            }
+            BedKind::Loop | BedKind::Ram if !(1..=64).contains(&bed.devices) => {
+                invalid(format!("a bed of {} devices: 1 to 64 can be made", bed.devices))
+            }
+            BedKind::Directory => self.contenders.iter().try_for_each(|contender| {
+                if contender.path.is_none() && bed.paths.is_empty() {
+                    return invalid(format!("contender {:?} needs a path", contender.name));
+                }
+                if !contender.mkfs.is_empty() || !contender.mount.is_empty() {
+                    let name = &contender.name;
+                    return invalid(format!(
+                        "contender {name:?} has mkfs or mount options, but a directory is \
+                         neither formatted nor mounted"
+                    ));
+                }
+                Ok(())
+            }),
+            _ => Ok(()),
+        }
+    }
+}
+
+fn unique<'a>(
+    what: &'static str,
+    names: impl Iterator<Item = &'a String>,
+) -> Result<(), PlanError> {
+    let mut seen = BTreeSet::new();
+    for name in names {
+        if name.is_empty() {
+            return Err(PlanError::Invalid(format!("a {what} has no name")));
+        }
+        if !seen.insert(name) {
+            return Err(PlanError::SameName { what, name: name.clone() });
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PLAN: &str = r#"
+        [[contender]]
+        name = "xfs"
+        file_system = "xfs"
+
+        [[contender]]
+        name = "xfs-log-256m"
+        file_system = "xfs"
+        mkfs = ["-l", "size=256m"]
+        queue = { scheduler = "none", nr_requests = 64 }
+        sysctl = { "vm.dirty_background_ratio" = 5 }
+
+        [[workload]]
+        name = "unpack"
+        command = ["tar", "xf", "/srv/source.tar"]
+    "#;
+
+    #[test]
+    fn a_plan_survives_writing_and_reading() {
+        let plan = Plan::parse(PLAN).unwrap();
+        assert_eq!(plan.reference(), "xfs");
+        assert_eq!(plan.judgement.rounds(), Some(12));
+        let again = Plan::parse(&toml::to_string(&plan).unwrap()).unwrap();
+        assert_eq!(plan, again);
+    }
+
+    #[test]
+    fn a_wrong_plan_says_what_is_wrong() {
+        let wrong =
+            |from: &str, to: &str| Plan::parse(&PLAN.replace(from, to)).unwrap_err().to_string();
+        assert!(wrong("\"xfs-log-256m\"", "\"xfs\"").contains("own name"));
+        assert!(wrong("command =", "comand =").contains("comand"));
+        assert!(wrong("command = [\"tar\", \"xf\", \"/srv/source.tar\"]", "").contains("exactly"));
+        assert!(Plan::parse("").unwrap_err().to_string().contains("two contenders"));
+        let reference = format!("{PLAN}\n[judgement]\nreference = \"zfs\"");
+        assert!(Plan::parse(&reference).unwrap_err().to_string().contains("xfs, xfs-log-256m"));
+    }
+}

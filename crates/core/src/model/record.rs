@@ -1,0 +1,263 @@
+//! The document that comes out of `fsverdict trial`.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::{Histogram, Key, Phase, Sample};
+
+/// How a trial ended.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Outcome {
+    /// It ran whole.
+    Measured,
+    /// A step could not be done; the trial has no samples.
+    Failed(Failure),
+}
+
+/// What could not be done.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Failure {
+    /// The step that failed, by its name.
+    pub step: String,
+    /// Why, whole: for a program its arguments, exit status and what it said.
+    pub error: String,
+    /// What could not be cleaned up afterwards, if anything.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub cleanup_errors: Vec<String>,
+}
+
+/// How long a step took.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct StepTime {
+    /// The step's name.
+    pub step: String,
+    /// Its time.
+    pub duration_ns: u64,
+}
+
+/// How the kernel says the file system is mounted.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Mounted {
+    /// The file system's type by `/proc/self/mountinfo`.
+    pub file_system: String,
+    /// The options in effect, those of the mount before those of the file system.
+    pub options: Vec<String>,
+    /// Options that were asked for and that the kernel does not show: it shows no defaults, so
+    /// each is either one of them or was ignored.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unseen: Vec<String>,
+}
+
+/// What the page cache held around the drop.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CacheState {
+    /// Dirty and write-back bytes of the tested device or files just before the drop.
+    pub dirty_bytes_before: u64,
+    /// Bytes of them that were cached before the drop.
+    pub cached_bytes_before: u64,
+    /// Bytes of them still cached after it.
+    pub cached_bytes_after: u64,
+    /// The caches could be dropped at all: it takes root.
+    pub dropped: bool,
+}
+
+/// Whether the device had come to rest before the timed part.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Quiet {
+    /// It was idle for the whole settling window.
+    pub quiet: bool,
+    /// How long that took.
+    pub waited_ns: u64,
+}
+
+/// CPU time of the whole system, all processors added.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "proc_stat(5) has the words")]
+pub struct CpuTotals {
+    /// user and nice, guests included.
+    pub user_ns: u64,
+    /// system, irq and softirq.
+    pub system_ns: u64,
+    pub iowait_ns: u64,
+    pub steal_ns: u64,
+    pub idle_ns: u64,
+}
+
+impl CpuTotals {
+    /// Busy time: without idle, iowait and steal.
+    pub fn busy_ns(&self) -> u64 {
+        self.user_ns + self.system_ns
+    }
+}
+
+/// What the devices under test did, added up over them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "Documentation/admin-guide/iostats.rst has the words")]
+pub struct DeviceTotals {
+    pub reads: u64,
+    pub reads_merged: u64,
+    pub read_bytes: u64,
+    pub read_ns: u64,
+    pub writes: u64,
+    pub writes_merged: u64,
+    pub write_bytes: u64,
+    pub write_ns: u64,
+    pub discards: u64,
+    pub discard_bytes: u64,
+    pub flushes: u64,
+    pub flush_ns: u64,
+    /// Time in which at least one request was under way.
+    pub busy_ns: u64,
+    /// Requests under way, integrated over time: divided by the time it is the mean queue.
+    pub queue_ns: u64,
+}
+
+/// Dirty and write-back memory of the whole system.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "the names say it")]
+pub struct MemoryTotals {
+    pub dirty_bytes_start: u64,
+    pub dirty_bytes_end: u64,
+    pub dirty_bytes_max: u64,
+    pub writeback_bytes_max: u64,
+}
+
+/// Pressure stall time (PSI): some task, or all tasks that were not idle, waited for the resource.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "Documentation/accounting/psi.rst has the words")]
+pub struct PressureTotals {
+    pub cpu_some_ns: u64,
+    pub io_some_ns: u64,
+    pub io_full_ns: u64,
+    pub memory_some_ns: u64,
+    pub memory_full_ns: u64,
+}
+
+/// What the probes saw during one timed part.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Totals {
+    /// CPU time.
+    pub cpu: CpuTotals,
+    /// The devices under test; `None` where they are not known (a directory on a network, say).
+    pub device: Option<DeviceTotals>,
+    /// Dirty memory.
+    pub memory: MemoryTotals,
+    /// Pressure, where the kernel has PSI.
+    pub pressure: Option<PressureTotals>,
+    /// Processes and threads started, system-wide.
+    pub processes_started: u64,
+}
+
+/// One timed part.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PhaseRecord {
+    /// Which part.
+    pub phase: Phase,
+    /// Time of the work itself.
+    pub work_ns: u64,
+    /// Time of the closing syncfs: the timed part is both.
+    pub syncfs_ns: u64,
+    /// The tool's own time for its work, where it says one: fio's runtime leaves its start and
+    /// layout out. `None`: `work_ns`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tool_ns: Option<u64>,
+    /// Operations done, where known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub operations: Option<u64>,
+    /// Bytes the application asked to have read, where known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub application_read_bytes: Option<u64>,
+    /// Bytes the application asked to have written, where known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub application_write_bytes: Option<u64>,
+    /// Processes the work had left running when it ended; they were killed.
+    #[serde(default)]
+    pub processes_left: u32,
+    /// What the probes saw.
+    pub totals: Totals,
+    /// Latencies by kind of operation.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub histograms: BTreeMap<String, Histogram>,
+    /// Figures of the tool's own: those that are judged and those that are only kept.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub samples: Vec<Sample>,
+}
+
+impl PhaseRecord {
+    /// The timed part: the work and its closing syncfs, in seconds.
+    pub fn timed_s(&self) -> f64 {
+        (self.work_ns + self.syncfs_ns) as f64 / 1e9
+    }
+
+    /// What rates divide by: the tool's own time where it has one, and the closing syncfs.
+    pub fn rated_s(&self) -> f64 {
+        (self.tool_ns.unwrap_or(self.work_ns) + self.syncfs_ns) as f64 / 1e9
+    }
+
+    /// Device bytes per application byte, and whether they are bytes written: of the written ones
+    /// where the work writes, else of those read. `None` where either is unknown.
+    pub fn device_bytes_per_application_byte(&self) -> Option<(f64, bool)> {
+        let device = self.totals.device?;
+        let ratio = |device: u64, application: Option<u64>| match application {
+            Some(bytes) if bytes > 0 => Some(device as f64 / bytes as f64),
+            _ => None,
+        };
+        ratio(device.write_bytes, self.application_write_bytes)
+            .map(|written| (written, true))
+            .or_else(|| {
+                ratio(device.read_bytes, self.application_read_bytes).map(|read| (read, false))
+            })
+    }
+}
+
+/// One trial, as it went.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Record {
+    /// [`super::SCHEMA`].
+    pub schema: u32,
+    /// The trial's number within the run.
+    pub number: u32,
+    /// Where it belongs.
+    #[serde(flatten)]
+    pub key: Key,
+    /// Its place among the trials of its round.
+    pub position: u32,
+    /// Seed of the work.
+    pub seed: u64,
+    /// Which contender and which workload it was, whole.
+    pub outcome: Outcome,
+    /// Every step with its time, in order, those of the clean-up too.
+    pub steps: Vec<StepTime>,
+    /// How it was mounted for the timed part.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mounted: Option<Mounted>,
+    /// The caches around each drop.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub caches: Vec<CacheState>,
+    /// The device's rest before each timed part.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub settled: Vec<Quiet>,
+    /// The timed parts.
+    pub phases: Vec<PhaseRecord>,
+    /// All figures, by metric.
+    pub samples: Vec<Sample>,
+}
+
+impl Record {
+    /// The figure of `metric`, if the trial has one.
+    pub fn sample(&self, metric: &str) -> Option<&Sample> {
+        self.samples.iter().find(|sample| sample.metric == metric)
+    }
+
+    /// It ran whole.
+    pub fn is_measured(&self) -> bool {
+        self.outcome == Outcome::Measured
+    }
+
+    /// The time of all steps together, in seconds.
+    pub fn wall_s(&self) -> f64 {
+        self.steps.iter().map(|step| step.duration_ns).sum::<u64>() as f64 / 1e9
+    }
+}

@@ -1,0 +1,50 @@
+//! One figure of one trial.
+
+use serde::{Deserialize, Serialize};
+
+use super::Unit;
+
+/// Which direction is better.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Better {
+    /// More is better, as of a rate.
+    Higher,
+    /// Less is better, as of a time.
+    Lower,
+}
+
+/// A figure with its unit and which direction is better.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Sample {
+    /// What was measured: `wall_time`, `create_rate`, `read_latency_p99`.
+    pub metric: String,
+    /// The figure, in `unit`.
+    pub value: f64,
+    /// What the figure counts.
+    pub unit: Unit,
+    /// Which direction is better.
+    pub better: Better,
+}
+
+impl Sample {
+    /// A figure of which less is better.
+    pub fn lower(metric: impl Into<String>, value: f64, unit: Unit) -> Self {
+        Sample { metric: metric.into(), value, unit, better: Better::Lower }
+    }
+
+    /// A figure of which more is better.
+    pub fn higher(metric: impl Into<String>, value: f64, unit: Unit) -> Self {
+        Sample { metric: metric.into(), value, unit, better: Better::Higher }
+    }
+
+    /// The logarithm of goodness: ln(rate) or -ln(time), so that more is always better
+    /// (METHODOLOGY, "Effect"). `None` where there is no logarithm: zero, negative, not a number.
+    pub fn goodness(&self) -> Option<f64> {
+        let ln = (self.value > 0.0 && self.value.is_finite()).then(|| self.value.ln())?;
+        Some(match self.better {
+            Better::Higher => ln,
+            Better::Lower => -ln,
+        })
+    }
+}

@@ -1,0 +1,68 @@
+//! The document that goes into `fsverdict trial`.
+
+use serde::{Deserialize, Serialize};
+
+use super::{BedKind, Contender, Workload};
+
+/// Which trial of a run: its place in the rounds.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Key {
+    /// The round, from 1.
+    pub round: u32,
+    /// The workload's name.
+    pub workload: String,
+    /// The contender's name.
+    pub contender: String,
+}
+
+/// A block device under test.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Device {
+    /// Its node: `/dev/loop3`.
+    pub path: String,
+    /// `[major, minor]`, as `/proc/diskstats` counts it.
+    pub number: [u32; 2],
+    /// Its size.
+    pub size_bytes: u64,
+}
+
+/// What a trial needs to know of the bed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TrialBed {
+    /// What kind of bed.
+    pub kind: BedKind,
+    /// The devices to make the file system on; on bed `directory` those it lies on, if known.
+    pub devices: Vec<Device>,
+}
+
+/// One trial, complete: `fsverdict trial` needs nothing else to run it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Trial {
+    /// [`super::SCHEMA`].
+    pub schema: u32,
+    /// Its number within the run, from 1: its folder's name.
+    pub number: u32,
+    /// Where it belongs.
+    #[serde(flatten)]
+    pub key: Key,
+    /// Its place among the trials of its round, from 1.
+    pub position: u32,
+    /// Seed of the work: the same for every contender of a round, another in the next. Under 2^53,
+    /// so that every JSON reader keeps it exact.
+    pub seed: u64,
+    /// The work, whole.
+    #[serde(rename = "work")]
+    pub workload: Workload,
+    /// The contender, whole.
+    #[serde(rename = "settings")]
+    pub contender: Contender,
+    /// What it runs on.
+    pub bed: TrialBed,
+    /// The folder where the file system is mounted, or in which the trial makes its own folder
+    /// (bed `directory`).
+    pub directory: String,
+    /// The folder for the tools' own output.
+    pub raw: String,
+    /// The file for the timelines.
+    pub series: String,
+}

@@ -1,0 +1,289 @@
+//! Quantities as people write them (`4G`, `90s`, `5%`) and as a table shows them.
+
+use std::fmt;
+use std::time::Duration;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+use thiserror::Error;
+
+/// What a figure counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Unit {
+    /// Seconds of time.
+    Seconds,
+    /// Nanoseconds of time.
+    Nanoseconds,
+    /// Bytes.
+    Bytes,
+    /// Bytes a second.
+    BytesPerSecond,
+    /// Operations a second.
+    PerSecond,
+    /// A number of things.
+    Count,
+    /// A number without a unit.
+    Ratio,
+}
+
+impl Unit {
+    /// The unit's symbol, as a column of raw values names it.
+    pub fn symbol(self) -> &'static str {
+        match self {
+            Unit::Seconds => "s",
+            Unit::Nanoseconds => "ns",
+            Unit::Bytes => "B",
+            Unit::BytesPerSecond => "B/s",
+            Unit::PerSecond => "1/s",
+            Unit::Count | Unit::Ratio => "",
+        }
+    }
+
+    /// `value`, in this unit, for a person: three significant figures and a prefix.
+    /// Bytes are IEC (1 KiB is 1024 bytes).
+    pub fn format(self, value: f64) -> String {
+        match self {
+            Unit::Seconds => seconds(value),
+            Unit::Nanoseconds => seconds(value / 1e9),
+            Unit::Bytes => iec(value, ""),
+            Unit::BytesPerSecond => iec(value, "/s"),
+            Unit::PerSecond => format!("{}/s", thousands(value)),
+            Unit::Count => thousands(value),
+            Unit::Ratio => three(value),
+        }
+    }
+}
+
+fn seconds(value: f64) -> String {
+    let magnitude = value.abs();
+    if magnitude == 0.0 {
+        return "0 s".into();
+    }
+    let (scaled, unit) = if magnitude >= 0.9995 {
+        (value, "s")
+    } else if magnitude >= 0.9995e-3 {
+        (value * 1e3, "ms")
+    } else if magnitude >= 0.9995e-6 {
+        (value * 1e6, "µs")
+    } else {
+        (value * 1e9, "ns")
+    };
+    format!("{} {unit}", three(scaled))
+}
+
+fn iec(value: f64, per: &str) -> String {
+    const PREFIX: [&str; 6] = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
+    let mut scaled = value;
+    let mut step = 0;
+    while scaled.abs() >= 1023.5 && step + 1 < PREFIX.len() {
+        scaled /= 1024.0;
+        step += 1;
+    }
+    let digits = if step == 0 { format!("{scaled:.0}") } else { three(scaled) };
+    format!("{digits} {}{per}", PREFIX[step])
+}
+
+/// Whole numbers from 1,000 up with separators, smaller ones to three figures.
+fn thousands(value: f64) -> String {
+    if value.abs() < 999.5 {
+        return three(value);
+    }
+    let digits = format!("{:.0}", value.abs());
+    let mut grouped = String::new();
+    for (place, digit) in digits.chars().enumerate() {
+        if place > 0 && (digits.len() - place).is_multiple_of(3) {
+            grouped.push(',');
+        }
+        grouped.push(digit);
+    }
+    if value < 0.0 { format!("-{grouped}") } else { grouped }
+}
+
+/// Three significant figures, without an exponent.
+fn three(value: f64) -> String {
+    let magnitude = value.abs();
+    if magnitude == 0.0 {
+        "0".into()
+    } else if magnitude >= 99.95 {
+        format!("{value:.0}")
+    } else if magnitude >= 9.995 {
+        format!("{value:.1}")
+    } else if magnitude >= 0.995 {
+        format!("{value:.2}")
+    } else {
+        format!("{value:.3}")
+    }
+}
+
+/// A quantity that could not be read.
+#[derive(Debug, Error, PartialEq, Eq)]
+#[error("{text:?} is not {wanted}")]
+pub struct ParseError {
+    text: String,
+    wanted: &'static str,
+}
+
+impl ParseError {
+    fn new(text: &str, wanted: &'static str) -> Self {
+        ParseError { text: text.into(), wanted }
+    }
+}
+
+/// Splits `text` into its number and what follows it.
+fn number(text: &str) -> Option<(f64, &str)> {
+    let text = text.trim();
+    let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+    let value: f64 = text[..end].parse().ok()?;
+    Some((value, text[end..].trim()))
+}
+
+/// A size in bytes, written as `4k`, `1M`, `2GiB`; the prefixes are powers of 1024.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Bytes(pub u64);
+
+impl std::str::FromStr for Bytes {
+    type Err = ParseError;
+
+    fn from_str(text: &str) -> Result<Self, ParseError> {
+        let wrong = || ParseError::new(text, "a size: write 4k, 1M or 2G");
+        let (value, suffix) = number(text).ok_or_else(wrong)?;
+        let shift = match suffix.to_ascii_lowercase().as_str() {
+            "" | "b" => 0,
+            "k" | "kib" => 10,
+            "m" | "mib" => 20,
+            "g" | "gib" => 30,
+            "t" | "tib" => 40,
+            _ => return Err(wrong()),
+        };
+        let bytes = value * (1u64 << shift) as f64;
+        if bytes.is_finite() && bytes < 9e18 { Ok(Bytes(bytes as u64)) } else { Err(wrong()) }
+    }
+}
+
+impl fmt::Display for Bytes {
+    /// The largest prefix that leaves a whole number, so that it reads back as the same size.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (shift, prefix) in [(40, "T"), (30, "G"), (20, "M"), (10, "k")] {
+            if self.0 > 0 && self.0.is_multiple_of(1 << shift) {
+                return write!(f, "{}{prefix}", self.0 >> shift);
+            }
+        }
+        write!(f, "{}", self.0)
+    }
+}
+
+/// A length of time, written as `90s`, `10m`, `1h` or `500ms`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Span(pub Duration);
+
+impl std::str::FromStr for Span {
+    type Err = ParseError;
+
+    fn from_str(text: &str) -> Result<Self, ParseError> {
+        let wrong = || ParseError::new(text, "a time: write 90s, 10m or 1h");
+        let (value, suffix) = number(text).ok_or_else(wrong)?;
+        let scale = match suffix {
+            "ms" => 1e-3,
+            "s" => 1.0,
+            "m" | "min" => 60.0,
+            "h" => 3600.0,
+            _ => return Err(wrong()),
+        };
+        Duration::try_from_secs_f64(value * scale).map(Span).map_err(|_| wrong())
+    }
+}
+
+impl fmt::Display for Span {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let ms = self.0.as_millis();
+        match ms {
+            _ if ms > 0 && ms.is_multiple_of(3_600_000) => write!(f, "{}h", ms / 3_600_000),
+            _ if ms > 0 && ms.is_multiple_of(60_000) => write!(f, "{}m", ms / 60_000),
+            _ if ms.is_multiple_of(1000) => write!(f, "{}s", ms / 1000),
+            _ => write!(f, "{ms}ms"),
+        }
+    }
+}
+
+/// A share, written as `5%` and held as 0.05.
+#[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
+pub struct Percent(pub f64);
+
+impl std::str::FromStr for Percent {
+    type Err = ParseError;
+
+    fn from_str(text: &str) -> Result<Self, ParseError> {
+        match number(text) {
+            Some((value, "%")) if value <= 100.0 => Ok(Percent(value / 100.0)),
+            _ => Err(ParseError::new(text, "a percentage: write 5%")),
+        }
+    }
+}
+
+impl fmt::Display for Percent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Seven decimals hide the error of dividing by 100 and multiplying again.
+        let text = format!("{:.7}", self.0 * 100.0);
+        write!(f, "{}%", text.trim_end_matches('0').trim_end_matches('.'))
+    }
+}
+
+/// Reads and writes a quantity as its text; a bare number is taken where the text form takes one.
+macro_rules! as_text {
+    ($($name:ident),*) => {$(
+        impl Serialize for $name {
+            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.collect_str(self)
+            }
+        }
+        impl<'de> Deserialize<'de> for $name {
+            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                let scalar = super::Scalar::deserialize(deserializer)?;
+                scalar.to_string().parse().map_err(de::Error::custom)
+            }
+        }
+    )*};
+}
+as_text!(Bytes, Span, Percent);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_times_and_shares_read_as_written() {
+        assert_eq!("4k".parse(), Ok(Bytes(4096)));
+        assert_eq!("1.5G".parse(), Ok(Bytes(3 << 29)));
+        assert_eq!("512".parse(), Ok(Bytes(512)));
+        assert_eq!("90s".parse(), Ok(Span(Duration::from_secs(90))));
+        assert_eq!("10m".parse(), Ok(Span(Duration::from_secs(600))));
+        assert_eq!("5%".parse(), Ok(Percent(0.05)));
+        assert!("5".parse::<Percent>().is_err());
+        assert!("10".parse::<Span>().is_err());
+        assert!("4 furlongs".parse::<Bytes>().is_err());
+    }
+
+    #[test]
+    fn what_is_shown_reads_back() {
+        for bytes in [0, 1, 4096, 5 << 20, 3 << 30, 1 << 40, 1_000_000] {
+            assert_eq!(Bytes(bytes).to_string().parse(), Ok(Bytes(bytes)));
+        }
+        for ms in [0, 1, 999, 1000, 90_000, 3_600_000] {
+            let span = Span(Duration::from_millis(ms));
+            assert_eq!(span.to_string().parse(), Ok(span));
+        }
+        assert_eq!(Percent(0.05).to_string(), "5%");
+        assert_eq!(Percent(0.125).to_string(), "12.5%");
+    }
+
+    #[test]
+    fn figures_are_shown_to_three_places() {
+        assert_eq!(Unit::Seconds.format(0.01234), "12.3 ms");
+        assert_eq!(Unit::Seconds.format(0.9999), "1.00 s");
+        assert_eq!(Unit::Nanoseconds.format(431.0), "431 ns");
+        assert_eq!(Unit::PerSecond.format(17_234.4), "17,234/s");
+        assert_eq!(Unit::PerSecond.format(999.7), "1,000/s");
+        assert_eq!(Unit::Bytes.format(1536.0), "1.50 KiB");
+        assert_eq!(Unit::BytesPerSecond.format(158e6), "151 MiB/s");
+    }
+}

@@ -1,0 +1,128 @@
+//! What was decided about one metric of one contender against the reference.
+
+use serde::{Deserialize, Serialize};
+
+use super::{Better, Unit};
+
+/// The five verdicts and void. "Faster" says the contender is better than the reference, whatever
+/// the metric: less time, more operations a second.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Verdict {
+    /// Better, by more than the margin.
+    Faster,
+    /// Worse, by more than the margin.
+    Slower,
+    /// Better, and by less than the margin.
+    TriviallyFaster,
+    /// Worse, and by less than the margin.
+    TriviallySlower,
+    /// Better; whether by more than the margin is open.
+    FasterSizeOpen,
+    /// Worse; whether by more than the margin is open.
+    SlowerSizeOpen,
+    /// Any difference is smaller than the margin, and none was found.
+    Equivalent,
+    /// The data allow no statement.
+    Undecided,
+    /// The measurement is not one of the file system.
+    Void,
+}
+
+impl Verdict {
+    /// Nothing further would change this verdict: no more trials are spent on it.
+    pub fn is_settled(self) -> bool {
+        !matches!(self, Verdict::FasterSizeOpen | Verdict::SlowerSizeOpen | Verdict::Undecided)
+    }
+
+    /// The same verdict seen from the other contender.
+    pub fn mirrored(self) -> Verdict {
+        match self {
+            Verdict::Faster => Verdict::Slower,
+            Verdict::Slower => Verdict::Faster,
+            Verdict::TriviallyFaster => Verdict::TriviallySlower,
+            Verdict::TriviallySlower => Verdict::TriviallyFaster,
+            Verdict::FasterSizeOpen => Verdict::SlowerSizeOpen,
+            Verdict::SlowerSizeOpen => Verdict::FasterSizeOpen,
+            same => same,
+        }
+    }
+
+    /// The verdict in a table's cell.
+    pub fn label(self) -> &'static str {
+        match self {
+            Verdict::Faster => "faster",
+            Verdict::Slower => "slower",
+            Verdict::TriviallyFaster => "trivially faster",
+            Verdict::TriviallySlower => "trivially slower",
+            Verdict::FasterSizeOpen => "faster, size open",
+            Verdict::SlowerSizeOpen => "slower, size open",
+            Verdict::Equivalent => "equivalent",
+            Verdict::Undecided => "undecided",
+            Verdict::Void => "void",
+        }
+    }
+}
+
+/// One contender against the reference in one metric of one workload.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Comparison {
+    /// The workload's name.
+    pub workload: String,
+    /// The metric's name.
+    pub metric: String,
+    /// The metric's unit.
+    pub unit: Unit,
+    /// Which direction of the metric is better; the ratio is of goodness all the same.
+    pub better: Better,
+    /// The contender's name.
+    pub contender: String,
+    /// The name of the contender it is compared with.
+    pub reference: String,
+    /// Goodness of the contender over the reference: above 1, the contender is better. `None`
+    /// before the first round that holds both.
+    pub ratio: Option<f64>,
+    /// Lower end of the interval of `ratio`; 0 while the interval is unbounded.
+    pub low: f64,
+    /// Upper end of the interval of `ratio`; `None` while the interval is unbounded.
+    pub high: Option<f64>,
+    /// Rounds in which both were measured.
+    pub rounds: u32,
+    /// The verdict.
+    pub verdict: Verdict,
+    /// Median of the contender's raw values, in `unit`.
+    pub median: Option<f64>,
+    /// Median of the reference's raw values over the same rounds, in `unit`.
+    pub reference_median: Option<f64>,
+    /// The intervals of successive rounds had no point in common: the effect moved meanwhile.
+    pub moved: bool,
+}
+
+/// Why a run ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Stop {
+    /// Every comparison is settled.
+    Settled,
+    /// The declared number of rounds is done.
+    Rounds,
+    /// The budget is spent.
+    Budget,
+    /// The user interrupted it.
+    Interrupted,
+    /// Too few contenders were left to compare.
+    Failed,
+}
+
+impl Stop {
+    /// The reason as the end of a sentence: "the run ended because ...".
+    pub fn because(self) -> &'static str {
+        match self {
+            Stop::Settled => "every comparison was settled",
+            Stop::Rounds => "the declared number of rounds was done",
+            Stop::Budget => "the budget was spent",
+            Stop::Interrupted => "it was interrupted",
+            Stop::Failed => "fewer than two contenders could be measured",
+        }
+    }
+}

@@ -1,0 +1,147 @@
+//! The one place that starts programs.
+//!
+//! System tools are looked for in fixed directories, not in `PATH`: as root, `PATH` may hold
+//! anything, and as a user it lacks `/usr/sbin`, where mkfs lives. A workload's own command is
+//! found as its user's shell would find it.
+
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitStatus, Output, Stdio};
+
+use fsverdict_core::model;
+use thiserror::Error;
+
+const DIRECTORIES: [&str; 6] =
+    ["/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"];
+
+/// Which Debian package brings a program.
+const PACKAGES: [(&str, &str); 14] = [
+    ("blkid", "util-linux"),
+    ("cryptsetup", "cryptsetup-bin"),
+    ("fio", "fio"),
+    ("losetup", "mount"),
+    ("mkfs.btrfs", "btrfs-progs"),
+    ("mkfs.ext4", "e2fsprogs"),
+    ("mkfs.xfs", "xfsprogs"),
+    ("mount", "mount"),
+    ("qemu-system-x86_64", "qemu-system-x86"),
+    ("swapon", "mount"),
+    ("umount", "mount"),
+    ("unshare", "util-linux"),
+    ("wipefs", "util-linux"),
+    ("zramctl", "util-linux"),
+];
+
+/// A program that could not do its work.
+#[derive(Debug, Error)]
+#[expect(missing_docs, reason = "the messages say it")]
+pub enum ToolError {
+    #[error("{program} is not installed{}", hint(program))]
+    Missing { program: String },
+    #[error("{command} could not be started: {source}")]
+    Start { command: String, source: std::io::Error },
+    #[error("{command} {}{}", ended(*status), said(stdout, stderr))]
+    Failed { command: String, status: ExitStatus, stdout: String, stderr: String },
+}
+
+fn hint(program: &str) -> String {
+    package(program).map(|name| format!(": apt-get install {name}")).unwrap_or_default()
+}
+
+/// The Debian package that brings `program`, where it is one of the tools used here.
+pub fn package(program: &str) -> Option<&'static str> {
+    PACKAGES.iter().find(|(known, _)| *known == program).map(|(_, package)| *package)
+}
+
+/// How a program ended, as the end of a sentence.
+pub fn ended(status: ExitStatus) -> String {
+    match (status.code(), status.signal()) {
+        (Some(code), _) => format!("failed with exit status {code}"),
+        (None, Some(signal)) => format!("was ended by signal {signal}"),
+        (None, None) => "ended in an unknown way".into(),
+    }
+}
+
+/// The end of what a program said, standard error before standard output.
+fn said(stdout: &str, stderr: &str) -> String {
+    let text = if stderr.trim().is_empty() { stdout } else { stderr };
+    let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
+    let tail = &lines[lines.len().saturating_sub(8)..];
+    if tail.is_empty() { String::new() } else { format!(": {}", tail.join("; ")) }
+}
+
+/// Where a system tool is; `None` if it is not installed.
+pub fn find(program: &str) -> Option<PathBuf> {
+    if program.contains('/') {
+        return Path::new(program).exists().then(|| program.into());
+    }
+    DIRECTORIES.iter().map(|dir| Path::new(dir).join(program)).find(|path| path.exists())
+}
+
+/// A system tool, ready to be given arguments and started.
+pub fn command(program: &str) -> Result<Command, ToolError> {
+    let path = find(program).ok_or_else(|| ToolError::Missing { program: program.into() })?;
+    let mut command = new(path);
+    command.stdin(Stdio::null());
+    Ok(command)
+}
+
+/// A workload's program, found through `PATH` as its user's shell would find it.
+pub fn users(argv: &[String]) -> Command {
+    let mut command = new(&argv[0]);
+    command.args(&argv[1..]).stdin(Stdio::null());
+    command
+}
+
+#[expect(clippy::disallowed_methods, reason = "this is that one place")]
+fn new(program: impl AsRef<std::ffi::OsStr>) -> Command {
+    Command::new(program)
+}
+
+/// Runs a system tool to its end; gives its standard output.
+pub fn run(argv: &[String]) -> Result<String, ToolError> {
+    let mut command = command(&argv[0])?;
+    command.args(&argv[1..]);
+    let output =
+        command.output().map_err(|source| ToolError::Start { command: shown(argv), source })?;
+    succeeded(argv, output)
+}
+
+/// [`run`] of words that need no owning.
+pub fn run_words(argv: &[&str]) -> Result<String, ToolError> {
+    run(&argv.iter().map(|&word| word.to_string()).collect::<Vec<_>>())
+}
+
+/// `argv` as one would type it.
+pub fn shown(argv: &[String]) -> String {
+    model::Command::Argv(argv.to_vec()).to_string()
+}
+
+fn succeeded(argv: &[String], output: Output) -> Result<String, ToolError> {
+    let stdout = String::from_utf8_lossy(&output.stdout).into_owned();
+    if output.status.success() {
+        return Ok(stdout);
+    }
+    let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+    Err(ToolError::Failed { command: shown(argv), status: output.status, stdout, stderr })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_failure_names_the_command_its_status_and_what_it_said() {
+        let error = run_words(&["sh", "-c", "echo no space >&2; exit 3"]).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "sh -c 'echo no space >&2; exit 3' failed with exit status 3: no space"
+        );
+    }
+
+    #[test]
+    fn a_missing_tool_says_what_to_install() {
+        let error = ToolError::Missing { program: "mkfs.xfs".into() }.to_string();
+        assert_eq!(error, "mkfs.xfs is not installed: apt-get install xfsprogs");
+    }
+}
