@@ -1,1 +1,51 @@
-fn main() {}
+//! `fsverdict`: which file system, with which settings, on this disk, for this work?
+
+mod cmd;
+mod exit;
+mod progress;
+mod store;
+
+use clap::{Parser, Subcommand};
+
+/// Which file system, with which settings, on this disk, for this work?
+///
+/// Makes each file system afresh, runs the work on each in interleaved rounds, watches what the
+/// CPU, the device and the kernel do meanwhile, and gives a verdict with an interval.
+#[derive(Parser)]
+#[command(version, after_help = EXAMPLES, arg_required_else_help = true)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  sudo fsverdict run --fs ext4,xfs,btrfs -- cp -a /usr/share/doc .
+  sudo fsverdict run --fs ext4,xfs -- fio --name=job --rw=randwrite --bs=4k --size=256m
+  sudo fsverdict run --fs ext4,xfs,btrfs --small-files count=10000,size=1k
+  fsverdict doctor
+
+Exit status: 0 done; 1 something could not be done; 2 usage; 3 refused for safety;
+5 every workload is void; 130 interrupted.";
+
+#[derive(Subcommand)]
+enum Command {
+    Run(cmd::run::Arguments),
+    Report(cmd::report::Arguments),
+    Doctor(cmd::doctor::Arguments),
+    List(cmd::list::Arguments),
+    Clean(cmd::clean::Arguments),
+    Trial(cmd::trial::Arguments),
+}
+
+fn main() -> std::process::ExitCode {
+    let result = match Arguments::parse().command {
+        Command::Run(arguments) => cmd::run::run(&arguments),
+        Command::Report(arguments) => cmd::report::run(&arguments),
+        Command::Doctor(arguments) => cmd::doctor::run(&arguments),
+        Command::List(arguments) => cmd::list::run(&arguments),
+        Command::Clean(arguments) => cmd::clean::run(&arguments),
+        Command::Trial(arguments) => cmd::trial::run(&arguments),
+    };
+    exit::code(result)
+}

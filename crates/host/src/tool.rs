@@ -104,7 +104,7 @@ pub fn run(argv: &[String]) -> Result<String, ToolError> {
     command.args(&argv[1..]);
     let output =
         command.output().map_err(|source| ToolError::Start { command: shown(argv), source })?;
-    succeeded(argv, output)
+    succeeded(argv, &output)
 }
 
 /// [`run`] of words that need no owning.
@@ -117,7 +117,7 @@ pub fn shown(argv: &[String]) -> String {
     model::Command::Argv(argv.to_vec()).to_string()
 }
 
-fn succeeded(argv: &[String], output: Output) -> Result<String, ToolError> {
+fn succeeded(argv: &[String], output: &Output) -> Result<String, ToolError> {
     let stdout = String::from_utf8_lossy(&output.stdout).into_owned();
     if output.status.success() {
         return Ok(stdout);

@@ -5,7 +5,9 @@ mod finding;
 mod histogram;
 mod plan;
 mod record;
+mod run;
 mod sample;
+mod seed;
 mod trial;
 mod unit;
 mod verdict;
@@ -19,7 +21,9 @@ pub use record::{
     CacheState, CpuTotals, DeviceTotals, Failure, MemoryTotals, Mounted, Outcome, PhaseRecord,
     PressureTotals, Quiet, Record, StepTime, Totals,
 };
+pub use run::Run;
 pub use sample::{Better, Sample};
+pub use seed::{Draws, derived_seed};
 pub use trial::{Device, Key, Trial, TrialBed};
 pub use unit::{Bytes, ParseError, Percent, Span, Unit};
 pub use verdict::{Comparison, Stop, Verdict};

@@ -1,1 +1,44 @@
-//! render
+//! Records and verdicts as something to read: for a person at a terminal, as Markdown, as CSV and
+//! JSON for programs. All of it can be remade from a run's folder.
+
+mod csv;
+mod json;
+mod markdown;
+mod sentence;
+mod table;
+mod terminal;
+
+pub use csv::samples as samples_csv;
+pub use json::document as json;
+pub use markdown::report as markdown;
+pub use sentence::sentence;
+pub use terminal::report as terminal;
+
+use crate::model::{Comparison, Finding, Plan, Record, Run};
+
+/// Everything a report is made of.
+#[derive(Clone, Copy, Debug)]
+pub struct Report<'a> {
+    /// The run's own facts.
+    pub run: &'a Run,
+    /// What it was to do.
+    pub plan: &'a Plan,
+    /// What was measured, in order of the trials.
+    pub records: &'a [Record],
+    /// What was decided.
+    pub comparisons: &'a [Comparison],
+    /// What the audits noticed.
+    pub findings: &'a [Finding],
+}
+
+impl Report<'_> {
+    /// The finished rounds.
+    pub fn rounds(&self) -> u32 {
+        self.records.iter().map(|record| record.key.round).max().unwrap_or(0)
+    }
+
+    /// Records of trials that failed.
+    pub fn failures(&self) -> impl Iterator<Item = &Record> {
+        self.records.iter().filter(|record| !record.is_measured())
+    }
+}

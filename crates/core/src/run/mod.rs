@@ -1,1 +1,16 @@
-//! run
+//! How a trial goes, over whatever host it runs on.
+//!
+//! A trial is a list of [`Step`]s, known before it starts; [`trial`] takes a [`Host`] through them
+//! and writes down what happened. The real machine, the simulated one and the dry run are hosts:
+//! none of them knows the order of things. [`Place`] is the same seam for what surrounds the
+//! trials: the bed and the settings.
+
+mod host;
+mod place;
+mod sample;
+pub mod sim;
+mod step;
+
+pub use host::{Effect, Host, HostError, trial};
+pub use place::{Place, settled_trial};
+pub use step::{Step, steps};

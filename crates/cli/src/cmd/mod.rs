@@ -1,0 +1,9 @@
+//! One file a command.
+
+pub mod clean;
+pub mod doctor;
+pub mod list;
+mod plan;
+pub mod report;
+pub mod run;
+pub mod trial;

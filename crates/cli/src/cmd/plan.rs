@@ -1,0 +1,258 @@
+//! From what was typed to the plan that was meant.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+use anyhow::{Context, Result};
+use fsverdict_core::model::{
+    Bed, BedKind, Cache, Command, Contender, Fio, Place, Plan, PlanError, SmallFiles, Sync,
+    Workload,
+};
+
+use super::run::Arguments;
+use crate::exit::Usage;
+
+/// The plan: the plan file's, or an empty one, with what the command line says in its place.
+pub fn plan(arguments: &Arguments) -> Result<Plan> {
+    let mut plan = match &arguments.plan {
+        Some(path) => read(path)?,
+        None => Plan::default(),
+    };
+    if let Some(bed) = &arguments.bed {
+        set_bed(&mut plan.bed, bed)?;
+    }
+    if !arguments.fs.is_empty() {
+        plan.contenders = named_contenders(&arguments.fs);
+    } else if plan.contenders.is_empty() && plan.bed.kind == BedKind::Directory {
+        plan.contenders = plan.bed.paths.iter().map(directory_contender).collect();
+    }
+    if let Some(workload) = typed_workload(arguments)? {
+        plan.workloads = vec![workload];
+    }
+    set_rest(&mut plan, arguments);
+    for workload in &mut plan.workloads {
+        recognise_fio(workload);
+    }
+    plan.check()?;
+    Ok(plan)
+}
+
+/// A plan file may leave out what the command line gives, so that it is checked later.
+fn read(path: &Path) -> Result<Plan> {
+    let text = fs::read_to_string(path).with_context(|| path.display().to_string())?;
+    let plan: Plan = toml::from_str(&text)
+        .map_err(PlanError::from)
+        .with_context(|| path.display().to_string())?;
+    Ok(plan)
+}
+
+/// The second contender of a name is `ext4#2`: an A/A comparison.
+fn named_contenders(names: &[String]) -> Vec<Contender> {
+    let mut seen: BTreeMap<&str, u32> = BTreeMap::new();
+    let contender = |name: &String| {
+        let count = *seen.entry(name).and_modify(|count| *count += 1).or_insert(1);
+        let name_of = if count == 1 { name.clone() } else { format!("{name}#{count}") };
+        Contender { name: name_of, file_system: name.clone(), ..Contender::default() }
+    };
+    names.iter().map(contender).collect()
+}
+
+fn directory_contender(path: &String) -> Contender {
+    Contender { name: path.clone(), path: Some(path.clone()), ..Contender::default() }
+}
+
+/// `loop`, `ram`, `ram:zram`, `device:/dev/sdb,/dev/sdc`, `directory:/mnt/a,/mnt/b`.
+fn set_bed(bed: &mut Bed, text: &str) -> Result<(), Usage> {
+    let (kind, rest) = text.split_once(':').unwrap_or((text, ""));
+    let paths = || rest.split(',').filter(|path| !path.is_empty()).map(String::from).collect();
+    bed.kind = match (kind, rest) {
+        ("loop", "") => BedKind::Loop,
+        ("ram", "" | "zram") => BedKind::Ram,
+        ("device", _) => BedKind::Device,
+        ("directory", _) => BedKind::Directory,
+        _ => {
+            return Err(Usage(format!(
+                "{text:?} is no bed: write loop, ram, ram:zram, device:/dev/NAME or directory:PATH"
+            )));
+        }
+    };
+    bed.zram = rest == "zram";
+    if matches!(bed.kind, BedKind::Device | BedKind::Directory) {
+        bed.paths = paths();
+        if bed.paths.is_empty() {
+            return Err(Usage(format!("bed {kind} needs a path: {kind}:PATH")));
+        }
+    }
+    Ok(())
+}
+
+fn set_rest(plan: &mut Plan, arguments: &Arguments) {
+    fn set<T: Clone>(place: &mut T, typed: &Option<T>) {
+        if let Some(value) = typed {
+            *place = value.clone();
+        }
+    }
+    set(&mut plan.bed.size, &arguments.size);
+    set(&mut plan.bed.devices, &arguments.devices);
+    set(&mut plan.judgement.margin, &arguments.margin);
+    set(&mut plan.judgement.confidence, &arguments.confidence);
+    if arguments.rounds.is_some() || arguments.budget.is_some() {
+        plan.judgement.rounds = arguments.rounds;
+        plan.judgement.budget = arguments.budget;
+    }
+    if arguments.dir.is_some() {
+        plan.bed.dir = arguments.dir.as_ref().map(|dir| dir.display().to_string());
+    }
+    if arguments.reference.is_some() {
+        plan.judgement.reference.clone_from(&arguments.reference);
+    }
+    if arguments.seed.is_some() {
+        plan.seed = arguments.seed;
+    }
+    if let Some(place) = &arguments.place {
+        plan.place = match place {
+            super::run::PlaceName::Here => Place::Here,
+            super::run::PlaceName::Sim => Place::Sim,
+        };
+    }
+}
+
+/// The workload on the command line, if there is one.
+fn typed_workload(arguments: &Arguments) -> Result<Option<Workload>, Usage> {
+    let mut workload = Workload {
+        setup: arguments.setup.clone().map(Command::Shell),
+        prepare: arguments.prepare.clone().map(Command::Shell),
+        cache: if arguments.warm { Cache::Warm } else { Cache::Cold },
+        operations: arguments.operations,
+        primary: arguments.primary.clone(),
+        ..Workload::default()
+    };
+    match (&arguments.small_files, arguments.command.is_empty()) {
+        (Some(_), false) => {
+            return Err(Usage("give a command or --small-files, not both".into()));
+        }
+        (Some(text), true) => {
+            workload.name = "small files".into();
+            workload.small_files = Some(small_files(text)?);
+        }
+        (None, false) => {
+            let command = Command::Argv(arguments.command.clone());
+            workload.name = shortened(&command.to_string());
+            workload.command = Some(command);
+        }
+        (None, true) => return Ok(None),
+    }
+    Ok(Some(workload))
+}
+
+/// A name that fits a table's title.
+fn shortened(text: &str) -> String {
+    const LONGEST: usize = 60;
+    let line = text.lines().next().unwrap_or_default();
+    if line.chars().count() <= LONGEST && line.len() == text.len() {
+        return line.into();
+    }
+    line.chars().take(LONGEST - 1).chain(['…']).collect()
+}
+
+/// `count=10000,size=1k,directories=10,threads=2,sync=each`; nothing: the defaults.
+fn small_files(text: &str) -> Result<SmallFiles, Usage> {
+    let mut files = SmallFiles::default();
+    for word in text.split(',').filter(|word| !word.is_empty()) {
+        let wrong = |what: String| Usage(format!("--small-files {word}: {what}"));
+        let (key, value) = word.split_once('=').ok_or_else(|| wrong("write KEY=VALUE".into()))?;
+        let number = || value.parse::<u32>().map_err(|error| wrong(error.to_string()));
+        match key {
+            "count" => files.count = number()?.into(),
+            "size" => files.size = value.parse().map_err(|error| wrong(format!("{error}")))?,
+            "directories" => files.directories = number()?,
+            "threads" => files.threads = number()?,
+            "sync" if value == "each" => files.sync = Sync::Each,
+            "sync" if value == "end" => files.sync = Sync::End,
+            "sync" => return Err(wrong("each or end".into())),
+            _ => return Err(wrong("keys are count, size, directories, threads, sync".into())),
+        }
+    }
+    Ok(files)
+}
+
+/// A command that is fio becomes a fio job: its own options or job files, run with its own
+/// figures kept. Job files are named from where the user stands.
+fn recognise_fio(workload: &mut Workload) {
+    if let Some(Command::Argv(argv)) = &workload.command
+        && let Some((program, arguments)) = argv.split_first()
+        && program == "fio"
+    {
+        workload.fio = Some(Fio::Arguments(arguments.to_vec()));
+        workload.command = None;
+    }
+    match &mut workload.fio {
+        Some(Fio::File(path)) => make_absolute(path),
+        Some(Fio::Arguments(arguments)) => {
+            arguments.iter_mut().filter(|argument| !argument.starts_with('-')).for_each(make_absolute);
+        }
+        _ => {}
+    }
+}
+
+fn make_absolute(path: &mut String) {
+    if let Ok(absolute) = fs::canonicalize(&*path) {
+        *path = absolute.display().to_string();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+
+    #[derive(Parser)]
+    struct Typed {
+        #[command(flatten)]
+        arguments: Arguments,
+    }
+
+    fn typed(words: &str) -> Result<Plan> {
+        let words = std::iter::once("run").chain(words.split_whitespace());
+        plan(&Typed::try_parse_from(words)?.arguments)
+    }
+
+    #[test]
+    fn a_command_line_is_a_plan() {
+        let plan = typed("--fs ext4,ext4 --rounds 5 --size 1G --prepare true -- cp -a /x .").unwrap();
+        let names: Vec<_> = plan.contenders.iter().map(|c| c.name.as_str()).collect();
+        assert_eq!(names, ["ext4", "ext4#2"]);
+        assert_eq!(plan.workloads[0].name, "cp -a /x .");
+        assert_eq!(plan.judgement.rounds(), Some(5));
+        assert_eq!(plan.bed.size.0, 1 << 30);
+    }
+
+    #[test]
+    fn fio_is_recognised() {
+        let plan = typed("--fs ext4,xfs -- fio --rw=randread --size=1m").unwrap();
+        assert_eq!(plan.workloads[0].primary(), ["iops"]);
+        assert!(plan.workloads[0].command.is_none());
+    }
+
+    #[test]
+    fn directories_are_contenders() {
+        let plan = typed("--bed directory:/a,/b -- true").unwrap();
+        assert_eq!(plan.contenders[1].path.as_deref(), Some("/b"));
+    }
+
+    #[test]
+    fn what_is_wrong_is_said() {
+        for (words, says) in [
+            ("--fs ext4,xfs --bed floppy -- true", "is no bed"),
+            ("--fs ext4,xfs --small-files colour=red", "keys are"),
+            ("--fs ext4 -- true", "two contenders"),
+            ("--fs ext4,xfs", "a workload"),
+            ("--fs ext4,xfs --small-files count=5 -- true", "not both"),
+            ("--fs ext4,xfs --bed device: -- true", "needs a path"),
+        ] {
+            let error = format!("{:#}", typed(words).unwrap_err());
+            assert!(error.contains(says), "{words}: {error}");
+        }
+    }
+}

@@ -1,0 +1,423 @@
+//! `fsverdict run`: compare.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result};
+use clap::ValueEnum;
+use fsverdict_core::campaign::{self, Next, Slot};
+use fsverdict_core::judge::Judge;
+use fsverdict_core::model::{
+    BedKind, Bytes, Outcome, Percent, Place as PlaceKind, Plan, Record, Run, SCHEMA, Span, Stop,
+    Trial, TrialBed, Verdict,
+};
+use fsverdict_core::render;
+use fsverdict_core::run::sim::SimPlace;
+use fsverdict_core::run::{Place, settled_trial};
+use fsverdict_host::bed::{self, Consent};
+use fsverdict_host::dry::DryRun;
+use fsverdict_host::lab::{Event, Lab, mount_point};
+use fsverdict_host::{facts, preflight, undo};
+
+use super::{clean, plan};
+use crate::exit::{self, Usage};
+use crate::progress::Progress;
+use crate::store::{Loaded, Store, write_whole};
+
+/// Compare file systems on your own work.
+///
+/// Each contender's file system is made afresh for every trial; the trials run in interleaved
+/// rounds, in random order, until every comparison is settled or the rounds or the budget are
+/// spent. The work runs in the mounted file system: name other files by absolute paths.
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Arguments {
+    /// A plan in TOML; options on the command line take precedence.
+    #[arg(value_name = "PLAN")]
+    pub plan: Option<PathBuf>,
+    /// File systems to compare; the same one twice compares it with itself.
+    #[arg(long, value_delimiter = ',', value_name = "NAME,...")]
+    pub fs: Vec<String>,
+    /// loop, ram, ram:zram, device:/dev/NAME[,...] or directory:PATH[,...].
+    #[arg(long)]
+    pub bed: Option<String>,
+    /// A device of bed `device` that may be erased, named again; with what it carries, if anything:
+    /// /dev/sdb=gpt,ext4. Once for each device.
+    #[arg(long, value_name = "PATH[=SIGNATURE,...]")]
+    pub erase: Vec<Consent>,
+    /// Where image files are made [default: the run's folder].
+    #[arg(long)]
+    pub dir: Option<PathBuf>,
+    /// Size of each image [default: 4G].
+    #[arg(long)]
+    pub size: Option<Bytes>,
+    /// Devices to make, for file systems that take several [default: 1].
+    #[arg(long, value_name = "N")]
+    pub devices: Option<u32>,
+    /// Who runs the trials: this machine or a simulated one.
+    #[arg(long, value_enum)]
+    pub place: Option<PlaceName>,
+    /// Many small files, natively: count=10000,size=1k,directories=1,threads=1,sync=end.
+    #[arg(long, value_name = "KEY=VALUE,...", num_args = 0..=1, default_missing_value = "")]
+    pub small_files: Option<String>,
+    /// A line for the shell, before the remount, untimed.
+    #[arg(long, value_name = "LINE")]
+    pub setup: Option<String>,
+    /// A line for the shell, after the remount, untimed.
+    #[arg(long, value_name = "LINE")]
+    pub prepare: Option<String>,
+    /// Leave the caches as the preparation leaves them.
+    #[arg(long)]
+    pub warm: bool,
+    /// Operations the command does, to give it a rate.
+    #[arg(long, value_name = "N")]
+    pub operations: Option<u64>,
+    /// Metrics to judge, instead of the workload's own choice.
+    #[arg(long, value_delimiter = ',', value_name = "METRIC,...")]
+    pub primary: Vec<String>,
+    /// The contender the others are compared with [default: the first].
+    #[arg(long, value_name = "NAME")]
+    pub reference: Option<String>,
+    /// Rounds at most [default: 12].
+    #[arg(long, value_name = "N")]
+    pub rounds: Option<u32>,
+    /// Time at most; alone, without rounds, the run is open-ended.
+    #[arg(long, value_name = "TIME")]
+    pub budget: Option<Span>,
+    /// Differences smaller than this are trivial [default: 5%].
+    #[arg(long)]
+    pub margin: Option<Percent>,
+    /// Chance that all intervals of a workload hold [default: 95%].
+    #[arg(long)]
+    pub confidence: Option<Percent>,
+    /// Seed of the order and of the work; the same seed gives the same run.
+    #[arg(long)]
+    pub seed: Option<u64>,
+    /// Go on with a run that was interrupted or killed.
+    #[arg(long, value_name = "RUN", conflicts_with_all = ["plan", "fs", "output", "command"])]
+    pub resume: Option<PathBuf>,
+    /// The run's folder [default: runs/TIME-NAME].
+    #[arg(long, value_name = "DIR")]
+    pub output: Option<PathBuf>,
+    /// Write the result as JSON; - for standard output.
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
+    /// Print every command of the first round instead of running it.
+    #[arg(long)]
+    pub dry_run: bool,
+    /// The work: any command. fio is recognised, and its own figures are kept.
+    #[arg(last = true, value_name = "COMMAND")]
+    pub command: Vec<String>,
+}
+
+/// Places by the names they have on the command line.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub enum PlaceName {
+    Here,
+    Sim,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  sudo fsverdict run --fs ext4,xfs,btrfs -- cp -a /usr/share/doc .
+  sudo fsverdict run --fs ext4,xfs --setup 'tar xf /srv/tree.tar' -- rm -rf tree
+  sudo fsverdict run --fs ext4,xfs -- fio /srv/jobs/database.fio
+  sudo fsverdict run --fs ext4,xfs,btrfs --small-files count=10000,size=1k
+  sudo fsverdict run --bed device:/dev/sdb --erase /dev/sdb --fs ext4,xfs -- COMMAND";
+
+/// Runs the whole comparison, from the plan to the report.
+pub fn run(arguments: &Arguments) -> Result<u8> {
+    if arguments.dry_run {
+        return dry_run(arguments);
+    }
+    let interrupted = interrupt_flag()?;
+    undo::stale().iter().for_each(|stale| drop(clean::play_back(stale)));
+    let (store, mut loaded) = match &arguments.resume {
+        Some(folder) => resume(folder)?,
+        None => begin(arguments)?,
+    };
+    let result = measure(arguments, &store, &mut loaded, &interrupted);
+    finish(arguments, &store, &mut loaded, result)
+}
+
+/// Ctrl-C and SIGTERM end the run after killing the trial under way. A second one does nothing
+/// more: the clean-up is not to be cut short.
+fn interrupt_flag() -> Result<Arc<AtomicBool>> {
+    let flag = Arc::new(AtomicBool::new(false));
+    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
+        signal_hook::flag::register(signal, Arc::clone(&flag))?;
+    }
+    Ok(flag)
+}
+
+fn begin(arguments: &Arguments) -> Result<(Store, Loaded)> {
+    let mut plan = plan::plan(arguments)?;
+    let seed = *plan.seed.get_or_insert_with(random_seed);
+    if plan.place == PlaceKind::Here {
+        preflight::check(&plan)?;
+    }
+    let now = jiff::Timestamp::now();
+    let stamp = now.strftime("%Y%m%d-%H%M%S");
+    let folder = match &arguments.output {
+        Some(folder) => folder.clone(),
+        None => Path::new("runs").join(format!("{stamp}-{}", slug(arguments, &plan))),
+    };
+    let store = Store::create(folder)?;
+    let name = store.folder().file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let run = Run {
+        schema: SCHEMA,
+        program_version: env!("CARGO_PKG_VERSION").into(),
+        name,
+        command: typed(),
+        started: now.strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
+        seed,
+        place: plan.place,
+        host: facts::host(&plan, store.folder()),
+        tools: facts::tools(&plan),
+        stop: None,
+        elapsed_s: 0.0,
+    };
+    store.write_head(&run, &plan)?;
+    Ok((store, Loaded { run, plan, records: Vec::new() }))
+}
+
+/// The command line as it was typed, but for the program's path.
+fn typed() -> Vec<String> {
+    std::iter::once("fsverdict".into()).chain(std::env::args().skip(1)).collect()
+}
+
+/// Under 2^53, so that every JSON reader keeps it exact.
+fn random_seed() -> u64 {
+    use std::hash::{BuildHasher, Hasher};
+    // The standard library keys its hash maps from the system's random numbers.
+    let hasher = std::collections::hash_map::RandomState::new().build_hasher();
+    hasher.finish() & ((1 << 53) - 1)
+}
+
+/// A short name for the run's folder.
+fn slug(arguments: &Arguments, plan: &Plan) -> String {
+    let from = match (&arguments.plan, arguments.command.first()) {
+        (_, Some(program)) => Path::new(program).file_stem(),
+        (Some(path), None) => path.file_stem(),
+        (None, None) => Path::new(&plan.workloads[0].name).file_stem(),
+    };
+    let name = from.unwrap_or_default().to_string_lossy();
+    name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect()
+}
+
+fn resume(folder: &Path) -> Result<(Store, Loaded)> {
+    let store = Store::open(folder)?;
+    if let Some(stale) = undo::stale_in(folder) {
+        clean::play_back(&stale);
+    }
+    let mut loaded = store.load()?;
+    loaded.run.stop = None;
+    Ok((store, loaded))
+}
+
+/// Makes the bed, runs the rounds, removes the bed.
+fn measure(
+    arguments: &Arguments,
+    store: &Store,
+    loaded: &mut Loaded,
+    interrupted: &Arc<AtomicBool>,
+) -> Result<Stop> {
+    let progress = std::cell::RefCell::new(Progress::new());
+    let watch = |event: Event| match event {
+        Event::Writing(done_bytes, total_bytes) => progress.borrow().writing(done_bytes, total_bytes),
+        Event::Step(step) => progress.borrow_mut().step(step),
+        Event::Tick => progress.borrow().tick(),
+    };
+    let mut here;
+    let mut sim;
+    let place: &mut dyn Place = match loaded.plan.place {
+        PlaceKind::Here => {
+            let consents = arguments.erase.clone();
+            here = Lab::new(store.folder(), consents, Arc::clone(interrupted), Box::new(watch))?;
+            &mut here
+        }
+        PlaceKind::Sim => {
+            sim = SimPlace::new(loaded.plan.sim.clone().unwrap_or_default(), loaded.run.seed);
+            &mut sim
+        }
+    };
+    let made = place.make_bed(&loaded.plan.bed);
+    let result = match made {
+        Ok(bed) => rounds(place, &bed, store, loaded, interrupted, &progress),
+        Err(_) if interrupted.load(Ordering::Relaxed) => Ok(Stop::Interrupted),
+        Err(error) => Err(anyhow::anyhow!(error)),
+    };
+    progress.borrow().finish();
+    let removed = place.remove_bed().map_err(|error| anyhow::anyhow!(error));
+    let left = place.left();
+    let stop = result?;
+    removed.context("removing the bed: fsverdict clean tries again")?;
+    anyhow::ensure!(left.is_empty(), "left behind: {}; fsverdict clean removes it", left.join(", "));
+    Ok(stop)
+}
+
+/// Round after round, until the campaign ends it.
+fn rounds(
+    place: &mut dyn Place,
+    bed: &TrialBed,
+    store: &Store,
+    loaded: &mut Loaded,
+    interrupted: &AtomicBool,
+    progress: &std::cell::RefCell<Progress>,
+) -> Result<Stop> {
+    let judge = Judge::new(&loaded.plan);
+    let (start, before_s) = (Instant::now(), loaded.run.elapsed_s);
+    let spent = || Duration::from_secs_f64(before_s) + start.elapsed();
+    loop {
+        let Loaded { run, plan, records } = &mut *loaded;
+        let slots = match campaign::next_round(plan, run.seed, &judge, records, spent()) {
+            Next::Round(slots) => slots,
+            Next::End(stop) => return Ok(stop),
+        };
+        for slot in slots {
+            let trial = document(plan, slot, bed, store, records)?;
+            progress.borrow_mut().trial(&trial.key, plan, records, spent());
+            let record = settled_trial(place, &trial);
+            loaded.run.elapsed_s = spent().as_secs_f64();
+            if interrupted.load(Ordering::Relaxed) {
+                return Ok(Stop::Interrupted);
+            }
+            keep(store, records, record)?;
+        }
+        store.write_run(run)?;
+    }
+}
+
+/// Keeps the record. A machine whose settings could not be put back measures nothing further.
+fn keep(store: &Store, records: &mut Vec<Record>, record: Record) -> Result<()> {
+    let failure = match &record.outcome {
+        Outcome::Measured => None,
+        Outcome::Failed(failure) => Some(failure.clone()),
+    };
+    if failure.is_some() || !store.trial(record.number).join("record.json").exists() {
+        store.write_record(&record)?;
+    }
+    records.push(record);
+    match failure {
+        Some(failure) if !failure.cleanup_errors.is_empty() => {
+            let errors = failure.cleanup_errors.join("; ");
+            anyhow::bail!("{}: {}; and then: {errors}", failure.step, failure.error)
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The document of the trial that fills `slot`. A folder that a killed trial left is emptied.
+fn document(
+    plan: &Plan,
+    slot: Slot,
+    bed: &TrialBed,
+    store: &Store,
+    records: &[Record],
+) -> Result<Trial> {
+    let number = records.iter().map(|record| record.number).max().unwrap_or(0) + 1;
+    let folder = store.trial(number);
+    if folder.exists() {
+        fs::remove_dir_all(&folder).with_context(|| folder.display().to_string())?;
+    }
+    let known = "the campaign names what the plan holds";
+    let contender = plan.contender(&slot.key.contender).context(known)?.clone();
+    let workload =
+        plan.workloads.iter().find(|w| w.name == slot.key.workload).context(known)?.clone();
+    let path = |name: &str| folder.join(name).display().to_string();
+    let mut bed = bed.clone();
+    let directory = match bed.kind {
+        BedKind::Directory => {
+            let path = contender.path.as_ref().or(plan.bed.paths.first()).context("no path")?;
+            bed.devices = bed::beneath(Path::new(path)).into_iter().collect();
+            path.clone()
+        }
+        _ => mount_point().display().to_string(),
+    };
+    Ok(Trial {
+        schema: SCHEMA,
+        number,
+        key: slot.key,
+        position: slot.position,
+        seed: slot.seed,
+        workload,
+        contender,
+        bed,
+        directory,
+        raw: path("raw"),
+        series: path("series.csv"),
+    })
+}
+
+/// Writes and prints the report of what was measured, however the run ended.
+fn finish(
+    arguments: &Arguments,
+    store: &Store,
+    loaded: &mut Loaded,
+    result: Result<Stop>,
+) -> Result<u8> {
+    loaded.run.stop = result.as_ref().ok().copied();
+    store.write_run(&loaded.run)?;
+    if loaded.records.is_empty() {
+        return result.map(|_| exit::INTERRUPTED);
+    }
+    let judged = loaded.judged(&Judge::new(&loaded.plan));
+    let report = loaded.report(&judged);
+    store.write_report(&report)?;
+    let text = render::terminal(&report);
+    let path = store.folder().join("report.md");
+    match &arguments.json {
+        Some(file) if file.as_os_str() == "-" => {
+            eprintln!("{text}\nReport: {}", path.display());
+            print!("{}", render::json(&report));
+        }
+        file => {
+            println!("{text}\nReport: {}", path.display());
+            file.iter().try_for_each(|file| write_whole(file, &render::json(&report)))?;
+        }
+    }
+    let stop = result?;
+    Ok(match stop {
+        Stop::Interrupted => exit::INTERRUPTED,
+        _ if report.failures().next().is_some() => exit::FAILED,
+        _ if judged.comparisons.iter().all(|c| c.verdict == Verdict::Void) => exit::VOID,
+        _ => exit::DONE,
+    })
+}
+
+/// Prints what the run would do, up to the end of its first round.
+fn dry_run(arguments: &Arguments) -> Result<u8> {
+    let (store, loaded) = match &arguments.resume {
+        Some(folder) => {
+            let store = Store::open(folder)?;
+            let loaded = store.load()?;
+            (store, loaded.plan)
+        }
+        None => (Store::imagined("RUN"), plan::plan(arguments)?),
+    };
+    let plan = loaded;
+    preflight::check_plan(&plan).map_err(|error| Usage(error.to_string()))?;
+    let seed = plan.seed.unwrap_or_else(random_seed);
+    let mut dry = DryRun::default();
+    let bed = dry.make_bed(&plan.bed).map_err(|error| anyhow::anyhow!(error))?;
+    let next = campaign::next_round(&plan, seed, &Judge::new(&plan), &[], Duration::ZERO);
+    if let Next::Round(slots) = next {
+        let mut number = 0;
+        for slot in slots {
+            number += 1;
+            dry.remark(&format!("round 1: {}, {}", slot.key.workload, slot.key.contender));
+            let mut trial = document(&plan, slot, &bed, &store, &[])?;
+            trial.number = number;
+            settled_trial(&mut dry, &trial);
+        }
+    }
+    dry.remark("and so on, each round in an order of its own, until the campaign ends");
+    dry.remove_bed().map_err(|error| anyhow::anyhow!(error))?;
+    for line in dry.into_lines() {
+        println!("{line}");
+    }
+    Ok(exit::DONE)
+}

@@ -1,0 +1,59 @@
+//! `fsverdict trial`: one trial, a document in, a document out.
+
+use std::fs;
+use std::path::PathBuf;
+
+use anyhow::{Context, Result};
+use fsverdict_core::model::{SCHEMA, Trial};
+use fsverdict_core::run::{self, Effect, Host, HostError, Step};
+use fsverdict_host::here::Here;
+
+use crate::exit::{self, Usage};
+use crate::store;
+
+/// Run one trial: a document in, a document out (FORMAT.md has both).
+///
+/// `run` starts one of these for each trial. It makes the file system that the document names, on
+/// the devices that the document names, without asking.
+#[derive(clap::Args)]
+pub struct Arguments {
+    /// The trial's document.
+    #[arg(long = "in", value_name = "TRIAL.json")]
+    input: PathBuf,
+    /// Where its record goes; written beside, synced and renamed.
+    #[arg(long = "out", value_name = "RECORD.json")]
+    output: PathBuf,
+}
+
+/// Runs the trial. A trial that failed has a record that says so, and the exit status 0.
+pub fn run(arguments: &Arguments) -> Result<u8> {
+    let path = arguments.input.display();
+    let text = fs::read_to_string(&arguments.input).with_context(|| path.to_string())?;
+    let trial: Trial = serde_json::from_str(&text)
+        .map_err(|error| Usage(format!("{path} is no trial: {error}")))?;
+    if trial.schema != SCHEMA {
+        let text = format!("{path} is of schema {}, this is fsverdict of {SCHEMA}", trial.schema);
+        return Err(Usage(text).into());
+    }
+    let record = run::trial(&mut Announced(Here::new(&trial)), &trial);
+    store::write_record(&arguments.output, &record)?;
+    Ok(exit::DONE)
+}
+
+/// Says each step on standard output before it is taken: `run` shows it as progress.
+struct Announced(Here);
+
+impl Host for Announced {
+    fn perform(&mut self, step: Step, trial: &Trial) -> Result<Effect, HostError> {
+        println!("{step}");
+        self.0.perform(step, trial)
+    }
+
+    fn clean_up(&mut self, trial: &Trial) -> Vec<String> {
+        self.0.clean_up(trial)
+    }
+
+    fn clock_ns(&mut self) -> u64 {
+        self.0.clock_ns()
+    }
+}

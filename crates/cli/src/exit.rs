@@ -1,0 +1,57 @@
+//! Exit statuses, and which errors lead to which.
+
+use std::process::ExitCode;
+
+use fsverdict_core::model::PlanError;
+use fsverdict_host::bed::{BedError, Refusal};
+
+/// Done.
+pub const DONE: u8 = 0;
+/// Something could not be done: a contender failed, a file could not be written.
+pub const FAILED: u8 = 1;
+/// The command line or the plan is wrong. clap uses the same.
+pub const USAGE: u8 = 2;
+/// Refused, so that nothing is lost.
+pub const REFUSED: u8 = 3;
+/// Every workload is void.
+pub const VOID: u8 = 5;
+/// Interrupted by the user: 128 and the number of SIGINT, as shells have it.
+pub const INTERRUPTED: u8 = 130;
+
+/// A wrong command line that clap could not see.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct Usage(pub String);
+
+/// Says what went wrong, if anything did, and gives the exit status for it.
+pub fn code(result: anyhow::Result<u8>) -> ExitCode {
+    match result {
+        Ok(code) => code.into(),
+        Err(error) if is_broken_pipe(&error) => DONE.into(),
+        Err(error) => {
+            eprintln!("fsverdict: {error:#}");
+            status(&error).into()
+        }
+    }
+}
+
+fn status(error: &anyhow::Error) -> u8 {
+    for cause in error.chain() {
+        if cause.is::<Refusal>() || matches!(cause.downcast_ref(), Some(BedError::Refused(_))) {
+            return REFUSED;
+        }
+        if cause.is::<PlanError>() || cause.is::<Usage>() {
+            return USAGE;
+        }
+    }
+    FAILED
+}
+
+/// Whoever read our output has seen enough: that is no failure.
+fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    error.chain().any(|cause| {
+        cause
+            .downcast_ref::<std::io::Error>()
+            .is_some_and(|error| error.kind() == std::io::ErrorKind::BrokenPipe)
+    })
+}

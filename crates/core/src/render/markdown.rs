@@ -1,0 +1,115 @@
+//! `report.md`: what was asked, what was found, and how it was done.
+
+use comfy_table::presets::ASCII_MARKDOWN;
+
+use super::{Report, sentence, table, terminal};
+use crate::model::{Command, Contender};
+
+/// The whole report.
+pub fn report(report: &Report) -> String {
+    let run = report.run;
+    let mut out = format!("# {}\n\n", title(report));
+    out += &format!("`{}`, started {}.\n", Command::Argv(run.command.clone()), run.started);
+    out += &format!("{}\n\n## Verdicts\n\n", terminal::ending(report));
+    for comparison in report.comparisons {
+        out += &format!("- {}\n", sentence(comparison, &report.plan.judgement));
+    }
+    out += "\nA ratio is of goodness: above 1, the contender is better than the reference, whether \
+            the metric is a rate or a time. The intervals hold together for all comparisons of a \
+            workload.\n";
+    for workload in &report.plan.workloads {
+        out += &format!("\n## {}\n\n", workload.name);
+        if let Some(command) = &workload.command {
+            out += &format!("```sh\n{command}\n```\n\n");
+        }
+        out += &format!("{}\n", table::table(report, workload, ASCII_MARKDOWN));
+    }
+    out += &findings(report);
+    out += &failures(report);
+    out += &contenders(report);
+    out + &machine(report)
+}
+
+fn title(report: &Report) -> String {
+    if !report.plan.question.is_empty() {
+        return report.plan.question.clone();
+    }
+    let names: Vec<&str> = report.plan.contenders.iter().map(|c| c.name.as_str()).collect();
+    let work: Vec<&str> = report.plan.workloads.iter().map(|w| w.name.as_str()).collect();
+    format!("{} at {}", names.join(", "), work.join(", "))
+}
+
+fn findings(report: &Report) -> String {
+    let mut out = "\n## Findings\n\n".to_string();
+    if report.findings.is_empty() {
+        return out + "None of the audits noticed anything.\n";
+    }
+    for finding in report.findings {
+        out += &format!("- **{}**\n  {}\n", terminal::headline(finding), finding.advice);
+    }
+    out
+}
+
+fn failures(report: &Report) -> String {
+    match terminal::failures(report).as_slice() {
+        [] => String::new(),
+        failures => format!("\n## Not measured\n\n- {}\n", failures.join("\n- ")),
+    }
+}
+
+fn contenders(report: &Report) -> String {
+    let mut out = "\n## Contenders\n\n".to_string();
+    for contender in &report.plan.contenders {
+        let mounted = report
+            .records
+            .iter()
+            .filter(|record| record.key.contender == contender.name)
+            .find_map(|record| record.mounted.as_ref());
+        out += &format!("- **{}**: {}", contender.name, described(contender));
+        if let Some(mounted) = mounted {
+            out += &format!("; in effect: `{}`", mounted.options.join(","));
+        }
+        out += "\n";
+    }
+    out
+}
+
+/// A contender's settings in a line.
+fn described(contender: &Contender) -> String {
+    let mut parts = Vec::new();
+    match &contender.path {
+        Some(path) => parts.push(format!("the directory `{path}`")),
+        None => parts.push(contender.file_system.clone()),
+    }
+    if !contender.mkfs.is_empty() {
+        parts.push(format!("mkfs `{}`", contender.mkfs.join(" ")));
+    }
+    if !contender.mount.is_empty() {
+        parts.push(format!("mount `{}`", contender.mount.join(",")));
+    }
+    for (name, value) in contender.queue.iter().chain(&contender.sysctl) {
+        parts.push(format!("{name} = {value}"));
+    }
+    if let Some(limits) = contender.limits {
+        let iops = limits.iops.map(|iops| format!("{iops} IOPS"));
+        let bandwidth = limits.bandwidth.map(|bytes| format!("{bytes}iB/s"));
+        let limits: Vec<String> = iops.into_iter().chain(bandwidth).collect();
+        parts.push(format!("held down to {}", limits.join(" and ")));
+    }
+    parts.join(", ")
+}
+
+fn machine(report: &Report) -> String {
+    let mut out = "\n## Machine\n\n".to_string();
+    for (fact, value) in report.run.host.iter().chain(&report.run.tools) {
+        out += &format!("- {fact}: {value}\n");
+    }
+    let bed = &report.plan.bed;
+    out += &format!("- bed: {}", bed.kind.name());
+    if bed.paths.is_empty() {
+        out += &format!(", {} of {}iB", bed.devices, bed.size);
+    } else {
+        out += &format!(", {}", bed.paths.join(", "));
+    }
+    out + &format!("\n- fsverdict {}\n", report.run.program_version)
+}

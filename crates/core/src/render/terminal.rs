@@ -1,0 +1,71 @@
+//! The report at the end of a run, for a terminal.
+
+use comfy_table::presets::UTF8_HORIZONTAL_ONLY;
+
+use super::{Report, sentence, table};
+use crate::model::{Finding, Severity};
+
+/// Tables, sentences and findings; ends with a line break. No colours: it reads the same in a log.
+pub fn report(report: &Report) -> String {
+    let mut out = String::new();
+    for workload in &report.plan.workloads {
+        out += &format!("\n{}\n", workload.name);
+        out += &format!("{}\n", table::table(report, workload, UTF8_HORIZONTAL_ONLY));
+        for comparison in report.comparisons.iter().filter(|c| c.workload == workload.name) {
+            out += &format!("  {}\n", sentence(comparison, &report.plan.judgement));
+        }
+    }
+    let failures: Vec<String> = failures(report);
+    if !failures.is_empty() {
+        out += &format!("\nNot measured\n  {}\n", failures.join("\n  "));
+    }
+    if !report.findings.is_empty() {
+        out += "\nFindings\n";
+        for finding in report.findings {
+            out += &format!("  {}\n    {}\n", headline(finding), finding.advice);
+        }
+    }
+    out + &format!("\n{}\n", ending(report))
+}
+
+/// A finding's first line: what, where, with what evidence.
+pub(super) fn headline(finding: &Finding) -> String {
+    let severity = match finding.severity {
+        Severity::Void => "void",
+        Severity::Warning => "warning",
+        Severity::Note => "note",
+    };
+    let place: Vec<&str> =
+        [&finding.workload, &finding.contender].into_iter().flatten().map(String::as_str).collect();
+    let place = if place.is_empty() { String::new() } else { format!(" {}:", place.join(", ")) };
+    format!("{severity} {:?}{place} {}", finding.audit, finding.evidence)
+}
+
+/// Each failed trial: which, at what step, why, and what it left behind.
+pub(super) fn failures(report: &Report) -> Vec<String> {
+    report.failures().map(|record| {
+        let crate::model::Outcome::Failed(failure) = &record.outcome else { return String::new() };
+        let key = &record.key;
+        let left = match failure.cleanup_errors.as_slice() {
+            [] => String::new(),
+            errors => format!("; and could not be cleaned up: {}", errors.join("; ")),
+        };
+        format!(
+            "round {}, {}, {}: {}: {}{left}",
+            key.round, key.workload, key.contender, failure.step, failure.error
+        )
+    })
+    .collect()
+}
+
+/// How the run ended.
+pub(super) fn ending(report: &Report) -> String {
+    let rounds = report.rounds();
+    let trials = report.records.len();
+    let seconds = report.run.elapsed_s;
+    let why = match report.run.stop {
+        Some(stop) => format!("The run ended because {}", stop.because()),
+        None => "The run has not ended".into(),
+    };
+    format!("{why}: {rounds} rounds, {trials} trials, {seconds:.0} s, seed {}.", report.run.seed)
+}

@@ -1,0 +1,248 @@
+//! A simulated machine: its file systems have a speed, its trials have noise, and any one of its
+//! actions can be made to fail. The whole of `fsverdict run` runs on it, with `--place sim`.
+
+use super::{Effect, Host, HostError, Place, Step, trial};
+use crate::model::{
+    Bed, CacheState, Contender, CpuTotals, Device, DeviceTotals, Draws, Histogram, Mounted,
+    Phase, PhaseRecord, Quiet, Record, Sim, Totals, Trial, TrialBed, Work, derived_seed,
+};
+
+/// What a simulated operation takes at speed 1.
+const OPERATION_NS: f64 = 50_000.0;
+/// How many operations a simulated command or fio job does.
+const OPERATIONS: u64 = 20_000;
+
+/// The simulated machine.
+#[derive(Debug)]
+pub struct SimPlace {
+    config: Sim,
+    seed: u64,
+    clock_ns: u64,
+    /// Actions so far; the one whose number is `config.fail_at` fails.
+    actions: u64,
+    /// The action that failed, and the contender it was for.
+    broken: Option<(String, String)>,
+    images: u32,
+    attached: u32,
+    mounted: Vec<String>,
+    settings: Vec<String>,
+}
+
+impl SimPlace {
+    /// A machine on which nothing has been made yet.
+    pub fn new(config: Sim, seed: u64) -> Self {
+        SimPlace {
+            config,
+            seed,
+            clock_ns: 0,
+            actions: 0,
+            broken: None,
+            images: 0,
+            attached: 0,
+            mounted: Vec::new(),
+            settings: Vec::new(),
+        }
+    }
+
+    /// Actions so far: failing each in turn is failing every number from 1 to this.
+    pub fn actions(&self) -> u64 {
+        self.actions
+    }
+
+    /// Counts an action, and fails it if it is the one that is to fail. An action that fails has
+    /// not happened: a caller changes the machine after it.
+    fn act(&mut self, action: &str, contender: &str) -> Result<(), HostError> {
+        self.actions += 1;
+        self.clock_ns += 1_000_000;
+        let chosen = self.actions == self.config.fail_at;
+        let again = self.config.fail_for_good
+            && self.broken.as_ref().is_some_and(|(a, c)| a == action && c == contender);
+        if !chosen && !again {
+            return Ok(());
+        }
+        self.broken = Some((action.into(), contender.into()));
+        Err(format!("simulated failure of action {}: {action}", self.actions).into())
+    }
+
+    fn phase_record(&self, phase: Phase, trial: &Trial) -> PhaseRecord {
+        let (operations, bytes) = match trial.workload.work() {
+            Ok(Work::SmallFiles(files)) => (files.count, files.count * files.size.0),
+            _ => (OPERATIONS, OPERATIONS * 4096),
+        };
+        let speed = self.config.speed.get(&trial.contender.name).copied().unwrap_or(1.0);
+        let words = ["sim", &trial.contender.name, &trial.workload.name, phase.name()];
+        let mut draws = Draws::new(derived_seed(self.seed, &words, trial.key.round));
+        let slowness = (self.config.noise * draws.normal()).exp() / speed;
+        let operation_ns = OPERATION_NS * slowness;
+        let work_ns = (operations as f64 * operation_ns) as u64;
+        let name = match phase.name() {
+            "" => "operation",
+            name => name,
+        };
+        let cpu = CpuTotals { user_ns: work_ns / 10, system_ns: work_ns / 4, ..Default::default() };
+        let device = DeviceTotals {
+            writes: operations,
+            write_bytes: bytes + bytes / 10,
+            read_bytes: bytes,
+            flushes: operations / 100,
+            ..Default::default()
+        };
+        PhaseRecord {
+            phase,
+            work_ns,
+            syncfs_ns: work_ns / 20,
+            tool_ns: None,
+            operations: Some(operations),
+            application_read_bytes: None,
+            application_write_bytes: Some(bytes),
+            processes_left: 0,
+            totals: Totals { cpu, device: Some(device), ..Default::default() },
+            histograms: [(name.to_string(), simulated_latencies(operations, operation_ns))].into(),
+            samples: Vec::new(),
+        }
+    }
+}
+
+/// Nineteen in twenty operations take `operation_ns`, the others twice as long.
+fn simulated_latencies(operations: u64, operation_ns: f64) -> Histogram {
+    let slow = operations / 20;
+    let (fast_ns, slow_ns) = (operation_ns as u64, 2 * operation_ns as u64);
+    Histogram {
+        max_ns: slow_ns,
+        sum_ns: (operations - slow) * fast_ns + slow * slow_ns,
+        buckets: vec![(fast_ns, operations - slow), (slow_ns, slow)],
+    }
+}
+
+impl Host for SimPlace {
+    fn perform(&mut self, step: Step, trial: &Trial) -> Result<Effect, HostError> {
+        self.act(&step.to_string(), &trial.contender.name)?;
+        Ok(match step {
+            Step::Mount => {
+                if let Some(mount) = self.mounted.first() {
+                    return Err(format!("{mount} is mounted already").into());
+                }
+                self.mounted.push(trial.directory.clone());
+                Effect::Mounted(Mounted {
+                    file_system: trial.contender.file_system.clone(),
+                    options: trial.contender.mount.clone(),
+                    unseen: Vec::new(),
+                })
+            }
+            Step::Unmount => {
+                self.mounted.pop().ok_or("nothing is mounted")?;
+                Effect::Done
+            }
+            Step::DropCaches => {
+                Effect::Dropped(CacheState { dropped: true, ..CacheState::default() })
+            }
+            Step::Settle => Effect::Settled(Quiet { quiet: true, waited_ns: 50_000_000 }),
+            Step::Work(phase) => {
+                let record = self.phase_record(phase, trial);
+                self.clock_ns += record.work_ns + record.syncfs_ns;
+                Effect::Worked(Box::new(record))
+            }
+            _ => Effect::Done,
+        })
+    }
+
+    fn clean_up(&mut self, trial: &Trial) -> Vec<String> {
+        let mut errors = Vec::new();
+        while let Some(mount) = self.mounted.last().cloned() {
+            if let Err(error) = self.act("unmount", &trial.contender.name) {
+                errors.push(format!("unmount {mount}: {error}"));
+                break;
+            }
+            self.mounted.pop();
+        }
+        errors
+    }
+
+    fn clock_ns(&mut self) -> u64 {
+        self.clock_ns
+    }
+}
+
+impl Place for SimPlace {
+    fn make_bed(&mut self, bed: &Bed) -> Result<TrialBed, HostError> {
+        let mut devices = Vec::new();
+        for number in 0..bed.devices {
+            self.act("make image", "")?;
+            self.images += 1;
+            self.act("attach", "")?;
+            self.attached += 1;
+            devices.push(sim_device(number, bed.size.0));
+        }
+        Ok(TrialBed { kind: bed.kind, devices })
+    }
+
+    fn apply(&mut self, contender: &Contender, _bed: &TrialBed) -> Result<(), HostError> {
+        for setting in contender.queue.keys().chain(contender.sysctl.keys()) {
+            self.act("set", &contender.name)?;
+            self.settings.push(setting.clone());
+        }
+        Ok(())
+    }
+
+    fn run_trial(&mut self, document: &Trial) -> Result<Record, HostError> {
+        self.act("start trial", &document.contender.name)?;
+        Ok(trial(self, document))
+    }
+
+    fn restore(&mut self) -> Result<(), HostError> {
+        while !self.settings.is_empty() {
+            self.act("restore", "")?;
+            self.settings.pop();
+        }
+        Ok(())
+    }
+
+    fn remove_bed(&mut self) -> Result<(), HostError> {
+        while self.attached > 0 {
+            self.act("detach", "")?;
+            self.attached -= 1;
+        }
+        while self.images > 0 {
+            self.act("remove image", "")?;
+            self.images -= 1;
+        }
+        Ok(())
+    }
+
+    fn left(&self) -> Vec<String> {
+        let mut left: Vec<String> = self.mounted.iter().map(|at| format!("mount {at}")).collect();
+        left.extend(self.settings.iter().map(|name| format!("setting {name}")));
+        left.extend((self.attached > 0).then(|| format!("{} devices", self.attached)));
+        left.extend((self.images > 0).then(|| format!("{} images", self.images)));
+        left
+    }
+}
+
+fn sim_device(number: u32, size_bytes: u64) -> Device {
+    Device { path: format!("/dev/sim{number}"), number: [240, number], size_bytes }
+}
+
+/// A trial of `workload` by a contender `ext4`, for tests.
+#[cfg(test)]
+pub(crate) fn example_trial(kind: crate::model::BedKind, workload: crate::model::Workload) -> Trial {
+    let contender =
+        Contender { name: "ext4".into(), file_system: "ext4".into(), ..Contender::default() };
+    let workload = crate::model::Workload { name: "work".into(), ..workload };
+    Trial {
+        schema: crate::model::SCHEMA,
+        number: 1,
+        key: crate::model::Key {
+            round: 1,
+            workload: workload.name.clone(),
+            contender: contender.name.clone(),
+        },
+        position: 1,
+        seed: 7,
+        workload,
+        contender,
+        bed: TrialBed { kind, devices: vec![sim_device(0, 4 << 30)] },
+        directory: "/mnt/fsverdict".into(),
+        raw: "raw".into(),
+        series: "series.csv".into(),
+    }
+}

@@ -1,0 +1,184 @@
+//! The host and place that only say what they would do: `--dry-run`.
+
+use std::path::Path;
+
+use fsverdict_core::model::{Bed, BedKind, Contender, Device, Limits, Record, Trial, TrialBed, Work};
+use fsverdict_core::run::{self, Effect, Host, HostError, Place, Step};
+
+use crate::here::{mkfs_argv, mount_argv, work_directory};
+use crate::lab::{mount_point, trial_argv};
+use crate::settings;
+use crate::tool::shown;
+use crate::workload::fio;
+
+/// Writes down every command and every write to /proc and /sys, as shell lines.
+#[derive(Debug, Default)]
+pub struct DryRun {
+    lines: Vec<String>,
+    limits: Option<Limits>,
+    devices: Vec<String>,
+}
+
+impl DryRun {
+    /// Everything said so far, a line each.
+    pub fn into_lines(self) -> Vec<String> {
+        self.lines
+    }
+
+    /// A remark between the commands.
+    pub fn remark(&mut self, text: &str) {
+        self.lines.push(format!("# {text}"));
+    }
+
+    fn say(&mut self, line: impl Into<String>) {
+        self.lines.push(line.into());
+    }
+
+    fn in_work(&mut self, trial: &Trial, argv: &[String]) {
+        self.say(format!("(cd {} && {})", work_directory(trial).display(), shown(argv)));
+    }
+
+    fn work(&mut self, step: Step, trial: &Trial) -> Result<(), HostError> {
+        let raw = Path::new(&trial.raw);
+        match trial.workload.work()? {
+            Work::Command(command) => self.in_work(trial, &command.argv()),
+            Work::Fio(job) => {
+                fio::check(job)?;
+                let name = &trial.workload.name;
+                self.in_work(trial, &fio::argv(job, name, trial.seed, &raw.join("fio.json")));
+            }
+            Work::SmallFiles(files) => self.remark(&format!(
+                "{step}: {} files of {} in {} directories, {} threads, within fsverdict",
+                files.count, files.size, files.directories, files.threads
+            )),
+        }
+        self.remark("syncfs, which ends the timed part");
+        Ok(())
+    }
+
+    fn fill(&mut self, trial: &Trial) -> Result<(), HostError> {
+        if let Work::Fio(job) = trial.workload.work()?
+            && fio::reads(job)?
+        {
+            let (name, raw) = (&trial.workload.name, Path::new(&trial.raw));
+            self.in_work(trial, &fio::fill_argv(job, name, trial.seed, &raw.join("fill.json")));
+        }
+        Ok(())
+    }
+}
+
+impl Host for DryRun {
+    fn perform(&mut self, step: Step, trial: &Trial) -> Result<Effect, HostError> {
+        let directory = work_directory(trial).display().to_string();
+        match step {
+            Step::MakeFileSystem => self.say(shown(&mkfs_argv(trial)?)),
+            Step::Mount => {
+                self.say(shown(&mount_argv(trial)?));
+                self.say(format!("mkdir -p {directory}"));
+            }
+            Step::MakeDirectory => self.say(format!("mkdir {directory}")),
+            Step::RemoveDirectory => self.say(format!("rm -r {directory}")),
+            Step::Setup | Step::Prepare => {
+                let workload = &trial.workload;
+                let command = if step == Step::Setup { &workload.setup } else { &workload.prepare };
+                for command in command {
+                    self.in_work(trial, &command.argv());
+                }
+            }
+            Step::Fill => self.fill(trial)?,
+            Step::Sync => self.say(format!("sync -f {directory}")),
+            Step::Unmount => self.say(format!("umount {}", trial.directory)),
+            Step::DropCaches => self.say("echo 3 > /proc/sys/vm/drop_caches"),
+            Step::Settle => self.remark("wait until the device is at rest"),
+            Step::Work(_) => self.work(step, trial)?,
+        }
+        Ok(Effect::Done)
+    }
+
+    fn clean_up(&mut self, _trial: &Trial) -> Vec<String> {
+        Vec::new()
+    }
+
+    fn clock_ns(&mut self) -> u64 {
+        0
+    }
+}
+
+impl Place for DryRun {
+    fn make_bed(&mut self, bed: &Bed) -> Result<TrialBed, HostError> {
+        self.limits = bed.limits;
+        let dir = bed.dir.as_deref().unwrap_or("RUN");
+        for number in 0..bed.devices {
+            match bed.kind {
+                BedKind::Device | BedKind::Directory => break,
+                BedKind::Ram if bed.zram => {
+                    self.say("cat /sys/class/zram-control/hot_add");
+                    self.say(format!("echo {} > /sys/block/zram{number}/disksize", bed.size.0));
+                    self.devices.push(format!("/dev/zram{number}"));
+                    continue;
+                }
+                BedKind::Loop | BedKind::Ram => {}
+            }
+            let memory = bed.kind == BedKind::Ram;
+            let image = format!("{}/{number}.img", if memory { "/dev/shm" } else { dir });
+            self.say(format!("fallocate -l {} {image}", bed.size));
+            self.remark(&format!("write {image} full once, so that no trial allocates it"));
+            let direct = if memory { "" } else { " --direct-io=on" };
+            self.say(format!("losetup{direct} /dev/loop{number} {image}"));
+            self.devices.push(format!("/dev/loop{number}"));
+        }
+        if bed.kind == BedKind::Device {
+            self.devices = bed.paths.clone();
+        }
+        let device = |path: &String| Device { path: path.clone(), number: [0, 0], size_bytes: 0 };
+        Ok(TrialBed { kind: bed.kind, devices: self.devices.iter().map(device).collect() })
+    }
+
+    fn apply(&mut self, contender: &Contender, bed: &TrialBed) -> Result<(), HostError> {
+        let Ok(settings) =
+            settings::wanted(Path::new("/"), contender, self.limits, &bed.devices)
+        else {
+            self.remark("limits can't be set on this machine");
+            return Ok(());
+        };
+        for setting in settings {
+            let line = setting.line.map_or(String::new(), |_| "MAJOR:MINOR ".to_string());
+            self.say(format!("echo {line}{} > {}", setting.value, setting.path.display()));
+        }
+        Ok(())
+    }
+
+    fn run_trial(&mut self, trial: &Trial) -> Result<Record, HostError> {
+        let folder = Path::new(&trial.raw).parent().unwrap_or(Path::new("."));
+        self.say(shown(&trial_argv(&folder.join("trial.json"), &folder.join("record.json"))));
+        let from = self.lines.len();
+        let record = run::trial(self, trial);
+        for line in &mut self.lines[from..] {
+            line.insert_str(0, "    ");
+        }
+        Ok(record)
+    }
+
+    fn restore(&mut self) -> Result<(), HostError> {
+        self.remark("put back every setting that was changed");
+        Ok(())
+    }
+
+    fn remove_bed(&mut self) -> Result<(), HostError> {
+        for device in std::mem::take(&mut self.devices) {
+            if device.starts_with("/dev/loop") {
+                self.say(format!("losetup -d {device}; rm its image"));
+            }
+        }
+        Ok(())
+    }
+
+    fn left(&self) -> Vec<String> {
+        Vec::new()
+    }
+}
+
+/// Where the trials of a dry run would mount.
+pub fn directory() -> String {
+    mount_point().display().to_string()
+}

@@ -1,0 +1,360 @@
+//! This machine as the host of one trial: the inside of `fsverdict trial`.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File, OpenOptions};
+use std::os::fd::AsFd;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use fsverdict_core::model::{
+    BedKind, CacheState, Command, Fio, Phase, PhaseRecord, SmallFiles, Trial, Work,
+};
+use fsverdict_core::run::{Effect, Host, HostError, Step};
+
+use crate::probe::{Probe, Timeline};
+use crate::workload::command::{self, Scene};
+use crate::workload::{fio, small_files};
+use crate::{cache, file_system, mount, settle, sys, tool};
+
+/// How often a busy file system is tried to be unmounted, and how long between.
+const UNMOUNT_TRIES: u32 = 20;
+const UNMOUNT_PAUSE: Duration = Duration::from_millis(50);
+
+/// This machine, during one trial.
+#[derive(Debug)]
+pub struct Here {
+    start: Instant,
+    environment: BTreeMap<String, String>,
+    series_begun: bool,
+}
+
+/// The folder the work happens in: its own, so that `lost+found` is not part of it.
+pub fn work_directory(trial: &Trial) -> PathBuf {
+    let directory = Path::new(&trial.directory);
+    match trial.bed.kind {
+        BedKind::Directory => directory.join(".fsverdict-work"),
+        _ => directory.join("work"),
+    }
+}
+
+/// The command that makes the trial's file system.
+pub fn mkfs_argv(trial: &Trial) -> Result<Vec<String>, HostError> {
+    let file_system = known(&trial.contender.file_system)?;
+    Ok(file_system.mkfs_argv(&trial.contender.mkfs, &device_paths(trial)))
+}
+
+/// The command that mounts it.
+pub fn mount_argv(trial: &Trial) -> Result<Vec<String>, HostError> {
+    let file_system = known(&trial.contender.file_system)?;
+    Ok(file_system.mount_argv(&trial.contender.mount, &device_paths(trial), &trial.directory))
+}
+
+fn known(name: &str) -> Result<&'static file_system::FileSystem, HostError> {
+    file_system::find(name).ok_or_else(|| format!("no file system is called {name:?}").into())
+}
+
+fn device_paths(trial: &Trial) -> Vec<String> {
+    trial.bed.devices.iter().map(|device| device.path.clone()).collect()
+}
+
+impl Here {
+    /// This machine, about to run `trial`.
+    pub fn new(trial: &Trial) -> Self {
+        let value = |text: &dyn ToString| text.to_string();
+        let environment = [
+            ("FSVERDICT_SEED", value(&trial.seed)),
+            ("FSVERDICT_ROUND", value(&trial.key.round)),
+            ("FSVERDICT_CONTENDER", value(&trial.contender.name)),
+            ("FSVERDICT_FILE_SYSTEM", value(&trial.contender.file_system)),
+            ("FSVERDICT_RAW", value(&trial.raw)),
+        ]
+        .map(|(name, value)| (name.to_string(), value));
+        Here { start: Instant::now(), environment: environment.into(), series_begun: false }
+    }
+
+    fn make_file_system(&self, trial: &Trial) -> Result<Effect, HostError> {
+        let said = tool::run(&mkfs_argv(trial)?)?;
+        fs::write(Path::new(&trial.raw).join("mkfs.stdout"), said)?;
+        Ok(Effect::Done)
+    }
+
+    fn mount(&self, trial: &Trial) -> Result<Effect, HostError> {
+        tool::run(&mount_argv(trial)?)?;
+        let mount = mount::at(&trial.directory)?.ok_or("the mount is not to be seen")?;
+        let mounted = mount::effective(&mount, &trial.contender.mount);
+        if let Some(lost) = mounted.unseen.iter().find(|option| mount::must_show(option)) {
+            return Err(format!("mount option {lost} did not take").into());
+        }
+        fs::create_dir_all(work_directory(trial))?;
+        Ok(Effect::Mounted(mounted))
+    }
+
+    fn command(&self, name: &str, command: &Command, trial: &Trial) -> Result<(), HostError> {
+        self.ready(name, &command.argv(), trial)?.run()?;
+        Ok(())
+    }
+
+    fn ready(
+        &self,
+        name: &str,
+        argv: &[String],
+        trial: &Trial,
+    ) -> Result<command::Ready, HostError> {
+        let directory = work_directory(trial);
+        let raw = Path::new(&trial.raw);
+        let scene = Scene { directory: &directory, raw, environment: &self.environment };
+        Ok(command::ready(argv, name, scene)?)
+    }
+
+    /// fio lays files out before it reads them; done here it is not part of the measurement.
+    fn fill(&self, trial: &Trial) -> Result<Effect, HostError> {
+        if let Work::Fio(job) = trial.workload.work()? {
+            fio::check(job)?;
+            if fio::reads(job)? {
+                let output = Path::new(&trial.raw).join("fill.json");
+                let name = &trial.workload.name;
+                let argv = fio::fill_argv(job, name, trial.seed, &output);
+                self.ready("fill", &argv, trial)?.run()?;
+            }
+        }
+        Ok(Effect::Done)
+    }
+
+    fn work(&mut self, phase: Phase, trial: &Trial) -> Result<Effect, HostError> {
+        let directory = File::open(work_directory(trial))?;
+        let mut record = match (trial.workload.work()?, phase) {
+            (Work::SmallFiles(files), Phase::SmallFiles(operation)) => {
+                self.small_files(files, operation, &directory, trial)?
+            }
+            (Work::Fio(job), _) => self.fio(job, &directory, trial)?,
+            (Work::Command(command), _) => self.whole_command(command, &directory, trial)?,
+            (Work::SmallFiles(_), Phase::Whole) => return Err("small files have phases".into()),
+        };
+        record.processes_left = processes_besides_us();
+        Ok(Effect::Worked(Box::new(record)))
+    }
+
+    fn whole_command(
+        &mut self,
+        command: &Command,
+        directory: &File,
+        trial: &Trial,
+    ) -> Result<PhaseRecord, HostError> {
+        let ready = self.ready("command", &command.argv(), trial)?;
+        let before = io_of_children();
+        let mut record = self.timed(Phase::Whole, directory, trial, || Ok(ready.run()?))?.0;
+        let after = io_of_children();
+        let grown = |of: fn(&(u64, u64)) -> u64| {
+            Some(of(after.as_ref()?).saturating_sub(of(before.as_ref()?)))
+        };
+        record.operations = trial.workload.operations;
+        record.application_read_bytes = grown(|io| io.0);
+        record.application_write_bytes = grown(|io| io.1);
+        Ok(record)
+    }
+
+    fn fio(
+        &mut self,
+        job: &Fio,
+        directory: &File,
+        trial: &Trial,
+    ) -> Result<PhaseRecord, HostError> {
+        fio::check(job)?;
+        let output = Path::new(&trial.raw).join("fio.json");
+        let argv = fio::argv(job, &trial.workload.name, trial.seed, &output);
+        let ready = self.ready("fio", &argv, trial)?;
+        let mut record = self.timed(Phase::Whole, directory, trial, || Ok(ready.run()?))?.0;
+        let result = fio::parse(&output)?;
+        record.tool_ns = Some(result.tool_ns);
+        record.operations = Some(result.operations);
+        record.application_read_bytes = Some(result.read_bytes);
+        record.application_write_bytes = Some(result.write_bytes);
+        record.histograms = result.histograms;
+        record.samples = result.samples;
+        Ok(record)
+    }
+
+    fn small_files(
+        &mut self,
+        files: &SmallFiles,
+        operation: fsverdict_core::model::Operation,
+        directory: &File,
+        trial: &Trial,
+    ) -> Result<PhaseRecord, HostError> {
+        let place = work_directory(trial);
+        let run = || Ok(small_files::run(files, operation, &place, trial.seed)?);
+        let (mut record, result) =
+            self.timed(Phase::SmallFiles(operation), directory, trial, run)?;
+        record.work_ns = result.work_ns;
+        record.operations = Some(result.operations);
+        record.application_read_bytes = Some(result.application_read_bytes);
+        record.application_write_bytes = Some(result.application_write_bytes);
+        record.histograms = result.histograms;
+        Ok(record)
+    }
+
+    /// The timed part: `work` and a closing syncfs of `directory`'s file system, between the
+    /// first and the last reading of the probes.
+    fn timed<T>(
+        &mut self,
+        phase: Phase,
+        directory: &File,
+        trial: &Trial,
+        work: impl FnOnce() -> Result<T, HostError>,
+    ) -> Result<(PhaseRecord, T), HostError> {
+        let probe = Probe::open(Path::new("/"), &trial.bed.devices)?;
+        let running = probe.start();
+        let start_ns = sys::monotonic_ns();
+        let result = work();
+        let worked_ns = sys::monotonic_ns();
+        let synced = sys::sync_fs(directory.as_fd());
+        let end_ns = sys::monotonic_ns();
+        let (totals, timeline) = running.stop();
+        self.write_series(phase, &timeline, trial)?;
+        let result = result?;
+        synced?;
+        let record = PhaseRecord {
+            phase,
+            work_ns: worked_ns - start_ns,
+            syncfs_ns: end_ns - worked_ns,
+            tool_ns: None,
+            operations: None,
+            application_read_bytes: None,
+            application_write_bytes: None,
+            processes_left: 0,
+            totals,
+            histograms: BTreeMap::new(),
+            samples: Vec::new(),
+        };
+        Ok((record, result))
+    }
+
+    fn write_series(
+        &mut self,
+        phase: Phase,
+        timeline: &Timeline,
+        trial: &Trial,
+    ) -> Result<(), HostError> {
+        let file = OpenOptions::new().create(true).append(true).open(&trial.series)?;
+        let mut out = std::io::BufWriter::new(file);
+        timeline.write_csv(&mut out, phase.name(), !self.series_begun)?;
+        self.series_begun = true;
+        Ok(())
+    }
+
+    /// Unmounting while the device is held by a straggler is tried again for a second; whatever
+    /// the work left running is killed first, for it would hold the file system.
+    fn unmount(&self, trial: &Trial) -> Result<Effect, HostError> {
+        let argv = ["umount", trial.directory.as_str()];
+        for _ in 1..UNMOUNT_TRIES {
+            end_stragglers();
+            match tool::run_words(&argv) {
+                Ok(_) => return Ok(Effect::Done),
+                Err(_) => std::thread::sleep(UNMOUNT_PAUSE),
+            }
+        }
+        tool::run_words(&argv)?;
+        Ok(Effect::Done)
+    }
+
+    /// Caches are dropped while the file system is not mounted, so that only the device itself can
+    /// be cached; on bed `directory` the largest files of the work stand for it.
+    fn drop_caches(&self, trial: &Trial) -> Result<CacheState, HostError> {
+        let looked_at = match trial.bed.kind {
+            BedKind::Directory => cache::largest_files(&work_directory(trial)),
+            _ => cache::nodes(&trial.bed.devices),
+        };
+        Ok(cache::drop_of(&looked_at))
+    }
+}
+
+impl Host for Here {
+    fn perform(&mut self, step: Step, trial: &Trial) -> Result<Effect, HostError> {
+        let workload = &trial.workload;
+        match step {
+            Step::MakeFileSystem => self.make_file_system(trial),
+            Step::MakeDirectory => {
+                fs::create_dir(work_directory(trial))?;
+                Ok(Effect::Done)
+            }
+            Step::Mount => self.mount(trial),
+            Step::Setup | Step::Prepare => {
+                let (name, command) = match step {
+                    Step::Setup => ("setup", &workload.setup),
+                    _ => ("prepare", &workload.prepare),
+                };
+                command.iter().try_for_each(|command| self.command(name, command, trial))?;
+                Ok(Effect::Done)
+            }
+            Step::Fill => self.fill(trial),
+            Step::Sync => {
+                sys::sync_fs(File::open(work_directory(trial))?.as_fd())?;
+                Ok(Effect::Done)
+            }
+            Step::Unmount => self.unmount(trial),
+            Step::DropCaches => Ok(Effect::Dropped(self.drop_caches(trial)?)),
+            Step::Settle => Ok(Effect::Settled(settle::settle(&trial.bed.devices))),
+            Step::Work(phase) => self.work(phase, trial),
+            Step::RemoveDirectory => {
+                end_stragglers();
+                fs::remove_dir_all(work_directory(trial))?;
+                Ok(Effect::Done)
+            }
+        }
+    }
+
+    fn clean_up(&mut self, trial: &Trial) -> Vec<String> {
+        end_stragglers();
+        let mut errors = Vec::new();
+        if trial.bed.kind == BedKind::Directory {
+            match fs::remove_dir_all(work_directory(trial)) {
+                Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                    errors.push(error.to_string());
+                }
+                _ => {}
+            }
+        } else if let Ok(Some(_)) = mount::at(&trial.directory) {
+            errors.extend(self.unmount(trial).err().map(|error| error.to_string()));
+        }
+        errors
+    }
+
+    fn clock_ns(&mut self) -> u64 {
+        self.start.elapsed().as_nanos() as u64
+    }
+}
+
+/// Ends what the work left running, where the trial has a PID namespace of its own.
+fn end_stragglers() {
+    if processes_besides_us() > 0 && sys::kill_all_others().is_ok() {
+        // Killed is not gone: a moment later they hold nothing any more.
+        for _ in 0..100 {
+            sys::reap();
+            if processes_besides_us() == 0 {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+}
+
+/// Processes of this PID namespace besides the trial; none where it has no namespace of its own.
+fn processes_besides_us() -> u32 {
+    if std::process::id() != 1 {
+        return 0;
+    }
+    sys::reap();
+    let names = fs::read_dir("/proc").into_iter().flatten().flatten().map(|e| e.file_name());
+    let processes = names.filter(|name| name.to_string_lossy().bytes().all(|b| b.is_ascii_digit()));
+    (processes.count() as u32).saturating_sub(1)
+}
+
+/// Bytes that ended and awaited children have passed to read(2) and write(2) and their like, pipes
+/// included, with our own: proc_pid_io(5); kernel/exit.c adds a child's to its parent's.
+fn io_of_children() -> Option<(u64, u64)> {
+    let text = fs::read_to_string("/proc/self/io").ok()?;
+    let field = |name: &str| {
+        text.lines().find_map(|line| line.strip_prefix(name)?.trim().parse::<u64>().ok())
+    };
+    Some((field("rchar:")?, field("wchar:")?))
+}

@@ -1,0 +1,231 @@
+//! This machine as the place of a run: the bed, the settings, and each trial as a process.
+
+use std::fs::{self, File};
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::time::Duration;
+
+use fsverdict_core::model::{Bed, BedKind, Contender, Limits, Record, Trial, TrialBed};
+use fsverdict_core::run::{HostError, Place};
+
+use crate::bed::{self, Consent};
+use crate::here::work_directory;
+use crate::settings::{self, Setting};
+use crate::undo::{self, Journal, Undo};
+use crate::{sys, tool};
+
+/// How often a waiting lab tells its watcher that time passes.
+const TICK: Duration = Duration::from_millis(100);
+
+/// What happens in the lab, for whoever watches.
+#[derive(Debug)]
+pub enum Event<'a> {
+    /// So many bytes of the bed's images are written, of so many.
+    Writing(u64, u64),
+    /// The trial has begun this step.
+    Step(&'a str),
+    /// A moment has passed.
+    Tick,
+}
+
+/// Hears of events as they happen.
+pub type Watch<'a> = Box<dyn FnMut(Event) + 'a>;
+
+/// This machine, during one run.
+pub struct Lab<'a> {
+    folder: PathBuf,
+    consents: Vec<Consent>,
+    interrupted: Arc<AtomicBool>,
+    watch: Watch<'a>,
+    journal: Option<Journal>,
+    made: Option<bed::Made>,
+    limits: Option<Limits>,
+    /// What the settings were before the trial, in the order to put them back.
+    before: Vec<Setting>,
+}
+
+impl<'a> Lab<'a> {
+    /// The lab of the run in `folder`. Fails when another process runs it.
+    pub fn new(
+        folder: &Path,
+        consents: Vec<Consent>,
+        interrupted: Arc<AtomicBool>,
+        watch: Watch<'a>,
+    ) -> std::io::Result<Self> {
+        let journal = Some(Journal::open(folder)?);
+        let folder = folder.canonicalize()?;
+        let (made, limits, before) = (None, None, Vec::new());
+        Ok(Lab { folder, consents, interrupted, watch, journal, made, limits, before })
+    }
+
+    /// What of the bed the report must know: `direct_io` and `compresses`.
+    pub fn bed_facts(&self) -> Vec<(String, String)> {
+        let Some(made) = &self.made else { return Vec::new() };
+        let names: Vec<&str> = made.devices.iter().map(|device| device.path.as_str()).collect();
+        let mut facts = vec![("devices".to_string(), names.join(", "))];
+        if let Some(direct) = made.direct_io {
+            let how = if direct { "direct I/O" } else { "through the host's page cache" };
+            facts.push(("loop devices".into(), how.into()));
+        }
+        if made.compresses {
+            facts.push(("memory".into(), "zram, which compresses what is written".into()));
+        }
+        facts
+    }
+
+    fn journal(&mut self) -> Result<&mut Journal, HostError> {
+        self.journal.as_mut().ok_or_else(|| "the journal is closed".into())
+    }
+
+    /// Waits for the trial's end. It prints a line at each step, and its end closes the pipe.
+    fn wait(&mut self, child: &mut Child) -> Result<(), HostError> {
+        let stdout = child.stdout.take().ok_or("the trial has no output")?;
+        let (sender, lines) = mpsc::channel();
+        std::thread::spawn(move || {
+            for line in BufReader::new(stdout).lines().map_while(Result::ok) {
+                if sender.send(line).is_err() {
+                    return;
+                }
+            }
+        });
+        loop {
+            match lines.recv_timeout(TICK) {
+                Ok(step) => (self.watch)(Event::Step(&step)),
+                Err(RecvTimeoutError::Timeout) => (self.watch)(Event::Tick),
+                Err(RecvTimeoutError::Disconnected) => break,
+            }
+            if self.interrupted.load(Ordering::Relaxed) {
+                sys::kill_group(child.id());
+                child.wait()?;
+                return Err("interrupted".into());
+            }
+        }
+        let status = child.wait()?;
+        match status.success() {
+            true => Ok(()),
+            false => Err(format!("the trial's process {}", tool::ended(status)).into()),
+        }
+    }
+}
+
+/// The command that runs a trial: as root in a mount namespace of its own, so that its mounts go
+/// with it, and in a PID namespace of its own, so that whatever it starts goes with it too.
+pub fn trial_argv(input: &Path, output: &Path) -> Vec<String> {
+    // util-linux unshare(1).
+    const NAMESPACES: [&str; 9] = [
+        "unshare",
+        "--mount",
+        "--propagation",
+        "private",
+        "--pid",
+        "--fork",
+        "--kill-child=KILL",
+        "--mount-proc",
+        "--",
+    ];
+    let program = std::env::current_exe().unwrap_or_else(|_| "fsverdict".into());
+    let mut argv: Vec<String> = match sys::is_root() {
+        true => NAMESPACES.map(String::from).to_vec(),
+        false => Vec::new(),
+    };
+    let path = |path: &Path| path.display().to_string();
+    argv.extend([path(&program), "trial".into(), "--in".into(), path(input)]);
+    argv.extend(["--out".into(), path(output)]);
+    argv
+}
+
+/// Where a trial's file system is mounted, in its own mount namespace: one place for all.
+pub fn mount_point() -> PathBuf {
+    undo::registry().join("mnt")
+}
+
+impl Place for Lab<'_> {
+    fn make_bed(&mut self, bed: &Bed) -> Result<TrialBed, HostError> {
+        fs::create_dir_all(mount_point())?;
+        self.limits = bed.limits;
+        let Lab { folder, consents, interrupted, watch, journal, .. } = self;
+        let journal = journal.as_mut().ok_or("the journal is closed")?;
+        let total_bytes = bed.size.0.saturating_mul(bed.devices.into());
+        let mut before = |undo: &bed::Undo| journal.before(&Undo::Bed(undo.clone()));
+        let mut progress = |bytes: u64| {
+            watch(Event::Writing(bytes, total_bytes));
+            match interrupted.load(Ordering::Relaxed) {
+                true => Err(std::io::Error::other("interrupted")),
+                false => Ok(()),
+            }
+        };
+        let made = bed::make(bed, folder, consents, &mut before, &mut progress)?;
+        let devices = made.devices.clone();
+        self.made = Some(made);
+        Ok(TrialBed { kind: bed.kind, devices })
+    }
+
+    fn apply(&mut self, contender: &Contender, bed: &TrialBed) -> Result<(), HostError> {
+        let root = Path::new("/");
+        let wanted = settings::wanted(root, contender, self.limits, &bed.devices)?;
+        let before = settings::before(root, &wanted)?;
+        for setting in &before {
+            self.journal()?.before(&Undo::Setting(setting.clone()))?;
+        }
+        self.before = before;
+        wanted.iter().try_for_each(Setting::set)?;
+        Ok(())
+    }
+
+    fn run_trial(&mut self, trial: &Trial) -> Result<Record, HostError> {
+        if trial.bed.kind == BedKind::Directory {
+            self.journal()?.before(&Undo::Directory(work_directory(trial)))?;
+        }
+        let folder = Path::new(&trial.raw).parent().ok_or("the trial has no folder")?.to_owned();
+        fs::create_dir_all(&trial.raw)?;
+        let (input, output) = (folder.join("trial.json"), folder.join("record.json"));
+        fs::write(&input, serde_json::to_string_pretty(trial)?)?;
+        let argv = trial_argv(&input, &output);
+        let mut command = match sys::is_root() {
+            true => tool::command(&argv[0])?,
+            false => tool::users(&argv[..1]),
+        };
+        let errors = Path::new(&trial.raw).join("trial.stderr");
+        command.args(&argv[1..]).stdin(Stdio::null()).stdout(Stdio::piped());
+        command.stderr(File::create(&errors)?);
+        sys::bind_to_us(&mut command);
+        let mut child = command.spawn()?;
+        self.wait(&mut child).map_err(|error| {
+            let said = fs::read_to_string(&errors).unwrap_or_default();
+            format!("{error}{}{}", if said.is_empty() { "" } else { ": " }, said.trim())
+        })?;
+        Ok(serde_json::from_str(&fs::read_to_string(output)?)?)
+    }
+
+    fn restore(&mut self) -> Result<(), HostError> {
+        let errors: Vec<String> =
+            self.before.iter().filter_map(|setting| setting.set().err()).map(|e| e.to_string()).collect();
+        if errors.is_empty() {
+            self.before.clear();
+            return Ok(());
+        }
+        Err(errors.join("; ").into())
+    }
+
+    fn remove_bed(&mut self) -> Result<(), HostError> {
+        if let Some(made) = self.made.take() {
+            made.remove()?;
+        }
+        if self.before.is_empty()
+            && let Some(journal) = self.journal.take()
+        {
+            journal.close()?;
+        }
+        Ok(())
+    }
+
+    fn left(&self) -> Vec<String> {
+        let knobs = self.before.iter().map(|setting| format!("setting {}", setting.knob()));
+        let journal = self.journal.as_ref().map(|journal| journal.path().display().to_string());
+        knobs.chain(journal.map(|path| format!("what {path} lists"))).collect()
+    }
+}

@@ -1,0 +1,262 @@
+//! Settings of the block queue, the kernel and the throttle: read, set, read back, put back.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use fsverdict_core::model::{Contender, Device, Limits};
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+/// Knobs that change when another is set: the kernel keeps a ratio or an amount of bytes, and
+/// clears the other (Documentation/admin-guide/sysctl/vm.rst).
+const COUPLED_SYSCTLS: [(&str, &str); 2] = [
+    ("vm.dirty_ratio", "vm.dirty_bytes"),
+    ("vm.dirty_background_ratio", "vm.dirty_background_bytes"),
+];
+
+/// A setting that did not take.
+#[derive(Debug, Error)]
+#[expect(missing_docs, reason = "the messages say it")]
+pub enum SettingError {
+    #[error("{knob}: {source}")]
+    Unreadable { knob: String, source: std::io::Error },
+    #[error("{knob} can't be set to {value:?}: {source}")]
+    Refused { knob: String, value: String, source: std::io::Error },
+    #[error("{knob} was set to {value:?} but reads {seen:?}: the setting did not take")]
+    NotTaken { knob: String, value: String, seen: String },
+    #[error(
+        "limits need the blkio controller of cgroups v1 at {0}, and this machine has none there"
+    )]
+    NoThrottle(String),
+}
+
+/// A file of /proc or /sys with the value it should have.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Setting {
+    /// Its path.
+    pub path: PathBuf,
+    /// The value to write.
+    pub value: String,
+    /// Reading gives something else than was written: the throttle rules, which are one line for
+    /// each device. The line that begins with this word is the value; no line means 0.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub line: Option<String>,
+}
+
+impl Setting {
+    fn plain(path: PathBuf, value: String) -> Self {
+        Setting { path, value, line: None }
+    }
+
+    /// What people call it.
+    pub fn knob(&self) -> String {
+        self.path.display().to_string()
+    }
+
+    /// The value it has now.
+    pub fn current(&self) -> Result<Setting, SettingError> {
+        let text = fs::read_to_string(&self.path)
+            .map_err(|source| SettingError::Unreadable { knob: self.knob(), source })?;
+        let value = match &self.line {
+            None => chosen(text.trim()).to_string(),
+            Some(word) => text
+                .lines()
+                .find_map(|line| line.strip_prefix(word.as_str())?.strip_prefix(' '))
+                .unwrap_or("0")
+                .to_string(),
+        };
+        Ok(Setting { value, ..self.clone() })
+    }
+
+    /// Writes the value and reads it back.
+    pub fn set(&self) -> Result<(), SettingError> {
+        let text = match &self.line {
+            None => self.value.clone(),
+            Some(word) => format!("{word} {}", self.value),
+        };
+        let (knob, value) = (self.knob(), self.value.clone());
+        fs::write(&self.path, text).map_err(|source| SettingError::Refused {
+            knob: knob.clone(),
+            value: value.clone(),
+            source,
+        })?;
+        let seen = self.current()?.value;
+        if seen == value { Ok(()) } else { Err(SettingError::NotTaken { knob, value, seen }) }
+    }
+}
+
+/// A queue file that offers a choice shows it as `none [mq-deadline] kyber`.
+fn chosen(text: &str) -> &str {
+    text.split_once('[').and_then(|(_, rest)| rest.split_once(']')).map_or(text, |(word, _)| word)
+}
+
+/// What `contender` asks for, in the order it must be set: the scheduler before the other queue
+/// settings, which it resets. `root` is `/` but in tests.
+pub fn wanted(
+    root: &Path,
+    contender: &Contender,
+    limits: Option<Limits>,
+    devices: &[Device],
+) -> Result<Vec<Setting>, SettingError> {
+    let mut settings = Vec::new();
+    for device in devices {
+        let queue = queue_of(root, device);
+        let mut knobs: Vec<_> = contender.queue.iter().collect();
+        knobs.sort_by_key(|(knob, _)| *knob != "scheduler");
+        for (knob, value) in knobs {
+            settings.push(Setting::plain(queue.join(file_of(knob)), value.to_string()));
+        }
+    }
+    for (name, value) in &contender.sysctl {
+        settings.push(Setting::plain(sysctl(root, name), value.to_string()));
+    }
+    if let Some(limits) = contender.limits.or(limits) {
+        for device in devices {
+            settings.extend(throttle(root, device, limits)?);
+        }
+    }
+    Ok(settings)
+}
+
+/// What must be put back after `settings` were set: their own values now, and those of the knobs
+/// that change along with them. In the order in which they must be set.
+pub fn before(root: &Path, settings: &[Setting]) -> Result<Vec<Setting>, SettingError> {
+    let mut before: Vec<Setting> = Vec::new();
+    for setting in settings {
+        let coupled = coupled(root, setting);
+        for setting in [Some(setting.clone()), coupled].into_iter().flatten() {
+            if !before.iter().any(|known| known.path == setting.path && known.line == setting.line)
+            {
+                before.push(setting.current()?);
+            }
+        }
+    }
+    // Of a ratio and its bytes, one is 0 and can't be written; it becomes 0 with the other's value.
+    before.retain(|setting| !(setting.value == "0" && is_coupled_sysctl(root, &setting.path)));
+    Ok(before)
+}
+
+fn coupled(root: &Path, setting: &Setting) -> Option<Setting> {
+    let directory = setting.path.parent()?;
+    if setting.path.file_name()? == "scheduler" {
+        return Some(Setting::plain(directory.join("nr_requests"), String::new()));
+    }
+    COUPLED_SYSCTLS.iter().flat_map(|&(a, b)| [(a, b), (b, a)]).find_map(|(name, other)| {
+        (sysctl(root, name) == setting.path)
+            .then(|| Setting::plain(sysctl(root, other), String::new()))
+    })
+}
+
+fn is_coupled_sysctl(root: &Path, path: &Path) -> bool {
+    COUPLED_SYSCTLS.iter().any(|(a, b)| sysctl(root, a) == path || sysctl(root, b) == path)
+}
+
+fn sysctl(root: &Path, name: &str) -> PathBuf {
+    root.join("proc/sys").join(name.replace('.', "/"))
+}
+
+/// A partition has no queue of its own: its disk's counts.
+fn queue_of(root: &Path, device: &Device) -> PathBuf {
+    let [major, minor] = device.number;
+    let own = root.join(format!("sys/dev/block/{major}:{minor}"));
+    match own.join("partition").exists() {
+        true => own.join("../queue"),
+        false => own.join("queue"),
+    }
+}
+
+/// `read_ahead` is what people call it, `read_ahead_kb` what the kernel does.
+fn file_of(knob: &str) -> &str {
+    if knob == "read_ahead" { "read_ahead_kb" } else { knob }
+}
+
+/// Throttle rules of the root group (Documentation/admin-guide/cgroup-v1/blkio-controller.rst).
+/// They bind the device for every process, its kernel threads included.
+fn throttle(root: &Path, device: &Device, limits: Limits) -> Result<Vec<Setting>, SettingError> {
+    let group = root.join("sys/fs/cgroup/blkio");
+    if !group.join("blkio.throttle.read_iops_device").exists() {
+        return Err(SettingError::NoThrottle(group.display().to_string()));
+    }
+    let [major, minor] = device.number;
+    let rule = |file: &str, value: u64| Setting {
+        path: group.join(file),
+        value: value.to_string(),
+        line: Some(format!("{major}:{minor}")),
+    };
+    let mut rules = Vec::new();
+    if let Some(iops) = limits.iops {
+        rules.push(rule("blkio.throttle.read_iops_device", iops));
+        rules.push(rule("blkio.throttle.write_iops_device", iops));
+    }
+    if let Some(bandwidth) = limits.bandwidth {
+        rules.push(rule("blkio.throttle.read_bps_device", bandwidth.0));
+        rules.push(rule("blkio.throttle.write_bps_device", bandwidth.0));
+    }
+    Ok(rules)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fsverdict_core::model::Scalar;
+
+    fn machine() -> (tempfile::TempDir, Device) {
+        let root = tempfile::tempdir().unwrap();
+        let write = |path: &str, text: &str| {
+            let path = root.path().join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        };
+        write("sys/dev/block/7:1/queue/scheduler", "[none] mq-deadline\n");
+        write("sys/dev/block/7:1/queue/nr_requests", "128\n");
+        write("proc/sys/vm/dirty_background_ratio", "10\n");
+        write("proc/sys/vm/dirty_background_bytes", "0\n");
+        let device = Device { path: "/dev/loop1".into(), number: [7, 1], size_bytes: 0 };
+        (root, device)
+    }
+
+    fn contender() -> Contender {
+        Contender {
+            name: "tuned".into(),
+            queue: [("nr_requests", Scalar::Whole(64)), ("scheduler", Scalar::Text("none".into()))]
+                .map(|(knob, value)| (knob.to_string(), value))
+                .into(),
+            sysctl: [("vm.dirty_background_bytes".to_string(), Scalar::Whole(4096))].into(),
+            ..Contender::default()
+        }
+    }
+
+    #[test]
+    fn the_scheduler_comes_first_and_what_changes_along_is_remembered() {
+        let (root, device) = machine();
+        let wanted = wanted(root.path(), &contender(), None, &[device]).unwrap();
+        let name = |setting: &Setting| setting.path.file_name().unwrap().to_owned();
+        let names: Vec<_> = wanted.iter().map(name).collect();
+        assert_eq!(names, ["scheduler", "nr_requests", "dirty_background_bytes"]);
+        let before = before(root.path(), &wanted).unwrap();
+        let values: Vec<_> = before.iter().map(|s| (name(s), s.value.as_str())).collect();
+        let expected = [("scheduler", "none"), ("nr_requests", "128"), ("dirty_background_ratio", "10")];
+        assert_eq!(values, expected.map(|(name, value)| (name.into(), value)));
+    }
+
+    #[test]
+    fn a_setting_that_reads_back_differently_is_an_error() {
+        let (root, _) = machine();
+        let queue = root.path().join("sys/dev/block/7:1/queue");
+        Setting::plain(queue.join("nr_requests"), "64".into()).set().unwrap();
+        // A plain file keeps what was written; the kernel's would still say [none].
+        let path = queue.join("scheduler");
+        let error = Setting::plain(path, "[none] bfq".into()).set().unwrap_err().to_string();
+        assert!(error.contains("did not take"), "{error}");
+        let gone = Setting::plain(queue.join("gone/knob"), "1".into()).set().unwrap_err();
+        assert!(gone.to_string().contains("can't be set"), "{gone}");
+    }
+
+    #[test]
+    fn limits_without_the_controller_are_refused() {
+        let (root, device) = machine();
+        let limits = Limits { iops: Some(100), bandwidth: None };
+        let error = wanted(root.path(), &Contender::default(), Some(limits), &[device]);
+        assert!(matches!(error, Err(SettingError::NoThrottle(_))));
+    }
+}

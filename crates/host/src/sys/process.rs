@@ -1,0 +1,67 @@
+//! Processes: who we are, dying with our parent, ending those we started.
+
+use std::io;
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+
+/// The effective user's number.
+pub fn user_id() -> u32 {
+    // SAFETY: geteuid takes nothing and can't fail.
+    unsafe { libc::geteuid() }
+}
+
+/// The effective user is root.
+pub fn is_root() -> bool {
+    user_id() == 0
+}
+
+/// Puts `command`, once started, into a process group of its own, so that Ctrl-C at the terminal
+/// reaches us alone, and has the kernel kill it when the thread that started it dies.
+pub fn bind_to_us(command: &mut Command) {
+    command.process_group(0);
+    let us = std::process::id();
+    let die_with_parent = move || {
+        // SAFETY: prctl with these arguments touches no memory.
+        if unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) } != 0 {
+            return Err(io::Error::last_os_error());
+        }
+        // SAFETY: getppid takes nothing and can't fail.
+        let parent = unsafe { libc::getppid() };
+        // We may have died between the fork and the prctl: nobody would send the signal then.
+        if parent.cast_unsigned() == us {
+            Ok(())
+        } else {
+            Err(io::Error::other("the parent is gone"))
+        }
+    };
+    // SAFETY: the closure only makes system calls that are safe after a fork; it allocates nothing
+    // but on the way out with an error that the standard library turns into a number.
+    unsafe { command.pre_exec(die_with_parent) };
+}
+
+/// Kills the process group of `leader`, a child of ours that has not been waited for.
+pub fn kill_group(leader: u32) {
+    let Ok(group) = i32::try_from(leader) else { return };
+    // SAFETY: kill takes two numbers. The group is our child's own: it is still there, at least
+    // as the child that has not been waited for, so the number can't belong to anybody else.
+    unsafe { libc::kill(-group, libc::SIGKILL) };
+}
+
+/// Kills every other process of this PID namespace. Only its first process may ask for that: from
+/// any other place it would reach the whole machine.
+pub fn kill_all_others() -> io::Result<()> {
+    if std::process::id() != 1 {
+        return Err(io::Error::other("not the first process of a PID namespace"));
+    }
+    // SAFETY: kill takes two numbers. -1 means every process we may signal but ourselves and the
+    // first of the namespace, and the namespace holds only what the trial has started.
+    unsafe { libc::kill(-1, libc::SIGKILL) };
+    Ok(())
+}
+
+/// Collects children that have ended, our own and those whose parents are gone.
+/// Only for a process that waits for no child of its own at the same time.
+pub fn reap() {
+    // SAFETY: waitpid may be given no place for the status.
+    while unsafe { libc::waitpid(-1, std::ptr::null_mut(), libc::WNOHANG) } > 0 {}
+}

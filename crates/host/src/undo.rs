@@ -1,0 +1,230 @@
+//! The undo journal: what a run changes is written down before it is changed.
+//!
+//! The journal is `undo.jsonl` in the run's folder, one [`Undo`] a line, each synced before its
+//! change is made. A run holds a lock on its journal while it lives; a link to it stands in
+//! [`registry`], so that `clean` and the next run find what a killed run left. Everything but
+//! image files is gone after a reboot, and so is the registry.
+
+use std::fs::{self, File};
+use std::io::{self, BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use crate::bed;
+use crate::settings::Setting;
+use crate::sys;
+
+/// One thing to undo. Undoing what is undone already does nothing.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Undo {
+    /// Part of a bed is to be removed.
+    Bed(bed::Undo),
+    /// A setting is to have this value again.
+    Setting(Setting),
+    /// A trial's own folder on bed `directory` is to be removed.
+    Directory(PathBuf),
+}
+
+impl Undo {
+    /// Undoes it.
+    pub fn apply(&self) -> Result<(), String> {
+        match self {
+            Undo::Bed(part) => part.apply().map_err(|error| error.to_string()),
+            // A throttle rule or a queue went with its device.
+            Undo::Setting(setting) if setting.current().is_err() => Ok(()),
+            Undo::Setting(setting) if setting.current().is_ok_and(|now| now == *setting) => Ok(()),
+            Undo::Setting(setting) => setting.set().map_err(|error| error.to_string()),
+            Undo::Directory(path) => match fs::remove_dir_all(path) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                    Err(format!("{}: {error}", path.display()))
+                }
+                _ => Ok(()),
+            },
+        }
+    }
+}
+
+/// The journal of a living run.
+#[derive(Debug)]
+pub struct Journal {
+    file: File,
+    path: PathBuf,
+    link: PathBuf,
+    written: Vec<Undo>,
+}
+
+/// Where links to the journals of living runs stand.
+pub fn registry() -> PathBuf {
+    match sys::is_root() {
+        true => "/run/fsverdict".into(),
+        false => std::env::temp_dir().join(format!("fsverdict-{}", sys::user_id())),
+    }
+}
+
+impl Journal {
+    /// Opens the journal of the run in `folder`, and takes its lock: an error says that another
+    /// process runs it.
+    pub fn open(folder: &Path) -> io::Result<Journal> {
+        let path = folder.canonicalize()?.join("undo.jsonl");
+        let file = File::options().create(true).append(true).open(&path)?;
+        file.try_lock().map_err(|_| io::Error::other("another process is running this run"))?;
+        let registry = registry();
+        fs::create_dir_all(&registry)?;
+        let name = folder.canonicalize()?.display().to_string().replace('/', "_");
+        let link = registry.join(format!("{name}.jsonl"));
+        let _ = fs::remove_file(&link);
+        std::os::unix::fs::symlink(&path, &link)?;
+        Ok(Journal { file, path, link, written: Vec::new() })
+    }
+
+    /// Writes `undo` down. What is written already is not written again: the first value of a
+    /// setting is the one to go back to.
+    pub fn before(&mut self, undo: &Undo) -> io::Result<()> {
+        let is_same_knob = |known: &Undo| match (known, undo) {
+            (Undo::Setting(a), Undo::Setting(b)) => a.path == b.path && a.line == b.line,
+            (a, b) => a == b,
+        };
+        if self.written.iter().any(is_same_knob) {
+            return Ok(());
+        }
+        let line = serde_json::to_string(undo).map_err(io::Error::other)?;
+        writeln!(self.file, "{line}")?;
+        self.file.sync_data()?;
+        self.written.push(undo.clone());
+        Ok(())
+    }
+
+    /// Everything has been undone: the journal is emptied and its link removed.
+    pub fn close(self) -> io::Result<()> {
+        fs::remove_file(&self.link)?;
+        self.file.set_len(0)?;
+        Ok(())
+    }
+
+    /// Where it stands.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+/// What a journal of a run that is no more says to undo.
+#[derive(Debug)]
+pub struct Stale {
+    /// The journal.
+    pub path: PathBuf,
+    /// The link to it, if it is registered.
+    link: Option<PathBuf>,
+}
+
+/// The registered journals whose runs have ended without closing them.
+pub fn stale() -> Vec<Stale> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(registry()).into_iter().flatten().flatten() {
+        let link = entry.path();
+        if link.extension().is_some_and(|ending| ending == "jsonl")
+            && let Ok(path) = fs::read_link(&link)
+            && !is_alive(&path)
+        {
+            found.push(Stale { path, link: Some(link) });
+        }
+    }
+    found
+}
+
+/// The journal of the run in `folder`, if that run has left one and lives no more.
+pub fn stale_in(folder: &Path) -> Option<Stale> {
+    let path = folder.join("undo.jsonl").canonicalize().ok()?;
+    let empty = fs::metadata(&path).is_ok_and(|data| data.len() == 0);
+    (!empty && !is_alive(&path)).then_some(Stale { path, link: None })
+}
+
+fn is_alive(journal: &Path) -> bool {
+    File::open(journal).is_ok_and(|file| file.try_lock_shared().is_err())
+}
+
+impl Stale {
+    /// What there is to undo, in the order in which it must be undone: the last change first.
+    /// A last line that is not whole was being written when the run was killed, before its change
+    /// was made.
+    pub fn undos(&self) -> io::Result<Vec<Undo>> {
+        let file = match File::open(&self.path) {
+            Ok(file) => file,
+            // The run's folder was deleted: there is nothing to read and nothing to be done.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(error) => return Err(error),
+        };
+        let mut undos = Vec::new();
+        for line in BufReader::new(file).lines() {
+            match serde_json::from_str(&line?) {
+                Ok(undo) => undos.push(undo),
+                Err(_) => break,
+            }
+        }
+        undos.reverse();
+        Ok(undos)
+    }
+
+    /// Undoes everything it can and gives what could not be undone. When nothing is left, the
+    /// journal is emptied and its link removed.
+    pub fn play_back(&self) -> io::Result<Vec<String>> {
+        let errors: Vec<String> =
+            self.undos()?.iter().filter_map(|undo| undo.apply().err()).collect();
+        if errors.is_empty() {
+            if let Ok(file) = File::options().write(true).open(&self.path) {
+                file.set_len(0)?;
+            }
+            if let Some(link) = &self.link {
+                fs::remove_file(link)?;
+            }
+        }
+        Ok(errors)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn setting(path: &Path, value: &str) -> Undo {
+        Undo::Setting(Setting { path: path.into(), value: value.into(), line: None })
+    }
+
+    #[test]
+    fn a_killed_run_is_undone_from_its_journal_and_a_living_one_is_not() {
+        let folder = tempfile::tempdir().unwrap();
+        let knob = folder.path().join("knob");
+        let own = folder.path().join("own");
+        fs::write(&knob, "changed").unwrap();
+        fs::create_dir(&own).unwrap();
+        let mut journal = Journal::open(folder.path()).unwrap();
+        journal.before(&setting(&knob, "original")).unwrap();
+        journal.before(&setting(&knob, "in between")).unwrap();
+        journal.before(&Undo::Directory(own.clone())).unwrap();
+        assert!(stale_in(folder.path()).is_none(), "it lives");
+        assert!(Journal::open(folder.path()).is_err(), "two processes would run one run");
+        let link = journal.link.clone();
+        writeln!(journal.file, "{{\"setting\":{{\"pa").unwrap();
+        drop(journal);
+
+        let stale = stale_in(folder.path()).expect("a journal is left");
+        assert_eq!(stale.undos().unwrap().len(), 2);
+        assert!(stale.play_back().unwrap().is_empty());
+        assert_eq!(fs::read_to_string(&knob).unwrap(), "original");
+        assert!(!own.exists());
+        assert!(stale_in(folder.path()).is_none(), "it is empty now");
+        fs::remove_file(link).unwrap();
+    }
+
+    #[test]
+    fn a_run_that_ends_well_leaves_no_journal() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut journal = Journal::open(folder.path()).unwrap();
+        journal.before(&setting(Path::new("/nonexistent"), "1")).unwrap();
+        let link = journal.link.clone();
+        journal.close().unwrap();
+        assert!(!link.exists());
+        assert!(stale_in(folder.path()).is_none());
+    }
+}

@@ -1,0 +1,299 @@
+//! A fio job: its arguments, and what its json+ output says.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use fsverdict_core::model::{Fio, Histogram, Sample, Unit};
+use serde::Deserialize;
+use thiserror::Error;
+
+/// A job that can't be run here, or whose output can't be read.
+#[derive(Debug, Error)]
+#[expect(missing_docs, reason = "the messages say it")]
+pub enum FioError {
+    #[error("job file {path}: {source}")]
+    JobFile { path: String, source: std::io::Error },
+    #[error(
+        "the fio job names {option}={value}, outside the file system under test: give it a \
+         relative path, or leave the line out"
+    )]
+    Outside { option: String, value: String },
+    #[error("fio's output {path}: {source}")]
+    Unreadable { path: String, source: std::io::Error },
+    #[error("fio's output {path} is not the json+ of fio: {reason}")]
+    Unknown { path: String, reason: String },
+    #[error("fio job {job} ended with error {error}")]
+    Job { job: String, error: i64 },
+}
+
+/// The options of a job, as far as they can be seen: those on the command line and those in job
+/// files, in order, with several jobs run together.
+pub fn options(fio: &Fio) -> Result<Vec<(String, String)>, FioError> {
+    let mut options = Vec::new();
+    let mut arguments = fio.arguments("job").into_iter();
+    while let Some(argument) = arguments.next() {
+        match argument.trim_start_matches('-').split_once('=') {
+            Some((option, value)) if argument.starts_with('-') => {
+                options.push((option.into(), value.into()));
+            }
+            _ if argument.starts_with('-') => {
+                // `--rw randread`: the value is the next word, unless that is an option too.
+                let option = argument.trim_start_matches('-').to_string();
+                let takes_value = ["directory", "filename", "rw", "readwrite", "name"];
+                let value = takes_value.contains(&option.as_str()).then(|| arguments.next());
+                options.push((option, value.flatten().unwrap_or_default()));
+            }
+            _ => options.extend(job_file(&argument)?),
+        }
+    }
+    Ok(options)
+}
+
+fn job_file(path: &str) -> Result<Vec<(String, String)>, FioError> {
+    let text = fs::read_to_string(path)
+        .map_err(|source| FioError::JobFile { path: path.into(), source })?;
+    let lines = text.lines().map(str::trim).filter(|line| !line.starts_with(['#', ';', '[']));
+    Ok(lines
+        .filter_map(|line| line.split_once('='))
+        .map(|(option, value)| (option.trim().into(), value.trim().into()))
+        .collect())
+}
+
+/// Refuses a job that would leave the file system under test: an absolute path in it may be a
+/// disk with somebody's data.
+pub fn check(fio: &Fio) -> Result<(), FioError> {
+    for (option, value) in options(fio)? {
+        let names_paths = matches!(option.as_str(), "filename" | "directory" | "filename_format");
+        let leaves = value.split(':').any(|path| path.starts_with('/') || path.contains(".."));
+        if names_paths && leaves {
+            return Err(FioError::Outside { option, value });
+        }
+    }
+    Ok(())
+}
+
+/// The job reads, so that its files must be there and cold before it starts.
+pub fn reads(fio: &Fio) -> Result<bool, FioError> {
+    let is_mode = |option: &str| matches!(option, "rw" | "readwrite");
+    // Without one, fio reads: "read" is the default of rw.
+    let modes: Vec<String> =
+        options(fio)?.into_iter().filter(|(o, _)| is_mode(o)).map(|(_, mode)| mode).collect();
+    Ok(modes.is_empty() || modes.iter().any(|mode| mode.contains("read") || mode.contains("rw")))
+}
+
+/// The command that runs the job, with its result in `output`. A `randseed` of the job's own
+/// comes after ours and wins.
+pub fn argv(fio: &Fio, name: &str, seed: u64, output: &Path) -> Vec<String> {
+    let mut argv = vec![
+        "fio".to_string(),
+        "--output-format=json+".into(),
+        format!("--output={}", output.display()),
+        format!("--randseed={seed}"),
+    ];
+    argv.extend(fio.arguments(name));
+    argv
+}
+
+/// The command that lays out the job's files and does nothing else.
+pub fn fill_argv(fio: &Fio, name: &str, seed: u64, output: &Path) -> Vec<String> {
+    let mut argv = argv(fio, name, seed, output);
+    argv.insert(1, "--create_only=1".into());
+    argv
+}
+
+#[derive(Deserialize)]
+struct Output {
+    jobs: Vec<Job>,
+}
+
+#[derive(Deserialize)]
+struct Job {
+    jobname: String,
+    error: i64,
+    read: Direction,
+    write: Direction,
+    #[serde(default)]
+    trim: Option<Direction>,
+    #[serde(default)]
+    sync: Option<SyncStatistics>,
+}
+
+#[derive(Deserialize)]
+struct Direction {
+    io_bytes: u64,
+    total_ios: u64,
+    /// Milliseconds.
+    runtime: u64,
+    bw_bytes: f64,
+    iops: f64,
+    clat_ns: Latency,
+}
+
+#[derive(Deserialize)]
+struct SyncStatistics {
+    lat_ns: Latency,
+}
+
+#[derive(Default, Deserialize)]
+struct Latency {
+    #[serde(default)]
+    max: u64,
+    #[serde(default)]
+    mean: f64,
+    #[serde(default, rename = "N")]
+    count: u64,
+    #[serde(default)]
+    bins: BTreeMap<String, u64>,
+}
+
+/// What a job did.
+#[derive(Debug, Default)]
+pub struct FioResult {
+    /// Reads, writes and trims.
+    pub operations: u64,
+    /// Bytes read.
+    pub read_bytes: u64,
+    /// Bytes written.
+    pub write_bytes: u64,
+    /// fio's own time: the longest of its jobs.
+    pub tool_ns: u64,
+    /// Completion latency (fio's clat) of reads and writes, and the latency of fsyncs, which
+    /// fio's `lat` leaves out.
+    pub histograms: BTreeMap<String, Histogram>,
+    /// fio's own figures, added up over its jobs.
+    pub samples: Vec<Sample>,
+}
+
+/// Reads what fio wrote to `path`.
+pub fn parse(path: &PathBuf) -> Result<FioResult, FioError> {
+    let shown = || path.display().to_string();
+    let text = fs::read_to_string(path)
+        .map_err(|source| FioError::Unreadable { path: shown(), source })?;
+    // fio writes its notes ("fio: ...") into the same file, before the document.
+    let start = text.find("{\n").unwrap_or(0);
+    let output: Output = serde_json::from_str(&text[start..])
+        .map_err(|error| FioError::Unknown { path: shown(), reason: error.to_string() })?;
+    let mut result = FioResult::default();
+    for job in &output.jobs {
+        if job.error != 0 {
+            return Err(FioError::Job { job: job.jobname.clone(), error: job.error });
+        }
+        add(&mut result, job);
+    }
+    own_figures(&mut result.samples, &output.jobs);
+    Ok(result)
+}
+
+fn add(result: &mut FioResult, job: &Job) {
+    for (name, direction) in [("read", &job.read), ("write", &job.write)] {
+        result.operations += direction.total_ios;
+        result.tool_ns = result.tool_ns.max(direction.runtime * 1_000_000);
+        merge(&mut result.histograms, name, &direction.clat_ns);
+    }
+    if let Some(trim) = &job.trim {
+        result.operations += trim.total_ios;
+        result.tool_ns = result.tool_ns.max(trim.runtime * 1_000_000);
+    }
+    result.read_bytes += job.read.io_bytes;
+    result.write_bytes += job.write.io_bytes;
+    if let Some(sync) = &job.sync {
+        merge(&mut result.histograms, "fsync", &sync.lat_ns);
+    }
+}
+
+fn merge(histograms: &mut BTreeMap<String, Histogram>, name: &str, latency: &Latency) {
+    if latency.bins.is_empty() {
+        return;
+    }
+    let mut buckets: BTreeMap<u64, u64> = BTreeMap::new();
+    let histogram = histograms.entry(name.into()).or_default();
+    buckets.extend(histogram.buckets.iter().copied());
+    for (ns, count) in &latency.bins {
+        *buckets.entry(ns.parse().unwrap_or(0)).or_default() += count;
+    }
+    histogram.buckets = buckets.into_iter().collect();
+    histogram.max_ns = histogram.max_ns.max(latency.max);
+    histogram.sum_ns += (latency.mean * latency.count as f64) as u64;
+}
+
+fn own_figures(samples: &mut Vec<Sample>, jobs: &[Job]) {
+    let directions: [(&str, fn(&Job) -> &Direction); 2] =
+        [("read", |job| &job.read), ("write", |job| &job.write)];
+    for (name, of) in directions {
+        if jobs.iter().all(|job| of(job).total_ios == 0) {
+            continue;
+        }
+        let sum = |figure: fn(&Direction) -> f64| jobs.iter().map(|job| figure(of(job))).sum();
+        let iops: f64 = sum(|direction| direction.iops);
+        let bytes: f64 = sum(|direction| direction.bw_bytes);
+        samples.push(Sample::higher(format!("fio_{name}_iops"), iops, Unit::PerSecond));
+        let metric = format!("fio_{name}_bandwidth");
+        samples.push(Sample::higher(metric, bytes, Unit::BytesPerSecond));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn typed(arguments: &[&str]) -> Fio {
+        Fio::Arguments(arguments.iter().map(ToString::to_string).collect())
+    }
+
+    #[test]
+    fn a_job_that_leaves_the_file_system_is_refused() {
+        for bad in ["--filename=/dev/sdb", "--directory=/mnt/x", "--filename=a:/b"] {
+            assert!(matches!(check(&typed(&["--rw=write", bad])), Err(FioError::Outside { .. })));
+        }
+        check(&typed(&["--rw=write", "--filename=a:b", "--size=1g"])).unwrap();
+        let error = check(&typed(&["--filename", "/dev/sdb"])).unwrap_err();
+        assert!(error.to_string().contains("/dev/sdb"));
+    }
+
+    #[test]
+    fn a_job_file_is_looked_into() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("job.fio");
+        fs::write(&path, "[global]\nbs=4k\n; rw=read\n[a]\nrw = randwrite\n").unwrap();
+        let fio = Fio::File(path.display().to_string());
+        check(&fio).unwrap();
+        assert!(!reads(&fio).unwrap());
+        fs::write(&path, "[a]\nrw=randrw\ndirectory=/srv\n").unwrap();
+        assert!(reads(&fio).unwrap());
+        assert!(check(&fio).is_err());
+        assert!(matches!(check(&typed(&["gone.fio"])), Err(FioError::JobFile { .. })));
+    }
+
+    #[test]
+    fn jobs_are_added_up_and_notes_skipped() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("fio.json");
+        let direction = |ios: u64| {
+            format!(
+                r#"{{"io_bytes":{0},"total_ios":{ios},"runtime":250,"bw_bytes":100,"iops":10.5,
+                   "clat_ns":{{"max":900,"mean":500,"N":{ios},"bins":{{"400":{ios}}}}}}}"#,
+                ios * 4096
+            )
+        };
+        let idle = r#"{"io_bytes":0,"total_ios":0,"runtime":0,"bw_bytes":0,"iops":0,
+            "clat_ns":{"max":0,"mean":0,"N":0}}"#;
+        let job = |error: u8| {
+            let write = direction(100);
+            format!(r#"{{"jobname":"a","error":{error},"read":{idle},"write":{write}}}"#)
+        };
+        let document = |error| format!("note: x\n{{\n\"jobs\":[{},{}]}}", job(0), job(error));
+        fs::write(&path, document(0)).unwrap();
+        let result = parse(&path).unwrap();
+        assert_eq!((result.operations, result.write_bytes), (200, 200 * 4096));
+        assert_eq!(result.tool_ns, 250_000_000);
+        assert_eq!(result.histograms["write"].buckets, [(400, 200)]);
+        assert_eq!(result.histograms["write"].sum_ns, 100_000);
+        assert_eq!(result.samples[0].value, 21.0);
+        assert_eq!(result.samples.len(), 2);
+        fs::write(&path, document(5)).unwrap();
+        assert!(matches!(parse(&path), Err(FioError::Job { error: 5, .. })));
+        fs::write(&path, "nonsense").unwrap();
+        assert!(matches!(parse(&path), Err(FioError::Unknown { .. })));
+    }
+}
