@@ -95,6 +95,20 @@ pub fn allocate(file: &File, size_bytes: u64) -> io::Result<()> {
     Ok(())
 }
 
+/// Has the file overwritten in place. Only while it is empty: see FS_NOCOW_FL in
+/// ioctl_iflags(2). On file systems that can't or needn't, an error.
+pub fn do_not_copy_on_write(file: &File) -> io::Result<()> {
+    const FS_NOCOW_FL: libc::c_int = 0x0080_0000;
+    let mut flags: libc::c_int = 0;
+    let fd = file.as_raw_fd();
+    // SAFETY: the kernel writes one int, in spite of the `long` in the request's name.
+    checked(unsafe { libc::ioctl(fd, libc::FS_IOC_GETFLAGS as _, &raw mut flags) })?;
+    flags |= FS_NOCOW_FL;
+    // SAFETY: the kernel reads one int.
+    checked(unsafe { libc::ioctl(fd, libc::FS_IOC_SETFLAGS as _, &raw const flags) })?;
+    Ok(())
+}
+
 /// What an unprivileged process could still write to the file system at `path`.
 pub fn free_bytes(path: &Path) -> io::Result<u64> {
     let path = CString::new(path.as_os_str().as_bytes())?;

@@ -7,7 +7,6 @@
 use std::fs::{self, OpenOptions};
 use std::io;
 use std::os::unix::fs::OpenOptionsExt;
-use std::path::Path;
 use std::str::FromStr;
 
 use fsverdict_core::model::Device;

@@ -6,7 +6,8 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use super::{BedError, failed};
@@ -24,11 +25,11 @@ pub struct Image {
 
 impl Image {
     /// Makes the file, which must not exist, and fills it. `progress` hears how many bytes are
-    /// written. A file that could not be filled is removed.
+    /// written, and ends it by an error. A file that could not be filled is removed.
     pub fn create(
         path: &Path,
         size_bytes: u64,
-        progress: impl FnMut(u64),
+        progress: impl FnMut(u64) -> io::Result<()>,
     ) -> Result<Image, BedError> {
         if size_bytes == 0 || !size_bytes.is_multiple_of(BLOCK_BYTES as u64) {
             return Err(BedError::Size { size_bytes });
@@ -38,7 +39,7 @@ impl Image {
         let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
         let file = file.map_err(failed(|| format!("making {}", path.display())))?;
         let image = Image { path: path.into() };
-        match fill(path, &file, size_bytes, progress) {
+        match fill(&file, size_bytes, progress) {
             Ok(()) => Ok(image),
             Err(source) => {
                 let cause = failed(|| format!("filling {}", path.display()))(source);
@@ -86,14 +87,23 @@ pub(super) fn with_margin(size_bytes: u64) -> u64 {
     size_bytes.saturating_add(size_bytes / 20)
 }
 
-fn fill(path: &Path, file: &File, size_bytes: u64, progress: impl FnMut(u64)) -> io::Result<()> {
+fn fill(
+    file: &File,
+    size_bytes: u64,
+    progress: impl FnMut(u64) -> io::Result<()>,
+) -> io::Result<()> {
+    // On a host's Btrfs each write would go to a new place, the second as well as the first. File
+    // systems that don't copy on write don't know the flag either.
+    let _ = sys::do_not_copy_on_write(file);
     // First the blocks in one go, for few extents; not every file system can.
     match sys::allocate(file, size_bytes) {
         Err(error) if error.raw_os_error() != Some(libc::EOPNOTSUPP) => return Err(error),
         _ => {}
     }
-    // Past the page cache, so that filling does not push out what the machine has in it.
-    let direct = OpenOptions::new().write(true).custom_flags(libc::O_DIRECT).open(path);
+    // Past the page cache, so that filling does not push out what the machine has in it. Opened by
+    // descriptor: in a folder of somebody else's, the name may stand for another file by now.
+    let same = format!("/proc/self/fd/{}", file.as_raw_fd());
+    let direct = OpenOptions::new().write(true).custom_flags(libc::O_DIRECT).open(same);
     let mut sink = Sink { direct: direct.ok(), buffered: file };
     write_full(&mut sink, size_bytes, progress)?;
     file.sync_all()
@@ -107,7 +117,6 @@ struct Sink<'a> {
 
 impl Sink<'_> {
     fn write(&mut self, data: &[u8], at: u64) -> io::Result<()> {
-        use std::os::unix::fs::FileExt;
         if let Some(file) = &self.direct {
             match file.write_all_at(data, at) {
                 Err(error) if error.raw_os_error() == Some(libc::EINVAL) => self.direct = None,
@@ -121,7 +130,7 @@ impl Sink<'_> {
 fn write_full(
     sink: &mut Sink<'_>,
     size_bytes: u64,
-    mut progress: impl FnMut(u64),
+    mut progress: impl FnMut(u64) -> io::Result<()>,
 ) -> io::Result<()> {
     let mut buffer = vec![0; CHUNK_BYTES + BLOCK_BYTES];
     let start = buffer.as_ptr().align_offset(BLOCK_BYTES);
@@ -134,7 +143,7 @@ fn write_full(
         let part = &chunk[..left.min(CHUNK_BYTES)];
         sink.write(part, written)?;
         written += part.len() as u64;
-        progress(written);
+        progress(written)?;
     }
     Ok(())
 }
@@ -171,7 +180,11 @@ mod tests {
         let folder = tempfile::TempDir::new().unwrap();
         let path = folder.path().join("image");
         let mut heard = Vec::new();
-        let image = Image::create(&path, SIZE_BYTES, |bytes| heard.push(bytes)).unwrap();
+        let hear = |bytes| {
+            heard.push(bytes);
+            Ok(())
+        };
+        let image = Image::create(&path, SIZE_BYTES, hear).unwrap();
         assert_eq!(heard, [1 << 20, 2 << 20, 3 << 20, SIZE_BYTES]);
         let metadata = fs::metadata(&path).unwrap();
         assert_eq!((metadata.len(), metadata.mode() & 0o777), (SIZE_BYTES, 0o600));
@@ -188,12 +201,21 @@ mod tests {
     fn no_room_is_said_before_anything_is_written() {
         let folder = tempfile::TempDir::new().unwrap();
         let path = folder.path().join("image");
-        let error = Image::create(&path, 1 << 60, |_| {}).unwrap_err().to_string();
+        let error = Image::create(&path, 1 << 60, |_| Ok(())).unwrap_err().to_string();
         assert!(error.contains("free, the image needs"), "{error}");
         assert!(error.ends_with("choose another --dir or a smaller --size"), "{error}");
         assert!(!path.exists());
-        let error = Image::create(&path, 1000, |_| {}).unwrap_err().to_string();
+        let error = Image::create(&path, 1000, |_| Ok(())).unwrap_err().to_string();
         assert!(error.contains("4 KiB"), "{error}");
+    }
+
+    #[test]
+    fn an_image_that_is_called_off_is_removed() {
+        let folder = tempfile::TempDir::new().unwrap();
+        let path = folder.path().join("image");
+        let stop = |_| Err(io::Error::from(io::ErrorKind::Interrupted));
+        assert!(Image::create(&path, SIZE_BYTES, stop).is_err());
+        assert!(!path.exists());
     }
 
     #[test]
@@ -201,7 +223,7 @@ mod tests {
         let folder = tempfile::TempDir::new().unwrap();
         let path = folder.path().join("image");
         fs::write(&path, "precious").unwrap();
-        Image::create(&path, SIZE_BYTES, |_| {}).unwrap_err();
+        Image::create(&path, SIZE_BYTES, |_| Ok(())).unwrap_err();
         assert_eq!(fs::read_to_string(&path).unwrap(), "precious");
     }
 }

@@ -87,8 +87,8 @@ fn bytes(count: u64) -> String {
 /// Hears of each change before it is made, to write it to the journal.
 pub type Before<'a> = &'a mut dyn FnMut(&Undo) -> io::Result<()>;
 
-/// Hears how many bytes of all images are written.
-pub type Progress<'a> = &'a mut dyn FnMut(u64);
+/// Hears how many bytes of all images are written; an error ends the making.
+pub type Progress<'a> = &'a mut dyn FnMut(u64) -> io::Result<()>;
 
 #[derive(Debug)]
 enum Part {
@@ -107,7 +107,7 @@ impl Part {
     }
 }
 
-/// A bed, and all that was made for it. What the user brought (disks, directories) is left as it is.
+/// A bed, and all that was made for it. What the user brought, disks and directories, stays.
 #[derive(Debug)]
 pub struct Made {
     /// The devices; on bed `directory` those it lies on, if known.

@@ -1,7 +1,7 @@
 //! The guard against a made-up `/proc` and `/sys`. The real ones are in `loop_tests`.
 
 use std::os::unix::fs::symlink;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
 
