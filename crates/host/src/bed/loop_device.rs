@@ -22,6 +22,8 @@ pub(super) const PATIENCE: Duration = Duration::from_secs(10);
 pub struct LoopDevice {
     /// Never read: it is what keeps the device.
     open: File,
+    /// That of its name. Its minor number is a multiple of it where `loop.max_part` is set.
+    number: u32,
     device: Device,
     backing: PathBuf,
     direct_io: bool,
@@ -40,7 +42,7 @@ impl LoopDevice {
         let device = block.ok_or_else(unseen)?.device();
         // The kernel falls back to buffered I/O without a word when the file can't do direct I/O.
         let flag = fs::read_to_string(folder(number).join("loop/dio")).unwrap_or_default();
-        Ok(LoopDevice { open, device, backing, direct_io: flag.trim() == "1" })
+        Ok(LoopDevice { open, number, device, backing, direct_io: flag.trim() == "1" })
     }
 
     /// The device.
@@ -55,11 +57,10 @@ impl LoopDevice {
 
     /// Lets go of it, and waits until it is gone.
     pub fn detach(self) -> Result<(), BedError> {
-        let LoopDevice { open, device, backing, .. } = self;
+        let LoopDevice { open, number, device, backing, .. } = self;
         drop(open);
-        let number = device.number[1];
         let holds = || backing_file(number).is_some_and(|file| is(&file, &backing));
-        wait_until(|| !holds()).map_err(|()| BedError::Held { device: device.path.clone() })
+        wait_until(|| !holds()).map_err(|()| BedError::Held { device: device.path })
     }
 }
 
