@@ -1,0 +1,229 @@
+//! An image file, written full once.
+//!
+//! Neither a sparse file nor `fallocate` is enough: the first write to each block would then
+//! measure how the host allocates or converts it (4K write and fsync, first pass and second: sparse
+//! 3,486 and 5,126 IOPS, fallocate 3,933 and 5,286, written full 6,162 and 6,195).
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use super::{BedError, failed};
+use crate::sys;
+
+const CHUNK_BYTES: usize = 1 << 20;
+/// Direct I/O asks for the device's logical block; 4 KiB is the largest in use.
+const BLOCK_BYTES: usize = 4096;
+
+/// An image file. It stays until it is removed.
+#[derive(Debug)]
+pub struct Image {
+    path: PathBuf,
+}
+
+impl Image {
+    /// Makes the file, which must not exist, and fills it. `progress` hears how many bytes are
+    /// written, and ends it by an error. A file that could not be filled is removed.
+    pub fn create(
+        path: &Path,
+        size_bytes: u64,
+        progress: impl FnMut(u64) -> io::Result<()>,
+    ) -> Result<Image, BedError> {
+        if size_bytes == 0 || !size_bytes.is_multiple_of(BLOCK_BYTES as u64) {
+            return Err(BedError::Size { size_bytes });
+        }
+        check_space(folder(path), size_bytes)?;
+        // Making the file is apart from filling it: a file that was there before is not removed.
+        let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
+        let file = file.map_err(failed(|| format!("making {}", path.display())))?;
+        let image = Image { path: path.into() };
+        match fill(&file, size_bytes, progress) {
+            Ok(()) => Ok(image),
+            Err(source) => {
+                let cause = failed(|| format!("filling {}", path.display()))(source);
+                Err(cause.after(image.remove()))
+            }
+        }
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Removes it; one that is gone already is no error.
+    pub fn remove(self) -> Result<(), BedError> {
+        remove(&self.path)
+    }
+}
+
+/// Removes an image; one that is gone already is no error.
+pub(super) fn remove(path: &Path) -> Result<(), BedError> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            Err(failed(|| format!("removing {}", path.display()))(error))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn folder(path: &Path) -> &Path {
+    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+/// Whether `folder` has room for so much, and a twentieth more for what else happens there.
+pub(super) fn check_space(folder: &Path, size_bytes: u64) -> Result<(), BedError> {
+    let free_bytes = sys::free_bytes(folder)
+        .map_err(failed(|| format!("asking how much is free in {}", folder.display())))?;
+    if free_bytes >= with_margin(size_bytes) {
+        return Ok(());
+    }
+    Err(BedError::Space { folder: folder.into(), free_bytes, size_bytes })
+}
+
+pub(super) fn with_margin(size_bytes: u64) -> u64 {
+    size_bytes.saturating_add(size_bytes / 20)
+}
+
+fn fill(
+    file: &File,
+    size_bytes: u64,
+    progress: impl FnMut(u64) -> io::Result<()>,
+) -> io::Result<()> {
+    // On a host's Btrfs each write would go to a new place, the second as well as the first. File
+    // systems that don't copy on write don't know the flag either.
+    let _ = sys::do_not_copy_on_write(file);
+    // First the blocks in one go, for few extents; not every file system can.
+    match sys::allocate(file, size_bytes) {
+        Err(error) if error.raw_os_error() != Some(libc::EOPNOTSUPP) => return Err(error),
+        _ => {}
+    }
+    // Past the page cache, so that filling does not push out what the machine has in it. Opened by
+    // descriptor: in a folder of somebody else's, the name may stand for another file by now.
+    let same = format!("/proc/self/fd/{}", file.as_raw_fd());
+    let direct = OpenOptions::new().write(true).custom_flags(libc::O_DIRECT).open(same);
+    let mut sink = Sink { direct: direct.ok(), buffered: file };
+    write_full(&mut sink, size_bytes, progress)?;
+    file.sync_all()
+}
+
+/// Direct I/O as long as the file system takes it: some refuse at open, some at the first write.
+struct Sink<'a> {
+    direct: Option<File>,
+    buffered: &'a File,
+}
+
+impl Sink<'_> {
+    fn write(&mut self, data: &[u8], at: u64) -> io::Result<()> {
+        if let Some(file) = &self.direct {
+            match file.write_all_at(data, at) {
+                Err(error) if error.raw_os_error() == Some(libc::EINVAL) => self.direct = None,
+                result => return result,
+            }
+        }
+        self.buffered.write_all_at(data, at)
+    }
+}
+
+fn write_full(
+    sink: &mut Sink<'_>,
+    size_bytes: u64,
+    mut progress: impl FnMut(u64) -> io::Result<()>,
+) -> io::Result<()> {
+    let mut buffer = vec![0; CHUNK_BYTES + BLOCK_BYTES];
+    let start = buffer.as_ptr().align_offset(BLOCK_BYTES);
+    let chunk = &mut buffer[start..start + CHUNK_BYTES];
+    randomise(chunk);
+    let mut written = 0;
+    while written < size_bytes {
+        number_blocks(chunk, written);
+        let left = usize::try_from(size_bytes - written).unwrap_or(usize::MAX);
+        let part = &chunk[..left.min(CHUNK_BYTES)];
+        sink.write(part, written)?;
+        written += part.len() as u64;
+        progress(written)?;
+    }
+    Ok(())
+}
+
+/// Bytes that no host can compress: SplitMix64 (Steele, Lea and Flood, OOPSLA 2014).
+fn randomise(chunk: &mut [u8]) {
+    let mut state: u64 = 0x6673_7665_7264_6963;
+    for mut word in chunk.chunks_exact_mut(8) {
+        state = state.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mixed = (state ^ (state >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        word.write_all(&(mixed ^ (mixed >> 31)).to_le_bytes()).expect("a word has eight bytes");
+    }
+}
+
+/// Makes every block of the image another, so that none can be stored once for all.
+fn number_blocks(chunk: &mut [u8], at: u64) {
+    for (index, block) in chunk.chunks_exact_mut(BLOCK_BYTES).enumerate() {
+        let number = at / BLOCK_BYTES as u64 + index as u64;
+        block[..8].copy_from_slice(&number.to_le_bytes());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::MetadataExt;
+
+    use super::*;
+
+    const SIZE_BYTES: u64 = (3 << 20) + 8192;
+
+    #[test]
+    fn an_image_is_full_of_blocks_that_differ() {
+        let folder = tempfile::TempDir::new().unwrap();
+        let path = folder.path().join("image");
+        let mut heard = Vec::new();
+        let hear = |bytes| {
+            heard.push(bytes);
+            Ok(())
+        };
+        let image = Image::create(&path, SIZE_BYTES, hear).unwrap();
+        assert_eq!(heard, [1 << 20, 2 << 20, 3 << 20, SIZE_BYTES]);
+        let metadata = fs::metadata(&path).unwrap();
+        assert_eq!((metadata.len(), metadata.mode() & 0o777), (SIZE_BYTES, 0o600));
+        assert!(metadata.blocks() * 512 >= SIZE_BYTES, "sparse: {} blocks", metadata.blocks());
+        let bytes = fs::read(&path).unwrap();
+        let blocks: std::collections::BTreeSet<&[u8]> = bytes.chunks(BLOCK_BYTES).collect();
+        assert_eq!(blocks.len() as u64, SIZE_BYTES / BLOCK_BYTES as u64);
+        image.remove().unwrap();
+        assert!(!path.exists());
+        remove(&path).unwrap();
+    }
+
+    #[test]
+    fn no_room_is_said_before_anything_is_written() {
+        let folder = tempfile::TempDir::new().unwrap();
+        let path = folder.path().join("image");
+        let error = Image::create(&path, 1 << 60, |_| Ok(())).unwrap_err().to_string();
+        assert!(error.contains("free, the image needs"), "{error}");
+        assert!(error.ends_with("choose another --dir or a smaller --size"), "{error}");
+        assert!(!path.exists());
+        let error = Image::create(&path, 1000, |_| Ok(())).unwrap_err().to_string();
+        assert!(error.contains("4 KiB"), "{error}");
+    }
+
+    #[test]
+    fn an_image_that_is_called_off_is_removed() {
+        let folder = tempfile::TempDir::new().unwrap();
+        let path = folder.path().join("image");
+        let stop = |_| Err(io::Error::from(io::ErrorKind::Interrupted));
+        assert!(Image::create(&path, SIZE_BYTES, stop).is_err());
+        assert!(!path.exists());
+    }
+
+    #[test]
+    fn a_file_that_is_there_already_is_left_alone() {
+        let folder = tempfile::TempDir::new().unwrap();
+        let path = folder.path().join("image");
+        fs::write(&path, "precious").unwrap();
+        Image::create(&path, SIZE_BYTES, |_| Ok(())).unwrap_err();
+        assert_eq!(fs::read_to_string(&path).unwrap(), "precious");
+    }
+}

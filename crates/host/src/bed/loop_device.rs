@@ -1,0 +1,153 @@
+//! A file as a block device, which goes when its last user goes: see loop(4).
+
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use fsverdict_core::model::Device;
+
+use super::block::Machine;
+use super::{BedError, failed};
+use crate::sys;
+
+/// How many devices may be snatched away by other processes before it is called an error.
+const ATTEMPTS: u32 = 64;
+/// How long a device is waited for: udev opens each new one for a moment.
+pub(super) const PATIENCE: Duration = Duration::from_secs(10);
+
+/// A loop device. It exists as long as this value or a mount of it: the kernel detaches it when its
+/// last user is gone, even one that was killed. Children don't inherit it.
+#[derive(Debug)]
+pub struct LoopDevice {
+    /// Never read: it is what keeps the device.
+    open: File,
+    /// That of its name. Its minor number is a multiple of it where `loop.max_part` is set.
+    number: u32,
+    device: Device,
+    backing: PathBuf,
+    direct_io: bool,
+}
+
+impl LoopDevice {
+    /// Puts the file at `path` behind a free loop device.
+    pub fn attach(path: &Path, direct_io: bool) -> Result<LoopDevice, BedError> {
+        let attaching = || format!("attaching {} to a loop device", path.display());
+        let backing = fs::canonicalize(path).map_err(failed(attaching))?;
+        let (number, open) = configure(&backing, direct_io).map_err(failed(attaching))?;
+        let node = PathBuf::from(format!("/dev/loop{number}"));
+        let machine = Machine::real();
+        let block = (machine.number_of)(&node).and_then(|number| machine.block(number));
+        let unseen = || failed(attaching)(io::Error::other("it does not appear in /sys"));
+        let device = block.ok_or_else(unseen)?.device();
+        // The kernel falls back to buffered I/O without a word when the file can't do direct I/O.
+        let flag = fs::read_to_string(folder(number).join("loop/dio")).unwrap_or_default();
+        Ok(LoopDevice { open, number, device, backing, direct_io: flag.trim() == "1" })
+    }
+
+    /// The device.
+    pub fn device(&self) -> Device {
+        self.device.clone()
+    }
+
+    /// Whether it goes past the host's page cache, as the kernel says and not as it was asked for.
+    pub fn direct_io(&self) -> bool {
+        self.direct_io
+    }
+
+    /// Lets go of it, and waits until it is gone.
+    pub fn detach(self) -> Result<(), BedError> {
+        let LoopDevice { open, number, device, backing, .. } = self;
+        drop(open);
+        let holds = || backing_file(number).is_some_and(|file| is(&file, &backing));
+        wait_until(|| !holds()).map_err(|()| BedError::Held { device: device.path })
+    }
+}
+
+fn configure(backing: &Path, direct_io: bool) -> io::Result<(u32, File)> {
+    let writable = || OpenOptions::new().read(true).write(true).to_owned();
+    let backing = writable().open(backing)?;
+    let control = writable().open("/dev/loop-control")?;
+    for _ in 0..ATTEMPTS {
+        let number = sys::loop_free_number(&control)?;
+        let device = writable().open(format!("/dev/loop{number}"))?;
+        match sys::loop_configure(&device, &backing, direct_io) {
+            Ok(()) => return Ok((number, device)),
+            // Another process took it between the question and the answer.
+            Err(error) if error.raw_os_error() == Some(libc::EBUSY) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Err(io::Error::from_raw_os_error(libc::EBUSY))
+}
+
+fn folder(number: u32) -> PathBuf {
+    format!("/sys/block/loop{number}").into()
+}
+
+/// The file behind the loop device, if there is one.
+fn backing_file(number: u32) -> Option<String> {
+    let text = fs::read_to_string(folder(number).join("loop/backing_file")).ok()?;
+    Some(text.strip_suffix('\n').unwrap_or(&text).to_string())
+}
+
+/// The kernel marks a file that was removed meanwhile.
+fn is(backing_file: &str, path: &Path) -> bool {
+    let name = backing_file.strip_suffix(" (deleted)").unwrap_or(backing_file);
+    Path::new(name) == path || Path::new(backing_file) == path
+}
+
+/// Waits until `done`, for [`PATIENCE`] at most.
+pub(super) fn wait_until(mut done: impl FnMut() -> bool) -> Result<(), ()> {
+    let start = Instant::now();
+    while !done() {
+        if start.elapsed() > PATIENCE {
+            return Err(());
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    Ok(())
+}
+
+/// The loop devices behind which that file is.
+fn backed_by(path: &Path) -> Vec<u32> {
+    let folders = fs::read_dir("/sys/block").into_iter().flatten().flatten();
+    let numbers = folders.filter_map(|folder| {
+        folder.file_name().to_str()?.strip_prefix("loop")?.parse::<u32>().ok()
+    });
+    numbers.filter(|&number| backing_file(number).is_some_and(|file| is(&file, path))).collect()
+}
+
+/// Detaches all loop devices behind which the file at `path` is, and no others.
+pub(super) fn detach_all(path: &Path) -> Result<(), BedError> {
+    for number in backed_by(path) {
+        let node = format!("/dev/loop{number}");
+        let detaching = || format!("detaching {node}");
+        let device = File::open(&node).map_err(failed(detaching))?;
+        // It may have been given to another file before it was opened here.
+        if backing_file(number).is_some_and(|file| is(&file, path))
+            && sys::loop_is_attached(&device).map_err(failed(detaching))?
+        {
+            sys::loop_clear(&device).map_err(failed(detaching))?;
+        }
+    }
+    wait_until(|| backed_by(path).is_empty()).map_err(|()| {
+        let devices: Vec<String> =
+            backed_by(path).iter().map(|number| format!("/dev/loop{number}")).collect();
+        BedError::Held { device: devices.join(", ") }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_removed_file_is_known_by_its_name() {
+        let path = Path::new("/run/a.img");
+        assert!(is("/run/a.img", path));
+        assert!(is("/run/a.img (deleted)", path));
+        assert!(!is("/run/a.img2", path));
+        assert!(is("/run/b (deleted)", Path::new("/run/b (deleted)")));
+    }
+}

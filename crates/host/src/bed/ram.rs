@@ -1,0 +1,101 @@
+//! Memory as a disk: tmpfs under a loop device, or zram.
+
+use std::fs;
+use std::io;
+use std::path::Path;
+
+use fsverdict_core::model::Device;
+
+use super::block::Machine;
+use super::image::with_margin;
+use super::loop_device::wait_until;
+use super::{BedError, failed};
+
+/// The tmpfs that every distribution mounts.
+pub(super) const TMPFS: &str = "/dev/shm";
+const CONTROL: &str = "/sys/class/zram-control";
+
+/// Whether the machine has so much memory to spare. A full tmpfs does not fail: it drives the
+/// machine into its swap, or the kernel into ending processes.
+pub(super) fn check_memory(size_bytes: u64) -> Result<(), BedError> {
+    let text = fs::read_to_string("/proc/meminfo").map_err(failed(|| "reading /proc/meminfo"))?;
+    let free_bytes = available_bytes(&text).unwrap_or(0);
+    if free_bytes >= with_margin(size_bytes) {
+        return Ok(());
+    }
+    Err(BedError::Memory { free_bytes, size_bytes })
+}
+
+fn available_bytes(meminfo: &str) -> Option<u64> {
+    let line = meminfo.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
+    let kib: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    Some(kib * 1024)
+}
+
+/// The start of the machine: a number of a zram device means nothing after the next one.
+pub(super) fn boot() -> io::Result<String> {
+    let text = fs::read_to_string("/proc/sys/kernel/random/boot_id")?;
+    Ok(text.trim().to_string())
+}
+
+/// A new zram device, without a size: it takes no memory yet.
+/// See Documentation/admin-guide/blockdev/zram.rst.
+pub(super) fn add_zram() -> Result<u32, BedError> {
+    let control = Path::new(CONTROL);
+    if !control.exists() {
+        return Err(BedError::NoZram);
+    }
+    let adding = || "adding a zram device";
+    // Reading makes the device, and tells its number.
+    let text = fs::read_to_string(control.join("hot_add")).map_err(failed(adding))?;
+    let number = text.trim().parse().map_err(io::Error::other);
+    number.map_err(failed(adding))
+}
+
+/// Gives the zram device its size.
+pub(super) fn size_zram(number: u32, size_bytes: u64) -> Result<Device, BedError> {
+    let sizing = || format!("giving /dev/zram{number} its size");
+    let folder = format!("/sys/block/zram{number}");
+    fs::write(format!("{folder}/disksize"), size_bytes.to_string()).map_err(failed(sizing))?;
+    let machine = Machine::real();
+    let node = format!("/dev/zram{number}");
+    let block = (machine.number_of)(Path::new(&node)).and_then(|number| machine.block(number));
+    let unseen = || failed(sizing)(io::Error::other("it does not appear in /dev"));
+    Ok(block.ok_or_else(unseen)?.device())
+}
+
+/// Removes the zram device; one that is gone already is no error.
+pub(super) fn remove_zram(number: u32) -> Result<(), BedError> {
+    let folder = format!("/sys/block/zram{number}");
+    let mut result = Ok(());
+    // While anything has it open the kernel says EBUSY: udev looks at each new device for a moment.
+    let _ = wait_until(|| {
+        if !Path::new(&folder).exists() {
+            result = Ok(());
+            return true;
+        }
+        result = fs::write(format!("{CONTROL}/hot_remove"), number.to_string());
+        !matches!(&result, Err(error) if error.raw_os_error() == Some(libc::EBUSY))
+    });
+    match result {
+        Err(error) if error.raw_os_error() == Some(libc::EBUSY) => {
+            Err(BedError::Held { device: format!("/dev/zram{number}") })
+        }
+        // Gone between the look and the removal.
+        Err(error) if error.raw_os_error() == Some(libc::ENODEV) => Ok(()),
+        result => result.map_err(failed(|| format!("removing /dev/zram{number}"))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn available_memory_is_read() {
+        let text = "MemTotal:  100 kB\nMemFree:  1 kB\nMemAvailable:    2048 kB\n";
+        assert_eq!(available_bytes(text), Some(2 << 20));
+        assert_eq!(available_bytes("MemTotal: 100 kB\n"), None);
+        assert!(check_memory(1 << 60).unwrap_err().to_string().contains("of memory to spare"));
+    }
+}

@@ -1,0 +1,120 @@
+//! All unsafe code: thin, safe wrappers around system calls that the standard library lacks.
+
+use std::ffi::CString;
+use std::fs::File;
+use std::io;
+use std::mem;
+use std::os::fd::{AsRawFd, RawFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+// The numbers and layouts of loop devices: include/uapi/linux/loop.h.
+const LOOP_CLR_FD: u64 = 0x4C01;
+const LOOP_GET_STATUS64: u64 = 0x4C05;
+const LOOP_CONFIGURE: u64 = 0x4C0A;
+const LOOP_CTL_GET_FREE: u64 = 0x4C82;
+const LO_FLAGS_AUTOCLEAR: u32 = 4;
+const LO_FLAGS_DIRECT_IO: u32 = 16;
+
+#[repr(C)]
+struct LoopInfo64 {
+    device: u64,
+    inode: u64,
+    rdevice: u64,
+    offset: u64,
+    size_limit: u64,
+    number: u32,
+    encrypt_type: u32,
+    encrypt_key_size: u32,
+    flags: u32,
+    file_name: [u8; 64],
+    crypt_name: [u8; 64],
+    encrypt_key: [u8; 32],
+    init: [u64; 2],
+}
+
+#[repr(C)]
+struct LoopConfig {
+    fd: u32,
+    block_size: u32,
+    info: LoopInfo64,
+    reserved: [u64; 8],
+}
+
+const _: () = assert!(mem::size_of::<LoopInfo64>() == 232);
+const _: () = assert!(mem::size_of::<LoopConfig>() == 304);
+
+fn checked(result: libc::c_int) -> io::Result<u32> {
+    u32::try_from(result).map_err(|_| io::Error::last_os_error())
+}
+
+/// The number of a loop device that is free now; another process may take it first.
+pub fn loop_free_number(control: &File) -> io::Result<u32> {
+    // SAFETY: LOOP_CTL_GET_FREE takes no argument; the descriptor is open while `control` lives.
+    checked(unsafe { libc::ioctl(control.as_raw_fd(), LOOP_CTL_GET_FREE as _) })
+}
+
+/// Puts `backing` behind the loop device. It detaches itself when its last user is gone.
+/// EBUSY: another process was faster.
+pub fn loop_configure(device: &File, backing: &File, direct_io: bool) -> io::Result<()> {
+    // SAFETY: the structure holds integers only, for which zero is a value.
+    let mut config: LoopConfig = unsafe { mem::zeroed() };
+    config.fd = backing.as_raw_fd().cast_unsigned();
+    config.info.flags = LO_FLAGS_AUTOCLEAR | if direct_io { LO_FLAGS_DIRECT_IO } else { 0 };
+    // SAFETY: the kernel reads one `struct loop_config`, whose size is asserted above.
+    checked(unsafe { libc::ioctl(device.as_raw_fd(), LOOP_CONFIGURE as _, &raw const config) })?;
+    Ok(())
+}
+
+/// Whether a file is behind the loop device.
+pub fn loop_is_attached(device: &File) -> io::Result<bool> {
+    // SAFETY: the structure holds integers only, for which zero is a value.
+    let mut info: LoopInfo64 = unsafe { mem::zeroed() };
+    let request = LOOP_GET_STATUS64 as _;
+    // SAFETY: the kernel writes one `struct loop_info64`, whose size is asserted above.
+    match checked(unsafe { libc::ioctl(device.as_raw_fd(), request, &raw mut info) }) {
+        Ok(_) => Ok(true),
+        Err(error) if error.raw_os_error() == Some(libc::ENXIO) => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+/// Detaches the loop device; while others have it open, the kernel does so when they are gone.
+pub fn loop_clear(device: &File) -> io::Result<()> {
+    // SAFETY: LOOP_CLR_FD takes no argument; the descriptor is open while `device` lives.
+    checked(unsafe { libc::ioctl(device.as_raw_fd(), LOOP_CLR_FD as _, 0) })?;
+    Ok(())
+}
+
+/// Reserves the file's blocks.
+pub fn allocate(file: &File, size_bytes: u64) -> io::Result<()> {
+    let size = libc::off_t::try_from(size_bytes).map_err(io::Error::other)?;
+    let fd: RawFd = file.as_raw_fd();
+    // SAFETY: plain integers; the descriptor is open while `file` lives.
+    checked(unsafe { libc::fallocate(fd, 0, 0, size) })?;
+    Ok(())
+}
+
+/// Has the file overwritten in place. Only while it is empty: see FS_NOCOW_FL in
+/// ioctl_iflags(2). On file systems that can't or needn't, an error.
+pub fn do_not_copy_on_write(file: &File) -> io::Result<()> {
+    const FS_NOCOW_FL: libc::c_int = 0x0080_0000;
+    let mut flags: libc::c_int = 0;
+    let fd = file.as_raw_fd();
+    // SAFETY: the kernel writes one int, in spite of the `long` in the request's name.
+    checked(unsafe { libc::ioctl(fd, libc::FS_IOC_GETFLAGS as _, &raw mut flags) })?;
+    flags |= FS_NOCOW_FL;
+    // SAFETY: the kernel reads one int.
+    checked(unsafe { libc::ioctl(fd, libc::FS_IOC_SETFLAGS as _, &raw const flags) })?;
+    Ok(())
+}
+
+/// What an unprivileged process could still write to the file system at `path`.
+pub fn free_bytes(path: &Path) -> io::Result<u64> {
+    let path = CString::new(path.as_os_str().as_bytes())?;
+    // SAFETY: the structure holds integers only, for which zero is a value.
+    let mut stat: libc::statvfs = unsafe { mem::zeroed() };
+    // SAFETY: the path ends in a zero byte; the kernel fills one `struct statvfs`.
+    checked(unsafe { libc::statvfs(path.as_ptr(), &raw mut stat) })?;
+    Ok(stat.f_bavail * stat.f_frsize)
+}
