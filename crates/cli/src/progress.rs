@@ -2,15 +2,18 @@
 
 use std::time::{Duration, Instant};
 
-use fsverdict_core::model::{Plan, Record, Span};
+use fsverdict_core::model::{Key, Plan, Record};
 use indicatif::{ProgressBar, ProgressStyle};
 
 /// The bar. Without a terminal nothing is drawn.
 #[derive(Debug)]
 pub struct Progress {
     bar: ProgressBar,
-    start: Instant,
+    /// The run's time when the trial began, and when that was.
+    before: Duration,
+    since: Instant,
     trial: String,
+    step: String,
     left_at_most: Option<Duration>,
 }
 
@@ -20,7 +23,14 @@ impl Progress {
         let bar = ProgressBar::new(1);
         let style = ProgressStyle::with_template("{bar:24} {msg}");
         bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
-        Progress { bar, start: Instant::now(), trial: String::new(), left_at_most: None }
+        Progress {
+            bar,
+            before: Duration::ZERO,
+            since: Instant::now(),
+            trial: String::new(),
+            step: String::new(),
+            left_at_most: None,
+        }
     }
 
     /// The images of the bed are being written.
@@ -30,8 +40,8 @@ impl Progress {
         self.bar.set_message(format!("writing the image, {} MiB", done_bytes >> 20));
     }
 
-    /// A trial begins: the `place`th of `of` at most.
-    pub fn trial(&mut self, text: String, plan: &Plan, records: &[Record], spent: Duration) {
+    /// A trial begins.
+    pub fn trial(&mut self, key: &Key, plan: &Plan, records: &[Record], spent: Duration) {
         let at_most = trials_at_most(plan).map(|at_most| at_most.max(records.len() as u64 + 1));
         self.left_at_most = left_at_most(plan, at_most, records.len() as u64, spent);
         match at_most {
@@ -45,19 +55,30 @@ impl Progress {
                 self.bar.set_position(spent.as_secs().min(budget));
             }
         }
-        self.trial = text;
+        let rounds = plan.judgement.rounds().map_or(String::new(), |rounds| format!("/{rounds}"));
+        self.trial = format!("round {}{rounds}, {}", key.round, key.contender);
+        self.before = spent;
+        self.since = Instant::now();
         self.step("");
     }
 
     /// The trial is at this step.
-    pub fn step(&self, step: &str) {
-        let gone = Span(Duration::from_secs(self.start.elapsed().as_secs()));
+    pub fn step(&mut self, step: &str) {
+        self.step = step.into();
+        self.tick();
+    }
+
+    /// A moment has passed.
+    pub fn tick(&self) {
+        let gone = self.since.elapsed();
         let left = match self.left_at_most {
-            Some(left) => format!(", {} left at most", clock(left)),
+            Some(left) => format!(", {} left at most", clock(left.saturating_sub(gone))),
             None => String::new(),
         };
-        let step = if step.is_empty() { String::new() } else { format!(": {step}") };
-        self.bar.set_message(format!("{}{step}, {}{left}", self.trial, clock(gone.0)));
+        let colon = if self.step.is_empty() { "" } else { ": " };
+        let (trial, step) = (&self.trial, &self.step);
+        let gone = clock(self.before + gone);
+        self.bar.set_message(format!("{trial}{colon}{step}, {gone} gone{left}"));
     }
 
     /// The bar goes away, so that what follows stands alone.

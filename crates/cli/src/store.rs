@@ -21,9 +21,17 @@ impl Store {
         fs::create_dir_all(folder.join("trials"))
             .with_context(|| format!("making the run's folder {}", folder.display()))?;
         if folder.join("run.json").exists() {
-            bail!("{} holds a run already: --resume it, or give another --output", folder.display());
+            bail!(
+                "{} holds a run already: --resume it, or give another --output",
+                folder.display()
+            );
         }
         Ok(Store { folder: folder.canonicalize()? })
+    }
+
+    /// A folder that is only talked about: of a dry run.
+    pub fn imagined(folder: &str) -> Store {
+        Store { folder: folder.into() }
     }
 
     /// The folder of a run that was begun.

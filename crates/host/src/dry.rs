@@ -2,7 +2,9 @@
 
 use std::path::Path;
 
-use fsverdict_core::model::{Bed, BedKind, Contender, Device, Limits, Record, Trial, TrialBed, Work};
+use fsverdict_core::model::{
+    Bed, BedKind, Contender, Device, Limits, Record, Trial, TrialBed, Work,
+};
 use fsverdict_core::run::{self, Effect, Host, HostError, Place, Step};
 
 use crate::here::{mkfs_argv, mount_argv, work_directory};
@@ -81,7 +83,7 @@ impl Host for DryRun {
             Step::Setup | Step::Prepare => {
                 let workload = &trial.workload;
                 let command = if step == Step::Setup { &workload.setup } else { &workload.prepare };
-                for command in command {
+                if let Some(command) = command {
                     self.in_work(trial, &command.argv());
                 }
             }
@@ -135,8 +137,7 @@ impl Place for DryRun {
     }
 
     fn apply(&mut self, contender: &Contender, bed: &TrialBed) -> Result<(), HostError> {
-        let Ok(settings) =
-            settings::wanted(Path::new("/"), contender, self.limits, &bed.devices)
+        let Ok(settings) = settings::wanted(Path::new("/"), contender, self.limits, &bed.devices)
         else {
             self.remark("limits can't be set on this machine");
             return Ok(());

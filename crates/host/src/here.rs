@@ -20,6 +20,9 @@ use crate::{cache, file_system, mount, settle, sys, tool};
 const UNMOUNT_TRIES: u32 = 20;
 const UNMOUNT_PAUSE: Duration = Duration::from_millis(50);
 
+/// A timed part up to this long keeps its timeline at full resolution; a longer one halves it.
+const TIMELINE: Duration = Duration::from_secs(3600);
+
 /// This machine, during one trial.
 #[derive(Debug)]
 pub struct Here {
@@ -182,7 +185,8 @@ impl Here {
         trial: &Trial,
     ) -> Result<PhaseRecord, HostError> {
         let place = work_directory(trial);
-        let run = || Ok(small_files::run(files, operation, &place, trial.seed)?);
+        let prepared = small_files::prepare(files, operation, &place, trial.seed)?;
+        let run = || Ok(prepared.run()?);
         let (mut record, result) =
             self.timed(Phase::SmallFiles(operation), directory, trial, run)?;
         record.work_ns = result.work_ns;
@@ -202,14 +206,14 @@ impl Here {
         trial: &Trial,
         work: impl FnOnce() -> Result<T, HostError>,
     ) -> Result<(PhaseRecord, T), HostError> {
-        let probe = Probe::open(Path::new("/"), &trial.bed.devices)?;
-        let running = probe.start();
+        let probe = Probe::open(Path::new("/"), &trial.bed.devices, TIMELINE)?;
+        let running = probe.start()?;
         let start_ns = sys::monotonic_ns();
         let result = work();
         let worked_ns = sys::monotonic_ns();
         let synced = sys::sync_fs(directory.as_fd());
         let end_ns = sys::monotonic_ns();
-        let (totals, timeline) = running.stop();
+        let (totals, timeline) = running.stop()?;
         self.write_series(phase, &timeline, trial)?;
         let result = result?;
         synced?;

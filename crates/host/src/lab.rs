@@ -202,8 +202,12 @@ impl Place for Lab<'_> {
     }
 
     fn restore(&mut self) -> Result<(), HostError> {
-        let errors: Vec<String> =
-            self.before.iter().filter_map(|setting| setting.set().err()).map(|e| e.to_string()).collect();
+        let errors: Vec<String> = self
+            .before
+            .iter()
+            .filter_map(|setting| setting.set().err())
+            .map(|e| e.to_string())
+            .collect();
         if errors.is_empty() {
             self.before.clear();
             return Ok(());

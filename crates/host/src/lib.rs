@@ -1,7 +1,22 @@
 //! The machine: everything that touches it.
 //!
 //! [`tool`] is the one place that starts programs and `sys` the one that holds unsafe code.
+//! [`lab::Lab`] surrounds the trials, [`here::Here`] is inside one; [`dry::DryRun`] only says what
+//! both would do.
 
 pub mod bed;
+mod cache;
+pub mod dry;
+pub mod facts;
+pub mod file_system;
+pub mod here;
+pub mod lab;
+pub mod mount;
+pub mod preflight;
+pub mod probe;
+pub mod settings;
+mod settle;
 mod sys;
 pub mod tool;
+pub mod undo;
+pub mod workload;

@@ -235,7 +235,8 @@ mod tests {
         assert_eq!(names, ["scheduler", "nr_requests", "dirty_background_bytes"]);
         let before = before(root.path(), &wanted).unwrap();
         let values: Vec<_> = before.iter().map(|s| (name(s), s.value.as_str())).collect();
-        let expected = [("scheduler", "none"), ("nr_requests", "128"), ("dirty_background_ratio", "10")];
+        let expected =
+            [("scheduler", "none"), ("nr_requests", "128"), ("dirty_background_ratio", "10")];
         assert_eq!(values, expected.map(|(name, value)| (name.into(), value)));
     }
 

@@ -1,6 +1,5 @@
 //! From what was typed to the plan that was meant.
 
-use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
@@ -49,13 +48,12 @@ fn read(path: &Path) -> Result<Plan> {
 
 /// The second contender of a name is `ext4#2`: an A/A comparison.
 fn named_contenders(names: &[String]) -> Vec<Contender> {
-    let mut seen: BTreeMap<&str, u32> = BTreeMap::new();
-    let contender = |name: &String| {
-        let count = *seen.entry(name).and_modify(|count| *count += 1).or_insert(1);
-        let name_of = if count == 1 { name.clone() } else { format!("{name}#{count}") };
-        Contender { name: name_of, file_system: name.clone(), ..Contender::default() }
+    let contender = |(place, name): (usize, &String)| {
+        let count = 1 + names[..place].iter().filter(|earlier| *earlier == name).count();
+        let own = if count == 1 { name.clone() } else { format!("{name}#{count}") };
+        Contender { name: own, file_system: name.clone(), ..Contender::default() }
     };
-    names.iter().map(contender).collect()
+    names.iter().enumerate().map(contender).collect()
 }
 
 fn directory_contender(path: &String) -> Contender {
@@ -190,7 +188,10 @@ fn recognise_fio(workload: &mut Workload) {
     match &mut workload.fio {
         Some(Fio::File(path)) => make_absolute(path),
         Some(Fio::Arguments(arguments)) => {
-            arguments.iter_mut().filter(|argument| !argument.starts_with('-')).for_each(make_absolute);
+            arguments
+                .iter_mut()
+                .filter(|argument| !argument.starts_with('-'))
+                .for_each(make_absolute);
         }
         _ => {}
     }
@@ -220,7 +221,8 @@ mod tests {
 
     #[test]
     fn a_command_line_is_a_plan() {
-        let plan = typed("--fs ext4,ext4 --rounds 5 --size 1G --prepare true -- cp -a /x .").unwrap();
+        let plan =
+            typed("--fs ext4,ext4 --rounds 5 --size 1G --prepare true -- cp -a /x .").unwrap();
         let names: Vec<_> = plan.contenders.iter().map(|c| c.name.as_str()).collect();
         assert_eq!(names, ["ext4", "ext4#2"]);
         assert_eq!(plan.workloads[0].name, "cp -a /x .");

@@ -134,7 +134,9 @@ pub fn run(arguments: &Arguments) -> Result<u8> {
         return dry_run(arguments);
     }
     let interrupted = interrupt_flag()?;
-    undo::stale().iter().for_each(|stale| drop(clean::play_back(stale)));
+    for stale in undo::stale() {
+        clean::play_back(&stale);
+    }
     let (store, mut loaded) = match &arguments.resume {
         Some(folder) => resume(folder)?,
         None => begin(arguments)?,
@@ -227,7 +229,9 @@ fn measure(
 ) -> Result<Stop> {
     let progress = std::cell::RefCell::new(Progress::new());
     let watch = |event: Event| match event {
-        Event::Writing(done_bytes, total_bytes) => progress.borrow().writing(done_bytes, total_bytes),
+        Event::Writing(done_bytes, total_bytes) => {
+            progress.borrow().writing(done_bytes, total_bytes)
+        }
         Event::Step(step) => progress.borrow_mut().step(step),
         Event::Tick => progress.borrow().tick(),
     };
@@ -255,7 +259,11 @@ fn measure(
     let left = place.left();
     let stop = result?;
     removed.context("removing the bed: fsverdict clean tries again")?;
-    anyhow::ensure!(left.is_empty(), "left behind: {}; fsverdict clean removes it", left.join(", "));
+    anyhow::ensure!(
+        left.is_empty(),
+        "left behind: {}; fsverdict clean removes it",
+        left.join(", ")
+    );
     Ok(stop)
 }
 
@@ -281,7 +289,7 @@ fn rounds(
             let trial = document(plan, slot, bed, store, records)?;
             progress.borrow_mut().trial(&trial.key, plan, records, spent());
             let record = settled_trial(place, &trial);
-            loaded.run.elapsed_s = spent().as_secs_f64();
+            run.elapsed_s = spent().as_secs_f64();
             if interrupted.load(Ordering::Relaxed) {
                 return Ok(Stop::Interrupted);
             }

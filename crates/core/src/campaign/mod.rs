@@ -7,9 +7,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use crate::judge::Judge;
-use crate::model::{
-    Comparison, Contender, Draws, Key, Plan, Record, Stop, Workload, derived_seed,
-};
+use crate::model::{Comparison, Contender, Draws, Key, Plan, Record, Stop, Workload, derived_seed};
 
 /// A contender that has failed so often in a row at a workload is given up there: once can be an
 /// accident, twice is not.

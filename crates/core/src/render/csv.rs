@@ -7,7 +7,15 @@ use crate::model::Record;
 pub fn samples(records: &[Record]) -> String {
     let mut writer = csv::Writer::from_writer(Vec::new());
     let header = [
-        "trial", "round", "position", "workload", "contender", "seed", "metric", "value", "unit",
+        "trial",
+        "round",
+        "position",
+        "workload",
+        "contender",
+        "seed",
+        "metric",
+        "value",
+        "unit",
         "better",
     ];
     // Writing to memory does not fail.

@@ -49,9 +49,10 @@ fn row(
         .collect();
     let figure = |metric: &str| shown_median(&records, metric);
     let phase = prefix(workload, metric);
-    let comparison = report.comparisons.iter().find(|c| {
-        c.workload == workload.name && c.metric == metric && c.contender == contender
-    });
+    let comparison = report
+        .comparisons
+        .iter()
+        .find(|c| c.workload == workload.name && c.metric == metric && c.contender == contender);
     let [ratio, interval, verdict] = match comparison {
         Some(comparison) => judged(comparison),
         None => ["1".into(), "".into(), "reference".into()],
@@ -83,7 +84,8 @@ fn judged(comparison: &Comparison) -> [String; 3] {
         Some(high) => format!("{:.3} to {high:.3}", comparison.low),
         None => "-".into(),
     };
-    let mark = if comparison.moved && comparison.verdict != Verdict::Void { " (moved)" } else { "" };
+    let mark =
+        if comparison.moved && comparison.verdict != Verdict::Void { " (moved)" } else { "" };
     [ratio, interval, format!("{}{mark}", comparison.verdict.label())]
 }
 

@@ -43,19 +43,23 @@ pub(super) fn headline(finding: &Finding) -> String {
 
 /// Each failed trial: which, at what step, why, and what it left behind.
 pub(super) fn failures(report: &Report) -> Vec<String> {
-    report.failures().map(|record| {
-        let crate::model::Outcome::Failed(failure) = &record.outcome else { return String::new() };
-        let key = &record.key;
-        let left = match failure.cleanup_errors.as_slice() {
-            [] => String::new(),
-            errors => format!("; and could not be cleaned up: {}", errors.join("; ")),
-        };
-        format!(
-            "round {}, {}, {}: {}: {}{left}",
-            key.round, key.workload, key.contender, failure.step, failure.error
-        )
-    })
-    .collect()
+    report
+        .failures()
+        .map(|record| {
+            let crate::model::Outcome::Failed(failure) = &record.outcome else {
+                return String::new();
+            };
+            let key = &record.key;
+            let left = match failure.cleanup_errors.as_slice() {
+                [] => String::new(),
+                errors => format!("; and could not be cleaned up: {}", errors.join("; ")),
+            };
+            format!(
+                "round {}, {}, {}: {}: {}{left}",
+                key.round, key.workload, key.contender, failure.step, failure.error
+            )
+        })
+        .collect()
 }
 
 /// How the run ended.

@@ -15,12 +15,13 @@ pub(super) fn samples(workload: &Workload, phases: &[PhaseRecord]) -> Vec<Sample
         };
         let named = |metric: &str| format!("{prefix}{metric}");
         samples.push(Sample::lower(named("wall_time"), phase.timed_s(), Unit::Seconds));
-        samples.extend(rates(workload, phase).map(|(metric, value, unit)| {
-            Sample::higher(named(metric), value, unit)
-        }));
-        samples.extend(costs(phase).map(|(metric, value, unit)| {
-            Sample::lower(named(metric), value, unit)
-        }));
+        samples.extend(
+            rates(workload, phase)
+                .map(|(metric, value, unit)| Sample::higher(named(metric), value, unit)),
+        );
+        samples.extend(
+            costs(phase).map(|(metric, value, unit)| Sample::lower(named(metric), value, unit)),
+        );
         for (operation, histogram) in &phase.histograms {
             samples.extend(latencies(operation, histogram));
         }
@@ -39,10 +40,10 @@ fn rates(workload: &Workload, phase: &PhaseRecord) -> impl Iterator<Item = Figur
         let metric = if is_fio { "iops" } else { "rate" };
         (metric, operations as f64 / seconds, Unit::PerSecond)
     });
-    let bytes = phase.application_read_bytes.unwrap_or(0)
-        + phase.application_write_bytes.unwrap_or(0);
-    let bandwidth = (is_fio && bytes > 0)
-        .then(|| ("bandwidth", bytes as f64 / seconds, Unit::BytesPerSecond));
+    let bytes =
+        phase.application_read_bytes.unwrap_or(0) + phase.application_write_bytes.unwrap_or(0);
+    let bandwidth =
+        (is_fio && bytes > 0).then(|| ("bandwidth", bytes as f64 / seconds, Unit::BytesPerSecond));
     rate.into_iter().chain(bandwidth)
 }
 

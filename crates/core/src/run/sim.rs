@@ -3,8 +3,8 @@
 
 use super::{Effect, Host, HostError, Place, Step, trial};
 use crate::model::{
-    Bed, CacheState, Contender, CpuTotals, Device, DeviceTotals, Draws, Histogram, Mounted,
-    Phase, PhaseRecord, Quiet, Record, Sim, Totals, Trial, TrialBed, Work, derived_seed,
+    Bed, CacheState, Contender, CpuTotals, Device, DeviceTotals, Draws, Histogram, Mounted, Phase,
+    PhaseRecord, Quiet, Record, Sim, Totals, Trial, TrialBed, Work, derived_seed,
 };
 
 /// What a simulated operation takes at speed 1.
@@ -224,7 +224,10 @@ fn sim_device(number: u32, size_bytes: u64) -> Device {
 
 /// A trial of `workload` by a contender `ext4`, for tests.
 #[cfg(test)]
-pub(crate) fn example_trial(kind: crate::model::BedKind, workload: crate::model::Workload) -> Trial {
+pub(crate) fn example_trial(
+    kind: crate::model::BedKind,
+    workload: crate::model::Workload,
+) -> Trial {
     let contender =
         Contender { name: "ext4".into(), file_system: "ext4".into(), ..Contender::default() };
     let workload = crate::model::Workload { name: "work".into(), ..workload };

@@ -131,8 +131,7 @@ mod tests {
 
     #[test]
     fn small_files_are_cold_again_before_they_are_looked_at() {
-        let workload =
-            Workload { small_files: Some(SmallFiles::default()), ..Workload::default() };
+        let workload = Workload { small_files: Some(SmallFiles::default()), ..Workload::default() };
         assert_eq!(
             named(BedKind::Ram, workload),
             "mkfs, mount, sync, unmount, drop caches, mount, settle, work: create, sync, unmount, \

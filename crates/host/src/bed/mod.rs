@@ -147,6 +147,11 @@ impl Drop for Made {
     }
 }
 
+/// The device that the file system holding `path` lies on, where it can be told.
+pub fn beneath(path: &Path) -> Option<Device> {
+    Machine::real().beneath(path).map(|block| block.device())
+}
+
 /// Makes the bed of a plan. Images lie in the bed's own `dir`, otherwise in `dir`.
 pub fn make(
     bed: &Bed,

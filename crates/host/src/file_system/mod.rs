@@ -78,10 +78,7 @@ mod tests {
             mkfs("ext4", &["-b", "1024"]),
             "mkfs.ext4 -q -F -E nodiscard,lazy_itable_init=0,lazy_journal_init=0 -b 1024 /dev/loop1"
         );
-        assert_eq!(
-            mkfs("xfs", &["-l", "size=256m"]),
-            "mkfs.xfs -q -f -K -l size=256m /dev/loop1"
-        );
+        assert_eq!(mkfs("xfs", &["-l", "size=256m"]), "mkfs.xfs -q -f -K -l size=256m /dev/loop1");
         assert_eq!(
             mkfs("btrfs", &["-d", "raid1"]),
             "mkfs.btrfs -q -f -K -d raid1 /dev/loop1 /dev/loop2"

@@ -35,9 +35,8 @@ fn cachestat(file: RawFd) -> Option<Cached> {
     let mut counts = Counts::default();
     // SAFETY: the kernel reads one range and writes one set of counts (mm/filemap.c); a length of
     // 0 means up to the end.
-    let result = unsafe {
-        libc::syscall(SYS_CACHESTAT, file, &raw const range, &raw mut counts, 0)
-    };
+    let result =
+        unsafe { libc::syscall(SYS_CACHESTAT, file, &raw const range, &raw mut counts, 0) };
     let page = page_bytes();
     (result == 0).then(|| Cached {
         cached_bytes: counts.cached * page,
@@ -53,9 +52,8 @@ fn mincore(file: RawFd) -> Option<Cached> {
     let page = page_bytes();
     let mut resident = vec![0u8; length.div_ceil(page as usize)];
     // SAFETY: a new read-only mapping at a place of the kernel's choice.
-    let start = unsafe {
-        libc::mmap(ptr::null_mut(), length, libc::PROT_READ, libc::MAP_SHARED, file, 0)
-    };
+    let start =
+        unsafe { libc::mmap(ptr::null_mut(), length, libc::PROT_READ, libc::MAP_SHARED, file, 0) };
     if start == libc::MAP_FAILED {
         return None;
     }

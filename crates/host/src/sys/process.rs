@@ -65,3 +65,9 @@ pub fn reap() {
     // SAFETY: waitpid may be given no place for the status.
     while unsafe { libc::waitpid(-1, std::ptr::null_mut(), libc::WNOHANG) } > 0 {}
 }
+
+/// Clock ticks a second, the unit of /proc/stat.
+pub fn ticks_per_second() -> u64 {
+    // SAFETY: sysconf takes a number.
+    u64::try_from(unsafe { libc::sysconf(libc::_SC_CLK_TCK) }).unwrap_or(100)
+}

@@ -4,3 +4,5 @@ pub mod command;
 pub mod fio;
 mod latencies;
 pub mod small_files;
+
+pub use latencies::Latencies;

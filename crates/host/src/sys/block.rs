@@ -1,4 +1,4 @@
-//! All unsafe code: thin, safe wrappers around system calls that the standard library lacks.
+//! Loop devices, and files as images.
 
 use std::ffi::CString;
 use std::fs::File;

@@ -1,0 +1,69 @@
+//! Facts of the machine that a result can't be read without.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::Path;
+
+use fsverdict_core::model::{BedKind, Plan, Unit, Work};
+
+use crate::{file_system, mount, tool};
+
+/// Kernel, processor, memory, distribution, and what the bed lies on.
+pub fn host(plan: &Plan, folder: &Path) -> BTreeMap<String, String> {
+    let mut facts = BTreeMap::new();
+    let mut add = |name: &str, value: Option<String>| {
+        facts.extend(value.map(|value| (name.to_string(), value)));
+    };
+    add("kernel", line_of("/proc/sys/kernel/osrelease"));
+    add("machine", Some(std::env::consts::ARCH.into()));
+    add("processor", field_of("/proc/cpuinfo", "model name", ':'));
+    let processors = std::thread::available_parallelism().map(|count| count.to_string());
+    add("processors", processors.ok());
+    add("memory", field_of("/proc/meminfo", "MemTotal", ':').and_then(|text| memory(&text)));
+    add("distribution", field_of("/etc/os-release", "PRETTY_NAME", '='));
+    if matches!(plan.bed.kind, BedKind::Loop) {
+        let dir = plan.bed.dir.as_deref().map_or(folder, Path::new);
+        let on = mount::holding(dir).ok().flatten();
+        add("image files on", on.map(|m| format!("{} on {}", m.file_system, m.source)));
+    }
+    facts
+}
+
+/// Versions of the tools that the plan uses.
+pub fn tools(plan: &Plan) -> BTreeMap<String, String> {
+    let mut tools = BTreeMap::new();
+    let names: BTreeSet<&str> = plan.contenders.iter().map(|c| c.file_system.as_str()).collect();
+    for file_system in names.into_iter().filter_map(file_system::find) {
+        let version = version(file_system.mkfs, file_system.version);
+        tools.extend(version.map(|version| (file_system.mkfs.to_string(), version)));
+    }
+    if plan.workloads.iter().any(|workload| matches!(workload.work(), Ok(Work::Fio(_)))) {
+        tools.extend(version("fio", &["--version"]).map(|version| ("fio".to_string(), version)));
+    }
+    tools
+}
+
+/// The version a tool prints, on whichever output: the first line.
+pub fn version(program: &str, arguments: &[&str]) -> Option<String> {
+    let output = tool::command(program).ok()?.args(arguments).output().ok()?;
+    let said = if output.stdout.is_empty() { output.stderr } else { output.stdout };
+    String::from_utf8_lossy(&said).lines().next().map(|line| line.trim().to_string())
+}
+
+fn line_of(path: &str) -> Option<String> {
+    Some(fs::read_to_string(path).ok()?.trim().to_string())
+}
+
+/// The value of the first line that begins with `name`.
+fn field_of(path: &str, name: &str, separator: char) -> Option<String> {
+    let text = fs::read_to_string(path).ok()?;
+    let line = text.lines().find(|line| line.starts_with(name))?;
+    let (_, value) = line.split_once(separator)?;
+    Some(value.trim().trim_matches('"').to_string())
+}
+
+/// meminfo's `24614208 kB`, whose kB are KiB.
+fn memory(text: &str) -> Option<String> {
+    let kib: f64 = text.strip_suffix(" kB")?.parse().ok()?;
+    Some(Unit::Bytes.format(kib * 1024.0))
+}

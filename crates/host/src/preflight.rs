@@ -1,0 +1,98 @@
+//! What must be there before a run begins, so that it fails at once and not after the image has
+//! been written.
+
+use std::fs;
+
+use fsverdict_core::model::{BedKind, Plan, Work};
+use thiserror::Error;
+
+use crate::tool::{self, ToolError};
+use crate::workload::fio::{self, FioError};
+use crate::{file_system, sys};
+
+/// Why a plan can't be run here, and what to do about it.
+#[derive(Debug, Error)]
+#[expect(missing_docs, reason = "the messages say it")]
+pub enum PreflightError {
+    #[error("contender {contender:?}: no file system is called {name:?}; there are {known}")]
+    UnknownFileSystem { contender: String, name: String, known: String },
+    #[error("workload {workload:?}: {source}")]
+    Fio { workload: String, source: FioError },
+    #[error(
+        "bed {bed} needs root: run it with sudo, or compare directories that are mounted already \
+         with --bed directory:PATH,PATH"
+    )]
+    Root { bed: &'static str },
+    #[error("{0}")]
+    Tool(#[from] ToolError),
+    #[error("this kernel has no {name}, and modprobe brings none")]
+    Kernel { name: String },
+}
+
+impl PreflightError {
+    /// The plan is wrong, whatever the machine.
+    pub fn is_usage(&self) -> bool {
+        matches!(self, Self::UnknownFileSystem { .. } | Self::Fio { .. })
+    }
+}
+
+/// Checks the plan against what fsverdict knows, without asking anything of the machine.
+pub fn check_plan(plan: &Plan) -> Result<(), PreflightError> {
+    for contender in plan.contenders.iter().filter(|_| plan.bed.kind != BedKind::Directory) {
+        if file_system::find(&contender.file_system).is_none() {
+            return Err(PreflightError::UnknownFileSystem {
+                contender: contender.name.clone(),
+                name: contender.file_system.clone(),
+                known: file_system::ALL.map(|known| known.name).join(", "),
+            });
+        }
+    }
+    for workload in &plan.workloads {
+        if let Ok(Work::Fio(job)) = workload.work() {
+            fio::check(job).map_err(|source| PreflightError::Fio {
+                workload: workload.name.clone(),
+                source,
+            })?;
+        }
+    }
+    Ok(())
+}
+
+/// Checks the plan, and that the machine has what it takes.
+pub fn check(plan: &Plan) -> Result<(), PreflightError> {
+    check_plan(plan)?;
+    if plan.bed.kind != BedKind::Directory {
+        if !sys::is_root() {
+            return Err(PreflightError::Root { bed: plan.bed.kind.name() });
+        }
+        for program in ["unshare", "mount", "umount"] {
+            tool::command(program)?;
+        }
+        for contender in &plan.contenders {
+            check_file_system(&contender.file_system)?;
+        }
+    }
+    if plan.workloads.iter().any(|workload| matches!(workload.work(), Ok(Work::Fio(_)))) {
+        tool::command("fio")?;
+    }
+    Ok(())
+}
+
+fn check_file_system(name: &str) -> Result<(), PreflightError> {
+    if let Some(file_system) = file_system::find(name) {
+        tool::command(file_system.mkfs)?;
+    }
+    match mountable(name) {
+        true => Ok(()),
+        false => Err(PreflightError::Kernel { name: name.into() }),
+    }
+}
+
+/// The kernel has the file system, or a module of it.
+pub fn mountable(name: &str) -> bool {
+    let known = || {
+        let text = fs::read_to_string("/proc/filesystems").unwrap_or_default();
+        text.lines().any(|line| line.split_whitespace().last() == Some(name))
+    };
+    known() || (tool::run_words(&["modprobe", "-q", name]).is_ok() && known())
+}

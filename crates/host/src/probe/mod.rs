@@ -1,0 +1,400 @@
+//! What the machine does meanwhile: CPU, devices, memory, pressure.
+//!
+//! A [`Probe`] is opened before the timed part, started at its beginning and stopped at its end.
+//! In between a thread of its own reads everything every 50 ms, for the timeline and the maxima;
+//! the totals need only the first and the last reading, which the caller's thread takes itself.
+//!
+//! The probe runs on the machine it measures, so a reading is cheap: files stay open, one read
+//! each, numbers are taken straight from the bytes, nothing is allocated. Each of the two threads
+//! has files of its own, so that the last reading never waits for the sampler.
+//!
+//! One file for each reader, with the root of `/proc` and `/sys` injected, so that tests fake them.
+
+mod cpu;
+mod device;
+mod file;
+mod memory;
+mod pressure;
+mod timeline;
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use fsverdict_core::model::{CpuTotals, Device, MemoryTotals, PressureTotals, Totals};
+use thiserror::Error;
+
+pub use device::{DeviceReader, DeviceReading, Tracked};
+pub use memory::MemoryReading;
+pub use timeline::Timeline;
+
+use crate::sys;
+use cpu::CpuReader;
+use memory::MemoryReader;
+use pressure::PressureReader;
+use timeline::Series;
+
+/// A file that could not be read, or a thread that could not be started.
+#[derive(Debug, Error)]
+#[expect(missing_docs, reason = "the messages say it")]
+pub enum ProbeError {
+    #[error("{} could not be read: {source}", path.display())]
+    Read { path: PathBuf, source: io::Error },
+    #[error("{} lacks {missing}", path.display())]
+    Format { path: PathBuf, missing: &'static str },
+    #[error("the sampler's thread could not be started: {0}")]
+    Thread(io::Error),
+}
+
+/// Everything that is read, once.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Reading {
+    /// When it was begun, since the phase's start.
+    pub at_ns: u64,
+    /// CPU time.
+    pub cpu: CpuTotals,
+    /// The devices under test; `None` where there are none.
+    pub device: Option<DeviceReading>,
+    /// Memory, as it is.
+    pub memory: MemoryReading,
+    /// Pressure; `None` where the kernel has no PSI.
+    pub pressure: Option<PressureTotals>,
+    /// Processes and threads started.
+    pub processes_started: u64,
+}
+
+impl Reading {
+    /// Counters as they rose since `first`; time and gauges as they are.
+    fn since(&self, first: &Reading) -> Reading {
+        Reading {
+            at_ns: self.at_ns,
+            cpu: cpu::since(&self.cpu, &first.cpu),
+            device: self.device.zip(first.device).map(|(now, then)| now.since(&then)),
+            memory: self.memory,
+            pressure: self.pressure.zip(first.pressure).map(|(a, b)| pressure::since(&a, &b)),
+            processes_started: self.processes_started.saturating_sub(first.processes_started),
+        }
+    }
+}
+
+/// One reader of each kind, with files and buffers of its own.
+#[derive(Debug)]
+struct Readers {
+    cpu: CpuReader,
+    device: Option<DeviceReader>,
+    memory: MemoryReader,
+    pressure: Option<PressureReader>,
+}
+
+impl Readers {
+    fn open(root: &Path, devices: &[Device]) -> Result<Self, ProbeError> {
+        let device = match devices {
+            [] => None,
+            _ => Some(DeviceReader::open(root, devices)?),
+        };
+        Ok(Readers {
+            cpu: CpuReader::open(root, sys::ticks_per_second())?,
+            device,
+            memory: MemoryReader::open(root)?,
+            pressure: PressureReader::open(root),
+        })
+    }
+
+    /// Reads everything: the device, which matters most, nearest to the time that is noted.
+    fn read(&mut self, origin: Instant) -> Result<Reading, ProbeError> {
+        let at_ns = origin.elapsed().as_nanos() as u64;
+        let device = self.device.as_mut().map(DeviceReader::read).transpose()?;
+        let cpu = self.cpu.read()?;
+        Ok(Reading {
+            at_ns,
+            cpu: cpu.totals,
+            device,
+            memory: self.memory.read()?,
+            pressure: self.pressure.as_mut().map(PressureReader::read).transpose()?,
+            processes_started: cpu.processes_started,
+        })
+    }
+}
+
+/// Everything open and allocated, ready to start.
+#[derive(Debug)]
+pub struct Probe {
+    own: Readers,
+    samplers: Readers,
+    series: Series,
+}
+
+impl Probe {
+    /// Opens what there is to read under `root` (`/`, but for tests) of the machine and of
+    /// `devices`, for a phase that is expected to end within `time_limit`. It may take longer: then
+    /// the timeline becomes coarser.
+    pub fn open(root: &Path, devices: &[Device], time_limit: Duration) -> Result<Self, ProbeError> {
+        Ok(Probe {
+            own: Readers::open(root, devices)?,
+            samplers: Readers::open(root, devices)?,
+            series: Series::for_time(time_limit),
+        })
+    }
+
+    /// Takes the first reading, with which the phase begins, and lets the sampler go on from it.
+    pub fn start(self) -> Result<Running, ProbeError> {
+        let Probe { mut own, samplers, series } = self;
+        let stopping = Arc::new(AtomicBool::new(false));
+        let (wake, woken) = channel();
+        // Before the first reading, or else the thread's own start would count as a process.
+        let thread = std::thread::Builder::new()
+            .name("probe".into())
+            .spawn({
+                let stopping = Arc::clone(&stopping);
+                move || sample(samplers, series, &woken, &stopping)
+            })
+            .map_err(ProbeError::Thread)?;
+        let origin = Instant::now();
+        let first = own.read(origin)?;
+        // Fails only if the thread is gone, which joining it will tell.
+        let _ = wake.send(Start { origin, first });
+        Ok(Running { own, origin, first, stopping, wake, thread })
+    }
+}
+
+/// What the sampler needs to begin.
+struct Start {
+    origin: Instant,
+    first: Reading,
+}
+
+/// The sampler's thread: reads until the other end of `woken` is dropped.
+fn sample(
+    mut readers: Readers,
+    mut series: Series,
+    woken: &Receiver<Start>,
+    stopping: &AtomicBool,
+) -> Result<Series, ProbeError> {
+    let Ok(Start { origin, first }) = woken.recv() else { return Ok(series) };
+    series.push(first);
+    let mut due = origin + series.period();
+    loop {
+        let wait = due.saturating_duration_since(Instant::now());
+        if matches!(woken.recv_timeout(wait), Err(RecvTimeoutError::Disconnected)) {
+            return Ok(series);
+        }
+        let reading = readers.read(origin)?;
+        // One that was under way when the last was taken may be the later of the two.
+        if stopping.load(Ordering::Acquire) {
+            return Ok(series);
+        }
+        series.push(reading);
+        due = next_due(due, series.period());
+    }
+}
+
+/// When to read next: readings that came too late to be taken are left out, not made up for.
+fn next_due(due: Instant, period: Duration) -> Instant {
+    let next = due + period;
+    let now = Instant::now();
+    if next > now { next } else { now + period }
+}
+
+/// A probe at work. Dropped instead of stopped, it ends its thread and tells nothing.
+#[derive(Debug)]
+pub struct Running {
+    own: Readers,
+    origin: Instant,
+    first: Reading,
+    stopping: Arc<AtomicBool>,
+    wake: Sender<Start>,
+    thread: JoinHandle<Result<Series, ProbeError>>,
+}
+
+impl Running {
+    /// Takes the last reading, with which the phase ends, and then ends the sampler.
+    pub fn stop(self) -> Result<(Totals, Timeline), ProbeError> {
+        let Running { mut own, origin, first, stopping, wake, thread } = self;
+        stopping.store(true, Ordering::Release);
+        let last = own.read(origin);
+        drop(wake);
+        let series = thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
+        let last = last?;
+        let peak = series.peak().max(last.memory);
+        let tracked = own.device.as_ref().map(DeviceReader::tracked);
+        let timeline = Timeline::new(series, &first, last, tracked);
+        Ok((totals(&first, &last, peak), timeline))
+    }
+}
+
+fn totals(first: &Reading, last: &Reading, peak: MemoryReading) -> Totals {
+    let passed = last.since(first);
+    Totals {
+        cpu: passed.cpu,
+        device: passed.device.map(|device| device.totals),
+        memory: MemoryTotals {
+            dirty_bytes_start: first.memory.dirty_bytes,
+            dirty_bytes_end: last.memory.dirty_bytes,
+            dirty_bytes_max: peak.dirty_bytes,
+            writeback_bytes_max: peak.writeback_bytes,
+        },
+        pressure: passed.pressure,
+        processes_started: passed.processes_started,
+    }
+}
+
+/// A faked `/proc` and `/sys`.
+#[cfg(test)]
+mod fake {
+    use std::fs;
+
+    use fsverdict_core::model::Device;
+    use tempfile::TempDir;
+
+    /// A folder with these files.
+    pub fn tree(files: &[(&str, &str)]) -> TempDir {
+        let tree = tempfile::tempdir().unwrap();
+        for (path, text) in files {
+            write(&tree, path, text);
+        }
+        tree
+    }
+
+    /// Writes one file anew, in place: readers have it open.
+    pub fn write(tree: &TempDir, path: &str, text: &str) {
+        let path = tree.path().join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+
+    pub fn devices(numbers: &[[u32; 2]]) -> Vec<Device> {
+        let device = |&number| Device { path: "/dev/fake".into(), number, size_bytes: 1 << 30 };
+        numbers.iter().map(device).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::hint::black_box;
+
+    use super::*;
+
+    const STAT: &str = "cpu  100 0 10 1000 5 0 0 0 0 0\nprocesses 40\n";
+    const STAT_LATER: &str = "cpu  130 0 20 1050 6 0 0 0 0 0\nprocesses 43\n";
+    const DEVICE: &str = "sys/dev/block/7:3/stat";
+
+    fn real() -> Probe {
+        Probe::open(Path::new("/"), &[], Duration::from_secs(60)).unwrap()
+    }
+
+    fn spin(time: Duration) {
+        let begin = Instant::now();
+        while begin.elapsed() < time {
+            black_box(begin);
+        }
+    }
+
+    #[test]
+    fn totals_are_the_last_reading_less_the_first() {
+        let tree = fake::tree(&[
+            ("proc/stat", STAT),
+            ("proc/meminfo", "Dirty: 8 kB\nWriteback: 0 kB\n"),
+            (DEVICE, "1 0 8 0 1 0 8 0 0 5 0 0 0 0 0 0 0\n"),
+        ]);
+        let devices = fake::devices(&[[7, 3]]);
+        let probe = Probe::open(tree.path(), &devices, Duration::from_secs(1)).unwrap();
+        let running = probe.start().unwrap();
+        fake::write(&tree, "proc/stat", STAT_LATER);
+        fake::write(&tree, "proc/meminfo", "Dirty: 4 kB\nWriteback: 2 kB\n");
+        fake::write(&tree, DEVICE, "1 0 8 0 11 0 808 0 2 45 0 0 0 0 0 3 0\n");
+        let (totals, timeline) = running.stop().unwrap();
+
+        assert_eq!(totals.cpu.busy_ns(), 40 * (1_000_000_000 / sys::ticks_per_second()));
+        assert_eq!(totals.processes_started, 3);
+        assert_eq!(totals.pressure, None);
+        let device = totals.device.unwrap();
+        assert_eq!((device.reads, device.writes, device.write_bytes), (0, 10, 800 * 512));
+        assert_eq!((device.flushes, device.busy_ns), (3, 40_000_000));
+        let memory = MemoryTotals {
+            dirty_bytes_start: 8192,
+            dirty_bytes_end: 4096,
+            dirty_bytes_max: 8192,
+            writeback_bytes_max: 2048,
+        };
+        assert_eq!(totals.memory, memory);
+        assert_eq!(timeline.readings().last().unwrap().device.unwrap().totals, device);
+    }
+
+    #[test]
+    fn the_real_machine_shows_a_thread_that_spins() {
+        let running = real().start().unwrap();
+        std::thread::spawn(|| spin(Duration::from_millis(200))).join().unwrap();
+        let (totals, timeline) = running.stop().unwrap();
+
+        assert!(totals.cpu.busy_ns() >= 100_000_000, "{:?}", totals.cpu);
+        assert_eq!(totals.device, None);
+        assert!(totals.processes_started >= 1);
+        let readings = timeline.readings();
+        let lasted_ns = readings.last().unwrap().at_ns;
+        assert!(lasted_ns >= 200_000_000);
+        let intervals = readings.len() as u64 - 1;
+        assert!(intervals * 100_000_000 >= lasted_ns, "{intervals} in {lasted_ns} ns");
+        assert!(readings.is_sorted_by(|a, b| a.at_ns < b.at_ns));
+        let busy = |reading: &Reading| reading.cpu.busy_ns();
+        assert!(readings.is_sorted_by_key(busy));
+    }
+
+    #[test]
+    fn stopping_does_not_wait_for_the_next_reading() {
+        // The best of several, as other tests may have the processors.
+        let shortest = (0..10)
+            .map(|_| {
+                let running = real().start().unwrap();
+                std::thread::sleep(Duration::from_millis(5));
+                let begin = Instant::now();
+                running.stop().unwrap();
+                begin.elapsed()
+            })
+            .min();
+        println!("stopping took {shortest:?}");
+        assert!(shortest < Some(Duration::from_millis(10)), "{shortest:?}");
+    }
+
+    #[test]
+    fn a_reading_is_cheap() {
+        let mut readers = Readers::open(Path::new("/"), &some_device()).unwrap();
+        let origin = Instant::now();
+        let mut costs: Vec<Duration> = (0..200)
+            .map(|_| {
+                let begin = Instant::now();
+                readers.read(origin).unwrap();
+                begin.elapsed()
+            })
+            .collect();
+        costs.sort();
+        println!("one reading: median {:?}, p95 {:?}", costs[100], costs[190]);
+        // Far above what it takes, so that a busy machine passes; 2% of the period.
+        assert!(costs[100] < Duration::from_millis(1), "{:?}", costs[100]);
+    }
+
+    /// The machine's first block device, if it has any.
+    fn some_device() -> Vec<Device> {
+        let Ok(mut entries) = std::fs::read_dir("/sys/dev/block") else { return Vec::new() };
+        let Some(Ok(entry)) = entries.next() else { return Vec::new() };
+        let name = entry.file_name().into_string().unwrap();
+        let (major, minor) = name.split_once(':').unwrap();
+        fake::devices(&[[major.parse().unwrap(), minor.parse().unwrap()]])
+    }
+
+    #[test]
+    fn a_device_that_fails_meanwhile_is_told() {
+        let files = [("proc/stat", STAT), ("proc/meminfo", "Dirty: 8 kB\nWriteback: 0 kB\n")];
+        let tree = fake::tree(&files);
+        fake::write(&tree, DEVICE, "1 0 8 0 1 0 8 0 0 5 0\n");
+        let devices = fake::devices(&[[7, 3]]);
+        let probe = Probe::open(tree.path(), &devices, Duration::from_secs(1)).unwrap();
+        let running = probe.start().unwrap();
+        fake::write(&tree, DEVICE, "");
+        let error = running.stop().unwrap_err().to_string();
+        assert!(error.ends_with("7:3/stat lacks the 11 fields of a device"), "{error}");
+    }
+}

@@ -1,0 +1,272 @@
+//! Readings over a phase's time.
+
+use std::io::{self, Write};
+use std::time::Duration;
+
+use fsverdict_core::model::{CpuTotals, PressureTotals};
+
+use super::{DeviceReading, MemoryReading, Reading, Tracked};
+
+/// Time between readings, to begin with.
+const PERIOD: Duration = Duration::from_millis(50);
+
+/// Room is made for a minute at least and an hour at most, 20 MB that are touched only when used.
+const CAPACITY_MIN: usize = 1_200;
+const CAPACITY_MAX: usize = 72_000;
+
+/// Readings while they are being taken. Its memory is all allocated beforehand: when it is full,
+/// every other reading goes, and the next ones come half as often.
+#[derive(Debug)]
+pub(super) struct Series {
+    readings: Vec<Reading>,
+    capacity: usize,
+    period: Duration,
+    peak: MemoryReading,
+}
+
+impl Series {
+    /// Room for a phase of this time.
+    pub fn for_time(time: Duration) -> Self {
+        let expected = time.as_nanos() / PERIOD.as_nanos();
+        let capacity = usize::try_from(expected).unwrap_or(CAPACITY_MAX);
+        Self::with_capacity(capacity.clamp(CAPACITY_MIN, CAPACITY_MAX))
+    }
+
+    /// Room for `capacity` readings, made even so that halving keeps them equally far apart, and
+    /// for the last one.
+    fn with_capacity(capacity: usize) -> Self {
+        let capacity = capacity.next_multiple_of(2);
+        let readings = Vec::with_capacity(capacity + 1);
+        Series { readings, capacity, period: PERIOD, peak: MemoryReading::default() }
+    }
+
+    /// Time between readings.
+    pub fn period(&self) -> Duration {
+        self.period
+    }
+
+    /// The largest of every reading there was, of those that went too.
+    pub fn peak(&self) -> MemoryReading {
+        self.peak
+    }
+
+    pub fn push(&mut self, reading: Reading) {
+        if self.readings.len() == self.capacity {
+            let mut index = 0;
+            self.readings.retain(|_| {
+                index += 1;
+                index % 2 == 1
+            });
+            self.period *= 2;
+        }
+        self.peak = self.peak.max(reading.memory);
+        self.readings.push(reading);
+    }
+}
+
+/// The readings of one phase: counters since its start, gauges as they were.
+#[derive(Clone, Debug)]
+pub struct Timeline {
+    readings: Vec<Reading>,
+    tracked: Option<Tracked>,
+}
+
+impl Timeline {
+    pub(super) fn new(
+        series: Series,
+        first: &Reading,
+        last: Reading,
+        tracked: Option<Tracked>,
+    ) -> Self {
+        let mut readings = series.readings;
+        // A phase may be over before the sampler has begun.
+        if readings.is_empty() {
+            readings.push(*first);
+        }
+        readings.push(last);
+        for reading in &mut readings {
+            *reading = reading.since(first);
+        }
+        Timeline { readings, tracked }
+    }
+
+    /// The readings, the first at nought and the last at the phase's end.
+    pub fn readings(&self) -> &[Reading] {
+        &self.readings
+    }
+
+    /// Writes one row a reading; cells are empty where the kernel doesn't tell. `header`: writes
+    /// the columns' names first.
+    pub fn write_csv(&self, out: &mut impl Write, phase: &str, header: bool) -> io::Result<()> {
+        if header {
+            writeln!(out, "{}", COLUMNS.join(","))?;
+        }
+        for reading in &self.readings {
+            write!(out, "{phase},{}", reading.at_ns)?;
+            write_cells(out, &cpu_cells(&reading.cpu).map(Some))?;
+            write_cells(out, &device_cells(reading.device.as_ref(), self.tracked))?;
+            let MemoryReading { dirty_bytes, writeback_bytes } = reading.memory;
+            write_cells(out, &[Some(dirty_bytes), Some(writeback_bytes)])?;
+            write_cells(out, &pressure_cells(reading.pressure.as_ref()))?;
+            writeln!(out, ",{}", reading.processes_started)?;
+        }
+        Ok(())
+    }
+}
+
+/// Columns in the order of the cells below.
+const COLUMNS: [&str; 30] = [
+    "phase",
+    "time_ns",
+    "cpu_user_ns",
+    "cpu_system_ns",
+    "cpu_iowait_ns",
+    "cpu_steal_ns",
+    "cpu_idle_ns",
+    "device_reads",
+    "device_reads_merged",
+    "device_read_bytes",
+    "device_read_ns",
+    "device_writes",
+    "device_writes_merged",
+    "device_write_bytes",
+    "device_write_ns",
+    "device_discards",
+    "device_discard_bytes",
+    "device_flushes",
+    "device_flush_ns",
+    "device_busy_ns",
+    "device_queue_ns",
+    "in_flight",
+    "dirty_bytes",
+    "writeback_bytes",
+    "pressure_cpu_some_ns",
+    "pressure_io_some_ns",
+    "pressure_io_full_ns",
+    "pressure_memory_some_ns",
+    "pressure_memory_full_ns",
+    "processes_started",
+];
+
+fn cpu_cells(cpu: &CpuTotals) -> [u64; 5] {
+    [cpu.user_ns, cpu.system_ns, cpu.iowait_ns, cpu.steal_ns, cpu.idle_ns]
+}
+
+fn device_cells(device: Option<&DeviceReading>, tracked: Option<Tracked>) -> [Option<u64>; 15] {
+    let (Some(DeviceReading { totals, in_flight }), Some(tracked)) = (device, tracked) else {
+        return [None; 15];
+    };
+    [
+        Some(totals.reads),
+        Some(totals.reads_merged),
+        Some(totals.read_bytes),
+        Some(totals.read_ns),
+        Some(totals.writes),
+        Some(totals.writes_merged),
+        Some(totals.write_bytes),
+        Some(totals.write_ns),
+        tracked.discards.then_some(totals.discards),
+        tracked.discards.then_some(totals.discard_bytes),
+        tracked.flushes.then_some(totals.flushes),
+        tracked.flushes.then_some(totals.flush_ns),
+        Some(totals.busy_ns),
+        Some(totals.queue_ns),
+        Some(*in_flight),
+    ]
+}
+
+fn pressure_cells(pressure: Option<&PressureTotals>) -> [Option<u64>; 5] {
+    let Some(pressure) = pressure else { return [None; 5] };
+    [
+        pressure.cpu_some_ns,
+        pressure.io_some_ns,
+        pressure.io_full_ns,
+        pressure.memory_some_ns,
+        pressure.memory_full_ns,
+    ]
+    .map(Some)
+}
+
+/// Writes the cells, each with the comma before it.
+fn write_cells(out: &mut impl Write, cells: &[Option<u64>]) -> io::Result<()> {
+    cells.iter().try_for_each(|cell| match cell {
+        Some(value) => write!(out, ",{value}"),
+        None => write!(out, ","),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use fsverdict_core::model::DeviceTotals;
+
+    use super::*;
+
+    fn at(at_ns: u64, dirty_bytes: u64) -> Reading {
+        let memory = MemoryReading { dirty_bytes, writeback_bytes: 0 };
+        Reading { at_ns, memory, ..Reading::default() }
+    }
+
+    fn csv(timeline: &Timeline, header: bool) -> String {
+        let mut out = Vec::new();
+        timeline.write_csv(&mut out, "create", header).unwrap();
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn a_full_series_becomes_coarser_and_keeps_its_peak_and_memory() {
+        let mut series = Series::with_capacity(4);
+        let room = series.readings.capacity();
+        for index in 0..4 {
+            series.push(at(index, if index == 3 { 999 } else { 0 }));
+        }
+        assert_eq!(series.period(), PERIOD);
+        series.push(at(4, 0));
+        assert_eq!(series.period(), 2 * PERIOD);
+        let times: Vec<u64> = series.readings.iter().map(|reading| reading.at_ns).collect();
+        assert_eq!(times, [0, 2, 4]);
+        assert_eq!(series.peak().dirty_bytes, 999);
+        series.push(at(6, 0));
+        series.push(at(8, 0));
+        assert_eq!(series.period(), 4 * PERIOD);
+        assert_eq!(series.readings.capacity(), room);
+    }
+
+    #[test]
+    fn room_is_bounded() {
+        assert_eq!(Series::for_time(Duration::ZERO).capacity, CAPACITY_MIN);
+        assert_eq!(Series::for_time(Duration::from_secs(100)).capacity, 2000);
+        assert_eq!(Series::for_time(Duration::MAX).capacity, CAPACITY_MAX);
+    }
+
+    #[test]
+    fn rows_have_counters_since_the_start_and_gauges_as_they_are() {
+        let device = |writes, in_flight| {
+            let totals = DeviceTotals { writes, flushes: 7, ..DeviceTotals::default() };
+            Some(DeviceReading { totals, in_flight })
+        };
+        let first = Reading { device: device(100, 5), ..at(0, 4096) };
+        let last = Reading { device: device(130, 2), ..at(60, 8192) };
+        let tracked = Some(Tracked { discards: true, flushes: false });
+        let text = csv(&Timeline::new(Series::with_capacity(2), &first, last, tracked), true);
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(lines[0], COLUMNS.join(","));
+        assert_eq!(
+            lines[1..],
+            [
+                "create,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,,,0,0,5,4096,0,,,,,,0",
+                "create,60,0,0,0,0,0,0,0,0,0,30,0,0,0,0,0,,,0,0,2,8192,0,,,,,,0",
+            ]
+        );
+    }
+
+    #[test]
+    fn every_row_has_every_column() {
+        let pressure = Some(PressureTotals::default());
+        let first = Reading { pressure, ..at(0, 0) };
+        let last = Reading { pressure, ..at(9, 0) };
+        let text = csv(&Timeline::new(Series::with_capacity(2), &first, last, None), false);
+        assert_eq!(text.lines().count(), 2);
+        assert!(text.lines().all(|line| line.split(',').count() == COLUMNS.len()), "{text}");
+        assert!(text.ends_with("create,9,0,0,0,0,0,,,,,,,,,,,,,,,,0,0,0,0,0,0,0,0\n"), "{text}");
+    }
+}

@@ -1,0 +1,11 @@
+//! All unsafe code: system calls that the standard library lacks, each made safe by itself.
+
+mod block;
+mod file;
+mod page_cache;
+mod process;
+
+pub use block::*;
+pub use file::*;
+pub use page_cache::cached;
+pub use process::*;
