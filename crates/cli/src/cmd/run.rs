@@ -166,6 +166,11 @@ fn begin(arguments: &Arguments) -> Result<(Store, Loaded)> {
     if plan.place == PlaceKind::Here {
         preflight::check(&plan)?;
     }
+    if plan.place == PlaceKind::Here && plan.bed.kind == BedKind::Device {
+        for path in &plan.bed.paths {
+            bed::check(path, &arguments.erase)?;
+        }
+    }
     let now = jiff::Timestamp::now();
     let stamp = now.strftime("%Y%m%d-%H%M%S");
     let folder = match &arguments.output {
@@ -255,12 +260,15 @@ fn measure(
     };
     let made = place.make_bed(&loaded.plan.bed);
     let result = match made {
-        Ok(bed) => rounds(place, &bed, store, loaded, interrupted, &progress),
+        Ok(bed) => {
+            loaded.run.host.extend(place.bed_facts());
+            rounds(place, &bed, store, loaded, interrupted, &progress)
+        }
         Err(_) if interrupted.load(Ordering::Relaxed) => Ok(Stop::Interrupted),
-        Err(error) => Err(anyhow::anyhow!(error)),
+        Err(error) => Err(anyhow::Error::from_boxed(error)),
     };
     progress.borrow().finish();
-    let removed = place.remove_bed().map_err(|error| anyhow::anyhow!(error));
+    let removed = place.remove_bed().map_err(anyhow::Error::from_boxed);
     let left = place.left();
     let stop = result?;
     removed.context("removing the bed: fsverdict clean tries again")?;
@@ -367,11 +375,14 @@ fn finish(
     result: Result<Stop>,
 ) -> Result<u8> {
     loaded.run.stop = result.as_ref().ok().copied();
-    store.write_run(&loaded.run)?;
     if loaded.records.is_empty() {
+        if arguments.resume.is_none() {
+            store.discard_if_undone();
+        }
         let interrupted = result? == Stop::Interrupted;
         return Ok(if interrupted { exit::INTERRUPTED } else { exit::FAILED });
     }
+    store.write_run(&loaded.run)?;
     let judged = loaded.judged(&Judge::new(&loaded.plan));
     let report = loaded.report(&judged);
     store.write_report(&report)?;
@@ -409,7 +420,7 @@ fn dry_run(arguments: &Arguments) -> Result<u8> {
     preflight::check_plan(&plan).map_err(|error| Usage(error.to_string()))?;
     let seed = plan.seed.unwrap_or_else(random_seed);
     let mut dry = DryRun::default();
-    let bed = dry.make_bed(&plan.bed).map_err(|error| anyhow::anyhow!(error))?;
+    let bed = dry.make_bed(&plan.bed).map_err(anyhow::Error::from_boxed)?;
     let next = campaign::next_round(&plan, seed, &Judge::new(&plan), &[], Duration::ZERO);
     if let Next::Round(slots) = next {
         for (number, slot) in (1..).zip(slots) {
@@ -418,7 +429,7 @@ fn dry_run(arguments: &Arguments) -> Result<u8> {
         }
     }
     dry.remark("and so on, each round in an order of its own, until the campaign ends");
-    dry.remove_bed().map_err(|error| anyhow::anyhow!(error))?;
+    dry.remove_bed().map_err(anyhow::Error::from_boxed)?;
     for line in dry.into_lines() {
         println!("{line}");
     }
