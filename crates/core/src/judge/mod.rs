@@ -1,1 +1,5 @@
 //! judge
+mod stopping;
+mod student;
+
+pub use stopping::Rule;
