@@ -1,5 +1,7 @@
 //! judge
+mod interval;
 mod stopping;
 mod student;
 
+pub use interval::{Course, Interval};
 pub use stopping::Rule;
