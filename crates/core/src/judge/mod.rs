@@ -18,4 +18,4 @@ mod testing;
 pub use audit::findings;
 pub use compare::Judge;
 pub use interval::{Course, Interval};
-pub use stopping::Rule;
+pub use stopping::{FIRST_LOOK, Rule};

@@ -12,8 +12,8 @@ pub fn two_sided_tail(t: f64, df: f64) -> f64 {
 
 /// The `t` that |T| exceeds with chance `tail` (0 < `tail` < 1): `two_sided_tail(t, df) == tail`.
 ///
-/// Bisection, on a scale that halves the exponent first: the tail falls monotonically, and nothing
-/// here is called often enough to earn a faster method that can leave its bracket.
+/// A bracket, doubled until it holds the point, then bisected: the tail falls monotonically, and
+/// this isn't called often enough to earn a faster method that can leave its bracket.
 pub fn two_sided_quantile(tail: f64, df: f64) -> f64 {
     let (mut low, mut high) = (0.0, 1.0);
     while two_sided_tail(high, df) > tail {
