@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::model::{
     Better, Comparison, Family, Finding, Plan, Record, Sample, Severity, Unit, Verdict, Workload,
+    median,
 };
 
 use super::audit;
@@ -186,14 +187,6 @@ fn unit_of(records: &[Record], workload: &str, metric: &str) -> (Unit, Better) {
     of_it.find_map(|record| record.sample(metric)).map_or(unknown, known)
 }
 
-/// The middle value, or the mean of the two in the middle; `None` of nothing.
-fn median(values: impl Iterator<Item = f64>) -> Option<f64> {
-    let mut sorted: Vec<f64> = values.collect();
-    sorted.sort_by(f64::total_cmp);
-    let last = sorted.len().checked_sub(1)?;
-    Some(f64::midpoint(sorted[last / 2], sorted[last.div_ceil(2)]))
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -317,13 +310,6 @@ mod tests {
         let verdicts: Vec<_> = judge.comparisons(&records).iter().map(|c| c.verdict).collect();
         assert_eq!(verdicts[..2], [Verdict::Void; 2]);
         assert_eq!(verdicts[2..], [Verdict::Undecided; 4]);
-    }
-
-    #[test]
-    fn the_median_of_an_even_number_is_between_the_two() {
-        assert_eq!(median([3.0, 1.0, 2.0].into_iter()), Some(2.0));
-        assert_eq!(median([4.0, 1.0, 3.0, 2.0].into_iter()), Some(2.5));
-        assert_eq!(median(std::iter::empty()), None);
     }
 
     proptest! {

@@ -209,7 +209,7 @@ impl Machine {
         let text = read(self.proc.join("swaps"));
         let sources = text.lines().skip(1).filter_map(|line| line.split_whitespace().next());
         let used = sources.filter_map(|source| {
-            among(blocks, self.number(&unescaped(source)))
+            among(blocks, self.number(unescaped(source)))
                 .map(|block| Use::Swap { node: block.node.clone() })
         });
         used.collect()
