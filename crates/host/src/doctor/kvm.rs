@@ -105,7 +105,10 @@ fn judged(end: &End) -> Answer {
             Answer::yes(format!("a guest counted to 100,000,000 in {:.1} s", took.as_secs_f64()))
         }
         End::Hung(limit) => Answer::no(
-            format!("/dev/kvm exists but hangs a guest: killed after {:.0} s", limit.as_secs_f64()),
+            format!(
+                "/dev/kvm exists, but a guest that needs 0.3 s was not done after {:.0} s",
+                limit.as_secs_f64()
+            ),
             advice,
         ),
         End::Failed(status, said) => {
