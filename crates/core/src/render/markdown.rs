@@ -24,7 +24,7 @@ pub fn report(report: &Report) -> String {
     for workload in &report.plan.workloads {
         out += &format!("\n## {}\n\n", workload.name);
         if let Some(command) = &workload.command {
-            out += &format!("```sh\n{command}\n```\n\n");
+            out += &format!("```sh\n{}\n```\n\n", command.to_string().trim_end());
         }
         out += &format!("{}\n", table::table(report, workload, ASCII_MARKDOWN));
     }
