@@ -72,7 +72,14 @@ impl Here {
             ("FSVERDICT_RAW", value(&trial.raw)),
         ]
         .map(|(name, value)| (name.to_string(), value));
-        Here { start: Instant::now(), environment: environment.into(), series_begun: false }
+        let mut environment = BTreeMap::from(environment);
+        let workload = &trial.workload;
+        let operations = workload.operations.map(|operations| ("FSVERDICT_OPERATIONS", operations));
+        let bytes = workload.bytes.map(|bytes| ("FSVERDICT_BYTES", bytes.0));
+        for (name, size) in operations.into_iter().chain(bytes) {
+            environment.insert(name.into(), size.to_string());
+        }
+        Here { start: Instant::now(), environment, series_begun: false }
     }
 
     fn make_file_system(&self, trial: &Trial) -> Result<Effect, HostError> {

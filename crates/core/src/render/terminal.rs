@@ -15,6 +15,10 @@ pub fn report(report: &Report) -> String {
             out += &format!("  {}\n", sentence(comparison, &report.plan.judgement));
         }
     }
+    if !report.published.is_empty() {
+        let table = table::published(report, UTF8_BORDERS_ONLY);
+        out += &format!("\nAs published, and here{}\n{table}\n", scale(report));
+    }
     let failures: Vec<String> = failures(report);
     if !failures.is_empty() {
         out += &format!("\nNot measured\n  {}\n", failures.join("\n  "));
@@ -26,6 +30,11 @@ pub fn report(report: &Report) -> String {
         }
     }
     out + &format!("\n{}\n", ending(report))
+}
+
+/// The stamp of a run whose sizes are not those of its plan.
+pub(super) fn scale(report: &Report) -> String {
+    report.plan.scale.map_or(String::new(), |scale| format!(", at {scale} of the plan's size"))
 }
 
 /// A finding's first line: what, where, with what evidence.
