@@ -4,6 +4,7 @@ use std::process::ExitCode;
 
 use fsverdict_core::model::PlanError;
 use fsverdict_host::bed::{BedError, Refusal};
+use fsverdict_host::preflight::PreflightError;
 
 /// Done.
 pub const DONE: u8 = 0;
@@ -40,7 +41,8 @@ fn status(error: &anyhow::Error) -> u8 {
         if cause.is::<Refusal>() || matches!(cause.downcast_ref(), Some(BedError::Refused(_))) {
             return REFUSED;
         }
-        if cause.is::<PlanError>() || cause.is::<Usage>() {
+        let unknown = cause.downcast_ref().is_some_and(PreflightError::is_usage);
+        if cause.is::<PlanError>() || cause.is::<Usage>() || unknown {
             return USAGE;
         }
     }

@@ -6,6 +6,7 @@
 
 pub mod bed;
 mod cache;
+mod daemon;
 pub mod doctor;
 pub mod dry;
 pub mod facts;
@@ -15,6 +16,7 @@ pub mod lab;
 pub mod mount;
 pub mod preflight;
 pub mod probe;
+mod processes;
 pub mod settings;
 mod settle;
 pub mod sys;

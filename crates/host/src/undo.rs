@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use crate::bed;
+use crate::file_system::zfs;
 use crate::settings::Setting;
 use crate::sys;
 
@@ -24,6 +25,8 @@ pub enum Undo {
     Bed(bed::Undo),
     /// A setting is to have this value again.
     Setting(Setting),
+    /// The kernel holds the bed's devices by this pool: ZFS.
+    Pool(String),
     /// A trial's own folder on bed `directory` is to be removed.
     Directory(PathBuf),
 }
@@ -33,6 +36,7 @@ impl Undo {
     pub fn apply(&self) -> Result<(), String> {
         match self {
             Undo::Bed(part) => part.apply().map_err(|error| error.to_string()),
+            Undo::Pool(pool) => zfs::release(pool).map_err(|error| error.to_string()),
             // A throttle rule or a queue went with its device.
             Undo::Setting(setting) if setting.current().is_err() => Ok(()),
             Undo::Setting(setting) if setting.current().is_ok_and(|now| now == *setting) => Ok(()),
