@@ -255,9 +255,13 @@ fn measure(
         Err(error) => Err(anyhow::anyhow!(error)),
     };
     progress.borrow().finish();
+    // What could not be put back after its trial is tried once more; the run has failed by then,
+    // and says so. Where nothing is left to put back, this does nothing.
+    let restored = place.restore().map_err(|error| anyhow::anyhow!(error));
     let removed = place.remove_bed().map_err(|error| anyhow::anyhow!(error));
     let left = place.left();
     let stop = result?;
+    restored?;
     removed.context("removing the bed: fsverdict clean tries again")?;
     anyhow::ensure!(
         left.is_empty(),
