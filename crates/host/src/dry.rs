@@ -144,7 +144,8 @@ impl Place for DryRun {
         };
         for setting in settings {
             let line = setting.line.map_or(String::new(), |_| "MAJOR:MINOR ".to_string());
-            self.say(format!("echo {line}{} > {}", setting.value, setting.path.display()));
+            let path = setting.path.display().to_string().replace("0:0", "MAJOR:MINOR");
+            self.say(format!("echo {line}{} > {path}", setting.value));
         }
         Ok(())
     }

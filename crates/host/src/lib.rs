@@ -16,7 +16,7 @@ pub mod preflight;
 pub mod probe;
 pub mod settings;
 mod settle;
-mod sys;
+pub mod sys;
 pub mod tool;
 pub mod undo;
 pub mod workload;

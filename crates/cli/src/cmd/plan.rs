@@ -24,7 +24,7 @@ pub fn plan(arguments: &Arguments) -> Result<Plan> {
     if !arguments.fs.is_empty() {
         plan.contenders = named_contenders(&arguments.fs);
     } else if plan.contenders.is_empty() && plan.bed.kind == BedKind::Directory {
-        plan.contenders = plan.bed.paths.iter().map(directory_contender).collect();
+        plan.contenders = plan.bed.paths.iter().map(|path| directory_contender(path)).collect();
     }
     if let Some(workload) = typed_workload(arguments)? {
         plan.workloads = vec![workload];
@@ -56,8 +56,8 @@ fn named_contenders(names: &[String]) -> Vec<Contender> {
     names.iter().enumerate().map(contender).collect()
 }
 
-fn directory_contender(path: &String) -> Contender {
-    Contender { name: path.clone(), path: Some(path.clone()), ..Contender::default() }
+fn directory_contender(path: &str) -> Contender {
+    Contender { name: path.into(), path: Some(path.into()), ..Contender::default() }
 }
 
 /// `loop`, `ram`, `ram:zram`, `device:/dev/sdb,/dev/sdc`, `directory:/mnt/a,/mnt/b`.

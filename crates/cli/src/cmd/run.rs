@@ -290,7 +290,8 @@ fn rounds(
             Next::End(stop) => return Ok(stop),
         };
         for slot in slots {
-            let trial = document(plan, slot, bed, store, records)?;
+            let number = records.iter().map(|record| record.number).max().unwrap_or(0) + 1;
+            let trial = document(plan, slot, bed, store, number)?;
             progress.borrow_mut().trial(&trial.key, plan, records, spent());
             let record = settled_trial(place, &trial);
             run.elapsed_s = spent().as_secs_f64();
@@ -323,14 +324,7 @@ fn keep(store: &Store, records: &mut Vec<Record>, record: Record) -> Result<()> 
 }
 
 /// The document of the trial that fills `slot`. A folder that a killed trial left is emptied.
-fn document(
-    plan: &Plan,
-    slot: Slot,
-    bed: &TrialBed,
-    store: &Store,
-    records: &[Record],
-) -> Result<Trial> {
-    let number = records.iter().map(|record| record.number).max().unwrap_or(0) + 1;
+fn document(plan: &Plan, slot: Slot, bed: &TrialBed, store: &Store, number: u32) -> Result<Trial> {
     let folder = store.trial(number);
     if folder.exists() {
         fs::remove_dir_all(&folder).with_context(|| folder.display().to_string())?;
@@ -374,7 +368,8 @@ fn finish(
     loaded.run.stop = result.as_ref().ok().copied();
     store.write_run(&loaded.run)?;
     if loaded.records.is_empty() {
-        return result.map(|_| exit::INTERRUPTED);
+        let interrupted = result? == Stop::Interrupted;
+        return Ok(if interrupted { exit::INTERRUPTED } else { exit::FAILED });
     }
     let judged = loaded.judged(&Judge::new(&loaded.plan));
     let report = loaded.report(&judged);
@@ -402,28 +397,23 @@ fn finish(
 
 /// Prints what the run would do, up to the end of its first round.
 fn dry_run(arguments: &Arguments) -> Result<u8> {
-    let (store, loaded) = match &arguments.resume {
+    let (store, plan) = match &arguments.resume {
         Some(folder) => {
             let store = Store::open(folder)?;
-            let loaded = store.load()?;
-            (store, loaded.plan)
+            let plan = store.load()?.plan;
+            (store, plan)
         }
         None => (Store::imagined("RUN"), plan::plan(arguments)?),
     };
-    let plan = loaded;
     preflight::check_plan(&plan).map_err(|error| Usage(error.to_string()))?;
     let seed = plan.seed.unwrap_or_else(random_seed);
     let mut dry = DryRun::default();
     let bed = dry.make_bed(&plan.bed).map_err(|error| anyhow::anyhow!(error))?;
     let next = campaign::next_round(&plan, seed, &Judge::new(&plan), &[], Duration::ZERO);
     if let Next::Round(slots) = next {
-        let mut number = 0;
-        for slot in slots {
-            number += 1;
+        for (number, slot) in (1..).zip(slots) {
             dry.remark(&format!("round 1: {}, {}", slot.key.workload, slot.key.contender));
-            let mut trial = document(&plan, slot, &bed, &store, &[])?;
-            trial.number = number;
-            settled_trial(&mut dry, &trial);
+            settled_trial(&mut dry, &document(&plan, slot, &bed, &store, number)?);
         }
     }
     dry.remark("and so on, each round in an order of its own, until the campaign ends");

@@ -70,7 +70,12 @@ impl Fio {
     pub fn arguments(&self, job: &str) -> Vec<String> {
         match self {
             Fio::File(path) => vec![path.clone()],
-            Fio::Arguments(arguments) => arguments.clone(),
+            Fio::Arguments(arguments) => {
+                let names_jobs =
+                    |word: &String| word.starts_with("--name") || !word.starts_with('-');
+                let name = (!arguments.iter().any(names_jobs)).then(|| format!("--name={job}"));
+                name.into_iter().chain(arguments.iter().cloned()).collect()
+            }
             Fio::Options(options) => {
                 let name = options.get("name").map_or(job.to_string(), Scalar::to_string);
                 let mut arguments = vec![format!("--name={name}")];
@@ -289,5 +294,11 @@ mod tests {
             Fio::Options(options).arguments("job"),
             ["--name=job", "--direct=1", "--rw=randwrite", "--time_based"]
         );
+        let typed = |words: &[&str]| {
+            Fio::Arguments(words.iter().map(ToString::to_string).collect()).arguments("job")
+        };
+        assert_eq!(typed(&["--rw=read"]), ["--name=job", "--rw=read"]);
+        assert_eq!(typed(&["--name=a", "--rw=read"]), ["--name=a", "--rw=read"]);
+        assert_eq!(typed(&["a.fio"]), ["a.fio"]);
     }
 }

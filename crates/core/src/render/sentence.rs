@@ -1,6 +1,6 @@
 //! A verdict as a sentence.
 
-use crate::model::{Comparison, Judgement, Verdict};
+use crate::model::{Comparison, Judgement, Unit, Verdict};
 
 /// One comparison in words, with its interval. It says only what the interval carries.
 pub fn sentence(comparison: &Comparison, judgement: &Judgement) -> String {
@@ -10,7 +10,7 @@ pub fn sentence(comparison: &Comparison, judgement: &Judgement) -> String {
     let Some(ratio) = comparison.ratio else {
         return format!("{on}: {contender} and {reference} were never measured in one round.");
     };
-    let times = format!("{ratio:.2} times as good");
+    let times = format!("{ratio:.2} times as {}", praise(comparison));
     let evidence = evidence(comparison, judgement);
     match comparison.verdict {
         Verdict::Faster | Verdict::Slower => {
@@ -39,6 +39,17 @@ pub fn sentence(comparison: &Comparison, judgement: &Judgement) -> String {
         Verdict::Void => format!(
             "{on}: void, this did not measure {contender} against {reference}; see the findings."
         ),
+    }
+}
+
+/// What a ratio of this metric is a ratio of.
+fn praise(comparison: &Comparison) -> &'static str {
+    let is_cost = ["cpu", "bytes", "processes"].iter().any(|cost| comparison.metric.contains(cost));
+    match comparison.unit {
+        Unit::Seconds | Unit::Nanoseconds | Unit::PerSecond | Unit::BytesPerSecond if !is_cost => {
+            "fast"
+        }
+        _ => "good",
     }
 }
 

@@ -1,6 +1,6 @@
 //! The report at the end of a run, for a terminal.
 
-use comfy_table::presets::UTF8_HORIZONTAL_ONLY;
+use comfy_table::presets::UTF8_BORDERS_ONLY;
 
 use super::{Report, sentence, table};
 use crate::model::{Finding, Severity};
@@ -10,7 +10,7 @@ pub fn report(report: &Report) -> String {
     let mut out = String::new();
     for workload in &report.plan.workloads {
         out += &format!("\n{}\n", workload.name);
-        out += &format!("{}\n", table::table(report, workload, UTF8_HORIZONTAL_ONLY));
+        out += &format!("{}\n", table::table(report, workload, UTF8_BORDERS_ONLY));
         for comparison in report.comparisons.iter().filter(|c| c.workload == workload.name) {
             out += &format!("  {}\n", sentence(comparison, &report.plan.judgement));
         }
@@ -71,5 +71,6 @@ pub(super) fn ending(report: &Report) -> String {
         Some(stop) => format!("The run ended because {}", stop.because()),
         None => "The run has not ended".into(),
     };
-    format!("{why}: {rounds} rounds, {trials} trials, {seconds:.0} s, seed {}.", report.run.seed)
+    let s = if rounds == 1 { "" } else { "s" };
+    format!("{why}: {rounds} round{s}, {trials} trials, {seconds:.0} s, seed {}.", report.run.seed)
 }

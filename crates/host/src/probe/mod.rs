@@ -246,6 +246,7 @@ fn totals(first: &Reading, last: &Reading, peak: MemoryReading) -> Totals {
 #[cfg(test)]
 mod fake {
     use std::fs;
+    use std::os::unix::fs::FileExt;
 
     use fsverdict_core::model::Device;
     use tempfile::TempDir;
@@ -259,11 +260,14 @@ mod fake {
         tree
     }
 
-    /// Writes one file anew, in place: readers have it open.
+    /// Writes one file anew, in place: readers have it open, and never see it empty.
     pub fn write(tree: &TempDir, path: &str, text: &str) {
         let path = tree.path().join(path);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
-        fs::write(path, text).unwrap();
+        let file = fs::File::options().create(true).truncate(false).write(true).open(path);
+        let file = file.unwrap();
+        file.write_all_at(text.as_bytes(), 0).unwrap();
+        file.set_len(text.len() as u64).unwrap();
     }
 
     pub fn devices(numbers: &[[u32; 2]]) -> Vec<Device> {

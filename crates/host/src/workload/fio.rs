@@ -218,15 +218,14 @@ fn merge(histograms: &mut BTreeMap<String, Histogram>, name: &str, latency: &Lat
 }
 
 fn own_figures(samples: &mut Vec<Sample>, jobs: &[Job]) {
-    let directions: [(&str, fn(&Job) -> &Direction); 2] =
-        [("read", |job| &job.read), ("write", |job| &job.write)];
-    for (name, of) in directions {
-        if jobs.iter().all(|job| of(job).total_ios == 0) {
+    let reads: Vec<&Direction> = jobs.iter().map(|job| &job.read).collect();
+    let writes: Vec<&Direction> = jobs.iter().map(|job| &job.write).collect();
+    for (name, directions) in [("read", reads), ("write", writes)] {
+        if directions.iter().all(|direction| direction.total_ios == 0) {
             continue;
         }
-        let sum = |figure: fn(&Direction) -> f64| jobs.iter().map(|job| figure(of(job))).sum();
-        let iops: f64 = sum(|direction| direction.iops);
-        let bytes: f64 = sum(|direction| direction.bw_bytes);
+        let iops = directions.iter().map(|direction| direction.iops).sum();
+        let bytes = directions.iter().map(|direction| direction.bw_bytes).sum();
         samples.push(Sample::higher(format!("fio_{name}_iops"), iops, Unit::PerSecond));
         let metric = format!("fio_{name}_bandwidth");
         samples.push(Sample::higher(metric, bytes, Unit::BytesPerSecond));
