@@ -23,7 +23,7 @@ use fsverdict_host::lab::{Event, Lab, mount_point};
 use fsverdict_host::{facts, preflight, undo};
 
 use super::{clean, plan};
-use crate::exit::{self, Usage};
+use crate::exit::{self, PlaceError, Usage};
 use crate::progress::Progress;
 use crate::store::{Loaded, Store, write_whole};
 
@@ -252,13 +252,13 @@ fn measure(
     let result = match made {
         Ok(bed) => rounds(place, &bed, store, loaded, interrupted, &progress),
         Err(_) if interrupted.load(Ordering::Relaxed) => Ok(Stop::Interrupted),
-        Err(error) => Err(anyhow::anyhow!(error)),
+        Err(error) => Err(PlaceError(error).into()),
     };
     progress.borrow().finish();
     // What could not be put back after its trial is tried once more; the run has failed by then,
     // and says so. Where nothing is left to put back, this does nothing.
-    let restored = place.restore().map_err(|error| anyhow::anyhow!(error));
-    let removed = place.remove_bed().map_err(|error| anyhow::anyhow!(error));
+    let restored = place.restore().map_err(PlaceError);
+    let removed = place.remove_bed().map_err(PlaceError);
     let left = place.left();
     let stop = result?;
     restored?;
@@ -408,7 +408,7 @@ fn dry_run(arguments: &Arguments) -> Result<u8> {
     preflight::check_plan(&plan).map_err(|error| Usage(error.to_string()))?;
     let seed = plan.seed.unwrap_or_else(random_seed);
     let mut dry = DryRun::default();
-    let bed = dry.make_bed(&plan.bed).map_err(|error| anyhow::anyhow!(error))?;
+    let bed = dry.make_bed(&plan.bed).map_err(PlaceError)?;
     let next = campaign::next_round(&plan, seed, &Judge::new(&plan), &[], Duration::ZERO);
     if let Next::Round(slots) = next {
         for (number, slot) in (1..).zip(slots) {
@@ -417,7 +417,7 @@ fn dry_run(arguments: &Arguments) -> Result<u8> {
         }
     }
     dry.remark("and so on, each round in an order of its own, until the campaign ends");
-    dry.remove_bed().map_err(|error| anyhow::anyhow!(error))?;
+    dry.remove_bed().map_err(PlaceError)?;
     for line in dry.into_lines() {
         println!("{line}");
     }
