@@ -41,6 +41,16 @@ pub fn nodes(devices: &[Device]) -> Vec<PathBuf> {
     devices.iter().map(|device| PathBuf::from(&device.path)).collect()
 }
 
+/// The files behind those of `devices` that are loop devices.
+pub fn images(devices: &[Device]) -> Vec<PathBuf> {
+    let image = |device: &Device| {
+        let [major, minor] = device.number;
+        let path = format!("/sys/dev/block/{major}:{minor}/loop/backing_file");
+        Some(PathBuf::from(fs::read_to_string(path).ok()?.trim_end()))
+    };
+    devices.iter().filter_map(image).collect()
+}
+
 /// The largest files below `directory`.
 pub fn largest_files(directory: &Path) -> Vec<PathBuf> {
     let mut files: Vec<(u64, PathBuf)> = Vec::new();

@@ -264,10 +264,17 @@ impl Here {
     /// Caches are dropped while the file system is not mounted, so that only the device itself can
     /// be cached; on bed `directory` the largest files of the work stand for it.
     fn drop_caches(&self, trial: &Trial) -> Result<CacheState, HostError> {
-        let looked_at = match trial.bed.kind {
+        let mut looked_at = match trial.bed.kind {
             BedKind::Directory => cache::largest_files(&work_directory(trial)),
             _ => cache::nodes(&trial.bed.devices),
         };
+        if trial.bed.kind == BedKind::Loop {
+            // Without direct I/O the host caches the image, and what is dirty can't be dropped.
+            for image in cache::images(&trial.bed.devices) {
+                File::open(&image)?.sync_all()?;
+                looked_at.push(image);
+            }
+        }
         Ok(cache::drop_of(&looked_at))
     }
 }

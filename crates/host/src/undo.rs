@@ -7,6 +7,7 @@
 
 use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, Write};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -57,10 +58,19 @@ pub struct Journal {
 
 /// Where links to the journals of living runs stand.
 pub fn registry() -> PathBuf {
-    match sys::is_root() {
-        true => "/run/fsverdict".into(),
-        false => std::env::temp_dir().join(format!("fsverdict-{}", sys::user_id())),
+    if sys::is_root() {
+        return "/run/fsverdict".into();
     }
+    match std::env::var_os("XDG_RUNTIME_DIR") {
+        Some(folder) => PathBuf::from(folder).join("fsverdict"),
+        None => std::env::temp_dir().join(format!("fsverdict-{}", sys::user_id())),
+    }
+}
+
+/// It belongs to us. Playing back a journal writes and removes what it says: one that somebody else
+/// wrote, in a folder of his or in a temporary folder for all, is not to be trusted.
+fn is_ours(path: &Path) -> bool {
+    fs::metadata(path).is_ok_and(|data| data.uid() == sys::user_id())
 }
 
 impl Journal {
@@ -72,6 +82,10 @@ impl Journal {
         file.try_lock().map_err(|_| io::Error::other("another process is running this run"))?;
         let registry = registry();
         fs::create_dir_all(&registry)?;
+        if !is_ours(&registry) {
+            let text = format!("{} belongs to another user", registry.display());
+            return Err(io::Error::other(text));
+        }
         let name = folder.canonicalize()?.display().to_string().replace('/', "_");
         let link = registry.join(format!("{name}.jsonl"));
         let _ = fs::remove_file(&link);
@@ -118,26 +132,32 @@ pub struct Stale {
     link: Option<PathBuf>,
 }
 
+/// The registered journals, by their links.
+fn registered() -> Vec<(PathBuf, PathBuf)> {
+    let registry = registry();
+    if !is_ours(&registry) {
+        return Vec::new();
+    }
+    let links = fs::read_dir(registry).into_iter().flatten().flatten().map(|entry| entry.path());
+    links.filter_map(|link| Some((fs::read_link(&link).ok()?, link))).collect()
+}
+
 /// The registered journals whose runs have ended without closing them.
 pub fn stale() -> Vec<Stale> {
-    let mut found = Vec::new();
-    for entry in fs::read_dir(registry()).into_iter().flatten().flatten() {
-        let link = entry.path();
-        if link.extension().is_some_and(|ending| ending == "jsonl")
-            && let Ok(path) = fs::read_link(&link)
-            && !is_alive(&path)
-        {
-            found.push(Stale { path, link: Some(link) });
-        }
-    }
-    found
+    let dead = registered().into_iter().filter(|(path, _)| !is_alive(path));
+    dead.map(|(path, link)| Stale { path, link: Some(link) }).collect()
 }
 
 /// The journal of the run in `folder`, if that run has left one and lives no more.
 pub fn stale_in(folder: &Path) -> Option<Stale> {
     let path = folder.join("undo.jsonl").canonicalize().ok()?;
     let empty = fs::metadata(&path).is_ok_and(|data| data.len() == 0);
-    (!empty && !is_alive(&path)).then_some(Stale { path, link: None })
+    (!empty && is_ours(&path) && !is_alive(&path)).then_some(Stale { path, link: None })
+}
+
+/// How many runs are under way on this machine, as far as we may see them.
+pub fn runs_under_way() -> usize {
+    registered().iter().filter(|(path, _)| is_alive(path)).count()
 }
 
 fn is_alive(journal: &Path) -> bool {

@@ -137,6 +137,11 @@ pub fn run(arguments: &Arguments) -> Result<u8> {
     for stale in undo::stale() {
         clean::play_back(&stale);
     }
+    if undo::runs_under_way() > 0 {
+        eprintln!(
+            "fsverdict: another run is under way here: each disturbs what the other measures"
+        );
+    }
     let (store, mut loaded) = match &arguments.resume {
         Some(folder) => resume(folder)?,
         None => begin(arguments)?,

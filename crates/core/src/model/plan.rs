@@ -50,12 +50,27 @@ pub struct Bed {
     /// On bed `ram`: zram instead of a loop device on tmpfs.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub zram: bool,
-    /// The devices, or the directory.
+    /// The devices, or the directory; a single one may be written as `path = "..."`.
+    #[serde(alias = "path", deserialize_with = "one_or_several")]
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub paths: Vec<String>,
     /// What every device is held down to.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub limits: Option<Limits>,
+}
+
+/// A text, or a list of texts.
+fn one_or_several<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Vec<String>, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum Texts {
+        One(String),
+        Several(Vec<String>),
+    }
+    Ok(match Texts::deserialize(from)? {
+        Texts::One(text) => vec![text],
+        Texts::Several(texts) => texts,
+    })
 }
 
 impl Default for Bed {
@@ -365,6 +380,8 @@ mod tests {
         assert_eq!(plan.judgement.rounds(), Some(12));
         let again = Plan::parse(&toml::to_string(&plan).unwrap()).unwrap();
         assert_eq!(plan, again);
+        let bed = format!("[bed]\nkind = \"device\"\npath = \"/dev/sdb\"\n{PLAN}");
+        assert_eq!(Plan::parse(&bed).unwrap().bed.paths, ["/dev/sdb"]);
     }
 
     #[test]
