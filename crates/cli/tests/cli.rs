@@ -37,7 +37,7 @@ fn a_wrong_command_line_is_one_clear_line_and_exit_2() {
         ("run --fs ext4,xfs -- fio gone.fio", "job file gone.fio: No such file"),
     ] {
         let done = scene.run(line).exits(2).says(says);
-        let said: Vec<&str> = done.stderr.lines().collect();
+        let said = done.said();
         assert!(said.len() == 1 && said[0].starts_with("fsverdict: "), "{line}: {said:?}");
         assert_eq!(done.stdout, "", "{line}");
     }
@@ -95,7 +95,7 @@ fn a_device_that_is_not_there_or_not_one_is_refused() {
     let device = |path: &str| {
         let line = format!("run --fs ext4,xfs --output out --bed device:{path} --erase {path}");
         let done = scene.run(&format!("{line} -- true")).exits(3);
-        fs::remove_dir_all(scene.path("out")).unwrap();
+        assert!(!scene.path("out").exists(), "a refused run left a folder");
         done
     };
     device("/dev/no-such-disk").says("/dev/no-such-disk can't be found");
@@ -128,7 +128,7 @@ fn as_nobody_a_bed_that_is_made_is_refused_with_the_way_out() {
         false => scene.fsverdict(&line),
     };
     let done = done.exits(1).says("bed loop needs root: run it with sudo");
-    assert_eq!(done.stderr.lines().count(), 1, "{}", done.stderr);
+    assert_eq!(done.said().len(), 1, "{}", done.stderr);
     assert!(!scene.path("runs").exists());
 }
 

@@ -214,7 +214,7 @@ impl Broken {
         let file = scene.write("plan.toml", &plan);
         let output = scene.typed("broken");
         let done = scene.fsverdict(&["run", &file, "--output", &output, "--json", "-"]);
-        fs::remove_dir_all(output).unwrap();
+        let measured = fs::remove_dir_all(output).is_ok();
         let mark = format!("simulated failure of action {number}: ");
         let found = done.stderr.split_once(&mark).map(|(_, rest)| {
             let end = |c: char| !(c.is_ascii_lowercase() || c == ' ');
@@ -225,6 +225,7 @@ impl Broken {
         assert_eq!(done.code, Some(code), "action {number}: {}", done.stderr);
         assert!(!done.stderr.contains("panicked"), "{}", done.stderr);
         let document = (!done.stdout.is_empty()).then(|| done.json());
+        assert_eq!(document.is_some(), measured, "a folder without a record: {}", done.stderr);
         Broken { number, action, stderr: done.stderr, document }
     }
 

@@ -355,6 +355,12 @@ impl Done {
         self
     }
 
+    /// The lines on standard error, but for the one about other runs on the machine.
+    pub fn said(&self) -> Vec<&str> {
+        let lines = self.stderr.lines();
+        lines.filter(|line| !line.contains("another run is under way")).collect()
+    }
+
     /// Standard output as JSON.
     #[track_caller]
     pub fn json(&self) -> Value {

@@ -62,21 +62,6 @@ impl<'a> Lab<'a> {
         Ok(Lab { folder, consents, interrupted, watch, journal, made, limits, before })
     }
 
-    /// What of the bed the report must know: `direct_io` and `compresses`.
-    pub fn bed_facts(&self) -> Vec<(String, String)> {
-        let Some(made) = &self.made else { return Vec::new() };
-        let names: Vec<&str> = made.devices.iter().map(|device| device.path.as_str()).collect();
-        let mut facts = vec![("devices".to_string(), names.join(", "))];
-        if let Some(direct) = made.direct_io {
-            let how = if direct { "direct I/O" } else { "through the host's page cache" };
-            facts.push(("loop devices".into(), how.into()));
-        }
-        if made.compresses {
-            facts.push(("memory".into(), "zram, which compresses what is written".into()));
-        }
-        facts
-    }
-
     fn journal(&mut self) -> Result<&mut Journal, HostError> {
         self.journal.as_mut().ok_or_else(|| "the journal is closed".into())
     }
@@ -225,6 +210,20 @@ impl Place for Lab<'_> {
             journal.close()?;
         }
         Ok(())
+    }
+
+    fn bed_facts(&self) -> Vec<(String, String)> {
+        let Some(made) = &self.made else { return Vec::new() };
+        let names: Vec<&str> = made.devices.iter().map(|device| device.path.as_str()).collect();
+        let mut facts = vec![("devices".to_string(), names.join(", "))];
+        if let Some(direct) = made.direct_io {
+            let how = if direct { "direct I/O" } else { "through the host's page cache" };
+            facts.push(("loop devices".into(), how.into()));
+        }
+        if made.compresses {
+            facts.push(("memory".into(), "zram, which compresses what is written".into()));
+        }
+        facts
     }
 
     fn left(&self) -> Vec<String> {

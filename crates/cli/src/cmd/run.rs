@@ -166,6 +166,11 @@ fn begin(arguments: &Arguments) -> Result<(Store, Loaded)> {
     if plan.place == PlaceKind::Here {
         preflight::check(&plan)?;
     }
+    if plan.place == PlaceKind::Here && plan.bed.kind == BedKind::Device {
+        for path in &plan.bed.paths {
+            bed::check(path, &arguments.erase)?;
+        }
+    }
     let now = jiff::Timestamp::now();
     let stamp = now.strftime("%Y%m%d-%H%M%S");
     let folder = match &arguments.output {
@@ -255,7 +260,10 @@ fn measure(
     };
     let made = place.make_bed(&loaded.plan.bed);
     let result = match made {
-        Ok(bed) => rounds(place, &bed, store, loaded, interrupted, &progress),
+        Ok(bed) => {
+            loaded.run.host.extend(place.bed_facts());
+            rounds(place, &bed, store, loaded, interrupted, &progress)
+        }
         Err(_) if interrupted.load(Ordering::Relaxed) => Ok(Stop::Interrupted),
         Err(error) => Err(PlaceError(error).into()),
     };
@@ -371,11 +379,14 @@ fn finish(
     result: Result<Stop>,
 ) -> Result<u8> {
     loaded.run.stop = result.as_ref().ok().copied();
-    store.write_run(&loaded.run)?;
     if loaded.records.is_empty() {
+        if arguments.resume.is_none() {
+            store.discard_if_undone();
+        }
         let interrupted = result? == Stop::Interrupted;
         return Ok(if interrupted { exit::INTERRUPTED } else { exit::FAILED });
     }
+    store.write_run(&loaded.run)?;
     let judged = loaded.judged(&Judge::new(&loaded.plan));
     let report = loaded.report(&judged);
     store.write_report(&report)?;

@@ -3,7 +3,7 @@
 use comfy_table::presets::ASCII_MARKDOWN;
 
 use super::{Report, sentence, table, terminal};
-use crate::model::{Command, Contender};
+use crate::model::{BedKind, Command, Contender};
 
 /// The whole report.
 pub fn report(report: &Report) -> String {
@@ -105,11 +105,11 @@ fn machine(report: &Report) -> String {
         out += &format!("- {fact}: {value}\n");
     }
     let bed = &report.plan.bed;
-    out += &format!("- bed: {}", bed.kind.name());
-    if bed.paths.is_empty() {
-        out += &format!(", {} of {}iB", bed.devices, bed.size);
-    } else {
-        out += &format!(", {}", bed.paths.join(", "));
-    }
+    let what = match (bed.kind, bed.devices) {
+        (BedKind::Device | BedKind::Directory, _) => bed.paths.join(", "),
+        (_, 1) => format!("{}iB", bed.size),
+        (_, devices) => format!("{devices} of {}iB", bed.size),
+    };
+    out += &format!("- bed: {}, {what}", bed.kind.name());
     out + &format!("\n- fsverdict {}\n", report.run.program_version)
 }

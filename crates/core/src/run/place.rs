@@ -20,6 +20,11 @@ pub trait Place {
     /// Removes the bed.
     fn remove_bed(&mut self) -> Result<(), HostError>;
 
+    /// What the report must say of the bed once it is made: names and values.
+    fn bed_facts(&self) -> Vec<(String, String)> {
+        Vec::new()
+    }
+
     /// What the run made or changed and that still stands, for a person; empty once the bed is
     /// removed, unless something went wrong.
     fn left(&self) -> Vec<String>;
