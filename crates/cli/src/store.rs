@@ -134,8 +134,7 @@ impl Loaded {
     /// Audits and judges it.
     pub fn judged(&self, judge: &Judge) -> Judged {
         let findings = judge::findings(&self.plan, &self.records);
-        let mut comparisons = judge.comparisons(&self.records);
-        judge::void(&mut comparisons, &findings);
+        let comparisons = judge.comparisons(&self.records);
         Judged { comparisons, findings }
     }
 

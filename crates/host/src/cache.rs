@@ -91,7 +91,7 @@ mod tests {
         let path = folder.path().join("file");
         let mut file = File::create(&path).unwrap();
         file.write_all(&vec![7; 1 << 20]).unwrap();
-        let seen = of(&[path.clone()]);
+        let seen = of(std::slice::from_ref(&path));
         assert_eq!(seen.cached_bytes, 1 << 20);
         assert!(seen.dirty_bytes <= seen.cached_bytes);
         assert_eq!(largest_files(folder.path()), [path]);

@@ -55,8 +55,8 @@ fn parse(line: &str) -> Option<Mount> {
     })
 }
 
-/// mountinfo writes space, tab, newline and backslash as three octal digits.
-fn unescaped(text: &str) -> String {
+/// mountinfo and swaps write space, tab, newline and backslash as three octal digits.
+pub(crate) fn unescaped(text: &str) -> String {
     let mut out = String::new();
     let mut rest = text;
     while let Some(at) = rest.find('\\') {

@@ -1,5 +1,6 @@
 //! One file a command.
 
+pub mod arguments;
 pub mod clean;
 pub mod doctor;
 pub mod list;

@@ -9,7 +9,7 @@ use fsverdict_core::model::{
     Workload,
 };
 
-use super::run::Arguments;
+use super::arguments::{Arguments, PlaceName};
 use crate::exit::Usage;
 
 /// The plan: the plan file's, or an empty one, with what the command line says in its place.
@@ -110,8 +110,8 @@ fn set_rest(plan: &mut Plan, arguments: &Arguments) {
     }
     if let Some(place) = &arguments.place {
         plan.place = match place {
-            super::run::PlaceName::Here => Place::Here,
-            super::run::PlaceName::Sim => Place::Sim,
+            PlaceName::Here => Place::Here,
+            PlaceName::Sim => Place::Sim,
         };
     }
 }

@@ -1,132 +1,30 @@
 //! `fsverdict run`: compare.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
-use clap::ValueEnum;
 use fsverdict_core::campaign::{self, Next, Slot};
 use fsverdict_core::judge::Judge;
 use fsverdict_core::model::{
-    BedKind, Bytes, Outcome, Percent, Place as PlaceKind, Plan, Record, Run, SCHEMA, Span, Stop,
-    Trial, TrialBed, Verdict,
+    BedKind, Outcome, Place as PlaceKind, Plan, Record, Run, SCHEMA, Stop, Trial, TrialBed, Verdict,
 };
 use fsverdict_core::render;
 use fsverdict_core::run::sim::SimPlace;
 use fsverdict_core::run::{Place, settled_trial};
-use fsverdict_host::bed::{self, Consent};
+use fsverdict_host::bed;
 use fsverdict_host::dry::DryRun;
 use fsverdict_host::lab::{Event, Lab, mount_point};
 use fsverdict_host::{facts, preflight, undo};
 
+use super::arguments::Arguments;
 use super::{clean, plan};
 use crate::exit::{self, PlaceError, Usage};
 use crate::progress::Progress;
 use crate::store::{Loaded, Store, write_whole};
-
-/// Compare file systems on your own work.
-///
-/// Each contender's file system is made afresh for every trial; the trials run in interleaved
-/// rounds, in random order, until every comparison is settled or the rounds or the budget are
-/// spent. The work runs in the mounted file system: name other files by absolute paths.
-#[derive(clap::Args)]
-#[command(after_help = EXAMPLES)]
-pub struct Arguments {
-    /// A plan in TOML; options on the command line take precedence.
-    #[arg(value_name = "PLAN")]
-    pub plan: Option<PathBuf>,
-    /// File systems to compare; the same one twice compares it with itself.
-    #[arg(long, value_delimiter = ',', value_name = "NAME,...")]
-    pub fs: Vec<String>,
-    /// loop, ram, ram:zram, device:/dev/NAME[,...] or directory:PATH[,...].
-    #[arg(long)]
-    pub bed: Option<String>,
-    /// A device of bed `device` that may be erased, named again; with what it carries, if anything:
-    /// /dev/sdb=gpt,ext4. Once for each device.
-    #[arg(long, value_name = "PATH[=SIGNATURE,...]")]
-    pub erase: Vec<Consent>,
-    /// Where image files are made [default: the run's folder].
-    #[arg(long)]
-    pub dir: Option<PathBuf>,
-    /// Size of each image [default: 4G].
-    #[arg(long)]
-    pub size: Option<Bytes>,
-    /// Devices to make, for file systems that take several [default: 1].
-    #[arg(long, value_name = "N")]
-    pub devices: Option<u32>,
-    /// Who runs the trials: this machine or a simulated one.
-    #[arg(long, value_enum)]
-    pub place: Option<PlaceName>,
-    /// Many small files, natively: count=10000,size=1k,directories=1,threads=1,sync=end.
-    #[arg(long, value_name = "KEY=VALUE,...", num_args = 0..=1, default_missing_value = "")]
-    pub small_files: Option<String>,
-    /// A line for the shell, before the remount, untimed.
-    #[arg(long, value_name = "LINE")]
-    pub setup: Option<String>,
-    /// A line for the shell, after the remount, untimed.
-    #[arg(long, value_name = "LINE")]
-    pub prepare: Option<String>,
-    /// Leave the caches as the preparation leaves them.
-    #[arg(long)]
-    pub warm: bool,
-    /// Operations the command does, to give it a rate.
-    #[arg(long, value_name = "N")]
-    pub operations: Option<u64>,
-    /// Metrics to judge, instead of the workload's own choice.
-    #[arg(long, value_delimiter = ',', value_name = "METRIC,...")]
-    pub primary: Vec<String>,
-    /// The contender the others are compared with [default: the first].
-    #[arg(long, value_name = "NAME")]
-    pub reference: Option<String>,
-    /// Rounds at most [default: 12].
-    #[arg(long, value_name = "N")]
-    pub rounds: Option<u32>,
-    /// Time at most; alone, without rounds, the run is open-ended.
-    #[arg(long, value_name = "TIME")]
-    pub budget: Option<Span>,
-    /// Differences smaller than this are trivial [default: 5%].
-    #[arg(long)]
-    pub margin: Option<Percent>,
-    /// Chance that all intervals of a workload hold [default: 95%].
-    #[arg(long)]
-    pub confidence: Option<Percent>,
-    /// Seed of the order and of the work; the same seed gives the same run.
-    #[arg(long)]
-    pub seed: Option<u64>,
-    /// Go on with a run that was interrupted or killed.
-    #[arg(long, value_name = "RUN", conflicts_with_all = ["plan", "fs", "output", "command"])]
-    pub resume: Option<PathBuf>,
-    /// The run's folder [default: runs/TIME-NAME].
-    #[arg(long, value_name = "DIR")]
-    pub output: Option<PathBuf>,
-    /// Write the result as JSON; - for standard output.
-    #[arg(long, value_name = "FILE")]
-    pub json: Option<PathBuf>,
-    /// Print every command of the first round instead of running it.
-    #[arg(long)]
-    pub dry_run: bool,
-    /// The work: any command. fio is recognised, and its own figures are kept.
-    #[arg(last = true, value_name = "COMMAND")]
-    pub command: Vec<String>,
-}
-
-/// Places by the names they have on the command line.
-#[derive(Clone, Copy, Debug, ValueEnum)]
-pub enum PlaceName {
-    Here,
-    Sim,
-}
-
-const EXAMPLES: &str = "\
-Examples:
-  sudo fsverdict run --fs ext4,xfs,btrfs -- cp -a /usr/share/doc .
-  sudo fsverdict run --fs ext4,xfs --setup 'tar xf /srv/tree.tar' -- rm -rf tree
-  sudo fsverdict run --fs ext4,xfs -- fio /srv/jobs/database.fio
-  sudo fsverdict run --fs ext4,xfs,btrfs --small-files count=10000,size=1k
-  sudo fsverdict run --bed device:/dev/sdb --erase /dev/sdb --fs ext4,xfs -- COMMAND";
 
 /// Runs the whole comparison, from the plan to the report.
 pub fn run(arguments: &Arguments) -> Result<u8> {

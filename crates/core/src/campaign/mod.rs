@@ -6,8 +6,10 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use crate::judge::Judge;
-use crate::model::{Comparison, Contender, Draws, Key, Plan, Record, Stop, Workload, derived_seed};
+use crate::judge::{FIRST_LOOK, Judge};
+use crate::model::{
+    Comparison, Contender, Draws, Key, Plan, Record, Stop, Verdict, Workload, derived_seed,
+};
 
 /// A contender that has failed so often in a row at a workload is given up there: once can be an
 /// accident, twice is not.
@@ -110,11 +112,15 @@ fn open<'a>(
     }
 }
 
+/// A comparison is open until it is settled. Void is not believed before the first look: what
+/// voids one trial may have been an accident.
 fn is_open(comparisons: &[Comparison], workload: &str, contender: &str) -> bool {
-    comparisons
-        .iter()
-        .filter(|c| c.workload == workload && c.contender == contender)
-        .any(|comparison| !comparison.verdict.is_settled())
+    comparisons.iter().filter(|c| c.workload == workload && c.contender == contender).any(
+        |comparison| match comparison.verdict {
+            Verdict::Void => comparison.rounds < FIRST_LOOK,
+            verdict => !verdict.is_settled(),
+        },
+    )
 }
 
 /// The contender's last trials of the workload all failed.

@@ -1,46 +1,21 @@
-//! stub
-#![allow(missing_docs)]
-use crate::model::*;
-#[derive(Debug)]
-pub struct Judge(Plan);
-impl Judge {
-    pub fn new(p: &Plan) -> Self {
-        Judge(p.clone())
-    }
-    pub fn comparisons(&self, _: &[Record]) -> Vec<Comparison> {
-        let mut v = vec![];
-        for w in &self.0.workloads {
-            for m in w.primary() {
-                for c in &self.0.contenders {
-                    if c.name != self.0.reference() {
-                        v.push(Comparison {
-                            workload: w.name.clone(),
-                            metric: m.clone(),
-                            unit: Unit::Seconds,
-                            better: Better::Lower,
-                            contender: c.name.clone(),
-                            reference: self.0.reference().into(),
-                            ratio: None,
-                            low: 0.0,
-                            high: None,
-                            rounds: 0,
-                            verdict: Verdict::Undecided,
-                            median: None,
-                            reference_median: None,
-                            visible: None,
-                            moved: false,
-                        })
-                    }
-                }
-            }
-        }
-        v
-    }
-}
-pub fn findings(_: &Plan, _: &[Record]) -> Vec<Finding> {
-    vec![]
-}
-pub fn void(_: &mut Vec<Comparison>, _: &[Finding]) {}
-pub fn median(v: &[f64]) -> Option<f64> {
-    v.first().copied()
-}
+//! From records to verdicts.
+//!
+//! The judge pairs the trials of each round, takes the differences of ln(goodness), and after every
+//! round gives an interval that may be looked at so often without misleading ([`Rule`]); the
+//! intersection of all so far gives the verdict ([`Course`]). A [`Judge`] does that for every
+//! comparison of a plan, with the error shared over their family. Beside it, [`findings`] audits
+//! the measurement itself: what was not one of the file system is void, whatever the figures say.
+//! The method is METHODOLOGY's, sections 3 to 5 and 7.
+
+mod audit;
+mod compare;
+mod interval;
+mod stopping;
+mod student;
+#[cfg(test)]
+mod testing;
+
+pub use audit::findings;
+pub use compare::Judge;
+pub use interval::{Course, Interval};
+pub use stopping::{FIRST_LOOK, Rule};

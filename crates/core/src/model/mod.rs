@@ -22,7 +22,7 @@ pub use record::{
     PressureTotals, Quiet, Record, StepTime, Totals,
 };
 pub use run::Run;
-pub use sample::{Better, Sample};
+pub use sample::{Better, Sample, median};
 pub use seed::{Draws, derived_seed};
 pub use trial::{Device, Key, Trial, TrialBed};
 pub use unit::{Bytes, ParseError, Percent, Span, Unit};

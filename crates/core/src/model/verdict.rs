@@ -94,11 +94,12 @@ pub struct Comparison {
     pub median: Option<f64>,
     /// Median of the reference's raw values over the same rounds, in `unit`.
     pub reference_median: Option<f64>,
-    /// The difference that could have been seen, as a ratio above 1: half the interval's width.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub visible: Option<f64>,
     /// The intervals of successive rounds had no point in common: the effect moved meanwhile.
     pub moved: bool,
+    /// Of an undecided comparison: the smallest ratio (above 1) that these rounds could have told
+    /// from 1. `None` while the interval is unbounded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub visible: Option<f64>,
 }
 
 /// Why a run ended.

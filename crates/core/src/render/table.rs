@@ -3,8 +3,7 @@
 use comfy_table::{CellAlignment, Table};
 
 use super::Report;
-use crate::judge::median;
-use crate::model::{Comparison, Phase, Record, Unit, Verdict, Workload};
+use crate::model::{Comparison, Phase, Record, Unit, Verdict, Workload, median};
 
 const HEADER: [&str; 8] = [
     "metric",
@@ -92,7 +91,6 @@ fn judged(comparison: &Comparison) -> [String; 3] {
 /// The median of `metric` over the measured trials, in its unit.
 fn shown_median(records: &[&Record], metric: &str) -> String {
     let samples: Vec<_> = records.iter().filter_map(|record| record.sample(metric)).collect();
-    let values: Vec<f64> = samples.iter().map(|sample| sample.value).collect();
     let unit = samples.first().map_or(Unit::Ratio, |sample| sample.unit);
-    median(&values).map_or("-".into(), |value| unit.format(value))
+    median(samples.iter().map(|sample| sample.value)).map_or("-".into(), |value| unit.format(value))
 }

@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 
 use fsverdict_core::model::Device;
 
+use crate::mount::{self, Mount, unescaped};
+
 /// `[major, minor]`.
 pub type Number = [u32; 2];
 
@@ -40,12 +42,6 @@ pub enum Use {
     Written { node: String, program: String, pid: u32 },
 }
 
-struct Mount {
-    number: Number,
-    on: String,
-    source: String,
-}
-
 /// The number of the block device that `path`, a node or a link to one, stands for.
 pub(super) fn number_of(path: &Path) -> Option<Number> {
     let metadata = fs::metadata(path).ok()?;
@@ -72,12 +68,6 @@ fn entries(folder: impl AsRef<Path>) -> Vec<PathBuf> {
 
 fn file_name(path: &Path) -> String {
     path.file_name().unwrap_or_default().to_string_lossy().into_owned()
-}
-
-/// Undoes the octal escapes of `/proc/self/mountinfo` and `/proc/swaps`: see proc(5).
-fn unescaped(text: &str) -> String {
-    let pairs = [("\\040", " "), ("\\011", "\t"), ("\\012", "\n"), ("\\134", "\\")];
-    pairs.iter().fold(text.to_string(), |text, (from, to)| text.replace(from, to))
 }
 
 impl Block {
@@ -159,7 +149,7 @@ impl Machine {
 
     /// The devices under `/`, down through LVM, md and encryption.
     pub fn system(&self) -> Vec<Block> {
-        let roots = self.mounts().into_iter().filter(|mount| mount.on == "/");
+        let roots = self.mounts().into_iter().filter(|mount| mount.at == "/");
         let numbers = roots.flat_map(|mount| [Some(mount.number), self.number(mount.source)]);
         let mut open: Vec<Block> =
             numbers.flatten().filter_map(|number| self.block(number)).collect();
@@ -181,8 +171,8 @@ impl Machine {
         self.block(number).or_else(|| {
             // Btrfs gives each subvolume an anonymous number of its own: go by the mount's source.
             let path = fs::canonicalize(path).ok()?;
-            let mounts = self.mounts().into_iter().filter(|mount| path.starts_with(&mount.on));
-            let mount = mounts.max_by_key(|mount| mount.on.len())?;
+            let mounts = self.mounts().into_iter().filter(|mount| path.starts_with(&mount.at));
+            let mount = mounts.max_by_key(|mount| mount.at.len())?;
             self.block(self.number(mount.source)?)
         })
     }
@@ -199,8 +189,7 @@ impl Machine {
     }
 
     fn mounts(&self) -> Vec<Mount> {
-        let text = read(self.proc.join("self/mountinfo"));
-        text.lines().filter_map(parse_mount).collect()
+        mount::all(&self.proc).unwrap_or_default()
     }
 
     /// By number, and by source too: Btrfs and FUSE mounts have an anonymous number (0:42).
@@ -211,7 +200,7 @@ impl Machine {
             let mut sources = mount.source.split(':').filter(|source| source.starts_with('/'));
             let block = by_number
                 .or_else(|| sources.find_map(|source| among(blocks, self.number(source))))?;
-            Some(Use::Mounted { node: block.node.clone(), on: mount.on })
+            Some(Use::Mounted { node: block.node.clone(), on: mount.at })
         });
         used.collect()
     }
@@ -289,29 +278,9 @@ impl Machine {
     }
 }
 
-/// One line of `/proc/self/mountinfo`: see proc(5).
-/// `36 35 98:0 /mnt1 /mnt2 rw,noatime master:1 - ext3 /dev/root rw,errors=continue`
-fn parse_mount(line: &str) -> Option<Mount> {
-    let (before, after) = line.split_once(" - ")?;
-    let mut fields = before.split(' ').skip(2);
-    let number = parse_number(fields.next()?)?;
-    let on = unescaped(fields.nth(1)?);
-    let source = unescaped(after.split(' ').nth(1)?);
-    Some(Mount { number, on, source })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_mount_is_read_with_its_escapes() {
-        let line = r"36 35 0:42 /@home /mnt/my\040disk rw shared:1 master:2 - btrfs /dev/sda2 rw";
-        let mount = parse_mount(line).unwrap();
-        assert_eq!(mount.number, [0, 42]);
-        assert_eq!((mount.on.as_str(), mount.source.as_str()), ("/mnt/my disk", "/dev/sda2"));
-        assert!(parse_mount("nonsense").is_none());
-    }
 
     #[test]
     fn the_root_file_system_has_its_device() {

@@ -1,0 +1,160 @@
+//! What speaks against a measurement: the audits of METHODOLOGY, section 7, that follow from a plan
+//! and its records.
+//!
+//! The audits of single trials are in [`trial`]; those of the terms on which contenders are
+//! compared are in [`terms`]. Each is one function.
+
+mod terms;
+mod trial;
+
+use std::collections::BTreeMap;
+
+use crate::model::{Contender, Finding, Plan, Record, Severity, Workload};
+
+use trial::{AUDITS, Case, Seen, TrialAudit};
+
+/// Everything the audits notice in `records`, the trials of `plan`: one finding at most for each
+/// audit of each workload and contender, with the trial of the median figure as its evidence.
+///
+/// An audit voids where more than half of the trials show it; where fewer do it is a warning: one
+/// trial out of many that went wrong widens the interval, it does not make the verdict false.
+pub fn findings(plan: &Plan, records: &[Record]) -> Vec<Finding> {
+    let mut findings = terms::findings(plan, records);
+    for workload in &plan.workloads {
+        for contender in &plan.contenders {
+            let trials = measured(records, &workload.name, &contender.name);
+            let found =
+                AUDITS.iter().filter_map(|it| over_trials(it, workload, contender, &trials));
+            findings.extend(found);
+        }
+    }
+    findings
+}
+
+/// The trials of one contender in one workload that ran whole, by round; where one was run again
+/// the later record counts.
+fn measured<'a>(
+    records: &'a [Record],
+    workload: &str,
+    contender: &str,
+) -> BTreeMap<u32, &'a Record> {
+    let of_it = |record: &&Record| {
+        record.is_measured() && record.key.workload == workload && record.key.contender == contender
+    };
+    records.iter().filter(of_it).map(|record| (record.key.round, record)).collect()
+}
+
+/// What one audit says about all trials of one contender in one workload.
+fn over_trials(
+    audit: &TrialAudit,
+    workload: &Workload,
+    contender: &Contender,
+    trials: &BTreeMap<u32, &Record>,
+) -> Option<Finding> {
+    let case = |&record| Case { workload, contender, record };
+    let mut seen: Vec<Seen> =
+        trials.values().filter_map(|record| (audit.test)(&case(record))).collect();
+    seen.sort_by(|one, other| one.figure.total_cmp(&other.figure));
+    let median = seen.get(seen.len() / 2)?;
+    let mostly = seen.len() * 2 > trials.len();
+    Some(Finding {
+        audit: audit.audit,
+        severity: if mostly { median.severity } else { median.severity.min(Severity::Warning) },
+        workload: Some(workload.name.clone()),
+        contender: Some(contender.name.clone()),
+        evidence: format!("{}; in {} of {} trials", median.evidence, seen.len(), trials.len()),
+        advice: audit.advice.into(),
+    })
+}
+
+/// The mount options of a contender one by one: both `["a", "b"]` and `["a,b"]` are written.
+fn options(contender: &Contender) -> impl Iterator<Item = &str> {
+    contender.mount.iter().flat_map(|options| options.split(','))
+}
+
+/// The values of one of a fio job's options in the order given, when its options are in the plan:
+/// `None` for a job file, which only fio reads.
+fn fio_values(workload: &Workload, option: &str) -> Option<Vec<String>> {
+    let arguments = workload.fio.as_ref()?.arguments(&workload.name);
+    let mut values = Vec::new();
+    let mut words = arguments.iter().peekable();
+    while let Some(word) = words.next() {
+        let word = word.strip_prefix("--")?;
+        let (name, value) = match word.split_once('=') {
+            Some(pair) => pair,
+            // `--direct 1` as well as the flag `--direct`.
+            None => (word, words.next_if(|next| !next.starts_with("--")).map_or("1", |it| it)),
+        };
+        if name == option {
+            values.push(value.to_string());
+        }
+    }
+    Some(values)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{plan, record};
+    use super::*;
+    use crate::model::{Audit, CacheState};
+
+    const PLAN: &str = r#"
+        [[contender]]
+        name = "a"
+        [[contender]]
+        name = "b"
+        [[workload]]
+        name = "unpack"
+        command = "tar xf source.tar"
+    "#;
+
+    /// Trials of a, with `cached_bytes` still cached after the drop.
+    fn trials(cached_bytes: &[u64]) -> Vec<Record> {
+        let state = |&cached_bytes_after| {
+            vec![CacheState { dropped: true, cached_bytes_after, ..CacheState::default() }]
+        };
+        (1..)
+            .zip(cached_bytes)
+            .map(|(round, bytes)| Record { caches: state(bytes), ..record(round, "unpack", "a") })
+            .collect()
+    }
+
+    fn seen(records: &[Record]) -> Vec<Finding> {
+        let mut findings = findings(&plan(PLAN), records);
+        findings.retain(|finding| finding.audit != Audit::A18);
+        findings
+    }
+
+    #[test]
+    fn most_trials_void_and_a_few_warn() {
+        assert_eq!(seen(&trials(&[0, 4096, 1 << 20])), []);
+        let few = seen(&trials(&[8 << 20, 8 << 20, 0, 0]));
+        assert_eq!((few.len(), few[0].severity), (1, Severity::Warning));
+        let most = seen(&trials(&[9 << 20, 8 << 20, 0, 7 << 20]));
+        assert_eq!((most.len(), most[0].severity), (1, Severity::Void));
+        assert_eq!(most[0].contender.as_deref(), Some("a"));
+        assert!(most[0].evidence.ends_with("8.00 MiB cached after it; in 3 of 4 trials"));
+    }
+
+    #[test]
+    fn a_trial_run_again_is_judged_by_its_later_record() {
+        let again = [trials(&[8 << 20]), trials(&[0])].concat();
+        assert_eq!(seen(&again), []);
+    }
+
+    #[test]
+    fn fio_options_are_found_however_they_are_written() {
+        let workload = |fio: &str| {
+            plan(&PLAN.replace("command = \"tar xf source.tar\"", fio)).workloads[0].clone()
+        };
+        let direct = |fio: &str| fio_values(&workload(fio), "direct");
+        let one = Some(vec!["1".to_string()]);
+        assert_eq!(direct("fio = { rw = \"read\", direct = 1 }"), one);
+        assert_eq!(direct("fio = { direct = true, rw = \"read\" }"), one);
+        assert_eq!(direct("fio = [\"--name=x\", \"--direct\", \"1\", \"--rw=read\"]"), one);
+        assert_eq!(direct("fio = [\"--direct\", \"--rw=read\"]"), one);
+        assert_eq!(direct("fio = [\"--rw=read\"]"), Some(vec![]));
+        assert_eq!(direct("fio = \"/srv/job.fio\""), None);
+        assert_eq!(direct("command = \"true\""), None);
+    }
+}

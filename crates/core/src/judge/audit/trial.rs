@@ -1,0 +1,407 @@
+//! The audits of single trials.
+
+use crate::model::{
+    Audit, Cache, CacheState, Contender, Operation, Phase, PhaseRecord, Record, Severity, Unit,
+    Workload,
+};
+
+use super::{fio_values, options};
+
+/// What may stay cached or dirty around a drop: a file system's own superblock and log pages.
+const CACHE_ALLOWANCE_BYTES: u64 = 1 << 20;
+
+/// Under this much time a process, starting it is what takes the time: fork, exec and exit cost
+/// half a millisecond to two.
+const PROCESS_S: f64 = 0.01;
+
+/// One trial with what it was a trial of.
+pub struct Case<'a> {
+    pub workload: &'a Workload,
+    pub contender: &'a Contender,
+    pub record: &'a Record,
+}
+
+/// What an audit saw in one trial.
+#[derive(Debug)]
+pub struct Seen {
+    pub severity: Severity,
+    /// By which trials are put in order, to find the median one.
+    pub figure: f64,
+    /// What was seen, with its figures.
+    pub evidence: String,
+}
+
+/// An audit that looks at one trial at a time.
+pub struct TrialAudit {
+    pub audit: Audit,
+    pub test: fn(&Case) -> Option<Seen>,
+    pub advice: &'static str,
+}
+
+/// All of them.
+pub const AUDITS: &[TrialAudit] = &[
+    TrialAudit {
+        audit: Audit::A6,
+        test: read_from_cache,
+        advice: "drop the caches before it as root, read with direct = 1, or read a set larger \
+                 than memory once; or declare cache = \"warm\", for memory is what was measured",
+    },
+    TrialAudit {
+        audit: Audit::A7,
+        test: not_cold,
+        advice: "run it as root, on a bed that is unmounted in between; or declare cache = \"warm\"",
+    },
+    TrialAudit {
+        audit: Audit::A9,
+        test: not_durable,
+        advice: "end the work with fsync or syncfs on the files it writes, and write what is not \
+                 rewritten, deleted or made of zeros within the timed part",
+    },
+    TrialAudit {
+        audit: Audit::A10,
+        test: harness_measured,
+        advice: "do many operations in one process: use small_files or fio, or a tool that loops \
+                 by itself",
+    },
+    TrialAudit {
+        audit: Audit::A11,
+        test: stolen,
+        advice: "run it on a host of its own, or give the virtual machine processors of its own",
+    },
+    TrialAudit {
+        audit: Audit::A13,
+        test: not_at_rest,
+        advice: "stop whatever else writes to the device; for ext4 give mkfs \
+                 -E lazy_itable_init=0,lazy_journal_init=0",
+    },
+];
+
+/// A6: work that is to read the device read from memory.
+fn read_from_cache(case: &Case) -> Option<Seen> {
+    let direct =
+        fio_values(case.workload, "direct").is_some_and(|values| values.contains(&"1".into()));
+    if case.workload.cache != Cache::Cold && !direct || compresses(case) {
+        return None;
+    }
+    let phase = |phase: &PhaseRecord| {
+        let device = phase.totals.device?.read_bytes;
+        let only_reads = phase.application_write_bytes.unwrap_or(0) == 0;
+        let asked = phase.application_read_bytes.filter(|bytes| *bytes > 0 && only_reads)?;
+        let share = device as f64 / asked as f64;
+        (share < 0.95).then(|| Seen {
+            severity: Severity::Void,
+            figure: share,
+            evidence: format!(
+                "{}the device gave {} of the {} that were read ({})",
+                prefix(phase.phase),
+                bytes(device),
+                bytes(asked),
+                percent(share)
+            ),
+        })
+    };
+    least(case.record.phases.iter().filter_map(phase))
+}
+
+/// A7: the caches were not empty when cold work began.
+fn not_cold(case: &Case) -> Option<Seen> {
+    if case.workload.cache != Cache::Cold {
+        return None;
+    }
+    let state = |state: &CacheState| {
+        let CacheState { dirty_bytes_before, cached_bytes_after, dropped, .. } = *state;
+        let kept = dirty_bytes_before.max(cached_bytes_after);
+        let evidence = if !dropped {
+            "the caches could not be dropped".to_string()
+        } else if kept > CACHE_ALLOWANCE_BYTES {
+            let (dirty, cached) = (bytes(dirty_bytes_before), bytes(cached_bytes_after));
+            format!("{dirty} were dirty before the caches were dropped, {cached} cached after it")
+        } else {
+            return None;
+        };
+        Some(Seen { severity: Severity::Void, figure: kept as f64, evidence })
+    };
+    most(case.record.caches.iter().filter_map(state))
+}
+
+/// A9: what was written had not reached the device when the clock stopped. A command may delete
+/// what it wrote, or write elsewhere: there it is a warning.
+fn not_durable(case: &Case) -> Option<Seen> {
+    if compresses(case) {
+        return None;
+    }
+    let severity = match case.workload.command {
+        Some(_) => Severity::Warning,
+        None => Severity::Void,
+    };
+    let phase = |phase: &PhaseRecord| {
+        let device = phase.totals.device?.write_bytes;
+        let keeps = matches!(phase.phase, Phase::Whole | Phase::SmallFiles(Operation::Create));
+        let asked = phase.application_write_bytes.filter(|bytes| *bytes > 0 && keeps)?;
+        let share = device as f64 / asked as f64;
+        (share < 0.9).then(|| Seen {
+            severity,
+            figure: share,
+            evidence: format!(
+                "{}the device took {} of the {} that were written ({})",
+                prefix(phase.phase),
+                bytes(device),
+                bytes(asked),
+                percent(share)
+            ),
+        })
+    };
+    least(case.record.phases.iter().filter_map(phase))
+}
+
+/// A10: a process or more for each operation, and little time for each: starting them is what was
+/// measured. (A process that works for seconds is no harness.)
+fn harness_measured(case: &Case) -> Option<Seen> {
+    let phase = |phase: &PhaseRecord| {
+        let operations = phase.operations.filter(|operations| *operations > 0)?;
+        let processes = phase.totals.processes_started;
+        let each_s = phase.timed_s() / processes as f64;
+        (processes >= operations && each_s < PROCESS_S).then(|| Seen {
+            severity: Severity::Void,
+            figure: processes as f64 / operations as f64,
+            evidence: format!(
+                "{}{} processes were started for {} operations, one every {}",
+                prefix(phase.phase),
+                Unit::Count.format(processes as f64),
+                Unit::Count.format(operations as f64),
+                Unit::Seconds.format(each_s)
+            ),
+        })
+    };
+    most(case.record.phases.iter().filter_map(phase))
+}
+
+/// A11: the hypervisor gave the processors to others.
+fn stolen(case: &Case) -> Option<Seen> {
+    let phase = |phase: &PhaseRecord| {
+        let cpu = phase.totals.cpu;
+        let all_ns = cpu.busy_ns() + cpu.iowait_ns + cpu.steal_ns + cpu.idle_ns;
+        let share = cpu.steal_ns as f64 / all_ns as f64;
+        (share > 0.01).then(|| Seen {
+            severity: Severity::Warning,
+            figure: share,
+            evidence: format!(
+                "{}{} of the CPU time was stolen",
+                prefix(phase.phase),
+                percent(share)
+            ),
+        })
+    };
+    most(case.record.phases.iter().filter_map(phase))
+}
+
+/// A13: something else kept the device busy before a timed part, and so perhaps during it.
+fn not_at_rest(case: &Case) -> Option<Seen> {
+    let busy = case.record.settled.iter().filter(|settled| !settled.quiet);
+    most(busy.map(|settled| {
+        let waited = Unit::Nanoseconds.format(settled.waited_ns as f64);
+        Seen {
+            severity: Severity::Warning,
+            figure: settled.waited_ns as f64,
+            evidence: format!("the device had not come to rest after {waited}"),
+        }
+    }))
+}
+
+/// The contender compresses what it stores, so that fewer bytes reach the device rightly.
+fn compresses(case: &Case) -> bool {
+    let mounted = case.record.mounted.iter().flat_map(|mounted| &mounted.options);
+    let mut mount = options(case.contender).chain(mounted.map(String::as_str));
+    let off = |option: &str| option.ends_with("=no") || option.ends_with("=none");
+    mount.any(|option| option.starts_with("compress") && !off(option))
+        || case.contender.mkfs.iter().any(|argument| argument.contains("compress"))
+}
+
+fn least(seen: impl Iterator<Item = Seen>) -> Option<Seen> {
+    seen.min_by(|one, other| one.figure.total_cmp(&other.figure))
+}
+
+fn most(seen: impl Iterator<Item = Seen>) -> Option<Seen> {
+    seen.max_by(|one, other| one.figure.total_cmp(&other.figure))
+}
+
+fn prefix(phase: Phase) -> String {
+    match phase.name() {
+        "" => String::new(),
+        name => format!("{name}: "),
+    }
+}
+
+fn bytes(bytes: u64) -> String {
+    Unit::Bytes.format(bytes as f64)
+}
+
+fn percent(share: f64) -> String {
+    format!("{:.1}%", share * 100.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::judge::testing::{phase, plan, record};
+    use crate::model::{CpuTotals, DeviceTotals, Mounted, Plan, Quiet, Totals};
+
+    const MIB: u64 = 1 << 20;
+    const COMMAND: &str = "command = \"work\"";
+    const FILES: &str = "small_files = {}";
+
+    fn with(workload: &str, mount: &str) -> Plan {
+        plan(&format!(
+            "[[contender]]\nname = \"a\"\nmount = [{mount}]\n[[contender]]\nname = \"b\"\n\
+             [[workload]]\nname = \"w\"\n{workload}"
+        ))
+    }
+
+    /// What `test` sees in a trial of contender a, which is mounted with `mount`.
+    fn seen_of(
+        test: fn(&Case) -> Option<Seen>,
+        (workload, mount): (&str, &str),
+        record: &Record,
+    ) -> Option<(Severity, String)> {
+        let plan = with(workload, mount);
+        let case = Case { workload: &plan.workloads[0], contender: &plan.contenders[0], record };
+        test(&case).map(|seen| (seen.severity, seen.evidence))
+    }
+
+    fn with_phase(phase: PhaseRecord) -> Record {
+        Record { phases: vec![phase], ..record(1, "w", "a") }
+    }
+
+    fn device(totals: DeviceTotals) -> Totals {
+        Totals { device: Some(totals), ..Totals::default() }
+    }
+
+    #[test]
+    fn a6_reads_that_the_device_did_not_see_are_void() {
+        let reads = |device_mib: u64| {
+            with_phase(PhaseRecord {
+                application_read_bytes: Some(100 * MIB),
+                totals: device(DeviceTotals { read_bytes: device_mib * MIB, ..Default::default() }),
+                ..phase(Phase::SmallFiles(Operation::Read))
+            })
+        };
+        let seen = |workload, mount, record: &Record| {
+            seen_of(read_from_cache, (workload, mount), record).map(|seen| seen.1)
+        };
+        let evidence = "read: the device gave 12.0 MiB of the 100 MiB that were read (12.0%)";
+        assert_eq!(seen(FILES, "", &reads(12)).as_deref(), Some(evidence));
+        assert_eq!(seen(FILES, "", &reads(96)), None);
+        assert_eq!(seen("small_files = {}\ncache = \"warm\"", "", &reads(12)), None);
+        assert_eq!(seen(FILES, "\"compress=zstd\"", &reads(12)), None);
+        assert!(seen(FILES, "\"compress=no\"", &reads(12)).is_some());
+        let direct = "fio = { rw = \"read\", direct = 1 }\ncache = \"warm\"";
+        assert!(seen(direct, "", &reads(12)).is_some());
+        let mut mixed = reads(12);
+        mixed.phases[0].application_write_bytes = Some(MIB);
+        assert_eq!(seen(FILES, "", &mixed), None);
+    }
+
+    #[test]
+    fn a6_a_kernel_that_shows_compression_explains_missing_bytes() {
+        let mut record = with_phase(PhaseRecord {
+            application_read_bytes: Some(100 * MIB),
+            totals: device(DeviceTotals::default()),
+            ..phase(Phase::SmallFiles(Operation::Read))
+        });
+        assert!(seen_of(read_from_cache, (FILES, ""), &record).is_some());
+        let options = vec!["compress=lzo".into()];
+        record.mounted = Some(Mounted { options, ..Mounted::default() });
+        assert!(seen_of(read_from_cache, (FILES, ""), &record).is_none());
+    }
+
+    #[test]
+    fn a7_cold_work_needs_empty_caches() {
+        let around = |dirty_bytes_before, cached_bytes_after, dropped| {
+            let state = CacheState {
+                dirty_bytes_before,
+                cached_bytes_before: 50 * MIB,
+                cached_bytes_after,
+                dropped,
+            };
+            Record {
+                caches: vec![CacheState { dropped: true, ..Default::default() }, state],
+                ..record(1, "w", "a")
+            }
+        };
+        let seen = |workload, record: &Record| seen_of(not_cold, (workload, ""), record);
+        assert_eq!(seen(COMMAND, &around(0, 4096, true)), None);
+        let (severity, evidence) = seen(COMMAND, &around(0, 3 * MIB, true)).unwrap();
+        assert_eq!(severity, Severity::Void);
+        assert!(evidence.ends_with("3.00 MiB cached after it"));
+        assert!(seen(COMMAND, &around(2 * MIB, 0, true)).is_some());
+        assert!(seen(COMMAND, &around(0, 0, false)).unwrap().1.contains("could not be dropped"));
+        assert_eq!(seen("command = \"work\"\ncache = \"warm\"", &around(0, 0, false)), None);
+    }
+
+    #[test]
+    fn a9_writes_that_the_device_did_not_see_are_void() {
+        let writes = |part, device_mib: u64| {
+            with_phase(PhaseRecord {
+                application_write_bytes: Some(100 * MIB),
+                totals: device(DeviceTotals {
+                    write_bytes: device_mib * MIB,
+                    ..Default::default()
+                }),
+                ..phase(part)
+            })
+        };
+        let create = Phase::SmallFiles(Operation::Create);
+        let seen = |workload, mount, record: &Record| {
+            seen_of(not_durable, (workload, mount), record).map(|seen| seen.0)
+        };
+        assert_eq!(seen(FILES, "", &writes(create, 80)), Some(Severity::Void));
+        assert_eq!(seen(FILES, "", &writes(create, 91)), None);
+        assert_eq!(seen(FILES, "", &writes(Phase::SmallFiles(Operation::Delete), 0)), None);
+        assert_eq!(seen(FILES, "\"compress-force\"", &writes(create, 80)), None);
+        assert_eq!(seen(COMMAND, "", &writes(Phase::Whole, 0)), Some(Severity::Warning));
+    }
+
+    #[test]
+    fn a10_a_process_for_each_operation_is_what_was_measured() {
+        let started = |processes_started, operations| {
+            with_phase(PhaseRecord {
+                operations: Some(operations),
+                totals: Totals { processes_started, ..Totals::default() },
+                ..phase(Phase::Whole)
+            })
+        };
+        let seen = |record: &Record| seen_of(harness_measured, (COMMAND, ""), record);
+        let (severity, evidence) = seen(&started(1040, 1000)).unwrap();
+        assert_eq!(severity, Severity::Void);
+        assert!(evidence.starts_with("1,040 processes were started for 1,000 operations"));
+        assert_eq!(seen(&started(900, 1000)), None);
+        assert_eq!(seen(&started(3, 1)), None, "a third of a second each is work");
+        assert_eq!(seen(&started(5, 0)), None);
+    }
+
+    #[test]
+    fn a11_stolen_time_is_a_warning() {
+        let steal = |steal_ns| {
+            let cpu = CpuTotals { user_ns: 500, idle_ns: 500, steal_ns, ..CpuTotals::default() };
+            with_phase(PhaseRecord {
+                totals: Totals { cpu, ..Totals::default() },
+                ..phase(Phase::Whole)
+            })
+        };
+        let seen = |record: &Record| seen_of(stolen, (COMMAND, ""), record);
+        assert_eq!(seen(&steal(10)), None);
+        assert_eq!(seen(&steal(111)).unwrap().1, "10.0% of the CPU time was stolen");
+        assert_eq!(seen(&with_phase(phase(Phase::Whole))), None);
+    }
+
+    #[test]
+    fn a13_a_device_that_was_not_at_rest_is_a_warning() {
+        let rest = |quiet| {
+            let settled = vec![Quiet { quiet, waited_ns: 30_000_000_000 }];
+            Record { settled, ..record(1, "w", "a") }
+        };
+        let seen = |record: &Record| seen_of(not_at_rest, (COMMAND, ""), record);
+        assert_eq!(seen(&rest(true)), None);
+        assert_eq!(seen(&rest(false)).unwrap().1, "the device had not come to rest after 30.0 s");
+    }
+}

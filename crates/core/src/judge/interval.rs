@@ -1,0 +1,251 @@
+//! From differences, round by round, to an interval and a verdict.
+
+use crate::model::Verdict;
+
+use super::stopping::Rule;
+
+/// No figure is known better than to a billionth: each interval is wider by this on either side,
+/// so that the rounding of logarithms never looks like an effect, or like one that moved.
+const RESOLUTION: f64 = 1e-9;
+
+/// Where a difference of ln(goodness) lies; infinite ends while nothing is known.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Interval {
+    /// Lower end, in ln units.
+    pub low: f64,
+    /// Upper end, in ln units.
+    pub high: f64,
+}
+
+impl Interval {
+    /// Anywhere.
+    pub const UNBOUNDED: Interval = Interval { low: f64::NEG_INFINITY, high: f64::INFINITY };
+
+    /// Both ends are known.
+    pub fn is_bounded(self) -> bool {
+        self.low.is_finite() && self.high.is_finite()
+    }
+
+    /// The verdict for a margin in ln units (METHODOLOGY, "Five verdicts").
+    pub fn verdict(self, margin: f64) -> Verdict {
+        let Interval { low, high } = self;
+        if high < 0.0 {
+            return Interval { low: -high, high: -low }.verdict(margin).mirrored();
+        }
+        if low > margin {
+            Verdict::Faster
+        } else if low > 0.0 && high < margin {
+            Verdict::TriviallyFaster
+        } else if low > 0.0 {
+            Verdict::FasterSizeOpen
+        } else if -margin < low && high < margin {
+            Verdict::Equivalent
+        } else {
+            Verdict::Undecided
+        }
+    }
+
+    fn around(middle: f64, half_width: f64) -> Interval {
+        Interval { low: middle - half_width, high: middle + half_width }
+    }
+
+    fn intersection(self, other: Interval) -> Option<Interval> {
+        let both = Interval { low: self.low.max(other.low), high: self.high.min(other.high) };
+        (both.low <= both.high).then_some(both)
+    }
+
+    fn hull(self, other: Interval) -> Interval {
+        Interval { low: self.low.min(other.low), high: self.high.max(other.high) }
+    }
+}
+
+/// What the rounds so far say about one difference.
+///
+/// The intervals of successive looks are intersected: all of them hold the truth at once with the
+/// declared confidence, so that a settled verdict stays settled. *Faster* stays *faster*;
+/// *equivalent* can only sharpen to a trivial difference, which is as small.
+///
+/// An empty intersection means that there was no one truth to find: `moved`. A verdict settled
+/// before that is kept with its interval, under this reservation. One that was open stays open for
+/// good: its interval becomes the hull of the last intersection and all later intervals, and what
+/// contains an interval without a settled verdict has none either.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Course {
+    /// Mean of the differences in ln units: NaN before the first round. Where late rounds pull,
+    /// it may lie outside the interval.
+    pub estimate: f64,
+    /// Where the difference lies.
+    pub interval: Interval,
+    /// What that means for the margin.
+    pub verdict: Verdict,
+    /// Rounds after which the verdict was settled first.
+    pub settled_after: Option<u32>,
+    /// Some interval had no point in common with those before it.
+    pub moved: bool,
+    /// Rounds so far.
+    pub rounds: u32,
+}
+
+impl Course {
+    /// The course of `differences` of ln(goodness), contender less reference, in the order of the
+    /// rounds, under `rule` with `margin` in ln units.
+    pub fn of(differences: &[f64], rule: &Rule, margin: f64) -> Course {
+        let mut course = Course {
+            estimate: f64::NAN,
+            interval: Interval::UNBOUNDED,
+            verdict: Verdict::Undecided,
+            settled_after: None,
+            moved: false,
+            rounds: 0,
+        };
+        // Welford's recurrences for mean and sum of squared deviations (Knuth, TAOCP 2, 4.2.2).
+        let (mut mean, mut squares) = (0.0, 0.0);
+        for difference in differences {
+            course.rounds += 1;
+            let n = f64::from(course.rounds);
+            let step = difference - mean;
+            mean += step / n;
+            squares += step * (difference - mean);
+            course.estimate = mean;
+            let standard_error = (squares / (n - 1.0).max(1.0) / n).sqrt();
+            let half_width = rule.half_width(course.rounds, standard_error);
+            if half_width.is_finite() {
+                course.look(Interval::around(mean, half_width + RESOLUTION));
+                course.verdict = course.interval.verdict(margin);
+            }
+            if course.verdict.is_settled() {
+                course.settled_after.get_or_insert(course.rounds);
+            }
+        }
+        course
+    }
+
+    /// The smallest difference, in ln units, that data as these could have shown: half the width
+    /// of the interval. `None` while it is unbounded.
+    pub fn visible(&self) -> Option<f64> {
+        let Interval { low, high } = self.interval;
+        self.interval.is_bounded().then_some((high - low) / 2.0)
+    }
+
+    /// Takes in the interval of one more look.
+    fn look(&mut self, seen: Interval) {
+        match self.interval.intersection(seen) {
+            Some(both) if !self.moved => self.interval = both,
+            _ => {
+                self.moved = true;
+                if !self.verdict.is_settled() {
+                    self.interval = self.interval.hull(seen);
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::LazyLock;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const MARGIN: f64 = 0.05;
+    static CAPPED: LazyLock<Rule> = LazyLock::new(|| Rule::capped(0.05, 12));
+
+    fn course(differences: &[f64]) -> Course {
+        Course::of(differences, &CAPPED, MARGIN)
+    }
+
+    #[test]
+    fn each_row_of_the_table_has_its_verdict() {
+        for (low, high, verdict) in [
+            (0.06, 0.09, Verdict::Faster),
+            (0.01, 0.04, Verdict::TriviallyFaster),
+            (0.01, 0.05, Verdict::FasterSizeOpen),
+            (0.05, 0.09, Verdict::FasterSizeOpen),
+            (-0.01, 0.04, Verdict::Equivalent),
+            (0.0, 0.0, Verdict::Equivalent),
+            (-0.05, 0.04, Verdict::Undecided),
+            (-0.01, 0.05, Verdict::Undecided),
+            (f64::NEG_INFINITY, f64::INFINITY, Verdict::Undecided),
+        ] {
+            let mirror = Interval { low: -high, high: -low };
+            assert_eq!(Interval { low, high }.verdict(MARGIN), verdict, "{low} to {high}");
+            assert_eq!(mirror.verdict(MARGIN), verdict.mirrored(), "mirror of {low} to {high}");
+        }
+    }
+
+    #[test]
+    fn nothing_is_said_before_the_first_look() {
+        assert!(course(&[]).estimate.is_nan());
+        let early = course(&[0.2, 0.2, 0.2]);
+        assert_eq!(early.interval, Interval::UNBOUNDED);
+        assert_eq!((early.verdict, early.visible()), (Verdict::Undecided, None));
+    }
+
+    #[test]
+    fn identical_differences_give_a_point() {
+        let same = course(&[0.1_f64.ln() - 0.0997_f64.ln(); 7]);
+        assert!(same.visible().unwrap() < 1e-8);
+        assert_eq!(same.verdict, Verdict::TriviallyFaster);
+        assert_eq!((same.settled_after, same.moved), (Some(4), false));
+        assert_eq!(course(&[0.0; 4]).verdict, Verdict::Equivalent);
+    }
+
+    #[test]
+    fn an_effect_that_moves_after_it_was_settled_keeps_its_verdict_and_is_reported() {
+        let steady = [0.100, 0.101, 0.099, 0.100];
+        let one_outlier = course(&[steady.as_slice(), &[0.2]].concat());
+        assert!(!one_outlier.moved, "the interval that holds it holds the others too");
+        let moved = course(&[steady.as_slice(), &[0.2; 8]].concat());
+        assert_eq!(moved.interval.high, course(&steady).interval.high);
+        assert_eq!((moved.verdict, moved.moved), (Verdict::Faster, true));
+    }
+
+    #[test]
+    fn an_effect_that_moves_while_it_is_open_stays_open() {
+        let mut course = course(&[]);
+        for (low, high) in [(-0.02, 0.06), (0.07, 0.09), (0.08, 0.085)] {
+            course.look(Interval { low, high });
+            course.verdict = course.interval.verdict(MARGIN);
+        }
+        assert_eq!(course.interval, Interval { low: -0.02, high: 0.09 });
+        assert_eq!((course.verdict, course.moved), (Verdict::Undecided, true));
+    }
+
+    fn campaigns() -> impl Strategy<Value = Vec<f64>> {
+        let sizes = prop::sample::select(vec![0.0, 0.02, 0.05, 0.1]);
+        let noises = prop::sample::select(vec![0.0, 0.003, 0.02, 0.2]);
+        let draws = prop::collection::vec(-1.0..1.0f64, 0..12);
+        (sizes, noises, draws)
+            .prop_map(|(size, noise, draws)| draws.iter().map(|draw| size + noise * draw).collect())
+    }
+
+    proptest! {
+        #[test]
+        fn swapping_the_contenders_mirrors_everything(differences in campaigns()) {
+            let negated: Vec<f64> = differences.iter().map(|d| -d).collect();
+            let (one, other) = (course(&differences), course(&negated));
+            prop_assert_eq!(one.verdict, other.verdict.mirrored());
+            prop_assert_eq!(one.interval.low, -other.interval.high);
+            prop_assert_eq!(one.interval.high, -other.interval.low);
+            prop_assert_eq!((one.moved, one.settled_after), (other.moved, other.settled_after));
+        }
+
+        #[test]
+        fn more_rounds_never_undo_a_settled_verdict(differences in campaigns(), open in any::<bool>()) {
+            let rule = if open { Rule::open_ended(0.05) } else { CAPPED.clone() };
+            let mut settled: Option<Verdict> = None;
+            for n in 0..=differences.len() {
+                let now = Course::of(&differences[..n], &rule, MARGIN).verdict;
+                let small = [Verdict::TriviallyFaster, Verdict::TriviallySlower];
+                match settled {
+                    Some(Verdict::Equivalent) if small.contains(&now) => {}
+                    Some(before) => prop_assert_eq!(now, before),
+                    None => {}
+                }
+                settled = now.is_settled().then_some(now);
+            }
+        }
+    }
+}

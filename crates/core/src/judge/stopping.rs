@@ -1,0 +1,266 @@
+//! When to look and how wide the interval must be then, so that looking after every round does not
+//! raise the chance of a false verdict (METHODOLOGY, "When to stop").
+
+use rand_chacha::ChaCha8Rng;
+use rand_chacha::rand_core::{RngCore, SeedableRng};
+
+use super::student::{two_sided_quantile, two_sided_tail};
+
+/// The first round after which a capped run is looked at; three differences give a t interval that
+/// excludes next to nothing.
+pub const FIRST_LOOK: u32 = 4;
+
+/// g, the precision of the anytime-valid interval's prior: wide enough that at 95% there is an
+/// interval from the fourth round on; a larger one starts later and is tighter after some ten.
+const PRIOR_PRECISION: f64 = 0.3;
+
+/// The rule a run declared before its first trial, for one comparison.
+///
+/// It takes part of a second to make ([`Rule::capped`] simulates) and nothing to ask, so that it is
+/// made once for a run.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Rule {
+    /// Looks after each round from [`FIRST_LOOK`] to a last one.
+    Capped {
+        /// Standard errors on either side, for each look in order.
+        multipliers: Vec<f64>,
+    },
+    /// Looks after each round, without end.
+    OpenEnded {
+        /// Chance of ever missing the truth.
+        alpha: f64,
+    },
+}
+
+impl Rule {
+    /// Looks after each round from [`FIRST_LOOK`] to `rounds`; `alpha` (0 to 1) is the chance that
+    /// any of the intervals misses the truth. With fewer rounds than the first look there is none.
+    pub fn capped(alpha: f64, rounds: u32) -> Rule {
+        let level = level_of_each_look(alpha, rounds);
+        let looks = FIRST_LOOK..=rounds;
+        Rule::Capped {
+            multipliers: looks.map(|n| two_sided_quantile(level, f64::from(n - 1))).collect(),
+        }
+    }
+
+    /// Looks after each round, without end; `alpha` (0 to 1) is the chance that any of the
+    /// intervals misses the truth.
+    pub fn open_ended(alpha: f64) -> Rule {
+        Rule::OpenEnded { alpha }
+    }
+
+    /// Half the width of the interval after `n` rounds, in the unit of `standard_error`; infinite
+    /// where the rule gives no interval after that round.
+    pub fn half_width(&self, n: u32, standard_error: f64) -> f64 {
+        match self.multiplier(n) {
+            Some(multiplier) => multiplier * standard_error,
+            None => f64::INFINITY,
+        }
+    }
+
+    /// Standard errors on either side after `n` rounds.
+    fn multiplier(&self, n: u32) -> Option<f64> {
+        match self {
+            Rule::Capped { multipliers } => {
+                multipliers.get(n.checked_sub(FIRST_LOOK)? as usize).copied()
+            }
+            Rule::OpenEnded { alpha } => anytime_multiplier(*alpha, n),
+        }
+    }
+}
+
+/// The anytime-valid t interval (Wang and Ramdas, "Anytime-valid t-tests and confidence sequences
+/// for Gaussian means with unknown variance", arXiv 2310.03722; Lindon et al. for the shape with a
+/// g-prior), paired: z2 = n. `None` while the data are too few for any interval.
+fn anytime_multiplier(alpha: f64, n: u32) -> Option<f64> {
+    if n < 2 {
+        return None;
+    }
+    let n = f64::from(n);
+    let df = n - 1.0;
+    let r = PRIOR_PRECISION / (PRIOR_PRECISION + n);
+    let a = (r * alpha * alpha).powf(1.0 / (df + 1.0));
+    (a > r).then(|| (df * (1.0 - a) / (a - r)).sqrt())
+}
+
+/// The level of each look's interval for which the chance that any of them misses the truth is
+/// `alpha` (Jennison and Turnbull's repeated confidence intervals, "Group Sequential Methods", 1999,
+/// chapter 9; with t intervals for the unknown variance).
+///
+/// That is the `alpha` quantile of the smallest two-sided p value over the looks, found by Monte
+/// Carlo with a fixed seed: the same plan always gives the same thresholds.
+fn level_of_each_look(alpha: f64, rounds: u32) -> f64 {
+    if rounds <= FIRST_LOOK {
+        return alpha;
+    }
+    let paths = paths(alpha, rounds);
+    let mut smallest = smallest_p_values(alpha, rounds, paths);
+    // One standard error of the count towards the safe side: where few paths decide, as for an
+    // error shared over many comparisons, the interval becomes wider and not narrower.
+    let expected = alpha * paths as f64;
+    let rank = (expected - expected.sqrt()).max(0.0) as usize;
+    let level = match smallest.len() {
+        found if rank < found => *smallest.select_nth_unstable_by(rank, f64::total_cmp).1,
+        _ => alpha,
+    };
+    // Bonferroni's inequality bounds it from below, whatever the luck of the draw.
+    level.clamp(alpha / f64::from(rounds - FIRST_LOOK + 1), alpha)
+}
+
+/// How many campaigns to simulate: enough that ten thousand of them miss (1% standard error of the
+/// level), as long as the draws stay within a fraction of a second.
+fn paths(alpha: f64, rounds: u32) -> u32 {
+    const MISSES: f64 = 10_000.0;
+    const DRAWS: u32 = 6_000_000;
+    ((MISSES / alpha) as u32).min(DRAWS / rounds)
+}
+
+/// The smallest p value over the looks of each of `paths` simulated campaigns without an effect;
+/// those of `alpha` and above are left out, for no look's level is higher.
+///
+/// With S the sum and Q the sum of squares, t^2 = (n-1) u / (1-u) where u = S^2 / (n Q). So a look
+/// is a comparison of S^2 with Q, and only the few beyond it need their p value.
+fn smallest_p_values(alpha: f64, rounds: u32, paths: u32) -> Vec<f64> {
+    let bound = |n: u32| {
+        let (n, df) = (f64::from(n), f64::from(n - 1));
+        let square = two_sided_quantile(alpha, df).powi(2);
+        n * square / (df + square)
+    };
+    let bounds: Vec<f64> = (FIRST_LOOK..=rounds).map(bound).collect();
+    let mut normals = Normals::new();
+    let mut campaign = || {
+        let (mut sum, mut squares, mut smallest) = (0.0, 0.0, alpha);
+        for n in 1..=rounds {
+            let draw = normals.next();
+            sum += draw;
+            squares += draw * draw;
+            let Some(look) = n.checked_sub(FIRST_LOOK) else { continue };
+            if sum * sum > bounds[look as usize] * squares {
+                let (n, df) = (f64::from(n), f64::from(n - 1));
+                let share = (sum * sum / (n * squares)).min(1.0);
+                let t = (df * share / (1.0 - share)).sqrt();
+                smallest = two_sided_tail(t, df).min(smallest);
+            }
+        }
+        smallest
+    };
+    (0..paths).map(|_| campaign()).filter(|smallest| *smallest < alpha).collect()
+}
+
+/// Standard normal draws by Marsaglia's polar method, from a fixed seed.
+pub(super) struct Normals {
+    random: ChaCha8Rng,
+    spare: Option<f64>,
+}
+
+impl Normals {
+    pub(super) fn new() -> Normals {
+        Normals { random: ChaCha8Rng::seed_from_u64(0), spare: None }
+    }
+
+    pub(super) fn next(&mut self) -> f64 {
+        if let Some(spare) = self.spare.take() {
+            return spare;
+        }
+        loop {
+            let (x, y) = (self.symmetric(), self.symmetric());
+            let square = x * x + y * y;
+            if square > 0.0 && square < 1.0 {
+                let scale = (-2.0 * square.ln() / square).sqrt();
+                self.spare = Some(y * scale);
+                return x * scale;
+            }
+        }
+    }
+
+    /// Uniform between -1 and 1.
+    fn symmetric(&mut self) -> f64 {
+        (self.random.next_u64() >> 11) as f64 / (1u64 << 52) as f64 - 1.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The share of `campaigns` without an effect in which some interval missed zero.
+    fn ever_missed(rounds: u32, campaigns: u32, half_width: impl Fn(u32, f64) -> f64) -> f64 {
+        let mut normals = Normals { random: ChaCha8Rng::seed_from_u64(7), spare: None };
+        let mut missed = 0;
+        for _ in 0..campaigns {
+            let (mut mean, mut squares) = (0.0, 0.0);
+            let mut misses = false;
+            for n in 1..=rounds {
+                let step = normals.next() - mean;
+                mean += step / f64::from(n);
+                squares += step * step * f64::from(n - 1) / f64::from(n);
+                let standard_error = (squares / f64::from((n - 1).max(1)) / f64::from(n)).sqrt();
+                misses |= mean.abs() > half_width(n, standard_error);
+            }
+            missed += u32::from(misses);
+        }
+        f64::from(missed) / f64::from(campaigns)
+    }
+
+    #[test]
+    fn the_levels_are_those_of_the_methodology() {
+        for (rounds, documented) in [(12, 0.0124), (20, 0.0089)] {
+            let level = level_of_each_look(0.05, rounds);
+            assert!((level / documented - 1.0).abs() < 0.04, "{rounds} rounds: {level}");
+        }
+    }
+
+    #[test]
+    fn one_look_needs_no_correction_and_none_gives_no_interval() {
+        assert_eq!(level_of_each_look(0.05, 4), 0.05);
+        let once = Rule::capped(0.05, 4);
+        assert!((once.half_width(4, 1.0) - 3.182).abs() < 1e-3);
+        assert_eq!(once.half_width(3, 1.0), f64::INFINITY);
+        assert_eq!(once.half_width(5, 0.0), f64::INFINITY);
+        assert_eq!(Rule::capped(0.05, 3).half_width(3, 0.0), f64::INFINITY);
+    }
+
+    /// An error shared over thirty comparisons. Expected misses: 667, with a standard error of 26;
+    /// the level itself errs by some 5% to the safe side.
+    #[test]
+    fn a_small_error_is_kept_too() {
+        let alpha = 0.05 / 30.0;
+        let missed = ever_missed(12, 400_000, capped(alpha, 12)) / alpha;
+        assert!((0.85..1.1).contains(&missed), "{missed}");
+    }
+
+    fn capped(alpha: f64, rounds: u32) -> impl Fn(u32, f64) -> f64 {
+        let rule = Rule::capped(alpha, rounds);
+        move |n, standard_error| rule.half_width(n, standard_error)
+    }
+
+    /// Standard error of the share over 20,000 campaigns: 0.15 points.
+    #[test]
+    fn a_capped_rule_misses_as_often_as_declared() {
+        for rounds in [6, 12, 20] {
+            let missed = ever_missed(rounds, 20_000, capped(0.05, rounds));
+            assert!((0.045..0.0545).contains(&missed), "{rounds} rounds: {missed}");
+        }
+    }
+
+    #[test]
+    fn an_open_ended_rule_misses_less_than_declared() {
+        let rule = Rule::open_ended(0.05);
+        let missed = ever_missed(60, 20_000, |n, error| rule.half_width(n, error));
+        assert!((0.02..0.035).contains(&missed), "{missed}");
+        assert_eq!(rule.half_width(1, 0.0), f64::INFINITY);
+        assert!(rule.half_width(60, 1.0) < 4.0);
+    }
+
+    /// What the two rules are for.
+    #[test]
+    fn a_plain_t_interval_looked_at_each_round_misses_far_more() {
+        let quantile = |n: u32| two_sided_quantile(0.05, f64::from(n.max(2) - 1));
+        let multipliers: Vec<f64> = (0..=20).map(quantile).collect();
+        let missed = ever_missed(20, 20_000, |n, error| match n {
+            0..2 => f64::INFINITY,
+            _ => multipliers[n as usize] * error,
+        });
+        assert!(missed > 0.25, "{missed}");
+    }
+}
