@@ -14,7 +14,7 @@ use serde_json::Value;
 static MACHINE: RwLock<()> = RwLock::new(());
 
 /// How long the program is waited for before a test calls it stuck.
-const PATIENCE: Duration = Duration::from_secs(120);
+const PATIENCE: Duration = Duration::from_secs(300);
 
 #[expect(dead_code, reason = "a guard is held, not read")]
 enum Guard {

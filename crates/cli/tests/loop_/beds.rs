@@ -10,7 +10,8 @@ use crate::support::{Scene, Started, list, sample, text};
 const MIB: u64 = 1 << 20;
 
 fn run_on(scene: &Scene, bed: &str, name: &str) -> (u32, Value) {
-    let mut words = vec!["run", "--fs", "ext4,xfs", "--size", "320M", "--rounds", "1", "--bed", bed];
+    let mut words =
+        vec!["run", "--fs", "ext4,xfs", "--size", "320M", "--rounds", "1", "--bed", bed];
     words.extend(["--output", name, "--json", "-", "--", "sh", "-c", "seq 300000 > numbers"]);
     let started: Started = scene.start(&words);
     let id = started.id();

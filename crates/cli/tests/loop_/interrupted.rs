@@ -83,9 +83,13 @@ fn a_run_interrupted_while_it_writes_its_image_leaves_nothing() {
     let scene = Scene::alone();
     let words = ["run", "--fs", "ext4,ext4", "--size", "1G", "--output", "run", "--", "true"];
     let run = scene.start(&words);
-    let image = || fs::read_dir(scene.path("run")).into_iter().flatten().flatten().any(|entry| {
-        entry.path().extension().is_some_and(|ending| ending == "img")
-    });
+    let image = || {
+        fs::read_dir(scene.path("run"))
+            .into_iter()
+            .flatten()
+            .flatten()
+            .any(|entry| entry.path().extension().is_some_and(|ending| ending == "img"))
+    };
     wait_for("the image", image);
     run.signal("INT");
     run.wait().exits(130);

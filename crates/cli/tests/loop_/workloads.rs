@@ -15,8 +15,8 @@ fn fio_gives_its_figures_from_its_own_options() {
     assert!(verdict(&document, "xfs", "iops")["ratio"].is_number());
     for trial in list(&document["trials"]) {
         assert!(sample(trial, "iops") > 0.0);
-        let [p50, p99, max] = ["p50", "p99", "max"]
-            .map(|name| sample(trial, &format!("write_latency_{name}")));
+        let [p50, p99, max] =
+            ["p50", "p99", "max"].map(|name| sample(trial, &format!("write_latency_{name}")));
         assert!(0.0 < p50 && p50 <= p99 && p99 <= max, "{p50} {p99} {max}");
         // The judged rate counts the closing syncfs; fio's own does not.
         assert!(sample(trial, "fio_write_iops") >= 0.99 * sample(trial, "iops"));
@@ -36,7 +36,8 @@ fn fio_gives_its_figures_from_its_own_options() {
 #[ignore = "needs root and loop devices: run ./test"]
 fn a_fio_job_file_runs_unchanged_and_reads_cold() {
     let scene = Scene::alone();
-    let job = "; somebody's job\n[global]\nbs=4k\nsize=16m\nioengine=psync\n\n[reader]\nrw=randread\n";
+    let job =
+        "; somebody's job\n[global]\nbs=4k\nsize=16m\nioengine=psync\n\n[reader]\nrw=randread\n";
     scene.write("reader.fio", job);
     let options = "--fs ext4,btrfs --size 256M --rounds 2";
     let document = run_command(&scene, options, &["fio", "reader.fio"]).exits(0).json();
