@@ -30,7 +30,7 @@ Exit status: 0 done; 1 something could not be done; 2 usage; 3 refused for safet
 
 #[derive(Subcommand)]
 enum Command {
-    Run(cmd::arguments::Arguments),
+    Run(Box<cmd::arguments::Arguments>),
     Report(cmd::report::Arguments),
     Doctor(cmd::doctor::Arguments),
     List(cmd::list::Arguments),

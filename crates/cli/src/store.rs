@@ -17,7 +17,7 @@ pub struct Store {
 
 impl Store {
     /// Makes the folder; it must not hold anything yet.
-    pub fn create(folder: PathBuf) -> Result<Store> {
+    pub fn create(folder: &Path) -> Result<Store> {
         fs::create_dir_all(folder.join("trials"))
             .with_context(|| format!("making the run's folder {}", folder.display()))?;
         if folder.join("run.json").exists() {

@@ -144,15 +144,13 @@ impl Here {
         trial: &Trial,
     ) -> Result<PhaseRecord, HostError> {
         let ready = self.ready("command", &command.argv(), trial)?;
-        let before = io_of_children();
+        let before = Io::so_far();
         let mut record = self.timed(Phase::Whole, directory, trial, || Ok(ready.run()?))?.0;
-        let after = io_of_children();
-        let grown = |of: fn(&(u64, u64)) -> u64| {
-            Some(of(after.as_ref()?).saturating_sub(of(before.as_ref()?)))
-        };
         record.operations = trial.workload.operations;
-        record.application_read_bytes = grown(|io| io.0);
-        record.application_write_bytes = grown(|io| io.1);
+        if let (Some(before), Some(after)) = (before, Io::so_far()) {
+            record.application_read_bytes = Some(after.read_bytes - before.read_bytes);
+            record.application_write_bytes = Some(after.written_since(&before));
+        }
         Ok(record)
     }
 
@@ -360,12 +358,38 @@ fn processes_besides_us() -> u32 {
     (processes.count() as u32).saturating_sub(1)
 }
 
-/// Bytes that ended and awaited children have passed to read(2) and write(2) and their like, pipes
-/// included, with our own: proc_pid_io(5); kernel/exit.c adds a child's to its parent's.
-fn io_of_children() -> Option<(u64, u64)> {
-    let text = fs::read_to_string("/proc/self/io").ok()?;
-    let field = |name: &str| {
-        text.lines().find_map(|line| line.strip_prefix(name)?.trim().parse::<u64>().ok())
-    };
-    Some((field("rchar:")?, field("wchar:")?))
+/// What this process and its ended and awaited children have read and written so far:
+/// proc_pid_io(5); kernel/exit.c adds a child's to its parent's.
+struct Io {
+    /// Passed to read(2) and its like, pipes included.
+    read_bytes: u64,
+    /// Passed to write(2) and its like, pipes included.
+    passed_bytes: u64,
+    /// Page cache made dirty and direct writes, in whole pages.
+    stored_bytes: u64,
+    /// Of those, thrown away before they were written back.
+    cancelled_bytes: u64,
+}
+
+impl Io {
+    fn so_far() -> Option<Io> {
+        let text = fs::read_to_string("/proc/self/io").ok()?;
+        let field = |name: &str| {
+            text.lines().find_map(|line| line.strip_prefix(name)?.trim().parse::<u64>().ok())
+        };
+        Some(Io {
+            read_bytes: field("rchar:")?,
+            passed_bytes: field("wchar:")?,
+            stored_bytes: field("write_bytes:")?,
+            cancelled_bytes: field("cancelled_write_bytes:")?,
+        })
+    }
+
+    /// Bytes written to files. What was passed counts pipes and /dev/null, what was stored counts
+    /// whole pages: the smaller of the two is the nearer.
+    fn written_since(&self, before: &Io) -> u64 {
+        let cancelled = self.cancelled_bytes - before.cancelled_bytes;
+        let stored = (self.stored_bytes - before.stored_bytes).saturating_sub(cancelled);
+        stored.min(self.passed_bytes - before.passed_bytes)
+    }
 }

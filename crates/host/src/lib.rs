@@ -6,6 +6,7 @@
 
 pub mod bed;
 mod cache;
+pub mod doctor;
 pub mod dry;
 pub mod facts;
 pub mod file_system;

@@ -1,9 +1,212 @@
-//! stub
+//! `fsverdict list`: what can be compared, on what and with what, and what this machine lacks.
+
+use std::collections::BTreeSet;
+use std::io::Write;
+
 use anyhow::Result;
-/// stub
+use clap::ValueEnum;
+use comfy_table::presets::UTF8_HORIZONTAL_ONLY;
+use comfy_table::{Table, TableComponent};
+use fsverdict_host::doctor::{self, Ability};
+use fsverdict_host::file_system;
+
+use crate::exit;
+
+/// List contenders, workloads, beds, probes and places, with what this machine lacks for each.
 #[derive(clap::Args)]
-pub struct Arguments {}
-/// stub
-pub fn run(_: &Arguments) -> Result<u8> {
-    Ok(0)
+#[command(after_help = "Examples:\n  fsverdict list\n  fsverdict list contenders")]
+pub struct Arguments {
+    /// Only these.
+    #[arg(value_enum)]
+    kind: Option<Kind>,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Kind {
+    Contenders,
+    Workloads,
+    Beds,
+    Probes,
+    Places,
+}
+
+/// One thing to list: its cells, and the names of the abilities it needs.
+struct Row {
+    cells: Vec<String>,
+    needs: Vec<String>,
+}
+
+impl Row {
+    fn new(cells: &[&str], needs: &[&str]) -> Row {
+        let owned = |words: &[&str]| words.iter().map(ToString::to_string).collect();
+        Row { cells: owned(cells), needs: owned(needs) }
+    }
+}
+
+/// A table of one kind of things.
+struct Section {
+    kind: Kind,
+    header: &'static [&'static str],
+    rows: Vec<Row>,
+    /// How to use them.
+    note: &'static str,
+}
+
+/// Prints the tables, after asking the machine only what they need.
+pub fn run(arguments: &Arguments) -> Result<u8> {
+    let kinds = arguments.kind.map_or(Kind::value_variants().to_vec(), |kind| vec![kind]);
+    let sections: Vec<Section> = kinds.into_iter().map(section).collect();
+    let rows = sections.iter().flat_map(|section| &section.rows);
+    let needs: BTreeSet<String> = rows.flat_map(|row| row.needs.clone()).collect();
+    let abilities = doctor::ask(&needs);
+    let texts: Vec<String> = sections.iter().map(|section| text(section, &abilities)).collect();
+    std::io::stdout().write_all(texts.join("\n").as_bytes())?;
+    Ok(exit::DONE)
+}
+
+fn text(section: &Section, abilities: &[Ability]) -> String {
+    let mut table = Table::new();
+    let header = section.header.iter().chain(&["lacking here"]);
+    table.load_preset(UTF8_HORIZONTAL_ONLY).set_header(header);
+    // Rows of two lines are told apart by their names: lines between them would be in the way.
+    table.remove_style(TableComponent::HorizontalLines);
+    table.remove_style(TableComponent::MiddleIntersections);
+    for row in &section.rows {
+        let lacks = lacks(&row.needs, abilities);
+        table.add_row(row.cells.iter().chain([&lacks]));
+    }
+    let name = format!("{:?}", section.kind);
+    format!("{name}\n{table}\n{}\n", section.note)
+}
+
+/// The first thing that is lacking: it is to be seen to first. The rest is for `doctor`.
+fn lacks(needs: &[String], abilities: &[Ability]) -> String {
+    let found = |name: &String| abilities.iter().find(|ability| ability.name == *name);
+    let lack = needs.iter().filter_map(found).find_map(|ability| ability.answer.lack());
+    // A table's cell: in two lines it leaves room for the others.
+    lack.map_or("-".into(), |lack| lack.replacen(": ", ":\n", 1))
+}
+
+fn section(kind: Kind) -> Section {
+    match kind {
+        Kind::Contenders => contenders(),
+        Kind::Workloads => workloads(),
+        Kind::Beds => beds(),
+        Kind::Probes => probes(),
+        Kind::Places => places(),
+    }
+}
+
+fn contenders() -> Section {
+    let row = |it: &&file_system::FileSystem| Row {
+        cells: [it.name, it.mkfs, if it.takes_several { "several" } else { "one" }]
+            .map(String::from)
+            .into(),
+        needs: vec![doctor::mkfs_check(it), doctor::mount_check(it)],
+    };
+    Section {
+        kind: Kind::Contenders,
+        header: &["file system", "made by", "devices"],
+        rows: file_system::ALL.iter().map(row).collect(),
+        note: "--fs NAME,...; a plan also gives them mkfs, mount, queue and sysctl settings.",
+    }
+}
+
+fn workloads() -> Section {
+    const COMMAND: &str = "any program, timed as a whole\n-- cp -a /usr/share/doc .";
+    const FIO: &str = "a fio job or job file, with fio's own figures\n\
+                       -- fio --name=job --rw=randwrite --bs=4k --size=256m";
+    const SMALL_FILES: &str = "create, stat, read, rename and delete many files\n\
+                               --small-files count=10000,size=1k,sync=each";
+    Section {
+        kind: Kind::Workloads,
+        header: &["workload", "what it does, and an example"],
+        rows: vec![
+            Row::new(&["command", COMMAND], &[]),
+            Row::new(&["fio", FIO], &[doctor::FIO]),
+            Row::new(&["small_files", SMALL_FILES], &[]),
+        ],
+        note: "The example goes at the end of: fsverdict run --fs ext4,xfs",
+    }
+}
+
+fn beds() -> Section {
+    let what = |bed: &str| match bed {
+        "loop" => "image files behind loop devices\n--bed loop --size 4G",
+        "ram" => "memory behind loop devices\n--bed ram --size 1G",
+        "ram:zram" => "memory that compresses what is written\n--bed ram:zram --size 1G",
+        "device" => "your own disks or partitions\n--bed device:/dev/sdb --erase /dev/sdb",
+        _ => "something already mounted, never formatted\n--bed directory:/mnt/a,/mnt/b",
+    };
+    let row = |(bed, needs): (&str, &[&str])| Row::new(&[bed, what(bed)], needs);
+    Section {
+        kind: Kind::Beds,
+        header: &["bed", "what the file systems are made on, and an example"],
+        rows: doctor::BEDS.map(row).into(),
+        note: "Bed loop is the default.",
+    }
+}
+
+fn probes() -> Section {
+    let rows = [
+        (["cpu", "CPU time by kind, processes started", "/proc/stat"], doctor::CPU_TIME),
+        (
+            ["device", "requests, bytes, flushes, time, queue", "/sys/dev/block/*/stat"],
+            doctor::COUNTERS,
+        ),
+        (["memory", "dirty and write-back memory", "/proc/meminfo"], doctor::DIRTY),
+        (["pressure", "time stalled for CPU, I/O, memory", "/proc/pressure"], doctor::PRESSURE),
+    ];
+    Section {
+        kind: Kind::Probes,
+        header: &["probe", "what it tells", "read from"],
+        rows: rows.iter().map(|(cells, need)| Row::new(cells, &[need])).collect(),
+        note: "Every trial reads all of them that can be read.",
+    }
+}
+
+fn places() -> Section {
+    Section {
+        kind: Kind::Places,
+        header: &["place", "who runs the trials"],
+        rows: vec![
+            Row::new(&["here", "this machine, each trial as a process of its own"], &[]),
+            Row::new(&["sim", "a simulated host: to try a plan, its figures mean nothing"], &[]),
+        ],
+        note: "--place NAME; here is the default.",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fsverdict_core::model::BedKind;
+
+    #[test]
+    fn every_row_has_a_cell_for_each_column() {
+        for section in Kind::value_variants().iter().map(|kind| section(*kind)) {
+            for row in &section.rows {
+                assert_eq!(row.cells.len(), section.header.len(), "{:?}", row.cells);
+            }
+        }
+    }
+
+    #[test]
+    fn all_that_rows_need_is_something_doctor_asks() {
+        let here = std::path::Path::new("/");
+        let known: Vec<String> =
+            doctor::checks(here, here).into_iter().map(|check| check.name).collect();
+        for section in Kind::value_variants().iter().map(|kind| section(*kind)) {
+            for need in section.rows.iter().flat_map(|row| &row.needs) {
+                assert!(known.contains(need), "{need}");
+            }
+        }
+    }
+
+    #[test]
+    fn all_beds_are_listed() {
+        for kind in [BedKind::Loop, BedKind::Ram, BedKind::Device, BedKind::Directory] {
+            assert!(beds().rows.iter().any(|row| row.cells[0] == kind.name()), "{kind:?}");
+        }
+    }
 }

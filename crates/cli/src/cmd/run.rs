@@ -75,7 +75,7 @@ fn begin(arguments: &Arguments) -> Result<(Store, Loaded)> {
         Some(folder) => folder.clone(),
         None => Path::new("runs").join(format!("{stamp}-{}", slug(arguments, &plan))),
     };
-    let store = Store::create(folder)?;
+    let store = Store::create(&folder)?;
     let name = store.folder().file_name().unwrap_or_default().to_string_lossy().into_owned();
     let run = Run {
         schema: SCHEMA,
@@ -138,7 +138,7 @@ fn measure(
     let progress = std::cell::RefCell::new(Progress::new());
     let watch = |event: Event| match event {
         Event::Writing(done_bytes, total_bytes) => {
-            progress.borrow().writing(done_bytes, total_bytes)
+            progress.borrow().writing(done_bytes, total_bytes);
         }
         Event::Step(step) => progress.borrow_mut().step(step),
         Event::Tick => progress.borrow().tick(),

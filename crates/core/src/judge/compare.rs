@@ -290,7 +290,7 @@ mod tests {
     #[test]
     fn an_undecided_comparison_says_what_could_have_been_seen() {
         let judge = Judge::new(&plan(PLAN));
-        let noisy = |round: u32| 2.0 * if round % 2 == 0 { 1.3 } else { 0.8 };
+        let noisy = |round: u32| 2.0 * if round.is_multiple_of(2) { 1.3 } else { 0.8 };
         let records: Vec<Record> = (1..=12)
             .flat_map(|round| [timed(round, "a", 2.0), timed(round, "b", noisy(round))])
             .collect();

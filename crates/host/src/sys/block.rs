@@ -12,6 +12,7 @@ use std::path::Path;
 const LOOP_CLR_FD: u64 = 0x4C01;
 const LOOP_GET_STATUS64: u64 = 0x4C05;
 const LOOP_CONFIGURE: u64 = 0x4C0A;
+const LOOP_CTL_REMOVE: u64 = 0x4C81;
 const LOOP_CTL_GET_FREE: u64 = 0x4C82;
 const LO_FLAGS_AUTOCLEAR: u32 = 4;
 const LO_FLAGS_DIRECT_IO: u32 = 16;
@@ -52,6 +53,14 @@ fn checked(result: libc::c_int) -> io::Result<u32> {
 pub fn loop_free_number(control: &File) -> io::Result<u32> {
     // SAFETY: LOOP_CTL_GET_FREE takes no argument; the descriptor is open while `control` lives.
     checked(unsafe { libc::ioctl(control.as_raw_fd(), LOOP_CTL_GET_FREE as _) })
+}
+
+/// Removes a loop device that nobody uses.
+pub fn loop_remove(control: &File, number: u32) -> io::Result<()> {
+    let number = libc::c_ulong::from(number);
+    // SAFETY: plain integers; the descriptor is open while `control` lives.
+    checked(unsafe { libc::ioctl(control.as_raw_fd(), LOOP_CTL_REMOVE as _, number) })?;
+    Ok(())
 }
 
 /// Puts `backing` behind the loop device. It detaches itself when its last user is gone.

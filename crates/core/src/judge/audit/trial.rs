@@ -77,7 +77,8 @@ pub const AUDITS: &[TrialAudit] = &[
     },
 ];
 
-/// A6: work that is to read the device read from memory.
+/// A6: work that is to read the device read from memory. A command may read elsewhere: there it is
+/// a warning.
 fn read_from_cache(case: &Case) -> Option<Seen> {
     let direct =
         fio_values(case.workload, "direct").is_some_and(|values| values.contains(&"1".into()));
@@ -90,7 +91,7 @@ fn read_from_cache(case: &Case) -> Option<Seen> {
         let asked = phase.application_read_bytes.filter(|bytes| *bytes > 0 && only_reads)?;
         let share = device as f64 / asked as f64;
         (share < 0.95).then(|| Seen {
-            severity: Severity::Void,
+            severity: severity_of(case),
             figure: share,
             evidence: format!(
                 "{}the device gave {} of the {} that were read ({})",
@@ -102,6 +103,14 @@ fn read_from_cache(case: &Case) -> Option<Seen> {
         })
     };
     least(case.record.phases.iter().filter_map(phase))
+}
+
+/// What a command's processes read and wrote is known, but not where: that only warns.
+fn severity_of(case: &Case) -> Severity {
+    match case.workload.command {
+        Some(_) => Severity::Warning,
+        None => Severity::Void,
+    }
 }
 
 /// A7: the caches were not empty when cold work began.
@@ -131,10 +140,7 @@ fn not_durable(case: &Case) -> Option<Seen> {
     if compresses(case) {
         return None;
     }
-    let severity = match case.workload.command {
-        Some(_) => Severity::Warning,
-        None => Severity::Void,
-    };
+    let severity = severity_of(case);
     let phase = |phase: &PhaseRecord| {
         let device = phase.totals.device?.write_bytes;
         let keeps = matches!(phase.phase, Phase::Whole | Phase::SmallFiles(Operation::Create));
