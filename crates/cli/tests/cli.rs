@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
-use crate::support::{Scene, Started, assert_same, is_root, list, sample, text};
+use crate::support::{Scene, Started, assert_same, is_root, list, program, sample, text};
 
 /// Two contenders and a workload, on the simulated host.
 const PLAN: &str = r#"
@@ -117,11 +117,11 @@ fn as_nobody_a_bed_that_is_made_is_refused_with_the_way_out() {
     let line = ["run", "--fs", "ext4,xfs", "--", "true"];
     let done = match is_root() {
         true => {
-            let program = scene.path("fsverdict");
-            fs::copy(env!("CARGO_BIN_EXE_fsverdict"), &program).unwrap();
+            let copy = scene.path("fsverdict");
+            fs::copy(env!("CARGO_BIN_EXE_fsverdict"), &copy).unwrap();
             fs::set_permissions(scene.path(""), fs::Permissions::from_mode(0o755)).unwrap();
-            let mut command = std::process::Command::new("setpriv");
-            command.args(["--reuid=65534", "--regid=65534", "--clear-groups"]).arg(program);
+            let mut command = program("setpriv");
+            command.args(["--reuid=65534", "--regid=65534", "--clear-groups"]).arg(copy);
             command.args(line).current_dir(scene.path(""));
             Started::new(command).wait()
         }

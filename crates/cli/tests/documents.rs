@@ -6,9 +6,8 @@
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::Path;
-use std::process::Command;
 
-use crate::support::{Scene, Started, is_root};
+use crate::support::{Scene, Started, is_root, program};
 
 const DOCUMENTS: [&str; 4] = ["README.md", "METHODOLOGY.md", "FORMAT.md", "ARCHITECTURE.md"];
 
@@ -80,7 +79,7 @@ fn run(block: &Block) {
             true => command.replacen("fsverdict run ", "fsverdict run --dry-run ", 1),
             false => command.clone(),
         };
-        let mut shell = Command::new("sh");
+        let mut shell = program("sh");
         shell.args(["-c", &line]).env("PATH", &path).current_dir(scene.path(""));
         let done = Started::new(shell).wait();
         let said = format!("{}: {line}\n{}\n{}", block.place, done.stdout, done.stderr);

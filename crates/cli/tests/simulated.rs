@@ -277,12 +277,12 @@ impl std::fmt::Debug for Broken {
     }
 }
 
-/// Fails every action in turn, from the first to the last. `check` hears of each run; gives what
-/// the actions were.
-fn fail_each(for_good: bool, check: impl Fn(&Broken)) -> BTreeSet<String> {
+/// Fails every action in turn, up to the last of the run or to number `last`. `check` hears of
+/// each run; gives what the actions were.
+fn fail_each(for_good: bool, last: u64, check: impl Fn(&Broken)) -> BTreeSet<String> {
     let scene = Scene::new();
     let mut actions = BTreeSet::new();
-    for number in 1.. {
+    for number in 1..=last {
         let broken = Broken::run(&scene, number, for_good);
         if broken.action.is_empty() {
             assert!(number > 100, "only {number} actions");
@@ -296,6 +296,9 @@ fn fail_each(for_good: bool, check: impl Fn(&Broken)) -> BTreeSet<String> {
     }
     actions
 }
+
+/// Making the bed takes four actions, a trial 13, and 19 with its settings.
+const FIRST_ROUND: u64 = 4 + 13 + 19 + 13;
 
 /// All kinds of actions that a run consists of.
 const ACTIONS: [&str; 16] = [
@@ -317,13 +320,9 @@ const ACTIONS: [&str; 16] = [
     "work",
 ];
 
-fn assert_all(actions: &BTreeSet<String>) {
-    assert_eq!(actions.iter().map(String::as_str).collect::<Vec<_>>(), ACTIONS);
-}
-
 #[test]
 fn any_one_action_may_fail() {
-    let actions = fail_each(false, |broken| match broken.action.as_str() {
+    let actions = fail_each(false, u64::MAX, |broken| match broken.action.as_str() {
         "make image" | "attach" => {
             assert!(broken.document.is_none(), "{broken:?}");
         }
@@ -347,14 +346,14 @@ fn any_one_action_may_fail() {
             broken.says("Not measured");
         }
     });
-    assert_all(&actions);
+    assert_eq!(actions.iter().map(String::as_str).collect::<Vec<_>>(), ACTIONS);
 }
 
 #[test]
 fn a_contender_that_fails_for_good_is_given_up_and_the_others_go_on() {
-    let actions = fail_each(true, |broken| match broken.action.as_str() {
+    // The bed and the first round, in which every kind of action is done for every contender.
+    let actions = fail_each(true, FIRST_ROUND, |broken| match broken.action.as_str() {
         "make image" | "attach" => assert!(broken.document.is_none(), "{broken:?}"),
-        "detach" | "remove image" => assert!(broken.failed().is_empty(), "{broken:?}"),
         // What stays mounted or set would be part of the next measurement.
         "restore" | "unmount" => {
             let trial = broken.failure();
@@ -375,7 +374,8 @@ fn a_contender_that_fails_for_good_is_given_up_and_the_others_go_on() {
             }
         }
     });
-    assert_all(&actions);
+    let missing: Vec<_> = ACTIONS.into_iter().filter(|action| !actions.contains(*action)).collect();
+    assert_eq!(missing, ["detach", "remove image"], "those come last");
 }
 
 #[test]

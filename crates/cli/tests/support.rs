@@ -74,8 +74,8 @@ impl Scene {
 
     /// The program with these arguments, not started yet.
     pub fn command(&self, arguments: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_fsverdict"));
-        command.args(arguments).current_dir(self.folder.path()).stdin(Stdio::null());
+        let mut command = program(env!("CARGO_BIN_EXE_fsverdict"));
+        command.args(arguments).current_dir(self.folder.path());
         command
     }
 
@@ -236,12 +236,20 @@ fn links(folder: &Path) -> Vec<PathBuf> {
 }
 
 /// Runs a tool of the system; gives its standard output, or what it said.
-pub fn tool(program: &str, arguments: &[&str]) -> Result<String, String> {
-    let output = Command::new(program).args(arguments).stdin(Stdio::null()).output();
-    let output = output.map_err(|error| format!("{program}: {error}"))?;
+pub fn tool(name: &str, arguments: &[&str]) -> Result<String, String> {
+    let output = program(name).args(arguments).output();
+    let output = output.map_err(|error| format!("{name}: {error}"))?;
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     let printed = String::from_utf8_lossy(&output.stdout).into_owned();
-    if output.status.success() { Ok(printed) } else { Err(format!("{program}: {said}{printed}")) }
+    if output.status.success() { Ok(printed) } else { Err(format!("{name}: {said}{printed}")) }
+}
+
+/// A program to be given arguments and started.
+#[expect(clippy::disallowed_methods, reason = "the tests start the product and look around it")]
+pub fn program(name: impl AsRef<std::ffi::OsStr>) -> Command {
+    let mut command = Command::new(name);
+    command.stdin(Stdio::null());
+    command
 }
 
 /// The effective user is root.
