@@ -11,16 +11,20 @@ pub fn report(report: &Report) -> String {
     let mut out = format!("# {}\n\n", title(report));
     out += &format!("`{}`, started {}.\n", Command::Argv(run.command.clone()), run.started);
     out += &format!("{}\n\n## Verdicts\n\n", terminal::ending(report));
-    for comparison in report.comparisons {
-        out += &format!("- {}\n", sentence(comparison, &report.plan.judgement));
+    for workload in &report.plan.workloads {
+        out += &format!("{}:\n\n", workload.name);
+        for comparison in report.comparisons.iter().filter(|c| c.workload == workload.name) {
+            out += &format!("- {}\n", sentence(comparison, &report.plan.judgement));
+        }
+        out += "\n";
     }
-    out += "\nA ratio is of goodness: above 1, the contender is better than the reference, whether \
+    out += "A ratio is of goodness: above 1, the contender is better than the reference, whether \
             the metric is a rate or a time. The intervals hold together for all comparisons of a \
             workload.\n";
     for workload in &report.plan.workloads {
         out += &format!("\n## {}\n\n", workload.name);
         if let Some(command) = &workload.command {
-            out += &format!("```sh\n{command}\n```\n\n");
+            out += &format!("```sh\n{}\n```\n\n", command.to_string().trim_end());
         }
         out += &format!("{}\n", table::table(report, workload, ASCII_MARKDOWN));
     }

@@ -2,42 +2,42 @@
 
 use crate::model::{Comparison, Judgement, Unit, Verdict};
 
-/// One comparison in words, with its interval. It says only what the interval carries.
+/// One comparison in words, with its interval, below its workload's name. It says only what the
+/// interval carries.
 pub fn sentence(comparison: &Comparison, judgement: &Judgement) -> String {
     let Comparison { contender, reference, metric, .. } = comparison;
     let margin = judgement.margin;
-    let on = format!("{metric} of {}", comparison.workload);
     let Some(ratio) = comparison.ratio else {
-        return format!("{on}: {contender} and {reference} were never measured in one round.");
+        return format!("{metric}: {contender} and {reference} were never measured in one round.");
     };
     let times = format!("{ratio:.2} times as {}", praise(comparison));
     let evidence = evidence(comparison, judgement);
     match comparison.verdict {
         Verdict::Faster | Verdict::Slower => {
             let word = comparison.verdict.label();
-            format!("{on}: {contender} is {word} than {reference}, {times} ({evidence}).")
+            format!("{metric}: {contender} is {word} than {reference}, {times} ({evidence}).")
         }
         Verdict::TriviallyFaster | Verdict::TriviallySlower => {
             let word = direction(comparison.verdict);
             format!(
-                "{on}: {contender} is {word} than {reference}, but by less than {margin}: {times} \
+                "{metric}: {contender} is {word} than {reference}, but by less than {margin}: {times} \
                  ({evidence})."
             )
         }
         Verdict::FasterSizeOpen | Verdict::SlowerSizeOpen => {
             let word = direction(comparison.verdict);
             format!(
-                "{on}: {contender} is {word} than {reference}, {times}; whether by more than \
+                "{metric}: {contender} is {word} than {reference}, {times}; whether by more than \
                  {margin} is open ({evidence})."
             )
         }
         Verdict::Equivalent => format!(
-            "{on}: {contender} and {reference} are equivalent, any difference is under {margin} \
+            "{metric}: {contender} and {reference} are equivalent, any difference is under {margin} \
              ({evidence})."
         ),
-        Verdict::Undecided => undecided(comparison, &on, &evidence),
+        Verdict::Undecided => undecided(comparison, &evidence),
         Verdict::Void => format!(
-            "{on}: void, this did not measure {contender} against {reference}; see the findings."
+            "{metric}: void, this did not measure {contender} against {reference}; see the findings."
         ),
     }
 }
@@ -60,12 +60,12 @@ fn direction(verdict: Verdict) -> &'static str {
     }
 }
 
-fn undecided(comparison: &Comparison, on: &str, evidence: &str) -> String {
-    let Comparison { contender, reference, .. } = comparison;
+fn undecided(comparison: &Comparison, evidence: &str) -> String {
+    let Comparison { contender, reference, metric, .. } = comparison;
     let visible = comparison.visible.map_or(String::new(), |ratio| {
         format!("; a difference of {:.0}% would have been seen", (ratio - 1.0) * 100.0)
     });
-    format!("{on}: no verdict on {contender} against {reference} ({evidence}){visible}.")
+    format!("{metric}: no verdict on {contender} against {reference} ({evidence}){visible}.")
 }
 
 fn evidence(comparison: &Comparison, judgement: &Judgement) -> String {
