@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use super::{Bytes, Contender, Limits, Percent, Span, Workload};
+use super::{Bytes, Contender, Limits, Percent, Published, Span, Study, Workload};
 
 /// What the file systems are made on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -186,6 +186,9 @@ pub struct Plan {
     /// Who runs the trials.
     #[serde(default)]
     pub place: Place,
+    /// What sizes, counts and times have been multiplied by, if by anything.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scale: Option<f64>,
     /// Seed of the order and of the work; drawn afresh where none is given, and recorded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seed: Option<u64>,
@@ -204,6 +207,12 @@ pub struct Plan {
     /// The work.
     #[serde(default, rename = "workload")]
     pub workloads: Vec<Workload>,
+    /// The study that this plan reproduces.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub study: Option<Study>,
+    /// What the study printed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub published: Vec<Published>,
 }
 
 /// A plan that can't be run, and what to do about it.
@@ -246,6 +255,7 @@ impl Plan {
         for workload in &self.workloads {
             workload.work().map_err(PlanError::Workload)?;
         }
+        self.check_published()?;
         self.check_reference()?;
         self.check_judgement()?;
         self.check_bed()
@@ -259,6 +269,17 @@ impl Plan {
     /// The contender of that name.
     pub fn contender(&self, name: &str) -> Option<&Contender> {
         self.contenders.iter().find(|contender| contender.name == name)
+    }
+
+    fn check_published(&self) -> Result<(), PlanError> {
+        let known = |name: &str| self.workloads.iter().any(|workload| workload.name == name);
+        match self.published.iter().find(|published| !known(&published.workload)) {
+            Some(published) => {
+                let name = &published.workload;
+                Err(PlanError::Invalid(format!("published figures of {name:?}, no workload here")))
+            }
+            None => Ok(()),
+        }
     }
 
     fn check_reference(&self) -> Result<(), PlanError> {

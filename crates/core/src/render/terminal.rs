@@ -15,6 +15,10 @@ pub fn report(report: &Report) -> String {
             out += &format!("  {}\n", sentence(comparison, &report.plan.judgement));
         }
     }
+    if !report.published.is_empty() {
+        let table = table::published(report, UTF8_BORDERS_ONLY);
+        out += &format!("\nAs published, and here{}\n{table}\n", scale(report));
+    }
     let failures: Vec<String> = failures(report);
     if !failures.is_empty() {
         out += &format!("\nNot measured\n  {}\n", failures.join("\n  "));
@@ -26,6 +30,16 @@ pub fn report(report: &Report) -> String {
         }
     }
     out + &format!("\n{}\n", ending(report))
+}
+
+/// The stamp of a run whose sizes are not those of its plan.
+pub(super) fn scale(report: &Report) -> String {
+    match report.plan.scale {
+        Some(scale) if scale < 1.0 => format!(", at 1/{:.3} of the plan's size", 1.0 / scale),
+        Some(scale) => format!(", at {scale} times the plan's size"),
+        None => String::new(),
+    }
+    .replace(".000 ", " ")
 }
 
 /// A finding's first line: what, where, with what evidence.
