@@ -171,15 +171,19 @@ fn measure(
     let restored = place.restore().map_err(PlaceError);
     let removed = place.remove_bed().map_err(PlaceError);
     let left = place.left();
-    let stop = result?;
-    restored?;
-    removed.context("removing the bed: fsverdict clean tries again")?;
-    anyhow::ensure!(
-        left.is_empty(),
-        "left behind: {}; fsverdict clean removes it",
-        left.join(", ")
-    );
-    Ok(stop)
+    let ended = result.and_then(|stop| {
+        restored?;
+        removed.context("removing the bed: fsverdict clean tries again")?;
+        Ok(stop)
+    });
+    if left.is_empty() {
+        return ended;
+    }
+    let left = format!("left behind: {}; fsverdict clean removes it", left.join(", "));
+    Err(match ended {
+        Ok(_) => anyhow::anyhow!(left),
+        Err(error) => error.context(left),
+    })
 }
 
 /// Round after round, until the campaign ends it.
