@@ -196,8 +196,8 @@ fn within_a_trial() {
     let directory = work_directory(&trial);
     write_files(&directory);
     // What the work leaves running would hold the file system, and must not.
-    let mut straggler = tool::command("sleep").unwrap();
-    straggler.arg("1000").current_dir(&directory).spawn().unwrap();
+    let mut straggler = tool::command("sh").unwrap();
+    straggler.args(["-c", "sleep 1000 &"]).current_dir(&directory).status().unwrap();
     perform(Step::Sync);
     perform(Step::Unmount);
     assert_eq!(mount::at(&trial.directory).unwrap(), None);
