@@ -151,8 +151,9 @@ pub fn stale_in(folder: &Path) -> Option<Stale> {
     (!empty && is_ours(&path) && !is_alive(&path)).then_some(Stale { path, link: None })
 }
 
-/// The right to change settings of the kernel, for as long as the file is held: two runs that changed
-/// the same one would each take the other's value for the original. Fails while another holds it.
+/// The right to change settings of the kernel, for as long as the file is held: two runs that
+/// changed the same one would each take the other's value for the original. Fails while another
+/// process holds it.
 pub fn lock_settings() -> io::Result<File> {
     let registry = registry();
     fs::create_dir_all(&registry)?;
