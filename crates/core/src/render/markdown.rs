@@ -128,8 +128,9 @@ fn machine(report: &Report) -> String {
         (_, devices) => format!("{devices} of {}iB", bed.size),
     };
     out += &format!("- bed: {}, {what}", bed.kind.name());
-    if let Some(scale) = report.plan.scale {
-        out += &format!("- scale: every size, count and time of the plan times {scale}\n");
+    if report.plan.scale.is_some() {
+        let scale = terminal::scale(report);
+        out += &format!("- sizes, counts and times{}\n", scale.trim_start_matches(','));
     }
     out + &format!("- fsverdict {}\n", report.run.program_version)
 }

@@ -62,9 +62,13 @@ fn direction(verdict: Verdict) -> &'static str {
 
 fn undecided(comparison: &Comparison, evidence: &str) -> String {
     let Comparison { contender, reference, metric, .. } = comparison;
-    let visible = comparison.visible.map_or(String::new(), |ratio| {
-        format!("; a difference of {:.0}% would have been seen", (ratio - 1.0) * 100.0)
-    });
+    let visible = match comparison.visible {
+        Some(ratio) if ratio < 2.0 => {
+            format!("; a difference of {:.0}% would have been seen", (ratio - 1.0) * 100.0)
+        }
+        Some(_) => "; not even twice the speed would have been seen for certain".into(),
+        None => String::new(),
+    };
     format!("{metric}: no verdict on {contender} against {reference} ({evidence}){visible}.")
 }
 

@@ -34,7 +34,12 @@ pub fn report(report: &Report) -> String {
 
 /// The stamp of a run whose sizes are not those of its plan.
 pub(super) fn scale(report: &Report) -> String {
-    report.plan.scale.map_or(String::new(), |scale| format!(", at {scale} of the plan's size"))
+    match report.plan.scale {
+        Some(scale) if scale < 1.0 => format!(", at 1/{:.3} of the plan's size", 1.0 / scale),
+        Some(scale) => format!(", at {scale} times the plan's size"),
+        None => String::new(),
+    }
+    .replace(".000 ", " ")
 }
 
 /// A finding's first line: what, where, with what evidence.
