@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::Bytes;
+use super::{Bytes, Histogram};
 
 /// Files there can be: their names have eight digits.
 pub const FILES_MAX: u64 = 100_000_000;
@@ -114,6 +114,15 @@ impl FsyncFiles {
     /// Files of all repetitions together.
     pub fn all_files(&self) -> u64 {
         u64::from(self.files) * u64::from(self.repetitions)
+    }
+
+    /// The median, for a few fsyncs that wait for something else would decide the mean; the mean
+    /// where there are too few for a median.
+    pub fn primary(&self) -> &'static str {
+        match Histogram::holds(0.5, self.repetitions.into()) {
+            true => "fsync_latency_p50",
+            false => "fsync_latency_mean",
+        }
     }
 
     /// What is wrong with it, as the end of a sentence.
@@ -278,6 +287,16 @@ mod tests {
             let wrong = wrong(work);
             assert!(wrong.starts_with("workload \"w\" ") && wrong.contains(says), "{wrong}");
         }
+    }
+
+    #[test]
+    fn fsyncs_are_judged_by_their_median_where_there_are_enough() {
+        let primary = |repetitions| {
+            let text = format!("name = \"w\"\nfsync_files = {{ repetitions = {repetitions} }}");
+            toml::from_str::<Workload>(&text).unwrap().primary()
+        };
+        assert_eq!(primary(60), ["fsync_latency_p50"]);
+        assert_eq!(primary(59), ["fsync_latency_mean"]);
     }
 
     #[test]

@@ -293,7 +293,7 @@ impl Workload {
             Ok(Work::SmallFiles(_) | Work::Metadata(_)) => {
                 self.phases().iter().map(|phase| format!("{}_rate", phase.name())).collect()
             }
-            Ok(Work::FsyncFiles(_)) => vec!["fsync_latency_mean".into()],
+            Ok(Work::FsyncFiles(files)) => vec![files.primary().into()],
             _ => vec!["wall_time".into()],
         }
     }

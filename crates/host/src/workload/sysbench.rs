@@ -104,7 +104,8 @@ impl Output<'_> {
     /// sysbench's own latencies, in the words of ours.
     fn latencies(&self) -> Result<Vec<Sample>, SysbenchError> {
         let sample = |name: &str, ms: f64| {
-            Sample::lower(format!("sysbench_latency_{name}"), ms * NS_PER_MS, Unit::Nanoseconds)
+            let value_ns = (ms * NS_PER_MS).round();
+            Sample::lower(format!("sysbench_latency_{name}"), value_ns, Unit::Nanoseconds)
         };
         let (mean, max) = (self.figure("avg:")?, self.figure("max:")?);
         let mut samples = vec![sample("mean", mean), sample("max", max)];
