@@ -5,8 +5,11 @@ use fsverdict_core::model::{Plan, PlanError};
 use crate::exit::Usage;
 
 /// Name and plan of each.
-pub const ALL: [(&str, &str); 1] =
-    [("cloud-disk", include_str!("../../../studies/cloud-disk.toml"))];
+pub const ALL: [(&str, &str); 3] = [
+    ("block-volume", include_str!("../../../studies/block-volume.toml")),
+    ("cloud-disk", include_str!("../../../studies/cloud-disk.toml")),
+    ("nvme-tuning", include_str!("../../../studies/nvme-tuning.toml")),
+];
 
 /// The plan of the study of that name; not checked yet, for the command line may change it.
 pub fn plan(name: &str) -> Result<Plan, anyhow::Error> {

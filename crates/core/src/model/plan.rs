@@ -310,6 +310,9 @@ impl Plan {
     fn check_bed(&self) -> Result<(), PlanError> {
         let bed = &self.bed;
         let invalid = |text: String| Err(PlanError::Invalid(text));
+        if matches!(bed.kind, BedKind::Loop | BedKind::Ram) {
+            self.contenders.iter().try_for_each(|contender| check_discard(contender, bed.kind))?;
+        }
         match bed.kind {
             BedKind::Device if bed.paths.is_empty() => {
                 invalid("bed device needs a path: --bed device:/dev/sdb".into())
@@ -332,6 +335,25 @@ impl Plan {
             }),
             _ => Ok(()),
         }
+    }
+}
+
+/// A discard gives blocks of the image back to the host, which the next trial has to allocate
+/// again: it would measure the host (METHODOLOGY, "What is one observation").
+fn check_discard(contender: &Contender, kind: BedKind) -> Result<(), PlanError> {
+    let discards = |word: &&str| *word == "discard" || word.starts_with("discard=");
+    let mount = contender.mount.iter().flat_map(|options| options.split(','));
+    // mke2fs takes them as `-E discard` and as `-Ediscard`.
+    let mkfs = contender.mkfs.iter().flat_map(|word| word.trim_start_matches("-E").split(','));
+    match mount.chain(mkfs).find(discards) {
+        None => Ok(()),
+        Some(option) => Err(PlanError::Invalid(format!(
+            "contender {:?} has {option}, which gives blocks of the bed back to the host: on bed \
+             {} the next trial would measure how the host allocates them again; leave it out, or \
+             measure it on bed device",
+            contender.name,
+            kind.name()
+        ))),
     }
 }
 
@@ -391,6 +413,14 @@ mod tests {
         assert!(wrong("command =", "comand =").contains("comand"));
         assert!(wrong("command = [\"tar\", \"xf\", \"/srv/source.tar\"]", "").contains("exactly"));
         assert!(Plan::parse("").unwrap_err().to_string().contains("two contenders"));
+        let mount = |option: &str| {
+            wrong("mkfs = [\"-l\", \"size=256m\"]", &format!("mount = [\"noatime,{option}\"]"))
+        };
+        assert!(mount("discard").contains("measure how the host allocates"));
+        assert!(mount("discard=async").contains("discard=async"));
+        assert!(wrong("\"-l\", \"size=256m\"", "\"-E\", \"stride=4,discard\"").contains("discard"));
+        Plan::parse(&PLAN.replace("\"size=256m\"]", "\"size=256m\"]\nmount = [\"nodiscard\"]"))
+            .unwrap();
         let reference = format!("{PLAN}\n[judgement]\nreference = \"zfs\"");
         assert!(Plan::parse(&reference).unwrap_err().to_string().contains("xfs, xfs-log-256m"));
     }

@@ -20,8 +20,8 @@ pub fn sentence(comparison: &Comparison, judgement: &Judgement) -> String {
         Verdict::TriviallyFaster | Verdict::TriviallySlower => {
             let word = direction(comparison.verdict);
             format!(
-                "{metric}: {contender} is {word} than {reference}, but by less than {margin}: {times} \
-                 ({evidence})."
+                "{metric}: {contender} is {word} than {reference}, but by less than {margin}: \
+                 {times} ({evidence})."
             )
         }
         Verdict::FasterSizeOpen | Verdict::SlowerSizeOpen => {
@@ -32,12 +32,13 @@ pub fn sentence(comparison: &Comparison, judgement: &Judgement) -> String {
             )
         }
         Verdict::Equivalent => format!(
-            "{metric}: {contender} and {reference} are equivalent, any difference is under {margin} \
-             ({evidence})."
+            "{metric}: {contender} and {reference} are equivalent, any difference is under \
+             {margin} ({evidence})."
         ),
         Verdict::Undecided => undecided(comparison, &evidence),
         Verdict::Void => format!(
-            "{metric}: void, this did not measure {contender} against {reference}; see the findings."
+            "{metric}: void, this did not measure {contender} against {reference}; see the \
+             findings."
         ),
     }
 }

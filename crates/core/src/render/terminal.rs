@@ -3,7 +3,7 @@
 use comfy_table::presets::UTF8_BORDERS_ONLY;
 
 use super::{Report, sentence, table};
-use crate::model::{Finding, Severity};
+use crate::model::{Finding, Key, Outcome, Severity};
 
 /// Tables, sentences and findings; ends with a line break. No colours: it reads the same in a log.
 pub fn report(report: &Report) -> String {
@@ -55,25 +55,28 @@ pub(super) fn headline(finding: &Finding) -> String {
     format!("{severity} {:?}{place} {}", finding.audit, finding.evidence)
 }
 
-/// Each failed trial: which, at what step, why, and what it left behind.
+/// The failed trials, those that failed alike in one line: which, at what step, why, and what was
+/// left behind.
 pub(super) fn failures(report: &Report) -> Vec<String> {
-    report
-        .failures()
-        .map(|record| {
-            let crate::model::Outcome::Failed(failure) = &record.outcome else {
-                return String::new();
-            };
-            let key = &record.key;
-            let left = match failure.cleanup_errors.as_slice() {
-                [] => String::new(),
-                errors => format!("; and could not be cleaned up: {}", errors.join("; ")),
-            };
-            format!(
-                "round {}, {}, {}: {}: {}{left}",
-                key.round, key.workload, key.contender, failure.step, failure.error
-            )
-        })
-        .collect()
+    let mut alike: Vec<(String, Vec<String>)> = Vec::new();
+    for record in report.failures() {
+        let Outcome::Failed(failure) = &record.outcome else { continue };
+        let left = match failure.cleanup_errors.as_slice() {
+            [] => String::new(),
+            errors => format!("; and could not be cleaned up: {}", errors.join("; ")),
+        };
+        let Key { round, workload, contender } = &record.key;
+        let what = format!("{workload}, {contender}: {}: {}{left}", failure.step, failure.error);
+        match alike.iter_mut().find(|(known, _)| *known == what) {
+            Some((_, rounds)) => rounds.push(round.to_string()),
+            None => alike.push((what, vec![round.to_string()])),
+        }
+    }
+    let line = |(what, rounds): (String, Vec<String>)| {
+        let s = if rounds.len() == 1 { "" } else { "s" };
+        format!("{what} (round{s} {})", rounds.join(", "))
+    };
+    alike.into_iter().map(line).collect()
 }
 
 /// How the run ended.

@@ -160,8 +160,8 @@ mod tests {
         let metadata = Workload { metadata: Some(Metadata::default()), ..Workload::default() };
         assert_eq!(
             named(BedKind::Directory, Workload { cache: Cache::Warm, ..metadata }),
-            "make directory, sync, settle, work: mkdir, settle, work: create, settle, work: rename, \
-             settle, work: chmod, settle, work: chown, settle, work: utimes, settle, \
+            "make directory, sync, settle, work: mkdir, settle, work: create, settle, \
+             work: rename, settle, work: chmod, settle, work: chown, settle, work: utimes, settle, \
              work: setxattr, settle, work: delete, remove directory"
         );
     }
