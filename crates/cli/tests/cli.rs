@@ -26,8 +26,8 @@ fn a_wrong_command_line_is_one_clear_line_and_exit_2() {
         ("run -- true", "two contenders"),
         ("run --fs ext4,zfs -- true", "no file system is called \"zfs\"; there are ext4, xfs"),
         ("run --fs ext4,xfs --reference zfs -- true", "none of the contenders: ext4, xfs"),
-        ("run --fs ext4,xfs --small-files colour=red", "keys are count, size"),
-        ("run --fs ext4,xfs --small-files count=many", "--small-files count=many: invalid digit"),
+        ("run --fs ext4,xfs --small-files colour=red", "unknown field `colour`, expected one of"),
+        ("run --fs ext4,xfs --small-files count=many", "--small-files count=many: invalid type"),
         ("run --fs ext4,xfs --small-files count=5 -- true", "not both"),
         ("run --fs ext4,xfs --rounds 0 -- true", "rounds = 0 measures nothing"),
         ("run --fs ext4,xfs --margin 90% -- true", "margin 90% is not between"),
@@ -169,6 +169,8 @@ fn help_names_every_option_and_gives_an_example() {
         "dry-run",
         "fs",
         "small-files",
+        "fsync-files",
+        "metadata",
     ] {
         assert!(run.contains(&format!("--{option}")), "run --help has no --{option}");
     }

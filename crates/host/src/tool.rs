@@ -15,7 +15,7 @@ const DIRECTORIES: [&str; 6] =
     ["/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"];
 
 /// Which Debian package brings a program.
-const PACKAGES: [(&str, &str); 14] = [
+const PACKAGES: [(&str, &str); 15] = [
     ("blkid", "util-linux"),
     ("cryptsetup", "cryptsetup-bin"),
     ("fio", "fio"),
@@ -26,6 +26,7 @@ const PACKAGES: [(&str, &str); 14] = [
     ("mount", "mount"),
     ("qemu-system-x86_64", "qemu-system-x86"),
     ("swapon", "mount"),
+    ("sysbench", "sysbench"),
     ("umount", "mount"),
     ("unshare", "util-linux"),
     ("wipefs", "util-linux"),

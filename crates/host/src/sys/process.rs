@@ -10,6 +10,30 @@ pub fn user_id() -> u32 {
     unsafe { libc::geteuid() }
 }
 
+/// The effective group's number.
+pub fn group_id() -> u32 {
+    // SAFETY: getegid takes nothing and can't fail.
+    unsafe { libc::getegid() }
+}
+
+/// Lets this process have `count` files open at once, as far as its hard limit allows; gives how
+/// many it may have then (getrlimit(2), RLIMIT_NOFILE).
+pub fn raise_open_files(count: u64) -> io::Result<u64> {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: the kernel writes one rlimit where there is one.
+    if unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit) } != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    if limit.rlim_cur < count {
+        limit.rlim_cur = count.min(limit.rlim_max);
+        // SAFETY: the kernel reads one rlimit where there is one.
+        if unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &limit) } != 0 {
+            return Err(io::Error::last_os_error());
+        }
+    }
+    Ok(limit.rlim_cur)
+}
+
 /// The effective user is root.
 pub fn is_root() -> bool {
     user_id() == 0
