@@ -1,6 +1,6 @@
 //! The metadata workload: one operation over all directories or files.
 //!
-//! The files are empty and lie in directories as [`super::tree`] says.
+//! The files are empty and lie in directories as `tree.rs` says.
 //!
 //! - *mkdir*: mkdirat of every directory. *create*: openat and close of every file.
 //! - *rename*: renameat within their directory of the files in the first half of the directories,

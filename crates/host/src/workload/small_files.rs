@@ -1,6 +1,6 @@
 //! The native small-file workload: one operation over all files.
 //!
-//! They lie in directories as [`super::tree`] says.
+//! They lie in directories as `tree.rs` says.
 //!
 //! - *create*: openat, write, fsync where each file is synced, close.
 //! - *stat*: fstatat. *read*: openat, read to the end, close. Both check the size.
@@ -17,7 +17,7 @@
 //! the openEuler study whose test this is. It suits file systems that place files in order of
 //! creation; access at random is another workload, and fio's.
 //!
-//! Contents are those of [`super::content`]: no two blocks of 4 KiB are alike.
+//! Contents are those of `content.rs`: no two blocks of 4 KiB are alike.
 
 use std::ffi::{CStr, CString};
 use std::fs::File;
