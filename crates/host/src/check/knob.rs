@@ -1,0 +1,376 @@
+//! Values for files of the kernel's: queue settings on a loop device of our own, sysctls on the
+//! machine and back at once. Both outlive us, so they are journalled before they are made.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use fsverdict_core::model::{Checked, Judged};
+use fsverdict_core::script::Knob;
+
+use super::bench::{Bench, Disk};
+use super::{mounting, topology};
+use crate::settings::{self, Setting};
+use crate::undo::{self, Journal, Undo};
+
+/// One value that a file asks for.
+pub struct Wish<'a> {
+    pub knob: &'a Knob,
+    pub value: &'a str,
+    pub blank: Checked,
+}
+
+/// Sysctls that may be set for a moment: they are limits and weights that the kernel looks at when
+/// it next writes back or reclaims. Writing to others acts at once (`vm.drop_caches`,
+/// `vm.nr_hugepages`) or for good (`kernel.modules_disabled`).
+const HARMLESS: [&str; 4] =
+    ["vm.dirty_", "vm.dirtytime_", "vm.swappiness", "vm.vfs_cache_pressure"];
+
+/// Findings for all knobs of a file, in their order: one setting may undo another.
+pub fn check(bench: &Bench, wishes: &[Wish]) -> Vec<Checked> {
+    let (queues, rest): (Vec<&Wish>, Vec<&Wish>) =
+        wishes.iter().partition(|wish| matches!(wish.knob, Knob::Queue { .. }));
+    let (sysctls, others): (Vec<&Wish>, Vec<&Wish>) =
+        rest.into_iter().partition(|wish| matches!(wish.knob, Knob::Sysctl(_)));
+    let mut findings: Vec<Checked> = others.iter().map(|wish| other(wish)).collect();
+    findings.extend(tried(&queues, |changes| check_queues(bench, &queues, changes)));
+    findings.extend(tried(&sysctls, |changes| check_sysctls(bench, &sysctls, changes)));
+    findings
+}
+
+fn tried(
+    wishes: &[&Wish],
+    check: impl FnOnce(&mut Changes) -> Result<Vec<Checked>, String>,
+) -> Vec<Checked> {
+    if wishes.is_empty() {
+        return Vec::new();
+    }
+    let found = Changes::new().and_then(|mut changes| check(&mut changes));
+    found.unwrap_or_else(|why| wishes.iter().map(|wish| untried(wish, &why)).collect())
+}
+
+fn finding(wish: &Wish, state: Judged, said: impl Into<String>) -> Checked {
+    let name = match wish.knob {
+        Knob::Queue { file, .. } => file,
+        Knob::Sysctl(name) | Knob::Other(name) => name,
+    };
+    let setting = format!("{name} = {}", wish.value);
+    Checked { setting, state, said: Some(said.into()), ..wish.blank.clone() }
+}
+
+fn untried(wish: &Wish, why: &str) -> Checked {
+    finding(wish, Judged::NotTried, why)
+}
+
+fn other(wish: &Wish) -> Checked {
+    let Knob::Other(path) = wish.knob else { return untried(wish, "") };
+    match fs::read_to_string(path) {
+        Ok(text) => {
+            let said = format!(
+                "it exists here, with {:?}; fsverdict tries queues and sysctls only",
+                text.trim()
+            );
+            untried(wish, &said)
+        }
+        Err(_) => {
+            untried(wish, "this machine has no such file; fsverdict tries queues and sysctls")
+        }
+    }
+}
+
+/// What was changed, to be put back: written to a journal first, for the case that we are killed.
+struct Changes {
+    folder: PathBuf,
+    journal: Option<Journal>,
+    before: Vec<Setting>,
+}
+
+impl Changes {
+    fn new() -> Result<Changes, String> {
+        use std::sync::atomic::{AtomicU32, Ordering};
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let name = format!("check-{}-{number}", std::process::id());
+        let folder = undo::registry().join(name);
+        let failed = |error: std::io::Error| format!("{}: {error}", folder.display());
+        fs::create_dir_all(&folder).map_err(failed)?;
+        let mut journal = Journal::open(&folder).map_err(failed)?;
+        // Played back last: the journal's own folder.
+        journal.before(&Undo::Directory(folder.clone())).map_err(failed)?;
+        Ok(Changes { folder, journal: Some(journal), before: Vec::new() })
+    }
+
+    /// Sets it, its old value and those that it drags along remembered.
+    fn set(&mut self, setting: &Setting) -> Result<(), String> {
+        let before = settings::before(Path::new("/"), std::slice::from_ref(setting))
+            .map_err(|error| error.to_string())?;
+        for old in before {
+            if let Some(journal) = &mut self.journal {
+                journal.before(&Undo::Setting(old.clone())).map_err(|e| e.to_string())?;
+            }
+            if !self.before.iter().any(|known| known.path == old.path) {
+                self.before.push(old);
+            }
+        }
+        setting.set().map_err(|error| error.to_string())
+    }
+
+    fn put_back(&mut self) {
+        let failed: Vec<Setting> = self
+            .before
+            .drain(..)
+            .filter(|old| old.current().is_ok_and(|now| now != *old) && old.set().is_err())
+            .collect();
+        // What could not be put back stays in the journal, for `clean`.
+        if let Some(journal) = self.journal.take()
+            && failed.is_empty()
+        {
+            let _ = journal.close();
+            let _ = fs::remove_dir_all(&self.folder);
+        }
+    }
+}
+
+impl Drop for Changes {
+    fn drop(&mut self) {
+        self.put_back();
+    }
+}
+
+fn check_sysctls(
+    bench: &Bench,
+    wishes: &[&Wish],
+    changes: &mut Changes,
+) -> Result<Vec<Checked>, String> {
+    let mut findings: Vec<Checked> = Vec::new();
+    let mut set: Vec<(usize, Setting)> = Vec::new();
+    for wish in wishes {
+        let Knob::Sysctl(name) = wish.knob else { continue };
+        let finding = match setting_of(name, wish.value) {
+            Err(finding_text) => finding(wish, Judged::Invalid, finding_text),
+            Ok(setting) => sysctl(bench, wish, name, &setting, changes),
+        };
+        if matches!(finding.state, Judged::Ok | Judged::Redundant)
+            && let Ok(setting) = setting_of(name, wish.value)
+        {
+            set.push((findings.len(), setting));
+        }
+        findings.push(finding);
+    }
+    note_undone(&mut findings, &set);
+    changes.put_back();
+    Ok(findings)
+}
+
+fn setting_of(name: &str, value: &str) -> Result<Setting, String> {
+    let parts: Vec<&str> = name.split(['.', '/']).collect();
+    let path = Path::new("/proc/sys").join(parts.join("/"));
+    let good = parts.iter().all(|part| !part.is_empty());
+    if !good || !path.is_file() {
+        return Err(format!("this kernel has no sysctl {name}"));
+    }
+    Ok(Setting { path, value: value.into(), line: None })
+}
+
+fn sysctl(
+    bench: &Bench,
+    wish: &Wish,
+    name: &str,
+    setting: &Setting,
+    changes: &mut Changes,
+) -> Checked {
+    let Ok(now) = setting.current() else {
+        return untried(wish, "it can be written only, which would act at once");
+    };
+    let words = |text: &str| text.split_whitespace().count();
+    let is_number = |text: &str| text.split_whitespace().all(|word| word.parse::<i64>().is_ok());
+    if words(&now.value) != words(wish.value) || (is_number(&now.value) && !is_number(wish.value)) {
+        return finding(
+            wish,
+            Judged::Invalid,
+            format!("it is {:?} here: not of that kind", now.value),
+        );
+    }
+    if now.value == wish.value {
+        return finding(wish, Judged::Redundant, "it is so on this machine already");
+    }
+    let was = format!("{} on this machine", now.value);
+    if !HARMLESS.iter().any(|prefix| name.starts_with(prefix)) {
+        return untried(wish, &format!("it exists, {was}; writing it may act at once"));
+    }
+    if !bench.root {
+        return untried(wish, &format!("it exists, {was}; setting it needs root"));
+    }
+    match changes.set(setting) {
+        Ok(()) => finding(wish, Judged::Ok, format!("taken and put back; {was}")),
+        Err(error) => finding(wish, Judged::Invalid, format!("the kernel: {:?}", reason(&error))),
+    }
+}
+
+/// Of an error only what the kernel said.
+fn reason(error: &str) -> String {
+    let text = error.rsplit(": ").next().unwrap_or(error);
+    text.split(" (os error").next().unwrap_or(text).to_string()
+}
+
+/// A setting that was taken and does not last: a later line has changed it.
+fn note_undone(findings: &mut [Checked], set: &[(usize, Setting)]) {
+    for (place, (index, setting)) in set.iter().enumerate() {
+        let again = set[place + 1..].iter().find(|(_, later)| later.path == setting.path);
+        let now = setting.current().map(|now| now.value).unwrap_or_default();
+        let lasts = now == setting.value;
+        if lasts || findings[*index].state == Judged::Redundant && again.is_none() {
+            continue;
+        }
+        let by = match again {
+            Some((later, _)) => format!("line {} sets it again", findings[*later].line),
+            None => format!("what follows it makes it {now:?} again"),
+        };
+        findings[*index].state = Judged::NoEffect;
+        findings[*index].said = Some(by);
+    }
+}
+
+fn check_queues(
+    bench: &Bench,
+    wishes: &[&Wish],
+    changes: &mut Changes,
+) -> Result<Vec<Checked>, String> {
+    if !bench.root {
+        return Err("setting a device's queue needs root: run it with sudo".into());
+    }
+    let mut findings = vec![None; wishes.len()];
+    let mut devices: Vec<&str> = wishes.iter().map(|wish| device(wish)).collect();
+    devices.sort_unstable();
+    devices.dedup();
+    // A disk of ours for each of the file's.
+    for name in devices {
+        let disk = bench.disk()?;
+        let number = disk.device().ok_or("no loop device")?.number;
+        let queue = PathBuf::from(format!("/sys/dev/block/{}:{}/queue", number[0], number[1]));
+        let mut trial = QueueTrial { bench, disk, queue, changes };
+        let mut own = Vec::new();
+        let mut set = Vec::new();
+        let mine: Vec<usize> = (0..wishes.len()).filter(|&i| device(wishes[i]) == name).collect();
+        for &index in &mine {
+            let (finding, setting) = trial.check(wishes[index]);
+            set.extend(setting.map(|setting| (own.len(), setting)));
+            own.push(finding);
+        }
+        note_undone(&mut own, &set);
+        trial.changes.before_device_goes();
+        for (index, finding) in mine.into_iter().zip(own) {
+            findings[index] = Some(finding);
+        }
+    }
+    changes.put_back();
+    Ok(findings.into_iter().flatten().collect())
+}
+
+impl Changes {
+    /// A queue's settings stay with the loop device's number after the device is detached: the
+    /// next user of that number would have them.
+    fn before_device_goes(&mut self) {
+        for old in self.before.drain(..) {
+            let _ = old.set();
+        }
+    }
+}
+
+fn device<'a>(wish: &Wish<'a>) -> &'a str {
+    match wish.knob {
+        Knob::Queue { device, .. } => device,
+        _ => "",
+    }
+}
+
+struct QueueTrial<'a> {
+    bench: &'a Bench,
+    disk: Disk,
+    queue: PathBuf,
+    changes: &'a mut Changes,
+}
+
+impl QueueTrial<'_> {
+    fn setting(&self, file: &str, value: &str) -> Setting {
+        Setting { path: self.queue.join(file), value: value.into(), line: None }
+    }
+
+    /// The finding, and the setting if it was taken.
+    fn check(&mut self, wish: &Wish) -> (Checked, Option<Setting>) {
+        let Knob::Queue { file, device } = wish.knob else {
+            return (untried(wish, "no queue"), None);
+        };
+        let setting = self.setting(file, wish.value);
+        if file.contains("..") || file.starts_with('/') || !setting.path.is_file() {
+            let said = format!("a queue has no file {file} here");
+            return (finding(wish, Judged::Invalid, said), None);
+        }
+        let yours = topology::queue(device)
+            .and_then(|queue| fs::read_to_string(queue.join(file)).ok())
+            .map(|text| format!("; {device} has {:?} now", text.trim()))
+            .unwrap_or_default();
+        let flushes = mounting::flushes_of_ext4(self.bench, &self.disk);
+        if let Err(error) = self.changes.set(&setting) {
+            return (self.refused(wish, file, &reason(&error), &yours), None);
+        }
+        let mut found =
+            finding(wish, Judged::Ok, format!("taken by a loop device's queue (tried){yours}"));
+        let after = mounting::flushes_of_ext4(self.bench, &self.disk);
+        if flushes.is_some_and(|count| count > 0) && after == Some(0) {
+            found.state = Judged::Unsafe;
+            found.said =
+                Some("gives up durability: an fsync on ext4 sends no flush any more".into());
+            found.advice = Some(
+                "leave it as the device reports it, unless its cache survives a power failure"
+                    .into(),
+            );
+        }
+        (found, Some(setting))
+    }
+
+    fn refused(&mut self, wish: &Wish, file: &str, said: &str, yours: &str) -> Checked {
+        let now = self.setting(file, "").current().map(|now| now.value).unwrap_or_default();
+        let text = fs::read_to_string(self.queue.join(file)).unwrap_or_default();
+        let mut found = finding(wish, Judged::Invalid, "");
+        if text.contains('[') {
+            found.said = Some(format!("the kernel: {said:?}; there is {}{yours}", text.trim()));
+            if file == "scheduler" {
+                let module = format!("modprobe {0} or {0}-iosched may bring it", wish.value);
+                found.advice = Some(format!("choose one of these; {module}"));
+            }
+            return found;
+        }
+        let scheduler =
+            self.setting("scheduler", "").current().map(|s| s.value).unwrap_or_default();
+        found.said = Some(format!(
+            "the kernel: {said:?}, under scheduler {scheduler}, of a loop device with {now}{yours}"
+        ));
+        found.advice = self.other_scheduler(wish, file, &scheduler);
+        found
+    }
+
+    /// Whether another scheduler takes the value. The one that was set comes back.
+    fn other_scheduler(&mut self, wish: &Wish, file: &str, scheduler: &str) -> Option<String> {
+        let text = fs::read_to_string(self.queue.join("scheduler")).ok()?;
+        let names: Vec<&str> = text.split_whitespace().filter(|n| !n.starts_with('[')).collect();
+        let (limit, mut takers) = (self.setting(file, "").current().ok()?, Vec::new());
+        for name in names {
+            let chosen = self.changes.set(&self.setting("scheduler", name)).is_ok();
+            if chosen && self.changes.set(&self.setting(file, wish.value)).is_ok() {
+                takers.push(name);
+            }
+        }
+        let _ = self.changes.set(&self.setting("scheduler", scheduler));
+        let _ = self.changes.set(&limit);
+        if takers.is_empty() {
+            return None;
+        }
+        Some(format!(
+            "{} took it (tried): set the scheduler first, for setting one resets {file}. Under \
+             {scheduler} the hardware's queue is the limit: {} here, on an NVMe what {file} shows \
+             after boot, which may be more",
+            takers.join(", "),
+            limit.value,
+        ))
+    }
+}
