@@ -49,7 +49,7 @@ pub fn choices(words: &[String]) -> (Vec<Choice>, Vec<String>, Vec<String>) {
             choices.extend(split(group, flag, true, Some(value)));
         } else {
             let is_value = |next: &&String| !next.starts_with('-') && !is_device(next);
-            let value = words.next_if(|(_, next)| is_value(&next)).map(|(_, next)| next.as_str());
+            let value = words.next_if(|(_, next)| is_value(next)).map(|(_, next)| next.as_str());
             choices.extend(split(group, word, false, value));
         }
     }

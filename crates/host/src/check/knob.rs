@@ -9,7 +9,7 @@ use fsverdict_core::script::Knob;
 
 use super::bench::{Bench, Disk};
 use super::{mounting, topology};
-use crate::settings::{self, Setting};
+use crate::settings::{self, Setting, SettingError};
 use crate::undo::{self, Journal, Undo};
 
 /// One value that a file asks for.
@@ -100,18 +100,19 @@ impl Changes {
     }
 
     /// Sets it, its old value and those that it drags along remembered.
-    fn set(&mut self, setting: &Setting) -> Result<(), String> {
-        let before = settings::before(Path::new("/"), std::slice::from_ref(setting))
-            .map_err(|error| error.to_string())?;
+    fn set(&mut self, setting: &Setting) -> Result<(), SettingError> {
+        let before = settings::before(Path::new("/"), std::slice::from_ref(setting))?;
+        let unwritten =
+            |source| SettingError::Unreadable { knob: "the undo journal".into(), source };
         for old in before {
             if let Some(journal) = &mut self.journal {
-                journal.before(&Undo::Setting(old.clone())).map_err(|e| e.to_string())?;
+                journal.before(&Undo::Setting(old.clone())).map_err(unwritten)?;
             }
             if !self.before.iter().any(|known| known.path == old.path) {
                 self.before.push(old);
             }
         }
-        setting.set().map_err(|error| error.to_string())
+        setting.set()
     }
 
     fn put_back(&mut self) {
@@ -142,21 +143,22 @@ fn check_sysctls(
     changes: &mut Changes,
 ) -> Result<Vec<Checked>, String> {
     let mut findings: Vec<Checked> = Vec::new();
-    let mut set: Vec<(usize, Setting)> = Vec::new();
+    let mut taken = Taken::default();
     for wish in wishes {
         let Knob::Sysctl(name) = wish.knob else { continue };
-        let finding = match setting_of(name, wish.value) {
-            Err(finding_text) => finding(wish, Judged::Invalid, finding_text),
-            Ok(setting) => sysctl(bench, wish, name, &setting, changes),
+        let setting = match setting_of(name, wish.value) {
+            Ok(setting) => setting,
+            Err(said) => {
+                findings.push(finding(wish, Judged::Invalid, said));
+                continue;
+            }
         };
-        if matches!(finding.state, Judged::Ok | Judged::Redundant)
-            && let Ok(setting) = setting_of(name, wish.value)
-        {
-            set.push((findings.len(), setting));
+        findings.push(sysctl(bench, wish, name, &setting, changes));
+        let last = findings.len() - 1;
+        if matches!(findings[last].state, Judged::Ok | Judged::Redundant) {
+            taken.add(&mut findings, last, setting);
         }
-        findings.push(finding);
     }
-    note_undone(&mut findings, &set);
     changes.put_back();
     Ok(findings)
 }
@@ -207,26 +209,32 @@ fn sysctl(
 }
 
 /// Of an error only what the kernel said.
-fn reason(error: &str) -> String {
-    let text = error.rsplit(": ").next().unwrap_or(error);
-    text.split(" (os error").next().unwrap_or(text).to_string()
+fn reason(error: &SettingError) -> String {
+    let SettingError::Refused { source, .. } = error else { return error.to_string() };
+    let text = source.to_string();
+    text.split(" (os error").next().unwrap_or(&text).to_string()
 }
 
-/// A setting that was taken and does not last: a later line has changed it.
-fn note_undone(findings: &mut [Checked], set: &[(usize, Setting)]) {
-    for (place, (index, setting)) in set.iter().enumerate() {
-        let again = set[place + 1..].iter().find(|(_, later)| later.path == setting.path);
-        let now = setting.current().map(|now| now.value).unwrap_or_default();
-        let lasts = now == setting.value;
-        if lasts || findings[*index].state == Judged::Redundant && again.is_none() {
-            continue;
-        }
-        let by = match again {
-            Some((later, _)) => format!("line {} sets it again", findings[*later].line),
-            None => format!("what follows it makes it {now:?} again"),
-        };
-        findings[*index].state = Judged::NoEffect;
-        findings[*index].said = Some(by);
+/// Settings that were taken, by the numbers of their findings.
+#[derive(Default)]
+struct Taken(Vec<(usize, Setting)>);
+
+impl Taken {
+    /// Looks whether the one just taken has undone an earlier one: the same knob again, or one
+    /// that the kernel changes along with it.
+    fn add(&mut self, findings: &mut [Checked], index: usize, setting: Setting) {
+        let line = findings[index].line;
+        self.0.retain(|(earlier, known)| {
+            let now = known.current().map(|now| now.value).unwrap_or_default();
+            if now == known.value {
+                return true;
+            }
+            let how = if known.path == setting.path { "sets it again" } else { "undoes it" };
+            findings[*earlier].state = Judged::NoEffect;
+            findings[*earlier].said = Some(format!("line {line} {how}: it is {now:?} then"));
+            false
+        });
+        self.0.push((index, setting));
     }
 }
 
@@ -248,15 +256,17 @@ fn check_queues(
         let number = disk.device().ok_or("no loop device")?.number;
         let queue = PathBuf::from(format!("/sys/dev/block/{}:{}/queue", number[0], number[1]));
         let mut trial = QueueTrial { bench, disk, queue, changes };
-        let mut own = Vec::new();
-        let mut set = Vec::new();
+        let mut own: Vec<Checked> = Vec::new();
+        let mut taken = Taken::default();
         let mine: Vec<usize> = (0..wishes.len()).filter(|&i| device(wishes[i]) == name).collect();
         for &index in &mine {
             let (finding, setting) = trial.check(wishes[index]);
-            set.extend(setting.map(|setting| (own.len(), setting)));
             own.push(finding);
+            if let Some(setting) = setting {
+                let last = own.len() - 1;
+                taken.add(&mut own, last, setting);
+            }
         }
-        note_undone(&mut own, &set);
         trial.changes.before_device_goes();
         for (index, finding) in mine.into_iter().zip(own) {
             findings[index] = Some(finding);
@@ -311,10 +321,13 @@ impl QueueTrial<'_> {
             .unwrap_or_default();
         let flushes = mounting::flushes_of_ext4(self.bench, &self.disk);
         if let Err(error) = self.changes.set(&setting) {
+            if let SettingError::NotTaken { seen, .. } = &error {
+                let said = format!("the kernel takes it without a word, but shows {seen:?}{yours}");
+                return (finding(wish, Judged::NoEffect, said), None);
+            }
             return (self.refused(wish, file, &reason(&error), &yours), None);
         }
-        let mut found =
-            finding(wish, Judged::Ok, format!("taken by a loop device's queue (tried){yours}"));
+        let mut found = finding(wish, Judged::Ok, format!("taken by a loop device's queue{yours}"));
         let after = mounting::flushes_of_ext4(self.bench, &self.disk);
         if flushes.is_some_and(|count| count > 0) && after == Some(0) {
             found.state = Judged::Unsafe;

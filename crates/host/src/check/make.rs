@@ -125,7 +125,7 @@ impl Maker<'_> {
     /// The command as it is, without an option that could be judged.
     fn plain(&self, blank: &Checked) -> Checked {
         let said = match self.make(&[]) {
-            Ok(_) => return Checked { setting: self.call.program.clone(), ..blank.clone() },
+            Ok(_) => (Judged::Ok, "done, with nothing but defaults".into()),
             Err(Refused::Said(text)) => (Judged::Invalid, text),
             Err(Refused::Unasked(text)) => (Judged::NotTried, text),
         };
@@ -160,7 +160,13 @@ impl Maker<'_> {
             shows = dump;
         }
         let dry = !self.is_tuner();
-        let (output, done) = disks[0].during(|| self.run(self.call, choices, &disks, dry));
+        // A tuner that is asked for nothing says how it is used, and fails.
+        let idle = self.is_tuner() && choices.is_empty();
+        let nothing = || Ok((String::new(), Vec::new()));
+        let (output, done) = disks[0].during(|| match idle {
+            true => nothing(),
+            false => self.run(self.call, choices, &disks, dry),
+        });
         let (stdout, warned) = output?;
         let mut facts = Facts::new();
         if self.kind().tells && !self.is_tuner() {
@@ -214,9 +220,15 @@ impl Maker<'_> {
     }
 
     fn judged(&self, blank: &Checked, it: &Choice, fate: &Fate, accepted: &[Choice]) -> Checked {
-        let mut found = finding::of(blank, it, fate, "mkfs");
+        let mut found = finding::of(blank, it, fate, &self.call.program);
+        let unseen = matches!(fate, Fate::Default | Fate::Ignored | Fate::Overridden(_));
+        if unseen && self.kind().name.is_empty() {
+            let kind = file_system(&self.call.program);
+            let said = format!("taken; what it changes in {kind} can't be seen here");
+            (found.state, found.said) = (Judged::Ok, Some(said));
+        }
         match fate {
-            Fate::Refused(_) => {
+            Fate::Refused(text) if finding::is_unknown(text) => {
                 found.advice = self.belongs(it, accepted).or_else(|| self.fits_elsewhere(it));
             }
             Fate::Changes(changes) => {
@@ -225,12 +237,10 @@ impl Maker<'_> {
                     found.advice = Some(advice);
                 }
                 if self.is_tuner() {
-                    mounting::judge_tuned(
-                        self.bench,
-                        &mut found,
-                        &mut || self.made(accepted),
-                        &|| self.made(&[]),
-                    );
+                    mounting::judge_tuned(self.bench, &mut found, &|alone| match alone {
+                        true => self.made(std::slice::from_ref(it)),
+                        false => self.made(&[]),
+                    });
                 }
             }
             _ => {}
@@ -323,7 +333,16 @@ fn complaint(text: &str, disks: &[Disk]) -> String {
     let lines = text.lines().map(str::trim).skip_while(|line| line.is_empty() || is_card(line));
     let lines = lines.take_while(|line| !line.is_empty() && !line.starts_with("Usage"));
     let lines: Vec<&str> = lines.filter(|line| !is_card(line)).take(3).collect();
-    disks.iter().fold(lines.join("; "), |text, disk| text.replace(&disk.node(), "DEVICE"))
+    let bare = |line: &&str| {
+        let (first, rest) = line.split_once(": ").unwrap_or(("", line));
+        if first.starts_with("mk") || first.contains("tune") {
+            rest.into()
+        } else {
+            line.to_string()
+        }
+    };
+    let text = lines.iter().map(bare).collect::<Vec<String>>().join("; ");
+    disks.iter().fold(text, |text, disk| text.replace(&disk.node(), "DEVICE"))
 }
 
 /// `name: value` lines, the `key=value` pairs of XFS by their sections, and which flags the block
@@ -334,15 +353,20 @@ fn read_facts(text: &str, disks: &[Disk], facts: &mut Facts) {
     let mut section = String::new();
     let mut groups: std::collections::BTreeMap<String, u32> = Default::default();
     for line in text.lines() {
-        if let Some(rest) = line.strip_prefix("Group ") {
+        let group =
+            line.strip_prefix("Group ").filter(|rest| rest.starts_with(|c: char| c.is_numeric()));
+        if let Some(rest) = group {
             let flags = rest.split_once('[').map_or("", |(_, flags)| flags.trim_end_matches(']'));
-            *groups.entry(flags.into()).or_default() += 1;
+            *groups.entry(String::new()).or_default() += 1;
+            for flag in flags.split(", ").filter(|flag| !flag.is_empty()) {
+                *groups.entry(flag.into()).or_default() += 1;
+            }
         } else if groups.is_empty() {
             read_line(line, &mut section, facts);
         }
     }
     for (flags, count) in groups {
-        facts.insert(format!("block groups with [{flags}]"), count.to_string());
+        facts.insert(format!("block groups {flags}").trim().into(), count.to_string());
     }
 }
 
@@ -373,9 +397,11 @@ fn read_line(line: &str, section: &mut String, facts: &mut Facts) {
 /// Identities and times, which differ between any two that are not made in the same second.
 fn is_of_its_own(name: &str) -> bool {
     let name = name.to_lowercase();
-    ["uuid", "hash seed", "checksum ", "created", "time", "csum\t", "generation"]
-        .iter()
-        .any(|part| name.contains(part))
+    let own =
+        ["uuid", "hash seed", "checksum ", "created", "checked", "time", "csum\t", "generation"];
+    let remark = ["note", "warning", "backup_", "dev_item"];
+    own.iter().any(|part| name.contains(part))
+        || remark.iter().any(|start| name.trim().starts_with(start))
 }
 
 /// A stripe where there is none to match.

@@ -51,9 +51,9 @@ fn check_all(bench: &Bench, script: &Script) -> Vec<Checked> {
         let blank = blank_of(written);
         match &written.request {
             Request::Mount(mount) => {
-                let kind = mount.file_system.as_deref().unwrap_or("");
-                let options = mounting::made_by(&made, kind);
-                findings.extend(mounting::check(bench, mount, options, &blank));
+                let kind = mounting::kind(mount, &made);
+                let options = mounting::made_by(&made, &kind);
+                findings.extend(mounting::check(bench, mount, &kind, options, &blank));
             }
             Request::Partition(call) => findings.extend(tables.check(call, &blank)),
             Request::Other(why) => {

@@ -22,25 +22,43 @@ const FOLDER_TIME: &str = "listing a folder updates its access time";
 
 /// What is deleted to see discards. Large enough not to lie within an inode or a leaf.
 const DELETED_BYTES: usize = 8 << 20;
+/// How long discards are waited for, where the kernel says that there will be some.
+const DISCARD_PATIENCE: Duration = Duration::from_millis(100);
 const DAY: Duration = Duration::from_secs(24 * 3600);
 
 /// Options that mount(8) or systemd reads and the file system never sees: mount(8),
 /// "filesystem-independent mount options"; systemd.mount(5), "fstab".
-const READ_ABOVE: [&str; 11] = [
-    "auto", "noauto", "user", "nouser", "users", "owner", "group", "_netdev", "nofail", "async",
-    "rw",
-];
+const READ_ABOVE: [&str; 9] =
+    ["auto", "noauto", "user", "nouser", "users", "owner", "group", "_netdev", "nofail"];
 
-/// Options that turn the command into another one.
-const OTHER_COMMANDS: [&str; 8] =
-    ["bind", "rbind", "move", "remount", "loop", "offset", "sizelimit", "subvol"];
+/// Options that turn the command into another one, or want what an empty image lacks.
+const OTHER_COMMANDS: [&str; 9] =
+    ["bind", "rbind", "move", "remount", "loop", "offset", "sizelimit", "subvol", "subvolid"];
+
+/// The kind of file system that is mounted: as given, or as the file makes it on that device.
+pub fn kind(wish: &Mount, calls: &[(&Call, Vec<Choice>)]) -> String {
+    let given = wish.file_system.clone().filter(|kind| !kind.is_empty() && kind != "auto");
+    let made = || {
+        let on_it = |call: &&(&Call, _)| call.0.devices.contains(&wish.device);
+        let program = &calls.iter().rfind(on_it)?.0.program;
+        program.strip_prefix("mkfs.").map(String::from)
+    };
+    given.or_else(made).unwrap_or_default()
+}
 
 /// Findings for a mount. `made` are the options with which the file makes such a file system.
-pub fn check(bench: &Bench, wish: &Mount, made: &[Choice], blank: &Checked) -> Vec<Checked> {
+pub fn check(
+    bench: &Bench,
+    wish: &Mount,
+    kind: &str,
+    made: &[Choice],
+    blank: &Checked,
+) -> Vec<Checked> {
     let options: Vec<Choice> = wish.options.iter().filter_map(|it| option(it)).collect();
-    let kind = wish.file_system.as_deref().filter(|kind| !kind.is_empty() && *kind != "auto");
     let untried = |why: &str| options.iter().map(|it| finding::untried(blank, it, why)).collect();
-    let Some(kind) = kind else { return untried("its file system is not given (-t)") };
+    if kind.is_empty() {
+        return untried("its file system is given neither here (-t) nor by a mkfs of this device");
+    }
     if !bench.root {
         return untried("mounting needs root: run it with sudo");
     }
@@ -53,6 +71,9 @@ pub fn check(bench: &Bench, wish: &Mount, made: &[Choice], blank: &Checked) -> V
         Some(said) => {
             let (setting, said) = (it.to_string(), Some(said));
             Checked { setting, said, ..blank.clone() }
+        }
+        None if OTHER_COMMANDS.contains(&it.key()) => {
+            finding::untried(blank, it, "it makes no sense for an empty image of its own")
         }
         None => finding::elsewhere(blank, it),
     }));
@@ -111,18 +132,21 @@ impl Mounter<'_> {
         let mounted = self.bench.mount(&disk.node(), self.kind, &options)?;
         self.log.extend(mounted.log.iter().cloned());
         let mut facts = shown(&mounted);
-        facts.extend(behaviour(&disk, &mounted.at));
+        let discarding = facts.contains_key("discard");
+        facts.extend(behaviour(&disk, &mounted.at, discarding));
         Ok(facts)
     }
 
     fn judged(&mut self, blank: &Checked, it: &Choice, fate: &Fate, none: &Facts) -> Checked {
         let mut found = finding::of(blank, it, fate, "the kernel");
         let option = it.value.clone().unwrap_or_default();
-        if let Fate::Refused(_) = fate {
-            found.advice = self.belongs(it);
+        if let Fate::Refused(text) = fate {
+            found.said = Some(of_option(text, it.key()));
+            found.advice = finding::is_unknown(text).then(|| self.belongs(it)).flatten();
             return found;
         }
         if let Fate::Changes(changes) = fate {
+            found.said = Some(told(changes));
             judge_changes(&mut found, changes, &option);
         }
         // Two that each give it up hide one another: so alone, too.
@@ -154,8 +178,9 @@ impl Mounter<'_> {
             .iter()
             .map(|flag| Choice { flag: (*flag).into(), value: Some(value.clone()), ..it.clone() })
             .filter(|choice| {
-                let disk = self.bench.disk();
-                disk.is_ok_and(|disk| make(self.bench, &disk, self.kind, &[choice.clone()]).is_ok())
+                let only = std::slice::from_ref(choice);
+                let make = |disk| make(self.bench, &disk, self.kind, only);
+                self.bench.disk().and_then(make).is_ok()
             })
             .map(|choice| choice.to_string())
             .collect();
@@ -163,6 +188,40 @@ impl Mounter<'_> {
         (!taken.is_empty())
             .then(|| format!("it is for when it is made: mkfs.{} {list} (tried)", self.kind))
     }
+}
+
+/// Of several lines of the kernel's those that name the option, if any does.
+fn of_option(said: &str, key: &str) -> String {
+    let Some(lines) = said.strip_prefix("the kernel: \"") else { return said.into() };
+    let lines: Vec<&str> = lines.trim_end_matches('"').split("; ").collect();
+    let named: Vec<&str> = lines.iter().filter(|line| line.contains(key)).copied().collect();
+    let lines = if named.is_empty() { lines } else { named };
+    format!("the kernel: \"{}\"", lines.join("; "))
+}
+
+/// What the kernel shows, and what the file system does that it did not do without.
+fn told(changes: &[Change]) -> String {
+    let is_option = |change: &&Change| !change.name.contains(' ');
+    let shown: Vec<String> = changes
+        .iter()
+        .filter(is_option)
+        .map(|change| match change.to.as_deref() {
+            None => format!("no {} any more", change.name),
+            Some("") => change.name.clone(),
+            Some(value) => format!("{}={value}", change.name),
+        })
+        .collect();
+    let mut texts: Vec<String> = Vec::new();
+    if !shown.is_empty() {
+        texts.push(format!("the kernel shows {}", shown.join(", ")));
+    }
+    // What could not be tried with the option, as on a read-only mount, says nothing.
+    let done = changes.iter().filter(|change| !is_option(change));
+    texts.extend(done.filter_map(|change| {
+        let (from, to) = (change.from.as_ref()?, change.to.as_ref()?);
+        Some(format!("{}: {from} -> {to}", change.name))
+    }));
+    texts.join("; ")
 }
 
 /// Makes a file system with our own options beside those of `choices`.
@@ -199,13 +258,14 @@ fn shown(mounted: &Mounted) -> Facts {
 }
 
 /// What it does. Nothing is told where nothing could be tried: on a read-only mount.
-fn behaviour(disk: &Disk, at: &Path) -> Facts {
+fn behaviour(disk: &Disk, at: &Path, discarding: bool) -> Facts {
+    let patience = if discarding { DISCARD_PATIENCE } else { Duration::ZERO };
     let mut facts = Facts::new();
     let mut tell = |name: &str, value: io::Result<String>| {
         facts.extend(value.ok().map(|value| (name.to_string(), value)));
     };
     tell(FLUSHES, flushes(disk, at).map(|count| count.to_string()));
-    tell(DISCARDS, discards(disk, at).map(|some| if some { "yes" } else { "no" }.into()));
+    tell(DISCARDS, discards(disk, at, patience).map(|some| if some { "yes" } else { "no" }.into()));
     let (file, folder) = (at.join("read"), at.join("listed"));
     let made = fs::write(&file, "text").and_then(|()| fs::create_dir(&folder));
     let made = made.and_then(|()| fs::write(folder.join("entry"), ""));
@@ -230,7 +290,8 @@ fn flushes(disk: &Disk, at: &Path) -> io::Result<u64> {
     Ok(fewest)
 }
 
-fn discards(disk: &Disk, at: &Path) -> io::Result<bool> {
+/// `patience`: ext4 discards from a worker, after the commit.
+fn discards(disk: &Disk, at: &Path, patience: Duration) -> io::Result<bool> {
     let path = at.join("deleted");
     let mut file = File::create(&path)?;
     file.write_all(&vec![1; DELETED_BYTES])?;
@@ -239,7 +300,9 @@ fn discards(disk: &Disk, at: &Path) -> io::Result<bool> {
     let folder = File::open(at)?;
     let (done, seen) = disk.during(|| {
         fs::remove_file(&path)?;
-        sys::sync_fs(folder.as_fd())
+        sys::sync_fs(folder.as_fd())?;
+        std::thread::sleep(patience);
+        Ok::<(), io::Error>(())
     });
     done?;
     seen.map(|seen| seen.discards > 0).ok_or_else(|| io::Error::other("not counted"))
@@ -317,13 +380,8 @@ fn is_ignored(line: &str) -> bool {
 }
 
 /// Whether a file system that was changed (tune2fs) still flushes: its own default mount options
-/// may say otherwise.
-pub fn judge_tuned(
-    bench: &Bench,
-    found: &mut Checked,
-    tuned: &mut dyn FnMut() -> Option<Disk>,
-    plain: &dyn Fn() -> Option<Disk>,
-) {
+/// may say otherwise. `made` gives one with the change alone, or without it.
+pub fn judge_tuned(bench: &Bench, found: &mut Checked, made: &dyn Fn(bool) -> Option<Disk>) {
     if !bench.root {
         return;
     }
@@ -332,7 +390,7 @@ pub fn judge_tuned(
         let mounted = bench.mount(&disk.node(), "ext4", &[]).ok()?;
         flushes(&disk, &mounted.at).ok()
     };
-    if let (Some(without @ 1..), Some(0)) = (count(plain()), count(tuned())) {
+    if let (Some(without @ 1..), Some(0)) = (count(made(false)), count(made(true))) {
         give_up_flushes(found, Some(&without.to_string()));
     }
 }

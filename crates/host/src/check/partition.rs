@@ -25,7 +25,8 @@ impl<'a> Tables<'a> {
 
     /// Runs one command of parted or sgdisk after those before it.
     pub fn check(&mut self, call: &Call, blank: &Checked) -> Vec<Checked> {
-        let setting = [argv(&call.choices), call.rest.clone()].concat().join(" ");
+        let setting = if call.rest.is_empty() { argv(&call.choices) } else { call.rest.clone() };
+        let setting = setting.join(" ");
         let blank = Checked { setting, ..blank.clone() };
         let untried = |why: &str| {
             vec![Checked { state: Judged::NotTried, said: Some(why.into()), ..blank.clone() }]
@@ -107,7 +108,7 @@ fn start(line: &str) -> Option<(u32, u64)> {
 fn judged(blank: &Checked, starts: &[(u32, u64)], said: &str, device: &str) -> Checked {
     let made = blank.setting.contains("mkpart") || blank.setting.contains("-n");
     let Some((number, start)) = starts.iter().max().filter(|_| made) else {
-        let said = (!said.is_empty()).then(|| said.to_string());
+        let said = Some(if said.is_empty() { "done".into() } else { said.to_string() });
         return Checked { said, ..blank.clone() };
     };
     let topology = topology::of(device);
