@@ -3,7 +3,9 @@
 use std::process::ExitCode;
 
 use fsverdict_core::model::PlanError;
+use fsverdict_core::run::HostError;
 use fsverdict_host::bed::{BedError, Refusal};
+use fsverdict_host::preflight::PreflightError;
 
 /// Done.
 pub const DONE: u8 = 0;
@@ -23,24 +25,46 @@ pub const INTERRUPTED: u8 = 130;
 #[error("{0}")]
 pub struct Usage(pub String);
 
+/// An error of a place. In a box alone anyhow would hide its type, which decides the exit status.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct PlaceError(pub HostError);
+
 /// Says what went wrong, if anything did, and gives the exit status for it.
 pub fn code(result: anyhow::Result<u8>) -> ExitCode {
     match result {
         Ok(code) => code.into(),
         Err(error) if is_broken_pipe(&error) => DONE.into(),
         Err(error) => {
-            eprintln!("fsverdict: {error:#}");
+            eprintln!("fsverdict: {}", whole(&error));
             status(&error).into()
         }
     }
 }
 
+/// The error with its causes. Most of our messages hold their cause already: it is said once.
+fn whole(error: &anyhow::Error) -> String {
+    let mut text = String::new();
+    for cause in error.chain().map(ToString::to_string) {
+        if !text.contains(&cause) {
+            let colon = if text.is_empty() { "" } else { ": " };
+            text += &format!("{colon}{cause}");
+        }
+    }
+    text
+}
+
 fn status(error: &anyhow::Error) -> u8 {
     for cause in error.chain() {
+        let cause = match cause.downcast_ref() {
+            Some(PlaceError(inner)) => &**inner,
+            None => cause,
+        };
         if cause.is::<Refusal>() || matches!(cause.downcast_ref(), Some(BedError::Refused(_))) {
             return REFUSED;
         }
-        if cause.is::<PlanError>() || cause.is::<Usage>() {
+        let is_wrong_plan = cause.downcast_ref().is_some_and(PreflightError::is_usage);
+        if cause.is::<PlanError>() || cause.is::<Usage>() || is_wrong_plan {
             return USAGE;
         }
     }

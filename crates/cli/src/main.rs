@@ -4,6 +4,7 @@ mod cmd;
 mod exit;
 mod progress;
 mod store;
+mod studies;
 
 use clap::{Parser, Subcommand};
 

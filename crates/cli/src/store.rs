@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use fsverdict_core::judge::{self, Judge};
-use fsverdict_core::model::{Comparison, Finding, Plan, Record, Run, SCHEMA};
+use fsverdict_core::model::{Beside, Comparison, Finding, Plan, Record, Run, SCHEMA};
 use fsverdict_core::render::{self, Report};
 
 /// A run's folder.
@@ -128,6 +128,8 @@ pub struct Judged {
     pub comparisons: Vec<Comparison>,
     /// The findings.
     pub findings: Vec<Finding>,
+    /// What the plan's study printed, beside what was measured.
+    pub published: Vec<Beside>,
 }
 
 impl Loaded {
@@ -135,7 +137,8 @@ impl Loaded {
     pub fn judged(&self, judge: &Judge) -> Judged {
         let findings = judge::findings(&self.plan, &self.records);
         let comparisons = judge.comparisons(&self.records);
-        Judged { comparisons, findings }
+        let published = judge::beside(&self.plan, &comparisons);
+        Judged { comparisons, findings, published }
     }
 
     /// What a report is made of.
@@ -146,6 +149,7 @@ impl Loaded {
             records: &self.records,
             comparisons: &judged.comparisons,
             findings: &judged.findings,
+            published: &judged.published,
         }
     }
 }

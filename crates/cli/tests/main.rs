@@ -1,1 +1,11 @@
+//! The program's integration tests: the built binary, from its arguments to its exit status.
+//!
+//! Plain `cargo test` runs those that touch no device. `loop_` has the others: they need root and
+//! loop devices, and `./test` runs them.
 
+mod cli;
+mod documents;
+mod loop_;
+mod simulated;
+mod support;
+mod tidy;

@@ -72,7 +72,14 @@ impl Here {
             ("FSVERDICT_RAW", value(&trial.raw)),
         ]
         .map(|(name, value)| (name.to_string(), value));
-        Here { start: Instant::now(), environment: environment.into(), series_begun: false }
+        let mut environment = BTreeMap::from(environment);
+        let workload = &trial.workload;
+        let operations = workload.operations.map(|operations| ("FSVERDICT_OPERATIONS", operations));
+        let bytes = workload.bytes.map(|bytes| ("FSVERDICT_BYTES", bytes.0));
+        for (name, size) in operations.into_iter().chain(bytes) {
+            environment.insert(name.into(), size.to_string());
+        }
+        Here { start: Instant::now(), environment, series_begun: false }
     }
 
     fn make_file_system(&self, trial: &Trial) -> Result<Effect, HostError> {
@@ -206,12 +213,17 @@ impl Here {
     ) -> Result<(PhaseRecord, T), HostError> {
         let probe = Probe::open(Path::new("/"), &trial.bed.devices, TIMELINE)?;
         let running = probe.start()?;
+        let last_pid = last_pid();
         let start_ns = sys::monotonic_ns();
         let result = work();
         let worked_ns = sys::monotonic_ns();
         let synced = sys::sync_fs(directory.as_fd());
         let end_ns = sys::monotonic_ns();
-        let (totals, timeline) = running.stop()?;
+        let own = own_processes(last_pid);
+        let (mut totals, timeline) = running.stop()?;
+        if let Some((own, of)) = own {
+            totals.processes_started = unwrapped(own, of, totals.processes_started);
+        }
         self.write_series(phase, &timeline, trial)?;
         let result = result?;
         synced?;
@@ -333,6 +345,28 @@ impl Host for Here {
     }
 }
 
+/// The number of the process or thread that was started last in our PID namespace, which is the
+/// last field of proc_loadavg(5); `None` where we share a namespace with the whole machine.
+fn last_pid() -> Option<u64> {
+    let text = (std::process::id() == 1).then(|| fs::read_to_string("/proc/loadavg").ok())??;
+    text.split_whitespace().last()?.parse().ok()
+}
+
+/// Processes and threads started in our PID namespace since `before`, modulo the second number:
+/// numbers begin again at 300 when they reach pid_max (kernel/pid.c, RESERVED_PIDS).
+fn own_processes(before: Option<u64>) -> Option<(u64, u64)> {
+    let (before, after) = (before?, last_pid()?);
+    let limit = fs::read_to_string("/proc/sys/kernel/pid_max").ok()?.trim().parse::<u64>().ok()?;
+    let numbers = limit.checked_sub(300).filter(|&numbers| numbers > 0)?;
+    Some(((after + numbers - before) % numbers, numbers))
+}
+
+/// Our own count, known modulo `of`: the largest that the whole system's count allows. What other
+/// programs start meanwhile is thereby left out, unless it is as much as `of`.
+fn unwrapped(own: u64, of: u64, of_system: u64) -> u64 {
+    own + of_system.saturating_sub(own) / of * of
+}
+
 /// Ends what the work left running, where the trial has a PID namespace of its own.
 fn end_stragglers() {
     if processes_besides_us() > 0 && sys::kill_all_others().is_ok() {
@@ -391,5 +425,18 @@ impl Io {
         let cancelled = self.cancelled_bytes - before.cancelled_bytes;
         let stored = (self.stored_bytes - before.stored_bytes).saturating_sub(cancelled);
         stored.min(self.passed_bytes - before.passed_bytes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn other_programs_processes_are_left_out_and_a_wrap_is_not() {
+        assert_eq!(unwrapped(10_001, 32_468, 10_254), 10_001);
+        assert_eq!(unwrapped(5_000, 32_468, 37_500), 37_468);
+        assert_eq!(unwrapped(3, 32_468, 1), 3);
+        assert_eq!(last_pid(), None, "a test shares its PID namespace");
     }
 }

@@ -84,7 +84,9 @@ pub(crate) fn unescaped(text: &str) -> String {
 
 /// What the kernel made of the options that were asked for.
 pub fn effective(mount: &Mount, asked: &[String]) -> Mounted {
-    let shown = |option: &str| mount.options.iter().any(|seen| seen == option);
+    // ext4 shows what it was told as barrier=0 in other words.
+    let same = |option: &str| if option == "barrier=0" { "nobarrier" } else { option }.to_string();
+    let shown = |option: &str| mount.options.contains(&same(option));
     let unseen = asked
         .iter()
         .flat_map(|option| option.split(','))
@@ -111,7 +113,7 @@ mod tests {
         assert_eq!(mount.at, "/mnt/a b");
         assert_eq!((mount.file_system.as_str(), mount.number), ("ext4", [7, 1]));
         assert_eq!(mount.options, ["rw", "noatime", "rw", "nobarrier"]);
-        let asked = ["noatime,barrier=0".to_string()];
-        assert_eq!(effective(&mount, &asked).unseen, ["barrier=0"]);
+        let asked = ["noatime,barrier=0,discard".to_string()];
+        assert_eq!(effective(&mount, &asked).unseen, ["discard"]);
     }
 }

@@ -71,12 +71,13 @@ pub fn ended(status: ExitStatus) -> String {
     }
 }
 
-/// The end of what a program said, standard error before standard output.
+/// The beginning of what a program said, standard error before standard output: mkfs says what is
+/// wrong first and how it is used after that.
 fn said(stdout: &str, stderr: &str) -> String {
     let text = if stderr.trim().is_empty() { stdout } else { stderr };
-    let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
-    let tail = &lines[lines.len().saturating_sub(8)..];
-    if tail.is_empty() { String::new() } else { format!(": {}", tail.join("; ")) }
+    let lines: Vec<&str> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+    let head = &lines[..lines.len().min(3)];
+    if head.is_empty() { String::new() } else { format!(": {}", head.join("; ")) }
 }
 
 /// Where a system tool is; `None` if it is not installed.

@@ -17,6 +17,12 @@ pub struct Arguments {
     /// A plan in TOML; options on the command line take precedence.
     #[arg(value_name = "PLAN")]
     pub plan: Option<PathBuf>,
+    /// A published study, to be run as it is described: fsverdict list studies.
+    #[arg(long, value_name = "NAME", conflicts_with = "plan")]
+    pub study: Option<String>,
+    /// Multiply every size, count and time of the plan; stamped on the result.
+    #[arg(long, value_name = "FACTOR", value_parser = scale)]
+    pub scale: Option<f64>,
     /// File systems to compare; the same one twice compares it with itself.
     #[arg(long, value_delimiter = ',', value_name = "NAME,...")]
     pub fs: Vec<String>,
@@ -97,6 +103,16 @@ pub struct Arguments {
 pub enum PlaceName {
     Here,
     Sim,
+}
+
+/// A factor, or a fraction such as 1/10.
+fn scale(text: &str) -> Result<f64, String> {
+    let (over, under) = text.split_once('/').unwrap_or((text, "1"));
+    let number = |text: &str| text.trim().parse::<f64>().ok();
+    match number(over).zip(number(under)).map(|(over, under)| over / under) {
+        Some(scale) if scale.is_finite() && scale > 0.0 => Ok(scale),
+        _ => Err("write 0.1 or 1/10".into()),
+    }
 }
 
 const EXAMPLES: &str = "\

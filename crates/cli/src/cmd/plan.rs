@@ -11,12 +11,14 @@ use fsverdict_core::model::{
 
 use super::arguments::{Arguments, PlaceName};
 use crate::exit::Usage;
+use crate::studies;
 
 /// The plan: the plan file's, or an empty one, with what the command line says in its place.
 pub fn plan(arguments: &Arguments) -> Result<Plan> {
-    let mut plan = match &arguments.plan {
-        Some(path) => read(path)?,
-        None => Plan::default(),
+    let mut plan = match (&arguments.plan, &arguments.study) {
+        (Some(path), _) => read(path)?,
+        (None, Some(name)) => studies::plan(name)?,
+        (None, None) => Plan::default(),
     };
     if let Some(bed) = &arguments.bed {
         set_bed(&mut plan.bed, bed)?;
@@ -28,10 +30,14 @@ pub fn plan(arguments: &Arguments) -> Result<Plan> {
     }
     if let Some(workload) = typed_workload(arguments)? {
         plan.workloads = vec![workload];
+        plan.published.clear();
     }
     set_rest(&mut plan, arguments);
     for workload in &mut plan.workloads {
         recognise_fio(workload);
+    }
+    if let Some(scale) = arguments.scale {
+        plan = plan.scaled(scale);
     }
     plan.check()?;
     Ok(plan)

@@ -22,7 +22,7 @@ use fsverdict_host::{facts, preflight, undo};
 
 use super::arguments::Arguments;
 use super::{clean, plan};
-use crate::exit::{self, Usage};
+use crate::exit::{self, PlaceError, Usage};
 use crate::progress::Progress;
 use crate::store::{Loaded, Store, write_whole};
 
@@ -163,19 +163,27 @@ fn measure(
             rounds(place, &bed, store, loaded, interrupted, &progress)
         }
         Err(_) if interrupted.load(Ordering::Relaxed) => Ok(Stop::Interrupted),
-        Err(error) => Err(anyhow::Error::from_boxed(error)),
+        Err(error) => Err(PlaceError(error).into()),
     };
     progress.borrow().finish();
-    let removed = place.remove_bed().map_err(anyhow::Error::from_boxed);
+    // What could not be put back after its trial is tried once more; the run has failed by then,
+    // and says so. Where nothing is left to put back, this does nothing.
+    let restored = place.restore().map_err(PlaceError);
+    let removed = place.remove_bed().map_err(PlaceError);
     let left = place.left();
-    let stop = result?;
-    removed.context("removing the bed: fsverdict clean tries again")?;
-    anyhow::ensure!(
-        left.is_empty(),
-        "left behind: {}; fsverdict clean removes it",
-        left.join(", ")
-    );
-    Ok(stop)
+    let ended = result.and_then(|stop| {
+        restored?;
+        removed.context("removing the bed: fsverdict clean tries again")?;
+        Ok(stop)
+    });
+    if left.is_empty() {
+        return ended;
+    }
+    let left = format!("left behind: {}; fsverdict clean removes it", left.join(", "));
+    Err(match ended {
+        Ok(_) => anyhow::anyhow!(left),
+        Err(error) => error.context(left),
+    })
 }
 
 /// Round after round, until the campaign ends it.
@@ -318,7 +326,7 @@ fn dry_run(arguments: &Arguments) -> Result<u8> {
     preflight::check_plan(&plan).map_err(|error| Usage(error.to_string()))?;
     let seed = plan.seed.unwrap_or_else(random_seed);
     let mut dry = DryRun::default();
-    let bed = dry.make_bed(&plan.bed).map_err(anyhow::Error::from_boxed)?;
+    let bed = dry.make_bed(&plan.bed).map_err(PlaceError)?;
     let next = campaign::next_round(&plan, seed, &Judge::new(&plan), &[], Duration::ZERO);
     if let Next::Round(slots) = next {
         for (number, slot) in (1..).zip(slots) {
@@ -327,7 +335,7 @@ fn dry_run(arguments: &Arguments) -> Result<u8> {
         }
     }
     dry.remark("and so on, each round in an order of its own, until the campaign ends");
-    dry.remove_bed().map_err(anyhow::Error::from_boxed)?;
+    dry.remove_bed().map_err(PlaceError)?;
     for line in dry.into_lines() {
         println!("{line}");
     }

@@ -233,7 +233,10 @@ mod tests {
         }
 
         #[test]
-        fn more_rounds_never_undo_a_settled_verdict(differences in campaigns(), open in any::<bool>()) {
+        fn more_rounds_never_undo_a_settled_verdict(
+            differences in campaigns(),
+            open in any::<bool>(),
+        ) {
             let rule = if open { Rule::open_ended(0.05) } else { CAPPED.clone() };
             let mut settled: Option<Verdict> = None;
             for n in 0..=differences.len() {

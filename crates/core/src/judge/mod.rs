@@ -8,6 +8,7 @@
 //! The method is METHODOLOGY's, sections 3 to 5 and 7.
 
 mod audit;
+mod beside;
 mod compare;
 mod interval;
 mod stopping;
@@ -16,6 +17,7 @@ mod student;
 mod testing;
 
 pub use audit::findings;
+pub use beside::beside;
 pub use compare::Judge;
 pub use interval::{Course, Interval};
 pub use stopping::{FIRST_LOOK, Rule};

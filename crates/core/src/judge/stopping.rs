@@ -84,8 +84,8 @@ fn anytime_multiplier(alpha: f64, n: u32) -> Option<f64> {
 }
 
 /// The level of each look's interval for which the chance that any of them misses the truth is
-/// `alpha` (Jennison and Turnbull's repeated confidence intervals, "Group Sequential Methods", 1999,
-/// chapter 9; with t intervals for the unknown variance).
+/// `alpha` (Jennison and Turnbull's repeated confidence intervals, "Group Sequential Methods",
+/// 1999, chapter 9; with t intervals for the unknown variance).
 ///
 /// That is the `alpha` quantile of the smallest two-sided p value over the looks, found by Monte
 /// Carlo with a fixed seed: the same plan always gives the same thresholds.

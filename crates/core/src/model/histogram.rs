@@ -12,7 +12,7 @@ pub struct Histogram {
     pub max_ns: u64,
     /// Sum of all latencies, for the mean.
     pub sum_ns: u64,
-    /// `[highest latency of the bucket in ns, operations in it]`, ascending, empty buckets left out.
+    /// `[highest latency of the bucket in ns, operations in it]`, ascending, without empty ones.
     pub buckets: Vec<(u64, u64)>,
 }
 

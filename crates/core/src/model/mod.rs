@@ -8,7 +8,9 @@ mod plan;
 mod record;
 mod run;
 mod sample;
+mod scale;
 mod seed;
+mod study;
 mod trial;
 mod unit;
 mod verdict;
@@ -26,6 +28,7 @@ pub use record::{
 pub use run::Run;
 pub use sample::{Better, Sample, median};
 pub use seed::{Draws, derived_seed};
+pub use study::{Agreement, Beside, Published, Study};
 pub use trial::{Device, Key, Trial, TrialBed};
 pub use unit::{Bytes, ParseError, Percent, Span, Unit};
 pub use verdict::{Comparison, Stop, Verdict};

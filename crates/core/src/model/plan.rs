@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use super::{Bytes, Contender, Limits, Percent, Span, Workload};
+use super::{Bytes, Contender, Limits, Percent, Published, Span, Study, Workload};
 
 /// What the file systems are made on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -186,6 +186,9 @@ pub struct Plan {
     /// Who runs the trials.
     #[serde(default)]
     pub place: Place,
+    /// What sizes, counts and times have been multiplied by, if by anything.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scale: Option<f64>,
     /// Seed of the order and of the work; drawn afresh where none is given, and recorded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seed: Option<u64>,
@@ -204,6 +207,12 @@ pub struct Plan {
     /// The work.
     #[serde(default, rename = "workload")]
     pub workloads: Vec<Workload>,
+    /// The study that this plan reproduces.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub study: Option<Study>,
+    /// What the study printed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub published: Vec<Published>,
 }
 
 /// A plan that can't be run, and what to do about it.
@@ -246,6 +255,7 @@ impl Plan {
         for workload in &self.workloads {
             workload.work().map_err(PlanError::Workload)?;
         }
+        self.check_published()?;
         self.check_reference()?;
         self.check_judgement()?;
         self.check_bed()
@@ -259,6 +269,17 @@ impl Plan {
     /// The contender of that name.
     pub fn contender(&self, name: &str) -> Option<&Contender> {
         self.contenders.iter().find(|contender| contender.name == name)
+    }
+
+    fn check_published(&self) -> Result<(), PlanError> {
+        let known = |name: &str| self.workloads.iter().any(|workload| workload.name == name);
+        match self.published.iter().find(|published| !known(&published.workload)) {
+            Some(published) => {
+                let name = &published.workload;
+                Err(PlanError::Invalid(format!("published figures of {name:?}, no workload here")))
+            }
+            None => Ok(()),
+        }
     }
 
     fn check_reference(&self) -> Result<(), PlanError> {
@@ -289,6 +310,9 @@ impl Plan {
     fn check_bed(&self) -> Result<(), PlanError> {
         let bed = &self.bed;
         let invalid = |text: String| Err(PlanError::Invalid(text));
+        if matches!(bed.kind, BedKind::Loop | BedKind::Ram) {
+            self.contenders.iter().try_for_each(|contender| check_discard(contender, bed.kind))?;
+        }
         match bed.kind {
             BedKind::Device if bed.paths.is_empty() => {
                 invalid("bed device needs a path: --bed device:/dev/sdb".into())
@@ -311,6 +335,25 @@ impl Plan {
             }),
             _ => Ok(()),
         }
+    }
+}
+
+/// A discard gives blocks of the image back to the host, which the next trial has to allocate
+/// again: it would measure the host (METHODOLOGY, "What is one observation").
+fn check_discard(contender: &Contender, kind: BedKind) -> Result<(), PlanError> {
+    let discards = |word: &&str| *word == "discard" || word.starts_with("discard=");
+    let mount = contender.mount.iter().flat_map(|options| options.split(','));
+    // mke2fs takes them as `-E discard` and as `-Ediscard`.
+    let mkfs = contender.mkfs.iter().flat_map(|word| word.trim_start_matches("-E").split(','));
+    match mount.chain(mkfs).find(discards) {
+        None => Ok(()),
+        Some(option) => Err(PlanError::Invalid(format!(
+            "contender {:?} has {option}, which gives blocks of the bed back to the host: on bed \
+             {} the next trial would measure how the host allocates them again; leave it out, or \
+             measure it on bed device",
+            contender.name,
+            kind.name()
+        ))),
     }
 }
 
@@ -370,6 +413,14 @@ mod tests {
         assert!(wrong("command =", "comand =").contains("comand"));
         assert!(wrong("command = [\"tar\", \"xf\", \"/srv/source.tar\"]", "").contains("exactly"));
         assert!(Plan::parse("").unwrap_err().to_string().contains("two contenders"));
+        let mount = |option: &str| {
+            wrong("mkfs = [\"-l\", \"size=256m\"]", &format!("mount = [\"noatime,{option}\"]"))
+        };
+        assert!(mount("discard").contains("measure how the host allocates"));
+        assert!(mount("discard=async").contains("discard=async"));
+        assert!(wrong("\"-l\", \"size=256m\"", "\"-E\", \"stride=4,discard\"").contains("discard"));
+        Plan::parse(&PLAN.replace("\"size=256m\"]", "\"size=256m\"]\nmount = [\"nodiscard\"]"))
+            .unwrap();
         let reference = format!("{PLAN}\n[judgement]\nreference = \"zfs\"");
         assert!(Plan::parse(&reference).unwrap_err().to_string().contains("xfs, xfs-log-256m"));
     }

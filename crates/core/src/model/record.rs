@@ -146,7 +146,8 @@ pub struct Totals {
     pub memory: MemoryTotals,
     /// Pressure, where the kernel has PSI.
     pub pressure: Option<PressureTotals>,
-    /// Processes and threads started, system-wide.
+    /// Processes and threads started: by the work, where the trial has a PID namespace of its own,
+    /// else system-wide.
     pub processes_started: u64,
 }
 

@@ -165,6 +165,9 @@ pub struct Workload {
     /// How many operations a command performs, so that it has a rate and a cost per operation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub operations: Option<u64>,
+    /// How many bytes a command reads or writes, so that it has a bandwidth.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bytes: Option<Bytes>,
     /// The metrics that are judged; the rest is shown. Empty: the workload's own choice.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub primary: Vec<String>,

@@ -28,6 +28,7 @@ pub fn report(report: &Report) -> String {
         }
         out += &format!("{}\n", table::table(report, workload, ASCII_MARKDOWN));
     }
+    out += &published(report);
     out += &findings(report);
     out += &failures(report);
     out += &contenders(report);
@@ -41,6 +42,18 @@ fn title(report: &Report) -> String {
     let names: Vec<&str> = report.plan.contenders.iter().map(|c| c.name.as_str()).collect();
     let work: Vec<&str> = report.plan.workloads.iter().map(|w| w.name.as_str()).collect();
     format!("{} at {}", names.join(", "), work.join(", "))
+}
+
+fn published(report: &Report) -> String {
+    let Some(study) = &report.plan.study else { return String::new() };
+    let scale = terminal::scale(report);
+    let mut out = format!("\n## {}, as published, and here{scale}\n\n", study.title);
+    if !study.protocol.is_empty() {
+        out += &format!("{}\n\n", study.protocol.trim());
+    }
+    out += "Ratios are of goodness. Only rank and ratio are compared: rates of two machines say \
+            nothing about each other.\n\n";
+    out + &format!("{}\n", table::published(report, ASCII_MARKDOWN))
 }
 
 fn findings(report: &Report) -> String {
@@ -115,5 +128,9 @@ fn machine(report: &Report) -> String {
         (_, devices) => format!("{devices} of {}iB", bed.size),
     };
     out += &format!("- bed: {}, {what}", bed.kind.name());
-    out + &format!("\n- fsverdict {}\n", report.run.program_version)
+    if report.plan.scale.is_some() {
+        let scale = terminal::scale(report);
+        out += &format!("- sizes, counts and times{}\n", scale.trim_start_matches(','));
+    }
+    out + &format!("- fsverdict {}\n", report.run.program_version)
 }

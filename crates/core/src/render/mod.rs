@@ -16,7 +16,7 @@ pub use markdown::report as markdown;
 pub use sentence::sentence;
 pub use terminal::report as terminal;
 
-use crate::model::{Comparison, Finding, Plan, Record, Run};
+use crate::model::{Beside, Comparison, Finding, Plan, Record, Run};
 
 /// Everything a report is made of.
 #[derive(Clone, Copy, Debug)]
@@ -31,6 +31,8 @@ pub struct Report<'a> {
     pub comparisons: &'a [Comparison],
     /// What the audits noticed.
     pub findings: &'a [Finding],
+    /// What the plan's study printed, beside what was measured.
+    pub published: &'a [Beside],
 }
 
 impl Report<'_> {

@@ -20,8 +20,8 @@ pub fn sentence(comparison: &Comparison, judgement: &Judgement) -> String {
         Verdict::TriviallyFaster | Verdict::TriviallySlower => {
             let word = direction(comparison.verdict);
             format!(
-                "{metric}: {contender} is {word} than {reference}, but by less than {margin}: {times} \
-                 ({evidence})."
+                "{metric}: {contender} is {word} than {reference}, but by less than {margin}: \
+                 {times} ({evidence})."
             )
         }
         Verdict::FasterSizeOpen | Verdict::SlowerSizeOpen => {
@@ -32,12 +32,13 @@ pub fn sentence(comparison: &Comparison, judgement: &Judgement) -> String {
             )
         }
         Verdict::Equivalent => format!(
-            "{metric}: {contender} and {reference} are equivalent, any difference is under {margin} \
-             ({evidence})."
+            "{metric}: {contender} and {reference} are equivalent, any difference is under \
+             {margin} ({evidence})."
         ),
         Verdict::Undecided => undecided(comparison, &evidence),
         Verdict::Void => format!(
-            "{metric}: void, this did not measure {contender} against {reference}; see the findings."
+            "{metric}: void, this did not measure {contender} against {reference}; see the \
+             findings."
         ),
     }
 }
@@ -62,9 +63,13 @@ fn direction(verdict: Verdict) -> &'static str {
 
 fn undecided(comparison: &Comparison, evidence: &str) -> String {
     let Comparison { contender, reference, metric, .. } = comparison;
-    let visible = comparison.visible.map_or(String::new(), |ratio| {
-        format!("; a difference of {:.0}% would have been seen", (ratio - 1.0) * 100.0)
-    });
+    let visible = match comparison.visible {
+        Some(ratio) if ratio < 2.0 => {
+            format!("; a difference of {:.0}% would have been seen", (ratio - 1.0) * 100.0)
+        }
+        Some(_) => "; not even twice the speed would have been seen for certain".into(),
+        None => String::new(),
+    };
     format!("{metric}: no verdict on {contender} against {reference} ({evidence}){visible}.")
 }
 

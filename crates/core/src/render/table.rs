@@ -77,6 +77,44 @@ fn prefix(workload: &Workload, metric: &str) -> String {
         .unwrap_or_default()
 }
 
+/// What a study printed, beside what was measured.
+pub(super) fn published(report: &Report, preset: &str) -> Table {
+    let mut table = Table::new();
+    table.load_preset(preset).set_header([
+        "workload",
+        "published column",
+        "contender",
+        "printed",
+        "ratio",
+        "measured",
+        "",
+    ]);
+    let mut before = ("", "");
+    for row in report.published {
+        let new = (row.workload.as_str(), row.column.as_str());
+        let [workload, column] = match before {
+            same if same == new => ["", ""],
+            (workload, _) if workload == new.0 => ["", new.1],
+            _ => [new.0, new.1],
+        };
+        before = new;
+        let measured = row
+            .measured
+            .map_or("-".into(), |[ratio, low, high]| format!("{ratio:.3} ({low:.3} to {high:.3})"));
+        let [printed, reference] = row.printed;
+        table.add_row([
+            workload.into(),
+            column.into(),
+            format!("{} to {}", row.contender, row.reference),
+            format!("{printed} to {reference}"),
+            format!("{:.3}", row.published_ratio),
+            measured,
+            row.sentence.clone(),
+        ]);
+    }
+    table
+}
+
 fn judged(comparison: &Comparison) -> [String; 3] {
     let ratio = comparison.ratio.map_or("-".into(), |ratio| format!("{ratio:.3}"));
     let interval = match comparison.high {

@@ -3,7 +3,7 @@
 use comfy_table::presets::UTF8_BORDERS_ONLY;
 
 use super::{Report, sentence, table};
-use crate::model::{Finding, Severity};
+use crate::model::{Finding, Key, Outcome, Severity};
 
 /// Tables, sentences and findings; ends with a line break. No colours: it reads the same in a log.
 pub fn report(report: &Report) -> String {
@@ -14,6 +14,10 @@ pub fn report(report: &Report) -> String {
         for comparison in report.comparisons.iter().filter(|c| c.workload == workload.name) {
             out += &format!("  {}\n", sentence(comparison, &report.plan.judgement));
         }
+    }
+    if !report.published.is_empty() {
+        let table = table::published(report, UTF8_BORDERS_ONLY);
+        out += &format!("\nAs published, and here{}\n{table}\n", scale(report));
     }
     let failures: Vec<String> = failures(report);
     if !failures.is_empty() {
@@ -26,6 +30,16 @@ pub fn report(report: &Report) -> String {
         }
     }
     out + &format!("\n{}\n", ending(report))
+}
+
+/// The stamp of a run whose sizes are not those of its plan.
+pub(super) fn scale(report: &Report) -> String {
+    match report.plan.scale {
+        Some(scale) if scale < 1.0 => format!(", at 1/{:.3} of the plan's size", 1.0 / scale),
+        Some(scale) => format!(", at {scale} times the plan's size"),
+        None => String::new(),
+    }
+    .replace(".000 ", " ")
 }
 
 /// A finding's first line: what, where, with what evidence.
@@ -41,25 +55,28 @@ pub(super) fn headline(finding: &Finding) -> String {
     format!("{severity} {:?}{place} {}", finding.audit, finding.evidence)
 }
 
-/// Each failed trial: which, at what step, why, and what it left behind.
+/// The failed trials, those that failed alike in one line: which, at what step, why, and what was
+/// left behind.
 pub(super) fn failures(report: &Report) -> Vec<String> {
-    report
-        .failures()
-        .map(|record| {
-            let crate::model::Outcome::Failed(failure) = &record.outcome else {
-                return String::new();
-            };
-            let key = &record.key;
-            let left = match failure.cleanup_errors.as_slice() {
-                [] => String::new(),
-                errors => format!("; and could not be cleaned up: {}", errors.join("; ")),
-            };
-            format!(
-                "round {}, {}, {}: {}: {}{left}",
-                key.round, key.workload, key.contender, failure.step, failure.error
-            )
-        })
-        .collect()
+    let mut alike: Vec<(String, Vec<String>)> = Vec::new();
+    for record in report.failures() {
+        let Outcome::Failed(failure) = &record.outcome else { continue };
+        let left = match failure.cleanup_errors.as_slice() {
+            [] => String::new(),
+            errors => format!("; and could not be cleaned up: {}", errors.join("; ")),
+        };
+        let Key { round, workload, contender } = &record.key;
+        let what = format!("{workload}, {contender}: {}: {}{left}", failure.step, failure.error);
+        match alike.iter_mut().find(|(known, _)| *known == what) {
+            Some((_, rounds)) => rounds.push(round.to_string()),
+            None => alike.push((what, vec![round.to_string()])),
+        }
+    }
+    let line = |(what, rounds): (String, Vec<String>)| {
+        let s = if rounds.len() == 1 { "" } else { "s" };
+        format!("{what} (round{s} {})", rounds.join(", "))
+    };
+    alike.into_iter().map(line).collect()
 }
 
 /// How the run ended.

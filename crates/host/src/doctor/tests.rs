@@ -1,3 +1,5 @@
+//! The report of what a machine can do, on made-up machines.
+
 use super::*;
 
 fn tree(files: &[(&str, &str)]) -> tempfile::TempDir {

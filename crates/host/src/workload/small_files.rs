@@ -15,9 +15,9 @@
 //! when its turn comes: open beforehand, many would exceed the limit on descriptors, and a cold one
 //! would be read before the clock starts.
 //!
-//! Files are visited in name order, which is the order they were made in: so does `cat *`, hence the
-//! openEuler study whose test this is. It suits file systems that place files in order of creation;
-//! access at random is another workload, and fio's.
+//! Files are visited in name order, which is the order they were made in: so does `cat *`, hence
+//! the openEuler study whose test this is. It suits file systems that place files in order of
+//! creation; access at random is another workload, and fio's.
 //!
 //! Contents are pseudo-random, and no two blocks of 4 KiB are alike: neither compression nor
 //! deduplication finds anything.

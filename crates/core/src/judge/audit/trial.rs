@@ -49,7 +49,8 @@ pub const AUDITS: &[TrialAudit] = &[
     TrialAudit {
         audit: Audit::A7,
         test: not_cold,
-        advice: "run it as root, on a bed that is unmounted in between; or declare cache = \"warm\"",
+        advice: "run it as root, on a bed that is unmounted in between; or declare \
+                 cache = \"warm\"",
     },
     TrialAudit {
         audit: Audit::A9,

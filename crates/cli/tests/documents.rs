@@ -1,0 +1,146 @@
+//! What the documents show is run: every `$ fsverdict` in a `console` block must do what it says.
+//!
+//! A block's first line may say more: `needs-root` (run with the tests on loop devices),
+//! `not-run` (only parsed, by a dry run), `exit=N` (its commands end with that status).
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::Path;
+
+use crate::support::{Scene, Started, is_root, program};
+
+const DOCUMENTS: [&str; 4] = ["README.md", "METHODOLOGY.md", "FORMAT.md", "ARCHITECTURE.md"];
+
+/// A block of a document, with the commands in it.
+#[derive(Debug, PartialEq)]
+struct Block {
+    /// `README.md:13`.
+    place: String,
+    needs_root: bool,
+    not_run: bool,
+    exit: i32,
+    /// The commands, without prompt and sudo.
+    commands: Vec<String>,
+}
+
+/// The blocks of a document that show the program.
+fn blocks(name: &str, text: &str) -> Vec<Block> {
+    let mut blocks: Vec<Block> = Vec::new();
+    let mut open = false;
+    // A command goes on after a backslash, as in a shell.
+    for (line_number, line) in (1..).zip(text.replace("\\\n", "").lines()) {
+        match line.strip_prefix("```") {
+            Some(_) if open => open = false,
+            Some(info) => {
+                open = true;
+                let words: Vec<&str> = info.split_whitespace().collect();
+                let exit = words.iter().find_map(|word| word.strip_prefix("exit="));
+                blocks.push(Block {
+                    place: format!("{name}:{line_number}"),
+                    needs_root: words.contains(&"needs-root"),
+                    not_run: words.contains(&"not-run"),
+                    exit: exit.map_or(0, |code| code.parse().unwrap()),
+                    commands: Vec::new(),
+                });
+            }
+            None if open => {
+                let command = line.strip_prefix("$ ").unwrap_or_default();
+                let command = command.strip_prefix("sudo ").unwrap_or(command);
+                if command.starts_with("fsverdict ") {
+                    blocks.last_mut().unwrap().commands.push(command.into());
+                }
+            }
+            None => {}
+        }
+    }
+    blocks.retain(|block| !block.commands.is_empty());
+    blocks
+}
+
+fn all_blocks() -> Vec<Block> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let of = |name: &&str| {
+        let text = fs::read_to_string(root.join(name));
+        blocks(name, &text.unwrap_or_else(|error| panic!("{name}: {error}")))
+    };
+    DOCUMENTS.iter().flat_map(of).collect()
+}
+
+/// Runs the commands of a block, one after the other, in a folder of their own.
+fn run(block: &Block) {
+    let scene = Scene::alone();
+    let programs = scene.path("programs");
+    fs::create_dir(&programs).unwrap();
+    symlink(env!("CARGO_BIN_EXE_fsverdict"), programs.join("fsverdict")).unwrap();
+    let others = std::env::var("PATH").unwrap_or_default();
+    let path = format!("{}:{others}", programs.display());
+    for command in &block.commands {
+        let line = match block.not_run {
+            true => command.replacen("fsverdict run ", "fsverdict run --dry-run ", 1),
+            false => command.clone(),
+        };
+        let mut shell = program("sh");
+        shell.args(["-c", &line]).env("PATH", &path).current_dir(scene.path(""));
+        let done = Started::new(shell).wait();
+        let said = format!("{}: {line}\n{}\n{}", block.place, done.stdout, done.stderr);
+        assert_eq!(done.code, Some(block.exit), "{said}");
+        assert!(!done.stderr.contains("panicked"), "{said}");
+    }
+    scene.assert_nothing_left();
+}
+
+#[test]
+fn commands_in_the_documents_do_what_they_say() {
+    let blocks = all_blocks();
+    for document in ["README.md", "FORMAT.md"] {
+        assert!(blocks.iter().any(|block| block.place.starts_with(document)), "{document}");
+    }
+    blocks.iter().filter(|block| !block.needs_root).for_each(run);
+}
+
+#[test]
+#[ignore = "needs root and loop devices: run ./test"]
+fn loop_commands_in_the_documents_do_what_they_say() {
+    assert!(is_root());
+    let blocks = all_blocks();
+    assert!(blocks.iter().any(|block| block.needs_root), "the README shows no real run");
+    blocks.iter().filter(|block| block.needs_root).for_each(run);
+}
+
+#[test]
+fn blocks_that_are_only_shown_are_dry_runs_at_least() {
+    let not_run: Vec<Block> = all_blocks().into_iter().filter(|block| block.not_run).collect();
+    for command in not_run.iter().flat_map(|block| &block.commands) {
+        assert!(command.starts_with("fsverdict run "), "{command} can't be parsed alone");
+    }
+}
+
+#[test]
+fn blocks_are_found_with_what_their_first_line_says() {
+    let text = [
+        "text",
+        "```console needs-root exit=1",
+        "$ sudo fsverdict run \\",
+        "  -- a",
+        "what it says",
+        "```",
+        "```sh",
+        "./test",
+        "$ fsverdict list",
+        "```",
+        "```toml",
+        "fsverdict = 1",
+        "```",
+        "$ fsverdict no",
+    ];
+    let block = |line: u32, needs_root, exit, command: &str| Block {
+        place: format!("A.md:{line}"),
+        needs_root,
+        not_run: false,
+        exit,
+        commands: vec![command.into()],
+    };
+    let expected =
+        [block(2, true, 1, "fsverdict run   -- a"), block(6, false, 0, "fsverdict list")];
+    assert_eq!(blocks("A.md", &text.join("\n")), expected);
+}

@@ -1,0 +1,90 @@
+//! What the file systems are made on: memory, several devices, directories.
+
+use std::path::Path;
+
+use serde_json::Value;
+
+use super::{device, run_command, run_plan};
+use crate::support::{Scene, Started, list, sample, text};
+
+const MIB: u64 = 1 << 20;
+
+fn run_on(scene: &Scene, bed: &str, name: &str) -> (u32, Value) {
+    let mut words =
+        vec!["run", "--fs", "ext4,xfs", "--size", "320M", "--rounds", "1", "--bed", bed];
+    words.extend(["--output", name, "--json", "-", "--", "sh", "-c", "seq 300000 > numbers"]);
+    let started: Started = scene.start(&words);
+    let id = started.id();
+    (id, started.wait().exits(0).json())
+}
+
+fn node(scene: &Scene, name: &str) -> String {
+    let trial = scene.read_json(&format!("{name}/trials/1/trial.json"));
+    text(&trial["bed"]["devices"][0]["path"]).into()
+}
+
+#[test]
+#[ignore = "needs root and loop devices: run ./test"]
+fn memory_is_a_bed_and_is_given_back() {
+    let scene = Scene::alone();
+    let (id, document) = run_on(&scene, "ram", "loop");
+    for trial in list(&document["trials"]) {
+        assert!(device(trial, 0, "write_bytes") > MIB && sample(trial, "wall_time") > 0.0);
+    }
+    assert!(node(&scene, "loop").starts_with("/dev/loop"));
+    let images = std::fs::read_dir("/dev/shm").unwrap().flatten();
+    let ours = format!("fsverdict-{id}-");
+    let left = images.filter(|entry| entry.file_name().to_string_lossy().starts_with(&ours));
+    assert_eq!(left.count(), 0);
+    scene.assert_nothing_left();
+}
+
+#[test]
+#[ignore = "needs root and loop devices: run ./test"]
+fn zram_is_a_bed_and_is_given_back() {
+    if !Path::new("/sys/class/zram-control").exists() {
+        let scene = Scene::alone();
+        let done = run_command(&scene, "--fs ext4,ext4 --size 64M --bed ram:zram", &["true"]);
+        done.exits(1).says("this kernel has no zram");
+        return;
+    }
+    let scene = Scene::alone();
+    let (_, document) = run_on(&scene, "ram:zram", "zram");
+    for trial in list(&document["trials"]) {
+        assert!(device(trial, 0, "write_bytes") > MIB && sample(trial, "wall_time") > 0.0);
+    }
+    let node = node(&scene, "zram");
+    assert!(node.starts_with("/dev/zram"), "{node}");
+    assert!(!Path::new(&node).exists(), "{node} is still there");
+    scene.assert_nothing_left();
+}
+
+#[test]
+#[ignore = "needs root and loop devices: run ./test"]
+fn a_file_system_takes_several_devices_if_it_can() {
+    let scene = Scene::alone();
+    let plan = r#"
+        bed = { size = "200M", devices = 2 }
+        judgement = { rounds = 1 }
+        [[contender]]
+        name = "one"
+        file_system = "ext4"
+        [[contender]]
+        name = "two"
+        file_system = "btrfs"
+        mkfs = ["-d", "raid1", "-m", "raid1"]
+        [[workload]]
+        name = "write"
+        command = "dd if=/dev/urandom of=f bs=1M count=16; df --output=size -B1 . | tail -n 1"
+    "#;
+    let document = run_plan(&scene, plan).exits(0).json();
+    for trial in list(&document["trials"]) {
+        let written = device(trial, 0, "write_bytes");
+        let copies = if trial["contender"] == "two" { 2 } else { 1 };
+        assert!(written >= copies * 16 * MIB, "{written} of {copies} copies");
+        assert!(written < (copies + 1) * 16 * MIB, "{written} of {copies} copies");
+        let size: u64 = super::printed(&scene, trial).trim().parse().unwrap();
+        assert!(size < 201 * MIB, "{size}: the devices were strung together");
+    }
+    scene.assert_nothing_left();
+}

@@ -1,0 +1,179 @@
+//! Runs that are interrupted, terminated, killed.
+
+use std::fs;
+use std::path::Path;
+
+use crate::support::{Left, Scene, Started, list, text, wait_for};
+
+const DIRTY_BYTES: &str = "/proc/sys/vm/dirty_bytes";
+
+const PLAN: &str = r#"
+    bed = { size = "64M" }
+    seed = 5
+    judgement = { rounds = 3 }
+    contender = [
+        { name = "a", file_system = "ext4", sysctl = { "vm.dirty_bytes" = 50331648 } },
+        { name = "b", file_system = "ext4", sysctl = { "vm.dirty_bytes" = 50331648 } },
+    ]
+    workload = [{ name = "work", command = "seq 100000 > numbers; sleep 0.5" }]
+"#;
+
+fn dirty_bytes() -> String {
+    fs::read_to_string(DIRTY_BYTES).unwrap().trim().into()
+}
+
+/// Starts a run, and waits until its trial `number` is at work.
+fn started(scene: &Scene, number: u32) -> Started {
+    let plan = scene.write("plan.toml", PLAN);
+    let run = scene.start(&["run", &plan, "--output", "run"]);
+    let at_work = scene.path(&format!("run/trials/{number}/raw/command.stdout"));
+    wait_for("a trial at work", || at_work.exists());
+    run
+}
+
+fn interrupted_by(signal: &str) {
+    let scene = Scene::alone();
+    let before = dirty_bytes();
+    let run = started(&scene, 4);
+    assert_eq!(dirty_bytes(), "50331648");
+    run.signal(signal);
+    let done = run.wait().exits(130);
+    assert!(done.stdout.contains("The run ended because it was interrupted"), "{}", done.stdout);
+    assert!(done.stdout.contains("Report: "), "{}", done.stdout);
+    assert_eq!(dirty_bytes(), before);
+    scene.assert_nothing_left();
+    assert_eq!(scene.records("run").len(), 3, "the trial under way has no record");
+    assert_eq!(scene.read_json("run/run.json")["stop"], "interrupted");
+    assert!(scene.read("run/report.md").contains("## Verdicts"));
+    resumes(&scene, 3);
+}
+
+/// The run goes on to its end, and the records it had are what they were.
+fn resumes(scene: &Scene, had: usize) {
+    let before = scene.records("run");
+    let done = scene.fsverdict(&["run", "--resume", "run", "--json", "-"]).exits(0);
+    let document = done.json();
+    let trials = list(&document["trials"]);
+    assert_eq!(trials.len(), 6);
+    assert_eq!(trials[..had], before[..had]);
+    let mut keys: Vec<(u64, &str)> = trials
+        .iter()
+        .map(|trial| (trial["round"].as_u64().unwrap(), text(&trial["contender"])))
+        .collect();
+    keys.sort_unstable();
+    assert_eq!(keys, [(1, "a"), (1, "b"), (2, "a"), (2, "b"), (3, "a"), (3, "b")]);
+    scene.assert_nothing_left();
+}
+
+#[test]
+#[ignore = "needs root and loop devices: run ./test"]
+fn ctrl_c_ends_a_run_with_what_was_measured() {
+    interrupted_by("INT");
+}
+
+#[test]
+#[ignore = "needs root and loop devices: run ./test"]
+fn sigterm_ends_a_run_with_what_was_measured() {
+    interrupted_by("TERM");
+}
+
+#[test]
+#[ignore = "needs root and loop devices: run ./test"]
+fn a_run_interrupted_while_it_writes_its_image_leaves_nothing() {
+    let scene = Scene::alone();
+    let words = ["run", "--fs", "ext4,ext4", "--size", "1G", "--output", "run", "--", "true"];
+    let run = scene.start(&words);
+    let image = || {
+        fs::read_dir(scene.path("run"))
+            .into_iter()
+            .flatten()
+            .flatten()
+            .any(|entry| entry.path().extension().is_some_and(|ending| ending == "img"))
+    };
+    wait_for("the image", image);
+    run.signal("INT");
+    run.wait().exits(130);
+    scene.assert_nothing_left();
+}
+
+#[test]
+#[ignore = "needs root and loop devices: run ./test"]
+fn a_killed_run_is_cleaned_up_and_resumed() {
+    let scene = Scene::alone();
+    let before = dirty_bytes();
+    let run = started(&scene, 4);
+    run.signal("KILL");
+    assert_eq!(run.wait().code, None);
+    // Its trial dies with it, and takes its mounts along.
+    wait_for("the trial's end", || Left::of(&scene.path("")).processes.is_empty());
+    let left = Left::of(&scene.path(""));
+    assert_eq!((left.mounts.len(), left.links.len()), (0, 1), "{left:?}");
+    assert_eq!(dirty_bytes(), "50331648", "nothing is left to be put back");
+    assert!(!scene.read("run/undo.jsonl").is_empty());
+
+    scene.run("clean").exits(0).says("cleaned up after the run of");
+    assert_eq!(dirty_bytes(), before);
+    scene.assert_nothing_left();
+    assert_eq!(scene.read("run/undo.jsonl"), "");
+    let records = scene.records("run");
+    assert_eq!(records.len(), 3);
+    assert!(records.iter().all(|record| record["outcome"] == "measured"));
+    // It was killed, so it has no report; one can be made of what there is.
+    assert!(!scene.path("run/report.md").exists());
+    let report = scene.run("report run").exits(0).stdout;
+    assert!(report.contains("The run has not ended"), "{report}");
+    resumes(&scene, 3);
+}
+
+#[test]
+#[ignore = "needs root and loop devices: run ./test"]
+fn the_next_run_cleans_up_after_a_killed_one() {
+    let scene = Scene::alone();
+    let before = dirty_bytes();
+    let run = started(&scene, 2);
+    run.signal("KILL");
+    run.wait();
+    wait_for("the trial's end", || Left::of(&scene.path("")).processes.is_empty());
+    let next = ["run", "--place", "sim", "--fs", "ext4,xfs", "--output", "next", "--", "true"];
+    scene.fsverdict(&next).exits(0).says("cleaned up after the run of");
+    assert_eq!(dirty_bytes(), before);
+    scene.assert_nothing_left();
+}
+
+#[test]
+#[ignore = "needs root and loop devices: run ./test"]
+fn a_living_run_is_left_alone() {
+    let scene = Scene::alone();
+    let run = started(&scene, 2);
+    scene.run("clean run").exits(0);
+    assert_eq!(dirty_bytes(), "50331648", "a living run's setting was put back");
+    scene.run("run --resume run").exits(1).says("another process is running this run");
+    run.wait().exits(0);
+    assert_eq!(scene.records("run").len(), 6);
+    assert!(Path::new(&scene.path("run/report.md")).exists());
+    scene.assert_nothing_left();
+}
+
+#[test]
+#[ignore = "needs root and loop devices: run ./test"]
+fn a_trial_that_is_killed_loses_itself_alone() {
+    let scene = Scene::alone();
+    let run = started(&scene, 2);
+    let trial = scene.typed("run/trials/2/trial.json");
+    let is_trial = |number: &u32| {
+        let text = fs::read(format!("/proc/{number}/cmdline")).unwrap_or_default();
+        let text = String::from_utf8_lossy(&text).replace('\0', " ");
+        text.contains("fsverdict trial --in ") && text.contains(&trial) && !text.contains("unshare")
+    };
+    let numbers = Left::of(&scene.path("run/trials/2")).processes;
+    let number = numbers.iter().find(|number| is_trial(number)).expect("no process is the trial");
+    crate::support::tool("kill", &["-KILL", &number.to_string()]).unwrap();
+    let done = run.wait().exits(1);
+    assert!(done.stdout.contains("Not measured"), "{}", done.stdout);
+    let records = scene.records("run");
+    assert_eq!(records.len(), 6, "the run did not go on");
+    let failed: Vec<_> = records.iter().filter(|r| r["outcome"] != "measured").collect();
+    assert_eq!(failed.len(), 1, "{failed:#?}");
+    assert_eq!(failed[0]["outcome"]["failed"]["step"], "trial");
+    scene.assert_nothing_left();
+}

@@ -1,0 +1,212 @@
+//! The run as a newcomer types it.
+
+use std::fs;
+
+use super::{device, failure, of, printed, run_command, run_plan};
+use crate::support::{Scene, list, sample, text, verdict};
+
+/// A tree of files of many sizes; gives its bytes.
+fn tree(scene: &Scene) -> u64 {
+    let mut bytes = 0;
+    for folder in 0..10 {
+        let path = scene.path(&format!("tree/{folder}"));
+        fs::create_dir_all(&path).unwrap();
+        for file in 0..40_usize {
+            let size = 100 << (file % 10);
+            let content: Vec<u8> = (0..size).map(|at| (at * 31 + file + folder) as u8).collect();
+            fs::write(path.join(file.to_string()), content).unwrap();
+            bytes += size as u64;
+        }
+    }
+    bytes
+}
+
+#[test]
+#[ignore = "needs root and loop devices: run ./test"]
+fn three_file_systems_are_compared_on_real_work() {
+    let scene = Scene::alone();
+    let bytes = tree(&scene);
+    let source = scene.typed("tree");
+    let options = "--fs ext4,xfs,btrfs --size 320M --rounds 4";
+    let document = run_command(&scene, options, &["cp", "-a", &source, "."]).exits(0).json();
+    for contender in ["xfs", "btrfs"] {
+        let verdict = verdict(&document, contender, "wall_time");
+        let figure = |key: &str| verdict[key].as_f64().unwrap_or_else(|| panic!("{verdict}"));
+        assert!(figure("low") <= figure("ratio") && figure("ratio") <= figure("high"), "{verdict}");
+        assert_eq!(verdict["rounds"], 4);
+    }
+    for contender in ["ext4", "xfs", "btrfs"] {
+        assert_eq!(of(&document, contender).len(), 4);
+        for trial in of(&document, contender) {
+            assert_eq!(trial["mounted"]["file_system"], contender);
+        }
+    }
+    for trial in list(&document["trials"]) {
+        assert_eq!(trial["outcome"], "measured");
+        assert!(device(trial, 0, "write_bytes") >= bytes, "{trial:#}");
+        assert!(device(trial, 0, "read_bytes") < bytes, "the tree is not on the device: {trial:#}");
+        assert!(sample(trial, "cpu_time") > 0.0 && sample(trial, "wall_time") > 0.0);
+        let phase = &trial["phases"][0];
+        let written = phase["application_write_bytes"].as_u64().unwrap();
+        // cp clones and copies within the kernel where it can: write(2) sees only the rest.
+        assert!(written < 2 * bytes, "{written} of {bytes}");
+        assert_eq!(trial["caches"][0]["dropped"], true);
+        assert_eq!(trial["caches"][0]["cached_bytes_after"], 0);
+        assert_eq!(trial["settled"][0]["quiet"], true);
+        let folder = format!("run/trials/{}", trial["number"]);
+        assert!(scene.read(&format!("{folder}/series.csv")).lines().count() >= 2);
+        for file in ["command.stdout", "command.stderr", "mkfs.stdout", "trial.stderr"] {
+            scene.read(&format!("{folder}/raw/{file}"));
+        }
+        assert_eq!(scene.read_json(&format!("{folder}/record.json")), *trial);
+    }
+    for tool in ["mkfs.ext4", "mkfs.xfs", "mkfs.btrfs"] {
+        assert!(!text(&document["run"]["tools"][tool]).is_empty());
+    }
+    scene.assert_nothing_left();
+}
+
+#[test]
+#[ignore = "needs root and loop devices: run ./test"]
+fn a_file_system_against_itself_is_neither_faster_nor_slower() {
+    let scene = Scene::alone();
+    tree(&scene);
+    let source = scene.typed("tree");
+    let options = "--fs ext4,ext4 --size 128M --rounds 6";
+    let document = run_command(&scene, options, &["cp", "-a", &source, "."]).exits(0).json();
+    let verdict = verdict(&document, "ext4#2", "wall_time");
+    assert_eq!(verdict["reference"], "ext4");
+    let said = text(&verdict["verdict"]);
+    assert!(!["faster", "slower", "void"].contains(&said), "{verdict}");
+    scene.assert_nothing_left();
+}
+
+#[test]
+#[ignore = "needs root and loop devices: run ./test"]
+fn setup_and_prepare_run_before_the_work_and_are_not_timed() {
+    let scene = Scene::alone();
+    let mut words = vec!["run", "--fs", "ext4,ext4", "--size", "64M", "--rounds", "1"];
+    words.extend(["--output", "run", "--json", "-", "--setup", "sleep 0.4; seq 9 > in"]);
+    words.extend(["--prepare", "sleep 0.4; sort -r in > prepared", "--", "cat", "prepared"]);
+    let document = scene.fsverdict(&words).exits(0).json();
+    for trial in list(&document["trials"]) {
+        assert!(printed(&scene, trial).starts_with("9\n8\n"));
+        assert!(sample(trial, "wall_time") < 0.3, "{trial:#}");
+    }
+    scene.assert_nothing_left();
+}
+
+#[test]
+#[ignore = "needs root and loop devices: run ./test"]
+fn a_command_that_fails_is_named_with_what_it_said() {
+    let scene = Scene::alone();
+    let command = ["sh", "-c", "echo disk on fire >&2; exit 9"];
+    let done = run_command(&scene, "--fs ext4,ext4 --size 64M", &command).exits(1);
+    let document = done.says("failed with exit status 9: disk on fire").json();
+    let trials = list(&document["trials"]);
+    assert_eq!(trials.len(), 4, "it goes on after two failures");
+    for trial in trials {
+        let (step, error) = failure(trial);
+        assert_eq!(step, "work");
+        assert!(error.ends_with("failed with exit status 9: disk on fire"), "{error}");
+        assert!(error.starts_with("sh -c "), "{error}");
+    }
+    assert_eq!(document["run"]["stop"], "failed");
+    scene.assert_nothing_left();
+}
+
+#[test]
+#[ignore = "needs root and loop devices: run ./test"]
+fn a_failing_setup_or_prepare_fails_the_trial() {
+    for step in ["setup", "prepare"] {
+        let scene = Scene::alone();
+        let options = format!("--fs ext4,ext4 --size 64M --rounds 1 --{step} false");
+        let document = run_command(&scene, &options, &["true"]).exits(1).json();
+        assert_eq!(failure(&document["trials"][0]).0, step);
+        scene.assert_nothing_left();
+    }
+}
+
+#[test]
+#[ignore = "needs root and loop devices: run ./test"]
+fn what_the_work_leaves_running_is_ended_and_counted() {
+    let scene = Scene::alone();
+    let command = ["sh", "-c", "sleep 1000 & exec setsid sh -c 'sleep 1000 &'"];
+    let options = "--fs ext4,ext4 --size 64M --rounds 1";
+    let document = run_command(&scene, options, &command).exits(0).json();
+    for trial in list(&document["trials"]) {
+        assert_eq!(trial["phases"][0]["processes_left"], 2, "{trial:#}");
+    }
+    scene.assert_nothing_left();
+}
+
+#[test]
+#[ignore = "needs root and loop devices: run ./test"]
+fn a_full_file_system_is_a_failed_trial() {
+    let scene = Scene::alone();
+    let command = ["dd", "if=/dev/zero", "of=f", "bs=1M", "count=100"];
+    let options = "--fs ext4,ext4 --size 64M --rounds 1";
+    let document = run_command(&scene, options, &command).exits(1).json();
+    for trial in list(&document["trials"]) {
+        let (step, error) = failure(trial);
+        assert_eq!(step, "work");
+        assert!(error.contains("exit status 1"), "{error}");
+        let said = scene.read(&format!("run/trials/{}/raw/command.stderr", trial["number"]));
+        assert!(said.contains("No space left on device"), "{said}");
+    }
+    scene.assert_nothing_left();
+}
+
+#[test]
+#[ignore = "needs root and loop devices: run ./test"]
+fn no_room_for_the_image_is_said_before_anything_is_made() {
+    let scene = Scene::alone();
+    let done = run_command(&scene, "--fs ext4,ext4 --size 100000G", &["true"]).exits(1);
+    done.says("free, the image needs").says("choose another --dir or a smaller --size");
+    assert!(!scene.path("run").exists());
+    scene.assert_nothing_left();
+}
+
+#[test]
+#[ignore = "needs root and loop devices: run ./test"]
+fn a_contender_that_can_not_be_made_does_not_stop_the_others() {
+    let scene = Scene::alone();
+    let plan = r#"
+        bed = { size = "64M" }
+        judgement = { rounds = 4 }
+        [[contender]]
+        name = "plain"
+        file_system = "ext4"
+        [[contender]]
+        name = "wrong mkfs"
+        file_system = "ext4"
+        mkfs = ["-O", "no_such_feature"]
+        [[contender]]
+        name = "wrong mount"
+        file_system = "ext4"
+        mount = ["no_such_option"]
+        [[contender]]
+        name = "other"
+        file_system = "ext4"
+        mkfs = ["-b", "1024"]
+        mount = ["noatime"]
+        [[workload]]
+        name = "work"
+        command = "seq 100000 > numbers"
+    "#;
+    let document = run_plan(&scene, plan).exits(1).json();
+    for (contender, step, says) in
+        [("wrong mkfs", "mkfs", "no_such_feature"), ("wrong mount", "mount", "no_such_option")]
+    {
+        let trials = of(&document, contender);
+        assert_eq!(trials.len(), 2, "given up after two failures");
+        for trial in trials {
+            let (failed, error) = failure(trial);
+            assert!(failed == step && error.contains(says), "{failed}: {error}");
+        }
+    }
+    assert_eq!(verdict(&document, "other", "wall_time")["rounds"], 4);
+    let options = &of(&document, "other")[0]["mounted"]["options"];
+    assert!(list(options).iter().any(|option| option == "noatime"), "{options}");
+    scene.assert_nothing_left();
+}

@@ -1,0 +1,175 @@
+//! Settings that are set for a trial, take, matter, and are put back; throttled devices.
+
+use std::fs;
+
+use super::{device, failure, of, printed, run_plan};
+use crate::support::{Scene, list, sample, text, verdict};
+
+const DIRTY: [&str; 4] =
+    ["dirty_ratio", "dirty_bytes", "dirty_background_ratio", "dirty_background_bytes"];
+
+fn sysctls() -> Vec<String> {
+    DIRTY.map(|name| fs::read_to_string(format!("/proc/sys/vm/{name}")).unwrap()).into()
+}
+
+/// Prints the settings that the trial runs under.
+const SHOW: &str = r#"
+    device=$(awk '$2 == "/run/fsverdict/mnt" { print $1 }' /proc/mounts)
+    cd "/sys/block/${device#/dev/}/queue"
+    cat scheduler nr_requests read_ahead_kb
+    cat /proc/sys/vm/dirty_ratio /proc/sys/vm/dirty_bytes /proc/sys/vm/dirty_background_bytes
+"#;
+
+#[test]
+#[ignore = "needs root and loop devices: run ./test"]
+fn settings_hold_during_a_trial_and_are_put_back_after_it() {
+    let scene = Scene::alone();
+    let before = sysctls();
+    let plan = format!(
+        r#"
+        bed = {{ size = "64M" }}
+        judgement = {{ rounds = 3 }}
+        [[contender]]
+        name = "plain"
+        file_system = "ext4"
+        [[contender]]
+        name = "tuned"
+        file_system = "ext4"
+        queue = {{ scheduler = "mq-deadline", nr_requests = 48, read_ahead = 512 }}
+        sysctl = {{ "vm.dirty_bytes" = 67108864, "vm.dirty_background_bytes" = 33554432 }}
+        [[workload]]
+        name = "show"
+        command = '''{SHOW}'''
+        "#
+    );
+    let document = run_plan(&scene, &plan).exits(0).json();
+    for trial in of(&document, "tuned") {
+        let shown = printed(&scene, trial);
+        let lines: Vec<&str> = shown.lines().collect();
+        assert!(lines[0].contains("[mq-deadline]"), "{shown}");
+        assert_eq!(lines[1..], ["48", "512", "0", "67108864", "33554432"]);
+    }
+    let plain: Vec<String> =
+        of(&document, "plain").iter().map(|trial| printed(&scene, trial)).collect();
+    assert!(plain.iter().all(|shown| *shown == plain[0]), "not put back: {plain:#?}");
+    assert!(!plain[0].contains("[mq-deadline]") && !plain[0].contains("67108864"), "{}", plain[0]);
+    assert_eq!(sysctls(), before);
+    scene.assert_nothing_left();
+}
+
+#[test]
+#[ignore = "needs root and loop devices: run ./test"]
+fn a_setting_that_does_not_take_fails_its_contender_alone() {
+    let scene = Scene::alone();
+    let before = sysctls();
+    let plan = r#"
+        bed = { size = "64M" }
+        judgement = { rounds = 4 }
+        [[contender]]
+        name = "plain"
+        file_system = "ext4"
+        [[contender]]
+        name = "wrong"
+        file_system = "ext4"
+        queue = { scheduler = "nonsense" }
+        sysctl = { "vm.dirty_bytes" = 67108864 }
+        [[contender]]
+        name = "unknown"
+        file_system = "ext4"
+        sysctl = { "vm.no_such_knob" = 1 }
+        [[contender]]
+        name = "other"
+        file_system = "ext4"
+        [[workload]]
+        name = "work"
+        command = "seq 100000 > numbers"
+    "#;
+    let document = run_plan(&scene, plan).exits(1).json();
+    for (contender, says) in [("wrong", "nonsense"), ("unknown", "no_such_knob")] {
+        assert_eq!(of(&document, contender).len(), 2);
+        for trial in of(&document, contender) {
+            let (step, error) = failure(trial);
+            assert!(step == "settings" && error.contains(says), "{step}: {error}");
+        }
+    }
+    assert_eq!(verdict(&document, "other", "wall_time")["rounds"], 4);
+    assert_eq!(sysctls(), before);
+    scene.assert_nothing_left();
+}
+
+const LIMIT: u64 = 400;
+
+/// Runs dsync writes on a contender held down to [`LIMIT`] operations a second and on one that
+/// is not, or on one mounted with `sync`.
+fn slowed(scene: &Scene, how: &str, work: &str) -> serde_json::Value {
+    let plan = format!(
+        r#"
+        bed = {{ size = "64M" }}
+        judgement = {{ rounds = 4 }}
+        [[contender]]
+        name = "plain"
+        file_system = "ext4"
+        [[contender]]
+        name = "slowed"
+        file_system = "ext4"
+        {how}
+        [[workload]]
+        name = "work"
+        command = "{work}"
+        "#
+    );
+    run_plan(scene, &plan).exits(0).json()
+}
+
+#[test]
+#[ignore = "needs root and loop devices: run ./test"]
+fn a_throttled_contender_is_slower_by_as_much_as_it_is_throttled() {
+    let scene = Scene::alone();
+    let rules = "/sys/fs/cgroup/blkio/blkio.throttle.write_iops_device";
+    let work = format!("cat {rules}; dd if=/dev/zero of=f bs=4k count=100 oflag=dsync");
+    let document = slowed(&scene, &format!("limits = {{ iops = {LIMIT} }}"), &work);
+    let number = |trial: &serde_json::Value| {
+        let trial = scene.read_json(&format!("run/trials/{}/trial.json", trial["number"]));
+        let number = &trial["bed"]["devices"][0]["number"];
+        format!("{}:{} ", number[0], number[1])
+    };
+    for trial in of(&document, "slowed") {
+        let rule = format!("{}{LIMIT}", number(trial));
+        assert!(printed(&scene, trial).lines().any(|line| line == rule), "{rule} is not set");
+        // The rule counts requests before they are merged.
+        let requests = device(trial, 0, "writes") + device(trial, 0, "writes_merged");
+        let (time_s, expected_s) = (sample(trial, "wall_time"), requests as f64 / LIMIT as f64);
+        assert!((0.85..1.3).contains(&(time_s / expected_s)), "{time_s} s for {requests}");
+    }
+    for trial in of(&document, "plain") {
+        let others = printed(&scene, trial);
+        assert!(!others.lines().any(|line| line.starts_with(&number(trial))), "{others}");
+    }
+    let verdict = verdict(&document, "slowed", "wall_time");
+    assert_eq!(verdict["verdict"], "slower");
+    let median = |key: &str| verdict[key].as_f64().unwrap();
+    let of_medians = median("reference_median") / median("median");
+    assert!((0.7..1.4).contains(&(median("ratio") / of_medians)), "{verdict}");
+    assert!(median("ratio") < 0.8, "{verdict}");
+    for kind in ["read_iops", "write_iops", "read_bps", "write_bps"] {
+        let path = format!("/sys/fs/cgroup/blkio/blkio.throttle.{kind}_device");
+        let left = fs::read_to_string(path).unwrap();
+        let rule = number(&document["trials"][0]);
+        assert!(!left.lines().any(|line| line.starts_with(&rule)), "{kind}: {left}");
+    }
+    scene.assert_nothing_left();
+}
+
+#[test]
+#[ignore = "needs root and loop devices: run ./test"]
+fn the_mount_option_sync_is_slower() {
+    let scene = Scene::alone();
+    let work = "dd if=/dev/zero of=f bs=4k count=1000";
+    let document = slowed(&scene, "mount = [\"sync\"]", work);
+    let verdict = verdict(&document, "slowed", "wall_time");
+    assert_eq!(verdict["verdict"], "slower");
+    assert!(verdict["ratio"].as_f64() < Some(0.7), "{verdict}");
+    let options = &of(&document, "slowed")[0]["mounted"]["options"];
+    assert!(list(options).iter().any(|option| text(option) == "sync"), "{options}");
+    scene.assert_nothing_left();
+}

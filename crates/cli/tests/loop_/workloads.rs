@@ -1,0 +1,130 @@
+//! fio, small files, and the shell's small files.
+
+use super::{device, of, run_command};
+use crate::support::{Scene, list, sample, text, verdict};
+
+const MIB: u64 = 1 << 20;
+
+#[test]
+#[ignore = "needs root and loop devices: run ./test"]
+fn fio_gives_its_figures_from_its_own_options() {
+    let scene = Scene::alone();
+    let job = ["fio", "--rw=randwrite", "--bs=4k", "--size=16m", "--fdatasync=64", "--name=job"];
+    let options = "--fs ext4,xfs --size 320M --rounds 4";
+    let document = run_command(&scene, options, &job).exits(0).json();
+    assert!(verdict(&document, "xfs", "iops")["ratio"].is_number());
+    for trial in list(&document["trials"]) {
+        assert!(sample(trial, "iops") > 0.0);
+        let [p50, p99, max] =
+            ["p50", "p99", "max"].map(|name| sample(trial, &format!("write_latency_{name}")));
+        assert!(0.0 < p50 && p50 <= p99 && p99 <= max, "{p50} {p99} {max}");
+        // The judged rate counts the closing syncfs; fio's own does not.
+        assert!(sample(trial, "fio_write_iops") >= 0.99 * sample(trial, "iops"));
+        let phase = &trial["phases"][0];
+        assert_eq!(phase["operations"], 4096);
+        assert_eq!(phase["application_write_bytes"], 16 * MIB);
+        assert!(device(trial, 0, "write_bytes") >= 16 * MIB, "not durable: {trial:#}");
+        assert!(device(trial, 0, "flushes") > 0);
+        let raw = scene.read_json(&format!("run/trials/{}/raw/fio.json", trial["number"]));
+        assert_eq!(raw["jobs"][0]["write"]["total_ios"], 4096);
+    }
+    assert!(text(&document["run"]["tools"]["fio"]).starts_with("fio-"));
+    scene.assert_nothing_left();
+}
+
+#[test]
+#[ignore = "needs root and loop devices: run ./test"]
+fn a_fio_job_file_runs_unchanged_and_reads_cold() {
+    let scene = Scene::alone();
+    let job =
+        "; somebody's job\n[global]\nbs=4k\nsize=16m\nioengine=psync\n\n[reader]\nrw=randread\n";
+    scene.write("reader.fio", job);
+    let options = "--fs ext4,btrfs --size 256M --rounds 2";
+    let document = run_command(&scene, options, &["fio", "reader.fio"]).exits(0).json();
+    for trial in list(&document["trials"]) {
+        let phase = &trial["phases"][0];
+        assert_eq!(phase["application_read_bytes"], 16 * MIB);
+        let read = device(trial, 0, "read_bytes");
+        assert!(read >= 16 * MIB, "{read}: read from the cache, or laid out while timed");
+        assert!(device(trial, 0, "write_bytes") < MIB, "laid out while timed: {trial:#}");
+        assert_eq!(trial["caches"][0]["dropped"], true);
+        assert!(sample(trial, "read_latency_p50") > 0.0);
+    }
+    assert_eq!(scene.read("reader.fio"), job);
+    scene.assert_nothing_left();
+}
+
+#[test]
+#[ignore = "needs root and loop devices: run ./test"]
+fn a_fio_job_that_fails_is_a_failed_trial() {
+    let scene = Scene::alone();
+    let job = ["fio", "--name=job", "--rw=write", "--size=1g", "--fallocate=none"];
+    let done = run_command(&scene, "--fs ext4,ext4 --size 64M --rounds 1", &job).exits(1);
+    let document = done.json();
+    for trial in list(&document["trials"]) {
+        assert_eq!(super::failure(trial).0, "work", "{trial:#}");
+    }
+    scene.assert_nothing_left();
+}
+
+const OPERATIONS: [&str; 5] = ["create", "stat", "read", "rename", "delete"];
+const COUNT: u64 = 2000;
+
+#[test]
+#[ignore = "needs root and loop devices: run ./test"]
+fn small_files_are_measured_operation_by_operation() {
+    let scene = Scene::alone();
+    let files = format!("count={COUNT},size=1k");
+    let mut words = vec!["run", "--fs", "ext4,xfs,btrfs", "--size", "320M", "--rounds", "4"];
+    words.extend(["--small-files", &files, "--output", "run", "--json", "-"]);
+    let document = scene.fsverdict(&words).exits(0).json();
+    for trial in list(&document["trials"]) {
+        for (place, operation) in OPERATIONS.iter().enumerate() {
+            let phase = &trial["phases"][place];
+            assert_eq!(phase["phase"]["small_files"], *operation);
+            assert_eq!(phase["operations"], COUNT);
+            let buckets = list(&phase["histograms"][operation]["buckets"]);
+            let counted: u64 = buckets.iter().map(|bucket| bucket[1].as_u64().unwrap()).sum();
+            assert_eq!(counted, COUNT, "{operation}");
+            assert!(sample(trial, &format!("{operation}_rate")) > 0.0);
+            assert!(sample(trial, &format!("{operation}_latency_p50")) > 0.0);
+        }
+        // The openEuler study's shell made 816 to 844 a second.
+        assert!(sample(trial, "create_rate") > 2000.0, "{trial:#}");
+        assert_eq!(trial["phases"][0]["application_write_bytes"], COUNT * 1024);
+        assert_eq!(trial["phases"][2]["application_read_bytes"], COUNT * 1024);
+        assert!(device(trial, 2, "read_bytes") >= COUNT * 1024, "not cold: {trial:#}");
+        let caches = list(&trial["caches"]);
+        assert!(caches.len() == 3 && caches.iter().all(|state| state["dropped"] == true));
+        assert!(device(trial, 0, "write_bytes") >= COUNT * 1024, "not durable: {trial:#}");
+    }
+    let found = |contender: &str| {
+        OPERATIONS.iter().any(|operation| {
+            let verdict = verdict(&document, contender, &format!("{operation}_rate"));
+            ["faster", "slower"].contains(&text(&verdict["verdict"]))
+        })
+    };
+    assert!(found("xfs") && found("btrfs"), "no difference between file systems was found");
+    scene.assert_nothing_left();
+}
+
+#[test]
+#[ignore = "needs root and loop devices: run ./test"]
+fn the_shells_small_files_are_seen_to_measure_the_shell() {
+    let scene = Scene::alone();
+    let command = ["sh", "-c", "for i in $(seq 200); do /bin/cp /etc/hostname f$i; done"];
+    let options = "--fs ext4,ext4 --size 64M --rounds 4 --operations 200";
+    let done = run_command(&scene, options, &command);
+    let document = done.json();
+    for trial in of(&document, "ext4") {
+        assert!(sample(trial, "processes_per_operation") >= 1.0, "{trial:#}");
+        assert!(sample(trial, "rate") > 0.0);
+    }
+    let findings = list(&document["findings"]);
+    let harness = findings.iter().find(|finding| finding["audit"] == "A10");
+    let harness = harness.unwrap_or_else(|| panic!("no A10 in {findings:#?}"));
+    assert_eq!(harness["severity"], "void");
+    assert_eq!(verdict(&document, "ext4#2", "wall_time")["verdict"], "void");
+    done.exits(5);
+    scene.assert_nothing_left();
+}

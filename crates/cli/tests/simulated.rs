@@ -1,0 +1,400 @@
+//! Whole runs on the simulated host: the campaign, the records, the verdicts, and every action
+//! failed in turn.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+
+use serde_json::Value;
+
+use crate::support::{Scene, assert_same, list, text, verdict};
+
+/// Three contenders, of which one has settings, so that setting them and putting them back are
+/// among the actions. Each difference is so large that it is settled as soon as it can be.
+const PLAN: &str = r#"
+    place = "sim"
+    seed = 11
+
+    [bed]
+    devices = 2
+
+    [[contender]]
+    name = "plain"
+    file_system = "ext4"
+
+    [[contender]]
+    name = "tuned"
+    file_system = "xfs"
+    queue = { scheduler = "none", nr_requests = 64 }
+    sysctl = { "vm.dirty_ratio" = 5 }
+
+    [[contender]]
+    name = "other"
+    file_system = "btrfs"
+
+    [[workload]]
+    name = "work"
+    setup = "seq 9 > in"
+    prepare = "true"
+    command = ["true"]
+
+    [judgement]
+    rounds = 8
+
+    [sim]
+    noise = 0.005
+    speed = { tuned = 2.0, other = 0.5 }
+"#;
+
+fn run_plan(scene: &Scene, name: &str, plan: &str) -> Value {
+    let file = scene.write(&format!("{name}.toml"), plan);
+    let output = scene.typed(name);
+    scene.fsverdict(&["run", &file, "--output", &output, "--json", "-"]).exits(0).json()
+}
+
+/// The trials of a run but for what the wall clock says: order, seeds, samples.
+fn trials(document: &Value) -> Vec<[Value; 6]> {
+    let keys = ["round", "workload", "contender", "position", "seed", "samples"];
+    list(&document["trials"]).iter().map(|trial| keys.map(|key| trial[key].clone())).collect()
+}
+
+fn order(document: &Value) -> Vec<(u64, String)> {
+    let trials = list(&document["trials"]).iter();
+    trials.map(|t| (t["round"].as_u64().unwrap(), text(&t["contender"]).to_string())).collect()
+}
+
+/// So much noise that nothing is ever settled: every round is whole.
+fn noisy(seed: u64) -> String {
+    PLAN.replace("noise = 0.005", "noise = 3.0").replace("seed = 11", &format!("seed = {seed}"))
+}
+
+#[test]
+fn the_same_seed_gives_the_same_trials_and_another_seed_others() {
+    let scene = Scene::new();
+    let [first, again, other] = [("first", 5), ("again", 5), ("other", 6)]
+        .map(|(name, seed)| run_plan(&scene, name, &noisy(seed)));
+    assert_eq!(trials(&first), trials(&again));
+    assert_ne!(order(&first), order(&other));
+    let seeds = |document: &Value| -> BTreeSet<u64> {
+        list(&document["trials"]).iter().map(|trial| trial["seed"].as_u64().unwrap()).collect()
+    };
+    assert!(seeds(&first).is_disjoint(&seeds(&other)), "the work must differ too");
+    assert_same(&scene.read("first/samples.csv"), &scene.read("again/samples.csv"));
+}
+
+#[test]
+fn every_round_holds_every_contender_once_in_an_order_of_its_own() {
+    let scene = Scene::new();
+    let document = run_plan(&scene, "run", &noisy(5));
+    let mut rounds: BTreeMap<u64, Vec<String>> = BTreeMap::new();
+    for (round, contender) in order(&document) {
+        rounds.entry(round).or_default().push(contender);
+    }
+    assert_eq!(rounds.keys().copied().collect::<Vec<_>>(), (1..=8).collect::<Vec<_>>());
+    for contenders in rounds.values() {
+        let mut sorted = contenders.clone();
+        sorted.sort();
+        assert_eq!(sorted, ["other", "plain", "tuned"]);
+    }
+    let orders: BTreeSet<&Vec<String>> = rounds.values().collect();
+    assert!(orders.len() >= 3, "{orders:?}");
+    for trials in list(&document["trials"]).chunk_by(|a, b| a["round"] == b["round"]) {
+        assert!(trials.iter().all(|trial| trial["seed"] == trials[0]["seed"]), "unequal work");
+        let positions: Vec<_> = trials.iter().map(|trial| trial["position"].as_u64()).collect();
+        assert_eq!(positions, [Some(1), Some(2), Some(3)]);
+    }
+}
+
+#[test]
+fn workloads_take_turns_within_a_round() {
+    let scene = Scene::new();
+    let second = "\n[[workload]]\nname = \"files\"\nsmall_files = { count = 1000 }\n[judgement]";
+    let document = run_plan(&scene, "run", &noisy(5).replace("[judgement]", second));
+    let workloads = list(&document["trials"]).chunk_by(|a, b| a["workload"] == b["workload"]);
+    let first_of_round: BTreeSet<&str> = list(&document["trials"])
+        .chunk_by(|a, b| a["round"] == b["round"])
+        .map(|round| text(&round[0]["workload"]))
+        .collect();
+    assert_eq!(first_of_round, BTreeSet::from(["files", "work"]), "always in the same order");
+    assert!(workloads.count() >= 8, "a round must hold all of its workloads");
+    assert_eq!(list(&document["trials"]).len(), 8 * 2 * 3);
+    let rates = ["create", "stat", "read", "rename", "delete"];
+    for rate in rates {
+        verdict(&document, "tuned", &format!("{rate}_rate"));
+    }
+}
+
+#[test]
+fn what_is_faster_is_found_faster_by_as_much_as_it_is() {
+    let scene = Scene::new();
+    let plan = PLAN.replace("tuned = 2.0, other = 0.5", "tuned = 1.3, other = 0.8");
+    let document = run_plan(&scene, "run", &plan);
+    for (contender, expected, truth) in [("tuned", "faster", 1.3), ("other", "slower", 0.8)] {
+        let verdict = verdict(&document, contender, "wall_time");
+        assert_eq!(verdict["verdict"], expected);
+        assert_eq!(verdict["reference"], "plain");
+        let [low, ratio, high] =
+            ["low", "ratio", "high"].map(|key| verdict[key].as_f64().unwrap() / truth);
+        assert!(low < ratio && ratio < high, "{verdict}");
+        assert!((0.98..1.02).contains(&ratio), "{verdict}");
+        assert!((0.9..1.1).contains(&low) && (0.9..1.1).contains(&high), "{verdict}");
+    }
+    assert_eq!(document["run"]["stop"], "settled");
+    assert!(list(&document["trials"]).len() < 8 * 3, "it went on after all was settled");
+}
+
+#[test]
+fn equals_are_never_faster_or_slower() {
+    let scene = Scene::new();
+    for seed in 1..=20 {
+        let (seed, output) = (seed.to_string(), scene.typed(&format!("run{seed}")));
+        let mut line = vec!["run", "--place", "sim", "--fs", "ext4,ext4,xfs", "--rounds", "8"];
+        line.extend(["--seed", &seed, "--output", &output, "--json", "-", "--", "true"]);
+        let document = scene.fsverdict(&line).exits(0).json();
+        for contender in ["ext4#2", "xfs"] {
+            let verdict = verdict(&document, contender, "wall_time");
+            let said = text(&verdict["verdict"]);
+            assert!(!["faster", "slower", "void"].contains(&said), "seed {seed}: {verdict}");
+            assert!(verdict["rounds"].as_u64() >= Some(4), "{verdict}");
+        }
+    }
+}
+
+#[test]
+fn a_run_that_is_resumed_measures_what_it_would_have_measured() {
+    let scene = Scene::new();
+    let whole = run_plan(&scene, "whole", &noisy(5));
+    // Cut at the end of a round, within one, and at its very beginning.
+    for keep in [15, 10, 0] {
+        let name = format!("cut{keep}");
+        run_plan(&scene, &name, &noisy(5));
+        for number in keep + 1..=24 {
+            fs::remove_dir_all(scene.path(&format!("{name}/trials/{number}"))).unwrap();
+        }
+        // A trial that was killed has a folder without a record.
+        fs::create_dir(scene.path(&format!("{name}/trials/{}", keep + 1))).unwrap();
+        let resumed = scene.fsverdict(&["run", "--resume", &scene.typed(&name), "--json", "-"]);
+        let resumed = resumed.exits(0).json();
+        assert_eq!(trials(&resumed), trials(&whole), "after {keep} trials");
+        assert_eq!(resumed["verdicts"], whole["verdicts"]);
+        assert_eq!(scene.records(&name).len(), 24);
+    }
+}
+
+#[test]
+fn resuming_a_finished_run_measures_nothing_more() {
+    let scene = Scene::new();
+    let whole = run_plan(&scene, "run", PLAN);
+    let again = scene.fsverdict(&["run", "--resume", &scene.typed("run"), "--json", "-"]);
+    let again = again.exits(0).json();
+    assert_eq!(again["trials"], whole["trials"]);
+    assert_eq!(again["run"]["stop"], whole["run"]["stop"]);
+}
+
+#[test]
+fn a_budget_alone_ends_the_run() {
+    let scene = Scene::new();
+    let plan = noisy(5).replace("rounds = 8", "budget = \"1s\"");
+    let document = run_plan(&scene, "run", &plan);
+    assert_eq!(document["run"]["stop"], "budget");
+    assert!(document["run"]["elapsed_s"].as_f64() < Some(1.5), "{}", document["run"]);
+}
+
+/// A run of which one action failed.
+struct Broken {
+    number: u64,
+    /// What the action was: `mkfs`; empty where none failed.
+    action: String,
+    stderr: String,
+    document: Option<Value>,
+}
+
+impl Broken {
+    fn run(scene: &Scene, number: u64, for_good: bool) -> Broken {
+        let plan = format!("{PLAN}\nfail_at = {number}\nfail_for_good = {for_good}");
+        let file = scene.write("plan.toml", &plan);
+        let output = scene.typed("broken");
+        let done = scene.fsverdict(&["run", &file, "--output", &output, "--json", "-"]);
+        let measured = fs::remove_dir_all(output).is_ok();
+        let mark = format!("simulated failure of action {number}: ");
+        let found = done.stderr.split_once(&mark).map(|(_, rest)| {
+            let end = |c: char| !(c.is_ascii_lowercase() || c == ' ');
+            rest.split(end).next().unwrap_or_default().trim().to_string()
+        });
+        let action = found.unwrap_or_default();
+        let code = i32::from(!action.is_empty());
+        assert_eq!(done.code, Some(code), "action {number}: {}", done.stderr);
+        assert!(!done.stderr.contains("panicked"), "{}", done.stderr);
+        let document = (!done.stdout.is_empty()).then(|| done.json());
+        assert_eq!(document.is_some(), measured, "a folder without a record: {}", done.stderr);
+        Broken { number, action, stderr: done.stderr, document }
+    }
+
+    fn document(&self) -> &Value {
+        self.document.as_ref().unwrap_or_else(|| panic!("no report: {}", self.stderr))
+    }
+
+    fn failed(&self) -> Vec<&Value> {
+        let Some(document) = &self.document else { return Vec::new() };
+        let trials = list(&document["trials"]).iter();
+        trials.filter(|trial| trial["outcome"]["failed"].is_object()).collect()
+    }
+
+    /// The first failed trial, whose record must say which step it was and why.
+    fn failure(&self) -> &Value {
+        let trial = *self.failed().first().unwrap_or_else(|| panic!("{self:?}"));
+        let failure = &trial["outcome"]["failed"];
+        let error = text(&failure["error"]);
+        let says = format!("simulated failure of action {}: {}", self.number, self.action);
+        assert!(error.contains(&says), "{failure}");
+        let step = match self.action.as_str() {
+            "set" => "settings",
+            "start trial" => "trial",
+            "restore" => "restore settings",
+            step => step,
+        };
+        assert_eq!(failure["step"], step, "{self:?}");
+        assert_eq!(list(&trial["samples"]).len(), 0, "half a measurement is none");
+        trial
+    }
+
+    fn says(&self, words: &str) {
+        assert!(self.stderr.contains(words), "{self:?}");
+    }
+
+    /// The verdicts on those contenders are what they are without any failure.
+    fn has_verdicts(&self, contenders: &[&str]) {
+        for contender in contenders {
+            let expected = if *contender == "tuned" { "faster" } else { "slower" };
+            let verdict = verdict(self.document(), contender, "wall_time");
+            assert_eq!(verdict["verdict"], expected, "{self:?}");
+        }
+    }
+}
+
+impl std::fmt::Debug for Broken {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "action {}, {:?}: {}", self.number, self.action, self.stderr)
+    }
+}
+
+/// Fails every action in turn, up to the last of the run or to number `last`. Something is left,
+/// and said to be, exactly where what failed is one of `can_leave`. `check` hears of each run;
+/// gives what the actions were.
+fn fail_each(
+    for_good: bool,
+    last: u64,
+    can_leave: [&str; 2],
+    check: impl Fn(&Broken),
+) -> BTreeSet<String> {
+    let scene = Scene::new();
+    let mut actions = BTreeSet::new();
+    for number in 1..=last {
+        let broken = Broken::run(&scene, number, for_good);
+        if broken.action.is_empty() {
+            assert!(number > 100, "only {number} actions");
+            assert!(broken.failed().is_empty());
+            broken.has_verdicts(&["tuned", "other"]);
+            return actions;
+        }
+        let left = broken.stderr.contains("left behind: ");
+        assert_eq!(left, can_leave.contains(&broken.action.as_str()), "{broken:?}");
+        check(&broken);
+        actions.insert(broken.action);
+    }
+    actions
+}
+
+/// Making the bed takes four actions, a trial 13, and 19 with its settings.
+const FIRST_ROUND: u64 = 4 + 13 + 19 + 13;
+
+/// All kinds of actions that a run consists of.
+const ACTIONS: [&str; 16] = [
+    "attach",
+    "detach",
+    "drop caches",
+    "make image",
+    "mkfs",
+    "mount",
+    "prepare",
+    "remove image",
+    "restore",
+    "set",
+    "settle",
+    "setup",
+    "start trial",
+    "sync",
+    "unmount",
+    "work",
+];
+
+#[test]
+fn any_one_action_may_fail() {
+    // Whatever else fails once is undone after all.
+    let can_leave = ["detach", "remove image"];
+    let actions = fail_each(false, u64::MAX, can_leave, |broken| match broken.action.as_str() {
+        "make image" | "attach" => {
+            assert!(broken.document.is_none(), "{broken:?}");
+        }
+        "detach" | "remove image" => {
+            assert!(broken.failed().is_empty());
+            broken.says("removing the bed: fsverdict clean tries again");
+            broken.has_verdicts(&["tuned", "other"]);
+        }
+        // The next trial would run under settings that are not its own: the run ends.
+        "restore" => {
+            let trial = broken.failure();
+            assert_eq!(trial["contender"], "tuned");
+            let last = list(&broken.document()["trials"]).last();
+            assert_eq!(last, Some(trial), "{broken:?}");
+        }
+        _ => {
+            let trial = broken.failure();
+            assert_eq!(trial["outcome"]["failed"].get("cleanup_errors"), None);
+            assert_eq!(broken.failed().len(), 1, "{broken:?}");
+            broken.has_verdicts(&["tuned", "other"]);
+            broken.says("Not measured");
+        }
+    });
+    assert_eq!(actions.iter().map(String::as_str).collect::<Vec<_>>(), ACTIONS);
+}
+
+#[test]
+fn a_contender_that_fails_for_good_is_given_up_and_the_others_go_on() {
+    // The bed and the first round, in which every kind of action is done for every contender.
+    let can_leave = ["restore", "unmount"];
+    let actions = fail_each(true, FIRST_ROUND, can_leave, |broken| match broken.action.as_str() {
+        "make image" | "attach" => assert!(broken.document.is_none(), "{broken:?}"),
+        // What stays mounted or set would be part of the next measurement.
+        "restore" | "unmount" => {
+            let trial = broken.failure();
+            let errors = list(&trial["outcome"]["failed"]["cleanup_errors"]);
+            assert!(!errors.is_empty());
+            broken.says("; and then: ");
+            assert_eq!(list(&broken.document()["trials"]).last(), Some(trial), "{broken:?}");
+        }
+        _ => {
+            let name = &broken.failure()["contender"];
+            let failed = broken.failed();
+            assert_eq!(failed.len(), 2, "{broken:?}");
+            assert!(failed.iter().all(|trial| trial["contender"] == *name), "{broken:?}");
+            if name != "plain" {
+                let others: Vec<&str> =
+                    ["tuned", "other"].into_iter().filter(|other| name != other).collect();
+                broken.has_verdicts(&others);
+            }
+        }
+    });
+    let missing: Vec<_> = ACTIONS.into_iter().filter(|action| !actions.contains(*action)).collect();
+    assert_eq!(missing, ["detach", "remove image"], "those come last");
+}
+
+#[test]
+fn a_reference_that_fails_for_good_ends_the_run() {
+    let scene = Scene::new();
+    let found = (1..60)
+        .map(|number| Broken::run(&scene, number, true))
+        .find(|broken| broken.action == "mkfs" && broken.failure()["contender"] == "plain");
+    let broken = found.unwrap();
+    assert_eq!(broken.document()["run"]["stop"], "failed");
+    broken.says("fewer than two contenders could be measured");
+}

@@ -1,0 +1,415 @@
+//! Runs the program in a folder of its own, reads what it left there, and sees to it that nothing
+//! else is left: no loop device, mount, process or journal.
+
+use std::fs;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+/// The machine: tests that measure it or change it have it to themselves.
+static MACHINE: RwLock<()> = RwLock::new(());
+
+/// How long the program is waited for before a test calls it stuck.
+const PATIENCE: Duration = Duration::from_secs(300);
+
+#[expect(dead_code, reason = "a guard is held, not read")]
+enum Guard {
+    Among(RwLockReadGuard<'static, ()>),
+    Alone(RwLockWriteGuard<'static, ()>),
+}
+
+/// A folder to run the program in. All that the program left goes with it, also when the test
+/// panics.
+pub struct Scene {
+    folder: tempfile::TempDir,
+    _guard: Guard,
+}
+
+impl Scene {
+    /// For a test that neither measures nor changes the machine.
+    pub fn new() -> Scene {
+        Scene::with(Guard::Among(MACHINE.read().unwrap_or_else(PoisonError::into_inner)))
+    }
+
+    /// For a test that has the machine to itself.
+    pub fn alone() -> Scene {
+        Scene::with(Guard::Alone(MACHINE.write().unwrap_or_else(PoisonError::into_inner)))
+    }
+
+    fn with(guard: Guard) -> Scene {
+        let folder = tempfile::Builder::new().prefix("fsverdict-test-").tempdir().unwrap();
+        Scene { folder, _guard: guard }
+    }
+
+    /// The folder, or what is called `name` in it.
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().canonicalize().unwrap().join(name)
+    }
+
+    /// [`Scene::path`] as it would be typed.
+    pub fn typed(&self, name: &str) -> String {
+        self.path(name).display().to_string()
+    }
+
+    /// Writes a file into the folder.
+    pub fn write(&self, name: &str, text: &str) -> String {
+        fs::write(self.path(name), text).unwrap();
+        self.typed(name)
+    }
+
+    /// Reads a file of the folder.
+    pub fn read(&self, name: &str) -> String {
+        let path = self.path(name);
+        fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+    }
+
+    /// Reads a JSON document of the folder.
+    pub fn read_json(&self, name: &str) -> Value {
+        serde_json::from_str(&self.read(name)).unwrap()
+    }
+
+    /// The program with these arguments, not started yet.
+    pub fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = program(env!("CARGO_BIN_EXE_fsverdict"));
+        command.args(arguments).current_dir(self.folder.path());
+        command
+    }
+
+    /// Runs the program to its end.
+    pub fn fsverdict(&self, arguments: &[&str]) -> Done {
+        Started::new(self.command(arguments)).wait()
+    }
+
+    /// [`Scene::fsverdict`], the arguments split at spaces.
+    pub fn run(&self, line: &str) -> Done {
+        self.fsverdict(&line.split_whitespace().collect::<Vec<_>>())
+    }
+
+    /// Starts the program in the background.
+    pub fn start(&self, arguments: &[&str]) -> Started {
+        Started::new(self.command(arguments))
+    }
+
+    /// The records of the run in `folder`, by number.
+    pub fn records(&self, folder: &str) -> Vec<Value> {
+        let entries = fs::read_dir(self.path(folder).join("trials")).unwrap();
+        let paths = entries.map(|entry| entry.unwrap().path().join("record.json"));
+        let texts = paths.filter_map(|path| fs::read_to_string(path).ok());
+        let mut records: Vec<Value> =
+            texts.map(|text| serde_json::from_str(&text).unwrap()).collect();
+        records.sort_by_key(|record| record["number"].as_u64());
+        records
+    }
+
+    /// Fails when the program left anything on the machine.
+    #[track_caller]
+    pub fn assert_nothing_left(&self) {
+        let left = Left::of(&self.path(""));
+        assert!(left.is_nothing(), "left behind: {left:?}");
+        assert_eq!(self.images(), [""; 0], "images left behind");
+    }
+
+    fn images(&self) -> Vec<String> {
+        files_below(&self.path("")).into_iter().filter(|path| path.ends_with(".img")).collect()
+    }
+}
+
+impl Drop for Scene {
+    fn drop(&mut self) {
+        Left::of(&self.path("")).remove();
+    }
+}
+
+fn files_below(folder: &Path) -> Vec<String> {
+    let mut files = Vec::new();
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        match entry.file_type() {
+            Ok(kind) if kind.is_dir() => files.extend(files_below(&entry.path())),
+            _ => files.push(entry.path().display().to_string()),
+        }
+    }
+    files
+}
+
+/// What is there on the machine because of a folder.
+#[derive(Debug)]
+pub struct Left {
+    /// Nodes of loop devices with a file of the folder behind them.
+    pub loops: Vec<String>,
+    /// Mount points below the folder, or of one of those devices.
+    pub mounts: Vec<String>,
+    /// Processes that name the folder in their arguments or in their environment.
+    pub processes: Vec<u32>,
+    /// Registered journals of runs in the folder.
+    pub links: Vec<PathBuf>,
+}
+
+impl Left {
+    /// What is there now because of `folder`.
+    pub fn of(folder: &Path) -> Left {
+        let prefix = folder.display().to_string();
+        let loops = loop_devices(&prefix);
+        let mounts = mounts(&prefix, &loops);
+        Left { mounts, loops, processes: processes(&prefix), links: links(folder) }
+    }
+
+    /// There is nothing.
+    pub fn is_nothing(&self) -> bool {
+        self.loops.is_empty()
+            && self.mounts.is_empty()
+            && self.processes.is_empty()
+            && self.links.is_empty()
+    }
+
+    /// Removes it, as well as may be.
+    fn remove(&self) {
+        for process in &self.processes {
+            let _ = tool("kill", &["-KILL", &process.to_string()]);
+        }
+        for mount in self.mounts.iter().rev() {
+            let _ = tool("umount", &["--lazy", mount]);
+        }
+        for node in &self.loops {
+            let _ = tool("losetup", &["--detach", node]);
+        }
+        for link in &self.links {
+            let _ = fs::remove_file(link);
+        }
+    }
+}
+
+fn loop_devices(prefix: &str) -> Vec<String> {
+    let mut nodes = Vec::new();
+    for entry in fs::read_dir("/sys/block").into_iter().flatten().flatten() {
+        let backing = fs::read_to_string(entry.path().join("loop/backing_file"));
+        if backing.is_ok_and(|file| file.starts_with(prefix)) {
+            nodes.push(format!("/dev/{}", entry.file_name().display()));
+        }
+    }
+    nodes
+}
+
+fn mounts(prefix: &str, loops: &[String]) -> Vec<String> {
+    let text = fs::read_to_string("/proc/self/mounts").unwrap_or_default();
+    let mounts = text.lines().filter_map(|line| {
+        let mut words = line.split(' ');
+        Some((words.next()?.to_string(), words.next()?.to_string()))
+    });
+    let ours = mounts.filter(|(source, at)| at.starts_with(prefix) || loops.contains(source));
+    ours.map(|(_, at)| at).collect()
+}
+
+fn processes(prefix: &str) -> Vec<u32> {
+    let names =
+        fs::read_dir("/proc").into_iter().flatten().flatten().map(|entry| entry.file_name());
+    let numbers = names.filter_map(|name| name.to_str()?.parse::<u32>().ok());
+    numbers
+        .filter(|&number| number != std::process::id())
+        .filter(|number| {
+            ["cmdline", "environ"].iter().any(|file| {
+                let text = fs::read(format!("/proc/{number}/{file}")).unwrap_or_default();
+                String::from_utf8_lossy(&text).contains(prefix)
+            })
+        })
+        .collect()
+}
+
+/// Links in the registries that root and other users have.
+fn links(folder: &Path) -> Vec<PathBuf> {
+    let mut registries = vec![PathBuf::from("/run/fsverdict")];
+    let temporary = fs::read_dir(std::env::temp_dir()).into_iter().flatten().flatten();
+    registries.extend(temporary.map(|entry| entry.path()).filter(|path| {
+        path.file_name().is_some_and(|name| {
+            let digits = name.to_str().and_then(|name| name.strip_prefix("fsverdict-"));
+            digits.is_some_and(|digits| digits.parse::<u32>().is_ok())
+        })
+    }));
+    let entries = registries.iter().flat_map(fs::read_dir).flatten().flatten();
+    let links = entries.map(|entry| entry.path());
+    links
+        .filter(|link| fs::read_link(link).is_ok_and(|target| target.starts_with(folder)))
+        .collect()
+}
+
+/// Runs a tool of the system; gives its standard output, or what it said.
+pub fn tool(name: &str, arguments: &[&str]) -> Result<String, String> {
+    let output = program(name).args(arguments).output();
+    let output = output.map_err(|error| format!("{name}: {error}"))?;
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    let printed = String::from_utf8_lossy(&output.stdout).into_owned();
+    if output.status.success() { Ok(printed) } else { Err(format!("{name}: {said}{printed}")) }
+}
+
+/// A program to be given arguments and started.
+#[expect(clippy::disallowed_methods, reason = "the tests start the product and look around it")]
+pub fn program(name: impl AsRef<std::ffi::OsStr>) -> Command {
+    let mut command = Command::new(name);
+    command.stdin(Stdio::null());
+    command
+}
+
+/// The effective user is root.
+pub fn is_root() -> bool {
+    tool("id", &["-u"]).is_ok_and(|number| number.trim() == "0")
+}
+
+/// The program, running.
+pub struct Started(Option<Child>);
+
+impl Started {
+    /// Starts `command`.
+    pub fn new(mut command: Command) -> Started {
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        Started(Some(command.spawn().unwrap()))
+    }
+
+    /// Its number.
+    pub fn id(&self) -> u32 {
+        self.0.as_ref().unwrap().id()
+    }
+
+    /// Sends it a signal: `INT`.
+    pub fn signal(&self, name: &str) {
+        tool("kill", &[&format!("-{name}"), &self.id().to_string()]).unwrap();
+    }
+
+    /// Waits until it has ended; kills it when it does not.
+    #[track_caller]
+    pub fn wait(mut self) -> Done {
+        let mut child = self.0.take().unwrap();
+        // Read beside waiting: a full pipe would stop it.
+        let out = in_background(child.stdout.take().unwrap());
+        let err = in_background(child.stderr.take().unwrap());
+        let start = Instant::now();
+        let status = loop {
+            if let Some(status) = child.try_wait().unwrap() {
+                break status;
+            }
+            if start.elapsed() > PATIENCE {
+                let _ = child.kill();
+                let _ = child.wait();
+                panic!("still running after {PATIENCE:?}");
+            }
+            std::thread::sleep(Duration::from_millis(2));
+        };
+        let output = Output { status, stdout: out.join().unwrap(), stderr: err.join().unwrap() };
+        Done::of(&output)
+    }
+}
+
+impl Drop for Started {
+    fn drop(&mut self) {
+        if let Some(child) = &mut self.0 {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+fn in_background(mut pipe: impl Read + Send + 'static) -> std::thread::JoinHandle<Vec<u8>> {
+    std::thread::spawn(move || {
+        let mut bytes = Vec::new();
+        let _ = pipe.read_to_end(&mut bytes);
+        bytes
+    })
+}
+
+/// Waits until `condition`, which something else brings about.
+#[track_caller]
+pub fn wait_for(what: &str, mut condition: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !condition() {
+        assert!(start.elapsed() < PATIENCE, "waited in vain for {what}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// The program, ended.
+#[derive(Debug)]
+pub struct Done {
+    /// Its exit status; `None` when a signal ended it.
+    pub code: Option<i32>,
+    /// What it printed.
+    pub stdout: String,
+    /// What it said on standard error.
+    pub stderr: String,
+}
+
+impl Done {
+    fn of(output: &Output) -> Done {
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        Done {
+            code: output.status.code(),
+            stdout: text(&output.stdout),
+            stderr: text(&output.stderr),
+        }
+    }
+
+    /// Fails unless it ended with this exit status.
+    #[track_caller]
+    pub fn exits(self, code: i32) -> Done {
+        assert_eq!(self.code, Some(code), "{}\n{}", self.stdout, self.stderr);
+        self
+    }
+
+    /// Fails unless standard error holds `words`.
+    #[track_caller]
+    pub fn says(self, words: &str) -> Done {
+        assert!(self.stderr.contains(words), "{words:?} is not in: {}", self.stderr);
+        self
+    }
+
+    /// The lines on standard error, but for the one about other runs on the machine.
+    pub fn said(&self) -> Vec<&str> {
+        let lines = self.stderr.lines();
+        lines.filter(|line| !line.contains("another run is under way")).collect()
+    }
+
+    /// Standard output as JSON.
+    #[track_caller]
+    pub fn json(&self) -> Value {
+        serde_json::from_str(&self.stdout)
+            .unwrap_or_else(|error| panic!("{error}: {}\n{}", self.stdout, self.stderr))
+    }
+}
+
+/// The verdict on `contender` in `metric`, in a document of `--json`.
+#[track_caller]
+pub fn verdict<'a>(document: &'a Value, contender: &str, metric: &str) -> &'a Value {
+    let verdicts = document["verdicts"].as_array().unwrap();
+    let found = verdicts.iter().find(|v| v["contender"] == contender && v["metric"] == metric);
+    found.unwrap_or_else(|| panic!("no verdict on {metric} of {contender}: {verdicts:#?}"))
+}
+
+/// The value of a trial's sample.
+#[track_caller]
+pub fn sample(trial: &Value, metric: &str) -> f64 {
+    let samples = trial["samples"].as_array().unwrap();
+    let found = samples.iter().find(|sample| sample["metric"] == metric);
+    let sample = found.unwrap_or_else(|| panic!("no sample {metric} in {samples:#?}"));
+    sample["value"].as_f64().unwrap()
+}
+
+/// The items of a JSON list.
+#[track_caller]
+pub fn list(value: &Value) -> &[Value] {
+    value.as_array().unwrap_or_else(|| panic!("no list: {value}"))
+}
+
+/// A JSON text.
+#[track_caller]
+pub fn text(value: &Value) -> &str {
+    value.as_str().unwrap_or_else(|| panic!("no text: {value}"))
+}
+
+/// Fails where two texts differ, at their first line that does: whole they would fill pages.
+#[track_caller]
+pub fn assert_same(one: &str, other: &str) {
+    let differ = one.lines().zip(other.lines()).find(|(one, other)| one != other);
+    assert_eq!(differ, None);
+    assert_eq!(one.lines().count(), other.lines().count());
+}

@@ -1,0 +1,104 @@
+//! A plan made smaller or larger: sizes, counts and times in step.
+
+use super::{Bytes, Fio, Plan, Scalar, Workload};
+
+/// On images smaller than this some settings can't be had: an XFS log of 256 MiB must fit into an
+/// allocation group, a quarter of the image.
+const SMALLEST_IMAGE_BYTES: u64 = 2 << 30;
+const MIB: u64 = 1 << 20;
+
+impl Plan {
+    /// The plan with every size, count and time multiplied by `scale`, and that written down.
+    ///
+    /// Limits of the device stay: they are rates. Rounds stay: they are repetitions. What a command
+    /// does can't be seen; it takes its size from `FSVERDICT_OPERATIONS` and `FSVERDICT_BYTES`.
+    pub fn scaled(mut self, scale: f64) -> Plan {
+        self.scale = Some(self.scale.unwrap_or(1.0) * scale);
+        self.bed.size = scaled_bytes(self.bed.size, scale, SMALLEST_IMAGE_BYTES);
+        self.workloads.iter_mut().for_each(|workload| workload.scale(scale));
+        self
+    }
+}
+
+impl Workload {
+    fn scale(&mut self, scale: f64) {
+        if let Some(operations) = &mut self.operations {
+            *operations = scaled_count(*operations, scale);
+        }
+        if let Some(bytes) = &mut self.bytes {
+            *bytes = scaled_bytes(*bytes, scale, MIB);
+        }
+        if let Some(files) = &mut self.small_files {
+            files.count = scaled_count(files.count, scale);
+        }
+        if let Some(Fio::Options(options)) = &mut self.fio {
+            options.iter_mut().for_each(|(option, value)| scale_fio(option, value, scale));
+        }
+    }
+}
+
+/// fio's sizes and times; a job file, which is run unchanged, is left alone.
+fn scale_fio(option: &str, value: &mut Scalar, scale: f64) {
+    match option {
+        "size" | "filesize" | "io_size" => {
+            if let Ok(bytes) = value.to_string().parse() {
+                *value = Scalar::Text(scaled_bytes(bytes, scale, MIB).to_string());
+            }
+        }
+        "runtime" | "ramp_time" => {
+            // Plain numbers are seconds.
+            if let Ok(seconds) = value.to_string().trim_end_matches('s').parse::<f64>() {
+                *value = Scalar::Whole((seconds * scale).round().max(1.0) as i64);
+            }
+        }
+        _ => {}
+    }
+}
+
+fn scaled_count(count: u64, scale: f64) -> u64 {
+    ((count as f64 * scale).round() as u64).max(1)
+}
+
+/// In whole MiB, so that they stay multiples of every block size; what is smaller than one, such
+/// as a small file, is not made smaller.
+fn scaled_bytes(bytes: Bytes, scale: f64, least_bytes: u64) -> Bytes {
+    let scaled = (bytes.0 as f64 * scale) as u64 / MIB * MIB;
+    Bytes(scaled.max(least_bytes.min(bytes.0)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_counts_and_times_shrink_in_step() {
+        let plan: Plan = toml::from_str(
+            r#"
+            [bed]
+            size = "20G"
+            limits = { iops = 8050 }
+            [[workload]]
+            name = "fio"
+            fio = { rw = "write", bs = "1M", size = "4G", runtime = 60 }
+            [[workload]]
+            name = "files"
+            small_files = { count = 10000, size = "1k" }
+            [[workload]]
+            name = "loop"
+            operations = 10000
+            command = "true"
+            "#,
+        )
+        .unwrap();
+        let plan = plan.scaled(0.1);
+        assert_eq!(plan.scale, Some(0.1));
+        assert_eq!(plan.bed.size, Bytes(2 << 30));
+        assert_eq!(plan.bed.limits.unwrap().iops, Some(8050));
+        let arguments = plan.workloads[0].fio.as_ref().unwrap().arguments("fio").join(" ");
+        assert_eq!(arguments, "--name=fio --bs=1M --runtime=6 --rw=write --size=409M");
+        let files = plan.workloads[1].small_files.as_ref().unwrap();
+        assert_eq!((files.count, files.size), (1000, Bytes(1024)));
+        assert_eq!(plan.workloads[2].operations, Some(1000));
+        assert_eq!(plan.scaled(0.001).bed.size, Bytes(2 << 30));
+    }
+}
