@@ -1,3 +1,5 @@
+//! Files of all kinds, and what is understood of them.
+
 use super::*;
 
 fn requests(text: &str) -> Vec<Request> {

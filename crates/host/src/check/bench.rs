@@ -111,9 +111,7 @@ pub struct Disk {
 impl Disk {
     fn new(images: &Path, as_device: bool) -> Result<Disk, String> {
         let failed = |error: io::Error| format!("an image in {}: {error}", images.display());
-        let mut options = OpenOptions::new();
-        options.read(true).write(true).mode(0o600).custom_flags(libc::O_TMPFILE);
-        let file = options.open(images).map_err(failed)?;
+        let file = nameless(images).map_err(failed)?;
         file.set_len(IMAGE_BYTES).map_err(failed)?;
         let device = match as_device {
             true => Some(LoopDevice::attach_file(&file).map_err(|error| error.to_string())?),
@@ -145,6 +143,21 @@ impl Disk {
         let done = work();
         let last = reader.as_mut().and_then(|reader| reader.read().ok());
         (done, last.zip(first).map(|(last, first)| last.since(&first).totals))
+    }
+}
+
+fn nameless(folder: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).mode(0o600);
+    match options.clone().custom_flags(libc::O_TMPFILE).open(folder) {
+        // overlayfs before Linux 6.3: it has a name for a moment.
+        Err(error) if error.raw_os_error() == Some(libc::EOPNOTSUPP) => {
+            let path = folder.join(format!("fsverdict-check-{}.img", std::process::id()));
+            let file = options.create_new(true).open(&path)?;
+            fs::remove_file(&path)?;
+            Ok(file)
+        }
+        done => done,
     }
 }
 
