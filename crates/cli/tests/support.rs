@@ -26,6 +26,7 @@ enum Guard {
 /// panics.
 pub struct Scene {
     folder: tempfile::TempDir,
+    before: Knobs,
     _guard: Guard,
 }
 
@@ -42,7 +43,7 @@ impl Scene {
 
     fn with(guard: Guard) -> Scene {
         let folder = tempfile::Builder::new().prefix("fsverdict-test-").tempdir().unwrap();
-        Scene { folder, _guard: guard }
+        Scene { folder, before: Knobs::now(), _guard: guard }
     }
 
     /// The folder, or what is called `name` in it.
@@ -121,6 +122,46 @@ impl Scene {
 impl Drop for Scene {
     fn drop(&mut self) {
         Left::of(&self.path("")).remove();
+        if std::thread::panicking() {
+            self.before.put_back();
+        }
+    }
+}
+
+const THROTTLES: [&str; 4] =
+    ["read_iops_device", "write_iops_device", "read_bps_device", "write_bps_device"];
+
+/// The settings of the whole machine that tests have the program change.
+struct Knobs(Vec<(PathBuf, String)>);
+
+impl Knobs {
+    fn now() -> Knobs {
+        let names = ["dirty_ratio", "dirty_bytes"].into_iter();
+        let names = names.chain(["dirty_background_ratio", "dirty_background_bytes"]);
+        let paths = names.map(|name| Path::new("/proc/sys/vm").join(name));
+        Knobs(
+            paths.filter_map(|path| Some((path.clone(), fs::read_to_string(path).ok()?))).collect(),
+        )
+    }
+
+    /// Puts them back after a test that failed, perhaps because the program had not.
+    fn put_back(&self) {
+        // Of a ratio and its bytes one is 0; it becomes that when the other is set.
+        for (path, value) in self.0.iter().filter(|(_, value)| value.trim() != "0") {
+            let _ = fs::write(path, value);
+        }
+        for name in THROTTLES {
+            let path = format!("/sys/fs/cgroup/blkio/blkio.throttle.{name}");
+            for rule in fs::read_to_string(&path).unwrap_or_default().lines() {
+                let device = rule.split(' ').next().unwrap_or_default();
+                let number = device.strip_prefix("7:").unwrap_or("none");
+                let is_used = format!("/sys/block/loop{number}/loop/backing_file");
+                // A rule for a loop device that nobody has is left over.
+                if number != "none" && !Path::new(&is_used).exists() {
+                    let _ = fs::write(&path, format!("{device} 0"));
+                }
+            }
+        }
     }
 }
 

@@ -14,7 +14,7 @@ use fsverdict_core::run::{HostError, Place};
 
 use crate::bed::{self, Consent};
 use crate::here::work_directory;
-use crate::settings::{self, Setting};
+use crate::settings::{self, Change, Setting};
 use crate::undo::{self, Journal, Undo};
 use crate::{sys, tool};
 
@@ -44,8 +44,10 @@ pub struct Lab<'a> {
     journal: Option<Journal>,
     made: Option<bed::Made>,
     limits: Option<Limits>,
-    /// What the settings were before the trial, in the order to put them back.
-    before: Vec<Setting>,
+    /// The settings under which the trial runs.
+    changed: Vec<Change>,
+    /// Held from the first change of a setting to the end of the run.
+    settings_lock: Option<File>,
 }
 
 impl<'a> Lab<'a> {
@@ -58,8 +60,18 @@ impl<'a> Lab<'a> {
     ) -> std::io::Result<Self> {
         let journal = Some(Journal::open(folder)?);
         let folder = folder.canonicalize()?;
-        let (made, limits, before) = (None, None, Vec::new());
-        Ok(Lab { folder, consents, interrupted, watch, journal, made, limits, before })
+        let (made, limits, changed, settings_lock) = (None, None, Vec::new(), None);
+        Ok(Lab {
+            folder,
+            consents,
+            interrupted,
+            watch,
+            journal,
+            made,
+            limits,
+            changed,
+            settings_lock,
+        })
     }
 
     fn journal(&mut self) -> Result<&mut Journal, HostError> {
@@ -152,11 +164,14 @@ impl Place for Lab<'_> {
     fn apply(&mut self, contender: &Contender, bed: &TrialBed) -> Result<(), HostError> {
         let root = Path::new("/");
         let wanted = settings::wanted(root, contender, self.limits, &bed.devices)?;
-        let before = settings::before(root, &wanted)?;
-        for setting in &before {
-            self.journal()?.before(&Undo::Setting(setting.clone()))?;
+        if !wanted.is_empty() && self.settings_lock.is_none() {
+            self.settings_lock = Some(undo::lock_settings()?);
         }
-        self.before = before;
+        let changes = settings::before(root, &wanted)?;
+        if !changes.is_empty() {
+            self.journal()?.before(&Undo::Settings(changes.clone()))?;
+        }
+        self.changed = changes;
         wanted.iter().try_for_each(Setting::set)?;
         Ok(())
     }
@@ -187,14 +202,10 @@ impl Place for Lab<'_> {
     }
 
     fn restore(&mut self) -> Result<(), HostError> {
-        let errors: Vec<String> = self
-            .before
-            .iter()
-            .filter_map(|setting| setting.set().err())
-            .map(|e| e.to_string())
-            .collect();
+        let errors: Vec<String> =
+            settings::put_back(&self.changed).iter().map(ToString::to_string).collect();
         if errors.is_empty() {
-            self.before.clear();
+            self.changed.clear();
             return Ok(());
         }
         Err(errors.join("; ").into())
@@ -204,7 +215,7 @@ impl Place for Lab<'_> {
         if let Some(made) = self.made.take() {
             made.remove()?;
         }
-        if self.before.is_empty()
+        if self.changed.is_empty()
             && let Some(journal) = self.journal.take()
         {
             journal.close()?;
@@ -227,7 +238,7 @@ impl Place for Lab<'_> {
     }
 
     fn left(&self) -> Vec<String> {
-        let knobs = self.before.iter().map(|setting| format!("setting {}", setting.knob()));
+        let knobs = self.changed.iter().map(|change| format!("setting {}", change.back.knob()));
         let journal = self.journal.as_ref().map(|journal| journal.path().display().to_string());
         knobs.chain(journal.map(|path| format!("what {path} lists"))).collect()
     }

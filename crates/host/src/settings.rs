@@ -118,22 +118,42 @@ pub fn wanted(
     Ok(settings)
 }
 
-/// What must be put back after `settings` were set: their own values now, and those of the knobs
-/// that change along with them. In the order in which they must be set.
-pub fn before(root: &Path, settings: &[Setting]) -> Result<Vec<Setting>, SettingError> {
-    let mut before: Vec<Setting> = Vec::new();
-    for setting in settings {
-        let coupled = coupled(root, setting);
-        for setting in [Some(setting.clone()), coupled].into_iter().flatten() {
-            if !before.iter().any(|known| known.path == setting.path && known.line == setting.line)
-            {
-                before.push(setting.current()?);
+/// A setting that is changed, and what it was.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Change {
+    /// What it was.
+    pub back: Setting,
+    /// What we set: the same knob, or the one that changes it along.
+    pub ours: Setting,
+}
+
+/// What must be put back after `settings` are set, in the order in which it must be: their own
+/// values now, and those of the knobs that change along with them.
+pub fn before(root: &Path, settings: &[Setting]) -> Result<Vec<Change>, SettingError> {
+    let mut changes: Vec<Change> = Vec::new();
+    for ours in settings {
+        let coupled = coupled(root, ours);
+        for knob in [Some(ours.clone()), coupled].into_iter().flatten() {
+            let is_it =
+                |known: &Change| known.back.path == knob.path && known.back.line == knob.line;
+            if !changes.iter().any(is_it) {
+                changes.push(Change { back: knob.current()?, ours: ours.clone() });
             }
         }
     }
     // Of a ratio and its bytes, one is 0 and can't be written; it becomes 0 with the other's value.
-    before.retain(|setting| !(setting.value == "0" && is_coupled_sysctl(root, &setting.path)));
-    Ok(before)
+    changes.retain(|it| !(it.back.value == "0" && is_coupled_sysctl(root, &it.back.path)));
+    Ok(changes)
+}
+
+/// Puts back what still is as we set it; gives what could not be. What has another value by now was
+/// never changed, is put back already, or has been changed by somebody else since: a loop device's
+/// number may even be another run's.
+pub fn put_back(changes: &[Change]) -> Vec<SettingError> {
+    let holds = |change: &&Change| change.ours.current().is_ok_and(|now| now == change.ours);
+    // Looked at together, for putting one back changes those that are coupled to it.
+    let ours: Vec<&Change> = changes.iter().filter(holds).collect();
+    ours.into_iter().filter_map(|change| change.back.set().err()).collect()
 }
 
 fn coupled(root: &Path, setting: &Setting) -> Option<Setting> {
@@ -234,7 +254,8 @@ mod tests {
         let names: Vec<_> = wanted.iter().map(name).collect();
         assert_eq!(names, ["scheduler", "nr_requests", "dirty_background_bytes"]);
         let before = before(root.path(), &wanted).unwrap();
-        let values: Vec<_> = before.iter().map(|s| (name(s), s.value.as_str())).collect();
+        let values: Vec<_> =
+            before.iter().map(|c| (name(&c.back), c.back.value.as_str())).collect();
         let expected =
             [("scheduler", "none"), ("nr_requests", "128"), ("dirty_background_ratio", "10")];
         assert_eq!(values, expected.map(|(name, value)| (name.into(), value)));
@@ -251,6 +272,24 @@ mod tests {
         assert!(error.contains("did not take"), "{error}");
         let gone = Setting::plain(queue.join("gone/knob"), "1".into()).set().unwrap_err();
         assert!(gone.to_string().contains("can't be set"), "{gone}");
+    }
+
+    #[test]
+    fn only_what_still_is_as_we_set_it_is_put_back() {
+        let (root, _) = machine();
+        let knob = root.path().join("sys/dev/block/7:1/queue/nr_requests");
+        let ours = Setting::plain(knob.clone(), "64".into());
+        let changes = before(root.path(), std::slice::from_ref(&ours)).unwrap();
+        let now = || fs::read_to_string(&knob).unwrap().trim().to_string();
+        assert!(put_back(&changes).is_empty());
+        assert_eq!(now(), "128", "it was never changed");
+        ours.set().unwrap();
+        fs::write(&knob, "32").unwrap();
+        assert!(put_back(&changes).is_empty());
+        assert_eq!(now(), "32", "somebody else has changed it since");
+        ours.set().unwrap();
+        assert!(put_back(&changes).is_empty());
+        assert_eq!(now(), "128");
     }
 
     #[test]

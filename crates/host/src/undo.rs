@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use crate::bed;
-use crate::settings::Setting;
+use crate::settings::{self, Change};
 use crate::sys;
 
 /// One thing to undo. Undoing what is undone already does nothing.
@@ -22,8 +22,8 @@ use crate::sys;
 pub enum Undo {
     /// Part of a bed is to be removed.
     Bed(bed::Undo),
-    /// A setting is to have this value again.
-    Setting(Setting),
+    /// Settings are to have their former values again, in this order.
+    Settings(Vec<Change>),
     /// A trial's own folder on bed `directory` is to be removed.
     Directory(PathBuf),
 }
@@ -33,10 +33,11 @@ impl Undo {
     pub fn apply(&self) -> Result<(), String> {
         match self {
             Undo::Bed(part) => part.apply().map_err(|error| error.to_string()),
-            // A throttle rule or a queue went with its device.
-            Undo::Setting(setting) if setting.current().is_err() => Ok(()),
-            Undo::Setting(setting) if setting.current().is_ok_and(|now| now == *setting) => Ok(()),
-            Undo::Setting(setting) => setting.set().map_err(|error| error.to_string()),
+            Undo::Settings(changes) => {
+                let errors: Vec<String> =
+                    settings::put_back(changes).iter().map(ToString::to_string).collect();
+                if errors.is_empty() { Ok(()) } else { Err(errors.join("; ")) }
+            }
             Undo::Directory(path) => match fs::remove_dir_all(path) {
                 Err(error) if error.kind() != io::ErrorKind::NotFound => {
                     Err(format!("{}: {error}", path.display()))
@@ -93,14 +94,9 @@ impl Journal {
         Ok(Journal { file, path, link, written: Vec::new() })
     }
 
-    /// Writes `undo` down. What is written already is not written again: the first value of a
-    /// setting is the one to go back to.
+    /// Writes `undo` down, unless it is written already.
     pub fn before(&mut self, undo: &Undo) -> io::Result<()> {
-        let is_same_knob = |known: &Undo| match (known, undo) {
-            (Undo::Setting(a), Undo::Setting(b)) => a.path == b.path && a.line == b.line,
-            (a, b) => a == b,
-        };
-        if self.written.iter().any(is_same_knob) {
+        if self.written.contains(undo) {
             return Ok(());
         }
         let line = serde_json::to_string(undo).map_err(io::Error::other)?;
@@ -155,6 +151,19 @@ pub fn stale_in(folder: &Path) -> Option<Stale> {
     (!empty && is_ours(&path) && !is_alive(&path)).then_some(Stale { path, link: None })
 }
 
+/// The right to change settings of the kernel, for as long as the file is held: two runs that
+/// changed the same one would each take the other's value for the original. Fails while another
+/// process holds it.
+pub fn lock_settings() -> io::Result<File> {
+    let registry = registry();
+    fs::create_dir_all(&registry)?;
+    let file = File::create(registry.join("settings.lock"))?;
+    file.try_lock().map_err(|_| {
+        io::Error::other("another run that changes kernel settings is under way: wait for its end")
+    })?;
+    Ok(file)
+}
+
 /// How many runs are under way on this machine, as far as we may see them.
 pub fn runs_under_way() -> usize {
     registered().iter().filter(|(path, _)| is_alive(path)).count()
@@ -206,9 +215,11 @@ impl Stale {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::settings::Setting;
 
-    fn setting(path: &Path, value: &str) -> Undo {
-        Undo::Setting(Setting { path: path.into(), value: value.into(), line: None })
+    fn setting(path: &Path, ours: &str, back: &str) -> Undo {
+        let setting = |value: &str| Setting { path: path.into(), value: value.into(), line: None };
+        Undo::Settings(vec![Change { back: setting(back), ours: setting(ours) }])
     }
 
     #[test]
@@ -219,8 +230,9 @@ mod tests {
         fs::write(&knob, "changed").unwrap();
         fs::create_dir(&own).unwrap();
         let mut journal = Journal::open(folder.path()).unwrap();
-        journal.before(&setting(&knob, "original")).unwrap();
-        journal.before(&setting(&knob, "in between")).unwrap();
+        journal.before(&setting(&knob, "earlier", "original")).unwrap();
+        journal.before(&setting(&knob, "changed", "original")).unwrap();
+        journal.before(&setting(&knob, "changed", "original")).unwrap();
         journal.before(&Undo::Directory(own.clone())).unwrap();
         assert!(stale_in(folder.path()).is_none(), "it lives");
         assert!(Journal::open(folder.path()).is_err(), "two processes would run one run");
@@ -229,7 +241,7 @@ mod tests {
         drop(journal);
 
         let stale = stale_in(folder.path()).expect("a journal is left");
-        assert_eq!(stale.undos().unwrap().len(), 2);
+        assert_eq!(stale.undos().unwrap().len(), 3);
         assert!(stale.play_back().unwrap().is_empty());
         assert_eq!(fs::read_to_string(&knob).unwrap(), "original");
         assert!(!own.exists());
@@ -241,7 +253,7 @@ mod tests {
     fn a_run_that_ends_well_leaves_no_journal() {
         let folder = tempfile::tempdir().unwrap();
         let mut journal = Journal::open(folder.path()).unwrap();
-        journal.before(&setting(Path::new("/nonexistent"), "1")).unwrap();
+        journal.before(&setting(Path::new("/nonexistent"), "1", "0")).unwrap();
         let link = journal.link.clone();
         journal.close().unwrap();
         assert!(!link.exists());
