@@ -1,15 +1,17 @@
 //! Values for files of the kernel's: queue settings on a loop device of our own, sysctls on the
 //! machine and back at once. Both outlive us, so they are journalled before they are made.
 
-use std::fs;
+use std::fs::{self, File};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
 
 use fsverdict_core::model::{Checked, Judged};
 use fsverdict_core::script::Knob;
 
 use super::bench::{Bench, Disk};
 use super::{mounting, topology};
-use crate::settings::{self, Setting, SettingError};
+use crate::settings::{self, Change, Setting, SettingError};
 use crate::undo::{self, Journal, Undo};
 
 /// One value that a file asks for.
@@ -24,6 +26,9 @@ pub struct Wish<'a> {
 /// `vm.nr_hugepages`) or for good (`kernel.modules_disabled`).
 const HARMLESS: [&str; 4] =
     ["vm.dirty_", "vm.dirtytime_", "vm.swappiness", "vm.vfs_cache_pressure"];
+
+/// How long a run that changes settings is waited for.
+const LOCK_PATIENCE: Duration = Duration::from_secs(2);
 
 /// Findings for all knobs of a file, in their order: one setting may undo another.
 pub fn check(bench: &Bench, wishes: &[Wish]) -> Vec<Checked> {
@@ -81,12 +86,12 @@ fn other(wish: &Wish) -> Checked {
 struct Changes {
     folder: PathBuf,
     journal: Option<Journal>,
-    before: Vec<Setting>,
+    /// What each setting changed, in order.
+    made: Vec<Vec<Change>>,
 }
 
 impl Changes {
     fn new() -> Result<Changes, String> {
-        use std::sync::atomic::{AtomicU32, Ordering};
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let name = format!("check-{}-{number}", std::process::id());
@@ -96,37 +101,38 @@ impl Changes {
         let mut journal = Journal::open(&folder).map_err(failed)?;
         // Played back last: the journal's own folder.
         journal.before(&Undo::Directory(folder.clone())).map_err(failed)?;
-        Ok(Changes { folder, journal: Some(journal), before: Vec::new() })
+        Ok(Changes { folder, journal: Some(journal), made: Vec::new() })
     }
 
     /// Sets it, its old value and those that it drags along remembered.
     fn set(&mut self, setting: &Setting) -> Result<(), SettingError> {
-        let before = settings::before(Path::new("/"), std::slice::from_ref(setting))?;
+        let changes = settings::before(Path::new("/"), std::slice::from_ref(setting))?;
         let unwritten =
             |source| SettingError::Unreadable { knob: "the undo journal".into(), source };
-        for old in before {
-            if let Some(journal) = &mut self.journal {
-                journal.before(&Undo::Setting(old.clone())).map_err(unwritten)?;
-            }
-            if !self.before.iter().any(|known| known.path == old.path) {
-                self.before.push(old);
-            }
+        if let Some(journal) = &mut self.journal {
+            journal.before(&Undo::Settings(changes.clone())).map_err(unwritten)?;
         }
-        setting.set()
+        let done = setting.set();
+        match done {
+            // Something else was set than what was asked for: it would not be known as ours later.
+            Err(SettingError::NotTaken { .. }) => {
+                for change in &changes {
+                    change.back.set()?;
+                }
+            }
+            Ok(()) => self.made.push(changes),
+            Err(_) => {}
+        }
+        done
     }
 
+    /// Step by step backwards: what was set twice has two former values. What could not be put
+    /// back stays in the journal, for `clean`.
     fn put_back(&mut self) {
-        let failed: Vec<Setting> = self
-            .before
-            .drain(..)
-            .filter(|old| old.current().is_ok_and(|now| now != *old) && old.set().is_err())
-            .collect();
-        // What could not be put back stays in the journal, for `clean`.
-        if let Some(journal) = self.journal.take()
-            && failed.is_empty()
-        {
-            let _ = journal.close();
-            let _ = fs::remove_dir_all(&self.folder);
+        let made = std::mem::take(&mut self.made);
+        let failed = made.iter().rev().any(|changes| !settings::put_back(changes).is_empty());
+        if failed {
+            self.journal = None;
         }
     }
 }
@@ -134,6 +140,10 @@ impl Changes {
 impl Drop for Changes {
     fn drop(&mut self) {
         self.put_back();
+        if let Some(journal) = self.journal.take() {
+            let _ = journal.close();
+            let _ = fs::remove_dir_all(&self.folder);
+        }
     }
 }
 
@@ -144,6 +154,7 @@ fn check_sysctls(
 ) -> Result<Vec<Checked>, String> {
     let mut findings: Vec<Checked> = Vec::new();
     let mut taken = Taken::default();
+    let locked = lock();
     for wish in wishes {
         let Knob::Sysctl(name) = wish.knob else { continue };
         let setting = match setting_of(name, wish.value) {
@@ -153,7 +164,7 @@ fn check_sysctls(
                 continue;
             }
         };
-        findings.push(sysctl(bench, wish, name, &setting, changes));
+        findings.push(sysctl(bench, wish, name, &setting, &locked, changes));
         let last = findings.len() - 1;
         if matches!(findings[last].state, Judged::Ok | Judged::Redundant) {
             taken.add(&mut findings, last, setting);
@@ -161,6 +172,19 @@ fn check_sysctls(
     }
     changes.put_back();
     Ok(findings)
+}
+
+/// Sysctls are the whole machine's: a run that has set some would measure under ours for a moment.
+fn lock() -> Result<File, String> {
+    let start = Instant::now();
+    loop {
+        match undo::lock_settings() {
+            Err(_) if start.elapsed() < LOCK_PATIENCE => {
+                std::thread::sleep(Duration::from_millis(50));
+            }
+            done => return done.map_err(|error| error.to_string()),
+        }
+    }
 }
 
 fn setting_of(name: &str, value: &str) -> Result<Setting, String> {
@@ -178,6 +202,7 @@ fn sysctl(
     wish: &Wish,
     name: &str,
     setting: &Setting,
+    locked: &Result<File, String>,
     changes: &mut Changes,
 ) -> Checked {
     let Ok(now) = setting.current() else {
@@ -201,6 +226,9 @@ fn sysctl(
     }
     if !bench.root {
         return untried(wish, &format!("it exists, {was}; setting it needs root"));
+    }
+    if let Err(why) = locked {
+        return untried(wish, &format!("it exists, {was}; {why}"));
     }
     match changes.set(setting) {
         Ok(()) => finding(wish, Judged::Ok, format!("taken and put back; {was}")),
@@ -267,23 +295,14 @@ fn check_queues(
                 taken.add(&mut own, last, setting);
             }
         }
-        trial.changes.before_device_goes();
+        // They stay with the loop device's number after it is detached: its next user would have
+        // them.
+        trial.changes.put_back();
         for (index, finding) in mine.into_iter().zip(own) {
             findings[index] = Some(finding);
         }
     }
-    changes.put_back();
     Ok(findings.into_iter().flatten().collect())
-}
-
-impl Changes {
-    /// A queue's settings stay with the loop device's number after the device is detached: the
-    /// next user of that number would have them.
-    fn before_device_goes(&mut self) {
-        for old in self.before.drain(..) {
-            let _ = old.set();
-        }
-    }
 }
 
 fn device<'a>(wish: &Wish<'a>) -> &'a str {
@@ -385,5 +404,49 @@ impl QueueTrial<'_> {
             takers.join(", "),
             limit.value,
         ))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is set on a queue stays there after its device is detached.
+    #[test]
+    #[ignore = "needs root and loop devices: run ./test"]
+    fn loop_a_queue_is_left_as_it_was() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = tempfile::tempfile_in(&folder).unwrap();
+        file.set_len(1 << 20).unwrap();
+        let device = crate::bed::LoopDevice::attach_file(&file).unwrap();
+        let [major, minor] = device.device().number;
+        let queue = PathBuf::from(format!("/sys/dev/block/{major}:{minor}/queue"));
+        let setting = |file: &str, value: &str| Setting {
+            path: queue.join(file),
+            value: value.into(),
+            line: None,
+        };
+        let files = ["scheduler", "nr_requests", "rq_affinity", "write_cache"];
+        let read = || files.map(|file| setting(file, "").current().unwrap().value);
+        let before = read();
+        let mut changes = Changes::new().unwrap();
+        for (file, value) in [
+            ("scheduler", "mq-deadline"),
+            ("nr_requests", "77"),
+            ("scheduler", "none"),
+            ("scheduler", "kyber"),
+            ("nr_requests", "99"),
+            ("write_cache", "write through"),
+        ] {
+            changes.set(&setting(file, value)).unwrap();
+        }
+        let odd = changes.set(&setting("rq_affinity", "7"));
+        assert!(matches!(odd, Err(SettingError::NotTaken { .. })), "{odd:?}");
+        assert_ne!(read(), before);
+        let own = changes.folder.clone();
+        drop(changes);
+        assert_eq!(read(), before);
+        assert!(!own.exists());
+        device.detach().unwrap();
     }
 }
