@@ -375,3 +375,22 @@ fn directories_are_compared_without_root_and_left_as_they_were() {
     }
     scene.assert_nothing_left();
 }
+
+#[test]
+fn check_says_what_is_wrong_and_ends_with_1() {
+    let scene = Scene::alone();
+    let file = scene.path("tune.sh");
+    fs::write(&file, "ls\nmkfs.xfs -l logbsize=256k /dev/none\n").unwrap();
+    let done = scene.fsverdict(&["check", "--json", file.to_str().unwrap()]);
+    assert_eq!(done.code, Some(1), "{}", done.stderr);
+    let found: serde_json::Value = serde_json::from_str(&done.stdout).unwrap();
+    assert_eq!(found["other_lines"], 1);
+    assert_eq!(found["settings"][0]["line"], 2);
+    assert_eq!(found["settings"][0]["state"], "invalid");
+    fs::write(&file, "mkfs.xfs -l size=64m /dev/none\n").unwrap();
+    let done = scene.fsverdict(&["check", file.to_str().unwrap()]);
+    assert_eq!(done.code, Some(0), "{}", done.stdout);
+    let missing = scene.fsverdict(&["check", "nowhere"]);
+    assert_eq!(missing.code, Some(1));
+    assert!(missing.stderr.contains("nowhere"), "{}", missing.stderr);
+}

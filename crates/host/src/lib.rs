@@ -6,6 +6,7 @@
 
 pub mod bed;
 mod cache;
+pub mod check;
 pub mod doctor;
 pub mod dry;
 pub mod facts;

@@ -1,5 +1,6 @@
 //! The nouns: what is compared, what was measured, what was decided.
 
+mod checked;
 mod contender;
 mod finding;
 mod histogram;
@@ -16,6 +17,7 @@ mod unit;
 mod verdict;
 mod workload;
 
+pub use checked::{Checked, Judged};
 pub use contender::{Contender, Limits, Scalar};
 pub use finding::{Audit, Finding, Severity};
 pub use histogram::Histogram;
