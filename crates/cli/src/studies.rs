@@ -5,9 +5,10 @@ use fsverdict_core::model::{Plan, PlanError};
 use crate::exit::Usage;
 
 /// Name and plan of each.
-pub const ALL: [(&str, &str); 3] = [
+pub const ALL: [(&str, &str); 4] = [
     ("block-volume", include_str!("../../../studies/block-volume.toml")),
     ("cloud-disk", include_str!("../../../studies/cloud-disk.toml")),
+    ("fsync-anatomy", include_str!("../../../studies/fsync-anatomy.toml")),
     ("nvme-tuning", include_str!("../../../studies/nvme-tuning.toml")),
 ];
 

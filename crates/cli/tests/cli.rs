@@ -30,8 +30,8 @@ fn a_wrong_command_line_is_one_clear_line_and_exit_2() {
             "no file system is called \"reiser\"; there are ext4, xfs",
         ),
         ("run --fs ext4,xfs --reference zfs -- true", "none of the contenders: ext4, xfs"),
-        ("run --fs ext4,xfs --small-files colour=red", "keys are count, size"),
-        ("run --fs ext4,xfs --small-files count=many", "--small-files count=many: invalid digit"),
+        ("run --fs ext4,xfs --small-files colour=red", "unknown field `colour`, expected one of"),
+        ("run --fs ext4,xfs --small-files count=many", "--small-files count=many: invalid type"),
         ("run --fs ext4,xfs --small-files count=5 -- true", "not both"),
         ("run --fs ext4,xfs --rounds 0 -- true", "rounds = 0 measures nothing"),
         ("run --fs ext4,xfs --margin 90% -- true", "margin 90% is not between"),
@@ -173,6 +173,8 @@ fn help_names_every_option_and_gives_an_example() {
         "dry-run",
         "fs",
         "small-files",
+        "fsync-files",
+        "metadata",
     ] {
         assert!(run.contains(&format!("--{option}")), "run --help has no --{option}");
     }
@@ -376,4 +378,23 @@ fn directories_are_compared_without_root_and_left_as_they_were() {
         assert_eq!(scene.read(&format!("{name}/mine")), "precious");
     }
     scene.assert_nothing_left();
+}
+
+#[test]
+fn check_says_what_is_wrong_and_ends_with_1() {
+    let scene = Scene::alone();
+    let file = scene.path("tune.sh");
+    fs::write(&file, "ls\nmkfs.xfs -l logbsize=256k /dev/none\n").unwrap();
+    let done = scene.fsverdict(&["check", "--json", file.to_str().unwrap()]);
+    assert_eq!(done.code, Some(1), "{}", done.stderr);
+    let found: serde_json::Value = serde_json::from_str(&done.stdout).unwrap();
+    assert_eq!(found["other_lines"], 1);
+    assert_eq!(found["settings"][0]["line"], 2);
+    assert_eq!(found["settings"][0]["state"], "invalid");
+    fs::write(&file, "mkfs.xfs -l size=64m /dev/none\n").unwrap();
+    let done = scene.fsverdict(&["check", file.to_str().unwrap()]);
+    assert_eq!(done.code, Some(0), "{}", done.stdout);
+    let missing = scene.fsverdict(&["check", "nowhere"]);
+    assert_eq!(missing.code, Some(1));
+    assert!(missing.stderr.contains("nowhere"), "{}", missing.stderr);
 }

@@ -72,6 +72,8 @@ fn run(block: &Block) {
     let programs = scene.path("programs");
     fs::create_dir(&programs).unwrap();
     symlink(env!("CARGO_BIN_EXE_fsverdict"), programs.join("fsverdict")).unwrap();
+    let studies = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../studies");
+    symlink(studies, scene.path("studies")).unwrap();
     let others = std::env::var("PATH").unwrap_or_default();
     let path = format!("{}:{others}", programs.display());
     for command in &block.commands {

@@ -1,7 +1,7 @@
 //! Runs the program in a folder of its own, reads what it left there, and sees to it that nothing
 //! else is left: no loop device, mount, process or journal.
 
-use std::fs;
+use std::fs::{self, File};
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
@@ -16,10 +16,28 @@ static MACHINE: RwLock<()> = RwLock::new(());
 /// How long the program is waited for before a test calls it stuck.
 const PATIENCE: Duration = Duration::from_secs(300);
 
+/// Holds the machine for a test: in this process, and against other test runs on it by a lock on
+/// the folder of temporary files, which leaves nothing behind.
 #[expect(dead_code, reason = "a guard is held, not read")]
 enum Guard {
-    Among(RwLockReadGuard<'static, ()>),
-    Alone(RwLockWriteGuard<'static, ()>),
+    Among(RwLockReadGuard<'static, ()>, File),
+    Alone(RwLockWriteGuard<'static, ()>, File),
+}
+
+impl Guard {
+    fn among() -> Guard {
+        let guard = MACHINE.read().unwrap_or_else(PoisonError::into_inner);
+        let file = File::open(std::env::temp_dir()).unwrap();
+        file.lock_shared().unwrap();
+        Guard::Among(guard, file)
+    }
+
+    fn alone() -> Guard {
+        let guard = MACHINE.write().unwrap_or_else(PoisonError::into_inner);
+        let file = File::open(std::env::temp_dir()).unwrap();
+        file.lock().unwrap();
+        Guard::Alone(guard, file)
+    }
 }
 
 /// A folder to run the program in. All that the program left goes with it, also when the test
@@ -33,12 +51,12 @@ pub struct Scene {
 impl Scene {
     /// For a test that neither measures nor changes the machine.
     pub fn new() -> Scene {
-        Scene::with(Guard::Among(MACHINE.read().unwrap_or_else(PoisonError::into_inner)))
+        Scene::with(Guard::among())
     }
 
     /// For a test that has the machine to itself.
     pub fn alone() -> Scene {
-        Scene::with(Guard::Alone(MACHINE.write().unwrap_or_else(PoisonError::into_inner)))
+        Scene::with(Guard::alone())
     }
 
     fn with(guard: Guard) -> Scene {

@@ -14,3 +14,4 @@ pub mod judge;
 pub mod model;
 pub mod render;
 pub mod run;
+pub mod script;

@@ -15,14 +15,14 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut arguments = std::env::args().skip(1);
     let mut argument = || arguments.next().ok_or("usage: small_files_bench DIRECTORY COUNT SIZE");
     let directory = PathBuf::from(argument()?);
-    let count = argument()?.parse()?;
+    let count: u64 = argument()?.parse()?;
     let size = Bytes(argument()?.parse()?);
     let files = SmallFiles { count, size, ..SmallFiles::default() };
 
     let rate = |operation| -> Result<f64, Box<dyn Error>> {
         let done = small_files::run(&files, operation, &directory, 1)?;
         sys::sync_fs(File::open(&directory)?.as_fd())?;
-        Ok(done.operations as f64 / (done.work_ns as f64 / 1e9))
+        Ok(count as f64 / (done.work_ns as f64 / 1e9))
     };
     let (create_rate, delete_rate) = (rate(Operation::Create)?, rate(Operation::Delete)?);
     println!("{create_rate:.1} {delete_rate:.1}");

@@ -34,6 +34,8 @@ pub const ZRAM: &str = "zram";
 pub const MEMORY: &str = "memory";
 /// The fio program.
 pub const FIO: &str = "fio";
+/// The sysbench program.
+pub const SYSBENCH: &str = "sysbench";
 /// CPU time.
 pub const CPU_TIME: &str = "CPU time";
 /// Dirty memory.
@@ -174,6 +176,7 @@ pub fn checks<'a>(root: &'a Path, folder: &'a Path) -> Vec<Check<'a>> {
     }
     checks.extend([
         Check::new(FIO, || program("fio", &["fio", "--version"])),
+        Check::new(SYSBENCH, || program("sysbench", &["sysbench", "--version"])),
         Check::new(CPU_TIME, || readable(root, &["proc/stat"])),
         Check::new(DIRTY, || readable(root, &["proc/meminfo"])),
         Check::new(COUNTERS, || counters(root)),

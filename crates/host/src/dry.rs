@@ -3,14 +3,14 @@
 use std::path::Path;
 
 use fsverdict_core::model::{
-    Bed, BedKind, Contender, Device, Limits, Record, Trial, TrialBed, Work,
+    Bed, BedKind, Contender, Device, FsyncCase, Limits, Record, Trial, TrialBed, Work,
 };
 use fsverdict_core::run::{self, Effect, Host, HostError, Place, Step};
 
 use crate::here::{commands, with_site, work_directory};
 use crate::lab::{mount_point, trial_argv};
 use crate::tool::shown;
-use crate::workload::fio;
+use crate::workload::{fio, sysbench};
 use crate::{daemon, file_system, settings};
 
 /// Writes down every command and every write to /proc and /sys, as shell lines.
@@ -49,9 +49,21 @@ impl DryRun {
                 let name = &trial.workload.name;
                 self.in_work(trial, &fio::argv(job, name, trial.seed, &raw.join("fio.json")));
             }
+            Work::Sysbench(test) => {
+                self.in_work(trial, &sysbench::argv(test, "run", trial.seed));
+            }
             Work::SmallFiles(files) => self.remark(&format!(
                 "{step}: {} files of {} in {} directories, {} threads, within fsverdict",
                 files.count, files.size, files.directories, files.threads
+            )),
+            Work::Metadata(metadata) => self.remark(&format!(
+                "{step}: {} directories with {} files each, {} threads, within fsverdict",
+                metadata.directories, metadata.files_per_directory, metadata.threads
+            )),
+            Work::FsyncFiles(files) => self.remark(&format!(
+                "{step}: {} times: open {} files, write {} to each, fsync the last, close, syncfs; \
+                 within fsverdict",
+                files.repetitions, files.files, files.size
             )),
         }
         self.sync(trial, &work_directory(trial).display().to_string());
@@ -86,11 +98,26 @@ impl DryRun {
     }
 
     fn fill(&mut self, trial: &Trial) -> Result<(), HostError> {
-        if let Work::Fio(job) = trial.workload.work()?
-            && fio::reads(job)?
-        {
-            let (name, raw) = (&trial.workload.name, Path::new(&trial.raw));
-            self.in_work(trial, &fio::fill_argv(job, name, trial.seed, &raw.join("fill.json")));
+        match trial.workload.work()? {
+            Work::Fio(job) if fio::reads(job)? => {
+                let (name, raw) = (&trial.workload.name, Path::new(&trial.raw));
+                let argv = fio::fill_argv(job, name, trial.seed, &raw.join("fill.json"));
+                self.in_work(trial, &argv);
+            }
+            Work::Sysbench(test) => {
+                self.in_work(trial, &sysbench::argv(test, "prepare", trial.seed));
+            }
+            Work::FsyncFiles(files) => {
+                let size = match files.case {
+                    FsyncCase::Allocating => "nothing".to_string(),
+                    FsyncCase::Overwriting => files.size.to_string(),
+                };
+                let (count, directories) = (files.all_files(), files.repetitions);
+                self.remark(&format!(
+                    "fill: {count} files of {size} in {directories} directories, within fsverdict"
+                ));
+            }
+            _ => {}
         }
         Ok(())
     }
@@ -120,6 +147,11 @@ impl Host for DryRun {
             Step::DropCaches => self.say("echo 3 > /proc/sys/vm/drop_caches"),
             Step::Settle => self.remark("wait until the device is at rest"),
             Step::Work(_) => self.work(step, trial)?,
+            Step::Cleanup => {
+                if let Work::Sysbench(test) = trial.workload.work()? {
+                    self.in_work(trial, &sysbench::argv(test, "cleanup", trial.seed));
+                }
+            }
         }
         Ok(Effect::Done)
     }

@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 
-use fsverdict_core::model::{BedKind, Plan, Unit, Work};
+use fsverdict_core::model::{BedKind, Plan, Unit};
 
-use crate::{file_system, mount, tool};
+use crate::{file_system, mount, tool, workload};
 
 /// Kernel, processor, memory, distribution, and what the bed lies on.
 pub fn host(plan: &Plan, folder: &Path) -> BTreeMap<String, String> {
@@ -37,8 +37,9 @@ pub fn tools(plan: &Plan) -> BTreeMap<String, String> {
         let version = version(file_system.version);
         tools.extend(version.map(|version| (file_system.program.to_string(), version)));
     }
-    if plan.workloads.iter().any(|workload| matches!(workload.work(), Ok(Work::Fio(_)))) {
-        tools.extend(version(&["fio", "--version"]).map(|version| ("fio".to_string(), version)));
+    for program in workload::programs(plan) {
+        let version = version(&[program, "--version"]);
+        tools.extend(version.map(|version| (program.to_string(), version)));
     }
     tools
 }

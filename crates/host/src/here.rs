@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use fsverdict_core::model::{
-    BedKind, CacheState, Command, Fio, Phase, PhaseRecord, SmallFiles, Trial, Work,
+    BedKind, CacheState, Command, Fio, Phase, PhaseRecord, Sysbench, Trial, Work,
 };
 use fsverdict_core::run::{Effect, Host, HostError, Step};
 
@@ -15,7 +15,7 @@ use crate::file_system::{Argv, FileSystem, Site};
 use crate::probe::{Probe, Timeline};
 use crate::processes::Processes;
 use crate::workload::command::{self, Scene};
-use crate::workload::{fio, small_files};
+use crate::workload::{Done, fio, fsync_files, metadata, small_files, sysbench};
 use crate::{cache, daemon, file_system, mount, settle, sys, tool};
 
 /// How often a busy file system is tried to be unmounted, and how long between.
@@ -136,29 +136,62 @@ impl Here {
         Ok(command::ready(argv, name, scene)?)
     }
 
-    /// fio lays files out before it reads them; done here it is not part of the measurement.
+    /// Files that the work finds there are laid out here, where that is not part of the
+    /// measurement; fio would do so itself, before it reads them.
     fn fill(&self, trial: &Trial) -> Result<Effect, HostError> {
-        if let Work::Fio(job) = trial.workload.work()? {
-            fio::check(job)?;
-            if fio::reads(job)? {
-                let output = Path::new(&trial.raw).join("fill.json");
-                let name = &trial.workload.name;
-                let argv = fio::fill_argv(job, name, trial.seed, &output);
+        match trial.workload.work()? {
+            Work::Fio(job) => {
+                fio::check(job)?;
+                if fio::reads(job)? {
+                    let output = Path::new(&trial.raw).join("fill.json");
+                    let name = &trial.workload.name;
+                    let argv = fio::fill_argv(job, name, trial.seed, &output);
+                    self.ready("fill", &argv, trial)?.run()?;
+                }
+            }
+            Work::Sysbench(test) => {
+                let argv = sysbench::argv(test, "prepare", trial.seed);
                 self.ready("fill", &argv, trial)?.run()?;
             }
+            Work::FsyncFiles(files) => {
+                fsync_files::lay_out(files, &work_directory(trial), trial.seed)?;
+            }
+            Work::Command(_) | Work::SmallFiles(_) | Work::Metadata(_) => {}
+        }
+        Ok(Effect::Done)
+    }
+
+    fn cleanup(&self, trial: &Trial) -> Result<Effect, HostError> {
+        if let Work::Sysbench(test) = trial.workload.work()? {
+            let argv = sysbench::argv(test, "cleanup", trial.seed);
+            self.ready("cleanup", &argv, trial)?.run()?;
         }
         Ok(Effect::Done)
     }
 
     fn work(&mut self, phase: Phase, trial: &Trial) -> Result<Effect, HostError> {
-        let directory = File::open(work_directory(trial))?;
+        let place = work_directory(trial);
+        let directory = File::open(&place)?;
         let mut record = match (trial.workload.work()?, phase) {
             (Work::SmallFiles(files), Phase::SmallFiles(operation)) => {
-                self.small_files(files, operation, &directory, trial)?
+                let prepared = small_files::prepare(files, operation, &place, trial.seed)?;
+                self.native(phase, &directory, trial, || Ok(prepared.run()?))?
             }
-            (Work::Fio(job), _) => self.fio(job, &directory, trial)?,
-            (Work::Command(command), _) => self.whole_command(command, &directory, trial)?,
-            (Work::SmallFiles(_), Phase::Whole) => return Err("small files have phases".into()),
+            (Work::Metadata(wanted), Phase::Metadata(operation)) => {
+                let prepared = metadata::prepare(wanted, operation, &place)?;
+                self.native(phase, &directory, trial, || Ok(prepared.run()?))?
+            }
+            (Work::FsyncFiles(files), Phase::Whole) => {
+                let devices = &trial.bed.devices;
+                let prepared = fsync_files::prepare(files, &place, devices, trial.seed)?;
+                self.native(phase, &directory, trial, || Ok(prepared.run()?))?
+            }
+            (Work::Fio(job), Phase::Whole) => self.fio(job, &directory, trial)?,
+            (Work::Sysbench(test), Phase::Whole) => self.sysbench(test, &directory, trial)?,
+            (Work::Command(command), Phase::Whole) => {
+                self.whole_command(command, &directory, trial)?
+            }
+            (_, phase) => return Err(format!("the work has no phase {phase:?}").into()),
         };
         record.processes_left = self.processes.strangers();
         Ok(Effect::Worked(Box::new(record)))
@@ -206,23 +239,35 @@ impl Here {
         Ok(record)
     }
 
-    fn small_files(
+    fn sysbench(
         &mut self,
-        files: &SmallFiles,
-        operation: fsverdict_core::model::Operation,
+        test: &Sysbench,
         directory: &File,
         trial: &Trial,
     ) -> Result<PhaseRecord, HostError> {
-        let place = work_directory(trial);
-        let prepared = small_files::prepare(files, operation, &place, trial.seed)?;
-        let run = || Ok(prepared.run()?);
-        let (mut record, result) =
-            self.timed(Phase::SmallFiles(operation), directory, trial, run)?;
-        record.work_ns = result.work_ns;
+        let argv = sysbench::argv(test, "run", trial.seed);
+        let ready = self.ready("sysbench", &argv, trial)?;
+        let mut record = self.timed(Phase::Whole, directory, trial, || Ok(ready.run()?))?.0;
+        let result = sysbench::parse(&Path::new(&trial.raw).join("sysbench.stdout"))?;
+        record.tool_ns = Some(result.tool_ns);
         record.operations = Some(result.operations);
-        record.application_read_bytes = Some(result.application_read_bytes);
-        record.application_write_bytes = Some(result.application_write_bytes);
+        record.application_read_bytes = Some(result.read_bytes);
+        record.application_write_bytes = Some(result.write_bytes);
         record.histograms = result.histograms;
+        record.samples = result.samples;
+        Ok(record)
+    }
+
+    /// A timed part that fsverdict does by itself.
+    fn native(
+        &mut self,
+        phase: Phase,
+        directory: &File,
+        trial: &Trial,
+        run: impl FnOnce() -> Result<Done, HostError>,
+    ) -> Result<PhaseRecord, HostError> {
+        let (mut record, done) = self.timed(phase, directory, trial, run)?;
+        done.enter(&mut record);
         Ok(record)
     }
 
@@ -349,6 +394,7 @@ impl Host for Here {
             Step::DropCaches => Ok(Effect::Dropped(self.drop_caches(trial)?)),
             Step::Settle => Ok(Effect::Settled(settle::settle(&trial.bed.devices))),
             Step::Work(phase) => self.work(phase, trial),
+            Step::Cleanup => self.cleanup(trial),
             Step::RemoveDirectory => {
                 self.processes.end_strangers();
                 fs::remove_dir_all(work_directory(trial))?;

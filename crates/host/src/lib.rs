@@ -6,6 +6,7 @@
 
 pub mod bed;
 mod cache;
+pub mod check;
 mod daemon;
 pub mod doctor;
 pub mod dry;

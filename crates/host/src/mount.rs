@@ -25,6 +25,12 @@ pub fn all(proc: &Path) -> std::io::Result<Vec<Mount>> {
     Ok(text.lines().filter_map(parse).collect())
 }
 
+/// The mount on top at `path` in this thread's namespace, which may not be the process's.
+pub fn of_thread(path: &str) -> std::io::Result<Option<Mount>> {
+    let text = std::fs::read_to_string("/proc/thread-self/mountinfo")?;
+    Ok(text.lines().filter_map(parse).rfind(|mount| mount.at == path))
+}
+
 /// The mount that is on top at `at`.
 pub fn at(path: &str) -> std::io::Result<Option<Mount>> {
     Ok(all(Path::new("/proc"))?.into_iter().rev().find(|mount| mount.at == path))

@@ -8,7 +8,7 @@ use thiserror::Error;
 
 use crate::tool::{self, ToolError};
 use crate::workload::fio::{self, FioError};
-use crate::{file_system, sys};
+use crate::{file_system, sys, workload};
 
 /// Why a plan can't be run here, and what to do about it.
 #[derive(Debug, Error)]
@@ -80,8 +80,8 @@ pub fn check(plan: &Plan) -> Result<(), PreflightError> {
             check_file_system(&contender.file_system)?;
         }
     }
-    if plan.workloads.iter().any(|workload| matches!(workload.work(), Ok(Work::Fio(_)))) {
-        tool::command("fio")?;
+    for program in workload::programs(plan) {
+        tool::command(program)?;
     }
     Ok(())
 }

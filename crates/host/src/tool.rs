@@ -4,18 +4,22 @@
 //! anything, and as a user it lacks `/usr/sbin`, where mkfs lives. A workload's own command is
 //! found as its user's shell would find it.
 
+use std::io::Read;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitStatus, Output, Stdio};
+use std::process::{Child, Command, ExitStatus, Output, Stdio};
+use std::time::{Duration, Instant};
 
 use fsverdict_core::model;
 use thiserror::Error;
+
+use crate::sys;
 
 const DIRECTORIES: [&str; 6] =
     ["/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"];
 
 /// Which Debian package brings a program.
-const PACKAGES: [(&str, &str); 23] = [
+const PACKAGES: [(&str, &str); 27] = [
     ("bcachefs", "bcachefs-tools"),
     ("blkid", "util-linux"),
     ("cryptsetup", "cryptsetup-bin"),
@@ -31,8 +35,12 @@ const PACKAGES: [(&str, &str); 23] = [
     ("mkfs.nilfs2", "nilfs-tools"),
     ("mkfs.xfs", "xfsprogs"),
     ("mount", "mount"),
+    ("parted", "parted"),
     ("qemu-system-x86_64", "qemu-system-x86"),
+    ("sgdisk", "gdisk"),
     ("swapon", "mount"),
+    ("sysbench", "sysbench"),
+    ("tune2fs", "e2fsprogs"),
     ("umount", "mount"),
     ("unshare", "util-linux"),
     ("wipefs", "util-linux"),
@@ -51,6 +59,8 @@ pub enum ToolError {
     Start { command: String, source: std::io::Error },
     #[error("{command} {}{}", ended(*status), said(stdout, stderr))]
     Failed { command: String, status: ExitStatus, stdout: String, stderr: String },
+    #[error("{command} was not done after {} s", limit.as_secs())]
+    Slow { command: String, limit: Duration },
 }
 
 fn hint(program: &str) -> String {
@@ -132,6 +142,59 @@ pub fn shown(argv: &[String]) -> String {
     model::Command::Argv(argv.to_vec()).to_string()
 }
 
+/// What a program answered, whether it did what it was asked to or not.
+#[derive(Debug)]
+pub struct Answer {
+    /// How it ended.
+    pub status: ExitStatus,
+    /// What it printed.
+    pub stdout: String,
+    /// What it complained about.
+    pub stderr: String,
+}
+
+/// Runs a system tool in `folder` and gives its answer, in English. One that is not done within
+/// `limit` is killed, with all that it has started.
+pub fn ask(argv: &[String], folder: &Path, limit: Duration) -> Result<Answer, ToolError> {
+    let start = |source| ToolError::Start { command: shown(argv), source };
+    let mut command = command(&argv[0])?;
+    command.args(&argv[1..]).current_dir(folder).env("LC_ALL", "C");
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    sys::bind_to_us(&mut command);
+    let mut child = command.spawn().map_err(start)?;
+    let (stdout, stderr) = (reader(child.stdout.take()), reader(child.stderr.take()));
+    let status = wait(&mut child, limit).map_err(start)?;
+    let text = |thread: std::thread::JoinHandle<String>| thread.join().unwrap_or_default();
+    let (stdout, stderr) = (text(stdout), text(stderr));
+    let slow = || ToolError::Slow { command: shown(argv), limit };
+    status.map(|status| Answer { status, stdout, stderr }).ok_or_else(slow)
+}
+
+/// Reads a pipe to its end beside us, so that a program that says much is not held up.
+fn reader(pipe: Option<impl Read + Send + 'static>) -> std::thread::JoinHandle<String> {
+    std::thread::spawn(move || {
+        let mut bytes = Vec::new();
+        let _ = pipe.map(|mut pipe| pipe.read_to_end(&mut bytes));
+        String::from_utf8_lossy(&bytes).into_owned()
+    })
+}
+
+/// `None` if it had to be killed.
+fn wait(child: &mut Child, limit: Duration) -> std::io::Result<Option<ExitStatus>> {
+    let start = Instant::now();
+    loop {
+        if let Some(status) = child.try_wait()? {
+            return Ok(Some(status));
+        }
+        if start.elapsed() > limit {
+            sys::kill_group(child.id());
+            child.wait()?;
+            return Ok(None);
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
 fn succeeded(argv: &[String], output: &Output) -> Result<String, ToolError> {
     let stdout = String::from_utf8_lossy(&output.stdout).into_owned();
     if output.status.success() {
@@ -152,6 +215,19 @@ mod tests {
             error.to_string(),
             "sh -c 'echo no space >&2; exit 3' failed with exit status 3: no space"
         );
+    }
+
+    #[test]
+    fn a_program_that_is_not_done_in_time_is_killed_with_its_children() {
+        let argv = ["sh", "-c", "sleep 60 & sleep 60"].map(String::from);
+        let start = Instant::now();
+        let error = ask(&argv, Path::new("/"), Duration::from_millis(50)).unwrap_err();
+        assert!(matches!(error, ToolError::Slow { .. }), "{error}");
+        assert!(start.elapsed() < Duration::from_secs(10), "the children hold the pipes");
+        let argv = ["sh", "-c", "echo out; echo err >&2; exit 3"].map(String::from);
+        let answer = ask(&argv, Path::new("/"), Duration::from_secs(10)).unwrap();
+        assert_eq!((answer.stdout.as_str(), answer.stderr.as_str()), ("out\n", "err\n"));
+        assert_eq!(answer.status.code(), Some(3));
     }
 
     #[test]

@@ -48,6 +48,12 @@ pub struct Arguments {
     /// Many small files, natively: count=10000,size=1k,directories=1,threads=1,sync=end.
     #[arg(long, value_name = "KEY=VALUE,...", num_args = 0..=1, default_missing_value = "")]
     pub small_files: Option<String>,
+    /// Many files written and one synced: files=10,size=2k,repetitions=100,case=allocating.
+    #[arg(long, value_name = "KEY=VALUE,...", num_args = 0..=1, default_missing_value = "")]
+    pub fsync_files: Option<String>,
+    /// Metadata operations, natively: directories=1000,files_per_directory=10,threads=1.
+    #[arg(long, value_name = "KEY=VALUE,...", num_args = 0..=1, default_missing_value = "")]
+    pub metadata: Option<String>,
     /// A line for the shell, before the remount, untimed.
     #[arg(long, value_name = "LINE")]
     pub setup: Option<String>,
@@ -93,7 +99,7 @@ pub struct Arguments {
     /// Print every command of the first round instead of running it.
     #[arg(long)]
     pub dry_run: bool,
-    /// The work: any command. fio is recognised, and its own figures are kept.
+    /// The work: any command. fio and sysbench fileio are recognised, and their own figures kept.
     #[arg(last = true, value_name = "COMMAND")]
     pub command: Vec<String>,
 }

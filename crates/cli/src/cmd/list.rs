@@ -125,6 +125,12 @@ fn workloads() -> Section {
                        -- fio --name=job --rw=randwrite --bs=4k --size=256m";
     const SMALL_FILES: &str = "create, stat, read, rename and delete many files\n\
                                --small-files count=10000,size=1k,sync=each";
+    const FSYNC_FILES: &str = "write many files, sync one: how long, and what it writes\n\
+                               --fsync-files files=100,size=2k,case=overwriting";
+    const METADATA: &str = "mkdir, create, rename, change attributes, delete\n\
+                            --metadata directories=1000,files_per_directory=10";
+    const SYSBENCH: &str = "the fileio test of sysbench: prepare, run, cleanup\n\
+                            -- sysbench fileio --file-test-mode=rndrw --file-total-size=256M run";
     Section {
         kind: Kind::Workloads,
         header: vec!["workload", "what it does, and an example"],
@@ -132,6 +138,9 @@ fn workloads() -> Section {
             Row::new(&["command", COMMAND], &[]),
             Row::new(&["fio", FIO], &[doctor::FIO]),
             Row::new(&["small_files", SMALL_FILES], &[]),
+            Row::new(&["fsync_files", FSYNC_FILES], &[]),
+            Row::new(&["metadata", METADATA], &[]),
+            Row::new(&["sysbench", SYSBENCH], &[doctor::SYSBENCH]),
         ],
         note: "The example goes at the end of: fsverdict run --fs ext4,xfs",
     }

@@ -5,9 +5,9 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 use fsverdict_core::model::{
-    Bed, BedKind, Cache, Command, Contender, Fio, Place, Plan, PlanError, SmallFiles, Sync,
-    Workload,
+    Bed, BedKind, Cache, Command, Contender, Fio, Place, Plan, PlanError, Sysbench, Workload,
 };
+use serde::de::DeserializeOwned;
 
 use super::arguments::{Arguments, PlaceName};
 use crate::exit::Usage;
@@ -35,6 +35,7 @@ pub fn plan(arguments: &Arguments) -> Result<Plan> {
     set_rest(&mut plan, arguments);
     for workload in &mut plan.workloads {
         recognise_fio(workload);
+        recognise_sysbench(workload);
     }
     if let Some(scale) = arguments.scale {
         plan = plan.scaled(scale);
@@ -132,21 +133,24 @@ fn typed_workload(arguments: &Arguments) -> Result<Option<Workload>, Usage> {
         primary: arguments.primary.clone(),
         ..Workload::default()
     };
-    match (&arguments.small_files, arguments.command.is_empty()) {
-        (Some(_), false) => {
-            return Err(Usage("give a command or --small-files, not both".into()));
-        }
-        (Some(text), true) => {
-            workload.name = "small files".into();
-            workload.small_files = Some(small_files(text)?);
-        }
-        (None, false) => {
-            let command = Command::Argv(arguments.command.clone());
-            workload.name = shortened(&command.to_string());
-            workload.command = Some(command);
-        }
-        (None, true) => return Ok(None),
+    workload.small_files = native("small-files", arguments.small_files.as_deref())?;
+    workload.fsync_files = native("fsync-files", arguments.fsync_files.as_deref())?;
+    workload.metadata = native("metadata", arguments.metadata.as_deref())?;
+    let command = Command::Argv(arguments.command.clone());
+    let names = [
+        workload.small_files.is_some().then(|| "small files".to_string()),
+        workload.fsync_files.is_some().then(|| "fsync files".into()),
+        workload.metadata.is_some().then(|| "metadata".into()),
+        (!arguments.command.is_empty()).then(|| shortened(&command.to_string())),
+    ];
+    let mut names = names.into_iter().flatten();
+    let Some(name) = names.next() else { return Ok(None) };
+    if names.next().is_some() {
+        let kinds = "a command, --small-files, --fsync-files or --metadata";
+        return Err(Usage(format!("give one of {kinds}, not both")));
     }
+    workload.name = name;
+    workload.command = (!arguments.command.is_empty()).then_some(command);
     Ok(Some(workload))
 }
 
@@ -160,25 +164,22 @@ fn shortened(text: &str) -> String {
     line.chars().take(LONGEST - 1).chain(['…']).collect()
 }
 
-/// `count=10000,size=1k,directories=10,threads=2,sync=each`; nothing: the defaults.
-fn small_files(text: &str) -> Result<SmallFiles, Usage> {
-    let mut files = SmallFiles::default();
+/// The native workload that `--FLAG KEY=VALUE,...` describes, as a plan's table of those keys
+/// would; nothing after the flag: the defaults.
+fn native<T: DeserializeOwned>(flag: &str, text: Option<&str>) -> Result<Option<T>, Usage> {
+    let Some(text) = text else { return Ok(None) };
+    let mut table = toml::Table::new();
     for word in text.split(',').filter(|word| !word.is_empty()) {
-        let wrong = |what: String| Usage(format!("--small-files {word}: {what}"));
-        let (key, value) = word.split_once('=').ok_or_else(|| wrong("write KEY=VALUE".into()))?;
-        let number = || value.parse::<u32>().map_err(|error| wrong(error.to_string()));
-        match key {
-            "count" => files.count = number()?.into(),
-            "size" => files.size = value.parse().map_err(|error| wrong(format!("{error}")))?,
-            "directories" => files.directories = number()?,
-            "threads" => files.threads = number()?,
-            "sync" if value == "each" => files.sync = Sync::Each,
-            "sync" if value == "end" => files.sync = Sync::End,
-            "sync" => return Err(wrong("each or end".into())),
-            _ => return Err(wrong("keys are count, size, directories, threads, sync".into())),
-        }
+        let Some((key, value)) = word.split_once('=') else {
+            return Err(Usage(format!("--{flag} {word}: write KEY=VALUE")));
+        };
+        let number = value.parse().map(toml::Value::Integer);
+        table.insert(key.into(), number.unwrap_or_else(|_| toml::Value::String(value.into())));
     }
-    Ok(files)
+    let wrong = |error: toml::de::Error| {
+        Usage(format!("--{flag} {text}: {}", error.to_string().trim_end().replace('\n', " ")))
+    };
+    table.try_into().map(Some).map_err(wrong)
 }
 
 /// A command that is fio becomes a fio job: its own options or job files, run with its own
@@ -203,6 +204,18 @@ fn recognise_fio(workload: &mut Workload) {
     }
 }
 
+/// A command that is the run of sysbench's fileio test becomes that test: its files are prepared
+/// before the remount, and what it prints is read. `prepare` by itself stays a command.
+fn recognise_sysbench(workload: &mut Workload) {
+    let Some(Command::Argv(argv)) = &workload.command else { return };
+    let (options, words): (Vec<_>, Vec<_>) =
+        argv.iter().cloned().partition(|word| word.starts_with("--"));
+    if words == ["sysbench", "fileio", "run"] && argv[0] == "sysbench" {
+        workload.sysbench = Some(Sysbench::Arguments(options));
+        workload.command = None;
+    }
+}
+
 fn make_absolute(path: &mut String) {
     if let Ok(absolute) = fs::canonicalize(&*path) {
         *path = absolute.display().to_string();
@@ -213,6 +226,7 @@ fn make_absolute(path: &mut String) {
 mod tests {
     use super::*;
     use clap::Parser;
+    use fsverdict_core::model::{FsyncCase, Sync};
 
     #[derive(Parser)]
     struct Typed {
@@ -244,6 +258,28 @@ mod tests {
     }
 
     #[test]
+    fn sysbench_is_recognised() {
+        let test = "--file-test-mode=rndrw --threads=4";
+        let plan = typed(&format!("--fs ext4,xfs -- sysbench fileio {test} run")).unwrap();
+        let sysbench = plan.workloads[0].sysbench.as_ref().unwrap();
+        assert_eq!(sysbench.arguments().join(" "), test);
+        assert_eq!(plan.workloads[0].primary(), ["iops"]);
+        let plan = typed("--fs ext4,xfs -- sysbench fileio prepare").unwrap();
+        assert!(plan.workloads[0].command.is_some());
+    }
+
+    #[test]
+    fn native_work_is_typed_as_keys_and_values() {
+        let workload =
+            |words: &str| typed(&format!("--fs ext4,xfs {words}")).unwrap().workloads.remove(0);
+        let files = workload("--small-files count=50,size=4k,sync=each").small_files.unwrap();
+        assert_eq!((files.count, files.size.0, files.sync), (50, 4096, Sync::Each));
+        let files = workload("--fsync-files files=100,case=overwriting").fsync_files.unwrap();
+        assert_eq!((files.files, files.case), (100, FsyncCase::Overwriting));
+        assert_eq!(workload("--metadata").metadata.unwrap().directories, 1000);
+    }
+
+    #[test]
     fn directories_are_contenders() {
         let plan = typed("--bed directory:/a,/b -- true").unwrap();
         assert_eq!(plan.contenders[1].path.as_deref(), Some("/b"));
@@ -253,7 +289,11 @@ mod tests {
     fn what_is_wrong_is_said() {
         for (words, says) in [
             ("--fs ext4,xfs --bed floppy -- true", "is no bed"),
-            ("--fs ext4,xfs --small-files colour=red", "keys are"),
+            ("--fs ext4,xfs --small-files colour=red", "expected one of `count`, `size`"),
+            ("--fs ext4,xfs --metadata threads=many", "--metadata threads=many: invalid type"),
+            ("--fs ext4,xfs --metadata --fsync-files", "not both"),
+            ("--fs ext4,xfs --metadata fast", "write KEY=VALUE"),
+            ("--fs ext4,xfs -- sysbench fileio run", "needs file-test-mode"),
             ("--fs ext4 -- true", "two contenders"),
             ("--fs ext4,xfs", "a workload"),
             ("--fs ext4,xfs --small-files count=5 -- true", "not both"),

@@ -28,11 +28,16 @@ impl Histogram {
         (count > 0).then(|| self.sum_ns as f64 / count as f64)
     }
 
+    /// So many operations have that quantile: 30 or more lie beyond it.
+    pub fn holds(quantile: f64, count: u64) -> bool {
+        count as f64 * (1.0 - quantile) >= 30.0
+    }
+
     /// The latency in ns that the share `quantile` of all operations did not exceed. `None` where
     /// fewer than 30 operations lie beyond it: such a tail is an anecdote (METHODOLOGY, "Latency").
     pub fn quantile_ns(&self, quantile: f64) -> Option<u64> {
         let count = self.count();
-        if (count as f64) * (1.0 - quantile) < 30.0 {
+        if !Self::holds(quantile, count) {
             return None;
         }
         let rank = ((quantile * count as f64).ceil() as u64).max(1);

@@ -1,6 +1,6 @@
 //! A plan made smaller or larger: sizes, counts and times in step.
 
-use super::{Bytes, Fio, Plan, Scalar, Workload};
+use super::{Bytes, Fio, Plan, Scalar, Sysbench, Workload};
 
 /// On images smaller than this some settings can't be had: an XFS log of 256 MiB must fit into an
 /// allocation group, a quarter of the image.
@@ -31,6 +31,16 @@ impl Workload {
         if let Some(files) = &mut self.small_files {
             files.count = scaled_count(files.count, scale);
         }
+        if let Some(files) = &mut self.fsync_files {
+            // How many files are written is what is asked, how often is what it costs.
+            files.repetitions = scaled_u32(files.repetitions, scale);
+        }
+        if let Some(metadata) = &mut self.metadata {
+            metadata.directories = scaled_u32(metadata.directories, scale).max(metadata.threads);
+        }
+        if let Some(Sysbench::Options(options)) = &mut self.sysbench {
+            options.iter_mut().for_each(|(option, value)| scale_sysbench(option, value, scale));
+        }
         if let Some(Fio::Options(options)) = &mut self.fio {
             options.iter_mut().for_each(|(option, value)| scale_fio(option, value, scale));
         }
@@ -40,19 +50,39 @@ impl Workload {
 /// fio's sizes and times; a job file, which is run unchanged, is left alone.
 fn scale_fio(option: &str, value: &mut Scalar, scale: f64) {
     match option {
-        "size" | "filesize" | "io_size" => {
-            if let Ok(bytes) = value.to_string().parse() {
-                *value = Scalar::Text(scaled_bytes(bytes, scale, MIB).to_string());
-            }
-        }
-        "runtime" | "ramp_time" => {
-            // Plain numbers are seconds.
-            if let Ok(seconds) = value.to_string().trim_end_matches('s').parse::<f64>() {
-                *value = Scalar::Whole((seconds * scale).round().max(1.0) as i64);
-            }
+        "size" | "filesize" | "io_size" => scale_size(value, scale),
+        "runtime" | "ramp_time" => scale_number(value, scale),
+        _ => {}
+    }
+}
+
+/// sysbench's size, time and number of requests.
+fn scale_sysbench(option: &str, value: &mut Scalar, scale: f64) {
+    match option {
+        "file-total-size" => scale_size(value, scale),
+        "time" | "events" => scale_number(value, scale),
+        _ => {}
+    }
+}
+
+fn scale_size(value: &mut Scalar, scale: f64) {
+    if let Ok(bytes) = value.to_string().parse() {
+        *value = Scalar::Text(scaled_bytes(bytes, scale, MIB).to_string());
+    }
+}
+
+/// A count, or a time: plain numbers are seconds. 0, which means without end, stays.
+fn scale_number(value: &mut Scalar, scale: f64) {
+    match value.to_string().trim_end_matches('s').parse::<f64>() {
+        Ok(number) if number > 0.0 => {
+            *value = Scalar::Whole((number * scale).round().max(1.0) as i64);
         }
         _ => {}
     }
+}
+
+fn scaled_u32(count: u32, scale: f64) -> u32 {
+    scaled_count(count.into(), scale).try_into().unwrap_or(u32::MAX)
 }
 
 fn scaled_count(count: u64, scale: f64) -> u64 {
@@ -87,6 +117,15 @@ mod tests {
             name = "loop"
             operations = 10000
             command = "true"
+            [[workload]]
+            name = "fsync"
+            fsync_files = { files = 1000, repetitions = 200 }
+            [[workload]]
+            name = "metadata"
+            metadata = { threads = 200 }
+            [[workload]]
+            name = "sysbench"
+            sysbench = { file-test-mode = "rndrw", file-total-size = "2G", time = 60, events = 0 }
             "#,
         )
         .unwrap();
@@ -99,6 +138,12 @@ mod tests {
         let files = plan.workloads[1].small_files.as_ref().unwrap();
         assert_eq!((files.count, files.size), (1000, Bytes(1024)));
         assert_eq!(plan.workloads[2].operations, Some(1000));
+        let fsync = plan.workloads[3].fsync_files.as_ref().unwrap();
+        assert_eq!((fsync.files, fsync.repetitions), (1000, 20));
+        assert_eq!(plan.workloads[4].metadata.as_ref().unwrap().directories, 200);
+        let arguments = plan.workloads[5].sysbench.as_ref().unwrap().arguments().join(" ");
+        let test = "--events=0 --file-test-mode=rndrw --file-total-size=204M --time=6";
+        assert_eq!(arguments, test);
         assert_eq!(plan.scaled(0.001).bed.size, Bytes(2 << 30));
     }
 }

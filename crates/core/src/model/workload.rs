@@ -5,7 +5,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Bytes, Scalar};
+use super::{Bytes, FsyncFiles, Metadata, MetadataOperation, Operation, Scalar, SmallFiles};
 
 /// A program with its arguments, or a line for the shell.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -92,37 +92,39 @@ impl Fio {
     }
 }
 
-/// When small files become durable.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Sync {
-    /// fsync after each file is written.
-    Each,
-    /// One syncfs at the end of the phase.
-    #[default]
-    End,
+/// A run of sysbench's fileio test: its options, without `fileio` and `run`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Sysbench {
+    /// Options as typed on its command line.
+    Arguments(Vec<String>),
+    /// Options by name: `file-test-mode = "rndrw"`, `threads = 4`.
+    Options(BTreeMap<String, Scalar>),
 }
 
-/// The native small-file workload: create, stat, read, rename and delete many files.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct SmallFiles {
-    /// Files altogether.
-    pub count: u64,
-    /// Bytes in each.
-    pub size: Bytes,
-    /// Directories they are spread over.
-    pub directories: u32,
-    /// Threads that share the directories; a directory belongs to one thread.
-    pub threads: u32,
-    /// When they become durable.
-    pub sync: Sync,
-}
+impl Sysbench {
+    /// The options as sysbench takes them.
+    pub fn arguments(&self) -> Vec<String> {
+        let written = |(option, value): (&String, &Scalar)| match value {
+            Scalar::Flag(on) => format!("--{option}={}", if *on { "on" } else { "off" }),
+            value => format!("--{option}={value}"),
+        };
+        match self {
+            Sysbench::Arguments(arguments) => arguments.clone(),
+            Sysbench::Options(options) => options.iter().map(written).collect(),
+        }
+    }
 
-impl Default for SmallFiles {
-    /// The openEuler study's test: 10,000 files of about 1 KB in one directory, by one process.
-    fn default() -> Self {
-        SmallFiles { count: 10_000, size: Bytes(1024), directories: 1, threads: 1, sync: Sync::End }
+    /// What is wrong with it, as the end of a sentence.
+    fn check(&self) -> Result<(), String> {
+        let arguments = self.arguments();
+        if let Some(word) = arguments.iter().find(|word| !word.starts_with("--")) {
+            return Err(format!("has the word {word:?}: give it fileio's options alone"));
+        }
+        if !arguments.iter().any(|word| word.starts_with("--file-test-mode=")) {
+            return Err("needs file-test-mode: seqwr, seqrewr, seqrd, rndrd, rndwr or rndrw".into());
+        }
+        Ok(())
     }
 }
 
@@ -137,8 +139,8 @@ pub enum Cache {
     Warm,
 }
 
-/// The work, with what goes before it. Exactly one of `command`, `fio` and `small_files` is given;
-/// [`Workload::work`] says which.
+/// The work, with what goes before it. Exactly one kind of work is given; [`Workload::work`] says
+/// which.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Workload {
@@ -159,6 +161,15 @@ pub struct Workload {
     /// Many small files, natively.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub small_files: Option<SmallFiles>,
+    /// Many files written and one synced, natively.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fsync_files: Option<FsyncFiles>,
+    /// Metadata operations, natively.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub metadata: Option<Metadata>,
+    /// sysbench's fileio test.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sysbench: Option<Sysbench>,
     /// Whether the timed part finds the caches empty.
     #[serde(default)]
     pub cache: Cache,
@@ -182,39 +193,39 @@ pub enum Work<'a> {
     Fio(&'a Fio),
     /// Many small files, natively.
     SmallFiles(&'a SmallFiles),
+    /// Many files written and one synced, natively.
+    FsyncFiles(&'a FsyncFiles),
+    /// Metadata operations, natively.
+    Metadata(&'a Metadata),
+    /// sysbench's fileio test.
+    Sysbench(&'a Sysbench),
 }
 
-/// What the small-file workload does in one phase.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-#[expect(missing_docs, reason = "the names say it")]
-pub enum Operation {
-    Create,
-    Stat,
-    Read,
-    Rename,
-    Delete,
-}
+impl Work<'_> {
+    /// The keys in a plan.
+    const KEYS: &'static str = "command, fio, small_files, fsync_files, metadata, sysbench";
 
-impl Operation {
-    /// All, in the order they are done.
-    pub const ALL: [Operation; 5] =
-        [Operation::Create, Operation::Stat, Operation::Read, Operation::Rename, Operation::Delete];
-
-    /// The operation's name in metrics: `create` of `create_rate`.
-    pub fn name(self) -> &'static str {
+    /// What is wrong with it, as the end of a sentence.
+    fn check(self) -> Result<(), String> {
         match self {
-            Operation::Create => "create",
-            Operation::Stat => "stat",
-            Operation::Read => "read",
-            Operation::Rename => "rename",
-            Operation::Delete => "delete",
+            Work::Command(command) if command.argv().is_empty() => {
+                Err("has an empty command".into())
+            }
+            Work::FsyncFiles(files) => files.check(),
+            Work::Metadata(metadata) => metadata.check(),
+            Work::Sysbench(test) => test.check(),
+            Work::Command(_) | Work::Fio(_) | Work::SmallFiles(_) => Ok(()),
         }
     }
 
-    /// It looks at what is there, so that a warm cache would answer for the device.
-    pub fn is_read(self) -> bool {
-        matches!(self, Operation::Stat | Operation::Read)
+    /// Its files are laid out before the caches are dropped, by [`crate::run::Step::Fill`].
+    pub fn is_filled(self) -> bool {
+        matches!(self, Work::Fio(_) | Work::FsyncFiles(_) | Work::Sysbench(_))
+    }
+
+    /// It has requests of its tool's, whose rate is called `iops`.
+    pub fn has_requests(self) -> bool {
+        matches!(self, Work::Fio(_) | Work::Sysbench(_))
     }
 }
 
@@ -222,10 +233,12 @@ impl Operation {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Phase {
-    /// The whole of a command or a fio job.
+    /// The whole of the work, where it has no parts.
     Whole,
     /// One operation of the small-file workload over all files.
     SmallFiles(Operation),
+    /// One operation of the metadata workload over all files.
+    Metadata(MetadataOperation),
 }
 
 impl Phase {
@@ -234,6 +247,7 @@ impl Phase {
         match self {
             Phase::Whole => "",
             Phase::SmallFiles(operation) => operation.name(),
+            Phase::Metadata(operation) => operation.name(),
         }
     }
 }
@@ -242,22 +256,30 @@ impl Workload {
     /// The work, or what is wrong with the workload as a sentence.
     pub fn work(&self) -> Result<Work<'_>, String> {
         let name = &self.name;
-        match (&self.command, &self.fio, &self.small_files) {
-            (Some(command), None, None) if command.argv().is_empty() => {
-                Err(format!("workload {name:?} has an empty command"))
-            }
-            (Some(command), None, None) => Ok(Work::Command(command)),
-            (None, Some(fio), None) => Ok(Work::Fio(fio)),
-            (None, None, Some(files)) => Ok(Work::SmallFiles(files)),
-            _ => Err(format!("workload {name:?} needs exactly one of: command, fio, small_files")),
-        }
+        let kinds = [
+            self.command.as_ref().map(Work::Command),
+            self.fio.as_ref().map(Work::Fio),
+            self.small_files.as_ref().map(Work::SmallFiles),
+            self.fsync_files.as_ref().map(Work::FsyncFiles),
+            self.metadata.as_ref().map(Work::Metadata),
+            self.sysbench.as_ref().map(Work::Sysbench),
+        ];
+        let mut given = kinds.into_iter().flatten();
+        let (Some(work), None) = (given.next(), given.next()) else {
+            return Err(format!("workload {name:?} needs exactly one of: {}", Work::KEYS));
+        };
+        work.check().map_err(|wrong| format!("workload {name:?} {wrong}"))?;
+        Ok(work)
     }
 
     /// The timed parts, in order.
     pub fn phases(&self) -> Vec<Phase> {
-        match self.small_files {
-            Some(_) => Operation::ALL.map(Phase::SmallFiles).to_vec(),
-            None => vec![Phase::Whole],
+        match (&self.small_files, &self.metadata) {
+            (Some(_), _) => Operation::ALL.map(Phase::SmallFiles).to_vec(),
+            (_, Some(metadata)) => {
+                metadata.operations.iter().copied().map(Phase::Metadata).collect()
+            }
+            _ => vec![Phase::Whole],
         }
     }
 
@@ -266,9 +288,12 @@ impl Workload {
         if !self.primary.is_empty() {
             return self.primary.clone();
         }
-        match (&self.fio, &self.small_files) {
-            (Some(_), _) => vec!["iops".into()],
-            (_, Some(_)) => Operation::ALL.map(|op| format!("{}_rate", op.name())).to_vec(),
+        match self.work() {
+            Ok(work) if work.has_requests() => vec!["iops".into()],
+            Ok(Work::SmallFiles(_) | Work::Metadata(_)) => {
+                self.phases().iter().map(|phase| format!("{}_rate", phase.name())).collect()
+            }
+            Ok(Work::FsyncFiles(files)) => vec![files.primary().into()],
             _ => vec!["wall_time".into()],
         }
     }

@@ -1,6 +1,7 @@
 //! Records and verdicts as something to read: for a person at a terminal, as Markdown, as CSV and
 //! JSON for programs. All of it can be remade from a run's folder.
 
+mod checked;
 mod csv;
 mod json;
 mod markdown;
@@ -8,6 +9,7 @@ mod sentence;
 mod table;
 mod terminal;
 
+pub use checked::{checked, checked_json};
 pub use csv::samples as samples_csv;
 pub use json::document as json;
 pub use markdown::report as markdown;

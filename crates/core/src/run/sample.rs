@@ -1,6 +1,6 @@
 //! The figures of a trial, from what its timed parts recorded.
 
-use crate::model::{Better, Histogram, PhaseRecord, Sample, Unit, Work, Workload};
+use crate::model::{Better, Histogram, PhaseRecord, Sample, Unit, Workload};
 
 /// Quantiles that are kept, where the histogram holds enough operations.
 const QUANTILES: [(&str, f64); 4] = [("p50", 0.5), ("p90", 0.9), ("p99", 0.99), ("p999", 0.999)];
@@ -34,16 +34,16 @@ type Figure = (&'static str, f64, Unit);
 
 /// Work divided by the time until it was durable.
 fn rates(workload: &Workload, phase: &PhaseRecord) -> impl Iterator<Item = Figure> {
-    let is_fio = matches!(workload.work(), Ok(Work::Fio(_)));
+    let has_requests = matches!(workload.work(), Ok(work) if work.has_requests());
     let seconds = phase.rated_s();
     let rate = phase.operations.map(|operations| {
-        let metric = if is_fio { "iops" } else { "rate" };
+        let metric = if has_requests { "iops" } else { "rate" };
         (metric, operations as f64 / seconds, Unit::PerSecond)
     });
     let bytes =
         phase.application_read_bytes.unwrap_or(0) + phase.application_write_bytes.unwrap_or(0);
-    let bandwidth =
-        (is_fio && bytes > 0).then(|| ("bandwidth", bytes as f64 / seconds, Unit::BytesPerSecond));
+    let bandwidth = (has_requests && bytes > 0)
+        .then(|| ("bandwidth", bytes as f64 / seconds, Unit::BytesPerSecond));
     rate.into_iter().chain(bandwidth)
 }
 

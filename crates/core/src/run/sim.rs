@@ -65,19 +65,17 @@ impl SimPlace {
     }
 
     fn phase_record(&self, phase: Phase, trial: &Trial) -> PhaseRecord {
-        let (operations, bytes) = match trial.workload.work() {
-            Ok(Work::SmallFiles(files)) => (files.count, files.count * files.size.0),
-            _ => (OPERATIONS, OPERATIONS * 4096),
-        };
+        let (operations, bytes) = amount(trial, phase);
         let speed = self.config.speed.get(&trial.contender.name).copied().unwrap_or(1.0);
         let words = ["sim", &trial.contender.name, &trial.workload.name, phase.name()];
         let mut draws = Draws::new(derived_seed(self.seed, &words, trial.key.round));
         let slowness = (self.config.noise * draws.normal()).exp() / speed;
         let operation_ns = OPERATION_NS * slowness;
         let work_ns = (operations as f64 * operation_ns) as u64;
-        let name = match phase.name() {
-            "" => "operation",
-            name => name,
+        let name = match (phase.name(), trial.workload.work()) {
+            ("", Ok(Work::FsyncFiles(_))) => "fsync",
+            ("", _) => "operation",
+            (name, _) => name,
         };
         let cpu = CpuTotals { user_ns: work_ns / 10, system_ns: work_ns / 4, ..Default::default() };
         let device = DeviceTotals {
@@ -100,6 +98,20 @@ impl SimPlace {
             histograms: [(name.to_string(), simulated_latencies(operations, operation_ns))].into(),
             samples: Vec::new(),
         }
+    }
+}
+
+/// How many operations a phase has, and the bytes they write.
+fn amount(trial: &Trial, phase: Phase) -> (u64, u64) {
+    match (trial.workload.work(), phase) {
+        (Ok(Work::SmallFiles(files)), _) => (files.count, files.count * files.size.0),
+        (Ok(Work::FsyncFiles(files)), _) => {
+            (files.repetitions.into(), files.all_files() * files.size.0)
+        }
+        (Ok(Work::Metadata(metadata)), Phase::Metadata(operation)) => {
+            (metadata.count(operation), 0)
+        }
+        _ => (OPERATIONS, OPERATIONS * 4096),
     }
 }
 

@@ -15,7 +15,7 @@ pub enum Step {
     Mount,
     /// The workload's `setup`.
     Setup,
-    /// Lay out the files the work reads.
+    /// Lay out the files the work finds there.
     Fill,
     /// Write everything out (syncfs).
     Sync,
@@ -29,6 +29,8 @@ pub enum Step {
     Settle,
     /// A timed part: the work, closed by syncfs, watched by the probes.
     Work(Phase),
+    /// The tool's own removal of its files: sysbench has one.
+    Cleanup,
     /// Remove the trial's own folder: bed `directory`.
     RemoveDirectory,
 }
@@ -48,6 +50,7 @@ impl fmt::Display for Step {
             Step::Settle => "settle",
             Step::Work(Phase::Whole) => "work",
             Step::Work(phase) => return write!(f, "work: {}", phase.name()),
+            Step::Cleanup => "cleanup",
             Step::RemoveDirectory => "remove directory",
         })
     }
@@ -65,7 +68,8 @@ pub fn steps(trial: &Trial) -> Vec<Step> {
     };
     let workload = &trial.workload;
     steps.extend(workload.setup.is_some().then_some(Step::Setup));
-    steps.extend(matches!(workload.work(), Ok(Work::Fio(_))).then_some(Step::Fill));
+    let work = workload.work();
+    steps.extend(matches!(work, Ok(work) if work.is_filled()).then_some(Step::Fill));
     steps.extend(remount(formatted, workload.cache));
     if workload.prepare.is_some() {
         steps.extend([Step::Prepare, Step::Sync]);
@@ -76,6 +80,7 @@ pub fn steps(trial: &Trial) -> Vec<Step> {
         }
         steps.extend([Step::Settle, Step::Work(phase)]);
     }
+    steps.extend(matches!(work, Ok(Work::Sysbench(_))).then_some(Step::Cleanup));
     steps.push(if formatted { Step::Unmount } else { Step::RemoveDirectory });
     steps
 }
@@ -99,7 +104,7 @@ fn wants_cold(phase: Phase) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{Command, SmallFiles, Workload};
+    use crate::model::{Command, FsyncFiles, Metadata, SmallFiles, Sysbench, Workload};
 
     fn named(kind: BedKind, workload: Workload) -> String {
         let trial = crate::run::sim::example_trial(kind, workload);
@@ -137,6 +142,27 @@ mod tests {
             "mkfs, mount, sync, unmount, drop caches, mount, settle, work: create, sync, unmount, \
              drop caches, mount, settle, work: stat, sync, unmount, drop caches, mount, settle, \
              work: read, settle, work: rename, settle, work: delete, unmount"
+        );
+    }
+
+    #[test]
+    fn files_that_are_found_there_are_laid_out_before_the_remount() {
+        let fsync = Workload { fsync_files: Some(FsyncFiles::default()), ..Workload::default() };
+        let filled = "mkfs, mount, fill, sync, unmount, drop caches, mount, settle, work";
+        assert_eq!(named(BedKind::Loop, fsync), format!("{filled}, unmount"));
+        let test = Sysbench::Arguments(vec!["--file-test-mode=rndrw".into()]);
+        let sysbench = Workload { sysbench: Some(test), ..Workload::default() };
+        assert_eq!(named(BedKind::Loop, sysbench), format!("{filled}, cleanup, unmount"));
+    }
+
+    #[test]
+    fn metadata_is_changed_operation_by_operation() {
+        let metadata = Workload { metadata: Some(Metadata::default()), ..Workload::default() };
+        assert_eq!(
+            named(BedKind::Directory, Workload { cache: Cache::Warm, ..metadata }),
+            "make directory, sync, settle, work: mkdir, settle, work: create, settle, \
+             work: rename, settle, work: chmod, settle, work: chown, settle, work: utimes, settle, \
+             work: setxattr, settle, work: delete, remove directory"
         );
     }
 }

@@ -2,6 +2,7 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
+use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -34,7 +35,20 @@ impl LoopDevice {
     pub fn attach(path: &Path, direct_io: bool) -> Result<LoopDevice, BedError> {
         let attaching = || format!("attaching {} to a loop device", path.display());
         let backing = fs::canonicalize(path).map_err(failed(attaching))?;
-        let (number, open) = configure(&backing, direct_io).map_err(failed(attaching))?;
+        let file = writable().open(&backing).map_err(failed(attaching))?;
+        LoopDevice::of(&file, backing, direct_io)
+    }
+
+    /// Puts an open file, which may have no name, behind a free loop device.
+    pub fn attach_file(file: &File) -> Result<LoopDevice, BedError> {
+        let backing = fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd()))
+            .map_err(failed(|| "looking for an image's name"))?;
+        LoopDevice::of(file, backing, false)
+    }
+
+    fn of(file: &File, backing: PathBuf, direct_io: bool) -> Result<LoopDevice, BedError> {
+        let attaching = || format!("attaching {} to a loop device", backing.display());
+        let (number, open) = configure(file, direct_io).map_err(failed(attaching))?;
         let node = PathBuf::from(format!("/dev/loop{number}"));
         let machine = Machine::real();
         let block = (machine.number_of)(&node).and_then(|number| machine.block(number));
@@ -64,14 +78,16 @@ impl LoopDevice {
     }
 }
 
-fn configure(backing: &Path, direct_io: bool) -> io::Result<(u32, File)> {
-    let writable = || OpenOptions::new().read(true).write(true).to_owned();
-    let backing = writable().open(backing)?;
+fn writable() -> OpenOptions {
+    OpenOptions::new().read(true).write(true).to_owned()
+}
+
+fn configure(backing: &File, direct_io: bool) -> io::Result<(u32, File)> {
     let control = writable().open("/dev/loop-control")?;
     for _ in 0..ATTEMPTS {
         let number = sys::loop_free_number(&control)?;
         let device = writable().open(format!("/dev/loop{number}"))?;
-        match sys::loop_configure(&device, &backing, direct_io) {
+        match sys::loop_configure(&device, backing, direct_io) {
             Ok(()) => return Ok((number, device)),
             // Another process took it between the question and the answer.
             Err(error) if error.raw_os_error() == Some(libc::EBUSY) => {}

@@ -43,6 +43,18 @@ pub fn write(file: BorrowedFd<'_>, bytes: &[u8]) -> io::Result<usize> {
         .map(|taken| taken as usize)
 }
 
+/// write(2) until all of `bytes` is taken.
+#[inline]
+pub fn write_all(file: BorrowedFd<'_>, mut bytes: &[u8]) -> io::Result<()> {
+    while !bytes.is_empty() {
+        match write(file, bytes)? {
+            0 => return Err(io::ErrorKind::WriteZero.into()),
+            taken => bytes = &bytes[taken..],
+        }
+    }
+    Ok(())
+}
+
 /// read(2): how much of `buffer` was filled; 0 at the end of the file.
 #[inline]
 pub fn read(file: BorrowedFd<'_>, buffer: &mut [u8]) -> io::Result<usize> {
@@ -113,6 +125,42 @@ pub fn remove_directory_at(directory: BorrowedFd<'_>, name: &CStr) -> io::Result
 pub fn make_directory_at(directory: BorrowedFd<'_>, name: &CStr) -> io::Result<()> {
     // SAFETY: both arguments are borrowed for the whole call, and the name ends in NUL.
     retried(|| unsafe { libc::mkdirat(directory.as_raw_fd(), name.as_ptr(), 0o755) }).map(drop)
+}
+
+/// fchmodat(2) of a file.
+#[inline]
+pub fn chmod_at(directory: BorrowedFd<'_>, name: &CStr, mode: libc::mode_t) -> io::Result<()> {
+    // SAFETY: both arguments are borrowed for the whole call, and the name ends in NUL.
+    retried(|| unsafe { libc::fchmodat(directory.as_raw_fd(), name.as_ptr(), mode, 0) }).map(drop)
+}
+
+/// fchownat(2). A symbolic link is not followed.
+#[inline]
+pub fn chown_at(
+    directory: BorrowedFd<'_>,
+    name: &CStr,
+    (user, group): (libc::uid_t, libc::gid_t),
+) -> io::Result<()> {
+    let (fd, flags) = (directory.as_raw_fd(), libc::AT_SYMLINK_NOFOLLOW);
+    // SAFETY: the descriptor and the name are borrowed for the whole call; the name ends in NUL.
+    retried(|| unsafe { libc::fchownat(fd, name.as_ptr(), user, group, flags) }).map(drop)
+}
+
+/// utimensat(2): both times, in seconds since 1970. A symbolic link is not followed.
+#[inline]
+pub fn set_times_at(directory: BorrowedFd<'_>, name: &CStr, time_s: i64) -> io::Result<()> {
+    let (fd, flags) = (directory.as_raw_fd(), libc::AT_SYMLINK_NOFOLLOW);
+    let times = [libc::timespec { tv_sec: time_s, tv_nsec: 0 }; 2];
+    // SAFETY: the name ends in NUL, and the kernel reads two timespecs where there are two.
+    retried(|| unsafe { libc::utimensat(fd, name.as_ptr(), times.as_ptr(), flags) }).map(drop)
+}
+
+/// lsetxattr(2): makes or replaces one attribute. There is no call by directory before Linux 6.13.
+#[inline]
+pub fn set_attribute(path: &CStr, name: &CStr, value: &[u8]) -> io::Result<()> {
+    let (start, len) = (value.as_ptr().cast(), value.len());
+    // SAFETY: path and name end in NUL, and the value is valid for reads of its length.
+    retried(|| unsafe { libc::lsetxattr(path.as_ptr(), name.as_ptr(), start, len, 0) }).map(drop)
 }
 
 /// The monotonic clock in nanoseconds.

@@ -10,6 +10,30 @@ pub fn user_id() -> u32 {
     unsafe { libc::geteuid() }
 }
 
+/// The effective group's number.
+pub fn group_id() -> u32 {
+    // SAFETY: getegid takes nothing and can't fail.
+    unsafe { libc::getegid() }
+}
+
+/// Lets this process have `count` files open at once, as far as its hard limit allows; gives how
+/// many it may have then (getrlimit(2), RLIMIT_NOFILE).
+pub fn raise_open_files(count: u64) -> io::Result<u64> {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: the kernel writes one rlimit where there is one.
+    if unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit) } != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    if limit.rlim_cur < count {
+        limit.rlim_cur = count.min(limit.rlim_max);
+        // SAFETY: the kernel reads one rlimit where there is one.
+        if unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &limit) } != 0 {
+            return Err(io::Error::last_os_error());
+        }
+    }
+    Ok(limit.rlim_cur)
+}
+
 /// The effective user is root.
 pub fn is_root() -> bool {
     user_id() == 0
@@ -37,6 +61,22 @@ pub fn bind_to_us(command: &mut Command) {
     // SAFETY: the closure only makes system calls that are safe after a fork; it allocates nothing
     // but on the way out with an error that the standard library turns into a number.
     unsafe { command.pre_exec(die_with_parent) };
+}
+
+/// Gives this thread, and what it starts, a mount namespace of its own, out of which no mount
+/// spreads. The namespace and its mounts go with the last thread or process in it.
+pub fn private_mounts() -> io::Result<()> {
+    // SAFETY: unshare takes a number. Of CLONE_NEWNS it touches this thread alone.
+    if unsafe { libc::unshare(libc::CLONE_NEWNS) } != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    let (root, flags) = (c"/".as_ptr(), libc::MS_REC | libc::MS_PRIVATE);
+    let nothing = std::ptr::null();
+    // SAFETY: the path ends in NUL; for a change of propagation the other pointers may be null.
+    match unsafe { libc::mount(nothing, root, nothing, flags, nothing.cast()) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
 }
 
 /// Kills the process group of `leader`, a child of ours that has not been waited for.

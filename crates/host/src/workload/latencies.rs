@@ -33,11 +33,23 @@ impl Latencies {
         self.sum_ns += latency_ns;
     }
 
+    /// How many there are.
+    pub fn count(&self) -> u64 {
+        self.buckets.len()
+    }
+
     /// Adds those of another thread.
     pub fn merge(&mut self, other: &Latencies) {
         self.buckets.add(&other.buckets).expect("all have the same bounds");
         self.max_ns = self.max_ns.max(other.max_ns);
         self.sum_ns += other.sum_ns;
+    }
+
+    /// Those of all threads, as the record keeps them.
+    pub fn merged<'a>(all: impl Iterator<Item = &'a Latencies>) -> model::Histogram {
+        let mut merged = Latencies::new();
+        all.for_each(|latencies| merged.merge(latencies));
+        merged.to_model()
     }
 
     /// As the record keeps them.

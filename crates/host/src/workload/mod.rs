@@ -1,8 +1,79 @@
 //! What is run on a file system, and what running it brought.
 
 pub mod command;
+mod content;
 pub mod fio;
+pub mod fsync_files;
 mod latencies;
+pub mod metadata;
 pub mod small_files;
+pub mod sysbench;
+mod threads;
+mod tree;
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use fsverdict_core::model::{Histogram, PhaseRecord, Plan, Sample, Work};
+use thiserror::Error;
 
 pub use latencies::Latencies;
+
+/// The programs that the plan's workloads need besides their own commands.
+pub fn programs(plan: &Plan) -> impl Iterator<Item = &'static str> {
+    let needs = |wanted: fn(Work) -> bool| {
+        plan.workloads.iter().any(|workload| workload.work().is_ok_and(wanted))
+    };
+    let fio = needs(|work| matches!(work, Work::Fio(_))).then_some("fio");
+    let sysbench = needs(|work| matches!(work, Work::Sysbench(_))).then_some("sysbench");
+    fio.into_iter().chain(sysbench)
+}
+
+/// What a native workload did in one timed part.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Done {
+    /// What rates and costs count; `None` where the time is not that of the operations.
+    pub operations: Option<u64>,
+    /// Bytes read from files.
+    pub application_read_bytes: u64,
+    /// Bytes written to files.
+    pub application_write_bytes: u64,
+    /// Latencies, by operation.
+    pub histograms: BTreeMap<String, Histogram>,
+    /// Figures of its own.
+    pub samples: Vec<Sample>,
+    /// From the first thread's start to the last one's end.
+    pub work_ns: u64,
+}
+
+impl Done {
+    /// Enters it into the record of its phase.
+    pub fn enter(self, record: &mut PhaseRecord) {
+        record.work_ns = self.work_ns;
+        record.operations = self.operations;
+        record.application_read_bytes = Some(self.application_read_bytes);
+        record.application_write_bytes = Some(self.application_write_bytes);
+        record.histograms = self.histograms;
+        record.samples = self.samples;
+    }
+}
+
+/// Something native work met that it could not do.
+#[derive(Debug, Error)]
+#[error("{action} {}: {source}", path.display())]
+pub struct PathError {
+    /// What was to be done, as a verb.
+    pub action: &'static str,
+    /// To what.
+    pub path: PathBuf,
+    /// What the kernel said.
+    pub source: io::Error,
+}
+
+impl PathError {
+    /// That `action` on `path` failed, once it has.
+    pub fn of(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> PathError {
+        move |source| PathError { action, path: path.into(), source }
+    }
+}

@@ -1,8 +1,6 @@
 //! The native small-file workload: one operation over all files.
 //!
-//! Directories `d0000`, `d0001` and so on in the work directory hold files `f00000000`, `f00000001`
-//! and so on, numbered through; each directory has a run of numbers and belongs to one thread, so
-//! that threads share the file system and not a directory's lock.
+//! They lie in directories as `tree.rs` says.
 //!
 //! - *create*: openat, write, fsync where each file is synced, close.
 //! - *stat*: fstatat. *read*: openat, read to the end, close. Both check the size.
@@ -19,39 +17,22 @@
 //! the openEuler study whose test this is. It suits file systems that place files in order of
 //! creation; access at random is another workload, and fio's.
 //!
-//! Contents are pseudo-random, and no two blocks of 4 KiB are alike: neither compression nor
-//! deduplication finds anything.
+//! Contents are those of `content.rs`: no two blocks of 4 KiB are alike.
 
-use std::collections::BTreeMap;
 use std::ffi::{CStr, CString};
 use std::fs::File;
 use std::io;
-use std::ops::Range;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
-use std::sync::RwLock;
-use std::thread;
 
-use fsverdict_core::model::{self, Bytes, Operation, SmallFiles, Sync};
+use fsverdict_core::model::{Bytes, FILE_SIZE_MAX, FILES_MAX, Operation, SmallFiles, Sync};
 use thiserror::Error;
 
-use super::Latencies;
+use super::content::Content;
+use super::threads::{self, Failed};
+use super::tree::{self, Names, Tree, directory_name};
+use super::{Done, Latencies};
 use crate::sys;
-
-/// Random bytes there are beyond one file's, for files to begin at different places of them.
-const SPARE_BYTES: usize = 1 << 20;
-
-/// Files there can be: their numbers have eight digits.
-const COUNT_MAX: u64 = 100_000_000;
-
-/// A name: one letter, eight digits and the NUL.
-const NAME_BYTES: usize = 10;
-
-/// Bytes a file can have: each thread holds one in memory.
-const SIZE_BYTES_MAX: u64 = 1 << 30;
-
-/// How far apart stamps are: the smallest block that anything deduplicates.
-const BLOCK_BYTES: usize = 4096;
 
 /// A read asks for no more than this at once, as `cat` does.
 const READ_BYTES_MAX: usize = 128 << 10;
@@ -62,9 +43,9 @@ const READ_BYTES_MAX: usize = 128 << 10;
 pub enum SmallFilesError {
     #[error("small files need at least one file, one directory and one thread")]
     Nothing,
-    #[error("{count} small files are too many: at most {COUNT_MAX}")]
+    #[error("{count} small files are too many: at most {FILES_MAX}")]
     TooMany { count: u64 },
-    #[error("small files of {size} are too large: at most {}", Bytes(SIZE_BYTES_MAX))]
+    #[error("small files of {size} are too large: at most {FILE_SIZE_MAX}")]
     TooLarge { size: Bytes },
     #[error(
         "{threads} threads need as many directories, and there are {directories}: a directory \
@@ -88,21 +69,6 @@ pub enum SmallFilesError {
     },
     #[error("start a thread for small files: {0}")]
     Thread(io::Error),
-}
-
-/// What was done.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Done {
-    /// Files operated on.
-    pub operations: u64,
-    /// Bytes read from files.
-    pub application_read_bytes: u64,
-    /// Bytes written to files.
-    pub application_write_bytes: u64,
-    /// Latencies, by the operation's name.
-    pub histograms: BTreeMap<String, model::Histogram>,
-    /// From the first thread's start to the last one's end.
-    pub work_ns: u64,
 }
 
 /// One operation over all files, with everything it needs in memory.
@@ -161,10 +127,10 @@ fn check(files: &SmallFiles) -> Result<(), SmallFilesError> {
     if files.count == 0 || threads == 0 || directories == 0 {
         return Err(SmallFilesError::Nothing);
     }
-    if files.count > COUNT_MAX {
+    if files.count > FILES_MAX {
         return Err(SmallFilesError::TooMany { count: files.count });
     }
-    if files.size.0 > SIZE_BYTES_MAX {
+    if files.size > FILE_SIZE_MAX {
         return Err(SmallFilesError::TooLarge { size: files.size });
     }
     // A thread without a directory would have nothing to do, and the plan would claim it had.
@@ -176,60 +142,34 @@ fn check(files: &SmallFiles) -> Result<(), SmallFilesError> {
 
 /// The files go by the names that renaming gave them: the first one does.
 fn is_renamed(work_directory: &OwnedFd) -> bool {
-    let first = CString::new(format!("{}/{}", directory_name(0), file_name('r', 0)));
-    let first = first.expect("the name holds no NUL");
+    let first = format!("{}/{}", directory_name(0), tree::file_name('r', 0));
+    let first = CString::new(first).expect("the name holds no NUL");
     sys::size_at(work_directory.as_fd(), &first).is_ok()
-}
-
-fn directory_name(number: u32) -> String {
-    format!("d{number:04}")
-}
-
-fn file_name(prefix: char, number: u64) -> String {
-    format!("{prefix}{number:08}")
 }
 
 impl Prepared {
     /// Does it.
     pub fn run(mut self) -> Result<Done, SmallFilesError> {
         let workers = std::mem::take(&mut self.workers);
-        // Held until every thread exists. If one can't be started, those that were find it closed.
-        let gate = RwLock::new(false);
-        let stints = thread::scope(|scope| {
-            let mut open = gate.write().expect("nobody else holds it yet");
-            let mut threads = Vec::new();
-            for worker in workers {
-                let work = || worker.run(&gate, self.work_directory.as_fd());
-                let builder = thread::Builder::new().name("small-files".into());
-                threads.push(builder.spawn_scoped(scope, work).map_err(SmallFilesError::Thread)?);
-            }
-            *open = true;
-            drop(open);
-            let stints = threads.into_iter().map(|thread| match thread.join() {
-                Ok(stint) => stint.map_err(|fault| self.explained(fault)),
-                Err(panic) => std::panic::resume_unwind(panic),
-            });
-            stints.collect::<Result<Vec<_>, _>>()
-        })?;
-        Ok(self.summed(&stints))
+        let work = |worker: &mut Worker| worker.run(self.work_directory.as_fd());
+        match threads::at_once(workers, work) {
+            Ok((workers, work_ns)) => Ok(self.summed(&workers, work_ns)),
+            Err(Failed::Thread(error)) => Err(SmallFilesError::Thread(error)),
+            Err(Failed::Work(fault)) => Err(self.explained(fault)),
+        }
     }
 
-    fn summed(&self, stints: &[Stint]) -> Done {
-        let start_ns = stints.iter().map(|stint| stint.start_ns).min().unwrap_or(0);
-        let end_ns = stints.iter().map(|stint| stint.end_ns).max().unwrap_or(0);
-        let mut latencies = Latencies::new();
-        for stint in stints {
-            latencies.merge(&stint.latencies);
-        }
-        let histogram = latencies.to_model();
+    fn summed(&self, workers: &[Worker], work_ns: u64) -> Done {
+        let histogram = Latencies::merged(workers.iter().map(|worker| &worker.latencies));
         let operations = histogram.count();
         let bytes_if = |does| if does { operations * self.files.size.0 } else { 0 };
         Done {
-            operations,
+            operations: Some(operations),
             application_read_bytes: bytes_if(self.operation == Operation::Read),
             application_write_bytes: bytes_if(self.operation == Operation::Create),
             histograms: [(self.operation.name().into(), histogram)].into(),
-            work_ns: end_ns - start_ns,
+            work_ns,
+            ..Done::default()
         }
     }
 
@@ -269,13 +209,6 @@ impl From<io::Error> for Why {
     }
 }
 
-/// What one thread did.
-struct Stint {
-    start_ns: u64,
-    end_ns: u64,
-    latencies: Latencies,
-}
-
 /// What the threads are to share.
 struct Shares<'a> {
     files: &'a SmallFiles,
@@ -287,33 +220,27 @@ struct Shares<'a> {
 
 impl Shares<'_> {
     fn worker(&self, thread: u32) -> Worker {
-        let (directories, threads) = (self.files.directories.into(), self.files.threads);
-        let first = |thread| share_start(directories, thread, threads) as u32;
+        let tree = Tree { files: self.files.count, directories: self.files.directories };
+        let share = tree.share(thread, self.files.threads);
         Worker {
             operation: self.operation,
             latencies: Latencies::new(),
-            directories: (first(thread)..first(thread + 1)).map(|at| self.directory(at)).collect(),
+            directories: share.map(|number| self.directory(tree, number)).collect(),
             hand: Hand::new(self.files, self.operation, self.seed),
         }
     }
 
-    fn directory(&self, number: u32) -> Directory {
-        let first = |number| share_start(self.files.count, number, self.files.directories);
-        let numbers = first(number)..first(number + 1);
+    fn directory(&self, tree: Tree, number: u32) -> Directory {
+        let numbers = tree.numbers(number);
         let renames = self.operation == Operation::Rename;
         Directory {
             number,
-            name: CString::new(directory_name(number)).expect("the name holds no NUL"),
+            name: tree::directory_c_name(number),
             first_file: numbers.start,
-            names: Names::new(if self.renamed { 'r' } else { 'f' }, numbers.clone()),
-            new_names: if renames { Names::new('r', numbers) } else { Names(Vec::new()) },
+            names: Names::new(if self.renamed { b"r" } else { b"f" }, numbers.clone()),
+            new_names: if renames { Names::new(b"r", numbers) } else { Names::none() },
         }
     }
-}
-
-/// Where the share of `part` begins when `whole` is dealt out in `parts` runs of equal length.
-fn share_start(whole: u64, part: u32, parts: u32) -> u64 {
-    (u128::from(whole) * u128::from(part) / u128::from(parts)) as u64
 }
 
 /// One thread's share.
@@ -325,12 +252,7 @@ struct Worker {
 }
 
 impl Worker {
-    fn run(mut self, gate: &RwLock<bool>, work_directory: BorrowedFd<'_>) -> Result<Stint, Fault> {
-        let start_ns = if gate.read().is_ok_and(|open| *open) {
-            sys::monotonic_ns()
-        } else {
-            return Ok(Stint { start_ns: 0, end_ns: 0, latencies: self.latencies });
-        };
+    fn run(&mut self, work_directory: BorrowedFd<'_>) -> Result<(), Fault> {
         for directory in &self.directories {
             let entered = directory.entered(work_directory, self.operation)?;
             self.hand.go_over(directory, entered.as_fd(), &mut self.latencies)?;
@@ -338,7 +260,7 @@ impl Worker {
             drop(entered);
             directory.left(work_directory, self.operation)?;
         }
-        Ok(Stint { start_ns, end_ns: sys::monotonic_ns(), latencies: self.latencies })
+        Ok(())
     }
 }
 
@@ -371,25 +293,6 @@ impl Directory {
     fn fault(&self, action: &'static str) -> impl Fn(io::Error) -> Fault {
         let directory = self.number;
         move |source| Fault::Directory { action, directory, source }
-    }
-}
-
-/// Names as the kernel takes them, one after another in one piece of memory.
-struct Names(Vec<u8>);
-
-impl Names {
-    fn new(prefix: char, numbers: Range<u64>) -> Names {
-        let mut bytes = Vec::with_capacity((numbers.end - numbers.start) as usize * NAME_BYTES);
-        for number in numbers {
-            bytes.extend_from_slice(file_name(prefix, number).as_bytes());
-            bytes.push(0);
-        }
-        Names(bytes)
-    }
-
-    fn iter(&self) -> impl Iterator<Item = &CStr> {
-        let names = self.0.chunks_exact(NAME_BYTES);
-        names.map(|name| CStr::from_bytes_with_nul(name).expect("each was written with its NUL"))
     }
 }
 
@@ -459,13 +362,7 @@ impl Hand {
     fn create(&mut self, directory: BorrowedFd<'_>, number: u64, name: &CStr) -> io::Result<()> {
         let flags = libc::O_CREAT | libc::O_EXCL | libc::O_WRONLY;
         let file = sys::open_at(directory, name, flags)?;
-        let mut left = self.content.of(number);
-        while !left.is_empty() {
-            match sys::write(file.as_fd(), left)? {
-                0 => return Err(io::ErrorKind::WriteZero.into()),
-                written => left = &left[written..],
-            }
-        }
+        sys::write_all(file.as_fd(), self.content.of(number))?;
         if self.sync_each {
             sys::fsync(file.as_fd())?;
         }
@@ -491,53 +388,12 @@ impl Hand {
     }
 }
 
-/// Where the files' contents come from: random bytes, from each file's own place in them.
-#[derive(Default)]
-struct Content {
-    pool: Vec<u8>,
-    size_bytes: usize,
-    salt: u64,
-}
-
-impl Content {
-    fn new(size_bytes: usize, seed: u64) -> Content {
-        let mut state = seed;
-        let salt = split_mix(&mut state);
-        let mut pool = vec![0; size_bytes + SPARE_BYTES];
-        for bytes in pool.chunks_mut(8) {
-            bytes.copy_from_slice(&split_mix(&mut state).to_le_bytes()[..bytes.len()]);
-        }
-        Content { pool, size_bytes, salt }
-    }
-
-    /// What file `number` holds. Its place would be enough against compression; the stamps see to
-    /// it that blocks differ even where the places of two files lie whole blocks apart.
-    fn of(&mut self, number: u64) -> &[u8] {
-        // Odd, hence different for each number; and neighbours end up far apart.
-        let stamp = (number ^ self.salt).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        let start = (stamp >> 32) as usize % SPARE_BYTES;
-        let content = &mut self.pool[start..start + self.size_bytes];
-        for block in content.chunks_mut(BLOCK_BYTES) {
-            let bytes = block.len().min(8);
-            block[..bytes].copy_from_slice(&stamp.to_le_bytes()[..bytes]);
-        }
-        content
-    }
-}
-
-/// SplitMix64 (Steele, Lea and Flood, 2014): as random as a compressor needs, without a crate.
-fn split_mix(state: &mut u64) -> u64 {
-    *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    let mut mixed = *state;
-    mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    mixed ^ (mixed >> 31)
-}
-
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
     use std::fs;
 
+    use super::super::content::BLOCK_BYTES;
     use super::*;
 
     fn spread() -> SmallFiles {
@@ -567,7 +423,7 @@ mod tests {
         let files = spread();
         for operation in Operation::ALL {
             let done = run(&files, operation, dir.path(), 7).unwrap();
-            assert_eq!(done.operations, files.count);
+            assert_eq!(done.operations, Some(files.count));
             let histogram = &done.histograms[operation.name()];
             assert_eq!(done.histograms.len(), 1);
             assert_eq!(histogram.count(), files.count);
@@ -619,15 +475,6 @@ mod tests {
     }
 
     #[test]
-    fn contents_are_as_random_as_they_look() {
-        let mut content = Content::new(1 << 16, 3);
-        let mut seen = [0u32; 256];
-        content.of(5).iter().for_each(|&byte| seen[usize::from(byte)] += 1);
-        // 256 expected of each, with a standard deviation of 16.
-        assert!(seen.iter().all(|count| (160..352).contains(count)), "{seen:?}");
-    }
-
-    #[test]
     fn files_may_be_empty_tiny_or_longer_than_a_read() {
         for size in [0, 1, 7, 200_000] {
             let dir = tempfile::tempdir().unwrap();
@@ -638,7 +485,7 @@ mod tests {
                 ..SmallFiles::default()
             };
             for operation in Operation::ALL {
-                assert_eq!(run(&files, operation, dir.path(), 7).unwrap().operations, 9);
+                assert_eq!(run(&files, operation, dir.path(), 7).unwrap().operations, Some(9));
             }
         }
     }

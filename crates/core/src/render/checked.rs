@@ -1,0 +1,141 @@
+//! What `check` found, for a terminal and as JSON.
+
+use serde::Serialize;
+
+use crate::model::{Checked, Judged, SCHEMA};
+
+/// States in the order of the closing sentence: the gravest first.
+const STATES: [Judged; 7] = [
+    Judged::Invalid,
+    Judged::Unsafe,
+    Judged::NoEffect,
+    Judged::Doubtful,
+    Judged::Redundant,
+    Judged::Ok,
+    Judged::NotTried,
+];
+
+/// Each line with its settings beneath, and a sentence that counts them.
+pub fn checked(checked: &[Checked], other_lines: usize) -> String {
+    let width = checked.iter().map(|it| it.setting.chars().count()).max().unwrap_or(0).min(28);
+    let mut out = String::new();
+    for line in checked.chunk_by(|a, b| a.line == b.line && a.command == b.command) {
+        out += &format!("line {}: {}\n", line[0].line, line[0].command);
+        for it in line {
+            out += &entry(it, width);
+        }
+        out += "\n";
+    }
+    out + &format!("{}\n", sentence(checked, other_lines))
+}
+
+fn entry(it: &Checked, width: usize) -> String {
+    let head = format!("  {:9}  {:width$}", it.state.label(), it.setting);
+    let said = it.said.as_deref().unwrap_or("");
+    let indent = width + 15;
+    let first = match (said, it.setting.chars().count() > width) {
+        ("", _) => head.trim_end().to_string(),
+        (said, false) => format!("{head}  {}", wrapped(said, indent)),
+        (said, true) => format!("{head}\n{:indent$}{}", "", wrapped(said, indent)),
+    };
+    let advice = it.advice.as_ref();
+    let advice = advice
+        .map(|a| format!("{:indent$}-> {}\n", "", wrapped(a, indent + 3)))
+        .unwrap_or_default();
+    format!("{first}\n{advice}")
+}
+
+/// Broken at words, so that a line with its indentation stays below 100 columns.
+fn wrapped(text: &str, indent: usize) -> String {
+    let room = 99_usize.saturating_sub(indent).max(30);
+    let mut lines = vec![String::new()];
+    for word in text.split_whitespace() {
+        let last = lines.len() - 1;
+        let line = &mut lines[last];
+        if line.is_empty() {
+            line.push_str(word);
+        } else if line.chars().count() + 1 + word.chars().count() <= room {
+            line.push(' ');
+            line.push_str(word);
+        } else {
+            lines.push(word.to_string());
+        }
+    }
+    lines.join(&format!("\n{:indent$}", ""))
+}
+
+fn sentence(checked: &[Checked], other_lines: usize) -> String {
+    let count = |state| checked.iter().filter(|it| it.state == state).count();
+    let counts: Vec<String> = STATES
+        .iter()
+        .filter(|state| count(**state) > 0)
+        .map(|state| format!("{} {}", count(*state), state.label()))
+        .collect();
+    let settings = plural(checked.len(), "setting");
+    let rest = match other_lines {
+        0 => String::new(),
+        1 => " 1 line is no setting.".into(),
+        n => format!(" {n} lines are no settings."),
+    };
+    match checked.is_empty() {
+        true => format!("No settings found.{rest}"),
+        false => format!("{settings}: {}.{rest}", counts.join(", ")),
+    }
+}
+
+fn plural(count: usize, noun: &str) -> String {
+    format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
+}
+
+#[derive(Serialize)]
+struct Document<'a> {
+    schema: u32,
+    settings: &'a [Checked],
+    other_lines: usize,
+}
+
+/// `schema`, `settings[]` and `other_lines`; ends with a line break.
+pub fn checked_json(checked: &[Checked], other_lines: usize) -> String {
+    let document = Document { schema: SCHEMA, settings: checked, other_lines };
+    serde_json::to_string_pretty(&document).unwrap_or_default() + "\n"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn one(state: Judged) -> Checked {
+        Checked {
+            line: 3,
+            command: "mkfs.xfs -l logbsize=256k DEV".into(),
+            setting: "-l logbsize=256k".into(),
+            state,
+            said: Some("mkfs.xfs: \"unknown option\"".into()),
+            advice: Some("it is a mount option".into()),
+        }
+    }
+
+    #[test]
+    fn a_line_has_its_settings_beneath_and_a_sentence_counts_them() {
+        let text = checked(&[one(Judged::Invalid), one(Judged::Ok)], 2);
+        assert!(
+            text.starts_with("line 3: mkfs.xfs -l logbsize=256k DEV\n  invalid    -l"),
+            "{text}"
+        );
+        assert!(
+            text.contains("\n                               -> it is a mount option\n"),
+            "{text}"
+        );
+        assert!(
+            text.ends_with("2 settings: 1 invalid, 1 ok. 2 lines are no settings.\n"),
+            "{text}"
+        );
+        assert_eq!(checked(&[], 1), "No settings found. 1 line is no setting.\n");
+    }
+
+    #[test]
+    fn long_text_is_broken_at_words() {
+        let it = Checked { said: Some("word ".repeat(60)), ..one(Judged::Ok) };
+        assert!(checked(&[it], 0).lines().all(|line| line.len() < 100));
+    }
+}

@@ -1,0 +1,143 @@
+//! Settings tried: each option of a file's commands on images of our own, and what the tools and
+//! the kernel say and do.
+//!
+//! Nothing that a file names is touched. Its devices are replaced by nameless images; options that
+//! name other devices or files are not tried; its lines are read and never run. There is no list
+//! of good and bad options: a verdict comes from leaving an option out, giving it alone and giving
+//! its opposite (`sort`), and from counting flushes, discards and access times (`mounting`). What
+//! shows only after a crash is told from the manuals (`documented`).
+
+mod bench;
+mod documented;
+mod finding;
+mod knob;
+#[cfg(test)]
+mod loop_tests;
+mod make;
+mod mounting;
+mod partition;
+mod sort;
+mod topology;
+
+use std::path::Path;
+
+use fsverdict_core::model::{Checked, Judged};
+use fsverdict_core::script::{Call, Choice, Request, Script, Written};
+
+use bench::Bench;
+use knob::Wish;
+
+/// Tries everything that `script` asks for; images go to the folder `images` and have no names.
+/// An error says why nothing at all can be tried.
+pub fn check(script: &Script, images: &Path) -> Result<Vec<Checked>, String> {
+    // On a thread of its own, for the mount namespace that it gets is not for the others.
+    std::thread::scope(|scope| {
+        let thread = scope.spawn(|| Ok(check_all(&Bench::new(images)?, script)));
+        thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    })
+}
+
+fn check_all(bench: &Bench, script: &Script) -> Vec<Checked> {
+    let mut findings = Vec::new();
+    let mut tables = partition::Tables::new(bench);
+    let mut made: Vec<(&Call, Vec<Choice>)> = Vec::new();
+    // Those that make come first: what is mounted is what they make, wherever they stand.
+    for (written, call) in calls(script) {
+        let (found, accepted) = make::check(bench, call, &blank_of(written));
+        findings.extend(found);
+        made.push((call, accepted));
+    }
+    for written in &script.settings {
+        let blank = blank_of(written);
+        match &written.request {
+            Request::Mount(mount) => {
+                let kind = mounting::kind(mount, &made);
+                let options = mounting::made_by(&made, &kind);
+                findings.extend(mounting::check(bench, mount, &kind, options, &blank));
+            }
+            Request::Partition(call) => findings.extend(tables.check(call, &blank)),
+            Request::Other(why) => {
+                let setting = written.command.split(' ').next().unwrap_or("").into();
+                let (state, said) = (Judged::NotTried, Some(why.clone()));
+                findings.push(Checked { setting, state, said, ..blank });
+            }
+            Request::Make(_) | Request::Knob { .. } => {}
+        }
+    }
+    findings.extend(knob::check(bench, &wishes(script)));
+    // By line; the order within a line is that of the findings.
+    findings.sort_by_key(|it: &Checked| it.line);
+    findings
+}
+
+fn calls(script: &Script) -> impl Iterator<Item = (&Written, &Call)> {
+    script.settings.iter().filter_map(|written| match &written.request {
+        Request::Make(call) => Some((written, call)),
+        _ => None,
+    })
+}
+
+fn wishes(script: &Script) -> Vec<Wish<'_>> {
+    script.settings.iter().filter_map(wish).collect()
+}
+
+fn wish(written: &Written) -> Option<Wish<'_>> {
+    match &written.request {
+        Request::Knob { knob, value } => Some(Wish { knob, value, blank: blank_of(written) }),
+        _ => None,
+    }
+}
+
+fn blank_of(written: &Written) -> Checked {
+    blank(written.line, &written.command)
+}
+
+/// A finding that has yet to be made.
+fn blank(line: usize, command: &str) -> Checked {
+    let (command, setting) = (command.to_string(), String::new());
+    Checked { line, command, setting, state: Judged::Ok, said: None, advice: None }
+}
+
+/// The option names a device or a file other than the one it is given for: by a path, by a tag, by
+/// a device's number, or by a bare name in the folder where the tool runs.
+fn elsewhere(choice: &Choice, program: &str) -> bool {
+    const NAMING: [&str; 8] =
+        ["logdev", "rtdev", "name", "device", "journal_dev", "journal_path", "options", "file"];
+    let value = choice.value.as_deref().unwrap_or("");
+    let tagged = ["UUID=", "LABEL="].iter().any(|tag| value.contains(tag));
+    let names = NAMING.contains(&choice.key()) && value.contains('=');
+    let flag = match program.trim_start_matches("mkfs.") {
+        "ext2" | "ext3" | "ext4" => &["-d", "-l", "-z"][..],
+        "tune2fs" => &["-z"],
+        "xfs" => &["-p"],
+        "btrfs" => &["-r", "--rootdir"],
+        _ => &[],
+    };
+    value.contains('/') || tagged || names || flag.contains(&choice.flag.as_str())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_names_another_device_or_file_is_known() {
+        let is = |program: &str, flag: &str, value: &str| {
+            let value = Some(value.to_string());
+            elsewhere(&Choice { group: 0, flag: flag.into(), attached: false, value }, program)
+        };
+        for (program, flag, value) in [
+            ("mkfs.xfs", "-l", "logdev=/dev/sda"),
+            ("mkfs.xfs", "-l", "logdev=sda"),
+            ("mkfs.xfs", "-p", "proto"),
+            ("mkfs.ext4", "-J", "device=UUID=1234"),
+            ("mkfs.ext4", "-d", "folder"),
+            ("mount", "-o", "journal_dev=0x801"),
+        ] {
+            assert!(is(program, flag, value), "{program} {flag} {value}");
+        }
+        assert!(!is("mkfs.xfs", "-d", "agcount=4"));
+        assert!(!is("mkfs.xfs", "-l", "size=64m"));
+        assert!(!is("mkfs.btrfs", "-d", "raid1"));
+    }
+}

@@ -1,0 +1,312 @@
+//! The fsync-anatomy study's test program: many files written, the last of them synced.
+//!
+//! The files are laid out before the caches are dropped, those of each repetition in a directory of
+//! its own: empty for the allocating case, whole for the overwriting one. So both cases find the
+//! files there and durable, and what an fsync has to commit besides data is what the *writes*
+//! changed, not that files were made.
+//!
+//! A repetition opens its files, writes to each, syncs the last one, closes them and has the whole
+//! file system synced (syncfs), so that the next one begins with nothing dirty. Latencies are those
+//! of the calls write, fsync and syncfs; the last is what the fsync left to be written. The probes
+//! see the whole phase, with all that the other files cost. The devices' counters are therefore
+//! also read right before and after each fsync: what completed meanwhile is taken as its doing.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::{Path, PathBuf};
+
+use fsverdict_core::model::{
+    Bytes, Device, DeviceTotals, FsyncCase, FsyncFiles, Operation, Sample, SmallFiles, Sync, Unit,
+};
+use thiserror::Error;
+
+use super::content::Content;
+use super::small_files::{self, SmallFilesError};
+use super::tree::{self, Names, Tree};
+use super::{Done, Latencies, PathError};
+use crate::probe::{DeviceReader, ProbeError};
+use crate::sys;
+
+/// Descriptors there are besides the files': standard ones, the probes', the directories'.
+const OTHER_DESCRIPTORS: u64 = 64;
+
+/// Why it could not be done.
+#[derive(Debug, Error)]
+#[expect(missing_docs, reason = "the messages say it")]
+pub enum FsyncFilesError {
+    #[error("lay the files out: {0}")]
+    LayOut(#[from] SmallFilesError),
+    #[error(
+        "{files} files can't be open at once: this process may have {allowed} (ulimit -Hn), and \
+         needs {OTHER_DESCRIPTORS} for itself"
+    )]
+    OpenFiles { files: u32, allowed: u64 },
+    #[error("raise the limit on open files: {0}")]
+    Limit(io::Error),
+    #[error("{0}")]
+    Path(#[from] PathError),
+    #[error("{0}")]
+    Probe(#[from] ProbeError),
+}
+
+/// Makes the files of all repetitions in `directory`.
+pub fn lay_out(files: &FsyncFiles, directory: &Path, seed: u64) -> Result<(), FsyncFilesError> {
+    let made = SmallFiles {
+        count: files.all_files(),
+        size: if files.case == FsyncCase::Overwriting { files.size } else { Bytes(0) },
+        directories: files.repetitions,
+        threads: 1,
+        sync: Sync::End,
+    };
+    // Another seed: what is written over them must not be what they hold.
+    small_files::run(&made, Operation::Create, directory, !seed)?;
+    Ok(())
+}
+
+/// All repetitions, with everything they need in memory.
+pub struct Prepared {
+    files: FsyncFiles,
+    path: PathBuf,
+    work_directory: OwnedFd,
+    repetitions: Vec<Repetition>,
+    hand: Hand,
+}
+
+/// The files of one repetition.
+struct Repetition {
+    number: u32,
+    names: Names,
+}
+
+/// Makes everything ready; `devices` are those whose counters are read around each fsync.
+pub fn prepare(
+    files: &FsyncFiles,
+    directory: &Path,
+    devices: &[Device],
+    seed: u64,
+) -> Result<Prepared, FsyncFilesError> {
+    let needed = u64::from(files.files) + OTHER_DESCRIPTORS;
+    let allowed = sys::raise_open_files(needed).map_err(FsyncFilesError::Limit)?;
+    if allowed < needed {
+        return Err(FsyncFilesError::OpenFiles { files: files.files, allowed });
+    }
+    let work_directory = File::open(directory).map_err(PathError::of("open", directory))?;
+    let tree = Tree { files: files.all_files(), directories: files.repetitions };
+    let repetition = |number| {
+        let prefix = format!("{}/f", tree::directory_name(number));
+        Repetition { number, names: Names::new(prefix.as_bytes(), tree.numbers(number)) }
+    };
+    let counters = match devices {
+        [] => None,
+        devices => Some(DeviceReader::open(Path::new("/"), devices)?),
+    };
+    Ok(Prepared {
+        files: files.clone(),
+        path: directory.into(),
+        work_directory: work_directory.into(),
+        repetitions: (0..files.repetitions).map(repetition).collect(),
+        hand: Hand {
+            content: Content::new(files.size.0 as usize, seed),
+            open: Vec::with_capacity(files.files as usize),
+            counters,
+            counted: DeviceTotals::default(),
+            writes: Latencies::new(),
+            fsyncs: Latencies::new(),
+            syncs: Latencies::new(),
+        },
+    })
+}
+
+impl Prepared {
+    /// Does it.
+    pub fn run(mut self) -> Result<Done, FsyncFilesError> {
+        let start_ns = sys::monotonic_ns();
+        for repetition in &self.repetitions {
+            let done = self.hand.repeat(&self.work_directory, repetition);
+            done.map_err(|fault| self.explained(repetition, fault))?;
+        }
+        let work_ns = sys::monotonic_ns() - start_ns;
+        let Hand { writes, fsyncs, syncs, .. } = &self.hand;
+        let latencies = [("write", writes), ("fsync", fsyncs), ("syncfs", syncs)];
+        Ok(Done {
+            application_write_bytes: self.files.all_files() * self.files.size.0,
+            histograms: latencies.map(|(name, taken)| (name.into(), taken.to_model())).into(),
+            samples: self.hand.device_samples(),
+            work_ns,
+            // A rate of fsyncs would divide by the time of all that is not one.
+            ..Done::default()
+        })
+    }
+
+    fn explained(&self, repetition: &Repetition, fault: Fault) -> FsyncFilesError {
+        match fault {
+            Fault::Probe(error) => error.into(),
+            Fault::File { action, number, source } => {
+                let directory = tree::directory_name(repetition.number);
+                let first = u64::from(repetition.number) * u64::from(self.files.files);
+                let file = tree::file_name('f', first + number);
+                let path = self.path.join(directory).join(file);
+                PathError { action, path, source }.into()
+            }
+            Fault::FileSystem(source) => {
+                PathError { action: "syncfs", path: self.path.clone(), source }.into()
+            }
+        }
+    }
+}
+
+/// What went wrong, as the loop knows it.
+enum Fault {
+    /// `number` counts within the repetition.
+    File {
+        action: &'static str,
+        number: u64,
+        source: io::Error,
+    },
+    FileSystem(io::Error),
+    Probe(ProbeError),
+}
+
+impl Fault {
+    fn of(action: &'static str, number: u64) -> impl FnOnce(io::Error) -> Fault {
+        move |source| Fault::File { action, number, source }
+    }
+}
+
+/// What does the work, one repetition at a time.
+struct Hand {
+    content: Content,
+    /// Files that are open; there is room for all of a repetition.
+    open: Vec<OwnedFd>,
+    counters: Option<DeviceReader>,
+    /// What the devices did during the fsyncs.
+    counted: DeviceTotals,
+    writes: Latencies,
+    fsyncs: Latencies,
+    syncs: Latencies,
+}
+
+impl Hand {
+    /// The timed loop: nothing is allocated, formatted or logged in it until something fails.
+    fn repeat(&mut self, work_directory: &OwnedFd, repetition: &Repetition) -> Result<(), Fault> {
+        for (number, name) in (0..).zip(repetition.names.iter()) {
+            let file = sys::open_at(work_directory.as_fd(), name, libc::O_WRONLY);
+            self.open.push(file.map_err(Fault::of("open", number))?);
+        }
+        for (number, file) in (0..).zip(&self.open) {
+            let content = self.content.of(number ^ u64::from(repetition.number) << 32);
+            let start_ns = sys::monotonic_ns();
+            sys::write_all(file.as_fd(), content).map_err(Fault::of("write", number))?;
+            self.writes.record(sys::monotonic_ns() - start_ns);
+        }
+        self.sync_last()?;
+        for (number, file) in (0..).zip(self.open.drain(..)) {
+            sys::close(file).map_err(Fault::of("close", number))?;
+        }
+        let start_ns = sys::monotonic_ns();
+        sys::sync_fs(work_directory.as_fd()).map_err(Fault::FileSystem)?;
+        self.syncs.record(sys::monotonic_ns() - start_ns);
+        Ok(())
+    }
+
+    /// The fsync that is measured. A trace of blocks would take those between the two readings.
+    fn sync_last(&mut self) -> Result<(), Fault> {
+        let Some(last) = self.open.last() else { return Ok(()) };
+        let number = self.open.len() as u64 - 1;
+        let counters = &mut self.counters;
+        let mut read = || counters.as_mut().map(DeviceReader::read).transpose();
+        let before = read().map_err(Fault::Probe)?;
+        let start_ns = sys::monotonic_ns();
+        sys::fsync(last.as_fd()).map_err(Fault::of("fsync", number))?;
+        let end_ns = sys::monotonic_ns();
+        let after = read().map_err(Fault::Probe)?;
+        self.fsyncs.record(end_ns - start_ns);
+        if let (Some(before), Some(after)) = (before, after) {
+            let done = after.since(&before).totals;
+            self.counted.writes += done.writes;
+            self.counted.write_bytes += done.write_bytes;
+            self.counted.flushes += done.flushes;
+        }
+        Ok(())
+    }
+
+    /// What the devices did for one fsync, on average.
+    fn device_samples(&self) -> Vec<Sample> {
+        let Some(counters) = &self.counters else { return Vec::new() };
+        let fsyncs = self.fsyncs.count() as f64;
+        let each = |metric, total: u64, unit| Sample::lower(metric, total as f64 / fsyncs, unit);
+        let mut samples = vec![
+            each("fsync_device_writes", self.counted.writes, Unit::Count),
+            each("fsync_device_write_bytes", self.counted.write_bytes, Unit::Bytes),
+        ];
+        if counters.tracked().flushes {
+            samples.push(each("fsync_device_flushes", self.counted.flushes, Unit::Count));
+        }
+        samples
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    fn files(case: FsyncCase) -> FsyncFiles {
+        FsyncFiles { files: 7, size: Bytes(5000), repetitions: 3, case }
+    }
+
+    fn run(files: &FsyncFiles, directory: &Path) -> Result<Done, FsyncFilesError> {
+        prepare(files, directory, &[], 7)?.run()
+    }
+
+    fn contents(directory: &Path) -> Vec<Vec<u8>> {
+        let files = |inner: u32| {
+            let inner = directory.join(tree::directory_name(inner));
+            fs::read_dir(inner).unwrap().map(|file| fs::read(file.unwrap().path()).unwrap())
+        };
+        let mut contents: Vec<_> = (0..3).flat_map(files).collect();
+        contents.sort();
+        contents
+    }
+
+    #[test]
+    fn every_repetition_writes_its_own_files_and_syncs_one() {
+        for case in [FsyncCase::Allocating, FsyncCase::Overwriting] {
+            let dir = tempfile::tempdir().unwrap();
+            lay_out(&files(case), dir.path(), 7).unwrap();
+            let before = contents(dir.path());
+            let size = if case == FsyncCase::Overwriting { 5000 } else { 0 };
+            assert!(before.len() == 21 && before.iter().all(|content| content.len() == size));
+            let done = run(&files(case), dir.path()).unwrap();
+            let after = contents(dir.path());
+            assert!(after.len() == 21 && after.iter().all(|content| content.len() == 5000));
+            assert!(after.iter().all(|content| !before.contains(content)));
+            let count = |name: &str| done.histograms[name].count();
+            assert_eq!(["write", "fsync", "syncfs"].map(count), [21, 3, 3]);
+            assert_eq!((done.application_write_bytes, done.operations), (21 * 5000, None));
+            let timed: u64 = done.histograms.values().map(|histogram| histogram.sum_ns).sum();
+            assert!(timed <= done.work_ns);
+        }
+    }
+
+    #[test]
+    fn more_files_are_open_than_a_shell_allows_at_first() {
+        let dir = tempfile::tempdir().unwrap();
+        let many = FsyncFiles { files: 1500, repetitions: 1, ..files(FsyncCase::Allocating) };
+        lay_out(&many, dir.path(), 7).unwrap();
+        assert_eq!(run(&many, dir.path()).unwrap().histograms["write"].count(), 1500);
+    }
+
+    #[test]
+    fn a_file_that_is_gone_is_named() {
+        let dir = tempfile::tempdir().unwrap();
+        lay_out(&files(FsyncCase::Overwriting), dir.path(), 7).unwrap();
+        let victim = dir.path().join("d0002/f00000020");
+        fs::remove_file(&victim).unwrap();
+        let error = run(&files(FsyncCase::Overwriting), dir.path()).unwrap_err().to_string();
+        let says = format!("open {}: No such file or directory (os error 2)", victim.display());
+        assert_eq!(error, says);
+    }
+}

@@ -1,0 +1,380 @@
+//! The metadata workload: one operation over all directories or files.
+//!
+//! The files are empty and lie in directories as `tree.rs` says.
+//!
+//! - *mkdir*: mkdirat of every directory. *create*: openat and close of every file.
+//! - *rename*: renameat within their directory of the files in the first half of the directories,
+//!   as the openEuler study's `mv` has it.
+//! - *chmod* to 0600, *utimes* to the second of 2001 that is the file's number.
+//! - *chown*: to nobody (65534); to the same owner where the process is not root, which may not
+//!   give files away: that changes the ctime alone.
+//! - *setxattr*: `user.fsverdict` of 32 bytes, which fits into the inode of ext4 and XFS.
+//! - *delete*: unlinkat of the files of each directory and of the directory, told apart in the
+//!   latencies as *unlink* and *rmdir*.
+//!
+//! A latency is one call's (create: both). The end of one is the start of the next within a
+//! directory, so that the clock is read once a file. Opening a directory is part of the work's
+//! time, but no operation.
+
+use std::ffi::{CStr, CString};
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use fsverdict_core::model::{Histogram, Metadata, MetadataOperation};
+use thiserror::Error;
+
+use super::threads::{self, Failed};
+use super::tree::{self, Names, Tree};
+use super::{Done, Latencies, PathError};
+use crate::sys;
+
+/// The overflow user and group, who own nothing (Documentation/admin-guide/sysctl/fs.rst).
+const NOBODY: (u32, u32) = (65534, 65534);
+
+/// The start of 2001, in seconds since 1970.
+const YEAR_2001_S: i64 = 978_307_200;
+
+const MODE: libc::mode_t = 0o600;
+const ATTRIBUTE: &CStr = c"user.fsverdict";
+const ATTRIBUTE_VALUE: &[u8; 32] = b"thirty-two bytes of an attribute";
+
+/// Why it could not be done.
+#[derive(Debug, Error)]
+#[expect(missing_docs, reason = "the messages say it")]
+pub enum MetadataError {
+    #[error("{0}")]
+    Path(#[from] PathError),
+    #[error("start a thread for metadata: {0}")]
+    Thread(io::Error),
+}
+
+/// One operation over everything, with all it needs in memory.
+pub struct Prepared {
+    operation: MetadataOperation,
+    path: PathBuf,
+    work_directory: OwnedFd,
+    workers: Vec<Worker>,
+}
+
+/// Makes everything ready for `operation` in `directory`, and touches no file.
+pub fn prepare(
+    metadata: &Metadata,
+    operation: MetadataOperation,
+    directory: &Path,
+) -> Result<Prepared, MetadataError> {
+    let work_directory = File::open(directory).map_err(PathError::of("open", directory))?;
+    let shares = Shares { metadata, operation, directory };
+    Ok(Prepared {
+        operation,
+        path: directory.into(),
+        work_directory: work_directory.into(),
+        workers: (0..metadata.threads).map(|thread| shares.worker(thread)).collect(),
+    })
+}
+
+impl Prepared {
+    /// Does it.
+    pub fn run(mut self) -> Result<Done, MetadataError> {
+        let workers = std::mem::take(&mut self.workers);
+        let work = |worker: &mut Worker| worker.run(self.work_directory.as_fd());
+        match threads::at_once(workers, work) {
+            Ok((workers, work_ns)) => Ok(self.summed(&workers, work_ns)),
+            Err(Failed::Thread(error)) => Err(MetadataError::Thread(error)),
+            Err(Failed::Work(fault)) => Err(self.explained(fault).into()),
+        }
+    }
+
+    fn summed(&self, workers: &[Worker], work_ns: u64) -> Done {
+        let (of_files, of_directories) = match self.operation {
+            MetadataOperation::Delete => ("unlink", "rmdir"),
+            operation => (operation.name(), operation.name()),
+        };
+        let files = Latencies::merged(workers.iter().map(|worker| &worker.files));
+        let directories = Latencies::merged(workers.iter().map(|worker| &worker.directories));
+        let histograms = [(of_files, files), (of_directories, directories)];
+        let histograms = histograms.into_iter().filter(|(_, taken)| taken.count() > 0);
+        let histograms: std::collections::BTreeMap<_, _> =
+            histograms.map(|(name, taken)| (name.to_string(), taken)).collect();
+        Done {
+            operations: Some(histograms.values().map(Histogram::count).sum()),
+            histograms,
+            work_ns,
+            ..Done::default()
+        }
+    }
+
+    fn explained(&self, fault: Fault) -> PathError {
+        let Fault { action, directory, file, source } = fault;
+        let mut path = self.path.join(tree::directory_name(directory));
+        path.extend(file);
+        PathError { action, path, source }
+    }
+}
+
+/// What went wrong, as a thread knows it.
+struct Fault {
+    action: &'static str,
+    directory: u32,
+    /// The file's name.
+    file: Option<String>,
+    source: io::Error,
+}
+
+/// What the threads are to share.
+struct Shares<'a> {
+    metadata: &'a Metadata,
+    operation: MetadataOperation,
+    directory: &'a Path,
+}
+
+impl Shares<'_> {
+    fn worker(&self, thread: u32) -> Worker {
+        let Metadata { directories, threads, .. } = *self.metadata;
+        let tree = Tree { files: self.metadata.files(), directories };
+        let share = tree.share(thread, threads);
+        Worker {
+            operation: self.operation,
+            owner: if sys::is_root() { NOBODY } else { (sys::user_id(), sys::group_id()) },
+            share: share.filter_map(|number| self.part(tree, number)).collect(),
+            files: Latencies::new(),
+            directories: Latencies::new(),
+        }
+    }
+
+    /// A directory with the names that its files have when their turn comes; `None` where nothing
+    /// is done to them.
+    fn part(&self, tree: Tree, number: u32) -> Option<Directory> {
+        let among_renamed = number < self.metadata.renamed_directories();
+        let renames = self.operation == MetadataOperation::Rename;
+        let was_renamed = among_renamed && self.comes_after(MetadataOperation::Rename);
+        if renames && !among_renamed {
+            return None;
+        }
+        let numbers = || tree.numbers(number);
+        let prefix: &[u8] = if was_renamed { b"r" } else { b"f" };
+        let second = match self.operation {
+            MetadataOperation::Rename => Names::new(b"r", numbers()),
+            MetadataOperation::Setxattr => {
+                let directory = self.directory.join(tree::directory_name(number));
+                let path = [directory.as_os_str().as_bytes(), b"/", prefix].concat();
+                Names::new(&path, numbers())
+            }
+            _ => Names::none(),
+        };
+        let name = tree::directory_c_name(number);
+        let (names, first_file) = (Names::new(prefix, numbers()), numbers().start);
+        Some(Directory { number, name, first_file, names, second })
+    }
+
+    /// This operation comes after `other`, which is done too.
+    fn comes_after(&self, other: MetadataOperation) -> bool {
+        let done = &self.metadata.operations;
+        let place = |wanted| done.iter().position(|operation| *operation == wanted);
+        place(other).is_some_and(|place_of_other| place(self.operation) > Some(place_of_other))
+    }
+}
+
+/// One directory and the names in it.
+struct Directory {
+    number: u32,
+    name: CString,
+    first_file: u64,
+    names: Names,
+    /// What the files are renamed to, or their whole paths where the call takes no directory.
+    second: Names,
+}
+
+impl Directory {
+    fn fault(&self, action: &'static str) -> impl FnOnce(io::Error) -> Fault {
+        let directory = self.number;
+        move |source| Fault { action, directory, file: None, source }
+    }
+}
+
+/// One thread's share.
+struct Worker {
+    operation: MetadataOperation,
+    owner: (u32, u32),
+    share: Vec<Directory>,
+    /// Of operations on files.
+    files: Latencies,
+    /// Of operations on directories.
+    directories: Latencies,
+}
+
+impl Worker {
+    /// The timed loop: nothing is allocated, formatted or logged in it until something fails.
+    fn run(&mut self, work_directory: BorrowedFd<'_>) -> Result<(), Fault> {
+        let share = std::mem::take(&mut self.share);
+        share.iter().try_for_each(|directory| match self.operation {
+            MetadataOperation::Mkdir => {
+                let start_ns = sys::monotonic_ns();
+                sys::make_directory_at(work_directory, &directory.name)
+                    .map_err(directory.fault("mkdir"))?;
+                self.directories.record(sys::monotonic_ns() - start_ns);
+                Ok(())
+            }
+            MetadataOperation::Delete => {
+                self.go_over(work_directory, directory)?;
+                let start_ns = sys::monotonic_ns();
+                sys::remove_directory_at(work_directory, &directory.name)
+                    .map_err(directory.fault("rmdir"))?;
+                self.directories.record(sys::monotonic_ns() - start_ns);
+                Ok(())
+            }
+            _ => self.go_over(work_directory, directory),
+        })
+    }
+
+    fn go_over(
+        &mut self,
+        work_directory: BorrowedFd<'_>,
+        directory: &Directory,
+    ) -> Result<(), Fault> {
+        let flags = libc::O_RDONLY | libc::O_DIRECTORY;
+        let entered = sys::open_at(work_directory, &directory.name, flags)
+            .map_err(directory.fault("open"))?;
+        let mut second = directory.second.iter();
+        let mut start_ns = sys::monotonic_ns();
+        for (number, name) in (directory.first_file..).zip(directory.names.iter()) {
+            let second = second.next().unwrap_or_default();
+            self.operate(entered.as_fd(), number, name, second).map_err(|source| Fault {
+                action: self.operation.name(),
+                directory: directory.number,
+                file: Some(name.to_string_lossy().into_owned()),
+                source,
+            })?;
+            let end_ns = sys::monotonic_ns();
+            self.files.record(end_ns - start_ns);
+            start_ns = end_ns;
+        }
+        // Held open, a removed directory would live on until after the clock has stopped.
+        drop(entered);
+        Ok(())
+    }
+
+    #[inline]
+    fn operate(
+        &self,
+        directory: BorrowedFd<'_>,
+        number: u64,
+        name: &CStr,
+        second: &CStr,
+    ) -> io::Result<()> {
+        match self.operation {
+            MetadataOperation::Mkdir => Ok(()),
+            MetadataOperation::Create => {
+                let flags = libc::O_CREAT | libc::O_EXCL | libc::O_WRONLY;
+                sys::close(sys::open_at(directory, name, flags)?)
+            }
+            MetadataOperation::Rename => sys::rename_at(directory, name, second),
+            MetadataOperation::Chmod => sys::chmod_at(directory, name, MODE),
+            MetadataOperation::Chown => sys::chown_at(directory, name, self.owner),
+            MetadataOperation::Utimes => {
+                sys::set_times_at(directory, name, YEAR_2001_S + number.cast_signed())
+            }
+            MetadataOperation::Setxattr => sys::set_attribute(second, ATTRIBUTE, ATTRIBUTE_VALUE),
+            MetadataOperation::Delete => sys::unlink_at(directory, name),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::MetadataExt;
+
+    use super::*;
+
+    fn metadata() -> Metadata {
+        let operations = MetadataOperation::ALL.to_vec();
+        Metadata { directories: 5, files_per_directory: 3, threads: 2, operations }
+    }
+
+    fn run(
+        metadata: &Metadata,
+        operation: MetadataOperation,
+        directory: &Path,
+    ) -> Result<Done, MetadataError> {
+        prepare(metadata, operation, directory)?.run()
+    }
+
+    /// The file system of the temporary folder has no attributes of users: tmpfs before Linux 6.6.
+    fn has_no_attributes(error: &MetadataError) -> bool {
+        matches!(error, MetadataError::Path(PathError { action: "setxattr", source, .. })
+            if source.raw_os_error() == Some(libc::EOPNOTSUPP))
+    }
+
+    #[test]
+    fn every_operation_reaches_every_file_and_nothing_is_left() {
+        let dir = tempfile::tempdir().unwrap();
+        for operation in MetadataOperation::ALL {
+            let done = match run(&metadata(), operation, dir.path()) {
+                Err(error) if has_no_attributes(&error) => continue,
+                done => done.unwrap(),
+            };
+            let counts: Vec<_> = done.histograms.values().map(Histogram::count).collect();
+            assert_eq!(done.operations, Some(counts.iter().sum()));
+            assert_eq!(done.operations, Some(metadata().count(operation)), "{operation:?}");
+            match operation {
+                MetadataOperation::Delete => {
+                    assert!(done.histograms.keys().eq(["rmdir", "unlink"]));
+                    assert_eq!(counts, [5, 15]);
+                }
+                _ => assert!(done.histograms.keys().eq([operation.name()])),
+            }
+        }
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn the_first_half_is_renamed_and_attributes_are_what_was_set() {
+        let dir = tempfile::tempdir().unwrap();
+        for operation in &MetadataOperation::ALL[..6] {
+            run(&metadata(), *operation, dir.path()).unwrap();
+        }
+        for (path, there) in
+            [("d0002/r00000008", true), ("d0002/f00000008", false), ("d0003/f00000009", true)]
+        {
+            let path = dir.path().join(path);
+            assert_eq!(path.exists(), there, "{}", path.display());
+            if there {
+                let seen = fs::metadata(&path).unwrap();
+                assert_eq!(seen.mode() & 0o777, MODE);
+                assert_eq!(
+                    seen.mtime(),
+                    YEAR_2001_S + if path.ends_with("r00000008") { 8 } else { 9 }
+                );
+                assert_eq!(seen.uid() == NOBODY.0, sys::is_root());
+            }
+        }
+    }
+
+    #[test]
+    fn operations_may_be_left_out() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut few = metadata();
+        few.operations.retain(|operation| !matches!(operation, MetadataOperation::Rename));
+        for operation in few.operations.clone() {
+            if operation != MetadataOperation::Setxattr {
+                run(&few, operation, dir.path()).unwrap();
+            }
+        }
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn a_failure_names_the_call_and_the_path() {
+        let dir = tempfile::tempdir().unwrap();
+        let told = |operation| run(&metadata(), operation, dir.path()).unwrap_err().to_string();
+        run(&metadata(), MetadataOperation::Mkdir, dir.path()).unwrap();
+        let shown = dir.path().display();
+        let exists = format!("mkdir {shown}/d0000: File exists (os error 17)");
+        assert_eq!(told(MetadataOperation::Mkdir), exists);
+        let gone = format!("chmod {shown}/d0000/r00000000: No such file or directory (os error 2)");
+        assert_eq!(told(MetadataOperation::Chmod), gone);
+    }
+}

@@ -1,0 +1,220 @@
+//! sysbench's fileio test: its three commands, and what `run` prints.
+//!
+//! sysbench 1.0 writes its figures for people only. Rates have two decimals and the time four; the
+//! latencies come from the histogram that `--histogram=on` prints, in buckets 2% apart and to a
+//! microsecond. It keeps one histogram for reads, writes and fsyncs together.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use fsverdict_core::model::{Histogram, Sample, Sysbench, Unit};
+use thiserror::Error;
+
+const MIB: f64 = 1_048_576.0;
+const NS_PER_MS: f64 = 1e6;
+const NS_PER_S: f64 = 1e9;
+
+/// Output that can't be read.
+#[derive(Debug, Error)]
+#[expect(missing_docs, reason = "the messages say it")]
+pub enum SysbenchError {
+    #[error("sysbench's output {}: {source}", path.display())]
+    Unreadable { path: PathBuf, source: std::io::Error },
+    #[error("sysbench's output {} has no {missing:?}: is it sysbench 1.0?", path.display())]
+    Unknown { path: PathBuf, missing: &'static str },
+}
+
+/// The command line of `prepare`, `run` or `cleanup`. What the test itself gives comes after ours
+/// and wins.
+pub fn argv(test: &Sysbench, command: &str, seed: u64) -> Vec<String> {
+    // sysbench keeps its seed in an int and takes 0 for the time of day.
+    let seed = (seed % i32::MAX as u64) + 1;
+    let ours = ["sysbench".to_string(), "fileio".into(), format!("--rand-seed={seed}")];
+    let mut argv = Vec::from(ours);
+    argv.push("--histogram=on".into());
+    argv.extend(test.arguments());
+    argv.push(command.into());
+    argv
+}
+
+/// What a run did.
+#[derive(Debug, Default)]
+pub struct SysbenchResult {
+    /// Reads and writes.
+    pub operations: u64,
+    /// Bytes read.
+    pub read_bytes: u64,
+    /// Bytes written.
+    pub write_bytes: u64,
+    /// sysbench's own time.
+    pub tool_ns: u64,
+    /// Latencies of reads, writes and fsyncs together.
+    pub histograms: BTreeMap<String, Histogram>,
+    /// sysbench's own figures.
+    pub samples: Vec<Sample>,
+}
+
+/// Reads what `run` printed to `path`.
+pub fn parse(path: &Path) -> Result<SysbenchResult, SysbenchError> {
+    let text = fs::read_to_string(path)
+        .map_err(|source| SysbenchError::Unreadable { path: path.into(), source })?;
+    let output = Output { text: &text, path };
+    let seconds = output.figure("total time:")?;
+    let [reads, writes, fsyncs] =
+        [output.figure("reads/s:")?, output.figure("writes/s:")?, output.figure("fsyncs/s:")?];
+    let [read, written] = [output.figure("read, MiB/s:")?, output.figure("written, MiB/s:")?];
+    Ok(SysbenchResult {
+        operations: ((reads + writes) * seconds).round() as u64,
+        read_bytes: (read * MIB * seconds).round() as u64,
+        write_bytes: (written * MIB * seconds).round() as u64,
+        tool_ns: (seconds * NS_PER_S).round() as u64,
+        histograms: output.histogram()?.map(|found| ("event".into(), found)).into_iter().collect(),
+        samples: [
+            Sample::higher("sysbench_reads", reads, Unit::PerSecond),
+            Sample::higher("sysbench_writes", writes, Unit::PerSecond),
+            Sample::higher("sysbench_fsyncs", fsyncs, Unit::PerSecond),
+            Sample::higher("sysbench_read_bandwidth", read * MIB, Unit::BytesPerSecond),
+            Sample::higher("sysbench_write_bandwidth", written * MIB, Unit::BytesPerSecond),
+        ]
+        .into_iter()
+        .chain(output.latencies()?)
+        .collect(),
+    })
+}
+
+/// What `run` printed, and where it is.
+struct Output<'a> {
+    text: &'a str,
+    path: &'a Path,
+}
+
+impl Output<'_> {
+    /// The number after `label`, which begins a line.
+    fn figure(&self, label: &'static str) -> Result<f64, SysbenchError> {
+        self.number_after(label)
+            .ok_or_else(|| SysbenchError::Unknown { path: self.path.into(), missing: label })
+    }
+
+    fn number_after(&self, label: &str) -> Option<f64> {
+        let value = self.text.lines().find_map(|line| line.trim_start().strip_prefix(label))?;
+        value.trim().trim_end_matches('s').parse().ok()
+    }
+
+    /// sysbench's own latencies, in the words of ours.
+    fn latencies(&self) -> Result<Vec<Sample>, SysbenchError> {
+        let sample = |name: &str, ms: f64| {
+            let value_ns = (ms * NS_PER_MS).round();
+            Sample::lower(format!("sysbench_latency_{name}"), value_ns, Unit::Nanoseconds)
+        };
+        let (mean, max) = (self.figure("avg:")?, self.figure("max:")?);
+        let mut samples = vec![sample("mean", mean), sample("max", max)];
+        // "95th percentile:"; `--percentile=0` leaves it out.
+        let percentile = self.text.lines().find_map(|line| {
+            let (number, value) = line.trim_start().split_once("th percentile:")?;
+            Some((number.trim(), value.trim().parse::<f64>().ok()?))
+        });
+        samples.extend(percentile.map(|(number, ms)| sample(&format!("p{number}"), ms)));
+        Ok(samples)
+    }
+
+    /// The histogram; `None` where the test has switched it off, or nothing was done.
+    fn histogram(&self) -> Result<Option<Histogram>, SysbenchError> {
+        let mut buckets: BTreeMap<u64, u64> = BTreeMap::new();
+        for line in self.text.lines() {
+            // "       0.154 |******                      369"
+            let Some((value, rest)) = line.split_once('|') else { continue };
+            let count = rest.trim_start_matches('*').trim().parse::<u64>();
+            if let (Ok(ms), Ok(count)) = (value.trim().parse::<f64>(), count) {
+                *buckets.entry((ms * NS_PER_MS).round() as u64).or_default() += count;
+            }
+        }
+        if buckets.is_empty() {
+            return Ok(None);
+        }
+        let ns = |label| self.figure(label).map(|ms| (ms * NS_PER_MS).round() as u64);
+        Ok(Some(Histogram {
+            max_ns: ns("max:")?,
+            sum_ns: ns("sum:")?,
+            buckets: buckets.into_iter().collect(),
+        }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What sysbench 1.0.20 prints, shortened.
+    const PRINTED: &str = "\
+Latency histogram (values are in milliseconds)
+       value  ------------- distribution ------------- count
+       0.001 |*****                                    332
+       0.001 |                                         23
+       0.154 |**************************************** 2504
+      34.954 |                                         3
+
+File operations:
+    reads/s:                      257.03
+    writes/s:                     171.52
+    fsyncs/s:                     3448.28
+
+Throughput:
+    read, MiB/s:                  4.02
+    written, MiB/s:               2.68
+
+General statistics:
+    total time:                          2.0153s
+    total number of events:              7812
+
+Latency (ms):
+         min:                                    0.00
+         avg:                                    0.09
+         max:                                   35.15
+         95th percentile:                        1.12
+         sum:                                 7960.52
+";
+
+    fn parsed(text: &str) -> Result<SysbenchResult, SysbenchError> {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("sysbench.stdout");
+        fs::write(&path, text).unwrap();
+        parse(&path)
+    }
+
+    #[test]
+    fn what_it_prints_becomes_figures() {
+        let result = parsed(PRINTED).unwrap();
+        assert_eq!((result.operations, result.tool_ns), (864, 2_015_300_000));
+        assert_eq!(result.read_bytes, (4.02 * MIB * 2.0153).round() as u64);
+        let histogram = &result.histograms["event"];
+        assert_eq!(histogram.buckets, [(1000, 355), (154_000, 2504), (34_954_000, 3)]);
+        assert_eq!((histogram.max_ns, histogram.sum_ns), (35_150_000, 7_960_520_000));
+        let figure = |metric: &str| {
+            result.samples.iter().find(|sample| sample.metric == metric).map(|sample| sample.value)
+        };
+        assert_eq!(figure("sysbench_fsyncs"), Some(3448.28));
+        assert_eq!(figure("sysbench_latency_p95"), Some(1.12 * NS_PER_MS));
+    }
+
+    #[test]
+    fn a_run_without_histogram_and_percentile_is_read_too() {
+        let begin = PRINTED.find("File operations").unwrap();
+        let result = parsed(&PRINTED[begin..].replace("95th percentile: ", "")).unwrap();
+        assert!(result.histograms.is_empty());
+        assert_eq!(result.samples.len(), 7);
+    }
+
+    #[test]
+    fn another_programs_output_is_no_result() {
+        let error = parsed("nonsense").unwrap_err().to_string();
+        assert!(error.ends_with("has no \"total time:\": is it sysbench 1.0?"), "{error}");
+    }
+
+    #[test]
+    fn the_tests_own_options_come_last() {
+        let test = Sysbench::Arguments(vec!["--rand-seed=5".into()]);
+        let argv = argv(&test, "run", 1 << 52).join(" ");
+        assert_eq!(argv, "sysbench fileio --rand-seed=2097153 --histogram=on --rand-seed=5 run");
+    }
+}
