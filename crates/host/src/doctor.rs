@@ -148,9 +148,9 @@ impl<'a> Check<'a> {
     }
 }
 
-/// The name of the check for a file system's mkfs.
+/// The name of the check for a file system's tools.
 pub fn mkfs_check(file_system: &FileSystem) -> String {
-    file_system.mkfs.into()
+    file_system.program.into()
 }
 
 /// The name of the check for a file system in the kernel.
@@ -170,21 +170,20 @@ pub fn checks<'a>(root: &'a Path, folder: &'a Path) -> Vec<Check<'a>> {
         Check::new(MEMORY, || memory(root)),
         Check::new("drop caches", || drop_caches(root)),
     ];
-    for file_system in file_system::ALL {
-        let made = || program(file_system.mkfs, file_system.version);
-        checks.push(Check::new(mkfs_check(file_system), made));
-        checks.push(Check::new(mount_check(file_system), || mounting(root, file_system.name)));
+    for file_system in file_system::ALL.map(FileSystem::here) {
+        checks.push(Check::new(mount_check(file_system), || mounting(root, file_system)));
+        checks.push(Check::new(mkfs_check(file_system), || tools(root, file_system)));
     }
     checks.extend([
-        Check::new(FIO, || program("fio", &["--version"])),
-        Check::new(SYSBENCH, || program("sysbench", &["--version"])),
+        Check::new(FIO, || program("fio", &["fio", "--version"])),
+        Check::new(SYSBENCH, || program("sysbench", &["sysbench", "--version"])),
         Check::new(CPU_TIME, || readable(root, &["proc/stat"])),
         Check::new(DIRTY, || readable(root, &["proc/meminfo"])),
         Check::new(COUNTERS, || counters(root)),
         Check::new(PRESSURE, || pressure(root)),
         Check::new("tracefs", || tracefs(root)),
         Check::new("throttling", || throttling(root)),
-        Check::new("QEMU", || program(QEMU, &["--version"])),
+        Check::new("QEMU", || program(QEMU, &[QEMU, "--version"])),
         Check::new("KVM", || kvm::check(root)),
     ]);
     checks
@@ -366,25 +365,36 @@ fn program(name: &str, version: &[&str]) -> Answer {
     if tool::find(name).is_none() {
         return Answer::not_installed(name);
     }
-    match facts::version(name, version) {
+    match facts::version(version) {
         Some(version) => Answer::yes(version),
         None => Answer::unknown(format!("{name} is installed, but tells no version")),
     }
 }
 
+/// The tools of a file system: to be installed only where the kernel has what they are for.
+fn tools(root: &Path, file_system: &FileSystem) -> Answer {
+    let answer = program(file_system.program, file_system.version);
+    match answer.state == State::No && mounting(root, file_system).state == State::No {
+        true => Answer { advice: None, package: None, ..answer },
+        false => answer,
+    }
+}
+
 /// The kernel has the file system. As a user, a module is looked for but not loaded.
-fn mounting(root: &Path, name: &str) -> Answer {
+fn mounting(root: &Path, file_system: &FileSystem) -> Answer {
+    let name = file_system.driver();
+    let through = match file_system.daemon {
+        Some(daemon) => format!("by FUSE and {}, not by the kernel: ", daemon.argv[0]),
+        None => String::new(),
+    };
     let text = fs::read_to_string(root.join("proc/filesystems")).unwrap_or_default();
     if text.lines().any(|line| line.split_whitespace().last() == Some(name)) {
-        return Answer::yes("in the running kernel");
+        return Answer::yes(format!("{through}{name} is in the running kernel"));
     }
     let modular = if sys::is_root() { preflight::mountable(name) } else { has_module(name) };
     match modular {
-        true => Answer::yes("as a module of the kernel"),
-        false => Answer::no(
-            format!("this kernel has no {name}, and modprobe brings none"),
-            "boot a kernel that has it",
-        ),
+        true => Answer::yes(format!("{through}{name} is a module of the kernel")),
+        false => Answer::no(format!("this kernel has no {name}"), "boot a kernel that has it"),
     }
 }
 

@@ -7,11 +7,11 @@ use fsverdict_core::model::{
 };
 use fsverdict_core::run::{self, Effect, Host, HostError, Place, Step};
 
-use crate::here::{mkfs_argv, mount_argv, work_directory};
+use crate::here::{commands, with_site, work_directory};
 use crate::lab::{mount_point, trial_argv};
-use crate::settings;
 use crate::tool::shown;
 use crate::workload::{fio, sysbench};
+use crate::{daemon, file_system, settings};
 
 /// Writes down every command and every write to /proc and /sys, as shell lines.
 #[derive(Debug, Default)]
@@ -66,8 +66,35 @@ impl DryRun {
                 files.repetitions, files.files, files.size
             )),
         }
-        self.remark("syncfs, which ends the timed part");
+        self.sync(trial, &work_directory(trial).display().to_string());
+        self.remark("that ends the timed part");
         Ok(())
+    }
+
+    fn file_system(&mut self, step: Step, trial: &Trial) -> Result<(), HostError> {
+        let name = &trial.contender.file_system;
+        let file_system =
+            file_system::find(name).ok_or_else(|| format!("no file system is called {name:?}"))?;
+        if let Some(daemon) = file_system.daemon.filter(|_| step != Step::Unmount) {
+            for folder in daemon.folders {
+                self.say(daemon::cover_argv(folder).join(" "));
+            }
+            self.say(format!("{} &", daemon.argv.join(" ")));
+        }
+        for argv in commands(file_system, step, trial) {
+            self.say(shown(&argv));
+        }
+        if file_system.daemon.is_some() && step != Step::Mount {
+            self.say("kill -KILL %%");
+        }
+        Ok(())
+    }
+
+    fn sync(&mut self, trial: &Trial, directory: &str) {
+        self.say(format!("sync -f {directory}"));
+        let file_system = file_system::find(&trial.contender.file_system);
+        let commit = with_site(trial, |site| file_system?.commit(site));
+        self.lines.extend(commit.map(|argv| shown(&argv)));
     }
 
     fn fill(&mut self, trial: &Trial) -> Result<(), HostError> {
@@ -100,10 +127,11 @@ impl Host for DryRun {
     fn perform(&mut self, step: Step, trial: &Trial) -> Result<Effect, HostError> {
         let directory = work_directory(trial).display().to_string();
         match step {
-            Step::MakeFileSystem => self.say(shown(&mkfs_argv(trial)?)),
-            Step::Mount => {
-                self.say(shown(&mount_argv(trial)?));
-                self.say(format!("mkdir -p {directory}"));
+            Step::MakeFileSystem | Step::Mount | Step::Unmount => {
+                self.file_system(step, trial)?;
+                if step == Step::Mount {
+                    self.say(format!("mkdir -p {directory}"));
+                }
             }
             Step::MakeDirectory => self.say(format!("mkdir {directory}")),
             Step::RemoveDirectory => self.say(format!("rm -r {directory}")),
@@ -115,8 +143,7 @@ impl Host for DryRun {
                 }
             }
             Step::Fill => self.fill(trial)?,
-            Step::Sync => self.say(format!("sync -f {directory}")),
-            Step::Unmount => self.say(format!("umount {}", trial.directory)),
+            Step::Sync => self.sync(trial, &directory),
             Step::DropCaches => self.say("echo 3 > /proc/sys/vm/drop_caches"),
             Step::Settle => self.remark("wait until the device is at rest"),
             Step::Work(_) => self.work(step, trial)?,

@@ -34,19 +34,19 @@ pub fn tools(plan: &Plan) -> BTreeMap<String, String> {
     let mut tools = BTreeMap::new();
     let names: BTreeSet<&str> = plan.contenders.iter().map(|c| c.file_system.as_str()).collect();
     for file_system in names.into_iter().filter_map(file_system::find) {
-        let version = version(file_system.mkfs, file_system.version);
-        tools.extend(version.map(|version| (file_system.mkfs.to_string(), version)));
+        let version = version(file_system.version);
+        tools.extend(version.map(|version| (file_system.program.to_string(), version)));
     }
     for program in workload::programs(plan) {
-        let version = version(program, &["--version"]);
+        let version = version(&[program, "--version"]);
         tools.extend(version.map(|version| (program.to_string(), version)));
     }
     tools
 }
 
-/// The version a tool prints, on whichever output: the first line.
-pub fn version(program: &str, arguments: &[&str]) -> Option<String> {
-    let output = tool::command(program).ok()?.args(arguments).output().ok()?;
+/// The version that a command prints, on whichever output: the first line.
+pub fn version(argv: &[&str]) -> Option<String> {
+    let output = tool::command(argv[0]).ok()?.args(&argv[1..]).output().ok()?;
     let said = if output.stdout.is_empty() { output.stderr } else { output.stdout };
     String::from_utf8_lossy(&said).lines().next().map(|line| line.trim().to_string())
 }

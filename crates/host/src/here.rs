@@ -11,10 +11,12 @@ use fsverdict_core::model::{
 };
 use fsverdict_core::run::{Effect, Host, HostError, Step};
 
+use crate::file_system::{Argv, FileSystem, Site};
 use crate::probe::{Probe, Timeline};
+use crate::processes::Processes;
 use crate::workload::command::{self, Scene};
 use crate::workload::{Done, fio, fsync_files, metadata, small_files, sysbench};
-use crate::{cache, file_system, mount, settle, sys, tool};
+use crate::{cache, daemon, file_system, mount, settle, sys, tool};
 
 /// How often a busy file system is tried to be unmounted, and how long between.
 const UNMOUNT_TRIES: u32 = 20;
@@ -29,6 +31,9 @@ pub struct Here {
     start: Instant,
     environment: BTreeMap<String, String>,
     series_begun: bool,
+    /// None on bed `directory`.
+    file_system: Option<&'static FileSystem>,
+    processes: Processes,
 }
 
 /// The folder the work happens in: its own, so that `lost+found` is not part of it.
@@ -40,24 +45,20 @@ pub fn work_directory(trial: &Trial) -> PathBuf {
     }
 }
 
-/// The command that makes the trial's file system.
-pub fn mkfs_argv(trial: &Trial) -> Result<Vec<String>, HostError> {
-    let file_system = known(&trial.contender.file_system)?;
-    Ok(file_system.mkfs_argv(&trial.contender.mkfs, &device_paths(trial)))
+/// The commands that make, mount or unmount the trial's file system.
+pub fn commands(file_system: &FileSystem, step: Step, trial: &Trial) -> Vec<Argv> {
+    with_site(trial, |site| match step {
+        Step::MakeFileSystem => file_system.make(&trial.contender.mkfs, site),
+        Step::Mount => file_system.mount(&trial.contender.mount, site),
+        Step::Unmount => file_system.unmount(site),
+        _ => Vec::new(),
+    })
 }
 
-/// The command that mounts it.
-pub fn mount_argv(trial: &Trial) -> Result<Vec<String>, HostError> {
-    let file_system = known(&trial.contender.file_system)?;
-    Ok(file_system.mount_argv(&trial.contender.mount, &device_paths(trial), &trial.directory))
-}
-
-fn known(name: &str) -> Result<&'static file_system::FileSystem, HostError> {
-    file_system::find(name).ok_or_else(|| format!("no file system is called {name:?}").into())
-}
-
-fn device_paths(trial: &Trial) -> Vec<String> {
-    trial.bed.devices.iter().map(|device| device.path.clone()).collect()
+/// Where the trial's file system is.
+pub fn with_site<T>(trial: &Trial, use_it: impl FnOnce(&Site) -> T) -> T {
+    let devices: Vec<String> = trial.bed.devices.iter().map(|it| it.path.clone()).collect();
+    use_it(&Site { devices: &devices, at: &trial.directory })
 }
 
 impl Here {
@@ -79,17 +80,36 @@ impl Here {
         for (name, size) in operations.into_iter().chain(bytes) {
             environment.insert(name.into(), size.to_string());
         }
-        Here { start: Instant::now(), environment, series_begun: false }
+        let file_system = file_system::find(&trial.contender.file_system);
+        let processes = Processes::default();
+        Here { start: Instant::now(), environment, series_begun: false, file_system, processes }
     }
 
-    fn make_file_system(&self, trial: &Trial) -> Result<Effect, HostError> {
-        let said = tool::run(&mkfs_argv(trial)?)?;
+    fn file_system(&self, trial: &Trial) -> Result<&'static FileSystem, HostError> {
+        let name = &trial.contender.file_system;
+        self.file_system.ok_or_else(|| format!("no file system is called {name:?}").into())
+    }
+
+    /// Its daemon, if it has one, is started for making it and for each mount, so that nothing of
+    /// the one before is cached in it.
+    fn with_daemon(&self, step: Step, trial: &Trial) -> Result<String, HostError> {
+        let file_system = self.file_system(trial)?;
+        if let Some(daemon) = file_system.daemon {
+            daemon::start(daemon, &Path::new(&trial.raw).join("daemon.log"))?;
+        }
+        Ok(tool::run_all(&commands(file_system, step, trial))?)
+    }
+
+    fn make_file_system(&mut self, trial: &Trial) -> Result<Effect, HostError> {
+        let said = self.with_daemon(Step::MakeFileSystem, trial)?;
         fs::write(Path::new(&trial.raw).join("mkfs.stdout"), said)?;
+        self.processes.end_all();
         Ok(Effect::Done)
     }
 
-    fn mount(&self, trial: &Trial) -> Result<Effect, HostError> {
-        tool::run(&mount_argv(trial)?)?;
+    fn mount(&mut self, trial: &Trial) -> Result<Effect, HostError> {
+        self.with_daemon(Step::Mount, trial)?;
+        self.processes.settle_in();
         let mount = mount::at(&trial.directory)?.ok_or("the mount is not to be seen")?;
         let mounted = mount::effective(&mount, &trial.contender.mount);
         if let Some(lost) = mounted.unseen.iter().find(|option| mount::must_show(option)) {
@@ -173,7 +193,7 @@ impl Here {
             }
             (_, phase) => return Err(format!("the work has no phase {phase:?}").into()),
         };
-        record.processes_left = processes_besides_us();
+        record.processes_left = self.processes.strangers();
         Ok(Effect::Worked(Box::new(record)))
     }
 
@@ -185,9 +205,13 @@ impl Here {
     ) -> Result<PhaseRecord, HostError> {
         let ready = self.ready("command", &command.argv(), trial)?;
         let before = Io::so_far();
-        let mut record = self.timed(Phase::Whole, directory, trial, || Ok(ready.run()?))?.0;
+        let run = || {
+            ready.run()?;
+            Ok(Io::so_far())
+        };
+        let (mut record, after) = self.timed(Phase::Whole, directory, trial, run)?;
         record.operations = trial.workload.operations;
-        if let (Some(before), Some(after)) = (before, Io::so_far()) {
+        if let (Some(before), Some(after)) = (before, after) {
             record.application_read_bytes = Some(after.read_bytes - before.read_bytes);
             record.application_write_bytes = Some(after.written_since(&before));
         }
@@ -247,8 +271,8 @@ impl Here {
         Ok(record)
     }
 
-    /// The timed part: `work` and a closing syncfs of `directory`'s file system, between the
-    /// first and the last reading of the probes.
+    /// The timed part: `work` and a closing sync of `directory`'s file system, between the first
+    /// and the last reading of the probes.
     fn timed<T>(
         &mut self,
         phase: Phase,
@@ -256,17 +280,20 @@ impl Here {
         trial: &Trial,
         work: impl FnOnce() -> Result<T, HostError>,
     ) -> Result<(PhaseRecord, T), HostError> {
+        let commit = self.commit_argv(trial);
         let probe = Probe::open(Path::new("/"), &trial.bed.devices, TIMELINE)?;
         let running = probe.start()?;
         let last_pid = last_pid();
         let start_ns = sys::monotonic_ns();
         let result = work();
         let worked_ns = sys::monotonic_ns();
-        let synced = sys::sync_fs(directory.as_fd());
+        let synced = sync(directory, commit.as_ref());
         let end_ns = sys::monotonic_ns();
         let own = own_processes(last_pid);
         let (mut totals, timeline) = running.stop()?;
         if let Some((own, of)) = own {
+            // The one that commits is ours and not the work's.
+            let own = own.saturating_sub(commit.is_some().into());
             totals.processes_started = unwrapped(own, of, totals.processes_started);
         }
         self.write_series(phase, &timeline, trial)?;
@@ -288,6 +315,10 @@ impl Here {
         Ok((record, result))
     }
 
+    fn commit_argv(&self, trial: &Trial) -> Option<Argv> {
+        with_site(trial, |site| self.file_system?.commit(site))
+    }
+
     fn write_series(
         &mut self,
         phase: Phase,
@@ -302,17 +333,19 @@ impl Here {
     }
 
     /// Unmounting while the device is held by a straggler is tried again for a second; whatever
-    /// the work left running is killed first, for it would hold the file system.
-    fn unmount(&self, trial: &Trial) -> Result<Effect, HostError> {
-        let argv = ["umount", trial.directory.as_str()];
-        for _ in 1..UNMOUNT_TRIES {
-            end_stragglers();
-            match tool::run_words(&argv) {
-                Ok(_) => return Ok(Effect::Done),
+    /// the work left running is killed first, for it would hold the file system. With the file
+    /// system go those who belonged to it.
+    fn unmount(&mut self, trial: &Trial) -> Result<Effect, HostError> {
+        let commands = commands(self.file_system(trial)?, Step::Unmount, trial);
+        for tries_left in (0..UNMOUNT_TRIES).rev() {
+            self.processes.end_strangers();
+            match tool::run_all(&commands) {
+                Ok(_) => break,
+                Err(error) if tries_left == 0 => return Err(error.into()),
                 Err(_) => std::thread::sleep(UNMOUNT_PAUSE),
             }
         }
-        tool::run_words(&argv)?;
+        self.processes.end_all();
         Ok(Effect::Done)
     }
 
@@ -354,7 +387,7 @@ impl Host for Here {
             }
             Step::Fill => self.fill(trial),
             Step::Sync => {
-                sys::sync_fs(File::open(work_directory(trial))?.as_fd())?;
+                sync(&File::open(work_directory(trial))?, self.commit_argv(trial).as_ref())?;
                 Ok(Effect::Done)
             }
             Step::Unmount => self.unmount(trial),
@@ -363,7 +396,7 @@ impl Host for Here {
             Step::Work(phase) => self.work(phase, trial),
             Step::Cleanup => self.cleanup(trial),
             Step::RemoveDirectory => {
-                end_stragglers();
+                self.processes.end_strangers();
                 fs::remove_dir_all(work_directory(trial))?;
                 Ok(Effect::Done)
             }
@@ -371,7 +404,7 @@ impl Host for Here {
     }
 
     fn clean_up(&mut self, trial: &Trial) -> Vec<String> {
-        end_stragglers();
+        self.processes.end_strangers();
         let mut errors = Vec::new();
         if trial.bed.kind == BedKind::Directory {
             match fs::remove_dir_all(work_directory(trial)) {
@@ -413,29 +446,14 @@ fn unwrapped(own: u64, of: u64, of_system: u64) -> u64 {
     own + of_system.saturating_sub(own) / of * of
 }
 
-/// Ends what the work left running, where the trial has a PID namespace of its own.
-fn end_stragglers() {
-    if processes_besides_us() > 0 && sys::kill_all_others().is_ok() {
-        // Killed is not gone: a moment later they hold nothing any more.
-        for _ in 0..100 {
-            sys::reap();
-            if processes_besides_us() == 0 {
-                return;
-            }
-            std::thread::sleep(Duration::from_millis(1));
-        }
+/// Brings all of the file system that `directory` is on to its devices: syncfs, and `commit` where
+/// that is not enough.
+fn sync(directory: &File, commit: Option<&Argv>) -> Result<(), HostError> {
+    sys::sync_fs(directory.as_fd())?;
+    if let Some(commit) = commit {
+        tool::run(commit)?;
     }
-}
-
-/// Processes of this PID namespace besides the trial; none where it has no namespace of its own.
-fn processes_besides_us() -> u32 {
-    if std::process::id() != 1 {
-        return 0;
-    }
-    sys::reap();
-    let names = fs::read_dir("/proc").into_iter().flatten().flatten().map(|e| e.file_name());
-    let processes = names.filter(|name| name.to_string_lossy().bytes().all(|b| b.is_ascii_digit()));
-    (processes.count() as u32).saturating_sub(1)
+    Ok(())
 }
 
 /// What this process and its ended and awaited children have read and written so far:

@@ -13,10 +13,10 @@ use fsverdict_core::model::{Bed, BedKind, Contender, Limits, Record, Trial, Tria
 use fsverdict_core::run::{HostError, Place};
 
 use crate::bed::{self, Consent};
-use crate::here::work_directory;
+use crate::here::{with_site, work_directory};
 use crate::settings::{self, Change, Setting};
 use crate::undo::{self, Journal, Undo};
-use crate::{sys, tool};
+use crate::{file_system, sys, tool};
 
 /// How often a waiting lab tells its watcher that time passes.
 const TICK: Duration = Duration::from_millis(100);
@@ -135,6 +135,12 @@ pub fn trial_argv(input: &Path, output: &Path) -> Vec<String> {
     argv
 }
 
+/// The pool by which the kernel may hold the devices when the trial is over.
+fn held_pool(trial: &Trial) -> Option<String> {
+    let file_system = file_system::find(&trial.contender.file_system)?;
+    with_site(trial, |site| file_system.held_pool(site))
+}
+
 /// Where a trial's file system is mounted, in its own mount namespace: one place for all.
 pub fn mount_point() -> PathBuf {
     undo::registry().join("mnt")
@@ -193,11 +199,16 @@ impl Place for Lab<'_> {
         command.args(&argv[1..]).stdin(Stdio::null()).stdout(Stdio::piped());
         command.stderr(File::create(&errors)?);
         sys::bind_to_us(&mut command);
+        let pool = held_pool(trial).map(Undo::Pool);
+        pool.iter().try_for_each(|undo| self.journal()?.before(undo).map_err(HostError::from))?;
         let mut child = command.spawn()?;
-        self.wait(&mut child).map_err(|error| {
+        let ended = self.wait(&mut child).map_err(|error| {
             let said = fs::read_to_string(&errors).unwrap_or_default();
             format!("{error}{}{}", if said.is_empty() { "" } else { ": " }, said.trim())
-        })?;
+        });
+        // One that was killed in the midst of it could not let go of its devices itself.
+        pool.iter().try_for_each(Undo::apply)?;
+        ended?;
         Ok(serde_json::from_str(&fs::read_to_string(output)?)?)
     }
 

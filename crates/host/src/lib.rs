@@ -7,6 +7,7 @@
 pub mod bed;
 mod cache;
 pub mod check;
+mod daemon;
 pub mod doctor;
 pub mod dry;
 pub mod facts;
@@ -16,6 +17,7 @@ pub mod lab;
 pub mod mount;
 pub mod preflight;
 pub mod probe;
+mod processes;
 pub mod settings;
 mod settle;
 pub mod sys;

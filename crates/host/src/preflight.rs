@@ -14,8 +14,8 @@ use crate::{file_system, sys, workload};
 #[derive(Debug, Error)]
 #[expect(missing_docs, reason = "the messages say it")]
 pub enum PreflightError {
-    #[error("contender {contender:?}: no file system is called {name:?}; there are {known}")]
-    UnknownFileSystem { contender: String, name: String, known: String },
+    #[error("contender {contender:?}: no file system is called {name:?}; {}", meant(name))]
+    UnknownFileSystem { contender: String, name: String },
     #[error("workload {workload:?}: {source}")]
     Fio { workload: String, source: FioError },
     #[error(
@@ -29,6 +29,15 @@ pub enum PreflightError {
     Kernel { name: String },
 }
 
+/// What may have been meant, otherwise what there is.
+fn meant(name: &str) -> String {
+    let known = file_system::ALL.map(|known| known.name);
+    match file_system::near(name, known).as_slice() {
+        [] => format!("there are {}", known.join(", ")),
+        near => format!("did you mean {}?", near.join(" or ")),
+    }
+}
+
 impl PreflightError {
     /// The plan is wrong, whatever the machine.
     pub fn is_usage(&self) -> bool {
@@ -39,11 +48,10 @@ impl PreflightError {
 /// Checks the plan against what fsverdict knows, without asking anything of the machine.
 pub fn check_plan(plan: &Plan) -> Result<(), PreflightError> {
     for contender in plan.contenders.iter().filter(|_| plan.bed.kind != BedKind::Directory) {
-        if file_system::find(&contender.file_system).is_none() {
+        if file_system::ALL.iter().all(|known| known.name != contender.file_system) {
             return Err(PreflightError::UnknownFileSystem {
                 contender: contender.name.clone(),
                 name: contender.file_system.clone(),
-                known: file_system::ALL.map(|known| known.name).join(", "),
             });
         }
     }
@@ -78,14 +86,14 @@ pub fn check(plan: &Plan) -> Result<(), PreflightError> {
     Ok(())
 }
 
+/// The kernel first: where it lacks the file system its tools are of no use.
 fn check_file_system(name: &str) -> Result<(), PreflightError> {
-    if let Some(file_system) = file_system::find(name) {
-        tool::command(file_system.mkfs)?;
+    let Some(file_system) = file_system::find(name) else { return Ok(()) };
+    if !mountable(file_system.driver()) {
+        return Err(PreflightError::Kernel { name: file_system.driver().into() });
     }
-    match mountable(name) {
-        true => Ok(()),
-        false => Err(PreflightError::Kernel { name: name.into() }),
-    }
+    tool::command(file_system.program)?;
+    Ok(())
 }
 
 /// The kernel has the file system, or a module of it.

@@ -19,13 +19,20 @@ const DIRECTORIES: [&str; 6] =
     ["/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"];
 
 /// Which Debian package brings a program.
-const PACKAGES: [(&str, &str); 18] = [
+const PACKAGES: [(&str, &str); 27] = [
+    ("bcachefs", "bcachefs-tools"),
     ("blkid", "util-linux"),
     ("cryptsetup", "cryptsetup-bin"),
     ("fio", "fio"),
     ("losetup", "mount"),
+    ("mkfs.bcachefs", "bcachefs-tools"),
     ("mkfs.btrfs", "btrfs-progs"),
+    ("mkfs.ext2", "e2fsprogs"),
+    ("mkfs.ext3", "e2fsprogs"),
     ("mkfs.ext4", "e2fsprogs"),
+    ("mkfs.f2fs", "f2fs-tools"),
+    ("mkfs.jfs", "jfsutils"),
+    ("mkfs.nilfs2", "nilfs-tools"),
     ("mkfs.xfs", "xfsprogs"),
     ("mount", "mount"),
     ("parted", "parted"),
@@ -37,6 +44,8 @@ const PACKAGES: [(&str, &str); 18] = [
     ("umount", "mount"),
     ("unshare", "util-linux"),
     ("wipefs", "util-linux"),
+    ("zfs-fuse", "zfs-fuse"),
+    ("zpool", "zfsutils-linux"),
     ("zramctl", "util-linux"),
 ];
 
@@ -116,6 +125,11 @@ pub fn run(argv: &[String]) -> Result<String, ToolError> {
     let output =
         command.output().map_err(|source| ToolError::Start { command: shown(argv), source })?;
     succeeded(argv, &output)
+}
+
+/// Runs one after the other; gives their standard output together.
+pub fn run_all(commands: &[Vec<String>]) -> Result<String, ToolError> {
+    commands.iter().map(|argv| run(argv)).collect()
 }
 
 /// [`run`] of words that need no owning.

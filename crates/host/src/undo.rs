@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use crate::bed;
+use crate::file_system::zfs;
 use crate::settings::{self, Change};
 use crate::sys;
 
@@ -24,6 +25,8 @@ pub enum Undo {
     Bed(bed::Undo),
     /// Settings are to have their former values again, in this order.
     Settings(Vec<Change>),
+    /// The kernel holds the bed's devices by this pool: ZFS.
+    Pool(String),
     /// A trial's own folder on bed `directory` is to be removed.
     Directory(PathBuf),
 }
@@ -33,6 +36,7 @@ impl Undo {
     pub fn apply(&self) -> Result<(), String> {
         match self {
             Undo::Bed(part) => part.apply().map_err(|error| error.to_string()),
+            Undo::Pool(pool) => zfs::release(pool).map_err(|error| error.to_string()),
             Undo::Settings(changes) => {
                 let errors: Vec<String> =
                     settings::put_back(changes).iter().map(ToString::to_string).collect();

@@ -8,7 +8,7 @@ use clap::ValueEnum;
 use comfy_table::presets::UTF8_HORIZONTAL_ONLY;
 use comfy_table::{Table, TableComponent};
 use fsverdict_host::doctor::{self, Ability};
-use fsverdict_host::file_system;
+use fsverdict_host::file_system::{self, Promise, Promises};
 
 use crate::exit;
 
@@ -46,7 +46,7 @@ impl Row {
 /// A table of one kind of things.
 struct Section {
     kind: Kind,
-    header: &'static [&'static str],
+    header: Vec<&'static str>,
     rows: Vec<Row>,
     /// How to use them.
     note: &'static str,
@@ -66,7 +66,7 @@ pub fn run(arguments: &Arguments) -> Result<u8> {
 
 fn text(section: &Section, abilities: &[Ability]) -> String {
     let mut table = Table::new();
-    let header = section.header.iter().chain(&["lacking here"]);
+    let header = section.header.iter().copied().chain(["lacking here"]);
     table.load_preset(UTF8_HORIZONTAL_ONLY).set_header(header);
     // Rows of two lines are told apart by their names: lines between them would be in the way.
     table.remove_style(TableComponent::HorizontalLines);
@@ -98,17 +98,24 @@ fn section(kind: Kind) -> Section {
 }
 
 fn contenders() -> Section {
-    let row = |it: &&file_system::FileSystem| Row {
-        cells: [it.name, it.mkfs, if it.takes_several { "several" } else { "one" }]
-            .map(String::from)
-            .into(),
-        needs: vec![doctor::mkfs_check(it), doctor::mount_check(it)],
+    let row = |it: &file_system::FileSystem| {
+        let word = |promise| match promise {
+            Promise::Yes => "yes",
+            Promise::Asked => "option",
+            Promise::No => "-",
+        };
+        let promises = it.promises.named().map(|(_, promise)| word(promise).to_string());
+        let made_by = [it.name, it.program].map(String::from);
+        let needs = vec![doctor::mount_check(it), doctor::mkfs_check(it)];
+        Row { cells: made_by.into_iter().chain(promises).collect(), needs }
     };
+    let names = Promises::NONE.named().map(|(name, _)| name);
     Section {
         kind: Kind::Contenders,
-        header: &["file system", "made by", "devices"],
-        rows: file_system::ALL.iter().map(row).collect(),
-        note: "--fs NAME,...; a plan also gives them mkfs, mount, queue and sysctl settings.",
+        header: ["file\nsystem", "made by"].into_iter().chain(names).collect(),
+        rows: file_system::ALL.map(|it| row(it.here())).into(),
+        note: "What the documentation promises (sums: checksums; option: where it is asked for).\n\
+               --fs NAME,...; a plan also gives them mkfs, mount, queue and sysctl settings.",
     }
 }
 
@@ -126,7 +133,7 @@ fn workloads() -> Section {
                             -- sysbench fileio --file-test-mode=rndrw --file-total-size=256M run";
     Section {
         kind: Kind::Workloads,
-        header: &["workload", "what it does, and an example"],
+        header: vec!["workload", "what it does, and an example"],
         rows: vec![
             Row::new(&["command", COMMAND], &[]),
             Row::new(&["fio", FIO], &[doctor::FIO]),
@@ -150,7 +157,7 @@ fn beds() -> Section {
     let row = |(bed, needs): (&str, &[&str])| Row::new(&[bed, what(bed)], needs);
     Section {
         kind: Kind::Beds,
-        header: &["bed", "what the file systems are made on, and an example"],
+        header: vec!["bed", "what the file systems are made on, and an example"],
         rows: doctor::BEDS.map(row).into(),
         note: "Bed loop is the default.",
     }
@@ -168,7 +175,7 @@ fn probes() -> Section {
     ];
     Section {
         kind: Kind::Probes,
-        header: &["probe", "what it tells", "read from"],
+        header: vec!["probe", "what it tells", "read from"],
         rows: rows.iter().map(|(cells, need)| Row::new(cells, &[need])).collect(),
         note: "Every trial reads all of them that can be read.",
     }
@@ -177,7 +184,7 @@ fn probes() -> Section {
 fn places() -> Section {
     Section {
         kind: Kind::Places,
-        header: &["place", "who runs the trials"],
+        header: vec!["place", "who runs the trials"],
         rows: vec![
             Row::new(&["here", "this machine, each trial as a process of its own"], &[]),
             Row::new(&["sim", "a simulated host: to try a plan, its figures mean nothing"], &[]),

@@ -77,13 +77,11 @@ fn failures(report: &Report) -> String {
 fn contenders(report: &Report) -> String {
     let mut out = "\n## Contenders\n\n".to_string();
     for contender in &report.plan.contenders {
-        let mounted = report
-            .records
-            .iter()
-            .filter(|record| record.key.contender == contender.name)
-            .find_map(|record| record.mounted.as_ref());
         out += &format!("- **{}**: {}", contender.name, described(contender));
-        if let Some(mounted) = mounted {
+        if let Some(name) = report.other_name(contender) {
+            out += &format!("; mounted as `{name}`");
+        }
+        if let Some(mounted) = report.mounted(contender) {
             out += &format!("; in effect: `{}`", mounted.options.join(","));
         }
         out += "\n";

@@ -16,7 +16,7 @@ pub use markdown::report as markdown;
 pub use sentence::sentence;
 pub use terminal::report as terminal;
 
-use crate::model::{Beside, Comparison, Finding, Plan, Record, Run};
+use crate::model::{Beside, Comparison, Contender, Finding, Mounted, Plan, Record, Run};
 
 /// Everything a report is made of.
 #[derive(Clone, Copy, Debug)]
@@ -39,6 +39,20 @@ impl Report<'_> {
     /// The finished rounds.
     pub fn rounds(&self) -> u32 {
         self.records.iter().map(|record| record.key.round).max().unwrap_or(0)
+    }
+
+    /// How the contender was mounted.
+    fn mounted(&self, contender: &Contender) -> Option<&Mounted> {
+        let mut its = self.records.iter().filter(|it| it.key.contender == contender.name);
+        its.find_map(|record| record.mounted.as_ref())
+    }
+
+    /// What the kernel calls the contender's file system, where that is another name: ZFS by a
+    /// daemon is `fuse.zfs`, and not what the kernel's own would be.
+    fn other_name(&self, contender: &Contender) -> Option<&str> {
+        let kernels = self.mounted(contender)?.file_system.as_str();
+        let typed = contender.file_system.as_str();
+        (!typed.is_empty() && kernels != typed).then_some(kernels)
     }
 
     /// Records of trials that failed.

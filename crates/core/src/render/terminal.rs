@@ -19,6 +19,11 @@ pub fn report(report: &Report) -> String {
         let table = table::published(report, UTF8_BORDERS_ONLY);
         out += &format!("\nAs published, and here{}\n{table}\n", scale(report));
     }
+    for contender in &report.plan.contenders {
+        if let Some(name) = report.other_name(contender) {
+            out += &format!("\n{}: what was measured is {name}\n", contender.name);
+        }
+    }
     let failures: Vec<String> = failures(report);
     if !failures.is_empty() {
         out += &format!("\nNot measured\n  {}\n", failures.join("\n  "));

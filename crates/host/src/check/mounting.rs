@@ -12,6 +12,7 @@ use fsverdict_core::script::{Call, Choice, Mount};
 use super::bench::{Bench, Disk, Mounted, Refused};
 use super::sort::{Change, Facts, Fate, sort};
 use super::{documented, elsewhere, finding};
+use crate::file_system::Site;
 use crate::{file_system, mount, sys, tool};
 
 /// Names of what is measured. They hold a space, which options don't.
@@ -227,19 +228,22 @@ fn told(changes: &[Change]) -> String {
 /// Makes a file system with our own options beside those of `choices`.
 fn make(bench: &Bench, disk: &Disk, kind: &str, choices: &[Choice]) -> Result<(), String> {
     let options = fsverdict_core::script::argv(choices);
-    let argv = match file_system::find(kind) {
-        Some(known) => known.mkfs_argv(&options, &[disk.node()]),
+    let node = disk.node();
+    let commands = match file_system::find(kind) {
+        Some(known) => known.make(&options, &Site { devices: std::slice::from_ref(&node), at: "" }),
         None => {
             let start = [format!("mkfs.{kind}")].into_iter();
             let force = kind.starts_with("ext").then(|| "-F".to_string());
-            start.chain(force).chain(options).chain([disk.node()]).collect()
+            vec![start.chain(force).chain(options).chain([node]).collect()]
         }
     };
-    let answer = bench.ask(&argv).map_err(|error| error.to_string())?;
-    match answer.status.success() {
-        true => Ok(()),
-        false => Err(format!("{} {}", argv[0], tool::ended(answer.status))),
-    }
+    commands.iter().try_for_each(|argv| {
+        let answer = bench.ask(argv).map_err(|error| error.to_string())?;
+        match answer.status.success() {
+            true => Ok(()),
+            false => Err(format!("{} {}", argv[0], tool::ended(answer.status))),
+        }
+    })
 }
 
 /// The options that the kernel shows. Those of access times are left to what reading does.

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::{Ability, LOOP, NAMESPACES, ROOT, State, ZRAM, install, mkfs_check, mount_check};
-use crate::file_system;
+use crate::file_system::{self, FileSystem};
 
 /// The beds as `--bed` names them, with the abilities each needs.
 pub const BEDS: [(&str, &[&str]); 5] = [
@@ -35,7 +35,7 @@ fn available(abilities: &[Ability]) -> String {
         let root = if able(ROOT) { "" } else { "; the others need root: sudo fsverdict doctor" };
         return format!("Bed {} is available{root}.\n", beds[0]);
     }
-    let made = file_system::ALL.into_iter();
+    let made = file_system::ALL.map(FileSystem::here).into_iter();
     let made = made.filter(|it| able(&mkfs_check(it)) && able(&mount_check(it)));
     let made: Vec<&str> = made.map(|it| it.name).collect();
     let with = match made.as_slice() {

@@ -15,8 +15,8 @@ fn tree(files: &[(&str, &str)]) -> tempfile::TempDir {
 #[test]
 fn every_mkfs_has_a_package_to_install() {
     for file_system in file_system::ALL {
-        let answer = Answer::not_installed(file_system.mkfs);
-        assert!(answer.package.is_some(), "{}", file_system.mkfs);
+        let answer = Answer::not_installed(file_system.program);
+        assert!(answer.package.is_some(), "{}", file_system.program);
         assert!(answer.lack().unwrap().contains(": apt-get install "), "{answer:?}");
     }
     assert!(tool::package(QEMU).is_some() && tool::package("fio").is_some());
@@ -93,8 +93,8 @@ fn throttling_is_that_of_cgroups_v1() {
 #[test]
 fn a_kernels_file_systems_are_read() {
     let root = tree(&[("proc/filesystems", "nodev\tproc\n\text4\n")]);
-    assert_eq!(mounting(root.path(), "ext4").state, State::Yes);
-    assert_eq!(mounting(root.path(), "nosuchfs").state, State::No);
+    assert_eq!(mounting(root.path(), file_system::find("ext4").unwrap()).state, State::Yes);
+    assert_eq!(mounting(root.path(), file_system::find("jfs").unwrap()).state, State::No);
 }
 
 #[test]

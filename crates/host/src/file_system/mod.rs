@@ -1,96 +1,206 @@
 //! The file systems that can be made: one file and one line of [`ALL`] each.
 
+mod bcachefs;
 mod btrfs;
-mod ext4;
+mod ext;
+mod f2fs;
+mod jfs;
+mod near;
+mod nilfs2;
+mod promises;
+#[cfg(test)]
+mod tests;
 mod xfs;
+pub mod zfs;
+
+use crate::preflight;
+pub use near::near;
+pub use promises::{Promise, Promises};
+
+/// A program with its arguments.
+pub type Argv = Vec<String>;
+
+/// What a file system is made on, and where it is mounted.
+#[derive(Clone, Copy, Debug)]
+pub struct Site<'a> {
+    /// All devices of the bed.
+    pub devices: &'a [String],
+    /// The mount point.
+    pub at: &'a str,
+}
 
 /// What fsverdict needs to know of a file system.
 #[derive(Debug)]
 pub struct FileSystem {
-    /// Its name in plans and on the command line, and its type for mount(8).
+    /// Its name in plans and on the command line.
     pub name: &'static str,
-    /// The program that makes it.
-    pub mkfs: &'static str,
-    /// It takes several devices at once.
-    pub takes_several: bool,
-    /// mkfs options, the user's among them: quiet, over whatever is there, and without discard,
-    /// so that every trial finds its blocks in the same state.
-    options: fn(&[String]) -> Vec<String>,
-    /// Mount options without which it would discard by itself.
-    no_discard: &'static [&'static str],
-    /// Arguments that make mkfs print its version.
+    /// The program without which there is nothing of it.
+    pub program: &'static str,
+    /// What prints that program's version.
     pub version: &'static [&'static str],
+    /// Its name in `/proc/filesystems`, where that is not its own.
+    driver: Option<&'static str>,
+    /// Makes it with the user's options among ours: quietly, over whatever is there, all of it now
+    /// and not during the work, and without discard, so that every trial finds its blocks in the
+    /// same state.
+    make: fn(&[String], &Site) -> Vec<Argv>,
+    /// Mounts it with the user's options after ours, which keep it from discarding by itself.
+    mount: fn(&[String], &Site) -> Vec<Argv>,
+    /// Unmounts it.
+    unmount: fn(&Site) -> Vec<Argv>,
+    /// Looks whether it is whole while it is not mounted, and changes nothing.
+    check: Option<fn(&Site) -> Vec<Argv>>,
+    /// What brings everything to the devices, where syncfs does not.
+    commit: Option<fn(&Site) -> Argv>,
+    /// The mkfs option that gives it a label.
+    pub label: Option<&'static str>,
+    /// The program that does its work, where the kernel does not.
+    pub daemon: Option<&'static Daemon>,
+    /// What takes its place where the kernel does not have it.
+    instead: Option<&'static FileSystem>,
+    /// The kernel keeps hold of the devices even when the last mount is gone.
+    held: bool,
+    /// What its documentation promises.
+    pub promises: Promises,
 }
 
-/// All file systems, in the order `list` shows them.
-pub const ALL: [&FileSystem; 3] = [&ext4::EXT4, &xfs::XFS, &btrfs::BTRFS];
+/// A program that does a file system's work.
+#[derive(Debug)]
+pub struct Daemon {
+    /// It with its arguments: it stays in the foreground.
+    pub argv: &'static [&'static str],
+    /// Where it keeps its socket and what it remembers. Within a trial's mount namespace these are
+    /// covered, so that it meets no other one's.
+    pub folders: &'static [&'static str],
+    /// There when it is ready.
+    pub socket: &'static str,
+}
 
-/// The file system of that name.
+/// What a file system is unless it says otherwise.
+const PLAIN: FileSystem = FileSystem {
+    name: "",
+    program: "",
+    version: &[],
+    driver: None,
+    make: |_, _| Vec::new(),
+    mount: |_, _| Vec::new(),
+    unmount: |site| vec![words(&["umount", site.at])],
+    check: None,
+    commit: None,
+    label: None,
+    daemon: None,
+    instead: None,
+    held: false,
+    promises: Promises::NONE,
+};
+
+/// All file systems, in the order `list` shows them.
+pub const ALL: [&FileSystem; 10] = [
+    &ext::EXT4,
+    &xfs::XFS,
+    &btrfs::BTRFS,
+    &zfs::ZFS,
+    &ext::EXT3,
+    &ext::EXT2,
+    &f2fs::F2FS,
+    &nilfs2::NILFS2,
+    &jfs::JFS,
+    &bcachefs::BCACHEFS,
+];
+
+/// The file system of that name, as this machine has it.
 pub fn find(name: &str) -> Option<&'static FileSystem> {
-    ALL.iter().find(|file_system| file_system.name == name).copied()
+    ALL.iter().find(|file_system| file_system.name == name).map(|it| it.here())
 }
 
 impl FileSystem {
-    /// The command that makes it on `devices`.
-    pub fn mkfs_argv(&self, options: &[String], devices: &[String]) -> Vec<String> {
-        let mut argv = vec![self.mkfs.to_string()];
-        argv.extend((self.options)(options));
-        argv.extend(self.used(devices).iter().cloned());
-        argv
-    }
-
-    /// The command that mounts it at `at`. Any one of its devices stands for all of them.
-    pub fn mount_argv(&self, options: &[String], devices: &[String], at: &str) -> Vec<String> {
-        let mut all: Vec<String> = self.no_discard.iter().map(ToString::to_string).collect();
-        all.extend(options.iter().cloned());
-        let mut argv = vec!["mount".to_string(), "-t".into(), self.name.into()];
-        if !all.is_empty() {
-            argv.extend(["-o".into(), all.join(",")]);
+    /// It, or what takes its place on this machine.
+    pub fn here(&'static self) -> &'static FileSystem {
+        match self.instead {
+            Some(other) if !preflight::mountable(self.driver()) => other,
+            _ => self,
         }
-        argv.extend([devices[0].clone(), at.into()]);
-        argv
     }
 
-    /// Those of the bed's devices it is made on.
-    pub fn used<'a>(&self, devices: &'a [String]) -> &'a [String] {
-        if self.takes_several { devices } else { &devices[..1] }
+    /// Its name in `/proc/filesystems`.
+    pub fn driver(&self) -> &'static str {
+        self.driver.unwrap_or(self.name)
+    }
+
+    /// It takes several devices at once.
+    pub fn takes_several(&self) -> bool {
+        self.promises.several_devices != Promise::No
+    }
+
+    /// The commands that make it.
+    pub fn make(&self, options: &[String], site: &Site) -> Vec<Argv> {
+        (self.make)(options, site)
+    }
+
+    /// The commands that mount it.
+    pub fn mount(&self, options: &[String], site: &Site) -> Vec<Argv> {
+        (self.mount)(options, site)
+    }
+
+    /// The commands that unmount it.
+    pub fn unmount(&self, site: &Site) -> Vec<Argv> {
+        (self.unmount)(site)
+    }
+
+    /// The commands that look whether it is whole; `None` where there is no such tool.
+    pub fn check(&self, site: &Site) -> Option<Vec<Argv>> {
+        self.check.map(|check| check(site))
+    }
+
+    /// What brings everything to the devices after syncfs, where that alone does not.
+    pub fn commit(&self, site: &Site) -> Option<Argv> {
+        self.commit.map(|commit| commit(site))
+    }
+
+    /// The pool by which the kernel holds the devices beyond the last mount, if it does.
+    pub fn held_pool(&self, site: &Site) -> Option<String> {
+        self.held.then(|| zfs::pool(site))
     }
 }
 
-/// `words` and then the user's options, as owned strings.
-fn then(words: &[&str], options: &[String]) -> Vec<String> {
-    words.iter().map(ToString::to_string).chain(options.iter().cloned()).collect()
+impl Site<'_> {
+    /// `mkfs` with the user's options, on the first device.
+    fn make(&self, mkfs: &[&str], options: &[String]) -> Vec<Argv> {
+        vec![then(mkfs, &[options, &self.devices[..1]])]
+    }
+
+    /// mount(8), with `ours` before the user's options. Any one device stands for all of them.
+    fn mount(&self, kind: &str, ours: &[&str], options: &[String]) -> Vec<Argv> {
+        self.mount_source(&self.devices[0], kind, ours, options)
+    }
+
+    fn mount_source(
+        &self,
+        source: &str,
+        kind: &str,
+        ours: &[&str],
+        options: &[String],
+    ) -> Vec<Argv> {
+        let mut argv = words(&["mount", "-t", kind]);
+        let all = then(ours, &[options]);
+        if !all.is_empty() {
+            argv.extend(["-o".to_string(), all.join(",")]);
+        }
+        argv.extend([source.to_string(), self.at.to_string()]);
+        vec![argv]
+    }
+
+    /// `check` on the first device.
+    fn check(&self, check: &[&str]) -> Vec<Argv> {
+        vec![then(check, &[&self.devices[..1]])]
+    }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+fn words(words: &[&str]) -> Argv {
+    words.iter().map(ToString::to_string).collect()
+}
 
-    fn mkfs(name: &str, options: &[&str]) -> String {
-        let options: Vec<String> = options.iter().map(ToString::to_string).collect();
-        let devices = ["/dev/loop1".to_string(), "/dev/loop2".to_string()];
-        find(name).unwrap().mkfs_argv(&options, &devices).join(" ")
-    }
-
-    #[test]
-    fn each_is_made_quietly_and_without_discard() {
-        assert_eq!(
-            mkfs("ext4", &["-b", "1024"]),
-            "mkfs.ext4 -q -F -E nodiscard,lazy_itable_init=0,lazy_journal_init=0 -b 1024 /dev/loop1"
-        );
-        assert_eq!(mkfs("xfs", &["-l", "size=256m"]), "mkfs.xfs -q -f -K -l size=256m /dev/loop1");
-        assert_eq!(
-            mkfs("btrfs", &["-d", "raid1"]),
-            "mkfs.btrfs -q -f -K -d raid1 /dev/loop1 /dev/loop2"
-        );
-    }
-
-    #[test]
-    fn extended_options_of_ext4_are_joined_because_the_last_list_would_win() {
-        assert_eq!(
-            mkfs("ext4", &["-E", "stride=16,lazy_itable_init=1", "-Elazy_journal_init=1"]),
-            "mkfs.ext4 -q -F -E nodiscard,lazy_itable_init=0,lazy_journal_init=0,\
-             stride=16,lazy_itable_init=1,lazy_journal_init=1 /dev/loop1"
-        );
-    }
+/// `words` and what follows them, as owned strings.
+fn then(first: &[&str], rest: &[&[String]]) -> Argv {
+    words(first).into_iter().chain(rest.iter().flat_map(|part| part.iter().cloned())).collect()
 }

@@ -99,6 +99,16 @@ pub fn kill_all_others() -> io::Result<()> {
     Ok(())
 }
 
+/// Kills another process of this PID namespace, under the same condition. One that is gone is gone.
+pub fn kill_other(process: u32) {
+    let Ok(process) = i32::try_from(process) else { return };
+    if std::process::id() == 1 && process > 1 {
+        // SAFETY: kill takes two numbers. The process is one other than us, and the namespace holds
+        // only what the trial has started.
+        unsafe { libc::kill(process, libc::SIGKILL) };
+    }
+}
+
 /// Collects children that have ended, our own and those whose parents are gone.
 /// Only for a process that waits for no child of its own at the same time.
 pub fn reap() {

@@ -1,0 +1,313 @@
+//! The commands as they are typed, and the conformance suite: each file system that this machine
+//! can mount is made, mounted, filled, remounted, read and checked as a trial does it.
+
+use std::collections::BTreeSet;
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+
+use fsverdict_core::model::Trial;
+use fsverdict_core::run::{Effect, Host, Step};
+use serde_json::json;
+
+use super::*;
+use crate::bed::LoopDevice;
+use crate::here::{Here, with_site, work_directory};
+use crate::{daemon, lab, mount, sys, tool};
+
+const DEVICES: [&str; 2] = ["/dev/loop1", "/dev/loop2"];
+
+fn lines(commands: &[Argv]) -> String {
+    commands.iter().map(|argv| argv.join(" ")).collect::<Vec<_>>().join("\n")
+}
+
+fn on_two<T>(use_it: impl FnOnce(&Site) -> T) -> T {
+    use_it(&Site { devices: &words(&DEVICES), at: "/mnt" })
+}
+
+fn known(name: &str) -> &'static FileSystem {
+    ALL.into_iter().find(|file_system| file_system.name == name).unwrap()
+}
+
+fn made(name: &str, options: &[&str]) -> String {
+    on_two(|site| lines(&known(name).make(&words(options), site)))
+}
+
+fn mounted(name: &str, options: &[&str]) -> String {
+    on_two(|site| lines(&known(name).mount(&words(options), site)))
+}
+
+#[test]
+fn each_is_made_quietly_and_without_discard() {
+    const EXT: &str = "-q -F -E nodiscard,lazy_itable_init=0,lazy_journal_init=0";
+    for name in ["ext4", "ext3", "ext2"] {
+        let wanted = format!("mkfs.{name} {EXT} -b 1024 /dev/loop1");
+        assert_eq!(made(name, &["-b", "1024"]), wanted);
+    }
+    assert_eq!(made("xfs", &["-l", "size=256m"]), "mkfs.xfs -q -f -K -l size=256m /dev/loop1");
+    let both = DEVICES.join(" ");
+    assert_eq!(made("btrfs", &["-d", "raid1"]), format!("mkfs.btrfs -q -f -K -d raid1 {both}"));
+    let f2fs = "mkfs.f2fs -q -f -t 0 -c /dev/loop2 -o 5 /dev/loop1";
+    assert_eq!(made("f2fs", &["-o", "5"]), f2fs);
+    assert_eq!(made("nilfs2", &["-m", "9"]), "mkfs.nilfs2 -q -f -K -m 9 /dev/loop1");
+    assert_eq!(made("jfs", &["-s", "4"]), "mkfs.jfs -q -s 4 /dev/loop1");
+    let bcachefs = format!("mkfs.bcachefs -q -f --replicas=2 {both}");
+    assert_eq!(made("bcachefs", &["--replicas=2"]), bcachefs);
+}
+
+#[test]
+fn extended_options_of_ext4_are_joined_because_the_last_list_would_win() {
+    assert_eq!(
+        made("ext4", &["-E", "stride=16,lazy_itable_init=1", "-Elazy_journal_init=1"]),
+        "mkfs.ext4 -q -F -E nodiscard,lazy_itable_init=0,lazy_journal_init=0,\
+         stride=16,lazy_itable_init=1,lazy_journal_init=1 /dev/loop1"
+    );
+}
+
+#[test]
+fn each_is_mounted_by_its_name_and_with_our_options_before_the_users() {
+    assert_eq!(mounted("ext3", &[]), "mount -t ext3 /dev/loop1 /mnt");
+    let btrfs = "mount -t btrfs -o nodiscard,noatime,ssd /dev/loop1 /mnt";
+    assert_eq!(mounted("btrfs", &["noatime", "ssd"]), btrfs);
+    assert_eq!(mounted("f2fs", &[]), "mount -t f2fs -o nodiscard /dev/loop1 /mnt");
+    assert_eq!(mounted("bcachefs", &[]), "mount -t bcachefs /dev/loop1:/dev/loop2 /mnt");
+    let zfs = "zpool import -o cachefile=none -d /dev -o noatime,nodev fsverdict-loop1";
+    assert_eq!(mounted("zfs", &["noatime", "nodev"]), zfs);
+}
+
+#[test]
+fn words_that_are_no_options_of_zpool_create_get_the_devices_dealt_out() {
+    let made = |options: &[&str], count: usize| {
+        let devices: Argv = (1..=count).map(|number| format!("d{number}")).collect();
+        let site = Site { devices: &devices, at: "/mnt" };
+        lines(&known("zfs").make(&words(options), &site))
+    };
+    let create = "zpool create -f -o cachefile=none -m /mnt";
+    let plain = format!("{create} fsverdict-d1 d1 d2\nzpool export fsverdict-d1");
+    assert_eq!(made(&[], 2), plain);
+    assert_eq!(made(&["mirror"], 2), plain.replace("d1 d1", "d1 mirror d1"));
+    let options = ["-O", "compression=on", "-oashift=12", "mirror", "mirror"];
+    let striped = "-O compression=on -oashift=12 fsverdict-d1 mirror d1 d2 mirror d3 d4\n";
+    assert!(made(&options, 4).starts_with(&format!("{create} {striped}")));
+    assert!(made(&["raidz", "log"], 3).contains(" raidz d1 d2 log d3\n"));
+}
+
+#[test]
+fn each_says_all_there_is_to_say_under_a_name_of_its_own() {
+    for file_system in ALL.into_iter().chain(ALL.into_iter().filter_map(|it| it.instead)) {
+        let name = file_system.name;
+        assert!(!name.is_empty() && !file_system.program.is_empty(), "{name}");
+        assert!(!made(name, &[]).is_empty() && !mounted(name, &[]).is_empty(), "{name}");
+        assert!(!file_system.version.is_empty(), "{name}");
+        assert!(file_system.check.is_some() || name == "nilfs2", "{name}");
+        assert!(file_system.label.is_some() || name == "zfs", "{name}: its pool has a name");
+    }
+    let names: BTreeSet<&str> = ALL.iter().map(|file_system| file_system.name).collect();
+    assert_eq!(names.len(), ALL.len());
+}
+
+/// What one pass of the suite is about.
+struct Case {
+    name: &'static str,
+    work: &'static str,
+    devices: usize,
+    mkfs: &'static [&'static str],
+    /// As mountinfo names it.
+    kind: &'static [&'static str],
+}
+
+/// Images behind loop devices, which go with it, also when the test panics.
+struct Bed {
+    devices: Vec<LoopDevice>,
+    folder: tempfile::TempDir,
+}
+
+const LABEL: &str = "fsvtest";
+/// The work after whose sync the daemon is killed.
+const CRASH: &str = "crash";
+/// Tells [`within_a_trial`] where its trial is.
+const TRIAL: &str = "FSVERDICT_TEST_TRIAL";
+
+impl Bed {
+    fn new(count: usize) -> Bed {
+        let folder = tempfile::tempdir().unwrap();
+        let device = |number: usize| {
+            let path = folder.path().join(format!("{number}.img"));
+            File::create_new(&path).unwrap().set_len(384 << 20).unwrap();
+            LoopDevice::attach(&path, true).unwrap()
+        };
+        Bed { devices: (0..count).map(device).collect(), folder }
+    }
+
+    fn trial(&self, case: &Case) -> PathBuf {
+        let path = |name: &str| self.folder.path().join(name);
+        fs::create_dir(path("mnt")).unwrap();
+        let label = known(case.name).label.map(|option| [option, LABEL]);
+        let mkfs: Vec<&str> =
+            label.into_iter().flatten().chain(case.mkfs.iter().copied()).collect();
+        let devices: Vec<_> = self.devices.iter().map(LoopDevice::device).collect();
+        let trial = json!({
+            "schema": 1, "number": 1, "round": 1, "workload": "w", "contender": "c",
+            "position": 1, "seed": 7, "work": { "name": case.work, "command": ["true"] },
+            "settings": { "name": "c", "file_system": case.name, "mkfs": mkfs,
+                          "mount": ["noatime"] },
+            "bed": { "kind": "loop", "devices": devices },
+            "directory": path("mnt"), "raw": self.folder.path(), "series": path("series.csv"),
+        });
+        fs::write(path("trial.json"), trial.to_string()).unwrap();
+        path("trial.json")
+    }
+}
+
+fn conforms(case: &Case) {
+    if find(case.name).is_none_or(|it| !preflight::mountable(it.driver())) {
+        println!("not tested: this kernel has no {}", case.name);
+        return;
+    }
+    let bed = Bed::new(case.devices);
+    let namespaces = lab::trial_argv(Path::new(""), Path::new(""));
+    let count = namespaces.iter().position(|word| word == "--").unwrap() + 1;
+    let mut command = tool::command(&namespaces[0]).unwrap();
+    command.args(&namespaces[1..count]).arg(std::env::current_exe().unwrap());
+    command.args(["--exact", "file_system::tests::within_a_trial", "--ignored", "--nocapture"]);
+    let output = command.env(TRIAL, bed.trial(case)).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && said.contains("conforms: "), "{}: {said}", case.name);
+    let kind = said.lines().find_map(|line| line.split_once("conforms: ")).unwrap().1;
+    assert!(case.kind.contains(&kind), "{}: {kind}", case.name);
+    let node = bed.devices[0].device().path;
+    let label = tool::run_words(&["blkid", "-p", "-s", "LABEL", "-o", "value", &node]).unwrap();
+    let wanted = if case.name == "zfs" { on(&node, zfs::pool) } else { LABEL.into() };
+    assert_eq!(label.trim(), wanted, "{}", case.name);
+    // A mount, a daemon or a pool that is left would hold them.
+    bed.devices.into_iter().for_each(|device| device.detach().unwrap());
+}
+
+fn on<T>(node: &str, use_it: impl FnOnce(&Site) -> T) -> T {
+    use_it(&Site { devices: &words(&[node]), at: "/mnt" })
+}
+
+/// The inside of [`conforms`]: the first process of a PID namespace, as a trial is.
+#[test]
+#[ignore = "a part of the tests beside it"]
+fn within_a_trial() {
+    let Some(path) = std::env::var_os(TRIAL) else { return };
+    let trial: Trial = serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap();
+    let mut here = Here::new(&trial);
+    let mut perform = |step: Step| here.perform(step, &trial).unwrap();
+    perform(Step::MakeFileSystem);
+    perform(Step::Mount);
+    let directory = work_directory(&trial);
+    write_files(&directory);
+    // What the work leaves running would hold the file system, and must not.
+    let mut straggler = tool::command("sh").unwrap();
+    straggler.args(["-c", "sleep 1000 &"]).current_dir(&directory).status().unwrap();
+    perform(Step::Sync);
+    if trial.workload.name == CRASH {
+        sys::kill_all_others().unwrap();
+        tool::run_words(&["umount", &trial.directory]).unwrap();
+    } else {
+        perform(Step::Unmount);
+    }
+    assert_eq!(mount::at(&trial.directory).unwrap(), None);
+    perform(Step::DropCaches);
+    let Effect::Mounted(mounted) = perform(Step::Mount) else { panic!("not mounted") };
+    assert!(mounted.unseen.is_empty(), "{mounted:?}");
+    read_files(&directory);
+    fs::remove_file(directory.join("0/0")).unwrap();
+    perform(Step::Sync);
+    perform(Step::Unmount);
+    check(&trial);
+    // The test's own name is on the line already.
+    println!("\nconforms: {}", mounted.file_system);
+}
+
+fn content(number: usize) -> Vec<u8> {
+    (0..number * number * 997).map(|at| (at * (number + 7) / 3) as u8).collect()
+}
+
+fn write_files(directory: &Path) {
+    for number in 0..30 {
+        let folder = directory.join((number % 3).to_string());
+        fs::create_dir_all(&folder).unwrap();
+        fs::write(folder.join(number.to_string()), content(number)).unwrap();
+    }
+    std::os::unix::fs::symlink("0/0", directory.join("link")).unwrap();
+}
+
+fn read_files(directory: &Path) {
+    for number in 0..30 {
+        let path = directory.join(format!("{}/{number}", number % 3));
+        assert_eq!(fs::read(&path).unwrap(), content(number), "{}", path.display());
+    }
+    assert_eq!(fs::read_link(directory.join("link")).unwrap(), Path::new("0/0"));
+}
+
+fn check(trial: &Trial) {
+    let file_system = find(&trial.contender.file_system).unwrap();
+    let Some(commands) = with_site(trial, |site| file_system.check(site)) else { return };
+    if let Some(program) = file_system.daemon {
+        daemon::start(program, &Path::new(&trial.raw).join("daemon.log")).unwrap();
+    }
+    tool::run_all(&commands).unwrap();
+}
+
+macro_rules! conformance {
+    ($($test:ident: $name:literal on $devices:literal $mkfs:expr => $kind:expr;)*) => { $(
+        #[test]
+        #[ignore = "needs root and loop devices: run ./test"]
+        fn $test() {
+            let (mkfs, kind) = (&$mkfs, &$kind);
+            conforms(&Case { name: $name, work: "work", devices: $devices, mkfs, kind });
+        }
+    )* };
+}
+
+conformance! {
+    loop_ext4_conforms: "ext4" on 1 [] => ["ext4"];
+    loop_ext3_conforms: "ext3" on 1 [] => ["ext3"];
+    loop_ext2_conforms: "ext2" on 1 [] => ["ext2"];
+    loop_xfs_conforms: "xfs" on 1 [] => ["xfs"];
+    loop_btrfs_conforms: "btrfs" on 1 [] => ["btrfs"];
+    loop_btrfs_raid1_conforms: "btrfs" on 2 ["-d", "raid1", "-m", "raid1"] => ["btrfs"];
+    loop_zfs_conforms: "zfs" on 1 [] => ["zfs", "fuse.zfs"];
+    loop_zfs_mirror_conforms: "zfs" on 2 ["-O", "compression=on", "mirror"] => ["zfs", "fuse.zfs"];
+    loop_zfs_raidz_conforms: "zfs" on 3 ["raidz"] => ["zfs", "fuse.zfs"];
+    loop_f2fs_conforms: "f2fs" on 1 [] => ["f2fs"];
+    loop_nilfs2_conforms: "nilfs2" on 1 [] => ["nilfs2"];
+    loop_jfs_conforms: "jfs" on 1 [] => ["jfs"];
+    loop_bcachefs_conforms: "bcachefs" on 1 [] => ["bcachefs"];
+}
+
+/// That the timed part ends when the data is durable, though syncfs does not reach the daemon.
+#[test]
+#[ignore = "needs root and loop devices: run ./test"]
+fn loop_zfs_fuse_keeps_what_was_synced_when_it_is_killed() {
+    if find("zfs").is_none_or(|it| it.daemon.is_none() || tool::find(it.program).is_none()) {
+        println!("not tested: zfs-fuse is not what makes ZFS here");
+        return;
+    }
+    conforms(&Case { name: "zfs", work: CRASH, devices: 1, mkfs: &[], kind: &["fuse.zfs"] });
+}
+
+/// mkfs needs no kernel: what can't be mounted here can be made at least, and have its label.
+#[test]
+#[ignore = "needs root and loop devices: run ./test"]
+fn loop_what_can_not_be_mounted_can_be_made() {
+    for file_system in [known("f2fs"), known("nilfs2"), known("jfs"), known("bcachefs")] {
+        let name = file_system.name;
+        if tool::find(file_system.program).is_none() {
+            println!("not tested: {} is not installed", file_system.program);
+            continue;
+        }
+        let several = if file_system.takes_several() { 2 } else { 1 };
+        let bed = Bed::new(several);
+        let devices: Argv = bed.devices.iter().map(|device| device.device().path).collect();
+        let site = Site { devices: &devices, at: "/mnt" };
+        let label = words(&[file_system.label.unwrap(), LABEL]);
+        tool::run_all(&file_system.make(&label, &site)).unwrap();
+        let blkid = ["blkid", "-p", "-s", "LABEL", "-o", "value", &devices[0]];
+        assert_eq!(tool::run_words(&blkid).unwrap().trim(), LABEL, "{name}");
+        tool::run_all(&file_system.check(&site).unwrap_or_default()).unwrap();
+        bed.devices.into_iter().for_each(|device| device.detach().unwrap());
+    }
+}

@@ -1,0 +1,165 @@
+//! ZFS: by the kernel's module (zpool(8), zfs(8) of OpenZFS), or where there is none by the daemon
+//! of zfs-fuse (zfs-fuse(8)). These are different things: the kernel calls the mounts `zfs` and
+//! `fuse.zfs`, and the run lists zpool's version or that of zfs-fuse.
+//!
+//! A pool has the name of its first device, and nothing but this name is ever exported or imported.
+//! It is exported at each unmount: that empties its cache, which dropping caches does not reach.
+
+use super::{Argv, Daemon, FileSystem, PLAIN, Promise, Promises, Site, then, words};
+use crate::tool;
+
+pub(super) const ZFS: FileSystem = FileSystem {
+    name: "zfs",
+    program: "zpool",
+    version: &["zfs", "version"],
+    make,
+    // Partitions that zpool made on a whole disk are beside it.
+    mount: |options, site| vec![import(options, "/dev", site)],
+    unmount,
+    check: Some(|site| vec![zdb("/dev", site)]),
+    instead: Some(&ZFS_FUSE),
+    held: true,
+    promises: Promises {
+        // zfsprops(7): since 2.2 block cloning, by a feature of the pool and a module parameter.
+        reflink: Promise::Asked,
+        ..PROMISES
+    },
+    ..PLAIN
+};
+
+const ZFS_FUSE: FileSystem = FileSystem {
+    name: "zfs",
+    program: "zfs-fuse",
+    // Neither the daemon nor its tools tell their version.
+    version: &["dpkg-query", "-W", "-f", "${Version}\n", "zfs-fuse"],
+    driver: Some("fuse"),
+    make,
+    mount: |options, site| {
+        let mut commands = links(site);
+        commands.push(import(options, LINKS, site));
+        commands
+    },
+    unmount,
+    check: Some(|site| {
+        let mut commands = links(site);
+        commands.push(zdb(LINKS, site));
+        commands
+    }),
+    // The kernel asks no FUSE daemon to sync but virtiofs's (fs/fuse/inode.c, fuse_sync_fs), so
+    // that syncfs returns while everything is still in the daemon's memory; to the kernel's own
+    // zfs it reaches (zpl_super.c, zpl_sync_fs). Setting a property
+    // waits for the next transaction group: with it all earlier ones are on the devices.
+    commit: Some(|site| words(&["zfs", "set", "fsverdict:commit=yes", &pool(site)])),
+    daemon: Some(&Daemon {
+        // Without --no-daemon 0.7.0 was not ready after 100 seconds here; so it takes 0.03.
+        argv: &["zfs-fuse", "--no-daemon", "--no-kstat-mount"],
+        // A socket; a lock, so that there is one daemon on a machine; and zpool.cache, which would
+        // have it import the pools of another.
+        folders: &["/run/zfs", "/run/lock/zfs", "/var/lib/zfs"],
+        socket: "/run/zfs/zfs_socket",
+    }),
+    promises: PROMISES,
+    ..PLAIN
+};
+
+/// What both promise.
+const PROMISES: Promises = Promises {
+    // zfs(8), "snapshot".
+    snapshots: Promise::Yes,
+    // zpool(8), zpoolconcepts(7): "All metadata and data is checksummed".
+    data_checksums: Promise::Yes,
+    metadata_checksums: Promise::Yes,
+    // zfs(8), zfsprops(7): the property `compression`. OpenZFS 2.2 made it the default.
+    compression: Promise::Asked,
+    // zpool(8): `zpool add`, and the property autoexpand.
+    online_growth: Promise::Yes,
+    reflink: Promise::No,
+    // zpool(8): "mirror", "raidz", and several devices without either.
+    several_devices: Promise::Yes,
+};
+
+/// Where links to a trial's own devices stand, so that nothing else is looked at for a pool:
+/// zfs-fuse's zpool looks through folders only. In a folder that is covered within the trial.
+const LINKS: &str = "/run/zfs/devices";
+
+/// The pool's name: on one machine a device is in one run at a time.
+pub fn pool(site: &Site) -> String {
+    let name = site.devices[0].rsplit('/').next().unwrap_or_default();
+    format!("fsverdict-{name}")
+}
+
+/// Exported at once, so that it is mounted by an import and with that one's options.
+fn make(options: &[String], site: &Site) -> Vec<Argv> {
+    let (options, vdevs) = split(options);
+    // cachefile=none: no cache file remembers the pool for another boot.
+    let create = ["zpool", "create", "-f", "-o", "cachefile=none", "-m", site.at];
+    let spread = spread(&vdevs, site.devices);
+    let mut commands = vec![then(&create, &[&options, &[pool(site)], &spread])];
+    commands.extend(unmount(site));
+    commands
+}
+
+/// Options of `zpool create`, with their values, and the words that come where the devices are:
+/// `mirror`, `raidz`, `log`, `cache`, `special`.
+fn split(arguments: &[String]) -> (Argv, Argv) {
+    let (mut options, mut vdevs) = (Vec::new(), Vec::new());
+    let mut arguments = arguments.iter().cloned();
+    while let Some(argument) = arguments.next() {
+        let takes_value = matches!(argument.as_str(), "-o" | "-O" | "-m" | "-R" | "-t");
+        match argument.starts_with('-') {
+            true => options.push(argument),
+            false => vdevs.push(argument),
+        }
+        options.extend(takes_value.then(|| arguments.next()).flatten());
+    }
+    (options, vdevs)
+}
+
+/// The devices dealt out to the words in order, each getting as many as the next, the first ones
+/// one more where it does not come out even.
+fn spread(vdevs: &[String], devices: &[String]) -> Argv {
+    let mut spread = Vec::new();
+    let mut rest = devices;
+    for (place, vdev) in vdevs.iter().enumerate() {
+        let (its, others) = rest.split_at(rest.len().div_ceil(vdevs.len() - place));
+        spread.push(vdev.clone());
+        spread.extend_from_slice(its);
+        rest = others;
+    }
+    spread.extend_from_slice(rest);
+    spread
+}
+
+/// zpool import mounts too. Its -o takes mount options as well as the pool's properties.
+fn import(options: &[String], folder: &str, site: &Site) -> Argv {
+    let mut argv = words(&["zpool", "import", "-o", "cachefile=none", "-d", folder]);
+    if !options.is_empty() {
+        argv.extend(["-o".to_string(), options.join(",")]);
+    }
+    argv.push(pool(site));
+    argv
+}
+
+/// zpool export unmounts too.
+fn unmount(site: &Site) -> Vec<Argv> {
+    vec![words(&["zpool", "export", &pool(site)])]
+}
+
+/// zdb(8): -e a pool that is exported, -cc reads all blocks and compares their checksums, -b adds
+/// up what is allocated.
+fn zdb(folder: &str, site: &Site) -> Argv {
+    words(&["zdb", "-e", "-p", folder, "-bcc", &pool(site)])
+}
+
+fn links(site: &Site) -> Vec<Argv> {
+    let link = then(&["ln", "-sf"], &[site.devices, &[LINKS.to_string()]]);
+    vec![words(&["mkdir", "-p", LINKS]), link]
+}
+
+/// Has the kernel let go of a pool that a killed trial left. One that is gone is none.
+pub fn release(pool: &str) -> Result<(), tool::ToolError> {
+    if tool::run_words(&["zpool", "list", "-H", "-o", "name", pool]).is_err() {
+        return Ok(());
+    }
+    tool::run_words(&["zpool", "export", "-f", pool]).map(drop)
+}
