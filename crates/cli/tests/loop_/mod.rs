@@ -6,6 +6,7 @@ mod interrupted;
 mod runs;
 mod settings;
 mod workloads;
+mod zfs;
 
 use serde_json::Value;
 

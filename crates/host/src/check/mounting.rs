@@ -228,22 +228,20 @@ fn told(changes: &[Change]) -> String {
 /// Makes a file system with our own options beside those of `choices`.
 fn make(bench: &Bench, disk: &Disk, kind: &str, choices: &[Choice]) -> Result<(), String> {
     let options = fsverdict_core::script::argv(choices);
-    let node = disk.node();
-    let commands = match file_system::find(kind) {
-        Some(known) => known.make(&options, &Site { devices: std::slice::from_ref(&node), at: "" }),
+    let site = Site { devices: &[disk.node()], at: "" };
+    let argv = match file_system::find(kind).and_then(|known| known.mkfs(&options, &site)) {
+        Some(argv) => argv,
         None => {
             let start = [format!("mkfs.{kind}")].into_iter();
             let force = kind.starts_with("ext").then(|| "-F".to_string());
-            vec![start.chain(force).chain(options).chain([node]).collect()]
+            start.chain(force).chain(options).chain([disk.node()]).collect()
         }
     };
-    commands.iter().try_for_each(|argv| {
-        let answer = bench.ask(argv).map_err(|error| error.to_string())?;
-        match answer.status.success() {
-            true => Ok(()),
-            false => Err(format!("{} {}", argv[0], tool::ended(answer.status))),
-        }
-    })
+    let answer = bench.ask(&argv).map_err(|error| error.to_string())?;
+    match answer.status.success() {
+        true => Ok(()),
+        false => Err(format!("{} {}", argv[0], tool::ended(answer.status))),
+    }
 }
 
 /// The options that the kernel shows. Those of access times are left to what reading does.

@@ -137,6 +137,12 @@ impl FileSystem {
         (self.make)(options, site)
     }
 
+    /// The one command that makes it; `None` where it takes several, or a daemon.
+    pub fn mkfs(&self, options: &[String], site: &Site) -> Option<Argv> {
+        let mut commands = self.make(options, site);
+        (commands.len() == 1 && self.daemon.is_none()).then(|| commands.remove(0))
+    }
+
     /// The commands that mount it.
     pub fn mount(&self, options: &[String], site: &Site) -> Vec<Argv> {
         (self.mount)(options, site)

@@ -1,0 +1,101 @@
+//! ZFS where a daemon does its work: what belongs to it is not the work's, and goes with the trial.
+
+use std::fs;
+
+use super::{of, run_plan};
+use crate::support::{Scene, Started, list, sample, text, wait_for};
+
+const PLAN: &str = r#"
+    bed = { size = "128M", devices = 3 }
+    seed = 5
+    judgement = { rounds = 1 }
+    contender = [
+        { name = "mirror", file_system = "zfs", mkfs = ["-O", "compression=on", "mirror"] },
+        { name = "raidz", file_system = "zfs", mkfs = ["raidz"], mount = ["noatime"] },
+        { name = "btrfs", file_system = "btrfs", mkfs = ["-d", "raid1", "-m", "raid1"] },
+    ]
+    workload = [{ name = "work", command = "seq 300000 > numbers; SLEEP" }]
+"#;
+
+/// Where ZFS is the kernel's own, or not to be had, these tests are not about this machine.
+fn has_zfs_fuse(scene: &Scene) -> bool {
+    let listed = scene.fsverdict(&["list", "contenders"]).exits(0).stdout;
+    let ready = listed.lines().any(|line| line.contains("zfs-fuse") && line.trim().ends_with('-'));
+    if !ready {
+        println!("not tested: zfs-fuse is not what makes ZFS here");
+    }
+    ready
+}
+
+#[test]
+#[ignore = "needs root and loop devices: run ./test"]
+fn mirrors_and_raid_z_are_contenders_and_the_daemon_is_none_of_the_work() {
+    let scene = Scene::alone();
+    if !has_zfs_fuse(&scene) {
+        return;
+    }
+    let plan = PLAN.replace("SLEEP", "sleep 100 &");
+    let document = run_plan(&scene, &plan).exits(0).json();
+    for name in ["mirror", "raidz"] {
+        let trial = of(&document, name)[0];
+        assert_eq!(text(&trial["mounted"]["file_system"]), "fuse.zfs");
+        let phase = &trial["phases"][0];
+        assert_eq!(phase["processes_left"], 1, "the work's sleep, and not the daemon");
+        // A shell, seq and sleep: neither the daemon nor what commits.
+        assert!(sample(trial, "processes_started") <= 3.0, "{trial}");
+        assert_eq!(trial["caches"][0]["cached_bytes_after"], 0, "{trial}");
+    }
+    let made = |trial: &str| scene.read(&format!("run/trials/{trial}/raw/daemon.log"));
+    let numbers = list(&document["trials"]).iter().filter(|it| it["contender"] != "btrfs");
+    numbers.for_each(|trial| assert!(!made(&trial["number"].to_string()).contains("rror")));
+    assert!(scene.read("run/run.json").contains("zfs-fuse"));
+    assert!(scene.read("run/report.md").contains("mounted as `fuse.zfs`"));
+    scene.assert_nothing_left();
+}
+
+/// Daemons of this machine, as the kernel numbers them, that have a pool on a device of the scene.
+fn daemons(scene: &Scene) -> Vec<String> {
+    let images = scene.typed("run");
+    let loops = fs::read_dir("/sys/block").unwrap().flatten().filter(|entry| {
+        let file = fs::read_to_string(entry.path().join("loop/backing_file"));
+        file.is_ok_and(|file| file.starts_with(&images))
+    });
+    let pools: Vec<String> =
+        loops.map(|entry| format!(" fsverdict-{} ", entry.file_name().display())).collect();
+    let processes = fs::read_dir("/proc").unwrap().flatten().map(|entry| entry.path());
+    let has_pool = |path: &std::path::PathBuf| {
+        let mounts = fs::read_to_string(path.join("mountinfo")).unwrap_or_default();
+        let name = fs::read_to_string(path.join("comm")).unwrap_or_default();
+        name.trim() == "zfs-fuse" && pools.iter().any(|pool| mounts.contains(pool))
+    };
+    processes.filter(has_pool).map(|path| path.display().to_string()).collect()
+}
+
+/// A run whose trial has its daemon at work, then ended by a signal.
+fn ended_by(signal: &str, code: Option<i32>) {
+    let scene = Scene::alone();
+    if !has_zfs_fuse(&scene) {
+        return;
+    }
+    let plan = scene.write("plan.toml", &PLAN.replace("SLEEP", "sleep 100"));
+    let run: Started = scene.start(&["run", &plan, "--output", "run"]);
+    wait_for("a daemon at work", || !daemons(&scene).is_empty());
+    let working = daemons(&scene);
+    run.signal(signal);
+    assert_eq!(run.wait().code, code);
+    wait_for("the daemon's end", || !working.iter().any(|path| fs::exists(path).unwrap()));
+    scene.fsverdict(&["clean"]).exits(0);
+    scene.assert_nothing_left();
+}
+
+#[test]
+#[ignore = "needs root and loop devices: run ./test"]
+fn ctrl_c_ends_the_daemon_too() {
+    ended_by("INT", Some(130));
+}
+
+#[test]
+#[ignore = "needs root and loop devices: run ./test"]
+fn a_kill_ends_the_daemon_too() {
+    ended_by("KILL", None);
+}
