@@ -154,9 +154,10 @@ impl Loaded {
     }
 }
 
-/// Writes a record so that it is there whole or not at all, even after a power cut.
+/// Writes a record so that it is there whole or not at all, even after a power cut. On one line:
+/// spread out, its histograms take six times as much.
 pub fn write_record(path: &Path, record: &Record) -> Result<()> {
-    write_whole(path, &(serde_json::to_string_pretty(record)? + "\n"))
+    write_whole(path, &(serde_json::to_string(record)? + "\n"))
 }
 
 /// Written beside, synced, renamed.

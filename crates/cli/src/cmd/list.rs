@@ -11,8 +11,9 @@ use fsverdict_host::doctor::{self, Ability};
 use fsverdict_host::file_system::{self, Promise, Promises};
 
 use crate::exit;
+use crate::studies;
 
-/// List contenders, workloads, beds, probes and places, with what this machine lacks for each.
+/// List contenders, workloads, studies, beds, probes and places, with what this machine lacks for each.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  fsverdict list\n  fsverdict list contenders")]
 pub struct Arguments {
@@ -25,6 +26,7 @@ pub struct Arguments {
 enum Kind {
     Contenders,
     Workloads,
+    Studies,
     Beds,
     Probes,
     Places,
@@ -93,6 +95,7 @@ fn section(kind: Kind) -> Section {
         Kind::Workloads => workloads(),
         Kind::Beds => beds(),
         Kind::Probes => probes(),
+        Kind::Studies => studies(),
         Kind::Places => places(),
     }
 }
@@ -178,6 +181,19 @@ fn probes() -> Section {
         header: vec!["probe", "what it tells", "read from"],
         rows: rows.iter().map(|(cells, need)| Row::new(cells, &[need])).collect(),
         note: "Every trial reads all of them that can be read.",
+    }
+}
+
+fn studies() -> Section {
+    let row = |(name, _): &(&str, &str)| {
+        let question = studies::plan(name).map(|plan| plan.question).unwrap_or_default();
+        Row::new(&[name, &question], &["loop devices"])
+    };
+    Section {
+        kind: Kind::Studies,
+        header: vec!["study", "what it asks"],
+        rows: studies::ALL.iter().map(row).collect(),
+        note: "--study NAME; --scale 1/10 makes it smaller.",
     }
 }
 
