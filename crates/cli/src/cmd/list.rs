@@ -13,7 +13,7 @@ use fsverdict_host::file_system::{self, Promise, Promises};
 use crate::exit;
 use crate::studies;
 
-/// List contenders, workloads, studies, beds, probes and places, with what is lacking for each here.
+/// List contenders, workloads, studies, beds, probes and places, with what is lacking here.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  fsverdict list\n  fsverdict list contenders")]
 pub struct Arguments {
