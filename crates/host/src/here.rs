@@ -283,6 +283,7 @@ impl Here {
         let commit = self.commit_argv(trial);
         let probe = Probe::open(Path::new("/"), &trial.bed.devices, TIMELINE)?;
         let running = probe.start()?;
+        let residents = self.processes.resident_threads();
         let last_pid = last_pid();
         let start_ns = sys::monotonic_ns();
         let result = work();
@@ -292,8 +293,9 @@ impl Here {
         let own = own_processes(last_pid);
         let (mut totals, timeline) = running.stop()?;
         if let Some((own, of)) = own {
-            // The one that commits is ours and not the work's.
-            let own = own.saturating_sub(commit.is_some().into());
+            // The one that commits is ours and not the work's, and so are threads of a daemon.
+            let grown = self.processes.resident_threads().difference(&residents).count() as u64;
+            let own = own.saturating_sub(grown + u64::from(commit.is_some()));
             totals.processes_started = unwrapped(own, of, totals.processes_started);
         }
         self.write_series(phase, &timeline, trial)?;

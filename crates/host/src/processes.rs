@@ -19,6 +19,14 @@ impl Processes {
         self.residents = others();
     }
 
+    /// The threads of those who belong to the file system.
+    pub fn resident_threads(&self) -> BTreeSet<u32> {
+        self.residents
+            .iter()
+            .flat_map(|process| numbers_in(&format!("/proc/{process}/task")))
+            .collect()
+    }
+
     /// How many the work has left running; none where the trial has no namespace of its own.
     pub fn strangers(&self) -> u32 {
         self.left().len() as u32
@@ -64,6 +72,11 @@ fn others() -> BTreeSet<u32> {
         return BTreeSet::new();
     }
     sys::reap();
-    let names = fs::read_dir("/proc").into_iter().flatten().flatten().map(|e| e.file_name());
-    names.filter_map(|name| name.to_str()?.parse().ok()).filter(|&process| process != 1).collect()
+    numbers_in("/proc").filter(|&process| process != 1).collect()
+}
+
+/// The entries of `directory` that are numbers; none where it is gone.
+fn numbers_in(directory: &str) -> impl Iterator<Item = u32> + use<> {
+    let names = fs::read_dir(directory).into_iter().flatten().flatten().map(|e| e.file_name());
+    names.filter_map(|name| name.to_str()?.parse().ok())
 }
