@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use fsverdict_core::model::{
-    Bed, BedKind, Contender, Device, FsyncCase, Limits, Record, Trial, TrialBed, Work,
+    Bed, BedKind, Contender, Device, FsyncCase, Record, Trial, TrialBed, Work,
 };
 use fsverdict_core::run::{self, Effect, Host, HostError, Place, Step};
 
@@ -17,7 +17,6 @@ use crate::{daemon, file_system, settings};
 #[derive(Debug, Default)]
 pub struct DryRun {
     lines: Vec<String>,
-    limits: Option<Limits>,
     devices: Vec<String>,
 }
 
@@ -34,6 +33,14 @@ impl DryRun {
 
     fn say(&mut self, line: impl Into<String>) {
         self.lines.push(line.into());
+    }
+
+    fn set(&mut self, settings: Vec<settings::Setting>) {
+        for setting in settings {
+            let line = setting.line.map_or(String::new(), |_| "MAJOR:MINOR ".to_string());
+            let path = setting.path.display().to_string().replace("0:0", "MAJOR:MINOR");
+            self.say(format!("echo {line}{} > {path}", setting.value));
+        }
     }
 
     fn in_work(&mut self, trial: &Trial, argv: &[String]) {
@@ -145,6 +152,12 @@ impl Host for DryRun {
             Step::Fill => self.fill(trial)?,
             Step::Sync => self.sync(trial, &directory),
             Step::DropCaches => self.say("echo 3 > /proc/sys/vm/drop_caches"),
+            Step::Limit => {
+                match settings::rules(Path::new("/"), trial.limits(), &trial.bed.devices) {
+                    Ok(rules) => self.set(rules),
+                    Err(_) => self.remark("limits can't be set on this machine"),
+                }
+            }
             Step::Settle => self.remark("wait until the device is at rest"),
             Step::Work(_) => self.work(step, trial)?,
             Step::Cleanup => {
@@ -167,7 +180,6 @@ impl Host for DryRun {
 
 impl Place for DryRun {
     fn make_bed(&mut self, bed: &Bed) -> Result<TrialBed, HostError> {
-        self.limits = bed.limits;
         let dir = bed.dir.as_deref().unwrap_or("RUN");
         for number in 0..bed.devices {
             match bed.kind {
@@ -192,20 +204,12 @@ impl Place for DryRun {
             self.devices = bed.paths.clone();
         }
         let device = |path: &String| Device { path: path.clone(), number: [0, 0], size_bytes: 0 };
-        Ok(TrialBed { kind: bed.kind, devices: self.devices.iter().map(device).collect() })
+        let devices = self.devices.iter().map(device).collect();
+        Ok(TrialBed { kind: bed.kind, devices, limits: bed.limits })
     }
 
     fn apply(&mut self, contender: &Contender, bed: &TrialBed) -> Result<(), HostError> {
-        let Ok(settings) = settings::wanted(Path::new("/"), contender, self.limits, &bed.devices)
-        else {
-            self.remark("limits can't be set on this machine");
-            return Ok(());
-        };
-        for setting in settings {
-            let line = setting.line.map_or(String::new(), |_| "MAJOR:MINOR ".to_string());
-            let path = setting.path.display().to_string().replace("0:0", "MAJOR:MINOR");
-            self.say(format!("echo {line}{} > {path}", setting.value));
-        }
+        self.set(settings::wanted(Path::new("/"), contender, &bed.devices));
         Ok(())
     }
 

@@ -14,6 +14,7 @@ use fsverdict_core::run::{Effect, Host, HostError, Step};
 use crate::file_system::{Argv, FileSystem, Site};
 use crate::probe::{Probe, Timeline};
 use crate::processes::Processes;
+use crate::settings::{self, Setting};
 use crate::workload::command::{self, Scene};
 use crate::workload::{Done, fio, fsync_files, metadata, small_files, sysbench};
 use crate::{cache, daemon, file_system, mount, settle, sys, tool};
@@ -394,6 +395,11 @@ impl Host for Here {
             }
             Step::Unmount => self.unmount(trial),
             Step::DropCaches => Ok(Effect::Dropped(self.drop_caches(trial)?)),
+            Step::Limit => {
+                let rules = settings::rules(Path::new("/"), trial.limits(), &trial.bed.devices)?;
+                rules.iter().try_for_each(Setting::set)?;
+                Ok(Effect::Done)
+            }
             Step::Settle => Ok(Effect::Settled(settle::settle(&trial.bed.devices))),
             Step::Work(phase) => self.work(phase, trial),
             Step::Cleanup => self.cleanup(trial),

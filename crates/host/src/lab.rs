@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::Duration;
 
-use fsverdict_core::model::{Bed, BedKind, Contender, Limits, Record, Trial, TrialBed};
+use fsverdict_core::model::{Bed, BedKind, Contender, Record, Trial, TrialBed};
 use fsverdict_core::run::{HostError, Place};
 
 use crate::bed::{self, Consent};
@@ -43,7 +43,6 @@ pub struct Lab<'a> {
     watch: Watch<'a>,
     journal: Option<Journal>,
     made: Option<bed::Made>,
-    limits: Option<Limits>,
     /// The settings under which the trial runs.
     changed: Vec<Change>,
     /// Held from the first change of a setting to the end of the run.
@@ -60,18 +59,8 @@ impl<'a> Lab<'a> {
     ) -> std::io::Result<Self> {
         let journal = Some(Journal::open(folder)?);
         let folder = folder.canonicalize()?;
-        let (made, limits, changed, settings_lock) = (None, None, Vec::new(), None);
-        Ok(Lab {
-            folder,
-            consents,
-            interrupted,
-            watch,
-            journal,
-            made,
-            limits,
-            changed,
-            settings_lock,
-        })
+        let (made, changed, settings_lock) = (None, Vec::new(), None);
+        Ok(Lab { folder, consents, interrupted, watch, journal, made, changed, settings_lock })
     }
 
     fn journal(&mut self) -> Result<&mut Journal, HostError> {
@@ -149,7 +138,6 @@ pub fn mount_point() -> PathBuf {
 impl Place for Lab<'_> {
     fn make_bed(&mut self, bed: &Bed) -> Result<TrialBed, HostError> {
         fs::create_dir_all(mount_point())?;
-        self.limits = bed.limits;
         let Lab { folder, consents, interrupted, watch, journal, .. } = self;
         let journal = journal.as_mut().ok_or("the journal is closed")?;
         let total_bytes = bed.size.0.saturating_mul(bed.devices.into());
@@ -164,20 +152,23 @@ impl Place for Lab<'_> {
         let made = bed::make(bed, folder, consents, &mut before, &mut progress)?;
         let devices = made.devices.clone();
         self.made = Some(made);
-        Ok(TrialBed { kind: bed.kind, devices })
+        Ok(TrialBed { kind: bed.kind, devices, limits: bed.limits })
     }
 
     fn apply(&mut self, contender: &Contender, bed: &TrialBed) -> Result<(), HostError> {
         let root = Path::new("/");
-        let wanted = settings::wanted(root, contender, self.limits, &bed.devices)?;
-        if !wanted.is_empty() && self.settings_lock.is_none() {
+        let wanted = settings::wanted(root, contender, &bed.devices);
+        let rules = settings::rules(root, contender.limits.or(bed.limits), &bed.devices)?;
+        let all = [wanted.as_slice(), &rules].concat();
+        if !all.is_empty() && self.settings_lock.is_none() {
             self.settings_lock = Some(undo::lock_settings()?);
         }
-        let changes = settings::before(root, &wanted)?;
+        let changes = settings::before(root, &all)?;
         if !changes.is_empty() {
             self.journal()?.before(&Undo::Settings(changes.clone()))?;
         }
         self.changed = changes;
+        // The rules are the trial's to set, when it has made and filled its file system.
         wanted.iter().try_for_each(Setting::set)?;
         Ok(())
     }

@@ -90,14 +90,9 @@ fn chosen(text: &str) -> &str {
     text.split_once('[').and_then(|(_, rest)| rest.split_once(']')).map_or(text, |(word, _)| word)
 }
 
-/// What `contender` asks for, in the order it must be set: the scheduler before the other queue
-/// settings, which it resets. `root` is `/` but in tests.
-pub fn wanted(
-    root: &Path,
-    contender: &Contender,
-    limits: Option<Limits>,
-    devices: &[Device],
-) -> Result<Vec<Setting>, SettingError> {
+/// What `contender` asks for of queue and kernel, in the order it must be set: the scheduler before
+/// the other queue settings, which it resets. `root` is `/` but in tests.
+pub fn wanted(root: &Path, contender: &Contender, devices: &[Device]) -> Vec<Setting> {
     let mut settings = Vec::new();
     for device in devices {
         let queue = queue_of(root, device);
@@ -110,12 +105,22 @@ pub fn wanted(
     for (name, value) in &contender.sysctl {
         settings.push(Setting::plain(sysctl(root, name), value.to_string()));
     }
-    if let Some(limits) = contender.limits.or(limits) {
+    settings
+}
+
+/// The throttle rules that hold `devices` down to `limits`.
+pub fn rules(
+    root: &Path,
+    limits: Option<Limits>,
+    devices: &[Device],
+) -> Result<Vec<Setting>, SettingError> {
+    let mut rules = Vec::new();
+    if let Some(limits) = limits {
         for device in devices {
-            settings.extend(throttle(root, device, limits)?);
+            rules.extend(throttle(root, device, limits)?);
         }
     }
-    Ok(settings)
+    Ok(rules)
 }
 
 /// A setting that is changed, and what it was.
@@ -249,7 +254,7 @@ mod tests {
     #[test]
     fn the_scheduler_comes_first_and_what_changes_along_is_remembered() {
         let (root, device) = machine();
-        let wanted = wanted(root.path(), &contender(), None, &[device]).unwrap();
+        let wanted = wanted(root.path(), &contender(), &[device]);
         let name = |setting: &Setting| setting.path.file_name().unwrap().to_owned();
         let names: Vec<_> = wanted.iter().map(name).collect();
         assert_eq!(names, ["scheduler", "nr_requests", "dirty_background_bytes"]);
@@ -296,7 +301,7 @@ mod tests {
     fn limits_without_the_controller_are_refused() {
         let (root, device) = machine();
         let limits = Limits { iops: Some(100), bandwidth: None };
-        let error = wanted(root.path(), &Contender::default(), Some(limits), &[device]);
+        let error = rules(root.path(), Some(limits), &[device]);
         assert!(matches!(error, Err(SettingError::NoThrottle(_))));
     }
 }

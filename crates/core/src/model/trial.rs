@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{BedKind, Contender, Workload};
+use super::{BedKind, Contender, Limits, Workload};
 
 /// Which trial of a run: its place in the rounds.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -33,6 +33,9 @@ pub struct TrialBed {
     pub kind: BedKind,
     /// The devices to make the file system on; on bed `directory` those it lies on, if known.
     pub devices: Vec<Device>,
+    /// What its devices are held down to while the work is done.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limits: Option<Limits>,
 }
 
 /// One trial, complete: `fsverdict trial` needs nothing else to run it.
@@ -65,4 +68,11 @@ pub struct Trial {
     pub raw: String,
     /// The file for the timelines.
     pub series: String,
+}
+
+impl Trial {
+    /// What its devices are held down to while the work is done.
+    pub fn limits(&self) -> Option<Limits> {
+        self.contender.limits.or(self.bed.limits)
+    }
 }

@@ -185,7 +185,7 @@ impl Place for SimPlace {
             self.attached += 1;
             devices.push(sim_device(number, bed.size.0));
         }
-        Ok(TrialBed { kind: bed.kind, devices })
+        Ok(TrialBed { kind: bed.kind, devices, limits: bed.limits })
     }
 
     fn apply(&mut self, contender: &Contender, _bed: &TrialBed) -> Result<(), HostError> {
@@ -255,7 +255,7 @@ pub(crate) fn example_trial(
         seed: 7,
         workload,
         contender,
-        bed: TrialBed { kind, devices: vec![sim_device(0, 4 << 30)] },
+        bed: TrialBed { kind, devices: vec![sim_device(0, 4 << 30)], limits: None },
         directory: "/mnt/fsverdict".into(),
         raw: "raw".into(),
         series: "series.csv".into(),

@@ -23,6 +23,8 @@ pub enum Step {
     Unmount,
     /// Drop the caches, and look whether they are.
     DropCaches,
+    /// Hold the devices down to the limits: making and filling the file system went without.
+    Limit,
     /// The workload's `prepare`.
     Prepare,
     /// Wait until the device is at rest.
@@ -46,6 +48,7 @@ impl fmt::Display for Step {
             Step::Sync => "sync",
             Step::Unmount => "unmount",
             Step::DropCaches => "drop caches",
+            Step::Limit => "limit",
             Step::Prepare => "prepare",
             Step::Settle => "settle",
             Step::Work(Phase::Whole) => "work",
@@ -71,6 +74,7 @@ pub fn steps(trial: &Trial) -> Vec<Step> {
     let work = workload.work();
     steps.extend(matches!(work, Ok(work) if work.is_filled()).then_some(Step::Fill));
     steps.extend(remount(formatted, workload.cache));
+    steps.extend(trial.limits().is_some().then_some(Step::Limit));
     if workload.prepare.is_some() {
         steps.extend([Step::Prepare, Step::Sync]);
     }
@@ -104,7 +108,7 @@ fn wants_cold(phase: Phase) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{Command, FsyncFiles, Metadata, SmallFiles, Sysbench, Workload};
+    use crate::model::{Command, FsyncFiles, Limits, Metadata, SmallFiles, Sysbench, Workload};
 
     fn named(kind: BedKind, workload: Workload) -> String {
         let trial = crate::run::sim::example_trial(kind, workload);
@@ -132,6 +136,21 @@ mod tests {
         );
         let warm = Workload { cache: Cache::Warm, ..workload };
         assert!(!named(BedKind::Loop, warm).contains("drop caches"));
+    }
+
+    #[test]
+    fn limits_are_for_the_work() {
+        let command = Some(Command::Shell("cat in".into()));
+        let workload = Workload {
+            setup: command.clone(),
+            prepare: command.clone(),
+            command,
+            ..Workload::default()
+        };
+        let mut trial = crate::run::sim::example_trial(BedKind::Loop, workload);
+        trial.bed.limits = Some(Limits { iops: Some(100), bandwidth: None });
+        let names: Vec<String> = steps(&trial).iter().map(Step::to_string).collect();
+        assert_eq!(names[6..9], ["mount", "limit", "prepare"]);
     }
 
     #[test]
