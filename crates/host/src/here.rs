@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
+use std::io::BufWriter;
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -327,9 +328,14 @@ impl Here {
         timeline: &Timeline,
         trial: &Trial,
     ) -> Result<(), HostError> {
-        let file = OpenOptions::new().create(true).append(true).open(&trial.series)?;
-        let mut out = std::io::BufWriter::new(file);
-        timeline.write_csv(&mut out, phase.name(), !self.series_begun)?;
+        let series = Path::new(&trial.series);
+        let appended = |path: &Path| -> std::io::Result<BufWriter<File>> {
+            Ok(BufWriter::new(OpenOptions::new().create(true).append(true).open(path)?))
+        };
+        let header = !self.series_begun;
+        timeline.write_csv(&mut appended(series)?, phase.name(), header)?;
+        let mut seconds = appended(&series.with_file_name("per_second.csv"))?;
+        timeline.write_seconds(&mut seconds, phase.name(), header)?;
         self.series_begun = true;
         Ok(())
     }

@@ -1,6 +1,7 @@
 //! The nouns: what is compared, what was measured, what was decided.
 
 mod checked;
+mod columns;
 mod contender;
 mod finding;
 mod histogram;
@@ -18,6 +19,7 @@ mod verdict;
 mod workload;
 
 pub use checked::{Checked, Judged};
+pub use columns::Column;
 pub use contender::{Contender, Limits, Scalar};
 pub use finding::{Audit, Finding, Severity};
 pub use histogram::Histogram;

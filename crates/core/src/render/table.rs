@@ -34,6 +34,67 @@ pub(super) fn table(report: &Report, workload: &Workload, preset: &str) -> Table
     table
 }
 
+/// Columns of the table of what CPU and device did, with the metrics they show.
+const MEANWHILE: [(&str, &str); 9] = [
+    ("CPU user", "cpu_user_share"),
+    ("system", "cpu_system_share"),
+    ("iowait", "cpu_iowait_share"),
+    ("steal", "cpu_steal_share"),
+    ("device busy", "device_utilisation"),
+    ("queue", "device_queue_depth_mean"),
+    ("per read", "device_read_await_ns"),
+    ("per write", "device_write_await_ns"),
+    ("per flush", "device_flush_await_ns"),
+];
+
+/// What CPU and device did during `workload`: a row for each of its phases and contenders. `None`
+/// where no trial tells, as those of older versions.
+pub(super) fn meanwhile(report: &Report, workload: &Workload, preset: &str) -> Option<Table> {
+    let mut table = Table::new();
+    let phases = workload.phases();
+    let named = phases.iter().any(|phase| !phase.name().is_empty());
+    let head = ["part", "contender"].into_iter().skip((!named).into());
+    let header = head.clone().chain(MEANWHILE.map(|(header, _)| header));
+    table.load_preset(preset).set_header(header);
+    for column in table.column_iter_mut().skip(head.count()) {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
+    let mut told = false;
+    for phase in phases {
+        let prefix = match phase.name() {
+            "" => String::new(),
+            name => format!("{name}_"),
+        };
+        for (place, contender) in report.plan.contenders.iter().enumerate() {
+            let records = records(report, workload, &contender.name);
+            let name = if place == 0 { phase.name() } else { "" };
+            let mut cells: Vec<String> = named.then(|| name.to_string()).into_iter().collect();
+            cells.push(contender.name.clone());
+            cells.extend(MEANWHILE.map(|(_, metric)| {
+                let metric = format!("{prefix}{metric}");
+                let median = metric_median(&records, &metric);
+                told |= median.is_some();
+                median.map_or("-".into(), |(value, unit)| match is_share(&metric) {
+                    true => format!("{:.1}%", value * 100.0),
+                    false => unit.format(value),
+                })
+            }));
+            table.add_row(cells);
+        }
+    }
+    told.then_some(table)
+}
+
+/// It is shown as a percentage.
+fn is_share(metric: &str) -> bool {
+    metric.ends_with("_share") || metric.ends_with("_utilisation")
+}
+
+fn records<'a>(report: &Report<'a>, workload: &Workload, contender: &str) -> Vec<&'a Record> {
+    let its = |r: &&Record| r.key.workload == workload.name && r.key.contender == contender;
+    report.records.iter().filter(its).collect()
+}
+
 fn row(
     report: &Report,
     workload: &Workload,
@@ -41,11 +102,7 @@ fn row(
     name: &str,
     contender: &str,
 ) -> Vec<String> {
-    let records: Vec<&Record> = report
-        .records
-        .iter()
-        .filter(|r| r.key.workload == workload.name && r.key.contender == contender)
-        .collect();
+    let records = records(report, workload, contender);
     let figure = |metric: &str| shown_median(&records, metric);
     let phase = prefix(workload, metric);
     let comparison = report
@@ -128,7 +185,11 @@ fn judged(comparison: &Comparison) -> [String; 3] {
 
 /// The median of `metric` over the measured trials, in its unit.
 fn shown_median(records: &[&Record], metric: &str) -> String {
+    metric_median(records, metric).map_or("-".into(), |(value, unit)| unit.format(value))
+}
+
+fn metric_median(records: &[&Record], metric: &str) -> Option<(f64, Unit)> {
     let samples: Vec<_> = records.iter().filter_map(|record| record.sample(metric)).collect();
-    let unit = samples.first().map_or(Unit::Ratio, |sample| sample.unit);
-    median(samples.iter().map(|sample| sample.value)).map_or("-".into(), |value| unit.format(value))
+    let unit = samples.first()?.unit;
+    Some((median(samples.iter().map(|sample| sample.value))?, unit))
 }

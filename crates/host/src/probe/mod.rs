@@ -13,6 +13,8 @@
 mod cpu;
 mod device;
 mod file;
+#[cfg(test)]
+mod loop_tests;
 mod memory;
 mod pressure;
 mod timeline;
