@@ -29,8 +29,8 @@ pub use native::{
 };
 pub use plan::{Bed, BedKind, Family, Judgement, Place, Plan, PlanError, Sim};
 pub use record::{
-    CacheState, CpuTotals, DeviceTotals, Failure, MemoryTotals, Mounted, Outcome, PhaseRecord,
-    PressureTotals, Quiet, Record, StepTime, Totals,
+    CacheState, CpuTotals, DeviceTotals, Failure, MemoryTotals, Mounted, Outcome, PageCacheTotals,
+    PhaseRecord, PressureTotals, Quiet, Record, StepTime, Totals,
 };
 pub use run::Run;
 pub use sample::{Better, Sample, median};

@@ -156,6 +156,22 @@ pub struct PressureTotals {
     pub memory_full_ns: u64,
 }
 
+/// Pages of files that reads looked up in the page cache (METHODOLOGY, "The page cache").
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PageCacheTotals {
+    /// Pages that were asked for.
+    pub looked_up: u64,
+    /// Pages that reads had brought in, those read ahead too.
+    pub missed: u64,
+}
+
+impl PageCacheTotals {
+    /// Pages that were there.
+    pub fn found(&self) -> u64 {
+        self.looked_up.saturating_sub(self.missed)
+    }
+}
+
 /// What the probes saw during one timed part.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Totals {
@@ -167,6 +183,9 @@ pub struct Totals {
     pub memory: MemoryTotals,
     /// Pressure, where the kernel has PSI.
     pub pressure: Option<PressureTotals>,
+    /// The page cache, where the plan asks for it and the kernel tells.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub page_cache: Option<PageCacheTotals>,
     /// Processes and threads started: by the work, where the trial has a PID namespace of its own,
     /// else system-wide.
     pub processes_started: u64,
