@@ -5,7 +5,7 @@
 //! upon the counters of Documentation/admin-guide/iostats.rst and proc_stat(5). Units are base
 //! units, and shares are of 1. Where sysstat prints 0 for the mean of no requests there is none.
 
-use super::{CpuTotals, DeviceTotals, Unit};
+use super::{CpuTotals, DeviceTotals, PageCacheTotals, Unit};
 
 /// A figure by its name, which says its unit where [`Unit::Ratio`] does not.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -157,6 +157,21 @@ impl CpuTotals {
     }
 }
 
+impl PageCacheTotals {
+    /// Pages found and missed a second, of what happened in `elapsed_s` seconds, and the share of
+    /// the pages asked for that was found.
+    pub fn columns(&self, elapsed_s: f64) -> [Column; 3] {
+        let found = per(self.found() as f64, elapsed_s);
+        let missed = per(self.missed as f64, elapsed_s);
+        let hit_share = share(self.found(), self.looked_up);
+        [
+            Column { name: "page_cache_hits_per_s", value: found, unit: Unit::PerSecond },
+            Column { name: "page_cache_misses_per_s", value: missed, unit: Unit::PerSecond },
+            Column { name: "page_cache_hit_share", value: hit_share, unit: Unit::Ratio },
+        ]
+    }
+}
+
 /// `part` of `whole`; none of nothing.
 fn share(part: u64, whole: u64) -> Option<f64> {
     per(part as f64, whole as f64)
@@ -209,6 +224,15 @@ mod tests {
             assert_eq!(value(&columns, name), None, "{name}: there were none");
         }
         assert_eq!(value(&totals.columns(0.0), "device_reads_per_s"), None, "of no time");
+    }
+
+    #[test]
+    fn pages_read_ahead_in_vain_leave_no_hits() {
+        let columns = PageCacheTotals { looked_up: 100, missed: 25 }.columns(0.5);
+        assert_eq!(columns.map(|it| it.value), [Some(150.0), Some(50.0), Some(0.75)]);
+        let columns = PageCacheTotals { looked_up: 100, missed: 132 }.columns(1.0);
+        assert_eq!(columns.map(|it| it.value), [Some(0.0), Some(132.0), Some(0.0)]);
+        assert_eq!(PageCacheTotals::default().columns(1.0)[2].value, None);
     }
 
     #[test]

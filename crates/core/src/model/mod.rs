@@ -27,7 +27,7 @@ pub use native::{
     FILE_SIZE_MAX, FILES_MAX, FsyncCase, FsyncFiles, Metadata, MetadataOperation, Operation,
     SmallFiles, Sync,
 };
-pub use plan::{Bed, BedKind, Family, Judgement, Place, Plan, PlanError, Sim};
+pub use plan::{Bed, BedKind, ExtraProbe, Family, Judgement, Place, Plan, PlanError, Sim};
 pub use record::{
     CacheState, CpuTotals, DeviceTotals, Failure, MemoryTotals, Mounted, Outcome, PageCacheTotals,
     PhaseRecord, PressureTotals, Quiet, Record, StepTime, Totals,

@@ -35,7 +35,7 @@ pub(super) fn table(report: &Report, workload: &Workload, preset: &str) -> Table
 }
 
 /// Columns of the table of what CPU and device did, with the metrics they show.
-const MEANWHILE: [(&str, &str); 9] = [
+const MEANWHILE: [(&str, &str); 10] = [
     ("CPU user", "cpu_user_share"),
     ("system", "cpu_system_share"),
     ("iowait", "cpu_iowait_share"),
@@ -45,44 +45,48 @@ const MEANWHILE: [(&str, &str); 9] = [
     ("per read", "device_read_await_ns"),
     ("per write", "device_write_await_ns"),
     ("per flush", "device_flush_await_ns"),
+    ("cache hits", "page_cache_hit_share"),
 ];
 
-/// What CPU and device did during `workload`: a row for each of its phases and contenders. `None`
-/// where no trial tells, as those of older versions.
+/// What CPU and device did during `workload`: a row for each of its phases and contenders. Columns
+/// of which no trial tells are left out; `None` where none tells anything, as those of older
+/// versions.
 pub(super) fn meanwhile(report: &Report, workload: &Workload, preset: &str) -> Option<Table> {
+    let phases = workload.phases().into_iter().map(Phase::name);
+    let named = phases.clone().any(|phase| !phase.is_empty());
+    let told = MEANWHILE.iter().filter(|(_, metric)| {
+        let its = report.records.iter().filter(|record| record.key.workload == workload.name);
+        phases.clone().any(|phase| its.clone().any(|it| it.sample(&of(phase, metric)).is_some()))
+    });
+    let told: Vec<_> = told.collect();
     let mut table = Table::new();
-    let phases = workload.phases();
-    let named = phases.iter().any(|phase| !phase.name().is_empty());
     let head = ["part", "contender"].into_iter().skip((!named).into());
-    let header = head.clone().chain(MEANWHILE.map(|(header, _)| header));
+    let header = head.clone().chain(told.iter().map(|(header, _)| *header));
     table.load_preset(preset).set_header(header);
     for column in table.column_iter_mut().skip(head.count()) {
         column.set_cell_alignment(CellAlignment::Right);
     }
-    let mut told = false;
     for phase in phases {
-        let prefix = match phase.name() {
-            "" => String::new(),
-            name => format!("{name}_"),
-        };
         for (place, contender) in report.plan.contenders.iter().enumerate() {
             let records = records(report, workload, &contender.name);
-            let name = if place == 0 { phase.name() } else { "" };
-            let mut cells: Vec<String> = named.then(|| name.to_string()).into_iter().collect();
-            cells.push(contender.name.clone());
-            cells.extend(MEANWHILE.map(|(_, metric)| {
-                let metric = format!("{prefix}{metric}");
-                let median = metric_median(&records, &metric);
-                told |= median.is_some();
-                median.map_or("-".into(), |(value, unit)| match is_share(&metric) {
-                    true => format!("{:.1}%", value * 100.0),
-                    false => unit.format(value),
-                })
-            }));
-            table.add_row(cells);
+            let name = named.then(|| if place == 0 { phase } else { "" }.to_string());
+            let cells = told.iter().map(|(_, metric)| shown_share(&records, &of(phase, metric)));
+            table.add_row(name.into_iter().chain([contender.name.clone()]).chain(cells));
         }
     }
-    told.then_some(table)
+    (!told.is_empty()).then_some(table)
+}
+
+/// The metric of a phase.
+fn of(phase: &str, metric: &str) -> String {
+    if phase.is_empty() { metric.into() } else { format!("{phase}_{metric}") }
+}
+
+/// The median, of a share as a percentage.
+fn shown_share(records: &[&Record], metric: &str) -> String {
+    metric_median(records, metric).map_or("-".into(), |(value, unit)| {
+        if is_share(metric) { format!("{:.1}%", value * 100.0) } else { unit.format(value) }
+    })
 }
 
 /// It is shown as a percentage.

@@ -74,14 +74,17 @@ fn costs(phase: &PhaseRecord) -> impl Iterator<Item = Figure> {
     costs.into_iter()
 }
 
-/// What CPU and device did meanwhile, as iostat and sar show it. Better is what leaves more room:
-/// of the device more done, in less time and with less in the queue; of the CPU more idle.
+/// What CPU, device and page cache did meanwhile, as iostat and sar show it. Better is what leaves
+/// more room: of the device more done, in less time and with less in the queue; of the CPU more
+/// idle; of the page cache more found.
 fn meanwhile(phase: &PhaseRecord) -> impl Iterator<Item = Sample> {
-    let Totals { cpu, device, .. } = &phase.totals;
+    let Totals { cpu, device, page_cache, .. } = &phase.totals;
     let mut columns = Vec::from(cpu.columns());
     columns.extend(device.iter().flat_map(|device| device.columns(phase.timed_s())));
+    columns.extend(page_cache.iter().flat_map(|pages| pages.columns(phase.timed_s())));
     columns.into_iter().filter_map(|Column { name, value, unit }| {
-        let more = name.ends_with("_per_s") || name == "cpu_idle_share";
+        let more = (name.ends_with("_per_s") && name != "page_cache_misses_per_s")
+            || ["cpu_idle_share", "page_cache_hit_share"].contains(&name);
         let better = if more { Better::Higher } else { Better::Lower };
         Some(Sample { metric: name.into(), value: value?, unit, better })
     })

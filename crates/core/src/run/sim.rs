@@ -265,6 +265,7 @@ pub(crate) fn example_trial(
         workload,
         contender,
         bed: TrialBed { kind, devices: vec![sim_device(0, 4 << 30)] },
+        probes: Vec::new(),
         directory: "/mnt/fsverdict".into(),
         raw: "raw".into(),
         series: "series.csv".into(),

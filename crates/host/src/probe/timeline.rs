@@ -108,7 +108,10 @@ impl Timeline {
             let MemoryReading { dirty_bytes, writeback_bytes } = reading.memory;
             write_cells(out, &[Some(dirty_bytes), Some(writeback_bytes)])?;
             write_cells(out, &pressure_cells(reading.pressure.as_ref()))?;
-            writeln!(out, ",{}", reading.processes_started)?;
+            write_cells(out, &[Some(reading.processes_started)])?;
+            let pages = reading.page_cache;
+            write_cells(out, &[pages.map(|it| it.looked_up), pages.map(|it| it.missed)])?;
+            writeln!(out)?;
         }
         Ok(())
     }
@@ -161,7 +164,7 @@ impl Timeline {
     }
 }
 
-/// CPU, then device; without a device, the names of its columns.
+/// CPU, device, page cache; of what is not known, the names of its columns.
 fn second_columns(passed: &Reading, elapsed_s: f64, tracked: Option<Tracked>) -> Vec<Column> {
     let totals = passed.device.map_or(DeviceTotals::default(), |device| device.totals);
     let told = |name: &str| {
@@ -174,11 +177,14 @@ fn second_columns(passed: &Reading, elapsed_s: f64, tracked: Option<Tracked>) ->
     };
     let device = totals.columns(elapsed_s).into_iter();
     let device = device.map(|it| Column { value: it.value.filter(|_| told(it.name)), ..it });
-    passed.cpu.columns().into_iter().chain(device).collect()
+    let pages = passed.page_cache.unwrap_or_default().columns(elapsed_s).into_iter();
+    let watched = passed.page_cache.is_some();
+    let pages = pages.map(|it| Column { value: it.value.filter(|_| watched), ..it });
+    passed.cpu.columns().into_iter().chain(device).chain(pages).collect()
 }
 
 /// Columns in the order of the cells below.
-const COLUMNS: [&str; 37] = [
+const COLUMNS: [&str; 39] = [
     "phase",
     "time_ns",
     "cpu_user_ns",
@@ -216,6 +222,8 @@ const COLUMNS: [&str; 37] = [
     "pressure_memory_some_ns",
     "pressure_memory_full_ns",
     "processes_started",
+    "page_cache_looked_up",
+    "page_cache_missed",
 ];
 
 fn cpu_cells(cpu: &CpuTotals) -> [u64; 10] {
@@ -336,8 +344,8 @@ mod tests {
         assert_eq!(
             lines[1..],
             [
-                "create,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,,,0,0,5,4096,0,,,,,,0",
-                "create,60,0,0,0,0,0,0,0,0,0,0,0,0,0,0,30,0,0,0,0,0,0,0,,,0,0,2,8192,0,,,,,,0",
+                "create,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,,,0,0,5,4096,0,,,,,,0,,",
+                "create,60,0,0,0,0,0,0,0,0,0,0,0,0,0,0,30,0,0,0,0,0,0,0,,,0,0,2,8192,0,,,,,,0,,",
             ]
         );
     }
@@ -420,7 +428,7 @@ mod tests {
         assert_eq!(text.lines().count(), 2);
         assert!(text.lines().all(|line| line.split(',').count() == COLUMNS.len()), "{text}");
         assert!(
-            text.ends_with("create,9,0,0,0,0,0,0,0,0,0,0,,,,,,,,,,,,,,,,,,0,0,0,0,0,0,0,0\n"),
+            text.ends_with("create,9,0,0,0,0,0,0,0,0,0,0,,,,,,,,,,,,,,,,,,0,0,0,0,0,0,0,0,,\n"),
             "{text}"
         );
     }

@@ -44,7 +44,7 @@ struct MapElement {
 
 /// Of `union bpf_attr` what loading takes, up to `attach_btf_obj_fd`.
 #[repr(C)]
-#[derive(Default)]
+#[derive(Clone, Copy, Default)]
 struct ProgLoad {
     kind: u32,
     instruction_count: u32,
@@ -79,8 +79,7 @@ struct RawTracepoint {
 
 /// bpf(2) with an attribute of its command's.
 ///
-/// # Safety
-/// Every pointer within `attribute` must be good for what the command does with it.
+/// SAFETY: every pointer within `attribute` must be good for what the command does with it.
 unsafe fn bpf<T>(command: libc::c_int, attribute: &T) -> io::Result<libc::c_long> {
     let bytes = size_of::<T>();
     // SAFETY: the kernel reads the attribute, which is as long as we say; the caller answers for
@@ -89,8 +88,9 @@ unsafe fn bpf<T>(command: libc::c_int, attribute: &T) -> io::Result<libc::c_long
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
 }
 
-/// # Safety
-/// As for [`bpf`], and `command` must be one that makes a descriptor.
+/// The same for a command that makes a descriptor.
+///
+/// SAFETY: as for [`bpf`], and `command` must be such a one.
 unsafe fn bpf_made<T>(command: libc::c_int, attribute: &T) -> io::Result<OwnedFd> {
     // SAFETY: as the caller says.
     let made = unsafe { bpf(command, attribute) }?;
@@ -136,16 +136,15 @@ pub fn bpf_lookup_each(
 }
 
 /// Asks again, for what the kernel's check says of the program: the end of it.
-fn why_refused(error: io::Error, attribute: ProgLoad) -> io::Error {
+fn why_refused(error: io::Error, attribute: &ProgLoad) -> io::Error {
     let mut log = vec![0_u8; 1 << 16];
     let (log_bytes, place) = (log.len() as u32, log.as_mut_ptr() as u64);
-    let attribute = ProgLoad { log_level: 1, log_bytes, log: place, ..attribute };
+    let attribute = ProgLoad { log_level: 1, log_bytes, log: place, ..*attribute };
     // SAFETY: what the first attempt was given is there still, and the kernel writes no more to
     // the log than it has room for.
     let _ = unsafe { bpf_made(PROG_LOAD, &attribute) };
     let said = String::from_utf8_lossy(log.split(|&byte| byte == 0).next().unwrap_or_default());
-    let lines = said.lines().filter(|line| !line.starts_with("processed "));
-    match lines.last() {
+    match said.lines().rfind(|line| !line.starts_with("processed ")) {
         Some(line) => io::Error::other(format!("{error}: {line}")),
         None => error,
     }
@@ -168,7 +167,7 @@ pub fn bpf_attach(program: &[u64], attach_btf_id: u32) -> io::Result<(OwnedFd, O
     };
     // SAFETY: the kernel reads so many instructions, and a text that ends in NUL.
     let loaded = unsafe { bpf_made(PROG_LOAD, &attribute) };
-    let loaded = loaded.map_err(|error| why_refused(error, attribute))?;
+    let loaded = loaded.map_err(|error| why_refused(error, &attribute))?;
     let attribute = RawTracepoint { name: 0, program: number(&loaded), padding: 0 };
     // SAFETY: the kernel knows the tracepoint from the program: there is no name.
     let attached = unsafe { bpf_made(RAW_TRACEPOINT_OPEN, &attribute) }?;
