@@ -82,6 +82,22 @@ fn the_same_seed_gives_the_same_trials_and_another_seed_others() {
 }
 
 #[test]
+fn what_cpu_and_device_did_is_a_table_and_samples() {
+    let scene = Scene::new();
+    run_plan(&scene, "run", PLAN);
+    let report = scene.read("run/report.md");
+    let (_, table) = report.split_once("What CPU and device did meanwhile:").unwrap();
+    let lines: Vec<&str> = table.trim_start().lines().take(5).collect();
+    assert!(lines[0].contains("CPU user") && lines[0].contains("device busy"), "{table}");
+    assert!(!lines[0].contains("cache hits"), "nobody asked for it: {table}");
+    assert!(lines[2..].iter().all(|line| line.contains("10.0%")), "{table}");
+    let samples = scene.read("run/samples.csv");
+    for metric in ["cpu_user_share", "device_utilisation", "device_write_await_ns"] {
+        assert!(samples.contains(&format!(",{metric},")), "{metric}");
+    }
+}
+
+#[test]
 fn every_round_holds_every_contender_once_in_an_order_of_its_own() {
     let scene = Scene::new();
     let document = run_plan(&scene, "run", &noisy(5));

@@ -19,6 +19,7 @@ use std::time::{Duration, Instant};
 use fsverdict_core::model::{Bed, Unit};
 
 use crate::file_system::{self, FileSystem};
+use crate::probe::{PageCache, PageCacheError};
 use crate::{facts, mount, preflight, sys, tool};
 pub use summary::{BEDS, conclusion};
 
@@ -44,6 +45,8 @@ pub const DIRTY: &str = "dirty memory";
 pub const COUNTERS: &str = "device counters";
 /// Pressure stall information.
 pub const PRESSURE: &str = "pressure";
+/// What reads find in the page cache.
+pub const PAGE_CACHE: &str = "page cache";
 
 const AS_ROOT: &str = "run it with sudo";
 const QEMU: &str = "qemu-system-x86_64";
@@ -181,6 +184,7 @@ pub fn checks<'a>(root: &'a Path, folder: &'a Path) -> Vec<Check<'a>> {
         Check::new(DIRTY, || readable(root, &["proc/meminfo"])),
         Check::new(COUNTERS, || counters(root)),
         Check::new(PRESSURE, || pressure(root)),
+        Check::new(PAGE_CACHE, || page_cache(root)),
         Check::new("tracefs", || tracefs(root)),
         Check::new("throttling", || throttling(root)),
         Check::new("QEMU", || program(QEMU, &[QEMU, "--version"])),
@@ -430,6 +434,20 @@ fn pressure(root: &Path) -> Answer {
         false => Answer::no(
             "this kernel keeps no pressure stall information",
             "boot with psi=1, or a kernel with CONFIG_PSI; runs work without",
+        ),
+    }
+}
+
+/// Tries it for a moment, with a file system that there is not.
+fn page_cache(root: &Path) -> Answer {
+    match PageCache::watch(root, [0, 0]) {
+        Ok(_) => Answer::yes("for --probe page-cache"),
+        Err(PageCacheError::Refused(_)) if !sys::is_root() => {
+            Answer::no("this user may give the kernel no programs", AS_ROOT)
+        }
+        Err(error) => Answer::no(
+            error.to_string(),
+            "boot Linux 6.13 or newer, with CONFIG_DEBUG_INFO_BTF; runs work without",
         ),
     }
 }

@@ -2,17 +2,18 @@
 
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
+use std::io::BufWriter;
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use fsverdict_core::model::{
-    BedKind, CacheState, Command, Fio, Phase, PhaseRecord, Sysbench, Trial, Work,
+    BedKind, CacheState, Command, ExtraProbe, Fio, Phase, PhaseRecord, Sysbench, Trial, Work,
 };
 use fsverdict_core::run::{Effect, Host, HostError, Step};
 
 use crate::file_system::{Argv, FileSystem, Site};
-use crate::probe::{Probe, Timeline};
+use crate::probe::{PageCache, Probe, Timeline};
 use crate::processes::Processes;
 use crate::settings::{self, Setting};
 use crate::workload::command::{self, Scene};
@@ -283,6 +284,7 @@ impl Here {
     ) -> Result<(PhaseRecord, T), HostError> {
         let commit = self.commit_argv(trial);
         let probe = Probe::open(Path::new("/"), &trial.bed.devices, TIMELINE)?;
+        let probe = probe.with_page_cache(page_cache(trial));
         let running = probe.start()?;
         let residents = self.processes.resident_threads();
         let last_pid = last_pid();
@@ -328,9 +330,14 @@ impl Here {
         timeline: &Timeline,
         trial: &Trial,
     ) -> Result<(), HostError> {
-        let file = OpenOptions::new().create(true).append(true).open(&trial.series)?;
-        let mut out = std::io::BufWriter::new(file);
-        timeline.write_csv(&mut out, phase.name(), !self.series_begun)?;
+        let series = Path::new(&trial.series);
+        let appended = |path: &Path| -> std::io::Result<BufWriter<File>> {
+            Ok(BufWriter::new(OpenOptions::new().create(true).append(true).open(path)?))
+        };
+        let header = !self.series_begun;
+        timeline.write_csv(&mut appended(series)?, phase.name(), header)?;
+        let mut seconds = appended(&series.with_file_name("per_second.csv"))?;
+        timeline.write_seconds(&mut seconds, phase.name(), header)?;
         self.series_begun = true;
         Ok(())
     }
@@ -430,6 +437,15 @@ impl Host for Here {
     fn clock_ns(&mut self) -> u64 {
         self.start.elapsed().as_nanos() as u64
     }
+}
+
+/// The page cache of what the trial has mounted now, if that is asked for. Where it can't be
+/// watched, the record has none, and the trial's standard error the reason.
+fn page_cache(trial: &Trial) -> Option<PageCache> {
+    trial.probes.contains(&ExtraProbe::PageCache).then_some(())?;
+    let mount = mount::holding(Path::new(&trial.directory)).ok()??;
+    let watched = PageCache::watch(Path::new("/"), mount.number);
+    watched.inspect_err(|error| eprintln!("the page cache can't be watched: {error}")).ok()
 }
 
 /// The number of the process or thread that was started last in our PID namespace, which is the

@@ -54,6 +54,9 @@ pub struct Arguments {
     /// Metadata operations, natively: directories=1000,files_per_directory=10,threads=1.
     #[arg(long, value_name = "KEY=VALUE,...", num_args = 0..=1, default_missing_value = "")]
     pub metadata: Option<String>,
+    /// Read this too during the timed parts. It costs the work something: fsverdict list probes.
+    #[arg(long, value_enum, value_delimiter = ',', value_name = "NAME,...")]
+    pub probe: Vec<ProbeName>,
     /// A line for the shell, before the remount, untimed.
     #[arg(long, value_name = "LINE")]
     pub setup: Option<String>,
@@ -109,6 +112,12 @@ pub struct Arguments {
 pub enum PlaceName {
     Here,
     Sim,
+}
+
+/// Probes that are to be asked for, by the names they have on the command line.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub enum ProbeName {
+    PageCache,
 }
 
 /// A factor, or a fraction such as 1/10.

@@ -175,12 +175,21 @@ fn probes() -> Section {
         ),
         (["memory", "dirty and write-back memory", "/proc/meminfo"], doctor::DIRTY),
         (["pressure", "time stalled for CPU, I/O, memory", "/proc/pressure"], doctor::PRESSURE),
+        (
+            [
+                "page-cache",
+                "pages that reads find or miss\n--probe page-cache",
+                "tracepoints, by BPF",
+            ],
+            doctor::PAGE_CACHE,
+        ),
     ];
     Section {
         kind: Kind::Probes,
         header: vec!["probe", "what it tells", "read from"],
         rows: rows.iter().map(|(cells, need)| Row::new(cells, &[need])).collect(),
-        note: "Every trial reads all of them that can be read.",
+        note: "Every trial reads all of them that can be read; page-cache only where it is asked \
+               for.",
     }
 }
 

@@ -5,11 +5,12 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 use fsverdict_core::model::{
-    Bed, BedKind, Cache, Command, Contender, Fio, Place, Plan, PlanError, Sysbench, Workload,
+    Bed, BedKind, Cache, Command, Contender, ExtraProbe, Fio, Place, Plan, PlanError, Sysbench,
+    Workload,
 };
 use serde::de::DeserializeOwned;
 
-use super::arguments::{Arguments, PlaceName};
+use super::arguments::{Arguments, PlaceName, ProbeName};
 use crate::exit::Usage;
 use crate::studies;
 
@@ -114,6 +115,14 @@ fn set_rest(plan: &mut Plan, arguments: &Arguments) {
     }
     if arguments.seed.is_some() {
         plan.seed = arguments.seed;
+    }
+    for probe in &arguments.probe {
+        let probe = match probe {
+            ProbeName::PageCache => ExtraProbe::PageCache,
+        };
+        if !plan.probes.contains(&probe) {
+            plan.probes.push(probe);
+        }
     }
     if let Some(place) = &arguments.place {
         plan.place = match place {

@@ -267,6 +267,7 @@ fn document(plan: &Plan, slot: Slot, bed: &TrialBed, store: &Store, number: u32)
         workload,
         contender,
         bed,
+        probes: plan.probes.clone(),
         directory,
         raw: path("raw"),
         series: path("series.csv"),

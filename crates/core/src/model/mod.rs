@@ -1,6 +1,7 @@
 //! The nouns: what is compared, what was measured, what was decided.
 
 mod checked;
+mod columns;
 mod contender;
 mod finding;
 mod histogram;
@@ -18,6 +19,7 @@ mod verdict;
 mod workload;
 
 pub use checked::{Checked, Judged};
+pub use columns::Column;
 pub use contender::{Contender, Limits, Scalar};
 pub use finding::{Audit, Finding, Severity};
 pub use histogram::Histogram;
@@ -25,10 +27,10 @@ pub use native::{
     FILE_SIZE_MAX, FILES_MAX, FsyncCase, FsyncFiles, Metadata, MetadataOperation, Operation,
     SmallFiles, Sync,
 };
-pub use plan::{Bed, BedKind, Family, Judgement, Place, Plan, PlanError, Sim};
+pub use plan::{Bed, BedKind, ExtraProbe, Family, Judgement, Place, Plan, PlanError, Sim};
 pub use record::{
-    CacheState, CpuTotals, DeviceTotals, Failure, MemoryTotals, Mounted, Outcome, PhaseRecord,
-    PressureTotals, Quiet, Record, StepTime, Totals,
+    CacheState, CpuTotals, DeviceTotals, Failure, MemoryTotals, Mounted, Outcome, PageCacheTotals,
+    PhaseRecord, PressureTotals, Quiet, Record, StepTime, Totals,
 };
 pub use run::Run;
 pub use sample::{Better, Sample, median};

@@ -176,6 +176,14 @@ pub enum Place {
     Sim,
 }
 
+/// A probe that costs the work something, so that it is to be asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ExtraProbe {
+    /// Pages that reads find in the page cache, and those that they don't.
+    PageCache,
+}
+
 /// What a run is to do, complete: `plan.toml` of a run can be run again.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -192,6 +200,9 @@ pub struct Plan {
     /// Seed of the order and of the work; drawn afresh where none is given, and recorded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seed: Option<u64>,
+    /// What is read during the timed parts besides what always is.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub probes: Vec<ExtraProbe>,
     /// What the file systems are made on.
     #[serde(default)]
     pub bed: Bed,

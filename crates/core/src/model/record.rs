@@ -75,6 +75,7 @@ pub struct Quiet {
 /// CPU time of the whole system, all processors added.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[expect(missing_docs, reason = "proc_stat(5) has the words")]
+#[serde(default)]
 pub struct CpuTotals {
     /// user and nice, guests included.
     pub user_ns: u64,
@@ -83,6 +84,16 @@ pub struct CpuTotals {
     pub iowait_ns: u64,
     pub steal_ns: u64,
     pub idle_ns: u64,
+    /// Of `user_ns`, at a lowered priority; `guest_nice_ns` included.
+    pub nice_ns: u64,
+    /// Of `system_ns`.
+    pub irq_ns: u64,
+    /// Of `system_ns`.
+    pub softirq_ns: u64,
+    /// Of `user_ns`, and not of `nice_ns`: spent by virtual machines.
+    pub guest_ns: u64,
+    /// Of `nice_ns`.
+    pub guest_nice_ns: u64,
 }
 
 impl CpuTotals {
@@ -90,12 +101,20 @@ impl CpuTotals {
     pub fn busy_ns(&self) -> u64 {
         self.user_ns + self.system_ns
     }
+
+    /// All there was, idle or not: the processors' number times the time.
+    pub fn all_ns(&self) -> u64 {
+        self.busy_ns() + self.iowait_ns + self.steal_ns + self.idle_ns
+    }
 }
 
 /// What the devices under test did, added up over them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[expect(missing_docs, reason = "Documentation/admin-guide/iostats.rst has the words")]
+#[serde(default)]
 pub struct DeviceTotals {
+    /// How many devices were added up; 0 in records that did not tell yet: one.
+    pub devices: u64,
     pub reads: u64,
     pub reads_merged: u64,
     pub read_bytes: u64,
@@ -105,10 +124,12 @@ pub struct DeviceTotals {
     pub write_bytes: u64,
     pub write_ns: u64,
     pub discards: u64,
+    pub discards_merged: u64,
     pub discard_bytes: u64,
+    pub discard_ns: u64,
     pub flushes: u64,
     pub flush_ns: u64,
-    /// Time in which at least one request was under way.
+    /// Time in which at least one request was under way, added up over the devices.
     pub busy_ns: u64,
     /// Requests under way, integrated over time: divided by the time it is the mean queue.
     pub queue_ns: u64,
@@ -135,6 +156,22 @@ pub struct PressureTotals {
     pub memory_full_ns: u64,
 }
 
+/// Pages of files that reads looked up in the page cache (METHODOLOGY, "The page cache").
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PageCacheTotals {
+    /// Pages that were asked for.
+    pub looked_up: u64,
+    /// Pages that reads had brought in, those read ahead too.
+    pub missed: u64,
+}
+
+impl PageCacheTotals {
+    /// Pages that were there.
+    pub fn found(&self) -> u64 {
+        self.looked_up.saturating_sub(self.missed)
+    }
+}
+
 /// What the probes saw during one timed part.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Totals {
@@ -146,6 +183,9 @@ pub struct Totals {
     pub memory: MemoryTotals,
     /// Pressure, where the kernel has PSI.
     pub pressure: Option<PressureTotals>,
+    /// The page cache, where the plan asks for it and the kernel tells.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub page_cache: Option<PageCacheTotals>,
     /// Processes and threads started: by the work, where the trial has a PID namespace of its own,
     /// else system-wide.
     pub processes_started: u64,

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{BedKind, Contender, Limits, Workload};
+use super::{BedKind, Contender, ExtraProbe, Limits, Workload};
 
 /// Which trial of a run: its place in the rounds.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -61,6 +61,9 @@ pub struct Trial {
     pub contender: Contender,
     /// What it runs on.
     pub bed: TrialBed,
+    /// What is read during the timed parts besides what always is.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub probes: Vec<ExtraProbe>,
     /// The folder where the file system is mounted, or in which the trial makes its own folder
     /// (bed `directory`).
     pub directory: String,

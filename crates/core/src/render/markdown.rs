@@ -27,6 +27,9 @@ pub fn report(report: &Report) -> String {
             out += &format!("```sh\n{}\n```\n\n", command.to_string().trim_end());
         }
         out += &format!("{}\n", table::table(report, workload, ASCII_MARKDOWN));
+        if let Some(table) = table::meanwhile(report, workload, ASCII_MARKDOWN) {
+            out += &format!("\n{}:\n\n{table}\n", terminal::MEANWHILE);
+        }
     }
     out += &published(report);
     out += &findings(report);

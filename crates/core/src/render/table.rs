@@ -34,6 +34,71 @@ pub(super) fn table(report: &Report, workload: &Workload, preset: &str) -> Table
     table
 }
 
+/// Columns of the table of what CPU and device did, with the metrics they show.
+const MEANWHILE: [(&str, &str); 10] = [
+    ("CPU user", "cpu_user_share"),
+    ("system", "cpu_system_share"),
+    ("iowait", "cpu_iowait_share"),
+    ("steal", "cpu_steal_share"),
+    ("device busy", "device_utilisation"),
+    ("queue", "device_queue_depth_mean"),
+    ("per read", "device_read_await_ns"),
+    ("per write", "device_write_await_ns"),
+    ("per flush", "device_flush_await_ns"),
+    ("cache hits", "page_cache_hit_share"),
+];
+
+/// What CPU and device did during `workload`: a row for each of its phases and contenders. Columns
+/// of which no trial tells are left out; `None` where none tells anything, as those of older
+/// versions.
+pub(super) fn meanwhile(report: &Report, workload: &Workload, preset: &str) -> Option<Table> {
+    let phases = workload.phases().into_iter().map(Phase::name);
+    let named = phases.clone().any(|phase| !phase.is_empty());
+    let told = MEANWHILE.iter().filter(|(_, metric)| {
+        let its = report.records.iter().filter(|record| record.key.workload == workload.name);
+        phases.clone().any(|phase| its.clone().any(|it| it.sample(&of(phase, metric)).is_some()))
+    });
+    let told: Vec<_> = told.collect();
+    let mut table = Table::new();
+    let head = ["part", "contender"].into_iter().skip((!named).into());
+    let header = head.clone().chain(told.iter().map(|(header, _)| *header));
+    table.load_preset(preset).set_header(header);
+    for column in table.column_iter_mut().skip(head.count()) {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
+    for phase in phases {
+        for (place, contender) in report.plan.contenders.iter().enumerate() {
+            let records = records(report, workload, &contender.name);
+            let name = named.then(|| if place == 0 { phase } else { "" }.to_string());
+            let cells = told.iter().map(|(_, metric)| shown_share(&records, &of(phase, metric)));
+            table.add_row(name.into_iter().chain([contender.name.clone()]).chain(cells));
+        }
+    }
+    (!told.is_empty()).then_some(table)
+}
+
+/// The metric of a phase.
+fn of(phase: &str, metric: &str) -> String {
+    if phase.is_empty() { metric.into() } else { format!("{phase}_{metric}") }
+}
+
+/// The median, of a share as a percentage.
+fn shown_share(records: &[&Record], metric: &str) -> String {
+    metric_median(records, metric).map_or("-".into(), |(value, unit)| {
+        if is_share(metric) { format!("{:.1}%", value * 100.0) } else { unit.format(value) }
+    })
+}
+
+/// It is shown as a percentage.
+fn is_share(metric: &str) -> bool {
+    metric.ends_with("_share") || metric.ends_with("_utilisation")
+}
+
+fn records<'a>(report: &Report<'a>, workload: &Workload, contender: &str) -> Vec<&'a Record> {
+    let its = |r: &&Record| r.key.workload == workload.name && r.key.contender == contender;
+    report.records.iter().filter(its).collect()
+}
+
 fn row(
     report: &Report,
     workload: &Workload,
@@ -41,11 +106,7 @@ fn row(
     name: &str,
     contender: &str,
 ) -> Vec<String> {
-    let records: Vec<&Record> = report
-        .records
-        .iter()
-        .filter(|r| r.key.workload == workload.name && r.key.contender == contender)
-        .collect();
+    let records = records(report, workload, contender);
     let figure = |metric: &str| shown_median(&records, metric);
     let phase = prefix(workload, metric);
     let comparison = report
@@ -128,7 +189,11 @@ fn judged(comparison: &Comparison) -> [String; 3] {
 
 /// The median of `metric` over the measured trials, in its unit.
 fn shown_median(records: &[&Record], metric: &str) -> String {
+    metric_median(records, metric).map_or("-".into(), |(value, unit)| unit.format(value))
+}
+
+fn metric_median(records: &[&Record], metric: &str) -> Option<(f64, Unit)> {
     let samples: Vec<_> = records.iter().filter_map(|record| record.sample(metric)).collect();
-    let unit = samples.first().map_or(Unit::Ratio, |sample| sample.unit);
-    median(samples.iter().map(|sample| sample.value)).map_or("-".into(), |value| unit.format(value))
+    let unit = samples.first()?.unit;
+    Some((median(samples.iter().map(|sample| sample.value))?, unit))
 }

@@ -5,6 +5,9 @@ use comfy_table::presets::UTF8_BORDERS_ONLY;
 use super::{Report, sentence, table};
 use crate::model::{Finding, Key, Outcome, Severity};
 
+/// Above the table of what CPU and device did.
+pub(super) const MEANWHILE: &str = "What CPU and device did meanwhile";
+
 /// Tables, sentences and findings; ends with a line break. No colours: it reads the same in a log.
 pub fn report(report: &Report) -> String {
     let mut out = String::new();
@@ -13,6 +16,9 @@ pub fn report(report: &Report) -> String {
         out += &format!("{}\n", table::table(report, workload, UTF8_BORDERS_ONLY));
         for comparison in report.comparisons.iter().filter(|c| c.workload == workload.name) {
             out += &format!("  {}\n", sentence(comparison, &report.plan.judgement));
+        }
+        if let Some(table) = table::meanwhile(report, workload, UTF8_BORDERS_ONLY) {
+            out += &format!("\n{MEANWHILE}\n{table}\n");
         }
     }
     if !report.published.is_empty() {

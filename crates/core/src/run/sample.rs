@@ -1,6 +1,6 @@
 //! The figures of a trial, from what its timed parts recorded.
 
-use crate::model::{Better, Histogram, PhaseRecord, Sample, Unit, Workload};
+use crate::model::{Better, Column, Histogram, PhaseRecord, Sample, Totals, Unit, Workload};
 
 /// Quantiles that are kept, where the histogram holds enough operations.
 const QUANTILES: [(&str, f64); 4] = [("p50", 0.5), ("p90", 0.9), ("p99", 0.99), ("p999", 0.999)];
@@ -21,6 +21,9 @@ pub(super) fn samples(workload: &Workload, phases: &[PhaseRecord]) -> Vec<Sample
         );
         samples.extend(
             costs(phase).map(|(metric, value, unit)| Sample::lower(named(metric), value, unit)),
+        );
+        samples.extend(
+            meanwhile(phase).map(|sample| Sample { metric: named(&sample.metric), ..sample }),
         );
         for (operation, histogram) in &phase.histograms {
             samples.extend(latencies(operation, histogram));
@@ -69,6 +72,22 @@ fn costs(phase: &PhaseRecord) -> impl Iterator<Item = Figure> {
         costs.push(("processes_per_operation", each(totals.processes_started), Unit::Ratio));
     }
     costs.into_iter()
+}
+
+/// What CPU, device and page cache did meanwhile, as iostat and sar show it. Better is what leaves
+/// more room: of the device more done, in less time and with less in the queue; of the CPU more
+/// idle; of the page cache more found.
+fn meanwhile(phase: &PhaseRecord) -> impl Iterator<Item = Sample> {
+    let Totals { cpu, device, page_cache, .. } = &phase.totals;
+    let mut columns = Vec::from(cpu.columns());
+    columns.extend(device.iter().flat_map(|device| device.columns(phase.timed_s())));
+    columns.extend(page_cache.iter().flat_map(|pages| pages.columns(phase.timed_s())));
+    columns.into_iter().filter_map(|Column { name, value, unit }| {
+        let more = (name.ends_with("_per_s") && name != "page_cache_misses_per_s")
+            || ["cpu_idle_share", "page_cache_hit_share"].contains(&name);
+        let better = if more { Better::Higher } else { Better::Lower };
+        Some(Sample { metric: name.into(), value: value?, unit, better })
+    })
 }
 
 fn latencies(operation: &str, histogram: &Histogram) -> impl Iterator<Item = Sample> {

@@ -77,9 +77,18 @@ impl SimPlace {
             ("", _) => "operation",
             (name, _) => name,
         };
-        let cpu = CpuTotals { user_ns: work_ns / 10, system_ns: work_ns / 4, ..Default::default() };
+        let cpu = CpuTotals {
+            user_ns: work_ns / 10,
+            system_ns: work_ns / 4,
+            idle_ns: work_ns - work_ns / 10 - work_ns / 4,
+            ..Default::default()
+        };
         let device = DeviceTotals {
+            devices: 1,
             writes: operations,
+            write_ns: work_ns / 2,
+            busy_ns: work_ns / 2,
+            queue_ns: work_ns / 2,
             write_bytes: bytes + bytes / 10,
             read_bytes: bytes,
             flushes: operations / 100,
@@ -256,6 +265,7 @@ pub(crate) fn example_trial(
         workload,
         contender,
         bed: TrialBed { kind, devices: vec![sim_device(0, 4 << 30)], limits: None },
+        probes: Vec::new(),
         directory: "/mnt/fsverdict".into(),
         raw: "raw".into(),
         series: "series.csv".into(),

@@ -7,9 +7,9 @@ use fsverdict_core::model::CpuTotals;
 use super::ProbeError;
 use super::file::{ProcFile, lines, numbers};
 
-/// The columns of the `cpu` line that are used. Two more follow, `guest` and `guest_nice`: the
-/// kernel has counted them into `user` and `nice` already.
-const COLUMNS: usize = 8;
+/// The columns of the `cpu` line. The last two, `guest` and `guest_nice`, the kernel has counted
+/// into `user` and `nice` already.
+const COLUMNS: usize = 10;
 
 /// The reader.
 #[derive(Debug)]
@@ -48,13 +48,18 @@ impl CpuReader {
         for (column, ticks) in ns.iter_mut().zip(numbers(line)) {
             *column = ticks * self.tick_ns;
         }
-        let [user, nice, system, idle, iowait, irq, softirq, steal] = ns;
+        let [user, nice, system, idle, iowait, irq, softirq, steal, guest, guest_nice] = ns;
         Some(CpuTotals {
             user_ns: user + nice,
             system_ns: system + irq + softirq,
             iowait_ns: iowait,
             steal_ns: steal,
             idle_ns: idle,
+            nice_ns: nice,
+            irq_ns: irq,
+            softirq_ns: softirq,
+            guest_ns: guest,
+            guest_nice_ns: guest_nice,
         })
     }
 }
@@ -68,6 +73,11 @@ pub(super) fn since(last: &CpuTotals, first: &CpuTotals) -> CpuTotals {
         iowait_ns: last.iowait_ns.saturating_sub(first.iowait_ns),
         steal_ns: last.steal_ns.saturating_sub(first.steal_ns),
         idle_ns: last.idle_ns.saturating_sub(first.idle_ns),
+        nice_ns: last.nice_ns.saturating_sub(first.nice_ns),
+        irq_ns: last.irq_ns.saturating_sub(first.irq_ns),
+        softirq_ns: last.softirq_ns.saturating_sub(first.softirq_ns),
+        guest_ns: last.guest_ns.saturating_sub(first.guest_ns),
+        guest_nice_ns: last.guest_nice_ns.saturating_sub(first.guest_nice_ns),
     }
 }
 
@@ -94,6 +104,11 @@ mod tests {
             iowait_ns: 50 * TICK_NS,
             steal_ns: 8 * TICK_NS,
             idle_ns: 4000 * TICK_NS,
+            nice_ns: 20 * TICK_NS,
+            irq_ns: 6 * TICK_NS,
+            softirq_ns: 7 * TICK_NS,
+            guest_ns: 90 * TICK_NS,
+            guest_nice_ns: 10 * TICK_NS,
         };
         assert_eq!(reading, CpuReading { totals: expected, processes_started: 1234 });
     }

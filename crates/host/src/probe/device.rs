@@ -116,6 +116,7 @@ impl DeviceReading {
     pub fn since(&self, first: &DeviceReading) -> DeviceReading {
         let (now, then) = (&self.totals, &first.totals);
         let totals = DeviceTotals {
+            devices: now.devices,
             reads: now.reads.saturating_sub(then.reads),
             reads_merged: now.reads_merged.saturating_sub(then.reads_merged),
             read_bytes: now.read_bytes.saturating_sub(then.read_bytes),
@@ -125,7 +126,9 @@ impl DeviceReading {
             write_bytes: now.write_bytes.saturating_sub(then.write_bytes),
             write_ns: time_since(now.write_ns, then.write_ns),
             discards: now.discards.saturating_sub(then.discards),
+            discards_merged: now.discards_merged.saturating_sub(then.discards_merged),
             discard_bytes: now.discard_bytes.saturating_sub(then.discard_bytes),
+            discard_ns: time_since(now.discard_ns, then.discard_ns),
             flushes: now.flushes.saturating_sub(then.flushes),
             flush_ns: time_since(now.flush_ns, then.flush_ns),
             busy_ns: time_since(now.busy_ns, then.busy_ns),
@@ -149,13 +152,14 @@ impl DeviceReading {
             busy_ms,
             queue_ms,
             discards,
-            _discards_merged,
+            discards_merged,
             discard_sectors,
-            _discard_ms,
+            discard_ms,
             flushes,
             flush_ms,
         ] = fields;
         let totals = &mut self.totals;
+        totals.devices += 1;
         totals.reads += reads;
         totals.reads_merged += reads_merged;
         totals.read_bytes += read_sectors * SECTOR_BYTES;
@@ -165,7 +169,9 @@ impl DeviceReading {
         totals.write_bytes += write_sectors * SECTOR_BYTES;
         totals.write_ns += write_ms * NS_PER_MS;
         totals.discards += discards;
+        totals.discards_merged += discards_merged;
         totals.discard_bytes += discard_sectors * SECTOR_BYTES;
+        totals.discard_ns += discard_ms * NS_PER_MS;
         totals.flushes += flushes;
         totals.flush_ns += flush_ms * NS_PER_MS;
         totals.busy_ns += busy_ms * NS_PER_MS;
@@ -236,6 +242,7 @@ mod tests {
 
     fn expected() -> DeviceReading {
         let totals = DeviceTotals {
+            devices: 1,
             reads: 1,
             reads_merged: 2,
             read_bytes: 4096,
@@ -245,7 +252,9 @@ mod tests {
             write_bytes: 8192,
             write_ns: 8_000_000,
             discards: 12,
+            discards_merged: 13,
             discard_bytes: 12_288,
+            discard_ns: 15_000_000,
             flushes: 16,
             flush_ns: 17_000_000,
             busy_ns: 10_000_000,

@@ -13,7 +13,10 @@
 mod cpu;
 mod device;
 mod file;
+#[cfg(test)]
+mod loop_tests;
 mod memory;
+mod page_cache;
 mod pressure;
 mod timeline;
 
@@ -25,11 +28,14 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use fsverdict_core::model::{CpuTotals, Device, MemoryTotals, PressureTotals, Totals};
+use fsverdict_core::model::{
+    CpuTotals, Device, MemoryTotals, PageCacheTotals, PressureTotals, Totals,
+};
 use thiserror::Error;
 
 pub use device::{DeviceReader, DeviceReading, Tracked};
 pub use memory::MemoryReading;
+pub use page_cache::{PageCache, PageCacheError};
 pub use timeline::Timeline;
 
 use crate::sys;
@@ -48,6 +54,8 @@ pub enum ProbeError {
     Format { path: PathBuf, missing: &'static str },
     #[error("the sampler's thread could not be started: {0}")]
     Thread(io::Error),
+    #[error("the counts of the page cache could not be read: {0}")]
+    PageCache(io::Error),
 }
 
 /// Everything that is read, once.
@@ -63,6 +71,8 @@ pub struct Reading {
     pub memory: MemoryReading,
     /// Pressure; `None` where the kernel has no PSI.
     pub pressure: Option<PressureTotals>,
+    /// The page cache; `None` where it is not watched.
+    pub page_cache: Option<PageCacheTotals>,
     /// Processes and threads started.
     pub processes_started: u64,
 }
@@ -76,6 +86,10 @@ impl Reading {
             device: self.device.zip(first.device).map(|(now, then)| now.since(&then)),
             memory: self.memory,
             pressure: self.pressure.zip(first.pressure).map(|(a, b)| pressure::since(&a, &b)),
+            page_cache: self
+                .page_cache
+                .zip(first.page_cache)
+                .map(|(a, b)| page_cache::since(&a, &b)),
             processes_started: self.processes_started.saturating_sub(first.processes_started),
         }
     }
@@ -88,6 +102,7 @@ struct Readers {
     device: Option<DeviceReader>,
     memory: MemoryReader,
     pressure: Option<PressureReader>,
+    page_cache: Option<PageCache>,
 }
 
 impl Readers {
@@ -101,6 +116,7 @@ impl Readers {
             device,
             memory: MemoryReader::open(root)?,
             pressure: PressureReader::open(root),
+            page_cache: None,
         })
     }
 
@@ -115,6 +131,7 @@ impl Readers {
             device,
             memory: self.memory.read()?,
             pressure: self.pressure.as_mut().map(PressureReader::read).transpose()?,
+            page_cache: self.page_cache.as_mut().map(PageCache::read).transpose()?,
             processes_started: cpu.processes_started,
         })
     }
@@ -138,6 +155,13 @@ impl Probe {
             samplers: Readers::open(root, devices)?,
             series: Series::for_time(time_limit),
         })
+    }
+
+    /// Reads the page cache too, as `watched` counts it.
+    pub fn with_page_cache(mut self, watched: Option<PageCache>) -> Self {
+        self.own.page_cache.clone_from(&watched);
+        self.samplers.page_cache = watched;
+        self
     }
 
     /// Takes the first reading, with which the phase begins, and lets the sampler go on from it.
@@ -238,6 +262,7 @@ fn totals(first: &Reading, last: &Reading, peak: MemoryReading) -> Totals {
             writeback_bytes_max: peak.writeback_bytes,
         },
         pressure: passed.pressure,
+        page_cache: passed.page_cache,
         processes_started: passed.processes_started,
     }
 }

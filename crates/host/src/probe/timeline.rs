@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 use std::time::Duration;
 
-use fsverdict_core::model::{CpuTotals, PressureTotals};
+use fsverdict_core::model::{Column, CpuTotals, DeviceTotals, PressureTotals, Unit};
 
 use super::{DeviceReading, MemoryReading, Reading, Tracked};
 
@@ -108,14 +108,83 @@ impl Timeline {
             let MemoryReading { dirty_bytes, writeback_bytes } = reading.memory;
             write_cells(out, &[Some(dirty_bytes), Some(writeback_bytes)])?;
             write_cells(out, &pressure_cells(reading.pressure.as_ref()))?;
-            writeln!(out, ",{}", reading.processes_started)?;
+            write_cells(out, &[Some(reading.processes_started)])?;
+            let pages = reading.page_cache;
+            write_cells(out, &[pages.map(|it| it.looked_up), pages.map(|it| it.missed)])?;
+            writeln!(out)?;
         }
         Ok(())
     }
 }
 
+/// A row of the seconds covers this, but for the last, which covers half of it to one and a half.
+const SECOND_NS: u64 = 1_000_000_000;
+
+impl Timeline {
+    /// Writes a row for each second, with the columns of iostat and sar; cells are empty where
+    /// there is nothing to take the mean of or the kernel doesn't tell. `header` as above.
+    pub fn write_seconds(&self, out: &mut impl Write, phase: &str, header: bool) -> io::Result<()> {
+        if header {
+            let columns = second_columns(&Reading::default(), 1.0, None);
+            let names = columns.iter().map(|column| column.name);
+            let names: Vec<&str> =
+                ["phase", "start_ns", "end_ns"].into_iter().chain(names).collect();
+            writeln!(out, "{}", names.join(","))?;
+        }
+        for (from, to) in self.seconds() {
+            write!(out, "{phase},{},{}", from.at_ns, to.at_ns)?;
+            let elapsed_s = (to.at_ns - from.at_ns) as f64 / SECOND_NS as f64;
+            for Column { value, unit, .. } in
+                second_columns(&to.since(from), elapsed_s, self.tracked)
+            {
+                match (value, unit) {
+                    (Some(value), Unit::Ratio) => write!(out, ",{value:.4}")?,
+                    (Some(value), _) => write!(out, ",{value:.1}")?,
+                    (None, _) => write!(out, ",")?,
+                }
+            }
+            writeln!(out)?;
+        }
+        Ok(())
+    }
+
+    /// The readings at which seconds begin and end: for each full second the first after it, so
+    /// that no reading is made up, and the last.
+    fn seconds(&self) -> Vec<(&Reading, &Reading)> {
+        let [first, .., last] = self.readings.as_slice() else { return Vec::new() };
+        let mut bounds = vec![first];
+        for reading in &self.readings {
+            let whole = reading.at_ns / SECOND_NS > bounds[bounds.len() - 1].at_ns / SECOND_NS;
+            if whole && last.at_ns - reading.at_ns > SECOND_NS / 2 {
+                bounds.push(reading);
+            }
+        }
+        bounds.push(last);
+        bounds.windows(2).map(|pair| (pair[0], pair[1])).collect()
+    }
+}
+
+/// CPU, device, page cache; of what is not known, the names of its columns.
+fn second_columns(passed: &Reading, elapsed_s: f64, tracked: Option<Tracked>) -> Vec<Column> {
+    let totals = passed.device.map_or(DeviceTotals::default(), |device| device.totals);
+    let told = |name: &str| {
+        passed.device.is_some()
+            && tracked.is_some_and(|tracked| match name {
+                name if name.starts_with("device_discard") => tracked.discards,
+                name if name.starts_with("device_flush") => tracked.flushes,
+                _ => true,
+            })
+    };
+    let device = totals.columns(elapsed_s).into_iter();
+    let device = device.map(|it| Column { value: it.value.filter(|_| told(it.name)), ..it });
+    let pages = passed.page_cache.unwrap_or_default().columns(elapsed_s).into_iter();
+    let watched = passed.page_cache.is_some();
+    let pages = pages.map(|it| Column { value: it.value.filter(|_| watched), ..it });
+    passed.cpu.columns().into_iter().chain(device).chain(pages).collect()
+}
+
 /// Columns in the order of the cells below.
-const COLUMNS: [&str; 30] = [
+const COLUMNS: [&str; 39] = [
     "phase",
     "time_ns",
     "cpu_user_ns",
@@ -123,6 +192,11 @@ const COLUMNS: [&str; 30] = [
     "cpu_iowait_ns",
     "cpu_steal_ns",
     "cpu_idle_ns",
+    "cpu_nice_ns",
+    "cpu_irq_ns",
+    "cpu_softirq_ns",
+    "cpu_guest_ns",
+    "cpu_guest_nice_ns",
     "device_reads",
     "device_reads_merged",
     "device_read_bytes",
@@ -132,7 +206,9 @@ const COLUMNS: [&str; 30] = [
     "device_write_bytes",
     "device_write_ns",
     "device_discards",
+    "device_discards_merged",
     "device_discard_bytes",
+    "device_discard_ns",
     "device_flushes",
     "device_flush_ns",
     "device_busy_ns",
@@ -146,15 +222,28 @@ const COLUMNS: [&str; 30] = [
     "pressure_memory_some_ns",
     "pressure_memory_full_ns",
     "processes_started",
+    "page_cache_looked_up",
+    "page_cache_missed",
 ];
 
-fn cpu_cells(cpu: &CpuTotals) -> [u64; 5] {
-    [cpu.user_ns, cpu.system_ns, cpu.iowait_ns, cpu.steal_ns, cpu.idle_ns]
+fn cpu_cells(cpu: &CpuTotals) -> [u64; 10] {
+    [
+        cpu.user_ns,
+        cpu.system_ns,
+        cpu.iowait_ns,
+        cpu.steal_ns,
+        cpu.idle_ns,
+        cpu.nice_ns,
+        cpu.irq_ns,
+        cpu.softirq_ns,
+        cpu.guest_ns,
+        cpu.guest_nice_ns,
+    ]
 }
 
-fn device_cells(device: Option<&DeviceReading>, tracked: Option<Tracked>) -> [Option<u64>; 15] {
+fn device_cells(device: Option<&DeviceReading>, tracked: Option<Tracked>) -> [Option<u64>; 17] {
     let (Some(DeviceReading { totals, in_flight }), Some(tracked)) = (device, tracked) else {
-        return [None; 15];
+        return [None; 17];
     };
     [
         Some(totals.reads),
@@ -166,7 +255,9 @@ fn device_cells(device: Option<&DeviceReading>, tracked: Option<Tracked>) -> [Op
         Some(totals.write_bytes),
         Some(totals.write_ns),
         tracked.discards.then_some(totals.discards),
+        tracked.discards.then_some(totals.discards_merged),
         tracked.discards.then_some(totals.discard_bytes),
+        tracked.discards.then_some(totals.discard_ns),
         tracked.flushes.then_some(totals.flushes),
         tracked.flushes.then_some(totals.flush_ns),
         Some(totals.busy_ns),
@@ -253,10 +344,79 @@ mod tests {
         assert_eq!(
             lines[1..],
             [
-                "create,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,,,0,0,5,4096,0,,,,,,0",
-                "create,60,0,0,0,0,0,0,0,0,0,30,0,0,0,0,0,,,0,0,2,8192,0,,,,,,0",
+                "create,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,,,0,0,5,4096,0,,,,,,0,,",
+                "create,60,0,0,0,0,0,0,0,0,0,0,0,0,0,0,30,0,0,0,0,0,0,0,,,0,0,2,8192,0,,,,,,0,,",
             ]
         );
+    }
+
+    /// Readings every 50 ms: twenty writes of 4 KiB and one flush each, half of the time busy.
+    fn steady(readings: u64) -> Timeline {
+        let at = |index: u64| {
+            let totals = DeviceTotals {
+                devices: 1,
+                writes: 20 * index,
+                write_bytes: 20 * 4096 * index,
+                write_ns: 20 * 300_000 * index,
+                flushes: index,
+                busy_ns: 25_000_000 * index,
+                ..DeviceTotals::default()
+            };
+            let cpu = CpuTotals {
+                user_ns: 10_000_000 * index,
+                idle_ns: 90_000_000 * index,
+                ..CpuTotals::default()
+            };
+            let device = Some(DeviceReading { totals, in_flight: 0 });
+            Reading { cpu, device, ..at(50_000_000 * index, 0) }
+        };
+        let mut series = Series::for_time(Duration::ZERO);
+        (0..readings - 1).for_each(|index| series.push(at(index)));
+        let tracked = Some(Tracked { discards: true, flushes: false });
+        Timeline::new(series, &at(0), at(readings - 1), tracked)
+    }
+
+    /// Rows of the seconds, each as its cells by name.
+    fn seconds(timeline: &Timeline) -> Vec<std::collections::HashMap<String, String>> {
+        let mut out = Vec::new();
+        timeline.write_seconds(&mut out, "read", true).unwrap();
+        let text = String::from_utf8(out).unwrap();
+        let mut lines = text.lines().map(|line| line.split(',').map(String::from));
+        let names: Vec<String> = lines.next().unwrap().collect();
+        lines.map(|cells| names.iter().cloned().zip(cells).collect()).collect()
+    }
+
+    #[test]
+    fn seconds_have_the_columns_of_iostat_and_sar() {
+        let rows = seconds(&steady(71));
+        assert_eq!(rows.len(), 3, "3.5 s: the last has one and a half");
+        for row in &rows {
+            let columns = [
+                ("phase", "read"),
+                ("device_writes_per_s", "400.0"),
+                ("device_write_bytes_per_s", "1638400.0"),
+                ("device_write_await_ns", "300000.0"),
+                ("device_utilisation", "0.5000"),
+                ("device_read_await_ns", ""),
+                ("device_reads_per_s", "0.0"),
+                ("device_flushes_per_s", ""),
+                ("cpu_user_share", "0.1000"),
+                ("cpu_idle_share", "0.9000"),
+            ];
+            for (name, cell) in columns {
+                assert_eq!(row[name], cell, "{name}");
+            }
+        }
+        assert_eq!([&rows[2]["start_ns"], &rows[2]["end_ns"]], ["2000000000", "3500000000"]);
+        assert_eq!(seconds(&steady(72)).len(), 4, "the last has 0.55 s");
+        assert_eq!(seconds(&steady(3)).len(), 1, "less than a second is one row");
+    }
+
+    #[test]
+    fn a_second_without_a_device_has_empty_cells_for_it() {
+        let first = at(0, 0);
+        let row = &seconds(&Timeline::new(Series::for_time(PERIOD), &first, at(9, 0), None))[0];
+        assert_eq!((row["device_reads_per_s"].as_str(), row["cpu_idle_share"].as_str()), ("", ""));
     }
 
     #[test]
@@ -267,6 +427,9 @@ mod tests {
         let text = csv(&Timeline::new(Series::with_capacity(2), &first, last, None), false);
         assert_eq!(text.lines().count(), 2);
         assert!(text.lines().all(|line| line.split(',').count() == COLUMNS.len()), "{text}");
-        assert!(text.ends_with("create,9,0,0,0,0,0,,,,,,,,,,,,,,,,0,0,0,0,0,0,0,0\n"), "{text}");
+        assert!(
+            text.ends_with("create,9,0,0,0,0,0,0,0,0,0,0,,,,,,,,,,,,,,,,,,0,0,0,0,0,0,0,0,,\n"),
+            "{text}"
+        );
     }
 }

@@ -65,7 +65,8 @@ fn mincore(file: RawFd) -> Option<Cached> {
     (seen == 0).then_some(Cached { cached_bytes: pages * page, dirty_bytes: 0 })
 }
 
-fn page_bytes() -> u64 {
+/// Bytes of a page of memory.
+pub fn page_bytes() -> u64 {
     // SAFETY: sysconf takes a number.
     u64::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) }).unwrap_or(4096)
 }

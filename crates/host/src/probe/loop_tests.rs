@@ -1,0 +1,216 @@
+//! The columns beside those of the real iostat and sar.
+//!
+//! Two readers never look at the same instant. So the kernel's files are copied twice while a loop
+//! device is under load, and both read the copies: sysstat in a mount namespace in which they lie
+//! over the kernel's own. Nothing but sysstat's rounding is left between the two.
+
+use std::fs;
+use std::io::{BufRead, BufReader, Read};
+use std::path::Path;
+use std::process::{Child, ChildStdout, Stdio};
+use std::time::Duration;
+
+use fsverdict_core::model::Column;
+use serde_json::Value;
+
+use super::*;
+use crate::bed::LoopDevice;
+use crate::tool;
+
+/// sysstat prints two decimals.
+const ROUNDING: f64 = 0.0051;
+
+/// The kernel's files at one instant: paths below the root, and texts.
+struct Snapshot([(String, String); 3]);
+
+impl Snapshot {
+    fn take(device: &Device) -> Snapshot {
+        let [major, minor] = device.number;
+        let counters = format!("sys/dev/block/{major}:{minor}/stat");
+        let mut files = ["proc/stat".into(), "proc/uptime".into(), counters].map(|path: String| {
+            let text = fs::read_to_string(Path::new("/").join(&path)).unwrap();
+            (path, text)
+        });
+        files[0].1 = with_sums(&files[0].1);
+        Snapshot(files)
+    }
+
+    fn lay(&self, tree: &tempfile::TempDir) {
+        self.0.iter().for_each(|(path, text)| fake::write(tree, path, text));
+    }
+
+    fn uptime_s(&self) -> f64 {
+        self.0[1].1.split(' ').next().unwrap().parse().unwrap()
+    }
+}
+
+/// The line of all processors made the sum of theirs, which it is but for the kernel's rounding of
+/// each to ticks: sar adds up the processors, we take the kernel's line.
+fn with_sums(stat: &str) -> String {
+    let mut sums = [0; 10];
+    for line in stat.lines().filter(|line| line.starts_with("cpu") && !line.starts_with("cpu ")) {
+        let ticks = line.split_whitespace().skip(1).map(|word| word.parse::<u64>().unwrap());
+        sums.iter_mut().zip(ticks).for_each(|(sum, ticks)| *sum += ticks);
+    }
+    let rest = stat.split_once('\n').unwrap().1;
+    format!("cpu  {}\n{rest}", sums.map(|sum| sum.to_string()).join(" "))
+}
+
+/// A loop device under all kinds of requests, by a process with a lowered priority.
+struct Load {
+    device: LoopDevice,
+    fio: Child,
+    _folder: tempfile::TempDir,
+}
+
+impl Load {
+    fn start() -> Load {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("image");
+        fs::File::create(&path).unwrap().set_len(64 << 20).unwrap();
+        let device = LoopDevice::attach(&path, false).unwrap();
+        let job = "--name=load --rw=randrw --bs=4k-32k --size=32m --fsync=16 --ioengine=libaio \
+                   --iodepth=4 --direct=1 --thread --time_based --runtime=60";
+        let fio = tool::command("nice")
+            .unwrap()
+            .args(["-n", "5", "fio"])
+            .args(job.split_whitespace())
+            .arg(format!("--filename={}", device.device().path))
+            .stdout(Stdio::null())
+            .spawn()
+            .unwrap();
+        Load { device, fio, _folder: folder }
+    }
+
+    /// Half of the device, which fio leaves alone.
+    fn discard(&self) {
+        let node = self.device.device().path;
+        tool::run_words(&["blkdiscard", "--offset", "33554432", "--step", "1048576", &node])
+            .unwrap();
+    }
+}
+
+impl Drop for Load {
+    fn drop(&mut self) {
+        let _ = self.fio.kill();
+        let _ = self.fio.wait();
+    }
+}
+
+/// Starts a program of sysstat's that finds the tree's files in place of the kernel's.
+fn sysstat(tree: &tempfile::TempDir, words: &[&str]) -> (Child, BufReader<ChildStdout>) {
+    assert!(tool::find(words[0]).is_some(), "{} is missing: apt-get install sysstat", words[0]);
+    let script = "cd \"$0\"
+                  for file in proc/* sys/dev/block/*/*; do
+                      mount --bind $file /$file || exit 1
+                  done
+                  exec \"$@\"";
+    let mut command = tool::command("unshare").unwrap();
+    command.args(["--mount", "sh", "-c", script]).arg(tree.path()).args(words);
+    command.env("LC_ALL", "C").env("S_TIME_FORMAT", "ISO").stdout(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    let stdout = BufReader::new(child.stdout.take().unwrap());
+    (child, stdout)
+}
+
+/// What `iostat -x` says of the time between the two.
+fn iostat(tree: &tempfile::TempDir, name: &str, [first, last]: [&Snapshot; 2]) -> Value {
+    first.lay(tree);
+    let (mut child, mut stdout) = sysstat(tree, &["iostat", "-x", "-o", "JSON", name, "1", "2"]);
+    let mut text = String::new();
+    // The first report, of the time since the start, is out when the files have been read once.
+    while !text.contains("disk_device") {
+        assert_ne!(stdout.read_line(&mut text).unwrap(), 0, "{text}");
+    }
+    last.lay(tree);
+    stdout.read_to_string(&mut text).unwrap();
+    assert!(child.wait().unwrap().success());
+    let document: Value = serde_json::from_str(&text).unwrap();
+    document["sysstat"]["hosts"][0]["statistics"][1]["disk"][0].clone()
+}
+
+/// What `sar -u ALL` says of it, in the order of its columns.
+fn sar(tree: &tempfile::TempDir, [first, last]: [&Snapshot; 2]) -> Vec<f64> {
+    first.lay(tree);
+    let (mut child, mut stdout) = sysstat(tree, &["sar", "-u", "ALL", "4", "1"]);
+    // It does not show when it has read the files once, and takes four seconds to the second time.
+    std::thread::sleep(Duration::from_secs(2));
+    last.lay(tree);
+    let mut text = String::new();
+    stdout.read_to_string(&mut text).unwrap();
+    assert!(child.wait().unwrap().success());
+    let line = text.lines().find(|line| line.starts_with("Average:")).unwrap();
+    line.split_whitespace().skip(2).map(|word| word.parse().unwrap()).collect()
+}
+
+/// Ours, from the same files.
+fn ours(load: &Load, [first, last]: [&Snapshot; 2]) -> (Vec<Column>, [Column; 10]) {
+    let tree = tempfile::tempdir().unwrap();
+    first.lay(&tree);
+    let mut device = DeviceReader::open(tree.path(), &[load.device.device()]).unwrap();
+    let mut cpu = CpuReader::open(tree.path(), sys::ticks_per_second()).unwrap();
+    let before = (device.read().unwrap(), cpu.read().unwrap());
+    last.lay(&tree);
+    let after = (device.read().unwrap(), cpu.read().unwrap());
+    let elapsed_s = last.uptime_s() - first.uptime_s();
+    let device = after.0.since(&before.0).totals.columns(elapsed_s);
+    (device, cpu::since(&after.1.totals, &before.1.totals).columns())
+}
+
+/// Our columns of the device, iostat's names for them, and how much of ours its unit is.
+const DEVICE: [(&str, &str, f64); 22] = [
+    ("device_reads_per_s", "r/s", 1.0),
+    ("device_read_bytes_per_s", "rkB/s", 1024.0),
+    ("device_reads_merged_per_s", "rrqm/s", 1.0),
+    ("device_reads_merged_share", "rrqm", 0.01),
+    ("device_read_await_ns", "r_await", 1e6),
+    ("device_read_request_bytes", "rareq-sz", 1024.0),
+    ("device_writes_per_s", "w/s", 1.0),
+    ("device_write_bytes_per_s", "wkB/s", 1024.0),
+    ("device_writes_merged_per_s", "wrqm/s", 1.0),
+    ("device_writes_merged_share", "wrqm", 0.01),
+    ("device_write_await_ns", "w_await", 1e6),
+    ("device_write_request_bytes", "wareq-sz", 1024.0),
+    ("device_discards_per_s", "d/s", 1.0),
+    ("device_discard_bytes_per_s", "dkB/s", 1024.0),
+    ("device_discards_merged_per_s", "drqm/s", 1.0),
+    ("device_discards_merged_share", "drqm", 0.01),
+    ("device_discard_await_ns", "d_await", 1e6),
+    ("device_discard_request_bytes", "dareq-sz", 1024.0),
+    ("device_flushes_per_s", "f/s", 1.0),
+    ("device_flush_await_ns", "f_await", 1e6),
+    ("device_queue_depth_mean", "aqu-sz", 1.0),
+    ("device_utilisation", "util", 0.01),
+];
+
+#[test]
+#[ignore = "needs root and loop devices: run ./test"]
+fn the_columns_are_those_of_iostat_and_sar() {
+    let load = Load::start();
+    std::thread::sleep(Duration::from_millis(700));
+    let first = Snapshot::take(&load.device.device());
+    load.discard();
+    std::thread::sleep(Duration::from_secs(2));
+    let last = Snapshot::take(&load.device.device());
+    let (device, cpu) = ours(&load, [&first, &last]);
+    let node = load.device.device().path;
+    let tree = tempfile::tempdir().unwrap();
+    let iostat = iostat(&tree, node.trim_start_matches("/dev/"), [&first, &last]);
+    assert_eq!(device.len(), DEVICE.len());
+    for (column, (name, theirs, unit)) in device.iter().zip(DEVICE) {
+        assert_eq!(column.name, name);
+        let said = iostat[theirs].as_f64().unwrap_or_else(|| panic!("{theirs}: {iostat:#}"));
+        let ours = column.value.unwrap() / unit;
+        assert!((ours - said).abs() < ROUNDING, "{name}: {ours}, iostat {said}");
+    }
+    for busy in ["r/s", "wkB/s", "d/s", "f/s", "r_await", "wareq-sz", "aqu-sz", "util"] {
+        assert!(iostat[busy].as_f64().unwrap() > 0.0, "the load shows in no {busy}: {iostat:#}");
+    }
+    let sar = sar(&tree, [&first, &last]);
+    assert_eq!(sar.len(), cpu.len());
+    for (column, said) in cpu.iter().zip(&sar) {
+        let ours = column.value.unwrap() * 100.0;
+        assert!((ours - said).abs() < ROUNDING, "{}: {ours}, sar {said}: {sar:?}", column.name);
+    }
+    assert!(sar[1] > 0.0 && sar[2] > 0.0, "the load shows in no nice or system: {sar:?}");
+}
