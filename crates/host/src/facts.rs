@@ -37,7 +37,8 @@ pub fn tools(plan: &Plan) -> BTreeMap<String, String> {
         let version = version(file_system.version);
         tools.extend(version.map(|version| (file_system.program.to_string(), version)));
     }
-    for program in workload::programs(plan) {
+    let parted = plan.contenders.iter().any(|it| !it.partition.is_empty()).then_some("parted");
+    for program in workload::programs(plan).chain(parted) {
         let version = version(&[program, "--version"]);
         tools.extend(version.map(|version| (program.to_string(), version)));
     }

@@ -3,6 +3,7 @@
 mod beds;
 mod guard;
 mod interrupted;
+mod partitions;
 mod runs;
 mod settings;
 mod workloads;

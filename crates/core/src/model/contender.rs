@@ -53,6 +53,10 @@ pub struct Contender {
     /// `ext4`, `xfs`, `btrfs`: a name of the registry. Bed `directory` takes what is there.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub file_system: String,
+    /// parted's words, with which each device is partitioned afresh before mkfs. The file system
+    /// is made on the one partition that comes out.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub partition: Vec<String>,
     /// Arguments for mkfs, as typed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub mkfs: Vec<String>,

@@ -5,6 +5,8 @@ mod contender;
 mod finding;
 mod histogram;
 mod native;
+mod near;
+mod partition;
 mod plan;
 mod record;
 mod run;
@@ -25,6 +27,8 @@ pub use native::{
     FILE_SIZE_MAX, FILES_MAX, FsyncCase, FsyncFiles, Metadata, MetadataOperation, Operation,
     SmallFiles, Sync,
 };
+pub use near::{meant, near, with_near};
+pub use partition::Partition;
 pub use plan::{Bed, BedKind, Family, Judgement, Place, Plan, PlanError, Sim};
 pub use record::{
     CacheState, CpuTotals, DeviceTotals, Failure, MemoryTotals, Mounted, Outcome, PhaseRecord,

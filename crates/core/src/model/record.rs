@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Histogram, Key, Phase, Sample};
+use super::{Histogram, Key, Partition, Phase, Sample};
 
 /// How a trial ended.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -231,6 +231,9 @@ pub struct Record {
     pub outcome: Outcome,
     /// Every step with its time, in order, those of the clean-up too.
     pub steps: Vec<StepTime>,
+    /// The partitions it was made on, where its contender has the devices partitioned.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub partitions: Vec<Partition>,
     /// How it was mounted for the timed part.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mounted: Option<Mounted>,

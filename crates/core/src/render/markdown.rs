@@ -78,6 +78,9 @@ fn contenders(report: &Report) -> String {
     let mut out = "\n## Contenders\n\n".to_string();
     for contender in &report.plan.contenders {
         out += &format!("- **{}**: {}", contender.name, described(contender));
+        if let Some(partition) = report.partition(contender) {
+            out += &format!("; its partition begins at {} B", partition.start_bytes);
+        }
         if let Some(name) = report.other_name(contender) {
             out += &format!("; mounted as `{name}`");
         }
@@ -95,6 +98,9 @@ fn described(contender: &Contender) -> String {
     match &contender.path {
         Some(path) => parts.push(format!("the directory `{path}`")),
         None => parts.push(contender.file_system.clone()),
+    }
+    if !contender.partition.is_empty() {
+        parts.push(format!("partition `{}`", contender.partition.join(" ")));
     }
     if !contender.mkfs.is_empty() {
         parts.push(format!("mkfs `{}`", contender.mkfs.join(" ")));

@@ -16,7 +16,7 @@ pub use markdown::report as markdown;
 pub use sentence::sentence;
 pub use terminal::report as terminal;
 
-use crate::model::{Beside, Comparison, Contender, Finding, Mounted, Plan, Record, Run};
+use crate::model::{Beside, Comparison, Contender, Finding, Mounted, Partition, Plan, Record, Run};
 
 /// Everything a report is made of.
 #[derive(Clone, Copy, Debug)]
@@ -45,6 +45,12 @@ impl Report<'_> {
     fn mounted(&self, contender: &Contender) -> Option<&Mounted> {
         let mut its = self.records.iter().filter(|it| it.key.contender == contender.name);
         its.find_map(|record| record.mounted.as_ref())
+    }
+
+    /// The partition it was made on, where it was.
+    fn partition(&self, contender: &Contender) -> Option<&Partition> {
+        let mut its = self.records.iter().filter(|it| it.key.contender == contender.name);
+        its.find_map(|record| record.partitions.first())
     }
 
     /// What the kernel calls the contender's file system, where that is another name: ZFS by a

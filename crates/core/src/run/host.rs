@@ -2,7 +2,8 @@
 
 use super::{Step, sample, steps};
 use crate::model::{
-    CacheState, Failure, Mounted, Outcome, PhaseRecord, Quiet, Record, SCHEMA, StepTime, Trial,
+    CacheState, Failure, Mounted, Outcome, Partition, PhaseRecord, Quiet, Record, SCHEMA, StepTime,
+    Trial,
 };
 
 /// Why a host could not do a step; its message is whole.
@@ -13,6 +14,8 @@ pub type HostError = Box<dyn std::error::Error + Send + Sync>;
 pub enum Effect {
     /// It is done; there is nothing to say of it.
     Done,
+    /// The devices are partitioned like this.
+    Partitioned(Vec<Partition>),
     /// The file system is mounted like this.
     Mounted(Mounted),
     /// The caches around their drop.
@@ -70,6 +73,7 @@ fn empty(trial: &Trial) -> Record {
         seed: trial.seed,
         outcome: Outcome::Measured,
         steps: Vec::new(),
+        partitions: Vec::new(),
         mounted: None,
         caches: Vec::new(),
         settled: Vec::new(),
@@ -94,6 +98,7 @@ pub(super) fn fail(record: &mut Record, failure: Failure) {
 fn note(record: &mut Record, effect: Effect) {
     match effect {
         Effect::Done => {}
+        Effect::Partitioned(partitions) => record.partitions = partitions,
         Effect::Mounted(mounted) => record.mounted = Some(mounted),
         Effect::Dropped(state) => record.caches.push(state),
         Effect::Settled(quiet) => record.settled.push(quiet),

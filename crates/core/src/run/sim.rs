@@ -3,8 +3,8 @@
 
 use super::{Effect, Host, HostError, Place, Step, trial};
 use crate::model::{
-    Bed, CacheState, Contender, CpuTotals, Device, DeviceTotals, Draws, Histogram, Mounted, Phase,
-    PhaseRecord, Quiet, Record, Sim, Totals, Trial, TrialBed, Work, derived_seed,
+    Bed, CacheState, Contender, CpuTotals, Device, DeviceTotals, Draws, Histogram, Mounted,
+    Partition, Phase, PhaseRecord, Quiet, Record, Sim, Totals, Trial, TrialBed, Work, derived_seed,
 };
 
 /// What a simulated operation takes at speed 1.
@@ -130,6 +130,14 @@ impl Host for SimPlace {
     fn perform(&mut self, step: Step, trial: &Trial) -> Result<Effect, HostError> {
         self.act(&step.to_string(), &trial.contender.name)?;
         Ok(match step {
+            Step::Partition => {
+                let partition = |device: &Device| Partition {
+                    path: format!("{}p1", device.path),
+                    start_bytes: 1 << 20,
+                    ..Partition::default()
+                };
+                Effect::Partitioned(trial.bed.devices.iter().map(partition).collect())
+            }
             Step::Mount => {
                 if let Some(mount) = self.mounted.first() {
                     return Err(format!("{mount} is mounted already").into());

@@ -152,6 +152,13 @@ pub fn beneath(path: &Path) -> Option<Device> {
     Machine::real().beneath(path).map(|block| block.device())
 }
 
+/// The block device at `path`, if there is one, is a part of another.
+pub fn is_partition(path: &Path) -> bool {
+    let machine = Machine::real();
+    let block = (machine.number_of)(path).and_then(|number| machine.block(number));
+    block.is_some_and(|block| block.is_partition())
+}
+
 /// Makes the bed of a plan. Images lie in the bed's own `dir`, otherwise in `dir`.
 pub fn make(
     bed: &Bed,
