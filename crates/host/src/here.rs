@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use fsverdict_core::model::{
-    BedKind, CacheState, Command, Device, Fio, Phase, PhaseRecord, Sysbench, Trial, Work,
+    BedKind, CacheState, Command, Device, Fio, Phase, PhaseRecord, Refused, Sysbench, Trial, Work,
 };
 use fsverdict_core::run::{Effect, Host, HostError, Step};
 
@@ -183,7 +183,12 @@ impl Here {
             }
             (Work::Metadata(wanted), Phase::Metadata(operation)) => {
                 let prepared = metadata::prepare(wanted, operation, &place)?;
-                self.native(phase, &directory, trial, || Ok(prepared.run()?))?
+                match self.native(phase, &directory, trial, || Ok(prepared.run()?)) {
+                    Err(error) if metadata::is_refusal(&*error) => {
+                        return Ok(Effect::Refused(Refused { phase, why: error.to_string() }));
+                    }
+                    done => done?,
+                }
             }
             (Work::FsyncFiles(files), Phase::Whole) => {
                 let devices = &trial.bed.devices;

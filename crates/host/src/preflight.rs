@@ -4,12 +4,13 @@
 use std::fs;
 use std::path::Path;
 
-use fsverdict_core::model::{BedKind, Plan, Work, Workload, meant};
+use fsverdict_core::model::{BedKind, LeftOut, Need, Plan, Work, Workload, meant};
 use thiserror::Error;
 
+use crate::settings::SettingError;
 use crate::tool::{self, ToolError};
 use crate::workload::fio::{self, FioError};
-use crate::{bed, file_system, sys, workload};
+use crate::{bed, file_system, settings, sys, workload};
 
 /// Why a plan can't be run here, and what to do about it.
 #[derive(Debug, Error)]
@@ -28,6 +29,8 @@ pub enum PreflightError {
     Job { workload: String, said: String },
     #[error("{0}")]
     Tool(#[from] ToolError),
+    #[error("{0}")]
+    Limits(#[from] SettingError),
     #[error(
         "contender {contender:?} partitions the bed's device, and {path} is a partition itself: \
          give the whole disk"
@@ -49,7 +52,7 @@ impl PreflightError {
             | Self::Fio { .. }
             | Self::Job { .. }
             | Self::Nested { .. } => true,
-            Self::Root { .. } | Self::Tool(_) | Self::Kernel { .. } => false,
+            Self::Root { .. } | Self::Tool(_) | Self::Limits(_) | Self::Kernel { .. } => false,
         }
     }
 }
@@ -75,6 +78,23 @@ pub fn check_plan(plan: &Plan) -> Result<(), PreflightError> {
     Ok(())
 }
 
+/// Leaves out of a study what this machine lacks something for. A plan of the user's own stays as
+/// it is, for [`check`] to refuse; so does all without root, which is what is lacking then.
+pub fn fit(plan: &mut Plan) -> Vec<LeftOut> {
+    if plan.study.is_none() || (plan.bed.kind != BedKind::Directory && !sys::is_root()) {
+        return Vec::new();
+    }
+    plan.fit(|need| lack(need).map(|error| error.to_string()))
+}
+
+fn lack(need: Need) -> Option<PreflightError> {
+    match need {
+        Need::FileSystem(name) => check_file_system(name).err(),
+        Need::Program(program) => tool::command(program).err().map(PreflightError::from),
+        Need::Limits => settings::check_throttle(Path::new("/")).err().map(PreflightError::from),
+    }
+}
+
 /// Checks the plan, and that the machine has what it takes.
 pub fn check(plan: &Plan) -> Result<(), PreflightError> {
     check_plan(plan)?;
@@ -89,6 +109,9 @@ pub fn check(plan: &Plan) -> Result<(), PreflightError> {
             check_file_system(&contender.file_system)?;
         }
         check_partitions(plan)?;
+        if plan.bed.limits.is_some() || plan.contenders.iter().any(|it| it.limits.is_some()) {
+            settings::check_throttle(Path::new("/"))?;
+        }
     }
     for program in workload::programs(plan) {
         tool::command(program)?;

@@ -44,6 +44,16 @@ pub struct Limits {
     pub bandwidth: Option<Bytes>,
 }
 
+impl fmt::Display for Limits {
+    /// `100 IOPS and 150MiB/s`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let iops = self.iops.map(|iops| format!("{iops} IOPS"));
+        let bandwidth = self.bandwidth.map(|bytes| format!("{bytes}iB/s"));
+        let limits: Vec<String> = iops.into_iter().chain(bandwidth).collect();
+        f.write_str(&limits.join(" and "))
+    }
+}
+
 /// A file system with its mkfs and mount options, block-queue and sysctl settings.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -4,6 +4,7 @@ mod checked;
 mod contender;
 mod finding;
 mod histogram;
+mod lack;
 mod native;
 mod near;
 mod partition;
@@ -17,12 +18,14 @@ mod study;
 mod trial;
 mod unit;
 mod verdict;
+mod working_set;
 mod workload;
 
 pub use checked::{Checked, Judged};
 pub use contender::{Contender, Limits, Scalar};
 pub use finding::{Audit, Finding, Severity};
 pub use histogram::Histogram;
+pub use lack::{LeftOut, Need};
 pub use native::{
     FILE_SIZE_MAX, FILES_MAX, FsyncCase, FsyncFiles, Metadata, MetadataOperation, Operation,
     SmallFiles, Sync,
@@ -32,7 +35,7 @@ pub use partition::Partition;
 pub use plan::{Bed, BedKind, Family, Judgement, Place, Plan, PlanError, Sim};
 pub use record::{
     CacheState, CpuTotals, DeviceTotals, Failure, MemoryTotals, Mounted, Outcome, PhaseRecord,
-    PressureTotals, Quiet, Record, StepTime, Totals,
+    PressureTotals, Quiet, Record, Refused, StepTime, Totals,
 };
 pub use run::Run;
 pub use sample::{Better, Sample, median};
@@ -41,6 +44,7 @@ pub use study::{Agreement, Beside, Published, Study};
 pub use trial::{Device, Key, Trial, TrialBed};
 pub use unit::{Bytes, ParseError, Percent, Span, Unit};
 pub use verdict::{Comparison, Stop, Verdict};
+pub use working_set::{OverMemory, WorkingSet, share_of_memory};
 pub use workload::{Cache, Command, Fio, Phase, Sysbench, Work, Workload};
 
 /// Version of every document fsverdict writes: plan, trial, record, run and report.

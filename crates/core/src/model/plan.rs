@@ -156,13 +156,26 @@ pub struct Sim {
     pub speed: std::collections::BTreeMap<String, f64>,
     /// The action that fails, counted from 1 over the whole run; 0: none.
     pub fail_at: u64,
+    /// What it lacks: file systems and programs by name, and `limits`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub lacks: Vec<String>,
+    /// Its memory, where it matters.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub memory: Option<Bytes>,
     /// From `fail_at` on every action of that kind on that contender fails, not this one alone.
     pub fail_for_good: bool,
 }
 
 impl Default for Sim {
     fn default() -> Self {
-        Sim { noise: 0.01, speed: Default::default(), fail_at: 0, fail_for_good: false }
+        Sim {
+            noise: 0.01,
+            speed: Default::default(),
+            fail_at: 0,
+            lacks: Vec::new(),
+            memory: None,
+            fail_for_good: false,
+        }
     }
 }
 

@@ -63,6 +63,15 @@ pub struct CacheState {
     pub dropped: bool,
 }
 
+/// A timed part that the file system has no such thing for: it does not fail the trial.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Refused {
+    /// Which part.
+    pub phase: Phase,
+    /// What the kernel said.
+    pub why: String,
+}
+
 /// Whether the device had come to rest before the timed part.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Quiet {
@@ -243,6 +252,9 @@ pub struct Record {
     /// The device's rest before each timed part.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub settled: Vec<Quiet>,
+    /// Timed parts that the file system refused.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub refused: Vec<Refused>,
     /// The timed parts.
     pub phases: Vec<PhaseRecord>,
     /// All figures, by metric.
@@ -253,6 +265,11 @@ impl Record {
     /// The figure of `metric`, if the trial has one.
     pub fn sample(&self, metric: &str) -> Option<&Sample> {
         self.samples.iter().find(|sample| sample.metric == metric)
+    }
+
+    /// The file system refused that part.
+    pub fn refuses(&self, phase: Phase) -> bool {
+        self.refused.iter().any(|refused| refused.phase == phase)
     }
 
     /// It ran whole.

@@ -29,7 +29,9 @@ pub fn report(report: &Report) -> String {
         out += &format!("{}\n", table::table(report, workload, ASCII_MARKDOWN));
     }
     out += &published(report);
+    out += &working_sets(report);
     out += &findings(report);
+    out += &left_out(report);
     out += &failures(report);
     out += &contenders(report);
     out + &machine(report)
@@ -54,6 +56,21 @@ fn published(report: &Report) -> String {
     out += "Ratios are of goodness. Only rank and ratio are compared: rates of two machines say \
             nothing about each other.\n\n";
     out + &format!("{}\n", table::published(report, ASCII_MARKDOWN))
+}
+
+fn working_sets(report: &Report) -> String {
+    if report.working_sets().is_empty() {
+        return String::new();
+    }
+    let table = table::working_sets(report, ASCII_MARKDOWN);
+    format!("\n## Working sets{}\n\n{table}\n", terminal::scale(report))
+}
+
+fn left_out(report: &Report) -> String {
+    match report.left_out().as_slice() {
+        [] => String::new(),
+        lines => format!("\n## Left out\n\n- {}\n", lines.join("\n- ")),
+    }
 }
 
 fn findings(report: &Report) -> String {
@@ -112,10 +129,7 @@ fn described(contender: &Contender) -> String {
         parts.push(format!("{name} = {value}"));
     }
     if let Some(limits) = contender.limits {
-        let iops = limits.iops.map(|iops| format!("{iops} IOPS"));
-        let bandwidth = limits.bandwidth.map(|bytes| format!("{bytes}iB/s"));
-        let limits: Vec<String> = iops.into_iter().chain(bandwidth).collect();
-        parts.push(format!("held down to {}", limits.join(" and ")));
+        parts.push(format!("held down to {limits}"));
     }
     parts.join(", ")
 }

@@ -16,7 +16,10 @@ pub use markdown::report as markdown;
 pub use sentence::sentence;
 pub use terminal::report as terminal;
 
-use crate::model::{Beside, Comparison, Contender, Finding, Mounted, Partition, Plan, Record, Run};
+use crate::model::{
+    Beside, Comparison, Contender, Finding, Key, LeftOut, Mounted, OverMemory, Partition, Plan,
+    Record, Refused, Run,
+};
 
 /// Everything a report is made of.
 #[derive(Clone, Copy, Debug)]
@@ -59,6 +62,33 @@ impl Report<'_> {
         let kernels = self.mounted(contender)?.file_system.as_str();
         let typed = contender.file_system.as_str();
         (!typed.is_empty() && kernels != typed).then_some(kernels)
+    }
+
+    /// What is known of the working sets, where they say something: of a study, or of a plan that
+    /// was scaled.
+    fn working_sets(&self) -> Vec<OverMemory> {
+        match self.plan.study.is_some() || self.plan.scale.is_some() {
+            true => self.plan.working_sets(self.run.memory_bytes),
+            false => Vec::new(),
+        }
+    }
+
+    /// What was left out of the run, and timed parts that a file system refused, with the reason.
+    fn left_out(&self) -> Vec<String> {
+        let whole = self.run.left_out.iter();
+        let mut lines: Vec<String> =
+            whole.map(|LeftOut { what, name, why }| format!("{what} {name}: {why}")).collect();
+        for record in self.records {
+            for Refused { phase, .. } in &record.refused {
+                let Key { workload, contender, .. } = &record.key;
+                let part = phase.name();
+                let line = format!("{workload}, {contender}: the file system has no {part}");
+                if !lines.contains(&line) {
+                    lines.push(line);
+                }
+            }
+        }
+        lines
     }
 
     /// Records of trials that failed.

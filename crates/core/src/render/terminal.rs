@@ -19,10 +19,18 @@ pub fn report(report: &Report) -> String {
         let table = table::published(report, UTF8_BORDERS_ONLY);
         out += &format!("\nAs published, and here{}\n{table}\n", scale(report));
     }
+    if !report.working_sets().is_empty() {
+        let table = table::working_sets(report, UTF8_BORDERS_ONLY);
+        out += &format!("\nWorking sets{}\n{table}\n", scale(report));
+    }
     for contender in &report.plan.contenders {
         if let Some(name) = report.other_name(contender) {
             out += &format!("\n{}: what was measured is {name}\n", contender.name);
         }
+    }
+    let left_out = report.left_out();
+    if !left_out.is_empty() {
+        out += &format!("\nLeft out\n  {}\n", left_out.join("\n  "));
     }
     let failures: Vec<String> = failures(report);
     if !failures.is_empty() {

@@ -2,8 +2,8 @@
 
 use super::{Step, sample, steps};
 use crate::model::{
-    CacheState, Failure, Mounted, Outcome, Partition, PhaseRecord, Quiet, Record, SCHEMA, StepTime,
-    Trial,
+    CacheState, Failure, Mounted, Outcome, Partition, PhaseRecord, Quiet, Record, Refused, SCHEMA,
+    StepTime, Trial,
 };
 
 /// Why a host could not do a step; its message is whole.
@@ -22,6 +22,8 @@ pub enum Effect {
     Dropped(CacheState),
     /// Whether the device came to rest.
     Settled(Quiet),
+    /// The file system has nothing for this timed part.
+    Refused(Refused),
     /// A timed part is over.
     Worked(Box<PhaseRecord>),
 }
@@ -77,6 +79,7 @@ fn empty(trial: &Trial) -> Record {
         mounted: None,
         caches: Vec::new(),
         settled: Vec::new(),
+        refused: Vec::new(),
         phases: Vec::new(),
         samples: Vec::new(),
     }
@@ -102,6 +105,7 @@ fn note(record: &mut Record, effect: Effect) {
         Effect::Mounted(mounted) => record.mounted = Some(mounted),
         Effect::Dropped(state) => record.caches.push(state),
         Effect::Settled(quiet) => record.settled.push(quiet),
+        Effect::Refused(refused) => record.refused.push(refused),
         Effect::Worked(phase) => record.phases.push(*phase),
     }
 }

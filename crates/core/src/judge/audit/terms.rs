@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use crate::judge::stopping::FIRST_LOOK;
 use crate::model::{Audit, Contender, Finding, Mounted, Plan, Record, Severity, Workload};
 
-use super::{fio_values, measured, options};
+use super::{measured, options};
 
 /// fio's engines that wait for each operation before they begin the next, whatever the depth
 /// (fio(1), "ioengine").
@@ -30,8 +30,8 @@ pub fn findings(plan: &Plan, records: &[Record]) -> Vec<Finding> {
 
 /// A3: a synchronous engine with a queue depth, which it ignores.
 fn depth_ignored(workload: &Workload) -> Option<Finding> {
-    let engines = fio_values(workload, "ioengine")?;
-    let depths = fio_values(workload, "iodepth")?;
+    let engines = workload.fio_values("ioengine")?;
+    let depths = workload.fio_values("iodepth")?;
     let depth = depths.iter().filter_map(|depth| depth.parse::<u32>().ok()).max()?;
     // Of several jobs only some may be asynchronous, and the depth may be theirs.
     let synchronous = engines.iter().all(|engine| SYNCHRONOUS.contains(&engine.as_str()));

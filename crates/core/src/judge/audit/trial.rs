@@ -5,7 +5,7 @@ use crate::model::{
     Workload,
 };
 
-use super::{fio_values, options};
+use super::options;
 
 /// What may stay cached or dirty around a drop: a file system's own superblock and log pages.
 const CACHE_ALLOWANCE_BYTES: u64 = 1 << 20;
@@ -81,7 +81,7 @@ pub const AUDITS: &[TrialAudit] = &[
 /// a warning.
 fn read_from_cache(case: &Case) -> Option<Seen> {
     let direct =
-        fio_values(case.workload, "direct").is_some_and(|values| values.contains(&"1".into()));
+        case.workload.fio_values("direct").is_some_and(|values| values.contains(&"1".into()));
     if case.workload.cache != Cache::Cold && !direct || compresses(case) {
         return None;
     }
