@@ -398,3 +398,49 @@ fn a_reference_that_fails_for_good_ends_the_run() {
     assert_eq!(broken.document()["run"]["stop"], "failed");
     broken.says("fewer than two contenders could be measured");
 }
+
+/// A study with more than the simulated machine has.
+fn study(lacks: &str) -> String {
+    let more = "\n[[workload]]\nname = \"job\"\nfio = { rw = \"read\", size = \"8G\" }\n";
+    let study = "\n[study]\ntitle = \"A study\"\nmemory = \"2G\"\n[[published]]\n\
+                 workload = \"job\"\ncolumn = \"IOPS\"\nbetter = \"higher\"\n\
+                 printed = { plain = 1, tuned = 2 }\n";
+    let sim = format!("[sim]\nmemory = \"32G\"\nlacks = [{lacks}]");
+    PLAN.replace("[judgement]", &format!("{more}[judgement]")).replace("[sim]", &sim) + study
+}
+
+#[test]
+fn a_study_runs_without_what_the_machine_lacks_and_lists_it() {
+    let scene = Scene::new();
+    let document = run_plan(&scene, "whole", &study(""));
+    assert_eq!(list(&document["published"]).len(), 1);
+    assert!(document["run"].get("left_out").is_none());
+    let warned = list(&document["findings"]).iter().find(|it| it["audit"] == "A21").unwrap();
+    assert_eq!((text(&warned["workload"]), text(&warned["severity"])), ("job", "warning"));
+
+    let document = run_plan(&scene, "part", &study("\"ext4\", \"fio\""));
+    let left_out = list(&document["run"]["left_out"]).iter();
+    let left_out: Vec<_> = left_out.map(|it| (text(&it["what"]), text(&it["name"]))).collect();
+    assert_eq!(left_out, [("contender", "plain"), ("workload", "job")]);
+    assert!(list(&document["verdicts"]).iter().all(|it| it["reference"] == "tuned"));
+    assert!(list(&document["trials"]).iter().all(|it| it["workload"] == "work"));
+    let report = scene.read("part/report.md");
+    let said = "- contender plain: the simulated machine has no ext4; the others are compared \
+                with tuned\n- workload job: the simulated machine has no fio\n";
+    assert!(report.contains(said), "{report}");
+    let again = scene.run("run part/plan.toml --output again --json -").exits(0);
+    assert_eq!(trials(&again.json()), trials(&document), "what is left is a plan of its own");
+}
+
+#[test]
+fn a_study_of_which_too_little_is_left_is_refused_and_a_plan_of_ones_own_is_never_cut() {
+    let scene = Scene::new();
+    scene.write("little.toml", &study("\"ext4\", \"xfs\""));
+    let done = scene.run("run little.toml --output little").exits(1);
+    done.says("left out: contender plain:").says("too little is left to compare anything");
+    assert!(!scene.path("little").exists());
+    let own = study("\"ext4\"");
+    let (own, _) = own.split_once("[study]").unwrap();
+    let document = run_plan(&scene, "own", own);
+    assert!(list(&document["verdicts"]).iter().all(|it| it["reference"] == "plain"));
+}

@@ -211,3 +211,32 @@ fn a_contender_that_can_not_be_made_does_not_stop_the_others() {
     assert!(list(options).iter().any(|option| option == "noatime"), "{options}");
     scene.assert_nothing_left();
 }
+
+#[test]
+#[ignore = "needs root and loop devices: run ./test"]
+fn a_study_runs_on_the_file_systems_that_the_machine_has() {
+    let scene = Scene::alone();
+    let names = ["ext4", "ext3", "f2fs", "nilfs2", "jfs", "bcachefs"];
+    let contenders = names.map(|name| format!("{{ name = \"{name}\", file_system = \"{name}\" }}"));
+    let own = format!(
+        "bed = {{ size = \"128M\" }}\njudgement = {{ rounds = 1 }}\n\
+         contender = [{}]\nworkload = [{{ name = \"work\", command = \"true\" }}]\n",
+        contenders.join(", ")
+    );
+    let document = run_plan(&scene, &format!("{own}study = {{ title = \"A study\" }}"));
+    let document = document.exits(0).json();
+    let left_out = document["run"]["left_out"].as_array().cloned().unwrap_or_default();
+    let is_left = |name: &str| left_out.iter().any(|it| it["name"] == name);
+    for name in names {
+        assert_eq!(of(&document, name).len(), usize::from(!is_left(name)), "{name}");
+    }
+    scene.assert_nothing_left();
+    if left_out.is_empty() {
+        println!("not tested: this machine has all of {names:?}");
+        return;
+    }
+    std::fs::remove_dir_all(scene.path("run")).unwrap();
+    let why = left_out[0]["why"].as_str().unwrap();
+    run_plan(&scene, &own).exits(1).says(why);
+    assert!(!scene.path("run").exists(), "a plan of one's own fails before anything is made");
+}
