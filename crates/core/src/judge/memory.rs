@@ -1,6 +1,6 @@
 //! Working sets against memory: the study's on its machine, ours on this one.
 
-use crate::model::{Audit, Finding, OverMemory, Plan, Run, Severity, Unit, share_of_memory};
+use crate::model::{Audit, Bytes, Finding, OverMemory, Plan, Run, Severity, Unit, share_of_memory};
 
 /// A21: buffered work that fits in memory here and did not in the study's machine, or the other way
 /// round: page cache and device change places. Direct I/O goes past memory.
@@ -10,7 +10,12 @@ pub fn of_memory(plan: &Plan, run: &Run) -> Vec<Finding> {
 }
 
 fn finding(set: &OverMemory) -> Option<Finding> {
-    let (here, (_, there)) = (set.share?, set.study?);
+    let (here, (set_there, there)) = (set.share?, set.study?);
+    let bytes = |bytes: Bytes| Unit::Bytes.format(bytes.0 as f64);
+    let times = |share| match share_of_memory(share) {
+        percent if percent.ends_with('%') => percent + " of",
+        times => times,
+    };
     let (what, advice) = match (here < 1.0, there < 1.0) {
         (true, false) => (
             "it fits in the page cache here, and did not there",
@@ -28,10 +33,11 @@ fn finding(set: &OverMemory) -> Option<Finding> {
         workload: Some(set.workload.clone()),
         contender: None,
         evidence: format!(
-            "its {} are {} of this machine's memory, the study's were {} of its own: {what}",
-            Unit::Bytes.format(set.here.bytes.0 as f64),
-            share_of_memory(here),
-            share_of_memory(there)
+            "its {} are {} this machine's memory, the study's {} were {} its own: {what}",
+            bytes(set.here.bytes),
+            times(here),
+            bytes(set_there),
+            times(there)
         ),
         advice: advice.into(),
     })
@@ -41,7 +47,7 @@ fn finding(set: &OverMemory) -> Option<Finding> {
 mod tests {
     use super::super::testing::plan;
     use super::*;
-    use crate::model::{Bytes, Place, SCHEMA};
+    use crate::model::{Place, SCHEMA};
 
     const PLAN: &str = r#"
         contender = [{ name = "a" }, { name = "b" }]
@@ -76,8 +82,8 @@ mod tests {
         let plan = plan(PLAN);
         let found = of_memory(&plan, &run(16 << 30));
         assert_eq!((found.len(), found[0].workload.as_deref()), (1, Some("write")));
-        let said = "its 8.00 GiB are 50% of this machine's memory, the study's were 4.0 times of \
-                    its own: it fits in the page cache here, and did not there";
+        let said = "its 8.00 GiB are 50% of this machine's memory, the study's 8.00 GiB were 4.0 \
+                    times its own: it fits in the page cache here, and did not there";
         assert_eq!(found[0].evidence, said);
         assert_eq!(of_memory(&plan, &run(4 << 30)), []);
         let little = of_memory(&plan, &run(64 << 10));

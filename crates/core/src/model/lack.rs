@@ -87,14 +87,14 @@ impl Plan {
             self.bed.limits = None;
         }
         self.published.retain(|it| self.workloads.iter().any(|work| work.name == it.workload));
-        self.refer_to_another(reference, &mut left_out);
+        self.refer_to_another(reference.as_deref(), &mut left_out);
         left_out
     }
 
     /// Where the reference is left out, the first that stays takes its place.
-    fn refer_to_another(&mut self, reference: Option<String>, left_out: &mut [LeftOut]) {
+    fn refer_to_another(&mut self, reference: Option<&str>, left_out: &mut [LeftOut]) {
         let lost =
-            |it: &&mut LeftOut| it.what == "contender" && Some(&it.name) == reference.as_ref();
+            |it: &&mut LeftOut| it.what == "contender" && Some(it.name.as_str()) == reference;
         if let (Some(lost), Some(first)) = (left_out.iter_mut().find(lost), self.contenders.first())
         {
             lost.why += &format!("; the others are compared with {}", first.name);

@@ -206,6 +206,13 @@ impl PhaseRecord {
         (self.tool_ns.unwrap_or(self.work_ns) + self.syncfs_ns) as f64 / 1e9
     }
 
+    /// Bytes the application asked to have written, where writing is part of the work: a command
+    /// that reads says a line or two about it, which count too.
+    pub fn written_bytes(&self) -> Option<u64> {
+        let read_bytes = self.application_read_bytes.unwrap_or(0);
+        self.application_write_bytes.filter(|&bytes| bytes > 0 && bytes >= read_bytes / 100)
+    }
+
     /// Device bytes per application byte, and whether they are bytes written: of the written ones
     /// where the work writes, else of those read. `None` where either is unknown.
     pub fn device_bytes_per_application_byte(&self) -> Option<(f64, bool)> {
@@ -214,11 +221,9 @@ impl PhaseRecord {
             Some(bytes) if bytes > 0 => Some(device as f64 / bytes as f64),
             _ => None,
         };
-        ratio(device.write_bytes, self.application_write_bytes)
-            .map(|written| (written, true))
-            .or_else(|| {
-                ratio(device.read_bytes, self.application_read_bytes).map(|read| (read, false))
-            })
+        ratio(device.write_bytes, self.written_bytes()).map(|written| (written, true)).or_else(
+            || ratio(device.read_bytes, self.application_read_bytes).map(|read| (read, false)),
+        )
     }
 }
 

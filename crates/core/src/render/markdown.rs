@@ -78,8 +78,10 @@ fn findings(report: &Report) -> String {
     if report.findings.is_empty() {
         return out + "None of the audits noticed anything.\n";
     }
-    for finding in report.findings {
-        out += &format!("- **{}**\n  {}\n", terminal::headline(finding), finding.advice);
+    for alike in terminal::alike(report.findings) {
+        let lines: Vec<String> =
+            alike.iter().map(|it| format!("**{}**", terminal::headline(it))).collect();
+        out += &format!("- {}\n  {}\n", lines.join("\\\n  "), alike[0].advice);
     }
     out
 }
