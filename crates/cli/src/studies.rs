@@ -29,6 +29,11 @@ mod tests {
             let plan = super::plan(name).unwrap();
             plan.check().unwrap_or_else(|error| panic!("{name}: {error}"));
             assert!(plan.study.is_some(), "{name}");
+            for published in plan.published.iter().filter(|it| it.metric.is_some()) {
+                let its = plan.workloads.iter().find(|work| work.name == published.workload);
+                let judged = its.unwrap().primary().contains(published.metric.as_ref().unwrap());
+                assert!(judged, "{name}: {published:?} is of nothing that is judged");
+            }
         }
         let wrong = |name| super::plan(name).unwrap_err().to_string();
         assert!(wrong("clouddisk").ends_with("did you mean cloud-disk?"));

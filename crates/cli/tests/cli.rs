@@ -29,7 +29,7 @@ fn a_wrong_command_line_is_one_clear_line_and_exit_2() {
             "run --fs ext4,reiser -- true",
             "no file system is called \"reiser\"; there are ext4, xfs",
         ),
-        ("run --fs ext4,xfs --reference zfs -- true", "none of the contenders: ext4, xfs"),
+        ("run --fs ext4,xfs --reference zfs -- true", "none of the contenders; did you mean xfs?"),
         ("run --fs ext4,xfs --small-files colour=red", "unknown field `colour`, expected one of"),
         ("run --fs ext4,xfs --small-files count=many", "--small-files count=many: invalid type"),
         ("run --fs ext4,xfs --small-files count=5 -- true", "not both"),

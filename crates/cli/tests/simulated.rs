@@ -444,3 +444,26 @@ fn a_study_of_which_too_little_is_left_is_refused_and_a_plan_of_ones_own_is_neve
     let document = run_plan(&scene, "own", own);
     assert!(list(&document["verdicts"]).iter().all(|it| it["reference"] == "plain"));
 }
+
+#[test]
+fn what_a_study_judges_is_measured() {
+    let scene = Scene::new();
+    let output = scene.typed("run");
+    let line =
+        format!("run --study block-volume --place sim --rounds 4 --output {output} --json -");
+    let document = scene.run(&line).exits(0).json();
+    let judged = |it: &&Value| text(&it["metric"]) == "bandwidth" && it["ratio"].is_f64();
+    assert_eq!(list(&document["verdicts"]).iter().filter(judged).count(), 8 * 3, "dd's");
+    let report = scene.read("run/report.md");
+    assert!(report.contains("- dd: 4K, 8K: EXT4 faster on the whole"), "{report}");
+    assert!(report.contains("\n- bed: loop, 20GiB\n- fsverdict "), "{report}");
+}
+
+#[test]
+fn a_metric_that_no_trial_has_is_named_with_the_nearest() {
+    let scene = Scene::new();
+    let line = "run --place sim --fs ext4,xfs --rounds 1 --small-files --primary creat_rate";
+    let printed = scene.run(line).exits(0).stdout;
+    let said = "creat_rate: no trial has a figure of this name; did you mean create_rate";
+    assert!(printed.contains(said), "{printed}");
+}

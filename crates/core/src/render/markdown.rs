@@ -2,7 +2,7 @@
 
 use comfy_table::presets::ASCII_MARKDOWN;
 
-use super::{Report, sentence, table, terminal};
+use super::{Report, table, terminal};
 use crate::model::{BedKind, Command, Contender};
 
 /// The whole report.
@@ -14,7 +14,7 @@ pub fn report(report: &Report) -> String {
     for workload in &report.plan.workloads {
         out += &format!("{}:\n\n", workload.name);
         for comparison in report.comparisons.iter().filter(|c| c.workload == workload.name) {
-            out += &format!("- {}\n", sentence(comparison, &report.plan.judgement));
+            out += &format!("- {}\n", report.sentence(comparison));
         }
         out += "\n";
     }
@@ -53,9 +53,22 @@ fn published(report: &Report) -> String {
     if !study.protocol.is_empty() {
         out += &format!("{}\n\n", study.protocol.trim());
     }
+    if !study.claims.is_empty() {
+        let claims: Vec<String> =
+            study.claims.iter().map(|(of, claim)| format!("- {}: {claim}", spaced(of))).collect();
+        out += &format!("It claims:\n\n{}\n\n", claims.join("\n"));
+    }
+    if report.published.is_empty() {
+        return out.trim_end().to_string() + "\n";
+    }
     out += "Ratios are of goodness. Only rank and ratio are compared: rates of two machines say \
             nothing about each other.\n\n";
     out + &format!("{}\n", table::published(report, ASCII_MARKDOWN))
+}
+
+/// A key of a plan as words.
+fn spaced(key: &str) -> String {
+    key.replace('_', " ")
 }
 
 fn working_sets(report: &Report) -> String {
@@ -147,7 +160,7 @@ fn machine(report: &Report) -> String {
         (_, 1) => format!("{}iB", bed.size),
         (_, devices) => format!("{devices} of {}iB", bed.size),
     };
-    out += &format!("- bed: {}, {what}", bed.kind.name());
+    out += &format!("- bed: {}, {what}\n", bed.kind.name());
     if report.plan.scale.is_some() {
         let scale = terminal::scale(report);
         out += &format!("- sizes, counts and times{}\n", scale.trim_start_matches(','));

@@ -18,7 +18,7 @@ pub use terminal::report as terminal;
 
 use crate::model::{
     Beside, Comparison, Contender, Finding, Key, LeftOut, Mounted, OverMemory, Partition, Plan,
-    Record, Refused, Run,
+    Record, Refused, Run, meant,
 };
 
 /// Everything a report is made of.
@@ -42,6 +42,20 @@ impl Report<'_> {
     /// The finished rounds.
     pub fn rounds(&self) -> u32 {
         self.records.iter().map(|record| record.key.round).max().unwrap_or(0)
+    }
+
+    /// A comparison in words; where its metric is none of the workload's, those that it may mean.
+    fn sentence(&self, comparison: &Comparison) -> String {
+        let of_it = |it: &&Record| it.is_measured() && it.key.workload == comparison.workload;
+        let mut measured = self.records.iter().filter(of_it);
+        let metric = &comparison.metric;
+        match measured.clone().next() {
+            Some(first) if measured.all(|record| record.sample(metric).is_none()) => {
+                let names = first.samples.iter().map(|sample| sample.metric.as_str());
+                format!("{metric}: no trial has a figure of this name; {}", meant(metric, names))
+            }
+            _ => sentence(comparison, &self.plan.judgement),
+        }
     }
 
     /// How the contender was mounted.

@@ -2,7 +2,7 @@
 
 use comfy_table::presets::UTF8_BORDERS_ONLY;
 
-use super::{Report, sentence, table};
+use super::{Report, table};
 use crate::model::{Finding, Key, Outcome, Severity};
 
 /// Tables, sentences and findings; ends with a line break. No colours: it reads the same in a log.
@@ -12,7 +12,7 @@ pub fn report(report: &Report) -> String {
         out += &format!("\n{}\n", workload.name);
         out += &format!("{}\n", table::table(report, workload, UTF8_BORDERS_ONLY));
         for comparison in report.comparisons.iter().filter(|c| c.workload == workload.name) {
-            out += &format!("  {}\n", sentence(comparison, &report.plan.judgement));
+            out += &format!("  {}\n", report.sentence(comparison));
         }
     }
     if !report.published.is_empty() {

@@ -28,8 +28,8 @@ pub use undo::Undo;
 #[expect(missing_docs, reason = "the messages say it")]
 pub enum BedError {
     #[error(
-        "{} has {} free, the image needs {}: choose another --dir, a smaller --size or, for a study, \
-         a smaller --scale",
+        "{} has {} free, the image needs {}: choose another --dir, a smaller --size or, \
+         for a study, a smaller --scale",
         folder.display(), bytes(*free_bytes), bytes(*size_bytes)
     )]
     Space { folder: PathBuf, free_bytes: u64, size_bytes: u64 },
