@@ -30,6 +30,7 @@ pub struct OverMemory {
 /// A share of memory, to be read at a glance: `0.41%`, `42%`, `5.0 times`.
 pub fn share_of_memory(share: f64) -> String {
     match share {
+        share if share < 0.000_1 => "<0.01%".into(),
         share if share < 0.01 => format!("{:.2}%", share * 100.0),
         share if share < 2.0 => format!("{:.0}%", share * 100.0),
         share => format!("{share:.1} times"),
@@ -127,6 +128,12 @@ mod tests {
     fn set(work: &str) -> Option<(u64, bool)> {
         let workload: Workload = toml::from_str(&format!("name = \"w\"\n{work}")).unwrap();
         workload.working_set().map(|set| (set.bytes.0, set.buffered))
+    }
+
+    #[test]
+    fn shares_are_never_shown_as_nothing() {
+        let shown = [1e-9, 0.0041, 0.42, 1.5, 5.0].map(share_of_memory);
+        assert_eq!(shown, ["<0.01%", "0.41%", "42%", "150%", "5.0 times"]);
     }
 
     #[test]

@@ -10,8 +10,9 @@ use super::options;
 /// What may stay cached or dirty around a drop: a file system's own superblock and log pages.
 const CACHE_ALLOWANCE_BYTES: u64 = 1 << 20;
 
-/// What a command may read elsewhere, before and beside its work.
-const PROGRAM_BYTES: u64 = 1 << 20;
+/// What each process of a command may read elsewhere: of its program, its libraries, its locale. It
+/// was 14 KiB for a small one.
+const PROGRAM_BYTES: u64 = 64 << 10;
 
 /// Under this much time a process, starting it is what takes the time: fork, exec and exit cost
 /// half a millisecond to two.
@@ -91,8 +92,9 @@ fn read_from_cache(case: &Case) -> Option<Seen> {
     let phase = |phase: &PhaseRecord| {
         let device = phase.totals.device?.read_bytes;
         let only_reads = phase.written_bytes().is_none();
-        // Any command reads its own program and libraries, which lie elsewhere.
-        let least_bytes = if case.workload.command.is_some() { PROGRAM_BYTES } else { 1 };
+        let processes = phase.totals.processes_started + 1;
+        let least_bytes =
+            if case.workload.command.is_some() { processes * PROGRAM_BYTES } else { 1 };
         let read_bytes = phase.application_read_bytes.filter(|bytes| *bytes >= least_bytes);
         let asked = read_bytes.filter(|_| only_reads)?;
         let share = device as f64 / asked as f64;
