@@ -1,5 +1,5 @@
-# Settings for EXT4 and XFS on NVMe servers as an article proposes them, verbatim: those of
-# ../shared/studies/nvme-tuning.toml (settings_proposed).
+# Settings for EXT4 and XFS on NVMe servers as an article proposes them, verbatim. The study
+# nvme-tuning measures them.
 #
 #   sudo fsverdict check studies/nvme-tuning.sh
 

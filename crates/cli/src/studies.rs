@@ -1,6 +1,6 @@
 //! The published studies, as plans: `studies/*.toml`.
 
-use fsverdict_core::model::{Plan, PlanError};
+use fsverdict_core::model::{Plan, PlanError, meant};
 
 use crate::exit::Usage;
 
@@ -15,9 +15,8 @@ pub const ALL: [(&str, &str); 4] = [
 /// The plan of the study of that name; not checked yet, for the command line may change it.
 pub fn plan(name: &str) -> Result<Plan, anyhow::Error> {
     let Some((_, text)) = ALL.iter().find(|(known, _)| *known == name) else {
-        let known: Vec<&str> = ALL.iter().map(|(name, _)| *name).collect();
-        let text = format!("no study is called {name:?}; there are {}", known.join(", "));
-        return Err(Usage(text).into());
+        let meant = meant(name, ALL.map(|(known, _)| known));
+        return Err(Usage(format!("no study is called {name:?}; {meant}")).into());
     };
     Ok(toml::from_str(text).map_err(PlanError::from)?)
 }
@@ -30,7 +29,14 @@ mod tests {
             let plan = super::plan(name).unwrap();
             plan.check().unwrap_or_else(|error| panic!("{name}: {error}"));
             assert!(plan.study.is_some(), "{name}");
+            for published in plan.published.iter().filter(|it| it.metric.is_some()) {
+                let its = plan.workloads.iter().find(|work| work.name == published.workload);
+                let judged = its.unwrap().primary().contains(published.metric.as_ref().unwrap());
+                assert!(judged, "{name}: {published:?} is of nothing that is judged");
+            }
         }
-        assert!(super::plan("cloud").unwrap_err().to_string().contains("cloud-disk"));
+        let wrong = |name| super::plan(name).unwrap_err().to_string();
+        assert!(wrong("clouddisk").ends_with("did you mean cloud-disk?"));
+        assert!(wrong("cloud").contains("block-volume, cloud-disk"));
     }
 }

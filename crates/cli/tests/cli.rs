@@ -29,7 +29,7 @@ fn a_wrong_command_line_is_one_clear_line_and_exit_2() {
             "run --fs ext4,reiser -- true",
             "no file system is called \"reiser\"; there are ext4, xfs",
         ),
-        ("run --fs ext4,xfs --reference zfs -- true", "none of the contenders: ext4, xfs"),
+        ("run --fs ext4,xfs --reference zfs -- true", "none of the contenders; did you mean xfs?"),
         ("run --fs ext4,xfs --small-files colour=red", "unknown field `colour`, expected one of"),
         ("run --fs ext4,xfs --small-files count=many", "--small-files count=many: invalid type"),
         ("run --fs ext4,xfs --small-files count=5 -- true", "not both"),
@@ -74,6 +74,7 @@ fn a_wrong_plan_file_is_named_with_what_is_wrong() {
     scene.run("run gone.toml").exits(1).says("gone.toml: No such file");
     for (from, to, says) in [
         ("command =", "comand =", "unknown field `comand`"),
+        ("command =", "comand =", "did you mean command?"),
         ("\"b\"", "\"a\"", "two contenders are named \"a\""),
         ("\"work\",", "\"work\", small_files = {},", "exactly one of: command, fio, small_files"),
         (", command = [\"true\"]", "", "exactly one of"),
@@ -113,6 +114,20 @@ fn a_job_file_that_leaves_the_file_system_is_refused() {
     scene.write("job.fio", "[global]\nbs=4k\n[a]\nrw=randwrite\nfilename=/dev/vda\n");
     scene.run("run --fs ext4,xfs -- fio job.fio").exits(2).says("filename=/dev/vda, outside");
     scene.run("run --dry-run --fs ext4,xfs -- fio job.fio").exits(2).says("filename=/dev/vda");
+}
+
+#[test]
+fn a_job_that_fio_does_not_understand_is_refused_in_its_words() {
+    let scene = Scene::new();
+    let run = |job: &str| {
+        let line =
+            format!("run --bed directory:{},/tmp --output out -- fio {job}", scene.typed(""));
+        let done = scene.run(&line).exits(2);
+        assert!(!scene.path("out").exists(), "a refused run left a folder");
+        done
+    };
+    run("--rw=write --size=1m --ioengine=psnc").says("engine psnc not loadable").says("psync");
+    run("--rw=write --size=1m --ramptime=5").says("unrecognized option '--ramptime=5'");
 }
 
 #[test]

@@ -414,3 +414,72 @@ fn a_reference_that_fails_for_good_ends_the_run() {
     assert_eq!(broken.document()["run"]["stop"], "failed");
     broken.says("fewer than two contenders could be measured");
 }
+
+/// A study with more than the simulated machine has.
+fn study(lacks: &str) -> String {
+    let more = "\n[[workload]]\nname = \"job\"\nfio = { rw = \"read\", size = \"8G\" }\n";
+    let study = "\n[study]\ntitle = \"A study\"\nmemory = \"2G\"\n[[published]]\n\
+                 workload = \"job\"\ncolumn = \"IOPS\"\nbetter = \"higher\"\n\
+                 printed = { plain = 1, tuned = 2 }\n";
+    let sim = format!("[sim]\nmemory = \"32G\"\nlacks = [{lacks}]");
+    PLAN.replace("[judgement]", &format!("{more}[judgement]")).replace("[sim]", &sim) + study
+}
+
+#[test]
+fn a_study_runs_without_what_the_machine_lacks_and_lists_it() {
+    let scene = Scene::new();
+    let document = run_plan(&scene, "whole", &study(""));
+    assert_eq!(list(&document["published"]).len(), 1);
+    assert!(document["run"].get("left_out").is_none());
+    let warned = list(&document["findings"]).iter().find(|it| it["audit"] == "A21").unwrap();
+    assert_eq!((text(&warned["workload"]), text(&warned["severity"])), ("job", "warning"));
+
+    let document = run_plan(&scene, "part", &study("\"ext4\", \"fio\""));
+    let left_out = list(&document["run"]["left_out"]).iter();
+    let left_out: Vec<_> = left_out.map(|it| (text(&it["what"]), text(&it["name"]))).collect();
+    assert_eq!(left_out, [("contender", "plain"), ("workload", "job")]);
+    assert!(list(&document["verdicts"]).iter().all(|it| it["reference"] == "tuned"));
+    assert!(list(&document["trials"]).iter().all(|it| it["workload"] == "work"));
+    let report = scene.read("part/report.md");
+    let said = "- contender plain: the simulated machine has no ext4; the others are compared \
+                with tuned\n- workload job: the simulated machine has no fio\n";
+    assert!(report.contains(said), "{report}");
+    let again = scene.run("run part/plan.toml --output again --json -").exits(0);
+    assert_eq!(trials(&again.json()), trials(&document), "what is left is a plan of its own");
+}
+
+#[test]
+fn a_study_of_which_too_little_is_left_is_refused_and_a_plan_of_ones_own_is_never_cut() {
+    let scene = Scene::new();
+    scene.write("little.toml", &study("\"ext4\", \"xfs\""));
+    let done = scene.run("run little.toml --output little").exits(1);
+    done.says("left out: contender plain:").says("too little is left to compare anything");
+    assert!(!scene.path("little").exists());
+    let own = study("\"ext4\"");
+    let (own, _) = own.split_once("[study]").unwrap();
+    let document = run_plan(&scene, "own", own);
+    assert!(list(&document["verdicts"]).iter().all(|it| it["reference"] == "plain"));
+}
+
+#[test]
+fn what_a_study_judges_is_measured() {
+    let scene = Scene::new();
+    let output = scene.typed("run");
+    let line =
+        format!("run --study block-volume --place sim --rounds 4 --output {output} --json -");
+    let document = scene.run(&line).exits(0).json();
+    let judged = |it: &&Value| text(&it["metric"]) == "bandwidth" && it["ratio"].is_f64();
+    assert_eq!(list(&document["verdicts"]).iter().filter(judged).count(), 8 * 3, "dd's");
+    let report = scene.read("run/report.md");
+    assert!(report.contains("- dd: 4K, 8K: EXT4 faster on the whole"), "{report}");
+    assert!(report.contains("\n- bed: loop, 20GiB\n- fsverdict "), "{report}");
+}
+
+#[test]
+fn a_metric_that_no_trial_has_is_named_with_the_nearest() {
+    let scene = Scene::new();
+    let line = "run --place sim --fs ext4,xfs --rounds 1 --small-files --primary creat_rate";
+    let printed = scene.run(line).exits(0).stdout;
+    let said = "creat_rate: no trial has a figure of this name; did you mean create_rate";
+    assert!(printed.contains(said), "{printed}");
+}

@@ -11,7 +11,7 @@ use crate::here::{commands, with_site, work_directory};
 use crate::lab::{mount_point, trial_argv};
 use crate::tool::shown;
 use crate::workload::{fio, sysbench};
-use crate::{daemon, file_system, settings};
+use crate::{daemon, file_system, partition, settings};
 
 /// Writes down every command and every write to /proc and /sys, as shell lines.
 #[derive(Debug, Default)]
@@ -134,6 +134,16 @@ impl Host for DryRun {
     fn perform(&mut self, step: Step, trial: &Trial) -> Result<Effect, HostError> {
         let directory = work_directory(trial).display().to_string();
         match step {
+            Step::Partition | Step::RemovePartition => {
+                for device in &trial.bed.devices {
+                    self.say(shown(&match step {
+                        Step::Partition => {
+                            partition::make_argv(&trial.contender.partition, &device.path)
+                        }
+                        _ => partition::remove_argv(&device.path),
+                    }));
+                }
+            }
             Step::MakeFileSystem | Step::Mount | Step::Unmount => {
                 self.file_system(step, trial)?;
                 if step == Step::Mount {

@@ -19,7 +19,7 @@ pub fn host(plan: &Plan, folder: &Path) -> BTreeMap<String, String> {
     add("processor", field_of("/proc/cpuinfo", "model name", ':'));
     let processors = std::thread::available_parallelism().map(|count| count.to_string());
     add("processors", processors.ok());
-    add("memory", field_of("/proc/meminfo", "MemTotal", ':').and_then(|text| memory(&text)));
+    add("memory", memory_bytes().map(|bytes| Unit::Bytes.format(bytes as f64)));
     add("distribution", field_of("/etc/os-release", "PRETTY_NAME", '='));
     if matches!(plan.bed.kind, BedKind::Loop) {
         let dir = plan.bed.dir.as_deref().map_or(folder, Path::new);
@@ -27,6 +27,13 @@ pub fn host(plan: &Plan, folder: &Path) -> BTreeMap<String, String> {
         add("image files on", on.map(|m| format!("{} on {}", m.file_system, m.source)));
     }
     facts
+}
+
+/// The machine's memory; `None` where /proc/meminfo does not say.
+pub fn memory_bytes() -> Option<u64> {
+    // meminfo's kB are KiB.
+    let text = field_of("/proc/meminfo", "MemTotal", ':')?;
+    Some(text.strip_suffix(" kB")?.parse::<u64>().ok()? << 10)
 }
 
 /// Versions of the tools that the plan uses.
@@ -37,7 +44,8 @@ pub fn tools(plan: &Plan) -> BTreeMap<String, String> {
         let version = version(file_system.version);
         tools.extend(version.map(|version| (file_system.program.to_string(), version)));
     }
-    for program in workload::programs(plan) {
+    let parted = plan.contenders.iter().any(|it| !it.partition.is_empty()).then_some("parted");
+    for program in workload::programs(plan).chain(parted) {
         let version = version(&[program, "--version"]);
         tools.extend(version.map(|version| (program.to_string(), version)));
     }
@@ -61,10 +69,4 @@ fn field_of(path: &str, name: &str, separator: char) -> Option<String> {
     let line = text.lines().find(|line| line.starts_with(name))?;
     let (_, value) = line.split_once(separator)?;
     Some(value.trim().trim_matches('"').to_string())
-}
-
-/// meminfo's `24614208 kB`, whose kB are KiB.
-fn memory(text: &str) -> Option<String> {
-    let kib: f64 = text.strip_suffix(" kB")?.parse().ok()?;
-    Some(Unit::Bytes.format(kib * 1024.0))
 }

@@ -8,7 +8,8 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use fsverdict_core::model::{
-    BedKind, CacheState, Command, ExtraProbe, Fio, Phase, PhaseRecord, Sysbench, Trial, Work,
+    BedKind, CacheState, Command, Device, ExtraProbe, Fio, Phase, PhaseRecord, Refused, Sysbench,
+    Trial, Work,
 };
 use fsverdict_core::run::{Effect, Host, HostError, Step};
 
@@ -18,7 +19,7 @@ use crate::processes::Processes;
 use crate::settings::{self, Setting};
 use crate::workload::command::{self, Scene};
 use crate::workload::{Done, fio, fsync_files, metadata, small_files, sysbench};
-use crate::{cache, daemon, file_system, mount, settle, sys, tool};
+use crate::{cache, daemon, file_system, mount, partition, settle, sys, tool};
 
 /// How often a busy file system is tried to be unmounted, and how long between.
 const UNMOUNT_TRIES: u32 = 20;
@@ -59,7 +60,11 @@ pub fn commands(file_system: &FileSystem, step: Step, trial: &Trial) -> Vec<Argv
 
 /// Where the trial's file system is.
 pub fn with_site<T>(trial: &Trial, use_it: impl FnOnce(&Site) -> T) -> T {
-    let devices: Vec<String> = trial.bed.devices.iter().map(|it| it.path.clone()).collect();
+    let on = |disk: &Device| match trial.contender.partition.is_empty() {
+        true => disk.path.clone(),
+        false => partition::node(&disk.path),
+    };
+    let devices: Vec<String> = trial.bed.devices.iter().map(on).collect();
     use_it(&Site { devices: &devices, at: &trial.directory })
 }
 
@@ -181,7 +186,12 @@ impl Here {
             }
             (Work::Metadata(wanted), Phase::Metadata(operation)) => {
                 let prepared = metadata::prepare(wanted, operation, &place)?;
-                self.native(phase, &directory, trial, || Ok(prepared.run()?))?
+                match self.native(phase, &directory, trial, || Ok(prepared.run()?)) {
+                    Err(error) if metadata::is_refusal(&*error) => {
+                        return Ok(Effect::Refused(Refused { phase, why: error.to_string() }));
+                    }
+                    done => done?,
+                }
             }
             (Work::FsyncFiles(files), Phase::Whole) => {
                 let devices = &trial.bed.devices;
@@ -366,6 +376,8 @@ impl Here {
             BedKind::Directory => cache::largest_files(&work_directory(trial)),
             _ => cache::nodes(&trial.bed.devices),
         };
+        let partitions = trial.bed.devices.iter().map(|disk| partition::node(&disk.path).into());
+        looked_at.extend(partitions.filter(|_| !trial.contender.partition.is_empty()));
         if trial.bed.kind == BedKind::Loop {
             // Without direct I/O the host caches the image, and what is dirty can't be dropped.
             for image in cache::images(&trial.bed.devices) {
@@ -381,6 +393,14 @@ impl Host for Here {
     fn perform(&mut self, step: Step, trial: &Trial) -> Result<Effect, HostError> {
         let workload = &trial.workload;
         match step {
+            Step::Partition => {
+                let words = &trial.contender.partition;
+                Ok(Effect::Partitioned(partition::make(words, &trial.bed.devices)?))
+            }
+            Step::RemovePartition => {
+                partition::remove(&trial.bed.devices)?;
+                Ok(Effect::Done)
+            }
             Step::MakeFileSystem => self.make_file_system(trial),
             Step::MakeDirectory => {
                 fs::create_dir(work_directory(trial))?;
@@ -430,6 +450,9 @@ impl Host for Here {
             }
         } else if let Ok(Some(_)) = mount::at(&trial.directory) {
             errors.extend(self.unmount(trial).err().map(|error| error.to_string()));
+        }
+        if !trial.contender.partition.is_empty() {
+            errors.extend(partition::remove(&trial.bed.devices).err().map(|it| it.to_string()));
         }
         errors
     }

@@ -16,7 +16,7 @@ use crate::bed::{self, Consent};
 use crate::here::{with_site, work_directory};
 use crate::settings::{self, Change, Setting};
 use crate::undo::{self, Journal, Undo};
-use crate::{file_system, sys, tool};
+use crate::{file_system, partition, sys, tool};
 
 /// How often a waiting lab tells its watcher that time passes.
 const TICK: Duration = Duration::from_millis(100);
@@ -199,6 +199,9 @@ impl Place for Lab<'_> {
         });
         // One that was killed in the midst of it could not let go of its devices itself.
         pool.iter().try_for_each(Undo::apply)?;
+        if ended.is_err() && !trial.contender.partition.is_empty() {
+            partition::remove(&trial.bed.devices)?;
+        }
         ended?;
         Ok(serde_json::from_str(&fs::read_to_string(output)?)?)
     }

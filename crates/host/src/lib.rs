@@ -15,6 +15,7 @@ pub mod file_system;
 pub mod here;
 pub mod lab;
 pub mod mount;
+pub mod partition;
 pub mod preflight;
 pub mod probe;
 mod processes;

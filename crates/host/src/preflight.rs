@@ -2,19 +2,21 @@
 //! been written.
 
 use std::fs;
+use std::path::Path;
 
-use fsverdict_core::model::{BedKind, Plan, Work};
+use fsverdict_core::model::{BedKind, LeftOut, Need, Plan, Work, Workload, meant};
 use thiserror::Error;
 
+use crate::settings::SettingError;
 use crate::tool::{self, ToolError};
 use crate::workload::fio::{self, FioError};
-use crate::{file_system, sys, workload};
+use crate::{bed, file_system, settings, sys, workload};
 
 /// Why a plan can't be run here, and what to do about it.
 #[derive(Debug, Error)]
 #[expect(missing_docs, reason = "the messages say it")]
 pub enum PreflightError {
-    #[error("contender {contender:?}: no file system is called {name:?}; {}", meant(name))]
+    #[error("contender {contender:?}: no file system is called {name:?}; {}", meant_by(name))]
     UnknownFileSystem { contender: String, name: String },
     #[error("workload {workload:?}: {source}")]
     Fio { workload: String, source: FioError },
@@ -23,25 +25,35 @@ pub enum PreflightError {
          with --bed directory:PATH,PATH"
     )]
     Root { bed: &'static str },
+    #[error("workload {workload:?}: fio refuses the job: {said}")]
+    Job { workload: String, said: String },
     #[error("{0}")]
     Tool(#[from] ToolError),
+    #[error("{0}")]
+    Limits(#[from] SettingError),
+    #[error(
+        "contender {contender:?} partitions the bed's device, and {path} is a partition itself: \
+         give the whole disk"
+    )]
+    Nested { contender: String, path: String },
     #[error("this kernel has no {name}, and modprobe brings none")]
     Kernel { name: String },
 }
 
-/// What may have been meant, otherwise what there is.
-fn meant(name: &str) -> String {
-    let known = file_system::ALL.map(|known| known.name);
-    match file_system::near(name, known).as_slice() {
-        [] => format!("there are {}", known.join(", ")),
-        near => format!("did you mean {}?", near.join(" or ")),
-    }
+fn meant_by(name: &str) -> String {
+    meant(name, file_system::ALL.map(|known| known.name))
 }
 
 impl PreflightError {
     /// The plan is wrong, whatever the machine.
     pub fn is_usage(&self) -> bool {
-        matches!(self, Self::UnknownFileSystem { .. } | Self::Fio { .. })
+        match self {
+            Self::UnknownFileSystem { .. }
+            | Self::Fio { .. }
+            | Self::Job { .. }
+            | Self::Nested { .. } => true,
+            Self::Root { .. } | Self::Tool(_) | Self::Limits(_) | Self::Kernel { .. } => false,
+        }
     }
 }
 
@@ -66,6 +78,23 @@ pub fn check_plan(plan: &Plan) -> Result<(), PreflightError> {
     Ok(())
 }
 
+/// Leaves out of a study what this machine lacks something for. A plan of the user's own stays as
+/// it is, for [`check`] to refuse; so does all without root, which is what is lacking then.
+pub fn fit(plan: &mut Plan) -> Vec<LeftOut> {
+    if plan.study.is_none() || (plan.bed.kind != BedKind::Directory && !sys::is_root()) {
+        return Vec::new();
+    }
+    plan.fit(|need| lack(need).map(|error| error.to_string()))
+}
+
+fn lack(need: Need) -> Option<PreflightError> {
+    match need {
+        Need::FileSystem(name) => check_file_system(name).err(),
+        Need::Program(program) => tool::command(program).err().map(PreflightError::from),
+        Need::Limits => settings::check_throttle(Path::new("/")).err().map(PreflightError::from),
+    }
+}
+
 /// Checks the plan, and that the machine has what it takes.
 pub fn check(plan: &Plan) -> Result<(), PreflightError> {
     check_plan(plan)?;
@@ -79,11 +108,40 @@ pub fn check(plan: &Plan) -> Result<(), PreflightError> {
         for contender in &plan.contenders {
             check_file_system(&contender.file_system)?;
         }
+        check_partitions(plan)?;
+        if plan.bed.limits.is_some() || plan.contenders.iter().any(|it| it.limits.is_some()) {
+            settings::check_throttle(Path::new("/"))?;
+        }
     }
     for program in workload::programs(plan) {
         tool::command(program)?;
     }
-    Ok(())
+    plan.workloads.iter().try_for_each(check_job)
+}
+
+/// What fio does not understand it says before anything is written, once and not in every trial.
+fn check_job(workload: &Workload) -> Result<(), PreflightError> {
+    let Ok(Work::Fio(job)) = workload.work() else { return Ok(()) };
+    match fio::refused(job)? {
+        Some(said) => Err(PreflightError::Job { workload: workload.name.clone(), said }),
+        None => Ok(()),
+    }
+}
+
+/// A contender can partition a disk, and not a part of one.
+fn check_partitions(plan: &Plan) -> Result<(), PreflightError> {
+    let Some(one) = plan.contenders.iter().find(|it| !it.partition.is_empty()) else {
+        return Ok(());
+    };
+    for program in ["parted", "wipefs"] {
+        tool::command(program)?;
+    }
+    match plan.bed.paths.iter().find(|path| bed::is_partition(Path::new(path))) {
+        Some(path) => {
+            Err(PreflightError::Nested { contender: one.name.clone(), path: path.clone() })
+        }
+        None => Ok(()),
+    }
 }
 
 /// The kernel first: where it lacks the file system its tools are of no use.

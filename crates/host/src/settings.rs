@@ -195,13 +195,20 @@ fn file_of(knob: &str) -> &str {
     if knob == "read_ahead" { "read_ahead_kb" } else { knob }
 }
 
+/// The group whose throttle rules bind a device for everyone; an error where there is none. `root`
+/// is `/` but in tests.
+pub fn check_throttle(root: &Path) -> Result<PathBuf, SettingError> {
+    let group = root.join("sys/fs/cgroup/blkio");
+    match group.join("blkio.throttle.read_iops_device").exists() {
+        true => Ok(group),
+        false => Err(SettingError::NoThrottle(group.display().to_string())),
+    }
+}
+
 /// Throttle rules of the root group (Documentation/admin-guide/cgroup-v1/blkio-controller.rst).
 /// They bind the device for every process, its kernel threads included.
 fn throttle(root: &Path, device: &Device, limits: Limits) -> Result<Vec<Setting>, SettingError> {
-    let group = root.join("sys/fs/cgroup/blkio");
-    if !group.join("blkio.throttle.read_iops_device").exists() {
-        return Err(SettingError::NoThrottle(group.display().to_string()));
-    }
+    let group = check_throttle(root)?;
     let [major, minor] = device.number;
     let rule = |file: &str, value: u64| Setting {
         path: group.join(file),
@@ -303,5 +310,7 @@ mod tests {
         let limits = Limits { iops: Some(100), bandwidth: None };
         let error = rules(root.path(), Some(limits), &[device]);
         assert!(matches!(error, Err(SettingError::NoThrottle(_))));
+        fs::create_dir_all(root.path().join("sys/fs/cgroup/blkio")).unwrap();
+        assert!(check_throttle(root.path()).is_err(), "the group alone is not the controller");
     }
 }

@@ -82,11 +82,13 @@ pub fn ended(status: ExitStatus) -> String {
 }
 
 /// The beginning of what a program said, standard error before standard output: mkfs says what is
-/// wrong first and how it is used after that.
+/// wrong first and how it is used after that, which is left out.
 fn said(stdout: &str, stderr: &str) -> String {
     let text = if stderr.trim().is_empty() { stdout } else { stderr };
     let lines: Vec<&str> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
-    let head = &lines[..lines.len().min(3)];
+    let usage = |line: &&str| line.to_lowercase().starts_with("usage:");
+    let end = lines.iter().skip(1).position(usage).map_or(lines.len(), |place| place + 1);
+    let head = &lines[..end.min(3)];
     if head.is_empty() { String::new() } else { format!(": {}", head.join("; ")) }
 }
 

@@ -6,7 +6,7 @@ use std::path::Path;
 use anyhow::{Context, Result};
 use fsverdict_core::model::{
     Bed, BedKind, Cache, Command, Contender, ExtraProbe, Fio, Place, Plan, PlanError, Sysbench,
-    Workload,
+    Workload, with_near,
 };
 use serde::de::DeserializeOwned;
 
@@ -186,7 +186,8 @@ fn native<T: DeserializeOwned>(flag: &str, text: Option<&str>) -> Result<Option<
         table.insert(key.into(), number.unwrap_or_else(|_| toml::Value::String(value.into())));
     }
     let wrong = |error: toml::de::Error| {
-        Usage(format!("--{flag} {text}: {}", error.to_string().trim_end().replace('\n', " ")))
+        let error = error.to_string().trim_end().replace('\n', " ");
+        Usage(format!("--{flag} {text}: {}", with_near(&error)))
     };
     table.try_into().map(Some).map_err(wrong)
 }
@@ -299,6 +300,8 @@ mod tests {
         for (words, says) in [
             ("--fs ext4,xfs --bed floppy -- true", "is no bed"),
             ("--fs ext4,xfs --small-files colour=red", "expected one of `count`, `size`"),
+            ("--fs ext4,xfs --small-files cuont=5", "did you mean count?"),
+            ("--fs ext4,xfs --reference xs -- true", "did you mean xfs?"),
             ("--fs ext4,xfs --metadata threads=many", "--metadata threads=many: invalid type"),
             ("--fs ext4,xfs --metadata --fsync-files", "not both"),
             ("--fs ext4,xfs --metadata fast", "write KEY=VALUE"),

@@ -6,14 +6,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use fsverdict_core::campaign::{self, Next, Slot};
 use fsverdict_core::judge::Judge;
 use fsverdict_core::model::{
-    BedKind, Outcome, Place as PlaceKind, Plan, Record, Run, SCHEMA, Stop, Trial, TrialBed, Verdict,
+    BedKind, LeftOut, Outcome, Place as PlaceKind, Plan, Record, Run, SCHEMA, Stop, Trial,
+    TrialBed, Verdict,
 };
 use fsverdict_core::render;
-use fsverdict_core::run::sim::SimPlace;
+use fsverdict_core::run::sim::{self, SimPlace};
 use fsverdict_core::run::{Place, settled_trial};
 use fsverdict_host::bed;
 use fsverdict_host::dry::DryRun;
@@ -60,6 +61,7 @@ fn interrupt_flag() -> Result<Arc<AtomicBool>> {
 
 fn begin(arguments: &Arguments) -> Result<(Store, Loaded)> {
     let mut plan = plan::plan(arguments)?;
+    let left_out = fit(&mut plan)?;
     let seed = *plan.seed.get_or_insert_with(random_seed);
     if plan.place == PlaceKind::Here {
         preflight::check(&plan)?;
@@ -86,12 +88,32 @@ fn begin(arguments: &Arguments) -> Result<(Store, Loaded)> {
         seed,
         place: plan.place,
         host: facts::host(&plan, store.folder()),
+        memory_bytes: match plan.place {
+            PlaceKind::Here => facts::memory_bytes(),
+            PlaceKind::Sim => plan.sim.as_ref().and_then(|sim| sim.memory).map(|memory| memory.0),
+        },
         tools: facts::tools(&plan),
+        left_out,
         stop: None,
         elapsed_s: 0.0,
     };
     store.write_head(&run, &plan)?;
     Ok((store, Loaded { run, plan, records: Vec::new() }))
+}
+
+/// Leaves out of a study what the place lacks something for, and says so at once.
+fn fit(plan: &mut Plan) -> Result<Vec<LeftOut>> {
+    let left_out = match plan.place {
+        PlaceKind::Here => preflight::fit(plan),
+        PlaceKind::Sim => sim::fit(plan),
+    };
+    for LeftOut { what, name, why } in &left_out {
+        eprintln!("fsverdict: left out: {what} {name}: {why}");
+    }
+    if !left_out.is_empty() && plan.check().is_err() {
+        bail!("of the study too little is left to compare anything: install what is missing");
+    }
+    Ok(left_out)
 }
 
 /// The command line as it was typed, but for the program's path.
@@ -144,7 +166,7 @@ fn measure(
         Event::Tick => progress.borrow().tick(),
     };
     let mut here;
-    let mut sim;
+    let mut simulated;
     let place: &mut dyn Place = match loaded.plan.place {
         PlaceKind::Here => {
             let consents = arguments.erase.clone();
@@ -152,8 +174,9 @@ fn measure(
             &mut here
         }
         PlaceKind::Sim => {
-            sim = SimPlace::new(loaded.plan.sim.clone().unwrap_or_default(), loaded.run.seed);
-            &mut sim
+            let config = loaded.plan.sim.clone().unwrap_or_default();
+            simulated = SimPlace::new(config, loaded.run.seed);
+            &mut simulated
         }
     };
     let made = place.make_bed(&loaded.plan.bed);

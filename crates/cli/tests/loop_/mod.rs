@@ -3,6 +3,7 @@
 mod beds;
 mod guard;
 mod interrupted;
+mod partitions;
 mod probes;
 mod runs;
 mod settings;

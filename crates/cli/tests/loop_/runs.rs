@@ -162,7 +162,8 @@ fn a_full_file_system_is_a_failed_trial() {
 fn no_room_for_the_image_is_said_before_anything_is_made() {
     let scene = Scene::alone();
     let done = run_command(&scene, "--fs ext4,ext4 --size 100000G", &["true"]).exits(1);
-    done.says("free, the image needs").says("choose another --dir or a smaller --size");
+    done.says("free, the image needs")
+        .says("choose another --dir, a smaller --size or, for a study, a smaller --scale");
     assert!(!scene.path("run").exists());
     scene.assert_nothing_left();
 }
@@ -209,4 +210,33 @@ fn a_contender_that_can_not_be_made_does_not_stop_the_others() {
     let options = &of(&document, "other")[0]["mounted"]["options"];
     assert!(list(options).iter().any(|option| option == "noatime"), "{options}");
     scene.assert_nothing_left();
+}
+
+#[test]
+#[ignore = "needs root and loop devices: run ./test"]
+fn a_study_runs_on_the_file_systems_that_the_machine_has() {
+    let scene = Scene::alone();
+    let names = ["ext4", "ext3", "f2fs", "nilfs2", "jfs", "bcachefs"];
+    let contenders = names.map(|name| format!("{{ name = \"{name}\", file_system = \"{name}\" }}"));
+    let own = format!(
+        "bed = {{ size = \"128M\" }}\njudgement = {{ rounds = 1 }}\n\
+         contender = [{}]\nworkload = [{{ name = \"work\", command = \"true\" }}]\n",
+        contenders.join(", ")
+    );
+    let document = run_plan(&scene, &format!("{own}study = {{ title = \"A study\" }}"));
+    let document = document.exits(0).json();
+    let left_out = document["run"]["left_out"].as_array().cloned().unwrap_or_default();
+    let is_left = |name: &str| left_out.iter().any(|it| it["name"] == name);
+    for name in names {
+        assert_eq!(of(&document, name).len(), usize::from(!is_left(name)), "{name}");
+    }
+    scene.assert_nothing_left();
+    if left_out.is_empty() {
+        println!("not tested: this machine has all of {names:?}");
+        return;
+    }
+    std::fs::remove_dir_all(scene.path("run")).unwrap();
+    let why = left_out[0]["why"].as_str().unwrap();
+    run_plan(&scene, &own).exits(1).says(why);
+    assert!(!scene.path("run").exists(), "a plan of one's own fails before anything is made");
 }

@@ -54,6 +54,30 @@ fn mirrors_and_raid_z_are_contenders_and_the_daemon_is_none_of_the_work() {
     scene.assert_nothing_left();
 }
 
+#[test]
+#[ignore = "needs root and loop devices: run ./test"]
+fn attributes_that_a_file_system_does_not_have_fail_no_trial() {
+    let scene = Scene::alone();
+    if !has_zfs_fuse(&scene) {
+        return;
+    }
+    let work = "metadata = { directories = 20 } }]";
+    let plan = PLAN.replace("command = \"seq 300000 > numbers; SLEEP\" }]", work);
+    assert!(plan.contains(work));
+    let document = run_plan(&scene, &plan).exits(0).json();
+    for name in ["mirror", "raidz"] {
+        let refused = list(&of(&document, name)[0]["refused"]);
+        assert_eq!((refused.len(), text(&refused[0]["phase"]["metadata"])), (1, "setxattr"));
+        assert!(sample(of(&document, name)[0], "delete_rate") > 0.0);
+    }
+    // The reference is one of those that refuse: there is nothing to compare with.
+    let of_attributes = |it: &&serde_json::Value| it["metric"] == "setxattr_rate";
+    assert_eq!(list(&document["verdicts"]).iter().filter(of_attributes).count(), 0);
+    let said = "work, mirror: the file system has no setxattr";
+    assert!(scene.read("run/report.md").contains(said));
+    scene.assert_nothing_left();
+}
+
 /// Daemons of this machine, as the kernel numbers them, that have a pool on a device of the scene.
 fn daemons(scene: &Scene) -> Vec<String> {
     let images = scene.typed("run");

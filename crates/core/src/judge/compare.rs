@@ -44,7 +44,8 @@ impl Judge {
 
     /// Each contender but the reference against it, in each primary metric of each workload, in the
     /// order of the plan. All are there from the start: before its first look a comparison is
-    /// undecided, before its first round it has no ratio.
+    /// undecided, before its first round it has no ratio. Where either of the two refuses the timed
+    /// part that the metric is of, there is nothing to compare.
     ///
     /// A finding that voids a workload, or one of the two contenders in it, outranks the figures.
     pub fn comparisons(&self, records: &[Record]) -> Vec<Comparison> {
@@ -53,7 +54,15 @@ impl Judge {
         let mut comparisons = Vec::new();
         for workload in &self.plan.workloads {
             for metric in workload.primary() {
-                for contender in self.plan.contenders.iter().filter(|c| c.name != reference) {
+                let phase = workload.phase_of(&metric);
+                let refuses = |contender: &str| {
+                    let mut its = records.iter().filter(|record| {
+                        record.key.workload == workload.name && record.key.contender == contender
+                    });
+                    its.any(|record| record.refuses(phase))
+                };
+                let others = self.plan.contenders.iter().filter(|c| c.name != reference);
+                for contender in others.filter(|c| !refuses(&c.name) && !refuses(reference)) {
                     let mut comparison = self.compare(workload, &metric, &contender.name, records);
                     if findings.iter().any(|finding| voids(finding, &comparison)) {
                         comparison.verdict = Verdict::Void;
@@ -193,6 +202,7 @@ mod tests {
 
     use super::super::testing::{plan, record};
     use super::*;
+    use crate::model::{MetadataOperation, Phase, Refused};
 
     const PLAN: &str = r#"
         [[contender]]
@@ -225,6 +235,24 @@ mod tests {
                 [timed(round, "a", 2.0), timed(round, "b", 2.0 * times * noise)]
             })
             .collect()
+    }
+
+    #[test]
+    fn what_either_of_two_refuses_is_not_compared() {
+        let text = PLAN.replace("command = \"tar xf source.tar\"", "metadata = {}");
+        let plan = plan(&text);
+        let judge = Judge::new(&plan);
+        let compared = |refusing: &str| {
+            let phase = Phase::Metadata(MetadataOperation::Setxattr);
+            let refused = vec![Refused { phase, why: "no".into() }];
+            let records = [Record { refused, ..record(1, "unpack", refusing) }];
+            let its = |c: &Comparison| c.metric == "setxattr_rate";
+            let comparisons = judge.comparisons(&records);
+            assert_eq!(comparisons.iter().filter(|c| c.metric == "chmod_rate").count(), 2);
+            comparisons.iter().filter(|c| its(c)).map(|c| c.contender.clone()).collect::<Vec<_>>()
+        };
+        assert_eq!(compared("b"), ["c"]);
+        assert_eq!(compared("a"), [""; 0], "the reference itself");
     }
 
     #[test]

@@ -11,6 +11,7 @@ mod audit;
 mod beside;
 mod compare;
 mod interval;
+mod memory;
 mod stopping;
 mod student;
 #[cfg(test)]
@@ -20,4 +21,5 @@ pub use audit::findings;
 pub use beside::beside;
 pub use compare::Judge;
 pub use interval::{Course, Interval};
+pub use memory::of_memory;
 pub use stopping::{FIRST_LOOK, Rule};

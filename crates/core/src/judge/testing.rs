@@ -17,9 +17,11 @@ pub fn record(round: u32, workload: &str, contender: &str) -> Record {
         seed: 1,
         outcome: Outcome::Measured,
         steps: Vec::new(),
+        partitions: Vec::new(),
         mounted: None,
         caches: Vec::new(),
         settled: Vec::new(),
+        refused: Vec::new(),
         phases: Vec::new(),
         samples: Vec::new(),
     }

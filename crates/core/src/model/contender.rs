@@ -44,6 +44,16 @@ pub struct Limits {
     pub bandwidth: Option<Bytes>,
 }
 
+impl fmt::Display for Limits {
+    /// `100 IOPS and 150MiB/s`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let iops = self.iops.map(|iops| format!("{iops} IOPS"));
+        let bandwidth = self.bandwidth.map(|bytes| format!("{bytes}iB/s"));
+        let limits: Vec<String> = iops.into_iter().chain(bandwidth).collect();
+        f.write_str(&limits.join(" and "))
+    }
+}
+
 /// A file system with its mkfs and mount options, block-queue and sysctl settings.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -53,6 +63,10 @@ pub struct Contender {
     /// `ext4`, `xfs`, `btrfs`: a name of the registry. Bed `directory` takes what is there.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub file_system: String,
+    /// parted's words, with which each device is partitioned afresh before mkfs. The file system
+    /// is made on the one partition that comes out.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub partition: Vec<String>,
     /// Arguments for mkfs, as typed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub mkfs: Vec<String>,

@@ -28,6 +28,7 @@ pub enum Audit {
     A16,
     A18,
     A19,
+    A21,
 }
 
 /// What an audit noticed, with its evidence and what to do about it.

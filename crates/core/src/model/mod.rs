@@ -5,7 +5,10 @@ mod columns;
 mod contender;
 mod finding;
 mod histogram;
+mod lack;
 mod native;
+mod near;
+mod partition;
 mod plan;
 mod record;
 mod run;
@@ -16,6 +19,7 @@ mod study;
 mod trial;
 mod unit;
 mod verdict;
+mod working_set;
 mod workload;
 
 pub use checked::{Checked, Judged};
@@ -23,14 +27,17 @@ pub use columns::Column;
 pub use contender::{Contender, Limits, Scalar};
 pub use finding::{Audit, Finding, Severity};
 pub use histogram::Histogram;
+pub use lack::{LeftOut, Need};
 pub use native::{
     FILE_SIZE_MAX, FILES_MAX, FsyncCase, FsyncFiles, Metadata, MetadataOperation, Operation,
     SmallFiles, Sync,
 };
+pub use near::{meant, near, with_near};
+pub use partition::Partition;
 pub use plan::{Bed, BedKind, ExtraProbe, Family, Judgement, Place, Plan, PlanError, Sim};
 pub use record::{
     CacheState, CpuTotals, DeviceTotals, Failure, MemoryTotals, Mounted, Outcome, PageCacheTotals,
-    PhaseRecord, PressureTotals, Quiet, Record, StepTime, Totals,
+    PhaseRecord, PressureTotals, Quiet, Record, Refused, StepTime, Totals,
 };
 pub use run::Run;
 pub use sample::{Better, Sample, median};
@@ -39,6 +46,7 @@ pub use study::{Agreement, Beside, Published, Study};
 pub use trial::{Device, Key, Trial, TrialBed};
 pub use unit::{Bytes, ParseError, Percent, Span, Unit};
 pub use verdict::{Comparison, Stop, Verdict};
+pub use working_set::{OverMemory, WorkingSet, share_of_memory};
 pub use workload::{Cache, Command, Fio, Phase, Sysbench, Work, Workload};
 
 /// Version of every document fsverdict writes: plan, trial, record, run and report.

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
+use super::near::{meant, with_near};
 use super::{Bytes, Contender, Limits, Percent, Published, Span, Study, Workload};
 
 /// What the file systems are made on.
@@ -155,13 +156,26 @@ pub struct Sim {
     pub speed: std::collections::BTreeMap<String, f64>,
     /// The action that fails, counted from 1 over the whole run; 0: none.
     pub fail_at: u64,
+    /// What it lacks: file systems and programs by name, and `limits`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub lacks: Vec<String>,
+    /// Its memory, where it matters.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub memory: Option<Bytes>,
     /// From `fail_at` on every action of that kind on that contender fails, not this one alone.
     pub fail_for_good: bool,
 }
 
 impl Default for Sim {
     fn default() -> Self {
-        Sim { noise: 0.01, speed: Default::default(), fail_at: 0, fail_for_good: false }
+        Sim {
+            noise: 0.01,
+            speed: Default::default(),
+            fail_at: 0,
+            lacks: Vec::new(),
+            memory: None,
+            fail_for_good: false,
+        }
     }
 }
 
@@ -230,7 +244,7 @@ pub struct Plan {
 #[derive(Debug, Error)]
 #[expect(missing_docs, reason = "the messages say it")]
 pub enum PlanError {
-    #[error("{0}")]
+    #[error("{}", with_near(&.0.to_string()))]
     Syntax(#[from] toml::de::Error),
     #[error("a plan needs {wanted}; it has {got}")]
     TooFew { wanted: &'static str, got: usize },
@@ -238,8 +252,8 @@ pub enum PlanError {
     SameName { what: &'static str, name: String },
     #[error("{0}")]
     Workload(String),
-    #[error("reference {name:?} is none of the contenders: {known}")]
-    Reference { name: String, known: String },
+    #[error("reference {name:?} is none of the contenders; {meant}")]
+    Reference { name: String, meant: String },
     #[error("{0}")]
     Invalid(String),
 }
@@ -298,8 +312,8 @@ impl Plan {
         if self.contender(name).is_some() {
             return Ok(());
         }
-        let known: Vec<&str> = self.contenders.iter().map(|c| c.name.as_str()).collect();
-        Err(PlanError::Reference { name: name.into(), known: known.join(", ") })
+        let meant = meant(name, self.contenders.iter().map(|c| c.name.as_str()));
+        Err(PlanError::Reference { name: name.into(), meant })
     }
 
     fn check_judgement(&self) -> Result<(), PlanError> {
@@ -324,6 +338,7 @@ impl Plan {
         if matches!(bed.kind, BedKind::Loop | BedKind::Ram) {
             self.contenders.iter().try_for_each(|contender| check_discard(contender, bed.kind))?;
         }
+        self.contenders.iter().try_for_each(check_partition)?;
         match bed.kind {
             BedKind::Device if bed.paths.is_empty() => {
                 invalid("bed device needs a path: --bed device:/dev/sdb".into())
@@ -335,11 +350,11 @@ impl Plan {
                 if contender.path.is_none() && bed.paths.is_empty() {
                     return invalid(format!("contender {:?} needs a path", contender.name));
                 }
-                if !contender.mkfs.is_empty() || !contender.mount.is_empty() {
-                    let name = &contender.name;
+                let Contender { name, partition, mkfs, mount, .. } = contender;
+                if !(partition.is_empty() && mkfs.is_empty() && mount.is_empty()) {
                     return invalid(format!(
-                        "contender {name:?} has mkfs or mount options, but a directory is \
-                         neither formatted nor mounted"
+                        "contender {name:?} has partition, mkfs or mount options, but a directory \
+                         is neither partitioned nor formatted nor mounted"
                     ));
                 }
                 Ok(())
@@ -364,6 +379,19 @@ fn check_discard(contender: &Contender, kind: BedKind) -> Result<(), PlanError> 
              measure it on bed device",
             contender.name,
             kind.name()
+        ))),
+    }
+}
+
+/// parted gets the bed's device and no other.
+fn check_partition(contender: &Contender) -> Result<(), PlanError> {
+    let other = contender.partition.iter().find(|word| word.contains('/') || *word == "select");
+    match other {
+        None => Ok(()),
+        Some(word) => Err(PlanError::Invalid(format!(
+            "contender {:?} has {word:?} among parted's words, which are for the bed's own device: \
+             leave it out",
+            contender.name
         ))),
     }
 }
@@ -432,7 +460,15 @@ mod tests {
         assert!(wrong("\"-l\", \"size=256m\"", "\"-E\", \"stride=4,discard\"").contains("discard"));
         Plan::parse(&PLAN.replace("\"size=256m\"]", "\"size=256m\"]\nmount = [\"nodiscard\"]"))
             .unwrap();
+        let partition =
+            |words: &str| wrong("mkfs = [", &format!("partition = [{words}]\nmkfs = ["));
+        assert!(partition("\"mklabel\", \"gpt\", \"select\"").contains("bed's own device"));
+        assert!(partition("\"mklabel\", \"gpt\", \"/dev/sda\"").contains("\"/dev/sda\""));
+        let directory = PLAN.replace("mkfs = [\"-l\", \"size=256m\"]", "partition = [\"x\"]");
+        let bed = "[bed]\nkind = \"directory\"\npath = \"/mnt\"\n";
+        let refused = Plan::parse(&format!("{bed}{directory}")).unwrap_err().to_string();
+        assert!(refused.contains("a directory is neither partitioned"), "{refused}");
         let reference = format!("{PLAN}\n[judgement]\nreference = \"zfs\"");
-        assert!(Plan::parse(&reference).unwrap_err().to_string().contains("xfs, xfs-log-256m"));
+        assert!(Plan::parse(&reference).unwrap_err().to_string().contains("mean xfs?"));
     }
 }

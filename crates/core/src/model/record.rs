@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Histogram, Key, Phase, Sample};
+use super::{Histogram, Key, Partition, Phase, Sample};
 
 /// How a trial ended.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -61,6 +61,15 @@ pub struct CacheState {
     pub cached_bytes_after: u64,
     /// The caches could be dropped at all: it takes root.
     pub dropped: bool,
+}
+
+/// A timed part that the file system has no such thing for: it does not fail the trial.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Refused {
+    /// Which part.
+    pub phase: Phase,
+    /// What the kernel said.
+    pub why: String,
 }
 
 /// Whether the device had come to rest before the timed part.
@@ -237,6 +246,13 @@ impl PhaseRecord {
         (self.tool_ns.unwrap_or(self.work_ns) + self.syncfs_ns) as f64 / 1e9
     }
 
+    /// Bytes the application asked to have written, where writing is part of the work: a command
+    /// that reads says a line or two about it, which count too.
+    pub fn written_bytes(&self) -> Option<u64> {
+        let read_bytes = self.application_read_bytes.unwrap_or(0);
+        self.application_write_bytes.filter(|&bytes| bytes > 0 && bytes >= read_bytes / 100)
+    }
+
     /// Device bytes per application byte, and whether they are bytes written: of the written ones
     /// where the work writes, else of those read. `None` where either is unknown.
     pub fn device_bytes_per_application_byte(&self) -> Option<(f64, bool)> {
@@ -245,11 +261,9 @@ impl PhaseRecord {
             Some(bytes) if bytes > 0 => Some(device as f64 / bytes as f64),
             _ => None,
         };
-        ratio(device.write_bytes, self.application_write_bytes)
-            .map(|written| (written, true))
-            .or_else(|| {
-                ratio(device.read_bytes, self.application_read_bytes).map(|read| (read, false))
-            })
+        ratio(device.write_bytes, self.written_bytes()).map(|written| (written, true)).or_else(
+            || ratio(device.read_bytes, self.application_read_bytes).map(|read| (read, false)),
+        )
     }
 }
 
@@ -271,6 +285,9 @@ pub struct Record {
     pub outcome: Outcome,
     /// Every step with its time, in order, those of the clean-up too.
     pub steps: Vec<StepTime>,
+    /// The partitions it was made on, where its contender has the devices partitioned.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub partitions: Vec<Partition>,
     /// How it was mounted for the timed part.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mounted: Option<Mounted>,
@@ -280,6 +297,9 @@ pub struct Record {
     /// The device's rest before each timed part.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub settled: Vec<Quiet>,
+    /// Timed parts that the file system refused.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub refused: Vec<Refused>,
     /// The timed parts.
     pub phases: Vec<PhaseRecord>,
     /// All figures, by metric.
@@ -290,6 +310,11 @@ impl Record {
     /// The figure of `metric`, if the trial has one.
     pub fn sample(&self, metric: &str) -> Option<&Sample> {
         self.samples.iter().find(|sample| sample.metric == metric)
+    }
+
+    /// The file system refused that part.
+    pub fn refuses(&self, phase: Phase) -> bool {
+        self.refused.iter().any(|refused| refused.phase == phase)
     }
 
     /// It ran whole.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Place, Stop};
+use super::{LeftOut, Place, Stop};
 
 /// A run's own facts.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -25,8 +25,14 @@ pub struct Run {
     pub place: Place,
     /// Facts of the machine: kernel, processor, memory, what the bed lies on.
     pub host: BTreeMap<String, String>,
+    /// The machine's memory, where it is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory_bytes: Option<u64>,
     /// Versions of the tools used.
     pub tools: BTreeMap<String, String>,
+    /// What of a study was left out, because the machine lacks something for it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub left_out: Vec<LeftOut>,
     /// Why it ended; `None` while it runs, or when it was killed.
     #[serde(default)]
     pub stop: Option<Stop>,

@@ -14,6 +14,13 @@ impl Plan {
     /// does can't be seen; it takes its size from `FSVERDICT_OPERATIONS` and `FSVERDICT_BYTES`.
     pub fn scaled(mut self, scale: f64) -> Plan {
         self.scale = Some(self.scale.unwrap_or(1.0) * scale);
+        if let Some(study) = &mut self.study {
+            for workload in &self.workloads {
+                if let Some(set) = workload.working_set() {
+                    study.working_sets.entry(workload.name.clone()).or_insert(set.bytes);
+                }
+            }
+        }
         self.bed.size = scaled_bytes(self.bed.size, scale, SMALLEST_IMAGE_BYTES);
         self.workloads.iter_mut().for_each(|workload| workload.scale(scale));
         self

@@ -18,6 +18,9 @@ pub struct Study {
     /// Its machine's memory, by which the size of what it read and wrote is to be seen.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory: Option<Bytes>,
+    /// The working sets at full size, by workload: written down when they are scaled.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub working_sets: BTreeMap<String, Bytes>,
     /// How it was done, and where this plan does it otherwise.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub protocol: String,

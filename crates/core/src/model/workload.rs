@@ -283,6 +283,15 @@ impl Workload {
         }
     }
 
+    /// The timed part that `metric` is of: its name begins the metric's.
+    pub fn phase_of(&self, metric: &str) -> Phase {
+        let begins = |phase: &Phase| {
+            let rest = metric.strip_prefix(phase.name());
+            rest.is_some_and(|rest| rest.starts_with('_'))
+        };
+        self.phases().into_iter().find(begins).unwrap_or(Phase::Whole)
+    }
+
     /// The metrics that are judged.
     pub fn primary(&self) -> Vec<String> {
         if !self.primary.is_empty() {

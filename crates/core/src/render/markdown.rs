@@ -2,7 +2,7 @@
 
 use comfy_table::presets::ASCII_MARKDOWN;
 
-use super::{Report, sentence, table, terminal};
+use super::{Report, table, terminal};
 use crate::model::{BedKind, Command, Contender};
 
 /// The whole report.
@@ -14,7 +14,7 @@ pub fn report(report: &Report) -> String {
     for workload in &report.plan.workloads {
         out += &format!("{}:\n\n", workload.name);
         for comparison in report.comparisons.iter().filter(|c| c.workload == workload.name) {
-            out += &format!("- {}\n", sentence(comparison, &report.plan.judgement));
+            out += &format!("- {}\n", report.sentence(comparison));
         }
         out += "\n";
     }
@@ -32,7 +32,9 @@ pub fn report(report: &Report) -> String {
         }
     }
     out += &published(report);
+    out += &working_sets(report);
     out += &findings(report);
+    out += &left_out(report);
     out += &failures(report);
     out += &contenders(report);
     out + &machine(report)
@@ -54,9 +56,37 @@ fn published(report: &Report) -> String {
     if !study.protocol.is_empty() {
         out += &format!("{}\n\n", study.protocol.trim());
     }
+    if !study.claims.is_empty() {
+        let claims: Vec<String> =
+            study.claims.iter().map(|(of, claim)| format!("- {}: {claim}", spaced(of))).collect();
+        out += &format!("It claims:\n\n{}\n\n", claims.join("\n"));
+    }
+    if report.published.is_empty() {
+        return out.trim_end().to_string() + "\n";
+    }
     out += "Ratios are of goodness. Only rank and ratio are compared: rates of two machines say \
             nothing about each other.\n\n";
     out + &format!("{}\n", table::published(report, ASCII_MARKDOWN))
+}
+
+/// A key of a plan as words.
+fn spaced(key: &str) -> String {
+    key.replace('_', " ")
+}
+
+fn working_sets(report: &Report) -> String {
+    if report.working_sets().is_empty() {
+        return String::new();
+    }
+    let table = table::working_sets(report, ASCII_MARKDOWN);
+    format!("\n## Working sets{}\n\n{table}\n", terminal::scale(report))
+}
+
+fn left_out(report: &Report) -> String {
+    match report.left_out().as_slice() {
+        [] => String::new(),
+        lines => format!("\n## Left out\n\n- {}\n", lines.join("\n- ")),
+    }
 }
 
 fn findings(report: &Report) -> String {
@@ -64,8 +94,10 @@ fn findings(report: &Report) -> String {
     if report.findings.is_empty() {
         return out + "None of the audits noticed anything.\n";
     }
-    for finding in report.findings {
-        out += &format!("- **{}**\n  {}\n", terminal::headline(finding), finding.advice);
+    for alike in terminal::alike(report.findings) {
+        let lines: Vec<String> =
+            alike.iter().map(|it| format!("**{}**", terminal::headline(it))).collect();
+        out += &format!("- {}\n  {}\n", lines.join("\\\n  "), alike[0].advice);
     }
     out
 }
@@ -81,6 +113,9 @@ fn contenders(report: &Report) -> String {
     let mut out = "\n## Contenders\n\n".to_string();
     for contender in &report.plan.contenders {
         out += &format!("- **{}**: {}", contender.name, described(contender));
+        if let Some(partition) = report.partition(contender) {
+            out += &format!("; its partition begins at {} B", partition.start_bytes);
+        }
         if let Some(name) = report.other_name(contender) {
             out += &format!("; mounted as `{name}`");
         }
@@ -99,6 +134,9 @@ fn described(contender: &Contender) -> String {
         Some(path) => parts.push(format!("the directory `{path}`")),
         None => parts.push(contender.file_system.clone()),
     }
+    if !contender.partition.is_empty() {
+        parts.push(format!("partition `{}`", contender.partition.join(" ")));
+    }
     if !contender.mkfs.is_empty() {
         parts.push(format!("mkfs `{}`", contender.mkfs.join(" ")));
     }
@@ -109,10 +147,7 @@ fn described(contender: &Contender) -> String {
         parts.push(format!("{name} = {value}"));
     }
     if let Some(limits) = contender.limits {
-        let iops = limits.iops.map(|iops| format!("{iops} IOPS"));
-        let bandwidth = limits.bandwidth.map(|bytes| format!("{bytes}iB/s"));
-        let limits: Vec<String> = iops.into_iter().chain(bandwidth).collect();
-        parts.push(format!("held down to {}", limits.join(" and ")));
+        parts.push(format!("held down to {limits}"));
     }
     parts.join(", ")
 }
@@ -128,7 +163,7 @@ fn machine(report: &Report) -> String {
         (_, 1) => format!("{}iB", bed.size),
         (_, devices) => format!("{devices} of {}iB", bed.size),
     };
-    out += &format!("- bed: {}, {what}", bed.kind.name());
+    out += &format!("- bed: {}, {what}\n", bed.kind.name());
     if report.plan.scale.is_some() {
         let scale = terminal::scale(report);
         out += &format!("- sizes, counts and times{}\n", scale.trim_start_matches(','));

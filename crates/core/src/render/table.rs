@@ -3,7 +3,9 @@
 use comfy_table::{CellAlignment, Table};
 
 use super::Report;
-use crate::model::{Comparison, Phase, Record, Unit, Verdict, Workload, median};
+use crate::model::{
+    Bytes, Comparison, Phase, Record, Unit, Verdict, Workload, median, share_of_memory,
+};
 
 const HEADER: [&str; 8] = [
     "metric",
@@ -115,7 +117,11 @@ fn row(
         .find(|c| c.workload == workload.name && c.metric == metric && c.contender == contender);
     let [ratio, interval, verdict] = match comparison {
         Some(comparison) => judged(comparison),
-        None => ["1".into(), "".into(), "reference".into()],
+        None if records.iter().any(|record| record.refuses(workload.phase_of(metric))) => {
+            ["-".into(), "-".into(), "refused".into()]
+        }
+        None if contender == report.plan.reference() => ["1".into(), "".into(), "reference".into()],
+        None => ["-".into(), "-".into(), "".into()],
     };
     vec![
         name.into(),
@@ -131,11 +137,36 @@ fn row(
 
 /// What the metrics of the same phase as `metric` begin with.
 fn prefix(workload: &Workload, metric: &str) -> String {
-    let named = workload.phases().into_iter().map(Phase::name).filter(|name| !name.is_empty());
-    named
-        .map(|name| format!("{name}_"))
-        .find(|prefix| metric.starts_with(prefix.as_str()))
-        .unwrap_or_default()
+    match workload.phase_of(metric).name() {
+        "" => String::new(),
+        name => format!("{name}_"),
+    }
+}
+
+/// What each workload goes over, as a part of memory here and in the study.
+pub(super) fn working_sets(report: &Report, preset: &str) -> Table {
+    let mut table = Table::new();
+    let header = ["workload", "working set", "of memory here", "study's set", "of its memory", ""];
+    table.load_preset(preset).set_header(header);
+    let bytes = |bytes: Bytes| Unit::Bytes.format(bytes.0 as f64);
+    for set in report.working_sets() {
+        let study = set.study.map(|(set, share)| [bytes(set), share_of_memory(share)]);
+        let [study, of_its_memory] = study.unwrap_or(["-".into(), "-".into()]);
+        table.add_row([
+            set.workload,
+            bytes(set.here.bytes),
+            set.share.map_or("-".into(), share_of_memory),
+            study,
+            of_its_memory,
+            if set.here.buffered { "" } else { "direct: goes past memory" }.into(),
+        ]);
+    }
+    for column in 1..5 {
+        if let Some(column) = table.column_mut(column) {
+            column.set_cell_alignment(CellAlignment::Right);
+        }
+    }
+    table
 }
 
 /// What a study printed, beside what was measured.

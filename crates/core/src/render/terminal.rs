@@ -2,7 +2,7 @@
 
 use comfy_table::presets::UTF8_BORDERS_ONLY;
 
-use super::{Report, sentence, table};
+use super::{Report, table};
 use crate::model::{Finding, Key, Outcome, Severity};
 
 /// Above the table of what CPU and device did.
@@ -15,7 +15,7 @@ pub fn report(report: &Report) -> String {
         out += &format!("\n{}\n", workload.name);
         out += &format!("{}\n", table::table(report, workload, UTF8_BORDERS_ONLY));
         for comparison in report.comparisons.iter().filter(|c| c.workload == workload.name) {
-            out += &format!("  {}\n", sentence(comparison, &report.plan.judgement));
+            out += &format!("  {}\n", report.sentence(comparison));
         }
         if let Some(table) = table::meanwhile(report, workload, UTF8_BORDERS_ONLY) {
             out += &format!("\n{MEANWHILE}\n{table}\n");
@@ -25,10 +25,18 @@ pub fn report(report: &Report) -> String {
         let table = table::published(report, UTF8_BORDERS_ONLY);
         out += &format!("\nAs published, and here{}\n{table}\n", scale(report));
     }
+    if !report.working_sets().is_empty() {
+        let table = table::working_sets(report, UTF8_BORDERS_ONLY);
+        out += &format!("\nWorking sets{}\n{table}\n", scale(report));
+    }
     for contender in &report.plan.contenders {
         if let Some(name) = report.other_name(contender) {
             out += &format!("\n{}: what was measured is {name}\n", contender.name);
         }
+    }
+    let left_out = report.left_out();
+    if !left_out.is_empty() {
+        out += &format!("\nLeft out\n  {}\n", left_out.join("\n  "));
     }
     let failures: Vec<String> = failures(report);
     if !failures.is_empty() {
@@ -36,8 +44,15 @@ pub fn report(report: &Report) -> String {
     }
     if !report.findings.is_empty() {
         out += "\nFindings\n";
-        for finding in report.findings {
-            out += &format!("  {}\n    {}\n", headline(finding), finding.advice);
+        for alike in alike(report.findings) {
+            let shown = if alike.len() > ALIKE_MAX + 1 { ALIKE_MAX } else { alike.len() };
+            for finding in &alike[..shown] {
+                out += &format!("  {}\n", headline(finding));
+            }
+            if shown < alike.len() {
+                out += &format!("  and {} more like these: see the report\n", alike.len() - shown);
+            }
+            out += &format!("    {}\n", alike[0].advice);
         }
     }
     out + &format!("\n{}\n", ending(report))
@@ -51,6 +66,22 @@ pub(super) fn scale(report: &Report) -> String {
         None => String::new(),
     }
     .replace(".000 ", " ")
+}
+
+/// How many findings of a kind a terminal is filled with; the report has all.
+const ALIKE_MAX: usize = 3;
+
+/// Findings by what they advise, each kind where its first one stands.
+pub(super) fn alike(findings: &[Finding]) -> Vec<Vec<&Finding>> {
+    let mut kinds: Vec<Vec<&Finding>> = Vec::new();
+    for finding in findings {
+        let key = |it: &Finding| (it.audit, it.severity, it.advice.clone());
+        match kinds.iter_mut().find(|kind| key(kind[0]) == key(finding)) {
+            Some(kind) => kind.push(finding),
+            None => kinds.push(vec![finding]),
+        }
+    }
+    kinds
 }
 
 /// A finding's first line: what, where, with what evidence.
@@ -101,4 +132,30 @@ pub(super) fn ending(report: &Report) -> String {
     };
     let s = if rounds == 1 { "" } else { "s" };
     format!("{why}: {rounds} round{s}, {trials} trials, {seconds:.0} s, seed {}.", report.run.seed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::Audit;
+
+    #[test]
+    fn findings_of_a_kind_stand_together() {
+        let finding = |audit, severity, advice: &str| Finding {
+            audit,
+            severity,
+            workload: None,
+            contender: None,
+            evidence: String::new(),
+            advice: advice.into(),
+        };
+        let findings = [
+            finding(Audit::A18, Severity::Warning, "more rounds"),
+            finding(Audit::A19, Severity::Note, "look"),
+            finding(Audit::A18, Severity::Warning, "more rounds"),
+            finding(Audit::A18, Severity::Void, "more rounds"),
+        ];
+        let counts: Vec<usize> = alike(&findings).iter().map(Vec::len).collect();
+        assert_eq!(counts, [2, 1, 1]);
+    }
 }

@@ -2,7 +2,8 @@
 
 use super::{Step, sample, steps};
 use crate::model::{
-    CacheState, Failure, Mounted, Outcome, PhaseRecord, Quiet, Record, SCHEMA, StepTime, Trial,
+    CacheState, Failure, Mounted, Outcome, Partition, PhaseRecord, Quiet, Record, Refused, SCHEMA,
+    StepTime, Trial,
 };
 
 /// Why a host could not do a step; its message is whole.
@@ -13,12 +14,16 @@ pub type HostError = Box<dyn std::error::Error + Send + Sync>;
 pub enum Effect {
     /// It is done; there is nothing to say of it.
     Done,
+    /// The devices are partitioned like this.
+    Partitioned(Vec<Partition>),
     /// The file system is mounted like this.
     Mounted(Mounted),
     /// The caches around their drop.
     Dropped(CacheState),
     /// Whether the device came to rest.
     Settled(Quiet),
+    /// The file system has nothing for this timed part.
+    Refused(Refused),
     /// A timed part is over.
     Worked(Box<PhaseRecord>),
 }
@@ -70,9 +75,11 @@ fn empty(trial: &Trial) -> Record {
         seed: trial.seed,
         outcome: Outcome::Measured,
         steps: Vec::new(),
+        partitions: Vec::new(),
         mounted: None,
         caches: Vec::new(),
         settled: Vec::new(),
+        refused: Vec::new(),
         phases: Vec::new(),
         samples: Vec::new(),
     }
@@ -94,9 +101,11 @@ pub(super) fn fail(record: &mut Record, failure: Failure) {
 fn note(record: &mut Record, effect: Effect) {
     match effect {
         Effect::Done => {}
+        Effect::Partitioned(partitions) => record.partitions = partitions,
         Effect::Mounted(mounted) => record.mounted = Some(mounted),
         Effect::Dropped(state) => record.caches.push(state),
         Effect::Settled(quiet) => record.settled.push(quiet),
+        Effect::Refused(refused) => record.refused.push(refused),
         Effect::Worked(phase) => record.phases.push(*phase),
     }
 }

@@ -43,10 +43,15 @@ fn rates(workload: &Workload, phase: &PhaseRecord) -> impl Iterator<Item = Figur
         let metric = if has_requests { "iops" } else { "rate" };
         (metric, operations as f64 / seconds, Unit::PerSecond)
     });
-    let bytes =
-        phase.application_read_bytes.unwrap_or(0) + phase.application_write_bytes.unwrap_or(0);
-    let bandwidth = (has_requests && bytes > 0)
-        .then(|| ("bandwidth", bytes as f64 / seconds, Unit::BytesPerSecond));
+    let bytes = match has_requests {
+        true => {
+            phase.application_read_bytes.unwrap_or(0) + phase.application_write_bytes.unwrap_or(0)
+        }
+        // What a command moves it says itself.
+        false => workload.bytes.map_or(0, |bytes| bytes.0),
+    };
+    let bandwidth =
+        (bytes > 0).then(|| ("bandwidth", bytes as f64 / seconds, Unit::BytesPerSecond));
     rate.into_iter().chain(bandwidth)
 }
 

@@ -3,14 +3,24 @@
 
 use super::{Effect, Host, HostError, Place, Step, trial};
 use crate::model::{
-    Bed, CacheState, Contender, CpuTotals, Device, DeviceTotals, Draws, Histogram, Mounted, Phase,
-    PhaseRecord, Quiet, Record, Sim, Totals, Trial, TrialBed, Work, derived_seed,
+    Bed, CacheState, Contender, CpuTotals, Device, DeviceTotals, Draws, Histogram, LeftOut,
+    Mounted, Need, Partition, Phase, PhaseRecord, Plan, Quiet, Record, Sim, Totals, Trial,
+    TrialBed, Work, derived_seed,
 };
 
 /// What a simulated operation takes at speed 1.
 const OPERATION_NS: f64 = 50_000.0;
 /// How many operations a simulated command or fio job does.
 const OPERATIONS: u64 = 20_000;
+
+/// Leaves out of a study what the simulated machine lacks something for.
+pub fn fit(plan: &mut Plan) -> Vec<LeftOut> {
+    let Some(Sim { lacks, .. }) = plan.sim.clone().filter(|_| plan.study.is_some()) else {
+        return Vec::new();
+    };
+    let lack = |need: Need| lacks.iter().find(|it| *it == need.name());
+    plan.fit(|need| lack(need).map(|name| format!("the simulated machine has no {name}")))
+}
 
 /// The simulated machine.
 #[derive(Debug)]
@@ -139,6 +149,14 @@ impl Host for SimPlace {
     fn perform(&mut self, step: Step, trial: &Trial) -> Result<Effect, HostError> {
         self.act(&step.to_string(), &trial.contender.name)?;
         Ok(match step {
+            Step::Partition => {
+                let partition = |device: &Device| Partition {
+                    path: format!("{}p1", device.path),
+                    start_bytes: 1 << 20,
+                    ..Partition::default()
+                };
+                Effect::Partitioned(trial.bed.devices.iter().map(partition).collect())
+            }
             Step::Mount => {
                 if let Some(mount) = self.mounted.first() {
                     return Err(format!("{mount} is mounted already").into());

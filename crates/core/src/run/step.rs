@@ -7,6 +7,8 @@ use crate::model::{BedKind, Cache, Phase, Trial, Work};
 /// One step of a trial.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
+    /// Partition the devices as the contender asks.
+    Partition,
     /// Make the file system afresh.
     MakeFileSystem,
     /// Make the trial's own folder: bed `directory`.
@@ -33,6 +35,8 @@ pub enum Step {
     Work(Phase),
     /// The tool's own removal of its files: sysbench has one.
     Cleanup,
+    /// Take the contender's partitions away.
+    RemovePartition,
     /// Remove the trial's own folder: bed `directory`.
     RemoveDirectory,
 }
@@ -40,6 +44,7 @@ pub enum Step {
 impl fmt::Display for Step {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
+            Step::Partition => "partition",
             Step::MakeFileSystem => "mkfs",
             Step::MakeDirectory => "make directory",
             Step::Mount => "mount",
@@ -54,6 +59,7 @@ impl fmt::Display for Step {
             Step::Work(Phase::Whole) => "work",
             Step::Work(phase) => return write!(f, "work: {}", phase.name()),
             Step::Cleanup => "cleanup",
+            Step::RemovePartition => "remove partition",
             Step::RemoveDirectory => "remove directory",
         })
     }
@@ -65,10 +71,13 @@ impl fmt::Display for Step {
 /// pages of the device itself, and those can be counted without touching the file system.
 pub fn steps(trial: &Trial) -> Vec<Step> {
     let formatted = trial.bed.kind != BedKind::Directory;
-    let mut steps = match formatted {
-        true => vec![Step::MakeFileSystem, Step::Mount],
-        false => vec![Step::MakeDirectory],
-    };
+    let partitioned = !trial.contender.partition.is_empty();
+    let mut steps = Vec::new();
+    steps.extend(partitioned.then_some(Step::Partition));
+    match formatted {
+        true => steps.extend([Step::MakeFileSystem, Step::Mount]),
+        false => steps.push(Step::MakeDirectory),
+    }
     let workload = &trial.workload;
     steps.extend(workload.setup.is_some().then_some(Step::Setup));
     let work = workload.work();
@@ -86,6 +95,7 @@ pub fn steps(trial: &Trial) -> Vec<Step> {
     }
     steps.extend(matches!(work, Ok(Work::Sysbench(_))).then_some(Step::Cleanup));
     steps.push(if formatted { Step::Unmount } else { Step::RemoveDirectory });
+    steps.extend(partitioned.then_some(Step::RemovePartition));
     steps
 }
 
@@ -172,6 +182,16 @@ mod tests {
         let test = Sysbench::Arguments(vec!["--file-test-mode=rndrw".into()]);
         let sysbench = Workload { sysbench: Some(test), ..Workload::default() };
         assert_eq!(named(BedKind::Loop, sysbench), format!("{filled}, cleanup, unmount"));
+    }
+
+    #[test]
+    fn a_partition_is_made_first_and_taken_away_last() {
+        let work = Workload { command: Some(Command::Shell("true".into())), ..Workload::default() };
+        let mut trial = crate::run::sim::example_trial(BedKind::Loop, work);
+        trial.contender.partition = vec!["mklabel".into()];
+        let steps = steps(&trial);
+        assert_eq!(steps[..2], [Step::Partition, Step::MakeFileSystem]);
+        assert_eq!(steps[steps.len() - 2..], [Step::Unmount, Step::RemovePartition]);
     }
 
     #[test]

@@ -1,4 +1,5 @@
-//! Plans, as far as they set something: each contender's mkfs, mount, queue and sysctl.
+//! Plans, as far as they set something: each contender's partition, mkfs, mount, queue and
+//! sysctl.
 
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
@@ -22,6 +23,12 @@ fn contender(text: &str, table: &DeTable<'_>) -> Vec<Written> {
         let line = text[..at.span().start].matches('\n').count() + 1;
         settings.push(Written { line, command, request });
     };
+    if let Some(value) = table.get("partition") {
+        let (program, rest) = ("parted".to_string(), texts(value.get_ref()));
+        let command = format!("parted DEVICE {}", rest.join(" "));
+        let devices = vec!["/dev/DEVICE".to_string()];
+        push(value, command, Request::Make(Call { program, choices: Vec::new(), devices, rest }));
+    }
     if let Some(value) = table.get("mkfs") {
         let program = format!("mkfs.{file_system}");
         let mut words = texts(value.get_ref());

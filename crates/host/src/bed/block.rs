@@ -99,10 +99,13 @@ impl Block {
         partitions.filter_map(|folder| Block::at(folder)).collect()
     }
 
+    pub fn is_partition(&self) -> bool {
+        self.directory.join("partition").exists()
+    }
+
     /// The disk of which this is a partition.
     fn whole(&self) -> Option<Block> {
-        let is_partition = self.directory.join("partition").exists();
-        is_partition.then(|| Block::at(self.directory.parent()?)).flatten()
+        self.is_partition().then(|| Block::at(self.directory.parent()?)).flatten()
     }
 
     /// All whose bytes are bytes of this one: itself, its partitions, its disk. Not its siblings.

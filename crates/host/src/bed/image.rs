@@ -203,7 +203,7 @@ mod tests {
         let path = folder.path().join("image");
         let error = Image::create(&path, 1 << 60, |_| Ok(())).unwrap_err().to_string();
         assert!(error.contains("free, the image needs"), "{error}");
-        assert!(error.ends_with("choose another --dir or a smaller --size"), "{error}");
+        assert!(error.ends_with("for a study, a smaller --scale"), "{error}");
         assert!(!path.exists());
         let error = Image::create(&path, 1000, |_| Ok(())).unwrap_err().to_string();
         assert!(error.contains("4 KiB"), "{error}");

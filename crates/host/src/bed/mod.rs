@@ -28,7 +28,8 @@ pub use undo::Undo;
 #[expect(missing_docs, reason = "the messages say it")]
 pub enum BedError {
     #[error(
-        "{} has {} free, the image needs {}: choose another --dir or a smaller --size",
+        "{} has {} free, the image needs {}: choose another --dir, a smaller --size or, \
+         for a study, a smaller --scale",
         folder.display(), bytes(*free_bytes), bytes(*size_bytes)
     )]
     Space { folder: PathBuf, free_bytes: u64, size_bytes: u64 },
@@ -150,6 +151,13 @@ impl Drop for Made {
 /// The device that the file system holding `path` lies on, where it can be told.
 pub fn beneath(path: &Path) -> Option<Device> {
     Machine::real().beneath(path).map(|block| block.device())
+}
+
+/// The block device at `path`, if there is one, is a part of another.
+pub fn is_partition(path: &Path) -> bool {
+    let machine = Machine::real();
+    let block = (machine.number_of)(path).and_then(|number| machine.block(number));
+    block.is_some_and(|block| block.is_partition())
 }
 
 /// Makes the bed of a plan. Images lie in the bed's own `dir`, otherwise in `dir`.

@@ -2,15 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use fsverdict_core::model::{Checked, Judged, Unit};
+use fsverdict_core::model::{Checked, Judged, Partition, Unit};
 use fsverdict_core::script::{Call, argv};
 
 use super::bench::{Bench, Disk};
 use super::topology;
-
-/// What partitioning tools have aligned to since disks of 4 KiB sectors came: a multiple of every
-/// usual physical block, erase block and stripe (parted, libparted/labels; fdisk(8)).
-const ALIGNED_BYTES: u64 = 1 << 20;
 
 /// The tables written so far, by device, and the commands that wrote them.
 pub struct Tables<'a> {
@@ -112,22 +108,15 @@ fn judged(blank: &Checked, starts: &[(u32, u64)], said: &str, device: &str) -> C
         return Checked { said, ..blank.clone() };
     };
     let topology = topology::of(device);
-    let optimal = topology.optimal_bytes.max(1);
-    let off = |unit: u64| start % unit != 0;
-    if !off(ALIGNED_BYTES) || (topology.optimal_bytes > 0 && !off(optimal)) {
+    let partition = Partition {
+        path: String::new(),
+        start_bytes: *start,
+        physical_bytes: topology.physical_bytes,
+        optimal_bytes: topology.optimal_bytes,
+    };
+    let Some(cost) = partition.misaligned() else {
         let said = format!("partition {number} begins at {}: aligned", bytes(*start));
         return Checked { said: Some(said), ..blank.clone() };
-    }
-    let physical = topology.physical_bytes.max(4096);
-    let cost = match off(physical) {
-        true => {
-            "its blocks straddle those of the device, so that many writes become reads and \
-                 two writes"
-        }
-        false => {
-            "its blocks don't straddle those of the device, but its stripes or erase blocks \
-                  may"
-        }
     };
     let quoted = if said.is_empty() { String::new() } else { format!("; {said}") };
     let said = format!("partition {number} begins at {start} B, no multiple of 1 MiB{quoted}");

@@ -5,7 +5,6 @@ mod btrfs;
 mod ext;
 mod f2fs;
 mod jfs;
-mod near;
 mod nilfs2;
 mod promises;
 #[cfg(test)]
@@ -14,7 +13,6 @@ mod xfs;
 pub mod zfs;
 
 use crate::preflight;
-pub use near::near;
 pub use promises::{Promise, Promises};
 
 /// A program with its arguments.

@@ -15,6 +15,7 @@ const LOOP_CONFIGURE: u64 = 0x4C0A;
 const LOOP_CTL_REMOVE: u64 = 0x4C81;
 const LOOP_CTL_GET_FREE: u64 = 0x4C82;
 const LO_FLAGS_AUTOCLEAR: u32 = 4;
+const LO_FLAGS_PARTSCAN: u32 = 8;
 const LO_FLAGS_DIRECT_IO: u32 = 16;
 
 #[repr(C)]
@@ -64,12 +65,16 @@ pub fn loop_remove(control: &File, number: u32) -> io::Result<()> {
 }
 
 /// Puts `backing` behind the loop device. It detaches itself when its last user is gone.
-/// EBUSY: another process was faster.
+/// Partitions of it go with it: without a scan the kernel would leave them upon a device that has
+/// no file any more. EBUSY: another process was faster.
 pub fn loop_configure(device: &File, backing: &File, direct_io: bool) -> io::Result<()> {
     // SAFETY: the structure holds integers only, for which zero is a value.
     let mut config: LoopConfig = unsafe { mem::zeroed() };
     config.fd = backing.as_raw_fd().cast_unsigned();
-    config.info.flags = LO_FLAGS_AUTOCLEAR | if direct_io { LO_FLAGS_DIRECT_IO } else { 0 };
+    config.info.flags = LO_FLAGS_AUTOCLEAR | LO_FLAGS_PARTSCAN;
+    if direct_io {
+        config.info.flags |= LO_FLAGS_DIRECT_IO;
+    }
     // SAFETY: the kernel reads one `struct loop_config`, whose size is asserted above.
     checked(unsafe { libc::ioctl(device.as_raw_fd(), LOOP_CONFIGURE as _, &raw const config) })?;
     Ok(())

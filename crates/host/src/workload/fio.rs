@@ -3,10 +3,16 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
-use fsverdict_core::model::{Fio, Histogram, Sample, Unit};
+use fsverdict_core::model::{Fio, Histogram, Sample, Unit, meant};
 use serde::Deserialize;
 use thiserror::Error;
+
+use crate::tool::{self, ToolError};
+
+/// fio reads a job in milliseconds.
+const PARSE_LIMIT: Duration = Duration::from_secs(10);
 
 /// A job that can't be run here, or whose output can't be read.
 #[derive(Debug, Error)]
@@ -100,6 +106,30 @@ pub fn fill_argv(fio: &Fio, name: &str, seed: u64, output: &Path) -> Vec<String>
     let mut argv = argv(fio, name, seed, output);
     argv.insert(1, "--create_only=1".into());
     argv
+}
+
+/// Has fio read the job and do nothing else; its complaint, if it has one. Where an engine is
+/// unknown, with the nearest of those that fio has.
+pub fn refused(fio: &Fio) -> Result<Option<String>, ToolError> {
+    let ask = |words: &[String]| {
+        let argv: Vec<String> = std::iter::once("fio".into()).chain(words.to_vec()).collect();
+        tool::ask(&argv, Path::new("/"), PARSE_LIMIT)
+    };
+    let words: Vec<String> =
+        std::iter::once("--parse-only".into()).chain(fio.arguments("job")).collect();
+    let answer = ask(&words)?;
+    if answer.status.success() {
+        return Ok(None);
+    }
+    // It says most things twice.
+    let mut lines: Vec<&str> = answer.stderr.lines().filter(|line| !line.is_empty()).collect();
+    lines.dedup();
+    let said = lines.into_iter().take(2).collect::<Vec<_>>().join("; ");
+    let engine = said.split_once("engine ").and_then(|(_, rest)| rest.split_once(" not loadable"));
+    let Some((engine, _)) = engine else { return Ok(Some(said)) };
+    let listed = ask(&["--enghelp".into()])?.stdout;
+    let meant = meant(engine, listed.lines().skip(1).map(str::trim).filter(|it| !it.is_empty()));
+    Ok(Some(format!("{said}; {meant}")))
 }
 
 #[derive(Deserialize)]

@@ -11,23 +11,19 @@ pub mod sysbench;
 mod threads;
 mod tree;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::{Path, PathBuf};
 
-use fsverdict_core::model::{Histogram, PhaseRecord, Plan, Sample, Work};
+use fsverdict_core::model::{Histogram, PhaseRecord, Plan, Sample, Workload};
 use thiserror::Error;
 
 pub use latencies::Latencies;
 
 /// The programs that the plan's workloads need besides their own commands.
 pub fn programs(plan: &Plan) -> impl Iterator<Item = &'static str> {
-    let needs = |wanted: fn(Work) -> bool| {
-        plan.workloads.iter().any(|workload| workload.work().is_ok_and(wanted))
-    };
-    let fio = needs(|work| matches!(work, Work::Fio(_))).then_some("fio");
-    let sysbench = needs(|work| matches!(work, Work::Sysbench(_))).then_some("sysbench");
-    fio.into_iter().chain(sysbench)
+    let needed: BTreeSet<&str> = plan.workloads.iter().filter_map(Workload::program).collect();
+    needed.into_iter()
 }
 
 /// What a native workload did in one timed part.

@@ -72,26 +72,6 @@ fn options(contender: &Contender) -> impl Iterator<Item = &str> {
     contender.mount.iter().flat_map(|options| options.split(','))
 }
 
-/// The values of one of a fio job's options in the order given, when its options are in the plan:
-/// `None` for a job file, which only fio reads.
-fn fio_values(workload: &Workload, option: &str) -> Option<Vec<String>> {
-    let arguments = workload.fio.as_ref()?.arguments(&workload.name);
-    let mut values = Vec::new();
-    let mut words = arguments.iter().peekable();
-    while let Some(word) = words.next() {
-        let word = word.strip_prefix("--")?;
-        let (name, value) = match word.split_once('=') {
-            Some(pair) => pair,
-            // `--direct 1` as well as the flag `--direct`.
-            None => (word, words.next_if(|next| !next.starts_with("--")).map_or("1", |it| it)),
-        };
-        if name == option {
-            values.push(value.to_string());
-        }
-    }
-    Some(values)
-}
-
 #[cfg(test)]
 mod tests {
     use super::super::testing::{plan, record};
@@ -147,7 +127,7 @@ mod tests {
         let workload = |fio: &str| {
             plan(&PLAN.replace("command = \"tar xf source.tar\"", fio)).workloads[0].clone()
         };
-        let direct = |fio: &str| fio_values(&workload(fio), "direct");
+        let direct = |fio: &str| workload(fio).fio_values("direct");
         let one = Some(vec!["1".to_string()]);
         assert_eq!(direct("fio = { rw = \"read\", direct = 1 }"), one);
         assert_eq!(direct("fio = { direct = true, rw = \"read\" }"), one);

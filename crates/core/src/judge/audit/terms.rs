@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use crate::judge::stopping::FIRST_LOOK;
 use crate::model::{Audit, Contender, Finding, Mounted, Plan, Record, Severity, Workload};
 
-use super::{fio_values, measured, options};
+use super::{measured, options};
 
 /// fio's engines that wait for each operation before they begin the next, whatever the depth
 /// (fio(1), "ioengine").
@@ -20,6 +20,7 @@ pub fn findings(plan: &Plan, records: &[Record]) -> Vec<Finding> {
     let mut findings: Vec<Finding> = plan.workloads.iter().filter_map(depth_ignored).collect();
     findings.extend(unequal_durability(plan, records));
     findings.extend(plan.contenders.iter().filter_map(|it| options_unseen(it, records)));
+    findings.extend(plan.contenders.iter().filter_map(|it| misaligned(it, records)));
     for workload in &plan.workloads {
         let others = plan.contenders.iter().filter(|it| it.name != plan.reference());
         findings.extend(others.filter_map(|it| descriptive(plan, workload, it, records)));
@@ -29,8 +30,8 @@ pub fn findings(plan: &Plan, records: &[Record]) -> Vec<Finding> {
 
 /// A3: a synchronous engine with a queue depth, which it ignores.
 fn depth_ignored(workload: &Workload) -> Option<Finding> {
-    let engines = fio_values(workload, "ioengine")?;
-    let depths = fio_values(workload, "iodepth")?;
+    let engines = workload.fio_values("ioengine")?;
+    let depths = workload.fio_values("iodepth")?;
     let depth = depths.iter().filter_map(|depth| depth.parse::<u32>().ok()).max()?;
     // Of several jobs only some may be asynchronous, and the depth may be theirs.
     let synchronous = engines.iter().all(|engine| SYNCHRONOUS.contains(&engine.as_str()));
@@ -121,6 +122,24 @@ fn options_unseen(contender: &Contender, records: &[Record]) -> Option<Finding> 
     })
 }
 
+/// A19: a partition whose start does not suit the device.
+fn misaligned(contender: &Contender, records: &[Record]) -> Option<Finding> {
+    let its = records.iter().filter(|record| record.key.contender == contender.name);
+    let mut partitions = its.flat_map(|record| &record.partitions);
+    let (partition, cost) = partitions.find_map(|it| Some((it, it.misaligned()?)))?;
+    Some(Finding {
+        audit: Audit::A19,
+        severity: Severity::Note,
+        workload: None,
+        contender: Some(contender.name.clone()),
+        evidence: format!(
+            "its partition begins at {} B, no multiple of 1 MiB: {cost}",
+            partition.start_bytes
+        ),
+        advice: "let it begin at 1MiB, unless this is what is compared".into(),
+    })
+}
+
 /// How the trials of a contender were mounted.
 fn of<'a>(contender: &'a Contender, records: &'a [Record]) -> impl Iterator<Item = &'a Mounted> {
     let of_it = records.iter().filter(|record| record.key.contender == contender.name);
@@ -131,6 +150,7 @@ fn of<'a>(contender: &'a Contender, records: &'a [Record]) -> impl Iterator<Item
 mod tests {
     use super::*;
     use crate::judge::testing::{plan, record};
+    use crate::model::Partition;
 
     fn with(workload: &str, mount: &str) -> Plan {
         plan(&format!(
@@ -192,6 +212,18 @@ mod tests {
             record.mounted = Some(Mounted { options, ..Mounted::default() });
         }
         assert_eq!(findings(&with(command, ""), &all), [], "what all do is no unequal term");
+    }
+
+    #[test]
+    fn a_misaligned_partition_is_noted_once() {
+        let mut records = rounds(4);
+        for record in &mut records {
+            let start_bytes = if record.key.contender == "b" { 2049 * 512 } else { 2048 * 512 };
+            record.partitions = vec![Partition { start_bytes, ..Partition::default() }];
+        }
+        let found = findings(&with("command = \"true\"", ""), &records);
+        assert_eq!((found.len(), found[0].contender.as_deref()), (1, Some("b")));
+        assert!(found[0].evidence.contains("begins at 1049088 B"), "{}", found[0].evidence);
     }
 
     #[test]

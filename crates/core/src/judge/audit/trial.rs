@@ -5,10 +5,14 @@ use crate::model::{
     Workload,
 };
 
-use super::{fio_values, options};
+use super::options;
 
 /// What may stay cached or dirty around a drop: a file system's own superblock and log pages.
 const CACHE_ALLOWANCE_BYTES: u64 = 1 << 20;
+
+/// What each process of a command may read elsewhere: of its program, its libraries, its locale. It
+/// was 14 KiB for a small one.
+const PROGRAM_BYTES: u64 = 64 << 10;
 
 /// Under this much time a process, starting it is what takes the time: fork, exec and exit cost
 /// half a millisecond to two.
@@ -81,14 +85,18 @@ pub const AUDITS: &[TrialAudit] = &[
 /// a warning.
 fn read_from_cache(case: &Case) -> Option<Seen> {
     let direct =
-        fio_values(case.workload, "direct").is_some_and(|values| values.contains(&"1".into()));
+        case.workload.fio_values("direct").is_some_and(|values| values.contains(&"1".into()));
     if case.workload.cache != Cache::Cold && !direct || compresses(case) {
         return None;
     }
     let phase = |phase: &PhaseRecord| {
         let device = phase.totals.device?.read_bytes;
-        let only_reads = phase.application_write_bytes.unwrap_or(0) == 0;
-        let asked = phase.application_read_bytes.filter(|bytes| *bytes > 0 && only_reads)?;
+        let only_reads = phase.written_bytes().is_none();
+        let processes = phase.totals.processes_started + 1;
+        let least_bytes =
+            if case.workload.command.is_some() { processes * PROGRAM_BYTES } else { 1 };
+        let read_bytes = phase.application_read_bytes.filter(|bytes| *bytes >= least_bytes);
+        let asked = read_bytes.filter(|_| only_reads)?;
         let share = device as f64 / asked as f64;
         (share < 0.95).then(|| Seen {
             severity: severity_of(case),
@@ -144,7 +152,7 @@ fn not_durable(case: &Case) -> Option<Seen> {
     let phase = |phase: &PhaseRecord| {
         let device = phase.totals.device?.write_bytes;
         let keeps = matches!(phase.phase, Phase::Whole | Phase::SmallFiles(Operation::Create));
-        let asked = phase.application_write_bytes.filter(|bytes| *bytes > 0 && keeps)?;
+        let asked = phase.written_bytes().filter(|_| keeps)?;
         let share = device as f64 / asked as f64;
         (share < 0.9).then(|| Seen {
             severity,
@@ -303,6 +311,10 @@ mod tests {
         assert!(seen(FILES, "\"compress=no\"", &reads(12)).is_some());
         let direct = "fio = { rw = \"read\", direct = 1 }\ncache = \"warm\"";
         assert!(seen(direct, "", &reads(12)).is_some());
+        assert!(seen(COMMAND, "", &reads(12)).is_some());
+        let mut little = reads(0);
+        little.phases[0].application_read_bytes = Some(14_000);
+        assert_eq!(seen(COMMAND, "", &little), None, "a program is no file of the work's");
         let mut mixed = reads(12);
         mixed.phases[0].application_write_bytes = Some(MIB);
         assert_eq!(seen(FILES, "", &mixed), None);
@@ -366,6 +378,9 @@ mod tests {
         assert_eq!(seen(FILES, "", &writes(Phase::SmallFiles(Operation::Delete), 0)), None);
         assert_eq!(seen(FILES, "\"compress-force\"", &writes(create, 80)), None);
         assert_eq!(seen(COMMAND, "", &writes(Phase::Whole, 0)), Some(Severity::Warning));
+        let mut prints = writes(Phase::Whole, 0);
+        prints.phases[0].application_read_bytes = Some(10_001 * MIB);
+        assert_eq!(seen(COMMAND, "", &prints), None, "what a reader prints is not its work");
     }
 
     #[test]
