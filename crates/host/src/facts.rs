@@ -41,6 +41,12 @@ pub fn tools(plan: &Plan) -> BTreeMap<String, String> {
         let version = version(&[program, "--version"]);
         tools.extend(version.map(|version| (program.to_string(), version)));
     }
+    let needed = plan.workloads.iter().flat_map(|workload| workload.needed());
+    let packages: BTreeSet<&str> = needed.filter_map(|(_, package)| package).collect();
+    for package in packages {
+        let version = tool::run_words(&["dpkg-query", "-W", "-f", "${Version}", package]);
+        tools.extend(version.ok().map(|version| (package.to_string(), version)));
+    }
     tools
 }
 

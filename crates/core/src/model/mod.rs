@@ -2,6 +2,7 @@
 
 mod checked;
 mod contender;
+mod figures;
 mod finding;
 mod histogram;
 mod native;
@@ -19,6 +20,7 @@ mod workload;
 
 pub use checked::{Checked, Judged};
 pub use contender::{Contender, Limits, Scalar};
+pub use figures::{FigureError, figures};
 pub use finding::{Audit, Finding, Severity};
 pub use histogram::Histogram;
 pub use native::{
