@@ -35,7 +35,7 @@ pub const STUDIES: [Shipped; 4] = [
 /// change it.
 pub fn plan(name: &Path) -> Option<Result<Plan>> {
     let known = PLANS.iter().find(|(known, _)| name == Path::new(known))?;
-    (!name.exists()).then(|| parse(known))
+    (!name.is_file()).then(|| parse(known))
 }
 
 /// The plan of the study of that name; not checked yet either.

@@ -51,17 +51,18 @@ fn a_wrong_command_line_is_one_clear_line_and_exit_2() {
 #[test]
 fn what_a_workload_needs_is_said_before_anything_is_made() {
     let scene = Scene::new();
-    let bed = scene.typed("");
+    let beds = ["one", "other"].map(|name| scene.typed(name));
+    beds.iter().for_each(|bed| fs::create_dir(bed).unwrap());
     let plan = |needs: &str| {
         format!(
-            "[bed]\nkind = \"directory\"\npaths = [{bed:?}, {bed:?}]\n\
+            "[bed]\nkind = \"directory\"\npaths = {beds:?}\n\
              [[workload]]\nname = \"database\"\ncommand = \"true\"\n{needs}\n"
         )
     };
     for (needs, says) in [
         (
             r#"needs = ["sh", "no-bench:no-db", "/no/such/tool:no-db-tools"]"#,
-            "workload \"database\" needs no-bench, /no/such/tool: apt-get install no-db no-db-tools",
+            "\"database\" needs no-bench, /no/such/tool: apt-get install no-db no-db-tools",
         ),
         ("needs_bytes = \"1000000G\"", "workload \"database\" needs 977 TiB, "),
     ] {
@@ -81,12 +82,17 @@ fn a_plan_that_comes_along_is_run_by_its_name() {
         assert!(listed.contains(name), "{name} in {listed}");
         let done = scene.run(&format!("run {name} --dry-run")).exits(0);
         assert!(done.stdout.contains("mkfs.btrfs"), "{}", done.stdout);
-        let output = scene.typed(name);
+        let output = scene.typed(&format!("{name}-run"));
         let line = ["run", name, "--place", "sim", "--rounds", "4", "--output", &output];
         scene.fsverdict(&line).exits(0);
     }
     let dry = scene.run("run postgresql --dry-run").exits(0).stdout;
-    let order = ["pgbench -h \"$PWD\" -U postgres -i", "--log-prefix", "pg_amcheck", "stop\n')"];
+    let order = [
+        "pgbench -h \"$PWD\" -U postgres -i",
+        "--log-prefix",
+        "--heapallindexed",
+        "immediate stop",
+    ];
     let places = order.map(|words| dry.find(words));
     assert!(places[0].is_some() && places.is_sorted(), "{places:?}");
     // A file of that name is a plan like any other.

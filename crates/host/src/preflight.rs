@@ -123,18 +123,20 @@ fn check_needs(workload: &Workload) -> Result<(), PreflightError> {
     }
 }
 
-/// What is made for the run has its size in the plan; what is the user's is looked at. Of what can't
-/// be looked at more is said where the bed is made of it.
+/// What is made for the run has its size in the plan; what is the user's is looked at. What can't
+/// be looked at is refused where the bed is made of it.
 fn check_room(workload: &Workload, plan: &Plan) -> Result<(), PreflightError> {
     let Some(Bytes(needed_bytes)) = workload.needs_bytes else { return Ok(()) };
     let own = plan.contenders.iter().filter_map(|contender| contender.path.as_ref());
-    let (paths, size): (Vec<&String>, fn(&Path) -> std::io::Result<u64>) = match plan.bed.kind {
+    let is_disk = plan.bed.kind == BedKind::Device;
+    let paths = match plan.bed.kind {
         BedKind::Loop | BedKind::Ram => return Ok(()),
-        BedKind::Device => (plan.bed.paths.iter().collect(), node_bytes),
-        BedKind::Directory => (plan.bed.paths.iter().chain(own).collect(), sys::free_bytes),
+        BedKind::Device | BedKind::Directory => plan.bed.paths.iter().chain(own),
     };
     for path in paths {
-        let Ok(there_bytes) = size(Path::new(path)) else { continue };
+        let at = Path::new(path);
+        let looked = if is_disk { node_bytes(at) } else { sys::free_bytes(at) };
+        let Ok(there_bytes) = looked else { continue };
         if there_bytes < needed_bytes {
             let (workload, path) = (workload.name.clone(), path.clone());
             return Err(PreflightError::Room { workload, path, needed_bytes, there_bytes });

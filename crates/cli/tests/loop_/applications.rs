@@ -84,8 +84,7 @@ fn work_whose_result_is_wrong_is_not_measured() {
         cleanup = "cat result"
     "#;
     let done = run_plan(&scene, &plan(work)).exits(1);
-    let document =
-        done.says("check: the script failed with exit status 3: the result is 41").json();
+    let document = done.says("failed with exit status 3: the result is 41").json();
     for trial in list(&document["trials"]) {
         assert_eq!(failure(trial).0, "check");
         let raw = format!("run/trials/{}/raw/cleanup.stdout", trial["number"]);

@@ -167,7 +167,7 @@ pub struct Workload {
     /// Run after the remount, untimed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prepare: Option<Command>,
-    /// Run after the timed part, untimed: says by its exit status whether the work's result is right.
+    /// Run after the timed part, untimed: its exit status says whether the work's result is right.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub check: Option<Command>,
     /// Run last, also where something before it has failed: stops what `prepare` has started.
