@@ -3,8 +3,8 @@
 mod cmd;
 mod exit;
 mod progress;
+mod shipped;
 mod store;
-mod studies;
 
 use clap::{Parser, Subcommand};
 

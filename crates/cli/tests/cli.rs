@@ -49,6 +49,59 @@ fn a_wrong_command_line_is_one_clear_line_and_exit_2() {
 }
 
 #[test]
+fn what_a_workload_needs_is_said_before_anything_is_made() {
+    let scene = Scene::new();
+    let beds = ["one", "other"].map(|name| scene.typed(name));
+    beds.iter().for_each(|bed| fs::create_dir(bed).unwrap());
+    let plan = |needs: &str| {
+        format!(
+            "[bed]\nkind = \"directory\"\npaths = {beds:?}\n\
+             [[workload]]\nname = \"database\"\ncommand = \"true\"\n{needs}\n"
+        )
+    };
+    for (needs, says) in [
+        (
+            r#"needs = ["sh", "no-bench:no-db", "/no/such/tool:no-db-tools"]"#,
+            "\"database\" needs no-bench, /no/such/tool: apt-get install no-db no-db-tools",
+        ),
+        ("needs_bytes = \"1000000G\"", "workload \"database\" needs 977 TiB, "),
+    ] {
+        let file = scene.write("plan.toml", &plan(needs));
+        let done = scene.fsverdict(&["run", &file, "--output", "run"]).exits(1).says(says);
+        assert_eq!(done.said().len(), 1, "{done:?}");
+        assert!(!scene.path("run").exists());
+    }
+}
+
+#[test]
+fn a_plan_that_comes_along_is_run_by_its_name() {
+    let scene = Scene::new();
+    let names = ["mariadb", "postgresql", "sqlite", "streams", "unpack-and-build"];
+    let listed = scene.run("list plans").exits(0).stdout;
+    for name in names {
+        assert!(listed.contains(name), "{name} in {listed}");
+        let done = scene.run(&format!("run {name} --dry-run")).exits(0);
+        assert!(done.stdout.contains("mkfs.btrfs"), "{}", done.stdout);
+        let output = scene.typed(&format!("{name}-run"));
+        let line = ["run", name, "--place", "sim", "--rounds", "4", "--output", &output];
+        scene.fsverdict(&line).exits(0);
+    }
+    let dry = scene.run("run postgresql --dry-run").exits(0).stdout;
+    let order = [
+        "pgbench -h \"$PWD\" -U postgres -i",
+        "--log-prefix",
+        "--heapallindexed",
+        "immediate stop",
+    ];
+    let places = order.map(|words| dry.find(words));
+    assert!(places[0].is_some() && places.is_sorted(), "{places:?}");
+    // A file of that name is a plan like any other.
+    scene.write("sqlite", PLAN);
+    scene.run("run sqlite --output own").exits(0);
+    assert_eq!(scene.records("own").len(), 8);
+}
+
+#[test]
 fn what_the_parser_refuses_names_the_option_and_exits_2() {
     let scene = Scene::new();
     for (line, says) in [

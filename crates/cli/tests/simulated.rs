@@ -36,6 +36,8 @@ const PLAN: &str = r#"
     setup = "seq 9 > in"
     prepare = "true"
     command = ["true"]
+    check = "true"
+    cleanup = "true"
 
     [judgement]
     rounds = 8
@@ -320,14 +322,17 @@ fn fail_each(
     actions
 }
 
-/// Making the bed takes four actions, a trial 13, and 19 with its settings.
-const FIRST_ROUND: u64 = 4 + 13 + 19 + 13;
+/// Making the bed takes four actions, a trial 16, and 22 with its settings.
+const FIRST_ROUND: u64 = 4 + 16 + 22 + 16;
 
 /// All kinds of actions that a run consists of.
-const ACTIONS: [&str; 16] = [
+const ACTIONS: [&str; 19] = [
     "attach",
+    "check",
+    "cleanup",
     "detach",
     "drop caches",
+    "figures",
     "make image",
     "mkfs",
     "mount",
@@ -372,6 +377,51 @@ fn any_one_action_may_fail() {
         }
     });
     assert_eq!(actions.iter().map(String::as_str).collect::<Vec<_>>(), ACTIONS);
+}
+
+#[test]
+fn what_the_work_has_started_is_stopped_wherever_the_trial_fails() {
+    // The steps of a trial, and whether cleanup follows where one fails.
+    let steps = [
+        ("mkfs", false),
+        ("mount", false),
+        ("setup", true),
+        ("sync", true),
+        ("unmount", false),
+        ("drop caches", false),
+        ("mount", false),
+        ("prepare", true),
+        ("sync", true),
+        ("settle", true),
+        ("work", true),
+        ("check", true),
+        ("figures", true),
+    ];
+    let scene = Scene::new();
+    let runs = (1..60).map(|number| Broken::run(&scene, number, false));
+    let trials = runs.skip_while(|broken| broken.action != "mkfs").take(steps.len());
+    for ((step, cleaned), broken) in steps.into_iter().zip(trials) {
+        assert_eq!(broken.action, step);
+        let names = list(&broken.failure()["steps"]).iter().map(|step| text(&step["step"]));
+        let expected: Vec<&str> = if cleaned { vec![step, "cleanup"] } else { vec![step] };
+        let last: Vec<&str> = names.skip_while(|name| *name != step).collect();
+        assert!(last.ends_with(&expected), "{step}: {last:?}");
+    }
+}
+
+#[test]
+fn a_commands_own_figures_are_judged_like_any_other() {
+    let scene = Scene::new();
+    let primary = "command = [\"true\"]\n    primary = [\"events_per_s\", \"event_latency\"]";
+    let plan = PLAN.replace("command = [\"true\"]", primary);
+    let document = run_plan(&scene, "run", &plan);
+    for metric in ["events_per_s", "event_latency"] {
+        assert_eq!(verdict(&document, "tuned", metric)["verdict"], "faster");
+        assert_eq!(verdict(&document, "other", metric)["verdict"], "slower");
+    }
+    let samples = scene.read("run/samples.csv");
+    assert!(samples.contains(",event_latency,") && samples.contains(",ns,lower"), "{samples}");
+    assert!(scene.read("run/report.md").contains("| events_per_s "));
 }
 
 #[test]

@@ -7,7 +7,7 @@ use fsverdict_core::model::{
 };
 use fsverdict_core::run::{self, Effect, Host, HostError, Place, Step};
 
-use crate::here::{commands, with_site, work_directory};
+use crate::here::{command_of, commands, with_site, work_directory};
 use crate::lab::{mount_point, trial_argv};
 use crate::tool::shown;
 use crate::workload::{fio, sysbench};
@@ -45,6 +45,12 @@ impl DryRun {
 
     fn in_work(&mut self, trial: &Trial, argv: &[String]) {
         self.say(format!("(cd {} && {})", work_directory(trial).display(), shown(argv)));
+    }
+
+    fn command(&mut self, step: Step, trial: &Trial) {
+        if let Some(command) = command_of(step, &trial.workload) {
+            self.in_work(trial, &command.argv());
+        }
     }
 
     fn work(&mut self, step: Step, trial: &Trial) -> Result<(), HostError> {
@@ -152,13 +158,7 @@ impl Host for DryRun {
             }
             Step::MakeDirectory => self.say(format!("mkdir {directory}")),
             Step::RemoveDirectory => self.say(format!("rm -r {directory}")),
-            Step::Setup | Step::Prepare => {
-                let workload = &trial.workload;
-                let command = if step == Step::Setup { &workload.setup } else { &workload.prepare };
-                if let Some(command) = command {
-                    self.in_work(trial, &command.argv());
-                }
-            }
+            Step::Setup | Step::Prepare | Step::Check => self.command(step, trial),
             Step::Fill => self.fill(trial)?,
             Step::Sync => self.sync(trial, &directory),
             Step::DropCaches => self.say("echo 3 > /proc/sys/vm/drop_caches"),
@@ -170,7 +170,9 @@ impl Host for DryRun {
             }
             Step::Settle => self.remark("wait until the device is at rest"),
             Step::Work(_) => self.work(step, trial)?,
+            Step::Figures => self.remark("read $FSVERDICT_FIGURES, if the work has written it"),
             Step::Cleanup => {
+                self.command(step, trial);
                 if let Work::Sysbench(test) = trial.workload.work()? {
                     self.in_work(trial, &sysbench::argv(test, "cleanup", trial.seed));
                 }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 
-use fsverdict_core::model::{BedKind, Plan, Unit};
+use fsverdict_core::model::{BedKind, Plan, Unit, Workload};
 
 use crate::{file_system, mount, tool, workload};
 
@@ -48,6 +48,12 @@ pub fn tools(plan: &Plan) -> BTreeMap<String, String> {
     for program in workload::programs(plan).chain(parted) {
         let version = version(&[program, "--version"]);
         tools.extend(version.map(|version| (program.to_string(), version)));
+    }
+    let needed = plan.workloads.iter().flat_map(Workload::needed);
+    let packages: BTreeSet<&str> = needed.filter_map(|(_, package)| package).collect();
+    for package in packages {
+        let version = tool::run_words(&["dpkg-query", "-W", "-f", "${Version}", package]);
+        tools.extend(version.ok().map(|version| (package.to_string(), version)));
     }
     tools
 }

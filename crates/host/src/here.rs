@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use fsverdict_core::model::{
-    BedKind, CacheState, Command, Device, ExtraProbe, Fio, Phase, PhaseRecord, Refused, Sysbench,
-    Trial, Work,
+    self, BedKind, CacheState, Command, Device, ExtraProbe, Fio, Phase, PhaseRecord, Refused,
+    Sysbench, Trial, Work, Workload,
 };
 use fsverdict_core::run::{Effect, Host, HostError, Step};
 
@@ -48,6 +48,22 @@ pub fn work_directory(trial: &Trial) -> PathBuf {
     }
 }
 
+/// Where a command leaves figures of its own.
+fn figures_file(trial: &Trial) -> PathBuf {
+    Path::new(&trial.raw).join("figures")
+}
+
+/// The command of the workload that a step runs, if it has one.
+pub fn command_of(step: Step, workload: &Workload) -> Option<&Command> {
+    match step {
+        Step::Setup => workload.setup.as_ref(),
+        Step::Prepare => workload.prepare.as_ref(),
+        Step::Check => workload.check.as_ref(),
+        Step::Cleanup => workload.cleanup.as_ref(),
+        _ => None,
+    }
+}
+
 /// The commands that make, mount or unmount the trial's file system.
 pub fn commands(file_system: &FileSystem, step: Step, trial: &Trial) -> Vec<Argv> {
     with_site(trial, |site| match step {
@@ -78,6 +94,7 @@ impl Here {
             ("FSVERDICT_CONTENDER", value(&trial.contender.name)),
             ("FSVERDICT_FILE_SYSTEM", value(&trial.contender.file_system)),
             ("FSVERDICT_RAW", value(&trial.raw)),
+            ("FSVERDICT_FIGURES", value(&figures_file(trial).display())),
         ]
         .map(|(name, value)| (name.to_string(), value));
         let mut environment = BTreeMap::from(environment);
@@ -86,6 +103,9 @@ impl Here {
         let bytes = workload.bytes.map(|bytes| ("FSVERDICT_BYTES", bytes.0));
         for (name, size) in operations.into_iter().chain(bytes) {
             environment.insert(name.into(), size.to_string());
+        }
+        for (name, value) in workload.environment.iter().chain(&trial.contender.environment) {
+            environment.insert(name.clone(), value.to_string());
         }
         let file_system = file_system::find(&trial.contender.file_system);
         let processes = Processes::default();
@@ -126,9 +146,29 @@ impl Here {
         Ok(Effect::Mounted(mounted))
     }
 
-    fn command(&self, name: &str, command: &Command, trial: &Trial) -> Result<(), HostError> {
-        self.ready(name, &command.argv(), trial)?.run()?;
-        Ok(())
+    /// Runs the command that the workload has for `step`.
+    fn command(&self, step: Step, trial: &Trial) -> Result<Effect, HostError> {
+        if let Some(command) = command_of(step, &trial.workload) {
+            self.ready(&step.to_string(), &command.argv(), trial)?.run()?;
+        }
+        Ok(Effect::Done)
+    }
+
+    /// What setup and prepare leave running serves the work: a database's server.
+    fn with_servers(&mut self, step: Step, trial: &Trial) -> Result<Effect, HostError> {
+        let done = self.command(step, trial)?;
+        self.processes.settle_servers();
+        Ok(done)
+    }
+
+    fn figures(&self, trial: &Trial) -> Result<Effect, HostError> {
+        let path = figures_file(trial);
+        let text = match fs::read_to_string(&path) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
+            text => text.map_err(|error| format!("{}: {error}", path.display()))?,
+        };
+        let figures = model::figures(&text);
+        Ok(Effect::Figures(figures.map_err(|error| format!("{}: {error}", path.display()))?))
     }
 
     fn ready(
@@ -169,9 +209,10 @@ impl Here {
     }
 
     fn cleanup(&self, trial: &Trial) -> Result<Effect, HostError> {
+        self.command(Step::Cleanup, trial)?;
         if let Work::Sysbench(test) = trial.workload.work()? {
             let argv = sysbench::argv(test, "cleanup", trial.seed);
-            self.ready("cleanup", &argv, trial)?.run()?;
+            self.ready("sysbench-cleanup", &argv, trial)?.run()?;
         }
         Ok(Effect::Done)
     }
@@ -223,7 +264,8 @@ impl Here {
         };
         let (mut record, after) = self.timed(Phase::Whole, directory, trial, run)?;
         record.operations = trial.workload.operations;
-        if let (Some(before), Some(after)) = (before, after) {
+        // What a server reads and writes for it is not its processes'.
+        if let (Some(before), Some(after), false) = (before, after, self.processes.has_servers()) {
             record.application_read_bytes = Some(after.read_bytes - before.read_bytes);
             record.application_write_bytes = Some(after.written_since(&before));
         }
@@ -391,7 +433,6 @@ impl Here {
 
 impl Host for Here {
     fn perform(&mut self, step: Step, trial: &Trial) -> Result<Effect, HostError> {
-        let workload = &trial.workload;
         match step {
             Step::Partition => {
                 let words = &trial.contender.partition;
@@ -407,14 +448,9 @@ impl Host for Here {
                 Ok(Effect::Done)
             }
             Step::Mount => self.mount(trial),
-            Step::Setup | Step::Prepare => {
-                let (name, command) = match step {
-                    Step::Setup => ("setup", &workload.setup),
-                    _ => ("prepare", &workload.prepare),
-                };
-                command.iter().try_for_each(|command| self.command(name, command, trial))?;
-                Ok(Effect::Done)
-            }
+            Step::Setup | Step::Prepare => self.with_servers(step, trial),
+            Step::Check => self.command(step, trial),
+            Step::Figures => self.figures(trial),
             Step::Fill => self.fill(trial),
             Step::Sync => {
                 sync(&File::open(work_directory(trial))?, self.commit_argv(trial).as_ref())?;

@@ -99,15 +99,17 @@ impl<'a> Lab<'a> {
 }
 
 /// The command that runs a trial: as root in a mount namespace of its own, so that its mounts go
-/// with it, and in a PID namespace of its own, so that whatever it starts goes with it too.
+/// with it, in a PID namespace of its own, so that whatever it starts goes with it too, and in an
+/// IPC namespace of its own, so that no shared memory of a server stays (ipc_namespaces(7)).
 pub fn trial_argv(input: &Path, output: &Path) -> Vec<String> {
     // util-linux unshare(1).
-    const NAMESPACES: [&str; 9] = [
+    const NAMESPACES: [&str; 10] = [
         "unshare",
         "--mount",
         "--propagation",
         "private",
         "--pid",
+        "--ipc",
         "--fork",
         "--kill-child=KILL",
         "--mount-proc",

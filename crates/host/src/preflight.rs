@@ -1,10 +1,12 @@
 //! What must be there before a run begins, so that it fails at once and not after the image has
 //! been written.
 
-use std::fs;
+use std::collections::BTreeSet;
+use std::fs::{self, File};
+use std::io::{Seek, SeekFrom};
 use std::path::Path;
 
-use fsverdict_core::model::{BedKind, LeftOut, Need, Plan, Work, Workload, meant};
+use fsverdict_core::model::{BedKind, Bytes, LeftOut, Need, Plan, Unit, Work, Workload, meant};
 use thiserror::Error;
 
 use crate::settings::SettingError;
@@ -38,6 +40,26 @@ pub enum PreflightError {
     Nested { contender: String, path: String },
     #[error("this kernel has no {name}, and modprobe brings none")]
     Kernel { name: String },
+    #[error("workload {workload:?} needs {}", listed(missing))]
+    Needs { workload: String, missing: Vec<(String, Option<String>)> },
+    #[error(
+        "workload {workload:?} needs {}, {path} has {}", Unit::Bytes.format(*needed_bytes as f64),
+        Unit::Bytes.format(*there_bytes as f64)
+    )]
+    Room { workload: String, path: String, needed_bytes: u64, there_bytes: u64 },
+}
+
+/// The programs that are missing, and what installs them.
+fn listed(missing: &[(String, Option<String>)]) -> String {
+    let names: Vec<&str> = missing.iter().map(|(program, _)| program.as_str()).collect();
+    let packages: BTreeSet<&str> =
+        missing.iter().filter_map(|(_, package)| package.as_deref()).collect();
+    let packages: String = packages.iter().map(|package| format!(" {package}")).collect();
+    let names = names.join(", ");
+    match packages.as_str() {
+        "" => format!("{names}, which is not there"),
+        packages => format!("{names}: apt-get install{packages}"),
+    }
 }
 
 fn meant_by(name: &str) -> String {
@@ -52,7 +74,12 @@ impl PreflightError {
             | Self::Fio { .. }
             | Self::Job { .. }
             | Self::Nested { .. } => true,
-            Self::Root { .. } | Self::Tool(_) | Self::Limits(_) | Self::Kernel { .. } => false,
+            Self::Root { .. }
+            | Self::Tool(_)
+            | Self::Limits(_)
+            | Self::Kernel { .. }
+            | Self::Needs { .. }
+            | Self::Room { .. } => false,
         }
     }
 }
@@ -116,7 +143,11 @@ pub fn check(plan: &Plan) -> Result<(), PreflightError> {
     for program in workload::programs(plan) {
         tool::command(program)?;
     }
-    plan.workloads.iter().try_for_each(check_job)
+    plan.workloads.iter().try_for_each(|workload| {
+        check_job(workload)?;
+        check_needs(workload)?;
+        check_room(workload, plan)
+    })
 }
 
 /// What fio does not understand it says before anything is written, once and not in every trial.
@@ -144,6 +175,43 @@ fn check_partitions(plan: &Plan) -> Result<(), PreflightError> {
     }
 }
 
+fn check_needs(workload: &Workload) -> Result<(), PreflightError> {
+    let owned =
+        |(program, package): (&str, Option<&str>)| (program.into(), package.map(Into::into));
+    let missing: Vec<_> =
+        workload.needed().filter(|(program, _)| !tool::is_there(program)).map(owned).collect();
+    match missing.is_empty() {
+        true => Ok(()),
+        false => Err(PreflightError::Needs { workload: workload.name.clone(), missing }),
+    }
+}
+
+/// What is made for the run has its size in the plan; what is the user's is looked at. What can't
+/// be looked at is refused where the bed is made of it.
+fn check_room(workload: &Workload, plan: &Plan) -> Result<(), PreflightError> {
+    let Some(Bytes(needed_bytes)) = workload.needs_bytes else { return Ok(()) };
+    let own = plan.contenders.iter().filter_map(|contender| contender.path.as_ref());
+    let is_disk = plan.bed.kind == BedKind::Device;
+    let paths = match plan.bed.kind {
+        BedKind::Loop | BedKind::Ram => return Ok(()),
+        BedKind::Device | BedKind::Directory => plan.bed.paths.iter().chain(own),
+    };
+    for path in paths {
+        let at = Path::new(path);
+        let looked = if is_disk { node_bytes(at) } else { sys::free_bytes(at) };
+        let Ok(there_bytes) = looked else { continue };
+        if there_bytes < needed_bytes {
+            let (workload, path) = (workload.name.clone(), path.clone());
+            return Err(PreflightError::Room { workload, path, needed_bytes, there_bytes });
+        }
+    }
+    Ok(())
+}
+
+fn node_bytes(path: &Path) -> std::io::Result<u64> {
+    File::open(path)?.seek(SeekFrom::End(0))
+}
+
 /// The kernel first: where it lacks the file system its tools are of no use.
 fn check_file_system(name: &str) -> Result<(), PreflightError> {
     let Some(file_system) = file_system::find(name) else { return Ok(()) };
@@ -161,4 +229,37 @@ pub fn mountable(name: &str) -> bool {
         text.lines().any(|line| line.split_whitespace().last() == Some(name))
     };
     known() || (tool::run_words(&["modprobe", "-q", name]).is_ok() && known())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn workload(needs: &[&str]) -> Workload {
+        let needs = needs.iter().map(ToString::to_string).collect();
+        Workload { name: "work".into(), needs, ..Workload::default() }
+    }
+
+    #[test]
+    fn all_that_is_missing_is_said_at_once_with_its_packages() {
+        check_needs(&workload(&["sh", "mount:mount", "/etc/passwd:base-passwd"])).unwrap();
+        let needs = ["sh", "no-bench:no-db", "/no/server:no-db", "no-tool:no-tools"];
+        let error = check_needs(&workload(&needs)).unwrap_err().to_string();
+        let says = "no-bench, /no/server, no-tool: apt-get install no-db no-tools";
+        assert_eq!(error, format!("workload \"work\" needs {says}"));
+        let error = check_needs(&workload(&["no-bench"])).unwrap_err().to_string();
+        assert!(error.ends_with("needs no-bench, which is not there"), "{error}");
+    }
+
+    #[test]
+    fn a_directory_must_have_the_room() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut plan = Plan::default();
+        plan.bed.kind = BedKind::Directory;
+        plan.bed.paths = vec![folder.path().display().to_string()];
+        let needs = |bytes| Workload { needs_bytes: Some(Bytes(bytes)), ..workload(&[]) };
+        check_room(&needs(1), &plan).unwrap();
+        let error = check_room(&needs(1 << 60), &plan).unwrap_err().to_string();
+        assert!(error.contains("needs 1024 PiB") && error.contains(&plan.bed.paths[0]), "{error}");
+    }
 }

@@ -100,6 +100,13 @@ pub fn find(program: &str) -> Option<PathBuf> {
     DIRECTORIES.iter().map(|dir| Path::new(dir).join(program)).find(|path| path.exists())
 }
 
+/// What a workload needs is there: a file by its path, or a program where system tools are or
+/// where `PATH` leads its user's shell.
+pub fn is_there(program: &str) -> bool {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    find(program).is_some() || std::env::split_paths(&path).any(|dir| dir.join(program).is_file())
+}
+
 /// A system tool, ready to be given arguments and started.
 pub fn command(program: &str) -> Result<Command, ToolError> {
     let path = find(program).ok_or_else(|| ToolError::Missing { program: program.into() })?;

@@ -14,7 +14,8 @@ use fsverdict_host::bed::Consent;
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Arguments {
-    /// A plan in TOML; options on the command line take precedence.
+    /// A plan in TOML, or one of those that come with fsverdict: fsverdict list plans. Options on
+    /// the command line take precedence.
     #[arg(value_name = "PLAN")]
     pub plan: Option<PathBuf>,
     /// A published study, to be run as it is described: fsverdict list studies.
@@ -63,6 +64,12 @@ pub struct Arguments {
     /// A line for the shell, after the remount, untimed.
     #[arg(long, value_name = "LINE")]
     pub prepare: Option<String>,
+    /// A line for the shell, after the work, untimed: a status other than 0 fails the trial.
+    #[arg(long, value_name = "LINE")]
+    pub check: Option<String>,
+    /// A line for the shell, last of all, also after a failure.
+    #[arg(long, value_name = "LINE")]
+    pub cleanup: Option<String>,
     /// Leave the caches as the preparation leaves them.
     #[arg(long)]
     pub warm: bool,

@@ -11,9 +11,9 @@ use fsverdict_host::doctor::{self, Ability};
 use fsverdict_host::file_system::{self, Promise, Promises};
 
 use crate::exit;
-use crate::studies;
+use crate::shipped::{self, Shipped};
 
-/// List contenders, workloads, studies, beds, probes and places, with what is lacking here.
+/// List contenders, workloads, plans, studies, beds, probes and places, with what is lacking here.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  fsverdict list\n  fsverdict list contenders")]
 pub struct Arguments {
@@ -26,6 +26,7 @@ pub struct Arguments {
 enum Kind {
     Contenders,
     Workloads,
+    Plans,
     Studies,
     Beds,
     Probes,
@@ -95,6 +96,7 @@ fn section(kind: Kind) -> Section {
         Kind::Workloads => workloads(),
         Kind::Beds => beds(),
         Kind::Probes => probes(),
+        Kind::Plans => plans(),
         Kind::Studies => studies(),
         Kind::Places => places(),
     }
@@ -193,17 +195,27 @@ fn probes() -> Section {
     }
 }
 
+fn plans() -> Section {
+    Section {
+        kind: Kind::Plans,
+        header: vec!["plan", "what it asks"],
+        rows: shipped::PLANS.iter().map(asks).collect(),
+        note: "fsverdict run NAME; what its programs lack is said before anything is written.",
+    }
+}
+
 fn studies() -> Section {
-    let row = |(name, _): &(&str, &str)| {
-        let question = studies::plan(name).map(|plan| plan.question).unwrap_or_default();
-        Row::new(&[name, &question], &["loop devices"])
-    };
     Section {
         kind: Kind::Studies,
         header: vec!["study", "what it asks"],
-        rows: studies::ALL.iter().map(row).collect(),
+        rows: shipped::STUDIES.iter().map(asks).collect(),
         note: "--study NAME; --scale 1/10 makes it smaller.",
     }
+}
+
+fn asks(it: &Shipped) -> Row {
+    let question = shipped::parse(it).map(|plan| plan.question).unwrap_or_default();
+    Row::new(&[it.0, &question], &["loop devices"])
 }
 
 fn places() -> Section {

@@ -12,13 +12,13 @@ use serde::de::DeserializeOwned;
 
 use super::arguments::{Arguments, PlaceName, ProbeName};
 use crate::exit::Usage;
-use crate::studies;
+use crate::shipped;
 
 /// The plan: the plan file's, or an empty one, with what the command line says in its place.
 pub fn plan(arguments: &Arguments) -> Result<Plan> {
     let mut plan = match (&arguments.plan, &arguments.study) {
         (Some(path), _) => read(path)?,
-        (None, Some(name)) => studies::plan(name)?,
+        (None, Some(name)) => shipped::study(name)?,
         (None, None) => Plan::default(),
     };
     if let Some(bed) = &arguments.bed {
@@ -47,6 +47,9 @@ pub fn plan(arguments: &Arguments) -> Result<Plan> {
 
 /// A plan file may leave out what the command line gives, so that it is checked later.
 fn read(path: &Path) -> Result<Plan> {
+    if let Some(plan) = shipped::plan(path) {
+        return plan;
+    }
     let text = fs::read_to_string(path).with_context(|| path.display().to_string())?;
     let plan: Plan = toml::from_str(&text)
         .map_err(PlanError::from)
@@ -137,6 +140,8 @@ fn typed_workload(arguments: &Arguments) -> Result<Option<Workload>, Usage> {
     let mut workload = Workload {
         setup: arguments.setup.clone().map(Command::Shell),
         prepare: arguments.prepare.clone().map(Command::Shell),
+        check: arguments.check.clone().map(Command::Shell),
+        cleanup: arguments.cleanup.clone().map(Command::Shell),
         cache: if arguments.warm { Cache::Warm } else { Cache::Cold },
         operations: arguments.operations,
         primary: arguments.primary.clone(),

@@ -79,6 +79,10 @@ pub struct Contender {
     /// Sysctls and their values: `vm.dirty_ratio`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub sysctl: BTreeMap<String, Scalar>,
+    /// What the work's commands find in their environment, before what the workload says: the
+    /// settings of an application that are compared.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub environment: BTreeMap<String, Scalar>,
     /// What its device is held down to; instead of the bed's limits.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limits: Option<Limits>,

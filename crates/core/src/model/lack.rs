@@ -75,7 +75,11 @@ impl Plan {
             stays
         });
         self.workloads.retain(|workload| {
-            let why = workload.program().and_then(|program| lack(Need::Program(program)));
+            let own = workload.program().map(|program| (program, None));
+            let why = own.into_iter().chain(workload.needed()).find_map(|(program, package)| {
+                let why = lack(Need::Program(program))?;
+                Some(package.map_or(why.clone(), |it| format!("{why}: apt-get install {it}")))
+            });
             let stays = why.is_none();
             leave("workload", &workload.name, why);
             stays

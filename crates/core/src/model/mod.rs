@@ -3,6 +3,7 @@
 mod checked;
 mod columns;
 mod contender;
+mod figures;
 mod finding;
 mod histogram;
 mod lack;
@@ -25,6 +26,7 @@ mod workload;
 pub use checked::{Checked, Judged};
 pub use columns::Column;
 pub use contender::{Contender, Limits, Scalar};
+pub use figures::{FigureError, figures};
 pub use finding::{Audit, Finding, Severity};
 pub use histogram::Histogram;
 pub use lack::{LeftOut, Need};

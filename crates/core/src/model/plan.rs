@@ -280,6 +280,11 @@ impl Plan {
         for workload in &self.workloads {
             workload.work().map_err(PlanError::Workload)?;
         }
+        for contender in &self.contenders {
+            super::workload::check_environment(&contender.environment).map_err(|wrong| {
+                PlanError::Invalid(format!("contender {:?} {wrong}", contender.name))
+            })?;
+        }
         self.check_published()?;
         self.check_reference()?;
         self.check_judgement()?;
@@ -337,6 +342,7 @@ impl Plan {
         let invalid = |text: String| Err(PlanError::Invalid(text));
         if matches!(bed.kind, BedKind::Loop | BedKind::Ram) {
             self.contenders.iter().try_for_each(|contender| check_discard(contender, bed.kind))?;
+            self.workloads.iter().try_for_each(|workload| check_size(workload, bed.size))?;
         }
         self.contenders.iter().try_for_each(check_partition)?;
         match bed.kind {
@@ -393,6 +399,17 @@ fn check_partition(contender: &Contender) -> Result<(), PlanError> {
              leave it out",
             contender.name
         ))),
+    }
+}
+
+/// A bed of `size` holds what `workload` needs.
+fn check_size(workload: &Workload, size: Bytes) -> Result<(), PlanError> {
+    match workload.needs_bytes {
+        Some(needed) if needed > size => Err(PlanError::Invalid(format!(
+            "workload {:?} needs a bed of {needed}, this one has {size}: give it --size {needed}",
+            workload.name
+        ))),
+        _ => Ok(()),
     }
 }
 
@@ -468,6 +485,10 @@ mod tests {
         let bed = "[bed]\nkind = \"directory\"\npath = \"/mnt\"\n";
         let refused = Plan::parse(&format!("{bed}{directory}")).unwrap_err().to_string();
         assert!(refused.contains("a directory is neither partitioned"), "{refused}");
+        assert!(wrong("\"unpack\"", "\"unpack\"\nneeds_bytes = \"5G\"").contains("--size 5G"));
+        let environment = "queue = { scheduler";
+        let own = "environment = { FSVERDICT_RAW = 1 }\nqueue = { scheduler";
+        assert!(wrong(environment, own).contains("\"xfs-log-256m\" sets FSVERDICT_RAW"));
         let reference = format!("{PLAN}\n[judgement]\nreference = \"zfs\"");
         assert!(Plan::parse(&reference).unwrap_err().to_string().contains("mean xfs?"));
     }

@@ -35,6 +35,9 @@ impl Workload {
         if let Some(bytes) = &mut self.bytes {
             *bytes = scaled_bytes(*bytes, scale, MIB);
         }
+        if let Some(bytes) = &mut self.needs_bytes {
+            *bytes = scaled_bytes(*bytes, scale, SMALLEST_IMAGE_BYTES);
+        }
         if let Some(files) = &mut self.small_files {
             files.count = scaled_count(files.count, scale);
         }

@@ -128,6 +128,21 @@ impl Sysbench {
     }
 }
 
+/// What is wrong with the names of variables, as the end of a sentence.
+pub(super) fn check_environment(environment: &BTreeMap<String, Scalar>) -> Result<(), String> {
+    let first = |c: char| c.is_ascii_alphabetic() || c == '_';
+    let is_name = |name: &String| {
+        name.starts_with(first) && name.chars().all(|c| first(c) || c.is_ascii_digit())
+    };
+    match environment.keys().find(|name| !is_name(name) || name.starts_with("FSVERDICT_")) {
+        None => Ok(()),
+        Some(name) if is_name(name) => {
+            Err(format!("sets {name}: names beginning with FSVERDICT_ are fsverdict's own"))
+        }
+        Some(name) => Err(format!("sets {name:?}, which is no name of a variable")),
+    }
+}
+
 /// Whether the timed part finds the caches empty.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -152,6 +167,22 @@ pub struct Workload {
     /// Run after the remount, untimed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prepare: Option<Command>,
+    /// Run after the timed part, untimed: its exit status says whether the work's result is right.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub check: Option<Command>,
+    /// Run last, also where something before it has failed: stops what `prepare` has started.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cleanup: Option<Command>,
+    /// What the commands find in their environment.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub environment: BTreeMap<String, Scalar>,
+    /// Programs, or files by their paths, that must be there, with their Debian packages:
+    /// `pgbench:postgresql-15`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub needs: Vec<String>,
+    /// The least size of a device under test, or the least space free in a directory.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub needs_bytes: Option<Bytes>,
     /// Any command.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub command: Option<Command>,
@@ -269,7 +300,17 @@ impl Workload {
             return Err(format!("workload {name:?} needs exactly one of: {}", Work::KEYS));
         };
         work.check().map_err(|wrong| format!("workload {name:?} {wrong}"))?;
+        check_environment(&self.environment)
+            .map_err(|wrong| format!("workload {name:?} {wrong}"))?;
         Ok(work)
+    }
+
+    /// The programs or files it needs, each with its Debian package where one is named.
+    pub fn needed(&self) -> impl Iterator<Item = (&str, Option<&str>)> {
+        self.needs.iter().map(|need| match need.split_once(':') {
+            Some((program, package)) => (program, Some(package)),
+            None => (need.as_str(), None),
+        })
     }
 
     /// The timed parts, in order.
@@ -317,6 +358,25 @@ mod tests {
         let argv = Command::Argv(["cp", "-a", "it's here", "."].map(String::from).to_vec());
         assert_eq!(argv.to_string(), r"cp -a 'it'\''s here' .");
         assert_eq!(Command::Shell("a | b".into()).argv(), ["sh", "-c", "a | b"]);
+    }
+
+    #[test]
+    fn what_a_workload_needs_is_a_program_and_its_package() {
+        let needs = ["pgbench:postgresql-15", "tar"].map(String::from).to_vec();
+        let workload = Workload { needs, ..Workload::default() };
+        let needed: Vec<_> = workload.needed().collect();
+        assert_eq!(needed, [("pgbench", Some("postgresql-15")), ("tar", None)]);
+    }
+
+    #[test]
+    fn fsverdicts_own_variables_are_not_to_be_set() {
+        let wrong = |name: &str| {
+            check_environment(&[(name.to_string(), Scalar::Whole(1))].into()).unwrap_err()
+        };
+        assert!(wrong("FSVERDICT_SEED").contains("fsverdict's own"));
+        assert!(wrong("FULL PAGE").contains("no name of a variable"));
+        assert!(wrong("").contains("no name of a variable"));
+        check_environment(&[("_Scale9".to_string(), Scalar::Whole(1))].into()).unwrap();
     }
 
     #[test]

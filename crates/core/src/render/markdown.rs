@@ -143,7 +143,8 @@ fn described(contender: &Contender) -> String {
     if !contender.mount.is_empty() {
         parts.push(format!("mount `{}`", contender.mount.join(",")));
     }
-    for (name, value) in contender.queue.iter().chain(&contender.sysctl) {
+    let settings = contender.queue.iter().chain(&contender.sysctl);
+    for (name, value) in settings.chain(&contender.environment) {
         parts.push(format!("{name} = {value}"));
     }
     if let Some(limits) = contender.limits {

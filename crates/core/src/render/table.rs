@@ -22,7 +22,7 @@ const HEADER: [&str; 8] = [
 pub(super) fn table(report: &Report, workload: &Workload, preset: &str) -> Table {
     let mut table = Table::new();
     table.load_preset(preset).set_header(HEADER);
-    for metric in workload.primary() {
+    for metric in workload.primary().into_iter().chain(given(report, workload)) {
         for (place, contender) in report.plan.contenders.iter().enumerate() {
             let name = if place == 0 { metric.as_str() } else { "" };
             table.add_row(row(report, workload, &metric, name, &contender.name));
@@ -101,6 +101,20 @@ fn records<'a>(report: &Report<'a>, workload: &Workload, contender: &str) -> Vec
     report.records.iter().filter(its).collect()
 }
 
+/// What a command gives of its own work and is not judged by, in the order it gives it.
+fn given(report: &Report, workload: &Workload) -> Vec<String> {
+    let primary = workload.primary();
+    let records = report.records.iter().filter(|r| r.key.workload == workload.name);
+    let own = records.flat_map(|record| &record.phases).flat_map(|phase| &phase.samples);
+    let mut given = Vec::new();
+    for figure in own.filter(|_| workload.command.is_some()) {
+        if !primary.contains(&figure.metric) && !given.contains(&figure.metric) {
+            given.push(figure.metric.clone());
+        }
+    }
+    given
+}
+
 fn row(
     report: &Report,
     workload: &Workload,
@@ -115,13 +129,19 @@ fn row(
         .comparisons
         .iter()
         .find(|c| c.workload == workload.name && c.metric == metric && c.contender == contender);
+    let is_judged = workload.primary().iter().any(|primary| primary == metric);
     let [ratio, interval, verdict] = match comparison {
         Some(comparison) => judged(comparison),
         None if records.iter().any(|record| record.refuses(workload.phase_of(metric))) => {
             ["-".into(), "-".into(), "refused".into()]
         }
+        None if !is_judged => ["".into(), "".into(), "not judged".into()],
         None if contender == report.plan.reference() => ["1".into(), "".into(), "reference".into()],
         None => ["-".into(), "-".into(), "".into()],
+    };
+    let cost = |name: &str| match is_judged {
+        true => figure(&format!("{phase}{name}")),
+        false => String::new(),
     };
     vec![
         name.into(),
@@ -130,8 +150,8 @@ fn row(
         ratio,
         interval,
         verdict,
-        figure(&format!("{phase}cpu_time")),
-        figure(&format!("{phase}device_bytes_per_application_byte")),
+        cost("cpu_time"),
+        cost("device_bytes_per_application_byte"),
     ]
 }
 

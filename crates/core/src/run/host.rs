@@ -1,9 +1,10 @@
 //! One trial, from its steps to its record.
 
+use super::step::wants_cleanup;
 use super::{Step, sample, steps};
 use crate::model::{
     CacheState, Failure, Mounted, Outcome, Partition, PhaseRecord, Quiet, Record, Refused, SCHEMA,
-    StepTime, Trial,
+    Sample, StepTime, Trial,
 };
 
 /// Why a host could not do a step; its message is whole.
@@ -26,6 +27,8 @@ pub enum Effect {
     Refused(Refused),
     /// A timed part is over.
     Worked(Box<PhaseRecord>),
+    /// The work's own figures, which belong to the timed part before.
+    Figures(Vec<Sample>),
 }
 
 /// The machine a trial runs on: the real one, the simulated one, or the one that only says what
@@ -46,23 +49,40 @@ pub trait Host {
 /// which step and why, and what could not be cleaned up after it.
 pub fn trial(host: &mut dyn Host, trial: &Trial) -> Record {
     let mut record = empty(trial);
-    for step in steps(trial) {
-        let start_ns = host.clock_ns();
-        let effect = host.perform(step, trial);
-        let duration_ns = host.clock_ns() - start_ns;
-        record.steps.push(StepTime { step: step.to_string(), duration_ns });
-        match effect {
-            Ok(effect) => note(&mut record, effect),
-            Err(error) => {
-                let cleanup_errors = host.clean_up(trial);
-                let (step, error) = (step.to_string(), error.to_string());
-                fail(&mut record, Failure { step, error, cleanup_errors });
-                return record;
+    let steps = steps(trial);
+    for (place, &step) in steps.iter().enumerate() {
+        if let Err(error) = perform(host, step, trial, &mut record) {
+            let mut error = error.to_string();
+            if trial.workload.cleanup.is_some() && wants_cleanup(&steps[..=place]) {
+                let cleaned = perform(host, Step::Cleanup, trial, &mut record);
+                error += &cleaned.map_or_else(|also| format!("; and then: {also}"), |()| "".into());
             }
+            let cleanup_errors = host.clean_up(trial);
+            fail(&mut record, Failure { step: step.to_string(), error, cleanup_errors });
+            return record;
         }
     }
     record.samples = sample::samples(&trial.workload, &record.phases);
+    if let Some(error) = sample::wrong(&trial.workload, &record.samples) {
+        let (step, cleanup_errors) = (Step::Figures.to_string(), Vec::new());
+        fail(&mut record, Failure { step, error, cleanup_errors });
+    }
     record
+}
+
+/// Does one step, and notes its time and what it brought to light.
+fn perform(
+    host: &mut dyn Host,
+    step: Step,
+    trial: &Trial,
+    record: &mut Record,
+) -> Result<(), HostError> {
+    let start_ns = host.clock_ns();
+    let effect = host.perform(step, trial);
+    let duration_ns = host.clock_ns() - start_ns;
+    record.steps.push(StepTime { step: step.to_string(), duration_ns });
+    note(record, effect?);
+    Ok(())
 }
 
 /// The record of a trial that has not begun.
@@ -107,5 +127,10 @@ fn note(record: &mut Record, effect: Effect) {
         Effect::Settled(quiet) => record.settled.push(quiet),
         Effect::Refused(refused) => record.refused.push(refused),
         Effect::Worked(phase) => record.phases.push(*phase),
+        Effect::Figures(figures) => {
+            record.phases.last_mut().into_iter().for_each(|phase| {
+                phase.samples.extend(figures.iter().cloned());
+            });
+        }
     }
 }

@@ -33,6 +33,24 @@ pub(super) fn samples(workload: &Workload, phases: &[PhaseRecord]) -> Vec<Sample
     samples
 }
 
+/// What is wrong with the figures of a command, which gives some of them itself: one that
+/// fsverdict measures, or one that is judged and missing.
+pub(super) fn wrong(workload: &Workload, samples: &[Sample]) -> Option<String> {
+    workload.command.as_ref()?;
+    let metrics: Vec<&str> = samples.iter().map(|sample| sample.metric.as_str()).collect();
+    for (place, metric) in metrics.iter().enumerate() {
+        if metrics[..place].contains(metric) {
+            return Some(format!("{metric} is measured by fsverdict: give it another name"));
+        }
+    }
+    let missing = workload.primary().into_iter().find(|it| !metrics.contains(&it.as_str()))?;
+    let known = metrics.join(", ");
+    Some(format!(
+        "{missing} is to be judged, and neither measured nor given in $FSVERDICT_FIGURES; there \
+         are {known}"
+    ))
+}
+
 type Figure = (&'static str, f64, Unit);
 
 /// Work divided by the time until it was durable.
@@ -43,15 +61,14 @@ fn rates(workload: &Workload, phase: &PhaseRecord) -> impl Iterator<Item = Figur
         let metric = if has_requests { "iops" } else { "rate" };
         (metric, operations as f64 / seconds, Unit::PerSecond)
     });
-    let bytes = match has_requests {
-        true => {
-            phase.application_read_bytes.unwrap_or(0) + phase.application_write_bytes.unwrap_or(0)
-        }
-        // What a command moves it says itself.
-        false => workload.bytes.map_or(0, |bytes| bytes.0),
-    };
-    let bandwidth =
-        (bytes > 0).then(|| ("bandwidth", bytes as f64 / seconds, Unit::BytesPerSecond));
+    let requested =
+        phase.application_read_bytes.unwrap_or(0) + phase.application_write_bytes.unwrap_or(0);
+    // What a command is said to read or write; what its processes did is not all its files'.
+    let said = workload.command.as_ref().and(workload.bytes).map(|bytes| bytes.0);
+    let bandwidth = said
+        .or(has_requests.then_some(requested))
+        .filter(|&bytes| bytes > 0)
+        .map(|bytes| ("bandwidth", bytes as f64 / seconds, Unit::BytesPerSecond));
     rate.into_iter().chain(bandwidth)
 }
 
@@ -109,4 +126,56 @@ fn latencies(operation: &str, histogram: &Histogram) -> impl Iterator<Item = Sam
     samples.extend(histogram.mean_ns().map(|mean_ns| sample("mean", mean_ns)));
     samples.push(sample("max", histogram.max_ns as f64));
     samples.into_iter()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{Bytes, Command, Phase, Totals};
+
+    fn phase(samples: Vec<Sample>) -> PhaseRecord {
+        PhaseRecord {
+            phase: Phase::Whole,
+            work_ns: 1_500_000_000,
+            syncfs_ns: 500_000_000,
+            tool_ns: None,
+            operations: None,
+            application_read_bytes: None,
+            application_write_bytes: Some(7),
+            processes_left: 0,
+            totals: Totals::default(),
+            histograms: Default::default(),
+            samples,
+        }
+    }
+
+    fn command() -> Workload {
+        Workload { command: Some(Command::Shell("work".into())), ..Workload::default() }
+    }
+
+    #[test]
+    fn a_command_has_the_bandwidth_of_the_bytes_it_is_said_to_have() {
+        let bandwidth = |workload: &Workload| {
+            let samples = samples(workload, &[phase(Vec::new())]);
+            samples.iter().find(|sample| sample.metric == "bandwidth").map(|sample| sample.value)
+        };
+        assert_eq!(bandwidth(&command()), None);
+        assert_eq!(bandwidth(&Workload { bytes: Some(Bytes(4000)), ..command() }), Some(2000.0));
+    }
+
+    #[test]
+    fn a_commands_own_figures_are_new_and_those_it_is_judged_by() {
+        let wrong_of = |workload: &Workload, metric: &str| {
+            let own = Sample::higher(metric, 5.0, Unit::PerSecond);
+            wrong(workload, &samples(workload, &[phase(vec![own])]))
+        };
+        let judged = Workload { primary: vec!["events".into()], ..command() };
+        assert_eq!(wrong_of(&judged, "events"), None);
+        assert_eq!(wrong_of(&command(), "events"), None, "wall_time is judged");
+        let missing = wrong_of(&judged, "event").unwrap();
+        assert!(missing.starts_with("events is to be judged"), "{missing}");
+        assert!(missing.ends_with(", event"), "{missing}");
+        let twice = wrong_of(&command(), "wall_time").unwrap();
+        assert!(twice.starts_with("wall_time is measured by fsverdict"), "{twice}");
+    }
 }

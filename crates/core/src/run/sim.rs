@@ -1,11 +1,12 @@
 //! A simulated machine: its file systems have a speed, its trials have noise, and any one of its
 //! actions can be made to fail. The whole of `fsverdict run` runs on it, with `--place sim`.
 
+use super::sample::samples;
 use super::{Effect, Host, HostError, Place, Step, trial};
 use crate::model::{
     Bed, CacheState, Contender, CpuTotals, Device, DeviceTotals, Draws, Histogram, LeftOut,
-    Mounted, Need, Partition, Phase, PhaseRecord, Plan, Quiet, Record, Sim, Totals, Trial,
-    TrialBed, Work, derived_seed,
+    Mounted, Need, Partition, Phase, PhaseRecord, Plan, Quiet, Record, Sample, Sim, Totals, Trial,
+    TrialBed, Unit, Work, derived_seed,
 };
 
 /// What a simulated operation takes at speed 1.
@@ -74,13 +75,31 @@ impl SimPlace {
         Err(format!("simulated failure of action {}: {action}", self.actions).into())
     }
 
-    fn phase_record(&self, phase: Phase, trial: &Trial) -> PhaseRecord {
-        let (operations, bytes) = amount(trial, phase);
+    /// What an operation takes in this trial.
+    fn operation_ns(&self, phase: Phase, trial: &Trial) -> f64 {
         let speed = self.config.speed.get(&trial.contender.name).copied().unwrap_or(1.0);
         let words = ["sim", &trial.contender.name, &trial.workload.name, phase.name()];
         let mut draws = Draws::new(derived_seed(self.seed, &words, trial.key.round));
         let slowness = (self.config.noise * draws.normal()).exp() / speed;
-        let operation_ns = OPERATION_NS * slowness;
+        OPERATION_NS * slowness
+    }
+
+    /// A command's own figures: all it is judged by that fsverdict does not measure itself.
+    fn figures(&self, trial: &Trial) -> Vec<Sample> {
+        let record = self.phase_record(Phase::Whole, trial);
+        let measured = samples(&trial.workload, &[record]);
+        let unknown = |metric: &String| measured.iter().all(|sample| sample.metric != *metric);
+        let operation_ns = self.operation_ns(Phase::Whole, trial);
+        let figure = |metric: String| match metric.contains("latency") {
+            true => Sample::lower(metric, operation_ns, Unit::Nanoseconds),
+            false => Sample::higher(metric, 1e9 / operation_ns, Unit::PerSecond),
+        };
+        trial.workload.primary().into_iter().filter(unknown).map(figure).collect()
+    }
+
+    fn phase_record(&self, phase: Phase, trial: &Trial) -> PhaseRecord {
+        let (operations, bytes) = amount(trial, phase);
+        let operation_ns = self.operation_ns(phase, trial);
         let work_ns = (operations as f64 * operation_ns) as u64;
         let name = match (phase.name(), trial.workload.work()) {
             ("", Ok(Work::FsyncFiles(_))) => "fsync",
@@ -176,6 +195,7 @@ impl Host for SimPlace {
                 Effect::Dropped(CacheState { dropped: true, ..CacheState::default() })
             }
             Step::Settle => Effect::Settled(Quiet { quiet: true, waited_ns: 50_000_000 }),
+            Step::Figures => Effect::Figures(self.figures(trial)),
             Step::Work(phase) => {
                 let record = self.phase_record(phase, trial);
                 self.clock_ns += record.work_ns + record.syncfs_ns;

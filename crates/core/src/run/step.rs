@@ -33,7 +33,11 @@ pub enum Step {
     Settle,
     /// A timed part: the work, closed by syncfs, watched by the probes.
     Work(Phase),
-    /// The tool's own removal of its files: sysbench has one.
+    /// The workload's `check`: whether the work's result is right.
+    Check,
+    /// Take in the figures that a command has given of its own work.
+    Figures,
+    /// The workload's `cleanup`, and the tool's own removal of its files: sysbench has one.
     Cleanup,
     /// Take the contender's partitions away.
     RemovePartition,
@@ -58,6 +62,8 @@ impl fmt::Display for Step {
             Step::Settle => "settle",
             Step::Work(Phase::Whole) => "work",
             Step::Work(phase) => return write!(f, "work: {}", phase.name()),
+            Step::Check => "check",
+            Step::Figures => "figures",
             Step::Cleanup => "cleanup",
             Step::RemovePartition => "remove partition",
             Step::RemoveDirectory => "remove directory",
@@ -93,10 +99,24 @@ pub fn steps(trial: &Trial) -> Vec<Step> {
         }
         steps.extend([Step::Settle, Step::Work(phase)]);
     }
-    steps.extend(matches!(work, Ok(Work::Sysbench(_))).then_some(Step::Cleanup));
+    steps.extend(workload.check.is_some().then_some(Step::Check));
+    steps.extend(matches!(work, Ok(Work::Command(_))).then_some(Step::Figures));
+    let cleaned = workload.cleanup.is_some() || matches!(work, Ok(Work::Sysbench(_)));
+    steps.extend(cleaned.then_some(Step::Cleanup));
     steps.push(if formatted { Step::Unmount } else { Step::RemoveDirectory });
     steps.extend(partitioned.then_some(Step::RemovePartition));
     steps
+}
+
+/// Whether the workload's `cleanup` may find something to do when `begun` is how far the trial
+/// has come: a command of it has run since the file system was mounted or unmounted last.
+pub(super) fn wants_cleanup(begun: &[Step]) -> bool {
+    let boundary = |step: &Step| {
+        matches!(step, Step::MakeDirectory | Step::Mount | Step::Unmount | Step::Cleanup)
+    };
+    let since = begun.iter().rposition(boundary).map_or(0, |place| place + 1);
+    let commands = |step: &Step| matches!(step, Step::Setup | Step::Prepare | Step::Work(_));
+    begun[since..].iter().any(commands)
 }
 
 fn remount(formatted: bool, cache: Cache) -> impl Iterator<Item = Step> {
@@ -137,13 +157,17 @@ mod tests {
         assert_eq!(
             named(BedKind::Loop, workload.clone()),
             "mkfs, mount, setup, sync, unmount, drop caches, mount, prepare, sync, settle, work, \
-             unmount"
+             figures, unmount"
         );
         assert_eq!(
             named(BedKind::Directory, workload.clone()),
-            "make directory, setup, sync, drop caches, prepare, sync, settle, work, \
+            "make directory, setup, sync, drop caches, prepare, sync, settle, work, figures, \
              remove directory"
         );
+        let (check, cleanup) = (workload.command.clone(), workload.setup.clone());
+        let checked = Workload { check, cleanup, ..workload.clone() };
+        let last = "work, check, figures, cleanup, unmount";
+        assert!(named(BedKind::Loop, checked).ends_with(last));
         let warm = Workload { cache: Cache::Warm, ..workload };
         assert!(!named(BedKind::Loop, warm).contains("drop caches"));
     }
@@ -192,6 +216,18 @@ mod tests {
         let steps = steps(&trial);
         assert_eq!(steps[..2], [Step::Partition, Step::MakeFileSystem]);
         assert_eq!(steps[steps.len() - 2..], [Step::Unmount, Step::RemovePartition]);
+    }
+
+    #[test]
+    fn cleanup_is_for_what_runs_in_the_mounted_file_system() {
+        use Step::{Cleanup, MakeFileSystem, Mount, Prepare, Settle, Setup, Sync, Unmount};
+        let work = Step::Work(Phase::Whole);
+        assert!(!wants_cleanup(&[MakeFileSystem, Mount]));
+        assert!(wants_cleanup(&[MakeFileSystem, Mount, Setup]));
+        assert!(!wants_cleanup(&[Mount, Setup, Sync, Unmount]), "the unmount has ended it");
+        assert!(!wants_cleanup(&[Mount, Setup, Unmount, Mount, Settle]));
+        assert!(wants_cleanup(&[Unmount, Mount, Prepare, Settle, work]));
+        assert!(!wants_cleanup(&[Mount, work, Cleanup]), "it has had its turn");
     }
 
     #[test]

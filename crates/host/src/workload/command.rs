@@ -52,7 +52,7 @@ pub fn ready(argv: &[String], name: &str, scene: Scene) -> Result<Ready, Command
     let (errors, stderr) = open("stderr")?;
     let mut command = tool::users(argv);
     command.current_dir(scene.directory).envs(scene.environment).stdout(stdout).stderr(errors);
-    Ok(Ready { command, shown: tool::shown(argv), stderr })
+    Ok(Ready { command, shown: shown(argv), stderr })
 }
 
 impl Ready {
@@ -68,6 +68,14 @@ impl Ready {
         }
         let said = last_line(&self.stderr);
         Err(CommandError::Failed { command: shown, status, said })
+    }
+}
+
+/// `argv` in a line: a script of several is not repeated where it fails.
+fn shown(argv: &[String]) -> String {
+    match argv.iter().any(|word| word.trim().contains('\n')) {
+        true => "the script".into(),
+        false => tool::shown(argv).replace('\n', " "),
     }
 }
 
@@ -105,6 +113,8 @@ mod tests {
         let (result, _folder) = run(&["sh", "-c", "echo disk on fire >&2; exit 9"]);
         let error = result.unwrap_err().to_string();
         assert!(error.ends_with("failed with exit status 9: disk on fire"), "{error}");
+        let (result, _folder) = run(&["sh", "-c", "set -e\nfalse\n"]);
+        assert_eq!(result.unwrap_err().to_string(), "the script failed with exit status 1");
         let (result, _folder) = run(&["no-such-program"]);
         assert!(result.unwrap_err().to_string().contains("could not be started"));
     }

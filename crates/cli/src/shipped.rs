@@ -1,0 +1,94 @@
+//! The plans that come with the program: `plans/*.toml`, and the published studies,
+//! `studies/*.toml`.
+
+use std::path::Path;
+
+use anyhow::{Context, Result};
+use fsverdict_core::model::{Plan, PlanError, meant};
+
+use crate::exit::Usage;
+
+/// The name of a plan, and its text.
+pub type Shipped = (&'static str, &'static str);
+
+/// The plans.
+pub const PLANS: [Shipped; 8] = [
+    ("mariadb", include_str!("../../../plans/mariadb.toml")),
+    ("postgresql", include_str!("../../../plans/postgresql.toml")),
+    ("quickstart", include_str!("../../../plans/quickstart.toml")),
+    ("small-files", include_str!("../../../plans/small-files.toml")),
+    ("sqlite", include_str!("../../../plans/sqlite.toml")),
+    ("streams", include_str!("../../../plans/streams.toml")),
+    ("thousand-tasks", include_str!("../../../plans/thousand-tasks.toml")),
+    ("unpack-and-build", include_str!("../../../plans/unpack-and-build.toml")),
+];
+
+/// The published studies.
+pub const STUDIES: [Shipped; 4] = [
+    ("block-volume", include_str!("../../../studies/block-volume.toml")),
+    ("cloud-disk", include_str!("../../../studies/cloud-disk.toml")),
+    ("fsync-anatomy", include_str!("../../../studies/fsync-anatomy.toml")),
+    ("nvme-tuning", include_str!("../../../studies/nvme-tuning.toml")),
+];
+
+/// The plan of that name, unless a file is called so; not checked yet, for the command line may
+/// change it.
+pub fn plan(name: &Path) -> Option<Result<Plan>> {
+    let known = PLANS.iter().find(|(known, _)| name == Path::new(known))?;
+    (!name.is_file()).then(|| parse(known))
+}
+
+/// The plan of the study of that name; not checked yet either.
+pub fn study(name: &str) -> Result<Plan> {
+    let Some(study) = STUDIES.iter().find(|(known, _)| *known == name) else {
+        let meant = meant(name, STUDIES.map(|(known, _)| known));
+        return Err(Usage(format!("no study is called {name:?}; {meant}")).into());
+    };
+    parse(study)
+}
+
+/// Reads one of them.
+pub fn parse((name, text): &Shipped) -> Result<Plan> {
+    toml::from_str(text).map_err(PlanError::from).with_context(|| (*name).to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_of_them_hold() {
+        for shipped in PLANS.iter().chain(&STUDIES) {
+            let plan = parse(shipped).unwrap();
+            plan.check().unwrap_or_else(|error| panic!("{}: {error}", shipped.0));
+            assert!(!plan.question.is_empty(), "{}", shipped.0);
+            assert_eq!(plan.study.is_some(), STUDIES.contains(shipped), "{}", shipped.0);
+        }
+        let wrong = |name| study(name).unwrap_err().to_string();
+        assert!(wrong("clouddisk").ends_with("did you mean cloud-disk?"));
+        assert!(wrong("cloud").contains("block-volume, cloud-disk"));
+    }
+
+    #[test]
+    fn published_figures_are_of_what_is_judged() {
+        for (name, _) in STUDIES {
+            let plan = study(name).unwrap();
+            for published in plan.published.iter().filter(|it| it.metric.is_some()) {
+                let its = plan.workloads.iter().find(|work| work.name == published.workload);
+                let judged = its.unwrap().primary().contains(published.metric.as_ref().unwrap());
+                assert!(judged, "{name}: {published:?} is of nothing that is judged");
+            }
+        }
+    }
+
+    #[test]
+    fn none_is_left_out() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        for (folder, known) in [("plans", &PLANS[..]), ("studies", &STUDIES[..])] {
+            let files = std::fs::read_dir(root.join(folder)).unwrap();
+            let plans = files.map(|file| file.unwrap().path());
+            let plans = plans.filter(|path| path.extension().is_some_and(|it| it == "toml"));
+            assert_eq!(plans.count(), known.len(), "{folder}");
+        }
+    }
+}
