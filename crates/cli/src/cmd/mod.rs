@@ -3,6 +3,7 @@
 pub mod arguments;
 pub mod check;
 pub mod clean;
+pub mod compare;
 pub mod doctor;
 pub mod list;
 mod plan;

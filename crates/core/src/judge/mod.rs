@@ -7,6 +7,7 @@
 //! the measurement itself: what was not one of the file system is void, whatever the figures say.
 //! The method is METHODOLOGY's, sections 3 to 5 and 7.
 
+mod across;
 mod audit;
 mod beside;
 mod compare;
@@ -16,6 +17,7 @@ mod student;
 #[cfg(test)]
 mod testing;
 
+pub use across::{Side, across, differences};
 pub use audit::findings;
 pub use beside::beside;
 pub use compare::Judge;

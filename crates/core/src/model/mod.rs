@@ -1,5 +1,6 @@
 //! The nouns: what is compared, what was measured, what was decided.
 
+mod across;
 mod checked;
 mod contender;
 mod finding;
@@ -17,6 +18,7 @@ mod unit;
 mod verdict;
 mod workload;
 
+pub use across::{Across, BASELINE, Change, Difference, Incomparable, LeftOut, Measured};
 pub use checked::{Checked, Judged};
 pub use contender::{Contender, Limits, Scalar};
 pub use finding::{Audit, Finding, Severity};
