@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use fsverdict_core::model::{Incomparable, PlanError};
+use fsverdict_core::model::{Incomparable, PlanError, PurposeError};
 use fsverdict_core::run::HostError;
 use fsverdict_host::bed::{BedError, Refusal};
 use fsverdict_host::preflight::PreflightError;
@@ -69,6 +69,7 @@ fn status(error: &anyhow::Error) -> u8 {
         if is_wrong_plan
             || cause.is::<PlanError>()
             || cause.is::<Usage>()
+            || cause.is::<PurposeError>()
             || cause.is::<Incomparable>()
         {
             return USAGE;

@@ -5,6 +5,7 @@ mod exit;
 mod progress;
 mod store;
 mod studies;
+mod uses;
 
 use clap::{Parser, Subcommand};
 
@@ -35,6 +36,7 @@ enum Command {
     Check(cmd::check::Arguments),
     Report(cmd::report::Arguments),
     Compare(cmd::compare::Arguments),
+    Advise(cmd::advise::Arguments),
     Doctor(cmd::doctor::Arguments),
     List(cmd::list::Arguments),
     Clean(cmd::clean::Arguments),
@@ -47,6 +49,7 @@ fn main() -> std::process::ExitCode {
         Command::Check(arguments) => cmd::check::run(&arguments),
         Command::Report(arguments) => cmd::report::run(&arguments),
         Command::Compare(arguments) => cmd::compare::run(&arguments),
+        Command::Advise(arguments) => cmd::advise::run(&arguments),
         Command::Doctor(arguments) => cmd::doctor::run(&arguments),
         Command::List(arguments) => cmd::list::run(&arguments),
         Command::Clean(arguments) => cmd::clean::run(&arguments),

@@ -131,6 +131,12 @@ fn rerun(arguments: &Arguments, baseline: &Loaded, run: &Loaded, margin: Percent
     if changed.is_empty() {
         return Err(Incomparable::NoContender.into());
     }
+    if changed.iter().all(|it| run.plan.has_same(&baseline.plan, &it.name)) {
+        eprintln!(
+            "fsverdict: no contender has other settings than in the baseline: what is measured is \
+             this machine against itself"
+        );
+    }
     let stamp = jiff::Timestamp::now().strftime("%Y%m%d-%H%M%S");
     let folder = arguments.output.clone();
     let folder = folder.unwrap_or_else(|| Path::new("runs").join(format!("{stamp}-compare")));

@@ -11,9 +11,9 @@ use fsverdict_host::doctor::{self, Ability};
 use fsverdict_host::file_system::{self, Promise, Promises};
 
 use crate::exit;
-use crate::studies;
+use crate::{studies, uses};
 
-/// List contenders, workloads, studies, beds, probes and places, with what is lacking here.
+/// List contenders, workloads, studies, uses, beds, probes and places, with what is lacking here.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  fsverdict list\n  fsverdict list contenders")]
 pub struct Arguments {
@@ -27,6 +27,7 @@ enum Kind {
     Contenders,
     Workloads,
     Studies,
+    Uses,
     Beds,
     Probes,
     Places,
@@ -96,6 +97,7 @@ fn section(kind: Kind) -> Section {
         Kind::Beds => beds(),
         Kind::Probes => probes(),
         Kind::Studies => studies(),
+        Kind::Uses => uses(),
         Kind::Places => places(),
     }
 }
@@ -194,6 +196,19 @@ fn studies() -> Section {
         header: vec!["study", "what it asks"],
         rows: studies::ALL.iter().map(row).collect(),
         note: "--study NAME; --scale 1/10 makes it smaller.",
+    }
+}
+
+fn uses() -> Section {
+    let row = |(name, _): &(&str, &str)| {
+        let about = uses::purpose(name).map(|purpose| purpose.about).unwrap_or_default();
+        Row::new(&[name, &about], &[])
+    };
+    Section {
+        kind: Kind::Uses,
+        header: vec!["use", "what counts"],
+        rows: uses::ALL.iter().map(row).collect(),
+        note: "fsverdict advise RUN --for NAME",
     }
 }
 

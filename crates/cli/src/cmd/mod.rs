@@ -1,5 +1,6 @@
 //! One file a command.
 
+pub mod advise;
 pub mod arguments;
 pub mod check;
 pub mod clean;

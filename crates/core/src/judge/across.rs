@@ -398,6 +398,11 @@ mod tests {
 
     const BEFORE: [(&str, f64); 3] = [("a", 1.0), ("b", 2.0), ("c", 0.5)];
 
+    /// Open-ended rules are made in no time.
+    fn open_ended() -> Plan {
+        plan(&format!("{PLAN}budget = \"1h\""))
+    }
+
     fn compared(plans: [&Plan; 2], times: [[(&str, f64); 3]; 2]) -> Result<Across, Incomparable> {
         let (runs, all) =
             ([facts("6.1"), facts("6.12")], [records(times[0], 0), records(times[1], 1)]);

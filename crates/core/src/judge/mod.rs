@@ -8,6 +8,7 @@
 //! The method is METHODOLOGY's, sections 3 to 5 and 7.
 
 mod across;
+mod advise;
 mod audit;
 mod beside;
 mod compare;
@@ -18,6 +19,7 @@ mod student;
 mod testing;
 
 pub use across::{Side, across, differences};
+pub use advise::advise;
 pub use audit::findings;
 pub use beside::beside;
 pub use compare::Judge;

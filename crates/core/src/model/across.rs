@@ -169,7 +169,7 @@ impl Plan {
         let known = |it: &&Contender| baseline.contender(&it.name).is_some();
         let shared: Vec<&Contender> = self.contenders.iter().filter(known).collect();
         let changed = |it: &&Contender| !self.has_same(baseline, &it.name);
-        match shared.iter().any(|it| changed(&it)) {
+        match shared.iter().any(&changed) {
             true => shared.into_iter().filter(changed).collect(),
             false => shared,
         }

@@ -7,6 +7,7 @@ mod finding;
 mod histogram;
 mod native;
 mod plan;
+mod purpose;
 mod record;
 mod run;
 mod sample;
@@ -28,6 +29,10 @@ pub use native::{
     SmallFiles, Sync,
 };
 pub use plan::{Bed, BedKind, Family, Judgement, Place, Plan, PlanError, Sim};
+pub use purpose::{
+    Advice, Answer, Basis, Condition, Feature, Lever, Missing, Purpose, PurposeError, Standing,
+    Turn, Want, Weighed,
+};
 pub use record::{
     CacheState, CpuTotals, DeviceTotals, Failure, MemoryTotals, Mounted, Outcome, PhaseRecord,
     PressureTotals, Quiet, Record, StepTime, Totals,

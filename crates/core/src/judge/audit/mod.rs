@@ -11,6 +11,7 @@ use std::collections::BTreeMap;
 
 use crate::model::{Contender, Finding, Plan, Record, Severity, Workload};
 
+pub(super) use terms::without_flush;
 use trial::{AUDITS, Case, Seen, TrialAudit};
 
 /// Everything the audits notice in `records`, the trials of `plan`: one finding at most for each
@@ -74,7 +75,7 @@ fn options(contender: &Contender) -> impl Iterator<Item = &str> {
 
 /// The values of one of a fio job's options in the order given, when its options are in the plan:
 /// `None` for a job file, which only fio reads.
-fn fio_values(workload: &Workload, option: &str) -> Option<Vec<String>> {
+pub(super) fn fio_values(workload: &Workload, option: &str) -> Option<Vec<String>> {
     let arguments = workload.fio.as_ref()?.arguments(&workload.name);
     let mut values = Vec::new();
     let mut words = arguments.iter().peekable();
