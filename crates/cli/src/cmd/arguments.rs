@@ -108,7 +108,7 @@ impl Arguments {
     /// `fsverdict run PLAN --output FOLDER`, with what may be erased.
     pub fn of_plan(plan: &Path, folder: &Path, erase: &[Consent]) -> Result<Self, clap::Error> {
         let words = ["run".as_ref(), plan.as_os_str(), "--output".as_ref(), folder.as_os_str()];
-        let typed = Self::augment_args(clap::Command::new("run")).try_get_matches_from(words)?;
+        let typed = Self::augment_args(clap::Command::default()).try_get_matches_from(words)?;
         let mut arguments = Self::from_arg_matches(&typed)?;
         arguments.erase = erase.to_vec();
         Ok(arguments)

@@ -524,7 +524,7 @@ mod tests {
         };
         // ln 2 of reading against ln 0.9 of writing.
         assert!((weight / (2f64.ln() / -(0.9f64.ln())) - 1.0).abs() < 0.05, "{weight}");
-        let heavier = USE.replace("weight = 2", &format!("weight = {}", weight * 1.5));
+        let heavier = USE.replace("weight = 2", &format!("weight = {}", weight * 10.0));
         assert_eq!(best(&advised(&records, &heavier)), "a");
         let ratio = |want: usize, name| advice.weighed[want].ratios[name];
         assert_eq!(ratio(0, "b"), 1.0);

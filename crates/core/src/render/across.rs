@@ -138,7 +138,16 @@ fn sentence(across: &Across, change: &Change) -> String {
         Verdict::Equivalent => format!(
             "{metric}: {contender} is what it was, any change is under {margin} ({evidence})."
         ),
-        Verdict::Undecided => format!("{metric}: no verdict on {contender} ({evidence})."),
+        Verdict::Undecided => {
+            let visible = match change.high {
+                Some(high) => {
+                    let percent = ((high / change.low).sqrt() - 1.0) * 100.0;
+                    format!("; a change of {percent:.0}% would have been seen")
+                }
+                None => String::new(),
+            };
+            format!("{metric}: no verdict on {contender} ({evidence}){visible}.")
+        }
         Verdict::Void => format!(
             "{metric}: void, one of the runs did not measure {contender} against {reference}; see \
              the findings of its report."
