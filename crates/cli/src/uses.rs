@@ -45,6 +45,7 @@ mod tests {
             .unwrap();
             plan.workloads =
                 purpose.wants.iter().map(|want| purpose.workload_of(want).unwrap()).collect();
+            plan.workloads.sort_by(|one, other| one.name.cmp(&other.name));
             plan.workloads.dedup_by(|one, other| one.name == other.name);
             plan.check().unwrap_or_else(|error| panic!("{name}: {error}"));
             let unused = purpose
