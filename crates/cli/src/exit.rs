@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use fsverdict_core::model::PlanError;
+use fsverdict_core::model::{Incomparable, PlanError, PurposeError};
 use fsverdict_core::run::HostError;
 use fsverdict_host::bed::{BedError, Refusal};
 use fsverdict_host::preflight::PreflightError;
@@ -15,6 +15,8 @@ pub const FAILED: u8 = 1;
 pub const USAGE: u8 = 2;
 /// Refused, so that nothing is lost.
 pub const REFUSED: u8 = 3;
+/// `compare` found something slower.
+pub const WORSE: u8 = 4;
 /// Every workload is void.
 pub const VOID: u8 = 5;
 /// Interrupted by the user: 128 and the number of SIGINT, as shells have it.
@@ -64,7 +66,12 @@ fn status(error: &anyhow::Error) -> u8 {
             return REFUSED;
         }
         let is_wrong_plan = cause.downcast_ref().is_some_and(PreflightError::is_usage);
-        if cause.is::<PlanError>() || cause.is::<Usage>() || is_wrong_plan {
+        if is_wrong_plan
+            || cause.is::<PlanError>()
+            || cause.is::<Usage>()
+            || cause.is::<PurposeError>()
+            || cause.is::<Incomparable>()
+        {
             return USAGE;
         }
     }

@@ -5,6 +5,7 @@ mod exit;
 mod progress;
 mod shipped;
 mod store;
+mod uses;
 
 use clap::{Parser, Subcommand};
 
@@ -27,13 +28,15 @@ Examples:
   fsverdict doctor
 
 Exit status: 0 done; 1 something could not be done; 2 usage; 3 refused for safety;
-5 every workload is void; 130 interrupted.";
+4 compare found something slower; 5 every workload is void; 130 interrupted.";
 
 #[derive(Subcommand)]
 enum Command {
     Run(Box<cmd::arguments::Arguments>),
     Check(cmd::check::Arguments),
     Report(cmd::report::Arguments),
+    Compare(cmd::compare::Arguments),
+    Advise(cmd::advise::Arguments),
     Doctor(cmd::doctor::Arguments),
     List(cmd::list::Arguments),
     Clean(cmd::clean::Arguments),
@@ -45,6 +48,8 @@ fn main() -> std::process::ExitCode {
         Command::Run(arguments) => cmd::run::run(&arguments),
         Command::Check(arguments) => cmd::check::run(&arguments),
         Command::Report(arguments) => cmd::report::run(&arguments),
+        Command::Compare(arguments) => cmd::compare::run(&arguments),
+        Command::Advise(arguments) => cmd::advise::run(&arguments),
         Command::Doctor(arguments) => cmd::doctor::run(&arguments),
         Command::List(arguments) => cmd::list::run(&arguments),
         Command::Clean(arguments) => cmd::clean::run(&arguments),

@@ -1,8 +1,8 @@
 //! What `fsverdict run` can be told on its command line.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use clap::ValueEnum;
+use clap::{Args, FromArgMatches, ValueEnum};
 use fsverdict_core::model::{Bytes, Percent, Span};
 use fsverdict_host::bed::Consent;
 
@@ -112,6 +112,17 @@ pub struct Arguments {
     /// The work: any command. fio and sysbench fileio are recognised, and their own figures kept.
     #[arg(last = true, value_name = "COMMAND")]
     pub command: Vec<String>,
+}
+
+impl Arguments {
+    /// `fsverdict run PLAN --output FOLDER`, with what may be erased.
+    pub fn of_plan(plan: &Path, folder: &Path, erase: &[Consent]) -> Result<Self, clap::Error> {
+        let words = ["run".as_ref(), plan.as_os_str(), "--output".as_ref(), folder.as_os_str()];
+        let typed = Self::augment_args(clap::Command::default()).try_get_matches_from(words)?;
+        let mut arguments = Self::from_arg_matches(&typed)?;
+        arguments.erase = erase.to_vec();
+        Ok(arguments)
+    }
 }
 
 /// Places by the names they have on the command line.

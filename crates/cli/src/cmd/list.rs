@@ -12,8 +12,10 @@ use fsverdict_host::file_system::{self, Promise, Promises};
 
 use crate::exit;
 use crate::shipped::{self, Shipped};
+use crate::uses;
 
-/// List contenders, workloads, plans, studies, beds, probes and places, with what is lacking here.
+/// List contenders, workloads, plans, studies, uses, beds, probes and places, with what is lacking
+/// here.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  fsverdict list\n  fsverdict list contenders")]
 pub struct Arguments {
@@ -28,6 +30,7 @@ enum Kind {
     Workloads,
     Plans,
     Studies,
+    Uses,
     Beds,
     Probes,
     Places,
@@ -98,6 +101,7 @@ fn section(kind: Kind) -> Section {
         Kind::Probes => probes(),
         Kind::Plans => plans(),
         Kind::Studies => studies(),
+        Kind::Uses => uses(),
         Kind::Places => places(),
     }
 }
@@ -216,6 +220,19 @@ fn studies() -> Section {
 fn asks(it: &Shipped) -> Row {
     let question = shipped::parse(it).map(|plan| plan.question).unwrap_or_default();
     Row::new(&[it.0, &question], &["loop devices"])
+}
+
+fn uses() -> Section {
+    let row = |(name, _): &(&str, &str)| {
+        let about = uses::purpose(name).map(|purpose| purpose.about).unwrap_or_default();
+        Row::new(&[name, &about], &[])
+    };
+    Section {
+        kind: Kind::Uses,
+        header: vec!["use", "what counts"],
+        rows: uses::ALL.iter().map(row).collect(),
+        note: "fsverdict advise RUN --for NAME",
+    }
 }
 
 fn places() -> Section {

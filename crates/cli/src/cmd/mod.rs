@@ -1,8 +1,10 @@
 //! One file a command.
 
+pub mod advise;
 pub mod arguments;
 pub mod check;
 pub mod clean;
+pub mod compare;
 pub mod doctor;
 pub mod list;
 mod plan;

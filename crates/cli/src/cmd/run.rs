@@ -25,13 +25,19 @@ use super::arguments::Arguments;
 use super::{clean, plan};
 use crate::exit::{self, PlaceError, Usage};
 use crate::progress::Progress;
-use crate::store::{Loaded, Store, write_whole};
+use crate::store::{Judged, Loaded, Store, write_whole};
 
 /// Runs the whole comparison, from the plan to the report.
 pub fn run(arguments: &Arguments) -> Result<u8> {
     if arguments.dry_run {
         return dry_run(arguments);
     }
+    let (store, mut loaded, result) = conduct(arguments)?;
+    finish(arguments, &store, &mut loaded, result)
+}
+
+/// Runs the rounds, from the plan to why they ended; what was measured is kept however they did.
+pub(super) fn conduct(arguments: &Arguments) -> Result<(Store, Loaded, Result<Stop>)> {
     let interrupted = interrupt_flag()?;
     for stale in undo::stale() {
         clean::play_back(&stale);
@@ -46,7 +52,7 @@ pub fn run(arguments: &Arguments) -> Result<u8> {
         None => begin(arguments)?,
     };
     let result = measure(arguments, &store, &mut loaded, &interrupted);
-    finish(arguments, &store, &mut loaded, result)
+    Ok((store, loaded, result))
 }
 
 /// Ctrl-C and SIGTERM end the run after killing the trial under way. A second one does nothing
@@ -75,7 +81,7 @@ fn begin(arguments: &Arguments) -> Result<(Store, Loaded)> {
     let stamp = now.strftime("%Y%m%d-%H%M%S");
     let folder = match &arguments.output {
         Some(folder) => folder.clone(),
-        None => Path::new("runs").join(format!("{stamp}-{}", slug(arguments, &plan))),
+        None => Path::new("runs").join(format!("{stamp}-{}", slug(&short_name(arguments, &plan)))),
     };
     let store = Store::create(&folder)?;
     let name = store.folder().file_name().unwrap_or_default().to_string_lossy().into_owned();
@@ -129,14 +135,18 @@ fn random_seed() -> u64 {
     hasher.finish() & ((1 << 53) - 1)
 }
 
-/// A short name for the run's folder.
-fn slug(arguments: &Arguments, plan: &Plan) -> String {
+/// What the run's folder is named after.
+fn short_name(arguments: &Arguments, plan: &Plan) -> String {
     let from = match (&arguments.plan, arguments.command.first()) {
         (_, Some(program)) => Path::new(program).file_stem(),
         (Some(path), None) => path.file_stem(),
         (None, None) => Path::new(&plan.workloads[0].name).file_stem(),
     };
-    let name = from.unwrap_or_default().to_string_lossy();
+    from.unwrap_or_default().to_string_lossy().into_owned()
+}
+
+/// `name` as part of a folder's name.
+pub(super) fn slug(name: &str) -> String {
     name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect()
 }
 
@@ -304,7 +314,6 @@ fn finish(
     loaded: &mut Loaded,
     result: Result<Stop>,
 ) -> Result<u8> {
-    loaded.run.stop = result.as_ref().ok().copied();
     if loaded.records.is_empty() {
         if arguments.resume.is_none() {
             store.discard_if_undone();
@@ -312,10 +321,8 @@ fn finish(
         let interrupted = result? == Stop::Interrupted;
         return Ok(if interrupted { exit::INTERRUPTED } else { exit::FAILED });
     }
-    store.write_run(&loaded.run)?;
-    let judged = loaded.judged(&Judge::new(&loaded.plan));
+    let judged = keep_report(store, loaded, &result)?;
     let report = loaded.report(&judged);
-    store.write_report(&report)?;
     let text = render::terminal(&report);
     let path = store.folder().join("report.md");
     match &arguments.json {
@@ -335,6 +342,19 @@ fn finish(
         _ if judged.comparisons.iter().all(|c| c.verdict == Verdict::Void) => exit::VOID,
         _ => exit::DONE,
     })
+}
+
+/// Judges what was measured, and writes the report into the run's folder.
+pub(super) fn keep_report(
+    store: &Store,
+    loaded: &mut Loaded,
+    result: &Result<Stop>,
+) -> Result<Judged> {
+    loaded.run.stop = result.as_ref().ok().copied();
+    store.write_run(&loaded.run)?;
+    let judged = loaded.judged(&Judge::new(&loaded.plan));
+    store.write_report(&loaded.report(&judged))?;
+    Ok(judged)
 }
 
 /// Prints what the run would do, up to the end of its first round.

@@ -27,17 +27,10 @@ pub struct Judge {
 impl Judge {
     /// The judge of `plan`, which has been checked.
     pub fn new(plan: &Plan) -> Judge {
-        let rule = |sharing: usize| {
-            let alpha = alpha(plan) / sharing as f64;
-            match plan.judgement.rounds() {
-                Some(rounds) => Rule::capped(alpha, rounds),
-                None => Rule::open_ended(alpha),
-            }
-        };
         let mut rules = BTreeMap::new();
         for workload in &plan.workloads {
             let sharing = sharing(plan, workload);
-            rules.entry(sharing).or_insert_with(|| rule(sharing));
+            rules.entry(sharing).or_insert_with(|| rule(plan, alpha(plan) / sharing as f64));
         }
         Judge { plan: plan.clone(), margin: plan.judgement.margin.0.ln_1p(), rules }
     }
@@ -64,7 +57,8 @@ impl Judge {
                 let others = self.plan.contenders.iter().filter(|c| c.name != reference);
                 for contender in others.filter(|c| !refuses(&c.name) && !refuses(reference)) {
                     let mut comparison = self.compare(workload, &metric, &contender.name, records);
-                    if findings.iter().any(|finding| voids(finding, &comparison)) {
+                    let both = [contender.name.as_str(), reference];
+                    if findings.iter().any(|finding| voids(finding, &workload.name, both)) {
                         comparison.verdict = Verdict::Void;
                         comparison.visible = None;
                     }
@@ -122,8 +116,16 @@ impl Judge {
     }
 }
 
+/// The rule by which the plan's rounds are looked at, for that chance of ever missing the truth.
+pub(super) fn rule(plan: &Plan, alpha: f64) -> Rule {
+    match plan.judgement.rounds() {
+        Some(rounds) => Rule::capped(alpha, rounds),
+        None => Rule::open_ended(alpha),
+    }
+}
+
 /// The chance that a family holds a false verdict.
-fn alpha(plan: &Plan) -> f64 {
+pub(super) fn alpha(plan: &Plan) -> f64 {
     1.0 - plan.judgement.confidence.0
 }
 
@@ -140,30 +142,28 @@ fn sharing(plan: &Plan, workload: &Workload) -> usize {
     }
 }
 
-/// Whether `finding` takes the ground from `comparison`: its workload and either of its two.
-fn voids(finding: &Finding, comparison: &Comparison) -> bool {
+/// Whether `finding` takes the ground from a comparison of two contenders in a workload.
+pub(super) fn voids(finding: &Finding, workload: &str, contenders: [&str; 2]) -> bool {
     let covers = |finding: &Option<String>, name| finding.as_ref().is_none_or(|it| it == name);
     finding.severity == Severity::Void
-        && covers(&finding.workload, &comparison.workload)
-        && [&comparison.contender, &comparison.reference]
-            .iter()
-            .any(|name| covers(&finding.contender, name))
+        && covers(&finding.workload, workload)
+        && contenders.iter().any(|name| covers(&finding.contender, name))
 }
 
 /// One round in which both were measured.
 #[derive(Clone, Copy, Debug, PartialEq)]
-struct Pair {
+pub(super) struct Pair {
     /// The contender's raw value.
     contender: f64,
     /// The reference's raw value.
     reference: f64,
     /// ln(goodness) of the contender less that of the reference.
-    difference: f64,
+    pub(super) difference: f64,
 }
 
 /// The rounds that hold a figure of `metric` of both, in order. Where a trial was run again the
 /// later record counts.
-fn pairs(
+pub(super) fn pairs(
     records: &[Record],
     workload: &str,
     metric: &str,
@@ -189,7 +189,7 @@ fn pairs(
 }
 
 /// What the metric counts, by the first record that has it; a bare number where none has.
-fn unit_of(records: &[Record], workload: &str, metric: &str) -> (Unit, Better) {
+pub(super) fn unit_of(records: &[Record], workload: &str, metric: &str) -> (Unit, Better) {
     let mut of_it = records.iter().filter(|record| record.key.workload == workload);
     let known = |sample: &Sample| (sample.unit, sample.better);
     let unknown = (Unit::Ratio, Better::Higher);

@@ -45,7 +45,9 @@ impl Interval {
         }
     }
 
-    fn around(middle: f64, half_width: f64) -> Interval {
+    /// `middle` give or take `half_width`, and what no figure is known better than.
+    pub(super) fn around(middle: f64, half_width: f64) -> Interval {
+        let half_width = half_width + RESOLUTION;
         Interval { low: middle - half_width, high: middle + half_width }
     }
 
@@ -110,7 +112,7 @@ impl Course {
             let standard_error = (squares / (n - 1.0).max(1.0) / n).sqrt();
             let half_width = rule.half_width(course.rounds, standard_error);
             if half_width.is_finite() {
-                course.look(Interval::around(mean, half_width + RESOLUTION));
+                course.look(Interval::around(mean, half_width));
                 course.verdict = course.interval.verdict(margin);
             }
             if course.verdict.is_settled() {

@@ -7,6 +7,8 @@
 //! the measurement itself: what was not one of the file system is void, whatever the figures say.
 //! The method is METHODOLOGY's, sections 3 to 5 and 7.
 
+mod across;
+mod advise;
 mod audit;
 mod beside;
 mod compare;
@@ -17,6 +19,8 @@ mod student;
 #[cfg(test)]
 mod testing;
 
+pub use across::{Side, across, differences};
+pub use advise::advise;
 pub use audit::findings;
 pub use beside::beside;
 pub use compare::Judge;

@@ -11,7 +11,7 @@ pub enum Need<'a> {
     /// To make and mount a file system, by its name.
     FileSystem(&'a str),
     /// A program.
-    Program(&'static str),
+    Program(&'a str),
     /// To hold devices down to limits.
     Limits,
 }
@@ -61,7 +61,7 @@ impl Workload {
 impl Plan {
     /// Leaves out the contenders, workloads and limits for which something is lacking: `lack` says
     /// what, if it is. What is left may be too little to compare anything; [`Plan::check`] says so.
-    pub fn fit(&mut self, lack: impl Fn(Need) -> Option<String>) -> Vec<LeftOut> {
+    pub fn fit(&mut self, lack: impl Fn(Need<'_>) -> Option<String>) -> Vec<LeftOut> {
         let mut left_out = Vec::new();
         let mut leave = |what: &str, name: &str, why: Option<String>| {
             let (what, name) = (what.to_string(), name.to_string());
@@ -75,7 +75,7 @@ impl Plan {
             stays
         });
         self.workloads.retain(|workload| {
-            let own = workload.program().map(|program| (program, None));
+            let own: Option<(&str, Option<&str>)> = workload.program().map(|it| (it, None));
             let why = own.into_iter().chain(workload.needed()).find_map(|(program, package)| {
                 let why = lack(Need::Program(program))?;
                 Some(package.map_or(why.clone(), |it| format!("{why}: apt-get install {it}")))

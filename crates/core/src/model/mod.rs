@@ -1,5 +1,6 @@
 //! The nouns: what is compared, what was measured, what was decided.
 
+mod across;
 mod checked;
 mod columns;
 mod contender;
@@ -11,6 +12,7 @@ mod native;
 mod near;
 mod partition;
 mod plan;
+mod purpose;
 mod record;
 mod run;
 mod sample;
@@ -23,6 +25,7 @@ mod verdict;
 mod working_set;
 mod workload;
 
+pub use across::{Across, BASELINE, Change, Difference, Incomparable, Measured, NotCompared};
 pub use checked::{Checked, Judged};
 pub use columns::Column;
 pub use contender::{Contender, Limits, Scalar};
@@ -37,6 +40,10 @@ pub use native::{
 pub use near::{meant, near, with_near};
 pub use partition::Partition;
 pub use plan::{Bed, BedKind, ExtraProbe, Family, Judgement, Place, Plan, PlanError, Sim};
+pub use purpose::{
+    Advice, Answer, Basis, Condition, Feature, Lever, Missing, Purpose, PurposeError, Standing,
+    Turn, Want, Weighed,
+};
 pub use record::{
     CacheState, CpuTotals, DeviceTotals, Failure, MemoryTotals, Mounted, Outcome, PageCacheTotals,
     PhaseRecord, PressureTotals, Quiet, Record, Refused, StepTime, Totals,

@@ -1,6 +1,8 @@
 //! Records and verdicts as something to read: for a person at a terminal, as Markdown, as CSV and
 //! JSON for programs. All of it can be remade from a run's folder.
 
+mod across;
+mod advice;
 mod checked;
 mod csv;
 mod json;
@@ -9,6 +11,8 @@ mod sentence;
 mod table;
 mod terminal;
 
+pub use across::{across, across_json, across_markdown};
+pub use advice::{advice, advice_json, advice_markdown};
 pub use checked::{checked, checked_json};
 pub use csv::samples as samples_csv;
 pub use json::document as json;

@@ -1,6 +1,6 @@
 //! A verdict as a sentence.
 
-use crate::model::{Comparison, Judgement, Unit, Verdict};
+use crate::model::{Comparison, Judgement, Percent, Unit, Verdict};
 
 /// One comparison in words, with its interval, below its workload's name. It says only what the
 /// interval carries.
@@ -10,7 +10,7 @@ pub fn sentence(comparison: &Comparison, judgement: &Judgement) -> String {
     let Some(ratio) = comparison.ratio else {
         return format!("{metric}: {contender} and {reference} were never measured in one round.");
     };
-    let times = format!("{ratio:.2} times as {}", praise(comparison));
+    let times = format!("{ratio:.2} times as {}", praise(metric, comparison.unit));
     let evidence = evidence(comparison, judgement);
     match comparison.verdict {
         Verdict::Faster | Verdict::Slower => {
@@ -44,9 +44,9 @@ pub fn sentence(comparison: &Comparison, judgement: &Judgement) -> String {
 }
 
 /// What a ratio of this metric is a ratio of.
-fn praise(comparison: &Comparison) -> &'static str {
-    let is_cost = ["cpu", "bytes", "processes"].iter().any(|cost| comparison.metric.contains(cost));
-    match comparison.unit {
+pub(super) fn praise(metric: &str, unit: Unit) -> &'static str {
+    let is_cost = ["cpu", "bytes", "processes"].iter().any(|cost| metric.contains(cost));
+    match unit {
         Unit::Seconds | Unit::Nanoseconds | Unit::PerSecond | Unit::BytesPerSecond if !is_cost => {
             "fast"
         }
@@ -74,15 +74,19 @@ fn undecided(comparison: &Comparison, evidence: &str) -> String {
 }
 
 fn evidence(comparison: &Comparison, judgement: &Judgement) -> String {
-    let rounds = match comparison.rounds {
-        1 => "1 round".to_string(),
-        rounds => format!("{rounds} rounds"),
-    };
-    match comparison.high {
-        Some(high) => format!(
-            "{} interval {:.3} to {high:.3}, {rounds}",
-            judgement.confidence, comparison.low
-        ),
-        None => format!("no interval yet, {rounds}"),
+    let interval = interval(judgement.confidence, comparison.low, comparison.high);
+    format!("{interval}, {}", rounds(comparison.rounds))
+}
+
+/// The interval of a ratio, or that there is none.
+pub(super) fn interval(confidence: Percent, low: f64, high: Option<f64>) -> String {
+    match high {
+        Some(high) => format!("{confidence} interval {low:.3} to {high:.3}"),
+        None => "no interval yet".into(),
     }
+}
+
+/// So many rounds.
+pub(super) fn rounds(rounds: u32) -> String {
+    format!("{rounds} round{}", if rounds == 1 { "" } else { "s" })
 }

@@ -1,5 +1,7 @@
 //! What a file system's documentation promises.
 
+use fsverdict_core::model::Feature;
+
 /// Whether it is promised.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Promise {
@@ -53,5 +55,79 @@ impl Promises {
             ("reflink", self.reflink),
             ("several\ndevices", self.several_devices),
         ]
+    }
+
+    /// Whether it has `feature` when it is made and mounted with `options`, and what says so.
+    /// Durability is not promised but measured: of it nothing is known here.
+    pub fn keeps(&self, feature: Feature, options: &[String]) -> (bool, String) {
+        let words: Vec<&str> = options.iter().flat_map(|it| it.split([',', ' '])).collect();
+        let find =
+            |marks: &[&str]| words.iter().find(|word| marks.iter().any(|mark| word.contains(mark)));
+        if let Some(word) = find(gives_up(feature)) {
+            return (false, format!("{word} gives it up"));
+        }
+        match (self.of(feature), find(asks_for(feature))) {
+            (Promise::Yes, _) => (true, "as it comes".into()),
+            (Promise::Asked, Some(word)) => (true, format!("asked for by {word}")),
+            (Promise::Asked, None) => (false, "only where an option asks for it".into()),
+            (Promise::No, _) => (false, "not promised".into()),
+        }
+    }
+
+    fn of(&self, feature: Feature) -> Promise {
+        match feature {
+            Feature::Durability => Promise::No,
+            Feature::Snapshots => self.snapshots,
+            Feature::DataChecksums => self.data_checksums,
+            Feature::MetadataChecksums => self.metadata_checksums,
+            Feature::Compression => self.compression,
+            Feature::OnlineGrowth => self.online_growth,
+            Feature::Reflink => self.reflink,
+            Feature::SeveralDevices => self.several_devices,
+        }
+    }
+}
+
+/// What options that ask for it contain: btrfs(5), zfsprops(7), bcachefs(8), mkfs.f2fs(8).
+fn asks_for(feature: Feature) -> &'static [&'static str] {
+    match feature {
+        Feature::Compression => &["compress"],
+        Feature::MetadataChecksums => &["inode_checksum"],
+        Feature::Reflink => &["block_cloning"],
+        _ => &[],
+    }
+}
+
+/// What options that give it up contain: btrfs(5), ext4(5), mkfs.xfs(8), zfsprops(7).
+fn gives_up(feature: Feature) -> &'static [&'static str] {
+    match feature {
+        Feature::DataChecksums => &["nodatasum", "nodatacow", "checksum=off"],
+        Feature::MetadataChecksums => &["^metadata_csum", "crc=0"],
+        Feature::Compression => &["compress=no", "compression=off", "compression=none"],
+        Feature::Reflink => &["reflink=0"],
+        _ => &[],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::file_system::find;
+
+    #[test]
+    fn options_ask_for_what_is_promised_and_give_it_up() {
+        let keeps = |name: &str, feature, options: &[&str]| {
+            let options: Vec<String> = options.iter().map(ToString::to_string).collect();
+            find(name).unwrap().promises.keeps(feature, &options).0
+        };
+        assert!(!keeps("btrfs", Feature::Compression, &[]));
+        assert!(keeps("btrfs", Feature::Compression, &["noatime,compress=zstd"]));
+        assert!(!keeps("btrfs", Feature::Compression, &["compress=no"]));
+        assert!(!keeps("ext4", Feature::Compression, &["compress=zstd"]));
+        assert!(keeps("btrfs", Feature::DataChecksums, &[]));
+        assert!(!keeps("btrfs", Feature::DataChecksums, &["nodatacow"]));
+        assert!(keeps("xfs", Feature::Reflink, &[]));
+        assert!(!keeps("xfs", Feature::Reflink, &["-m", "crc=1,reflink=0"]));
+        assert!(!keeps("ext4", Feature::MetadataChecksums, &["-O", "^metadata_csum"]));
     }
 }

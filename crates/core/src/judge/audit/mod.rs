@@ -11,6 +11,7 @@ use std::collections::BTreeMap;
 
 use crate::model::{Contender, Finding, Plan, Record, Severity, Workload};
 
+pub(super) use terms::without_flush;
 use trial::{AUDITS, Case, Seen, TrialAudit};
 
 /// Everything the audits notice in `records`, the trials of `plan`: one finding at most for each

@@ -77,12 +77,7 @@ fn descriptive(
 
 /// A19: some contenders are spared the flushes that the others pay for.
 fn unequal_durability(plan: &Plan, records: &[Record]) -> Vec<Finding> {
-    let spared = |contender: &Contender| {
-        let mounts = of(contender, records).flat_map(|mounted| &mounted.options);
-        let mut all = options(contender).chain(mounts.map(String::as_str));
-        all.find(|option| WITHOUT_FLUSH.contains(option)).map(String::from)
-    };
-    let found: Vec<_> = plan.contenders.iter().map(|it| (it, spared(it))).collect();
+    let found: Vec<_> = plan.contenders.iter().map(|it| (it, without_flush(it, records))).collect();
     let Some((flushing, _)) = found.iter().find(|(_, option)| option.is_none()) else {
         return Vec::new();
     };
@@ -104,6 +99,13 @@ fn unequal_durability(plan: &Plan, records: &[Record]) -> Vec<Finding> {
         })
     };
     found.iter().filter_map(finding).collect()
+}
+
+/// The mount option by which the contender's fsync does not flush the device's cache, if any.
+pub(in crate::judge) fn without_flush(contender: &Contender, records: &[Record]) -> Option<String> {
+    let mounts = of(contender, records).flat_map(|mounted| &mounted.options);
+    let mut all = options(contender).chain(mounts.map(String::as_str));
+    all.find(|option| WITHOUT_FLUSH.contains(option)).map(String::from)
 }
 
 /// A19: mount options that the kernel does not show: defaults, or ignored.

@@ -1,0 +1,128 @@
+//! `fsverdict advise`: the best contender of a run for a use, with its evidence.
+
+use std::io::Write;
+use std::path::PathBuf;
+
+use anyhow::{Context, Result};
+use fsverdict_core::model::{Basis, Condition, Contender, Feature, Percent, Plan, Purpose, Record};
+use fsverdict_core::{judge, render};
+use fsverdict_host::file_system;
+
+use super::compare::Format;
+use crate::exit;
+use crate::store::{Store, write_whole};
+use crate::uses;
+
+/// Which contender of a run is the best for a use?
+///
+/// A use is a set of metrics with weights, and conditions that no speed makes up for. Only what
+/// the run has measured counts; what it has not is listed, and --plan writes a plan that
+/// measures it too.
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Arguments {
+    /// The run's folder.
+    run: PathBuf,
+    /// The use: fsverdict list uses.
+    #[arg(long = "for", value_name = "USE", required_unless_present = "purpose")]
+    name: Option<String>,
+    /// A use of your own in TOML.
+    #[arg(long = "use", value_name = "FILE", conflicts_with = "name")]
+    purpose: Option<PathBuf>,
+    /// Further conditions: durability, snapshots, data_checksums, metadata_checksums, compression,
+    /// online_growth, reflink, several_devices.
+    #[arg(long, value_delimiter = ',', value_name = "FEATURE,...")]
+    need: Vec<Feature>,
+    /// Differences smaller than this are trivial [default: the run's].
+    #[arg(long)]
+    margin: Option<Percent>,
+    /// What to write on standard output.
+    #[arg(long, value_enum, default_value = "text")]
+    format: Format,
+    /// Write the run's plan, with the workloads that it lacks for this use.
+    #[arg(long, value_name = "FILE")]
+    plan: Option<PathBuf>,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  fsverdict advise runs/20260101-120000-mail --for mail
+  fsverdict advise RUN --for database --need snapshots
+  fsverdict advise RUN --for web --plan web.toml
+
+Exit status: 0 done, whatever the answer; 1 something could not be done; 2 usage.";
+
+/// Prints the advice; a use that is wrong is an error.
+pub fn run(arguments: &Arguments) -> Result<u8> {
+    let purpose = purpose(arguments)?;
+    let loaded = Store::open(&arguments.run)?.load()?;
+    let documented = documented(&loaded.plan, &loaded.records, &purpose);
+    let margin = arguments.margin.unwrap_or(loaded.plan.judgement.margin);
+    let name = &loaded.run.name;
+    let advice = judge::advise(name, &loaded.plan, &loaded.records, &purpose, documented, margin);
+    if let Some(file) = &arguments.plan {
+        let plan = purpose.completed(&loaded.plan, &advice.missing);
+        plan.check()?;
+        write_whole(file, &toml::to_string(&plan)?)?;
+    }
+    let asked = match (&arguments.name, &arguments.purpose) {
+        (_, Some(file)) => format!("--use {}", file.display()),
+        (name, None) => format!("--for {}", name.as_deref().unwrap_or_default()),
+    };
+    let command = format!("fsverdict advise {} {asked}", arguments.run.display());
+    let text = match arguments.format {
+        Format::Text => render::advice(&advice, &command),
+        Format::Markdown => render::advice_markdown(&advice, &command),
+        Format::Json => render::advice_json(&advice),
+    };
+    std::io::stdout().write_all(text.as_bytes())?;
+    Ok(exit::DONE)
+}
+
+fn purpose(arguments: &Arguments) -> Result<Purpose> {
+    let mut purpose = match (&arguments.name, &arguments.purpose) {
+        (_, Some(path)) => {
+            let file = path.display().to_string();
+            let text = std::fs::read_to_string(path).with_context(|| file.clone())?;
+            Purpose::parse(&text).with_context(|| file)?
+        }
+        (name, None) => uses::purpose(name.as_deref().unwrap_or_default())?,
+    };
+    purpose.needs.extend(&arguments.need);
+    purpose.needs.sort();
+    purpose.needs.dedup();
+    Ok(purpose)
+}
+
+/// What the documentation says of every contender and every need but durability, which the judge
+/// sees to.
+fn documented(plan: &Plan, records: &[Record], purpose: &Purpose) -> Vec<Condition> {
+    let needs = purpose.needs.iter().filter(|feature| **feature != Feature::Durability);
+    let all = needs.flat_map(|feature| plan.contenders.iter().map(move |it| (it, *feature)));
+    all.map(|(contender, feature)| {
+        let name = file_system_of(contender, records);
+        let found = file_system::find(&name);
+        let options = [contender.mkfs.as_slice(), &contender.mount].concat();
+        let (met, basis, evidence) = match found {
+            Some(it) => {
+                let (met, evidence) = it.promises.keeps(feature, &options);
+                (met, Basis::Documented, format!("{name}: {evidence}"))
+            }
+            None => {
+                let unknown = format!("nothing is known of the file system {name:?}");
+                (false, Basis::Unknown, unknown)
+            }
+        };
+        Condition { contender: contender.name.clone(), feature, met, basis, evidence }
+    })
+    .collect()
+}
+
+/// The plan's word, or on bed `directory` the kernel's.
+fn file_system_of(contender: &Contender, records: &[Record]) -> String {
+    if !contender.file_system.is_empty() {
+        return contender.file_system.clone();
+    }
+    let mut its = records.iter().filter(|record| record.key.contender == contender.name);
+    its.find_map(|record| Some(record.mounted.as_ref()?.file_system.clone())).unwrap_or_default()
+}

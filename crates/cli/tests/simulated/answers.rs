@@ -1,0 +1,247 @@
+//! What is made of finished runs: `compare` and `advise`.
+
+use serde_json::Value;
+
+use super::run_plan;
+use crate::support::{Done, Scene, list, text};
+
+const PLAN: &str = r#"
+    place = "sim"
+    seed = 11
+
+    [[contender]]
+    name = "plain"
+    file_system = "ext4"
+
+    [[contender]]
+    name = "tuned"
+    file_system = "xfs"
+
+    [[workload]]
+    name = "work"
+    command = ["true"]
+
+    [judgement]
+    rounds = 6
+    reference = "plain"
+
+    [sim]
+    noise = 0.01
+    speed = { tuned = 1.5 }
+"#;
+
+fn seeded(plan: &str, seed: u64) -> String {
+    plan.replace("seed = 11", &format!("seed = {seed}"))
+}
+
+/// The plan in which what has been changed is a fifth slower.
+fn slowed() -> String {
+    seeded(PLAN, 12).replace("tuned = 1.5", "tuned = 1.2")
+}
+
+fn compare(scene: &Scene, options: &str) -> Done {
+    scene.run(&format!("compare before after {options}"))
+}
+
+#[test]
+fn the_same_again_is_never_worse() {
+    let scene = Scene::new();
+    for seed in 1..=8 {
+        let [before, after] = [format!("before{seed}"), format!("after{seed}")];
+        run_plan(&scene, &before, &seeded(PLAN, seed));
+        run_plan(&scene, &after, &seeded(PLAN, seed + 100));
+        let done = scene.run(&format!("compare {before} {after} --format json")).exits(0);
+        let document = done.json();
+        let change = &list(&document["changes"])[0];
+        assert_ne!(change["verdict"], "slower");
+        assert!(change["low"].as_f64() < change["high"].as_f64(), "{change}");
+    }
+}
+
+#[test]
+fn what_has_become_slower_ends_with_status_4() {
+    let scene = Scene::new();
+    run_plan(&scene, "before", PLAN);
+    run_plan(&scene, "after", &slowed());
+    let done = compare(&scene, "").exits(4);
+    assert!(done.stdout.contains("wall_time: tuned is slower than it was, 0.8"), "{}", done.stdout);
+    assert!(done.stdout.contains("Measured apart: only ratios to plain"), "{}", done.stdout);
+    let document = compare(&scene, "--format json").exits(4).json();
+    let change = &list(&document["changes"])[0];
+    let [low, high] = ["low", "high"].map(|key| change[key].as_f64().unwrap());
+    assert!(low < 0.8 && 0.8 < high, "{change}");
+    assert_eq!(document["measured"], "apart");
+    // Looked at from the other side it has become faster.
+    scene.run("compare after before").exits(0);
+    let markdown = compare(&scene, "--format markdown --metric wall_time,cpu_time").exits(4);
+    assert!(markdown.stdout.contains("| cpu_time "), "{}", markdown.stdout);
+    // A margin of a half makes it a trifle.
+    compare(&scene, "--margin 50%").exits(0);
+    compare(&scene, "--margin 50% --fail-on any").exits(4);
+}
+
+#[test]
+fn a_slower_machine_is_no_slower_contender() {
+    let scene = Scene::new();
+    let plan = |factor: f64| {
+        let speeds = format!("speed = {{ plain = {factor}, tuned = {} }}", 1.5 * factor);
+        PLAN.replace("speed = { tuned = 1.5 }", &speeds).replace("0.01", "0.003")
+    };
+    run_plan(&scene, "before", &plan(1.0));
+    // Of the simulated machine the speed is a setting: the record alone says what was measured.
+    run_plan(&scene, "after", &seeded(&plan(0.5), 12));
+    compare(&scene, "").exits(2).says("no contender \"plain\" with the run's settings");
+    let plan = scene.read("after/plan.toml").replace("plain = 0.5", "plain = 1.0");
+    scene.write("after/plan.toml", &plan);
+    let done = compare(&scene, "").exits(0);
+    assert!(done.stdout.contains("tuned is what it was"), "{}", done.stdout);
+}
+
+#[test]
+fn only_like_is_compared_with_like() {
+    let scene = Scene::new();
+    run_plan(&scene, "before", PLAN);
+    for (from, to, says) in [
+        ("[\"true\"]", "[\"false\"]", "it is other work: work: command was [\"true\"]"),
+        ("name = \"work\"", "name = \"play\"", "play: the baseline does not hold it"),
+        ("\"tuned\"", "\"other\"", "work, other: the baseline does not hold it"),
+        ("file_system = \"ext4\"", "file_system = \"ext3\"", "or give --rerun"),
+        ("[judgement]", "[bed]\nsize = \"1G\"\n[judgement]", "the bed's size is 4G in the"),
+    ] {
+        let name = format!("after-{}", says.len());
+        run_plan(&scene, &name, &PLAN.replace(from, to));
+        scene.run(&format!("compare before {name}")).exits(2).says(says);
+    }
+    run_plan(&scene, "after", &PLAN.replace("\"xfs\"", "\"xfs\"\nmount = [\"noatime\"]"));
+    let done = compare(&scene, "").exits(0);
+    let says = "tuned: mount: nothing in the baseline, [\"noatime\"] in the run";
+    assert!(done.stdout.contains(says), "{}", done.stdout);
+    scene.run("compare before gone").exits(1).says("holds no run.json");
+    compare(&scene, "--metric iops").exits(2).says("no round of the baseline has it");
+}
+
+#[test]
+fn anew_each_is_measured_against_what_it_was() {
+    let scene = Scene::new();
+    run_plan(&scene, "before", PLAN);
+    run_plan(&scene, "after", &slowed().replace("\"xfs\"", "\"xfs\"\nmount = [\"noatime\"]"));
+    let done = compare(&scene, "--rerun --output new --format json").exits(4);
+    let document = done.json();
+    let change = &list(&document["changes"])[0];
+    assert_eq!(document["measured"], "together");
+    assert_eq!(
+        (text(&change["contender"]), text(&change["reference"])),
+        ("tuned", "baseline:tuned")
+    );
+    assert_eq!(list(&document["changes"]).len(), 1, "plain has not changed");
+    assert!(change["rounds"].as_u64() >= Some(4), "{change}");
+    let records = scene.records("new/tuned");
+    let names: Vec<&str> = records[..2].iter().map(|it| text(&it["contender"])).collect();
+    assert!(names.contains(&"tuned") && names.contains(&"baseline:tuned"), "{names:?}");
+    assert!(scene.read("new/tuned/report.md").contains("baseline:tuned"));
+    // The same again is measured too, and said to be that.
+    compare(&scene, "--rerun --output again").exits(4);
+    let same = scene.run("compare before before --rerun --output same").exits(0);
+    same.says("this machine against itself");
+    assert_eq!(scene.read("same/tuned/plan.toml").matches("[[contender]]").count(), 2);
+    compare(&scene, "--output x").exits(2).says("--rerun");
+    scene.assert_nothing_left();
+}
+
+/// A use of its own: two wants, of which the contenders take one each.
+fn purpose(writes: f64) -> String {
+    format!(
+        "name = \"mine\"\nneeds = [\"durability\"]\n[[workload]]\nname = \"a\"\ncommand = \"x\"\n\
+         [[workload]]\nname = \"b\"\ncommand = \"y\"\n[[want]]\nwhat = \"a's time\"\n\
+         workload = \"a\"\nmetric = \"wall_time\"\nweight = 1\n[[want]]\nwhat = \"b's time\"\n\
+         workload = \"b\"\nmetric = \"wall_time\"\nweight = {writes}\n"
+    )
+}
+
+/// A run of two workloads; in b's records the contenders have exchanged their figures.
+fn run_of_two(scene: &Scene) -> Value {
+    let two = "[[workload]]\nname = \"b\"\ncommand = [\"true\"]\n\n    [judgement]";
+    let plan = PLAN.replace("name = \"work\"", "name = \"a\"").replace("[judgement]", two);
+    let document = run_plan(scene, "run", &plan);
+    for record in list(&document["trials"]).iter().filter(|it| it["workload"] == "b") {
+        let other = match text(&record["contender"]) {
+            "plain" => "tuned",
+            _ => "plain",
+        };
+        let mut changed = record.clone();
+        changed["contender"] = other.into();
+        let file = format!("run/trials/{}/record.json", record["number"]);
+        scene.write(&file, &changed.to_string());
+    }
+    document
+}
+
+#[test]
+fn weights_flip_the_advice() {
+    let scene = Scene::new();
+    run_of_two(&scene);
+    for (weight, best) in [(0.1, "tuned"), (10.0, "plain")] {
+        let file = scene.write("use.toml", &purpose(weight));
+        let done = scene.run(&format!("advise run --use {file} --format json")).exits(0);
+        let advice = done.json();
+        assert_eq!(advice["answer"]["best"], best, "{}", advice["answer"]);
+        let standing = &list(&advice["standings"])[0];
+        assert_eq!(standing["contender"], best);
+        assert!(standing["low"].as_f64() > Some(1.2), "{standing}");
+        let turn = &list(&advice["turns"])[0];
+        assert_ne!(turn["contender"], best);
+        let done = scene.run(&format!("advise run --use {file}")).exits(0);
+        let says = format!("{best} is the best here for mine as run measured it.");
+        assert!(done.stdout.contains(&says), "{}", done.stdout);
+        assert!(done.stdout.contains("would lead if"), "{}", done.stdout);
+    }
+    // Weighed alike, what each has over the other cancels.
+    let file = scene.write("use.toml", &purpose(1.0));
+    let advice = scene.run(&format!("advise run --use {file} --format json")).exits(0).json();
+    assert_eq!(list(&advice["answer"]["equivalent"]).len(), 2, "{}", advice["answer"]);
+}
+
+#[test]
+fn conditions_are_documented_or_measured_and_no_speed_makes_up_for_them() {
+    let scene = Scene::new();
+    run_of_two(&scene);
+    let file = scene.write("use.toml", &purpose(0.1));
+    let need = |features: &str| {
+        let line = format!("advise run --use {file} --need {features} --format json");
+        scene.run(&line).exits(0).json()
+    };
+    let advice = need("reflink");
+    assert_eq!(advice["answer"]["only"], "tuned", "{advice}");
+    let basis = |feature: &str| {
+        let conditions = list(&advice["conditions"]).iter();
+        let found = conditions.clone().find(|it| it["feature"] == feature);
+        text(&found.unwrap()["basis"]).to_string()
+    };
+    assert_eq!(
+        (basis("durability").as_str(), basis("reflink").as_str()),
+        ("measured", "documented")
+    );
+    assert_eq!(need("snapshots")["answer"], "nobody");
+    scene.run("advise run --for mail --need speed").exits(2).says("there are durability");
+}
+
+#[test]
+fn what_the_run_lacks_is_listed_and_planned() {
+    let scene = Scene::new();
+    run_plan(&scene, "run", PLAN);
+    let done = scene.run("advise run --for mail --plan mail.toml").exits(0);
+    assert!(done.stdout.contains("No opinion on mail"), "{}", done.stdout);
+    assert!(done.stdout.contains("mails delivered, each synced, weight 3"), "{}", done.stdout);
+    let says = "fsverdict advise run --for mail --plan mail.toml";
+    assert!(done.stdout.contains(says), "{}", done.stdout);
+    scene.run("run mail.toml --output mail").exits(0);
+    let done = scene.run("advise mail --for mail").exits(0);
+    assert!(done.stdout.contains("tuned is the best here for mail as"), "{}", done.stdout);
+    assert!(!done.stdout.contains("Not measured"), "{}", done.stdout);
+    let done = scene.run("advise mail --for containers --format markdown").exits(0);
+    assert!(done.stdout.contains("by 2 of 8 of what counts"), "{}", done.stdout);
+    scene.run("advise mail --for games").exits(2).says("no use is called \"games\"");
+    scene.run("advise mail").exits(2).says("--for <USE>");
+    let file = scene.write("use.toml", &purpose(-1.0));
+    scene.run(&format!("advise mail --use {file}")).exits(2).says("give it one above 0");
+}

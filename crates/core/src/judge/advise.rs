@@ -1,0 +1,637 @@
+//! Which contender is the best for a use, by what a run has measured and by nothing else.
+//!
+//! In every round in which two contenders were measured in all that counts, their differences of
+//! ln(goodness) are added up by the weights: one figure a round, from trials beside one another.
+//! These figures are judged as those of a single metric are, for every two contenders, with the
+//! error shared over the pairs. So the intervals hold together, and the best is among those that
+//! nobody was found to beat. Intervals of single metrics are not added up: what two metrics of one
+//! trial have in common would be counted twice, or not at all.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::audit::{self, without_flush};
+use super::compare::{alpha, rule};
+use super::interval::Course;
+use crate::model::{
+    Advice, Answer, Basis, Condition, Feature, Finding, Lever, Missing, Percent, Plan, Purpose,
+    Record, Scalar, Severity, Standing, Turn, Verdict, Want, Weighed, Work, Workload, median,
+};
+
+/// The advice for `purpose` by the run's records. `documented` has what is known of its contenders
+/// without measuring, for every feature that the use needs but durability.
+pub fn advise(
+    run: &str,
+    plan: &Plan,
+    records: &[Record],
+    purpose: &Purpose,
+    documented: Vec<Condition>,
+    margin: Percent,
+) -> Advice {
+    let mut conditions = documented;
+    if purpose.needs.contains(&Feature::Durability) {
+        conditions.extend(durability(plan, records));
+    }
+    let fails = |name: &str| conditions.iter().any(|it| it.contender == name && !it.met);
+    let names = plan.contenders.iter().map(|it| it.name.as_str());
+    let mut candidates: Vec<&str> = names.filter(|name| !fails(name)).collect();
+    let (counted, missing) = counted(plan, records, purpose, &candidates);
+    let findings = audit::findings(plan, records);
+    let mut left_out = Vec::new();
+    candidates.retain(|name| match unfit(name, &counted, &findings, records) {
+        Some(why) => {
+            left_out.push((name.to_string(), why));
+            false
+        }
+        None => true,
+    });
+    let scores: BTreeMap<&str, Scores> =
+        candidates.iter().map(|name| (*name, Scores::of(name, &counted, records))).collect();
+    let standings = standings(plan, &candidates, &counted, &scores, margin);
+    let answer = match candidates.as_slice() {
+        [] => Answer::Nobody,
+        _ if counted.is_empty() => Answer::Unmeasured,
+        [only] => Answer::Only(only.to_string()),
+        _ => answer(&candidates, &standings),
+    };
+    let leader = match &answer {
+        Answer::Best(name) => candidates.iter().copied().find(|it| it == name),
+        _ => leader(&candidates, &standings),
+    };
+    let gaps: Vec<Gap> = candidates
+        .iter()
+        .filter(|name| Some(**name) != leader)
+        .filter_map(|name| Gap::of(leader?, name, &scores))
+        .collect();
+    Advice {
+        purpose: purpose.name.clone(),
+        about: purpose.about.clone(),
+        run: run.into(),
+        turns: match &answer {
+            Answer::Best(_) => gaps.iter().flat_map(|gap| turns(gap, &counted, &missing)).collect(),
+            _ => Vec::new(),
+        },
+        answer,
+        conditions,
+        left_out,
+        weighed: weighed(&counted, leader, &gaps),
+        missing,
+        standings,
+        margin,
+        confidence: plan.judgement.confidence,
+    }
+}
+
+/// A want with the run's workloads that measure it.
+struct Counted<'a> {
+    want: &'a Want,
+    workloads: Vec<&'a str>,
+}
+
+/// The wants that were measured, of one candidate at least, and those that were not.
+fn counted<'a>(
+    plan: &'a Plan,
+    records: &[Record],
+    purpose: &'a Purpose,
+    candidates: &[&str],
+) -> (Vec<Counted<'a>>, Vec<Missing>) {
+    let mut counted = Vec::new();
+    let mut missing = Vec::new();
+    for want in &purpose.wants {
+        let measures = |workload: &&Workload| measures(workload, want, purpose);
+        let alike: Vec<&str> =
+            plan.workloads.iter().filter(measures).map(|it| it.name.as_str()).collect();
+        let has = |workload: &&str| {
+            records.iter().any(|record| {
+                candidates.contains(&record.key.contender.as_str())
+                    && figure(record, workload, &want.metric).is_some()
+            })
+        };
+        let workloads: Vec<&str> = alike.iter().copied().filter(|it| has(it)).collect();
+        if !workloads.is_empty() {
+            counted.push(Counted { want, workloads });
+            continue;
+        }
+        missing.push(Missing {
+            what: want.what.clone(),
+            workload: want.workload.clone(),
+            metric: want.metric.clone(),
+            weight: want.weight,
+            why: match alike.as_slice() {
+                [] => "no workload of the run measures it".into(),
+                some => format!("no trial of {} has {}", some.join(", "), want.metric),
+            },
+        });
+    }
+    (counted, missing)
+}
+
+/// Whether a workload of the run measures what is wanted: the use's own, or one of its kind with
+/// the options that matter.
+fn measures(workload: &Workload, want: &Want, purpose: &Purpose) -> bool {
+    let own = purpose.workloads.iter().find(|it| it.name == want.workload);
+    let Some(Ok(own)) = own.map(Workload::work) else { return false };
+    let Ok(work) = workload.work() else { return false };
+    if std::mem::discriminant(&own) != std::mem::discriminant(&work) {
+        return false;
+    }
+    let has = |(option, value): (&String, &Scalar)| {
+        values(workload, work, option).contains(&value.to_string())
+    };
+    // Two commands have nothing in common but perhaps their name.
+    let any = want.like.is_empty() && !matches!(work, Work::Command(_));
+    workload.name == want.workload || any || want.like.iter().any(|all| all.iter().all(has))
+}
+
+/// The values of an option of the work, as text.
+fn values(workload: &Workload, work: Work, option: &str) -> Vec<String> {
+    let of_table = |table: Result<toml::Table, _>| {
+        let value = table.ok().and_then(|table: toml::Table| table.get(option).cloned());
+        let text = value.map(|value| match value {
+            toml::Value::String(text) => text,
+            other => other.to_string(),
+        });
+        Vec::from_iter(text)
+    };
+    match work {
+        Work::Command(_) => Vec::new(),
+        Work::Fio(_) => workload.fio_values(option).unwrap_or_default(),
+        Work::SmallFiles(files) => of_table(toml::Table::try_from(files)),
+        Work::FsyncFiles(files) => of_table(toml::Table::try_from(files)),
+        Work::Metadata(metadata) => of_table(toml::Table::try_from(metadata)),
+        Work::Sysbench(test) => {
+            let begin = format!("--{option}=");
+            let arguments = test.arguments();
+            arguments.iter().filter_map(|it| it.strip_prefix(&begin)).map(String::from).collect()
+        }
+    }
+}
+
+/// ln(goodness) of the record, if it is one of `workload` and has the metric.
+fn figure(record: &Record, workload: &str, metric: &str) -> Option<f64> {
+    let counts = record.is_measured() && record.key.workload == workload;
+    record.sample(metric).filter(|_| counts)?.goodness()
+}
+
+/// Why the contender can't be compared, if so, as the end of a sentence.
+fn unfit(
+    name: &str,
+    counted: &[Counted],
+    findings: &[Finding],
+    records: &[Record],
+) -> Option<String> {
+    let workloads: BTreeSet<&str> =
+        counted.iter().flat_map(|it| it.workloads.iter().copied()).collect();
+    let void = findings.iter().find(|it| {
+        it.severity == Severity::Void
+            && it.contender.as_ref().is_none_or(|it| it == name)
+            && it.workload.as_ref().is_none_or(|it| workloads.contains(it.as_str()))
+    });
+    if let Some(void) = void {
+        let workload = void.workload.as_deref().unwrap_or("every workload");
+        return Some(format!("void at {workload} ({:?}: {})", void.audit, void.evidence));
+    }
+    let whole = Scores::of(name, counted, records);
+    (!counted.is_empty() && whole.rounds.is_empty())
+        .then(|| "no round has all of its figures".into())
+}
+
+/// What one contender was measured to be.
+struct Scores {
+    /// Of the wants that count.
+    weights: Vec<f64>,
+    /// By round: ln(goodness) in each of these wants; only rounds that are whole.
+    rounds: BTreeMap<u32, Vec<f64>>,
+}
+
+impl Scores {
+    fn of(name: &str, counted: &[Counted], records: &[Record]) -> Scores {
+        let its = records.iter().filter(|record| record.key.contender == name);
+        // Where a trial was run again the later record counts.
+        let trials: BTreeMap<(u32, &str), &Record> = its
+            .filter(|record| record.is_measured())
+            .map(|record| ((record.key.round, record.key.workload.as_str()), record))
+            .collect();
+        let rounds: BTreeSet<u32> = trials.keys().map(|(round, _)| *round).collect();
+        let score = |round: u32, it: &Counted| {
+            let metric = &it.want.metric;
+            let of = |workload: &&str| figure(trials.get(&(round, *workload))?, workload, metric);
+            let figures: Option<Vec<f64>> = it.workloads.iter().map(of).collect();
+            let figures = figures?;
+            Some(figures.iter().sum::<f64>() / figures.len() as f64)
+        };
+        let whole = |round: u32| {
+            let scores: Option<Vec<_>> = counted.iter().map(|it| score(round, it)).collect();
+            Some((round, scores?))
+        };
+        Scores {
+            weights: counted.iter().map(|it| it.want.weight).collect(),
+            rounds: rounds.into_iter().filter_map(whole).collect(),
+        }
+    }
+
+    /// Round by round the weighted differences to `other`.
+    fn differences(&self, other: &Scores) -> Vec<f64> {
+        let mean = |scores: &[f64]| {
+            let weighted = self.weights.iter().zip(scores).map(|(weight, score)| weight * score);
+            weighted.sum::<f64>() / self.weights.iter().sum::<f64>()
+        };
+        self.shared(other).map(|(ours, theirs)| mean(ours) - mean(theirs)).collect()
+    }
+
+    /// The rounds of both.
+    fn shared<'a>(&'a self, other: &'a Scores) -> impl Iterator<Item = (&'a [f64], &'a [f64])> {
+        let both = |(round, ours): (&u32, &'a Vec<f64>)| {
+            other.rounds.get(round).map(|theirs| (ours.as_slice(), theirs.as_slice()))
+        };
+        self.rounds.iter().filter_map(both)
+    }
+}
+
+/// Every two candidates, the better one first.
+fn standings(
+    plan: &Plan,
+    candidates: &[&str],
+    counted: &[Counted],
+    scores: &BTreeMap<&str, Scores>,
+    margin: Percent,
+) -> Vec<Standing> {
+    let count = candidates.len();
+    if count < 2 || counted.is_empty() {
+        return Vec::new();
+    }
+    let pairs = count * (count - 1) / 2;
+    let rule = rule(plan, alpha(plan) / pairs as f64);
+    let mut standings = Vec::new();
+    for (place, one) in candidates.iter().enumerate() {
+        for other in &candidates[place + 1..] {
+            let differences = scores[one].differences(&scores[other]);
+            let behind = differences.iter().sum::<f64>() < 0.0;
+            let (first, second) = if behind { (other, one) } else { (one, other) };
+            let differences = scores[first].differences(&scores[second]);
+            let course = Course::of(&differences, &rule, margin.0.ln_1p());
+            let high = course.interval.high.exp();
+            standings.push(Standing {
+                contender: first.to_string(),
+                reference: second.to_string(),
+                ratio: (course.rounds > 0).then(|| course.estimate.exp()),
+                low: course.interval.low.exp(),
+                high: high.is_finite().then_some(high),
+                rounds: course.rounds,
+                verdict: course.verdict,
+            });
+        }
+    }
+    standings
+}
+
+/// The verdict on `one` against `other`.
+fn verdict(standings: &[Standing], one: &str, other: &str) -> Verdict {
+    let found = standings.iter().find_map(|it| match (it.contender == one, it.reference == one) {
+        (true, _) if it.reference == other => Some(it.verdict),
+        (_, true) if it.contender == other => Some(it.verdict.mirrored()),
+        _ => None,
+    });
+    found.unwrap_or(Verdict::Undecided)
+}
+
+/// Where all intervals hold, nobody beats the best: it is among those that nobody was found to
+/// beat by more than a trifle. If they are all as good as one another, any of them will do.
+fn answer(candidates: &[&str], standings: &[Standing]) -> Answer {
+    let beats = |one: &str, other: &str| {
+        matches!(verdict(standings, one, other), Verdict::Faster | Verdict::FasterSizeOpen)
+    };
+    let alike = |one: &str, other: &str| {
+        let small = [Verdict::Equivalent, Verdict::TriviallyFaster, Verdict::TriviallySlower];
+        one == other || small.contains(&verdict(standings, one, other))
+    };
+    let unbeaten = |it: &&&str| !candidates.iter().any(|other| beats(other, it));
+    let best: Vec<&str> = candidates.iter().filter(unbeaten).copied().collect();
+    let names = || best.iter().map(ToString::to_string).collect();
+    match best.as_slice() {
+        [one] => Answer::Best(one.to_string()),
+        // Effects that moved can contradict one another.
+        [] => Answer::Undecided(candidates.iter().map(ToString::to_string).collect()),
+        all if all.iter().all(|one| all.iter().all(|other| alike(one, other))) => {
+            Answer::Equivalent(names())
+        }
+        _ => Answer::Undecided(names()),
+    }
+}
+
+/// The candidate that is ahead of the most others.
+fn leader<'a>(candidates: &[&'a str], standings: &[Standing]) -> Option<&'a str> {
+    let ahead = |name: &str| standings.iter().filter(|it| it.contender == name).count();
+    candidates.iter().copied().max_by_key(|name| ahead(name))
+}
+
+/// What the leader has over another, want by want.
+struct Gap<'a> {
+    rival: &'a str,
+    /// Means over the rounds of both, in ln units: above 0, the leader is better.
+    means: Vec<f64>,
+}
+
+impl<'a> Gap<'a> {
+    fn of(leader: &str, rival: &'a str, scores: &BTreeMap<&str, Scores>) -> Option<Gap<'a>> {
+        let (ours, theirs) = (scores.get(leader)?, scores.get(rival)?);
+        let mut rounds = 0.0;
+        let mut sums: Vec<f64> = Vec::new();
+        for (ours, theirs) in ours.shared(theirs) {
+            rounds += 1.0;
+            sums.resize(ours.len(), 0.0);
+            let steps = ours.iter().zip(theirs).map(|(ours, theirs)| ours - theirs);
+            sums.iter_mut().zip(steps).for_each(|(sum, step)| *sum += step);
+        }
+        let means = sums.iter().map(|sum| sum / rounds).collect();
+        (rounds > 0.0).then_some(Gap { rival, means })
+    }
+}
+
+/// What would put the rival in front.
+fn turns(gap: &Gap, counted: &[Counted], missing: &[Missing]) -> Vec<Turn> {
+    let parts = || counted.iter().zip(&gap.means).map(|(it, mean)| it.want.weight * mean);
+    let lead: f64 = parts().sum();
+    let turn = |what: &str, lever| Turn { contender: gap.rival.into(), what: what.into(), lever };
+    let mut turns = Vec::new();
+    for (it, (mean, part)) in counted.iter().zip(gap.means.iter().zip(parts())) {
+        let others = lead - part;
+        if *mean < 0.0 && others > 0.0 {
+            turns.push(turn(&it.want.what, Lever::WeightAbove(others / -mean)));
+        } else if *mean > 0.0 && others < 0.0 {
+            turns.push(turn(&it.want.what, Lever::WeightBelow(-others / mean)));
+        }
+    }
+    let unmeasured = missing.iter();
+    turns.extend(unmeasured.map(|it| turn(&it.what, Lever::RatioAbove((lead / it.weight).exp()))));
+    turns
+}
+
+fn weighed(counted: &[Counted], leader: Option<&str>, gaps: &[Gap]) -> Vec<Weighed> {
+    let ratios = |place: usize| {
+        let others = gaps.iter().map(|gap| (gap.rival.to_string(), (-gap.means[place]).exp()));
+        leader.map(|name| (name.to_string(), 1.0)).into_iter().chain(others).collect()
+    };
+    let weighed = |(place, it): (usize, &Counted)| Weighed {
+        what: it.want.what.clone(),
+        metric: it.want.metric.clone(),
+        workloads: it.workloads.iter().map(ToString::to_string).collect(),
+        weight: it.want.weight,
+        ratios: ratios(place),
+    };
+    counted.iter().enumerate().map(weighed).collect()
+}
+
+/// Whether fsync flushes: no mount option takes that away, and where the device counts flushes,
+/// the trials, each of which ends with a sync, made some.
+fn durability(plan: &Plan, records: &[Record]) -> Vec<Condition> {
+    let flushes = |name: &str| {
+        let its = records.iter().filter(|it| it.key.contender == name && it.is_measured());
+        median(its.filter_map(flushes))
+    };
+    let counts_any = plan.contenders.iter().any(|it| flushes(&it.name).is_some_and(|it| it > 0.0));
+    let condition = |contender: &crate::model::Contender| {
+        let (met, basis, evidence) =
+            match (without_flush(contender, records), flushes(&contender.name)) {
+                (Some(option), _) => {
+                    (false, Basis::Documented, format!("{option}: fsync does not flush"))
+                }
+                (None, Some(0.0)) if counts_any => (
+                    false,
+                    Basis::Measured,
+                    "its trials flushed nothing, those of others did".into(),
+                ),
+                (None, Some(flushes)) if flushes > 0.0 => {
+                    (true, Basis::Measured, format!("{flushes:.0} flushes in the median trial"))
+                }
+                (None, _) => (
+                    true,
+                    Basis::Documented,
+                    "no mount option takes it away; the device counts no flushes".into(),
+                ),
+            };
+        let contender = contender.name.clone();
+        Condition { contender, feature: Feature::Durability, met, basis, evidence }
+    };
+    plan.contenders.iter().map(condition).collect()
+}
+
+/// Flushes of a trial, where they were counted.
+fn flushes(record: &Record) -> Option<f64> {
+    let devices: Option<Vec<_>> = record.phases.iter().map(|phase| phase.totals.device).collect();
+    let devices = devices.filter(|devices| !devices.is_empty())?;
+    Some(devices.iter().map(|device| device.flushes as f64).sum())
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::super::testing::{phase, plan, record};
+    use super::*;
+    use crate::model::{DeviceTotals, Phase, Sample, Totals, Unit};
+
+    const PLAN: &str = r#"
+        [[contender]]
+        name = "a"
+        [[contender]]
+        name = "b"
+        [[contender]]
+        name = "c"
+        [[workload]]
+        name = "reads"
+        fio = { rw = "randread" }
+        [[workload]]
+        name = "writes"
+        fio = { rw = "randwrite", fsync = 1 }
+        [judgement]
+        budget = "1h"
+    "#;
+
+    const USE: &str = r#"
+        name = "test"
+        [[workload]]
+        name = "r"
+        fio = { rw = "randread" }
+        [[workload]]
+        name = "w"
+        fio = { rw = "randwrite", fdatasync = 1 }
+        [[workload]]
+        name = "f"
+        small_files = {}
+        [[want]]
+        what = "reading"
+        workload = "r"
+        metric = "iops"
+        weight = 1
+        like = [{ rw = "randread" }]
+        [[want]]
+        what = "writing"
+        workload = "w"
+        metric = "iops"
+        weight = 2
+        like = [{ rw = "randwrite", fdatasync = 1 }, { rw = "randwrite", fsync = 1 }]
+        [[want]]
+        what = "files"
+        workload = "f"
+        metric = "create_rate"
+        weight = 4
+    "#;
+
+    fn purpose(text: &str) -> Purpose {
+        Purpose::parse(text).unwrap()
+    }
+
+    /// Rates of reading and writing.
+    type Rates = [(&'static str, f64, f64); 3];
+    const RATES: Rates = [("a", 1.0, 1.0), ("b", 2.0, 0.9), ("c", 0.5, 0.5)];
+
+    fn records(rates: Rates, noise: f64) -> Vec<Record> {
+        let mut records = Vec::new();
+        for round in 1..=12u32 {
+            for (place, (name, reads, writes)) in rates.iter().enumerate() {
+                let wave = f64::from((round * 7 + place as u32 * 3) % 11) - 5.0;
+                for (workload, rate) in [("reads", reads), ("writes", writes)] {
+                    let rate = rate * (noise * wave / 5.0).exp();
+                    let samples = vec![Sample::higher("iops", rate, Unit::PerSecond)];
+                    records.push(Record { samples, ..record(round, workload, name) });
+                }
+            }
+        }
+        records
+    }
+
+    fn advised(records: &[Record], text: &str) -> Advice {
+        advise("run", &plan(PLAN), records, &purpose(text), Vec::new(), Percent(0.05))
+    }
+
+    fn best(advice: &Advice) -> &str {
+        match &advice.answer {
+            Answer::Best(name) => name,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn weights_decide_and_the_turning_point_is_right() {
+        let records = records(RATES, 0.01);
+        let advice = advised(&records, USE);
+        assert_eq!(best(&advice), "b");
+        assert_eq!(advice.missing.len(), 1);
+        assert_eq!(advice.weighed[0].workloads, ["reads"]);
+        let turn = advice.turns.iter().find(|it| it.contender == "a" && it.what == "writing");
+        let Some(Turn { lever: Lever::WeightAbove(weight), .. }) = turn else {
+            panic!("{:?}", advice.turns)
+        };
+        // ln 2 of reading against ln 0.9 of writing.
+        assert!((weight / (2f64.ln() / -(0.9f64.ln())) - 1.0).abs() < 0.05, "{weight}");
+        let heavier = USE.replace("weight = 2", &format!("weight = {}", weight * 10.0));
+        assert_eq!(best(&advised(&records, &heavier)), "a");
+        let ratio = |want: usize, name| advice.weighed[want].ratios[name];
+        assert_eq!(ratio(0, "b"), 1.0);
+        assert!((ratio(0, "a") - 0.5).abs() < 0.02);
+    }
+
+    #[test]
+    fn what_is_missing_could_turn_it_too() {
+        let advice = advised(&records(RATES, 0.01), USE);
+        let lever = |name| {
+            let found = advice.turns.iter().find(|it| it.contender == name && it.what == "files");
+            found.unwrap().lever
+        };
+        // ln(lead) = 1 ln 2 + 2 ln 0.9, over a weight of 4.
+        let expected = ((2f64.ln() + 2.0 * 0.9f64.ln()) / 4.0).exp();
+        assert!(matches!(lever("a"), Lever::RatioAbove(it) if (it / expected - 1.0).abs() < 0.02));
+        assert!(matches!(lever("c"), Lever::RatioAbove(it) if it > expected));
+    }
+
+    #[test]
+    fn equals_are_equivalent_and_noise_is_no_verdict() {
+        let same = [("a", 1.0, 1.0), ("b", 1.01, 0.995), ("c", 0.5, 0.5)];
+        let answer = advised(&records(same, 0.002), USE).answer;
+        assert_eq!(answer, Answer::Equivalent(vec!["a".into(), "b".into()]));
+        let answer = advised(&records(RATES, 2.0), USE).answer;
+        assert_eq!(answer, Answer::Undecided(vec!["a".into(), "b".into(), "c".into()]));
+        let none = USE.replace("randread", "read").replace("randwrite", "write");
+        let advice = advised(&records(RATES, 0.01), &none);
+        assert_eq!((advice.answer, advice.missing.len()), (Answer::Unmeasured, 3));
+    }
+
+    #[test]
+    fn who_fulfils_no_condition_or_was_not_measured_whole_is_not_advised() {
+        let needs = format!("needs = [\"durability\"]\n{USE}");
+        let mut records = records(RATES, 0.01);
+        for record in &mut records {
+            let flushes = if record.key.contender == "b" { 0 } else { 9 };
+            let device = Some(DeviceTotals { flushes, ..Default::default() });
+            let totals = Totals { device, ..Default::default() };
+            record.phases = vec![crate::model::PhaseRecord { totals, ..phase(Phase::Whole) }];
+        }
+        records.retain(|it| it.key.contender != "c" || it.key.workload == "reads");
+        let advice = advised(&records, &needs);
+        assert_eq!(advice.answer, Answer::Only("a".into()));
+        let b = advice.conditions.iter().find(|it| it.contender == "b").unwrap();
+        assert_eq!((b.met, b.basis), (false, Basis::Measured));
+        assert_eq!(advice.left_out[0].0, "c");
+        assert_eq!(best(&advised(&records, USE)), "b");
+    }
+
+    #[test]
+    fn void_measurements_advise_nothing() {
+        let mut records = records(RATES, 0.01);
+        let reads_b = |it: &&mut Record| it.key.contender == "b" && it.key.workload == "reads";
+        for record in records.iter_mut().filter(reads_b) {
+            record.caches = vec![Default::default()];
+        }
+        let advice = advised(&records, USE);
+        assert_eq!(best(&advice), "a");
+        assert!(advice.left_out[0].1.starts_with("void at reads (A7"), "{:?}", advice.left_out);
+    }
+
+    #[test]
+    fn the_plan_is_completed_with_what_is_missing() {
+        let advice = advised(&records(RATES, 0.01), USE);
+        let plan = purpose(USE).completed(&plan(PLAN), &advice.missing);
+        plan.check().unwrap();
+        assert_eq!(plan.workloads[2].name, "f");
+        assert_eq!(plan.workloads[2].primary(), ["create_rate"]);
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(48))]
+
+        #[test]
+        fn neither_order_nor_scale_of_weights_plays_a_part(
+            order in Just(vec![0, 1, 2]).prop_shuffle(),
+            scale in 0.01..100.0f64,
+            reads in 0.2..4.0f64,
+            noise in prop::sample::select(vec![0.002, 0.05, 0.5]),
+        ) {
+            let rates = [("a", 1.0, 1.0), ("b", reads, 0.9), ("c", 0.5, 0.5)];
+            let records = records(rates, noise);
+            let first = plan(PLAN);
+            let mut permuted = first.clone();
+            permuted.contenders = order.iter().map(|&it| first.contenders[it].clone()).collect();
+            let wanted = purpose(USE);
+            let mut scaled = wanted.clone();
+            scaled.wants.iter_mut().for_each(|want| want.weight *= scale);
+            let one = advise("run", &first, &records, &wanted, Vec::new(), Percent(0.05));
+            let other = advise("run", &permuted, &records, &scaled, Vec::new(), Percent(0.05));
+            let sorted = |answer: &Answer| match answer.clone() {
+                Answer::Equivalent(mut names) | Answer::Undecided(mut names) => {
+                    names.sort();
+                    names
+                }
+                Answer::Best(name) => vec![name],
+                other => panic!("{other:?}"),
+            };
+            prop_assert_eq!(sorted(&one.answer), sorted(&other.answer));
+            for standing in &one.standings {
+                let same = other.standings.iter().find(|it| {
+                    it.contender == standing.contender && it.reference == standing.reference
+                });
+                prop_assert!((same.unwrap().low - standing.low).abs() < 1e-9);
+                prop_assert_eq!(same.unwrap().verdict, standing.verdict);
+            }
+        }
+    }
+}

@@ -1,0 +1,183 @@
+//! Advice, for a terminal, as Markdown and for programs.
+
+use comfy_table::presets::{ASCII_MARKDOWN, UTF8_BORDERS_ONLY};
+use comfy_table::{CellAlignment, Table};
+use serde::Serialize;
+
+use super::sentence::{interval, rounds};
+use crate::model::{Advice, Answer, Basis, Condition, Lever, SCHEMA, Standing, Turn, Verdict};
+
+/// For a terminal; ends with a line break. `command` is what was typed, but for its options.
+pub fn advice(advice: &Advice, command: &str) -> String {
+    let mut out = format!("{}: {}\n\n", advice.purpose, advice.about);
+    out += &format!("{}\n", answer(advice));
+    if !advice.weighed.is_empty() {
+        out += &format!("\n{}\n", table(advice, UTF8_BORDERS_ONLY));
+    }
+    for (title, lines) in sections(advice, command) {
+        if !lines.is_empty() {
+            out += &format!("\n{title}\n  {}\n", lines.join("\n  "));
+        }
+    }
+    out
+}
+
+/// As Markdown; ends with a line break.
+pub fn advice_markdown(advice: &Advice, command: &str) -> String {
+    let mut out = format!("# {}\n\n{}\n\n", advice.purpose, advice.about);
+    out += &format!("**{}**\n", answer(advice));
+    if !advice.weighed.is_empty() {
+        out += &format!("\n{}\n", table(advice, ASCII_MARKDOWN));
+    }
+    for (title, lines) in sections(advice, command) {
+        if !lines.is_empty() {
+            out += &format!("\n## {title}\n\n- {}\n", lines.join("\n- "));
+        }
+    }
+    out
+}
+
+#[derive(Serialize)]
+struct Document<'a> {
+    schema: u32,
+    #[serde(flatten)]
+    advice: &'a Advice,
+}
+
+/// As a JSON document; ends with a line break.
+pub fn advice_json(advice: &Advice) -> String {
+    let document = Document { schema: SCHEMA, advice };
+    serde_json::to_string_pretty(&document).unwrap_or_default() + "\n"
+}
+
+/// The answer as a sentence.
+fn answer(advice: &Advice) -> String {
+    let (purpose, run) = (&advice.purpose, &advice.run);
+    let part = match measured_share(advice) {
+        None => String::new(),
+        Some((measured, all)) => format!(", by {measured} of {all} of what counts,"),
+    };
+    match &advice.answer {
+        Answer::Best(name) => {
+            format!("{name} is the best here for {purpose}{part} as {run} measured it.")
+        }
+        Answer::Equivalent(names) => format!(
+            "They are equivalent here for {purpose}{part} as {run} measured it: {} differ by less \
+             than {}.",
+            names.join(", "),
+            advice.margin
+        ),
+        Answer::Undecided(names) => format!(
+            "No verdict for {purpose}{part} by {run}: the best is one of {}, and the data do not \
+             say which. More rounds may.",
+            names.join(", ")
+        ),
+        Answer::Only(name) => {
+            format!("{name} alone is left for {purpose}: there is nothing to compare it with.")
+        }
+        Answer::Nobody => format!("No contender of {run} can be advised for {purpose}."),
+        Answer::Unmeasured => {
+            format!("No opinion on {purpose}: {run} measured nothing of what counts.")
+        }
+    }
+}
+
+/// The weight of what was measured and of all, where something is missing.
+fn measured_share(advice: &Advice) -> Option<(f64, f64)> {
+    let measured: f64 = advice.weighed.iter().map(|it| it.weight).sum();
+    let missing: f64 = advice.missing.iter().map(|it| it.weight).sum();
+    (missing > 0.0 && measured > 0.0).then_some((measured, measured + missing))
+}
+
+fn table(advice: &Advice, preset: &str) -> Table {
+    let names: Vec<&String> =
+        advice.weighed.iter().take(1).flat_map(|it| it.ratios.keys()).collect();
+    let mut table = Table::new();
+    let header = ["what counts", "metric", "weight"].map(String::from).into_iter();
+    table.load_preset(preset).set_header(header.chain(names.iter().map(ToString::to_string)));
+    for it in &advice.weighed {
+        let ratio = |name: &&String| it.ratios.get(*name).map_or("-".into(), |r| format!("{r:.3}"));
+        let cells = [it.what.clone(), it.metric.clone(), it.weight.to_string()].into_iter();
+        table.add_row(cells.chain(names.iter().map(ratio)));
+    }
+    for column in table.column_iter_mut().skip(2) {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
+    table
+}
+
+fn sections(advice: &Advice, command: &str) -> [(&'static str, Vec<String>); 5] {
+    let standings = advice.standings.iter().map(|it| standing(advice, it)).collect();
+    let left_out = advice.left_out.iter().map(|(name, why)| format!("{name}: {why}"));
+    let mut missing: Vec<String> = advice
+        .missing
+        .iter()
+        .map(|it| {
+            format!(
+                "{}, weight {}: {} of {}; {}",
+                it.what, it.weight, it.metric, it.workload, it.why
+            )
+        })
+        .collect();
+    if !missing.is_empty() {
+        let file = format!("{}.toml", advice.purpose);
+        missing
+            .push(format!("measure it too: {command} --plan {file}, then: fsverdict run {file}"));
+    }
+    [
+        ("All that was measured together", standings),
+        ("Conditions", advice.conditions.iter().map(condition).collect()),
+        ("Left out", left_out.collect()),
+        ("Not measured", missing),
+        ("What would change the answer", advice.turns.iter().map(turn).collect()),
+    ]
+}
+
+fn standing(advice: &Advice, it: &Standing) -> String {
+    let Standing { contender, reference, .. } = it;
+    let Some(ratio) = it.ratio else {
+        return format!("{contender} and {reference} have no whole round together.");
+    };
+    let interval = interval(advice.confidence, it.low, it.high);
+    let evidence = format!("{ratio:.2} times as good ({interval}, {})", rounds(it.rounds));
+    match it.verdict {
+        Verdict::Faster => format!("{contender} is better than {reference}, {evidence}."),
+        Verdict::TriviallyFaster => format!(
+            "{contender} is better than {reference}, but by less than {}: {evidence}.",
+            advice.margin
+        ),
+        Verdict::FasterSizeOpen => format!(
+            "{contender} is better than {reference}, {evidence}; whether by more than {} is open.",
+            advice.margin
+        ),
+        Verdict::Equivalent => format!("{contender} and {reference} are equivalent, {evidence}."),
+        _ => format!("No verdict on {contender} against {reference}, {evidence}."),
+    }
+}
+
+fn condition(it: &Condition) -> String {
+    let Condition { contender, feature, evidence, .. } = it;
+    let basis = match it.basis {
+        Basis::Documented => "documented",
+        Basis::Measured => "measured",
+        Basis::Unknown => "unknown",
+    };
+    let answer = if it.met { "yes" } else { "no" };
+    format!("{contender}: {feature}: {answer}, {basis}: {evidence}")
+}
+
+fn turn(it: &Turn) -> String {
+    let Turn { contender, what, .. } = it;
+    match it.lever {
+        Lever::WeightAbove(weight) => {
+            format!("{contender} would lead if {what} weighed more than {weight:.1}")
+        }
+        Lever::WeightBelow(weight) => {
+            format!("{contender} would lead if {what} weighed less than {weight:.1}")
+        }
+        Lever::RatioAbove(ratio) => format!(
+            "{contender} would lead if it were more than {ratio:.2} times as good in what was not \
+             measured: {what}"
+        ),
+    }
+}
