@@ -1,6 +1,7 @@
 //! One file a command.
 
 pub mod arguments;
+pub mod audit;
 pub mod check;
 pub mod clean;
 pub mod doctor;

@@ -4,7 +4,8 @@
 //! round gives an interval that may be looked at so often without misleading ([`Rule`]); the
 //! intersection of all so far gives the verdict ([`Course`]). A [`Judge`] does that for every
 //! comparison of a plan, with the error shared over their family. Beside it, [`findings`] audits
-//! the measurement itself: what was not one of the file system is void, whatever the figures say.
+//! the measurement itself: what was not one of the file system is void, whatever the figures say;
+//! [`table_findings`] does so for figures that somebody else published.
 //! The method is METHODOLOGY's, sections 3 to 5 and 7.
 
 mod audit;
@@ -13,6 +14,7 @@ mod compare;
 mod interval;
 mod stopping;
 mod student;
+mod table;
 #[cfg(test)]
 mod testing;
 
@@ -21,3 +23,4 @@ pub use beside::beside;
 pub use compare::Judge;
 pub use interval::{Course, Interval};
 pub use stopping::{FIRST_LOOK, Rule};
+pub use table::{table_findings, table_lacking};

@@ -12,6 +12,7 @@ mod sample;
 mod scale;
 mod seed;
 mod study;
+mod table;
 mod trial;
 mod unit;
 mod verdict;
@@ -34,6 +35,10 @@ pub use run::Run;
 pub use sample::{Better, Sample, median};
 pub use seed::{Draws, derived_seed};
 pub use study::{Agreement, Beside, Published, Study};
+pub use table::{
+    Audited, Change, Claim, Column, Job, Machine, Part, Printed, Quantity, Row, Statistic, Table,
+    Test,
+};
 pub use trial::{Device, Key, Trial, TrialBed};
 pub use unit::{Bytes, ParseError, Percent, Span, Unit};
 pub use verdict::{Comparison, Stop, Verdict};

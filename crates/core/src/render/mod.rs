@@ -1,6 +1,7 @@
 //! Records and verdicts as something to read: for a person at a terminal, as Markdown, as CSV and
 //! JSON for programs. All of it can be remade from a run's folder.
 
+mod audited;
 mod checked;
 mod csv;
 mod json;
@@ -9,6 +10,7 @@ mod sentence;
 mod table;
 mod terminal;
 
+pub use audited::{audited, audited_json, audited_markdown};
 pub use checked::{checked, checked_json};
 pub use csv::samples as samples_csv;
 pub use json::document as json;
