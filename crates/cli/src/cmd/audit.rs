@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 use clap::ValueEnum;
 use fsverdict_core::judge::{Judge, table_findings, table_lacking};
-use fsverdict_core::model::{Audited, Bytes, Severity, Table, Verdict};
+use fsverdict_core::model::{Audited, Bytes, Severity, Table, Test, Verdict};
 use fsverdict_core::{render, table};
 
 use crate::exit;
@@ -99,9 +99,16 @@ fn of_table(arguments: &Arguments) -> Result<(Audited, bool)> {
         let concerns = |name: &Option<String>| name.as_ref().is_none_or(|it| *it == test.name);
         findings.iter().any(|it| it.severity == Severity::Void && concerns(&it.workload))
     });
-    let lacking = table_lacking(&table);
-    let (kind, columns) = (taken_for(&table), columns(&table));
-    Ok((Audited { title: table.title, kind, columns, lacking, findings }, is_void))
+    let named = |test: &Test| Some((test.name.clone(), table::described(&test.job)?));
+    let audited = Audited {
+        kind: taken_for(&table),
+        jobs: table.tests.iter().filter_map(named).collect(),
+        columns: columns(&table),
+        lacking: table_lacking(&table),
+        title: table.title,
+        findings,
+    };
+    Ok((audited, is_void))
 }
 
 fn taken_for(table: &Table) -> String {
@@ -119,10 +126,11 @@ fn taken_for(table: &Table) -> String {
     format!("{}: {tests}, {rows}, {}{claims}", table.kind, count(figures, "figure"))
 }
 
-/// Each heading once, with what it was taken for.
+/// Each heading once, with what it was taken for; those of a tool's own output are known.
 fn columns(table: &Table) -> Vec<(String, String)> {
     let mut columns: Vec<(String, String)> = Vec::new();
-    for column in table.tests.iter().flat_map(|test| &test.columns) {
+    let written = table.tests.iter().filter(|test| test.clock_s.is_none());
+    for column in written.flat_map(|test| &test.columns) {
         if !columns.iter().any(|(heading, _)| *heading == column.heading) {
             columns.push((column.heading.clone(), table::meaning(column)));
         }

@@ -217,6 +217,8 @@ pub struct Audited {
     pub title: String,
     /// What it was taken for.
     pub kind: String,
+    /// The name of each job, and its parameters as they were understood.
+    pub jobs: Vec<(String, String)>,
     /// Each heading with what it was taken for.
     pub columns: Vec<(String, String)>,
     /// What could not be audited, and what is lacking for it.

@@ -1,6 +1,7 @@
 //! What `audit` noticed, for a terminal, as Markdown and as JSON.
 
 use serde::Serialize;
+use serde_json::{Map, Value};
 
 use super::checked::{plural, wrapped};
 use super::terminal::headline;
@@ -36,6 +37,7 @@ pub fn audited_markdown(audited: &Audited) -> String {
 /// What it was taken for, so that a misunderstanding shows.
 fn preface(audited: &Audited) -> Vec<String> {
     let mut lines = vec![format!("taken for {}", audited.kind)];
+    lines.extend(audited.jobs.iter().map(|(name, job)| format!("job {name}: {job}")));
     if !audited.columns.is_empty() {
         let of = |(heading, meaning): &(String, String)| format!("{heading} = {meaning}");
         let columns: Vec<String> = audited.columns.iter().map(of).collect();
@@ -67,20 +69,25 @@ struct Document<'a> {
     schema: u32,
     title: &'a str,
     taken_for: &'a str,
-    columns: serde_json::Map<String, serde_json::Value>,
+    jobs: Map<String, Value>,
+    columns: Map<String, Value>,
     not_audited: &'a [String],
     findings: &'a [Finding],
 }
 
-/// `schema`, `title`, `taken_for`, `columns`, `not_audited[]` and `findings[]`; ends with a line
+/// `schema`, `title`, `taken_for`, `jobs`, `columns`, `not_audited[]` and `findings[]`; ends with a line
 /// break.
 pub fn audited_json(audited: &Audited) -> String {
-    let columns = audited.columns.iter();
+    let map = |pairs: &[(String, String)]| {
+        let pairs = pairs.iter().map(|(name, meaning)| (name.clone(), meaning.as_str().into()));
+        pairs.collect::<Map<String, Value>>()
+    };
     let document = Document {
         schema: SCHEMA,
         title: &audited.title,
         taken_for: &audited.kind,
-        columns: columns.map(|(heading, it)| (heading.clone(), it.as_str().into())).collect(),
+        jobs: map(&audited.jobs),
+        columns: map(&audited.columns),
         not_audited: &audited.lacking,
         findings: &audited.findings,
     };
@@ -104,6 +111,7 @@ mod tests {
         Audited {
             title: "A comparison".into(),
             kind: "a table".into(),
+            jobs: vec![("walk".into(), "read".into())],
             columns: vec![("wall s".into(), "time".into())],
             lacking: vec!["A8: no limits".into()],
             findings: vec![finding],
@@ -114,14 +122,14 @@ mod tests {
     fn what_was_read_stands_before_what_was_found() {
         let text = audited(&one());
         let lines: Vec<&str> = text.lines().collect();
-        assert_eq!(lines[..2], ["A comparison", "  taken for a table"]);
+        assert_eq!(lines[..3], ["A comparison", "  taken for a table", "  job walk: read"]);
         assert!(text.contains("\nwarning A18 walk: each figure is of one run\n  -> repeat it\n"));
         assert!(text.ends_with("\n1 finding: 1 warning.\n"), "{text}");
         let markdown = audited_markdown(&one());
         assert!(
             markdown.contains("- **warning A18 walk: each figure is of one run**\n  repeat it")
         );
-        let document: serde_json::Value = serde_json::from_str(&audited_json(&one())).unwrap();
+        let document: Value = serde_json::from_str(&audited_json(&one())).unwrap();
         assert_eq!(document["columns"]["wall s"], "time");
         assert_eq!(document["findings"][0]["audit"], "A18");
     }

@@ -23,6 +23,12 @@ pub fn read(document: &Value) -> Result<Table, TableError> {
         let mut options = common.clone();
         options.extend(texts(&job["job options"]));
         let name = job["jobname"].as_str().unwrap_or("job").to_string();
+        if job["error"].as_i64().is_some_and(|error| error != 0) {
+            let error = &job["error"];
+            return Err(wrong(format!(
+                "fio's job {name} ended with error {error}: its figures are of a part"
+            )));
+        }
         let alike = jobs.iter().filter(|other| other["jobname"] == job["jobname"]).count();
         let mut test = test(job, &options, alike);
         let same = tests.iter().filter(|other| other.name.split(" #").next() == Some(&name));
@@ -60,7 +66,14 @@ fn test(job: &Value, options: &BTreeMap<String, String>, alike: usize) -> Test {
     }
     let job = parameters(job, options, (alike, longest_ms, &directions));
     let row = Row { cells, ..Row::default() };
-    Test { job, columns, rows: vec![row], runs: Some(1), ..Test::default() }
+    Test {
+        job,
+        columns,
+        rows: vec![row],
+        runs: Some(1),
+        clock_s: Some(CLOCK_MS / 1e3),
+        ..Test::default()
+    }
 }
 
 /// fio's own figures of one direction, with the headings they would have in a table.

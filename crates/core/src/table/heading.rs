@@ -108,13 +108,12 @@ fn statistic_of(word: &str) -> Option<Statistic> {
         "stddev" | "stdev" | "sd" | "deviation" => Some(Statistic::Deviation),
         _ => {
             let digits = word.strip_prefix('p').or_else(|| word.strip_suffix("th"))?;
-            // p50, p99.9, and p999 for the same.
             let value: f64 = digits.parse().ok()?;
-            let share = match digits.len() {
-                _ if digits.contains('.') => value / 1e2,
-                1 | 2 => value / 1e2,
-                long => value / 10_f64.powi(long as i32),
-            };
+            // p50, p99.9, and p999 for the same.
+            let is_percent = digits.contains('.') || digits.len() <= 2;
+            let of = if is_percent { 1e2 } else { 10_f64.powi(digits.len() as i32) };
+            // To the nearest that a literal would give.
+            let share = (value / of * 1e8).round() / 1e8;
             (0.0..1.0).contains(&share).then_some(Statistic::Quantile(share))
         }
     }
@@ -128,7 +127,9 @@ pub fn meaning(column: &Column) -> String {
         Some(Statistic::Least) => "least ".into(),
         Some(Statistic::Greatest) => "greatest ".into(),
         Some(Statistic::Deviation) => "deviation of ".into(),
-        Some(Statistic::Quantile(share)) => format!("{}% quantile of ", share * 1e2),
+        Some(Statistic::Quantile(share)) => {
+            format!("{}% quantile of ", (share * 1e8).round() / 1e6)
+        }
     };
     let part = match column.part {
         Part::Read => "read ",

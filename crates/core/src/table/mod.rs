@@ -15,6 +15,7 @@ use thiserror::Error;
 use crate::model::Table;
 
 pub use heading::meaning;
+pub use options::described;
 
 /// A file that is no table, or a wrong one. The messages say what to do.
 #[derive(Debug, Error, PartialEq, Eq)]

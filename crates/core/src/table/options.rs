@@ -53,6 +53,22 @@ pub fn is_open(options: &BTreeMap<String, String>) -> bool {
     options.keys().any(|name| OPEN.contains(&name.as_str()))
 }
 
+/// What is known of the job, in words; `None`: nothing.
+pub fn described(job: &Job) -> Option<String> {
+    let plural =
+        |count: u32, noun: &str| format!("{count} {noun}{}", if count == 1 { "" } else { "s" });
+    let words = [
+        job.mode.clone(),
+        job.block_bytes.map(|bytes| format!("blocks of {}", Bytes(bytes))),
+        job.jobs.map(|jobs| plural(jobs, "task")),
+        job.depth.map(|depth| format!("depth {depth}")),
+        job.engine.clone(),
+        job.direct.map(|direct| if direct { "direct" } else { "buffered" }.into()),
+    ];
+    let words: Vec<String> = words.into_iter().flatten().collect();
+    (!words.is_empty()).then(|| words.join(", "))
+}
+
 /// A size as fio and people write it.
 pub fn bytes(text: &str) -> Option<u64> {
     let text = text.trim();

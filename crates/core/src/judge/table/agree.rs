@@ -50,7 +50,7 @@ fn disagree(
     };
     let middle = (bandwidth.low + bandwidth.high) / (follows.low + follows.high);
     Some(format!(
-        "{} is {middle:.3} of what {} in blocks of {block_bytes} bytes gives{unit}",
+        "{} is {middle:.3} of what follows from {} in blocks of {block_bytes} bytes{unit}",
         shown(&of_bandwidth),
         shown(&of_iops),
     ))

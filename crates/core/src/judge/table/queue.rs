@@ -62,7 +62,10 @@ fn little(cells: Cells) -> Option<Finding> {
         (says(&what), "the figures are of different runs, units or columns: take them again")
     } else if can_starve && seen.is_below(Reach::exactly(asked * STARVED)) {
         let what = format!("of the {asked} that the job asks for");
-        (says(&what), "look what the job does between its operations: it was measured, too")
+        (
+            says(&what),
+            "something else than operations took the rest of the time: the tool itself, or a busy processor",
+        )
     } else {
         return None;
     };
@@ -106,8 +109,7 @@ fn limits(test: &Test, machine: &Machine) -> Vec<Finding> {
             let contender = &cells.row.contender;
             if Reach::exactly(limit * FASTER).is_below(reach) {
                 let share = (reach.low + reach.high) / 2.0 / limit;
-                let evidence =
-                    format!("{} is {share:.3} of the device's {shown_limit}", shown(&of));
+                let evidence = format!("{}: {share:.3} of the device's {shown_limit}", shown(&of));
                 let advice = "a cache, compression or zeros answered, or the limit is not what it \
                               is said to be: count the device's own bytes";
                 let kind = (Audit::A8, Severity::Warning);

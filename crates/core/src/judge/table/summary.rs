@@ -134,8 +134,7 @@ fn parts_of_time(cells: Cells) -> Option<String> {
     for cell in cells.all().filter(|cell| cell.column.heading != total.column.heading) {
         sum = sum
             + match (cell.column.quantity, cell.column.statistic) {
-                // Processor time is no part of elapsed time.
-                (Quantity::Time, None) if cell.column.subject.contains("cpu") => return None,
+                (Quantity::Time, None) if is_processor(cell) => continue,
                 (Quantity::Time, None) => cell.reach(),
                 (Quantity::Rate, None) => {
                     let operations = *cells.test.operations.get(&cell.column.heading)?;
@@ -145,9 +144,7 @@ fn parts_of_time(cells: Cells) -> Option<String> {
             };
         parts.push(cell);
     }
-    let is_processor =
-        |cell: &Cell| matches!(cell.column.subject.as_str(), "user" | "system" | "sys");
-    let known = parts.len() > 1 && !parts.iter().any(is_processor);
+    let known = parts.len() > 1;
     (known && sum.misses(total.reach())).then(|| {
         let middle = (sum.low + sum.high) / 2.0;
         format!("{} is not what its parts take together, {middle:.2} s", total.shown())
@@ -178,7 +175,7 @@ fn runs(cells: Cells) -> Vec<String> {
 fn coarse(test: &Test) -> Option<Finding> {
     let mut seen: Vec<(&str, f64, String)> = Vec::new();
     for cells in Cells::of(test) {
-        for cell in cells.all().filter(|cell| is_compared(*cell)) {
+        for cell in cells.all().filter(|cell| is_compared(*cell, test.clock_s.is_some())) {
             let step = match (cell.column.quantity, test.clock_s) {
                 (Quantity::Time, Some(clock_s)) => clock_s / cell.column.scale,
                 _ => cell.figure.step,
@@ -204,10 +201,22 @@ fn coarse(test: &Test) -> Option<Finding> {
     (!seen.is_empty()).then(|| found(test, "", (Audit::A17, Severity::Warning), evidence, advice))
 }
 
-/// A figure that contenders are compared by.
-fn is_compared(cell: Cell) -> bool {
+/// A figure that contenders are compared by. Of what a tool wrote in full only its times are: the
+/// rest follows from them.
+fn is_compared(cell: Cell, by_clock: bool) -> bool {
     let column = cell.column;
-    let counts = matches!(column.quantity, Quantity::Count | Quantity::Bytes | Quantity::Other);
-    let extreme = matches!(column.statistic, Some(Statistic::Deviation | Statistic::Least));
-    !counts && !extreme
+    let is_whole = matches!(column.statistic, None | Some(Statistic::Mean));
+    match column.quantity {
+        Quantity::Time if by_clock => is_whole && !is_processor(cell),
+        Quantity::Count | Quantity::Bytes | Quantity::Other => false,
+        _ => {
+            !by_clock && !matches!(column.statistic, Some(Statistic::Deviation | Statistic::Least))
+        }
+    }
+}
+
+/// Processor time, which is no part of elapsed time.
+fn is_processor(cell: Cell) -> bool {
+    let mut words = cell.column.subject.split(' ');
+    words.any(|word| matches!(word, "user" | "system" | "sys" | "cpu"))
 }
