@@ -75,8 +75,8 @@ struct Document<'a> {
     findings: &'a [Finding],
 }
 
-/// `schema`, `title`, `taken_for`, `jobs`, `columns`, `not_audited[]` and `findings[]`; ends with a line
-/// break.
+/// `schema`, `title`, `taken_for`, `jobs`, `columns`, `not_audited[]` and `findings[]`; ends with a
+/// line break.
 pub fn audited_json(audited: &Audited) -> String {
     let map = |pairs: &[(String, String)]| {
         let pairs = pairs.iter().map(|(name, meaning)| (name.clone(), meaning.as_str().into()));

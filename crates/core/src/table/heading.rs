@@ -48,8 +48,8 @@ fn unit(words: &mut Vec<&str>) -> (Quantity, f64) {
         _ => {}
     }
     // Some write the unit first: "IOPS (read)".
-    let named = |word: &&str| matches!(word.to_lowercase().as_str(), "iops" | "kiops");
-    if let Some(at) = words.iter().position(|word| named(&word)) {
+    let named = |word: &str| matches!(word.to_lowercase().as_str(), "iops" | "kiops");
+    if let Some(at) = words.iter().position(|word| named(word)) {
         let scale = if words.remove(at).len() == 5 { 1e3 } else { 1.0 };
         return (Quantity::Iops, scale);
     }

@@ -15,16 +15,18 @@ const CACHE_ALLOWANCE_BYTES: u64 = 1 << 20;
 pub const PROCESS_S: f64 = 0.01;
 
 /// A6's advice.
-pub const CACHE_ADVICE: &str = "drop the caches before it as root, read with direct = 1, or read a set larger \
-    than memory once; or declare cache = \"warm\", for memory is what was measured";
+pub const CACHE_ADVICE: &str = "drop the caches before it as root, read with direct = 1, or read a \
+                                set larger than memory once; or declare cache = \"warm\", for \
+                                memory is what was measured";
 
 /// A9's advice.
-pub const SYNC_ADVICE: &str = "end the work with fsync or syncfs on the files it writes, and write what is not \
-    rewritten, deleted or made of zeros within the timed part";
+pub const SYNC_ADVICE: &str = "end the work with fsync or syncfs on the files it writes, and write \
+                               what is not rewritten, deleted or made of zeros within the timed \
+                               part";
 
 /// A10's advice.
-pub const HARNESS_ADVICE: &str = "do many operations in one process: use small_files or fio, or a tool that loops \
-    by itself";
+pub const HARNESS_ADVICE: &str = "do many operations in one process: use small_files or fio, or a \
+                                  tool that loops by itself";
 
 /// One trial with what it was a trial of.
 pub struct Case<'a> {

@@ -64,7 +64,7 @@ fn little(cells: Cells) -> Option<Finding> {
         let what = format!("of the {asked} that the job asks for");
         (
             says(&what),
-            "something else than operations took the rest of the time: the tool itself, or a busy processor",
+            "the rest of the time went elsewhere: into the tool itself, or a busy processor",
         )
     } else {
         return None;

@@ -117,11 +117,10 @@ fn one_run(table: &Table) -> Vec<Finding> {
     };
     let mut findings = Vec::new();
     for (evidence, tests) in &tests_by_evidence {
-        match tests.len() == table.tests.len() && tests.len() > 1 {
-            true => findings.push(finding(evidence, None)),
-            false => {
-                findings.extend(tests.iter().map(|it| finding(evidence, Some(it.to_string()))))
-            }
+        if tests.len() == table.tests.len() && tests.len() > 1 {
+            findings.push(finding(evidence, None));
+        } else {
+            findings.extend(tests.iter().map(|it| finding(evidence, Some(it.to_string()))));
         }
     }
     findings

@@ -1,10 +1,11 @@
-//! Each audit with a table that shows it and one that does not, and what must hold for any table.
+//! The audits of published tables: each with a table that shows it and one that does not, and what
+//! must hold for any table.
 
 use proptest::prelude::*;
 
-use super::{table_findings, table_lacking};
-use crate::model::{Audit, Finding, Severity, Table};
-use crate::table::read;
+use fsverdict_core::judge::{table_findings, table_lacking};
+use fsverdict_core::model::{Audit, Finding, Severity, Table};
+use fsverdict_core::table::read;
 
 const ROW: &str = "[151, 151, 105.77]";
 
@@ -13,7 +14,8 @@ fn table(more: &str, fio: &str, columns: &str, rows: &[(&str, &str)]) -> Table {
     let rows: String = rows.iter().map(|(name, row)| format!("{name} = {row}\n")).collect();
     let names: Vec<String> = ["a", "b", "c"].iter().map(|it| format!("{it:?}")).collect();
     let text = format!(
-        "title = \"t\"\n[environment]\ncontenders = [{}]\n{more}\n[[test]]\nname = \"w\"\nruns = 5\n\
+        "title = \"t\"\n[environment]\ncontenders = [{}]\n{more}\n[[test]]\nname = \"w\"\n\
+         runs = 5\n\
          {fio}\ncolumns = [{columns}, \"IOPS stddev\"]\n{}",
         names.join(", "),
         rows.replace(']', ", 9999]")
@@ -29,8 +31,8 @@ fn audits(table: &Table) -> Vec<Audit> {
     found(table).into_iter().map(|(audit, _)| audit).collect()
 }
 
-const SEQUENTIAL: &str = "fio = { rw = \"write\", bs = \"1M\", size = \"4G\", ioengine = \"libaio\", \
-                          iodepth = 16, direct = 1, time_based = true }";
+const SEQUENTIAL: &str = "fio = { rw = \"write\", bs = \"1M\", size = \"4G\", iodepth = 16, \
+                          ioengine = \"libaio\", direct = 1, time_based = true }";
 const COLUMNS: &str = "\"bandwidth MiB/s\", \"IOPS\", \"mean latency ms\"";
 
 #[test]
