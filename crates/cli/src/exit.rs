@@ -4,6 +4,7 @@ use std::process::ExitCode;
 
 use fsverdict_core::model::{Incomparable, PlanError, PurposeError};
 use fsverdict_core::run::HostError;
+use fsverdict_core::table::TableError;
 use fsverdict_host::bed::{BedError, Refusal};
 use fsverdict_host::preflight::PreflightError;
 
@@ -11,7 +12,7 @@ use fsverdict_host::preflight::PreflightError;
 pub const DONE: u8 = 0;
 /// Something could not be done: a contender failed, a file could not be written.
 pub const FAILED: u8 = 1;
-/// The command line or the plan is wrong. clap uses the same.
+/// The command line, the plan or the table is wrong. clap uses the same.
 pub const USAGE: u8 = 2;
 /// Refused, so that nothing is lost.
 pub const REFUSED: u8 = 3;
@@ -68,6 +69,7 @@ fn status(error: &anyhow::Error) -> u8 {
         let is_wrong_plan = cause.downcast_ref().is_some_and(PreflightError::is_usage);
         if is_wrong_plan
             || cause.is::<PlanError>()
+            || cause.is::<TableError>()
             || cause.is::<Usage>()
             || cause.is::<PurposeError>()
             || cause.is::<Incomparable>()

@@ -33,6 +33,7 @@ Exit status: 0 done; 1 something could not be done; 2 usage; 3 refused for safet
 #[derive(Subcommand)]
 enum Command {
     Run(Box<cmd::arguments::Arguments>),
+    Audit(cmd::audit::Arguments),
     Check(cmd::check::Arguments),
     Report(cmd::report::Arguments),
     Compare(cmd::compare::Arguments),
@@ -46,6 +47,7 @@ enum Command {
 fn main() -> std::process::ExitCode {
     let result = match Arguments::parse().command {
         Command::Run(arguments) => cmd::run::run(&arguments),
+        Command::Audit(arguments) => cmd::audit::run(&arguments),
         Command::Check(arguments) => cmd::check::run(&arguments),
         Command::Report(arguments) => cmd::report::run(&arguments),
         Command::Compare(arguments) => cmd::compare::run(&arguments),

@@ -247,12 +247,12 @@ fn help_names_every_option_and_gives_an_example() {
         assert!(run.contains(&format!("--{option}")), "run --help has no --{option}");
     }
     let whole = scene.run("--help").exits(0).stdout;
-    for command in ["run", "report", "doctor", "list", "clean", "trial"] {
+    for command in ["run", "audit", "report", "doctor", "list", "clean", "trial"] {
         assert!(whole.contains(&format!("\n  {command} ")), "--help has no {command}");
         let help = scene.fsverdict(&[command, "--help"]).exits(0).stdout;
         assert!(help.contains("Usage: fsverdict"), "{help}");
     }
-    for command in ["", "run ", "report ", "clean "] {
+    for command in ["", "run ", "audit ", "report ", "clean "] {
         let help = scene.run(&format!("{command}--help")).exits(0).stdout;
         assert!(help.contains("Example"), "{command}--help has no example");
     }

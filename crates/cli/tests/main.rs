@@ -3,6 +3,7 @@
 //! Plain `cargo test` runs those that touch no device. `loop_` has the others: they need root and
 //! loop devices, and `./test` runs them.
 
+mod audit;
 mod cli;
 mod documents;
 mod loop_;

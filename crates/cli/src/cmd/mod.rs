@@ -2,6 +2,7 @@
 
 pub mod advise;
 pub mod arguments;
+pub mod audit;
 pub mod check;
 pub mod clean;
 pub mod compare;

@@ -4,7 +4,8 @@
 //! round gives an interval that may be looked at so often without misleading ([`Rule`]); the
 //! intersection of all so far gives the verdict ([`Course`]). A [`Judge`] does that for every
 //! comparison of a plan, with the error shared over their family. Beside it, [`findings`] audits
-//! the measurement itself: what was not one of the file system is void, whatever the figures say.
+//! the measurement itself: what was not one of the file system is void, whatever the figures say;
+//! [`table_findings`] does so for figures that somebody else published.
 //! The method is METHODOLOGY's, sections 3 to 5 and 7.
 
 mod across;
@@ -16,6 +17,7 @@ mod interval;
 mod memory;
 mod stopping;
 mod student;
+mod table;
 #[cfg(test)]
 mod testing;
 
@@ -27,3 +29,4 @@ pub use compare::Judge;
 pub use interval::{Course, Interval};
 pub use memory::of_memory;
 pub use stopping::{FIRST_LOOK, Rule};
+pub use table::{table_findings, table_lacking};

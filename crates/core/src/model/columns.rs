@@ -9,7 +9,7 @@ use super::{CpuTotals, DeviceTotals, PageCacheTotals, Unit};
 
 /// A figure by its name, which says its unit where [`Unit::Ratio`] does not.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Column {
+pub struct SysstatColumn {
     /// `device_read_await_ns`, `cpu_user_share`.
     pub name: &'static str,
     /// The figure; `None` where there is nothing to take the mean of, or the kernel doesn't tell.
@@ -65,19 +65,19 @@ struct Done {
 
 impl Kind {
     /// r/s, rkB/s, rrqm/s, %rrqm, r_await and rareq-sz, and the same of the other kinds.
-    fn columns(&self, done: &Done, elapsed_s: f64) -> [Column; 6] {
+    fn columns(&self, done: &Done, elapsed_s: f64) -> [SysstatColumn; 6] {
         let mean = |total: u64| share(total, done.requests);
         let rate = |count: u64, unit| (per(count as f64, elapsed_s), unit);
         let (reads, unit) = rate(done.requests, Unit::PerSecond);
         let (bytes, bytes_unit) = rate(done.bytes, Unit::BytesPerSecond);
         let merged_share = share(done.merged, done.merged + done.requests);
         [
-            Column { name: self.per_s, value: reads, unit },
-            Column { name: self.bytes_per_s, value: bytes, unit: bytes_unit },
-            Column { name: self.merged_per_s, value: rate(done.merged, unit).0, unit },
-            Column { name: self.merged_share, value: merged_share, unit: Unit::Ratio },
-            Column { name: self.await_ns, value: mean(done.ns), unit: Unit::Nanoseconds },
-            Column { name: self.request_bytes, value: mean(done.bytes), unit: Unit::Bytes },
+            SysstatColumn { name: self.per_s, value: reads, unit },
+            SysstatColumn { name: self.bytes_per_s, value: bytes, unit: bytes_unit },
+            SysstatColumn { name: self.merged_per_s, value: rate(done.merged, unit).0, unit },
+            SysstatColumn { name: self.merged_share, value: merged_share, unit: Unit::Ratio },
+            SysstatColumn { name: self.await_ns, value: mean(done.ns), unit: Unit::Nanoseconds },
+            SysstatColumn { name: self.request_bytes, value: mean(done.bytes), unit: Unit::Bytes },
         ]
     }
 }
@@ -89,7 +89,7 @@ impl DeviceTotals {
     /// of a group of iostat's. Since Linux 5.0 the kernel looks at the clock when a request begins
     /// or ends, in ticks: the busy time it adds up is approximate, and a device that takes many
     /// requests at once is not at its limit at 100%.
-    pub fn columns(&self, elapsed_s: f64) -> Vec<Column> {
+    pub fn columns(&self, elapsed_s: f64) -> Vec<SysstatColumn> {
         let reads = Done {
             requests: self.reads,
             merged: self.reads_merged,
@@ -110,7 +110,7 @@ impl DeviceTotals {
         };
         let elapsed_ns = elapsed_s * 1e9;
         let devices = self.devices.max(1) as f64;
-        let column = |name, value, unit| Column { name, value, unit };
+        let column = |name, value, unit| SysstatColumn { name, value, unit };
         let flushes = per(self.flushes as f64, elapsed_s);
         let flush_await_ns = share(self.flush_ns, self.flushes);
         let mut columns = Vec::from(READS.columns(&reads, elapsed_s));
@@ -133,7 +133,7 @@ impl DeviceTotals {
 impl CpuTotals {
     /// The columns of `sar -u ALL`: shares of the time of all processors, 1 together. Time of
     /// virtual machines is taken out of `user` and `nice`, which the kernel counts it into.
-    pub fn columns(&self) -> [Column; 10] {
+    pub fn columns(&self) -> [SysstatColumn; 10] {
         let user_ns = self.user_ns.saturating_sub(self.nice_ns + self.guest_ns);
         let nice_ns = self.nice_ns.saturating_sub(self.guest_nice_ns);
         let system_ns = self.system_ns.saturating_sub(self.irq_ns + self.softirq_ns);
@@ -149,7 +149,7 @@ impl CpuTotals {
             ("cpu_guest_nice_share", self.guest_nice_ns),
             ("cpu_idle_share", self.idle_ns),
         ]
-        .map(|(name, ns)| Column {
+        .map(|(name, ns)| SysstatColumn {
             name,
             value: share(ns, self.all_ns()),
             unit: Unit::Ratio,
@@ -160,14 +160,14 @@ impl CpuTotals {
 impl PageCacheTotals {
     /// Pages found and missed a second, of what happened in `elapsed_s` seconds, and the share of
     /// the pages asked for that was found.
-    pub fn columns(&self, elapsed_s: f64) -> [Column; 3] {
+    pub fn columns(&self, elapsed_s: f64) -> [SysstatColumn; 3] {
         let found = per(self.found() as f64, elapsed_s);
         let missed = per(self.missed as f64, elapsed_s);
         let hit_share = share(self.found(), self.looked_up);
         [
-            Column { name: "page_cache_hits_per_s", value: found, unit: Unit::PerSecond },
-            Column { name: "page_cache_misses_per_s", value: missed, unit: Unit::PerSecond },
-            Column { name: "page_cache_hit_share", value: hit_share, unit: Unit::Ratio },
+            SysstatColumn { name: "page_cache_hits_per_s", value: found, unit: Unit::PerSecond },
+            SysstatColumn { name: "page_cache_misses_per_s", value: missed, unit: Unit::PerSecond },
+            SysstatColumn { name: "page_cache_hit_share", value: hit_share, unit: Unit::Ratio },
         ]
     }
 }
@@ -185,7 +185,7 @@ fn per(count: f64, whole: f64) -> Option<f64> {
 mod tests {
     use super::*;
 
-    fn value(columns: &[Column], name: &str) -> Option<f64> {
+    fn value(columns: &[SysstatColumn], name: &str) -> Option<f64> {
         columns.iter().find(|it| it.name == name).unwrap_or_else(|| panic!("{name}")).value
     }
 

@@ -18,14 +18,19 @@ pub enum Severity {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[expect(missing_docs, reason = "METHODOLOGY has the table; each is documented where it is made")]
 pub enum Audit {
+    A1,
+    A2,
     A3,
+    A5,
     A6,
     A7,
+    A8,
     A9,
     A10,
     A11,
     A13,
     A16,
+    A17,
     A18,
     A19,
     A21,

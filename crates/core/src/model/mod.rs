@@ -19,6 +19,7 @@ mod sample;
 mod scale;
 mod seed;
 mod study;
+mod table;
 mod trial;
 mod unit;
 mod verdict;
@@ -27,7 +28,7 @@ mod workload;
 
 pub use across::{Across, BASELINE, Change, Difference, Incomparable, Measured, NotCompared};
 pub use checked::{Checked, Judged};
-pub use columns::Column;
+pub use columns::SysstatColumn;
 pub use contender::{Contender, Limits, Scalar};
 pub use figures::{FigureError, figures};
 pub use finding::{Audit, Finding, Severity};
@@ -52,6 +53,10 @@ pub use run::Run;
 pub use sample::{Better, Sample, median};
 pub use seed::{Draws, derived_seed};
 pub use study::{Agreement, Beside, Published, Study};
+pub use table::{
+    Audited, Claim, Claimed, Column, Job, Machine, Part, Printed, Quantity, Row, Statistic, Table,
+    Test,
+};
 pub use trial::{Device, Key, Trial, TrialBed};
 pub use unit::{Bytes, ParseError, Percent, Span, Unit};
 pub use verdict::{Comparison, Stop, Verdict};

@@ -46,7 +46,7 @@ fn entry(it: &Checked, width: usize) -> String {
 }
 
 /// Broken at words, so that a line with its indentation stays below 100 columns.
-fn wrapped(text: &str, indent: usize) -> String {
+pub(super) fn wrapped(text: &str, indent: usize) -> String {
     let room = 99_usize.saturating_sub(indent).max(30);
     let mut lines = vec![String::new()];
     for word in text.split_whitespace() {
@@ -83,7 +83,7 @@ fn sentence(checked: &[Checked], other_lines: usize) -> String {
     }
 }
 
-fn plural(count: usize, noun: &str) -> String {
+pub(super) fn plural(count: usize, noun: &str) -> String {
     format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
 }
 

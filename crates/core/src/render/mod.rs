@@ -3,6 +3,7 @@
 
 mod across;
 mod advice;
+mod audited;
 mod checked;
 mod csv;
 mod json;
@@ -13,6 +14,7 @@ mod terminal;
 
 pub use across::{across, across_json, across_markdown};
 pub use advice::{advice, advice_json, advice_markdown};
+pub use audited::{audited, audited_json, audited_markdown};
 pub use checked::{checked, checked_json};
 pub use csv::samples as samples_csv;
 pub use json::document as json;

@@ -1,6 +1,6 @@
 //! The figures of a trial, from what its timed parts recorded.
 
-use crate::model::{Better, Column, Histogram, PhaseRecord, Sample, Totals, Unit, Workload};
+use crate::model::{Better, Histogram, PhaseRecord, Sample, SysstatColumn, Totals, Unit, Workload};
 
 /// Quantiles that are kept, where the histogram holds enough operations.
 const QUANTILES: [(&str, f64); 4] = [("p50", 0.5), ("p90", 0.9), ("p99", 0.99), ("p999", 0.999)];
@@ -104,7 +104,7 @@ fn meanwhile(phase: &PhaseRecord) -> impl Iterator<Item = Sample> {
     let mut columns = Vec::from(cpu.columns());
     columns.extend(device.iter().flat_map(|device| device.columns(phase.timed_s())));
     columns.extend(page_cache.iter().flat_map(|pages| pages.columns(phase.timed_s())));
-    columns.into_iter().filter_map(|Column { name, value, unit }| {
+    columns.into_iter().filter_map(|SysstatColumn { name, value, unit }| {
         let more = (name.ends_with("_per_s") && name != "page_cache_misses_per_s")
             || ["cpu_idle_share", "page_cache_hit_share"].contains(&name);
         let better = if more { Better::Higher } else { Better::Lower };

@@ -10,7 +10,7 @@ use std::path::Path;
 use std::process::{Child, ChildStdout, Stdio};
 use std::time::Duration;
 
-use fsverdict_core::model::Column;
+use fsverdict_core::model::SysstatColumn;
 use serde_json::Value;
 
 use super::*;
@@ -144,7 +144,7 @@ fn sar(tree: &tempfile::TempDir, [first, last]: [&Snapshot; 2]) -> Vec<f64> {
 }
 
 /// Ours, from the same files.
-fn ours(load: &Load, [first, last]: [&Snapshot; 2]) -> (Vec<Column>, [Column; 10]) {
+fn ours(load: &Load, [first, last]: [&Snapshot; 2]) -> (Vec<SysstatColumn>, [SysstatColumn; 10]) {
     let tree = tempfile::tempdir().unwrap();
     first.lay(&tree);
     let mut device = DeviceReader::open(tree.path(), &[load.device.device()]).unwrap();

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 use std::time::Duration;
 
-use fsverdict_core::model::{Column, CpuTotals, DeviceTotals, PressureTotals, Unit};
+use fsverdict_core::model::{CpuTotals, DeviceTotals, PressureTotals, SysstatColumn, Unit};
 
 use super::{DeviceReading, MemoryReading, Reading, Tracked};
 
@@ -134,7 +134,7 @@ impl Timeline {
         for (from, to) in self.seconds() {
             write!(out, "{phase},{},{}", from.at_ns, to.at_ns)?;
             let elapsed_s = (to.at_ns - from.at_ns) as f64 / SECOND_NS as f64;
-            for Column { value, unit, .. } in
+            for SysstatColumn { value, unit, .. } in
                 second_columns(&to.since(from), elapsed_s, self.tracked)
             {
                 match (value, unit) {
@@ -165,7 +165,11 @@ impl Timeline {
 }
 
 /// CPU, device, page cache; of what is not known, the names of its columns.
-fn second_columns(passed: &Reading, elapsed_s: f64, tracked: Option<Tracked>) -> Vec<Column> {
+fn second_columns(
+    passed: &Reading,
+    elapsed_s: f64,
+    tracked: Option<Tracked>,
+) -> Vec<SysstatColumn> {
     let totals = passed.device.map_or(DeviceTotals::default(), |device| device.totals);
     let told = |name: &str| {
         passed.device.is_some()
@@ -176,10 +180,10 @@ fn second_columns(passed: &Reading, elapsed_s: f64, tracked: Option<Tracked>) ->
             })
     };
     let device = totals.columns(elapsed_s).into_iter();
-    let device = device.map(|it| Column { value: it.value.filter(|_| told(it.name)), ..it });
+    let device = device.map(|it| SysstatColumn { value: it.value.filter(|_| told(it.name)), ..it });
     let pages = passed.page_cache.unwrap_or_default().columns(elapsed_s).into_iter();
     let watched = passed.page_cache.is_some();
-    let pages = pages.map(|it| Column { value: it.value.filter(|_| watched), ..it });
+    let pages = pages.map(|it| SysstatColumn { value: it.value.filter(|_| watched), ..it });
     passed.cpu.columns().into_iter().chain(device).chain(pages).collect()
 }
 

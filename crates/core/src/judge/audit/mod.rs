@@ -12,6 +12,9 @@ use std::collections::BTreeMap;
 use crate::model::{Contender, Finding, Plan, Record, Severity, Workload};
 
 pub(super) use terms::without_flush;
+pub use terms::{DEPTH_ADVICE, WITHOUT_FLUSH, depth_ignored_by, durability_advice, is_synchronous};
+pub use trial::{CACHE_ADVICE, HARNESS_ADVICE, PROCESS_S, SYNC_ADVICE};
+
 use trial::{AUDITS, Case, Seen, TrialAudit};
 
 /// Everything the audits notice in `records`, the trials of `plan`: one finding at most for each

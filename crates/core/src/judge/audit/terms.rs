@@ -11,8 +11,30 @@ use super::{measured, options};
 /// (fio(1), "ioengine").
 const SYNCHRONOUS: [&str; 6] = ["sync", "psync", "vsync", "pvsync", "pvsync2", "mmap"];
 
+/// `engine` waits for each operation.
+pub fn is_synchronous(engine: &str) -> bool {
+    SYNCHRONOUS.contains(&engine)
+}
+
+/// A3's evidence.
+pub fn depth_ignored_by(engine: &str, depth: u32) -> String {
+    format!("iodepth = {depth} with the synchronous engine {engine}: the depth is 1")
+}
+
+/// A3's advice.
+pub const DEPTH_ADVICE: &str = "use ioengine = \"io_uring\" or \"libaio\" (with direct = 1), or \
+                                numjobs for parallel work";
+
+/// A19's advice for a contender that `option` spares flushes.
+pub fn durability_advice(option: &str) -> String {
+    format!(
+        "take {option} out, or give it to all; without flushes a power cut loses what fsync \
+         promised to keep"
+    )
+}
+
 /// Mount options with which fsync does not flush the device's cache: ext4(5), f2fs, ZFS.
-const WITHOUT_FLUSH: [&str; 4] =
+pub const WITHOUT_FLUSH: [&str; 4] =
     ["nobarrier", "barrier=0", "fsync_mode=nobarrier", "sync=disabled"];
 
 /// What they find.
@@ -34,7 +56,7 @@ fn depth_ignored(workload: &Workload) -> Option<Finding> {
     let depths = workload.fio_values("iodepth")?;
     let depth = depths.iter().filter_map(|depth| depth.parse::<u32>().ok()).max()?;
     // Of several jobs only some may be asynchronous, and the depth may be theirs.
-    let synchronous = engines.iter().all(|engine| SYNCHRONOUS.contains(&engine.as_str()));
+    let synchronous = engines.iter().all(|engine| is_synchronous(engine));
     // fio's own choice on Linux.
     let engine = engines.last().map_or("psync", String::as_str);
     (synchronous && depth > 1).then(|| Finding {
@@ -42,10 +64,8 @@ fn depth_ignored(workload: &Workload) -> Option<Finding> {
         severity: Severity::Warning,
         workload: Some(workload.name.clone()),
         contender: None,
-        evidence: format!("iodepth = {depth} with the synchronous engine {engine}: the depth is 1"),
-        advice: "use ioengine = \"io_uring\" or \"libaio\" (with direct = 1), or numjobs for \
-                 parallel work"
-            .into(),
+        evidence: depth_ignored_by(engine, depth),
+        advice: DEPTH_ADVICE.into(),
     })
 }
 
@@ -92,10 +112,7 @@ fn unequal_durability(plan: &Plan, records: &[Record]) -> Vec<Finding> {
                 "mounted with {option}: fsync does not flush the device's cache, as it does for {}",
                 flushing.name
             ),
-            advice: format!(
-                "take {option} out, or give it to all; without flushes a power cut loses what \
-                 fsync promised to keep"
-            ),
+            advice: durability_advice(option),
         })
     };
     found.iter().filter_map(finding).collect()

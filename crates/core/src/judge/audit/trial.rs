@@ -16,7 +16,21 @@ const PROGRAM_BYTES: u64 = 64 << 10;
 
 /// Under this much time a process, starting it is what takes the time: fork, exec and exit cost
 /// half a millisecond to two.
-const PROCESS_S: f64 = 0.01;
+pub const PROCESS_S: f64 = 0.01;
+
+/// A6's advice.
+pub const CACHE_ADVICE: &str = "drop the caches before it as root, read with direct = 1, or read a \
+                                set larger than memory once; or declare cache = \"warm\", for \
+                                memory is what was measured";
+
+/// A9's advice.
+pub const SYNC_ADVICE: &str = "end the work with fsync or syncfs on the files it writes, and write \
+                               what is not rewritten, deleted or made of zeros within the timed \
+                               part";
+
+/// A10's advice.
+pub const HARNESS_ADVICE: &str = "do many operations in one process: use small_files or fio, or a \
+                                  tool that loops by itself";
 
 /// One trial with what it was a trial of.
 pub struct Case<'a> {
@@ -44,30 +58,15 @@ pub struct TrialAudit {
 
 /// All of them.
 pub const AUDITS: &[TrialAudit] = &[
-    TrialAudit {
-        audit: Audit::A6,
-        test: read_from_cache,
-        advice: "drop the caches before it as root, read with direct = 1, or read a set larger \
-                 than memory once; or declare cache = \"warm\", for memory is what was measured",
-    },
+    TrialAudit { audit: Audit::A6, test: read_from_cache, advice: CACHE_ADVICE },
     TrialAudit {
         audit: Audit::A7,
         test: not_cold,
         advice: "run it as root, on a bed that is unmounted in between; or declare \
                  cache = \"warm\"",
     },
-    TrialAudit {
-        audit: Audit::A9,
-        test: not_durable,
-        advice: "end the work with fsync or syncfs on the files it writes, and write what is not \
-                 rewritten, deleted or made of zeros within the timed part",
-    },
-    TrialAudit {
-        audit: Audit::A10,
-        test: harness_measured,
-        advice: "do many operations in one process: use small_files or fio, or a tool that loops \
-                 by itself",
-    },
+    TrialAudit { audit: Audit::A9, test: not_durable, advice: SYNC_ADVICE },
+    TrialAudit { audit: Audit::A10, test: harness_measured, advice: HARNESS_ADVICE },
     TrialAudit {
         audit: Audit::A11,
         test: stolen,

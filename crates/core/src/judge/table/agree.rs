@@ -1,0 +1,57 @@
+//! A1: figures that follow from one another and don't.
+
+use super::cells::{Cell, Cells, shown};
+use super::{Reach, found};
+use crate::model::{Audit, Finding, Part, Quantity, Severity, Test};
+
+/// Ratios that show one unit under the name of another (1024 and 1000), once or more often.
+const MIXED: [(f64, &str); 3] =
+    [(1.024, "kB and KiB"), (1.024 * 1.024, "MB and MiB"), (1.024 * 1.024 * 1.024, "GB and GiB")];
+
+/// Bandwidth is IOPS times the block size: of reads, of writes, and of both.
+pub fn findings(test: &Test) -> Vec<Finding> {
+    let Some(block_bytes) = test.job.block_bytes else { return Vec::new() };
+    let mut findings = Vec::new();
+    for cells in Cells::of(test) {
+        let pair = |part| {
+            let one = |quantity| cells.plain(quantity, part).map(|cell| (cell.reach(), vec![cell]));
+            Some((one(Quantity::Bandwidth)?, one(Quantity::Iops)?))
+        };
+        let both = || Some((cells.total(Quantity::Bandwidth)?, cells.total_iops()?));
+        let pairs = [pair(Part::Read), pair(Part::Write), both()].into_iter().flatten();
+        let evidence = pairs.filter_map(|(bandwidth, iops)| disagree(block_bytes, bandwidth, iops));
+        let mut evidence: Vec<String> = evidence.collect();
+        evidence.dedup();
+        findings.extend(evidence.into_iter().map(|evidence| {
+            let kind = (Audit::A1, Severity::Warning);
+            found(test, &cells.row.contender, kind, evidence, ADVICE)
+        }));
+    }
+    findings
+}
+
+const ADVICE: &str = "take both from the tool's own output again; until then believe neither";
+
+fn disagree(
+    block_bytes: u64,
+    (bandwidth, of_bandwidth): (Reach, Vec<Cell>),
+    (iops, of_iops): (Reach, Vec<Cell>),
+) -> Option<String> {
+    let follows = iops * Reach::exactly(block_bytes as f64);
+    if !bandwidth.misses(follows) {
+        return None;
+    }
+    let ratio = bandwidth.over(follows);
+    let is = |factor: f64| ratio.low <= factor && factor <= ratio.high;
+    let mixed = MIXED.iter().find(|(factor, _)| is(*factor) || is(1.0 / factor));
+    let unit = match mixed {
+        Some((_, units)) => format!(": {units} are mixed"),
+        None => String::new(),
+    };
+    let middle = (bandwidth.low + bandwidth.high) / (follows.low + follows.high);
+    Some(format!(
+        "{} is {middle:.3} of what follows from {} in blocks of {block_bytes} bytes{unit}",
+        shown(&of_bandwidth),
+        shown(&of_iops),
+    ))
+}

@@ -1,0 +1,76 @@
+//! Tables as people publish them, read: a TOML file made from an article, the JSON of fio and of
+//! hyperfine, a CSV. Nothing is judged here, only understood.
+
+mod csv;
+mod figure;
+mod fio;
+mod heading;
+mod hyperfine;
+mod options;
+mod written;
+
+use serde_json::Value;
+use thiserror::Error;
+
+use crate::model::Table;
+
+pub use heading::meaning;
+pub use options::described;
+
+/// A file that is no table, or a wrong one. The messages say what to do.
+#[derive(Debug, Error, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the messages say it")]
+pub enum TableError {
+    #[error("{0}")]
+    Wrong(String),
+    #[error(
+        "this is a plan, which holds no tables: to repeat its study give it to fsverdict run; to \
+         audit figures write them as a table (FORMAT.md, \"A table\")"
+    )]
+    Plan,
+    #[error(
+        "this is neither a table in TOML with [[test]], nor the JSON of fio or hyperfine, nor a \
+         CSV with a heading such as iops or wall_s (FORMAT.md, \"A table\")"
+    )]
+    Unknown,
+}
+
+fn wrong(text: impl Into<String>) -> TableError {
+    TableError::Wrong(text.into())
+}
+
+/// Reads `text`; what it is shows in what it holds, whatever its file is called.
+///
+/// # Errors
+/// When it is none of the kinds, or one with a mistake in it.
+pub fn read(text: &str) -> Result<Table, TableError> {
+    // fio writes its notes ("fio: ...") into the same file, before the document.
+    let start = if text.starts_with('{') { Some(0) } else { text.find("\n{").map(|at| at + 1) };
+    if let Some(Ok(document)) = start.map(|at| serde_json::from_str::<Value>(&text[at..])) {
+        return json(&document);
+    }
+    let keys = toml::from_str::<toml::Table>(text);
+    match keys {
+        Ok(table) if table.contains_key("test") => written::read(text),
+        Ok(table) if table.contains_key("workload") || table.contains_key("contender") => {
+            Err(TableError::Plan)
+        }
+        Err(error) if text.contains("[[test]]") => Err(wrong(error.to_string().trim_end())),
+        _ => csv::read(text),
+    }
+}
+
+fn json(document: &Value) -> Result<Table, TableError> {
+    if document["fio version"].is_string() {
+        fio::read(document)
+    } else if document["results"].is_array() {
+        hyperfine::read(document)
+    } else if document["schema"].is_number() && document["findings"].is_array() {
+        Err(wrong("this is the result of a run: give the run's folder"))
+    } else {
+        Err(TableError::Unknown)
+    }
+}
+
+#[cfg(test)]
+mod tests;
