@@ -15,7 +15,7 @@ use crate::file_system::{Argv, FileSystem, Site};
 use crate::probe::{Probe, Timeline};
 use crate::processes::Processes;
 use crate::workload::command::{self, Scene};
-use crate::workload::{Done, fio, fsync_files, metadata, small_files, sysbench};
+use crate::workload::{Done, file_tree, fio, fsync_files, metadata, small_files, sysbench};
 use crate::{cache, daemon, file_system, mount, settle, sys, tool};
 
 /// How often a busy file system is tried to be unmounted, and how long between.
@@ -156,6 +156,7 @@ impl Here {
             Work::FsyncFiles(files) => {
                 fsync_files::lay_out(files, &work_directory(trial), trial.seed)?;
             }
+            Work::Tree(tree) => file_tree::lay_out(tree, &work_directory(trial), trial.seed)?,
             Work::Command(_) | Work::SmallFiles(_) | Work::Metadata(_) => {}
         }
         Ok(Effect::Done)
@@ -180,6 +181,12 @@ impl Here {
             (Work::Metadata(wanted), Phase::Metadata(operation)) => {
                 let prepared = metadata::prepare(wanted, operation, &place)?;
                 self.native(phase, &directory, trial, || Ok(prepared.run()?))?
+            }
+            (Work::Tree(tree), Phase::Tree(pass)) => {
+                let prepared = file_tree::prepare(tree, pass, &place, trial.seed)?;
+                let record = self.native(phase, &directory, trial, || Ok(prepared.run()?))?;
+                prepared.check_result()?;
+                record
             }
             (Work::FsyncFiles(files), Phase::Whole) => {
                 let devices = &trial.bed.devices;

@@ -2,6 +2,7 @@
 //! been written.
 
 use std::fs;
+use std::path::Path;
 
 use fsverdict_core::model::{BedKind, Plan, Work};
 use thiserror::Error;
@@ -25,6 +26,8 @@ pub enum PreflightError {
     Root { bed: &'static str },
     #[error("{0}")]
     Tool(#[from] ToolError),
+    #[error("workload {workload:?}: the source {path} is no directory")]
+    Source { workload: String, path: String },
     #[error("this kernel has no {name}, and modprobe brings none")]
     Kernel { name: String },
 }
@@ -78,6 +81,14 @@ pub fn check(plan: &Plan) -> Result<(), PreflightError> {
         }
         for contender in &plan.contenders {
             check_file_system(&contender.file_system)?;
+        }
+    }
+    for workload in &plan.workloads {
+        if let Some(path) = workload.tree.as_ref().and_then(|tree| tree.source.as_ref())
+            && !Path::new(path).is_dir()
+        {
+            let (workload, path) = (workload.name.clone(), path.clone());
+            return Err(PreflightError::Source { workload, path });
         }
     }
     for program in workload::programs(plan) {

@@ -54,6 +54,9 @@ pub struct Arguments {
     /// Metadata operations, natively: directories=1000,files_per_directory=10,threads=1.
     #[arg(long, value_name = "KEY=VALUE,...", num_args = 0..=1, default_missing_value = "")]
     pub metadata: Option<String>,
+    /// A tree made, copied, walked, deleted: files=10000,mean_size=16k,threads=1,source=DIR.
+    #[arg(long, value_name = "KEY=VALUE,...", num_args = 0..=1, default_missing_value = "")]
+    pub tree: Option<String>,
     /// A line for the shell, before the remount, untimed.
     #[arg(long, value_name = "LINE")]
     pub setup: Option<String>,

@@ -132,6 +132,8 @@ fn workloads() -> Section {
                                --fsync-files files=100,size=2k,case=overwriting";
     const METADATA: &str = "mkdir, create, rename, change attributes, delete\n\
                             --metadata directories=1000,files_per_directory=10";
+    const TREE: &str = "make, copy, walk and delete a tree of files, or a copy of yours\n\
+                        --tree files=10000,mean_size=16k,threads=2";
     const SYSBENCH: &str = "the fileio test of sysbench: prepare, run, cleanup\n\
                             -- sysbench fileio --file-test-mode=rndrw --file-total-size=256M run";
     Section {
@@ -143,6 +145,7 @@ fn workloads() -> Section {
             Row::new(&["small_files", SMALL_FILES], &[]),
             Row::new(&["fsync_files", FSYNC_FILES], &[]),
             Row::new(&["metadata", METADATA], &[]),
+            Row::new(&["tree", TREE], &[]),
             Row::new(&["sysbench", SYSBENCH], &[doctor::SYSBENCH]),
         ],
         note: "The example goes at the end of: fsverdict run --fs ext4,xfs",

@@ -8,4 +8,5 @@ pub mod list;
 mod plan;
 pub mod report;
 pub mod run;
+pub mod tree;
 pub mod trial;

@@ -4,7 +4,7 @@
 use super::{Effect, Host, HostError, Place, Step, trial};
 use crate::model::{
     Bed, CacheState, Contender, CpuTotals, Device, DeviceTotals, Draws, Histogram, Mounted, Phase,
-    PhaseRecord, Quiet, Record, Sim, Totals, Trial, TrialBed, Work, derived_seed,
+    PhaseRecord, Quiet, Record, Sim, Totals, TreePhase, Trial, TrialBed, Work, derived_seed,
 };
 
 /// What a simulated operation takes at speed 1.
@@ -110,6 +110,10 @@ fn amount(trial: &Trial, phase: Phase) -> (u64, u64) {
         }
         (Ok(Work::Metadata(metadata)), Phase::Metadata(operation)) => {
             (metadata.count(operation), 0)
+        }
+        (Ok(Work::Tree(tree)), Phase::Tree(phase)) => {
+            let writes = matches!(phase, TreePhase::Fill | TreePhase::Copy);
+            (tree.entries(phase), if writes { tree.total_bytes(tree.files) } else { 0 })
         }
         _ => (OPERATIONS, OPERATIONS * 4096),
     }

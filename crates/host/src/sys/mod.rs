@@ -1,11 +1,13 @@
 //! All unsafe code: system calls that the standard library lacks, each made safe by itself.
 
 mod block;
+mod directory;
 mod file;
 mod page_cache;
 mod process;
 
 pub use block::*;
+pub use directory::*;
 pub use file::*;
 pub use page_cache::cached;
 pub use process::*;
