@@ -5,7 +5,8 @@ use fsverdict_core::model::{Plan, PlanError};
 use crate::exit::Usage;
 
 /// Name and plan of each.
-pub const ALL: [(&str, &str); 4] = [
+pub const ALL: [(&str, &str); 5] = [
+    ("backup-tree", include_str!("../../../studies/backup-tree.toml")),
     ("block-volume", include_str!("../../../studies/block-volume.toml")),
     ("cloud-disk", include_str!("../../../studies/cloud-disk.toml")),
     ("fsync-anatomy", include_str!("../../../studies/fsync-anatomy.toml")),

@@ -74,6 +74,9 @@ impl Here {
         ]
         .map(|(name, value)| (name.to_string(), value));
         let mut environment = BTreeMap::from(environment);
+        if let Ok(program) = std::env::current_exe() {
+            environment.insert("FSVERDICT".into(), program.display().to_string());
+        }
         let workload = &trial.workload;
         let operations = workload.operations.map(|operations| ("FSVERDICT_OPERATIONS", operations));
         let bytes = workload.bytes.map(|bytes| ("FSVERDICT_BYTES", bytes.0));

@@ -190,7 +190,9 @@ fn probes() -> Section {
 fn studies() -> Section {
     let row = |(name, _): &(&str, &str)| {
         let question = studies::plan(name).map(|plan| plan.question).unwrap_or_default();
-        Row::new(&[name, &question], &["loop devices"])
+        let rsync = (*name == "backup-tree").then_some(doctor::RSYNC);
+        let needs: Vec<&str> = [doctor::LOOP].into_iter().chain(rsync).collect();
+        Row::new(&[name, &question], &needs)
     };
     Section {
         kind: Kind::Studies,

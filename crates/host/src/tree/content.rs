@@ -109,28 +109,22 @@ fn fill_text(bytes: &mut [u8], key: u64) {
 
 #[cfg(test)]
 mod tests {
-    use std::io::Write;
-    use std::process::{Command, Stdio};
+    use std::fs;
 
     use super::*;
+    use crate::tool;
 
     /// How many bytes gzip makes of one.
     fn shrunk(kind: TreeContent, compression: f64) -> f64 {
         let mut contents = Contents::new(kind, compression);
         let all: Vec<u8> =
             (0..16).flat_map(|number| contents.of(key([1, 2, number]), 50_000).to_vec()).collect();
-        let mut gzip = Command::new("gzip")
-            .args(["-1", "-c"])
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let mut stdin = gzip.stdin.take().unwrap();
-        let bytes = all.len();
-        let writer = std::thread::spawn(move || stdin.write_all(&all));
-        let packed = gzip.wait_with_output().unwrap().stdout.len();
-        writer.join().unwrap().unwrap();
-        bytes as f64 / packed as f64
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("all");
+        fs::write(&path, &all).unwrap();
+        tool::run_words(&["gzip", "-1", path.to_str().unwrap()]).unwrap();
+        let packed = fs::metadata(path.with_extension("gz")).unwrap().len();
+        all.len() as f64 / packed as f64
     }
 
     #[test]

@@ -73,8 +73,8 @@ pub fn copy(from: &Path, to: &Path, reflink: Reflink, threads: u32) -> Result<Do
     let (workers, work_ns) = traverse::run(top, workers, from)?;
     let mut counts = Counts::default();
     workers.iter().for_each(|worker| counts.add(&worker.counts));
-    let timings = workers.iter().map(|worker| &worker.timings);
-    Ok(Done { counts, histograms: Timings::merged(OPERATIONS, timings), work_ns })
+    let timings: Vec<_> = workers.iter().map(|worker| &worker.timings).collect();
+    Ok(Done { counts, histograms: Timings::merged(OPERATIONS, &timings), work_ns })
 }
 
 /// A copy below its own source would go on for ever.

@@ -24,8 +24,8 @@ pub fn delete(directory: &Path, threads: u32) -> Result<Done, TreeError> {
     let (workers, work_ns) = traverse::run(top, workers, directory)?;
     let mut counts = Counts::default();
     workers.iter().for_each(|worker| counts.add(&worker.counts));
-    let timings = workers.iter().map(|worker| &worker.timings);
-    Ok(Done { counts, histograms: Timings::merged(["unlink", "rmdir"], timings), work_ns })
+    let timings: Vec<_> = workers.iter().map(|worker| &worker.timings).collect();
+    Ok(Done { counts, histograms: Timings::merged(["unlink", "rmdir"], &timings), work_ns })
 }
 
 struct Deleter {

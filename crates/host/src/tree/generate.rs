@@ -43,8 +43,8 @@ pub fn generate(
     };
     let workers = (0..tree.threads.max(1)).map(worker).collect();
     let (workers, work_ns) = traverse::run(top, workers, directory)?;
-    let timings = workers.iter().map(|worker| &worker.timings);
-    Ok(Done { counts: shape.counts(), histograms: Timings::merged(OPERATIONS, timings), work_ns })
+    let timings: Vec<_> = workers.iter().map(|worker| &worker.timings).collect();
+    Ok(Done { counts: shape.counts(), histograms: Timings::merged(OPERATIONS, &timings), work_ns })
 }
 
 /// A directory of the tree that is there.

@@ -100,14 +100,8 @@ impl<const N: usize> Timings<N> {
     }
 
     /// Those of all threads, by name; without operations that never happened.
-    fn merged<'a>(
-        names: [&str; N],
-        all: impl Iterator<Item = &'a Self> + Clone,
-    ) -> BTreeMap<String, Histogram>
-    where
-        Self: 'a,
-    {
-        let of = |place: usize| Latencies::merged(all.clone().map(move |one| &one.0[place]));
+    fn merged(names: [&str; N], all: &[&Self]) -> BTreeMap<String, Histogram> {
+        let of = |place: usize| Latencies::merged(all.iter().map(|one| &one.0[place]));
         let named = names.iter().enumerate().map(|(place, name)| (name.to_string(), of(place)));
         named.filter(|(_, taken)| taken.count() > 0).collect()
     }

@@ -48,8 +48,8 @@ pub fn walk(directory: &Path, with_status: bool, threads: u32) -> Result<Done, T
     let mut counts = Counts::default();
     workers.iter().for_each(|worker| counts.add(&worker.counts));
     counts.bytes += workers.iter().map(|worker| worker.shared_bytes).sum::<f64>().round() as u64;
-    let timings = workers.iter().map(|worker| &worker.timings);
-    Ok(Done { counts, histograms: Timings::merged(["list", "stat"], timings), work_ns })
+    let timings: Vec<_> = workers.iter().map(|worker| &worker.timings).collect();
+    Ok(Done { counts, histograms: Timings::merged(["list", "stat"], &timings), work_ns })
 }
 
 struct Walker {

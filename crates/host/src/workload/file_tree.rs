@@ -177,7 +177,7 @@ fn same(from: &Path, copy: &Path) -> Result<(), FileTreeError> {
 
 #[cfg(test)]
 mod tests {
-    use fsverdict_core::model::Bytes;
+    use fsverdict_core::model::{Bytes, Histogram};
 
     use super::*;
 
@@ -206,7 +206,7 @@ mod tests {
         for pass in TreePhase::ALL {
             let done = phase(&tree, pass, dir.path()).unwrap();
             assert_eq!(done.operations, Some(tree.entries(pass)), "{pass:?}");
-            let stat = done.histograms.get("stat_stat").map(|it| it.count());
+            let stat = done.histograms.get("stat_stat").map(Histogram::count);
             assert_eq!(stat, (pass == TreePhase::Stat).then_some(439));
             let bytes = [done.application_read_bytes, done.application_write_bytes];
             let moved = bytes.map(|bytes| bytes > 700_000);
