@@ -177,11 +177,12 @@ fn help_names_every_option_and_gives_an_example() {
         "small-files",
         "fsync-files",
         "metadata",
+        "tree",
     ] {
         assert!(run.contains(&format!("--{option}")), "run --help has no --{option}");
     }
     let whole = scene.run("--help").exits(0).stdout;
-    for command in ["run", "report", "doctor", "list", "clean", "trial"] {
+    for command in ["run", "report", "doctor", "list", "clean", "tree", "trial"] {
         assert!(whole.contains(&format!("\n  {command} ")), "--help has no {command}");
         let help = scene.fsverdict(&[command, "--help"]).exits(0).stdout;
         assert!(help.contains("Usage: fsverdict"), "{help}");
