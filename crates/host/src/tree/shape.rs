@@ -3,8 +3,8 @@
 //! - *Directories* grow one by one: a new one goes into directory d with a chance in proportion to
 //!   C(d) + 2, where C(d) is how many subdirectories d has already (Agrawal, Bolosky, Douceur and
 //!   Lorch, *A Five-Year Study of File-System Metadata*, FAST 2007).
-//! - *Depth*: files lie at depths that follow a Poisson distribution with mean 6.49, as far as there
-//!   are directories so deep. Among those of one depth they are dealt out in proportion to numbers
+//! - *Depth*: files lie at depths that follow a Poisson distribution with mean 6.49, as far as
+//!   there are directories so deep. Among those of one depth they are dealt out in proportion to numbers
 //!   drawn from an inverse polynomial of degree 2 and offset 2.36 (Agrawal, Arpaci-Dusseau and
 //!   Arpaci-Dusseau, *Generating Realistic Impressions for File-System Benchmarking*, FAST 2009,
 //!   table 2), cut at [`DRAWN_FILES_MAX`].
