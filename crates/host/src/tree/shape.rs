@@ -386,8 +386,8 @@ mod tests {
         assert!((6.0..7.0).contains(&(deep / files)), "{}", deep / files);
         let mut below = vec![0u32; all.len()];
         all[1..].iter().for_each(|it| below[it.parent as usize] += 1);
-        // By the model's recurrence, the share with k is (k + 1)(k + 2) ... of a power law: with
-        // C(d) + 2, those without any are 3/5.
+        // In the long run p = 1 - 2p/3 have none: each new one has none, and goes into one of them
+        // with a chance of 2p in 3.
         let leaves = below.iter().filter(|count| **count == 0).count() as f64 / all.len() as f64;
         assert!((0.58..0.62).contains(&leaves), "{leaves}");
         let listed: usize = (0..all.len() as u32).map(|it| shape.below(it).count()).sum();

@@ -2,7 +2,7 @@
 //!
 //! A *list* is one directory, opened, read to its end and closed. A *stat* is one entry's fstatat.
 //! Where a directory does not say what its entries are, they are asked for their status in any
-//! case. Nothing here changes when the walk would stop at a mount: it goes on, as find does.
+//! case. A walk goes on below mounts, as find does.
 
 use std::fs::File;
 use std::os::fd::{AsFd, OwnedFd};
