@@ -4,9 +4,9 @@
 //! Operations are *copy* (a regular file, all of its calls together), *link* (a further name of a
 //! file that was copied), *symlink*, *node* (devices, pipes, sockets) and *mkdir*.
 //!
-//! Where blocks may be shared, FICLONE is tried first (ioctl_ficlone(2)), as cp does. A file that is
-//! not shared goes through a buffer, and one larger than [`BUFFER_BYTES`] by copy_file_range(2),
-//! which saves the way through our memory.
+//! Where blocks may be shared, FICLONE is tried first (ioctl_ficlone(2)), as cp does. A file that
+//! is not shared goes through a buffer, and one larger than [`BUFFER_BYTES`] by
+//! copy_file_range(2), which saves the way through our memory.
 
 use std::collections::HashMap;
 use std::ffi::{CStr, CString};

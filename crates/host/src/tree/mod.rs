@@ -1,8 +1,8 @@
 //! Trees of files: made from a seed, walked, copied and deleted by one or more threads.
 //!
 //! Everything is reached from its parent's descriptor, so that no path is looked up and none can be
-//! too long. What is open at once is the directories above those under way, and the
-//! limit on descriptors is raised as far as it may be.
+//! too long. What is open at once is the directories above those under way, and
+//! the limit on descriptors is raised as far as it may be.
 
 mod content;
 mod copy;

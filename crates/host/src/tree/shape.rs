@@ -4,10 +4,10 @@
 //!   C(d) + 2, where C(d) is how many subdirectories d has already (Agrawal, Bolosky, Douceur and
 //!   Lorch, *A Five-Year Study of File-System Metadata*, FAST 2007).
 //! - *Depth*: files lie at depths that follow a Poisson distribution with mean 6.49, as far as
-//!   there are directories so deep. Among those of one depth they are dealt out in proportion to numbers
-//!   drawn from an inverse polynomial of degree 2 and offset 2.36 (Agrawal, Arpaci-Dusseau and
-//!   Arpaci-Dusseau, *Generating Realistic Impressions for File-System Benchmarking*, FAST 2009,
-//!   table 2), cut at [`DRAWN_FILES_MAX`].
+//!   there are directories so deep. Among those of one depth they are dealt out in proportion to
+//!   numbers drawn from an inverse polynomial of degree 2 and offset 2.36 (Agrawal,
+//!   Arpaci-Dusseau and Arpaci-Dusseau, *Generating Realistic Impressions for File-System
+//!   Benchmarking*, FAST 2009, table 2), cut at [`DRAWN_FILES_MAX`].
 //! - *Sizes* are lognormal (μ = 9.48, σ = 2.46) but for six in 100,000, which follow a Pareto
 //!   distribution from 512 MiB up (k = 0.91; same table), and are then multiplied to hold what was
 //!   asked for. With that k there is no mean: no file is drawn larger than a sixteenth of what all
