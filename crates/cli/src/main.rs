@@ -41,6 +41,7 @@ enum Command {
     Doctor(cmd::doctor::Arguments),
     List(cmd::list::Arguments),
     Clean(cmd::clean::Arguments),
+    Tree(cmd::tree::Arguments),
     Trial(cmd::trial::Arguments),
 }
 
@@ -55,6 +56,7 @@ fn main() -> std::process::ExitCode {
         Command::Doctor(arguments) => cmd::doctor::run(&arguments),
         Command::List(arguments) => cmd::list::run(&arguments),
         Command::Clean(arguments) => cmd::clean::run(&arguments),
+        Command::Tree(arguments) => cmd::tree::run(&arguments),
         Command::Trial(arguments) => cmd::trial::run(&arguments),
     };
     exit::code(result)

@@ -24,7 +24,8 @@ pub const PLANS: [Shipped; 8] = [
 ];
 
 /// The published studies.
-pub const STUDIES: [Shipped; 4] = [
+pub const STUDIES: [Shipped; 5] = [
+    ("backup-tree", include_str!("../../../studies/backup-tree.toml")),
     ("block-volume", include_str!("../../../studies/block-volume.toml")),
     ("cloud-disk", include_str!("../../../studies/cloud-disk.toml")),
     ("fsync-anatomy", include_str!("../../../studies/fsync-anatomy.toml")),

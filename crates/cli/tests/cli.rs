@@ -33,6 +33,8 @@ fn a_wrong_command_line_is_one_clear_line_and_exit_2() {
         ("run --fs ext4,xfs --small-files colour=red", "unknown field `colour`, expected one of"),
         ("run --fs ext4,xfs --small-files count=many", "--small-files count=many: invalid type"),
         ("run --fs ext4,xfs --small-files count=5 -- true", "not both"),
+        ("run --fs ext4,xfs --tree files=0", "workload \"tree\" needs at least one file"),
+        ("run --fs ext4,xfs --tree depth=3", "unknown field `depth`, expected one of"),
         ("run --fs ext4,xfs --rounds 0 -- true", "rounds = 0 measures nothing"),
         ("run --fs ext4,xfs --margin 90% -- true", "margin 90% is not between"),
         ("run --fs ext4,xfs --confidence 10% -- true", "confidence 10% is not between"),
@@ -243,11 +245,12 @@ fn help_names_every_option_and_gives_an_example() {
         "small-files",
         "fsync-files",
         "metadata",
+        "tree",
     ] {
         assert!(run.contains(&format!("--{option}")), "run --help has no --{option}");
     }
     let whole = scene.run("--help").exits(0).stdout;
-    for command in ["run", "audit", "report", "doctor", "list", "clean", "trial"] {
+    for command in ["run", "audit", "report", "doctor", "list", "clean", "tree", "trial"] {
         assert!(whole.contains(&format!("\n  {command} ")), "--help has no {command}");
         let help = scene.fsverdict(&[command, "--help"]).exits(0).stdout;
         assert!(help.contains("Usage: fsverdict"), "{help}");

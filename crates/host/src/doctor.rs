@@ -37,6 +37,8 @@ pub const MEMORY: &str = "memory";
 pub const FIO: &str = "fio";
 /// The sysbench program.
 pub const SYSBENCH: &str = "sysbench";
+/// The rsync program, which the study backup-tree runs.
+pub const RSYNC: &str = "rsync";
 /// CPU time.
 pub const CPU_TIME: &str = "CPU time";
 /// Dirty memory.
@@ -180,6 +182,7 @@ pub fn checks<'a>(root: &'a Path, folder: &'a Path) -> Vec<Check<'a>> {
     checks.extend([
         Check::new(FIO, || program("fio", &["fio", "--version"])),
         Check::new(SYSBENCH, || program("sysbench", &["sysbench", "--version"])),
+        Check::new(RSYNC, || program("rsync", &["rsync", "--version"])),
         Check::new(CPU_TIME, || readable(root, &["proc/stat"])),
         Check::new(DIRTY, || readable(root, &["proc/meminfo"])),
         Check::new(COUNTERS, || counters(root)),

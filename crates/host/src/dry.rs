@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use fsverdict_core::model::{
-    Bed, BedKind, Contender, Device, FsyncCase, Record, Trial, TrialBed, Work,
+    Bed, BedKind, Contender, Device, FsyncCase, Record, Tree, Trial, TrialBed, Work,
 };
 use fsverdict_core::run::{self, Effect, Host, HostError, Place, Step};
 
@@ -73,6 +73,11 @@ impl DryRun {
                 "{step}: {} directories with {} files each, {} threads, within fsverdict",
                 metadata.directories, metadata.files_per_directory, metadata.threads
             )),
+            Work::Tree(tree) => self.remark(&format!(
+                "{step}: {}, {} threads, within fsverdict",
+                tree_shown(tree),
+                tree.threads
+            )),
             Work::FsyncFiles(files) => self.remark(&format!(
                 "{step}: {} times: open {} files, write {} to each, fsync the last, close, syncfs; \
                  within fsverdict",
@@ -130,9 +135,20 @@ impl DryRun {
                     "fill: {count} files of {size} in {directories} directories, within fsverdict"
                 ));
             }
+            Work::Tree(tree) => {
+                self.remark(&format!("fill: {}, within fsverdict", tree_shown(tree)));
+            }
             _ => {}
         }
         Ok(())
+    }
+}
+
+/// What tree it is, in a few words.
+fn tree_shown(tree: &Tree) -> String {
+    match &tree.source {
+        Some(source) => format!("the tree of {source}"),
+        None => format!("a tree of {} files in {} directories", tree.files, tree.directories()),
     }
 }
 

@@ -18,7 +18,7 @@ use crate::probe::{PageCache, Probe, Timeline};
 use crate::processes::Processes;
 use crate::settings::{self, Setting};
 use crate::workload::command::{self, Scene};
-use crate::workload::{Done, fio, fsync_files, metadata, small_files, sysbench};
+use crate::workload::{Done, file_tree, fio, fsync_files, metadata, small_files, sysbench};
 use crate::{cache, daemon, file_system, mount, partition, settle, sys, tool};
 
 /// How often a busy file system is tried to be unmounted, and how long between.
@@ -98,6 +98,9 @@ impl Here {
         ]
         .map(|(name, value)| (name.to_string(), value));
         let mut environment = BTreeMap::from(environment);
+        if let Ok(program) = std::env::current_exe() {
+            environment.insert("FSVERDICT".into(), program.display().to_string());
+        }
         let workload = &trial.workload;
         let operations = workload.operations.map(|operations| ("FSVERDICT_OPERATIONS", operations));
         let bytes = workload.bytes.map(|bytes| ("FSVERDICT_BYTES", bytes.0));
@@ -203,6 +206,7 @@ impl Here {
             Work::FsyncFiles(files) => {
                 fsync_files::lay_out(files, &work_directory(trial), trial.seed)?;
             }
+            Work::Tree(tree) => file_tree::lay_out(tree, &work_directory(trial), trial.seed)?,
             Work::Command(_) | Work::SmallFiles(_) | Work::Metadata(_) => {}
         }
         Ok(Effect::Done)
@@ -233,6 +237,12 @@ impl Here {
                     }
                     done => done?,
                 }
+            }
+            (Work::Tree(tree), Phase::Tree(pass)) => {
+                let prepared = file_tree::prepare(tree, pass, &place, trial.seed)?;
+                let record = self.native(phase, &directory, trial, || Ok(prepared.run()?))?;
+                prepared.check_result()?;
+                record
             }
             (Work::FsyncFiles(files), Phase::Whole) => {
                 let devices = &trial.bed.devices;

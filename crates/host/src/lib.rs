@@ -23,5 +23,6 @@ pub mod settings;
 mod settle;
 pub mod sys;
 pub mod tool;
+pub mod tree;
 pub mod undo;
 pub mod workload;

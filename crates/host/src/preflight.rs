@@ -38,6 +38,8 @@ pub enum PreflightError {
          give the whole disk"
     )]
     Nested { contender: String, path: String },
+    #[error("workload {workload:?}: the source {path} is no directory")]
+    Source { workload: String, path: String },
     #[error("this kernel has no {name}, and modprobe brings none")]
     Kernel { name: String },
     #[error("workload {workload:?} needs {}", listed(missing))]
@@ -73,6 +75,7 @@ impl PreflightError {
             Self::UnknownFileSystem { .. }
             | Self::Fio { .. }
             | Self::Job { .. }
+            | Self::Source { .. }
             | Self::Nested { .. } => true,
             Self::Root { .. }
             | Self::Tool(_)
@@ -138,6 +141,14 @@ pub fn check(plan: &Plan) -> Result<(), PreflightError> {
         check_partitions(plan)?;
         if plan.bed.limits.is_some() || plan.contenders.iter().any(|it| it.limits.is_some()) {
             settings::check_throttle(Path::new("/"))?;
+        }
+    }
+    for workload in &plan.workloads {
+        if let Some(path) = workload.tree.as_ref().and_then(|tree| tree.source.as_ref())
+            && !Path::new(path).is_dir()
+        {
+            let (workload, path) = (workload.name.clone(), path.clone());
+            return Err(PreflightError::Source { workload, path });
         }
     }
     for program in workload::programs(plan) {

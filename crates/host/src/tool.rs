@@ -19,7 +19,7 @@ const DIRECTORIES: [&str; 6] =
     ["/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"];
 
 /// Which Debian package brings a program.
-const PACKAGES: [(&str, &str); 27] = [
+const PACKAGES: [(&str, &str); 28] = [
     ("bcachefs", "bcachefs-tools"),
     ("blkid", "util-linux"),
     ("cryptsetup", "cryptsetup-bin"),
@@ -37,6 +37,7 @@ const PACKAGES: [(&str, &str); 27] = [
     ("mount", "mount"),
     ("parted", "parted"),
     ("qemu-system-x86_64", "qemu-system-x86"),
+    ("rsync", "rsync"),
     ("sgdisk", "gdisk"),
     ("swapon", "mount"),
     ("sysbench", "sysbench"),

@@ -55,6 +55,9 @@ pub struct Arguments {
     /// Metadata operations, natively: directories=1000,files_per_directory=10,threads=1.
     #[arg(long, value_name = "KEY=VALUE,...", num_args = 0..=1, default_missing_value = "")]
     pub metadata: Option<String>,
+    /// A tree made, copied, walked, deleted: files=10000,mean_size=16k,threads=1,source=DIR.
+    #[arg(long, value_name = "KEY=VALUE,...", num_args = 0..=1, default_missing_value = "")]
+    pub tree: Option<String>,
     /// Read this too during the timed parts. It costs the work something: fsverdict list probes.
     #[arg(long, value_enum, value_delimiter = ',', value_name = "NAME,...")]
     pub probe: Vec<ProbeName>,

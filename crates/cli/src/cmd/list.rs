@@ -7,6 +7,7 @@ use anyhow::Result;
 use clap::ValueEnum;
 use comfy_table::presets::UTF8_HORIZONTAL_ONLY;
 use comfy_table::{Table, TableComponent};
+use fsverdict_core::model::Workload;
 use fsverdict_host::doctor::{self, Ability};
 use fsverdict_host::file_system::{self, Promise, Promises};
 
@@ -138,6 +139,8 @@ fn workloads() -> Section {
                                --fsync-files files=100,size=2k,case=overwriting";
     const METADATA: &str = "mkdir, create, rename, change attributes, delete\n\
                             --metadata directories=1000,files_per_directory=10";
+    const TREE: &str = "make, copy, walk and delete a tree of files, or a copy of yours\n\
+                        --tree files=10000,mean_size=16k,threads=2";
     const SYSBENCH: &str = "the fileio test of sysbench: prepare, run, cleanup\n\
                             -- sysbench fileio --file-test-mode=rndrw --file-total-size=256M run";
     Section {
@@ -149,6 +152,7 @@ fn workloads() -> Section {
             Row::new(&["small_files", SMALL_FILES], &[]),
             Row::new(&["fsync_files", FSYNC_FILES], &[]),
             Row::new(&["metadata", METADATA], &[]),
+            Row::new(&["tree", TREE], &[]),
             Row::new(&["sysbench", SYSBENCH], &[doctor::SYSBENCH]),
         ],
         note: "The example goes at the end of: fsverdict run --fs ext4,xfs",
@@ -218,8 +222,12 @@ fn studies() -> Section {
 }
 
 fn asks(it: &Shipped) -> Row {
-    let question = shipped::parse(it).map(|plan| plan.question).unwrap_or_default();
-    Row::new(&[it.0, &question], &["loop devices"])
+    let plan = shipped::parse(it).unwrap_or_default();
+    let needs =
+        |program| plan.workloads.iter().flat_map(Workload::needed).any(|it| it.0 == program);
+    let rsync = needs(doctor::RSYNC).then_some(doctor::RSYNC);
+    let needs: Vec<&str> = [doctor::LOOP].into_iter().chain(rsync).collect();
+    Row::new(&[it.0, &plan.question], &needs)
 }
 
 fn uses() -> Section {

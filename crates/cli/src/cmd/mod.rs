@@ -11,4 +11,5 @@ pub mod list;
 mod plan;
 pub mod report;
 pub mod run;
+pub mod tree;
 pub mod trial;

@@ -37,6 +37,9 @@ pub fn plan(arguments: &Arguments) -> Result<Plan> {
     for workload in &mut plan.workloads {
         recognise_fio(workload);
         recognise_sysbench(workload);
+        if let Some(source) = workload.tree.as_mut().and_then(|tree| tree.source.as_mut()) {
+            make_absolute(source);
+        }
     }
     if let Some(scale) = arguments.scale {
         plan = plan.scaled(scale);
@@ -150,17 +153,19 @@ fn typed_workload(arguments: &Arguments) -> Result<Option<Workload>, Usage> {
     workload.small_files = native("small-files", arguments.small_files.as_deref())?;
     workload.fsync_files = native("fsync-files", arguments.fsync_files.as_deref())?;
     workload.metadata = native("metadata", arguments.metadata.as_deref())?;
+    workload.tree = native("tree", arguments.tree.as_deref())?;
     let command = Command::Argv(arguments.command.clone());
     let names = [
         workload.small_files.is_some().then(|| "small files".to_string()),
         workload.fsync_files.is_some().then(|| "fsync files".into()),
         workload.metadata.is_some().then(|| "metadata".into()),
+        workload.tree.is_some().then(|| "tree".into()),
         (!arguments.command.is_empty()).then(|| shortened(&command.to_string())),
     ];
     let mut names = names.into_iter().flatten();
     let Some(name) = names.next() else { return Ok(None) };
     if names.next().is_some() {
-        let kinds = "a command, --small-files, --fsync-files or --metadata";
+        let kinds = "a command, --small-files, --fsync-files, --metadata or --tree";
         return Err(Usage(format!("give one of {kinds}, not both")));
     }
     workload.name = name;
@@ -187,7 +192,8 @@ fn native<T: DeserializeOwned>(flag: &str, text: Option<&str>) -> Result<Option<
         let Some((key, value)) = word.split_once('=') else {
             return Err(Usage(format!("--{flag} {word}: write KEY=VALUE")));
         };
-        let number = value.parse().map(toml::Value::Integer);
+        let whole = value.parse().map(toml::Value::Integer);
+        let number = whole.or_else(|_| value.parse().map(toml::Value::Float));
         table.insert(key.into(), number.unwrap_or_else(|_| toml::Value::String(value.into())));
     }
     let wrong = |error: toml::de::Error| {
@@ -292,6 +298,12 @@ mod tests {
         let files = workload("--fsync-files files=100,case=overwriting").fsync_files.unwrap();
         assert_eq!((files.files, files.case), (100, FsyncCase::Overwriting));
         assert_eq!(workload("--metadata").metadata.unwrap().directories, 1000);
+        let tree = workload("--tree files=50,mean_size=4k,compression=2.5,hard_links=3%");
+        let tree = tree.tree.unwrap();
+        assert_eq!((tree.files, tree.mean_size.unwrap().0), (50, 4096));
+        assert_eq!((tree.compression, tree.hard_links.0), (2.5, 0.03));
+        let source = workload("--tree source=/usr/../usr").tree.unwrap().source;
+        assert_eq!(source.as_deref(), Some("/usr"));
     }
 
     #[test]

@@ -109,6 +109,51 @@ fn small_files_are_measured_operation_by_operation() {
 
 #[test]
 #[ignore = "needs root and loop devices: run ./test"]
+fn a_tree_is_measured_phase_by_phase_and_cold_where_it_should_be() {
+    let scene = Scene::alone();
+    let mut words = vec!["run", "--fs", "ext4,xfs,btrfs", "--size", "320M", "--rounds", "1"];
+    words.extend(["--tree", "files=2000,mean_size=4k,threads=2,content=text"]);
+    words.extend(["--output", "run", "--json", "-"]);
+    let document = scene.fsverdict(&words).exits(0).json();
+    for trial in list(&document["trials"]) {
+        let phases = ["fill", "copy", "walk", "walk_again", "stat", "delete"];
+        for (place, name) in phases.iter().enumerate() {
+            let phase = &trial["phases"][place];
+            assert_eq!(phase["phase"]["tree"], *name);
+            let entries = if *name == "delete" { 4400 } else { 2199 };
+            assert_eq!(phase["operations"], entries);
+            assert!(sample(trial, &format!("{name}_rate")) > 0.0);
+        }
+        let bytes = 2000 * 4096 * 9 / 10;
+        assert!(device(trial, 0, "write_bytes") >= bytes, "not durable: {trial:#}");
+        assert!(device(trial, 2, "read_bytes") > 0, "not cold: {trial:#}");
+        assert_eq!(device(trial, 3, "read_bytes"), 0, "not warm: {trial:#}");
+        assert!(sample(trial, "stat_stat_latency_p90") > 0.0);
+        assert!(sample(trial, "fill_create_latency_p50") > 0.0);
+    }
+    scene.assert_nothing_left();
+}
+
+#[test]
+#[ignore = "needs root and loop devices: run ./test"]
+fn a_setup_makes_the_tree_and_a_source_that_is_none_is_refused() {
+    let scene = Scene::alone();
+    let words = ["run", "--fs", "ext4,xfs", "--size", "320M", "--rounds", "1", "--setup"];
+    let setup = "$FSVERDICT tree generate tree --files 300 --seed $FSVERDICT_SEED";
+    let rest = ["--output", "run", "--json", "-", "--", "sh", "-c", "find tree | wc -l"];
+    let document = scene.fsverdict(&[&words[..], &[setup], &rest].concat()).exits(0).json();
+    for trial in list(&document["trials"]) {
+        assert_eq!(super::printed(&scene, trial), "330\n");
+    }
+    let words = ["run", "--fs", "ext4,xfs", "--tree", "source=/no/such"];
+    let done = scene.fsverdict(&words).exits(1);
+    let says = "workload \"tree\": the source /no/such is no directory";
+    assert!(done.stderr.contains(says), "{}", done.stderr);
+    scene.assert_nothing_left();
+}
+
+#[test]
+#[ignore = "needs root and loop devices: run ./test"]
 fn the_shells_small_files_are_seen_to_measure_the_shell() {
     let scene = Scene::alone();
     let command = ["sh", "-c", "for i in $(seq 200); do /bin/cp /etc/hostname f$i; done"];

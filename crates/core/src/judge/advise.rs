@@ -158,6 +158,7 @@ fn values(workload: &Workload, work: Work, option: &str) -> Vec<String> {
         Work::SmallFiles(files) => of_table(toml::Table::try_from(files)),
         Work::FsyncFiles(files) => of_table(toml::Table::try_from(files)),
         Work::Metadata(metadata) => of_table(toml::Table::try_from(metadata)),
+        Work::Tree(tree) => of_table(toml::Table::try_from(tree)),
         Work::Sysbench(test) => {
             let begin = format!("--{option}=");
             let arguments = test.arguments();

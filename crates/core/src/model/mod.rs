@@ -20,6 +20,7 @@ mod scale;
 mod seed;
 mod study;
 mod table;
+mod tree;
 mod trial;
 mod unit;
 mod verdict;
@@ -57,6 +58,7 @@ pub use table::{
     Audited, Claim, Claimed, Column, Job, Machine, Part, Printed, Quantity, Row, Statistic, Table,
     Test,
 };
+pub use tree::{Reflink, Tree, TreeContent, TreePhase};
 pub use trial::{Device, Key, Trial, TrialBed};
 pub use unit::{Bytes, ParseError, Percent, Span, Unit};
 pub use verdict::{Comparison, Stop, Verdict};

@@ -138,7 +138,7 @@ impl FsyncFiles {
     }
 }
 
-fn check_count(files: u64) -> Result<(), String> {
+pub(super) fn check_count(files: u64) -> Result<(), String> {
     if files > FILES_MAX {
         return Err(format!("needs {files} files: at most {FILES_MAX}"));
     }

@@ -48,6 +48,10 @@ impl Workload {
         if let Some(metadata) = &mut self.metadata {
             metadata.directories = scaled_u32(metadata.directories, scale).max(metadata.threads);
         }
+        if let Some(tree) = &mut self.tree {
+            tree.files = scaled_count(tree.files, scale);
+            tree.total = tree.total.map(|total| scaled_bytes(total, scale, MIB));
+        }
         if let Some(Sysbench::Options(options)) = &mut self.sysbench {
             options.iter_mut().for_each(|(option, value)| scale_sysbench(option, value, scale));
         }
@@ -134,6 +138,9 @@ mod tests {
             name = "metadata"
             metadata = { threads = 200 }
             [[workload]]
+            name = "tree"
+            tree = { files = 5000, total = "100M" }
+            [[workload]]
             name = "sysbench"
             sysbench = { file-test-mode = "rndrw", file-total-size = "2G", time = 60, events = 0 }
             "#,
@@ -151,7 +158,9 @@ mod tests {
         let fsync = plan.workloads[3].fsync_files.as_ref().unwrap();
         assert_eq!((fsync.files, fsync.repetitions), (1000, 20));
         assert_eq!(plan.workloads[4].metadata.as_ref().unwrap().directories, 200);
-        let arguments = plan.workloads[5].sysbench.as_ref().unwrap().arguments().join(" ");
+        let tree = plan.workloads[5].tree.as_ref().unwrap();
+        assert_eq!((tree.files, tree.total), (500, Some(Bytes(10 << 20))));
+        let arguments = plan.workloads[6].sysbench.as_ref().unwrap().arguments().join(" ");
         let test = "--events=0 --file-test-mode=rndrw --file-total-size=204M --time=6";
         assert_eq!(arguments, test);
         assert_eq!(plan.scaled(0.001).bed.size, Bytes(2 << 30));

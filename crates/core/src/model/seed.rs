@@ -30,6 +30,11 @@ impl Draws {
         Draws(ChaCha8Rng::seed_from_u64(seed))
     }
 
+    /// Sixty-four random bits.
+    pub fn bits(&mut self) -> u64 {
+        self.0.next_u64()
+    }
+
     /// A number from 0 up to, not including, `bound`. The bias of the remainder is under
     /// `bound` / 2^64.
     pub fn below(&mut self, bound: usize) -> usize {

@@ -5,7 +5,9 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Bytes, FsyncFiles, Metadata, MetadataOperation, Operation, Scalar, SmallFiles};
+use super::{
+    Bytes, FsyncFiles, Metadata, MetadataOperation, Operation, Scalar, SmallFiles, Tree, TreePhase,
+};
 
 /// A program with its arguments, or a line for the shell.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -198,6 +200,9 @@ pub struct Workload {
     /// Metadata operations, natively.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metadata: Option<Metadata>,
+    /// A tree of files, natively.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tree: Option<Tree>,
     /// sysbench's fileio test.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sysbench: Option<Sysbench>,
@@ -228,13 +233,15 @@ pub enum Work<'a> {
     FsyncFiles(&'a FsyncFiles),
     /// Metadata operations, natively.
     Metadata(&'a Metadata),
+    /// A tree of files, natively.
+    Tree(&'a Tree),
     /// sysbench's fileio test.
     Sysbench(&'a Sysbench),
 }
 
 impl Work<'_> {
     /// The keys in a plan.
-    const KEYS: &'static str = "command, fio, small_files, fsync_files, metadata, sysbench";
+    const KEYS: &'static str = "command, fio, small_files, fsync_files, metadata, tree, sysbench";
 
     /// What is wrong with it, as the end of a sentence.
     fn check(self) -> Result<(), String> {
@@ -244,6 +251,7 @@ impl Work<'_> {
             }
             Work::FsyncFiles(files) => files.check(),
             Work::Metadata(metadata) => metadata.check(),
+            Work::Tree(tree) => tree.check(),
             Work::Sysbench(test) => test.check(),
             Work::Command(_) | Work::Fio(_) | Work::SmallFiles(_) => Ok(()),
         }
@@ -251,7 +259,11 @@ impl Work<'_> {
 
     /// Its files are laid out before the caches are dropped, by [`crate::run::Step::Fill`].
     pub fn is_filled(self) -> bool {
-        matches!(self, Work::Fio(_) | Work::FsyncFiles(_) | Work::Sysbench(_))
+        match self {
+            Work::Fio(_) | Work::FsyncFiles(_) | Work::Sysbench(_) => true,
+            Work::Tree(tree) => tree.is_filled(),
+            Work::Command(_) | Work::SmallFiles(_) | Work::Metadata(_) => false,
+        }
     }
 
     /// It has requests of its tool's, whose rate is called `iops`.
@@ -270,6 +282,8 @@ pub enum Phase {
     SmallFiles(Operation),
     /// One operation of the metadata workload over all files.
     Metadata(MetadataOperation),
+    /// One pass of the tree workload over the whole tree.
+    Tree(TreePhase),
 }
 
 impl Phase {
@@ -279,6 +293,7 @@ impl Phase {
             Phase::Whole => "",
             Phase::SmallFiles(operation) => operation.name(),
             Phase::Metadata(operation) => operation.name(),
+            Phase::Tree(phase) => phase.name(),
         }
     }
 }
@@ -293,6 +308,7 @@ impl Workload {
             self.small_files.as_ref().map(Work::SmallFiles),
             self.fsync_files.as_ref().map(Work::FsyncFiles),
             self.metadata.as_ref().map(Work::Metadata),
+            self.tree.as_ref().map(Work::Tree),
             self.sysbench.as_ref().map(Work::Sysbench),
         ];
         let mut given = kinds.into_iter().flatten();
@@ -315,11 +331,12 @@ impl Workload {
 
     /// The timed parts, in order.
     pub fn phases(&self) -> Vec<Phase> {
-        match (&self.small_files, &self.metadata) {
-            (Some(_), _) => Operation::ALL.map(Phase::SmallFiles).to_vec(),
-            (_, Some(metadata)) => {
+        match (&self.small_files, &self.metadata, &self.tree) {
+            (Some(_), _, _) => Operation::ALL.map(Phase::SmallFiles).to_vec(),
+            (_, Some(metadata), _) => {
                 metadata.operations.iter().copied().map(Phase::Metadata).collect()
             }
+            (_, _, Some(tree)) => tree.phases.iter().copied().map(Phase::Tree).collect(),
             _ => vec![Phase::Whole],
         }
     }
@@ -340,7 +357,7 @@ impl Workload {
         }
         match self.work() {
             Ok(work) if work.has_requests() => vec!["iops".into()],
-            Ok(Work::SmallFiles(_) | Work::Metadata(_)) => {
+            Ok(Work::SmallFiles(_) | Work::Metadata(_) | Work::Tree(_)) => {
                 self.phases().iter().map(|phase| format!("{}_rate", phase.name())).collect()
             }
             Ok(Work::FsyncFiles(files)) => vec![files.primary().into()],

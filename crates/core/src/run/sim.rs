@@ -5,8 +5,8 @@ use super::sample::samples;
 use super::{Effect, Host, HostError, Place, Step, trial};
 use crate::model::{
     Bed, CacheState, Contender, CpuTotals, Device, DeviceTotals, Draws, Histogram, LeftOut,
-    Mounted, Need, Partition, Phase, PhaseRecord, Plan, Quiet, Record, Sample, Sim, Totals, Trial,
-    TrialBed, Unit, Work, derived_seed,
+    Mounted, Need, Partition, Phase, PhaseRecord, Plan, Quiet, Record, Sample, Sim, Totals,
+    TreePhase, Trial, TrialBed, Unit, Work, derived_seed,
 };
 
 /// What a simulated operation takes at speed 1.
@@ -148,6 +148,10 @@ fn amount(trial: &Trial, phase: Phase) -> (u64, u64) {
         }
         (Ok(Work::Metadata(metadata)), Phase::Metadata(operation)) => {
             (metadata.count(operation), 0)
+        }
+        (Ok(Work::Tree(tree)), Phase::Tree(phase)) => {
+            let writes = matches!(phase, TreePhase::Fill | TreePhase::Copy);
+            (tree.entries(phase), if writes { tree.total_bytes(tree.files) } else { 0 })
         }
         _ => (OPERATIONS, OPERATIONS * 4096),
     }

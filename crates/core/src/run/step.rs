@@ -132,13 +132,19 @@ fn remount(formatted: bool, cache: Cache) -> impl Iterator<Item = Step> {
 }
 
 fn wants_cold(phase: Phase) -> bool {
-    matches!(phase, Phase::SmallFiles(operation) if operation.is_read())
+    match phase {
+        Phase::SmallFiles(operation) => operation.is_read(),
+        Phase::Tree(phase) => phase.is_cold(),
+        Phase::Whole | Phase::Metadata(_) => false,
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{Command, FsyncFiles, Limits, Metadata, SmallFiles, Sysbench, Workload};
+    use crate::model::{
+        Command, FsyncFiles, Limits, Metadata, SmallFiles, Sysbench, Tree, Workload,
+    };
 
     fn named(kind: BedKind, workload: Workload) -> String {
         let trial = crate::run::sim::example_trial(kind, workload);
@@ -228,6 +234,20 @@ mod tests {
         assert!(!wants_cleanup(&[Mount, Setup, Unmount, Mount, Settle]));
         assert!(wants_cleanup(&[Unmount, Mount, Prepare, Settle, work]));
         assert!(!wants_cleanup(&[Mount, work, Cleanup]), "it has had its turn");
+    }
+
+    #[test]
+    fn a_tree_is_cold_where_it_is_read_and_warm_where_it_is_read_again() {
+        let tree = Workload { tree: Some(Tree::default()), ..Workload::default() };
+        let cold = "sync, drop caches, settle";
+        assert_eq!(
+            named(BedKind::Directory, tree),
+            format!(
+                "make directory, {cold}, work: fill, {cold}, work: copy, {cold}, work: walk, \
+                 settle, work: walk_again, {cold}, work: stat, {cold}, work: delete, \
+                 remove directory"
+            )
+        );
     }
 
     #[test]

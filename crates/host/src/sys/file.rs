@@ -10,7 +10,7 @@ use libc::c_int;
 
 /// Makes `call` again while a signal interrupts it; a negative answer becomes its errno.
 #[inline]
-fn retried<T: Copy + Into<i64>>(mut call: impl FnMut() -> T) -> io::Result<T> {
+pub(super) fn retried<T: Copy + Into<i64>>(mut call: impl FnMut() -> T) -> io::Result<T> {
     loop {
         let answer = call();
         if answer.into() >= 0 {
@@ -26,11 +26,26 @@ fn retried<T: Copy + Into<i64>>(mut call: impl FnMut() -> T) -> io::Result<T> {
 /// openat(2), close-on-exec. What it creates has mode 0644, less the umask.
 #[inline]
 pub fn open_at(directory: BorrowedFd<'_>, name: &CStr, flags: c_int) -> io::Result<OwnedFd> {
-    const MODE: libc::c_uint = 0o644;
+    open_with_mode(directory, name, flags, 0o644)
+}
+
+/// openat(2) of a file that is not there yet, for writing, with `mode` less the umask.
+#[inline]
+pub fn create_at(directory: BorrowedFd<'_>, name: &CStr, mode: u32) -> io::Result<OwnedFd> {
+    open_with_mode(directory, name, libc::O_CREAT | libc::O_EXCL | libc::O_WRONLY, mode)
+}
+
+#[inline]
+fn open_with_mode(
+    directory: BorrowedFd<'_>,
+    name: &CStr,
+    flags: c_int,
+    mode: libc::c_uint,
+) -> io::Result<OwnedFd> {
     let flags = flags | libc::O_CLOEXEC;
     // SAFETY: both arguments are borrowed for the whole call, and the name ends in NUL.
     let fd =
-        retried(|| unsafe { libc::openat(directory.as_raw_fd(), name.as_ptr(), flags, MODE) })?;
+        retried(|| unsafe { libc::openat(directory.as_raw_fd(), name.as_ptr(), flags, mode) })?;
     // SAFETY: the kernel has just made this descriptor, so nobody else owns it.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }

@@ -2,12 +2,14 @@
 
 mod block;
 mod bpf;
+mod directory;
 mod file;
 mod page_cache;
 mod process;
 
 pub use block::*;
 pub use bpf::*;
+pub use directory::*;
 pub use file::*;
 pub use page_cache::{cached, page_bytes};
 pub use process::*;

@@ -2,13 +2,14 @@
 
 pub mod command;
 mod content;
+pub mod file_tree;
 pub mod fio;
 pub mod fsync_files;
 mod latencies;
 pub mod metadata;
 pub mod small_files;
 pub mod sysbench;
-mod threads;
+pub(crate) mod threads;
 mod tree;
 
 use std::collections::{BTreeMap, BTreeSet};

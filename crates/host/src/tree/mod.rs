@@ -1,0 +1,111 @@
+//! Trees of files: made from a seed, walked, copied and deleted by one or more threads.
+//!
+//! Everything is reached from its parent's descriptor, so that no path is looked up and none can be
+//! too long. What is open at once is the directories above those under way, and
+//! the limit on descriptors is raised as far as it may be.
+
+mod content;
+mod copy;
+mod delete;
+mod digest;
+mod generate;
+mod listing;
+mod shape;
+mod traverse;
+mod walk;
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::PathBuf;
+
+use fsverdict_core::model::Histogram;
+use thiserror::Error;
+
+pub use copy::copy;
+pub use delete::delete;
+pub use digest::{Difference, compare, digest};
+pub use generate::generate;
+pub use shape::Shape;
+pub use walk::walk;
+
+use crate::workload::Latencies;
+
+/// Why a tree could not be worked on.
+#[derive(Debug, Error)]
+#[expect(missing_docs, reason = "the messages say it")]
+pub enum TreeError {
+    #[error("{action} {}: {source}{}", path.display(), advice(source))]
+    Path { action: &'static str, path: PathBuf, source: io::Error },
+    #[error("start a thread for the tree: {0}")]
+    Thread(io::Error),
+    #[error("copy {}: it holds {}, and a tree can't be copied into itself", from.display(),
+        to.display())]
+    Within { from: PathBuf, to: PathBuf },
+}
+
+fn advice(error: &io::Error) -> &'static str {
+    match error.raw_os_error() {
+        Some(libc::EMFILE) => "; a descriptor is kept for each directory above: raise ulimit -Hn",
+        _ => "",
+    }
+}
+
+/// What there is in a tree. Its uppermost directory is not counted: it was there before.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Regular files, by their names: one with two names counts twice.
+    pub files: u64,
+    /// Directories.
+    pub directories: u64,
+    /// Symbolic links.
+    pub links: u64,
+    /// Devices, pipes and sockets.
+    pub specials: u64,
+    /// Bytes of content, those of a file with two names once; where nobody asked for them, 0.
+    pub bytes: u64,
+}
+
+impl Counts {
+    /// All names.
+    pub fn entries(&self) -> u64 {
+        self.files + self.directories + self.links + self.specials
+    }
+
+    fn add(&mut self, other: &Counts) {
+        self.files += other.files;
+        self.directories += other.directories;
+        self.links += other.links;
+        self.specials += other.specials;
+        self.bytes += other.bytes;
+    }
+}
+
+/// What was done to a tree.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Done {
+    /// What there was, or is now.
+    pub counts: Counts,
+    /// Latencies by operation.
+    pub histograms: BTreeMap<String, Histogram>,
+    /// From the first thread's start to the last one's end.
+    pub work_ns: u64,
+}
+
+/// Latencies by operation, as one thread meets them; `N` operations are known by their place.
+struct Timings<const N: usize>([Latencies; N]);
+
+impl<const N: usize> Timings<N> {
+    fn new() -> Self {
+        Timings(std::array::from_fn(|_| Latencies::new()))
+    }
+
+    /// Those of all threads, by name; without operations that never happened.
+    fn merged(names: [&str; N], all: &[&Self]) -> BTreeMap<String, Histogram> {
+        let of = |place: usize| Latencies::merged(all.iter().map(|one| &one.0[place]));
+        let named = names.iter().enumerate().map(|(place, name)| (name.to_string(), of(place)));
+        named.filter(|(_, taken)| taken.count() > 0).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests;

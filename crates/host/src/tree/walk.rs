@@ -1,0 +1,130 @@
+//! Walking: every directory is read, and where asked every entry's status.
+//!
+//! A *list* is one directory, opened, read to its end and closed. A *stat* is one entry's fstatat.
+//! Where a directory does not say what its entries are, they are asked for their status in any
+//! case. A walk goes on below mounts, as find does.
+
+use std::fs::File;
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::Path;
+
+use super::listing::Listing;
+use super::traverse::{self, Below, Child, Fault, Work};
+use super::{Counts, Done, Timings, TreeError};
+use crate::sys::{self, Kind, Status};
+
+const LIST: usize = 0;
+const STAT: usize = 1;
+
+/// How a directory is opened: never through a symbolic link.
+pub const DIRECTORY: i32 = libc::O_RDONLY | libc::O_DIRECTORY | libc::O_NOFOLLOW;
+
+/// Opens the uppermost directory. It may be named by a symbolic link.
+pub fn open_top(directory: &Path) -> Result<OwnedFd, TreeError> {
+    let flags = libc::O_RDONLY | libc::O_DIRECTORY;
+    let mut options = File::options();
+    std::os::unix::fs::OpenOptionsExt::custom_flags(options.read(true), flags)
+        .open(directory)
+        .map(OwnedFd::from)
+        .map_err(|source| TreeError::Path { action: "open", path: directory.into(), source })
+}
+
+/// Walks through all below `directory`, and asks for every entry's status if `with_status`.
+///
+/// Without it `bytes` is 0; with it, a file with several names has its bytes divided among them and
+/// counted once.
+pub fn walk(directory: &Path, with_status: bool, threads: u32) -> Result<Done, TreeError> {
+    let top = open_top(directory)?;
+    let worker = |_| Walker {
+        with_status,
+        listing: Listing::new(),
+        counts: Counts::default(),
+        shared_bytes: 0.0,
+        timings: Timings::new(),
+        start_ns: 0,
+    };
+    let workers = (0..threads.max(1)).map(worker).collect();
+    let (workers, work_ns) = traverse::run(top, workers, directory)?;
+    let mut counts = Counts::default();
+    workers.iter().for_each(|worker| counts.add(&worker.counts));
+    counts.bytes += workers.iter().map(|worker| worker.shared_bytes).sum::<f64>().round() as u64;
+    let timings: Vec<_> = workers.iter().map(|worker| &worker.timings).collect();
+    Ok(Done { counts, histograms: Timings::merged(["list", "stat"], &timings), work_ns })
+}
+
+struct Walker {
+    with_status: bool,
+    listing: Listing,
+    counts: Counts,
+    /// Bytes of files that have several names, each name's share.
+    shared_bytes: f64,
+    timings: Timings<2>,
+    /// When the directory under way was opened.
+    start_ns: u64,
+}
+
+impl Work for Walker {
+    type Place = OwnedFd;
+
+    fn enter(&mut self, parent: &OwnedFd, child: Child<'_>) -> Result<OwnedFd, Fault> {
+        self.start_ns = sys::monotonic_ns();
+        sys::open_at(parent.as_fd(), child.name, DIRECTORY).map_err(Fault::here("open"))
+    }
+
+    fn go_over(&mut self, place: &OwnedFd, below: &mut Below) -> Result<(), Fault> {
+        if self.start_ns == 0 {
+            self.start_ns = sys::monotonic_ns();
+        }
+        let mut list_ns = 0;
+        while self.listing.read(place.as_fd()).map_err(Fault::here("read"))? {
+            let mut start_ns = sys::monotonic_ns();
+            list_ns += start_ns - self.start_ns;
+            if self.with_status {
+                self.listing.sort();
+            }
+            for number in 0..self.listing.len() {
+                let (entry, name) = self.listing.get(number);
+                let mut kind = entry.kind;
+                if self.with_status || kind == Kind::Unknown {
+                    let status =
+                        sys::status_at(place.as_fd(), name).map_err(Fault::of("stat", name))?;
+                    let end_ns = sys::monotonic_ns();
+                    self.timings.0[STAT].record(end_ns - start_ns);
+                    start_ns = end_ns;
+                    kind = status.kind;
+                    if self.with_status {
+                        count_bytes(&status, &mut self.counts, &mut self.shared_bytes);
+                    }
+                }
+                self.counts.count(kind);
+                if kind == Kind::Directory {
+                    below.note(Child { name, number: entry.inode });
+                }
+            }
+            self.start_ns = sys::monotonic_ns();
+        }
+        let end_ns = sys::monotonic_ns();
+        self.timings.0[LIST].record(list_ns + end_ns - self.start_ns);
+        Ok(())
+    }
+}
+
+fn count_bytes(status: &Status, counts: &mut Counts, shared_bytes: &mut f64) {
+    match (status.kind, status.links) {
+        (Kind::File, 0 | 1) => counts.bytes += status.size_bytes,
+        (Kind::File, links) => *shared_bytes += status.size_bytes as f64 / links as f64,
+        _ => {}
+    }
+}
+
+impl Counts {
+    /// Counts one entry.
+    pub(super) fn count(&mut self, kind: Kind) {
+        match kind {
+            Kind::File => self.files += 1,
+            Kind::Directory => self.directories += 1,
+            Kind::Link => self.links += 1,
+            Kind::Special | Kind::Unknown => self.specials += 1,
+        }
+    }
+}

@@ -1,0 +1,251 @@
+//! The tree workload: a tree of files is made, copied, walked and deleted.
+//!
+//! - *fill*: `tree` is generated in the work directory, or copied there from a source.
+//! - *copy*: `tree` is copied to `copy`.
+//! - *walk*, *walk_again*: the directories of `tree` are read; *stat*: and every entry's status.
+//! - *delete*: all there is is deleted, both trees with their uppermost directories.
+//!
+//! Operations are entries of the tree. What a phase did is checked after its timed part: it must
+//! have met every entry, a tree that was made must hold what it should, a copy must be its source,
+//! byte by byte, and of what was deleted nothing may be left.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use fsverdict_core::model::{Reflink, Tree, TreePhase};
+use thiserror::Error;
+
+use super::{Done, PathError};
+use crate::tree::{self, Counts, Shape, TreeError};
+
+/// Why it could not be done, or was not what was asked for.
+#[derive(Debug, Error)]
+#[expect(missing_docs, reason = "the messages say it")]
+pub enum FileTreeError {
+    #[error("{0}")]
+    Path(#[from] PathError),
+    #[error("{0}")]
+    Tree(#[from] TreeError),
+    #[error("{}: met {met} entries of the {expected} there are", phase.name())]
+    Entries { phase: TreePhase, met: u64, expected: u64 },
+    #[error("{} holds {found:?} instead of {expected:?}", path.display())]
+    Made { path: PathBuf, found: Counts, expected: Counts },
+    #[error("{} differs from {}, first in {}", copy.display(), from.display(), path.display())]
+    Copied { copy: PathBuf, from: PathBuf, path: PathBuf },
+    #[error("{} lacks the last of what {} holds", copy.display(), from.display())]
+    Lacking { copy: PathBuf, from: PathBuf },
+    #[error("{} is left after everything was deleted", path.display())]
+    Left { path: PathBuf },
+}
+
+/// Makes the tree where that is not to be timed.
+pub fn lay_out(tree: &Tree, directory: &Path, seed: u64) -> Result<(), FileTreeError> {
+    let prepared = prepare(tree, TreePhase::Fill, directory, seed)?;
+    prepared.run()?;
+    prepared.check_result()
+}
+
+/// One phase, with all it needs to know.
+pub struct Prepared<'a> {
+    tree: &'a Tree,
+    phase: TreePhase,
+    seed: u64,
+    directory: PathBuf,
+    /// Of a tree that is generated.
+    shape: Option<Shape>,
+    /// What is in the tree.
+    expected: Counts,
+}
+
+/// Makes `phase` of `tree` ready in `directory`. The same seed gives the same tree.
+pub fn prepare<'a>(
+    tree: &'a Tree,
+    phase: TreePhase,
+    directory: &Path,
+    seed: u64,
+) -> Result<Prepared<'a>, FileTreeError> {
+    let shape = tree.source.is_none().then(|| Shape::new(tree, seed));
+    let expected = match (&tree.source, &shape) {
+        (Some(source), _) => tree::walk(Path::new(source), true, tree.threads)?.counts,
+        (None, shape) => shape.as_ref().map(Shape::counts).unwrap_or_default(),
+    };
+    let prepared = Prepared { tree, phase, seed, directory: directory.into(), shape, expected };
+    let made = match phase {
+        TreePhase::Fill => Some(prepared.path()),
+        TreePhase::Copy => Some(prepared.copy_path()),
+        _ => None,
+    };
+    if let Some(path) = made {
+        fs::create_dir(&path).map_err(PathError::of("make", &path))?;
+    }
+    Ok(prepared)
+}
+
+impl Prepared<'_> {
+    /// Does it.
+    pub fn run(&self) -> Result<Done, FileTreeError> {
+        let (path, threads) = (self.path(), self.tree.threads);
+        let did = match self.phase {
+            TreePhase::Fill => self.fill(&path)?,
+            TreePhase::Copy => tree::copy(&path, &self.copy_path(), self.tree.reflink, threads)?,
+            TreePhase::Walk | TreePhase::WalkAgain => tree::walk(&path, false, threads)?,
+            TreePhase::Stat => tree::walk(&path, true, threads)?,
+            TreePhase::Delete => tree::delete(&self.directory, threads)?,
+        };
+        let phase = self.phase;
+        let expected = match phase {
+            TreePhase::Delete => (self.expected.entries() + 1) * self.tree.trees(),
+            _ => self.expected.entries(),
+        };
+        let met = did.counts.entries();
+        if met != expected {
+            return Err(FileTreeError::Entries { phase, met, expected });
+        }
+        let bytes_if = |does| if does { did.counts.bytes } else { 0 };
+        let from_source = self.tree.source.is_some();
+        let copies = phase == TreePhase::Copy || phase == TreePhase::Fill && from_source;
+        let named = |(name, taken)| (format!("{}_{name}", phase.name()), taken);
+        Ok(Done {
+            operations: Some(met),
+            application_read_bytes: bytes_if(copies),
+            application_write_bytes: bytes_if(copies || phase == TreePhase::Fill),
+            histograms: did.histograms.into_iter().map(named).collect(),
+            work_ns: did.work_ns,
+            ..Done::default()
+        })
+    }
+
+    fn fill(&self, path: &Path) -> Result<tree::Done, TreeError> {
+        match (&self.shape, &self.tree.source) {
+            (None, Some(source)) => {
+                // The source lies on another file system: there is nothing to share.
+                tree::copy(Path::new(source), path, Reflink::Never, self.tree.threads)
+            }
+            (Some(shape), _) => tree::generate(self.tree, shape, path, self.seed),
+            (None, None) => unreachable!("a tree without a source has a shape"),
+        }
+    }
+
+    /// Whether what it did is what it should have done; not part of the time.
+    pub fn check_result(&self) -> Result<(), FileTreeError> {
+        let path = self.path();
+        match (self.phase, &self.tree.source) {
+            (TreePhase::Fill, None) => {
+                let (found, expected) = (tree::walk(&path, true, 1)?.counts, self.expected);
+                match found == expected {
+                    true => Ok(()),
+                    false => Err(FileTreeError::Made { path, found, expected }),
+                }
+            }
+            (TreePhase::Fill, Some(source)) => same(Path::new(source), &path),
+            (TreePhase::Copy, _) => same(&path, &self.copy_path()),
+            (TreePhase::Delete, _) => self.check_nothing_left(),
+            (TreePhase::Walk | TreePhase::WalkAgain | TreePhase::Stat, _) => Ok(()),
+        }
+    }
+
+    fn check_nothing_left(&self) -> Result<(), FileTreeError> {
+        let wrong = |source| PathError::of("read", &self.directory)(source);
+        match fs::read_dir(&self.directory).map_err(wrong)?.next() {
+            Some(entry) => Err(FileTreeError::Left { path: entry.map_err(wrong)?.path() }),
+            None => Ok(()),
+        }
+    }
+
+    fn path(&self) -> PathBuf {
+        self.directory.join("tree")
+    }
+
+    fn copy_path(&self) -> PathBuf {
+        self.directory.join("copy")
+    }
+}
+
+/// An error unless `copy` is `from`, byte by byte.
+fn same(from: &Path, copy: &Path) -> Result<(), FileTreeError> {
+    let (from_path, copy_path) = (from.into(), copy.into());
+    match tree::compare(from, copy)? {
+        None => Ok(()),
+        Some(tree::Difference { path }) if path.as_os_str().is_empty() => {
+            Err(FileTreeError::Lacking { copy: copy_path, from: from_path })
+        }
+        Some(tree::Difference { path }) => {
+            Err(FileTreeError::Copied { copy: copy_path, from: from_path, path })
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use fsverdict_core::model::{Bytes, Histogram};
+
+    use super::*;
+
+    fn tree() -> Tree {
+        let mean_size = Some(Bytes(2000));
+        Tree {
+            files: 400,
+            mean_size,
+            threads: 2,
+            hard_links: "5%".parse().unwrap(),
+            ..Tree::default()
+        }
+    }
+
+    fn phase(tree: &Tree, phase: TreePhase, directory: &Path) -> Result<Done, FileTreeError> {
+        let prepared = prepare(tree, phase, directory, 5)?;
+        let done = prepared.run()?;
+        prepared.check_result()?;
+        Ok(done)
+    }
+
+    #[test]
+    fn every_phase_meets_every_entry_and_nothing_is_left() {
+        let dir = tempfile::tempdir().unwrap();
+        let tree = tree();
+        for pass in TreePhase::ALL {
+            let done = phase(&tree, pass, dir.path()).unwrap();
+            assert_eq!(done.operations, Some(tree.entries(pass)), "{pass:?}");
+            let stat = done.histograms.get("stat_stat").map(Histogram::count);
+            assert_eq!(stat, (pass == TreePhase::Stat).then_some(439));
+            let bytes = [done.application_read_bytes, done.application_write_bytes];
+            let moved = bytes.map(|bytes| bytes > 700_000);
+            let fill = pass == TreePhase::Fill;
+            assert_eq!(moved, [pass == TreePhase::Copy, fill || pass == TreePhase::Copy]);
+        }
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn a_real_directory_is_a_source() {
+        let [source, dir] = [(); 2].map(|()| tempfile::tempdir().unwrap());
+        fs::create_dir_all(source.path().join("a/b")).unwrap();
+        fs::write(source.path().join("a/b/file"), [7; 5000]).unwrap();
+        let source = Some(source.path().display().to_string());
+        let tree = Tree { source, ..tree() };
+        for pass in TreePhase::ALL {
+            let done = phase(&tree, pass, dir.path()).unwrap();
+            let expected = if pass == TreePhase::Delete { 8 } else { 3 };
+            assert_eq!(done.operations, Some(expected), "{pass:?}");
+        }
+    }
+
+    #[test]
+    fn a_wrong_result_is_told() {
+        let dir = tempfile::tempdir().unwrap();
+        let told = |pass| phase(&tree(), pass, dir.path()).unwrap_err().to_string();
+        let shown = dir.path().join("tree").display().to_string();
+        phase(&tree(), TreePhase::Fill, dir.path()).unwrap();
+        fs::write(dir.path().join("tree/more"), "").unwrap();
+        assert_eq!(told(TreePhase::Walk), "walk: met 440 entries of the 439 there are");
+        fs::remove_file(dir.path().join("tree/more")).unwrap();
+        let tree = tree();
+        let prepared = prepare(&tree, TreePhase::Copy, dir.path(), 5).unwrap();
+        prepared.run().unwrap();
+        fs::write(dir.path().join("copy/zz"), "").unwrap();
+        let wrong = prepared.check_result().unwrap_err().to_string();
+        let copy = dir.path().join("copy").display().to_string();
+        assert!(wrong.starts_with(&format!("{copy} differs from {shown}, first in ")), "{wrong}");
+        assert!(told(TreePhase::Fill).starts_with(&format!("make {shown}: File exists")));
+    }
+}
