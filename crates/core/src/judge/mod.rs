@@ -20,4 +20,5 @@ pub use audit::findings;
 pub use beside::beside;
 pub use compare::Judge;
 pub use interval::{Course, Interval};
-pub use stopping::{FIRST_LOOK, Rule};
+pub use stopping::{FIRST_LOOK, Rule, level_of_each_look};
+pub use student::two_sided_tail;
