@@ -135,7 +135,7 @@ pub struct Judged {
 impl Loaded {
     /// Audits and judges it.
     pub fn judged(&self, judge: &Judge) -> Judged {
-        let findings = judge::findings(&self.plan, &self.records);
+        let findings = judge.findings(&self.records);
         let comparisons = judge.comparisons(&self.records);
         let published = judge::beside(&self.plan, &comparisons);
         Judged { comparisons, findings, published }

@@ -7,9 +7,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use crate::judge::{FIRST_LOOK, Judge};
-use crate::model::{
-    Comparison, Contender, Draws, Key, Plan, Record, Stop, Verdict, Workload, derived_seed,
-};
+use crate::model::{Comparison, Draws, Key, Plan, Record, Stop, Verdict, Workload, derived_seed};
 
 /// A contender that has failed so often in a row at a workload is given up there: once can be an
 /// accident, twice is not.
@@ -82,7 +80,7 @@ fn open<'a>(
     plan: &'a Plan,
     judge: &Judge,
     records: &[Record],
-) -> Result<Vec<(&'a Workload, Vec<&'a Contender>)>, Stop> {
+) -> Result<Vec<(&'a Workload, Vec<String>)>, Stop> {
     let comparisons = judge.comparisons(records);
     let mut failed = false;
     let mut wanted = Vec::new();
@@ -92,16 +90,19 @@ fn open<'a>(
             failed = true;
             continue;
         }
-        let mut contenders: Vec<&Contender> = plan
+        let mut contenders: Vec<String> = plan
             .contenders
             .iter()
             .filter(|contender| is_open(&comparisons, &workload.name, &contender.name))
+            .map(|contender| contender.name.clone())
             .collect();
         let before = contenders.len();
-        contenders.retain(|contender| !given_up(&contender.name));
+        contenders.retain(|contender| !given_up(contender));
         failed |= before > contenders.len();
         if !contenders.is_empty() {
-            contenders.extend(plan.contender(plan.reference()));
+            contenders.push(plan.reference().into());
+            let arms = plan.arms(workload).into_iter().map(|arm| arm.name);
+            contenders.extend(arms.filter(|arm| !given_up(arm)));
             wanted.push((workload, contenders));
         }
     }
@@ -135,22 +136,18 @@ fn gives_up(records: &[Record], workload: &str, contender: &str) -> bool {
 }
 
 /// The round's trials: the workloads in random order, in each its contenders in random order.
-fn slots(wanted: Vec<(&Workload, Vec<&Contender>)>, seed: u64, round: u32) -> Vec<Slot> {
+fn slots(wanted: Vec<(&Workload, Vec<String>)>, seed: u64, round: u32) -> Vec<Slot> {
     let mut wanted = wanted;
     Draws::new(derived_seed(seed, &["workloads"], round)).shuffle(&mut wanted);
     let mut slots = Vec::new();
     for (workload, mut contenders) in wanted {
         // By name first: the order must depend on the seed, not on how the list came about.
-        contenders.sort_by(|a, b| a.name.cmp(&b.name));
+        contenders.sort();
         let order = derived_seed(seed, &["contenders", &workload.name], round);
         Draws::new(order).shuffle(&mut contenders);
         for contender in contenders {
             slots.push(Slot {
-                key: Key {
-                    round,
-                    workload: workload.name.clone(),
-                    contender: contender.name.clone(),
-                },
+                key: Key { round, workload: workload.name.clone(), contender },
                 position: slots.len() as u32 + 1,
                 seed: derived_seed(seed, &["work", &workload.name], round),
             });

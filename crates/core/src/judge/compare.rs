@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use crate::model::{
-    Better, Comparison, Family, Finding, Plan, Record, Sample, Severity, Unit, Verdict, Workload,
-    median,
+    Arm, Better, Comparison, Family, Finding, Plan, Record, Sample, Severity, Unit, Verdict,
+    Workload, median,
 };
 
 use super::audit;
@@ -22,24 +22,36 @@ pub struct Judge {
     margin: f64,
     /// By the number of comparisons that share the error.
     rules: BTreeMap<usize, Rule>,
+    /// Of the duplicate, by the number of metrics that share its error.
+    duplicate_rules: BTreeMap<usize, Rule>,
 }
 
 impl Judge {
     /// The judge of `plan`, which has been checked.
     pub fn new(plan: &Plan) -> Judge {
-        let rule = |sharing: usize| {
-            let alpha = alpha(plan) / sharing as f64;
-            match plan.judgement.rounds() {
-                Some(rounds) => Rule::capped(alpha, rounds),
-                None => Rule::open_ended(alpha),
-            }
+        let rule = |alpha: f64| match plan.judgement.rounds() {
+            Some(rounds) => Rule::capped(alpha, rounds),
+            None => Rule::open_ended(alpha),
         };
-        let mut rules = BTreeMap::new();
+        let (mut rules, mut duplicate_rules) = (BTreeMap::new(), BTreeMap::new());
         for workload in &plan.workloads {
             let sharing = sharing(plan, workload);
-            rules.entry(sharing).or_insert_with(|| rule(sharing));
+            rules.entry(sharing).or_insert_with(|| rule(alpha(plan) / sharing as f64));
+            if plan.judgement.arms.contains(&Arm::Duplicate) {
+                let metrics = workload.primary().len();
+                let alpha = audit::DUPLICATE_ALPHA / metrics as f64;
+                duplicate_rules.entry(metrics).or_insert_with(|| rule(alpha));
+            }
         }
-        Judge { plan: plan.clone(), margin: plan.judgement.margin.0.ln_1p(), rules }
+        let margin = plan.judgement.margin.0.ln_1p();
+        Judge { plan: plan.clone(), margin, rules, duplicate_rules }
+    }
+
+    /// Everything the audits notice in `records`.
+    pub fn findings(&self, records: &[Record]) -> Vec<Finding> {
+        let device = |workload: &Workload| &self.rules[&sharing(&self.plan, workload)];
+        let rules = audit::Rules { duplicate: &self.duplicate_rules, device: &device };
+        audit::findings(&self.plan, &rules, records)
     }
 
     /// Each contender but the reference against it, in each primary metric of each workload, in the
@@ -48,7 +60,7 @@ impl Judge {
     ///
     /// A finding that voids a workload, or one of the two contenders in it, outranks the figures.
     pub fn comparisons(&self, records: &[Record]) -> Vec<Comparison> {
-        let findings = audit::findings(&self.plan, records);
+        let findings = audit::voiding(&self.plan, &self.duplicate_rules, records);
         let reference = self.plan.reference();
         let mut comparisons = Vec::new();
         for workload in &self.plan.workloads {
@@ -143,18 +155,18 @@ fn voids(finding: &Finding, comparison: &Comparison) -> bool {
 
 /// One round in which both were measured.
 #[derive(Clone, Copy, Debug, PartialEq)]
-struct Pair {
+pub(super) struct Pair {
     /// The contender's raw value.
     contender: f64,
     /// The reference's raw value.
     reference: f64,
     /// ln(goodness) of the contender less that of the reference.
-    difference: f64,
+    pub(super) difference: f64,
 }
 
 /// The rounds that hold a figure of `metric` of both, in order. Where a trial was run again the
 /// later record counts.
-fn pairs(
+pub(super) fn pairs(
     records: &[Record],
     workload: &str,
     metric: &str,

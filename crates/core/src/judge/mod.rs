@@ -3,7 +3,7 @@
 //! The judge pairs the trials of each round, takes the differences of ln(goodness), and after every
 //! round gives an interval that may be looked at so often without misleading ([`Rule`]); the
 //! intersection of all so far gives the verdict ([`Course`]). A [`Judge`] does that for every
-//! comparison of a plan, with the error shared over their family. Beside it, [`findings`] audits
+//! comparison of a plan, with the error shared over their family. Beside it, [`Judge::findings`] audits
 //! the measurement itself: what was not one of the file system is void, whatever the figures say.
 //! The method is METHODOLOGY's, sections 3 to 5 and 7.
 
@@ -16,7 +16,6 @@ mod student;
 #[cfg(test)]
 mod testing;
 
-pub use audit::findings;
 pub use beside::beside;
 pub use compare::Judge;
 pub use interval::{Course, Interval};

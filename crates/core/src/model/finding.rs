@@ -18,16 +18,27 @@ pub enum Severity {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[expect(missing_docs, reason = "METHODOLOGY has the table; each is documented where it is made")]
 pub enum Audit {
+    A2,
     A3,
+    A4,
+    A5,
     A6,
     A7,
+    A8,
     A9,
     A10,
     A11,
+    A12,
     A13,
+    A14,
+    A15,
     A16,
+    A17,
     A18,
     A19,
+    A20,
+    /// The device is the limit, whichever the file system.
+    DeviceBound,
 }
 
 /// What an audit noticed, with its evidence and what to do about it.

@@ -25,10 +25,10 @@ pub use native::{
     FILE_SIZE_MAX, FILES_MAX, FsyncCase, FsyncFiles, Metadata, MetadataOperation, Operation,
     SmallFiles, Sync,
 };
-pub use plan::{Bed, BedKind, Family, Judgement, Place, Plan, PlanError, Sim};
+pub use plan::{Arm, Bed, BedKind, Family, Judgement, Place, Plan, PlanError, Sim};
 pub use record::{
     CacheState, CpuTotals, DeviceTotals, Failure, MemoryTotals, Mounted, Outcome, PhaseRecord,
-    PressureTotals, Quiet, Record, StepTime, Totals,
+    PressureTotals, Queue, Quiet, Record, StepTime, Totals,
 };
 pub use run::Run;
 pub use sample::{Better, Sample, median};
@@ -37,7 +37,7 @@ pub use study::{Agreement, Beside, Published, Study};
 pub use trial::{Device, Key, Trial, TrialBed};
 pub use unit::{Bytes, ParseError, Percent, Span, Unit};
 pub use verdict::{Comparison, Stop, Verdict};
-pub use workload::{Cache, Command, Fio, Phase, Sysbench, Work, Workload};
+pub use workload::{Cache, Command, Fio, Phase, Sysbench, Work, Workload, is_synchronous_engine};
 
 /// Version of every document fsverdict writes: plan, trial, record, run and report.
 /// It rises when an old reader would misread a new document; new optional fields leave it alone.

@@ -60,7 +60,14 @@ impl fmt::Display for Step {
 ///
 /// Caches are dropped while the file system is unmounted. Nothing of it can be cached then but
 /// pages of the device itself, and those can be counted without touching the file system.
+///
+/// The bare device has no file system to make, to fill or to mount.
 pub fn steps(trial: &Trial) -> Vec<Step> {
+    if trial.contender.is_raw() {
+        let cold = trial.workload.cache == Cache::Cold;
+        let dropped = cold.then_some(Step::DropCaches);
+        return dropped.into_iter().chain([Step::Settle, Step::Work(Phase::Whole)]).collect();
+    }
     let formatted = trial.bed.kind != BedKind::Directory;
     let mut steps = match formatted {
         true => vec![Step::MakeFileSystem, Step::Mount],
@@ -132,6 +139,15 @@ mod tests {
         );
         let warm = Workload { cache: Cache::Warm, ..workload };
         assert!(!named(BedKind::Loop, warm).contains("drop caches"));
+    }
+
+    #[test]
+    fn the_bare_device_is_not_made_and_not_mounted() {
+        let fio = Some(crate::model::Fio::Arguments(vec!["--rw=randread".into()]));
+        let workload = Workload { fio, ..Workload::default() };
+        let mut trial = crate::run::sim::example_trial(BedKind::Loop, workload);
+        trial.contender.file_system = crate::model::Contender::RAW.into();
+        assert_eq!(steps(&trial), [Step::DropCaches, Step::Settle, Step::Work(Phase::Whole)]);
     }
 
     #[test]

@@ -1,25 +1,59 @@
 //! What speaks against a measurement: the audits of METHODOLOGY, section 7, that follow from a plan
 //! and its records.
 //!
-//! The audits of single trials are in [`trial`]; those of the terms on which contenders are
-//! compared are in [`terms`]. Each is one function.
+//! The audits of single trials are in [`trial`], [`queue`] and [`figures`]; those of the terms on
+//! which contenders are compared are in [`terms`]; those that look at all rounds in [`drift`],
+//! [`order`] and [`modes`]; what the duplicate and the bare device show is in [`arms`]. Each is one
+//! function.
 
+mod arms;
+mod drift;
+mod figures;
+mod modes;
+mod order;
+mod queue;
+mod series;
 mod terms;
 mod trial;
 
 use std::collections::BTreeMap;
 
+use crate::judge::stopping::Rule;
 use crate::model::{Contender, Finding, Plan, Record, Severity, Workload};
 
+pub use arms::DUPLICATE_ALPHA;
 use trial::{AUDITS, Case, Seen, TrialAudit};
 
-/// Everything the audits notice in `records`, the trials of `plan`: one finding at most for each
-/// audit of each workload and contender, with the trial of the median figure as its evidence.
-///
-/// An audit voids where more than half of the trials show it; where fewer do it is a warning: one
-/// trial out of many that went wrong widens the interval, it does not make the verdict false.
-pub fn findings(plan: &Plan, records: &[Record]) -> Vec<Finding> {
+/// How wide the intervals of the audits are.
+pub struct Rules<'a> {
+    /// For the duplicate, by the number of metrics that share its error.
+    pub duplicate: &'a BTreeMap<usize, Rule>,
+    /// For the bare device: that of the workload's comparisons.
+    pub device: &'a dyn Fn(&Workload) -> &'a Rule,
+}
+
+/// Everything the audits notice in `records`, the trials of `plan`.
+pub fn findings(plan: &Plan, rules: &Rules, records: &[Record]) -> Vec<Finding> {
     let mut findings = terms::findings(plan, records);
+    findings.extend(voiding(plan, rules.duplicate, records));
+    for workload in &plan.workloads {
+        findings.extend(drift::findings(plan, workload, records));
+        findings.extend(order::findings(plan, workload, records));
+        findings.extend(modes::findings(plan, workload, records));
+        let rule = (rules.device)(workload);
+        findings.extend(arms::against_the_device(plan, workload, rule, records));
+    }
+    findings
+}
+
+/// What the audits notice that can make a workload void.
+///
+/// Of those of single trials that is one finding at most for each audit of each workload and
+/// contender, with the trial of the median figure as its evidence. It voids where more than half
+/// of the trials show it; where fewer do it is a warning: one trial out of many that went wrong
+/// widens the interval, it does not make the verdict false.
+pub fn voiding(plan: &Plan, duplicate: &BTreeMap<usize, Rule>, records: &[Record]) -> Vec<Finding> {
+    let mut findings = Vec::new();
     for workload in &plan.workloads {
         for contender in &plan.contenders {
             let trials = measured(records, &workload.name, &contender.name);
@@ -27,6 +61,7 @@ pub fn findings(plan: &Plan, records: &[Record]) -> Vec<Finding> {
                 AUDITS.iter().filter_map(|it| over_trials(it, workload, contender, &trials));
             findings.extend(found);
         }
+        findings.extend(arms::duplicate_differs(plan, workload, duplicate, records));
     }
     findings
 }
@@ -120,7 +155,7 @@ mod tests {
     }
 
     fn seen(records: &[Record]) -> Vec<Finding> {
-        let mut findings = findings(&plan(PLAN), records);
+        let mut findings = voiding(&plan(PLAN), &BTreeMap::new(), records);
         findings.retain(|finding| finding.audit != Audit::A18);
         findings
     }

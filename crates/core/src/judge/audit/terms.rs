@@ -3,13 +3,11 @@
 use std::collections::BTreeSet;
 
 use crate::judge::stopping::FIRST_LOOK;
-use crate::model::{Audit, Contender, Finding, Mounted, Plan, Record, Severity, Workload};
+use crate::model::{
+    Audit, Contender, Finding, Mounted, Plan, Record, Severity, Workload, is_synchronous_engine,
+};
 
 use super::{fio_values, measured, options};
-
-/// fio's engines that wait for each operation before they begin the next, whatever the depth
-/// (fio(1), "ioengine").
-const SYNCHRONOUS: [&str; 6] = ["sync", "psync", "vsync", "pvsync", "pvsync2", "mmap"];
 
 /// Mount options with which fsync does not flush the device's cache: ext4(5), f2fs, ZFS.
 const WITHOUT_FLUSH: [&str; 4] =
@@ -33,7 +31,7 @@ fn depth_ignored(workload: &Workload) -> Option<Finding> {
     let depths = fio_values(workload, "iodepth")?;
     let depth = depths.iter().filter_map(|depth| depth.parse::<u32>().ok()).max()?;
     // Of several jobs only some may be asynchronous, and the depth may be theirs.
-    let synchronous = engines.iter().all(|engine| SYNCHRONOUS.contains(&engine.as_str()));
+    let synchronous = engines.iter().all(|engine| is_synchronous_engine(engine));
     // fio's own choice on Linux.
     let engine = engines.last().map_or("psync", String::as_str);
     (synchronous && depth > 1).then(|| Finding {

@@ -5,7 +5,7 @@ use crate::model::{
     Workload,
 };
 
-use super::{fio_values, options};
+use super::{figures, fio_values, options, queue};
 
 /// What may stay cached or dirty around a drop: a file system's own superblock and log pages.
 const CACHE_ALLOWANCE_BYTES: u64 = 1 << 20;
@@ -41,6 +41,23 @@ pub struct TrialAudit {
 /// All of them.
 pub const AUDITS: &[TrialAudit] = &[
     TrialAudit {
+        audit: Audit::A2,
+        test: queue::impossible_or_starved,
+        advice: "give it more processors, larger blocks or fewer jobs; where the figures \
+                 contradict each other, look at the tool's own output in raw/",
+    },
+    TrialAudit {
+        audit: Audit::A4,
+        test: queue::device_never_saw_it,
+        advice: "look for what takes the requests one by one or out of memory: writes beyond the \
+                 end of a file, a lock, a cache that O_DIRECT does not go around",
+    },
+    TrialAudit {
+        audit: Audit::A5,
+        test: figures::impossible_summary,
+        advice: "do not use these figures; the tool's own output in raw/ has where they come from",
+    },
+    TrialAudit {
         audit: Audit::A6,
         test: read_from_cache,
         advice: "drop the caches before it as root, read with direct = 1, or read a set larger \
@@ -74,6 +91,11 @@ pub const AUDITS: &[TrialAudit] = &[
         test: not_at_rest,
         advice: "stop whatever else writes to the device; for ext4 give mkfs \
                  -E lazy_itable_init=0,lazy_journal_init=0",
+    },
+    TrialAudit {
+        audit: Audit::A17,
+        test: figures::clock_too_coarse,
+        advice: "let it work for longer: a second or more",
     },
 ];
 
@@ -228,7 +250,7 @@ fn least(seen: impl Iterator<Item = Seen>) -> Option<Seen> {
     seen.min_by(|one, other| one.figure.total_cmp(&other.figure))
 }
 
-fn most(seen: impl Iterator<Item = Seen>) -> Option<Seen> {
+pub fn most(seen: impl Iterator<Item = Seen>) -> Option<Seen> {
     seen.max_by(|one, other| one.figure.total_cmp(&other.figure))
 }
 
