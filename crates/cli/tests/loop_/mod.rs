@@ -1,5 +1,6 @@
 //! Whole runs on this machine: loop devices upon images of their own, real mkfs, mounts, work.
 
+mod audits;
 mod beds;
 mod guard;
 mod interrupted;

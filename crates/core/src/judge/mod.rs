@@ -3,9 +3,9 @@
 //! The judge pairs the trials of each round, takes the differences of ln(goodness), and after every
 //! round gives an interval that may be looked at so often without misleading ([`Rule`]); the
 //! intersection of all so far gives the verdict ([`Course`]). A [`Judge`] does that for every
-//! comparison of a plan, with the error shared over their family. Beside it, [`Judge::findings`] audits
-//! the measurement itself: what was not one of the file system is void, whatever the figures say.
-//! The method is METHODOLOGY's, sections 3 to 5 and 7.
+//! comparison of a plan, with the error shared over their family. Beside it, [`Judge::findings`]
+//! audits the measurement itself: what was not one of the file system is void, whatever the figures
+//! say. The method is METHODOLOGY's, sections 3 to 5 and 7.
 
 mod audit;
 mod beside;
@@ -14,7 +14,7 @@ mod interval;
 mod stopping;
 mod student;
 #[cfg(test)]
-mod testing;
+pub(crate) mod testing;
 
 pub use beside::beside;
 pub use compare::Judge;

@@ -16,7 +16,7 @@ mod series;
 mod terms;
 mod trial;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::judge::stopping::Rule;
 use crate::model::{Contender, Finding, Plan, Record, Severity, Workload};
@@ -60,10 +60,66 @@ pub fn voiding(plan: &Plan, duplicate: &BTreeMap<usize, Rule>, records: &[Record
             let found =
                 AUDITS.iter().filter_map(|it| over_trials(it, workload, contender, &trials));
             findings.extend(found);
+            findings.extend(repeated(workload, contender, records));
         }
         findings.extend(arms::duplicate_differs(plan, workload, duplicate, records));
     }
     findings
+}
+
+/// The rounds of a workload in which a trial was void by itself.
+pub fn void_rounds(plan: &Plan, records: &[Record]) -> BTreeSet<(u32, String)> {
+    let mut rounds = BTreeSet::new();
+    for workload in &plan.workloads {
+        for contender in &plan.contenders {
+            for (round, record) in measured(records, &workload.name, &contender.name) {
+                if void_of(workload, contender, record).is_some() {
+                    rounds.insert((round, workload.name.clone()));
+                }
+            }
+        }
+    }
+    rounds
+}
+
+/// The audit that makes a single trial void, and what it saw.
+fn void_of(
+    workload: &Workload,
+    contender: &Contender,
+    record: &Record,
+) -> Option<(&'static TrialAudit, Seen)> {
+    let case = Case { workload, contender, record };
+    let seen = AUDITS.iter().filter_map(|audit| Some((audit, (audit.test)(&case)?)));
+    seen.into_iter().find(|(_, seen)| seen.severity == Severity::Void)
+}
+
+/// A note on each trial that was void and was run again.
+fn repeated<'a>(
+    workload: &'a Workload,
+    contender: &'a Contender,
+    records: &'a [Record],
+) -> impl Iterator<Item = Finding> + 'a {
+    let latest = measured(records, &workload.name, &contender.name);
+    let superseded = records.iter().filter(move |record| {
+        let later = latest.get(&record.key.round).is_some_and(|it| !std::ptr::eq(*it, *record));
+        later && is_of(record, &workload.name, &contender.name)
+    });
+    superseded.filter_map(move |record| {
+        let (audit, seen) = void_of(workload, contender, record)?;
+        Some(Finding {
+            audit: audit.audit,
+            severity: Severity::Note,
+            workload: Some(workload.name.clone()),
+            contender: Some(contender.name.clone()),
+            evidence: format!("round {} was run again: {}", record.key.round, seen.evidence),
+            advice: "nothing: the verdict holds with the first trials and with the later ones"
+                .into(),
+        })
+    })
+}
+
+fn is_of(record: &Record, workload: &str, contender: &str) -> bool {
+    record.is_measured() && record.key.workload == workload && record.key.contender == contender
 }
 
 /// The trials of one contender in one workload that ran whole, by round; where one was run again
@@ -73,9 +129,7 @@ fn measured<'a>(
     workload: &str,
     contender: &str,
 ) -> BTreeMap<u32, &'a Record> {
-    let of_it = |record: &&Record| {
-        record.is_measured() && record.key.workload == workload && record.key.contender == contender
-    };
+    let of_it = |record: &&Record| is_of(record, workload, contender);
     records.iter().filter(of_it).map(|record| (record.key.round, record)).collect()
 }
 
@@ -174,7 +228,9 @@ mod tests {
     #[test]
     fn a_trial_run_again_is_judged_by_its_later_record() {
         let again = [trials(&[8 << 20]), trials(&[0])].concat();
-        assert_eq!(seen(&again), []);
+        let found = seen(&again);
+        assert_eq!((found.len(), found[0].severity), (1, Severity::Note));
+        assert!(found[0].evidence.starts_with("round 1 was run again: "), "{found:?}");
     }
 
     #[test]

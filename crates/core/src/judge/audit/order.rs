@@ -174,8 +174,8 @@ mod tests {
 
     fn found(records: &[Record]) -> Option<String> {
         let plan = plan(
-            "[[contender]]\nname = \"a\"\n[[contender]]\nname = \"b\"\n[[contender]]\nname = \"c\"\n\
-             [[workload]]\nname = \"w\"\ncommand = \"true\"",
+            "[[contender]]\nname = \"a\"\n[[contender]]\nname = \"b\"\n\
+             [[contender]]\nname = \"c\"\n[[workload]]\nname = \"w\"\ncommand = \"true\"",
         );
         findings(&plan, &plan.workloads[0], records).next().map(|finding| finding.evidence)
     }
