@@ -131,27 +131,3 @@ fn a_depth_that_the_device_never_sees_is_noticed() {
     assert!(text(&unseen[0]["evidence"]).ends_with("of the 16 that were asked for"));
     scene.assert_nothing_left();
 }
-
-#[test]
-#[ignore = "needs root and loop devices: run ./test"]
-fn an_fsync_that_does_not_wait_for_the_device_is_noticed() {
-    let scene = Scene::alone();
-    let plan = r#"
-        bed.size = "64M"
-        judgement = { rounds = 1, arms = ["raw"] }
-        [[contender]]
-        name = "safe"
-        file_system = "ext4"
-        [[contender]]
-        name = "unsafe"
-        file_system = "ext4"
-        mount = ["barrier=0"]
-        [[workload]]
-        name = "sync"
-        fio = { rw = "randwrite", bs = "4k", size = "1m", direct = 1, fdatasync = 1 }
-        "#;
-    let document = run_plan(&scene, plan).json();
-    let fast: Vec<&str> = found(&document, "A20").iter().map(|it| text(&it["contender"])).collect();
-    assert_eq!(fast, ["unsafe"], "{:#}", document["findings"]);
-    scene.assert_nothing_left();
-}

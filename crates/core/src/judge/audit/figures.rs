@@ -110,7 +110,7 @@ mod tests {
             "[[contender]]\nname = \"a\"\n[[contender]]\nname = \"b\"\n\
              [[workload]]\nname = \"w\"\nfio = {{ rw = \"read\" }}\nprimary = [\"{primary}\"]"
         ));
-        let case = Case { workload: &plan.workloads[0], contender: &plan.contenders[0], record };
+        let case = Case::new(&plan, &plan.workloads[0], &plan.contenders[0], record);
         test(&case).map(|seen| seen.evidence)
     }
 

@@ -58,9 +58,9 @@ pub fn voiding(plan: &Plan, duplicate: &BTreeMap<usize, Rule>, records: &[Record
         for contender in &plan.contenders {
             let trials = measured(records, &workload.name, &contender.name);
             let found =
-                AUDITS.iter().filter_map(|it| over_trials(it, workload, contender, &trials));
+                AUDITS.iter().filter_map(|it| over_trials(plan, it, workload, contender, &trials));
             findings.extend(found);
-            findings.extend(repeated(workload, contender, records));
+            findings.extend(repeated(plan, workload, contender, records));
         }
         findings.extend(arms::duplicate_differs(plan, workload, duplicate, records));
     }
@@ -73,7 +73,7 @@ pub fn void_rounds(plan: &Plan, records: &[Record]) -> BTreeSet<(u32, String)> {
     for workload in &plan.workloads {
         for contender in &plan.contenders {
             for (round, record) in measured(records, &workload.name, &contender.name) {
-                if void_of(workload, contender, record).is_some() {
+                if void_of(plan, workload, contender, record).is_some() {
                     rounds.insert((round, workload.name.clone()));
                 }
             }
@@ -84,17 +84,19 @@ pub fn void_rounds(plan: &Plan, records: &[Record]) -> BTreeSet<(u32, String)> {
 
 /// The audit that makes a single trial void, and what it saw.
 fn void_of(
+    plan: &Plan,
     workload: &Workload,
     contender: &Contender,
     record: &Record,
 ) -> Option<(&'static TrialAudit, Seen)> {
-    let case = Case { workload, contender, record };
+    let case = Case::new(plan, workload, contender, record);
     let seen = AUDITS.iter().filter_map(|audit| Some((audit, (audit.test)(&case)?)));
     seen.into_iter().find(|(_, seen)| seen.severity == Severity::Void)
 }
 
 /// A note on each trial that was void and was run again.
 fn repeated<'a>(
+    plan: &'a Plan,
     workload: &'a Workload,
     contender: &'a Contender,
     records: &'a [Record],
@@ -105,7 +107,7 @@ fn repeated<'a>(
         later && is_of(record, &workload.name, &contender.name)
     });
     superseded.filter_map(move |record| {
-        let (audit, seen) = void_of(workload, contender, record)?;
+        let (audit, seen) = void_of(plan, workload, contender, record)?;
         Some(Finding {
             audit: audit.audit,
             severity: Severity::Note,
@@ -135,12 +137,13 @@ fn measured<'a>(
 
 /// What one audit says about all trials of one contender in one workload.
 fn over_trials(
+    plan: &Plan,
     audit: &TrialAudit,
     workload: &Workload,
     contender: &Contender,
     trials: &BTreeMap<u32, &Record>,
 ) -> Option<Finding> {
-    let case = |&record| Case { workload, contender, record };
+    let case = |&record| Case::new(plan, workload, contender, record);
     let mut seen: Vec<Seen> =
         trials.values().filter_map(|record| (audit.test)(&case(record))).collect();
     seen.sort_by(|one, other| one.figure.total_cmp(&other.figure));

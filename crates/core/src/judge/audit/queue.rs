@@ -29,8 +29,12 @@ pub fn impossible_or_starved(case: &Case) -> Option<Seen> {
 }
 
 /// A4: work that goes past the page cache, and a device that was kept far less busy than it asked
-/// for: something between the two takes the requests one by one.
+/// for: something between the two takes the requests one by one. A limit holds them back before
+/// the device's counters see them (block/blk-throttle.c), and shows nothing.
 pub fn device_never_saw_it(case: &Case) -> Option<Seen> {
+    if case.limited {
+        return None;
+    }
     let phase = |phase: &PhaseRecord| {
         let queue = phase.queue.filter(|queue| queue.direct)?;
         let device = phase.totals.device?;
@@ -54,16 +58,25 @@ mod tests {
     use crate::judge::testing::{phase, plan, record};
     use crate::model::{DeviceTotals, Phase, Record, Totals};
 
+    const PLAN: &str = "[[contender]]\nname = \"a\"\n[[contender]]\nname = \"b\"\n\
+                        [[workload]]\nname = \"w\"\nfio = { rw = \"randread\" }";
+
     fn seen(test: fn(&Case) -> Option<Seen>, queue: Queue, queue_ns: u64) -> Option<String> {
-        let plan = plan(
-            "[[contender]]\nname = \"a\"\n[[contender]]\nname = \"b\"\n\
-             [[workload]]\nname = \"w\"\nfio = { rw = \"randread\" }",
-        );
+        seen_in(PLAN, test, queue, queue_ns)
+    }
+
+    fn seen_in(
+        text: &str,
+        test: fn(&Case) -> Option<Seen>,
+        queue: Queue,
+        queue_ns: u64,
+    ) -> Option<String> {
+        let plan = plan(text);
         let device = Some(DeviceTotals { queue_ns, ..DeviceTotals::default() });
         let totals = Totals { device, ..Totals::default() };
         let phases = vec![PhaseRecord { queue: Some(queue), totals, ..phase(Phase::Whole) }];
         let record = &Record { phases, ..record(1, "w", "a") };
-        let case = Case { workload: &plan.workloads[0], contender: &plan.contenders[0], record };
+        let case = Case::new(&plan, &plan.workloads[0], &plan.contenders[0], record);
         test(&case).map(|seen| seen.evidence)
     }
 
@@ -91,5 +104,7 @@ mod tests {
                         asked for";
         assert_eq!(seen(DEEP, 0.9).as_deref(), Some(evidence));
         assert_eq!(seen(Queue { direct: false, ..DEEP }, 0.9), None);
+        let limited = format!("bed.limits = {{ iops = 100 }}\n{PLAN}");
+        assert_eq!(seen_in(&limited, device_never_saw_it, DEEP, 900_000_000), None);
     }
 }

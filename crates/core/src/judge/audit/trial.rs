@@ -1,8 +1,8 @@
 //! The audits of single trials.
 
 use crate::model::{
-    Audit, Cache, CacheState, Contender, Operation, Phase, PhaseRecord, Record, Severity, Unit,
-    Workload,
+    Audit, Cache, CacheState, Contender, Operation, Phase, PhaseRecord, Plan, Record, Severity,
+    Unit, Workload,
 };
 
 use super::{figures, fio_values, options, queue};
@@ -19,6 +19,21 @@ pub struct Case<'a> {
     pub workload: &'a Workload,
     pub contender: &'a Contender,
     pub record: &'a Record,
+    /// Its device was held down by us.
+    pub limited: bool,
+}
+
+impl<'a> Case<'a> {
+    /// The case of `record`, a trial of `plan`.
+    pub fn new(
+        plan: &Plan,
+        workload: &'a Workload,
+        contender: &'a Contender,
+        record: &'a Record,
+    ) -> Case<'a> {
+        let limited = plan.bed.limits.is_some() || contender.limits.is_some();
+        Case { workload, contender, record, limited }
+    }
 }
 
 /// What an audit saw in one trial.
@@ -273,7 +288,7 @@ fn percent(share: f64) -> String {
 mod tests {
     use super::*;
     use crate::judge::testing::{phase, plan, record};
-    use crate::model::{CpuTotals, DeviceTotals, Mounted, Plan, Quiet, Totals};
+    use crate::model::{CpuTotals, DeviceTotals, Mounted, Quiet, Totals};
 
     const MIB: u64 = 1 << 20;
     const COMMAND: &str = "command = \"work\"";
@@ -293,7 +308,7 @@ mod tests {
         record: &Record,
     ) -> Option<(Severity, String)> {
         let plan = with(workload, mount);
-        let case = Case { workload: &plan.workloads[0], contender: &plan.contenders[0], record };
+        let case = Case::new(&plan, &plan.workloads[0], &plan.contenders[0], record);
         test(&case).map(|seen| (seen.severity, seen.evidence))
     }
 
