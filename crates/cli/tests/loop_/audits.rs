@@ -26,10 +26,10 @@ fn a_tie_at_the_rate_of_the_bare_device_is_the_device_s() {
         &scene,
         r#"
         [bed.limits]
-        iops = 400
+        iops = 1000
         [judgement]
         rounds = 4
-        arms = ["duplicate", "raw"]
+        arms = ["raw"]
         [[workload]]
         name = "read"
         [workload.fio]
@@ -43,12 +43,12 @@ fn a_tie_at_the_rate_of_the_bare_device_is_the_device_s() {
         "#,
     );
     let bare = of(&document, "raw device");
-    assert_eq!((bare.len(), of(&document, "one again").len()), (4, 4));
+    assert_eq!(bare.len(), 4);
     for trial in bare {
         assert_eq!(trial["outcome"], "measured");
         assert_eq!(trial["mounted"], Value::Null);
         let reads = trial["phases"][0]["totals"]["device"]["reads"].as_u64().unwrap();
-        assert!((300..600).contains(&reads), "{trial:#}");
+        assert!((800..1300).contains(&reads), "{trial:#}");
         assert_eq!(trial["phases"][0]["queue"]["declared"], 4.0);
     }
     let bound = found(&document, "DeviceBound");
@@ -57,7 +57,7 @@ fn a_tie_at_the_rate_of_the_bare_device_is_the_device_s() {
         text(&bound[0]["evidence"]).contains("one 0.9")
             || text(&bound[0]["evidence"]).contains("one 1.0")
     );
-    for silent in ["A4", "A8", "A15"] {
+    for silent in ["A4", "A8"] {
         assert_eq!(found(&document, silent), [&Value::Null; 0]);
     }
     scene.assert_nothing_left();
@@ -128,6 +128,6 @@ fn a_depth_that_the_device_never_sees_is_noticed() {
     );
     let unseen = found(&document, "A4");
     assert_eq!(unseen.len(), 2, "{:#}", document["findings"]);
-    assert!(text(&unseen[0]["evidence"]).ends_with("of the 16 that were asked for"));
+    assert!(text(&unseen[0]["evidence"]).contains("of the 16 that were asked for"));
     scene.assert_nothing_left();
 }

@@ -120,8 +120,8 @@ impl Course {
         course
     }
 
-    /// What both courses say: the interval holds both of theirs, and a verdict that only one of them
-    /// gives is none. The estimate is this one's.
+    /// What both courses say: the interval holds both of theirs, and a verdict that only one of
+    /// them gives is none. The estimate is this one's.
     pub fn or(self, other: &Course, margin: f64) -> Course {
         let interval = self.interval.hull(other.interval);
         Course {

@@ -146,8 +146,8 @@ impl Device<'_> {
         })
     }
 
-    /// A20: an fsync that takes less than what it has to do on the device, by more than a tenth. One
-    /// of buffered writes has to write and to flush, which the fsync of the bare device does too;
+    /// A20: an fsync that takes less than what it has to do on the device, by more than a tenth.
+    /// One of buffered writes has to write and to flush, as the fsync of the bare device does;
     /// after direct ones a flush is enough, and the bare device's does no more. Medians of single
     /// trials differ by several times on a busy machine: the rounds decide.
     fn fsync_too_fast(&self, contender: &Contender) -> Option<Finding> {
