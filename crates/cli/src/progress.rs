@@ -97,7 +97,8 @@ fn clock(time: Duration) -> String {
 
 fn trials_at_most(plan: &Plan) -> Option<u64> {
     let rounds = u64::from(plan.judgement.rounds()?);
-    Some(rounds * (plan.contenders.len() * plan.workloads.len()) as u64)
+    let arms: usize = plan.workloads.iter().map(|workload| plan.arms(workload).len()).sum();
+    Some(rounds * (plan.contenders.len() * plan.workloads.len() + arms) as u64)
 }
 
 /// By the mean trial so far; never more than the budget leaves.

@@ -135,7 +135,7 @@ pub struct Judged {
 impl Loaded {
     /// Audits and judges it.
     pub fn judged(&self, judge: &Judge) -> Judged {
-        let mut findings = judge::findings(&self.plan, &self.records);
+        let mut findings = judge.findings(&self.records);
         findings.extend(judge::of_memory(&self.plan, &self.run));
         let comparisons = judge.comparisons(&self.records);
         let published = judge::beside(&self.plan, &comparisons);

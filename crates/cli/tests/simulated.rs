@@ -535,3 +535,52 @@ fn a_metric_that_no_trial_has_is_named_with_the_nearest() {
     let said = "creat_rate: no trial has a figure of this name; did you mean create_rate";
     assert!(printed.contains(said), "{printed}");
 }
+
+#[test]
+fn arms_take_part_in_every_round_and_have_no_verdict() {
+    let scene = Scene::new();
+    let plan = r#"
+        place = "sim"
+        seed = 3
+        [sim]
+        noise = 0.005
+        speed = { plain = 0.98, other = 0.98, "plain again" = 0.98, "raw device" = 1.0 }
+        [judgement]
+        rounds = 8
+        arms = ["duplicate", "raw"]
+        [[contender]]
+        name = "plain"
+        file_system = "ext4"
+        [[contender]]
+        name = "other"
+        file_system = "xfs"
+        [[workload]]
+        name = "write"
+        fio = { rw = "randwrite" }
+        "#;
+    let document = run_plan(&scene, "run", plan);
+    let rounds = order(&document).last().unwrap().0;
+    for arm in ["plain again", "raw device"] {
+        let trials = order(&document).iter().filter(|(_, name)| name == arm).count();
+        assert_eq!(trials as u64, rounds);
+    }
+    let verdicts = list(&document["verdicts"]);
+    assert_eq!(verdicts.len(), 1);
+    assert_eq!(verdicts[0]["contender"], "other");
+    let audits: Vec<&str> =
+        list(&document["findings"]).iter().map(|finding| text(&finding["audit"])).collect();
+    assert_eq!(audits, ["DeviceBound"]);
+}
+
+#[test]
+fn an_arm_that_can_not_be_is_refused() {
+    let scene = Scene::new();
+    let refused = |more: &str, says: &str| {
+        let plan = format!("{PLAN}\n{more}").replace("rounds = 8", "rounds = 8\narms = [\"raw\"]");
+        let file = scene.write("plan.toml", &plan);
+        scene.fsverdict(&["run", &file]).exits(2).says(says);
+    };
+    refused("", "arm raw needs a fio workload");
+    let job = "[[workload]]\nname = \"job\"\nfio = \"some/job.fio\"";
+    refused(job, "arm raw needs each fio job as options");
+}

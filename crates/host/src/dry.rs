@@ -7,7 +7,7 @@ use fsverdict_core::model::{
 };
 use fsverdict_core::run::{self, Effect, Host, HostError, Place, Step};
 
-use crate::here::{command_of, commands, with_site, work_directory};
+use crate::here::{command_of, commands, fio_argv, raw_device, with_site, work_directory};
 use crate::lab::{mount_point, trial_argv};
 use crate::tool::shown;
 use crate::workload::{fio, sysbench};
@@ -59,8 +59,7 @@ impl DryRun {
             Work::Command(command) => self.in_work(trial, &command.argv()),
             Work::Fio(job) => {
                 fio::check(job)?;
-                let name = &trial.workload.name;
-                self.in_work(trial, &fio::argv(job, name, trial.seed, &raw.join("fio.json")));
+                self.in_work(trial, &fio_argv(job, &raw.join("fio.json"), trial)?);
             }
             Work::Sysbench(test) => {
                 self.in_work(trial, &sysbench::argv(test, "run", trial.seed));
@@ -109,7 +108,10 @@ impl DryRun {
     }
 
     fn sync(&mut self, trial: &Trial, directory: &str) {
-        self.say(format!("sync -f {directory}"));
+        match raw_device(trial) {
+            Ok(device) if trial.contender.is_raw() => self.say(format!("sync {device}")),
+            _ => self.say(format!("sync -f {directory}")),
+        }
         let file_system = file_system::find(&trial.contender.file_system);
         let commit = with_site(trial, |site| file_system?.commit(site));
         self.lines.extend(commit.map(|argv| shown(&argv)));

@@ -39,10 +39,12 @@ pub struct Here {
     processes: Processes,
 }
 
-/// The folder the work happens in: its own, so that `lost+found` is not part of it.
+/// The folder the work happens in: its own, so that `lost+found` is not part of it. On the bare
+/// device there is none, and the tool works beside its output.
 pub fn work_directory(trial: &Trial) -> PathBuf {
     let directory = Path::new(&trial.directory);
     match trial.bed.kind {
+        _ if trial.contender.is_raw() => PathBuf::from(&trial.raw),
         BedKind::Directory => directory.join(".fsverdict-work"),
         _ => directory.join("work"),
     }
@@ -223,7 +225,11 @@ impl Here {
 
     fn work(&mut self, phase: Phase, trial: &Trial) -> Result<Effect, HostError> {
         let place = work_directory(trial);
-        let directory = File::open(&place)?;
+        // What is synced at the end: the file system of this folder, or the bare device.
+        let directory = match trial.contender.is_raw() {
+            true => File::open(raw_device(trial)?)?,
+            false => File::open(&place)?,
+        };
         let mut record = match (trial.workload.work()?, phase) {
             (Work::SmallFiles(files), Phase::SmallFiles(operation)) => {
                 let prepared = small_files::prepare(files, operation, &place, trial.seed)?;
@@ -290,7 +296,7 @@ impl Here {
     ) -> Result<PhaseRecord, HostError> {
         fio::check(job)?;
         let output = Path::new(&trial.raw).join("fio.json");
-        let argv = fio::argv(job, &trial.workload.name, trial.seed, &output);
+        let argv = fio_argv(job, &output, trial)?;
         let ready = self.ready("fio", &argv, trial)?;
         let mut record = self.timed(Phase::Whole, directory, trial, || Ok(ready.run()?))?.0;
         let result = fio::parse(&output)?;
@@ -298,6 +304,7 @@ impl Here {
         record.operations = Some(result.operations);
         record.application_read_bytes = Some(result.read_bytes);
         record.application_write_bytes = Some(result.write_bytes);
+        record.queue = result.queue;
         record.histograms = result.histograms;
         record.samples = result.samples;
         Ok(record)
@@ -345,6 +352,7 @@ impl Here {
         work: impl FnOnce() -> Result<T, HostError>,
     ) -> Result<(PhaseRecord, T), HostError> {
         let commit = self.commit_argv(trial);
+        let close = if trial.contender.is_raw() { sync_device } else { sync_file_system };
         let probe = Probe::open(Path::new("/"), &trial.bed.devices, TIMELINE)?;
         let probe = probe.with_page_cache(page_cache(trial));
         let running = probe.start()?;
@@ -353,7 +361,7 @@ impl Here {
         let start_ns = sys::monotonic_ns();
         let result = work();
         let worked_ns = sys::monotonic_ns();
-        let synced = sync(directory, commit.as_ref());
+        let synced = sync(directory, close, commit.as_ref());
         let end_ns = sys::monotonic_ns();
         let own = own_processes(last_pid);
         let (mut totals, timeline) = running.stop()?;
@@ -374,6 +382,7 @@ impl Here {
             operations: None,
             application_read_bytes: None,
             application_write_bytes: None,
+            queue: None,
             processes_left: 0,
             totals,
             histograms: BTreeMap::new(),
@@ -463,7 +472,8 @@ impl Host for Here {
             Step::Figures => self.figures(trial),
             Step::Fill => self.fill(trial),
             Step::Sync => {
-                sync(&File::open(work_directory(trial))?, self.commit_argv(trial).as_ref())?;
+                let directory = File::open(work_directory(trial))?;
+                sync(&directory, sync_file_system, self.commit_argv(trial).as_ref())?;
                 Ok(Effect::Done)
             }
             Step::Unmount => self.unmount(trial),
@@ -539,10 +549,40 @@ fn unwrapped(own: u64, of: u64, of_system: u64) -> u64 {
     own + of_system.saturating_sub(own) / of * of
 }
 
-/// Brings all of the file system that `directory` is on to its devices: syncfs, and `commit` where
-/// that is not enough.
-fn sync(directory: &File, commit: Option<&Argv>) -> Result<(), HostError> {
-    sys::sync_fs(directory.as_fd())?;
+/// The device on which a trial without a file system works: one of its bed, and nothing else.
+pub fn raw_device(trial: &Trial) -> Result<&str, HostError> {
+    let device = trial.bed.devices.first().filter(|_| trial.bed.kind != BedKind::Directory);
+    Ok(device.map(|it| it.path.as_str()).ok_or("this bed has no device of its own")?)
+}
+
+/// The command of a fio job: in the file system, or on the bare device.
+pub fn fio_argv(job: &Fio, output: &Path, trial: &Trial) -> Result<Argv, HostError> {
+    let name = &trial.workload.name;
+    Ok(match trial.contender.is_raw() {
+        true => fio::raw_argv(job, name, trial.seed, output, raw_device(trial)?),
+        false => fio::argv(job, name, trial.seed, output),
+    })
+}
+
+/// Brings all of a file system to its devices.
+fn sync_file_system(directory: &File) -> std::io::Result<()> {
+    sys::sync_fs(directory.as_fd())
+}
+
+/// Brings what was written to a device there, and flushes its cache: fsync(2) on it does both
+/// (block/fops.c, blkdev_fsync).
+fn sync_device(device: &File) -> std::io::Result<()> {
+    device.sync_all()
+}
+
+/// Brings all of what `directory` is on to its devices by `close`, and by `commit` where that is
+/// not enough.
+fn sync(
+    directory: &File,
+    close: fn(&File) -> std::io::Result<()>,
+    commit: Option<&Argv>,
+) -> Result<(), HostError> {
+    close(directory)?;
     if let Some(commit) = commit {
         tool::run(commit)?;
     }

@@ -278,9 +278,11 @@ fn document(plan: &Plan, slot: Slot, bed: &TrialBed, store: &Store, number: u32)
         fs::remove_dir_all(&folder).with_context(|| folder.display().to_string())?;
     }
     let known = "the campaign names what the plan holds";
-    let contender = plan.contender(&slot.key.contender).context(known)?.clone();
     let workload =
         plan.workloads.iter().find(|w| w.name == slot.key.workload).context(known)?.clone();
+    let name = &slot.key.contender;
+    let arm = || plan.arms(&workload).into_iter().find(|arm| arm.name == *name);
+    let contender = plan.contender(name).cloned().or_else(arm).context(known)?;
     let path = |name: &str| folder.join(name).display().to_string();
     let mut bed = bed.clone();
     let directory = match bed.kind {

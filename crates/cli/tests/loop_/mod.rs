@@ -1,6 +1,7 @@
 //! Whole runs on this machine: loop devices upon images of their own, real mkfs, mounts, work.
 
 mod applications;
+mod audits;
 mod beds;
 mod guard;
 mod interrupted;

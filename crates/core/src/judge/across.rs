@@ -20,8 +20,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 
-use super::audit;
-use super::compare::{alpha, pairs, rule, unit_of, voids};
+use super::compare::{alpha, pairs, rule, unit_of, void, voids};
 use super::interval::{Course, Interval};
 use super::stopping::Rule;
 use crate::model::{
@@ -278,8 +277,8 @@ impl<'a> Bench<'a> {
                 }
             });
         }
-        let mut findings = audit::findings(baseline.plan, baseline.records);
-        findings.extend(audit::findings(run.plan, run.records));
+        let mut findings = void(baseline.plan, baseline.records);
+        findings.extend(void(run.plan, run.records));
         let margin = margin.0.ln_1p();
         Bench { baseline, run, margin, rules, sharing, findings }
     }

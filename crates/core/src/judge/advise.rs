@@ -9,8 +9,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::audit::{self, without_flush};
-use super::compare::{alpha, rule};
+use super::audit::without_flush;
+use super::compare::{alpha, rule, void};
 use super::interval::Course;
 use crate::model::{
     Advice, Answer, Basis, Condition, Feature, Finding, Lever, Missing, Percent, Plan, Purpose,
@@ -35,7 +35,7 @@ pub fn advise(
     let names = plan.contenders.iter().map(|it| it.name.as_str());
     let mut candidates: Vec<&str> = names.filter(|name| !fails(name)).collect();
     let (counted, missing) = counted(plan, records, purpose, &candidates);
-    let findings = audit::findings(plan, records);
+    let findings = void(plan, records);
     let mut left_out = Vec::new();
     candidates.retain(|name| match unfit(name, &counted, &findings, records) {
         Some(why) => {

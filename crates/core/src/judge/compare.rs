@@ -1,10 +1,10 @@
 //! Records in, comparisons out.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::model::{
-    Better, Comparison, Family, Finding, Plan, Record, Sample, Severity, Unit, Verdict, Workload,
-    median,
+    Arm, Better, Comparison, Family, Finding, Plan, Record, Sample, Severity, Unit, Verdict,
+    Workload, median,
 };
 
 use super::audit;
@@ -22,6 +22,8 @@ pub struct Judge {
     margin: f64,
     /// By the number of comparisons that share the error.
     rules: BTreeMap<usize, Rule>,
+    /// Of the duplicate, by the number of metrics that share its error.
+    duplicate_rules: BTreeMap<usize, Rule>,
 }
 
 impl Judge {
@@ -32,7 +34,20 @@ impl Judge {
             let sharing = sharing(plan, workload);
             rules.entry(sharing).or_insert_with(|| rule(plan, alpha(plan) / sharing as f64));
         }
-        Judge { plan: plan.clone(), margin: plan.judgement.margin.0.ln_1p(), rules }
+        let margin = plan.judgement.margin.0.ln_1p();
+        Judge { plan: plan.clone(), margin, rules, duplicate_rules: duplicate_rules(plan) }
+    }
+
+    /// The rounds, each with a workload's name, in which a trial was void by itself.
+    pub fn void_rounds(&self, records: &[Record]) -> BTreeSet<(u32, String)> {
+        audit::void_rounds(&self.plan, records)
+    }
+
+    /// Everything the audits notice in `records`.
+    pub fn findings(&self, records: &[Record]) -> Vec<Finding> {
+        let device = |workload: &Workload| &self.rules[&sharing(&self.plan, workload)];
+        let rules = audit::Rules { duplicate: &self.duplicate_rules, device: &device };
+        audit::findings(&self.plan, &rules, records)
     }
 
     /// Each contender but the reference against it, in each primary metric of each workload, in the
@@ -42,7 +57,7 @@ impl Judge {
     ///
     /// A finding that voids a workload, or one of the two contenders in it, outranks the figures.
     pub fn comparisons(&self, records: &[Record]) -> Vec<Comparison> {
-        let findings = audit::findings(&self.plan, records);
+        let findings = audit::voiding(&self.plan, &self.duplicate_rules, records);
         let reference = self.plan.reference();
         let mut comparisons = Vec::new();
         for workload in &self.plan.workloads {
@@ -89,10 +104,19 @@ impl Judge {
         records: &[Record],
     ) -> Comparison {
         let reference = self.plan.reference();
-        let pairs = pairs(records, &workload.name, metric, contender, reference);
-        let differences: Vec<f64> = pairs.iter().map(|pair| pair.difference).collect();
+        let figures = pairs(records, &workload.name, metric, contender, reference);
+        let differences: Vec<f64> = figures.iter().map(|pair| pair.difference).collect();
         let rule = &self.rules[&sharing(&self.plan, workload)];
         let course = Course::of(&differences, rule, self.margin);
+        // Where rounds were run again, what is said has to hold without that too.
+        let course = match first_trials(records) {
+            None => course,
+            Some(first) => {
+                let first = pairs(&first, &workload.name, metric, contender, reference);
+                let differences: Vec<f64> = first.iter().map(|pair| pair.difference).collect();
+                course.or(&Course::of(&differences, rule, self.margin), self.margin)
+            }
+        };
         let (unit, better) = unit_of(records, &workload.name, metric);
         let high = course.interval.high.exp();
         let visible = course.visible().filter(|_| course.verdict == Verdict::Undecided);
@@ -108,8 +132,8 @@ impl Judge {
             high: high.is_finite().then_some(high),
             rounds: course.rounds,
             verdict: course.verdict,
-            median: median(pairs.iter().map(|pair| pair.contender)),
-            reference_median: median(pairs.iter().map(|pair| pair.reference)),
+            median: median(figures.iter().map(|pair| pair.contender)),
+            reference_median: median(figures.iter().map(|pair| pair.reference)),
             moved: course.moved,
             visible: visible.map(f64::exp),
         }
@@ -122,6 +146,23 @@ pub(super) fn rule(plan: &Plan, alpha: f64) -> Rule {
         Some(rounds) => Rule::capped(alpha, rounds),
         None => Rule::open_ended(alpha),
     }
+}
+
+/// What makes workloads of `plan` void, for those who do not need its verdicts.
+pub(super) fn void(plan: &Plan, records: &[Record]) -> Vec<Finding> {
+    audit::voiding(plan, &duplicate_rules(plan), records)
+}
+
+/// The rules for the duplicate, by the number of metrics that share its error.
+fn duplicate_rules(plan: &Plan) -> BTreeMap<usize, Rule> {
+    let mut rules = BTreeMap::new();
+    let workloads = plan.workloads.iter();
+    for workload in workloads.filter(|_| plan.judgement.arms.contains(&Arm::Duplicate)) {
+        let metrics = workload.primary().len();
+        let alpha = audit::DUPLICATE_ALPHA / metrics as f64;
+        rules.entry(metrics).or_insert_with(|| rule(plan, alpha));
+    }
+    rules
 }
 
 /// The chance that a family holds a false verdict.
@@ -186,6 +227,14 @@ pub(super) fn pairs(
         Some(Pair { contender, reference, difference: goodness - reference_goodness })
     };
     figures(contender).into_iter().filter_map(pair).collect()
+}
+
+/// The records without the trials that were run again; `None` where none was.
+fn first_trials(records: &[Record]) -> Option<Vec<Record>> {
+    let mut seen = BTreeSet::new();
+    let mut first: Vec<&Record> = records.iter().collect();
+    first.retain(|record| !record.is_measured() || seen.insert(&record.key));
+    (first.len() < records.len()).then(|| first.into_iter().cloned().collect())
 }
 
 /// What the metric counts, by the first record that has it; a bare number where none has.
@@ -326,6 +375,40 @@ mod tests {
         assert_eq!(compared.verdict, Verdict::Undecided);
         assert!((1.1..1.6).contains(&compared.visible.unwrap()), "{compared:?}");
         assert_eq!(judge.comparisons(&rounds(0.5))[0].visible, None);
+    }
+
+    #[test]
+    fn a_verdict_survives_the_trials_that_were_run_again_or_is_none() {
+        let judge = Judge::new(&plan(PLAN));
+        let verdict = |records: &[Record]| judge.comparisons(records)[0].verdict;
+        let mut alike = rounds(0.5);
+        alike.extend([timed(3, "a", 2.0), timed(3, "b", 1.0)]);
+        assert_eq!(verdict(&alike), Verdict::Faster);
+        let mut hopeful = rounds(1.001);
+        let again = (1..=6).flat_map(|round| [timed(round, "a", 2.0), timed(round, "b", 1.5)]);
+        hopeful.extend(again);
+        let compared = &judge.comparisons(&hopeful)[0];
+        assert_eq!(compared.verdict, Verdict::Undecided, "{compared:?}");
+        assert!(compared.low < 1.0 && compared.high.unwrap() > 1.1, "{compared:?}");
+    }
+
+    #[test]
+    fn names_are_nothing_but_names() {
+        let before = Judge::new(&plan(PLAN)).comparisons(&rounds(0.9));
+        for names in [["b", "a", "c"], ["c", "b", "a"], ["z", "x", "y"]] {
+            let mut other = plan(PLAN);
+            let renamed = |name: &str| names[(name.as_bytes()[0] - b'a') as usize].to_string();
+            other.contenders.iter_mut().for_each(|it| it.name = renamed(&it.name));
+            let mut records = rounds(0.9);
+            records.iter_mut().for_each(|it| it.key.contender = renamed(&it.key.contender));
+            let mut after = Judge::new(&other).comparisons(&records);
+            for (after, before) in after.iter_mut().zip(&before) {
+                assert_eq!(after.contender, renamed(&before.contender));
+                after.contender.clone_from(&before.contender);
+                after.reference.clone_from(&before.reference);
+            }
+            assert_eq!(after, before);
+        }
     }
 
     #[test]

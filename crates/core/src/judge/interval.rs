@@ -122,6 +122,19 @@ impl Course {
         course
     }
 
+    /// What both courses say: the interval holds both of theirs, and a verdict that only one of
+    /// them gives is none. The estimate is this one's.
+    pub fn or(self, other: &Course, margin: f64) -> Course {
+        let interval = self.interval.hull(other.interval);
+        Course {
+            interval,
+            verdict: interval.verdict(margin),
+            settled_after: self.settled_after.and(other.settled_after),
+            moved: self.moved || other.moved,
+            ..self
+        }
+    }
+
     /// The smallest difference, in ln units, that data as these could have shown: half the width
     /// of the interval. `None` while it is unbounded.
     pub fn visible(&self) -> Option<f64> {

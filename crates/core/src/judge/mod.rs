@@ -3,9 +3,9 @@
 //! The judge pairs the trials of each round, takes the differences of ln(goodness), and after every
 //! round gives an interval that may be looked at so often without misleading ([`Rule`]); the
 //! intersection of all so far gives the verdict ([`Course`]). A [`Judge`] does that for every
-//! comparison of a plan, with the error shared over their family. Beside it, [`findings`] audits
-//! the measurement itself: what was not one of the file system is void, whatever the figures say;
-//! [`table_findings`] does so for figures that somebody else published.
+//! comparison of a plan, with the error shared over their family. Beside it, [`Judge::findings`]
+//! audits the measurement itself: what was not one of the file system is void, whatever the figures
+//! say; [`table_findings`] does so for figures that somebody else published.
 //! The method is METHODOLOGY's, sections 3 to 5 and 7.
 
 mod across;
@@ -19,14 +19,14 @@ mod stopping;
 mod student;
 mod table;
 #[cfg(test)]
-mod testing;
+pub(crate) mod testing;
 
 pub use across::{Side, across, differences};
 pub use advise::advise;
-pub use audit::findings;
 pub use beside::beside;
 pub use compare::Judge;
 pub use interval::{Course, Interval};
 pub use memory::of_memory;
-pub use stopping::{FIRST_LOOK, Rule};
+pub use stopping::{FIRST_LOOK, Rule, level_of_each_look};
+pub use student::two_sided_tail;
 pub use table::{table_findings, table_lacking};

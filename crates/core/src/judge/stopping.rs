@@ -89,16 +89,16 @@ fn anytime_multiplier(alpha: f64, n: u32) -> Option<f64> {
 ///
 /// That is the `alpha` quantile of the smallest two-sided p value over the looks, found by Monte
 /// Carlo with a fixed seed: the same plan always gives the same thresholds.
-fn level_of_each_look(alpha: f64, rounds: u32) -> f64 {
+pub fn level_of_each_look(alpha: f64, rounds: u32) -> f64 {
     if rounds <= FIRST_LOOK {
         return alpha;
     }
     let paths = paths(alpha, rounds);
     let mut smallest = smallest_p_values(alpha, rounds, paths);
-    // One standard error of the count towards the safe side: where few paths decide, as for an
+    // Two standard errors of the count towards the safe side: where few paths decide, as for an
     // error shared over many comparisons, the interval becomes wider and not narrower.
-    let expected = alpha * paths as f64;
-    let rank = (expected - expected.sqrt()).max(0.0) as usize;
+    let expected = alpha * f64::from(paths);
+    let rank = (expected - 2.0 * expected.sqrt()).max(0.0) as usize;
     let level = match smallest.len() {
         found if rank < found => *smallest.select_nth_unstable_by(rank, f64::total_cmp).1,
         _ => alpha,
@@ -107,11 +107,11 @@ fn level_of_each_look(alpha: f64, rounds: u32) -> f64 {
     level.clamp(alpha / f64::from(rounds - FIRST_LOOK + 1), alpha)
 }
 
-/// How many campaigns to simulate: enough that ten thousand of them miss (1% standard error of the
-/// level), as long as the draws stay within a fraction of a second.
+/// How many campaigns to simulate: enough that forty thousand of them miss (0.5% standard error of
+/// the level), as long as the draws stay within a fraction of a second.
 fn paths(alpha: f64, rounds: u32) -> u32 {
-    const MISSES: f64 = 10_000.0;
-    const DRAWS: u32 = 6_000_000;
+    const MISSES: f64 = 40_000.0;
+    const DRAWS: u32 = 10_000_000;
     ((MISSES / alpha) as u32).min(DRAWS / rounds)
 }
 

@@ -37,6 +37,7 @@ pub fn phase(phase: Phase) -> PhaseRecord {
         operations: None,
         application_read_bytes: None,
         application_write_bytes: None,
+        queue: None,
         processes_left: 0,
         totals: Totals::default(),
         histograms: Default::default(),

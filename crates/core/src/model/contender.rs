@@ -90,3 +90,13 @@ pub struct Contender {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub path: Option<String>,
 }
+
+impl Contender {
+    /// The `file_system` of the bare device.
+    pub const RAW: &str = "raw";
+
+    /// It is the bare device, without a file system.
+    pub fn is_raw(&self) -> bool {
+        self.file_system == Contender::RAW
+    }
+}

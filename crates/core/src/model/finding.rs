@@ -21,6 +21,7 @@ pub enum Audit {
     A1,
     A2,
     A3,
+    A4,
     A5,
     A6,
     A7,
@@ -28,12 +29,18 @@ pub enum Audit {
     A9,
     A10,
     A11,
+    A12,
     A13,
+    A14,
+    A15,
     A16,
     A17,
     A18,
     A19,
+    A20,
     A21,
+    /// The device is the limit, whichever the file system.
+    DeviceBound,
 }
 
 /// What an audit noticed, with its evidence and what to do about it.

@@ -41,14 +41,14 @@ pub use native::{
 };
 pub use near::{meant, near, with_near};
 pub use partition::Partition;
-pub use plan::{Bed, BedKind, ExtraProbe, Family, Judgement, Place, Plan, PlanError, Sim};
+pub use plan::{Arm, Bed, BedKind, ExtraProbe, Family, Judgement, Place, Plan, PlanError, Sim};
 pub use purpose::{
     Advice, Answer, Basis, Condition, Feature, Lever, Missing, Purpose, PurposeError, Standing,
     Turn, Want, Weighed,
 };
 pub use record::{
     CacheState, CpuTotals, DeviceTotals, Failure, MemoryTotals, Mounted, Outcome, PageCacheTotals,
-    PhaseRecord, PressureTotals, Quiet, Record, Refused, StepTime, Totals,
+    PhaseRecord, PressureTotals, Queue, Quiet, Record, Refused, StepTime, Totals,
 };
 pub use run::Run;
 pub use sample::{Better, Sample, median};
@@ -63,7 +63,7 @@ pub use trial::{Device, Key, Trial, TrialBed};
 pub use unit::{Bytes, ParseError, Percent, Span, Unit};
 pub use verdict::{Comparison, Stop, Verdict};
 pub use working_set::{OverMemory, WorkingSet, share_of_memory};
-pub use workload::{Cache, Command, Fio, Phase, Sysbench, Work, Workload};
+pub use workload::{Cache, Command, Fio, Phase, Sysbench, Work, Workload, is_synchronous_engine};
 
 /// Version of every document fsverdict writes: plan, trial, record, run and report.
 /// It rises when an old reader would misread a new document; new optional fields leave it alone.

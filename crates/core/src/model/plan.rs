@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use super::near::{meant, with_near};
-use super::{Bytes, Contender, Limits, Percent, Published, Span, Study, Workload};
+use super::{Bytes, Contender, Fio, Limits, Percent, Published, Span, Study, Workload};
 
 /// What the file systems are made on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -99,6 +99,17 @@ pub enum Family {
     Run,
 }
 
+/// What is measured beside the contenders, to judge the measurement by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Arm {
+    /// The reference once more: whoever finds a difference between the two has measured something
+    /// else.
+    Duplicate,
+    /// The fio jobs on the bed's bare device, without a file system: what the device can do.
+    Raw,
+}
+
 /// How the run is judged, declared before its first trial.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -118,6 +129,9 @@ pub struct Judgement {
     pub reference: Option<String>,
     /// Over which comparisons the error is shared.
     pub family: Family,
+    /// What is measured beside the contenders.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub arms: Vec<Arm>,
 }
 
 impl Judgement {
@@ -142,6 +156,7 @@ impl Default for Judgement {
             budget: None,
             reference: None,
             family: Family::Workload,
+            arms: Vec::new(),
         }
     }
 }
@@ -288,6 +303,7 @@ impl Plan {
         self.check_published()?;
         self.check_reference()?;
         self.check_judgement()?;
+        self.check_arms()?;
         self.check_bed()
     }
 
@@ -299,6 +315,29 @@ impl Plan {
     /// The contender of that name.
     pub fn contender(&self, name: &str) -> Option<&Contender> {
         self.contenders.iter().find(|contender| contender.name == name)
+    }
+
+    /// What `arm` measures, under the reference's settings, if the plan has it.
+    pub fn arm(&self, arm: Arm) -> Option<Contender> {
+        let reference = self.contender(self.reference())?;
+        self.judgement.arms.contains(&arm).then(|| match arm {
+            Arm::Duplicate => {
+                Contender { name: format!("{} again", reference.name), ..reference.clone() }
+            }
+            Arm::Raw => Contender {
+                name: "raw device".into(),
+                file_system: Contender::RAW.into(),
+                mkfs: Vec::new(),
+                mount: Vec::new(),
+                ..reference.clone()
+            },
+        })
+    }
+
+    /// The arms of `workload`: the bare device has no files, so that it takes nothing but fio jobs.
+    pub fn arms(&self, workload: &Workload) -> Vec<Contender> {
+        let raw = self.arm(Arm::Raw).filter(|_| workload.fio.is_some());
+        self.arm(Arm::Duplicate).into_iter().chain(raw).collect()
     }
 
     fn check_published(&self) -> Result<(), PlanError> {
@@ -333,6 +372,37 @@ impl Plan {
         match rounds {
             Some(0) => invalid("rounds = 0 measures nothing".into()),
             Some(rounds) if *rounds > 1000 => invalid(format!("{rounds} rounds are over 1000")),
+            _ => Ok(()),
+        }
+    }
+
+    fn check_arms(&self) -> Result<(), PlanError> {
+        let invalid = |text: String| Err(PlanError::Invalid(text));
+        for arm in [Arm::Duplicate, Arm::Raw].into_iter().filter_map(|arm| self.arm(arm)) {
+            if self.contender(&arm.name).is_some() {
+                return invalid(format!(
+                    "{:?} is the name of an arm: rename the contender",
+                    arm.name
+                ));
+            }
+        }
+        if !self.judgement.arms.contains(&Arm::Raw) {
+            return Ok(());
+        }
+        if self.bed.kind == BedKind::Directory {
+            return invalid("arm raw writes to the bare device, and bed directory has none".into());
+        }
+        let jobs: Vec<&Fio> = self.workloads.iter().filter_map(|work| work.fio.as_ref()).collect();
+        let is_file = |job: &&Fio| job.arguments("job").iter().any(|word| !word.starts_with('-'));
+        match (jobs.is_empty(), jobs.iter().any(is_file)) {
+            (true, _) => {
+                invalid("arm raw needs a fio workload: nothing else runs on a device".into())
+            }
+            (_, true) => invalid(
+                "arm raw needs each fio job as options, fio = { rw = \"randwrite\", ... } or \
+                 --option=value: of a job file it can't change the file names"
+                    .into(),
+            ),
             _ => Ok(()),
         }
     }

@@ -94,6 +94,12 @@ impl Fio {
     }
 }
 
+/// fio's engines that wait for each operation before they begin the next, whatever the depth
+/// (fio(1), "ioengine").
+pub fn is_synchronous_engine(engine: &str) -> bool {
+    ["sync", "psync", "vsync", "pvsync", "pvsync2", "mmap"].contains(&engine)
+}
+
 /// A run of sysbench's fileio test: its options, without `fileio` and `run`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]

@@ -27,6 +27,11 @@ pub(super) fn table(report: &Report, workload: &Workload, preset: &str) -> Table
             let name = if place == 0 { metric.as_str() } else { "" };
             table.add_row(row(report, workload, &metric, name, &contender.name));
         }
+        for arm in report.plan.arms(workload) {
+            let mut row = row(report, workload, &metric, "", &arm.name);
+            row[3..6].clone_from_slice(&["-".into(), "".into(), "arm".into()]);
+            table.add_row(row);
+        }
     }
     for column in [2, 3, 6, 7] {
         if let Some(column) = table.column_mut(column) {

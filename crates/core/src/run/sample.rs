@@ -142,6 +142,7 @@ mod tests {
             operations: None,
             application_read_bytes: None,
             application_write_bytes: Some(7),
+            queue: None,
             processes_left: 0,
             totals: Totals::default(),
             histograms: Default::default(),

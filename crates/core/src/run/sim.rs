@@ -131,6 +131,7 @@ impl SimPlace {
             operations: Some(operations),
             application_read_bytes: None,
             application_write_bytes: Some(bytes),
+            queue: None,
             processes_left: 0,
             totals: Totals { cpu, device: Some(device), ..Default::default() },
             histograms: [(name.to_string(), simulated_latencies(operations, operation_ns))].into(),

@@ -75,7 +75,16 @@ impl fmt::Display for Step {
 ///
 /// Caches are dropped while the file system is unmounted. Nothing of it can be cached then but
 /// pages of the device itself, and those can be counted without touching the file system.
+///
+/// The bare device has no file system to make, to fill or to mount.
 pub fn steps(trial: &Trial) -> Vec<Step> {
+    if trial.contender.is_raw() {
+        let cold = trial.workload.cache == Cache::Cold;
+        let dropped = cold.then_some(Step::DropCaches);
+        let limit = trial.limits().is_some().then_some(Step::Limit);
+        let work = [Step::Settle, Step::Work(Phase::Whole)];
+        return dropped.into_iter().chain(limit).chain(work).collect();
+    }
     let formatted = trial.bed.kind != BedKind::Directory;
     let partitioned = !trial.contender.partition.is_empty();
     let mut steps = Vec::new();
@@ -191,6 +200,15 @@ mod tests {
         trial.bed.limits = Some(Limits { iops: Some(100), bandwidth: None });
         let names: Vec<String> = steps(&trial).iter().map(Step::to_string).collect();
         assert_eq!(names[6..9], ["mount", "limit", "prepare"]);
+    }
+
+    #[test]
+    fn the_bare_device_is_not_made_and_not_mounted() {
+        let fio = Some(crate::model::Fio::Arguments(vec!["--rw=randread".into()]));
+        let workload = Workload { fio, ..Workload::default() };
+        let mut trial = crate::run::sim::example_trial(BedKind::Loop, workload);
+        trial.contender.file_system = crate::model::Contender::RAW.into();
+        assert_eq!(steps(&trial), [Step::DropCaches, Step::Settle, Step::Work(Phase::Whole)]);
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use fsverdict_core::model::{Fio, Histogram, Sample, Unit, meant};
+use fsverdict_core::model::{Fio, Histogram, Queue, Sample, Unit, is_synchronous_engine, meant};
 use serde::Deserialize;
 use thiserror::Error;
 
@@ -132,9 +132,39 @@ pub fn refused(fio: &Fio) -> Result<Option<String>, ToolError> {
     Ok(Some(format!("{said}; {meant}")))
 }
 
+/// The command that runs the job on the bare `device`, in as many bytes of it as its files would
+/// have. Its own file names are left out; ours comes before the first `--name`, where it holds for
+/// all jobs (fio(1), "Job file format": options before the first job are global).
+pub fn raw_argv(fio: &Fio, name: &str, seed: u64, output: &Path, device: &str) -> Vec<String> {
+    const NAMES: [&str; 5] =
+        ["filename", "filename_format", "directory", "nrfiles", "file_service_type"];
+    let option = |word: &str| {
+        let word = word.trim_start_matches('-');
+        word.split('=').next().unwrap_or_default().to_string()
+    };
+    let mut kept = Vec::new();
+    let mut words = argv(fio, name, seed, output).into_iter().peekable();
+    while let Some(word) = words.next() {
+        let names_files = word.starts_with("--") && NAMES.contains(&option(&word).as_str());
+        if !names_files {
+            kept.push(word);
+        } else if !word.contains('=') {
+            words.next_if(|next| !next.starts_with("--"));
+        }
+    }
+    let mut ours = vec![format!("--filename={device}")];
+    // Jobs that run at once have a file each: here each has a part of the device.
+    let size = kept.iter().find_map(|word| word.strip_prefix("--size="));
+    ours.extend(size.filter(|it| !it.ends_with('%')).map(|it| format!("--offset_increment={it}")));
+    kept.splice(4..4, ours);
+    kept
+}
+
 #[derive(Deserialize)]
 struct Output {
     jobs: Vec<Job>,
+    #[serde(default, rename = "global options")]
+    global: BTreeMap<String, String>,
 }
 
 #[derive(Deserialize)]
@@ -147,6 +177,8 @@ struct Job {
     trim: Option<Direction>,
     #[serde(default)]
     sync: Option<SyncStatistics>,
+    #[serde(default, rename = "job options")]
+    options: BTreeMap<String, String>,
 }
 
 #[derive(Deserialize)]
@@ -158,6 +190,9 @@ struct Direction {
     bw_bytes: f64,
     iops: f64,
     clat_ns: Latency,
+    /// From the beginning of a request to its completion.
+    #[serde(default)]
+    lat_ns: Latency,
 }
 
 #[derive(Deserialize)]
@@ -188,6 +223,8 @@ pub struct FioResult {
     pub write_bytes: u64,
     /// fio's own time: the longest of its jobs.
     pub tool_ns: u64,
+    /// The requests under way; `None` where fio keeps no latencies.
+    pub queue: Option<Queue>,
     /// Completion latency (fio's clat) of reads and writes, and the latency of fsyncs, which
     /// fio's `lat` leaves out.
     pub histograms: BTreeMap<String, Histogram>,
@@ -212,7 +249,38 @@ pub fn parse(path: &PathBuf) -> Result<FioResult, FioError> {
         add(&mut result, job);
     }
     own_figures(&mut result.samples, &output.jobs);
+    result.queue = queue(&output);
     Ok(result)
+}
+
+/// The requests that fio had under way, by its own figures and the options it was given.
+fn queue(output: &Output) -> Option<Queue> {
+    let mut queue = Queue { closed: true, direct: true, ..Queue::default() };
+    for job in &output.jobs {
+        let option = |name: &str| job.options.get(name).or_else(|| output.global.get(name));
+        let number = |name: &str| option(name).and_then(|value| value.parse().ok()).unwrap_or(1.0);
+        let is_on = |name: &str| option(name).is_some_and(|value| value != "0");
+        // The default on Linux is psync.
+        let synchronous = option("ioengine").is_none_or(|engine| is_synchronous_engine(engine));
+        // Without group_reporting each of the clones is a job of its own.
+        let jobs = if is_on("group_reporting") { number("numjobs") } else { 1.0 };
+        queue.declared += jobs * if synchronous { 1.0 } else { number("iodepth") };
+        let directions = [Some(&job.read), Some(&job.write), job.trim.as_ref()];
+        let runtime_ms = directions.iter().flatten().map(|it| it.runtime).max().unwrap_or(0);
+        for direction in directions.into_iter().flatten().filter(|it| it.total_ios > 0) {
+            if direction.lat_ns.count == 0 {
+                return None;
+            }
+            queue.requests += direction.iops * direction.lat_ns.mean / 1e9;
+        }
+        if let Some(SyncStatistics { lat_ns }) = job.sync.as_ref().filter(|_| runtime_ms > 0) {
+            queue.syncs += lat_ns.mean * lat_ns.count as f64 / (runtime_ms as f64 * 1e6);
+        }
+        let mut names = job.options.keys().chain(output.global.keys());
+        queue.closed &= !names.any(|name| name.starts_with("rate") || name.starts_with("think"));
+        queue.direct &= is_on("direct");
+    }
+    Some(queue)
 }
 
 fn add(result: &mut FioResult, job: &Job) {
@@ -292,6 +360,61 @@ mod tests {
         assert!(reads(&fio).unwrap());
         assert!(check(&fio).is_err());
         assert!(matches!(check(&typed(&["gone.fio"])), Err(FioError::JobFile { .. })));
+    }
+
+    #[test]
+    fn a_job_on_the_bare_device_names_nothing_else() {
+        let raw = |words: &[&str]| {
+            let argv = raw_argv(&typed(words), "w", 7, Path::new("out"), "/dev/loop9");
+            argv[4..].join(" ")
+        };
+        assert_eq!(
+            raw(&["--filename=a", "--rw=read", "--size=1m", "--directory", "d", "--numjobs=2"]),
+            "--filename=/dev/loop9 --offset_increment=1m --name=w --rw=read --size=1m --numjobs=2"
+        );
+        assert_eq!(raw(&["--name=a", "--rw=read"]), "--filename=/dev/loop9 --name=a --rw=read");
+        let two = raw(&["--name=a", "--filename=x", "--name=b", "--filename=y", "--size=50%"]);
+        assert_eq!(two, "--filename=/dev/loop9 --name=a --name=b --size=50%");
+    }
+
+    #[test]
+    fn the_queue_is_what_the_options_and_the_latencies_say() {
+        let direction = |ios: u64, iops: f64| Direction {
+            io_bytes: 0,
+            total_ios: ios,
+            runtime: 1000,
+            bw_bytes: 0.0,
+            iops,
+            clat_ns: Latency::default(),
+            lat_ns: Latency { mean: 2e6, count: ios, ..Latency::default() },
+        };
+        let options = |pairs: &[(&str, &str)]| {
+            pairs.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect()
+        };
+        let output = |global: &[(&str, &str)], job: &[(&str, &str)]| Output {
+            jobs: vec![Job {
+                jobname: "a".into(),
+                error: 0,
+                read: direction(0, 0.0),
+                write: direction(1000, 1000.0),
+                trim: None,
+                sync: None,
+                options: options(job),
+            }],
+            global: options(global),
+        };
+        let deep = [("ioengine", "libaio"), ("iodepth", "8"), ("direct", "1")];
+        let many = [("numjobs", "4"), ("group_reporting", "1")];
+        let both = queue(&output(&deep, &many)).unwrap();
+        assert_eq!(
+            (both.declared, both.requests, both.direct, both.closed),
+            (32.0, 2.0, true, true)
+        );
+        let paced = queue(&output(&[("iodepth", "8")], &[("rate_iops", "50")])).unwrap();
+        assert_eq!((paced.declared, paced.direct, paced.closed), (1.0, false, false));
+        let mut silent = output(&deep, &many);
+        silent.jobs[0].write.lat_ns = Latency::default();
+        assert_eq!(queue(&silent), None);
     }
 
     #[test]

@@ -3,18 +3,11 @@
 use std::collections::BTreeSet;
 
 use crate::judge::stopping::FIRST_LOOK;
-use crate::model::{Audit, Contender, Finding, Mounted, Plan, Record, Severity, Workload};
+use crate::model::{
+    Audit, Contender, Finding, Mounted, Plan, Record, Severity, Workload, is_synchronous_engine,
+};
 
 use super::{measured, options};
-
-/// fio's engines that wait for each operation before they begin the next, whatever the depth
-/// (fio(1), "ioengine").
-const SYNCHRONOUS: [&str; 6] = ["sync", "psync", "vsync", "pvsync", "pvsync2", "mmap"];
-
-/// `engine` waits for each operation.
-pub fn is_synchronous(engine: &str) -> bool {
-    SYNCHRONOUS.contains(&engine)
-}
 
 /// A3's evidence.
 pub fn depth_ignored_by(engine: &str, depth: u32) -> String {
@@ -56,7 +49,7 @@ fn depth_ignored(workload: &Workload) -> Option<Finding> {
     let depths = workload.fio_values("iodepth")?;
     let depth = depths.iter().filter_map(|depth| depth.parse::<u32>().ok()).max()?;
     // Of several jobs only some may be asynchronous, and the depth may be theirs.
-    let synchronous = engines.iter().all(|engine| is_synchronous(engine));
+    let synchronous = engines.iter().all(|engine| is_synchronous_engine(engine));
     // fio's own choice on Linux.
     let engine = engines.last().map_or("psync", String::as_str);
     (synchronous && depth > 1).then(|| Finding {

@@ -1,11 +1,11 @@
 //! The audits of single trials.
 
 use crate::model::{
-    Audit, Cache, CacheState, Contender, Operation, Phase, PhaseRecord, Record, Severity, Unit,
-    Workload,
+    Audit, Cache, CacheState, Contender, Operation, Phase, PhaseRecord, Plan, Record, Severity,
+    Unit, Workload,
 };
 
-use super::options;
+use super::{figures, options, queue};
 
 /// What may stay cached or dirty around a drop: a file system's own superblock and log pages.
 const CACHE_ALLOWANCE_BYTES: u64 = 1 << 20;
@@ -37,6 +37,21 @@ pub struct Case<'a> {
     pub workload: &'a Workload,
     pub contender: &'a Contender,
     pub record: &'a Record,
+    /// Its device was held down by us.
+    pub limited: bool,
+}
+
+impl<'a> Case<'a> {
+    /// The case of `record`, a trial of `plan`.
+    pub fn new(
+        plan: &Plan,
+        workload: &'a Workload,
+        contender: &'a Contender,
+        record: &'a Record,
+    ) -> Case<'a> {
+        let limited = plan.bed.limits.is_some() || contender.limits.is_some();
+        Case { workload, contender, record, limited }
+    }
 }
 
 /// What an audit saw in one trial.
@@ -58,6 +73,23 @@ pub struct TrialAudit {
 
 /// All of them.
 pub const AUDITS: &[TrialAudit] = &[
+    TrialAudit {
+        audit: Audit::A2,
+        test: queue::impossible_or_starved,
+        advice: "give it more processors, larger blocks or fewer jobs; where the figures \
+                 contradict each other, look at the tool's own output in raw/",
+    },
+    TrialAudit {
+        audit: Audit::A4,
+        test: queue::device_never_saw_it,
+        advice: "look for what takes the requests one by one or out of memory: writes beyond the \
+                 end of a file, a lock, a cache that O_DIRECT does not go around",
+    },
+    TrialAudit {
+        audit: Audit::A5,
+        test: figures::impossible_summary,
+        advice: "do not use these figures; the tool's own output in raw/ has where they come from",
+    },
     TrialAudit { audit: Audit::A6, test: read_from_cache, advice: CACHE_ADVICE },
     TrialAudit {
         audit: Audit::A7,
@@ -77,6 +109,11 @@ pub const AUDITS: &[TrialAudit] = &[
         test: not_at_rest,
         advice: "stop whatever else writes to the device; for ext4 give mkfs \
                  -E lazy_itable_init=0,lazy_journal_init=0",
+    },
+    TrialAudit {
+        audit: Audit::A17,
+        test: figures::clock_too_coarse,
+        advice: "let it work for longer: a second or more",
     },
 ];
 
@@ -235,7 +272,7 @@ fn least(seen: impl Iterator<Item = Seen>) -> Option<Seen> {
     seen.min_by(|one, other| one.figure.total_cmp(&other.figure))
 }
 
-fn most(seen: impl Iterator<Item = Seen>) -> Option<Seen> {
+pub fn most(seen: impl Iterator<Item = Seen>) -> Option<Seen> {
     seen.max_by(|one, other| one.figure.total_cmp(&other.figure))
 }
 
@@ -258,7 +295,7 @@ fn percent(share: f64) -> String {
 mod tests {
     use super::*;
     use crate::judge::testing::{phase, plan, record};
-    use crate::model::{CpuTotals, DeviceTotals, Mounted, Plan, Quiet, Totals};
+    use crate::model::{CpuTotals, DeviceTotals, Mounted, Quiet, Totals};
 
     const MIB: u64 = 1 << 20;
     const COMMAND: &str = "command = \"work\"";
@@ -278,7 +315,7 @@ mod tests {
         record: &Record,
     ) -> Option<(Severity, String)> {
         let plan = with(workload, mount);
-        let case = Case { workload: &plan.workloads[0], contender: &plan.contenders[0], record };
+        let case = Case::new(&plan, &plan.workloads[0], &plan.contenders[0], record);
         test(&case).map(|seen| (seen.severity, seen.evidence))
     }
 

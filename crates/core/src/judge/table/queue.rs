@@ -3,8 +3,10 @@
 
 use super::cells::{Cell, Cells, shown};
 use super::{Reach, found};
-use crate::judge::audit::{DEPTH_ADVICE, depth_ignored_by, is_synchronous};
-use crate::model::{Audit, Finding, Job, Machine, Part, Quantity, Severity, Test};
+use crate::judge::audit::{DEPTH_ADVICE, depth_ignored_by};
+use crate::model::{
+    Audit, Finding, Job, Machine, Part, Quantity, Severity, Test, is_synchronous_engine,
+};
 
 /// Little's law may be missed by so much: operations in flight when the clock starts and stops.
 const SLACK: f64 = 1.02;
@@ -27,7 +29,7 @@ pub fn findings(test: &Test, machine: &Machine) -> Vec<Finding> {
 /// engine that waits.
 pub fn in_flight(job: &Job) -> Option<f64> {
     let waits = match &job.engine {
-        Some(engine) => is_synchronous(engine),
+        Some(engine) => is_synchronous_engine(engine),
         // fio's own choice on Linux is psync.
         None => job.is_fio,
     };
@@ -42,7 +44,7 @@ fn depth_ignored(test: &Test) -> Option<Finding> {
         None if test.job.is_fio => "psync",
         engine => engine.as_deref()?,
     };
-    let evidence = is_synchronous(engine).then(|| depth_ignored_by(engine, depth))?;
+    let evidence = is_synchronous_engine(engine).then(|| depth_ignored_by(engine, depth))?;
     Some(found(test, "", (Audit::A3, Severity::Warning), evidence, DEPTH_ADVICE))
 }
 

@@ -1,0 +1,59 @@
+//! One simulated campaign, through the same code as a run's.
+
+use std::time::Duration;
+
+use fsverdict_core::campaign::{Next, next_round};
+use fsverdict_core::judge::Judge;
+use fsverdict_core::model::{Comparison, Outcome, Plan, Record, SCHEMA, Sample, Unit};
+
+/// The plan of every campaign: two contenders, all defaults, so that there are 12 rounds at most.
+pub const PLAN: &str = r#"
+    [[contender]]
+    name = "a"
+    [[contender]]
+    name = "b"
+    [[workload]]
+    name = "work"
+    command = "work"
+    cache = "warm"
+"#;
+
+/// What a campaign ended with.
+pub struct Ended {
+    /// The verdict on b.
+    pub comparison: Comparison,
+    /// The verdict after ten rounds, or after all where there were fewer.
+    pub after_ten: Comparison,
+}
+
+/// Runs a campaign whose trials scatter by `noise` (ln units, in the order of time), b being
+/// `ratio` times as fast as a. `noise` has to last for all rounds.
+pub fn run(plan: &Plan, judge: &Judge, seed: u64, noise: &[f64], ratio: f64) -> Ended {
+    let mut records: Vec<Record> = Vec::new();
+    while let Next::Round(slots) = next_round(plan, seed, judge, &records, Duration::ZERO) {
+        for slot in slots {
+            let speed = if slot.key.contender == "b" { ratio } else { 1.0 };
+            let time_s = noise[records.len()].exp() / speed;
+            records.push(Record {
+                schema: SCHEMA,
+                number: records.len() as u32 + 1,
+                key: slot.key,
+                position: slot.position,
+                seed: slot.seed,
+                outcome: Outcome::Measured,
+                steps: Vec::new(),
+                mounted: None,
+                partitions: Vec::new(),
+                refused: Vec::new(),
+                caches: Vec::new(),
+                settled: Vec::new(),
+                phases: Vec::new(),
+                samples: vec![Sample::lower("wall_time", time_s, Unit::Seconds)],
+            });
+        }
+    }
+    let verdict = |records: &[Record]| judge.comparisons(records).swap_remove(0);
+    let comparison = verdict(&records);
+    records.retain(|record| record.key.round <= 10);
+    Ended { comparison, after_ten: verdict(&records) }
+}

@@ -1,0 +1,150 @@
+//! A12: a machine that becomes slower or faster from round to round.
+
+use std::collections::BTreeMap;
+
+use crate::judge::student::two_sided_tail;
+use crate::model::{Audit, Finding, Plan, Record, Severity, Workload, median};
+
+use super::series;
+
+/// A change over the whole run that is worth a word.
+const LEAST_CHANGE: f64 = 0.05;
+
+/// The chance of such an order of figures without any trend.
+const LEVEL: f64 = 0.01;
+
+/// A12 of one workload: at most one finding for each contender or arm, of the metric that changed
+/// most.
+pub fn findings<'a>(
+    plan: &'a Plan,
+    workload: &'a Workload,
+    records: &'a [Record],
+) -> impl Iterator<Item = Finding> + 'a {
+    let arms = plan.arms(workload).into_iter().map(|arm| arm.name);
+    let names = plan.contenders.iter().map(|contender| contender.name.clone()).chain(arms);
+    names.filter_map(move |name| {
+        let changed = workload.primary().into_iter().filter_map(|metric| {
+            let series = series::goodness(records, &workload.name, &name, &metric);
+            Some((change(&series)?, series.len(), metric))
+        });
+        let most = changed.max_by(|one, other| one.0.abs().total_cmp(&other.0.abs()));
+        most.map(|(change, rounds, metric)| finding(workload, &name, change, rounds, &metric))
+    })
+}
+
+fn finding(workload: &Workload, name: &str, change: f64, rounds: usize, metric: &str) -> Finding {
+    let way = if change < 0.0 { "worse" } else { "better" };
+    let times = change.abs().exp();
+    Finding {
+        audit: Audit::A12,
+        severity: Severity::Warning,
+        workload: Some(workload.name.clone()),
+        contender: Some(name.into()),
+        evidence: format!("{metric} became {way} steadily, {times:.2} times over {rounds} rounds"),
+        advice: "what all share cancels within a round; what wears off (burst credits, a device \
+                 that fills up or heats up) makes the figures those of this hour: let the device \
+                 rest, or measure until it is steady"
+            .into(),
+    }
+}
+
+/// The change of ln(goodness) from the first round to the last, where it is a trend: the Theil-Sen
+/// slope (Sen, 1968) is over 5%, and the order of the figures is one that chance gives in under 1%
+/// (Mann, 1945; Kendall, "Rank Correlation Methods").
+fn change(series: &BTreeMap<u32, f64>) -> Option<f64> {
+    let points: Vec<(f64, f64)> =
+        series.iter().map(|(&round, &value)| (f64::from(round), value)).collect();
+    let pairs = || {
+        let later = |place: usize| points[place + 1..].iter();
+        points.iter().enumerate().flat_map(move |(place, &one)| {
+            later(place).map(move |&other| (other.0 - one.0, other.1 - one.1))
+        })
+    };
+    let slope = median(pairs().map(|(rounds, change)| change / rounds))?;
+    let whole = slope * (points.last()?.0 - points.first()?.0);
+    let rises = pairs().filter(|(_, change)| *change > 0.0).count();
+    let falls = pairs().filter(|(_, change)| *change < 0.0).count();
+    (whole.abs() > LEAST_CHANGE.ln_1p() && chance(points.len(), rises, falls) < LEVEL)
+        .then_some(whole)
+}
+
+/// The chance of so many more rises than falls, or the reverse, among the pairs of `n` values in
+/// random order.
+fn chance(n: usize, rises: usize, falls: usize) -> f64 {
+    const EXACT_TO: usize = 20;
+    let score = rises.abs_diff(falls);
+    if n > EXACT_TO {
+        // Normal, with the correction for continuity; a t of so many degrees of freedom is one.
+        let n = n as f64;
+        let variance = n * (n - 1.0) * (2.0 * n + 5.0) / 18.0;
+        return two_sided_tail((score as f64 - 1.0).max(0.0) / variance.sqrt(), 1e4);
+    }
+    // orders[f]: how many orders of the values so far have f falls. The next value, put before k
+    // of them, adds k.
+    let mut orders = vec![1.0];
+    for known in 1..n {
+        let mut next = vec![0.0; orders.len() + known];
+        for (falls, count) in orders.iter().enumerate() {
+            (0..=known).for_each(|more| next[falls + more] += count);
+        }
+        orders = next;
+    }
+    let pairs = n * (n - 1) / 2;
+    let all: f64 = orders.iter().sum();
+    let extreme =
+        |(falls, count): (usize, &f64)| (pairs.abs_diff(2 * falls) >= score).then_some(*count);
+    orders.iter().enumerate().filter_map(extreme).sum::<f64>() / all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::judge::testing::{plan, record};
+    use crate::model::{Sample, Unit};
+
+    /// Kendall's tables: n = 4, S = 6 has a one-sided chance of 0.042; n = 8, S = 20 of 0.0071.
+    #[test]
+    fn chances_are_those_of_kendall_s_tables() {
+        assert!((chance(4, 6, 0) - 2.0 * 0.042).abs() < 1e-3);
+        assert!((chance(8, 24, 4) - 2.0 * 0.0071).abs() < 2e-4);
+        assert_eq!(chance(5, 5, 5), 1.0);
+        let (exact, normal) = (chance(20, 135, 55), chance(21, 146, 64));
+        assert!((0.5..2.0).contains(&(exact / normal)), "{exact} {normal}");
+    }
+
+    fn changes(values: impl Fn(u32) -> f64) -> Option<f64> {
+        change(&(1..=12).map(|round| (round, values(round))).collect())
+    }
+
+    #[test]
+    fn a_trend_is_large_and_steady() {
+        let noise = |round: u32| f64::from(round * 7 % 5) * 0.004;
+        let drifted = changes(|round| 0.01 * f64::from(round) + noise(round)).unwrap();
+        assert!((drifted - 0.11).abs() < 0.02, "{drifted}");
+        assert!(changes(|round| -0.01 * f64::from(round) + noise(round)).unwrap() < -0.09);
+        assert_eq!(changes(|round| 0.003 * f64::from(round)), None, "steady, but small");
+        assert_eq!(changes(|round| 10.0 * noise(round)), None, "large, but no trend");
+    }
+
+    #[test]
+    fn a12_is_of_the_contender_that_drifts() {
+        let plan = plan(
+            "[[contender]]\nname = \"a\"\n[[contender]]\nname = \"b\"\n\
+             [[workload]]\nname = \"w\"\ncommand = \"true\"",
+        );
+        let timed = |round: u32, contender: &str, seconds: f64| {
+            let samples = vec![Sample::lower("wall_time", seconds, Unit::Seconds)];
+            crate::model::Record { samples, ..record(round, "w", contender) }
+        };
+        let records: Vec<_> = (1..=8)
+            .flat_map(|round| {
+                let slower = 1.0 + 0.02 * f64::from(round);
+                [timed(round, "a", 1.0), timed(round, "b", slower)]
+            })
+            .collect();
+        let found: Vec<Finding> = findings(&plan, &plan.workloads[0], &records).collect();
+        assert_eq!(found.len(), 1);
+        assert_eq!(found[0].contender.as_deref(), Some("b"));
+        assert!(found[0].evidence.starts_with("wall_time became worse steadily, 1.1"));
+    }
+}

@@ -1,0 +1,125 @@
+//! A16: trials that fall into two groups. Their mean is a place where no trial is.
+
+use crate::model::{Audit, Finding, Plan, Record, Severity, Workload};
+
+use super::series;
+
+/// The share of the variation that the best split of `n` normal values into two groups explains in
+/// one case of a hundred, for n = 4 to 20. From there on it falls; the last one stands for more.
+const EXPLAINED: [f64; 17] = [
+    0.9972, 0.9865, 0.9708, 0.9538, 0.9368, 0.9220, 0.9087, 0.8972, 0.8863, 0.8767, 0.8680, 0.8610,
+    0.8543, 0.8469, 0.8407, 0.8360, 0.8306,
+];
+const FEWEST: usize = 4;
+
+/// A16 of one workload: a finding for each contender's metric.
+pub fn findings<'a>(
+    plan: &'a Plan,
+    workload: &'a Workload,
+    records: &'a [Record],
+) -> impl Iterator<Item = Finding> + 'a {
+    let margin = plan.judgement.margin.0.ln_1p();
+    let metrics = workload.primary();
+    plan.contenders.iter().flat_map(move |contender| {
+        let of = |metric: &String| {
+            let series = series::goodness(records, &workload.name, &contender.name, metric);
+            let modes = modes(series.into_values().collect(), margin)?;
+            Some(finding(workload, &contender.name, metric, &modes))
+        };
+        metrics.iter().filter_map(of).collect::<Vec<_>>()
+    })
+}
+
+/// Two groups of figures.
+#[derive(Debug, PartialEq)]
+struct Modes {
+    /// Figures in the worse group, and in the better.
+    counts: [usize; 2],
+    /// Distance of their means, in ln units.
+    gap: f64,
+}
+
+fn finding(workload: &Workload, contender: &str, metric: &str, modes: &Modes) -> Finding {
+    let [worse, better] = modes.counts;
+    Finding {
+        audit: Audit::A16,
+        severity: Severity::Warning,
+        workload: Some(workload.name.clone()),
+        contender: Some(contender.into()),
+        evidence: format!(
+            "{metric} has two modes: {better} of {} trials were {:.2} times as good as the other \
+             {worse}",
+            worse + better,
+            modes.gap.exp()
+        ),
+        advice: "look for what the trials of a group share (the order, the device's state, where \
+                 the files lie): a mean of both is neither"
+            .into(),
+    }
+}
+
+/// The two groups of `values`, if they are groups: they explain more than one normal distribution
+/// would, and their means are further apart than `margin`.
+fn modes(mut values: Vec<f64>, margin: f64) -> Option<Modes> {
+    values.sort_by(f64::total_cmp);
+    let threshold = EXPLAINED.get(values.len().checked_sub(FEWEST)?).or(EXPLAINED.last())?;
+    let (explained, modes) = best_split(&values)?;
+    (explained > *threshold && modes.gap > margin).then_some(modes)
+}
+
+/// The split of ascending values that explains most, and the share that it explains: the sum of
+/// squares between the groups over the whole.
+fn best_split(values: &[f64]) -> Option<(f64, Modes)> {
+    let n = values.len() as f64;
+    let total: f64 = values.iter().sum();
+    let squares: f64 = values.iter().map(|value| (value - total / n).powi(2)).sum();
+    let mut sum = 0.0;
+    let split = |(below, value): (usize, &f64)| {
+        sum += value;
+        let (low, high) = (below as f64, n - below as f64);
+        let gap = (total - sum) / high - sum / low;
+        let explained = gap * gap * low * high / n / squares;
+        (explained, Modes { counts: [below, values.len() - below], gap })
+    };
+    let splits = (1..values.len()).zip(values).map(split);
+    splits.max_by(|one, other| one.0.total_cmp(&other.0)).filter(|_| squares > 0.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::judge::stopping::Normals;
+
+    /// 40,000 draws leave the 99% point a standard error of some 0.001.
+    #[test]
+    fn the_thresholds_are_those_of_one_normal() {
+        let mut normals = Normals::new();
+        for (n, stated) in (FEWEST..).zip(EXPLAINED) {
+            let mut explained: Vec<f64> = (0..40_000)
+                .map(|_| {
+                    let mut values: Vec<f64> = (0..n).map(|_| normals.next()).collect();
+                    values.sort_by(f64::total_cmp);
+                    best_split(&values).unwrap().0
+                })
+                .collect();
+            explained.sort_by(f64::total_cmp);
+            let got = explained[39_600];
+            assert!((got - stated).abs() < 0.004, "{n}: {got}, stated {stated}");
+        }
+    }
+
+    #[test]
+    fn a16_two_groups_are_far_apart_and_tight() {
+        let margin = 1.05_f64.ln();
+        let groups = [0.0, 0.001, 0.002, 0.3, 0.301, 0.302, 0.303, 0.003];
+        let found = modes(groups.to_vec(), margin).unwrap();
+        assert_eq!(found.counts, [4, 4]);
+        assert!((found.gap - 0.3).abs() < 1e-9);
+        let near = groups.map(|value| value / 10.0);
+        assert_eq!(modes(near.to_vec(), margin), None, "too near to matter");
+        let spread: Vec<f64> = (0..12).map(|place| f64::from(place) / 10.0).collect();
+        assert_eq!(modes(spread, margin), None);
+        assert_eq!(modes(vec![0.0, 0.0, 1.0], margin), None, "three tell nothing");
+        assert_eq!(modes(vec![0.0; 8], margin), None);
+    }
+}

@@ -1,0 +1,198 @@
+//! A14: what a trial gives depends on its place in the round, or on whom it follows.
+
+use std::collections::BTreeMap;
+
+use crate::judge::stopping::FIRST_LOOK;
+use crate::model::{Audit, Draws, Finding, Plan, Record, Severity, Workload};
+
+use super::measured;
+
+/// Orders that are drawn beside the one that was.
+const PERMUTATIONS: u32 = 1999;
+
+/// The chance of so large an effect without any.
+const LEVEL: f64 = 0.01;
+
+/// A14 of one workload: at most one finding for each of its metrics.
+pub fn findings<'a>(
+    plan: &'a Plan,
+    workload: &'a Workload,
+    records: &'a [Record],
+) -> impl Iterator<Item = Finding> + 'a {
+    workload.primary().into_iter().filter_map(move |metric| {
+        let rounds = residuals(plan, workload, &metric, records);
+        let (what, chance) = effect(&rounds)?;
+        Some(Finding {
+            audit: Audit::A14,
+            severity: Severity::Warning,
+            workload: Some(workload.name.clone()),
+            contender: None,
+            evidence: format!(
+                "{metric} depends on {what} (permutation test, p = {chance:.4}, {} rounds)",
+                rounds.len()
+            ),
+            advice: "a trial leaves something behind for the next, or the device had not come to \
+                     rest: give it time, or discard it between the trials on bed device"
+                .into(),
+        })
+    })
+}
+
+/// One trial of a round.
+#[derive(Clone, Debug, PartialEq)]
+struct Trial {
+    /// Its place among those of its workload, from 0.
+    place: usize,
+    /// Whom it followed there, by number; 0: nobody.
+    predecessor: usize,
+    /// What is left of ln(goodness) when round and contender are taken off.
+    residual: f64,
+}
+
+/// The rounds in which every contender was measured, with what is left of them. Arms have a place
+/// in the order and no figure.
+fn residuals(
+    plan: &Plan,
+    workload: &Workload,
+    metric: &str,
+    records: &[Record],
+) -> Vec<Vec<Trial>> {
+    let mut rounds: BTreeMap<u32, Vec<(u32, usize, Option<f64>)>> = BTreeMap::new();
+    let arms = plan.arms(workload).into_iter().map(|arm| arm.name);
+    let contenders = plan.contenders.iter().map(|contender| contender.name.clone());
+    for (number, name) in (1..).zip(contenders.chain(arms)) {
+        for (round, record) in measured(records, &workload.name, &name) {
+            let figure = (number <= plan.contenders.len())
+                .then(|| record.sample(metric)?.goodness())
+                .flatten();
+            rounds.entry(round).or_default().push((record.position, number, figure));
+        }
+    }
+    let complete = |trials: &Vec<(u32, usize, Option<f64>)>| {
+        trials.iter().filter(|trial| trial.2.is_some()).count() == plan.contenders.len()
+    };
+    let rounds: Vec<_> = rounds.into_values().filter(complete).collect();
+    let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
+    let figures = |of: usize| -> Vec<f64> {
+        rounds.iter().flatten().filter(|it| it.1 == of).filter_map(|it| it.2).collect()
+    };
+    let of_contender: Vec<f64> =
+        (1..=plan.contenders.len()).map(|number| mean(&figures(number))).collect();
+    let whole = mean(&of_contender);
+    let left = |mut trials: Vec<(u32, usize, Option<f64>)>| {
+        trials.sort_by_key(|trial| trial.0);
+        let of_round = mean(&trials.iter().filter_map(|trial| trial.2).collect::<Vec<_>>());
+        let followed = [0].into_iter().chain(trials.iter().map(|trial| trial.1));
+        let trial = |((place, predecessor), it): ((usize, usize), &(u32, usize, Option<f64>))| {
+            let residual = it.2? - of_round - of_contender[it.1 - 1] + whole;
+            Some(Trial { place, predecessor, residual })
+        };
+        (0..).zip(followed).zip(&trials).filter_map(trial).collect()
+    };
+    rounds.into_iter().map(left).collect()
+}
+
+/// What the residuals depend on, and how rarely chance would have it so: they are shuffled within
+/// their rounds, for the order of a round was drawn.
+fn effect(rounds: &[Vec<Trial>]) -> Option<(&'static str, f64)> {
+    if rounds.len() < FIRST_LOOK as usize {
+        return None;
+    }
+    let seen = [by_place(rounds), by_predecessor(rounds)];
+    let mut at_least = [1; 2];
+    let mut draws = Draws::new(0);
+    let mut shuffled = rounds.to_vec();
+    for _ in 0..PERMUTATIONS {
+        for round in &mut shuffled {
+            let mut residuals: Vec<f64> = round.iter().map(|trial| trial.residual).collect();
+            draws.shuffle(&mut residuals);
+            round.iter_mut().zip(residuals).for_each(|(trial, it)| trial.residual = it);
+        }
+        for (count, (drawn, seen)) in at_least
+            .iter_mut()
+            .zip([by_place(&shuffled), by_predecessor(&shuffled)].iter().zip(seen))
+        {
+            // What differs by rounding alone is the same.
+            *count += u32::from(*drawn >= seen * (1.0 - 1e-9));
+        }
+    }
+    let chance = |count: u32| f64::from(count) / f64::from(PERMUTATIONS + 1);
+    let what = match at_least.map(|count| chance(count) < LEVEL) {
+        [true, true] => "its place in the round and the trial before it",
+        [true, false] => "its place in the round",
+        [false, true] => "the trial before it",
+        [false, false] => return None,
+    };
+    Some((what, chance(at_least[0].min(at_least[1]))))
+}
+
+/// How strongly the residuals go with the place in the round.
+fn by_place(rounds: &[Vec<Trial>]) -> f64 {
+    let of_round = |trials: &Vec<Trial>| {
+        let middle = trials.iter().map(|it| it.place as f64).sum::<f64>() / trials.len() as f64;
+        trials.iter().map(|it| it.residual * (it.place as f64 - middle)).sum::<f64>()
+    };
+    rounds.iter().map(of_round).sum::<f64>().abs()
+}
+
+/// How far apart the means are by whom a trial followed.
+fn by_predecessor(rounds: &[Vec<Trial>]) -> f64 {
+    let mut groups: BTreeMap<usize, (f64, f64)> = BTreeMap::new();
+    for trial in rounds.iter().flatten() {
+        let (sum, count) = groups.entry(trial.predecessor).or_default();
+        *sum += trial.residual;
+        *count += 1.0;
+    }
+    groups.values().map(|(sum, count)| sum * sum / count).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::judge::testing::{plan, record};
+    use crate::model::{Sample, Unit};
+
+    /// Twelve rounds of three contenders in an order drawn from `seed`; a trial takes longer by
+    /// `late` for each one before it, and by `after_c` after c.
+    fn records(seed: u64, late: f64, after_c: f64) -> Vec<Record> {
+        let mut draws = Draws::new(seed);
+        let mut records = Vec::new();
+        for round in 1..=12 {
+            let mut names = ["a", "b", "c"];
+            draws.shuffle(&mut names);
+            for (place, name) in names.into_iter().enumerate() {
+                let follows_c = place > 0 && names[place - 1] == "c";
+                let slower = late * place as f64 + if follows_c { after_c } else { 0.0 };
+                let seconds = (0.02 * draws.normal() + slower).exp();
+                let samples = vec![Sample::lower("wall_time", seconds, Unit::Seconds)];
+                let position = place as u32 + 1;
+                records.push(Record { samples, position, ..record(round, "w", name) });
+            }
+        }
+        records
+    }
+
+    fn found(records: &[Record]) -> Option<String> {
+        let plan = plan(
+            "[[contender]]\nname = \"a\"\n[[contender]]\nname = \"b\"\n\
+             [[contender]]\nname = \"c\"\n[[workload]]\nname = \"w\"\ncommand = \"true\"",
+        );
+        findings(&plan, &plan.workloads[0], records).next().map(|finding| finding.evidence)
+    }
+
+    #[test]
+    fn a14_sees_what_comes_of_the_order_alone() {
+        let place = found(&records(1, 0.03, 0.0)).unwrap();
+        assert!(place.contains("its place in the round"), "{place}");
+        let after = found(&records(1, 0.0, 0.1)).unwrap();
+        assert!(after.contains("the trial before it"), "{after}");
+        assert_eq!(found(&records(1, 0.03, 0.0)[..9]), None, "three rounds tell nothing");
+    }
+
+    /// Two tests at 1% each: of a hundred runs without an effect at most some two show one.
+    #[test]
+    fn a14_is_silent_where_the_order_is_nothing() {
+        let shown = (0..100).filter(|seed| found(&records(*seed, 0.0, 0.0)).is_some()).count();
+        assert!(shown <= 7, "{shown} of 100");
+    }
+}

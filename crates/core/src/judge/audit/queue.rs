@@ -1,0 +1,110 @@
+//! A2 and A4: the queue of requests, by Little's law: rate times latency is the mean number under
+//! way, of whatever has a rate and a latency.
+
+use crate::model::{PhaseRecord, Queue, Severity};
+
+use super::trial::{Case, Seen, most};
+
+/// A2: more requests under way than the jobs can have, or fewer than a closed loop keeps.
+pub fn impossible_or_starved(case: &Case) -> Option<Seen> {
+    let phase = |phase: &PhaseRecord| {
+        let Queue { declared, requests, syncs, closed, .. } = phase.queue?;
+        let evidence = if requests > 1.02 * declared {
+            format!(
+                "fio's rate times its latency is {requests:.1} requests under way, and its jobs \
+                 have {declared:.0} at most: the two figures can't both be right"
+            )
+        } else if closed && requests > 0.0 && requests + syncs < 0.9 * declared {
+            format!(
+                "{:.1} requests were under way on average and {declared:.0} were asked for: the \
+                 rest of the time fio was busy by itself",
+                requests + syncs
+            )
+        } else {
+            return None;
+        };
+        Some(Seen { severity: Severity::Warning, figure: requests / declared, evidence })
+    };
+    most(case.record.phases.iter().filter_map(phase))
+}
+
+/// A4: work that goes past the page cache, and a device that was kept far less busy than it asked
+/// for: something between the two takes the requests one by one. A limit holds them back before
+/// the device's counters see them (block/blk-throttle.c), and shows nothing.
+pub fn device_never_saw_it(case: &Case) -> Option<Seen> {
+    if case.limited {
+        return None;
+    }
+    let phase = |phase: &PhaseRecord| {
+        let queue = phase.queue.filter(|queue| queue.direct)?;
+        let device = phase.totals.device?;
+        let requests = device.queue_ns as f64 / phase.tool_ns.unwrap_or(phase.work_ns) as f64;
+        (requests < 0.3 * queue.declared).then(|| Seen {
+            severity: Severity::Warning,
+            figure: requests / queue.declared,
+            evidence: format!(
+                "the device had {requests:.2} requests under way on average, of the {:.0} that \
+                 were asked for",
+                queue.declared
+            ),
+        })
+    };
+    most(case.record.phases.iter().filter_map(phase))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::judge::testing::{phase, plan, record};
+    use crate::model::{DeviceTotals, Phase, Record, Totals};
+
+    const PLAN: &str = "[[contender]]\nname = \"a\"\n[[contender]]\nname = \"b\"\n\
+                        [[workload]]\nname = \"w\"\nfio = { rw = \"randread\" }";
+
+    fn seen(test: fn(&Case) -> Option<Seen>, queue: Queue, queue_ns: u64) -> Option<String> {
+        seen_in(PLAN, test, queue, queue_ns)
+    }
+
+    fn seen_in(
+        text: &str,
+        test: fn(&Case) -> Option<Seen>,
+        queue: Queue,
+        queue_ns: u64,
+    ) -> Option<String> {
+        let plan = plan(text);
+        let device = Some(DeviceTotals { queue_ns, ..DeviceTotals::default() });
+        let totals = Totals { device, ..Totals::default() };
+        let phases = vec![PhaseRecord { queue: Some(queue), totals, ..phase(Phase::Whole) }];
+        let record = &Record { phases, ..record(1, "w", "a") };
+        let case = Case::new(&plan, &plan.workloads[0], &plan.contenders[0], record);
+        test(&case).map(|seen| seen.evidence)
+    }
+
+    const DEEP: Queue =
+        Queue { declared: 32.0, requests: 31.5, syncs: 0.0, closed: true, direct: true };
+
+    #[test]
+    fn a2_little_s_law_holds_or_one_figure_is_wrong() {
+        let seen = |queue| seen(impossible_or_starved, queue, 0);
+        assert_eq!(seen(DEEP), None);
+        assert!(seen(Queue { requests: 33.0, ..DEEP }).unwrap().contains("can't both be right"));
+        let starved = Queue { requests: 12.0, ..DEEP };
+        assert!(seen(starved).unwrap().starts_with("12.0 requests were under way"));
+        assert_eq!(seen(Queue { closed: false, ..starved }), None, "a paced job keeps no queue");
+        assert_eq!(seen(Queue { syncs: 18.0, ..starved }), None, "fsync is outside fio's lat");
+    }
+
+    #[test]
+    fn a4_what_goes_past_the_cache_reaches_the_device_s_queue() {
+        let seen = |queue, requests: f64| {
+            seen(device_never_saw_it, queue, (requests * 1_000_000_000.0) as u64)
+        };
+        assert_eq!(seen(DEEP, 10.0), None);
+        let evidence = "the device had 0.90 requests under way on average, of the 32 that were \
+                        asked for";
+        assert_eq!(seen(DEEP, 0.9).as_deref(), Some(evidence));
+        assert_eq!(seen(Queue { direct: false, ..DEEP }, 0.9), None);
+        let limited = format!("bed.limits = {{ iops = 100 }}\n{PLAN}");
+        assert_eq!(seen_in(&limited, device_never_saw_it, DEEP, 900_000_000), None);
+    }
+}
