@@ -46,7 +46,7 @@ pub const COUNTERS: &str = "device counters";
 pub const PRESSURE: &str = "pressure";
 
 const AS_ROOT: &str = "run it with sudo";
-const QEMU: &str = "qemu-system-x86_64";
+const QEMU: &str = crate::vm::QEMU;
 /// How long the kernel may take to let go of a loop device; udev opens each new one for a moment.
 const DETACH_PATIENCE: Duration = Duration::from_secs(2);
 
@@ -194,6 +194,11 @@ pub fn ask(names: &BTreeSet<String>) -> Vec<Ability> {
     let folder = std::env::current_dir().unwrap_or_else(|_| "/".into());
     let checks = checks(Path::new("/"), &folder);
     checks.into_iter().filter(|check| names.contains(&check.name)).map(Check::run).collect()
+}
+
+/// Whether KVM works, found out by booting: seconds, where it does not.
+pub fn kvm() -> Answer {
+    kvm::check(Path::new("/"))
 }
 
 fn rights() -> Answer {

@@ -23,4 +23,5 @@ mod settle;
 pub mod sys;
 pub mod tool;
 pub mod undo;
+pub mod vm;
 pub mod workload;

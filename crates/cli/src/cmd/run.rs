@@ -18,6 +18,7 @@ use fsverdict_core::run::{Place, settled_trial};
 use fsverdict_host::bed;
 use fsverdict_host::dry::DryRun;
 use fsverdict_host::lab::{Event, Lab, mount_point};
+use fsverdict_host::vm::{self, Vm};
 use fsverdict_host::{facts, preflight, undo};
 
 use super::arguments::Arguments;
@@ -61,10 +62,9 @@ fn interrupt_flag() -> Result<Arc<AtomicBool>> {
 fn begin(arguments: &Arguments) -> Result<(Store, Loaded)> {
     let mut plan = plan::plan(arguments)?;
     let seed = *plan.seed.get_or_insert_with(random_seed);
-    if plan.place == PlaceKind::Here {
-        preflight::check(&plan)?;
-    }
-    if plan.place == PlaceKind::Here && plan.bed.kind == BedKind::Device {
+    let place = choose_place(&plan)?;
+    plan.place = Some(place);
+    if place == PlaceKind::Here && plan.bed.kind == BedKind::Device {
         for path in &plan.bed.paths {
             bed::check(path, &arguments.erase)?;
         }
@@ -84,7 +84,7 @@ fn begin(arguments: &Arguments) -> Result<(Store, Loaded)> {
         command: typed(),
         started: now.strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
         seed,
-        place: plan.place,
+        place,
         host: facts::host(&plan, store.folder()),
         tools: facts::tools(&plan),
         stop: None,
@@ -92,6 +92,35 @@ fn begin(arguments: &Arguments) -> Result<(Store, Loaded)> {
     };
     store.write_head(&run, &plan)?;
     Ok((store, Loaded { run, plan, records: Vec::new() }))
+}
+
+/// The place that the plan names, once it is sure that it can be run there. Where it names none:
+/// this machine if it can, otherwise virtual ones, and it is said why.
+fn choose_place(plan: &Plan) -> Result<PlaceKind> {
+    let on_vm = || vm::check(plan).map_err(PlaceError);
+    match plan.named_place() {
+        Some(PlaceKind::Here) => preflight::check(plan)?,
+        Some(PlaceKind::Vm) => on_vm()?,
+        Some(PlaceKind::Sim) => {}
+        None => {
+            let Err(error) = preflight::check(plan) else { return Ok(PlaceKind::Here) };
+            let is_possible = Plan { place: Some(PlaceKind::Vm), ..plan.clone() }.check().is_ok();
+            if error.is_usage() || !is_possible {
+                return Err(error.into());
+            }
+            return match on_vm() {
+                Ok(()) => {
+                    eprintln!("fsverdict: each trial runs in a virtual machine, for here {error}");
+                    Ok(PlaceKind::Vm)
+                }
+                Err(other) => {
+                    let both = format!("{error}; and in a virtual machine (--place vm): {other}");
+                    Err(anyhow::Error::from(error).context(both))
+                }
+            };
+        }
+    }
+    Ok(plan.named_place().unwrap_or_default())
 }
 
 /// The command line as it was typed, but for the program's path.
@@ -144,12 +173,19 @@ fn measure(
         Event::Tick => progress.borrow().tick(),
     };
     let mut here;
+    let mut machines;
     let mut sim;
-    let place: &mut dyn Place = match loaded.plan.place {
+    let place: &mut dyn Place = match loaded.run.place {
         PlaceKind::Here => {
             let consents = arguments.erase.clone();
             here = Lab::new(store.folder(), consents, Arc::clone(interrupted), Box::new(watch))?;
             &mut here
+        }
+        PlaceKind::Vm => {
+            let stop = Arc::clone(interrupted);
+            let made = Vm::new(store.folder(), &loaded.plan, stop, Box::new(watch));
+            machines = made.map_err(PlaceError)?;
+            &mut machines
         }
         PlaceKind::Sim => {
             sim = SimPlace::new(loaded.plan.sim.clone().unwrap_or_default(), loaded.run.seed);

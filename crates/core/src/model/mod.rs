@@ -25,10 +25,10 @@ pub use native::{
     FILE_SIZE_MAX, FILES_MAX, FsyncCase, FsyncFiles, Metadata, MetadataOperation, Operation,
     SmallFiles, Sync,
 };
-pub use plan::{Bed, BedKind, Family, Judgement, Place, Plan, PlanError, Sim};
+pub use plan::{Bed, BedKind, Family, Judgement, Place, Plan, PlanError, Sim, Vm};
 pub use record::{
-    CacheState, CpuTotals, DeviceTotals, Failure, MemoryTotals, Mounted, Outcome, PhaseRecord,
-    PressureTotals, Quiet, Record, StepTime, Totals,
+    CacheState, CpuTotals, DeviceTotals, Failure, Guest, MemoryTotals, Mounted, Outcome,
+    PhaseRecord, PressureTotals, Quiet, Record, StepTime, Totals,
 };
 pub use run::Run;
 pub use sample::{Better, Sample, median};

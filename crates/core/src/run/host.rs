@@ -69,6 +69,7 @@ fn empty(trial: &Trial) -> Record {
         position: trial.position,
         seed: trial.seed,
         outcome: Outcome::Measured,
+        guest: None,
         steps: Vec::new(),
         mounted: None,
         caches: Vec::new(),

@@ -2,10 +2,12 @@
 
 mod block;
 mod file;
+mod machine;
 mod page_cache;
 mod process;
 
 pub use block::*;
 pub use file::*;
+pub use machine::*;
 pub use page_cache::cached;
 pub use process::*;

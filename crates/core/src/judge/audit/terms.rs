@@ -20,6 +20,8 @@ pub fn findings(plan: &Plan, records: &[Record]) -> Vec<Finding> {
     let mut findings: Vec<Finding> = plan.workloads.iter().filter_map(depth_ignored).collect();
     findings.extend(unequal_durability(plan, records));
     findings.extend(plan.contenders.iter().filter_map(|it| options_unseen(it, records)));
+    findings.extend(emulated(records));
+    findings.extend(plan.contenders.iter().filter_map(|it| kernel_lacks(it, records)));
     for workload in &plan.workloads {
         let others = plan.contenders.iter().filter(|it| it.name != plan.reference());
         findings.extend(others.filter_map(|it| descriptive(plan, workload, it, records)));
@@ -117,6 +119,40 @@ fn options_unseen(contender: &Contender, records: &[Record]) -> Option<Finding> 
         contender: Some(contender.name.clone()),
         evidence: format!("asked for, and not shown by the kernel: {unseen}"),
         advice: "make sure that each is a default of this file system; any other was ignored"
+            .into(),
+    })
+}
+
+/// A20: the processor was emulated, so that its work costs many times what it costs elsewhere,
+/// and not the same multiple for every instruction.
+fn emulated(records: &[Record]) -> Option<Finding> {
+    let guests = records.iter().filter_map(|record| record.guest.as_ref());
+    let count = guests.filter(|guest| guest.emulated).count();
+    (count > 0).then(|| Finding {
+        audit: Audit::A20,
+        severity: Severity::Note,
+        workload: None,
+        contender: None,
+        evidence: format!("{count} of {} trials ran on an emulated processor (TCG)", records.len()),
+        advice: "read times and rates as those of this emulation: they weigh the processor's work \
+                 far above the disk's; counts, bytes, flushes and their order hold. Times need KVM: \
+                 fsverdict doctor"
+            .into(),
+    })
+}
+
+/// A21: what the contender's kernel can't tell.
+fn kernel_lacks(contender: &Contender, records: &[Record]) -> Option<Finding> {
+    let of_it = |record: &&Record| record.key.contender == contender.name;
+    let mut guests = records.iter().filter(of_it).filter_map(|record| record.guest.as_ref());
+    let guest = guests.find(|guest| !guest.lacks.is_empty())?;
+    Some(Finding {
+        audit: Audit::A21,
+        severity: Severity::Note,
+        workload: None,
+        contender: Some(contender.name.clone()),
+        evidence: format!("Linux {}: {}", guest.kernel, guest.lacks.join("; ")),
+        advice: "what is lacking is not compared: between kernels, look only at what all have"
             .into(),
     })
 }
