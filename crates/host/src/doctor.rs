@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 use fsverdict_core::model::{Bed, Unit};
 
 use crate::file_system::{self, FileSystem};
-use crate::{facts, mount, preflight, sys, tool};
+use crate::{facts, mount, preflight, sys, tool, vm};
 pub use summary::{BEDS, conclusion};
 
 /// Names of checks that others are told by.
@@ -45,8 +45,13 @@ pub const COUNTERS: &str = "device counters";
 /// Pressure stall information.
 pub const PRESSURE: &str = "pressure";
 
+/// The virtual machine of place vm.
+pub const QEMU_NAME: &str = "QEMU";
+/// Kernels for it.
+pub const KERNELS: &str = "kernels to boot";
+
 const AS_ROOT: &str = "run it with sudo";
-const QEMU: &str = crate::vm::QEMU;
+const QEMU: &str = vm::QEMU;
 /// How long the kernel may take to let go of a loop device; udev opens each new one for a moment.
 const DETACH_PATIENCE: Duration = Duration::from_secs(2);
 
@@ -183,7 +188,8 @@ pub fn checks<'a>(root: &'a Path, folder: &'a Path) -> Vec<Check<'a>> {
         Check::new(PRESSURE, || pressure(root)),
         Check::new("tracefs", || tracefs(root)),
         Check::new("throttling", || throttling(root)),
-        Check::new("QEMU", || program(QEMU, &[QEMU, "--version"])),
+        Check::new(QEMU_NAME, || program(QEMU, &[QEMU, "--version"])),
+        Check::new(KERNELS, kernels),
         Check::new("KVM", || kvm::check(root)),
     ]);
     checks
@@ -362,6 +368,15 @@ fn drop_caches(root: &Path) -> Answer {
             &error,
             "run it outside the container; without it trials begin with warm caches",
         ),
+    }
+}
+
+/// Kernels that a virtual machine could boot.
+fn kernels() -> Answer {
+    let releases: Vec<String> = vm::kernel::all().into_iter().map(|it| it.release).collect();
+    match releases.is_empty() {
+        true => Answer::no("there is none", "fsverdict kernels get 6.12"),
+        false => Answer::yes(releases.join(", ")),
     }
 }
 

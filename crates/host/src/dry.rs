@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use fsverdict_core::model::{
-    Bed, BedKind, Contender, Device, FsyncCase, Limits, Record, Trial, TrialBed, Work,
+    Bed, BedKind, Contender, Device, FsyncCase, Limits, Plan, Record, Trial, TrialBed, Work,
 };
 use fsverdict_core::run::{self, Effect, Host, HostError, Place, Step};
 
@@ -11,7 +11,7 @@ use crate::here::{commands, with_site, work_directory};
 use crate::lab::{mount_point, trial_argv};
 use crate::tool::shown;
 use crate::workload::{fio, sysbench};
-use crate::{daemon, file_system, settings};
+use crate::{daemon, file_system, settings, vm};
 
 /// Writes down every command and every write to /proc and /sys, as shell lines.
 #[derive(Debug, Default)]
@@ -19,9 +19,29 @@ pub struct DryRun {
     lines: Vec<String>,
     limits: Option<Limits>,
     devices: Vec<String>,
+    /// The plan, where its trials run in virtual machines.
+    machines: Option<Plan>,
 }
 
 impl DryRun {
+    /// Of a plan whose trials run in virtual machines.
+    pub fn in_machines(plan: &Plan) -> Self {
+        DryRun { machines: Some(plan.clone()), ..DryRun::default() }
+    }
+
+    /// The images that are a guest's disks, and how it will call them.
+    fn make_images(&mut self, bed: &Bed) {
+        for (number, letter) in (0..bed.devices).zip('b'..='z') {
+            let dir = match bed.kind {
+                BedKind::Ram => "/dev/shm",
+                _ => bed.dir.as_deref().unwrap_or("RUN"),
+            };
+            self.say(format!("fallocate -l {} {dir}/{number}.img", bed.size));
+            self.devices.push(format!("/dev/vd{letter}"));
+        }
+        self.remark("write them full once, and pack what the guests need into RUN/vm/0.cpio");
+    }
+
     /// Everything said so far, a line each.
     pub fn into_lines(self) -> Vec<String> {
         self.lines
@@ -168,6 +188,10 @@ impl Host for DryRun {
 impl Place for DryRun {
     fn make_bed(&mut self, bed: &Bed) -> Result<TrialBed, HostError> {
         self.limits = bed.limits;
+        if self.machines.is_some() {
+            self.make_images(bed);
+            return Ok(TrialBed { kind: bed.kind, devices: devices(&self.devices) });
+        }
         let dir = bed.dir.as_deref().unwrap_or("RUN");
         for number in 0..bed.devices {
             match bed.kind {
@@ -191,12 +215,16 @@ impl Place for DryRun {
         if bed.kind == BedKind::Device {
             self.devices = bed.paths.clone();
         }
-        let device = |path: &String| Device { path: path.clone(), number: [0, 0], size_bytes: 0 };
-        Ok(TrialBed { kind: bed.kind, devices: self.devices.iter().map(device).collect() })
+        Ok(TrialBed { kind: bed.kind, devices: devices(&self.devices) })
     }
 
     fn apply(&mut self, contender: &Contender, bed: &TrialBed) -> Result<(), HostError> {
-        let Ok(settings) = settings::wanted(Path::new("/"), contender, self.limits, &bed.devices)
+        // QEMU holds a guest's disks down to their limits.
+        let (mut contender, mut limits) = (contender.clone(), self.limits);
+        if self.machines.is_some() {
+            (contender.limits, limits) = (None, None);
+        }
+        let Ok(settings) = settings::wanted(Path::new("/"), &contender, limits, &bed.devices)
         else {
             self.remark("limits can't be set on this machine");
             return Ok(());
@@ -211,6 +239,10 @@ impl Place for DryRun {
 
     fn run_trial(&mut self, trial: &Trial) -> Result<Record, HostError> {
         let folder = Path::new(&trial.raw).parent().unwrap_or(Path::new("."));
+        if let Some(plan) = &self.machines {
+            let argv = vm::imagined(plan, trial)?;
+            self.say(shown(&argv));
+        }
         self.say(shown(&trial_argv(&folder.join("trial.json"), &folder.join("record.json"))));
         let from = self.lines.len();
         let record = run::trial(self, trial);
@@ -237,6 +269,11 @@ impl Place for DryRun {
     fn left(&self) -> Vec<String> {
         Vec::new()
     }
+}
+
+fn devices(paths: &[String]) -> Vec<Device> {
+    let device = |path: &String| Device { path: path.clone(), number: [0, 0], size_bytes: 0 };
+    paths.iter().map(device).collect()
 }
 
 /// Where the trials of a dry run would mount.

@@ -6,6 +6,7 @@ use std::fs;
 use fsverdict_core::model::{BedKind, Plan, Work};
 use thiserror::Error;
 
+use crate::doctor::{self, State};
 use crate::tool::{self, ToolError};
 use crate::workload::fio::{self, FioError};
 use crate::{file_system, sys, workload};
@@ -23,6 +24,8 @@ pub enum PreflightError {
          with --bed directory:PATH,PATH"
     )]
     Root { bed: &'static str },
+    #[error("bed {bed} can't be made: {lack}")]
+    Lacking { bed: &'static str, lack: String },
     #[error("{0}")]
     Tool(#[from] ToolError),
     #[error("this kernel has no {name}, and modprobe brings none")]
@@ -76,6 +79,7 @@ pub fn check(plan: &Plan) -> Result<(), PreflightError> {
         for program in ["unshare", "mount", "umount"] {
             tool::command(program)?;
         }
+        check_bed(plan)?;
         for contender in &plan.contenders {
             check_file_system(&contender.file_system)?;
         }
@@ -84,6 +88,18 @@ pub fn check(plan: &Plan) -> Result<(), PreflightError> {
         tool::command(program)?;
     }
     Ok(())
+}
+
+/// Whether the bed can be made, by trying: root of a container often may neither mount nor attach.
+fn check_bed(plan: &Plan) -> Result<(), PreflightError> {
+    let bed = if plan.bed.zram { "ram:zram" } else { plan.bed.kind.name() };
+    let needs = doctor::BEDS.iter().find(|(known, _)| *known == bed);
+    let needs = needs.map_or(&[][..], |(_, needs)| needs).iter().map(ToString::to_string);
+    let abilities = doctor::ask(&needs.collect());
+    match abilities.iter().find(|it| it.answer.state == State::No).and_then(|it| it.answer.lack()) {
+        Some(lack) => Err(PreflightError::Lacking { bed, lack }),
+        None => Ok(()),
+    }
 }
 
 /// The kernel first: where it lacks the file system its tools are of no use.

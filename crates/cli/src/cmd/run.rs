@@ -361,7 +361,10 @@ fn dry_run(arguments: &Arguments) -> Result<u8> {
     };
     preflight::check_plan(&plan).map_err(|error| Usage(error.to_string()))?;
     let seed = plan.seed.unwrap_or_else(random_seed);
-    let mut dry = DryRun::default();
+    let mut dry = match plan.named_place() {
+        Some(PlaceKind::Vm) => DryRun::in_machines(&plan),
+        _ => DryRun::default(),
+    };
     let bed = dry.make_bed(&plan.bed).map_err(PlaceError)?;
     let next = campaign::next_round(&plan, seed, &Judge::new(&plan), &[], Duration::ZERO);
     if let Next::Round(slots) = next {

@@ -184,7 +184,7 @@ impl Luggage {
                 }
                 _ => {}
             }
-            if self.entries.len() % 256 == 0 && self.bytes() > MOST_BYTES {
+            if self.entries.len().is_multiple_of(256) && self.bytes() > MOST_BYTES {
                 return Err(VmError::Luggage { bytes: self.bytes() });
             }
         }

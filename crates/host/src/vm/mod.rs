@@ -158,6 +158,36 @@ pub fn check(plan: &Plan) -> Result<(), HostError> {
     Ok(())
 }
 
+/// The command that would boot the machine of `trial`; kernels that are not there are imagined.
+pub fn imagined(plan: &Plan, trial: &Trial) -> Result<Vec<String>, HostError> {
+    let name = trial.contender.kernel.as_deref();
+    let bootable = Bootable::of(name, trial.bed.devices.len());
+    let image = match &bootable {
+        Ok(bootable) => bootable.kernel.image.clone(),
+        Err(_) => format!("vmlinuz-{}", name.unwrap_or("RELEASE")).into(),
+    };
+    let config = plan.vm.clone().unwrap_or_default();
+    let limits = trial.contender.limits.or(plan.bed.limits);
+    let bed = (0..trial.bed.devices.len()).map(|number| Disk {
+        path: format!("RUN/{number}.img").into(),
+        direct: plan.bed.kind == BedKind::Loop,
+        scratch: false,
+        limits,
+    });
+    let disks: Vec<Disk> =
+        std::iter::once(Disk::exchange("RUN/vm/exchange".as_ref())).chain(bed).collect();
+    let machine = Machine {
+        kernel: &image,
+        initrd: "RUN/vm/0.cpio".as_ref(),
+        disks: &disks,
+        bus: bootable.map_or(Bus::Virtio, |bootable| bootable.bus),
+        memory_bytes: config.memory.0,
+        processors: config.processors,
+        kvm: qemu::has_kvm(),
+    };
+    Ok(machine.argv())
+}
+
 /// Virtual machines as the place of a run.
 pub struct Vm<'a> {
     folder: PathBuf,
@@ -242,8 +272,9 @@ impl<'a> Vm<'a> {
             scratch: false,
             limits,
         };
-        let exchange = Disk { path: exchange.into(), direct: false, scratch: true, limits: None };
-        std::iter::once(exchange).chain(trial.bed.devices.iter().map(bed_disk)).collect()
+        std::iter::once(Disk::exchange(exchange))
+            .chain(trial.bed.devices.iter().map(bed_disk))
+            .collect()
     }
 
     fn job(&self, trial: &Trial, bootable: &Bootable) -> Job {
@@ -283,7 +314,8 @@ impl<'a> Vm<'a> {
         };
         watch(Event::Step("boot"));
         let log = Path::new(&trial.raw).join("console.log");
-        let console = qemu::run(&machine.argv(), &log, &self.interrupted, &mut watch)?;
+        let silence = qemu::SILENCE;
+        let console = qemu::run(&machine.argv(), &log, silence, &self.interrupted, &mut watch)?;
         let files = archive::files(BufReader::new(File::open(&exchange)?)).unwrap_or_default();
         if files.contains_key(guest::ANSWER) {
             return Ok(files);
@@ -414,9 +446,12 @@ impl Place for Vm<'_> {
 
     fn bed_facts(&self) -> Vec<(String, String)> {
         let config = self.plan.vm.clone().unwrap_or_default();
+        let processors = match config.processors {
+            1 => "1 processor".to_string(),
+            several => format!("{several} processors"),
+        };
         let machine = format!(
-            "QEMU, {} processors, {}, {}",
-            config.processors,
+            "QEMU, {processors}, {}, {}",
             config.memory,
             if self.kvm { "KVM" } else { "emulated by TCG" }
         );

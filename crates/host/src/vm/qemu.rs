@@ -16,12 +16,11 @@ use super::{QEMU, kernel};
 use crate::lab::{Event, TICK};
 use crate::{doctor, sys, tool};
 
-/// A guest is heard every few seconds ([`super::guest::BEAT`]): one that is silent for this long,
-/// with all its processors busy with something else, hangs.
-const SILENCE: Duration = Duration::from_secs(90);
+/// A guest is heard every few seconds: one that is silent for this long hangs.
+pub const SILENCE: Duration = Duration::from_secs(90);
 
 /// So much of a console tells what went wrong.
-const LINES_KEPT: usize = 12;
+const LINES_KEPT: usize = 6;
 
 /// Kernel parameters (Documentation/admin-guide/kernel-parameters.txt). The machine ends when its
 /// kernel restarts it, which takes no ACPI (`reboot=t`), and its kernel restarts it at once when it
@@ -100,6 +99,11 @@ impl Machine<'_> {
 }
 
 impl Disk {
+    /// The one by which a trial goes in and its record comes out.
+    pub fn exchange(path: &Path) -> Disk {
+        Disk { path: path.into(), direct: false, scratch: true, limits: None }
+    }
+
     /// qemu(1), `-drive`. A discard is no business of the host's: it would give blocks back.
     fn drive(&self, index: usize) -> String {
         // A comma in a path is written twice.
@@ -148,25 +152,33 @@ pub struct Console {
 }
 
 impl Console {
-    /// What went wrong, as its last lines tell it; a panic's own line before them.
+    /// What went wrong, as its last lines tell it: those before a panic, or before the end. A
+    /// panic's registers stay in the log.
     pub fn end(&self) -> String {
         let lines = self.text.lines().map(str::trim).filter(|line| !line.is_empty());
-        let lines: Vec<&str> = lines.collect();
-        let panic = lines.iter().find_map(|line| line.split_once("Kernel panic - "));
-        let panic = panic.map_or(String::new(), |(_, why)| format!("the kernel panicked: {why}; "));
+        let mut lines: Vec<&str> = lines.collect();
+        let panic = lines.iter().position(|line| line.contains("Kernel panic - "));
+        let what = match panic {
+            Some(at) => {
+                lines.truncate(at + 1);
+                "the kernel panicked"
+            }
+            None => "its console ends",
+        };
         match lines.split_at(lines.len().saturating_sub(LINES_KEPT)).1 {
             [] => "its console is empty".into(),
-            last => format!("{panic}its console ends: {}", last.join(" | ")),
+            last => format!("{what}: {}", last.join(" | ")),
         }
     }
 }
 
 /// Runs the machine to its end. `log` gets its console, `watch` each whole line of it.
-/// Fails when QEMU can't be started, when the guest hangs, and when `interrupted` is set; the
-/// process is gone in every case.
+/// Fails when QEMU can't be started, when the guest is not heard of for as long as `silence`, and
+/// when `interrupted` is set; the process is gone in every case.
 pub fn run(
     argv: &[String],
     log: &Path,
+    silence: Duration,
     interrupted: &AtomicBool,
     watch: &mut dyn FnMut(Event),
 ) -> Result<Console, HostError> {
@@ -176,7 +188,8 @@ pub fn run(
     sys::bind_to_us(&mut command);
     let mut child = command.spawn()?;
     let mut console = Console::default();
-    let heard = listen(&mut child, File::create(log)?, &mut console, interrupted, watch);
+    let (file, ear) = (File::create(log)?, Ear { silence, interrupted, watch });
+    let heard = ear.listen(&mut child, file, &mut console);
     if heard.is_err() {
         sys::kill_group(child.id());
     }
@@ -189,35 +202,44 @@ pub fn run(
     Err(format!("QEMU {}: {}", tool::ended(status), said.trim()).into())
 }
 
-fn listen(
-    child: &mut Child,
-    mut log: File,
-    console: &mut Console,
-    interrupted: &AtomicBool,
-    watch: &mut dyn FnMut(Event),
-) -> Result<(), HostError> {
-    let pieces = pieces(child)?;
-    let mut last = Instant::now();
-    let mut shown = 0;
-    loop {
-        match pieces.recv_timeout(TICK) {
-            Ok(piece) => {
-                last = Instant::now();
-                log.write_all(&piece)?;
-                console.text += &String::from_utf8_lossy(&piece);
-                while let Some(length) = console.text[shown..].find('\n') {
-                    watch(Event::Step(console.text[shown..shown + length].trim()));
-                    shown += length + 1;
+/// What listens to a machine.
+struct Ear<'a> {
+    silence: Duration,
+    interrupted: &'a AtomicBool,
+    watch: &'a mut dyn FnMut(Event),
+}
+
+impl Ear<'_> {
+    fn listen(
+        self,
+        child: &mut Child,
+        mut log: File,
+        console: &mut Console,
+    ) -> Result<(), HostError> {
+        let pieces = pieces(child)?;
+        let mut last = Instant::now();
+        let mut shown = 0;
+        loop {
+            match pieces.recv_timeout(TICK) {
+                Ok(piece) => {
+                    last = Instant::now();
+                    log.write_all(&piece)?;
+                    console.text += &String::from_utf8_lossy(&piece);
+                    while let Some(length) = console.text[shown..].find('\n') {
+                        (self.watch)(Event::Step(console.text[shown..shown + length].trim()));
+                        shown += length + 1;
+                    }
                 }
+                Err(RecvTimeoutError::Timeout) => (self.watch)(Event::Tick),
+                Err(RecvTimeoutError::Disconnected) => return Ok(()),
             }
-            Err(RecvTimeoutError::Timeout) => watch(Event::Tick),
-            Err(RecvTimeoutError::Disconnected) => return Ok(()),
-        }
-        if interrupted.load(Ordering::Relaxed) {
-            return Err("interrupted".into());
-        }
-        if last.elapsed() > SILENCE {
-            return Err(format!("the guest hangs: not heard of for {} s", SILENCE.as_secs()).into());
+            if self.interrupted.load(Ordering::Relaxed) {
+                return Err("interrupted".into());
+            }
+            if last.elapsed() > self.silence {
+                let seconds = self.silence.as_secs();
+                return Err(format!("the guest hangs: not heard of for {seconds} s").into());
+            }
         }
     }
 }
@@ -268,14 +290,41 @@ mod tests {
     }
 
     #[test]
+    fn a_silent_guest_is_ended_and_what_it_said_is_kept() {
+        let folder = tempfile::tempdir().unwrap();
+        let log = folder.path().join("console.log");
+        let mut said = Vec::new();
+        let mut watch = |event: Event| {
+            if let Event::Step(line) = event {
+                said.push(line.to_string());
+            }
+        };
+        let mut boot = |line: &str, silence_ms: u64, stop: bool| {
+            let argv = ["sh", "-c", line].map(String::from);
+            let silence = Duration::from_millis(silence_ms);
+            run(&argv, &log, silence, &AtomicBool::new(stop), &mut watch)
+        };
+        let error = boot("echo one; printf two; sleep 60", 500, false).unwrap_err().to_string();
+        assert_eq!(error, "the guest hangs: not heard of for 0 s; its console ends: one | two");
+        let error = boot("sleep 60", 60_000, true).unwrap_err().to_string();
+        assert!(error.starts_with("interrupted"), "{error}");
+        let error = boot("echo no such disk >&2; exit 1", 60_000, false).unwrap_err().to_string();
+        assert_eq!(error, "QEMU failed with exit status 1: no such disk");
+        boot("echo three", 60_000, false).unwrap();
+        assert_eq!(said, ["one", "three"]);
+        assert_eq!(std::fs::read_to_string(log).unwrap(), "three\n");
+    }
+
+    #[test]
     fn the_end_of_a_console_names_the_panic() {
-        let lines: Vec<String> = (0..30).map(|number| format!("line {number}\r")).collect();
-        let text = format!("[ 1.0] Kernel panic - not syncing: VFS\n{}\n", lines.join("\n"));
-        let end = Console { text }.end();
-        assert!(
-            end.starts_with("the kernel panicked: not syncing: VFS; its console ends: line 18 |")
+        let text = |lines: &[&str]| Console { text: lines.join("\r\n") };
+        let lines = ["[ 1.0] one", "", "[ 1.1] Kernel panic - not syncing: VFS", "RAX: 0", "end"];
+        assert_eq!(
+            text(&lines).end(),
+            "the kernel panicked: [ 1.0] one | [ 1.1] Kernel panic - not syncing: VFS"
         );
-        assert!(end.ends_with("line 29"), "{end}");
+        let many = ["a", "b", "c", "d", "e", "f", "g"];
+        assert_eq!(text(&many).end(), "its console ends: b | c | d | e | f | g");
         assert_eq!(Console::default().end(), "its console is empty");
     }
 }
