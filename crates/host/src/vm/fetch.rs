@@ -164,8 +164,10 @@ fn run(argv: &[String], folder: &Path) -> Result<String, VmError> {
     if answer.status.success() {
         return Ok(answer.stdout);
     }
-    let said = answer.stderr.lines().find(|line| !line.starts_with("W:"));
-    let (program, said) = (&argv[0], said.unwrap_or("it does not say why"));
+    // What hooks of the machine's own configuration say is not what failed.
+    let said = answer.stderr.lines().find_map(|line| line.strip_prefix("E: "));
+    let said = said.unwrap_or(answer.stderr.trim()).trim_end_matches('.');
+    let program = &argv[0];
     Err(VmError::Fetch(format!("{program} {}: {said}", tool::ended(answer.status))))
 }
 
