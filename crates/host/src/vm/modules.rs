@@ -156,9 +156,9 @@ mod tests {
     use super::*;
 
     const DEPENDENCIES: &str = "\
-kernel/drivers/block/virtio_blk.ko: kernel/drivers/virtio/virtio.ko kernel/drivers/virtio/virtio_ring.ko
-kernel/drivers/virtio/virtio.ko: kernel/drivers/virtio/virtio_ring.ko
-kernel/drivers/virtio/virtio_ring.ko:
+kernel/block/virtio_blk.ko: kernel/virtio/virtio.ko kernel/virtio/virtio_ring.ko
+kernel/virtio/virtio.ko: kernel/virtio/virtio_ring.ko
+kernel/virtio/virtio_ring.ko:
 kernel/lib/libcrc32c.ko.xz:
 kernel/crypto/crc32c_generic.ko:
 kernel/block/kyber-iosched.ko:
@@ -171,7 +171,7 @@ kernel/fs/xfs/xfs.ko.xz: kernel/lib/libcrc32c.ko.xz
 
     #[test]
     fn what_a_module_needs_is_loaded_before_it() {
-        let modules = modules("kernel/drivers/virtio/virtio_pci.ko\n");
+        let modules = modules("kernel/virtio/virtio_pci.ko\n");
         assert_eq!(modules.bus(), Some(Bus::Virtio));
         let names: Vec<String> =
             modules.for_disks(Bus::Virtio).iter().map(|file| name(file)).collect();

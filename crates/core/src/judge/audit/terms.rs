@@ -134,9 +134,9 @@ fn emulated(records: &[Record]) -> Option<Finding> {
         workload: None,
         contender: None,
         evidence: format!("{count} of {} trials ran on an emulated processor (TCG)", records.len()),
-        advice: "read times and rates as those of this emulation: they weigh the processor's work \
-                 far above the disk's; counts, bytes, flushes and their order hold. Times need KVM: \
-                 fsverdict doctor"
+        advice: "read times and rates as those of this emulation: they weigh the processor's \
+                 work far above the disk's; counts, bytes, flushes and their order hold. Times \
+                 need KVM: fsverdict doctor"
             .into(),
     })
 }
@@ -167,6 +167,7 @@ fn of<'a>(contender: &'a Contender, records: &'a [Record]) -> impl Iterator<Item
 mod tests {
     use super::*;
     use crate::judge::testing::{plan, record};
+    use crate::model::Guest;
 
     fn with(workload: &str, mount: &str) -> Plan {
         plan(&format!(
@@ -182,6 +183,30 @@ mod tests {
 
     fn fio(options: &str) -> Vec<Finding> {
         findings(&with(&format!("fio = {{ {options} }}"), ""), &rounds(4))
+    }
+
+    #[test]
+    fn an_emulated_processor_and_a_kernel_that_tells_less_are_noted() {
+        let guest = |emulated, lacks: &[&str]| Guest {
+            kernel: "3.2.0".into(),
+            emulated,
+            lacks: lacks.iter().map(ToString::to_string).collect(),
+            ..Guest::default()
+        };
+        let with_guest = |guest: Guest| {
+            let guest = Some(guest);
+            let records: Vec<Record> =
+                rounds(4).into_iter().map(|it| Record { guest: guest.clone(), ..it }).collect();
+            findings(&with("command = \"true\"", ""), &records)
+        };
+        assert_eq!(with_guest(guest(false, &[])), []);
+        let found = with_guest(guest(true, &[]));
+        assert_eq!((found.len(), found[0].audit), (1, Audit::A20));
+        assert_eq!(found[0].evidence, "8 of 8 trials ran on an emulated processor (TCG)");
+        let found = with_guest(guest(false, &["no pressure", "no flushes"]));
+        assert_eq!((found.len(), found[1].audit), (2, Audit::A21));
+        assert_eq!(found[1].contender.as_deref(), Some("b"));
+        assert_eq!(found[1].evidence, "Linux 3.2.0: no pressure; no flushes");
     }
 
     #[test]
