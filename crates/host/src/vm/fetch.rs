@@ -138,7 +138,10 @@ impl Apt {
         let is_fresh = fs::metadata(folder.join("updated")).and_then(|data| data.modified());
         let age = is_fresh.ok().and_then(|at| SystemTime::now().duration_since(at).ok());
         if age.is_none_or(|age| age > LISTS_LAST) {
-            apt.run("apt-get", &["--error-on=any", "update"], &folder)?;
+            apt.run("apt-get", &["--error-on=any", "update"], &folder).inspect_err(|_| {
+                // What could not be read is not kept.
+                let _ = fs::remove_dir_all(&folder);
+            })?;
             let path = folder.join("updated");
             fs::write(&path, "").map_err(failed(format!("writing {}", path.display())))?;
         }
@@ -244,8 +247,18 @@ fn unpacked(apt: &Apt, package: &str, say: &mut dyn FnMut(&str)) -> Result<Kerne
     readable(image(&folder))
 }
 
+/// The packages of the same release that it depends on, by what apt-cache(8) says: since Linux 7
+/// Debian has image and modules apart, as Ubuntu always had.
+fn parts<'a>(depends: &'a str, release: &'a str) -> impl Iterator<Item = &'a str> {
+    let names = depends.lines().filter_map(|line| line.trim().strip_prefix("Depends: "));
+    names.filter(move |name| name.strip_suffix(release).is_some_and(|rest| rest.ends_with('-')))
+}
+
 fn unpack(apt: &Apt, package: &str, release: &str, folder: &Path) -> Result<(), VmError> {
-    apt.run("apt-get", &["download", package], folder)?;
+    let depends = apt.run("apt-cache", &["depends", package], folder)?;
+    let mut packages = vec!["download", package];
+    packages.extend(parts(&depends, release));
+    apt.run("apt-get", &packages, folder)?;
     let words = |words: &[&str]| words.iter().map(ToString::to_string).collect::<Vec<_>>();
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     for path in entries.map(|entry| entry.path()) {
@@ -257,7 +270,15 @@ fn unpack(apt: &Apt, package: &str, release: &str, folder: &Path) -> Result<(), 
     let usr = folder.join("usr");
     let root = if usr.join("lib/modules").exists() { &usr } else { folder };
     run(&words(&["depmod", "-b", &root.display().to_string(), release]), folder)?;
-    Ok(())
+    // Since Linux 7 the image comes among the modules, and installing would have copied it.
+    let boot = folder.join("boot");
+    let image = boot.join(format!("vmlinuz-{release}"));
+    let among = root.join("lib/modules").join(release).join("vmlinuz");
+    if image.exists() {
+        return Ok(());
+    }
+    let made = fs::create_dir_all(&boot).and_then(|()| fs::rename(among, &image));
+    made.map_err(failed(format!("looking for the image in {package}")))
 }
 
 #[cfg(test)]
@@ -289,6 +310,14 @@ mod tests {
         assert_eq!(pick(full), Some("linux-image-6.1.0-44-amd64"));
         let package = "linux-image-6.1.0-9-cloud-amd64";
         assert_eq!(pick(wanted(package)), Some(package));
+    }
+
+    #[test]
+    fn a_kernel_in_parts_is_fetched_whole() {
+        let depends = "linux-image-7.2.1-amd64\n  PreDepends: linux-base\n |Depends: dracut\n  \
+                       Depends: linux-binary-7.2.1-amd64\n  Depends: linux-modules-7.2.1-amd64\n";
+        let found: Vec<&str> = parts(depends, "7.2.1-amd64").collect();
+        assert_eq!(found, ["linux-binary-7.2.1-amd64", "linux-modules-7.2.1-amd64"]);
     }
 
     #[test]

@@ -459,7 +459,7 @@ impl Place for Vm<'_> {
         for (name, bootable) in &self.prepared.kernels {
             let Kernel { release, image, .. } = &bootable.kernel;
             let disks = if bootable.bus == Bus::Ide { ", IDE disks" } else { "" };
-            let name = name.as_deref().unwrap_or("of all");
+            let name = name.as_deref().unwrap_or("of the guests");
             facts.push((
                 format!("kernel {name}"),
                 format!("Linux {release} ({}){disks}", image.display()),
