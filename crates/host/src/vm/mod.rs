@@ -263,12 +263,10 @@ impl<'a> Vm<'a> {
     }
 
     fn disks(&self, exchange: &Path, trial: &Trial) -> Vec<Disk> {
-        let bed = &self.plan.bed;
-        let limits = trial.contender.limits.or(bed.limits);
-        let direct = bed.kind == BedKind::Loop;
+        let limits = trial.contender.limits.or(self.plan.bed.limits);
         let bed_disk = |device: &Device| Disk {
             path: PathBuf::from(&device.path),
-            direct: direct && can_be_direct(Path::new(&device.path)),
+            direct: can_be_direct(Path::new(&device.path)),
             scratch: false,
             limits,
         };
@@ -456,6 +454,12 @@ impl Place for Vm<'_> {
             if self.kvm { "KVM" } else { "emulated by TCG" }
         );
         let mut facts = vec![("virtual machines".to_string(), machine)];
+        let mut images = self.made.iter().flat_map(|made| &made.devices);
+        let how = match images.all(|device| can_be_direct(Path::new(&device.path))) {
+            true => "direct I/O",
+            false => "through the host's page cache",
+        };
+        facts.push(("disks".into(), how.into()));
         for (name, bootable) in &self.prepared.kernels {
             let Kernel { release, image, .. } = &bootable.kernel;
             let disks = if bootable.bus == Bus::Ide { ", IDE disks" } else { "" };
