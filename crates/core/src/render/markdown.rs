@@ -96,6 +96,9 @@ fn described(contender: &Contender) -> String {
         Some(path) => parts.push(format!("the directory `{path}`")),
         None => parts.push(contender.file_system.clone()),
     }
+    if let Some(kernel) = &contender.kernel {
+        parts.push(format!("kernel {kernel}"));
+    }
     if !contender.mkfs.is_empty() {
         parts.push(format!("mkfs `{}`", contender.mkfs.join(" ")));
     }
