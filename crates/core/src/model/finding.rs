@@ -28,8 +28,8 @@ pub enum Audit {
     A16,
     A18,
     A19,
-    A20,
-    A21,
+    A22,
+    A23,
 }
 
 /// What an audit noticed, with its evidence and what to do about it.

@@ -123,13 +123,13 @@ fn options_unseen(contender: &Contender, records: &[Record]) -> Option<Finding> 
     })
 }
 
-/// A20: the processor was emulated, so that its work costs many times what it costs elsewhere,
+/// A22: the processor was emulated, so that its work costs many times what it costs elsewhere,
 /// and not the same multiple for every instruction.
 fn emulated(records: &[Record]) -> Option<Finding> {
     let guests = records.iter().filter_map(|record| record.guest.as_ref());
     let count = guests.filter(|guest| guest.emulated).count();
     (count > 0).then(|| Finding {
-        audit: Audit::A20,
+        audit: Audit::A22,
         severity: Severity::Note,
         workload: None,
         contender: None,
@@ -141,13 +141,13 @@ fn emulated(records: &[Record]) -> Option<Finding> {
     })
 }
 
-/// A21: what the contender's kernel can't tell.
+/// A23: what the contender's kernel can't tell.
 fn kernel_lacks(contender: &Contender, records: &[Record]) -> Option<Finding> {
     let of_it = |record: &&Record| record.key.contender == contender.name;
     let mut guests = records.iter().filter(of_it).filter_map(|record| record.guest.as_ref());
     let guest = guests.find(|guest| !guest.lacks.is_empty())?;
     Some(Finding {
-        audit: Audit::A21,
+        audit: Audit::A23,
         severity: Severity::Note,
         workload: None,
         contender: Some(contender.name.clone()),
@@ -201,10 +201,10 @@ mod tests {
         };
         assert_eq!(with_guest(guest(false, &[])), []);
         let found = with_guest(guest(true, &[]));
-        assert_eq!((found.len(), found[0].audit), (1, Audit::A20));
+        assert_eq!((found.len(), found[0].audit), (1, Audit::A22));
         assert_eq!(found[0].evidence, "8 of 8 trials ran on an emulated processor (TCG)");
         let found = with_guest(guest(false, &["no pressure", "no flushes"]));
-        assert_eq!((found.len(), found[1].audit), (2, Audit::A21));
+        assert_eq!((found.len(), found[1].audit), (2, Audit::A23));
         assert_eq!(found[1].contender.as_deref(), Some("b"));
         assert_eq!(found[1].evidence, "Linux 3.2.0: no pressure; no flushes");
     }
