@@ -25,6 +25,7 @@ Examples:
   sudo fsverdict run --fs ext4,xfs,btrfs -- cp -a /usr/share/doc .
   sudo fsverdict run --fs ext4,xfs -- fio --name=job --rw=randwrite --bs=4k --size=256m
   sudo fsverdict run --fs ext4,xfs,btrfs --small-files count=10000,size=1k
+  fsverdict run --place vm --kernel 5.10 --kernel 6.12 --fs ext4 --small-files
   fsverdict doctor
 
 Exit status: 0 done; 1 something could not be done; 2 usage; 3 refused for safety;
@@ -41,11 +42,15 @@ enum Command {
     Doctor(cmd::doctor::Arguments),
     List(cmd::list::Arguments),
     Clean(cmd::clean::Arguments),
+    Kernels(cmd::kernels::Arguments),
     Tree(cmd::tree::Arguments),
     Trial(cmd::trial::Arguments),
 }
 
 fn main() -> std::process::ExitCode {
+    if fsverdict_host::vm::guest::is_guest() {
+        fsverdict_host::vm::guest::live();
+    }
     let result = match Arguments::parse().command {
         Command::Run(arguments) => cmd::run::run(&arguments),
         Command::Audit(arguments) => cmd::audit::run(&arguments),
@@ -56,6 +61,7 @@ fn main() -> std::process::ExitCode {
         Command::Doctor(arguments) => cmd::doctor::run(&arguments),
         Command::List(arguments) => cmd::list::run(&arguments),
         Command::Clean(arguments) => cmd::clean::run(&arguments),
+        Command::Kernels(arguments) => cmd::kernels::run(&arguments),
         Command::Tree(arguments) => cmd::tree::run(&arguments),
         Command::Trial(arguments) => cmd::trial::run(&arguments),
     };

@@ -1,7 +1,7 @@
 //! The program's integration tests: the built binary, from its arguments to its exit status.
 //!
 //! Plain `cargo test` runs those that touch no device. `loop_` has the others: they need root and
-//! loop devices, and `./test` runs them.
+//! loop devices, and `./test` runs them. `vm_` boots virtual machines.
 
 mod audit;
 mod cli;
@@ -10,3 +10,4 @@ mod loop_;
 mod simulated;
 mod support;
 mod tidy;
+mod vm_;

@@ -20,7 +20,7 @@ use fsverdict_core::model::{Bed, Unit};
 
 use crate::file_system::{self, FileSystem};
 use crate::probe::{PageCache, PageCacheError};
-use crate::{facts, mount, preflight, sys, tool};
+use crate::{facts, mount, preflight, sys, tool, vm};
 pub use summary::{BEDS, conclusion};
 
 /// Names of checks that others are told by.
@@ -50,8 +50,13 @@ pub const PRESSURE: &str = "pressure";
 /// What reads find in the page cache.
 pub const PAGE_CACHE: &str = "page cache";
 
+/// The virtual machine of place vm.
+pub const QEMU_NAME: &str = "QEMU";
+/// Kernels for it.
+pub const KERNELS: &str = "kernels to boot";
+
 const AS_ROOT: &str = "run it with sudo";
-const QEMU: &str = "qemu-system-x86_64";
+const QEMU: &str = vm::QEMU;
 /// How long the kernel may take to let go of a loop device; udev opens each new one for a moment.
 const DETACH_PATIENCE: Duration = Duration::from_secs(2);
 
@@ -190,7 +195,8 @@ pub fn checks<'a>(root: &'a Path, folder: &'a Path) -> Vec<Check<'a>> {
         Check::new(PAGE_CACHE, || page_cache(root)),
         Check::new("tracefs", || tracefs(root)),
         Check::new("throttling", || throttling(root)),
-        Check::new("QEMU", || program(QEMU, &[QEMU, "--version"])),
+        Check::new(QEMU_NAME, || program(QEMU, &[QEMU, "--version"])),
+        Check::new(KERNELS, kernels),
         Check::new("KVM", || kvm::check(root)),
     ]);
     checks
@@ -201,6 +207,11 @@ pub fn ask(names: &BTreeSet<String>) -> Vec<Ability> {
     let folder = std::env::current_dir().unwrap_or_else(|_| "/".into());
     let checks = checks(Path::new("/"), &folder);
     checks.into_iter().filter(|check| names.contains(&check.name)).map(Check::run).collect()
+}
+
+/// Whether KVM works, found out by booting: seconds, where it does not.
+pub fn kvm() -> Answer {
+    kvm::check(Path::new("/"))
 }
 
 fn rights() -> Answer {
@@ -364,6 +375,15 @@ fn drop_caches(root: &Path) -> Answer {
             &error,
             "run it outside the container; without it trials begin with warm caches",
         ),
+    }
+}
+
+/// Kernels that a virtual machine could boot.
+fn kernels() -> Answer {
+    let releases: Vec<String> = vm::kernel::all().into_iter().map(|it| it.release).collect();
+    match releases.is_empty() {
+        true => Answer::no("there is none", "fsverdict kernels get 6.12"),
+        false => Answer::yes(releases.join(", ")),
     }
 }
 

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use fsverdict_core::model::{
-    Bed, BedKind, Contender, Device, FsyncCase, Record, Tree, Trial, TrialBed, Work,
+    Bed, BedKind, Contender, Device, FsyncCase, Plan, Record, Tree, Trial, TrialBed, Work,
 };
 use fsverdict_core::run::{self, Effect, Host, HostError, Place, Step};
 
@@ -11,16 +11,36 @@ use crate::here::{command_of, commands, fio_argv, raw_device, with_site, work_di
 use crate::lab::{mount_point, trial_argv};
 use crate::tool::shown;
 use crate::workload::{fio, sysbench};
-use crate::{daemon, file_system, partition, settings};
+use crate::{daemon, file_system, partition, settings, vm};
 
 /// Writes down every command and every write to /proc and /sys, as shell lines.
 #[derive(Debug, Default)]
 pub struct DryRun {
     lines: Vec<String>,
     devices: Vec<String>,
+    /// The plan, where its trials run in virtual machines.
+    machines: Option<Plan>,
 }
 
 impl DryRun {
+    /// Of a plan whose trials run in virtual machines.
+    pub fn in_machines(plan: &Plan) -> Self {
+        DryRun { machines: Some(plan.clone()), ..DryRun::default() }
+    }
+
+    /// The images that are a guest's disks, and how it will call them.
+    fn make_images(&mut self, bed: &Bed) {
+        for (number, letter) in (0..bed.devices).zip('b'..='z') {
+            let dir = match bed.kind {
+                BedKind::Ram => "/dev/shm",
+                _ => bed.dir.as_deref().unwrap_or("RUN"),
+            };
+            self.say(format!("fallocate -l {} {dir}/{number}.img", bed.size));
+            self.devices.push(format!("/dev/vd{letter}"));
+        }
+        self.remark("write them full once, and pack what the guests need into RUN/vm/0.cpio");
+    }
+
     /// Everything said so far, a line each.
     pub fn into_lines(self) -> Vec<String> {
         self.lines
@@ -180,6 +200,7 @@ impl Host for DryRun {
             Step::Fill => self.fill(trial)?,
             Step::Sync => self.sync(trial, &directory),
             Step::DropCaches => self.say("echo 3 > /proc/sys/vm/drop_caches"),
+            Step::Limit if self.machines.is_some() => {}
             Step::Limit => {
                 match settings::rules(Path::new("/"), trial.limits(), &trial.bed.devices) {
                     Ok(rules) => self.set(rules),
@@ -210,6 +231,12 @@ impl Host for DryRun {
 
 impl Place for DryRun {
     fn make_bed(&mut self, bed: &Bed) -> Result<TrialBed, HostError> {
+        if self.machines.is_some() {
+            self.make_images(bed);
+            // QEMU holds a guest's disks down to their limits.
+            let devices = devices(&self.devices);
+            return Ok(TrialBed { kind: bed.kind, devices, limits: None });
+        }
         let dir = bed.dir.as_deref().unwrap_or("RUN");
         for number in 0..bed.devices {
             match bed.kind {
@@ -233,9 +260,7 @@ impl Place for DryRun {
         if bed.kind == BedKind::Device {
             self.devices = bed.paths.clone();
         }
-        let device = |path: &String| Device { path: path.clone(), number: [0, 0], size_bytes: 0 };
-        let devices = self.devices.iter().map(device).collect();
-        Ok(TrialBed { kind: bed.kind, devices, limits: bed.limits })
+        Ok(TrialBed { kind: bed.kind, devices: devices(&self.devices), limits: bed.limits })
     }
 
     fn apply(&mut self, contender: &Contender, bed: &TrialBed) -> Result<(), HostError> {
@@ -245,6 +270,10 @@ impl Place for DryRun {
 
     fn run_trial(&mut self, trial: &Trial) -> Result<Record, HostError> {
         let folder = Path::new(&trial.raw).parent().unwrap_or(Path::new("."));
+        if let Some(plan) = &self.machines {
+            let argv = vm::imagined(plan, trial)?;
+            self.say(shown(&argv));
+        }
         self.say(shown(&trial_argv(&folder.join("trial.json"), &folder.join("record.json"))));
         let from = self.lines.len();
         let record = run::trial(self, trial);
@@ -271,6 +300,11 @@ impl Place for DryRun {
     fn left(&self) -> Vec<String> {
         Vec::new()
     }
+}
+
+fn devices(paths: &[String]) -> Vec<Device> {
+    let device = |path: &String| Device { path: path.clone(), number: [0, 0], size_bytes: 0 };
+    paths.iter().map(device).collect()
 }
 
 /// Where the trials of a dry run would mount.

@@ -19,7 +19,7 @@ use crate::undo::{self, Journal, Undo};
 use crate::{file_system, partition, sys, tool};
 
 /// How often a waiting lab tells its watcher that time passes.
-const TICK: Duration = Duration::from_millis(100);
+pub(crate) const TICK: Duration = Duration::from_millis(100);
 
 /// What happens in the lab, for whoever watches.
 #[derive(Debug)]

@@ -25,4 +25,5 @@ pub mod sys;
 pub mod tool;
 pub mod tree;
 pub mod undo;
+pub mod vm;
 pub mod workload;

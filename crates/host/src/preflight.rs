@@ -9,6 +9,7 @@ use std::path::Path;
 use fsverdict_core::model::{BedKind, Bytes, LeftOut, Need, Plan, Unit, Work, Workload, meant};
 use thiserror::Error;
 
+use crate::doctor::{self, State};
 use crate::settings::SettingError;
 use crate::tool::{self, ToolError};
 use crate::workload::fio::{self, FioError};
@@ -29,6 +30,8 @@ pub enum PreflightError {
     Root { bed: &'static str },
     #[error("workload {workload:?}: fio refuses the job: {said}")]
     Job { workload: String, said: String },
+    #[error("bed {bed} can't be made: {lack}")]
+    Lacking { bed: &'static str, lack: String },
     #[error("{0}")]
     Tool(#[from] ToolError),
     #[error("{0}")]
@@ -81,6 +84,7 @@ impl PreflightError {
             | Self::Tool(_)
             | Self::Limits(_)
             | Self::Kernel { .. }
+            | Self::Lacking { .. }
             | Self::Needs { .. }
             | Self::Room { .. } => false,
         }
@@ -135,6 +139,7 @@ pub fn check(plan: &Plan) -> Result<(), PreflightError> {
         for program in ["unshare", "mount", "umount"] {
             tool::command(program)?;
         }
+        check_bed(plan)?;
         for contender in &plan.contenders {
             check_file_system(&contender.file_system)?;
         }
@@ -221,6 +226,18 @@ fn check_room(workload: &Workload, plan: &Plan) -> Result<(), PreflightError> {
 
 fn node_bytes(path: &Path) -> std::io::Result<u64> {
     File::open(path)?.seek(SeekFrom::End(0))
+}
+
+/// Whether the bed can be made, by trying: root of a container often may neither mount nor attach.
+fn check_bed(plan: &Plan) -> Result<(), PreflightError> {
+    let bed = if plan.bed.zram { "ram:zram" } else { plan.bed.kind.name() };
+    let needs = doctor::BEDS.iter().find(|(known, _)| *known == bed);
+    let needs = needs.map_or(&[][..], |(_, needs)| needs).iter().map(ToString::to_string);
+    let abilities = doctor::ask(&needs.collect());
+    match abilities.iter().find(|it| it.answer.state == State::No).and_then(|it| it.answer.lack()) {
+        Some(lack) => Err(PreflightError::Lacking { bed, lack }),
+        None => Ok(()),
+    }
 }
 
 /// The kernel first: where it lacks the file system its tools are of no use.

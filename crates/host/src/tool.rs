@@ -19,11 +19,15 @@ const DIRECTORIES: [&str; 6] =
     ["/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"];
 
 /// Which Debian package brings a program.
-const PACKAGES: [(&str, &str); 28] = [
+const PACKAGES: [(&str, &str); 34] = [
+    ("apt-get", "apt"),
     ("bcachefs", "bcachefs-tools"),
     ("blkid", "util-linux"),
     ("cryptsetup", "cryptsetup-bin"),
+    ("depmod", "kmod"),
+    ("dpkg", "dpkg"),
     ("fio", "fio"),
+    ("ldd", "libc-bin"),
     ("losetup", "mount"),
     ("mkfs.bcachefs", "bcachefs-tools"),
     ("mkfs.btrfs", "btrfs-progs"),
@@ -45,9 +49,11 @@ const PACKAGES: [(&str, &str); 28] = [
     ("umount", "mount"),
     ("unshare", "util-linux"),
     ("wipefs", "util-linux"),
+    ("xz", "xz-utils"),
     ("zfs-fuse", "zfs-fuse"),
     ("zpool", "zfsutils-linux"),
     ("zramctl", "util-linux"),
+    ("zstd", "zstd"),
 ];
 
 /// A program that could not do its work.
@@ -140,6 +146,16 @@ pub fn run(argv: &[String]) -> Result<String, ToolError> {
 /// Runs one after the other; gives their standard output together.
 pub fn run_all(commands: &[Vec<String>]) -> Result<String, ToolError> {
     commands.iter().map(|argv| run(argv)).collect()
+}
+
+/// [`run`], for a program that prints no text.
+pub fn bytes(argv: &[String]) -> Result<Vec<u8>, ToolError> {
+    let mut command = command(&argv[0])?;
+    command.args(&argv[1..]);
+    let output =
+        command.output().map_err(|source| ToolError::Start { command: shown(argv), source })?;
+    succeeded(argv, &output)?;
+    Ok(output.stdout)
 }
 
 /// [`run`] of words that need no owning.

@@ -43,9 +43,13 @@ pub struct Arguments {
     /// Devices to make, for file systems that take several [default: 1].
     #[arg(long, value_name = "N")]
     pub devices: Option<u32>,
-    /// Who runs the trials: this machine or a simulated one.
+    /// Who runs the trials: this machine, a virtual one for each, or a simulated one [default:
+    /// this machine if it can, otherwise virtual ones].
     #[arg(long, value_enum)]
     pub place: Option<PlaceName>,
+    /// A kernel to boot in place vm: a version, or the path of a bzImage; several are compared.
+    #[arg(long, value_name = "KERNEL")]
+    pub kernel: Vec<String>,
     /// Many small files, natively: count=10000,size=1k,directories=1,threads=1,sync=end.
     #[arg(long, value_name = "KEY=VALUE,...", num_args = 0..=1, default_missing_value = "")]
     pub small_files: Option<String>,
@@ -132,6 +136,7 @@ impl Arguments {
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub enum PlaceName {
     Here,
+    Vm,
     Sim,
 }
 
@@ -157,4 +162,5 @@ Examples:
   sudo fsverdict run --fs ext4,xfs --setup 'tar xf /srv/tree.tar' -- rm -rf tree
   sudo fsverdict run --fs ext4,xfs -- fio /srv/jobs/database.fio
   sudo fsverdict run --fs ext4,xfs,btrfs --small-files count=10000,size=1k
+  fsverdict run --kernel 5.10 --kernel 6.12 --fs ext4,xfs --size 1G --small-files
   sudo fsverdict run --bed device:/dev/sdb --erase /dev/sdb --fs ext4,xfs -- COMMAND";

@@ -244,14 +244,17 @@ fn uses() -> Section {
 }
 
 fn places() -> Section {
+    const VM: &str = "a QEMU virtual machine for each trial, without root, with any kernel\n\
+                      --place vm --kernel 5.10 --kernel 6.12";
     Section {
         kind: Kind::Places,
         header: vec!["place", "who runs the trials"],
         rows: vec![
             Row::new(&["here", "this machine, each trial as a process of its own"], &[]),
+            Row::new(&["vm", VM], &[doctor::QEMU_NAME, doctor::KERNELS]),
             Row::new(&["sim", "a simulated host: to try a plan, its figures mean nothing"], &[]),
         ],
-        note: "--place NAME; here is the default.",
+        note: "--place NAME; here is the default where it works, otherwise vm.",
     }
 }
 

@@ -7,6 +7,7 @@ pub mod check;
 pub mod clean;
 pub mod compare;
 pub mod doctor;
+pub mod kernels;
 pub mod list;
 mod plan;
 pub mod report;

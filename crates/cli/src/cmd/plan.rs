@@ -29,6 +29,9 @@ pub fn plan(arguments: &Arguments) -> Result<Plan> {
     } else if plan.contenders.is_empty() && plan.bed.kind == BedKind::Directory {
         plan.contenders = plan.bed.paths.iter().map(|path| directory_contender(path)).collect();
     }
+    if !arguments.kernel.is_empty() {
+        plan.contenders = under_kernels(&plan.contenders, &arguments.kernel);
+    }
     if let Some(workload) = typed_workload(arguments)? {
         plan.workloads = vec![workload];
         plan.published.clear();
@@ -68,6 +71,21 @@ fn named_contenders(names: &[String]) -> Vec<Contender> {
         Contender { name: own, file_system: name.clone(), ..Contender::default() }
     };
     names.iter().enumerate().map(contender).collect()
+}
+
+/// Each contender under each kernel; where there are several, they are part of its name.
+fn under_kernels(contenders: &[Contender], kernels: &[String]) -> Vec<Contender> {
+    let under = |contender: &Contender, kernel: &String| {
+        // Of a path the file says enough.
+        let short = kernel.rsplit('/').next().unwrap_or(kernel);
+        let name = match kernels.len() {
+            1 => contender.name.clone(),
+            _ => format!("{} on {short}", contender.name),
+        };
+        Contender { name, kernel: Some(kernel.clone()), ..contender.clone() }
+    };
+    let all = contenders.iter().flat_map(|it| kernels.iter().map(move |kernel| under(it, kernel)));
+    all.collect()
 }
 
 fn directory_contender(path: &str) -> Contender {
@@ -131,10 +149,11 @@ fn set_rest(plan: &mut Plan, arguments: &Arguments) {
         }
     }
     if let Some(place) = &arguments.place {
-        plan.place = match place {
+        plan.place = Some(match place {
             PlaceName::Here => Place::Here,
+            PlaceName::Vm => Place::Vm,
             PlaceName::Sim => Place::Sim,
-        };
+        });
     }
 }
 
@@ -307,6 +326,20 @@ mod tests {
     }
 
     #[test]
+    fn kernels_are_part_of_the_contenders() {
+        let names = |words: &str| {
+            let plan = typed(&format!("{words} -- true")).unwrap();
+            assert_eq!(plan.named_place(), Some(Place::Vm));
+            plan.contenders.into_iter().map(|it| it.name).collect::<Vec<_>>().join(", ")
+        };
+        assert_eq!(names("--fs ext4,xfs --kernel 6.12"), "ext4, xfs");
+        assert_eq!(
+            names("--fs ext4 --kernel 6.1 --kernel /b/bzImage"),
+            "ext4 on 6.1, ext4 on bzImage"
+        );
+    }
+
+    #[test]
     fn directories_are_contenders() {
         let plan = typed("--bed directory:/a,/b -- true").unwrap();
         assert_eq!(plan.contenders[1].path.as_deref(), Some("/b"));
@@ -327,6 +360,8 @@ mod tests {
             ("--fs ext4,xfs", "a workload"),
             ("--fs ext4,xfs --small-files count=5 -- true", "not both"),
             ("--fs ext4,xfs --bed device: -- true", "needs a path"),
+            ("--fs ext4,xfs --place here --kernel 6.1 -- true", "takes --place vm"),
+            ("--fs ext4,xfs --place vm --bed directory:/tmp -- true", "can't be given to"),
         ] {
             let error = format!("{:#}", typed(words).unwrap_err());
             assert!(error.contains(says), "{words}: {error}");

@@ -19,6 +19,7 @@ use fsverdict_core::run::{Place, settled_trial};
 use fsverdict_host::bed;
 use fsverdict_host::dry::DryRun;
 use fsverdict_host::lab::{Event, Lab, mount_point};
+use fsverdict_host::vm::{self, Vm};
 use fsverdict_host::{facts, preflight, undo};
 
 use super::arguments::Arguments;
@@ -69,10 +70,9 @@ fn begin(arguments: &Arguments) -> Result<(Store, Loaded)> {
     let mut plan = plan::plan(arguments)?;
     let left_out = fit(&mut plan)?;
     let seed = *plan.seed.get_or_insert_with(random_seed);
-    if plan.place == PlaceKind::Here {
-        preflight::check(&plan)?;
-    }
-    if plan.place == PlaceKind::Here && plan.bed.kind == BedKind::Device {
+    let place = choose_place(&plan)?;
+    plan.place = Some(place);
+    if place == PlaceKind::Here && plan.bed.kind == BedKind::Device {
         for path in &plan.bed.paths {
             bed::check(path, &arguments.erase)?;
         }
@@ -92,10 +92,11 @@ fn begin(arguments: &Arguments) -> Result<(Store, Loaded)> {
         command: typed(),
         started: now.strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
         seed,
-        place: plan.place,
+        place,
         host: facts::host(&plan, store.folder()),
-        memory_bytes: match plan.place {
+        memory_bytes: match place {
             PlaceKind::Here => facts::memory_bytes(),
+            PlaceKind::Vm => Some(plan.vm.clone().unwrap_or_default().memory.0),
             PlaceKind::Sim => plan.sim.as_ref().and_then(|sim| sim.memory).map(|memory| memory.0),
         },
         tools: facts::tools(&plan),
@@ -109,9 +110,10 @@ fn begin(arguments: &Arguments) -> Result<(Store, Loaded)> {
 
 /// Leaves out of a study what the place lacks something for, and says so at once.
 fn fit(plan: &mut Plan) -> Result<Vec<LeftOut>> {
-    let left_out = match plan.place {
-        PlaceKind::Here => preflight::fit(plan),
-        PlaceKind::Sim => sim::fit(plan),
+    let left_out = match plan.named_place() {
+        None | Some(PlaceKind::Here) => preflight::fit(plan),
+        Some(PlaceKind::Sim) => sim::fit(plan),
+        Some(PlaceKind::Vm) => Vec::new(),
     };
     for LeftOut { what, name, why } in &left_out {
         eprintln!("fsverdict: left out: {what} {name}: {why}");
@@ -120,6 +122,35 @@ fn fit(plan: &mut Plan) -> Result<Vec<LeftOut>> {
         bail!("of the study too little is left to compare anything: install what is missing");
     }
     Ok(left_out)
+}
+
+/// The place that the plan names, once it is sure that it can be run there. Where it names none:
+/// this machine if it can, otherwise virtual ones, and it is said why.
+fn choose_place(plan: &Plan) -> Result<PlaceKind> {
+    let on_vm = || vm::check(plan).map_err(PlaceError);
+    match plan.named_place() {
+        Some(PlaceKind::Here) => preflight::check(plan)?,
+        Some(PlaceKind::Vm) => on_vm()?,
+        Some(PlaceKind::Sim) => {}
+        None => {
+            let Err(error) = preflight::check(plan) else { return Ok(PlaceKind::Here) };
+            let is_possible = Plan { place: Some(PlaceKind::Vm), ..plan.clone() }.check().is_ok();
+            if error.is_usage() || !is_possible {
+                return Err(error.into());
+            }
+            return match on_vm() {
+                Ok(()) => {
+                    eprintln!("fsverdict: each trial runs in a virtual machine, for here {error}");
+                    Ok(PlaceKind::Vm)
+                }
+                Err(other) => {
+                    let both = format!("{error}; and in a virtual machine (--place vm): {other}");
+                    Err(anyhow::Error::from(error).context(both))
+                }
+            };
+        }
+    }
+    Ok(plan.named_place().unwrap_or_default())
 }
 
 /// The command line as it was typed, but for the program's path.
@@ -176,12 +207,19 @@ fn measure(
         Event::Tick => progress.borrow().tick(),
     };
     let mut here;
+    let mut machines;
     let mut simulated;
-    let place: &mut dyn Place = match loaded.plan.place {
+    let place: &mut dyn Place = match loaded.run.place {
         PlaceKind::Here => {
             let consents = arguments.erase.clone();
             here = Lab::new(store.folder(), consents, Arc::clone(interrupted), Box::new(watch))?;
             &mut here
+        }
+        PlaceKind::Vm => {
+            let stop = Arc::clone(interrupted);
+            let made = Vm::new(store.folder(), &loaded.plan, stop, Box::new(watch));
+            machines = made.map_err(PlaceError)?;
+            &mut machines
         }
         PlaceKind::Sim => {
             let config = loaded.plan.sim.clone().unwrap_or_default();
@@ -371,7 +409,10 @@ fn dry_run(arguments: &Arguments) -> Result<u8> {
     };
     preflight::check_plan(&plan).map_err(|error| Usage(error.to_string()))?;
     let seed = plan.seed.unwrap_or_else(random_seed);
-    let mut dry = DryRun::default();
+    let mut dry = match plan.named_place() {
+        Some(PlaceKind::Vm) => DryRun::in_machines(&plan),
+        _ => DryRun::default(),
+    };
     let bed = dry.make_bed(&plan.bed).map_err(PlaceError)?;
     let next = campaign::next_round(&plan, seed, &Judge::new(&plan), &[], Duration::ZERO);
     if let Next::Round(slots) = next {

@@ -43,6 +43,7 @@ pub fn run(plan: &Plan, judge: &Judge, seed: u64, noise: &[f64], ratio: f64) -> 
                 outcome: Outcome::Measured,
                 steps: Vec::new(),
                 mounted: None,
+                guest: None,
                 partitions: Vec::new(),
                 refused: Vec::new(),
                 caches: Vec::new(),

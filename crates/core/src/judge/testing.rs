@@ -16,6 +16,7 @@ pub fn record(round: u32, workload: &str, contender: &str) -> Record {
         position: 1,
         seed: 1,
         outcome: Outcome::Measured,
+        guest: None,
         steps: Vec::new(),
         partitions: Vec::new(),
         mounted: None,

@@ -86,6 +86,9 @@ pub struct Contender {
     /// What its device is held down to; instead of the bed's limits.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limits: Option<Limits>,
+    /// The kernel it runs under, in place `vm`: a version, or the path of a bzImage.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kernel: Option<String>,
     /// The directory it works in, on bed `directory`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub path: Option<String>,

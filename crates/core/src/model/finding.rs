@@ -39,6 +39,8 @@ pub enum Audit {
     A19,
     A20,
     A21,
+    A22,
+    A23,
     /// The device is the limit, whichever the file system.
     DeviceBound,
 }

@@ -41,14 +41,14 @@ pub use native::{
 };
 pub use near::{meant, near, with_near};
 pub use partition::Partition;
-pub use plan::{Arm, Bed, BedKind, ExtraProbe, Family, Judgement, Place, Plan, PlanError, Sim};
+pub use plan::{Arm, Bed, BedKind, ExtraProbe, Family, Judgement, Place, Plan, PlanError, Sim, Vm};
 pub use purpose::{
     Advice, Answer, Basis, Condition, Feature, Lever, Missing, Purpose, PurposeError, Standing,
     Turn, Want, Weighed,
 };
 pub use record::{
-    CacheState, CpuTotals, DeviceTotals, Failure, MemoryTotals, Mounted, Outcome, PageCacheTotals,
-    PhaseRecord, PressureTotals, Queue, Quiet, Record, Refused, StepTime, Totals,
+    CacheState, CpuTotals, DeviceTotals, Failure, Guest, MemoryTotals, Mounted, Outcome,
+    PageCacheTotals, PhaseRecord, PressureTotals, Queue, Quiet, Record, Refused, StepTime, Totals,
 };
 pub use run::Run;
 pub use sample::{Better, Sample, median};

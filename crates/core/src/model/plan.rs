@@ -201,6 +201,8 @@ pub enum Place {
     /// This machine.
     #[default]
     Here,
+    /// A QEMU microVM for each trial.
+    Vm,
     /// The simulated host.
     Sim,
 }
@@ -213,6 +215,26 @@ pub enum ExtraProbe {
     PageCache,
 }
 
+/// The virtual machines of place `vm`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Vm {
+    /// Memory for the kernel and the work; what is brought along comes on top.
+    pub memory: Bytes,
+    /// Processors of each machine.
+    pub processors: u32,
+    /// Files and folders of the host that the work needs, at the same paths, besides those that
+    /// its commands name.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub bring: Vec<String>,
+}
+
+impl Default for Vm {
+    fn default() -> Self {
+        Vm { memory: Bytes(1 << 30), processors: 2, bring: Vec::new() }
+    }
+}
+
 /// What a run is to do, complete: `plan.toml` of a run can be run again.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -220,9 +242,9 @@ pub struct Plan {
     /// What the run is to answer, in the user's words.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub question: String,
-    /// Who runs the trials.
-    #[serde(default)]
-    pub place: Place,
+    /// Who runs the trials; where none is named, this machine if it can.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub place: Option<Place>,
     /// What sizes, counts and times have been multiplied by, if by anything.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scale: Option<f64>,
@@ -241,6 +263,9 @@ pub struct Plan {
     /// The simulated host, for place `sim`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sim: Option<Sim>,
+    /// The virtual machines, for place `vm`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub vm: Option<Vm>,
     /// What is compared.
     #[serde(default, rename = "contender")]
     pub contenders: Vec<Contender>,
@@ -407,7 +432,41 @@ impl Plan {
         }
     }
 
+    /// The place that the plan names or implies: a kernel of its own takes a machine of its own.
+    pub fn named_place(&self) -> Option<Place> {
+        let has_kernel = self.contenders.iter().any(|contender| contender.kernel.is_some());
+        self.place.or(has_kernel.then_some(Place::Vm))
+    }
+
+    fn check_place(&self) -> Result<(), PlanError> {
+        let invalid = |text: String| Err(PlanError::Invalid(text));
+        if self.named_place() != Some(Place::Vm) {
+            return match self.contenders.iter().find(|contender| contender.kernel.is_some()) {
+                Some(contender) => invalid(format!(
+                    "contender {:?} has a kernel of its own: that takes --place vm",
+                    contender.name
+                )),
+                None => Ok(()),
+            };
+        }
+        let Vm { memory, processors, .. } = self.vm.clone().unwrap_or_default();
+        if memory.0 < 64 << 20 {
+            return invalid(format!("a virtual machine with {memory} boots no kernel"));
+        }
+        if !(1..=64).contains(&processors) {
+            return invalid(format!("{processors} processors: a virtual machine has 1 to 64"));
+        }
+        match self.bed.kind {
+            BedKind::Loop | BedKind::Ram if !self.bed.zram => Ok(()),
+            kind => invalid(format!(
+                "bed {} can't be given to a virtual machine: write --bed loop or --bed ram",
+                if self.bed.zram { "ram:zram" } else { kind.name() }
+            )),
+        }
+    }
+
     fn check_bed(&self) -> Result<(), PlanError> {
+        self.check_place()?;
         let bed = &self.bed;
         let invalid = |text: String| Err(PlanError::Invalid(text));
         if matches!(bed.kind, BedKind::Loop | BedKind::Ram) {

@@ -286,6 +286,20 @@ impl PhaseRecord {
     }
 }
 
+/// The virtual machine that a trial ran in.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Guest {
+    /// Its kernel's release.
+    pub kernel: String,
+    /// Every instruction was emulated, for want of KVM.
+    pub emulated: bool,
+    /// From its start to the trial's.
+    pub boot_ns: u64,
+    /// What its kernel can't tell, a sentence each.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub lacks: Vec<String>,
+}
+
 /// One trial, as it went.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Record {
@@ -302,6 +316,9 @@ pub struct Record {
     pub seed: u64,
     /// Which contender and which workload it was, whole.
     pub outcome: Outcome,
+    /// The machine it ran in, in place `vm`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub guest: Option<Guest>,
     /// Every step with its time, in order, those of the clean-up too.
     pub steps: Vec<StepTime>,
     /// The partitions it was made on, where its contender has the devices partitioned.

@@ -137,6 +137,9 @@ fn described(contender: &Contender) -> String {
     if !contender.partition.is_empty() {
         parts.push(format!("partition `{}`", contender.partition.join(" ")));
     }
+    if let Some(kernel) = &contender.kernel {
+        parts.push(format!("kernel {kernel}"));
+    }
     if !contender.mkfs.is_empty() {
         parts.push(format!("mkfs `{}`", contender.mkfs.join(" ")));
     }

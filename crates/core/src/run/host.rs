@@ -94,6 +94,7 @@ fn empty(trial: &Trial) -> Record {
         position: trial.position,
         seed: trial.seed,
         outcome: Outcome::Measured,
+        guest: None,
         steps: Vec::new(),
         partitions: Vec::new(),
         mounted: None,

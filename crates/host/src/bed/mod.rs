@@ -186,6 +186,22 @@ pub fn make(
     }
 }
 
+/// Makes the images of a bed as [`make`] does, on bed `ram` in memory, and leaves it at that: each
+/// is a disk to a virtual machine, and its path stands for the device's.
+pub fn make_images(
+    bed: &Bed,
+    dir: &Path,
+    before: Before<'_>,
+    progress: Progress<'_>,
+) -> Result<Made, BedError> {
+    let made = Made { devices: Vec::new(), direct_io: None, compresses: false, parts: Vec::new() };
+    let mut maker = Maker { made, before, progress, written_bytes: 0 };
+    match maker.images(bed, dir) {
+        Ok(()) => Ok(maker.made),
+        Err(cause) => Err(cause.after(maker.made.remove())),
+    }
+}
+
 struct Maker<'a> {
     made: Made,
     before: Before<'a>,
@@ -209,12 +225,37 @@ impl Maker<'_> {
         Ok(())
     }
 
-    fn loop_device(&mut self, path: &Path, size: u64, direct_io: bool) -> Result<(), BedError> {
+    fn images(&mut self, bed: &Bed, dir: &Path) -> Result<(), BedError> {
+        let dir = match bed.kind {
+            BedKind::Ram => Path::new(ram::TMPFS),
+            _ => bed.dir.as_deref().map_or(dir, Path::new),
+        };
+        if bed.kind == BedKind::Ram {
+            ram::check_memory(total_bytes(bed))?;
+        }
+        let looking = || format!("looking for the folder {}", dir.display());
+        let dir = fs::canonicalize(dir).map_err(failed(looking))?;
+        image::check_space(&dir, total_bytes(bed))?;
+        for _ in 0..bed.devices {
+            let path = unused_path(&dir);
+            self.image(&path, bed.size.0)?;
+            let (path, size_bytes) = (path.display().to_string(), bed.size.0);
+            self.made.devices.push(Device { path, number: [0, 0], size_bytes });
+        }
+        Ok(())
+    }
+
+    fn image(&mut self, path: &Path, size: u64) -> Result<(), BedError> {
         self.announce(&Undo::RemoveImage { path: path.into() })?;
         let (before_bytes, progress) = (self.written_bytes, &mut self.progress);
         let image = Image::create(path, size, |bytes| progress(before_bytes + bytes))?;
         self.made.parts.push(Part::Image(image));
         self.written_bytes += size;
+        Ok(())
+    }
+
+    fn loop_device(&mut self, path: &Path, size: u64, direct_io: bool) -> Result<(), BedError> {
+        self.image(path, size)?;
         self.announce(&Undo::DetachLoop { path: path.into() })?;
         let device = LoopDevice::attach(path, direct_io)?;
         self.made.devices.push(device.device());

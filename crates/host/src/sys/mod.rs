@@ -4,6 +4,7 @@ mod block;
 mod bpf;
 mod directory;
 mod file;
+mod machine;
 mod page_cache;
 mod process;
 
@@ -11,5 +12,6 @@ pub use block::*;
 pub use bpf::*;
 pub use directory::*;
 pub use file::*;
+pub use machine::*;
 pub use page_cache::{cached, page_bytes};
 pub use process::*;

@@ -36,6 +36,8 @@ pub fn findings(plan: &Plan, records: &[Record]) -> Vec<Finding> {
     findings.extend(unequal_durability(plan, records));
     findings.extend(plan.contenders.iter().filter_map(|it| options_unseen(it, records)));
     findings.extend(plan.contenders.iter().filter_map(|it| misaligned(it, records)));
+    findings.extend(emulated(records));
+    findings.extend(plan.contenders.iter().filter_map(|it| kernel_lacks(it, records)));
     for workload in &plan.workloads {
         let others = plan.contenders.iter().filter(|it| it.name != plan.reference());
         findings.extend(others.filter_map(|it| descriptive(plan, workload, it, records)));
@@ -152,6 +154,40 @@ fn misaligned(contender: &Contender, records: &[Record]) -> Option<Finding> {
     })
 }
 
+/// A22: the processor was emulated, so that its work costs many times what it costs elsewhere,
+/// and not the same multiple for every instruction.
+fn emulated(records: &[Record]) -> Option<Finding> {
+    let guests = records.iter().filter_map(|record| record.guest.as_ref());
+    let count = guests.filter(|guest| guest.emulated).count();
+    (count > 0).then(|| Finding {
+        audit: Audit::A22,
+        severity: Severity::Note,
+        workload: None,
+        contender: None,
+        evidence: format!("{count} of {} trials ran on an emulated processor (TCG)", records.len()),
+        advice: "read times and rates as those of this emulation: they weigh the processor's \
+                 work far above the disk's; counts, bytes, flushes and their order hold. Times \
+                 need KVM: fsverdict doctor"
+            .into(),
+    })
+}
+
+/// A23: what the contender's kernel can't tell.
+fn kernel_lacks(contender: &Contender, records: &[Record]) -> Option<Finding> {
+    let of_it = |record: &&Record| record.key.contender == contender.name;
+    let mut guests = records.iter().filter(of_it).filter_map(|record| record.guest.as_ref());
+    let guest = guests.find(|guest| !guest.lacks.is_empty())?;
+    Some(Finding {
+        audit: Audit::A23,
+        severity: Severity::Note,
+        workload: None,
+        contender: Some(contender.name.clone()),
+        evidence: format!("Linux {}: {}", guest.kernel, guest.lacks.join("; ")),
+        advice: "what is lacking is not compared: between kernels, look only at what all have"
+            .into(),
+    })
+}
+
 /// How the trials of a contender were mounted.
 fn of<'a>(contender: &'a Contender, records: &'a [Record]) -> impl Iterator<Item = &'a Mounted> {
     let of_it = records.iter().filter(|record| record.key.contender == contender.name);
@@ -162,7 +198,7 @@ fn of<'a>(contender: &'a Contender, records: &'a [Record]) -> impl Iterator<Item
 mod tests {
     use super::*;
     use crate::judge::testing::{plan, record};
-    use crate::model::Partition;
+    use crate::model::{Guest, Partition};
 
     fn with(workload: &str, mount: &str) -> Plan {
         plan(&format!(
@@ -178,6 +214,30 @@ mod tests {
 
     fn fio(options: &str) -> Vec<Finding> {
         findings(&with(&format!("fio = {{ {options} }}"), ""), &rounds(4))
+    }
+
+    #[test]
+    fn an_emulated_processor_and_a_kernel_that_tells_less_are_noted() {
+        let guest = |emulated, lacks: &[&str]| Guest {
+            kernel: "3.2.0".into(),
+            emulated,
+            lacks: lacks.iter().map(ToString::to_string).collect(),
+            ..Guest::default()
+        };
+        let with_guest = |guest: Guest| {
+            let guest = Some(guest);
+            let records: Vec<Record> =
+                rounds(4).into_iter().map(|it| Record { guest: guest.clone(), ..it }).collect();
+            findings(&with("command = \"true\"", ""), &records)
+        };
+        assert_eq!(with_guest(guest(false, &[])), []);
+        let found = with_guest(guest(true, &[]));
+        assert_eq!((found.len(), found[0].audit), (1, Audit::A22));
+        assert_eq!(found[0].evidence, "8 of 8 trials ran on an emulated processor (TCG)");
+        let found = with_guest(guest(false, &["no pressure", "no flushes"]));
+        assert_eq!((found.len(), found[1].audit), (2, Audit::A23));
+        assert_eq!(found[1].contender.as_deref(), Some("b"));
+        assert_eq!(found[1].evidence, "Linux 3.2.0: no pressure; no flushes");
     }
 
     #[test]

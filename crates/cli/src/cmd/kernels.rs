@@ -1,0 +1,77 @@
+//! `fsverdict kernels`: kernels for the virtual machines of `--place vm`.
+
+use anyhow::Result;
+use comfy_table::Table;
+use comfy_table::presets::UTF8_HORIZONTAL_ONLY;
+use fsverdict_host::vm::fetch::{self, Wanted};
+use fsverdict_host::vm::kernel;
+
+use crate::exit;
+
+/// Fetch kernels for place vm, or list those that are there.
+#[derive(clap::Args)]
+pub struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(clap::Subcommand)]
+enum Command {
+    Get(Get),
+    /// List kernels that can be booted, the newest first.
+    List,
+}
+
+/// Fetch kernels through this machine's apt, without root and without installing them.
+///
+/// They are kept below ~/.cache/fsverdict and used by --kernel.
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
+struct Get {
+    /// Versions (6.12), Debian's releases (trixie) or packages (linux-image-...).
+    #[arg(required = true, value_name = "NAME")]
+    names: Vec<String>,
+    /// Which of a version's kernels; amd64 has more file systems than cloud-amd64.
+    #[arg(long, default_value = fetch::FLAVOUR)]
+    flavour: String,
+    /// Where to fetch from, instead of where this machine's packages come from.
+    #[arg(long, value_name = "URI")]
+    mirror: Option<String>,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  fsverdict kernels get 5.10 6.12
+  fsverdict kernels get bookworm-backports --flavour amd64
+  fsverdict kernels get wheezy --flavour amd64 --mirror URI-OF-AN-ARCHIVE";
+
+/// Fetches or lists.
+pub fn run(arguments: &Arguments) -> Result<u8> {
+    match &arguments.command {
+        Command::Get(get) => {
+            for name in &get.names {
+                let mirror = get.mirror.as_deref();
+                let wanted = Wanted { name, flavour: &get.flavour, mirror };
+                let kernel = fetch::get(wanted, &mut |text| eprintln!("{text}"))?;
+                println!("{} {}", kernel.release, kernel.image.display());
+            }
+        }
+        Command::List => list(),
+    }
+    Ok(exit::DONE)
+}
+
+fn list() {
+    let mut table = Table::new();
+    table.load_preset(UTF8_HORIZONTAL_ONLY).set_header(["kernel", "has", "image"]);
+    let kernels = kernel::all();
+    for kernel in &kernels {
+        let image = kernel.image.display().to_string();
+        table.add_row([kernel.release.clone(), kernel.file_systems(), image]);
+    }
+    if kernels.is_empty() {
+        println!("There is no kernel to boot here: fsverdict kernels get 6.12");
+    } else {
+        println!("{table}");
+    }
+}

@@ -1,0 +1,227 @@
+//! Whole runs in virtual machines, with kernels that are fetched as a user fetches them. Where QEMU
+//! or a kernel is not to be had, they say so and are left out.
+
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::OnceLock;
+
+use serde_json::Value;
+
+use crate::support::{
+    Done, Left, Scene, Started, is_root, list, program, sample, text, tool, wait_for,
+};
+
+/// What is fetched: Debian 12's kernel, and an older one to compare it with.
+const KERNELS: [&str; 2] = ["6.1", "5.10"];
+
+/// The cache of all these tests, kept with what cargo builds.
+fn cache() -> PathBuf {
+    Path::new(env!("CARGO_TARGET_TMPDIR")).join("cache")
+}
+
+/// The kernels that are there, of [`KERNELS`]; fetched once.
+fn kernels() -> &'static [&'static str] {
+    static FETCHED: OnceLock<Vec<&str>> = OnceLock::new();
+    FETCHED.get_or_init(|| {
+        let get = |name: &&&str| {
+            let mut command = program(env!("CARGO_BIN_EXE_fsverdict"));
+            command.args(["kernels", "get", name]).env("XDG_CACHE_HOME", cache());
+            let done = Started::new(command).wait();
+            if done.code != Some(0) {
+                eprintln!("no kernel {name}: {}", done.stderr);
+            }
+            done.code == Some(0)
+        };
+        KERNELS.iter().filter(get).copied().collect()
+    })
+}
+
+/// Why no machine can be booted here, if none can.
+fn lack() -> Option<&'static str> {
+    if tool("which", &["qemu-system-x86_64"]).is_err() {
+        return Some("qemu-system-x86_64 is not installed");
+    }
+    kernels().is_empty().then_some("no kernel can be fetched")
+}
+
+/// Says why a test is left out, if it is.
+macro_rules! or_left_out {
+    () => {
+        if let Some(lack) = lack() {
+            eprintln!("left out: {lack}");
+            return;
+        }
+    };
+}
+
+fn as_root(scene: &Scene, words: &[&str]) -> Command {
+    let mut command = scene.command(words);
+    command.env("XDG_CACHE_HOME", cache());
+    command
+}
+
+/// The program as a user without any right, with a home of his own in which the kernels are.
+fn as_nobody(scene: &Scene, words: &[&str]) -> Done {
+    assert!(is_root(), "only root becomes somebody else");
+    let copy = scene.path("fsverdict");
+    if !copy.exists() {
+        fs::copy(env!("CARGO_BIN_EXE_fsverdict"), &copy).unwrap();
+        fs::set_permissions(scene.path(""), fs::Permissions::from_mode(0o755)).unwrap();
+        fs::create_dir_all(scene.path("home/.cache")).unwrap();
+        let (from, to) = (cache().display().to_string(), scene.typed("home/.cache"));
+        tool("cp", &["-r", &format!("{from}/fsverdict"), &to]).unwrap();
+        tool("chown", &["-R", "65534:65534", &scene.typed("")]).unwrap();
+    }
+    let mut command = program("setpriv");
+    command.args(["--reuid=65534", "--regid=65534", "--clear-groups"]).arg(copy).args(words);
+    command.current_dir(scene.path("")).env_clear();
+    command.env("HOME", scene.path("home")).env("PATH", "/usr/bin:/bin");
+    Started::new(command).wait()
+}
+
+fn failures(document: &Value) -> Vec<&str> {
+    let failed = list(&document["trials"]).iter().map(|trial| &trial["outcome"]["failed"]["error"]);
+    failed.filter_map(Value::as_str).collect()
+}
+
+#[test]
+#[ignore = "needs root, to become a user without rights: run ./test"]
+fn without_rights_a_virtual_machine_is_chosen_and_any_command_runs_in_it() {
+    or_left_out!();
+    let scene = Scene::alone();
+    let line = "cp -a /usr/share/doc/apt . && seq 3 >numbers && cat numbers && uname -r";
+    let words = ["run", "--fs", "ext4,ext4", "--size", "64M", "--rounds", "1", "--output", "run"];
+    let words = [&words[..], &["--json", "-", "--", "sh", "-c", line]].concat();
+    let done = as_nobody(&scene, &words).exits(0);
+    let says = "each trial runs in a virtual machine, for here bed loop needs root";
+    let done = done.says(says);
+    let document = done.json();
+    assert_eq!(document["run"]["place"], "vm");
+    for trial in list(&document["trials"]) {
+        assert_eq!(trial["mounted"]["file_system"], "ext4");
+        let kernel = text(&trial["guest"]["kernel"]);
+        let printed = scene.read(&format!("run/trials/{}/raw/command.stdout", trial["number"]));
+        assert_eq!(printed, format!("1\n2\n3\n{kernel}\n"), "not the guest's kernel");
+        assert!(!scene.read(&format!("run/trials/{}/series.csv", trial["number"])).is_empty());
+    }
+    scene.assert_nothing_left();
+}
+
+#[test]
+#[ignore = "needs root, to become a user without rights: run ./test"]
+fn kernels_are_compared_under_limits_and_settings_of_their_own() {
+    or_left_out!();
+    let scene = Scene::alone();
+    let contender = |name: &str, kernel: &str, ratio: u32| {
+        format!(
+            "[[contender]]\nname = \"{name}\"\nfile_system = \"xfs\"\nkernel = \"{kernel}\"\n\
+             queue = {{ nr_requests = 32 }}\nsysctl = {{ \"vm.dirty_ratio\" = {ratio} }}\n"
+        )
+    };
+    let (one, other) = (kernels()[0], kernels()[kernels().len() - 1]);
+    let plan = format!(
+        "[bed]\nsize = \"320M\"\nlimits = {{ iops = 40 }}\n{}{}[[workload]]\nname = \"writes\"\n\
+         setup = \"cat /sys/block/vdb/queue/nr_requests /proc/sys/vm/dirty_ratio\"\n\
+         fio = {{ rw = \"randwrite\", bs = \"4k\", size = \"240k\", direct = 1 }}\n\
+         [judgement]\nrounds = 1\n",
+        contender("one", one, 7),
+        contender("other", other, 9)
+    );
+    scene.write("plan.toml", &plan);
+    let words = ["run", "plan.toml", "--output", "run", "--json", "-"];
+    let document = as_nobody(&scene, &words).exits(0).json();
+    for trial in list(&document["trials"]) {
+        let (name, kernel) = if trial["contender"] == "one" { ("7", one) } else { ("9", other) };
+        assert!(text(&trial["guest"]["kernel"]).starts_with(kernel), "{}", trial["guest"]);
+        let set = scene.read(&format!("run/trials/{}/raw/setup.stdout", trial["number"]));
+        assert_eq!(set, format!("32\n{name}\n"));
+        // QEMU lets a tenth of a second's worth pass at once.
+        let iops = sample(trial, "iops");
+        assert!((5.0..60.0).contains(&iops), "{iops} a second, of 40");
+    }
+    let verdicts = list(&document["verdicts"]);
+    assert_eq!((&verdicts[0]["contender"], &verdicts[0]["rounds"]), (&"other".into(), &1.into()));
+    scene.assert_nothing_left();
+}
+
+#[test]
+#[ignore = "boots virtual machines: run ./test"]
+fn a_guest_that_panics_loses_its_trial_alone_and_says_why() {
+    or_left_out!();
+    let scene = Scene::alone();
+    let line = "[ $FSVERDICT_CONTENDER = ext4 ] || echo c >/proc/sysrq-trigger";
+    let words = ["run", "--place", "vm", "--kernel", kernels()[0], "--fs", "ext4,ext4"];
+    let more = ["--size", "64M", "--rounds", "1", "--output", "run", "--json", "-", "--"];
+    let words = [&words[..], &more, &["sh", "-c", line]].concat();
+    let done = Started::new(as_root(&scene, &words)).wait().exits(1);
+    let document = done.json();
+    let errors = failures(&document);
+    assert_eq!((errors.len(), list(&document["trials"]).len()), (1, 2), "{errors:?}");
+    assert!(errors[0].contains("the kernel panicked: "), "{errors:?}");
+    assert!(errors[0].ends_with("Kernel panic - not syncing: sysrq triggered crash"), "{errors:?}");
+    scene.assert_nothing_left();
+}
+
+#[test]
+#[ignore = "boots virtual machines: run ./test"]
+fn ctrl_c_and_a_kill_end_the_machine_too() {
+    or_left_out!();
+    let scene = Scene::alone();
+    let words = ["run", "--place", "vm", "--kernel", kernels()[0], "--fs", "ext4,ext4"];
+    let more = ["--size", "64M", "--output", "run", "--", "sleep", "60"];
+    let words = [&words[..], &more].concat();
+    let is_qemu = |number: &u32| {
+        let name = fs::read_to_string(format!("/proc/{number}/comm")).unwrap_or_default();
+        name.starts_with("qemu-system")
+    };
+    let runs_guest = || Left::of(&scene.path("")).processes.iter().any(is_qemu);
+    for (signal, code) in [("INT", Some(130)), ("KILL", None)] {
+        let run = Started::new(as_root(&scene, &words));
+        wait_for("the guest", runs_guest);
+        run.signal(signal);
+        assert_eq!(run.wait().code, code);
+        wait_for("the guest's end", || Left::of(&scene.path("")).processes.is_empty());
+    }
+    scene.run("clean").exits(0).says("cleaned up after the run of");
+    assert!(!scene.path("run/vm").exists());
+    scene.assert_nothing_left();
+}
+
+#[test]
+fn what_place_vm_lacks_is_said_with_the_way_out() {
+    let scene = Scene::new();
+    let run = |words: &[&str], path: &str| {
+        let words =
+            [&["run", "--place", "vm", "--fs", "ext4,ext4"], words, &["--", "true"]].concat();
+        let mut command = scene.command(&words);
+        command.env("XDG_CACHE_HOME", scene.path("cache")).env("PATH", path);
+        Started::new(command).wait().exits(1)
+    };
+    let path = std::env::var("PATH").unwrap();
+    let has_qemu = tool("which", &["qemu-system-x86_64"]).is_ok();
+    let file = scene.write("bzImage", "no kernel");
+    if has_qemu {
+        run(&["--kernel", "1.2"], &path).says("no kernel 1.2 here: fsverdict kernels get 1.2");
+        run(&["--kernel", &file], &path).says("it is no bzImage");
+    } else {
+        run(&["--kernel", "1.2"], &path).says("apt-get install qemu-system-x86");
+    }
+    assert!(!scene.path("runs").exists());
+}
+
+#[test]
+fn a_dry_run_shows_the_machine_and_the_trial_in_it() {
+    let scene = Scene::new();
+    symlink(cache(), scene.path("cache")).unwrap();
+    let words = ["run", "--dry-run", "--kernel", "9.9", "--fs", "ext4,xfs", "--", "true"];
+    let mut command = scene.command(&words);
+    command.env("XDG_CACHE_HOME", scene.path("cache"));
+    let said = Started::new(command).wait().exits(0).stdout;
+    assert!(said.contains("qemu-system-x86_64 -nodefaults"), "{said}");
+    assert!(said.contains("-kernel vmlinuz-9.9 -initrd RUN/vm/0.cpio"), "{said}");
+    assert!(said.contains("mkfs.ext4"), "{said}");
+    assert!(said.contains(" /dev/vdb"), "{said}");
+    assert!(!said.contains("losetup"), "{said}");
+}

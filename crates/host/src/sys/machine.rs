@@ -1,0 +1,54 @@
+//! What the first process of a machine does: mounts, kernel modules, the machine's end.
+
+use std::ffi::CStr;
+use std::io;
+
+/// mount(2) of a file system of the kernel's own, `proc` or `sysfs`, without options.
+pub fn mount_kernel(kind: &CStr, at: &CStr) -> io::Result<()> {
+    let (kind, at) = (kind.as_ptr(), at.as_ptr());
+    // SAFETY: the names end in NUL and are borrowed for the whole call; there is no data.
+    match unsafe { libc::mount(kind, at, kind, 0, std::ptr::null()) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+/// init_module(2), which every kernel has; finit_module(2) came with Linux 3.8. One that is loaded
+/// already is no error.
+pub fn load_module(module: &[u8]) -> io::Result<()> {
+    let (start, len) = (module.as_ptr(), module.len());
+    // SAFETY: the module is valid for reads of its length, and its arguments end in NUL.
+    match unsafe { libc::syscall(libc::SYS_init_module, start, len, c"".as_ptr()) } {
+        0 => Ok(()),
+        _ => match io::Error::last_os_error() {
+            error if error.raw_os_error() == Some(libc::EEXIST) => Ok(()),
+            error => Err(error),
+        },
+    }
+}
+
+/// reboot(2): ends the machine at once. Only its first process may ask for that.
+pub fn restart() -> io::Result<()> {
+    if std::process::id() != 1 {
+        return Err(io::Error::other("not the first process of a machine"));
+    }
+    // SAFETY: sync and reboot take no memory of ours.
+    unsafe {
+        libc::sync();
+        libc::reboot(libc::RB_AUTOBOOT);
+    }
+    Err(io::Error::last_os_error())
+}
+
+/// The release of the running kernel: uname(2).
+pub fn kernel_release() -> String {
+    let mut name = std::mem::MaybeUninit::<libc::utsname>::zeroed();
+    // SAFETY: the kernel writes one utsname where there is room for one, and every field that it
+    // leaves alone is zero, which is a value.
+    let name = unsafe {
+        libc::uname(name.as_mut_ptr());
+        name.assume_init()
+    };
+    // SAFETY: the field is an array that ends in NUL (it is zero where the kernel wrote nothing).
+    unsafe { CStr::from_ptr(name.release.as_ptr()) }.to_string_lossy().into_owned()
+}

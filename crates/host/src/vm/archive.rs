@@ -1,0 +1,170 @@
+//! Archives that kernels unpack (cpio's `newc`: Documentation/driver-api/early-userspace/
+//! buffer-format.rst). The initial file system of a guest is one, and so is what goes into a trial
+//! and comes out of it, on a disk without a file system.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io::{self, BufRead, Write};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Component, Path};
+
+use cpio::newc::{Builder, Reader, trailer};
+
+// The kinds of files in their modes: inode(7).
+const DIRECTORY: u32 = 0o040_000;
+const LINK: u32 = 0o120_000;
+const DEVICE: u32 = 0o020_000;
+const REGULAR: u32 = 0o100_000;
+
+/// An archive that is being written.
+#[derive(Debug)]
+pub struct Archive<W: Write> {
+    out: W,
+}
+
+impl<W: Write> Archive<W> {
+    /// An archive without entries.
+    pub fn new(out: W) -> Self {
+        Archive { out }
+    }
+
+    fn put(&mut self, entry: Builder, content: &[u8]) -> io::Result<()> {
+        let size = u32::try_from(content.len());
+        let size = size.map_err(|_| io::Error::other("a file of 4 GiB or more fits no archive"))?;
+        let mut writer = entry.nlink(1).write(&mut self.out, size);
+        writer.write_all(content)?;
+        writer.finish().map(drop)
+    }
+
+    /// A directory.
+    pub fn directory(&mut self, name: &str, mode: u32) -> io::Result<()> {
+        self.put(Builder::new(name).mode(DIRECTORY | mode), &[])
+    }
+
+    /// A symbolic link.
+    pub fn link(&mut self, name: &str, target: &Path) -> io::Result<()> {
+        let target = target.as_os_str().as_encoded_bytes();
+        self.put(Builder::new(name).mode(LINK | 0o777), target)
+    }
+
+    /// A character device, which it takes no right to write down.
+    pub fn device(&mut self, name: &str, [major, minor]: [u32; 2]) -> io::Result<()> {
+        let entry = Builder::new(name).mode(DEVICE | 0o600).rdev_major(major).rdev_minor(minor);
+        self.put(entry, &[])
+    }
+
+    /// A file of this content, root's.
+    pub fn bytes(&mut self, name: &str, mode: u32, content: &[u8]) -> io::Result<()> {
+        self.put(Builder::new(name).mode(REGULAR | mode), content)
+    }
+
+    /// A file with its mode, owner and time.
+    pub fn file(&mut self, name: &str, path: &Path) -> io::Result<()> {
+        let data = fs::metadata(path)?;
+        let time_s = u32::try_from(data.mtime()).unwrap_or(0);
+        let entry = Builder::new(name).mode(REGULAR | (data.mode() & 0o7777));
+        let entry = entry.uid(data.uid()).gid(data.gid()).mtime(time_s);
+        self.put(entry, &fs::read(path)?)
+    }
+
+    /// Everything below `folder`; `name` stands for it.
+    pub fn folder(&mut self, name: &str, folder: &Path) -> io::Result<()> {
+        for entry in fs::read_dir(folder)? {
+            let entry = entry?;
+            let name = format!("{name}{}", entry.file_name().to_string_lossy());
+            match entry.file_type()? {
+                kind if kind.is_dir() => {
+                    self.directory(&name, 0o755)?;
+                    self.folder(&format!("{name}/"), &entry.path())?;
+                }
+                kind if kind.is_file() => self.file(&name, &entry.path())?,
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Ends it; gives what it was written to.
+    pub fn finish(self) -> io::Result<W> {
+        let mut out = trailer(self.out)?;
+        out.flush()?;
+        Ok(out)
+    }
+}
+
+/// The files of an archive by their names. One that does not end as archives do is an error.
+pub fn files(mut from: impl BufRead) -> io::Result<BTreeMap<String, Vec<u8>>> {
+    let mut files = BTreeMap::new();
+    loop {
+        let mut reader = Reader::new(from)?;
+        let entry = reader.entry();
+        if entry.is_trailer() {
+            return Ok(files);
+        }
+        let (name, is_file) = (entry.name().to_string(), entry.mode() & 0o170_000 == REGULAR);
+        let mut content = Vec::new();
+        io::copy(&mut reader, &mut content)?;
+        from = reader.finish()?;
+        if is_file {
+            files.insert(name, content);
+        }
+    }
+}
+
+/// Writes `files` below `folder`. Names that lead out of it are refused.
+pub fn unpack(files: &BTreeMap<String, Vec<u8>>, folder: &Path) -> io::Result<()> {
+    for (name, content) in files {
+        let name = Path::new(name);
+        if !name.components().all(|part| matches!(part, Component::Normal(_))) {
+            let text = format!("{} is no name of a file to be unpacked", name.display());
+            return Err(io::Error::other(text));
+        }
+        let path = folder.join(name);
+        path.parent().map_or(Ok(()), fs::create_dir_all)?;
+        File::create(path)?.write_all(content)?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn archive() -> Vec<u8> {
+        let mut archive = Archive::new(Vec::new());
+        archive.directory("raw", 0o755).unwrap();
+        archive.bytes("raw/a", 0o644, b"one").unwrap();
+        archive.link("b", Path::new("raw/a")).unwrap();
+        archive.device("console", [5, 1]).unwrap();
+        archive.finish().unwrap()
+    }
+
+    #[test]
+    fn what_goes_in_comes_out() {
+        let bytes = archive();
+        assert_eq!(&bytes[..6], b"070701");
+        assert_eq!(bytes.len() % 4, 0, "another one can follow it");
+        let files = files(&bytes[..]).unwrap();
+        assert_eq!(files, [("raw/a".to_string(), b"one".to_vec())].into());
+        let folder = tempfile::tempdir().unwrap();
+        unpack(&files, folder.path()).unwrap();
+        assert_eq!(fs::read(folder.path().join("raw/a")).unwrap(), b"one");
+    }
+
+    #[test]
+    fn half_an_archive_is_none() {
+        let bytes = archive();
+        for length in [0, 50, bytes.len() / 2, bytes.len() - 8] {
+            files(&bytes[..length]).unwrap_err();
+        }
+    }
+
+    #[test]
+    fn nothing_is_unpacked_outside() {
+        let folder = tempfile::tempdir().unwrap();
+        for name in ["../out", "/tmp/out", "a/../../out"] {
+            let files = [(name.to_string(), Vec::new())].into();
+            unpack(&files, folder.path()).unwrap_err();
+        }
+    }
+}
