@@ -262,8 +262,10 @@ fn queue(output: &Output) -> Option<Queue> {
         let is_on = |name: &str| option(name).is_some_and(|value| value != "0");
         // The default on Linux is psync.
         let synchronous = option("ioengine").is_none_or(|engine| is_synchronous_engine(engine));
-        // Without group_reporting each of the clones is a job of its own.
-        let jobs = if is_on("group_reporting") { number("numjobs") } else { 1.0 };
+        // Clones are reported one by one, or all as one: group_reporting is a flag, and fio's output
+        // leaves flags out.
+        let alike = output.jobs.iter().filter(|it| it.jobname == job.jobname).count();
+        let jobs = f64::max(number("numjobs"), 1.0) / alike as f64;
         queue.declared += jobs * if synchronous { 1.0 } else { number("iodepth") };
         let directions = [Some(&job.read), Some(&job.write), job.trim.as_ref()];
         let runtime_ms = directions.iter().flatten().map(|it| it.runtime).max().unwrap_or(0);

@@ -82,8 +82,8 @@ fn descriptive(
         workload: Some(workload.name.clone()),
         contender: Some(contender.name.clone()),
         evidence: format!(
-            "{both} {} hold both {} and {reference}: the figures describe, they decide nothing",
-            if both == 1 { "round" } else { "rounds" },
+            "{both} {} both {} and {reference}: the figures describe, they decide nothing",
+            if both == 1 { "round holds" } else { "rounds hold" },
             contender.name
         ),
         advice: format!("run {FIRST_LOOK} rounds or more"),
