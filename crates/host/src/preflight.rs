@@ -78,7 +78,6 @@ impl PreflightError {
             Self::UnknownFileSystem { .. }
             | Self::Fio { .. }
             | Self::Job { .. }
-            | Self::Source { .. }
             | Self::Nested { .. } => true,
             Self::Root { .. }
             | Self::Tool(_)
@@ -86,7 +85,8 @@ impl PreflightError {
             | Self::Kernel { .. }
             | Self::Lacking { .. }
             | Self::Needs { .. }
-            | Self::Room { .. } => false,
+            | Self::Room { .. }
+            | Self::Source { .. } => false,
         }
     }
 }

@@ -262,8 +262,8 @@ fn queue(output: &Output) -> Option<Queue> {
         let is_on = |name: &str| option(name).is_some_and(|value| value != "0");
         // The default on Linux is psync.
         let synchronous = option("ioengine").is_none_or(|engine| is_synchronous_engine(engine));
-        // Clones are reported one by one, or all as one: group_reporting is a flag, and fio's output
-        // leaves flags out.
+        // Clones are reported one by one, or all as one: group_reporting, which need not be among
+        // the options that fio's output repeats.
         let alike = output.jobs.iter().filter(|it| it.jobname == job.jobname).count();
         let jobs = f64::max(number("numjobs"), 1.0) / alike as f64;
         queue.declared += jobs * if synchronous { 1.0 } else { number("iodepth") };
