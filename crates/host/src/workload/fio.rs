@@ -371,8 +371,8 @@ mod tests {
             argv[4..].join(" ")
         };
         assert_eq!(
-            raw(&["--filename=a", "--rw=read", "--size=1m", "--directory", "d", "--numjobs=2"]),
-            "--filename=/dev/loop9 --offset_increment=1m --name=w --rw=read --size=1m --numjobs=2"
+            raw(&["--name=w", "--filename=a", "--size=1m", "--directory", "d", "--numjobs=2"]),
+            "--filename=/dev/loop9 --offset_increment=1m --name=w --size=1m --numjobs=2"
         );
         assert_eq!(raw(&["--name=a", "--rw=read"]), "--filename=/dev/loop9 --name=a --rw=read");
         let two = raw(&["--name=a", "--filename=x", "--name=b", "--filename=y", "--size=50%"]);
