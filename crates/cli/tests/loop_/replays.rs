@@ -1,0 +1,235 @@
+//! Applications recorded, and their replays beside them on the same file system.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+use serde_json::Value;
+
+use super::{device, failure, run_plan};
+use crate::support::{Done, Scene, Started, list, program, sample, text, verdict};
+
+/// Lines for the shell: what is there beforehand, and the work.
+struct Application<'a> {
+    setup: &'a str,
+    command: &'a str,
+}
+
+impl Application<'_> {
+    /// Records it in a folder of its own, as `NAME.toml`; gives the recording's first line.
+    fn record(&self, scene: &Scene, name: &str) -> Value {
+        let folder = scene.path(&format!("{name}.d"));
+        fs::create_dir(&folder).unwrap();
+        let mut setup = program("sh");
+        setup.args(["-c", self.setup]).current_dir(&folder);
+        Started::new(setup).wait().exits(0);
+        let output = scene.typed(&format!("{name}.toml"));
+        let mut record =
+            scene.command(&["record", "--output", &output, "--", "sh", "-c", self.command]);
+        let temporary = scene.path(&format!("{name}.tmp"));
+        fs::create_dir(&temporary).unwrap();
+        fs::set_permissions(&temporary, fs::Permissions::from_mode(0o777)).unwrap();
+        record.current_dir(&folder).env("TMPDIR", &temporary);
+        Started::new(record).wait().exits(0).says("Compare: sudo fsverdict run");
+        fs::remove_dir_all(&folder).unwrap();
+        assert_eq!(fs::read_dir(&temporary).unwrap().count(), 0, "the trace is left");
+        head(scene, name)
+    }
+
+    /// The application and its replay, each twice, each on an ext4 of its own.
+    fn beside_its_replay(&self, scene: &Scene) -> Done {
+        let quoted = |text: &str| serde_json::to_string(text).unwrap();
+        let plan = format!(
+            r#"
+            bed = {{ size = "512M" }}
+            judgement = {{ rounds = 1 }}
+            contender = [
+                {{ name = "a", file_system = "ext4" }}, {{ name = "b", file_system = "ext4" }},
+            ]
+            [[workload]]
+            name = "original"
+            setup = {}
+            command = {}
+            [[workload]]
+            name = "replay"
+            replay = {{ recording = "one.calls" }}
+            "#,
+            quoted(self.setup),
+            quoted(self.command)
+        );
+        run_plan(scene, &plan)
+    }
+}
+
+fn head(scene: &Scene, name: &str) -> Value {
+    let text = scene.read(&format!("{name}.calls"));
+    serde_json::from_str(text.lines().next().unwrap()).unwrap()
+}
+
+/// Two counts are within 5% of each other, or `slack` apart.
+#[track_caller]
+fn assert_alike(what: &str, one: u64, other: u64, slack: u64) {
+    let apart = one.abs_diff(other);
+    assert!(apart * 20 <= one.max(other) || apart <= slack, "{what}: {one} and {other}");
+}
+
+/// What the devices did for each trial of a workload.
+fn counters(document: &Value, workload: &str) -> Vec<[u64; 3]> {
+    let trials = list(&document["trials"]).iter().filter(|it| it["workload"] == workload);
+    let counters = ["write_bytes", "writes", "flushes"];
+    trials.map(|trial| counters.map(|counter| device(trial, 0, counter))).collect()
+}
+
+/// The replay writes and syncs as the original does, by the kernel's counters of the device; and
+/// the original makes as many calls when it is recorded again.
+fn assert_faithful(scene: &Scene, application: &Application) -> Value {
+    let [one, other] = ["one", "other"].map(|name| application.record(scene, name));
+    let calls = |head: &Value| head["calls"].as_u64().unwrap();
+    assert_alike("calls", calls(&one), calls(&other), 0);
+    let document = application.beside_its_replay(scene).exits(0).json();
+    let [originals, replays] = ["original", "replay"].map(|name| counters(&document, name));
+    assert_eq!((originals.len(), replays.len()), (2, 2));
+    for (original, replay) in originals.iter().zip(&replays) {
+        assert_alike("bytes written", original[0], replay[0], 0);
+        // A request or two more or less are the journal's.
+        assert_alike("writes", original[1], replay[1], 3);
+        assert_alike("flushes", original[2], replay[2], 2);
+    }
+    for trial in list(&document["trials"]).iter().filter(|it| it["workload"] == "replay") {
+        let phase = &trial["phases"][0];
+        assert_eq!(phase["operations"], one["calls"]);
+        assert!(sample(trial, "call_time") > 0.0);
+    }
+    scene.assert_nothing_left();
+    document
+}
+
+#[test]
+#[ignore = "needs root and loop devices: run ./test"]
+fn a_replay_of_git_writes_what_git_writes() {
+    let scene = Scene::alone();
+    // What git meets in the second in which it has changed it is looked at twice.
+    let setup = "\
+        mkdir tree && cd tree && for i in 1 2 3 4 5 6 7 8; do mkdir d$i; seq $((i * 5000)) > d$i/f
+        for j in 1 2 3 4 5 6 7 8 9; do echo $i $j > d$i/$j; done; done
+        find . -exec touch -d 2020-01-01 {} +";
+    let command = "\
+        cd tree && git init -q . && git add . &&
+        git -c user.name=a -c user.email=a@b commit -qm one && git gc -q";
+    let document = assert_faithful(&scene, &Application { setup, command });
+    let replay = list(&document["trials"]).iter().find(|it| it["workload"] == "replay").unwrap();
+    assert!(sample(replay, "syncs") >= 1.0, "gc syncs its pack");
+}
+
+#[test]
+#[ignore = "needs root and loop devices: run ./test"]
+fn a_replay_of_rsync_writes_what_rsync_writes() {
+    let scene = Scene::alone();
+    let generate = "tree generate source --files 600 --mean-size 16k --seed 7";
+    scene.run(generate).exits(0);
+    // The second run finds half of the files there.
+    let source = scene.typed("source");
+    let setup =
+        format!("mkdir to && cp -a {source}/. to && find to -type f | sort | awk NR%2 | xargs rm");
+    let command = format!("rsync -a --fsync {source}/ to");
+    assert_faithful(&scene, &Application { setup: &setup, command: &command });
+}
+
+/// One client and no background writers: nothing depends on how fast the server is, which strace
+/// slows down.
+const POSTGRESQL_SETUP: &str = r#"
+set -eu
+PATH=/usr/lib/postgresql/15/bin:$PATH
+chown postgres .
+as="setpriv --reuid=postgres --regid=postgres --clear-groups --"
+$as initdb -D db --auth=trust --username=postgres --encoding=UTF8 --locale=C --no-sync
+cat >> db/postgresql.conf <<END
+listen_addresses = ''
+unix_socket_directories = '$PWD'
+dynamic_shared_memory_type = sysv
+shared_buffers = 32MB
+max_wal_size = 128MB
+checkpoint_timeout = 1h
+autovacuum = off
+wal_writer_delay = 10s
+bgwriter_lru_maxpages = 0
+END
+$as pg_ctl -D db -w -s start -l db/log
+pgbench -h "$PWD" -U postgres -i -q -s 1 postgres
+$as pg_ctl -D db -w -s -m fast stop
+"#;
+
+const POSTGRESQL: &str = r#"
+set -eu
+PATH=/usr/lib/postgresql/15/bin:$PATH
+as="setpriv --reuid=postgres --regid=postgres --clear-groups --"
+$as pg_ctl -D db -w -s start -l db/log
+pgbench -h "$PWD" -U postgres -n -c 1 -t 500 --random-seed=7 postgres
+$as pg_ctl -D db -w -s -m fast stop
+"#;
+
+#[test]
+#[ignore = "needs root and loop devices: run ./test"]
+fn a_replay_of_postgresql_writes_what_postgresql_writes() {
+    let scene = Scene::alone();
+    fs::set_permissions(scene.path(""), fs::Permissions::from_mode(0o755)).unwrap();
+    let application = Application { setup: POSTGRESQL_SETUP, command: POSTGRESQL };
+    let document = assert_faithful(&scene, &application);
+    let replay = list(&document["trials"]).iter().find(|it| it["workload"] == "replay").unwrap();
+    assert!(sample(replay, "syncs") >= 500.0, "each transaction is durable");
+}
+
+#[test]
+#[ignore = "needs root and loop devices: run ./test"]
+fn a_recording_is_a_plan_that_compares_file_systems() {
+    let scene = Scene::alone();
+    let work = "\
+        head -c 5000 /dev/zero > a && sync a && mkdir secret && cp a secret/b && ls secret";
+    scene
+        .fsverdict(&["record", "--output", "mine.toml", "--paced", "--", "sh", "-c", work])
+        .exits(0);
+    let recorded = scene.read("mine.calls");
+    assert!(!recorded.contains("secret"), "names say nothing: {recorded}");
+    let run = "run mine.toml --fs ext4,xfs,btrfs --size 512M --rounds 4 --output run --json -";
+    let document = scene.run(run).exits(0).json();
+    assert_eq!(list(&document["trials"]).len(), 12);
+    assert!(text(&verdict(&document, "xfs", "call_time")["verdict"]).len() > 2);
+    // What is not there any more is met before anything is measured; what gives something else
+    // makes the trial void.
+    assert!(recorded.contains("\"gave\":5000"), "{recorded}");
+    scene.write("mine.calls", &recorded.replace("\"gave\":5000", "\"gave\":4999"));
+    let document = scene.run("run mine.toml --fs ext4,xfs --size 512M --rounds 1 --json -");
+    let document = document.exits(1).json();
+    for trial in list(&document["trials"]) {
+        let (step, error) = failure(trial);
+        assert!(step == "work" && error.contains("calls did not give what they gave"), "{error}");
+    }
+    fs::remove_file(scene.path("mine.calls")).unwrap();
+    let run = "run mine.toml --fs ext4,xfs --output none";
+    scene.run(run).exits(2).says("mine.calls: No such file");
+    assert!(!Path::new(&scene.typed("none/trials/1")).exists());
+    scene.assert_nothing_left();
+}
+
+#[test]
+#[ignore = "needs root and loop devices: run ./test"]
+fn what_can_not_be_recorded_is_said() {
+    let scene = Scene::alone();
+    for (arguments, status, says) in [
+        (&["record", "--output", "a.toml", "--", "no-such-program"][..], 1, "no such program"),
+        (&["record", "--output", "a.toml", "--", "true"], 1, "made no call on a file below"),
+        (&["record", "--output", "a.json", "--", "true"], 2, "write NAME.toml"),
+        (&["record", "--output", "a.toml", "--below", "none", "--", "true"], 1, "none: No such"),
+        (
+            &["record", "--output", "a.toml", "--", "sh", "-c", "echo > f; exit 3"],
+            1,
+            "exit status 3",
+        ),
+        (&["record", "--output", "a.toml", "--", "true"], 2, "a.toml is there already"),
+        (&["record"], 2, "<COMMAND>"),
+    ] {
+        scene.fsverdict(arguments).exits(status).says(says);
+    }
+    assert!(scene.path("a.calls").exists(), "what a failing command did is recorded");
+    scene.assert_nothing_left();
+}

@@ -1,0 +1,453 @@
+//! An application's calls, recorded, and how they are replayed (FORMAT.md, "A recording").
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::TreeContent;
+
+/// Version of the recordings that this program writes and reads.
+pub const RECORDING: u32 = 1;
+
+/// The native replay workload.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Replay {
+    /// The recording's path.
+    pub recording: String,
+    /// Each thread waits between its calls as the application did; else it goes as fast as it can.
+    pub paced: bool,
+    /// What is written: no recording holds the application's data.
+    pub content: TreeContent,
+    /// How many bytes of compressible content a compressor makes one of.
+    pub compression: f64,
+}
+
+impl Default for Replay {
+    fn default() -> Self {
+        let (recording, content) = (String::new(), TreeContent::Random);
+        Replay { recording, paced: false, content, compression: 2.0 }
+    }
+}
+
+impl Replay {
+    /// The time in calls where it waits between them, else their rate: the pauses are the
+    /// application's and would hide what the file system does.
+    pub fn primary(&self) -> &'static str {
+        if self.paced { "call_time" } else { "rate" }
+    }
+
+    /// What is wrong with it, as the end of a sentence.
+    pub(super) fn check(&self) -> Result<(), String> {
+        if self.recording.is_empty() {
+            return Err("needs a recording: make one with fsverdict record -- COMMAND".into());
+        }
+        if !(1.0..=1000.0).contains(&self.compression) {
+            return Err(format!("has a compression of {}: from 1 to 1000", self.compression));
+        }
+        Ok(())
+    }
+}
+
+/// Everything that a replay needs: neither the application nor its data.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Recording {
+    /// What it is.
+    pub head: Head,
+    /// Every path that a call or an entry names, below the folder that it is replayed in.
+    pub paths: Vec<String>,
+    /// What was there before the first call; what is above comes first.
+    pub entries: Vec<Entry>,
+    /// The calls in the order they ended.
+    pub calls: Vec<Call>,
+}
+
+/// The first line of a recording.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Head {
+    /// [`RECORDING`].
+    pub recording: u32,
+    /// The names are the application's; else they are others of the same length.
+    pub names_kept: bool,
+    /// Threads that do the calls.
+    pub threads: u32,
+    /// Descriptions of open files, each from its open to its close.
+    pub handles: u32,
+    /// How many lines of paths, entries and calls follow.
+    pub paths: u64,
+    /// The same.
+    pub entries: u64,
+    /// The same.
+    pub calls: u64,
+    /// How long the recorded command ran.
+    pub elapsed_ns: u64,
+    /// What the tracer adds between two calls of a thread; taken off from all pauses.
+    pub tracer_ns: u64,
+    /// What was seen and can't be replayed, and how often.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub left_out: BTreeMap<String, u64>,
+}
+
+/// Something that was there before the first call.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Entry {
+    /// Its place in [`Recording::paths`].
+    pub path: u32,
+    /// What it is.
+    #[serde(flatten)]
+    pub what: Laid,
+}
+
+/// What is laid out for a replay.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[expect(missing_docs, reason = "the names say it")]
+pub enum Laid {
+    Directory {
+        mode: u32,
+    },
+    File {
+        bytes: u64,
+        mode: u32,
+        /// Begin and end of what is no hole, in bytes; none: all of it.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        data: Vec<(u64, u64)>,
+    },
+    Link {
+        target: String,
+    },
+    /// Another name of a file before it.
+    NameOf {
+        path: u32,
+    },
+    /// A pipe or a socket.
+    Special {},
+}
+
+/// One call of the application's.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Call {
+    /// Who makes it.
+    pub thread: u32,
+    /// How long the thread was busy with something else since it could have begun.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub pause_ns: u64,
+    /// What must be done before it: a thread, and how many of its calls.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub waits: Vec<(u32, u64)>,
+    /// The call.
+    #[serde(rename = "do")]
+    pub action: Action,
+    /// What it gave.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub gave: Gave,
+}
+
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
+}
+
+/// What a call gave.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Gave {
+    /// Success; of calls that tell one, the count of bytes or the place.
+    Value(u64),
+    /// The name of the error: `ENOENT`.
+    Error(String),
+}
+
+impl Default for Gave {
+    fn default() -> Self {
+        Gave::Value(0)
+    }
+}
+
+/// What a call is on: a path, or an open file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum On {
+    /// By its place in [`Recording::paths`].
+    Path(u32),
+    /// By its number.
+    Handle(u32),
+}
+
+/// A call with its arguments. Paths are places in [`Recording::paths`], handles are numbers of
+/// open files, flags have the kernel's names, as strace(1) writes them.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[expect(missing_docs, reason = "the names are those of the calls and their arguments")]
+pub enum Action {
+    /// One that failed has no handle.
+    Open {
+        path: u32,
+        flags: String,
+        mode: u32,
+        handle: Option<u32>,
+    },
+    Close {
+        handle: u32,
+    },
+    Read {
+        handle: u32,
+        bytes: u64,
+    },
+    Pread {
+        handle: u32,
+        bytes: u64,
+        place: u64,
+    },
+    Write {
+        handle: u32,
+        bytes: u64,
+    },
+    Pwrite {
+        handle: u32,
+        bytes: u64,
+        place: u64,
+    },
+    Seek {
+        handle: u32,
+        place: u64,
+    },
+    Fsync {
+        handle: u32,
+    },
+    Fdatasync {
+        handle: u32,
+    },
+    SyncRange {
+        handle: u32,
+        place: u64,
+        bytes: u64,
+        flags: String,
+    },
+    Syncfs {
+        handle: u32,
+    },
+    Sync {},
+    Truncate {
+        on: On,
+        bytes: u64,
+    },
+    Allocate {
+        handle: u32,
+        flags: String,
+        place: u64,
+        bytes: u64,
+    },
+    Advise {
+        handle: u32,
+        advice: String,
+        place: u64,
+        bytes: u64,
+    },
+    Rename {
+        from: u32,
+        to: u32,
+        flags: String,
+    },
+    Unlink {
+        path: u32,
+    },
+    Mkdir {
+        path: u32,
+        mode: u32,
+    },
+    Rmdir {
+        path: u32,
+    },
+    Link {
+        from: u32,
+        to: u32,
+    },
+    Symlink {
+        target: String,
+        path: u32,
+    },
+    /// A pipe or a socket is made.
+    Mknod {
+        path: u32,
+    },
+    Stat {
+        on: On,
+        follow: bool,
+    },
+    Access {
+        path: u32,
+        flags: String,
+    },
+    Readlink {
+        path: u32,
+    },
+    List {
+        handle: u32,
+        bytes: u64,
+    },
+    Chmod {
+        on: On,
+        mode: u32,
+    },
+    Chown {
+        on: On,
+    },
+    Utimes {
+        on: On,
+    },
+    Setxattr {
+        on: On,
+        name_bytes: u64,
+        bytes: u64,
+    },
+    Getxattr {
+        on: On,
+        name_bytes: u64,
+        bytes: u64,
+    },
+    Listxattr {
+        on: On,
+        bytes: u64,
+    },
+    Removexattr {
+        on: On,
+        name_bytes: u64,
+    },
+    CopyRange {
+        from: u32,
+        from_place: Option<u64>,
+        to: u32,
+        to_place: Option<u64>,
+        bytes: u64,
+    },
+    Sendfile {
+        from: u32,
+        place: Option<u64>,
+        to: u32,
+        bytes: u64,
+    },
+    Clone {
+        from: u32,
+        to: u32,
+    },
+}
+
+impl Action {
+    /// The operation's name in metrics: `fsync` of `fsync_latency_p50`.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Action::Open { .. } => "open",
+            Action::Close { .. } => "close",
+            Action::Read { .. } | Action::Pread { .. } => "read",
+            Action::Write { .. } | Action::Pwrite { .. } => "write",
+            Action::Seek { .. } => "seek",
+            Action::Fsync { .. } => "fsync",
+            Action::Fdatasync { .. } => "fdatasync",
+            Action::SyncRange { .. } => "sync_range",
+            Action::Syncfs { .. } | Action::Sync {} => "sync",
+            Action::Truncate { .. } => "truncate",
+            Action::Allocate { .. } => "allocate",
+            Action::Advise { .. } => "advise",
+            Action::Rename { .. } => "rename",
+            Action::Unlink { .. } => "unlink",
+            Action::Mkdir { .. } => "mkdir",
+            Action::Rmdir { .. } => "rmdir",
+            Action::Link { .. } => "link",
+            Action::Symlink { .. } => "symlink",
+            Action::Mknod { .. } => "mknod",
+            Action::Stat { .. } => "stat",
+            Action::Access { .. } => "access",
+            Action::Readlink { .. } => "readlink",
+            Action::List { .. } => "list",
+            Action::Chmod { .. } => "chmod",
+            Action::Chown { .. } => "chown",
+            Action::Utimes { .. } => "utimes",
+            Action::Setxattr { .. } => "setxattr",
+            Action::Getxattr { .. } => "getxattr",
+            Action::Listxattr { .. } => "listxattr",
+            Action::Removexattr { .. } => "removexattr",
+            Action::CopyRange { .. } => "copy_range",
+            Action::Sendfile { .. } => "sendfile",
+            Action::Clone { .. } => "clone",
+        }
+    }
+
+    /// Shows all that it is on to `see`: its paths, and its open files.
+    pub fn each(&self, mut see: impl FnMut(On)) {
+        match *self {
+            Action::Open { path, handle, .. } => {
+                see(On::Path(path));
+                handle.into_iter().for_each(|handle| see(On::Handle(handle)));
+            }
+            Action::Close { handle }
+            | Action::Read { handle, .. }
+            | Action::Pread { handle, .. }
+            | Action::Write { handle, .. }
+            | Action::Pwrite { handle, .. }
+            | Action::Seek { handle, .. }
+            | Action::Fsync { handle }
+            | Action::Fdatasync { handle }
+            | Action::SyncRange { handle, .. }
+            | Action::Syncfs { handle }
+            | Action::Allocate { handle, .. }
+            | Action::Advise { handle, .. }
+            | Action::List { handle, .. } => see(On::Handle(handle)),
+            Action::Unlink { path }
+            | Action::Mkdir { path, .. }
+            | Action::Rmdir { path }
+            | Action::Symlink { path, .. }
+            | Action::Mknod { path }
+            | Action::Access { path, .. }
+            | Action::Readlink { path } => see(On::Path(path)),
+            Action::Truncate { on, .. }
+            | Action::Stat { on, .. }
+            | Action::Chmod { on, .. }
+            | Action::Chown { on }
+            | Action::Utimes { on }
+            | Action::Setxattr { on, .. }
+            | Action::Getxattr { on, .. }
+            | Action::Listxattr { on, .. }
+            | Action::Removexattr { on, .. } => see(on),
+            Action::Rename { from, to, .. } | Action::Link { from, to } => {
+                [from, to].into_iter().for_each(|path| see(On::Path(path)));
+            }
+            Action::CopyRange { from, to, .. }
+            | Action::Sendfile { from, to, .. }
+            | Action::Clone { from, to } => {
+                [from, to].into_iter().for_each(|handle| see(On::Handle(handle)));
+            }
+            Action::Sync {} => {}
+        }
+    }
+
+    /// It waits until something is durable.
+    pub fn is_sync(&self) -> bool {
+        matches!(
+            self,
+            Action::Fsync { .. }
+                | Action::Fdatasync { .. }
+                | Action::Syncfs { .. }
+                | Action::Sync {}
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Workload;
+
+    #[test]
+    fn a_replay_needs_a_recording_and_is_judged_by_what_the_file_system_does() {
+        let workload = |text: &str| -> Workload {
+            toml::from_str(&format!("name = \"w\"\nreplay = {{ {text} }}")).unwrap()
+        };
+        let none = workload("paced = true").work().unwrap_err();
+        assert!(none.contains("fsverdict record -- COMMAND"), "{none}");
+        let much = workload("recording = \"a\", compression = 0").work().unwrap_err();
+        assert!(much.contains("from 1 to 1000"), "{much}");
+        let fast = workload("recording = \"a\"");
+        assert!(fast.work().unwrap().is_filled());
+        assert_eq!(fast.primary(), ["rate"]);
+        assert_eq!(workload("recording = \"a\", paced = true").primary(), ["call_time"]);
+    }
+}

@@ -1,0 +1,570 @@
+//! System calls as strace writes them, turned into the calls of a recording.
+
+use super::line::{Ended, Returned, descriptor, number, quoted};
+use super::order::Key;
+use super::processes::Descriptor;
+use super::space::{Kind, Place, parent};
+use super::{Handle, Translated, Watch, why};
+use crate::model::{Action, Gave, On};
+
+pub(super) type Result<T> = std::result::Result<T, &'static str>;
+
+/// Flags of open(2) that mean nothing to a replay.
+const IDLE_FLAGS: [&str; 6] =
+    ["O_CLOEXEC", "O_NOCTTY", "O_NONBLOCK", "O_LARGEFILE", "O_ASYNC", "O_NOATIME"];
+
+/// Flags of open(2) that a replay knows.
+const OPEN_FLAGS: [&str; 14] = [
+    "O_RDONLY",
+    "O_WRONLY",
+    "O_RDWR",
+    "O_CREAT",
+    "O_EXCL",
+    "O_TRUNC",
+    "O_APPEND",
+    "O_DIRECT",
+    "O_SYNC",
+    "O_DSYNC",
+    "O_DIRECTORY",
+    "O_NOFOLLOW",
+    "O_PATH",
+    "O_TMPFILE",
+];
+
+/// A path that a call is given: as the first argument of its own, or after a directory's.
+#[derive(Clone, Copy)]
+pub(super) struct Named<'a> {
+    pub directory: Option<&'a str>,
+    pub path: &'a str,
+}
+
+impl Ended<'_> {
+    pub(super) fn argument(&self, place: usize) -> &str {
+        self.arguments.get(place).copied().unwrap_or_default()
+    }
+
+    pub(super) fn number(&self, place: usize) -> Result<u64> {
+        number(self.argument(place)).ok_or(why::UNKNOWN)
+    }
+
+    pub(super) fn has(&self, place: usize, flag: &str) -> bool {
+        self.argument(place).split('|').any(|it| it == flag)
+    }
+
+    pub(super) fn succeeded(&self) -> bool {
+        matches!(self.returned, Returned::Value(0.., _))
+    }
+
+    pub(super) fn failed_with(&self, error: &str) -> bool {
+        self.returned == Returned::Error(error)
+    }
+
+    /// What it gave, unless it would be something else in a replay.
+    pub(super) fn gave(&self) -> Result<Gave> {
+        Ok(match &self.returned {
+            Returned::Value(value @ 0.., _) => Gave::Value(value.cast_unsigned()),
+            Returned::Error("EACCES" | "EPERM" | "EROFS") => return Err(why::RIGHTS),
+            Returned::Error("ENOSPC" | "EDQUOT" | "EMFILE" | "ENFILE") => return Err(why::ROOM),
+            // The application went on in another way, which is in the recording, too.
+            Returned::Error("EOPNOTSUPP" | "ENOSYS" | "ENOTTY" | "EXDEV") => {
+                return Err(why::UNSUPPORTED);
+            }
+            Returned::Error("EINTR" | "EAGAIN") => return Err(why::INTERRUPTED),
+            Returned::Error(error) if error.starts_with('E') => Gave::Error((*error).into()),
+            Returned::Value(..) | Returned::Error(_) | Returned::Nothing => {
+                return Err(why::INTERRUPTED);
+            }
+        })
+    }
+
+    pub(super) fn path(&self, place: usize) -> Named<'_> {
+        Named { directory: None, path: self.argument(place) }
+    }
+
+    /// A directory's descriptor, and then the path.
+    pub(super) fn path_at(&self, place: usize) -> Named<'_> {
+        Named { directory: Some(self.argument(place)), path: self.argument(place + 1) }
+    }
+
+    /// An offset that a call is given a pointer to: `[4096]`, `[0] => [4096]`; `None` of NULL.
+    pub(super) fn offset(&self, place: usize) -> Result<Option<u64>> {
+        match self.argument(place) {
+            "NULL" => Ok(None),
+            text => {
+                let inner = text.strip_prefix('[').and_then(|rest| rest.split(']').next());
+                inner.and_then(number).map(Some).ok_or(why::UNKNOWN)
+            }
+        }
+    }
+}
+
+impl Watch {
+    pub(super) fn absolute(&self, thread: u32, path: &str) -> String {
+        match path.starts_with('/') {
+            true => path.into(),
+            false => format!("{}/{path}", self.processes.folder(thread)),
+        }
+    }
+
+    /// Where the path of a call leads.
+    pub(super) fn place(&mut self, thread: u32, named: Named, follow: bool) -> Result<Place> {
+        let path = quoted(named.path).ok_or(why::ELSEWHERE)?;
+        let from = named.directory.and_then(descriptor).filter(|(fd, _)| *fd >= 0);
+        let absolute = match (path.starts_with('/'), from) {
+            (false, Some((_, Some(folder)))) => format!("{folder}/{path}"),
+            (false, Some((_, None))) => return Err(why::ELSEWHERE),
+            _ => self.absolute(thread, &path),
+        };
+        self.space.place(&absolute, follow).ok_or(why::ELSEWHERE)
+    }
+
+    /// The open file that a descriptor is of.
+    fn handle(&self, thread: u32, argument: &str) -> Result<u32> {
+        let (fd, path) = descriptor(argument).ok_or(why::UNKNOWN)?;
+        match (self.processes.descriptor(thread, fd), path) {
+            (Some(it), _) => Ok(it.handle),
+            (None, Some(path)) if self.space.inside(&path).is_some() => Err(why::PASSED),
+            (None, Some(_)) => Err(why::ELSEWHERE),
+            (None, None) => Err(why::PIPES),
+        }
+    }
+
+    fn node(&self, handle: u32) -> usize {
+        self.handles[handle as usize].node
+    }
+
+    /// What a call on a path has in common with others: it looks at every name on its way.
+    pub(super) fn looks(&mut self, place: &Place) -> Vec<(Key, bool)> {
+        let names = std::iter::successors(Some(place.real.as_str()), |name| parent(name));
+        let mut keys: Vec<_> =
+            names.map(|name| (Key::Name(self.order.name(name)), false)).collect();
+        keys.extend(place.node.map(|node| (Key::Content(node), false)));
+        keys
+    }
+
+    /// [`Self::looks`] of a call that makes the name, or takes it away.
+    pub(super) fn changes(&mut self, place: &Place) -> Vec<(Key, bool)> {
+        let mut keys = self.looks(place);
+        keys[0].1 = true;
+        if let Some(parent) = parent(&place.real) {
+            keys.push((Key::Listing(self.order.name(parent)), true));
+        }
+        changed(keys)
+    }
+
+    /// What a call on an open file has in common with others.
+    fn of_handle(&self, handle: u32, moves: bool, changes: bool) -> Vec<(Key, bool)> {
+        vec![(Key::Handle(handle), moves), (Key::Content(self.node(handle)), changes)]
+    }
+
+    /// A call on an open file.
+    fn on_handle(
+        &self,
+        call: &Ended,
+        handle: u32,
+        [moves, changes]: [bool; 2],
+        action: Action,
+    ) -> Result<Option<Translated>> {
+        let keys = self.of_handle(handle, moves, changes);
+        Ok(Some(Translated { action, gave: call.gave()?, keys }))
+    }
+
+    /// The call as it goes into the recording; `None` where nothing is to be recorded, and what to
+    /// count it as where it can't be.
+    pub(super) fn translated(&mut self, thread: u32, call: &Ended) -> Result<Option<Translated>> {
+        let first = call.argument(0);
+        match call.name {
+            "open" => self.opened(thread, call, call.path(0), call.argument(1), 2),
+            "creat" => self.opened(thread, call, call.path(0), "O_WRONLY|O_CREAT|O_TRUNC", 1),
+            "openat" => self.opened(thread, call, call.path_at(0), call.argument(2), 3),
+            "openat2" => {
+                let flags = call.argument(2).split("flags=").nth(1).unwrap_or_default();
+                let flags = flags.split([',', '}']).next().unwrap_or_default();
+                self.opened(thread, call, call.path_at(0), flags, usize::MAX)
+            }
+            "close" => {
+                self.handle(thread, first)?;
+                let fd = descriptor(first).map_or(-1, |(fd, _)| fd);
+                let closed = self.processes.close(thread, |number, _| number == fd);
+                self.close(thread, [call.start_ns, call.end_ns], closed);
+                Ok(None)
+            }
+            "mmap" | "msync" | "io_uring_setup" | "io_uring_enter" | "io_submit" => {
+                self.unseen(thread, call)
+            }
+            "bind" | "mknod" | "mknodat" => self.special(thread, call),
+            "ioctl" => match call.argument(1) {
+                request if !request.contains("FICLONE") => Ok(None),
+                request if request.contains("RANGE") => Err(why::UNKNOWN),
+                _ => {
+                    let [to, from] = [first, call.argument(2)].map(|it| self.handle(thread, it));
+                    let (from, to) = (from?, to?);
+                    self.both(call, Action::Clone { from, to }, [from, to])
+                }
+            },
+            "copy_file_range" | "sendfile" | "sendfile64" => self.copied(thread, call),
+            "sync" => {
+                let gave = call.gave()?;
+                Ok(Some(Translated { action: Action::Sync {}, gave, keys: Vec::new() }))
+            }
+            _ => match self.on_descriptor(thread, call)? {
+                Some(translated) => Ok(Some(translated)),
+                None => self.on_path(thread, call),
+            },
+        }
+    }
+
+    /// Calls whose first argument is a descriptor of a file.
+    fn on_descriptor(&mut self, thread: u32, call: &Ended) -> Result<Option<Translated>> {
+        let named = call.argument(1);
+        let by_name = ["newfstatat", "statx", "utimensat"].contains(&call.name);
+        if by_name && !(named == "\"\"" || named == "NULL") || !ON_DESCRIPTOR.contains(&call.name) {
+            return Ok(None);
+        }
+        let handle = self.handle(thread, call.argument(0))?;
+        let number = |place| call.number(place);
+        let (mode, on) = (number(1).unwrap_or(0) as u32, On::Handle(handle));
+        let flags = |place| call.argument(place).to_string();
+        if let Some((action, touches)) = transfer(call, handle)? {
+            return self.on_handle(call, handle, touches, action);
+        }
+        let (action, touches) = match call.name {
+            "lseek" => return self.sought(call, handle),
+            "fsync" => (Action::Fsync { handle }, [false, true]),
+            "fdatasync" => (Action::Fdatasync { handle }, [false, true]),
+            "syncfs" => (Action::Syncfs { handle }, [false, false]),
+            "sync_file_range" => {
+                let (place, bytes) = (number(1)?, number(2)?);
+                (Action::SyncRange { handle, place, bytes, flags: flags(3) }, [false, true])
+            }
+            "ftruncate" => (Action::Truncate { on, bytes: number(1)? }, [false, true]),
+            "fallocate" => {
+                let (place, bytes) = (number(2)?, number(3)?);
+                (Action::Allocate { handle, flags: flags(1), place, bytes }, [false, true])
+            }
+            "fadvise64" => {
+                let (place, bytes) = (number(1)?, number(2)?);
+                (Action::Advise { handle, advice: flags(3), place, bytes }, [false, false])
+            }
+            "readahead" => {
+                let (place, bytes) = (number(1)?, number(2)?);
+                let advice = "POSIX_FADV_WILLNEED".into();
+                (Action::Advise { handle, advice, place, bytes }, [false, false])
+            }
+            "getdents" | "getdents64" => return self.listed(call, handle),
+            "fchmod" => (Action::Chmod { on, mode }, [false, true]),
+            "fchown" => (Action::Chown { on }, [false, true]),
+            "fstat" | "newfstatat" | "statx" => (Action::Stat { on, follow: true }, [false, false]),
+            "utimensat" => (Action::Utimes { on }, [false, true]),
+            _ => {
+                return self.attribute(call, on).map(|(action, changes, gave)| {
+                    let keys = self.of_handle(handle, false, changes);
+                    Some(Translated { action, gave, keys })
+                });
+            }
+        };
+        self.on_handle(call, handle, touches, action)
+    }
+
+    fn sought(&self, call: &Ended, handle: u32) -> Result<Option<Translated>> {
+        let place = match call.returned {
+            Returned::Value(value @ 0.., _) => value.cast_unsigned(),
+            _ => return Err(why::UNKNOWN),
+        };
+        // Places in a directory mean something to its own file system only.
+        let is_directory = *self.space.kind(self.node(handle)) == Kind::Directory;
+        if is_directory && place > 0 {
+            return Err(why::UNKNOWN);
+        }
+        self.on_handle(call, handle, [true, false], Action::Seek { handle, place })
+    }
+
+    fn listed(&mut self, call: &Ended, handle: u32) -> Result<Option<Translated>> {
+        self.space.list(self.node(handle));
+        let mut keys = self.of_handle(handle, true, false);
+        let real = self.handles[handle as usize].real.clone();
+        keys.push((Key::Listing(self.order.name(&real)), false));
+        let action = Action::List { handle, bytes: call.number(2)? };
+        Ok(Some(Translated { action, gave: call.gave()?, keys }))
+    }
+
+    /// Calls on extended attributes, by path or descriptor: whether they change any, and what they
+    /// gave.
+    pub(super) fn attribute(&self, call: &Ended, on: On) -> Result<(Action, bool, Gave)> {
+        let name_bytes = || quoted(call.argument(1)).map_or(0, |name| name.len() as u64);
+        let (action, changes) = match call.name.trim_start_matches(['l', 'f']) {
+            "setxattr" => {
+                let bytes = call.number(3)?;
+                (Action::Setxattr { on, name_bytes: name_bytes(), bytes }, true)
+            }
+            "getxattr" => {
+                let bytes = call.number(3)?;
+                (Action::Getxattr { on, name_bytes: name_bytes(), bytes }, false)
+            }
+            "removexattr" => (Action::Removexattr { on, name_bytes: name_bytes() }, true),
+            _ => (Action::Listxattr { on, bytes: call.number(2)? }, false),
+        };
+        Ok((action, changes, call.gave()?))
+    }
+
+    /// The place of a path that a call does not change: what the call gave must go with what is
+    /// there by all that the trace has told.
+    pub(super) fn seen(
+        &mut self,
+        thread: u32,
+        call: &Ended,
+        named: Named,
+        follow: bool,
+    ) -> Result<Place> {
+        let place = self.place(thread, named, follow)?;
+        let is_there = place.node.is_some();
+        match call.succeeded() && !is_there || call.failed_with("ENOENT") && is_there {
+            true => Err(why::OTHERS),
+            false => Ok(place),
+        }
+    }
+
+    /// The place of a path that a call makes.
+    pub(super) fn unseen_yet(&mut self, thread: u32, call: &Ended, named: Named) -> Result<Place> {
+        let place = self.place(thread, named, false)?;
+        let is_there = place.node.is_some();
+        match call.succeeded() && is_there || call.failed_with("EEXIST") && !is_there {
+            true => Err(why::OTHERS),
+            false => Ok(place),
+        }
+    }
+
+    fn opened(
+        &mut self,
+        thread: u32,
+        call: &Ended,
+        named: Named,
+        flags: &str,
+        mode_at: usize,
+    ) -> Result<Option<Translated>> {
+        let all: Vec<&str> = flags.split('|').filter(|flag| !IDLE_FLAGS.contains(flag)).collect();
+        let has = |flag: &str| all.contains(&flag);
+        let (creates, exclusive) = (has("O_CREAT"), has("O_EXCL"));
+        let stays = has("O_NOFOLLOW") || creates && exclusive;
+        let mut place = match self.place(thread, named, !stays) {
+            Ok(place) => place,
+            Err(wrong) => self.place_opened(call).ok_or(wrong)?,
+        };
+        if let Returned::Value(_, Some(path)) = &call.returned
+            && self.space.inside(path).is_none()
+        {
+            return Err(why::ELSEWHERE);
+        }
+        if all.iter().any(|flag| !OPEN_FLAGS.contains(flag)) {
+            return Err(why::UNKNOWN);
+        }
+        let gave = call.gave()?;
+        let is_there = place.node.is_some();
+        let others = match &gave {
+            Gave::Value(_) => creates && exclusive && is_there || !creates && !is_there,
+            Gave::Error(error) => error == "ENOENT" && is_there || error == "EEXIST" && !is_there,
+        };
+        if others {
+            return Err(why::OTHERS);
+        }
+        if place.node.is_some_and(|node| *self.space.kind(node) == Kind::Special) {
+            return Err(why::PIPES);
+        }
+        let makes = call.succeeded() && !is_there;
+        let mut keys = if makes { self.changes(&place) } else { self.looks(&place) };
+        if makes {
+            place.node = Some(self.space.make(&place.real, Kind::File));
+        } else if has("O_TRUNC") && call.succeeded() {
+            keys = changed(keys);
+        }
+        let (flags, path) = (all.join("|"), self.path(&place.written));
+        let mode = call.number(mode_at).unwrap_or(0o600) as u32;
+        let handle = self.opened_handle(thread, call, &place, has("O_TMPFILE"));
+        keys.extend(handle.map(|handle| (Key::Handle(handle), true)));
+        Ok(Some(Translated { action: Action::Open { path, flags, mode, handle }, gave, keys }))
+    }
+
+    /// The place of a file that was opened by a path from elsewhere: the descriptor has it.
+    fn place_opened(&mut self, call: &Ended) -> Option<Place> {
+        match &call.returned {
+            Returned::Value(_, Some(path)) => self.space.place(path, false),
+            _ => None,
+        }
+    }
+
+    /// The open file that a call has made, if it has; one that is `unnamed` is not its path's.
+    fn opened_handle(
+        &mut self,
+        thread: u32,
+        call: &Ended,
+        place: &Place,
+        unnamed: bool,
+    ) -> Option<u32> {
+        let Returned::Value(fd @ 0.., _) = call.returned else { return None };
+        let node = match unnamed {
+            true => self.space.make_unnamed(),
+            false => place.node?,
+        };
+        let handle = self.handles.len() as u32;
+        self.handles.push(Handle { node, real: place.real.clone(), descriptors: 1 });
+        let closes_on_exec = call.arguments.iter().any(|it| it.contains("O_CLOEXEC"));
+        let before = self.processes.open(thread, fd as i32, Descriptor { handle, closes_on_exec });
+        // A descriptor that was closed without our seeing it.
+        self.close(thread, [call.start_ns; 2], before.into_iter().collect());
+        Some(handle)
+    }
+
+    fn both(
+        &self,
+        call: &Ended,
+        action: Action,
+        [from, to]: [u32; 2],
+    ) -> Result<Option<Translated>> {
+        let mut keys = self.of_handle(from, true, false);
+        keys.extend(self.of_handle(to, true, true));
+        Ok(Some(Translated { action, gave: call.gave()?, keys }))
+    }
+
+    /// Data moved from file to file within the kernel. Where one of them is elsewhere, it is a
+    /// read or a write of the other.
+    fn copied(&mut self, thread: u32, call: &Ended) -> Result<Option<Translated>> {
+        let is_range = call.name == "copy_file_range";
+        let (from_at, to_at) = if is_range { (0, 2) } else { (1, 0) };
+        let from = self.handle(thread, call.argument(from_at));
+        let to = self.handle(thread, call.argument(to_at));
+        let (from_place, to_place, bytes) = match is_range {
+            true => (call.offset(1)?, call.offset(3)?, call.number(4)?),
+            false => (call.offset(2)?, None, call.number(3)?),
+        };
+        let given = match call.returned {
+            Returned::Value(value @ 0.., _) => value.cast_unsigned(),
+            _ => bytes,
+        };
+        match (from, to) {
+            (Ok(from), Ok(to)) => {
+                let action = match is_range {
+                    true => Action::CopyRange { from, from_place, to, to_place, bytes },
+                    false => Action::Sendfile { from, place: from_place, to, bytes },
+                };
+                self.both(call, action, [from, to])
+            }
+            (Err(_), Ok(handle)) => {
+                let (action, moves) = match to_place {
+                    Some(place) => (Action::Pwrite { handle, bytes: given, place }, false),
+                    None => (Action::Write { handle, bytes: given }, true),
+                };
+                self.on_handle(call, handle, [moves, true], action)
+            }
+            (Ok(handle), Err(_)) => {
+                let (action, moves) = match from_place {
+                    Some(place) => (Action::Pread { handle, bytes: given, place }, false),
+                    None => (Action::Read { handle, bytes: given }, true),
+                };
+                self.on_handle(call, handle, [moves, false], action)
+            }
+            (Err(what), Err(_)) => Err(what),
+        }
+    }
+
+    /// What can't be replayed, since the kernel does it without a call that strace would show.
+    fn unseen(&mut self, thread: u32, call: &Ended) -> Result<Option<Translated>> {
+        if call.name != "mmap" {
+            return if call.name == "msync" { Ok(None) } else { Err(why::RINGS) };
+        }
+        if call.argument(4) == "-1" || self.handle(thread, call.argument(4)).is_err() {
+            return Ok(None);
+        }
+        if call.has(3, "MAP_SHARED") && call.has(2, "PROT_WRITE") {
+            *self.left_out.entry(why::MAPPED_BYTES.into()).or_default() += call.number(1)?;
+            return Err(why::MAPPED);
+        }
+        Err(why::MAPPED_READS)
+    }
+}
+
+/// Calls whose first argument is a descriptor of a file; of some it may be a directory's.
+const ON_DESCRIPTOR: [&str; 31] = [
+    "read",
+    "pread64",
+    "readv",
+    "preadv",
+    "preadv2",
+    "write",
+    "pwrite64",
+    "writev",
+    "pwritev",
+    "pwritev2",
+    "lseek",
+    "fsync",
+    "fdatasync",
+    "syncfs",
+    "sync_file_range",
+    "ftruncate",
+    "fallocate",
+    "fadvise64",
+    "readahead",
+    "getdents",
+    "getdents64",
+    "fchmod",
+    "fchown",
+    "fstat",
+    "newfstatat",
+    "statx",
+    "utimensat",
+    "fsetxattr",
+    "fgetxattr",
+    "flistxattr",
+    "fremovexattr",
+];
+
+/// Reads and writes: the call, and whether it moves the offset and changes the content.
+fn transfer(call: &Ended, handle: u32) -> Result<Option<(Action, [bool; 2])>> {
+    let number = |place| call.number(place);
+    let given = || match call.returned {
+        Returned::Value(value @ 0.., _) => Ok(value.cast_unsigned()),
+        _ => Err(why::UNKNOWN),
+    };
+    Ok(Some(match call.name {
+        "read" => (Action::Read { handle, bytes: number(2)? }, [true, false]),
+        "pread64" => {
+            let (bytes, place) = (number(2)?, number(3)?);
+            (Action::Pread { handle, bytes, place }, [false, false])
+        }
+        "readv" => (Action::Read { handle, bytes: vector(call, given)? }, [true, false]),
+        "preadv" | "preadv2" => {
+            let (bytes, place) = (vector(call, given)?, number(3)?);
+            (Action::Pread { handle, bytes, place }, [false, false])
+        }
+        "write" => (Action::Write { handle, bytes: number(2)? }, [true, true]),
+        "pwrite64" => {
+            let (bytes, place) = (number(2)?, number(3)?);
+            (Action::Pwrite { handle, bytes, place }, [false, true])
+        }
+        "writev" => (Action::Write { handle, bytes: vector(call, given)? }, [true, true]),
+        "pwritev" | "pwritev2" => {
+            let (bytes, place) = (vector(call, given)?, number(3)?);
+            (Action::Pwrite { handle, bytes, place }, [false, true])
+        }
+        _ => return Ok(None),
+    }))
+}
+
+/// The bytes of all buffers of a vector, as far as strace has shown them; else what the call gave.
+fn vector(call: &Ended, given: impl Fn() -> Result<u64>) -> Result<u64> {
+    let buffers = call.argument(1);
+    let sizes = buffers.split("iov_len=").skip(1);
+    let sizes: Vec<Option<u64>> =
+        sizes.map(|rest| number(rest.split(['}', ',']).next()?)).collect();
+    match sizes.iter().copied().sum::<Option<u64>>() {
+        Some(bytes) if bytes > 0 && !buffers.ends_with("...]") => Ok(bytes),
+        _ => given(),
+    }
+}
+
+/// The same, with the content changed.
+pub(super) fn changed(mut keys: Vec<(Key, bool)>) -> Vec<(Key, bool)> {
+    for (key, changes) in &mut keys {
+        *changes |= matches!(key, Key::Content(_));
+    }
+    keys
+}

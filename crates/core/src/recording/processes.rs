@@ -1,0 +1,232 @@
+//! Processes and threads as a trace tells of them: who has started whom, their descriptors, their
+//! working directories, and which thread of the replay does their calls.
+
+use std::cell::RefCell;
+use std::collections::{HashMap, VecDeque};
+use std::rc::Rc;
+
+use super::Handle;
+use super::line::{self, Event, Lines, Returned};
+use super::order::{Need, Order};
+
+/// A descriptor of an open file in a watched folder.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Descriptor {
+    pub handle: u32,
+    pub closes_on_exec: bool,
+}
+
+type Table = HashMap<i32, Descriptor>;
+
+/// A thread.
+#[derive(Debug)]
+struct Task {
+    table: Rc<RefCell<Table>>,
+    folder: Rc<RefCell<String>>,
+    lane: Option<u32>,
+    /// What must be done before its next call: those of its parent before it was started, those
+    /// of children that it has waited for.
+    needs: Vec<Need>,
+}
+
+/// How a thread was started.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Birth {
+    parent: u32,
+    shares_table: bool,
+    shares_folder: bool,
+}
+
+/// Who has started whom; numbers of threads may come again.
+#[derive(Debug, Default)]
+pub struct Births {
+    lines: Lines,
+    coming: HashMap<u32, VecDeque<Birth>>,
+}
+
+impl Births {
+    /// Looks at a line that will be read later.
+    pub fn foresee(&mut self, line: &str) {
+        let Some((parent, _, Event::Ended(text, start_ns))) = self.lines.read(line) else { return };
+        if !["clone", "fork", "vfork"].iter().any(|name| text.starts_with(name)) {
+            return;
+        }
+        let Some(call) = line::call(&text, start_ns) else { return };
+        let Returned::Value(child @ 1.., _) = call.returned else { return };
+        let shares = |flag: &str| call.arguments.iter().any(|it| it.contains(flag));
+        let (shares_table, shares_folder) = (shares("CLONE_FILES"), shares("CLONE_FS"));
+        let birth = Birth { parent, shares_table, shares_folder };
+        self.coming.entry(child as u32).or_default().push_back(birth);
+    }
+}
+
+/// All threads there are.
+#[derive(Debug)]
+pub struct Processes {
+    first_folder: String,
+    tasks: HashMap<u32, Task>,
+    /// What those did that are gone and have not been waited for.
+    gone: HashMap<u32, Vec<Need>>,
+    /// How often a thread of that number was met, and how often its start was read.
+    met: HashMap<u32, u64>,
+    started: HashMap<u32, u64>,
+}
+
+impl Processes {
+    /// None yet; the first one begins in `folder`.
+    pub fn new(folder: &str) -> Processes {
+        Processes {
+            first_folder: folder.into(),
+            tasks: HashMap::new(),
+            gone: HashMap::new(),
+            met: HashMap::new(),
+            started: HashMap::new(),
+        }
+    }
+
+    /// Sees to it that the thread is known: one that is not yet was started by another.
+    pub fn meet(
+        &mut self,
+        thread: u32,
+        births: &mut Births,
+        handles: &mut [Handle],
+        order: &Order,
+    ) {
+        if self.tasks.contains_key(&thread) {
+            return;
+        }
+        *self.met.entry(thread).or_default() += 1;
+        let birth = births.coming.get_mut(&thread).and_then(VecDeque::pop_front);
+        let of = birth.and_then(|birth| Some((birth, self.tasks.get(&birth.parent)?)));
+        let task = match of {
+            Some((birth, parent)) => parent.child(birth, handles, order),
+            None => Task {
+                table: Rc::default(),
+                folder: Rc::new(RefCell::new(self.first_folder.clone())),
+                lane: None,
+                needs: Vec::new(),
+            },
+        };
+        self.tasks.insert(thread, task);
+    }
+
+    /// The call that has started `child` has come back: the child is met now, unless it was before.
+    pub fn started(
+        &mut self,
+        child: u32,
+        births: &mut Births,
+        handles: &mut [Handle],
+        order: &Order,
+    ) {
+        let started = self.started.entry(child).or_default();
+        *started += 1;
+        if self.met.get(&child).copied().unwrap_or(0) < *started {
+            self.meet(child, births, handles, order);
+        }
+    }
+
+    /// The lane of the replay that does the thread's calls, the next of which began at `start_ns`.
+    pub fn lane(&mut self, thread: u32, start_ns: u64, order: &mut Order) -> u32 {
+        let lane = &mut self.of(thread).lane;
+        *lane.get_or_insert_with(|| order.take(start_ns))
+    }
+
+    /// What the thread's next call needs, once.
+    pub fn take_needs(&mut self, thread: u32) -> Vec<Need> {
+        std::mem::take(&mut self.of(thread).needs)
+    }
+
+    /// The thread has waited for the end of `child`.
+    pub fn waited(&mut self, thread: u32, child: u32) {
+        if let Some(needs) = self.gone.remove(&child) {
+            self.of(thread).needs.extend(needs);
+        }
+    }
+
+    /// The thread is gone.
+    pub fn end(&mut self, thread: u32, order: &mut Order) {
+        let Some(task) = self.tasks.remove(&thread) else { return };
+        self.gone.insert(thread, task.done(order));
+        if let Some(lane) = task.lane {
+            order.release(lane);
+        }
+    }
+
+    /// The open files of the thread's process, of which it is the last: no longer open.
+    pub fn open_files_of_last(&mut self, thread: u32) -> Vec<u32> {
+        let Some(task) = self.tasks.get(&thread) else { return Vec::new() };
+        if Rc::strong_count(&task.table) > 1 {
+            return Vec::new();
+        }
+        sorted(task.table.borrow_mut().drain().map(|(_, it)| it.handle))
+    }
+
+    /// The working directory.
+    pub fn folder(&self, thread: u32) -> String {
+        self.tasks.get(&thread).map(|task| task.folder.borrow().clone()).unwrap_or_default()
+    }
+
+    /// Another working directory.
+    pub fn change_folder(&mut self, thread: u32, folder: String) {
+        self.of(thread).folder.replace(folder);
+    }
+
+    /// The descriptor, if it is of an open file in a watched folder.
+    pub fn descriptor(&self, thread: u32, number: i32) -> Option<Descriptor> {
+        self.tasks.get(&thread)?.table.borrow().get(&number).copied()
+    }
+
+    /// Enters a descriptor; the open file that the number was of before, if there was one.
+    pub fn open(&mut self, thread: u32, number: i32, it: Descriptor) -> Option<u32> {
+        self.of(thread).table.borrow_mut().insert(number, it).map(|before| before.handle)
+    }
+
+    /// Takes out the descriptors that `which` holds for; the open files they were of.
+    pub fn close(&mut self, thread: u32, which: impl Fn(i32, Descriptor) -> bool) -> Vec<u32> {
+        let mut table = self.of(thread).table.borrow_mut();
+        let gone = table.extract_if(|number, it| which(*number, *it));
+        sorted(gone.map(|(_, it)| it.handle))
+    }
+
+    /// The descriptor is closed by exec, or not.
+    pub fn close_on_exec(&mut self, thread: u32, number: i32, closes_on_exec: bool) {
+        if let Some(it) = self.of(thread).table.borrow_mut().get_mut(&number) {
+            it.closes_on_exec = closes_on_exec;
+        }
+    }
+
+    fn of(&mut self, thread: u32) -> &mut Task {
+        self.tasks.get_mut(&thread).expect("a thread is met before its calls are read")
+    }
+}
+
+impl Task {
+    fn child(&self, birth: Birth, handles: &mut [Handle], order: &Order) -> Task {
+        let table = if birth.shares_table {
+            Rc::clone(&self.table)
+        } else {
+            let table = self.table.borrow().clone();
+            for descriptor in table.values() {
+                handles[descriptor.handle as usize].descriptors += 1;
+            }
+            Rc::new(RefCell::new(table))
+        };
+        let folder = match birth.shares_folder {
+            true => Rc::clone(&self.folder),
+            false => Rc::new(RefCell::new(self.folder.borrow().clone())),
+        };
+        Task { table, folder, lane: None, needs: self.done(order) }
+    }
+
+    /// All that it has done, and what it still has to wait for before it does more.
+    fn done(&self, order: &Order) -> Vec<Need> {
+        self.lane.map(|lane| order.all_of(lane)).into_iter().chain(self.needs.clone()).collect()
+    }
+}
+
+/// The same trace gives the same recording.
+fn sorted(handles: impl Iterator<Item = u32>) -> Vec<u32> {
+    let mut handles: Vec<u32> = handles.collect();
+    handles.sort_unstable();
+    handles
+}

@@ -1,0 +1,348 @@
+//! Traces as strace writes them, and the recordings that come of them.
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::model::On;
+
+fn found() -> Vec<Found> {
+    let directory = |path: &str| Found {
+        path: path.into(),
+        what: Laid::Directory { mode: 0o755 },
+        identity: None,
+    };
+    let file = |path: &str| Found {
+        path: path.into(),
+        what: Laid::File { bytes: 9000, mode: 0o644, data: Vec::new() },
+        identity: None,
+    };
+    vec![directory("/w"), file("/w/old"), directory("/w/d"), file("/w/d/f"), file("/w/d/g")]
+}
+
+/// Lines of one microsecond each, a call every ten, unless they say otherwise.
+fn recorded(lines: &[&str]) -> Recording {
+    let wanted = Wanted {
+        folders: vec![("/w".into(), 0)],
+        working_directory: "/w".into(),
+        keep_names: true,
+        tracer_ns: 1000,
+    };
+    let mut watch = Watch::new(wanted, found());
+    let lines: Vec<String> = (0..)
+        .zip(lines)
+        .map(|(number, line)| {
+            let (thread, text) = line.split_once(' ').unwrap();
+            let done = text.contains(") = ") && !text.ends_with("...>");
+            let took = if done { " <0.000001>" } else { "" };
+            format!("{thread} 1.{:06} {text}{took}", number * 10)
+        })
+        .collect();
+    lines.iter().for_each(|line| watch.foresee(line));
+    lines.iter().for_each(|line| watch.read(line));
+    watch.finish()
+}
+
+/// A call in short: thread, name, waits.
+type Short<'a> = (u32, &'a str, Vec<(u32, u64)>);
+
+fn short(recording: &Recording) -> Vec<Short<'_>> {
+    let calls = recording.calls.iter();
+    calls.map(|call| (call.thread, call.action.name(), call.waits.clone())).collect()
+}
+
+fn left_out(recording: &Recording, what: &str) -> u64 {
+    recording.head.left_out.get(what).copied().unwrap_or(0)
+}
+
+#[test]
+fn a_file_is_made_written_synced_and_renamed() {
+    let recording = recorded(&[
+        "7 openat(AT_FDCWD</w>, \"new\", O_WRONLY|O_CREAT|O_EXCL|O_CLOEXEC, 0640) = 3</w/new>",
+        "7 write(3</w/new>, \"abc\"..., 4096) = 4096",
+        "7 pwrite64(3</w/new>, \"\"..., 10, 8192) = 10",
+        "7 fdatasync(3</w/new>) = 0",
+        "7 lseek(3</w/new>, 0, SEEK_END) = 8202",
+        "7 close(3</w/new>) = 0",
+        "7 rename(\"new\", \"/w/d/../old\") = 0",
+        "7 stat(\"new\", 0x7ffd) = -1 ENOENT (No such file or directory)",
+        "7 +++ exited with 0 +++",
+    ]);
+    let names = ["open", "write", "write", "fdatasync", "seek", "close", "rename", "stat"];
+    assert_eq!(short(&recording), names.map(|name| (0, name, vec![])));
+    let path = |place: u32| recording.paths[place as usize].as_str();
+    let Action::Open { path: at, flags, mode, handle } = &recording.calls[0].action else {
+        panic!("{recording:#?}")
+    };
+    assert_eq!((path(*at), flags.as_str(), *mode), ("0/new", "O_WRONLY|O_CREAT|O_EXCL", 0o640));
+    let handle = handle.unwrap();
+    assert_eq!(recording.calls[1].action, Action::Write { handle, bytes: 4096 });
+    assert_eq!(recording.calls[1].gave, Gave::Value(4096));
+    assert_eq!(recording.calls[2].action, Action::Pwrite { handle, bytes: 10, place: 8192 });
+    assert_eq!(recording.calls[4].action, Action::Seek { handle, place: 8202 });
+    let Action::Rename { from, to, .. } = recording.calls[6].action else { panic!() };
+    assert_eq!((path(from), path(to)), ("0/new", "0/old"));
+    assert_eq!(recording.calls[7].gave, Gave::Error("ENOENT".into()));
+    // 10 microseconds from call to call, of which the call took one and the tracer another.
+    assert_eq!(recording.calls[1].pause_ns, 8000);
+    let laid: Vec<&str> = recording.entries.iter().map(|entry| path(entry.path)).collect();
+    assert_eq!(laid, ["0", "0/old"], "what was there and is touched");
+    assert_eq!((recording.head.threads, recording.head.handles), (1, 1));
+}
+
+#[test]
+fn a_child_inherits_descriptors_and_its_parent_waits_for_it() {
+    let recording = recorded(&[
+        "7 open(\"log\", O_WRONLY|O_CREAT|O_APPEND, 0600) = 3</w/log>",
+        "7 vfork( <unfinished ...>",
+        "8 chdir(\"d\") = 0",
+        "8 write(3</w/log>, \"\"..., 5) = 5",
+        "8 unlink(\"f\") = 0",
+        "8 execve(\"/bin/true\", [\"true\"], 0x7 /* 9 vars */ <unfinished ...>",
+        "7 <... vfork resumed>) = 8",
+        "8 <... execve resumed>) = 0",
+        "7 close(3</w/log>) = 0",
+        "7 wait4(-1,  <unfinished ...>",
+        "8 mkdir(\"h\", 0777) = 0",
+        "8 +++ exited with 0 +++",
+        "7 <... wait4 resumed>[{WIFEXITED(s) && WEXITSTATUS(s) == 0}], 0, NULL) = 8",
+        "7 unlink(\"old\") = 0",
+        "7 +++ exited with 0 +++",
+    ]);
+    assert_eq!(
+        short(&recording),
+        [
+            (0, "open", vec![]),
+            (1, "write", vec![(0, 1)]),
+            (1, "unlink", vec![]),
+            (1, "mkdir", vec![]),
+            (1, "close", vec![]),
+            (0, "unlink", vec![(1, 4)]),
+        ],
+        "the last descriptor was the child's"
+    );
+    assert!(recording.paths.iter().any(|path| path == "0/d/h"));
+    assert_eq!(recording.head.left_out, [].into());
+}
+
+#[test]
+fn threads_share_descriptors_and_processes_that_follow_each_other_share_a_thread() {
+    let thread = "clone3({flags=CLONE_VM|CLONE_FS|CLONE_FILES|CLONE_THREAD}, 88) = 8";
+    let recording = recorded(&[
+        &format!("7 {thread}"),
+        "8 openat(AT_FDCWD</w>, \"d\", O_RDONLY|O_DIRECTORY) = 4</w/d>",
+        "7 getdents64(4</w/d>, 0x55 /* 4 entries */, 32768) = 96",
+        "7 newfstatat(4</w/d>, \"f\", {st_mode=S_IFREG|0644, ...}, AT_SYMLINK_NOFOLLOW) = 0",
+        "7 newfstatat(4</w/d>, \"\", {st_mode=S_IFDIR|0755, ...}, AT_EMPTY_PATH) = 0",
+        "8 +++ exited with 0 +++",
+        "7 clone(child_stack=NULL, flags=SIGCHLD) = 9",
+        "9 close_range(3, 4294967295, 0) = 0",
+        "9 unlinkat(AT_FDCWD</w>, \"d/f\", 0) = 0",
+        "9 +++ exited with 0 +++",
+        "7 +++ exited with 0 +++",
+    ]);
+    assert_eq!(
+        short(&recording),
+        [
+            (0, "open", vec![]),
+            (1, "list", vec![(0, 1)]),
+            (1, "stat", vec![]),
+            (1, "stat", vec![]),
+            (0, "unlink", vec![(1, 3)]),
+            (1, "close", vec![]),
+        ]
+    );
+    let laid: Vec<_> =
+        recording.entries.iter().map(|it| &recording.paths[it.path as usize]).collect();
+    assert_eq!(laid, ["0", "0/d", "0/d/f", "0/d/g"], "g was listed");
+    assert_eq!(recording.entries[3].what, Laid::File { bytes: 0, mode: 0o644, data: vec![] });
+}
+
+#[test]
+fn what_can_not_be_replayed_is_counted() {
+    let recording = recorded(&[
+        "7 openat(AT_FDCWD</w>, \"/etc/passwd\", O_RDONLY) = 3</etc/passwd>",
+        "7 read(3</etc/passwd>, \"\"..., 4096) = 100",
+        "7 read(5<pipe:[7]>, \"\"..., 4096) = 100",
+        "7 write(1</w/out>, \"\"..., 10) = 10",
+        "7 open(\"old\", O_RDWR) = 4</w/old>",
+        "7 mmap(NULL, 8192, PROT_READ|PROT_WRITE, MAP_SHARED, 4</w/old>, 0) = 0x7f0000000000",
+        "7 mmap(NULL, 4096, PROT_READ, MAP_PRIVATE, 4</w/old>, 0) = 0x7f0000000000",
+        "7 mmap(NULL, 4096, PROT_READ, MAP_PRIVATE|MAP_ANONYMOUS, -1, 0) = 0x7f0000000000",
+        "7 io_uring_setup(8, {flags=0}) = 6<anon_inode:[io_uring]>",
+        "7 open(\"secret\", O_RDWR) = -1 EACCES (Permission denied)",
+        "7 fsync(4</w/old>) = ? ERESTARTSYS (To be restarted if SA_RESTART is set)",
+        "7 unlink(\"made by another\") = 0",
+        "7 something odd",
+        "7 bind(8<socket:[9]>, {sa_family=AF_UNIX, sun_path=\"/w/.s\"}, 110) = 0",
+        "7 open(\".s\", O_RDWR) = -1 ENXIO (No such device or address)",
+    ]);
+    assert_eq!(short(&recording), [(0, "open", vec![]), (0, "mknod", vec![])]);
+    for (what, count) in [
+        (why::ELSEWHERE, 2),
+        (why::PIPES, 2),
+        (why::PASSED, 1),
+        (why::MAPPED, 1),
+        (why::MAPPED_BYTES, 8192),
+        (why::MAPPED_READS, 1),
+        (why::RINGS, 1),
+        (why::RIGHTS, 1),
+        (why::INTERRUPTED, 1),
+        (why::OTHERS, 1),
+        (why::LINES, 1),
+    ] {
+        assert_eq!(left_out(&recording, what), count, "{what}");
+    }
+}
+
+#[test]
+fn data_moved_in_the_kernel_is_a_call_of_what_is_watched() {
+    let recording = recorded(&[
+        "7 open(\"old\", O_RDONLY) = 3</w/old>",
+        "7 open(\"copy\", O_WRONLY|O_CREAT, 0600) = 4</w/copy>",
+        "7 copy_file_range(3</w/old>, NULL, 4</w/copy>, NULL, 1048576, 0) = 9000",
+        "7 sendfile(4</w/copy>, 9</etc/passwd>, [0] => [50], 100) = 50",
+        "7 copy_file_range(3</w/old>, [10], 9</tmp/x>, NULL, 100, 0) = 100",
+        "7 ioctl(4</w/copy>, BTRFS_IOC_CLONE or FICLONE, 3</w/old>) = 0",
+        "7 ioctl(4</w/copy>, BTRFS_IOC_CLONE or FICLONE, 3</w/old>) = -1 EOPNOTSUPP (No)",
+        "7 ioctl(4</w/copy>, TCGETS, 0x7) = -1 ENOTTY (Inappropriate ioctl for device)",
+        "7 writev(4</w/copy>, [{iov_base=\"a\", iov_len=7}, {iov_base=\"b\", iov_len=8}], 2) = 12",
+    ]);
+    let actions: Vec<_> = recording.calls.iter().skip(2).map(|call| call.action.clone()).collect();
+    let (from_place, to_place) = (None, None);
+    assert_eq!(
+        actions,
+        [
+            Action::CopyRange { from: 0, from_place, to: 1, to_place, bytes: 1_048_576 },
+            Action::Write { handle: 1, bytes: 50 },
+            Action::Pread { handle: 0, bytes: 100, place: 10 },
+            Action::Clone { from: 0, to: 1 },
+            Action::Write { handle: 1, bytes: 15 },
+        ]
+    );
+    assert_eq!(left_out(&recording, why::UNSUPPORTED), 1);
+}
+
+#[test]
+fn the_tracers_own_time_is_the_median_between_calls_that_follow_each_other() {
+    let line = |number: u64| {
+        let late = if number.is_multiple_of(9) { 500 } else { 0 };
+        format!("7 1.{:09} read(0</dev/zero>, \"\", 1) = 1 <0.000000010>", number * 40 + late)
+    };
+    let lines: Vec<String> = (1..300).map(line).collect();
+    assert_eq!(tracer_ns(lines.iter().map(String::as_str)), Some(30));
+    assert_eq!(tracer_ns(lines.iter().take(50).map(String::as_str)), None);
+}
+
+/// An action of each kind, with these numbers in it.
+fn action(kind: usize, number: u32, text: &str) -> Action {
+    let (handle, path, bytes, place) = (number % 5, number % 7, number.into(), 7);
+    let on = if number.is_multiple_of(2) { On::Path(path) } else { On::Handle(handle) };
+    let (flags, mode) = (text.to_string(), 0o600);
+    let all = [
+        Action::Open { path, flags: flags.clone(), mode, handle: Some(handle) },
+        Action::Open { path, flags: flags.clone(), mode, handle: None },
+        Action::Close { handle },
+        Action::Pread { handle, bytes, place },
+        Action::Pwrite { handle, bytes, place: u64::MAX },
+        Action::SyncRange { handle, place, bytes, flags: flags.clone() },
+        Action::Sync {},
+        Action::Truncate { on, bytes },
+        Action::Rename { from: path, to: path, flags },
+        Action::Symlink { target: "x".into(), path },
+        Action::Stat { on, follow: false },
+        Action::Setxattr { on, name_bytes: 5, bytes },
+        Action::CopyRange { from: handle, from_place: None, to: handle, to_place: Some(5), bytes },
+    ];
+    all[kind % all.len()].clone()
+}
+
+proptest! {
+    #[test]
+    fn a_recording_that_is_written_reads_back_equal(
+        names in proptest::collection::vec("[^/\0]{3,9}", 7),
+        drawn in proptest::collection::vec(
+            (0usize..20, any::<u32>(), "[A-Z_|]{0,12}", any::<u64>()),
+            0..40,
+        ),
+        keep in any::<bool>(),
+    ) {
+        let paths: Vec<String> = names.iter().map(|name| format!("0/d/{name}")).collect();
+        let calls: Vec<Call> = (0_u64..).zip(&drawn).map(|(done, (kind, number, text, bits))| Call {
+            thread: 0,
+            pause_ns: *bits,
+            waits: if done > 0 { vec![(0, done)] } else { vec![] },
+            action: action(*kind, *number, text),
+            gave: if *kind > 9 { Gave::Error(format!("E{text}")) } else { Gave::Value(*bits) },
+        }).collect();
+        let entries = vec![
+            Entry { path: 0, what: Laid::Directory { mode: 0o755 } },
+            Entry { path: 1, what: Laid::File { bytes: 5, mode: 0, data: vec![(0, 5)] } },
+            Entry { path: 2, what: Laid::Link { target: "../d".into() } },
+            Entry { path: 3, what: Laid::NameOf { path: 1 } },
+            Entry { path: 4, what: Laid::Special {} },
+        ];
+        let head = Head {
+            recording: RECORDING,
+            names_kept: keep,
+            threads: 1,
+            handles: 5,
+            paths: paths.len() as u64,
+            entries: entries.len() as u64,
+            calls: calls.len() as u64,
+            left_out: [("calls".to_string(), 7)].into(),
+            ..Head::default()
+        };
+        let recording = Recording { head, paths, entries, calls };
+        let mut text = Vec::new();
+        write(&recording, &mut text).unwrap();
+        prop_assert_eq!(read(text.as_slice()).unwrap(), recording);
+        let cut = text.len() - 2;
+        prop_assert!(read(&text[..cut]).is_err());
+    }
+
+    #[test]
+    fn no_line_is_too_odd(text in "[0-9 .a-z(){}\\[\\]<>\"\\\\,/=?+-]{0,60}") {
+        let mut watch = Watch::new(Wanted::default(), Vec::new());
+        for line in [text.clone(), format!("7 1.5 {text}"), format!("7 1.5 read({text}) = 0")] {
+            watch.foresee(&line);
+            watch.read(&line);
+        }
+        watch.finish();
+    }
+}
+
+#[test]
+fn the_recording_in_the_documents_is_one() {
+    let text = include_str!("../../../../FORMAT.md").split("\n## A recording\n").nth(1).unwrap();
+    let text = text.split("```json\n").nth(1).unwrap().split("```").next().unwrap();
+    let recording = read(text.as_bytes()).unwrap();
+    assert_eq!(recording.calls[1].action, Action::Pwrite { handle: 0, bytes: 8192, place: 0 });
+    let mut written = Vec::new();
+    write(&recording, &mut written).unwrap();
+    assert_eq!(String::from_utf8(written).unwrap(), text);
+}
+
+#[test]
+fn a_recording_that_would_lead_astray_is_refused() {
+    let recording = recorded(&["7 mkdir(\"new\", 0777) = 0", "7 symlink(\"d\", \"l\") = 0"]);
+    let mut text = Vec::new();
+    write(&recording, &mut text).unwrap();
+    let text = String::from_utf8(text).unwrap();
+    assert_eq!(read(text.as_bytes()).unwrap(), recording);
+    for (from, to, says) in [
+        ("\"recording\":1", "\"recording\":9", "of version 9"),
+        ("{\"recording\"", "{\"something\"", "no recording of fsverdict record"),
+        ("\"0/new\"", "\"0/../../new\"", "line 2: a path leads out"),
+        ("\"0/new\"", "\"/new\"", "a path leads out"),
+        ("\"target\":\"d\"", "\"target\":\"../../d\"", "a link leads out"),
+        ("{\"thread\":0", "{\"thread\":1", "has no thread"),
+        ("{\"thread\":0", "{\"waits\":[[0,5]],\"thread\":0", "waits for one that comes later"),
+        ("\"mkdir\":{\"path\":0", "\"mkdir\":{\"path\":77", "no path"),
+    ] {
+        assert!(text.contains(from), "{from} in {text}");
+        let error = read(text.replace(from, to).as_bytes()).unwrap_err().to_string();
+        assert!(error.contains(says), "{to}: {error}");
+    }
+    let cut = text.lines().take(3).collect::<Vec<_>>().join("\n");
+    assert!(read(cut.as_bytes()).unwrap_err().to_string().contains("ends too early"));
+}

@@ -1,0 +1,313 @@
+//! Recording a command: what was there before it, and strace(1) around it.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, BufRead, BufReader};
+use std::os::fd::AsFd;
+use std::os::unix::ffi::OsStringExt;
+use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::process::{ExitStatus, Stdio};
+use std::time::Duration;
+
+use fsverdict_core::model::{Laid, Recording};
+use fsverdict_core::recording::{self, Found, Watch, text_of};
+use thiserror::Error;
+
+use crate::sys;
+use crate::tool::{self, ToolError};
+
+/// What strace is told. It stops a thread at the calls below and at no others (`--seccomp-bpf`),
+/// and reads the names of files whole, but of data no more than what tells attributes and vectors
+/// apart.
+const OPTIONS: [&str; 11] = [
+    "-f",
+    "--seccomp-bpf",
+    "-q",
+    "-y",
+    "-s",
+    "32",
+    "--signal=none",
+    "--absolute-timestamps=format:unix,precision:ns",
+    "--syscall-times=ns",
+    "-e",
+    // strace leaves out what it or the processor does not have.
+    "trace=?open,?openat,?openat2,?creat,?close,?close_range,?read,?pread64,?readv,?preadv,\
+     ?preadv2,?write,?pwrite64,?writev,?pwritev,?pwritev2,?lseek,?fsync,?fdatasync,?syncfs,?sync,\
+     ?sync_file_range,?truncate,?ftruncate,?fallocate,?fadvise64,?readahead,?rename,?renameat,\
+     ?renameat2,?unlink,?unlinkat,?mkdir,?mkdirat,?rmdir,?link,?linkat,?symlink,?symlinkat,?mknod,\
+     ?mknodat,?bind,?stat,?lstat,?fstat,?newfstatat,?statx,?access,?faccessat,?faccessat2,\
+     ?readlink,?readlinkat,?getdents,?getdents64,?chmod,?fchmod,?fchmodat,?fchmodat2,?chown,\
+     ?lchown,?fchown,?fchownat,?utime,?utimes,?futimesat,?utimensat,?setxattr,?lsetxattr,\
+     ?fsetxattr,?getxattr,?lgetxattr,?fgetxattr,?listxattr,?llistxattr,?flistxattr,?removexattr,\
+     ?lremovexattr,?fremovexattr,?copy_file_range,?sendfile,?sendfile64,?ioctl,?mmap,\
+     ?io_uring_setup,?io_uring_enter,?io_submit,?clone,?clone3,?fork,?vfork,?execve,?execveat,\
+     ?wait4,?waitpid,?waitid,?chdir,?fchdir,?dup,?dup2,?dup3,?fcntl",
+];
+
+/// How long a trace of a second's work may take to start, on a machine that is busy.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Why a command could not be recorded.
+#[derive(Debug, Error)]
+#[expect(missing_docs, reason = "the messages say it")]
+pub enum RecordError {
+    #[error("{0}")]
+    Tool(#[from] ToolError),
+    #[error("{0}: there is no such program")]
+    NoProgram(String),
+    #[error("{}: {source}", path.display())]
+    Path { path: PathBuf, source: io::Error },
+    #[error(
+        "strace may not trace here: {0}; as root, or in a container that has CAP_SYS_PTRACE, it may"
+    )]
+    NotAllowed(String),
+    #[error(
+        "the command made no call on a file below {0}: name the folder of its data by --below, and \
+         have it end by itself"
+    )]
+    Nothing(String),
+}
+
+fn at(path: &Path) -> impl FnOnce(io::Error) -> RecordError {
+    move |source| RecordError::Path { path: path.into(), source }
+}
+
+/// What is to be recorded.
+#[derive(Debug)]
+pub struct Wanted<'a> {
+    /// The command with its arguments.
+    pub argv: &'a [String],
+    /// The folders whose files count.
+    pub below: &'a [PathBuf],
+    /// Files keep their names.
+    pub keep_names: bool,
+}
+
+/// Runs the command in our working directory and records what it does below the folders; with how
+/// it ended.
+pub fn record(wanted: &Wanted) -> Result<(Recording, ExitStatus), RecordError> {
+    tool::command("strace")?;
+    let [program, ..] = wanted.argv else { return Err(RecordError::NoProgram(String::new())) };
+    if !tool::is_there(program) {
+        return Err(RecordError::NoProgram(program.clone()));
+    }
+    let working_directory = std::env::current_dir().map_err(at(Path::new(".")))?;
+    let folders = folders(wanted.below, &working_directory)?;
+    let trace = Trace::new()?;
+    let tracer_ns = tried(&trace)?;
+    let mut found = Vec::new();
+    let mut seen = None;
+    for (path, number) in folders.iter().filter(|(path, _)| is_real(path)) {
+        // Of a folder's several paths one is enough.
+        if seen.replace(*number) != Some(*number) {
+            look(Path::new(path), &mut found)?;
+        }
+    }
+    let shown: Vec<&str> = folders.iter().map(|(path, _)| path.as_str()).collect();
+    let nothing = || RecordError::Nothing(shown.join(", "));
+    let mut watch = Watch::new(
+        recording::Wanted {
+            folders: folders.clone(),
+            working_directory: text(working_directory),
+            keep_names: wanted.keep_names,
+            tracer_ns,
+        },
+        found,
+    );
+    let mut strace = tool::command("strace")?;
+    strace.args(OPTIONS).arg("-o").arg(&trace.0).arg("--").args(wanted.argv);
+    strace.stdin(Stdio::inherit());
+    let start = |source| ToolError::Start { command: "strace".into(), source };
+    let status = strace.status().map_err(start)?;
+    trace.each_line(|line| watch.foresee(line))?;
+    trace.each_line(|line| watch.read(line))?;
+    let recording = watch.finish();
+    match recording.calls.is_empty() {
+        true => Err(nothing()),
+        false => Ok((recording, status)),
+    }
+}
+
+/// The file of a trace, which goes with this.
+struct Trace(PathBuf);
+
+impl Trace {
+    /// Among the temporary files, for the command is not to meet it. Nobody else may read it:
+    /// strace writes the beginnings of data there.
+    fn new() -> Result<Trace, RecordError> {
+        let folder = std::env::temp_dir();
+        let path = folder.join(format!("fsverdict-{}.strace", std::process::id()));
+        let path = std::path::absolute(&path).map_err(at(&path))?;
+        let mut options = OpenOptions::new();
+        options.write(true).create_new(true).mode(0o600);
+        options.open(&path).map_err(at(&path))?;
+        Ok(Trace(path))
+    }
+
+    fn each_line(&self, mut see: impl FnMut(&str)) -> Result<(), RecordError> {
+        let mut file = BufReader::new(File::open(&self.0).map_err(at(&self.0))?);
+        let mut line = Vec::new();
+        while file.read_until(b'\n', &mut line).map_err(at(&self.0))? > 0 {
+            see(String::from_utf8_lossy(&line).trim_end_matches('\n'));
+            line.clear();
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Trace {
+    fn drop(&mut self) {
+        let _ = fs::remove_file(&self.0);
+    }
+}
+
+/// What strace adds between two calls; an error where it may not trace.
+fn tried(trace: &Trace) -> Result<u64, RecordError> {
+    let words = ["--", "dd", "if=/dev/zero", "of=/dev/null", "bs=1", "count=2000", "status=none"];
+    let mut argv = vec!["strace".to_string()];
+    argv.extend(OPTIONS.map(String::from));
+    argv.extend(["-o".into(), trace.0.display().to_string()]);
+    argv.extend(words.map(String::from));
+    let answer = tool::ask(&argv, Path::new("/"), PATIENCE)?;
+    if !answer.status.success() {
+        let said = answer.stderr.lines().next().unwrap_or("it does not say why");
+        let said = said.trim_start_matches("strace: ").to_string();
+        return Err(RecordError::NotAllowed(said));
+    }
+    let mut lines = Vec::new();
+    trace.each_line(|line| lines.push(line.to_string()))?;
+    Ok(recording::tracer_ns(lines.iter().map(String::as_str)).unwrap_or(0))
+}
+
+/// Every path by which a command may name a folder, with the folder's number: as it is, and as it
+/// was typed. A folder within another is that one's.
+fn folders(
+    below: &[PathBuf],
+    working_directory: &Path,
+) -> Result<Vec<(String, usize)>, RecordError> {
+    let mut real = Vec::new();
+    for path in below {
+        let canonical = fs::canonicalize(path).map_err(at(path))?;
+        if !canonical.is_dir() {
+            return Err(at(path)(io::ErrorKind::NotADirectory.into()));
+        }
+        real.push((canonical, working_directory.join(path)));
+    }
+    let all: Vec<PathBuf> = real.iter().map(|(canonical, _)| canonical.clone()).collect();
+    let is_within = |path: &Path| all.iter().any(|it| it != path && path.starts_with(it));
+    real.retain(|(canonical, _)| !is_within(canonical));
+    real.dedup_by(|one, other| one.0 == other.0);
+    let numbered = (0..).zip(real).flat_map(|(number, (canonical, typed))| {
+        let mut paths = vec![text(canonical), text(typed)];
+        paths.dedup();
+        paths.into_iter().map(move |path| (path, number))
+    });
+    Ok(numbered.collect())
+}
+
+/// No part of the path is a link.
+fn is_real(path: &str) -> bool {
+    fs::canonicalize(path).is_ok_and(|real| real == Path::new(path))
+}
+
+fn text(path: PathBuf) -> String {
+    text_of(path.into_os_string().into_vec())
+}
+
+/// What there is in a folder: itself, and what is above first. What goes meanwhile was not there.
+fn look(folder: &Path, found: &mut Vec<Found>) -> Result<(), RecordError> {
+    let mut folders = vec![folder.to_path_buf()];
+    while let Some(folder) = folders.pop() {
+        let status = fs::symlink_metadata(&folder).map_err(at(&folder))?;
+        let what = Laid::Directory { mode: status.mode() & 0o7777 };
+        found.push(Found { path: text(folder.clone()), what, identity: None });
+        for entry in fs::read_dir(&folder).map_err(at(&folder))?.flatten() {
+            let Ok(status) = entry.metadata() else { continue };
+            if status.is_dir() {
+                folders.push(entry.path());
+                continue;
+            }
+            let identity = (status.nlink() > 1).then(|| (status.dev(), status.ino()));
+            if let Ok(what) = found_there(&entry.path(), &status) {
+                found.push(Found { path: text(entry.path()), what, identity });
+            }
+        }
+    }
+    Ok(())
+}
+
+fn found_there(path: &Path, status: &fs::Metadata) -> io::Result<Laid> {
+    let kind = status.file_type();
+    Ok(if kind.is_symlink() {
+        Laid::Link { target: text(fs::read_link(path)?) }
+    } else if kind.is_fifo() || kind.is_socket() || kind.is_char_device() || kind.is_block_device()
+    {
+        Laid::Special {}
+    } else {
+        let has_holes = status.blocks() * 512 < status.len();
+        let data = if has_holes { data(path)? } else { Vec::new() };
+        Laid::File { bytes: status.len(), mode: status.mode() & 0o7777, data }
+    })
+}
+
+/// Where a file is no hole, from begin to end; a file that is all holes has none of no length.
+fn data(path: &Path) -> io::Result<Vec<(u64, u64)>> {
+    let file = File::open(path)?;
+    let mut parts = Vec::new();
+    let mut place = 0;
+    while let Some((begin, end)) = sys::next_data(file.as_fd(), place)? {
+        parts.push((begin, end));
+        place = end;
+    }
+    if parts.is_empty() {
+        parts.push((0, 0));
+    }
+    Ok(parts)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    #[test]
+    fn all_there_is_is_found_with_holes_and_second_names() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().canonicalize().unwrap();
+        fs::create_dir(root.join("d")).unwrap();
+        fs::write(root.join("d/f"), [1; 5000]).unwrap();
+        fs::hard_link(root.join("d/f"), root.join("same")).unwrap();
+        symlink("d/f", root.join("link")).unwrap();
+        File::create(root.join("hole")).unwrap().set_len(1 << 20).unwrap();
+        let mut found = Vec::new();
+        look(&root, &mut found).unwrap();
+        let of = |name: &str| {
+            let path = root.join(name).display().to_string();
+            found.iter().find(|it| it.path == path).unwrap_or_else(|| panic!("{name}: {found:?}"))
+        };
+        assert_eq!(found.len(), 6);
+        assert_eq!(found[0].path, root.display().to_string());
+        assert_eq!(of("link").what, Laid::Link { target: "d/f".into() });
+        assert!(of("same").identity.is_some() && of("same").identity == of("d/f").identity);
+        let Laid::File { bytes, data, .. } = &of("hole").what else { panic!("a file") };
+        assert_eq!((*bytes, data.as_slice()), (1 << 20, &[(0, 0)][..]));
+        let Laid::File { bytes, data, .. } = &of("same").what else { panic!("a file") };
+        assert_eq!((*bytes, data.len()), (5000, 0));
+    }
+
+    #[test]
+    fn a_folder_has_a_number_by_all_its_names() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().canonicalize().unwrap();
+        fs::create_dir_all(root.join("a/b")).unwrap();
+        fs::create_dir(root.join("c")).unwrap();
+        symlink("c", root.join("l")).unwrap();
+        let below = ["a", "a/b", "l"].map(|name| root.join(name));
+        let shown = |name: &str| root.join(name).display().to_string();
+        let expected = [(shown("a"), 0), (shown("c"), 1), (shown("l"), 1)];
+        assert_eq!(folders(&below, &root).unwrap(), expected);
+        let error = folders(&[root.join("none")], &root).unwrap_err().to_string();
+        assert!(error.contains("none: No such file"), "{error}");
+    }
+}

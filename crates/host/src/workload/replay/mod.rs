@@ -1,0 +1,380 @@
+//! The replay workload: an application's calls, recorded by `fsverdict record`, made again.
+//!
+//! What was there before the first call is laid out beforehand. Each thread of the recording is one
+//! of ours, and makes its calls one after the other; before a call it waits for the calls of other
+//! threads that the recording names, and, where it is paced, as long as the application did.
+//!
+//! A latency is one call's, without what it has waited for. Every call must give what it gave when
+//! it was recorded: as many bytes, the same place, the same error. What only tells file systems
+//! apart is not compared: how many bytes of a directory come at once, attributes that were there
+//! before.
+//!
+//! - A vector of buffers is one buffer of the same size, and `sync` a syncfs of the file system
+//!   under test.
+//! - Owners become nobody (65534), or stay where the process is not root, which may not give files
+//!   away; times become the start of 2001; attributes are called `user.` and as long as they were.
+
+mod content;
+mod deed;
+mod lay_out;
+mod progress;
+mod words;
+
+use std::collections::BTreeMap;
+use std::ffi::{CString, NulError};
+use std::fs::File;
+use std::io::{self, BufReader};
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStringExt;
+use std::path::{Path, PathBuf};
+use std::sync::RwLock;
+
+use fsverdict_core::model::{
+    Action, Call, FILE_SIZE_MAX, Gave, Head, On, Recording, Replay, Sample, Unit,
+};
+use fsverdict_core::recording::{self, RecordingError};
+use thiserror::Error;
+
+use super::threads::{self, Failed};
+use super::{Done, Latencies, PathError};
+use crate::sys;
+use content::{Buffer, Pool};
+use deed::{Deed, Expected, Worker};
+use progress::Progress;
+
+/// Descriptors there are besides the recording's: standard ones, the probes', the directory's.
+const OTHER_DESCRIPTORS: u64 = 64;
+
+/// Why it could not be done, or was not what was recorded.
+#[derive(Debug, Error)]
+#[expect(missing_docs, reason = "the messages say it")]
+pub enum ReplayError {
+    #[error("recording {}: {source}", path.display())]
+    Recording { path: PathBuf, source: RecordingError },
+    #[error("{0}")]
+    Path(#[from] PathError),
+    #[error("call {call}: this fsverdict does not know {word}")]
+    Word { call: usize, word: String },
+    #[error("call {call} is of {bytes} bytes: at most {FILE_SIZE_MAX} are replayed at once")]
+    TooLarge { call: usize, bytes: u64 },
+    #[error("call {call}: {source}")]
+    Name { call: usize, source: NulError },
+    #[error(
+        "{needed} files can't be open at once: this process may have {allowed} (ulimit -Hn), of \
+         which it needs {OTHER_DESCRIPTORS} for itself"
+    )]
+    OpenFiles { needed: u64, allowed: u64 },
+    #[error("raise the limit on open files: {0}")]
+    Limit(io::Error),
+    #[error("start a thread for the replay: {0}")]
+    Thread(io::Error),
+    #[error(
+        "{count} of {calls} calls did not give what they gave when they were recorded; the first: \
+         {first}"
+    )]
+    Differs { count: u64, calls: usize, first: String },
+}
+
+/// The recording's first line: whether there is one, and what is in it.
+pub fn head(replay: &Replay) -> Result<Head, ReplayError> {
+    opened(replay, recording::read_head)
+}
+
+fn opened<T>(
+    replay: &Replay,
+    read: impl FnOnce(BufReader<File>) -> Result<T, RecordingError>,
+) -> Result<T, ReplayError> {
+    let path = PathBuf::from(&replay.recording);
+    let file = File::open(&path).map_err(RecordingError::from);
+    let read = file.and_then(|file| read(BufReader::new(file)));
+    read.map_err(|source| ReplayError::Recording { path, source })
+}
+
+/// Lays out what was there before the first call.
+pub fn lay_out(replay: &Replay, directory: &Path, seed: u64) -> Result<(), ReplayError> {
+    let recording = opened(replay, recording::read)?;
+    // Another seed: what is written over it must not be what it holds.
+    Ok(lay_out::lay_out(&recording, replay, directory, !seed)?)
+}
+
+/// All calls, with everything they need in memory.
+pub struct Prepared {
+    recording: Recording,
+    shared: Shared,
+    workers: Vec<Worker>,
+}
+
+/// What all threads use.
+struct Shared {
+    directory: OwnedFd,
+    paths: Vec<CString>,
+    /// The open files: closed by a call, and read by those that use them.
+    handles: Vec<RwLock<Option<OwnedFd>>>,
+    progress: Vec<Progress>,
+    owner: (u32, u32),
+    paced: bool,
+}
+
+/// Makes everything ready in `directory`. The same seed gives the same contents.
+pub fn prepare(replay: &Replay, directory: &Path, seed: u64) -> Result<Prepared, ReplayError> {
+    let recording = opened(replay, recording::read)?;
+    let needed =
+        most_open(&recording.calls) + OTHER_DESCRIPTORS + u64::from(recording.head.threads);
+    let allowed = sys::raise_open_files(needed).map_err(ReplayError::Limit)?;
+    if allowed < needed {
+        return Err(ReplayError::OpenFiles { needed, allowed });
+    }
+    let opened = File::open(directory).map_err(PathError::of("open", directory))?;
+    let threads = recording.head.threads;
+    let workers = (0..threads).map(|thread| worker(&recording, replay, directory, thread, seed));
+    let workers = workers.collect::<Result<_, _>>()?;
+    let name = |path: &String| CString::new(path.as_str()).expect("a path is read without NUL");
+    let shared = Shared {
+        directory: opened.into(),
+        paths: recording.paths.iter().map(name).collect(),
+        handles: (0..recording.head.handles).map(|_| RwLock::default()).collect(),
+        progress: (0..threads).map(|_| Progress::default()).collect(),
+        owner: if sys::is_root() { super::NOBODY } else { (sys::user_id(), sys::group_id()) },
+        paced: replay.paced,
+    };
+    Ok(Prepared { recording, shared, workers })
+}
+
+/// How many files are open at once, in the order of the recording.
+fn most_open(calls: &[Call]) -> u64 {
+    let (mut open, mut most) = (0_u64, 0);
+    for call in calls {
+        match call.action {
+            Action::Open { handle: Some(_), .. } => open += 1,
+            Action::Close { .. } => open = open.saturating_sub(1),
+            _ => {}
+        }
+        most = most.max(open);
+    }
+    most
+}
+
+/// One thread's calls with all they need.
+fn worker(
+    recording: &Recording,
+    replay: &Replay,
+    directory: &Path,
+    thread: u32,
+    seed: u64,
+) -> Result<Worker, ReplayError> {
+    let (mut deeds, mut latencies) = (Vec::new(), Vec::<(&str, Latencies)>::new());
+    let (mut most_read, mut most_written) = (0, 0);
+    let calls = recording.calls.iter().enumerate();
+    for (number, call) in calls.filter(|(_, call)| call.thread == thread) {
+        let [read, written] = sizes(&call.action);
+        let bytes = read.max(written);
+        if bytes > FILE_SIZE_MAX.0 {
+            return Err(ReplayError::TooLarge { call: number + 1, bytes });
+        }
+        most_read = most_read.max(read as usize);
+        most_written = most_written.max(written as usize);
+        let name = call.action.name();
+        let operation = latencies.iter().position(|(known, _)| *known == name);
+        let operation = operation.unwrap_or_else(|| {
+            latencies.push((name, Latencies::new()));
+            latencies.len() - 1
+        });
+        deeds.push(deed(recording, directory, number, call, operation)?);
+    }
+    Ok(Worker {
+        thread: thread as usize,
+        deeds,
+        latencies,
+        pool: Pool::new(replay, most_written, [seed, thread.into()]),
+        buffer: Buffer::new(most_read),
+        read_bytes: 0,
+        written_bytes: 0,
+        differences: 0,
+        first_difference: None,
+        late_ns: 0,
+    })
+}
+
+/// How many bytes a call may put into a buffer, and take from one.
+fn sizes(action: &Action) -> [u64; 2] {
+    /// PATH_MAX, for the target of a link.
+    const LINK_BYTES: u64 = 4096;
+    match *action {
+        Action::Read { bytes, .. }
+        | Action::Pread { bytes, .. }
+        | Action::List { bytes, .. }
+        | Action::Getxattr { bytes, .. }
+        | Action::Listxattr { bytes, .. } => [bytes, 0],
+        Action::Write { bytes, .. }
+        | Action::Pwrite { bytes, .. }
+        | Action::Setxattr { bytes, .. } => [0, bytes],
+        Action::Readlink { .. } => [LINK_BYTES, 0],
+        _ => [0, 0],
+    }
+}
+
+fn deed(
+    recording: &Recording,
+    directory: &Path,
+    number: usize,
+    call: &Call,
+    operation: usize,
+) -> Result<Deed, ReplayError> {
+    let word = |word| ReplayError::Word { call: number + 1, word };
+    let flags = match &call.action {
+        Action::Open { flags, .. }
+        | Action::SyncRange { flags, .. }
+        | Action::Allocate { flags, .. }
+        | Action::Rename { flags, .. }
+        | Action::Access { flags, .. } => flags.as_str(),
+        Action::Advise { advice, .. } => advice.as_str(),
+        _ => "",
+    };
+    let text = match &call.action {
+        Action::Symlink { target, .. } => target.clone(),
+        Action::Setxattr { name_bytes, .. }
+        | Action::Getxattr { name_bytes, .. }
+        | Action::Removexattr { name_bytes, .. } => attribute_name(*name_bytes),
+        _ => String::new(),
+    };
+    // Calls that take no directory: truncate(2), and those on attributes.
+    let absolute = match call.action {
+        Action::Truncate { on: On::Path(path), .. }
+        | Action::Setxattr { on: On::Path(path), .. }
+        | Action::Getxattr { on: On::Path(path), .. }
+        | Action::Listxattr { on: On::Path(path), .. }
+        | Action::Removexattr { on: On::Path(path), .. } => {
+            directory.join(&recording.paths[path as usize]).into_os_string().into_vec()
+        }
+        _ => Vec::new(),
+    };
+    let name = |source| ReplayError::Name { call: number + 1, source };
+    Ok(Deed {
+        number,
+        flags: words::flags(flags).map_err(word)?,
+        text: CString::new(text).map_err(name)?,
+        absolute: CString::new(absolute).map_err(name)?,
+        expected: expected(call).map_err(word)?,
+        waits: call.waits.iter().map(|&(thread, calls)| (thread as usize, calls)).collect(),
+        pause_ns: call.pause_ns,
+        action: call.action.clone(),
+        operation,
+    })
+}
+
+/// A name of an attribute that any user may set (xattr(7)), as long as that, if it can be so short.
+fn attribute_name(bytes: u64) -> String {
+    let rest = (bytes as usize).clamp(6, 255) - "user.".len();
+    format!("user.{}", "a".repeat(rest))
+}
+
+/// What the call must give.
+fn expected(call: &Call) -> Result<Expected, String> {
+    Ok(match (&call.action, &call.gave) {
+        (
+            Action::Getxattr { .. }
+            | Action::Listxattr { .. }
+            | Action::Removexattr { .. }
+            | Action::Advise { .. },
+            _,
+        ) => Expected::Anything,
+        (_, Gave::Error(name)) => Expected::Error(words::error(name)?),
+        (
+            Action::Read { .. }
+            | Action::Pread { .. }
+            | Action::Write { .. }
+            | Action::Pwrite { .. }
+            | Action::Seek { .. }
+            | Action::CopyRange { .. }
+            | Action::Sendfile { .. },
+            Gave::Value(value),
+        ) => Expected::Value(*value),
+        (_, Gave::Value(_)) => Expected::Success,
+    })
+}
+
+impl Prepared {
+    /// Does it. Calls that did not give what they gave when they were recorded are an error: what
+    /// was measured is something else.
+    pub fn run(mut self) -> Result<Done, ReplayError> {
+        let workers = std::mem::take(&mut self.workers);
+        let work = |worker: &mut Worker| {
+            worker.run(&self.shared);
+            Ok::<(), io::Error>(())
+        };
+        let (workers, work_ns) = match threads::at_once(workers, work) {
+            Ok(done) => done,
+            Err(Failed::Thread(error) | Failed::Work(error)) => {
+                return Err(ReplayError::Thread(error));
+            }
+        };
+        self.check(&workers)?;
+        Ok(self.summed(&workers, work_ns))
+    }
+
+    fn check(&self, workers: &[Worker]) -> Result<(), ReplayError> {
+        let count = workers.iter().map(|worker| worker.differences).sum();
+        let firsts = workers.iter().filter_map(|worker| {
+            let (deed, gave) = worker.first_difference?;
+            Some((worker.deeds[deed].number, gave))
+        });
+        let Some((number, gave)) = firsts.min() else { return Ok(()) };
+        let Recording { calls, .. } = &self.recording;
+        Err(ReplayError::Differs { count, calls: calls.len(), first: self.told(number, gave) })
+    }
+
+    /// A call that gave something else: `gave` is a negative number of an error, or a value.
+    fn told(&self, number: usize, gave: i64) -> String {
+        let Recording { paths, calls, .. } = &self.recording;
+        let call = &calls[number];
+        let mut on = None;
+        call.action.each(|it| on = on.or(Some(it)));
+        let of = |wanted: u32| {
+            calls.iter().find_map(|call| match call.action {
+                Action::Open { path, handle: Some(handle), .. } if handle == wanted => Some(path),
+                _ => None,
+            })
+        };
+        let path = on.and_then(|on| match on {
+            On::Path(path) => Some(path),
+            On::Handle(handle) => of(handle),
+        });
+        let path = path.map_or("", |path| paths[path as usize].as_str());
+        let gave = match gave {
+            ..0 => io::Error::from_raw_os_error(-gave as i32).to_string(),
+            value => value.to_string(),
+        };
+        let instead = match &call.gave {
+            Gave::Value(value) => value.to_string(),
+            Gave::Error(name) => name.clone(),
+        };
+        format!("call {}, {} {path}: {gave} instead of {instead}", number + 1, call.action.name())
+    }
+
+    fn summed(&self, workers: &[Worker], work_ns: u64) -> Done {
+        let mut merged: BTreeMap<&str, Latencies> = BTreeMap::new();
+        for (name, latencies) in workers.iter().flat_map(|worker| &worker.latencies) {
+            merged.entry(name).or_default().merge(latencies);
+        }
+        let histograms: BTreeMap<String, _> =
+            merged.into_iter().map(|(name, taken)| (name.to_string(), taken.to_model())).collect();
+        let in_calls_ns: u64 = histograms.values().map(|histogram| histogram.sum_ns).sum();
+        let calls = &self.recording.calls;
+        let syncs = calls.iter().filter(|call| call.action.is_sync()).count();
+        let samples = vec![
+            Sample::lower("call_time", in_calls_ns as f64 / 1e9, Unit::Seconds),
+            Sample::lower("syncs", syncs as f64, Unit::Count),
+        ];
+        Done {
+            operations: Some(calls.len() as u64),
+            application_read_bytes: workers.iter().map(|worker| worker.read_bytes).sum(),
+            application_write_bytes: workers.iter().map(|worker| worker.written_bytes).sum(),
+            histograms,
+            samples,
+            work_ns,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

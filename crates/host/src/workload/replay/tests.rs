@@ -1,0 +1,207 @@
+//! Replays of recordings made by hand, and of commands that were watched.
+
+use std::fs;
+use std::path::Path;
+
+use fsverdict_core::model::{Entry, Laid, RECORDING};
+
+use super::*;
+
+fn call(action: Action, gave: Gave) -> Call {
+    Call { thread: 0, pause_ns: 0, waits: Vec::new(), action, gave }
+}
+
+fn error(name: &str) -> Gave {
+    Gave::Error(name.into())
+}
+
+/// Written beside `folder`, with the counts of its head put right.
+fn written(mut recording: Recording, folder: &Path) -> Replay {
+    let threads = recording.calls.iter().map(|call| call.thread + 1).max().unwrap_or(0);
+    recording.head = Head {
+        recording: RECORDING,
+        threads,
+        handles: 4,
+        paths: recording.paths.len() as u64,
+        entries: recording.entries.len() as u64,
+        calls: recording.calls.len() as u64,
+        ..Head::default()
+    };
+    let path = folder.join("recording.calls");
+    recording::write(&recording, File::create(&path).unwrap()).unwrap();
+    Replay { recording: path.display().to_string(), ..Replay::default() }
+}
+
+const OLD: u32 = 1;
+const NEW: u32 = 2;
+const OTHER: u32 = 3;
+
+/// A file of 5000 bytes that is there, and names that are not yet.
+fn recording(calls: Vec<Call>) -> Recording {
+    let paths = ["0", "0/old", "0/new", "0/other"].map(String::from).to_vec();
+    let file = Laid::File { bytes: 5000, mode: 0o400, data: Vec::new() };
+    let entries = vec![
+        Entry { path: 0, what: Laid::Directory { mode: 0o755 } },
+        Entry { path: OLD, what: file },
+    ];
+    Recording { head: Head::default(), paths, entries, calls }
+}
+
+fn open(path: u32, flags: &str, handle: u32) -> Call {
+    let (flags, handle) = (flags.into(), Some(handle));
+    call(Action::Open { path, flags, mode: 0o640, handle }, Gave::Value(3))
+}
+
+fn run(calls: Vec<Call>) -> (Result<Done, ReplayError>, tempfile::TempDir) {
+    let dir = tempfile::tempdir().unwrap();
+    let work = dir.path().join("work");
+    fs::create_dir(&work).unwrap();
+    let replay = written(recording(calls), dir.path());
+    lay_out(&replay, &work, 7).unwrap();
+    let done = prepare(&replay, &work, 7).and_then(Prepared::run);
+    (done, dir)
+}
+
+#[test]
+fn calls_are_made_again_and_counted() {
+    let on = On::Handle(0);
+    let flags = || String::from("R_OK");
+    let (done, dir) = run(vec![
+        open(OLD, "O_RDWR", 0),
+        call(Action::Read { handle: 0, bytes: 4096 }, Gave::Value(4096)),
+        call(Action::Read { handle: 0, bytes: 4096 }, Gave::Value(904)),
+        call(Action::Read { handle: 0, bytes: 4096 }, Gave::Value(0)),
+        call(Action::Pread { handle: 0, bytes: 9000, place: 1000 }, Gave::Value(4000)),
+        call(Action::Seek { handle: 0, place: 77 }, Gave::Value(77)),
+        call(Action::Write { handle: 0, bytes: 100 }, Gave::Value(100)),
+        call(Action::Pwrite { handle: 0, bytes: 300, place: 10_000 }, Gave::Value(300)),
+        call(Action::Fsync { handle: 0 }, Gave::Value(0)),
+        call(Action::Fdatasync { handle: 0 }, Gave::Value(0)),
+        call(Action::Syncfs { handle: 0 }, Gave::Value(0)),
+        call(Action::Sync {}, Gave::Value(0)),
+        call(Action::Truncate { on, bytes: 9999 }, Gave::Value(0)),
+        call(Action::Truncate { on: On::Path(OLD), bytes: 8888 }, Gave::Value(0)),
+        call(Action::Stat { on, follow: true }, Gave::Value(0)),
+        call(Action::Stat { on: On::Path(NEW), follow: true }, error("ENOENT")),
+        call(Action::Access { path: OLD, flags: flags() }, Gave::Value(0)),
+        call(Action::Chmod { on: On::Path(OLD), mode: 0o600 }, Gave::Value(0)),
+        call(Action::Chmod { on, mode: 0o604 }, Gave::Value(0)),
+        call(Action::Chown { on }, Gave::Value(0)),
+        call(Action::Utimes { on: On::Path(OLD) }, Gave::Value(0)),
+        call(Action::Link { from: OLD, to: NEW }, Gave::Value(0)),
+        call(Action::Link { from: OLD, to: NEW }, error("EEXIST")),
+        call(Action::Rename { from: NEW, to: OTHER, flags: String::new() }, Gave::Value(0)),
+        call(Action::Close { handle: 0 }, Gave::Value(0)),
+        call(Action::Symlink { target: "old".into(), path: NEW }, Gave::Value(0)),
+        call(Action::Readlink { path: NEW }, Gave::Value(3)),
+        call(Action::Unlink { path: OLD }, Gave::Value(0)),
+        call(Action::Mkdir { path: OLD, mode: 0o700 }, Gave::Value(0)),
+        open(OLD, "O_RDONLY|O_DIRECTORY", 1),
+        call(Action::List { handle: 1, bytes: 32768 }, Gave::Value(48)),
+        call(Action::Close { handle: 1 }, Gave::Value(0)),
+        call(Action::Rmdir { path: OLD }, Gave::Value(0)),
+        call(Action::Mknod { path: OLD }, Gave::Value(0)),
+    ]);
+    let done = done.unwrap();
+    assert_eq!(done.operations, Some(34));
+    assert_eq!((done.application_read_bytes, done.application_write_bytes), (9000, 400));
+    let count = |name: &str| done.histograms[name].count();
+    assert_eq!(["open", "read", "write", "sync", "fsync", "chmod"].map(count), [2, 4, 2, 2, 1, 2]);
+    let sample = |name: &str| done.samples.iter().find(|it| it.metric == name).unwrap().value;
+    assert_eq!(sample("syncs"), 4.0);
+    assert!(0.0 < sample("call_time") && sample("call_time") * 1e9 <= done.work_ns as f64);
+    let other = fs::metadata(dir.path().join("work/0/other")).unwrap();
+    assert_eq!(other.len(), 8888);
+    assert!(fs::symlink_metadata(dir.path().join("work/0/new")).unwrap().is_symlink());
+}
+
+#[test]
+fn files_are_copied_and_attributed() {
+    let (from_place, to_place) = (Some(1000), None);
+    let copy = Action::CopyRange { from: 0, from_place, to: 1, to_place, bytes: 9999 };
+    let on = On::Handle(1);
+    let (done, dir) = run(vec![
+        open(OLD, "O_RDONLY", 0),
+        open(NEW, "O_RDWR|O_CREAT|O_EXCL|O_APPEND", 1),
+        open(OTHER, "O_WRONLY|O_CREAT", 2),
+        call(Action::Sendfile { from: 0, place: None, to: 2, bytes: 9999 }, Gave::Value(5000)),
+        call(copy, error("EBADF")),
+        call(Action::Getxattr { on, name_bytes: 30, bytes: 100 }, error("ENODATA")),
+        call(Action::Listxattr { on, bytes: 100 }, Gave::Value(20)),
+        call(Action::Removexattr { on: On::Path(NEW), name_bytes: 9 }, Gave::Value(0)),
+        call(
+            Action::Advise { handle: 0, advice: "POSIX_FADV_DONTNEED".into(), place: 0, bytes: 0 },
+            Gave::Value(0),
+        ),
+    ]);
+    let done = done.unwrap();
+    assert_eq!((done.application_read_bytes, done.application_write_bytes), (5000, 5000));
+    let [old, other] = ["old", "other"].map(|name| fs::read(dir.path().join("work/0").join(name)));
+    assert_eq!(old.unwrap(), other.unwrap());
+}
+
+#[test]
+fn a_call_that_gives_something_else_is_told() {
+    for (calls, says) in [
+        (
+            vec![open(NEW, "O_RDONLY", 0), call(Action::Close { handle: 0 }, Gave::Value(0))],
+            "2 of 2 calls did not give what they gave when they were recorded; the first: call 1, \
+             open 0/new: No such file or directory (os error 2) instead of 3",
+        ),
+        (
+            vec![
+                open(OLD, "O_RDONLY", 0),
+                call(Action::Read { handle: 0, bytes: 9999 }, Gave::Value(9999)),
+            ],
+            "1 of 2 calls did not give what they gave when they were recorded; the first: call 2, \
+             read 0/old: 5000 instead of 9999",
+        ),
+        (
+            vec![call(Action::Mkdir { path: NEW, mode: 0o700 }, error("EEXIST"))],
+            "1 of 1 calls did not give what they gave when they were recorded; the first: call 1, \
+             mkdir 0/new: 0 instead of EEXIST",
+        ),
+        (vec![open(OLD, "O_RDONLY|O_MAGIC", 0)], "call 1: this fsverdict does not know O_MAGIC"),
+        (
+            vec![call(Action::Fsync { handle: 0 }, error("EMAGIC"))],
+            "call 1: this fsverdict does not know EMAGIC",
+        ),
+    ] {
+        let (done, _dir) = run(calls);
+        assert_eq!(done.unwrap_err().to_string(), says);
+    }
+    let none = head(&Replay { recording: "/no/such.calls".into(), ..Replay::default() });
+    assert!(none.unwrap_err().to_string().starts_with("recording /no/such.calls: No such file"));
+}
+
+/// Two threads that hand a file to each other, many times.
+#[test]
+fn threads_keep_the_order_of_the_recording() {
+    const TURNS: u64 = 300;
+    let mut calls = Vec::new();
+    for turn in 0..TURNS {
+        let make = Action::Mkdir { path: NEW, mode: 0o700 };
+        let take = Action::Rmdir { path: NEW };
+        let waits = if turn > 0 { vec![(1, turn)] } else { vec![] };
+        calls.push(Call { waits, ..call(make, Gave::Value(0)) });
+        let waits = vec![(0, turn + 1)];
+        calls.push(Call { thread: 1, waits, ..call(take, Gave::Value(0)) });
+    }
+    let done = run(calls).0.unwrap();
+    assert_eq!(done.operations, Some(2 * TURNS));
+    assert_eq!(done.histograms["rmdir"].count(), TURNS);
+}
+
+#[test]
+fn a_paced_replay_takes_as_long_as_its_pauses() {
+    let dir = tempfile::tempdir().unwrap();
+    let look = Action::Stat { on: On::Path(0), follow: true };
+    let pause_ns = 1_000_000;
+    let calls = vec![Call { pause_ns, ..call(look, Gave::Value(0)) }; 50];
+    let paced = Replay { paced: true, ..written(recording(calls), dir.path()) };
+    lay_out(&paced, dir.path(), 7).unwrap();
+    let done = prepare(&paced, dir.path(), 7).unwrap().run().unwrap();
+    assert!(done.work_ns >= 49_000_000, "{}", done.work_ns);
+    let in_calls = done.samples.iter().find(|it| it.metric == "call_time").unwrap().value;
+    assert!(in_calls * 1e9 < done.work_ns as f64 / 2.0, "pauses are no latency: {in_calls}");
+}
