@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use fsverdict_core::campaign::{Next, next_round};
+use fsverdict_core::campaign::{Next, Slot, next_round};
 use fsverdict_core::judge::Judge;
 use fsverdict_core::model::{Comparison, Outcome, Plan, Record, SCHEMA, Sample, Unit};
 
@@ -26,6 +26,27 @@ pub struct Ended {
     pub after_ten: Comparison,
 }
 
+/// A measured trial of which one figure is known.
+pub fn record(number: u32, slot: Slot, sample: Sample) -> Record {
+    Record {
+        schema: SCHEMA,
+        number,
+        key: slot.key,
+        position: slot.position,
+        seed: slot.seed,
+        outcome: Outcome::Measured,
+        steps: Vec::new(),
+        mounted: None,
+        guest: None,
+        partitions: Vec::new(),
+        refused: Vec::new(),
+        caches: Vec::new(),
+        settled: Vec::new(),
+        phases: Vec::new(),
+        samples: vec![sample],
+    }
+}
+
 /// Runs a campaign whose trials scatter by `noise` (ln units, in the order of time), b being
 /// `ratio` times as fast as a. `noise` has to last for all rounds.
 pub fn run(plan: &Plan, judge: &Judge, seed: u64, noise: &[f64], ratio: f64) -> Ended {
@@ -34,23 +55,8 @@ pub fn run(plan: &Plan, judge: &Judge, seed: u64, noise: &[f64], ratio: f64) -> 
         for slot in slots {
             let speed = if slot.key.contender == "b" { ratio } else { 1.0 };
             let time_s = noise[records.len()].exp() / speed;
-            records.push(Record {
-                schema: SCHEMA,
-                number: records.len() as u32 + 1,
-                key: slot.key,
-                position: slot.position,
-                seed: slot.seed,
-                outcome: Outcome::Measured,
-                steps: Vec::new(),
-                mounted: None,
-                guest: None,
-                partitions: Vec::new(),
-                refused: Vec::new(),
-                caches: Vec::new(),
-                settled: Vec::new(),
-                phases: Vec::new(),
-                samples: vec![Sample::lower("wall_time", time_s, Unit::Seconds)],
-            });
+            let sample = Sample::lower("wall_time", time_s, Unit::Seconds);
+            records.push(record(records.len() as u32 + 1, slot, sample));
         }
     }
     let verdict = |records: &[Record]| judge.comparisons(records).swap_remove(0);

@@ -5,6 +5,7 @@
 //! same tables on every machine.
 
 mod campaign;
+mod crowd;
 mod noise;
 mod peers;
 mod recorded;
@@ -304,5 +305,6 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     print_alike(&plan, &judge, &pools, campaigns);
     print_planted(&plan, &judge, &pools, campaigns);
     print_levels();
+    crowd::print(campaigns / 10);
     Ok(())
 }

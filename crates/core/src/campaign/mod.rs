@@ -3,11 +3,17 @@
 //! [`next_round`] is pure: the same plan, seed and records give the same answer, so that a run
 //! can be resumed from its records alone and the whole loop runs on a simulated host.
 
+mod remaining;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use crate::judge::{FIRST_LOOK, Judge};
-use crate::model::{Comparison, Draws, Key, Plan, Record, Stop, Verdict, Workload, derived_seed};
+use crate::model::{
+    Comparison, Draws, Intervals, Key, Plan, Record, Stop, Verdict, Workload, derived_seed,
+};
+
+pub use remaining::{Remaining, remaining};
 
 /// A contender that has failed so often in a row at a workload is given up there: once can be an
 /// accident, twice is not.
@@ -63,7 +69,7 @@ pub fn next_round(
         }
         let before: Vec<Record> =
             records.iter().filter(|record| record.key.round < round).cloned().collect();
-        let wanted = match open(plan, judge, &before) {
+        let wanted = match wanted(plan, &judge.comparisons(&before), &before) {
             Ok(wanted) => wanted,
             Err(stop) => return Next::End(stop),
         };
@@ -121,13 +127,13 @@ fn repeated(plan: &Plan, seed: u64, judge: &Judge, records: &[Record]) -> Vec<Sl
     slots
 }
 
-/// The contenders each workload still needs, or why there is none.
-fn open<'a>(
+/// The contenders each workload still needs by the `comparisons` of the records, or why there is
+/// none.
+fn wanted<'a>(
     plan: &'a Plan,
-    judge: &Judge,
+    comparisons: &[Comparison],
     records: &[Record],
 ) -> Result<Vec<(&'a Workload, Vec<String>)>, Stop> {
-    let comparisons = judge.comparisons(records);
     let mut failed = false;
     let mut wanted = Vec::new();
     for workload in &plan.workloads {
@@ -136,16 +142,22 @@ fn open<'a>(
             failed = true;
             continue;
         }
-        let mut contenders: Vec<String> = plan
-            .contenders
-            .iter()
-            .filter(|contender| is_open(&comparisons, &workload.name, &contender.name))
-            .map(|contender| contender.name.clone())
-            .collect();
+        let others = plan.contenders.iter().map(|contender| &contender.name);
+        let mut contenders: Vec<String> =
+            others.filter(|name| *name != plan.reference()).cloned().collect();
+        let is_open = |name: &String| is_open(comparisons, &workload.name, name);
+        let goes_on = contenders.iter().any(|name| is_open(name) && !given_up(name));
+        // A pooled interval is of rounds that hold all of them.
+        if plan.judgement.interval == Intervals::Paired || !goes_on {
+            contenders.retain(is_open);
+        }
         let before = contenders.len();
         contenders.retain(|contender| !given_up(contender));
         failed |= before > contenders.len();
         if !contenders.is_empty() {
+            let leader = leader(comparisons, &workload.name).filter(|_| plan.judgement.race);
+            let stays = |name: &String| !contenders.contains(name) && !given_up(name);
+            contenders.extend(leader.filter(stays));
             contenders.push(plan.reference().into());
             let arms = plan.arms(workload).into_iter().map(|arm| arm.name);
             contenders.extend(arms.filter(|arm| !given_up(arm)));
@@ -154,20 +166,31 @@ fn open<'a>(
     }
     match (wanted.is_empty(), failed) {
         (false, _) => Ok(wanted),
+        (true, false) if comparisons.iter().any(|it| it.beaten_by.is_some()) => Err(Stop::Race),
         (true, false) => Err(Stop::Settled),
         (true, true) => Err(Stop::Failed),
     }
 }
 
-/// A comparison is open until it is settled. Void is not believed before the first look: what
-/// voids one trial may have been an accident.
+/// A comparison is open until it is settled, or its contender out of the race. Void is not believed
+/// before the first look: what voids one trial may have been an accident.
 fn is_open(comparisons: &[Comparison], workload: &str, contender: &str) -> bool {
     comparisons.iter().filter(|c| c.workload == workload && c.contender == contender).any(
         |comparison| match comparison.verdict {
             Verdict::Void => comparison.rounds < FIRST_LOOK,
-            verdict => !verdict.is_settled(),
+            verdict => !verdict.is_settled() && comparison.beaten_by.is_none(),
         },
     )
+}
+
+/// The contender that is furthest ahead of the reference. In a race it stays though it is settled:
+/// it is the one that puts others out.
+fn leader(comparisons: &[Comparison], workload: &str) -> Option<String> {
+    let ahead = |it: &&Comparison| it.workload == workload && it.ratio > Some(1.0);
+    let ratio = |it: &Comparison| it.ratio.unwrap_or(0.0);
+    let its = comparisons.iter().filter(ahead);
+    let first = its.max_by(|one, other| ratio(one).total_cmp(&ratio(other)))?;
+    Some(first.contender.clone())
 }
 
 /// The contender's last trials of the workload all failed.

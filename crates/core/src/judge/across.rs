@@ -41,17 +41,7 @@ pub struct Side<'a> {
 
 /// What differs between the runs, whether or not they can be compared.
 pub fn differences(baseline: Side, run: Side) -> Vec<Difference> {
-    let mut found = Vec::new();
-    let version = |side: Side| Some(side.run.program_version.clone());
-    differ(&mut found, "fsverdict".into(), version(baseline), version(run));
-    // Which loop devices were free is chance.
-    let made = matches!(run.plan.bed.kind, BedKind::Loop | BedKind::Ram);
-    for facts in [|run: &Run| run.host.clone(), |run: &Run| run.tools.clone()] {
-        let (before, now) = (facts(baseline.run), facts(run.run));
-        for fact in keys(&before, &now).filter(|fact| !made || *fact != "devices") {
-            differ(&mut found, fact.clone(), before.get(fact).cloned(), now.get(fact).cloned());
-        }
-    }
+    let mut found = facts(baseline, run);
     of_tables(&mut found, "bed", &baseline.plan.bed, &run.plan.bed);
     of_tables(&mut found, "judgement", &baseline.plan.judgement, &run.plan.judgement);
     let names = |plan: &Plan| -> BTreeMap<String, ()> {
@@ -65,6 +55,22 @@ pub fn differences(baseline: Side, run: Side) -> Vec<Difference> {
                 let what = format!("contender {name}");
                 differ(&mut found, what, here(before.is_some()), here(now.is_some()));
             }
+        }
+    }
+    found
+}
+
+/// What differs in the machine, its tools and the version.
+pub(super) fn facts(baseline: Side, run: Side) -> Vec<Difference> {
+    let mut found = Vec::new();
+    let version = |side: Side| Some(side.run.program_version.clone());
+    differ(&mut found, "fsverdict".into(), version(baseline), version(run));
+    // Which loop devices were free is chance.
+    let made = matches!(run.plan.bed.kind, BedKind::Loop | BedKind::Ram);
+    for facts in [|run: &Run| run.host.clone(), |run: &Run| run.tools.clone()] {
+        let (before, now) = (facts(baseline.run), facts(run.run));
+        for fact in keys(&before, &now).filter(|fact| !made || *fact != "devices") {
+            differ(&mut found, fact.clone(), before.get(fact).cloned(), now.get(fact).cloned());
         }
     }
     found

@@ -137,8 +137,8 @@ fn measures(workload: &Workload, want: &Want, purpose: &Purpose) -> bool {
     let has = |(option, value): (&String, &Scalar)| {
         values(workload, work, option).contains(&value.to_string())
     };
-    // Two commands have nothing in common but perhaps their name.
-    let any = want.like.is_empty() && !matches!(work, Work::Command(_));
+    // Two commands have nothing in common but perhaps their name, nor have two recordings.
+    let any = want.like.is_empty() && !matches!(work, Work::Command(_) | Work::Replay(_));
     workload.name == want.workload || any || want.like.iter().any(|all| all.iter().all(has))
 }
 
@@ -153,7 +153,7 @@ fn values(workload: &Workload, work: Work, option: &str) -> Vec<String> {
         Vec::from_iter(text)
     };
     match work {
-        Work::Command(_) => Vec::new(),
+        Work::Command(_) | Work::Replay(_) => Vec::new(),
         Work::Fio(_) => workload.fio_values(option).unwrap_or_default(),
         Work::SmallFiles(files) => of_table(toml::Table::try_from(files)),
         Work::FsyncFiles(files) => of_table(toml::Table::try_from(files)),

@@ -117,6 +117,7 @@ mod tests {
             reference_median: None,
             moved: false,
             visible: None,
+            beaten_by: None,
         }
     }
 

@@ -3,13 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::model::{
-    Arm, Better, Comparison, Family, Finding, Plan, Record, Sample, Severity, Unit, Verdict,
-    Workload, median,
+    Arm, Better, Comparison, Family, Finding, Intervals, Plan, Record, Sample, Severity, Unit,
+    Verdict, Workload, median,
 };
 
 use super::audit;
 use super::interval::Course;
-use super::stopping::Rule;
+use super::stopping::{PooledRules, Rule};
 
 /// The judge of one plan: made once, asked after every round.
 ///
@@ -22,6 +22,10 @@ pub struct Judge {
     margin: f64,
     /// By the number of comparisons that share the error.
     rules: BTreeMap<usize, Rule>,
+    /// The same, where the plan declares pooled intervals.
+    pooled: BTreeMap<usize, PooledRules>,
+    /// For every two contenders, where the plan declares a race.
+    race: Option<Rule>,
     /// Of the duplicate, by the number of metrics that share its error.
     duplicate_rules: BTreeMap<usize, Rule>,
 }
@@ -34,8 +38,21 @@ impl Judge {
             let sharing = sharing(plan, workload);
             rules.entry(sharing).or_insert_with(|| rule(plan, alpha(plan) / sharing as f64));
         }
-        let margin = plan.judgement.margin.0.ln_1p();
-        Judge { plan: plan.clone(), margin, rules, duplicate_rules: duplicate_rules(plan) }
+        let contenders = plan.contenders.len();
+        let of_all = |&sharing: &usize| {
+            let (alpha, rounds) = (alpha(plan) / sharing as f64, plan.judgement.rounds());
+            (sharing, PooledRules::new(alpha, rounds, contenders as u32))
+        };
+        let is_pooled = plan.judgement.interval == Intervals::Pooled;
+        let pairs = contenders * (contenders - 1) / 2;
+        Judge {
+            plan: plan.clone(),
+            margin: plan.judgement.margin.0.ln_1p(),
+            pooled: rules.keys().filter(|_| is_pooled).map(of_all).collect(),
+            race: plan.judgement.race.then(|| rule(plan, alpha(plan) / pairs as f64)),
+            rules,
+            duplicate_rules: duplicate_rules(plan),
+        }
     }
 
     /// The rounds, each with a workload's name, in which a trial was void by itself.
@@ -77,6 +94,10 @@ impl Judge {
                         comparison.verdict = Verdict::Void;
                         comparison.visible = None;
                     }
+                    if !comparison.verdict.is_settled() {
+                        let by = self.beaten_by(workload, &contender.name, &findings, records);
+                        comparison.beaten_by = by;
+                    }
                     comparisons.push(comparison);
                 }
             }
@@ -96,6 +117,61 @@ impl Judge {
         (verdicts, families as f64 * alpha(&self.plan))
     }
 
+    /// In a race, who beats the contender at `workload`: by more than the margin, in each metric
+    /// that is judged.
+    ///
+    /// The intervals of all pairs hold together, as those of `advise` do: with the declared
+    /// confidence nobody who is not beaten is taken for it. Of several metrics all have to be won,
+    /// which takes no further share of the error.
+    fn beaten_by(
+        &self,
+        workload: &Workload,
+        contender: &str,
+        findings: &[Finding],
+        records: &[Record],
+    ) -> Option<String> {
+        let rule = self.race.as_ref()?;
+        let metrics = workload.primary();
+        let beats = |other: &str| {
+            metrics.iter().all(|metric| {
+                let pairs = pairs(records, &workload.name, metric, other, contender);
+                let differences: Vec<f64> = pairs.iter().map(|pair| pair.difference).collect();
+                Course::of(&differences, rule, self.margin).verdict == Verdict::Faster
+            })
+        };
+        let is_void = |other: &str| {
+            findings.iter().any(|finding| voids(finding, &workload.name, [other, contender]))
+        };
+        let mut others = self.plan.contenders.iter().map(|it| &it.name);
+        others.find(|it| **it != contender && beats(it) && !is_void(it)).cloned()
+    }
+
+    /// The course of one comparison, of these records.
+    fn course(
+        &self,
+        workload: &Workload,
+        metric: &str,
+        contender: &str,
+        records: &[Record],
+    ) -> Course {
+        let (sharing, reference) = (sharing(&self.plan, workload), self.plan.reference());
+        let Some(rules) = self.pooled.get(&sharing) else {
+            let pairs = pairs(records, &workload.name, metric, contender, reference);
+            let differences: Vec<f64> = pairs.iter().map(|pair| pair.difference).collect();
+            return Course::of(&differences, &self.rules[&sharing], self.margin);
+        };
+        let names = self.plan.contenders.iter().map(|it| it.name.as_str());
+        let (names, rounds) = complete(records, &workload.name, metric, names);
+        let place = |name: &str| names.iter().position(|it| *it == name);
+        match (place(contender), place(reference)) {
+            (Some(one), Some(other)) => {
+                let rule = rules.of(names.len() as u32);
+                Course::pooled(&rounds, [one, other], &rule, self.margin)
+            }
+            _ => Course::of(&[], &self.rules[&sharing], self.margin),
+        }
+    }
+
     fn compare(
         &self,
         workload: &Workload,
@@ -105,17 +181,11 @@ impl Judge {
     ) -> Comparison {
         let reference = self.plan.reference();
         let figures = pairs(records, &workload.name, metric, contender, reference);
-        let differences: Vec<f64> = figures.iter().map(|pair| pair.difference).collect();
-        let rule = &self.rules[&sharing(&self.plan, workload)];
-        let course = Course::of(&differences, rule, self.margin);
+        let course = |records: &[Record]| self.course(workload, metric, contender, records);
         // Where rounds were run again, what is said has to hold without that too.
         let course = match first_trials(records) {
-            None => course,
-            Some(first) => {
-                let first = pairs(&first, &workload.name, metric, contender, reference);
-                let differences: Vec<f64> = first.iter().map(|pair| pair.difference).collect();
-                course.or(&Course::of(&differences, rule, self.margin), self.margin)
-            }
+            None => course(records),
+            Some(first) => course(records).or(&course(&first), self.margin),
         };
         let (unit, better) = unit_of(records, &workload.name, metric);
         let high = course.interval.high.exp();
@@ -136,6 +206,7 @@ impl Judge {
             reference_median: median(figures.iter().map(|pair| pair.reference)),
             moved: course.moved,
             visible: visible.map(f64::exp),
+            beaten_by: None,
         }
     }
 }
@@ -176,7 +247,7 @@ fn comparisons_of(plan: &Plan, workload: &Workload) -> usize {
 }
 
 /// How many comparisons share the error with one of `workload`, itself counted.
-fn sharing(plan: &Plan, workload: &Workload) -> usize {
+pub(super) fn sharing(plan: &Plan, workload: &Workload) -> usize {
     match plan.judgement.family {
         Family::Workload => comparisons_of(plan, workload),
         Family::Run => plan.workloads.iter().map(|work| comparisons_of(plan, work)).sum(),
@@ -211,22 +282,53 @@ pub(super) fn pairs(
     contender: &str,
     reference: &str,
 ) -> Vec<Pair> {
-    let figures = |name: &str| -> BTreeMap<u32, (f64, f64)> {
-        let of_it = |record: &&Record| {
-            record.is_measured() && record.key.workload == workload && record.key.contender == name
-        };
-        let figure = |record: &Record| {
-            let sample = record.sample(metric)?;
-            Some((record.key.round, (sample.value, sample.goodness()?)))
-        };
-        records.iter().filter(of_it).filter_map(figure).collect()
-    };
+    let figures = |name: &str| figures(records, workload, metric, name);
     let references = figures(reference);
     let pair = |(round, (contender, goodness)): (u32, (f64, f64))| {
         let &(reference, reference_goodness) = references.get(&round)?;
         Some(Pair { contender, reference, difference: goodness - reference_goodness })
     };
     figures(contender).into_iter().filter_map(pair).collect()
+}
+
+/// By round the value of `metric` and its ln(goodness), of one contender.
+fn figures(
+    records: &[Record],
+    workload: &str,
+    metric: &str,
+    contender: &str,
+) -> BTreeMap<u32, (f64, f64)> {
+    let of_it = |record: &&Record| {
+        record.is_measured() && record.key.workload == workload && record.key.contender == contender
+    };
+    let figure = |record: &Record| {
+        let sample = record.sample(metric)?;
+        Some((record.key.round, (sample.value, sample.goodness()?)))
+    };
+    records.iter().filter(of_it).filter_map(figure).collect()
+}
+
+/// The rounds of a pooled layout, in order: those that hold a figure of `metric` of every contender
+/// that has one in half of the rounds or more; and these contenders. Who fails more often has no
+/// part in it, lest a round never count again.
+fn complete<'a>(
+    records: &[Record],
+    workload: &str,
+    metric: &str,
+    names: impl Iterator<Item = &'a str>,
+) -> (Vec<&'a str>, Vec<Vec<f64>>) {
+    let of = |name: &'a str| (name, figures(records, workload, metric, name));
+    let mut all: Vec<_> = names.map(of).collect();
+    let rounds: BTreeSet<u32> =
+        all.iter().flat_map(|(_, figures)| figures.keys().copied()).collect();
+    all.retain(|(_, figures)| figures.len() * 2 >= rounds.len());
+    let whole = |round: u32| {
+        all.iter()
+            .map(|(_, figures)| figures.get(&round).map(|it| it.1))
+            .collect::<Option<Vec<_>>>()
+    };
+    let figures = rounds.into_iter().filter_map(whole).collect();
+    (all.into_iter().map(|(name, _)| name).collect(), figures)
 }
 
 /// The records without the trials that were run again; `None` where none was.
@@ -392,20 +494,91 @@ mod tests {
         assert!(compared.low < 1.0 && compared.high.unwrap() > 1.1, "{compared:?}");
     }
 
+    /// Twelve rounds of three, of which the middle one is `times` as good as the others; the second
+    /// metric scatters more.
+    fn of_three(times: f64) -> Vec<Record> {
+        let trial = |round: u32, place: u32| {
+            let noise = 1.0 + f64::from((round * 7 + place * 3) % 5) / 1000.0;
+            let rate = noise * if place == 1 { 1000.0 * times } else { 1000.0 };
+            let samples = vec![
+                Sample::higher("iops", rate, Unit::PerSecond),
+                Sample::lower("cpu_per_operation", 5000.0 / rate, Unit::Nanoseconds),
+            ];
+            let name = ["a", "b", "c"][place as usize];
+            Record { samples, ..record(round, "write", name) }
+        };
+        (1..=12).flat_map(|round| (0..3).map(move |place| trial(round, place))).collect()
+    }
+
+    #[test]
+    fn a_race_is_lost_to_who_is_better_in_all_that_is_judged() {
+        let beaten = |records: &[Record], race: bool| {
+            let judge = Judge::new(&plan(&format!("{PLAN}\n[judgement]\nrace = {race}")));
+            let mut its = judge.comparisons(records);
+            its.retain(|it| it.workload == "write" && it.contender == "c");
+            its.into_iter().map(|it| (it.verdict, it.beaten_by)).collect::<Vec<_>>()
+        };
+        // c against a is near the margin, so that it is open.
+        let mut records = of_three(2.0);
+        for record in records.iter_mut().filter(|it| it.key.contender == "c") {
+            let scatter = if record.key.round % 2 == 0 { 1.03 } else { 1.07 };
+            record.samples.iter_mut().for_each(|it| match it.unit {
+                Unit::PerSecond => it.value *= scatter,
+                _ => it.value /= scatter,
+            });
+        }
+        let open = (Verdict::FasterSizeOpen, Some("b".to_string()));
+        assert_eq!(beaten(&records, true), [open.clone(), open]);
+        assert!(beaten(&records, false).iter().all(|it| it.1.is_none()));
+        for record in records.iter_mut().filter(|it| it.key.contender == "b") {
+            record.samples[1].value *= 2.0;
+        }
+        assert!(beaten(&records, true).iter().all(|it| it.1.is_none()), "in one of the two only");
+    }
+
+    #[test]
+    fn pooled_intervals_are_of_rounds_that_are_complete() {
+        let pooled = Judge::new(&plan(&format!("{PLAN}\n[judgement]\ninterval = \"pooled\"")));
+        let rounds = |records: &[Record]| {
+            let its = pooled.comparisons(records).into_iter().filter(|it| it.metric == "iops");
+            its.map(|it| (it.contender, it.rounds)).collect::<Vec<_>>()
+        };
+        let of = |b, c| vec![("b".to_string(), b), ("c".to_string(), c)];
+        let mut records = of_three(1.3);
+        assert_eq!(rounds(&records), of(12, 12));
+        let compared = &pooled.comparisons(&records)[2];
+        assert_eq!((compared.metric.as_str(), compared.verdict), ("iops", Verdict::Faster));
+        assert!((compared.ratio.unwrap() - 1.3).abs() < 0.01);
+        records.retain(|it| it.key.contender != "c" || it.key.round != 5);
+        assert_eq!(rounds(&records), of(11, 11));
+        records.retain(|it| it.key.contender != "c" || it.key.round < 3);
+        assert_eq!(rounds(&records), of(12, 0), "who fails most of the time has no part in it");
+    }
+
     #[test]
     fn names_are_nothing_but_names() {
-        let before = Judge::new(&plan(PLAN)).comparisons(&rounds(0.9));
+        for judgement in ["", "race = true", "interval = \"pooled\""] {
+            renamed_alike(&plan(&format!("{PLAN}\n[judgement]\n{judgement}")));
+        }
+    }
+
+    fn renamed_alike(plan: &Plan) {
+        let mut records = rounds(0.9);
+        records.extend(of_three(1.04));
+        let before = Judge::new(plan).comparisons(&records);
         for names in [["b", "a", "c"], ["c", "b", "a"], ["z", "x", "y"]] {
-            let mut other = plan(PLAN);
+            let mut other = plan.clone();
             let renamed = |name: &str| names[(name.as_bytes()[0] - b'a') as usize].to_string();
             other.contenders.iter_mut().for_each(|it| it.name = renamed(&it.name));
-            let mut records = rounds(0.9);
+            let mut records = records.clone();
             records.iter_mut().for_each(|it| it.key.contender = renamed(&it.key.contender));
             let mut after = Judge::new(&other).comparisons(&records);
             for (after, before) in after.iter_mut().zip(&before) {
                 assert_eq!(after.contender, renamed(&before.contender));
                 after.contender.clone_from(&before.contender);
                 after.reference.clone_from(&before.reference);
+                assert_eq!(after.beaten_by, before.beaten_by.as_deref().map(renamed));
+                after.beaten_by.clone_from(&before.beaten_by);
             }
             assert_eq!(after, before);
         }

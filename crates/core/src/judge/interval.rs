@@ -92,6 +92,40 @@ impl Course {
     /// The course of `differences` of ln(goodness), contender less reference, in the order of the
     /// rounds, under `rule` with `margin` in ln units.
     pub fn of(differences: &[f64], rule: &Rule, margin: f64) -> Course {
+        // Welford's recurrences for mean and sum of squared deviations (Knuth, TAOCP 2, 4.2.2).
+        let (mut n, mut mean, mut squares) = (0.0_f64, 0.0, 0.0);
+        let estimates = differences.iter().map(|difference| {
+            n += 1.0;
+            let step = difference - mean;
+            mean += step / n;
+            squares += step * (difference - mean);
+            (mean, (squares / (n - 1.0).max(1.0) / n).sqrt())
+        });
+        Course::through(estimates, rule, margin)
+    }
+
+    /// The course of the difference of two contenders by place, the first less the second, in
+    /// rounds that hold the ln(goodness) of all: with the variance that is left when rounds and
+    /// contenders are taken off. `rule` is one of [`Layout::Pooled`](super::stopping::Layout).
+    pub fn pooled(rounds: &[Vec<f64>], pair: [usize; 2], rule: &Rule, margin: f64) -> Course {
+        let (mut n, mut squares) = (0.0_f64, 0.0);
+        let mut means = vec![0.0; rounds.first().map_or(0, Vec::len)];
+        let estimates = rounds.iter().map(|figures| {
+            n += 1.0;
+            let of_round = figures.iter().sum::<f64>() / figures.len() as f64;
+            for (mean, figure) in means.iter_mut().zip(figures) {
+                let step = figure - of_round - *mean;
+                *mean += step / n;
+                squares += step * (figure - of_round - *mean);
+            }
+            let freedom = (n - 1.0).max(1.0) * (figures.len() as f64 - 1.0);
+            (means[pair[0]] - means[pair[1]], (2.0 * squares / freedom / n).sqrt())
+        });
+        Course::through(estimates, rule, margin)
+    }
+
+    /// The course of an estimate and its standard error, round by round.
+    fn through(estimates: impl Iterator<Item = (f64, f64)>, rule: &Rule, margin: f64) -> Course {
         let mut course = Course {
             estimate: f64::NAN,
             interval: Interval::UNBOUNDED,
@@ -100,19 +134,12 @@ impl Course {
             moved: false,
             rounds: 0,
         };
-        // Welford's recurrences for mean and sum of squared deviations (Knuth, TAOCP 2, 4.2.2).
-        let (mut mean, mut squares) = (0.0, 0.0);
-        for difference in differences {
+        for (estimate, standard_error) in estimates {
             course.rounds += 1;
-            let n = f64::from(course.rounds);
-            let step = difference - mean;
-            mean += step / n;
-            squares += step * (difference - mean);
-            course.estimate = mean;
-            let standard_error = (squares / (n - 1.0).max(1.0) / n).sqrt();
+            course.estimate = estimate;
             let half_width = rule.half_width(course.rounds, standard_error);
             if half_width.is_finite() {
-                course.look(Interval::around(mean, half_width));
+                course.look(Interval::around(estimate, half_width));
                 course.verdict = course.interval.verdict(margin);
             }
             if course.verdict.is_settled() {
@@ -162,6 +189,7 @@ mod tests {
 
     use proptest::prelude::*;
 
+    use super::super::stopping::PooledRules;
     use super::*;
 
     const MARGIN: f64 = 0.05;
@@ -236,7 +264,75 @@ mod tests {
             .prop_map(|(size, noise, draws)| draws.iter().map(|draw| size + noise * draw).collect())
     }
 
+    static POOLED: LazyLock<Rule> = LazyLock::new(|| PooledRules::new(0.05, Some(12), 4).of(4));
+
+    /// Rounds of four contenders.
+    fn layouts() -> impl Strategy<Value = Vec<Vec<f64>>> {
+        let sizes = prop::sample::select(vec![0.0, 0.02, 0.05, 0.1]);
+        let noises = prop::sample::select(vec![0.0, 0.003, 0.02, 0.2]);
+        let draws = prop::collection::vec(prop::collection::vec(-1.0..1.0f64, 4), 0..12);
+        (sizes, noises, draws).prop_map(|(size, noise, draws)| {
+            let round = |draws: &Vec<f64>| {
+                draws
+                    .iter()
+                    .zip(0..)
+                    .map(|(draw, at)| size * f64::from(at) + noise * draw)
+                    .collect()
+            };
+            draws.iter().map(round).collect()
+        })
+    }
+
+    /// The same interval but for rounding.
+    fn near(one: Interval, other: Interval) -> bool {
+        let near = |a: f64, b: f64| a == b || (a - b).abs() < 1e-9;
+        near(one.low, other.low) && near(one.high, other.high)
+    }
+
+    #[test]
+    fn two_contenders_pooled_are_a_pair() {
+        let differences = [0.11, 0.09, 0.14, 0.08, 0.10, 0.13];
+        let rounds: Vec<Vec<f64>> =
+            differences.iter().zip(0..).map(|(d, at)| vec![d + f64::from(at), at.into()]).collect();
+        let pooled = Course::pooled(&rounds, [0, 1], &CAPPED, MARGIN);
+        assert!(near(pooled.interval, course(&differences).interval), "{pooled:?}");
+        assert_eq!(pooled.verdict, course(&differences).verdict);
+    }
+
     proptest! {
+        #[test]
+        fn pooled_swapping_mirrors_and_scaling_and_order_change_nothing(
+            rounds in layouts(),
+            scale in -7.0..7.0f64,
+        ) {
+            let pooled = |rounds: &[Vec<f64>], pair| Course::pooled(rounds, pair, &POOLED, MARGIN);
+            let (one, other) = (pooled(&rounds, [0, 1]), pooled(&rounds, [1, 0]));
+            prop_assert_eq!(one.verdict, other.verdict.mirrored());
+            prop_assert_eq!(one.interval.low, -other.interval.high);
+            prop_assert_eq!(one.settled_after, other.settled_after);
+            let scaled: Vec<Vec<f64>> =
+                rounds.iter().map(|round| round.iter().map(|it| it + scale).collect()).collect();
+            prop_assert!(near(one.interval, pooled(&scaled, [0, 1]).interval));
+            let turned: Vec<Vec<f64>> =
+                rounds.iter().map(|round| round.iter().rev().copied().collect()).collect();
+            prop_assert!(near(one.interval, pooled(&turned, [3, 2]).interval));
+        }
+
+        #[test]
+        fn pooled_more_rounds_never_undo_a_settled_verdict(rounds in layouts()) {
+            let mut settled: Option<Verdict> = None;
+            for n in 0..=rounds.len() {
+                let now = Course::pooled(&rounds[..n], [0, 1], &POOLED, MARGIN).verdict;
+                let small = [Verdict::TriviallyFaster, Verdict::TriviallySlower];
+                match settled {
+                    Some(Verdict::Equivalent) if small.contains(&now) => {}
+                    Some(before) => prop_assert_eq!(now, before),
+                    None => {}
+                }
+                settled = now.is_settled().then_some(now);
+            }
+        }
+
         #[test]
         fn swapping_the_contenders_mirrors_everything(differences in campaigns()) {
             let negated: Vec<f64> = differences.iter().map(|d| -d).collect();

@@ -1,6 +1,8 @@
 //! When to look and how wide the interval must be then, so that looking after every round does not
 //! raise the chance of a false verdict (METHODOLOGY, "When to stop").
 
+use std::sync::{Mutex, PoisonError};
+
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{RngCore, SeedableRng};
 
@@ -13,6 +15,44 @@ pub const FIRST_LOOK: u32 = 4;
 /// g, the precision of the anytime-valid interval's prior: wide enough that at 95% there is an
 /// interval from the fourth round on; a larger one starts later and is tighter after some ten.
 const PRIOR_PRECISION: f64 = 0.3;
+
+/// What the standard error of a difference is estimated from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Layout {
+    /// The differences of the two themselves, in n rounds: n - 1 degrees of freedom.
+    Paired,
+    /// What is left of the figures of so many contenders in n complete rounds when rounds and
+    /// contenders are taken off: (n - 1)(contenders - 1) degrees of freedom.
+    Pooled(u32),
+}
+
+impl Layout {
+    /// Degrees of freedom after `n` rounds.
+    pub fn freedom(self, n: u32) -> f64 {
+        let of_contenders = match self {
+            Layout::Paired => 1,
+            Layout::Pooled(contenders) => contenders.saturating_sub(1),
+        };
+        f64::from(n.saturating_sub(1)) * f64::from(of_contenders)
+    }
+
+    /// How many times the square of the standard error goes into the variance that it is estimated
+    /// from: that of a difference, n; that of a figure, n / 2, for a difference has two.
+    fn precision(self, n: u32) -> f64 {
+        match self {
+            Layout::Paired => f64::from(n),
+            Layout::Pooled(_) => f64::from(n) / 2.0,
+        }
+    }
+
+    /// How many squares each round adds to the variance's besides those of the two compared.
+    fn others(self) -> u32 {
+        match self {
+            Layout::Paired => 0,
+            Layout::Pooled(contenders) => contenders.saturating_sub(2),
+        }
+    }
+}
 
 /// The rule a run declared before its first trial, for one comparison.
 ///
@@ -29,6 +69,8 @@ pub enum Rule {
     OpenEnded {
         /// Chance of ever missing the truth.
         alpha: f64,
+        /// What the standard error is of.
+        layout: Layout,
     },
 }
 
@@ -36,17 +78,19 @@ impl Rule {
     /// Looks after each round from [`FIRST_LOOK`] to `rounds`; `alpha` (0 to 1) is the chance that
     /// any of the intervals misses the truth. With fewer rounds than the first look there is none.
     pub fn capped(alpha: f64, rounds: u32) -> Rule {
-        let level = level_of_each_look(alpha, rounds);
-        let looks = FIRST_LOOK..=rounds;
-        Rule::Capped {
-            multipliers: looks.map(|n| two_sided_quantile(level, f64::from(n - 1))).collect(),
-        }
+        Rule::at_level(level_of_each_look(alpha, rounds), rounds, Layout::Paired)
+    }
+
+    /// Looks after each round from [`FIRST_LOOK`] to `rounds`, each at `level`.
+    fn at_level(level: f64, rounds: u32, layout: Layout) -> Rule {
+        let quantile = |n: u32| two_sided_quantile(level, layout.freedom(n));
+        Rule::Capped { multipliers: (FIRST_LOOK..=rounds).map(quantile).collect() }
     }
 
     /// Looks after each round, without end; `alpha` (0 to 1) is the chance that any of the
     /// intervals misses the truth.
     pub fn open_ended(alpha: f64) -> Rule {
-        Rule::OpenEnded { alpha }
+        Rule::OpenEnded { alpha, layout: Layout::Paired }
     }
 
     /// Half the width of the interval after `n` rounds, in the unit of `standard_error`; infinite
@@ -64,21 +108,20 @@ impl Rule {
             Rule::Capped { multipliers } => {
                 multipliers.get(n.checked_sub(FIRST_LOOK)? as usize).copied()
             }
-            Rule::OpenEnded { alpha } => anytime_multiplier(*alpha, n),
+            Rule::OpenEnded { alpha, layout } => anytime_multiplier(*alpha, n, *layout),
         }
     }
 }
 
 /// The anytime-valid t interval (Wang and Ramdas, "Anytime-valid t-tests and confidence sequences
 /// for Gaussian means with unknown variance", arXiv 2310.03722; Lindon et al. for the shape with a
-/// g-prior), paired: z2 = n. `None` while the data are too few for any interval.
-fn anytime_multiplier(alpha: f64, n: u32) -> Option<f64> {
+/// g-prior): z2 = n paired, n / 2 pooled. `None` while the data are too few for any interval.
+fn anytime_multiplier(alpha: f64, n: u32, layout: Layout) -> Option<f64> {
     if n < 2 {
         return None;
     }
-    let n = f64::from(n);
-    let df = n - 1.0;
-    let r = PRIOR_PRECISION / (PRIOR_PRECISION + n);
+    let df = layout.freedom(n);
+    let r = PRIOR_PRECISION / (PRIOR_PRECISION + layout.precision(n));
     let a = (r * alpha * alpha).powf(1.0 / (df + 1.0));
     (a > r).then(|| (df * (1.0 - a) / (a - r)).sqrt())
 }
@@ -90,11 +133,29 @@ fn anytime_multiplier(alpha: f64, n: u32) -> Option<f64> {
 /// That is the `alpha` quantile of the smallest two-sided p value over the looks, found by Monte
 /// Carlo with a fixed seed: the same plan always gives the same thresholds.
 pub fn level_of_each_look(alpha: f64, rounds: u32) -> f64 {
+    level_in(Layout::Paired, alpha, rounds)
+}
+
+/// [`level_of_each_look`] of intervals whose standard error is that of `layout`. It is always the
+/// same, takes a fraction of a second, and a run asks more than once: what was found is kept.
+fn level_in(layout: Layout, alpha: f64, rounds: u32) -> f64 {
+    static FOUND: Mutex<Vec<(Layout, f64, u32, f64)>> = Mutex::new(Vec::new());
     if rounds <= FIRST_LOOK {
         return alpha;
     }
+    let found = || FOUND.lock().unwrap_or_else(PoisonError::into_inner);
+    let same = |it: &(Layout, f64, u32, f64)| (it.0, it.1, it.2) == (layout, alpha, rounds);
+    let known = found().iter().find(|it| same(it)).map(|it| it.3);
+    known.unwrap_or_else(|| {
+        let level = simulated_level(layout, alpha, rounds);
+        found().push((layout, alpha, rounds, level));
+        level
+    })
+}
+
+fn simulated_level(layout: Layout, alpha: f64, rounds: u32) -> f64 {
     let paths = paths(alpha, rounds);
-    let mut smallest = smallest_p_values(alpha, rounds, paths);
+    let mut smallest = smallest_p_values(layout, alpha, rounds, paths);
     // Two standard errors of the count towards the safe side: where few paths decide, as for an
     // error shared over many comparisons, the interval becomes wider and not narrower.
     let expected = alpha * f64::from(paths);
@@ -118,15 +179,18 @@ fn paths(alpha: f64, rounds: u32) -> u32 {
 /// The smallest p value over the looks of each of `paths` simulated campaigns without an effect;
 /// those of `alpha` and above are left out, for no look's level is higher.
 ///
-/// With S the sum and Q the sum of squares, t^2 = (n-1) u / (1-u) where u = S^2 / (n Q). So a look
-/// is a comparison of S^2 with Q, and only the few beyond it need their p value.
-fn smallest_p_values(alpha: f64, rounds: u32, paths: u32) -> Vec<f64> {
+/// With S the sum and Q the sum of squares, t^2 = df u / (1-u) where u = S^2 / (n Q). So a look is
+/// a comparison of S^2 with Q, and only the few beyond it need their p value. In a pooled layout
+/// every round from the second on adds to Q the squares of the other contrasts about their means,
+/// which are independent of the one looked at (Helmert).
+fn smallest_p_values(layout: Layout, alpha: f64, rounds: u32, paths: u32) -> Vec<f64> {
     let bound = |n: u32| {
-        let (n, df) = (f64::from(n), f64::from(n - 1));
+        let (n, df) = (f64::from(n), layout.freedom(n));
         let square = two_sided_quantile(alpha, df).powi(2);
         n * square / (df + square)
     };
     let bounds: Vec<f64> = (FIRST_LOOK..=rounds).map(bound).collect();
+    let others = layout.others();
     let mut normals = Normals::new();
     let mut campaign = || {
         let (mut sum, mut squares, mut smallest) = (0.0, 0.0, alpha);
@@ -134,9 +198,12 @@ fn smallest_p_values(alpha: f64, rounds: u32, paths: u32) -> Vec<f64> {
             let draw = normals.next();
             sum += draw;
             squares += draw * draw;
+            if n > 1 && others > 0 {
+                squares += normals.chi_square(others);
+            }
             let Some(look) = n.checked_sub(FIRST_LOOK) else { continue };
             if sum * sum > bounds[look as usize] * squares {
-                let (n, df) = (f64::from(n), f64::from(n - 1));
+                let (n, df) = (f64::from(n), layout.freedom(n));
                 let share = (sum * sum / (n * squares)).min(1.0);
                 let t = (df * share / (1.0 - share)).sqrt();
                 smallest = two_sided_tail(t, df).min(smallest);
@@ -145,6 +212,41 @@ fn smallest_p_values(alpha: f64, rounds: u32, paths: u32) -> Vec<f64> {
         smallest
     };
     (0..paths).map(|_| campaign()).filter(|smallest| *smallest < alpha).collect()
+}
+
+/// The rules of a pooled layout, made once for a run: for all of its contenders, and for those that
+/// are left when some of them can't be measured.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PooledRules {
+    alpha: f64,
+    rounds: Option<u32>,
+    contenders: u32,
+    /// The level of each look for all contenders.
+    level: f64,
+    /// The level for fewer of them: the smaller of those for two and for all, between which theirs
+    /// lie.
+    level_of_fewer: f64,
+}
+
+impl PooledRules {
+    /// `alpha` (0 to 1) is the chance that any of a comparison's intervals misses the truth;
+    /// without `rounds` there are looks without end.
+    pub fn new(alpha: f64, rounds: Option<u32>, contenders: u32) -> PooledRules {
+        let of = |layout| rounds.map_or(alpha, |rounds| level_in(layout, alpha, rounds));
+        let level = of(Layout::Pooled(contenders));
+        let level_of_fewer = of(Layout::Paired).min(level);
+        PooledRules { alpha, rounds, contenders, level, level_of_fewer }
+    }
+
+    /// The rule where so many contenders could be measured: two or more.
+    pub fn of(&self, contenders: u32) -> Rule {
+        let layout = Layout::Pooled(contenders);
+        let level = if contenders < self.contenders { self.level_of_fewer } else { self.level };
+        match self.rounds {
+            Some(rounds) => Rule::at_level(level, rounds, layout),
+            None => Rule::OpenEnded { alpha: self.alpha, layout },
+        }
+    }
 }
 
 /// Standard normal draws by Marsaglia's polar method, from a fixed seed.
@@ -173,7 +275,15 @@ impl Normals {
         }
     }
 
-    /// Uniform between -1 and 1.
+    /// The sum of `count` squared normals: of two it is exponential, and a product of uniforms has
+    /// the sum of their logarithms.
+    fn chi_square(&mut self, count: u32) -> f64 {
+        let product: f64 = (0..count / 2).map(|_| (1.0 - self.symmetric()) / 2.0).product();
+        let odd = if count % 2 == 1 { self.next() } else { 0.0 };
+        odd * odd - 2.0 * product.ln()
+    }
+
+    /// Uniform from -1 up to 1, which is not reached.
     fn symmetric(&mut self) -> f64 {
         (self.random.next_u64() >> 11) as f64 / (1u64 << 52) as f64 - 1.0
     }
@@ -250,6 +360,60 @@ mod tests {
         assert!((0.02..0.035).contains(&missed), "{missed}");
         assert_eq!(rule.half_width(1, 0.0), f64::INFINITY);
         assert!(rule.half_width(60, 1.0) < 4.0);
+    }
+
+    /// The share of campaigns of `contenders` that are alike in which some interval of the first
+    /// against the second missed zero.
+    fn pooled_missed(rule: &Rule, contenders: usize, rounds: u32, campaigns: u32) -> f64 {
+        let mut normals = Normals { random: ChaCha8Rng::seed_from_u64(9), spare: None };
+        let mut missed = 0;
+        for _ in 0..campaigns {
+            let figures: Vec<Vec<f64>> =
+                (0..rounds).map(|_| (0..contenders).map(|_| normals.next()).collect()).collect();
+            let misses = (FIRST_LOOK..=rounds).any(|n| {
+                let seen = &figures[..n as usize];
+                let of_round = |round: &Vec<f64>| round.iter().sum::<f64>() / contenders as f64;
+                let mean = |at: usize| {
+                    let left = seen.iter().map(|round| round[at] - of_round(round));
+                    left.sum::<f64>() / f64::from(n)
+                };
+                let means: Vec<f64> = (0..contenders).map(mean).collect();
+                let left = seen.iter().flat_map(|round| {
+                    let residual = |at: usize| round[at] - of_round(round) - means[at];
+                    (0..contenders).map(residual).collect::<Vec<_>>()
+                });
+                let squares: f64 = left.map(|residual| residual * residual).sum();
+                let variance = squares / Layout::Pooled(contenders as u32).freedom(n);
+                let error = (2.0 * variance / f64::from(n)).sqrt();
+                (means[0] - means[1]).abs() > rule.half_width(n, error)
+            });
+            missed += u32::from(misses);
+        }
+        f64::from(missed) / f64::from(campaigns)
+    }
+
+    /// Standard error of the shares: 0.22 points. Fewer contenders than declared have a level that
+    /// errs to the safe side.
+    #[test]
+    fn a_pooled_rule_misses_as_often_as_declared() {
+        let rules = PooledRules::new(0.05, Some(12), 6);
+        let all = pooled_missed(&rules.of(6), 6, 12, 10_000);
+        assert!((0.043..0.057).contains(&all), "{all}");
+        let fewer = pooled_missed(&rules.of(3), 3, 12, 10_000);
+        assert!((0.036..0.055).contains(&fewer), "{fewer}");
+        let open = PooledRules::new(0.05, None, 6);
+        let missed = pooled_missed(&open.of(6), 6, 24, 2_000);
+        assert!((0.005..0.045).contains(&missed), "{missed}");
+    }
+
+    #[test]
+    fn two_contenders_pooled_are_a_pair() {
+        let rules = PooledRules::new(0.05, Some(12), 2);
+        assert_eq!(rules.of(2), Rule::capped(0.05, 12));
+        let mut normals = Normals::new();
+        let mean = (0..20_000).map(|_| normals.chi_square(5)).sum::<f64>() / 20_000.0;
+        assert!((mean - 5.0).abs() < 0.1, "{mean}");
+        assert_eq!(normals.chi_square(0), 0.0);
     }
 
     /// What the two rules are for.

@@ -39,8 +39,11 @@ pub fn phase(phase: Phase) -> PhaseRecord {
         application_read_bytes: None,
         application_write_bytes: None,
         queue: None,
+        rate_over_time: None,
         processes_left: 0,
         totals: Totals::default(),
+        peaks: Vec::new(),
+        applications: Vec::new(),
         histograms: Default::default(),
         samples: Vec::new(),
     }

@@ -41,8 +41,15 @@ pub enum Audit {
     A21,
     A22,
     A23,
+    A24,
     /// The device is the limit, whichever the file system.
     DeviceBound,
+    /// The depth of the work is the limit: at twice of it the bare device does more.
+    DepthBound,
+    /// How long the work had better run.
+    RunLength,
+    /// The link, or the processors at its ends, are the limit, whichever the file system.
+    NetworkBound,
 }
 
 /// What an audit noticed, with its evidence and what to do about it.

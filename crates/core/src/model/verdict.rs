@@ -100,6 +100,10 @@ pub struct Comparison {
     /// from 1. `None` while the interval is unbounded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub visible: Option<f64>,
+    /// Of an open comparison in a race: the contender that beats this one by more than the margin
+    /// in all that is judged, so that it gets no more trials.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub beaten_by: Option<String>,
 }
 
 /// Why a run ended.
@@ -108,6 +112,8 @@ pub struct Comparison {
 pub enum Stop {
     /// Every comparison is settled.
     Settled,
+    /// Every comparison is settled, or its contender out of the race.
+    Race,
     /// The declared number of rounds is done.
     Rounds,
     /// The budget is spent.
@@ -123,6 +129,7 @@ impl Stop {
     pub fn because(self) -> &'static str {
         match self {
             Stop::Settled => "every comparison was settled",
+            Stop::Race => "every comparison was settled or its contender out of the race",
             Stop::Rounds => "the declared number of rounds was done",
             Stop::Budget => "the budget was spent",
             Stop::Interrupted => "it was interrupted",

@@ -1,4 +1,4 @@
-//! What the arms show: A8, A15, A20, and that the device is the limit.
+//! What the arms show: A8, A15, A20, and that the device or the depth is the limit.
 
 use std::collections::BTreeMap;
 
@@ -20,6 +20,9 @@ const FASTER: f64 = 1.05;
 
 /// At this share of the bare device's rate the device is the limit.
 const BOUND: f64 = 0.95;
+
+/// A device that does more than this times as much at twice the depth was not at its limit.
+const DEEPER: f64 = 1.05;
 
 /// An fsync below this share of the bare device's does less than that one.
 const FSYNC_SHARE: f64 = 0.9;
@@ -92,7 +95,7 @@ pub fn against_the_device(
     let Some(raw) = plan.arm(Arm::Raw).filter(|_| workload.fio.is_some()) else {
         return Vec::new();
     };
-    let device = Device { workload, raw, rule, records };
+    let device = Device { workload, raw, deep: plan.deep_arm(workload), rule, records };
     let mut findings: Vec<Finding> =
         plan.contenders.iter().filter_map(|it| device.faster(it)).collect();
     findings.extend(plan.contenders.iter().filter_map(|it| device.fsync_too_fast(it)));
@@ -104,6 +107,8 @@ pub fn against_the_device(
 struct Device<'a> {
     workload: &'a Workload,
     raw: Contender,
+    /// The bare device at twice the depth, for a job that has one.
+    deep: Option<Contender>,
     rule: &'a Rule,
     records: &'a [Record],
 }
@@ -169,20 +174,64 @@ impl Device<'_> {
         })
     }
 
-    /// The reference and others do what the bare device does: a tie between them is the device's.
+    /// What the device does at twice the depth over what it does at the work's; `None` where the
+    /// work has no depth, and of runs that did not try it.
+    fn deeper(&self) -> Option<Course> {
+        let deep = self.deep.as_ref()?;
+        let pair = [deep.name.as_str(), self.raw.name.as_str()];
+        let course = course(self.workload, RATE, pair, self.rule, self.records);
+        (course.rounds > 0).then_some(course)
+    }
+
+    /// The reference and others do what the bare device does: a tie between them is the device's,
+    /// or that of the depth where the device does more at twice of it. Which of the two may be
+    /// open.
     fn is_the_limit(&self, plan: &Plan) -> Option<Finding> {
-        let bound = |contender: &&Contender| {
-            let low = self.share(&contender.name).interval.low;
-            low > BOUND.ln() && low <= FASTER.ln()
-        };
-        let mut bound: Vec<&Contender> = plan.contenders.iter().filter(bound).collect();
-        if bound.len() < 2 || !bound.iter().any(|it| it.name == plan.reference()) {
-            return None;
-        }
+        let bound = self.bound(plan)?;
         let shares: Vec<String> = bound
             .iter()
             .map(|it| format!("{} {}", it.name, interval(&self.share(&it.name))))
             .collect();
+        let shares = shares.join("; ");
+        let deeper = self.deeper();
+        let tried = deeper.map_or(String::new(), |course| {
+            format!("; at twice the depth it does {}", interval(&course))
+        });
+        let (audit, what, advice) = match deeper {
+            Some(course) if course.interval.low > DEEPER.ln() => (
+                Audit::DepthBound,
+                "the depth is the limit, not the device",
+                "a tie here is one of the depth: raise iodepth until the device does no more, or \
+                 take it for an answer at this depth alone"
+                    .into(),
+            ),
+            Some(course) if course.interval.high >= DEEPER.ln() => return None,
+            _ => (Audit::DeviceBound, "the device is the limit", self.ranked(bound)),
+        };
+        Some(Finding {
+            audit,
+            severity: Severity::Note,
+            workload: Some(self.workload.name.clone()),
+            contender: None,
+            evidence: format!("{what}, they do what it does bare: {shares}{tried}"),
+            advice,
+        })
+    }
+
+    /// The contenders that do what the bare device does, where the reference is among them and not
+    /// alone.
+    fn bound<'a>(&self, plan: &'a Plan) -> Option<Vec<&'a Contender>> {
+        let bound = |contender: &&Contender| {
+            let low = self.share(&contender.name).interval.low;
+            low > BOUND.ln() && low <= FASTER.ln()
+        };
+        let bound: Vec<&Contender> = plan.contenders.iter().filter(bound).collect();
+        let with_reference = bound.iter().any(|it| it.name == plan.reference());
+        (bound.len() >= 2 && with_reference).then_some(bound)
+    }
+
+    /// What is left to compare at the device's limit.
+    fn ranked(&self, mut bound: Vec<&Contender>) -> String {
         let ranks = [
             ("device bytes per application byte", "device_bytes_per_application_byte", Unit::Ratio),
             ("CPU time per operation", "cpu_per_operation", Unit::Nanoseconds),
@@ -196,17 +245,7 @@ impl Device<'_> {
             format!("by {what}: {}", shown.join(", "))
         };
         let ranks: Vec<String> = ranks.into_iter().map(rank).collect();
-        Some(Finding {
-            audit: Audit::DeviceBound,
-            severity: Severity::Note,
-            workload: Some(self.workload.name.clone()),
-            contender: None,
-            evidence: format!(
-                "the device is the limit, they do what it does bare: {}",
-                shares.join("; ")
-            ),
-            advice: format!("a tie here is not a win; what each costs, {}", ranks.join("; ")),
-        })
+        format!("a tie here is not a win; what each costs, {}", ranks.join("; "))
     }
 }
 
@@ -290,6 +329,33 @@ mod tests {
         assert!(found_bound[0].advice.contains("CPU time per operation: a 5.00 µs, b 6.00 µs"));
         let one = rounds([990.0, 900.0, 990.0, 1000.0], &[bytes, cpu]);
         assert_eq!(found(Audit::DeviceBound, &one), []);
+    }
+
+    #[test]
+    fn a_device_that_does_more_at_twice_the_depth_is_not_the_limit() {
+        let job = "fio = { rw = \"randread\", ioengine = \"libaio\", iodepth = 4 }";
+        let plan = plan(&PLAN.replace("fio = { rw = \"randwrite\" }", job));
+        let with_deep = |times: f64, from: u32| {
+            let mut records = rounds([990.0, 985.0, 990.0, 1000.0], &[]);
+            let raw: Vec<Record> =
+                records.iter().filter(|it| it.key.contender == "raw device").cloned().collect();
+            for mut deep in raw.into_iter().filter(|it| it.key.round >= from) {
+                deep.key.contender = plan.deep_arm(&plan.workloads[0]).unwrap().name;
+                deep.samples[0].value *= times;
+                records.push(deep);
+            }
+            let findings = Judge::new(&plan).findings(&records);
+            let of = |it: &&Finding| matches!(it.audit, Audit::DeviceBound | Audit::DepthBound);
+            findings.iter().filter(of).cloned().collect::<Vec<_>>()
+        };
+        let device = with_deep(1.01, 1);
+        assert_eq!((device.len(), device[0].audit), (1, Audit::DeviceBound));
+        assert!(device[0].evidence.contains("; at twice the depth it does 1.0"), "{device:?}");
+        let depth = with_deep(1.4, 1);
+        assert_eq!((depth.len(), depth[0].audit), (1, Audit::DepthBound));
+        assert!(depth[0].evidence.starts_with("the depth is the limit, not the device"));
+        assert_eq!(with_deep(1.0, 10), [], "three rounds decide nothing");
+        assert_eq!(with_deep(1.0, 13)[0].audit, Audit::DeviceBound, "it was not tried");
     }
 
     #[test]

@@ -1,18 +1,23 @@
 //! What speaks against a measurement: the audits of METHODOLOGY, section 7, that follow from a plan
 //! and its records.
 //!
-//! The audits of single trials are in [`trial`], [`queue`] and [`figures`]; those of the terms on
-//! which contenders are compared are in [`terms`]; those that look at all rounds in [`drift`],
-//! [`order`] and [`modes`]; what the duplicate and the bare device show is in [`arms`]. Each is one
+//! The audits of single trials are in [`trial`], [`queue`], [`steady`], [`foreign`], [`network`]
+//! and [`figures`]; those of the terms on which contenders are compared are in [`terms`]; those
+//! that look at all rounds in [`drift`], [`order`] and [`modes`]; what the duplicate and the bare
+//! device show is in [`arms`]; how long the work had better run in [`length`]. Each is one
 //! function.
 
 mod arms;
 mod drift;
 mod figures;
+mod foreign;
+mod length;
 mod modes;
+mod network;
 mod order;
 mod queue;
 mod series;
+mod steady;
 mod terms;
 mod trial;
 
@@ -22,6 +27,7 @@ use crate::judge::stopping::Rule;
 use crate::model::{Contender, Finding, Plan, Record, Severity, Workload};
 
 pub use arms::DUPLICATE_ALPHA;
+pub use drift::trend;
 pub(super) use terms::without_flush;
 pub use terms::{DEPTH_ADVICE, WITHOUT_FLUSH, depth_ignored_by, durability_advice};
 pub use trial::{CACHE_ADVICE, HARNESS_ADVICE, PROCESS_S, SYNC_ADVICE};
@@ -47,6 +53,8 @@ pub fn findings(plan: &Plan, rules: &Rules, records: &[Record]) -> Vec<Finding> 
         let rule = (rules.device)(workload);
         findings.extend(arms::against_the_device(plan, workload, rule, records));
     }
+    let lengths = plan.workloads.iter().filter_map(|it| length::finding(plan, it, records));
+    findings.extend(lengths);
     findings
 }
 

@@ -5,7 +5,7 @@ use crate::model::{
     Unit, Workload,
 };
 
-use super::{figures, options, queue};
+use super::{figures, foreign, network, options, queue, steady};
 
 /// What may stay cached or dirty around a drop: a file system's own superblock and log pages.
 const CACHE_ALLOWANCE_BYTES: u64 = 1 << 20;
@@ -110,10 +110,21 @@ pub const AUDITS: &[TrialAudit] = &[
         advice: "stop whatever else writes to the device; for ext4 give mkfs \
                  -E lazy_itable_init=0,lazy_journal_init=0",
     },
+    TrialAudit { audit: Audit::A13, test: foreign::others_at_work, advice: foreign::ADVICE },
     TrialAudit {
         audit: Audit::A17,
         test: figures::clock_too_coarse,
         advice: "let it work for longer: a second or more",
+    },
+    TrialAudit { audit: Audit::A24, test: steady::never, advice: steady::NEVER_ADVICE },
+    TrialAudit { audit: Audit::A24, test: steady::cut, advice: steady::CUT_ADVICE },
+    TrialAudit {
+        audit: Audit::NetworkBound,
+        test: network::sets_the_pace,
+        advice: "a tie says nothing of the file systems: give the link a higher rate or larger \
+                 packets (network.rate, network.mtu) or the machine more processors, hold the \
+                 device down (bed.limits), or compare the cost: CPU time, device bytes, what was \
+                 dirty",
     },
 ];
 
@@ -276,18 +287,18 @@ pub fn most(seen: impl Iterator<Item = Seen>) -> Option<Seen> {
     seen.max_by(|one, other| one.figure.total_cmp(&other.figure))
 }
 
-fn prefix(phase: Phase) -> String {
+pub fn prefix(phase: Phase) -> String {
     match phase.name() {
         "" => String::new(),
         name => format!("{name}: "),
     }
 }
 
-fn bytes(bytes: u64) -> String {
+pub fn bytes(bytes: u64) -> String {
     Unit::Bytes.format(bytes as f64)
 }
 
-fn percent(share: f64) -> String {
+pub fn percent(share: f64) -> String {
     format!("{:.1}%", share * 100.0)
 }
 

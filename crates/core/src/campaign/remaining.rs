@@ -1,0 +1,151 @@
+//! How much of a run is still to come: for who waits, not for what is run next.
+
+use crate::judge::FIRST_LOOK;
+use crate::model::{Comparison, Percent, Plan, Record, Workload};
+
+use super::wanted;
+
+/// What is still to come of one workload.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Remaining {
+    /// The workload's name.
+    pub workload: String,
+    /// Contenders and arms that take part in further rounds.
+    pub contenders: Vec<String>,
+    /// Trials at most; `None` where the rounds are not limited.
+    pub trials_at_most: Option<u32>,
+    /// Trials until every comparison is settled, as it looks now; `None` before the first look.
+    pub trials_likely: Option<u32>,
+}
+
+/// What is still to come of each workload that is not settled yet, by `comparisons`, which are
+/// those of `records`.
+pub fn remaining(plan: &Plan, comparisons: &[Comparison], records: &[Record]) -> Vec<Remaining> {
+    let Ok(wanted) = wanted(plan, comparisons, records) else { return Vec::new() };
+    let of = |(workload, contenders): (&Workload, Vec<String>)| {
+        let its = records.iter().filter(|record| record.key.workload == workload.name);
+        let round = its.clone().map(|record| record.key.round).max().unwrap_or(0);
+        let done = its
+            .filter(|record| record.key.round == round)
+            .filter(|record| contenders.contains(&record.key.contender))
+            .count();
+        let a_round = contenders.len();
+        // Of the round under way only what is missing.
+        let under_way = if round > 0 { a_round.saturating_sub(done) } else { 0 };
+        let trials = |last: u32| {
+            let more = last.saturating_sub(round) as usize * a_round;
+            u32::try_from(more + under_way).unwrap_or(u32::MAX)
+        };
+        let rounds = plan.judgement.rounds();
+        let likely = likely_rounds(plan, comparisons, workload);
+        Remaining {
+            workload: workload.name.clone(),
+            contenders,
+            trials_at_most: rounds.map(trials),
+            trials_likely: likely.map(|likely| trials(rounds.map_or(likely, |it| it.min(likely)))),
+        }
+    };
+    wanted.into_iter().map(of).collect()
+}
+
+/// The round after which all comparisons of the workload are settled, as it looks now.
+fn likely_rounds(plan: &Plan, comparisons: &[Comparison], workload: &Workload) -> Option<u32> {
+    let its = comparisons.iter().filter(|it| it.workload == workload.name);
+    let open = its.filter(|it| !it.verdict.is_settled());
+    let rounds = open.map(|it| settled_after(it, plan.judgement.margin));
+    rounds.collect::<Option<Vec<u32>>>()?.into_iter().max()
+}
+
+/// The round after which the comparison is settled if its estimate stays: when its interval no
+/// longer reaches the nearer end of the margin. The interval shrinks with the square root of the
+/// rounds.
+fn settled_after(comparison: &Comparison, margin: Percent) -> Option<u32> {
+    let (ratio, high) = (comparison.ratio?, comparison.high?);
+    let half_width = (high.ln() - comparison.low.ln()) / 2.0;
+    let room = (ratio.ln().abs() - margin.0.ln_1p()).abs();
+    let rounds = f64::from(comparison.rounds) * (half_width / room).powi(2);
+    // As many as there can be where the estimate lies on the margin itself.
+    let rounds = rounds.ceil().min(1e6) as u32;
+    Some(rounds.clamp(FIRST_LOOK.max(comparison.rounds + 1), 1_000_000))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::judge::Judge;
+    use crate::judge::testing::{plan, record};
+    use crate::model::{Sample, Unit, Verdict};
+
+    const PLAN: &str = "[[contender]]\nname = \"a\"\n[[contender]]\nname = \"b\"\n\
+                        [[contender]]\nname = \"c\"\n\
+                        [[workload]]\nname = \"w\"\ncommand = \"true\"\ncache = \"warm\"\n";
+
+    /// So many rounds, in which b takes half of a's time and c, noisily, about the same.
+    fn records(rounds: u32) -> Vec<Record> {
+        let timed = |round: u32, name: &str| {
+            let noise = f64::from(round * 7 % 5) / 10.0;
+            let seconds = match name {
+                "b" => 0.5,
+                "c" => 0.75 + noise,
+                _ => 1.0,
+            };
+            let samples = vec![Sample::lower("wall_time", seconds, Unit::Seconds)];
+            Record { samples, ..record(round, "w", name) }
+        };
+        (1..=rounds).flat_map(|round| ["a", "b", "c"].map(|name| timed(round, name))).collect()
+    }
+
+    fn left(plan: &Plan, records: &[Record]) -> Vec<Remaining> {
+        remaining(plan, &Judge::new(plan).comparisons(records), records)
+    }
+
+    #[test]
+    fn before_the_first_trial_all_may_come() {
+        let left = left(&plan(&format!("{PLAN}[judgement]\nrounds = 8")), &[]);
+        assert_eq!((left[0].trials_at_most, left[0].trials_likely), (Some(24), None));
+    }
+
+    #[test]
+    fn what_is_settled_and_what_is_done_counts_no_more() {
+        let plan = plan(&format!("{PLAN}[judgement]\nrounds = 8"));
+        let mut measured = records(4);
+        let verdict = Judge::new(&plan).comparisons(&measured)[0].verdict;
+        assert_eq!(verdict, Verdict::Faster, "b is settled at the first look");
+        let after = left(&plan, &measured);
+        assert_eq!(after[0].contenders, ["c", "a"]);
+        assert_eq!(after[0].trials_at_most, Some(2 * 4));
+        assert!(after[0].trials_likely <= after[0].trials_at_most, "{after:?}");
+        measured.push(record(5, "w", "a"));
+        assert_eq!(left(&plan, &measured)[0].trials_at_most, Some(2 * 3 + 1));
+    }
+
+    #[test]
+    fn an_open_end_has_no_most_and_a_settled_run_nothing_left() {
+        let open = plan(&format!("{PLAN}[judgement]\nbudget = \"10m\""));
+        assert_eq!(left(&open, &records(4))[0].trials_at_most, None);
+        let two = PLAN.replace("[[contender]]\nname = \"c\"\n", "");
+        let two = plan(&format!("{two}[judgement]\nrounds = 8"));
+        let mut settled = records(4);
+        settled.retain(|record| record.key.contender != "c");
+        assert_eq!(left(&two, &settled), []);
+    }
+
+    #[test]
+    fn half_the_room_takes_four_times_the_rounds() {
+        let plan = plan(&format!("{PLAN}[judgement]\nrounds = 8"));
+        let mut comparison = Judge::new(&plan).comparisons(&records(4))[1].clone();
+        let margin = plan.judgement.margin;
+        comparison.rounds = 4;
+        let at = |ratio: f64, comparison: &Comparison| {
+            let half = 0.1_f64;
+            let (low, high) = ((ratio.ln() - half).exp(), (ratio.ln() + half).exp());
+            let there =
+                Comparison { ratio: Some(ratio), low, high: Some(high), ..comparison.clone() };
+            settled_after(&there, margin).unwrap()
+        };
+        let beyond = |room: f64| (margin.0.ln_1p() + room).exp();
+        assert!((16..=17).contains(&at(beyond(0.05), &comparison)));
+        assert!((64..=65).contains(&at(beyond(0.025), &comparison)));
+        assert_eq!(at(beyond(1.0), &comparison), 5, "one more at least");
+    }
+}
