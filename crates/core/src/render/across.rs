@@ -2,10 +2,10 @@
 
 use comfy_table::presets::{ASCII_MARKDOWN, UTF8_BORDERS_ONLY};
 use comfy_table::{CellAlignment, Table};
-use serde::Serialize;
 
-use super::sentence::{interval, praise, rounds};
-use crate::model::{Across, BASELINE, Change, Measured, SCHEMA, Verdict};
+use super::json;
+use super::sentence::{direction, interval, praise, rounds};
+use crate::model::{Across, BASELINE, Change, Measured, Verdict};
 
 /// For a terminal; ends with a line break.
 pub fn across(across: &Across) -> String {
@@ -41,17 +41,9 @@ pub fn across_markdown(across: &Across) -> String {
     out
 }
 
-#[derive(Serialize)]
-struct Document<'a> {
-    schema: u32,
-    #[serde(flatten)]
-    across: &'a Across,
-}
-
 /// As a JSON document; ends with a line break.
 pub fn across_json(across: &Across) -> String {
-    let document = Document { schema: SCHEMA, across };
-    serde_json::to_string_pretty(&document).unwrap_or_default() + "\n"
+    json::stamped(across)
 }
 
 fn terms(across: &Across) -> String {
@@ -119,10 +111,7 @@ fn sentence(across: &Across, change: &Change) -> String {
     };
     let times = format!("{ratio:.2} times as {}", praise(metric, change.unit));
     let evidence = evidence(across, change);
-    let word = match change.verdict {
-        Verdict::Faster | Verdict::TriviallyFaster | Verdict::FasterSizeOpen => "faster",
-        _ => "slower",
-    };
+    let word = direction(change.verdict, metric, change.unit);
     match change.verdict {
         Verdict::Faster | Verdict::Slower => {
             format!("{metric}: {contender} is {word} than it was, {times} ({evidence}).")

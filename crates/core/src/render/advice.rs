@@ -2,10 +2,10 @@
 
 use comfy_table::presets::{ASCII_MARKDOWN, UTF8_BORDERS_ONLY};
 use comfy_table::{CellAlignment, Table};
-use serde::Serialize;
 
+use super::json;
 use super::sentence::{interval, rounds};
-use crate::model::{Advice, Answer, Basis, Condition, Lever, SCHEMA, Standing, Turn, Verdict};
+use crate::model::{Advice, Answer, Basis, Condition, Lever, Standing, Turn, Verdict};
 
 /// For a terminal; ends with a line break. `command` is what was typed, but for its options.
 pub fn advice(advice: &Advice, command: &str) -> String {
@@ -37,17 +37,9 @@ pub fn advice_markdown(advice: &Advice, command: &str) -> String {
     out
 }
 
-#[derive(Serialize)]
-struct Document<'a> {
-    schema: u32,
-    #[serde(flatten)]
-    advice: &'a Advice,
-}
-
 /// As a JSON document; ends with a line break.
 pub fn advice_json(advice: &Advice) -> String {
-    let document = Document { schema: SCHEMA, advice };
-    serde_json::to_string_pretty(&document).unwrap_or_default() + "\n"
+    json::stamped(advice)
 }
 
 /// The answer as a sentence.

@@ -4,8 +4,9 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use super::checked::{plural, wrapped};
+use super::json;
 use super::terminal::headline;
-use crate::model::{Audited, Finding, SCHEMA, Severity};
+use crate::model::{Audited, Finding, Severity};
 
 /// What was read as what, the findings, and a sentence that counts them.
 pub fn audited(audited: &Audited) -> String {
@@ -66,7 +67,6 @@ fn sentence(findings: &[Finding]) -> String {
 
 #[derive(Serialize)]
 struct Document<'a> {
-    schema: u32,
     title: &'a str,
     taken_for: &'a str,
     jobs: Map<String, Value>,
@@ -82,16 +82,14 @@ pub fn audited_json(audited: &Audited) -> String {
         let pairs = pairs.iter().map(|(name, meaning)| (name.clone(), meaning.as_str().into()));
         pairs.collect::<Map<String, Value>>()
     };
-    let document = Document {
-        schema: SCHEMA,
+    json::stamped(&Document {
         title: &audited.title,
         taken_for: &audited.kind,
         jobs: map(&audited.jobs),
         columns: map(&audited.columns),
         not_audited: &audited.lacking,
         findings: &audited.findings,
-    };
-    serde_json::to_string_pretty(&document).unwrap_or_default() + "\n"
+    })
 }
 
 #[cfg(test)]

@@ -2,7 +2,8 @@
 
 use serde::Serialize;
 
-use crate::model::{Checked, Judged, SCHEMA};
+use super::json;
+use crate::model::{Checked, Judged};
 
 /// States in the order of the closing sentence: the gravest first.
 const STATES: [Judged; 7] = [
@@ -89,15 +90,13 @@ pub(super) fn plural(count: usize, noun: &str) -> String {
 
 #[derive(Serialize)]
 struct Document<'a> {
-    schema: u32,
     settings: &'a [Checked],
     other_lines: usize,
 }
 
 /// `schema`, `settings[]` and `other_lines`; ends with a line break.
 pub fn checked_json(checked: &[Checked], other_lines: usize) -> String {
-    let document = Document { schema: SCHEMA, settings: checked, other_lines };
-    serde_json::to_string_pretty(&document).unwrap_or_default() + "\n"
+    json::stamped(&Document { settings: checked, other_lines })
 }
 
 #[cfg(test)]

@@ -1,10 +1,15 @@
 //! `samples.csv`: tidy, a row for each sample.
 
-use crate::model::Record;
+use crate::model::{Record, Sample};
 
 /// All samples of all trials. Columns: trial, round, position, workload, contender, seed, metric,
 /// value, unit, better.
 pub fn samples(records: &[Record]) -> String {
+    chosen(records, |_, _| true)
+}
+
+/// [`samples`] that `wanted` wants.
+pub(super) fn chosen(records: &[Record], wanted: impl Fn(&Record, &Sample) -> bool) -> String {
     let mut writer = csv::Writer::from_writer(Vec::new());
     let header = [
         "trial",
@@ -22,7 +27,7 @@ pub fn samples(records: &[Record]) -> String {
     let _ = writer.write_record(header);
     for record in records {
         let key = &record.key;
-        for sample in &record.samples {
+        for sample in record.samples.iter().filter(|sample| wanted(record, sample)) {
             let better = match sample.better {
                 crate::model::Better::Higher => "higher",
                 crate::model::Better::Lower => "lower",

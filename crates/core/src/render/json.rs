@@ -7,7 +7,6 @@ use crate::model::{Beside, Comparison, Finding, Plan, Record, Run, SCHEMA};
 
 #[derive(Serialize)]
 struct Document<'a> {
-    schema: u32,
     run: &'a Run,
     plan: &'a Plan,
     trials: &'a [Record],
@@ -20,7 +19,18 @@ struct Document<'a> {
 /// `schema`, `run`, `plan`, `trials[]`, `findings[]` and `verdicts[]`; ends with a line break.
 pub fn document(report: &Report) -> String {
     let Report { run, plan, records: trials, comparisons: verdicts, findings, published } = *report;
-    let document = Document { schema: SCHEMA, run, plan, trials, findings, verdicts, published };
-    // Every type in it serialises: there are no maps with keys other than text.
-    serde_json::to_string_pretty(&document).unwrap_or_default() + "\n"
+    stamped(&Document { run, plan, trials, findings, verdicts, published })
+}
+
+#[derive(Serialize)]
+struct Stamped<'a, T> {
+    schema: u32,
+    #[serde(flatten)]
+    document: &'a T,
+}
+
+/// A document of ours, with the schema that every one of them carries; ends with a line break.
+pub(super) fn stamped<T: Serialize>(document: &T) -> String {
+    // Every type that is given serialises: there are no maps with keys other than text.
+    serde_json::to_string_pretty(&Stamped { schema: SCHEMA, document }).unwrap_or_default() + "\n"
 }

@@ -2,12 +2,18 @@
 
 use comfy_table::presets::ASCII_MARKDOWN;
 
+use super::figure::{Figure, Place};
 use super::{Report, table, terminal};
 use crate::model::{BedKind, Command, Contender};
 
-/// The whole report.
-pub fn report(report: &Report) -> String {
+/// The whole report; `shown`: with these figures, that are SVG files in this folder.
+pub fn report(report: &Report, shown: Option<(&[Figure], &str)>) -> String {
     let run = report.run;
+    let show = |wanted: &dyn Fn(&Place) -> bool| {
+        shown.map_or(String::new(), |(figures, folder)| {
+            figures.iter().filter(|it| wanted(&it.place)).map(|it| image(it, folder)).collect()
+        })
+    };
     let mut out = format!("# {}\n\n", title(report));
     out += &format!("`{}`, started {}.\n", Command::Argv(run.command.clone()), run.started);
     out += &format!("{}\n\n## Verdicts\n\n", terminal::ending(report));
@@ -21,15 +27,17 @@ pub fn report(report: &Report) -> String {
     out += "A ratio is of goodness: above 1, the contender is better than the reference, whether \
             the metric is a rate or a time. The intervals hold together for all comparisons of a \
             workload.\n";
+    out += &show(&|place| *place == Place::Verdicts);
     for workload in &report.plan.workloads {
         out += &format!("\n## {}\n\n", workload.name);
         if let Some(command) = &workload.command {
             out += &format!("```sh\n{}\n```\n\n", command.to_string().trim_end());
         }
         out += &format!("{}\n", table::table(report, workload, ASCII_MARKDOWN));
-        if let Some(table) = table::meanwhile(report, workload, ASCII_MARKDOWN) {
-            out += &format!("\n{}:\n\n{table}\n", terminal::MEANWHILE);
+        for (title, table) in table::meanwhile(report, workload, ASCII_MARKDOWN) {
+            out += &format!("\n{title}:\n\n{table}\n");
         }
+        out += &show(&|place| place.workload() == Some(&workload.name));
     }
     out += &published(report);
     out += &working_sets(report);
@@ -40,7 +48,15 @@ pub fn report(report: &Report) -> String {
     out + &machine(report)
 }
 
-fn title(report: &Report) -> String {
+/// A figure, with its caption below it; names are escaped, for what is in brackets ends there.
+fn image(figure: &Figure, folder: &str) -> String {
+    let title = figure.title.replace(['[', ']', '\\'], " ");
+    let Figure { name, caption, .. } = figure;
+    format!("\n![{title}](<{folder}/{name}.svg>)\n\n*{title}.* {caption}\n")
+}
+
+/// The question, or what was compared.
+pub(super) fn title(report: &Report) -> String {
     if !report.plan.question.is_empty() {
         return report.plan.question.clone();
     }
@@ -161,16 +177,21 @@ fn machine(report: &Report) -> String {
     for (fact, value) in report.run.host.iter().chain(&report.run.tools) {
         out += &format!("- {fact}: {value}\n");
     }
+    out += &format!("- bed: {}\n", bed(report));
+    if report.plan.scale.is_some() {
+        let scale = terminal::scale(report);
+        out += &format!("- sizes, counts and times{}\n", scale.trim_start_matches(','));
+    }
+    out + &format!("- fsverdict {}\n", report.run.program_version)
+}
+
+/// What the file systems were made on: `loop, 4GiB`.
+pub(super) fn bed(report: &Report) -> String {
     let bed = &report.plan.bed;
     let what = match (bed.kind, bed.devices) {
         (BedKind::Device | BedKind::Directory, _) => bed.paths.join(", "),
         (_, 1) => format!("{}iB", bed.size),
         (_, devices) => format!("{devices} of {}iB", bed.size),
     };
-    out += &format!("- bed: {}, {what}\n", bed.kind.name());
-    if report.plan.scale.is_some() {
-        let scale = terminal::scale(report);
-        out += &format!("- sizes, counts and times{}\n", scale.trim_start_matches(','));
-    }
-    out + &format!("- fsverdict {}\n", report.run.program_version)
+    format!("{}, {what}", bed.kind.name())
 }

@@ -3,9 +3,13 @@
 
 mod across;
 mod advice;
+mod answer;
 mod audited;
 mod checked;
 mod csv;
+mod figure;
+mod history;
+mod html;
 mod json;
 mod markdown;
 mod sentence;
@@ -17,6 +21,9 @@ pub use advice::{advice, advice_json, advice_markdown};
 pub use audited::{audited, audited_json, audited_markdown};
 pub use checked::{checked, checked_json};
 pub use csv::samples as samples_csv;
+pub use figure::{Figure, figures};
+pub use history::{history, history_json};
+pub use html::page as html;
 pub use json::document as json;
 pub use markdown::report as markdown;
 pub use sentence::sentence;

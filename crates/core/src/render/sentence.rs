@@ -5,6 +5,17 @@ use crate::model::{Comparison, Judgement, Percent, Unit, Verdict};
 /// One comparison in words, with its interval, below its workload's name. It says only what the
 /// interval carries.
 pub fn sentence(comparison: &Comparison, judgement: &Judgement) -> String {
+    let verdict = verdict(comparison, judgement);
+    match &comparison.beaten_by {
+        Some(by) => {
+            let margin = judgement.margin;
+            format!("{verdict} It is out of the race: {by} beats it by more than {margin}.")
+        }
+        None => verdict,
+    }
+}
+
+fn verdict(comparison: &Comparison, judgement: &Judgement) -> String {
     let Comparison { contender, reference, metric, .. } = comparison;
     let margin = judgement.margin;
     let Some(ratio) = comparison.ratio else {
@@ -14,18 +25,18 @@ pub fn sentence(comparison: &Comparison, judgement: &Judgement) -> String {
     let evidence = evidence(comparison, judgement);
     match comparison.verdict {
         Verdict::Faster | Verdict::Slower => {
-            let word = comparison.verdict.label();
+            let word = direction(comparison.verdict, metric, comparison.unit);
             format!("{metric}: {contender} is {word} than {reference}, {times} ({evidence}).")
         }
         Verdict::TriviallyFaster | Verdict::TriviallySlower => {
-            let word = direction(comparison.verdict);
+            let word = direction(comparison.verdict, metric, comparison.unit);
             format!(
                 "{metric}: {contender} is {word} than {reference}, but by less than {margin}: \
                  {times} ({evidence})."
             )
         }
         Verdict::FasterSizeOpen | Verdict::SlowerSizeOpen => {
-            let word = direction(comparison.verdict);
+            let word = direction(comparison.verdict, metric, comparison.unit);
             format!(
                 "{metric}: {contender} is {word} than {reference}, {times}; whether by more than \
                  {margin} is open ({evidence})."
@@ -47,17 +58,28 @@ pub fn sentence(comparison: &Comparison, judgement: &Judgement) -> String {
 pub(super) fn praise(metric: &str, unit: Unit) -> &'static str {
     let is_cost = ["cpu", "bytes", "processes"].iter().any(|cost| metric.contains(cost));
     match unit {
-        Unit::Seconds | Unit::Nanoseconds | Unit::PerSecond | Unit::BytesPerSecond if !is_cost => {
+        Unit::Seconds
+        | Unit::Nanoseconds
+        | Unit::PerSecond
+        | Unit::BytesPerSecond
+        | Unit::BitsPerSecond
+            if !is_cost =>
+        {
             "fast"
         }
         _ => "good",
     }
 }
 
-fn direction(verdict: Verdict) -> &'static str {
-    match verdict {
-        Verdict::TriviallyFaster | Verdict::FasterSizeOpen => "faster",
-        _ => "slower",
+/// What is not fast is good.
+pub(super) fn direction(verdict: Verdict, metric: &str, unit: Unit) -> &'static str {
+    let ahead =
+        matches!(verdict, Verdict::Faster | Verdict::TriviallyFaster | Verdict::FasterSizeOpen);
+    match (praise(metric, unit), ahead) {
+        ("fast", true) => "faster",
+        ("fast", false) => "slower",
+        (_, true) => "better",
+        (_, false) => "worse",
     }
 }
 

@@ -4,7 +4,7 @@ use comfy_table::{CellAlignment, Table};
 
 use super::Report;
 use crate::model::{
-    Bytes, Comparison, Phase, Record, Unit, Verdict, Workload, median, share_of_memory,
+    Application, Bytes, Comparison, Phase, Record, Unit, Verdict, Workload, median, share_of_memory,
 };
 
 const HEADER: [&str; 8] = [
@@ -55,20 +55,74 @@ const MEANWHILE: [(&str, &str); 10] = [
     ("cache hits", "page_cache_hit_share"),
 ];
 
-/// What CPU and device did during `workload`: a row for each of its phases and contenders. Columns
-/// of which no trial tells are left out; `None` where none tells anything, as those of older
-/// versions.
-pub(super) fn meanwhile(report: &Report, workload: &Workload, preset: &str) -> Option<Table> {
+/// The same of what came in over a network at its peak, what the device made of it on average and
+/// at its peak, and what had piled up meanwhile.
+const NETWORK: [(&str, &str); 8] = [
+    ("received at most", "network_received_bits_per_s_peak"),
+    ("of the link", "network_received_share_peak"),
+    ("packets", "network_received_packets_per_s_peak"),
+    ("written", "device_write_bytes_per_s"),
+    ("at most", "device_write_bytes_per_s_peak"),
+    ("queue", "device_queue_depth_mean_peak"),
+    ("dirty", "dirty_bytes_max"),
+    ("blocked", "processes_blocked_mean"),
+];
+
+/// What was seen during `workload` beside its figures: tables with their titles.
+pub(super) fn meanwhile(
+    report: &Report,
+    workload: &Workload,
+    preset: &str,
+) -> Vec<(&'static str, Table)> {
+    let owned = |columns: &[(&str, &str)]| -> Columns {
+        columns.iter().map(|(header, metric)| (header.to_string(), metric.to_string())).collect()
+    };
+    let mut tables = vec![("What CPU and device did meanwhile", owned(&MEANWHILE))];
+    if workload.network.is_some() {
+        let columns = [owned(&NETWORK), applications(report, workload)].concat();
+        tables.push(("What came in over the network, and what became of it", columns));
+    }
+    let drawn = |(title, columns): (&'static str, Columns)| {
+        Some((title, seen(report, workload, &columns, preset)?))
+    };
+    tables.into_iter().filter_map(drawn).collect()
+}
+
+/// Headers, and the metrics below them.
+type Columns = Vec<(String, String)>;
+
+/// What each server stored.
+fn applications(report: &Report, workload: &Workload) -> Columns {
+    let records = report.records.iter().filter(|record| record.key.workload == workload.name);
+    let all = records.flat_map(|record| &record.phases).flat_map(|phase| &phase.applications);
+    let mut columns = Columns::new();
+    for application in all.filter(|application| application.name != Application::WORK) {
+        let column = (format!("{} wrote", application.name), application.metric("write_bytes"));
+        if !columns.contains(&column) {
+            columns.push(column);
+        }
+    }
+    columns
+}
+
+/// A row for each of the phases and contenders. Columns of which no trial tells are left out;
+/// `None` where none tells anything, as those of older versions.
+fn seen(
+    report: &Report,
+    workload: &Workload,
+    columns: &[(String, String)],
+    preset: &str,
+) -> Option<Table> {
     let phases = workload.phases().into_iter().map(Phase::name);
     let named = phases.clone().any(|phase| !phase.is_empty());
-    let told = MEANWHILE.iter().filter(|(_, metric)| {
+    let told = columns.iter().filter(|(_, metric)| {
         let its = report.records.iter().filter(|record| record.key.workload == workload.name);
         phases.clone().any(|phase| its.clone().any(|it| it.sample(&of(phase, metric)).is_some()))
     });
     let told: Vec<_> = told.collect();
     let mut table = Table::new();
     let head = ["part", "contender"].into_iter().skip((!named).into());
-    let header = head.clone().chain(told.iter().map(|(header, _)| *header));
+    let header = head.clone().chain(told.iter().map(|(header, _)| header.as_str()));
     table.load_preset(preset).set_header(header);
     for column in table.column_iter_mut().skip(head.count()) {
         column.set_cell_alignment(CellAlignment::Right);
@@ -91,17 +145,29 @@ fn of(phase: &str, metric: &str) -> String {
 
 /// The median, of a share as a percentage.
 fn shown_share(records: &[&Record], metric: &str) -> String {
-    metric_median(records, metric).map_or("-".into(), |(value, unit)| {
-        if is_share(metric) { format!("{:.1}%", value * 100.0) } else { unit.format(value) }
-    })
+    metric_median(records, metric).map_or("-".into(), |(value, unit)| shown(metric, unit, value))
 }
 
 /// It is shown as a percentage.
 fn is_share(metric: &str) -> bool {
+    let metric = metric.strip_suffix("_peak").unwrap_or(metric);
     metric.ends_with("_share") || metric.ends_with("_utilisation")
 }
 
-fn records<'a>(report: &Report<'a>, workload: &Workload, contender: &str) -> Vec<&'a Record> {
+/// A figure for a person, a share as a percentage.
+pub(super) fn shown(metric: &str, unit: Unit, value: f64) -> String {
+    match is_share(metric) {
+        true => format!("{:.1}%", value * 100.0),
+        false => unit.format(value),
+    }
+}
+
+/// The records of one contender's trials of `workload`.
+pub(super) fn records<'a>(
+    report: &Report<'a>,
+    workload: &Workload,
+    contender: &str,
+) -> Vec<&'a Record> {
     let its = |r: &&Record| r.key.workload == workload.name && r.key.contender == contender;
     report.records.iter().filter(its).collect()
 }

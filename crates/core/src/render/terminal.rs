@@ -1,12 +1,11 @@
 //! The report at the end of a run, for a terminal.
 
+use std::collections::BTreeSet;
+
 use comfy_table::presets::UTF8_BORDERS_ONLY;
 
 use super::{Report, table};
-use crate::model::{Finding, Key, Outcome, Severity};
-
-/// Above the table of what CPU and device did.
-pub(super) const MEANWHILE: &str = "What CPU and device did meanwhile";
+use crate::model::{Family, Finding, Judgement, Key, Outcome, Severity, Verdict};
 
 /// Tables, sentences and findings; ends with a line break. No colours: it reads the same in a log.
 pub fn report(report: &Report) -> String {
@@ -17,8 +16,8 @@ pub fn report(report: &Report) -> String {
         for comparison in report.comparisons.iter().filter(|c| c.workload == workload.name) {
             out += &format!("  {}\n", report.sentence(comparison));
         }
-        if let Some(table) = table::meanwhile(report, workload, UTF8_BORDERS_ONLY) {
-            out += &format!("\n{MEANWHILE}\n{table}\n");
+        for (title, table) in table::meanwhile(report, workload, UTF8_BORDERS_ONLY) {
+            out += &format!("\n{title}\n{table}\n");
         }
     }
     if !report.published.is_empty() {
@@ -131,7 +130,35 @@ pub(super) fn ending(report: &Report) -> String {
         None => "The run has not ended".into(),
     };
     let s = if rounds == 1 { "" } else { "s" };
-    format!("{why}: {rounds} round{s}, {trials} trials, {seconds:.0} s, seed {}.", report.run.seed)
+    let seed = report.run.seed;
+    format!(
+        "{why}: {rounds} round{s}, {trials} trials, {seconds:.0} s, seed {seed}.{}",
+        at_stake(report)
+    )
+}
+
+/// How many verdicts the run carries, and how many false ones its confidence allows for. That holds
+/// for all verdicts of a family together: what is expected is a number of families.
+fn at_stake(report: &Report) -> String {
+    let verdicts = report.comparisons.iter().filter(|it| it.verdict != Verdict::Void);
+    let workloads: BTreeSet<&str> = verdicts.clone().map(|it| it.workload.as_str()).collect();
+    let Judgement { family, confidence, .. } = &report.plan.judgement;
+    let (families, of) = match family {
+        Family::Workload => (workloads.len(), "workload"),
+        Family::Run => (workloads.len().min(1), "run"),
+    };
+    let wrong = families as f64 * (1.0 - confidence.0);
+    let s = |count: usize| if count == 1 { "" } else { "s" };
+    match verdicts.count() {
+        0 => String::new(),
+        count => format!(
+            " It carries {count} verdict{} on {} workload{}: at {confidence} for each {of}, \
+             {wrong:.2} {of}s with a false one are to be expected at most.",
+            s(count),
+            workloads.len(),
+            s(workloads.len())
+        ),
+    }
 }
 
 #[cfg(test)]

@@ -1,0 +1,333 @@
+//! The HTML report in a real browser: Debian's Chromium, without a window.
+//!
+//! With FSVERDICT_SCREENSHOTS=DIR the tests leave pictures there, to be looked at.
+
+mod large;
+mod page;
+
+use std::path::{Path, PathBuf};
+
+use page::{Page, Sight};
+
+use crate::support::{Scene, tool};
+
+/// The published run's report in the scene, as a file.
+fn published(scene: &Scene) -> PathBuf {
+    let run = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../record/2026-11-21-small-files");
+    report(scene, &run.display().to_string())
+}
+
+fn report(scene: &Scene, run: &str) -> PathBuf {
+    let html = scene.fsverdict(&["report", run, "--format", "html"]).exits(0).stdout;
+    scene.write("report.html", &html).into()
+}
+
+#[test]
+#[ignore = "needs Chromium: run ./test"]
+fn every_figure_is_drawn_and_nothing_is_fetched_or_complained_about() {
+    let scene = Scene::new();
+    let page = Page::open(&published(&scene), Sight::DESKTOP);
+    page.screenshot("desktop");
+    // One of all verdicts, three judged metrics, five operations with two each, five courses.
+    assert_eq!(page.number("document.querySelectorAll('figure').length"), 1.0 + 3.0 + 10.0 + 5.0);
+    page.run("document.querySelectorAll('details').forEach(it => it.open = true)");
+    let undrawn = page.texts(
+        "[...document.querySelectorAll('figure')].filter(figure => {
+            const marks = [...figure.querySelectorAll('path,line,circle')];
+            const text = figure.querySelector('svg.figure text');
+            const seen = mark => {
+                const box = mark.getBoundingClientRect();
+                return box.width + box.height > 0;
+            };
+            return !(text && marks.filter(seen).length > 3);
+        }).map(figure => figure.id)",
+    );
+    assert_eq!(undrawn, [""; 0]);
+    let wrong = page.texts(
+        "[...document.querySelectorAll('svg *')].flatMap(it => [...it.attributes])
+            .map(it => it.value).filter(it => /NaN|inf|undefined/.test(it)).slice(0, 5)",
+    );
+    assert_eq!(wrong, [""; 0]);
+    assert_eq!(page.number("performance.getEntriesByType('resource').length"), 0.0);
+    assert_eq!(page.complaints(), [""; 0]);
+}
+
+#[test]
+#[ignore = "needs Chromium: run ./test"]
+fn the_answer_is_the_first_that_is_read() {
+    let scene = Scene::new();
+    let page = Page::open(&published(&scene), Sight::DESKTOP);
+    let answer = page.text("document.querySelector('.answer').textContent");
+    assert_eq!(
+        answer,
+        "Against ext4, xfs is worse at delete_rate (0.48×), and undecided at create_rate and \
+         read_rate; btrfs is better at read_rate (2.03×), and worse at create_rate (0.54×) and \
+         delete_rate (0.61×)."
+    );
+    let bottom = page.number("document.querySelector('.answer').getBoundingClientRect().bottom");
+    assert!(bottom < 500.0, "{bottom}");
+    // What a screen reader goes by.
+    assert_eq!(
+        page.texts("[...document.querySelectorAll('h1')].map(it => it.textContent)").len(),
+        1
+    );
+    let levels = page.texts("[...document.querySelectorAll('h1,h2,h3')].map(it => it.tagName)");
+    assert!(levels.windows(2).all(|pair| pair != ["H1", "H3"]), "{levels:?}");
+    for nameless in [
+        "[...document.querySelectorAll('svg.figure')].filter(it => !it.getAttribute('aria-label'))",
+        "[...document.querySelectorAll('table')].filter(it => !it.caption || !it.tHead)",
+        "[...document.querySelectorAll('[role=slider]')].filter(it => !it.ariaLabel)",
+        "[...document.querySelectorAll('nav a')].filter(it => !document.querySelector(it.hash))",
+    ] {
+        assert_eq!(page.number(&format!("{nameless}.length")), 0.0, "{nameless}");
+    }
+}
+
+/// A course of time whose parts are all in sight.
+const COURSE: &str = "document.getElementById('small-files-read-course')";
+
+#[test]
+#[ignore = "needs Chromium: run ./test"]
+fn values_are_read_by_pointer_and_by_keys() {
+    let scene = Scene::new();
+    let page = Page::open(&published(&scene), Sight::DESKTOP);
+    for (figure, words) in [
+        ("small-files-read-course", ["Written to the device", "ext4", "btrfs", "B/s", " ms"]),
+        ("small-files-read-read-latency", ["ext4", "xfs", "btrfs", "% within", "µs"]),
+        ("small-files-read_rate-rounds", ["ext4", "round ", "trial ", "/s", ""]),
+    ] {
+        page.show(&format!("#{figure}"));
+        let plot = page.frame(&format!("#{figure} svg.plot"));
+        page.point(plot.x + plot.width * 0.3, plot.y + plot.height * 0.5);
+        let said = page.text(&format!("document.querySelector('#{figure} output').textContent"));
+        assert!(words.iter().all(|word| said.contains(word)), "{figure}: {said}");
+        let cursor = page.frame(&format!("#{figure} .cursor"));
+        assert!(cursor.x >= plot.x && cursor.x <= plot.x + plot.width, "{cursor:?} in {plot:?}");
+    }
+    let now = |what: &str| page.text(&format!("{COURSE}.querySelector('.drawing').{what}"));
+    page.run(&format!("{COURSE}.querySelector('.drawing').focus()"));
+    page.key("Home");
+    assert_eq!(now("ariaValueNow"), "0");
+    let first = now("ariaValueText");
+    page.key("ArrowRight");
+    page.key("ArrowRight");
+    assert_eq!(now("ariaValueNow"), "2");
+    assert_ne!(now("ariaValueText"), first);
+    page.key("ArrowDown");
+    assert!(now("ariaValueText").contains("Read from"), "{}", now("ariaValueText"));
+    page.key("End");
+    assert_eq!(now("ariaValueNow"), now("ariaValueMax"));
+    assert_eq!(page.complaints(), [""; 0]);
+}
+
+#[test]
+#[ignore = "needs Chromium: run ./test"]
+fn time_is_zoomed_by_drag_keys_and_buttons_in_all_panels_alike() {
+    let scene = Scene::new();
+    let page = Page::open(&published(&scene), Sight::DESKTOP);
+    page.show("#small-files-read-course");
+    let boxes = || {
+        page.texts(&format!(
+            "[...{COURSE}.querySelectorAll('svg.plot')].map(it => it.viewBox.baseVal)
+                .map(it => [it.x, it.width].map(Math.round).join(' '))"
+        ))
+    };
+    let marks = || {
+        page.texts(&format!(
+            "[...{COURSE}.querySelectorAll('text.mark[y]')].map(it => it.textContent)"
+        ))
+    };
+    let whole = boxes();
+    assert!(whole.len() > 2 && whole.iter().all(|it| it == "0 760"), "{whole:?}");
+    let whole_marks = marks();
+    let plot = page.frame("#small-files-read-course svg.plot");
+    let y = plot.y + plot.height / 2.0;
+    page.drag((plot.x + plot.width * 0.25, y), (plot.x + plot.width * 0.75, y));
+    let zoomed = boxes();
+    assert!(zoomed.iter().all(|it| it == "190 380"), "{zoomed:?}");
+    assert_ne!(marks(), whole_marks);
+    page.screenshot_of("zoomed", "#small-files-read-course");
+    page.key("+");
+    let narrow: f64 = boxes()[0].split(' ').next_back().unwrap().parse().unwrap();
+    assert!(narrow < 380.0, "{narrow}");
+    page.key("0");
+    assert_eq!(boxes(), whole);
+    page.run(&format!("{COURSE}.querySelector('button[title=\"Zoom in\"]').click()"));
+    assert_ne!(boxes(), whole);
+    page.run(&format!("{COURSE}.querySelector('button[title=\"Show the whole\"]').click()"));
+    assert_eq!((boxes(), marks()), (whole, whole_marks));
+    assert_eq!(page.complaints(), [""; 0]);
+}
+
+#[test]
+#[ignore = "needs Chromium: run ./test"]
+fn it_is_dark_where_the_reader_wants_it_dark() {
+    let scene = Scene::new();
+    let page = Page::open(&published(&scene), Sight { dark: true, ..Sight::DESKTOP });
+    page.screenshot("dark");
+    let of = |element: &str, property: &str| {
+        page.text(&format!("getComputedStyle(document.querySelector('{element}')).{property}"))
+    };
+    assert_eq!(of("body", "backgroundColor"), "rgb(22, 23, 26)");
+    assert_eq!(of("h1", "color"), "rgb(236, 236, 238)");
+    assert_eq!(of(".figure .strong", "fill"), "rgb(236, 236, 238)");
+    assert_eq!(of(".figure .c0", "color"), "rgb(74, 165, 224)");
+    page.see(Sight { dark: true, print: true, ..Sight::DESKTOP });
+    assert_eq!(of("body", "backgroundColor"), "rgb(255, 255, 255)", "paper is white");
+}
+
+#[test]
+#[ignore = "needs Chromium: run ./test"]
+fn on_paper_everything_is_open() {
+    let scene = Scene::new();
+    let page = Page::open(&published(&scene), Sight::DESKTOP);
+    assert!(page.number("document.querySelectorAll('details:not([open])').length") > 0.0);
+    page.run(
+        "addEventListener('beforeprint', () => {
+        window.printed = document.querySelectorAll('details:not([open])').length;
+    })",
+    );
+    let pdf = page.pdf();
+    assert!(pdf.starts_with(b"%PDF") && pdf.len() > 100_000, "{} bytes", pdf.len());
+    assert_eq!(page.number("window.printed"), 0.0);
+    assert!(page.number("document.querySelectorAll('details:not([open])').length") > 0.0);
+    page.see(Sight { print: true, ..Sight::DESKTOP });
+    for hidden in ["nav", ".bar", "button"] {
+        let display = format!("getComputedStyle(document.querySelector('{hidden}')).display");
+        assert_eq!(page.text(&display), "none", "{hidden}");
+    }
+    page.screenshot("print");
+}
+
+#[test]
+#[ignore = "needs Chromium: run ./test"]
+fn a_phone_shows_all_of_it_in_letters_that_can_be_read() {
+    let scene = Scene::new();
+    let page = Page::open(&published(&scene), Sight::PHONE);
+    page.screenshot("phone");
+    page.run("document.querySelectorAll('details').forEach(it => it.open = true)");
+    let width = page.number("document.documentElement.scrollWidth");
+    assert!(width <= 390.0, "{width} px");
+    let small = page.texts(
+        "[...document.querySelectorAll('svg.figure text')].filter(it => {
+            const drawn = it.ownerSVGElement.getScreenCTM();
+            return parseFloat(getComputedStyle(it).fontSize) * drawn.a < 11.5;
+        }).map(it => it.textContent).slice(0, 5)",
+    );
+    assert_eq!(small, [""; 0]);
+    let cut = page.texts(
+        "[...document.querySelectorAll('svg.figure text')].filter(it => {
+            const box = it.getBoundingClientRect();
+            return box.width > 0 && (box.left < 8 || box.right > 382);
+        }).map(it => it.textContent).slice(0, 5)",
+    );
+    assert_eq!(cut, [""; 0]);
+    let over = page.texts(
+        "[...document.querySelectorAll('svg.figure')].flatMap(figure => {
+            const boxes = [...figure.querySelectorAll('text:not(.mark)')]
+                .map(it => [it.textContent, it.getBoundingClientRect()]);
+            return boxes.flatMap(([a, one], i) => boxes.slice(i + 1)
+                .filter(([, two]) => one.width && two.width && one.left < two.right
+                    && two.left < one.right && one.top + 3 < two.bottom
+                    && two.top + 3 < one.bottom)
+                .map(([b]) => a + ' | ' + b));
+        }).slice(0, 5)",
+    );
+    assert_eq!(over, [""; 0], "texts upon each other");
+}
+
+/// Names that would be something else if they were not escaped.
+const HOSTILE: &str = r#"
+    question = "</title><script>window.broken = 1</script> & \"why\"?"
+    place = "sim"
+    seed = 3
+
+    [[contender]]
+    name = "<script>window.broken = 2</script>"
+    file_system = "ext4"
+    mount = ["</template><img src=x onerror=window.broken=3>"]
+
+    [[contender]]
+    name = "\"><svg onload=window.broken=4>'|&amp;"
+    file_system = "xfs"
+
+    [[workload]]
+    name = "</script><b>work"
+    command = "echo '</pre><script>window.broken = 5</script>'"
+
+    [judgement]
+    rounds = 4
+"#;
+
+#[test]
+#[ignore = "needs Chromium: run ./test"]
+fn names_are_text_whatever_they_look_like() {
+    let scene = Scene::new();
+    scene.write("plan.toml", HOSTILE);
+    scene.run("run plan.toml --output run").exits(0);
+    let page = Page::open(&scene.path("run/report.html"), Sight::DESKTOP);
+    assert_eq!(page.text("String(window.broken)"), "undefined");
+    assert_eq!(page.number("document.querySelectorAll('script').length"), 1.0);
+    assert_eq!(page.number("document.querySelectorAll('img,b:not(output b)').length"), 0.0);
+    let title = page.text("document.querySelector('h1').textContent");
+    assert_eq!(title, "</title><script>window.broken = 1</script> & \"why\"?");
+    let values = page.text("document.querySelector('template').content.textContent");
+    assert!(values.contains("<script>window.broken = 2</script>"), "{values}");
+    assert_eq!(page.complaints(), [""; 0]);
+}
+
+#[test]
+#[ignore = "needs Chromium: run ./test"]
+fn ten_thousand_trials_open_within_a_second() {
+    let scene = Scene::new();
+    large::write(&scene, "large");
+    let path = report(&scene, &scene.typed("large"));
+    let megabytes = std::fs::metadata(&path).unwrap().len() as f64 / 1e6;
+    assert!(megabytes < 12.0, "{megabytes} MB");
+    let page = Page::open(&path, Sight::DESKTOP);
+    // The best of some: others use the machine, too.
+    let opened_ms = (0..5).map(|_| page.opened_ms()).fold(f64::INFINITY, f64::min);
+    eprintln!("{megabytes:.1} MB, painted after {opened_ms:.0} ms");
+    page.screenshot("large");
+    assert!(opened_ms < 1000.0, "{opened_ms} ms");
+    let dots = "[...document.querySelectorAll('path.dots')]
+        .map(it => it.getAttribute('d').split('M').length - 1).reduce((a, b) => a + b)";
+    assert_eq!(page.number(dots), f64::from(large::TRIALS), "every trial has its dot");
+    assert_eq!(page.complaints(), [""; 0]);
+}
+
+#[test]
+#[ignore = "needs rsvg-convert: run ./test"]
+fn figures_are_files_too_and_markdown_shows_them() {
+    let scene = Scene::new();
+    let run = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../record/2026-11-21-small-files");
+    let run = run.display().to_string();
+    let line = ["report", &run, "--figures", "some figures", "--format", "markdown"];
+    let markdown = scene.fsverdict(&line).exits(0).says("19 figures in some figures").stdout;
+    let mut shown = 0;
+    for line in markdown.lines().filter_map(|line| line.strip_prefix("![")) {
+        let (_, path) = line.split_once("](<").unwrap();
+        let svg = scene.read(path.trim_end_matches(">)"));
+        assert!(svg.starts_with("<svg xmlns=") && !svg.contains("var("), "{path}");
+        shown += 1;
+    }
+    assert_eq!(shown, 19);
+    for entry in std::fs::read_dir(scene.path("some figures")).unwrap() {
+        let path = entry.unwrap().path();
+        let bytes = std::fs::read(&path).unwrap();
+        match path.extension().unwrap().to_str() {
+            Some("png") => {
+                assert!(bytes.starts_with(b"\x89PNG\r\n"), "{}", path.display());
+                // The header's width (PNG specification, 11.2.1): 792 px, twice.
+                assert_eq!(bytes[16..20], 1584u32.to_be_bytes(), "{}", path.display());
+                assert!(bytes.len() > 5_000, "{} is empty", path.display());
+            }
+            ending => assert_eq!(ending, Some("svg")),
+        }
+    }
+    if let Ok(folder) = std::env::var("FSVERDICT_SCREENSHOTS") {
+        tool("cp", &["-r", &scene.typed("some figures"), &folder]).unwrap();
+    }
+    let typed = ["report", &run, &run, "--figures", "x"];
+    scene.fsverdict(&typed).exits(2).says("--figures takes one run");
+}

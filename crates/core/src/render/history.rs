@@ -1,0 +1,163 @@
+//! Many runs over time, for a terminal and for programs.
+
+use comfy_table::presets::UTF8_BORDERS_ONLY;
+use comfy_table::{CellAlignment, Table};
+use serde::Serialize;
+
+use crate::model::{History, Past, Point, SCHEMA, Series, Shift};
+
+/// A history of one run is none: fewer are only listed.
+const POINTS_MIN: usize = 2;
+
+/// For a terminal; ends with a line break.
+pub fn history(history: &History) -> String {
+    let mut out = runs(&history.runs);
+    let mut workloads: Vec<&str> = Vec::new();
+    for series in &history.series {
+        if !workloads.contains(&series.workload.as_str()) {
+            workloads.push(&series.workload);
+        }
+    }
+    for workload in workloads {
+        let its: Vec<&Series> =
+            history.series.iter().filter(|it| it.workload == workload).collect();
+        out += &format!("\n{workload}\n{}\n", table(&its));
+        for series in its {
+            let shifts = series.shifts.iter().map(|shift| shifted(history, series, shift));
+            shifts.chain(trend(series)).for_each(|line| out += &format!("  {line}\n"));
+        }
+    }
+    out
+}
+
+#[derive(Serialize)]
+struct Document<'a> {
+    schema: u32,
+    #[serde(flatten)]
+    history: &'a History,
+}
+
+/// As a JSON document; ends with a line break.
+pub fn history_json(history: &History) -> String {
+    let document = Document { schema: SCHEMA, history };
+    serde_json::to_string_pretty(&document).unwrap_or_default() + "\n"
+}
+
+/// The day of an RFC 3339 time.
+fn day(run: &Past) -> &str {
+    run.started.split('T').next().unwrap_or_default()
+}
+
+fn runs(runs: &[Past]) -> String {
+    let (Some(first), Some(last)) = (runs.first(), runs.last()) else { return String::new() };
+    let each = |name: fn(&Past) -> Option<&str>| {
+        let mut names: Vec<&str> = Vec::new();
+        for name in runs.iter().filter_map(name).filter(|name| !name.is_empty()) {
+            if !names.contains(&name) {
+                names.push(name);
+            }
+        }
+        names.join(", ")
+    };
+    let count = match runs.len() {
+        1 => "1 run".to_string(),
+        count => format!("{count} runs"),
+    };
+    let (versions, kernels) =
+        (each(|run| Some(&run.program_version)), each(|run| run.kernel.as_deref()));
+    format!(
+        "{count} from {} to {}\nfsverdict {versions}; kernel {}\n",
+        day(first),
+        day(last),
+        if kernels.is_empty() { "not known" } else { &kernels }
+    )
+}
+
+fn table(series: &[&Series]) -> Table {
+    let mut table = Table::new();
+    let header = ["metric", "contender", "runs", "first", "last", "ratio first", "ratio last", ""];
+    table.load_preset(UTF8_BORDERS_ONLY).set_header(header);
+    for series in series {
+        let name = match series.variant {
+            1 => series.contender.clone(),
+            variant => format!("{} ({variant})", series.contender),
+        };
+        let (Some(first), Some(last)) = (series.points.first(), series.points.last()) else {
+            continue;
+        };
+        let ratio = |point: &Point| point.ratio.map_or("-".into(), |ratio| format!("{ratio:.3}"));
+        table.add_row([
+            series.metric.clone(),
+            name,
+            series.points.len().to_string(),
+            series.unit.format(first.median),
+            series.unit.format(last.median),
+            ratio(first),
+            ratio(last),
+            if series.points.len() < POINTS_MIN { String::new() } else { line(series) },
+        ]);
+    }
+    for column in table.column_iter_mut().skip(2).take(5) {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
+    table
+}
+
+/// The widest picture of a series.
+const LINE_WIDTH: usize = 30;
+
+/// The last runs as bars: the ratios, or the medians of the reference.
+fn line(series: &Series) -> String {
+    const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
+    let skipped = series.points.len().saturating_sub(LINE_WIDTH);
+    let figure = |point: &Point| point.ratio.unwrap_or(point.median);
+    let values: Vec<f64> = series.points.iter().skip(skipped).map(figure).collect();
+    let low = values.iter().copied().fold(f64::INFINITY, f64::min);
+    let high = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    let bar = |value: &f64| {
+        let share = if high > low { (value - low) / (high - low) } else { 0.5 };
+        BARS[(share * 7.0).round() as usize]
+    };
+    values.iter().map(bar).collect()
+}
+
+/// A shift in words, with what came with it.
+fn shifted(history: &History, series: &Series, shift: &Shift) -> String {
+    let Series { metric, contender, reference, .. } = series;
+    let run = &history.runs[shift.run];
+    let word = if shift.ratio < 1.0 { "worse" } else { "better" };
+    let what = match series.is_of_reference() {
+        true => format!("{contender} itself, or the machine,"),
+        false => format!("{contender} against {reference}"),
+    };
+    let text = |value: &Option<String>| value.clone().unwrap_or_else(|| "nothing".into());
+    let differences: Vec<String> = shift
+        .differences
+        .iter()
+        .map(|it| format!("{} ({} before, {} then)", it.what, text(&it.baseline), text(&it.run)))
+        .collect();
+    let with = match differences.is_empty() {
+        true => "no other difference is known".to_string(),
+        false => format!("with it came: {}", differences.join("; ")),
+    };
+    format!(
+        "{metric}: {what} is {word} since {} ({}), {:.2} times what it was ({} runs before, {} \
+         since, chance {:.1}%); {with}.",
+        day(run),
+        run.run,
+        shift.ratio,
+        shift.runs_before,
+        shift.runs_after,
+        shift.chance * 100.0
+    )
+}
+
+fn trend(series: &Series) -> Option<String> {
+    let Series { metric, contender, points, .. } = series;
+    let times = series.trend?;
+    let word = if times < 1.0 { "worse" } else { "better" };
+    let count = points.len();
+    Some(format!(
+        "{metric}: {contender} became {word} steadily, {times:.2} times over {count} runs."
+    ))
+}

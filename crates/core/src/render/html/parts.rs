@@ -1,0 +1,171 @@
+//! Sections that are lists and tables.
+
+use comfy_table::presets::NOTHING;
+use comfy_table::{Cell, Row, Table};
+use maud::{Markup, html};
+
+use super::super::{Report, markdown, table as tables, terminal};
+use crate::model::{Finding, Severity};
+
+/// A table with its headings as a screen reader wants them: what a row is of stands in its first
+/// cell, over all rows that leave theirs empty.
+pub(super) fn table(caption: &str, table: &Table) -> Markup {
+    let cells = |row: &Row| row.cell_iter().map(Cell::content).collect::<Vec<_>>();
+    let header = table.header().map(cells).unwrap_or_default();
+    let rows: Vec<Vec<String>> = table.row_iter().map(cells).collect();
+    let is_number = |column: usize| rows.iter().all(|row| is_figure(&row[column]));
+    let numbers: Vec<bool> = (0..header.len()).map(is_number).collect();
+    let spans = spans(&rows);
+    html! {
+        div.scroll role="region" tabindex="0" aria-label=(caption) {
+            table {
+                caption { (caption) }
+                thead { tr {
+                    @for (name, number) in header.iter().zip(&numbers) {
+                        th class=[number.then_some("number")] scope="col" { (name) }
+                    }
+                } }
+                tbody {
+                    @for (row, span) in rows.iter().zip(spans) { tr {
+                        @if let (Some(first), true) = (row.first(), span > 0) {
+                            th scope="row" rowspan=[(span > 1).then_some(span)] { (first) }
+                        }
+                        @for (cell, number) in row.iter().zip(&numbers).skip(1) {
+                            td class=[number.then_some("number")] { (cell) }
+                        }
+                    } }
+                }
+            }
+        }
+    }
+}
+
+/// How many rows each first cell stands for; 0 where one above it does.
+fn spans(rows: &[Vec<String>]) -> Vec<usize> {
+    let is_empty = |row: &Vec<String>| row.first().is_none_or(String::is_empty);
+    let span = |(place, row): (usize, &Vec<String>)| match place > 0 && is_empty(row) {
+        true => 0,
+        false => 1 + rows[place + 1..].iter().take_while(|row| is_empty(row)).count(),
+    };
+    rows.iter().enumerate().map(span).collect()
+}
+
+/// It is a figure, with or without a unit, or there is none.
+fn is_figure(cell: &str) -> bool {
+    cell.is_empty() || cell == "-" || cell.starts_with(|c: char| c.is_ascii_digit())
+}
+
+/// What the audits noticed, the gravest first.
+pub(super) fn findings(report: &Report) -> Markup {
+    let mut findings: Vec<Finding> = report.findings.to_vec();
+    findings.sort_by_key(|finding| std::cmp::Reverse(finding.severity));
+    html! {
+        section #findings {
+            h2 { "Findings" }
+            @if findings.is_empty() { p { "None of the audits noticed anything." } }
+            @for alike in terminal::alike(&findings) { (finding(&alike)) }
+        }
+    }
+}
+
+fn finding(alike: &[&Finding]) -> Markup {
+    let severity = match alike[0].severity {
+        Severity::Void => "void",
+        Severity::Warning => "warning",
+        Severity::Note => "note",
+    };
+    html! {
+        div.finding.(severity) {
+            @for finding in alike {
+                @let headline = terminal::headline(finding);
+                p {
+                    span.badge { (severity) } " "
+                    span.evidence { (headline.strip_prefix(severity).unwrap_or(&headline)) }
+                }
+            }
+            p { (alike[0].advice) }
+        }
+    }
+}
+
+/// What a study printed, and how large its working sets are.
+pub(super) fn published(report: &Report) -> Markup {
+    let study = report.plan.study.as_ref();
+    let title = study.map_or("The study", |study| study.title.as_str());
+    let sets = !report.working_sets().is_empty();
+    html! {
+        @if !report.published.is_empty() {
+            section #published {
+                h2 { (title) ", as published, and here" (terminal::scale(report)) }
+                p {
+                    "Ratios are of goodness. Only rank and ratio are compared: rates of two \
+                     machines say nothing about each other."
+                }
+                (table("As published, and here", &tables::published(report, NOTHING)))
+            }
+        }
+        @if sets {
+            section #sets {
+                h2 { "Working sets" (terminal::scale(report)) }
+                (table("Working sets over memory", &tables::working_sets(report, NOTHING)))
+            }
+        }
+    }
+}
+
+/// What was left out, and what could not be measured.
+pub(super) fn lacking(report: &Report) -> Markup {
+    let lists = [
+        ("left-out", "Left out", report.left_out()),
+        ("failures", "Not measured", terminal::failures(report)),
+    ];
+    html! {
+        @for (id, title, lines) in lists.iter().filter(|(_, _, lines)| !lines.is_empty()) {
+            section id=(id) {
+                h2 { (title) }
+                ul { @for line in lines { li { (line) } } }
+            }
+        }
+    }
+}
+
+/// The machine's facts and the tools' versions.
+pub(super) fn machine(report: &Report) -> Markup {
+    html! {
+        section #machine {
+            h2 { "Machine" }
+            dl {
+                @for (fact, value) in report.run.host.iter().chain(&report.run.tools) {
+                    dt { (fact) }
+                    dd { (value) }
+                }
+                dt { "bed" }
+                dd { (markdown::bed(report)) }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_table_has_headings_for_columns_and_rows() {
+        let mut made = Table::new();
+        made.set_header(["metric", "contender", "median"]);
+        made.add_row(["rate", "<script>", "12/s"]);
+        made.add_row(["", "xfs", "-"]);
+        made.add_row(["time", "xfs", "3 s"]);
+        let html = table("a & b", &made).into_string();
+        for part in [
+            "<caption>a &amp; b</caption>",
+            "<th class=\"number\" scope=\"col\">median</th>",
+            "<th scope=\"row\" rowspan=\"2\">rate</th><td>&lt;script&gt;</td>",
+            "<tr><td>xfs</td><td class=\"number\">-</td></tr>",
+            "<th scope=\"row\">time</th>",
+        ] {
+            assert!(html.contains(part), "{part}: {html}");
+        }
+    }
+}
