@@ -6,6 +6,8 @@ use clap::{Args, FromArgMatches, ValueEnum};
 use fsverdict_core::model::{Bytes, Percent, Span};
 use fsverdict_host::bed::Consent;
 
+use crate::watch::Wish;
+
 /// Compare file systems on your own work.
 ///
 /// Each contender's file system is made afresh for every trial; the trials run in interleaved
@@ -116,6 +118,8 @@ pub struct Arguments {
     /// Print every command of the first round instead of running it.
     #[arg(long)]
     pub dry_run: bool,
+    #[command(flatten)]
+    pub watching: Wish,
     /// The work: any command. fio and sysbench fileio are recognised, and their own figures kept.
     #[arg(last = true, value_name = "COMMAND")]
     pub command: Vec<String>,

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use clap::ValueEnum;
-use fsverdict_core::judge::{self, Judge, Side};
+use fsverdict_core::judge::{self, Judge};
 use fsverdict_core::model::{Across, Change, Incomparable, Measured, Percent, Plan, Stop, Verdict};
 use fsverdict_core::render;
 use fsverdict_host::bed::Consent;
@@ -88,7 +88,7 @@ pub fn run(arguments: &Arguments) -> Result<u8> {
             Rerun::Interrupted => return Ok(exit::INTERRUPTED),
         },
         false => {
-            let (before, now) = (side(&baseline), side(&run));
+            let (before, now) = (baseline.side(), run.side());
             (judge::across(before, now, &arguments.metric, margin)?, false)
         }
     };
@@ -112,10 +112,6 @@ fn fails(change: &Change, on: FailOn) -> bool {
         Verdict::TriviallySlower | Verdict::SlowerSizeOpen => matches!(on, FailOn::Any),
         _ => false,
     }
-}
-
-fn side(loaded: &Loaded) -> Side<'_> {
-    Side { run: &loaded.run, plan: &loaded.plan, records: &loaded.records }
 }
 
 enum Rerun {
@@ -147,7 +143,7 @@ fn rerun(arguments: &Arguments, baseline: &Loaded, run: &Loaded, margin: Percent
         measured: Measured::Together,
         margin,
         confidence: run.plan.judgement.confidence,
-        differences: judge::differences(side(baseline), side(run)),
+        differences: judge::differences(baseline.side(), run.side()),
         left_out: Vec::new(),
         changes: Vec::new(),
     };

@@ -143,6 +143,8 @@ fn workloads() -> Section {
                         --tree files=10000,mean_size=16k,threads=2";
     const SYSBENCH: &str = "the fileio test of sysbench: prepare, run, cleanup\n\
                             -- sysbench fileio --file-test-mode=rndrw --file-total-size=256M run";
+    const REPLAY: &str = "an application's calls, recorded and made again without it\n\
+                          fsverdict record --output mine.toml -- COMMAND";
     Section {
         kind: Kind::Workloads,
         header: vec!["workload", "what it does, and an example"],
@@ -154,8 +156,10 @@ fn workloads() -> Section {
             Row::new(&["metadata", METADATA], &[]),
             Row::new(&["tree", TREE], &[]),
             Row::new(&["sysbench", SYSBENCH], &[doctor::SYSBENCH]),
+            Row::new(&["replay", REPLAY], &[doctor::STRACE]),
         ],
-        note: "The example goes at the end of: fsverdict run --fs ext4,xfs",
+        note: "The example goes at the end of: fsverdict run --fs ext4,xfs; a recording by itself \
+               is a plan.",
     }
 }
 
@@ -187,6 +191,14 @@ fn probes() -> Section {
         (["pressure", "time stalled for CPU, I/O, memory", "/proc/pressure"], doctor::PRESSURE),
         (
             [
+                "network",
+                "bits, packets and drops of an interface\nnetwork = { interface = \"eth0\" }",
+                "/proc/net/dev",
+            ],
+            doctor::NETWORK,
+        ),
+        (
+            [
                 "page-cache",
                 "pages that reads find or miss\n--probe page-cache",
                 "tracepoints, by BPF",
@@ -199,7 +211,7 @@ fn probes() -> Section {
         header: vec!["probe", "what it tells", "read from"],
         rows: rows.iter().map(|(cells, need)| Row::new(cells, &[need])).collect(),
         note: "Every trial reads all of them that can be read; page-cache only where it is asked \
-               for.",
+               for, network where the plan's work has one.",
     }
 }
 
@@ -223,10 +235,12 @@ fn studies() -> Section {
 
 fn asks(it: &Shipped) -> Row {
     let plan = shipped::parse(it).unwrap_or_default();
-    let needs =
-        |program| plan.workloads.iter().flat_map(Workload::needed).any(|it| it.0 == program);
-    let rsync = needs(doctor::RSYNC).then_some(doctor::RSYNC);
-    let needs: Vec<&str> = [doctor::LOOP].into_iter().chain(rsync).collect();
+    let needed: Vec<&str> =
+        plan.workloads.iter().flat_map(Workload::needed).map(|(program, _)| program).collect();
+    let needs = |program: &&str| needed.contains(program);
+    let programs = [doctor::RSYNC, doctor::CURL, doctor::VSFTPD].into_iter().filter(needs);
+    let link = plan.workloads.iter().any(|it| it.link().is_some()).then_some(doctor::LINK);
+    let needs: Vec<&str> = [doctor::LOOP].into_iter().chain(programs).chain(link).collect();
     Row::new(&[it.0, &plan.question], &needs)
 }
 

@@ -57,9 +57,15 @@ fn read(path: &Path) -> Result<Plan> {
         return plan;
     }
     let text = fs::read_to_string(path).with_context(|| path.display().to_string())?;
-    let plan: Plan = toml::from_str(&text)
+    let mut plan: Plan = toml::from_str(&text)
         .map_err(PlanError::from)
         .with_context(|| path.display().to_string())?;
+    // A recording lies beside its plan.
+    let folder = path.parent().unwrap_or(Path::new(""));
+    for replay in plan.workloads.iter_mut().filter_map(|workload| workload.replay.as_mut()) {
+        replay.recording = folder.join(&replay.recording).display().to_string();
+        make_absolute(&mut replay.recording);
+    }
     Ok(plan)
 }
 
@@ -193,7 +199,7 @@ fn typed_workload(arguments: &Arguments) -> Result<Option<Workload>, Usage> {
 }
 
 /// A name that fits a table's title.
-fn shortened(text: &str) -> String {
+pub(super) fn shortened(text: &str) -> String {
     const LONGEST: usize = 60;
     let line = text.lines().next().unwrap_or_default();
     if line.chars().count() <= LONGEST && line.len() == text.len() {

@@ -1,5 +1,6 @@
 //! `fsverdict run`: compare.
 
+use std::cell::RefCell;
 use std::fs;
 use std::path::Path;
 use std::sync::Arc;
@@ -25,8 +26,8 @@ use fsverdict_host::{facts, preflight, undo};
 use super::arguments::Arguments;
 use super::{clean, plan};
 use crate::exit::{self, PlaceError, Usage};
-use crate::progress::Progress;
 use crate::store::{Judged, Loaded, Store, write_whole};
+use crate::watch::{Audience, News, Watch};
 
 /// Runs the whole comparison, from the plan to the report.
 pub fn run(arguments: &Arguments) -> Result<u8> {
@@ -40,6 +41,7 @@ pub fn run(arguments: &Arguments) -> Result<u8> {
 /// Runs the rounds, from the plan to why they ended; what was measured is kept however they did.
 pub(super) fn conduct(arguments: &Arguments) -> Result<(Store, Loaded, Result<Stop>)> {
     let interrupted = interrupt_flag()?;
+    let audience = Audience::new(&arguments.watching)?;
     for stale in undo::stale() {
         clean::play_back(&stale);
     }
@@ -52,7 +54,7 @@ pub(super) fn conduct(arguments: &Arguments) -> Result<(Store, Loaded, Result<St
         Some(folder) => resume(folder)?,
         None => begin(arguments)?,
     };
-    let result = measure(arguments, &store, &mut loaded, &interrupted);
+    let result = measure(arguments, &store, &mut loaded, &interrupted, audience);
     Ok((store, loaded, result))
 }
 
@@ -197,14 +199,17 @@ fn measure(
     store: &Store,
     loaded: &mut Loaded,
     interrupted: &Arc<AtomicBool>,
+    audience: Audience,
 ) -> Result<Stop> {
-    let progress = std::cell::RefCell::new(Progress::new());
-    let watch = |event: Event| match event {
-        Event::Writing(done_bytes, total_bytes) => {
-            progress.borrow().writing(done_bytes, total_bytes);
-        }
-        Event::Step(step) => progress.borrow_mut().step(step),
-        Event::Tick => progress.borrow().tick(),
+    let judge = Judge::new(&loaded.plan);
+    let judged = loaded.judged(&judge);
+    let watch = RefCell::new(Watch::new(audience, store.folder(), loaded, &judged));
+    let hear = |event: Event| {
+        watch.borrow_mut().tell(&match event {
+            Event::Writing(done_bytes, total_bytes) => News::Writing(done_bytes, total_bytes),
+            Event::Step(step) => News::Step(step),
+            Event::Tick => News::Tick,
+        });
     };
     let mut here;
     let mut machines;
@@ -212,12 +217,12 @@ fn measure(
     let place: &mut dyn Place = match loaded.run.place {
         PlaceKind::Here => {
             let consents = arguments.erase.clone();
-            here = Lab::new(store.folder(), consents, Arc::clone(interrupted), Box::new(watch))?;
+            here = Lab::new(store.folder(), consents, Arc::clone(interrupted), Box::new(hear))?;
             &mut here
         }
         PlaceKind::Vm => {
             let stop = Arc::clone(interrupted);
-            let made = Vm::new(store.folder(), &loaded.plan, stop, Box::new(watch));
+            let made = Vm::new(store.folder(), &loaded.plan, stop, Box::new(hear));
             machines = made.map_err(PlaceError)?;
             &mut machines
         }
@@ -231,12 +236,12 @@ fn measure(
     let result = match made {
         Ok(bed) => {
             loaded.run.host.extend(place.bed_facts());
-            rounds(place, &bed, store, loaded, interrupted, &progress)
+            rounds(place, &bed, store, loaded, interrupted, &judge, &watch)
         }
         Err(_) if interrupted.load(Ordering::Relaxed) => Ok(Stop::Interrupted),
         Err(error) => Err(PlaceError(error).into()),
     };
-    progress.borrow().finish();
+    watch.borrow_mut().tell(&News::Ended(&result));
     // What could not be put back after its trial is tried once more; the run has failed by then,
     // and says so. Where nothing is left to put back, this does nothing.
     let restored = place.restore().map_err(PlaceError);
@@ -264,29 +269,33 @@ fn rounds(
     store: &Store,
     loaded: &mut Loaded,
     interrupted: &AtomicBool,
-    progress: &std::cell::RefCell<Progress>,
+    judge: &Judge,
+    watch: &RefCell<Watch>,
 ) -> Result<Stop> {
-    let judge = Judge::new(&loaded.plan);
     let (start, before_s) = (Instant::now(), loaded.run.elapsed_s);
     let spent = || Duration::from_secs_f64(before_s) + start.elapsed();
     loop {
-        let Loaded { run, plan, records } = &mut *loaded;
-        let slots = match campaign::next_round(plan, run.seed, &judge, records, spent()) {
+        let Loaded { run, plan, records } = &*loaded;
+        let slots = match campaign::next_round(plan, run.seed, judge, records, spent()) {
             Next::Round(slots) => slots,
             Next::End(stop) => return Ok(stop),
         };
-        for slot in slots {
-            let number = records.iter().map(|record| record.number).max().unwrap_or(0) + 1;
-            let trial = document(plan, slot, bed, store, number)?;
-            progress.borrow_mut().trial(&trial.key, plan, records, spent());
+        let mut slots = slots.into_iter().peekable();
+        while let Some(slot) = slots.next() {
+            let number = loaded.records.iter().map(|record| record.number).max().unwrap_or(0) + 1;
+            let trial = document(&loaded.plan, slot, bed, store, number)?;
+            watch.borrow_mut().tell(&News::Trial(&trial));
             let record = settled_trial(place, &trial);
-            run.elapsed_s = spent().as_secs_f64();
+            loaded.run.elapsed_s = spent().as_secs_f64();
             if interrupted.load(Ordering::Relaxed) {
                 return Ok(Stop::Interrupted);
             }
-            keep(store, records, record)?;
+            keep(store, &mut loaded.records, record)?;
+            let is_last = slots.peek().is_none_or(|next| next.key.workload != trial.key.workload);
+            let judged = is_last.then(|| loaded.judged(judge));
+            watch.borrow_mut().tell(&News::Kept(&loaded.records, judged));
         }
-        store.write_run(run)?;
+        store.write_run(&loaded.run)?;
     }
 }
 
@@ -321,6 +330,7 @@ fn document(plan: &Plan, slot: Slot, bed: &TrialBed, store: &Store, number: u32)
     let name = &slot.key.contender;
     let arm = || plan.arms(&workload).into_iter().find(|arm| arm.name == *name);
     let contender = plan.contender(name).cloned().or_else(arm).context(known)?;
+    let workload = plan.work_of(&workload, name);
     let path = |name: &str| folder.join(name).display().to_string();
     let mut bed = bed.clone();
     let directory = match bed.kind {
@@ -364,7 +374,7 @@ fn finish(
     let judged = keep_report(store, loaded, &result)?;
     let report = loaded.report(&judged);
     let text = render::terminal(&report);
-    let path = store.folder().join("report.md");
+    let path = store.folder().join("report.html");
     match &arguments.json {
         Some(file) if file.as_os_str() == "-" => {
             eprintln!("{text}\nReport: {}", path.display());

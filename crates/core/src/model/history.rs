@@ -1,0 +1,99 @@
+//! Many runs over time.
+
+use serde::Serialize;
+
+use super::{Better, Difference, Place, Unit, Verdict};
+
+/// Runs in the order of time, and what each figure did over them.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct History {
+    /// The runs.
+    pub runs: Vec<Past>,
+    /// The figures: one series for each that is the same work on the same bed all along.
+    pub series: Vec<Series>,
+}
+
+/// One of the runs.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Past {
+    /// Its name.
+    pub run: String,
+    /// When it began: RFC 3339, UTC.
+    pub started: String,
+    /// Its machine's kernel, where it is known.
+    pub kernel: Option<String>,
+    /// The version of fsverdict.
+    pub program_version: String,
+    /// Who ran the trials.
+    pub place: Place,
+}
+
+/// One metric of one contender over the runs.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Series {
+    /// The workload's name.
+    pub workload: String,
+    /// The metric's name.
+    pub metric: String,
+    /// The metric's unit.
+    pub unit: Unit,
+    /// Which direction of the metric is better; every ratio is of goodness all the same.
+    pub better: Better,
+    /// The contender.
+    pub contender: String,
+    /// What it was compared with in each run; itself for the reference's own figures.
+    pub reference: String,
+    /// Which of several that share these names and are of other work, settings or beds, from 1.
+    pub variant: u32,
+    /// The runs that hold it, in order of time.
+    pub points: Vec<Point>,
+    /// The runs with which it changed.
+    pub shifts: Vec<Shift>,
+    /// Where it did not change at once but steadily: goodness in the last run over that in the
+    /// first, along the trend.
+    pub trend: Option<f64>,
+}
+
+impl Series {
+    /// It is the reference's own: nothing divides out what the machine was like.
+    pub fn is_of_reference(&self) -> bool {
+        self.contender == self.reference
+    }
+}
+
+/// What one run says of a series.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Point {
+    /// The run's place in [`History::runs`], from 0.
+    pub run: usize,
+    /// Median of the raw values, in the series' unit.
+    pub median: f64,
+    /// Goodness over the reference's; `None` for the reference itself.
+    pub ratio: Option<f64>,
+    /// Lower end of the interval of `ratio`; 0 while it is unbounded.
+    pub low: f64,
+    /// Upper end of the interval of `ratio`; `None` while it is unbounded.
+    pub high: Option<f64>,
+    /// Rounds that hold it.
+    pub rounds: u32,
+    /// The verdict; `None` for the reference itself.
+    pub verdict: Option<Verdict>,
+}
+
+/// A change that stays.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Shift {
+    /// The first run after it, by its place in [`History::runs`].
+    pub run: usize,
+    /// Goodness after over before, each the median of the runs up to the next shift: below 1, it
+    /// has become worse.
+    pub ratio: f64,
+    /// The runs before it, up to the shift before.
+    pub runs_before: u32,
+    /// The runs since, up to the next shift.
+    pub runs_after: u32,
+    /// The chance of runs that stand out as much in a random order.
+    pub chance: f64,
+    /// What else is not the same for that run and the one before it: kernel, tools, versions.
+    pub differences: Vec<Difference>,
+}
