@@ -2,12 +2,12 @@
 
 mod cmd;
 mod exit;
-mod progress;
 mod shipped;
 mod store;
 mod uses;
+mod watch;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 
 /// Which file system, with which settings, on this disk, for this work?
 ///
@@ -26,6 +26,7 @@ Examples:
   sudo fsverdict run --fs ext4,xfs -- fio --name=job --rw=randwrite --bs=4k --size=256m
   sudo fsverdict run --fs ext4,xfs,btrfs --small-files count=10000,size=1k
   fsverdict run --place vm --kernel 5.10 --kernel 6.12 --fs ext4 --small-files
+  fsverdict record --output mine.toml -- COMMAND
   fsverdict doctor
 
 Exit status: 0 done; 1 something could not be done; 2 usage; 3 refused for safety;
@@ -39,12 +40,16 @@ enum Command {
     Report(cmd::report::Arguments),
     Compare(cmd::compare::Arguments),
     Advise(cmd::advise::Arguments),
+    History(cmd::history::Arguments),
     Doctor(cmd::doctor::Arguments),
     List(cmd::list::Arguments),
+    Record(cmd::record::Arguments),
     Clean(cmd::clean::Arguments),
     Kernels(cmd::kernels::Arguments),
     Tree(cmd::tree::Arguments),
     Trial(cmd::trial::Arguments),
+    Man(cmd::man::Arguments),
+    Completions(cmd::completions::Arguments),
 }
 
 fn main() -> std::process::ExitCode {
@@ -58,12 +63,16 @@ fn main() -> std::process::ExitCode {
         Command::Report(arguments) => cmd::report::run(&arguments),
         Command::Compare(arguments) => cmd::compare::run(&arguments),
         Command::Advise(arguments) => cmd::advise::run(&arguments),
+        Command::History(arguments) => cmd::history::run(&arguments),
         Command::Doctor(arguments) => cmd::doctor::run(&arguments),
         Command::List(arguments) => cmd::list::run(&arguments),
+        Command::Record(arguments) => cmd::record::run(&arguments),
         Command::Clean(arguments) => cmd::clean::run(&arguments),
         Command::Kernels(arguments) => cmd::kernels::run(&arguments),
         Command::Tree(arguments) => cmd::tree::run(&arguments),
         Command::Trial(arguments) => cmd::trial::run(&arguments),
+        Command::Man(arguments) => cmd::man::run(&arguments, Arguments::command()),
+        Command::Completions(arguments) => cmd::completions::run(&arguments, Arguments::command()),
     };
     exit::code(result)
 }

@@ -12,7 +12,7 @@ use crate::exit::Usage;
 pub type Shipped = (&'static str, &'static str);
 
 /// The plans.
-pub const PLANS: [Shipped; 8] = [
+pub const PLANS: [Shipped; 9] = [
     ("mariadb", include_str!("../../../plans/mariadb.toml")),
     ("postgresql", include_str!("../../../plans/postgresql.toml")),
     ("quickstart", include_str!("../../../plans/quickstart.toml")),
@@ -21,6 +21,7 @@ pub const PLANS: [Shipped; 8] = [
     ("streams", include_str!("../../../plans/streams.toml")),
     ("thousand-tasks", include_str!("../../../plans/thousand-tasks.toml")),
     ("unpack-and-build", include_str!("../../../plans/unpack-and-build.toml")),
+    ("upload", include_str!("../../../plans/upload.toml")),
 ];
 
 /// The published studies.
@@ -80,6 +81,17 @@ mod tests {
                 assert!(judged, "{name}: {published:?} is of nothing that is judged");
             }
         }
+    }
+
+    #[test]
+    fn the_study_uploads_as_the_plan_does() {
+        let of = |plan: Plan| plan.workloads.into_iter().find(|it| it.name == "upload").unwrap();
+        let plan = parse(PLANS.last().unwrap()).unwrap();
+        let (mut ours, theirs) = (of(plan), of(study("block-volume").unwrap()));
+        ours.network.clone_from(&theirs.network);
+        (ours.bytes, ours.needs_bytes) = (theirs.bytes, theirs.needs_bytes);
+        ours.primary.clone_from(&theirs.primary);
+        assert_eq!(ours, theirs);
     }
 
     #[test]

@@ -1,12 +1,12 @@
 //! A run's folder: what is written when, and read back. FORMAT.md describes it.
 
 use std::fs::{self, File};
-use std::io::Write;
+use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
-use fsverdict_core::judge::{self, Judge};
-use fsverdict_core::model::{Beside, Comparison, Finding, Plan, Record, Run, SCHEMA};
+use fsverdict_core::judge::{self, Judge, Side};
+use fsverdict_core::model::{Beside, Comparison, Finding, Plan, Record, Run, SCHEMA, Timeline};
 use fsverdict_core::render::{self, Report};
 
 /// A run's folder.
@@ -79,10 +79,27 @@ impl Store {
         write_record(&folder.join("record.json"), record)
     }
 
-    /// Writes `samples.csv` and `report.md`.
+    /// Writes `samples.csv`, `report.md` and `report.html`.
     pub fn write_report(&self, report: &Report) -> Result<()> {
         write_whole(&self.folder.join("samples.csv"), &render::samples_csv(report.records))?;
-        write_whole(&self.folder.join("report.md"), &render::markdown(report))
+        write_whole(&self.folder.join("report.md"), &render::markdown(report, None))?;
+        let timelines = self.timelines(report.records)?;
+        write_whole(&self.folder.join("report.html"), &render::html(report, &timelines))
+    }
+
+    /// The timelines of trials that ran whole; a simulated trial has none.
+    pub fn timelines(&self, records: &[Record]) -> Result<Vec<Timeline>> {
+        let mut timelines = Vec::new();
+        for record in records.iter().filter(|record| record.is_measured()) {
+            let path = self.trial(record.number).join("series.csv");
+            let of = || path.display().to_string();
+            match fs::read_to_string(&path) {
+                Ok(text) => timelines.extend(Timeline::parse(&record.key, &text).with_context(of)?),
+                Err(error) if error.kind() == ErrorKind::NotFound => {}
+                Err(error) => return Err(error).with_context(of),
+            }
+        }
+        Ok(timelines)
     }
 
     /// Reads the run back: every trial that has a whole record.
@@ -140,6 +157,11 @@ impl Loaded {
         let comparisons = judge.comparisons(&self.records);
         let published = judge::beside(&self.plan, &comparisons);
         Judged { comparisons, findings, published }
+    }
+
+    /// What is set beside other runs.
+    pub fn side(&self) -> Side<'_> {
+        Side { run: &self.run, plan: &self.plan, records: &self.records }
     }
 
     /// What a report is made of.

@@ -78,7 +78,7 @@ fn what_a_workload_needs_is_said_before_anything_is_made() {
 #[test]
 fn a_plan_that_comes_along_is_run_by_its_name() {
     let scene = Scene::new();
-    let names = ["mariadb", "postgresql", "sqlite", "streams", "unpack-and-build"];
+    let names = ["mariadb", "postgresql", "sqlite", "streams", "unpack-and-build", "upload"];
     let listed = scene.run("list plans").exits(0).stdout;
     for name in names {
         assert!(listed.contains(name), "{name} in {listed}");
@@ -95,6 +95,10 @@ fn a_plan_that_comes_along_is_run_by_its_name() {
         "--heapallindexed",
         "immediate stop",
     ];
+    let places = order.map(|words| dry.find(words));
+    assert!(places[0].is_some() && places.is_sorted(), "{places:?}");
+    let dry = scene.run("run upload --dry-run").exits(0).stdout;
+    let order = ["ip link add server0 type veth", "root tbf rate 10000000000bit", "setsid vsftpd"];
     let places = order.map(|words| dry.find(words));
     assert!(places[0].is_some() && places.is_sorted(), "{places:?}");
     // A file of that name is a plan like any other.
@@ -370,7 +374,11 @@ fn a_report_is_remade_from_the_runs_folder() {
     );
     let terminal = scene.run("report run").exits(0).stdout;
     assert!(typed.stdout.starts_with(&terminal), "{}", typed.stdout);
-    assert!(typed.stdout.trim_end().ends_with("run/report.md"), "{}", typed.stdout);
+    assert!(typed.stdout.trim_end().ends_with("run/report.html"), "{}", typed.stdout);
+    assert_same(
+        &scene.run("report run --format html").exits(0).stdout,
+        &scene.read("run/report.html"),
+    );
     for heading in ["# a, b at work", "## Verdicts", "## work", "## Findings", "## Contenders"] {
         assert!(report.lines().any(|line| line == heading), "{heading} is not in\n{report}");
     }

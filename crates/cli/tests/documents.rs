@@ -1,4 +1,5 @@
-//! What the documents show is run: every `$ fsverdict` in a `console` block must do what it says.
+//! What the documents show is run: every `$ fsverdict` in a `console` block of the four beside the
+//! README, and of all in `docs/`, must do what it says.
 //!
 //! A block's first line may say more: `needs-root` (run with the tests on loop devices),
 //! `not-run` (only parsed, by a dry run), `exit=N` (its commands end with that status).
@@ -59,11 +60,13 @@ fn blocks(name: &str, text: &str) -> Vec<Block> {
 
 fn all_blocks() -> Vec<Block> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let of = |name: &&str| {
-        let text = fs::read_to_string(root.join(name));
-        blocks(name, &text.unwrap_or_else(|error| panic!("{name}: {error}")))
+    let pages = fs::read_dir(root.join("docs")).unwrap();
+    let pages = pages.map(|page| format!("docs/{}", page.unwrap().file_name().display()));
+    let of = |name: String| {
+        let text = fs::read_to_string(root.join(&name));
+        blocks(&name, &text.unwrap_or_else(|error| panic!("{name}: {error}")))
     };
-    DOCUMENTS.iter().flat_map(of).collect()
+    DOCUMENTS.map(String::from).into_iter().chain(pages).flat_map(of).collect()
 }
 
 /// Runs the commands of a block, one after the other, in a folder of their own.

@@ -1,13 +1,17 @@
 //! The program's integration tests: the built binary, from its arguments to its exit status.
 //!
 //! Plain `cargo test` runs those that touch no device. `loop_` has the others: they need root and
-//! loop devices, and `./test` runs them. `vm_` boots virtual machines.
+//! loop devices, and `./test` runs them. `vm_` boots virtual machines, `browser` reads reports.
 
 mod audit;
+mod browser;
 mod cli;
 mod documents;
+mod golden;
 mod loop_;
+mod notebook;
 mod simulated;
 mod support;
 mod tidy;
 mod vm_;
+mod watch;

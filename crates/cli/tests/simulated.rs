@@ -9,6 +9,7 @@ use serde_json::Value;
 use crate::support::{Scene, assert_same, list, text, verdict};
 
 mod answers;
+mod past;
 
 /// Three contenders, of which one has settings, so that setting them and putting them back are
 /// among the actions. Each difference is so large that it is settled as soon as it can be.
@@ -521,10 +522,26 @@ fn what_a_study_judges_is_measured() {
         format!("run --study block-volume --place sim --rounds 4 --output {output} --json -");
     let document = scene.run(&line).exits(0).json();
     let judged = |it: &&Value| text(&it["metric"]) == "bandwidth" && it["ratio"].is_f64();
-    assert_eq!(list(&document["verdicts"]).iter().filter(judged).count(), 8 * 3, "dd's");
+    assert_eq!(list(&document["verdicts"]).iter().filter(judged).count(), 9 * 3, "dd, upload");
+    let published: Vec<_> = list(&document["published"]).iter().map(|it| &it["column"]).collect();
+    assert_eq!(published.len(), 3, "XFS's uploads: {published:?}");
     let report = scene.read("run/report.md");
     assert!(report.contains("- dd: 4K, 8K: EXT4 faster on the whole"), "{report}");
     assert!(report.contains("\n- bed: loop, 20GiB\n- fsverdict "), "{report}");
+}
+
+#[test]
+fn uploads_need_room_and_a_link() {
+    let scene = Scene::new();
+    let done = scene.run("run upload --place sim --size 1G").exits(2);
+    done.says("workload \"upload\" needs a bed of 5G, this one has 1G: give it --size 5G");
+    let document = scene.run("run upload --place sim --rounds 4 --output run --json -").exits(0);
+    assert_eq!(list(&document.json()["verdicts"]).len(), 2);
+    let plan = include_str!("../../../plans/upload.toml");
+    let study = "[study]\ntitle = \"Uploads\"\n[sim]\nlacks = [\"link\"]\n";
+    scene.write("study.toml", &format!("{plan}\n{study}"));
+    let done = scene.run("run study.toml --place sim --output lacking").exits(1);
+    done.says("left out: workload upload: the simulated machine has no link");
 }
 
 #[test]
@@ -583,4 +600,67 @@ fn an_arm_that_can_not_be_is_refused() {
     refused("", "arm raw needs a fio workload");
     let job = "[[workload]]\nname = \"job\"\nfio = \"some/job.fio\"";
     refused(job, "arm raw needs each fio job as options");
+}
+
+/// Twelve contenders: the reference, ten that are some 5% faster, so that whether it matters stays
+/// open, and one that is far better than all of them.
+fn crowd(judgement: &str) -> String {
+    let names: Vec<String> = (0..12).map(|number| format!("c{number}")).collect();
+    let contenders: String = names
+        .iter()
+        .map(|name| format!("[[contender]]\nname = \"{name}\"\nfile_system = \"ext4\"\n"))
+        .collect();
+    let speed = |(number, name): (usize, &String)| match number {
+        0 => format!("{name} = 1.0"),
+        7 => format!("{name} = 1.8"),
+        _ => format!("{name} = 1.05"),
+    };
+    let speeds: Vec<String> = names.iter().enumerate().map(speed).collect();
+    format!(
+        "place = \"sim\"\nseed = 3\n{contenders}\
+         [[workload]]\nname = \"work\"\ncommand = [\"true\"]\n\
+         [sim]\nnoise = 0.02\nspeed = {{ {} }}\n[judgement]\nrounds = 16\n{judgement}\n",
+        speeds.join(", ")
+    )
+}
+
+#[test]
+fn a_race_spends_no_trials_on_the_hopeless_and_keeps_the_best() {
+    let scene = Scene::new();
+    let [all, race] = [("all", ""), ("race", "race = true")]
+        .map(|(name, judgement)| run_plan(&scene, name, &crowd(judgement)));
+    let count = |document: &Value| list(&document["trials"]).len();
+    println!("{} trials, {} in a race", count(&all), count(&race));
+    assert!(count(&race) * 3 < count(&all) * 2, "{} of {}", count(&race), count(&all));
+    for document in [&all, &race] {
+        let best = verdict(document, "c7", "wall_time");
+        assert_eq!(best["verdict"], "faster");
+        assert!(best.get("beaten_by").is_none(), "{best}");
+    }
+    assert_eq!(race["run"]["stop"], "race");
+    let beaten = verdict(&race, "c3", "wall_time");
+    assert_eq!(beaten["beaten_by"], "c7");
+    assert!(beaten["rounds"].as_u64() < Some(16), "{beaten}");
+    assert!(["undecided", "faster-size-open"].contains(&text(&beaten["verdict"])), "{beaten}");
+    let report = scene.read("race/report.md");
+    assert!(report.contains("It is out of the race: c7 beats it by more than 5%."), "{report}");
+    // The first rounds are the same trials: intervals know nothing of the race.
+    let first = |document: &Value| order(document).into_iter().take(48).collect::<Vec<_>>();
+    assert_eq!(first(&all), first(&race));
+}
+
+#[test]
+fn pooled_intervals_keep_everyone_in_every_round() {
+    let scene = Scene::new();
+    let noise = |judgement: &str| crowd(judgement).replace("seed = 3", "seed = 4");
+    let pooled = run_plan(&scene, "pooled", &noise("interval = \"pooled\""));
+    let paired = run_plan(&scene, "paired", &noise(""));
+    let mut rounds: BTreeMap<u64, usize> = BTreeMap::new();
+    order(&pooled).into_iter().for_each(|(round, _)| *rounds.entry(round).or_default() += 1);
+    assert!(rounds.values().all(|count| *count == 12), "{rounds:?}");
+    let width = |document: &Value| {
+        let of = |it: &Value| (it["high"].as_f64().unwrap() / it["low"].as_f64().unwrap()).ln();
+        list(&document["verdicts"]).iter().map(of).sum::<f64>()
+    };
+    assert!(width(&pooled) < 0.8 * width(&paired), "{} {}", width(&pooled), width(&paired));
 }

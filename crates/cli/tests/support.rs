@@ -2,7 +2,7 @@
 //! else is left: no loop device, mount, process or journal.
 
 use std::fs::{self, File};
-use std::io::Read;
+use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
@@ -322,8 +322,21 @@ pub struct Started(Option<Child>);
 impl Started {
     /// Starts `command`.
     pub fn new(mut command: Command) -> Started {
-        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        command.stderr(Stdio::piped());
+        Started::telling(command)
+    }
+
+    /// Starts `command`, whose standard error goes where it was told to.
+    pub fn telling(mut command: Command) -> Started {
+        command.stdout(Stdio::piped());
         Started(Some(command.spawn().unwrap()))
+    }
+
+    /// Types something, where its input is a pipe.
+    pub fn typed(&mut self, bytes: &[u8]) {
+        let input = self.0.as_mut().unwrap().stdin.as_mut().unwrap();
+        input.write_all(bytes).unwrap();
+        input.flush().unwrap();
     }
 
     /// Its number.
@@ -341,8 +354,8 @@ impl Started {
     pub fn wait(mut self) -> Done {
         let mut child = self.0.take().unwrap();
         // Read beside waiting: a full pipe would stop it.
-        let out = in_background(child.stdout.take().unwrap());
-        let err = in_background(child.stderr.take().unwrap());
+        let out = in_background(child.stdout.take());
+        let err = in_background(child.stderr.take());
         let start = Instant::now();
         let status = loop {
             if let Some(status) = child.try_wait().unwrap() {
@@ -369,10 +382,10 @@ impl Drop for Started {
     }
 }
 
-fn in_background(mut pipe: impl Read + Send + 'static) -> std::thread::JoinHandle<Vec<u8>> {
+fn in_background(pipe: Option<impl Read + Send + 'static>) -> std::thread::JoinHandle<Vec<u8>> {
     std::thread::spawn(move || {
         let mut bytes = Vec::new();
-        let _ = pipe.read_to_end(&mut bytes);
+        let _ = pipe.map(|mut pipe| pipe.read_to_end(&mut bytes));
         bytes
     })
 }

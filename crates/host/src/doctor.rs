@@ -5,6 +5,7 @@
 //! nothing is left even if it is killed. `/proc` and `/sys` are read below an injected root.
 
 mod kvm;
+mod network;
 mod summary;
 #[cfg(test)]
 mod tests;
@@ -39,6 +40,8 @@ pub const FIO: &str = "fio";
 pub const SYSBENCH: &str = "sysbench";
 /// The rsync program, which the study backup-tree runs.
 pub const RSYNC: &str = "rsync";
+/// The strace program, which records what is replayed.
+pub const STRACE: &str = "strace";
 /// CPU time.
 pub const CPU_TIME: &str = "CPU time";
 /// Dirty memory.
@@ -49,6 +52,14 @@ pub const COUNTERS: &str = "device counters";
 pub const PRESSURE: &str = "pressure";
 /// What reads find in the page cache.
 pub const PAGE_CACHE: &str = "page cache";
+/// Counters of the network interfaces.
+pub const NETWORK: &str = "network counters";
+/// Links between the server and the clients of a trial.
+pub const LINK: &str = "network links";
+/// The vsftpd program, to which the uploads go.
+pub const VSFTPD: &str = "vsftpd";
+/// The curl program, which uploads.
+pub const CURL: &str = "curl";
 
 /// The virtual machine of place vm.
 pub const QEMU_NAME: &str = "QEMU";
@@ -188,16 +199,22 @@ pub fn checks<'a>(root: &'a Path, folder: &'a Path) -> Vec<Check<'a>> {
         Check::new(FIO, || program("fio", &["fio", "--version"])),
         Check::new(SYSBENCH, || program("sysbench", &["sysbench", "--version"])),
         Check::new(RSYNC, || program("rsync", &["rsync", "--version"])),
+        Check::new(CURL, || program("curl", &["curl", "--version"])),
+        Check::new(VSFTPD, network::vsftpd),
+        Check::new(LINK, network::links),
+        Check::new(STRACE, || program("strace", &["strace", "--version"])),
         Check::new(CPU_TIME, || readable(root, &["proc/stat"])),
         Check::new(DIRTY, || readable(root, &["proc/meminfo"])),
         Check::new(COUNTERS, || counters(root)),
         Check::new(PRESSURE, || pressure(root)),
+        Check::new(NETWORK, || network::counters(root)),
         Check::new(PAGE_CACHE, || page_cache(root)),
         Check::new("tracefs", || tracefs(root)),
         Check::new("throttling", || throttling(root)),
         Check::new(QEMU_NAME, || program(QEMU, &[QEMU, "--version"])),
         Check::new(KERNELS, kernels),
         Check::new("KVM", || kvm::check(root)),
+        Check::new("figures as PNG", || program("rsvg-convert", &["rsvg-convert", "--version"])),
     ]);
     checks
 }
@@ -207,6 +224,11 @@ pub fn ask(names: &BTreeSet<String>) -> Vec<Ability> {
     let folder = std::env::current_dir().unwrap_or_else(|_| "/".into());
     let checks = checks(Path::new("/"), &folder);
     checks.into_iter().filter(|check| names.contains(&check.name)).map(Check::run).collect()
+}
+
+/// Whether a trial can have a network of its own, found out by making one.
+pub fn links() -> Answer {
+    network::links()
 }
 
 /// Whether KVM works, found out by booting: seconds, where it does not.

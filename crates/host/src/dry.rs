@@ -10,8 +10,8 @@ use fsverdict_core::run::{self, Effect, Host, HostError, Place, Step};
 use crate::here::{command_of, commands, fio_argv, raw_device, with_site, work_directory};
 use crate::lab::{mount_point, trial_argv};
 use crate::tool::shown;
-use crate::workload::{fio, sysbench};
-use crate::{daemon, file_system, partition, settings, vm};
+use crate::workload::{fio, replay, sysbench};
+use crate::{daemon, file_system, link, partition, settings, vm};
 
 /// Writes down every command and every write to /proc and /sys, as shell lines.
 #[derive(Debug, Default)]
@@ -73,6 +73,12 @@ impl DryRun {
         }
     }
 
+    fn link(&mut self, trial: &Trial) {
+        self.say(format!(": > {}", link::clients().display()));
+        let commands = trial.workload.link().map(link::commands).unwrap_or_default();
+        self.lines.extend(commands.iter().map(|argv| shown(argv)));
+    }
+
     fn work(&mut self, step: Step, trial: &Trial) -> Result<(), HostError> {
         let raw = Path::new(&trial.raw);
         match trial.workload.work()? {
@@ -97,6 +103,14 @@ impl DryRun {
                 tree_shown(tree),
                 tree.threads
             )),
+            Work::Replay(wanted) => {
+                let head = replay::head(wanted)?;
+                let pace = if wanted.paced { "with their pauses" } else { "without a pause" };
+                self.remark(&format!(
+                    "{step}: the {} calls of {}, {} threads, {pace}, within fsverdict",
+                    head.calls, wanted.recording, head.threads
+                ));
+            }
             Work::FsyncFiles(files) => self.remark(&format!(
                 "{step}: {} times: open {} files, write {} to each, fsync the last, close, syncfs; \
                  within fsverdict",
@@ -160,6 +174,12 @@ impl DryRun {
             Work::Tree(tree) => {
                 self.remark(&format!("fill: {}, within fsverdict", tree_shown(tree)));
             }
+            Work::Replay(wanted) => {
+                let (entries, from) = (replay::head(wanted)?.entries, &wanted.recording);
+                self.remark(&format!(
+                    "fill: the {entries} files and directories of {from}, within fsverdict"
+                ));
+            }
             _ => {}
         }
         Ok(())
@@ -196,6 +216,7 @@ impl Host for DryRun {
             }
             Step::MakeDirectory => self.say(format!("mkdir {directory}")),
             Step::RemoveDirectory => self.say(format!("rm -r {directory}")),
+            Step::Link => self.link(trial),
             Step::Setup | Step::Prepare | Step::Check => self.command(step, trial),
             Step::Fill => self.fill(trial)?,
             Step::Sync => self.sync(trial, &directory),
@@ -274,7 +295,8 @@ impl Place for DryRun {
             let argv = vm::imagined(plan, trial)?;
             self.say(shown(&argv));
         }
-        self.say(shown(&trial_argv(&folder.join("trial.json"), &folder.join("record.json"))));
+        let (input, output) = (folder.join("trial.json"), folder.join("record.json"));
+        self.say(shown(&trial_argv(&input, &output, trial.workload.link().is_some())));
         let from = self.lines.len();
         let record = run::trial(self, trial);
         for line in &mut self.lines[from..] {

@@ -14,12 +14,12 @@ use fsverdict_core::model::{
 use fsverdict_core::run::{Effect, Host, HostError, Step};
 
 use crate::file_system::{Argv, FileSystem, Site};
-use crate::probe::{PageCache, Probe, Timeline};
-use crate::processes::Processes;
+use crate::probe::{Applications, PageCache, Probe, Shares, Timeline};
+use crate::processes::{Io, Processes};
 use crate::settings::{self, Setting};
 use crate::workload::command::{self, Scene};
-use crate::workload::{Done, file_tree, fio, fsync_files, metadata, small_files, sysbench};
-use crate::{cache, daemon, file_system, mount, partition, settle, sys, tool};
+use crate::workload::{Done, file_tree, fio, fsync_files, metadata, replay, small_files, sysbench};
+use crate::{bed, cache, daemon, file_system, link, mount, partition, settle, sys, tool};
 
 /// How often a busy file system is tried to be unmounted, and how long between.
 const UNMOUNT_TRIES: u32 = 20;
@@ -104,6 +104,10 @@ impl Here {
             environment.insert("FSVERDICT".into(), program.display().to_string());
         }
         let workload = &trial.workload;
+        if workload.link().is_some() {
+            environment.insert("FSVERDICT_SERVER".into(), link::SERVER_ADDRESS.into());
+            environment.insert("FSVERDICT_CLIENTS".into(), value(&link::clients().display()));
+        }
         let operations = workload.operations.map(|operations| ("FSVERDICT_OPERATIONS", operations));
         let bytes = workload.bytes.map(|bytes| ("FSVERDICT_BYTES", bytes.0));
         for (name, size) in operations.into_iter().chain(bytes) {
@@ -209,6 +213,9 @@ impl Here {
                 fsync_files::lay_out(files, &work_directory(trial), trial.seed)?;
             }
             Work::Tree(tree) => file_tree::lay_out(tree, &work_directory(trial), trial.seed)?,
+            Work::Replay(wanted) => {
+                replay::lay_out(wanted, &work_directory(trial), trial.seed)?;
+            }
             Work::Command(_) | Work::SmallFiles(_) | Work::Metadata(_) => {}
         }
         Ok(Effect::Done)
@@ -255,6 +262,10 @@ impl Here {
                 let prepared = fsync_files::prepare(files, &place, devices, trial.seed)?;
                 self.native(phase, &directory, trial, || Ok(prepared.run()?))?
             }
+            (Work::Replay(wanted), Phase::Whole) => {
+                let prepared = replay::prepare(wanted, &place, trial.seed)?;
+                self.native(phase, &directory, trial, || Ok(prepared.run()?))?
+            }
             (Work::Fio(job), Phase::Whole) => self.fio(job, &directory, trial)?,
             (Work::Sysbench(test), Phase::Whole) => self.sysbench(test, &directory, trial)?,
             (Work::Command(command), Phase::Whole) => {
@@ -273,16 +284,19 @@ impl Here {
         trial: &Trial,
     ) -> Result<PhaseRecord, HostError> {
         let ready = self.ready("command", &command.argv(), trial)?;
-        let before = Io::so_far();
+        // Of this process and its ended and awaited children.
+        let so_far = || Io::read(Path::new("/proc/self/io"));
+        let before = so_far();
         let run = || {
             ready.run()?;
-            Ok(Io::so_far())
+            Ok(so_far())
         };
         let (mut record, after) = self.timed(Phase::Whole, directory, trial, run)?;
         record.operations = trial.workload.operations;
         // What a server reads and writes for it is not its processes'.
         if let (Some(before), Some(after), false) = (before, after, self.processes.has_servers()) {
-            record.application_read_bytes = Some(after.read_bytes - before.read_bytes);
+            let read_bytes = after.passed_read_bytes - before.passed_read_bytes;
+            record.application_read_bytes = Some(read_bytes);
             record.application_write_bytes = Some(after.written_since(&before));
         }
         Ok(record)
@@ -299,12 +313,13 @@ impl Here {
         let argv = fio_argv(job, &output, trial)?;
         let ready = self.ready("fio", &argv, trial)?;
         let mut record = self.timed(Phase::Whole, directory, trial, || Ok(ready.run()?))?.0;
-        let result = fio::parse(&output)?;
+        let result = fio::parse(&output, fio::window_ms(job))?;
         record.tool_ns = Some(result.tool_ns);
         record.operations = Some(result.operations);
         record.application_read_bytes = Some(result.read_bytes);
         record.application_write_bytes = Some(result.write_bytes);
         record.queue = result.queue;
+        record.rate_over_time = result.rate_over_time;
         record.histograms = result.histograms;
         record.samples = result.samples;
         Ok(record)
@@ -353,8 +368,15 @@ impl Here {
     ) -> Result<(PhaseRecord, T), HostError> {
         let commit = self.commit_argv(trial);
         let close = if trial.contender.is_raw() { sync_device } else { sync_file_system };
-        let probe = Probe::open(Path::new("/"), &trial.bed.devices, TIMELINE)?;
+        let root = Path::new("/");
+        let interface = link::interface(root, &trial.workload);
+        let probe = Probe::open(root, &trial.bed.devices, TIMELINE)?;
         let probe = probe.with_page_cache(page_cache(trial));
+        let disks = bed::disks_beneath(&trial.bed.devices);
+        let probe = probe.with_beneath(root, &disks)?;
+        let probe = probe.with_network(root, interface.as_ref())?;
+        let servers = self.processes.has_servers().then(|| self.processes.servers());
+        let watching = servers.map(|servers| Applications::watch(root, servers)).transpose()?;
         let running = probe.start()?;
         let residents = self.processes.resident_threads();
         let last_pid = last_pid();
@@ -365,13 +387,14 @@ impl Here {
         let end_ns = sys::monotonic_ns();
         let own = own_processes(last_pid);
         let (mut totals, timeline) = running.stop()?;
+        let applications = watching.map(Applications::stop);
         if let Some((own, of)) = own {
             // The one that commits is ours and not the work's, and so are threads of a daemon.
             let grown = self.processes.resident_threads().difference(&residents).count() as u64;
             let own = own.saturating_sub(grown + u64::from(commit.is_some()));
             totals.processes_started = unwrapped(own, of, totals.processes_started);
         }
-        self.write_series(phase, &timeline, trial)?;
+        self.write_series(phase, &timeline, applications.as_ref(), trial)?;
         let result = result?;
         synced?;
         let record = PhaseRecord {
@@ -383,7 +406,10 @@ impl Here {
             application_read_bytes: None,
             application_write_bytes: None,
             queue: None,
+            rate_over_time: None,
             processes_left: 0,
+            peaks: timeline.peaks(),
+            applications: applications.map(|shares| shares.last()).unwrap_or_default(),
             totals,
             histograms: BTreeMap::new(),
             samples: Vec::new(),
@@ -399,6 +425,7 @@ impl Here {
         &mut self,
         phase: Phase,
         timeline: &Timeline,
+        applications: Option<&Shares>,
         trial: &Trial,
     ) -> Result<(), HostError> {
         let series = Path::new(&trial.series);
@@ -409,6 +436,10 @@ impl Here {
         timeline.write_csv(&mut appended(series)?, phase.name(), header)?;
         let mut seconds = appended(&series.with_file_name("per_second.csv"))?;
         timeline.write_seconds(&mut seconds, phase.name(), header)?;
+        if let Some(applications) = applications {
+            let mut rows = appended(&series.with_file_name("applications.csv"))?;
+            applications.write_csv(&mut rows, phase.name(), header)?;
+        }
         self.series_begun = true;
         Ok(())
     }
@@ -467,6 +498,10 @@ impl Host for Here {
                 Ok(Effect::Done)
             }
             Step::Mount => self.mount(trial),
+            Step::Link => {
+                trial.workload.link().map_or(Ok(()), link::make)?;
+                Ok(Effect::Done)
+            }
             Step::Setup | Step::Prepare => self.with_servers(step, trial),
             Step::Check => self.command(step, trial),
             Step::Figures => self.figures(trial),
@@ -587,42 +622,6 @@ fn sync(
         tool::run(commit)?;
     }
     Ok(())
-}
-
-/// What this process and its ended and awaited children have read and written so far:
-/// proc_pid_io(5); kernel/exit.c adds a child's to its parent's.
-struct Io {
-    /// Passed to read(2) and its like, pipes included.
-    read_bytes: u64,
-    /// Passed to write(2) and its like, pipes included.
-    passed_bytes: u64,
-    /// Page cache made dirty and direct writes, in whole pages.
-    stored_bytes: u64,
-    /// Of those, thrown away before they were written back.
-    cancelled_bytes: u64,
-}
-
-impl Io {
-    fn so_far() -> Option<Io> {
-        let text = fs::read_to_string("/proc/self/io").ok()?;
-        let field = |name: &str| {
-            text.lines().find_map(|line| line.strip_prefix(name)?.trim().parse::<u64>().ok())
-        };
-        Some(Io {
-            read_bytes: field("rchar:")?,
-            passed_bytes: field("wchar:")?,
-            stored_bytes: field("write_bytes:")?,
-            cancelled_bytes: field("cancelled_write_bytes:")?,
-        })
-    }
-
-    /// Bytes written to files. What was passed counts pipes and /dev/null, what was stored counts
-    /// whole pages: the smaller of the two is the nearer.
-    fn written_since(&self, before: &Io) -> u64 {
-        let cancelled = self.cancelled_bytes - before.cancelled_bytes;
-        let stored = (self.stored_bytes - before.stored_bytes).saturating_sub(cancelled);
-        stored.min(self.passed_bytes - before.passed_bytes)
-    }
 }
 
 #[cfg(test)]

@@ -100,8 +100,9 @@ impl<'a> Lab<'a> {
 
 /// The command that runs a trial: as root in a mount namespace of its own, so that its mounts go
 /// with it, in a PID namespace of its own, so that whatever it starts goes with it too, and in an
-/// IPC namespace of its own, so that no shared memory of a server stays (ipc_namespaces(7)).
-pub fn trial_argv(input: &Path, output: &Path) -> Vec<String> {
+/// IPC namespace of its own, so that no shared memory of a server stays (ipc_namespaces(7)). One
+/// that makes a link has a network namespace of its own, too (`networked`).
+pub fn trial_argv(input: &Path, output: &Path, networked: bool) -> Vec<String> {
     // util-linux unshare(1).
     const NAMESPACES: [&str; 10] = [
         "unshare",
@@ -120,6 +121,9 @@ pub fn trial_argv(input: &Path, output: &Path) -> Vec<String> {
         true => NAMESPACES.map(String::from).to_vec(),
         false => Vec::new(),
     };
+    if networked && sys::is_root() {
+        argv.insert(1, "--net".into());
+    }
     let path = |path: &Path| path.display().to_string();
     argv.extend([path(&program), "trial".into(), "--in".into(), path(input)]);
     argv.extend(["--out".into(), path(output)]);
@@ -183,7 +187,7 @@ impl Place for Lab<'_> {
         fs::create_dir_all(&trial.raw)?;
         let (input, output) = (folder.join("trial.json"), folder.join("record.json"));
         fs::write(&input, serde_json::to_string_pretty(trial)?)?;
-        let argv = trial_argv(&input, &output);
+        let argv = trial_argv(&input, &output, trial.workload.link().is_some());
         let mut command = match sys::is_root() {
             true => tool::command(&argv[0])?,
             false => tool::users(&argv[..1]),

@@ -13,6 +13,7 @@ use crate::doctor::{self, State};
 use crate::settings::SettingError;
 use crate::tool::{self, ToolError};
 use crate::workload::fio::{self, FioError};
+use crate::workload::replay::{self, ReplayError};
 use crate::{bed, file_system, settings, sys, workload};
 
 /// Why a plan can't be run here, and what to do about it.
@@ -43,8 +44,14 @@ pub enum PreflightError {
     Nested { contender: String, path: String },
     #[error("workload {workload:?}: the source {path} is no directory")]
     Source { workload: String, path: String },
+    #[error("workload {workload:?}: {source}")]
+    Recording { workload: String, source: ReplayError },
     #[error("this kernel has no {name}, and modprobe brings none")]
     Kernel { name: String },
+    #[error("a network link can't be made: {0}")]
+    Link(String),
+    #[error("workload {workload:?}: there is no network interface {name}; {meant}")]
+    Interface { workload: String, name: String, meant: String },
     #[error("workload {workload:?} needs {}", listed(missing))]
     Needs { workload: String, missing: Vec<(String, Option<String>)> },
     #[error(
@@ -78,12 +85,15 @@ impl PreflightError {
             Self::UnknownFileSystem { .. }
             | Self::Fio { .. }
             | Self::Job { .. }
+            | Self::Recording { .. }
             | Self::Nested { .. } => true,
             Self::Root { .. }
             | Self::Tool(_)
             | Self::Limits(_)
             | Self::Kernel { .. }
             | Self::Lacking { .. }
+            | Self::Link(_)
+            | Self::Interface { .. }
             | Self::Needs { .. }
             | Self::Room { .. }
             | Self::Source { .. } => false,
@@ -108,6 +118,9 @@ pub fn check_plan(plan: &Plan) -> Result<(), PreflightError> {
                 source,
             })?;
         }
+        if let Some(Err(source)) = workload.replay.as_ref().map(replay::head) {
+            return Err(PreflightError::Recording { workload: workload.name.clone(), source });
+        }
     }
     Ok(())
 }
@@ -126,6 +139,7 @@ fn lack(need: Need) -> Option<PreflightError> {
         Need::FileSystem(name) => check_file_system(name).err(),
         Need::Program(program) => tool::command(program).err().map(PreflightError::from),
         Need::Limits => settings::check_throttle(Path::new("/")).err().map(PreflightError::from),
+        Need::Link => doctor::links().lack().map(PreflightError::Link),
     }
 }
 
@@ -162,6 +176,7 @@ pub fn check(plan: &Plan) -> Result<(), PreflightError> {
     plan.workloads.iter().try_for_each(|workload| {
         check_job(workload)?;
         check_needs(workload)?;
+        check_network(Path::new("/"), workload)?;
         check_room(workload, plan)
     })
 }
@@ -199,6 +214,26 @@ fn check_needs(workload: &Workload) -> Result<(), PreflightError> {
     match missing.is_empty() {
         true => Ok(()),
         false => Err(PreflightError::Needs { workload: workload.name.clone(), missing }),
+    }
+}
+
+/// A link can be made, or the interface is there.
+fn check_network(root: &Path, workload: &Workload) -> Result<(), PreflightError> {
+    if workload.link().is_some() {
+        return lack(Need::Link).map_or(Ok(()), Err);
+    }
+    let Some(name) = workload.network.as_ref().and_then(|it| it.interface.clone()) else {
+        return Ok(());
+    };
+    let text = fs::read_to_string(root.join("proc/net/dev")).unwrap_or_default();
+    let known: Vec<&str> =
+        text.lines().filter_map(|line| Some(line.split_once(':')?.0.trim())).collect();
+    match known.contains(&name.as_str()) {
+        true => Ok(()),
+        false => {
+            let (workload, meant) = (workload.name.clone(), meant(&name, known));
+            Err(PreflightError::Interface { workload, name, meant })
+        }
     }
 }
 
@@ -261,6 +296,8 @@ pub fn mountable(name: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use fsverdict_core::model;
+
     use super::*;
 
     fn workload(needs: &[&str]) -> Workload {
@@ -277,6 +314,22 @@ mod tests {
         assert_eq!(error, format!("workload \"work\" needs {says}"));
         let error = check_needs(&workload(&["no-bench"])).unwrap_err().to_string();
         assert!(error.ends_with("needs no-bench, which is not there"), "{error}");
+    }
+
+    #[test]
+    fn an_interface_must_be_there() {
+        let root = tempfile::tempdir().unwrap();
+        fs::create_dir_all(root.path().join("proc/net")).unwrap();
+        let text = " face |bytes\n  eth0: 1 2\n    lo: 3 4\n";
+        fs::write(root.path().join("proc/net/dev"), text).unwrap();
+        let over = |name: &str| {
+            let interface = Some(name.to_string());
+            let network = Some(model::Network { interface, ..model::Network::default() });
+            check_network(root.path(), &Workload { network, ..workload(&[]) })
+        };
+        over("eth0").unwrap();
+        let error = over("eth1").unwrap_err().to_string();
+        assert!(error.ends_with("no network interface eth1; did you mean eth0?"), "{error}");
     }
 
     #[test]

@@ -1,9 +1,10 @@
 //! The processes of a trial's own PID namespace, in which the trial is the first: those that
 //! belong to its file system, those that serve its work, and all others, which its work has
-//! started.
+//! started; and what processes have read and written.
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::path::Path;
 use std::time::Duration;
 
 use crate::sys;
@@ -26,7 +27,7 @@ impl Processes {
     pub fn resident_threads(&self) -> BTreeSet<u32> {
         self.residents
             .iter()
-            .flat_map(|process| numbers_in(&format!("/proc/{process}/task")))
+            .flat_map(|process| numbers_in(Path::new(&format!("/proc/{process}/task"))))
             .collect()
     }
 
@@ -38,6 +39,11 @@ impl Processes {
     /// Something serves the work.
     pub fn has_servers(&self) -> bool {
         !self.servers.is_empty()
+    }
+
+    /// Those that serve the work.
+    pub fn servers(&self) -> &BTreeSet<u32> {
+        &self.servers
     }
 
     /// How many the work has left running, those aside that serve it and what these have started;
@@ -88,7 +94,7 @@ fn others() -> BTreeSet<u32> {
         return BTreeSet::new();
     }
     sys::reap();
-    numbers_in("/proc").filter(|&process| process != 1).collect()
+    numbers_in(Path::new("/proc")).filter(|&process| process != 1).collect()
 }
 
 /// `process` is one of `ancestors`, or was started by one, or by one that was.
@@ -106,15 +112,63 @@ fn descends(
     true
 }
 
-/// Who has started `process`: the fourth field of proc_pid_stat(5), after a name that may hold
-/// anything, between parentheses.
+/// Who has started `process`.
 fn parent(process: u32) -> Option<u32> {
-    let text = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
-    text.rsplit_once(')')?.1.split_whitespace().nth(1)?.parse().ok()
+    Some(name_and_parent(Path::new("/"), process)?.1)
+}
+
+/// What `process` is called, and who has started it: the second and fourth fields of
+/// proc_pid_stat(5); the name may hold anything, between parentheses.
+pub fn name_and_parent(root: &Path, process: u32) -> Option<(String, u32)> {
+    let text = fs::read_to_string(root.join(format!("proc/{process}/stat"))).ok()?;
+    let (name, rest) = text.rsplit_once(')')?;
+    let name = name.split_once('(')?.1.to_string();
+    Some((name, rest.split_whitespace().nth(1)?.parse().ok()?))
+}
+
+/// What a process and its ended and awaited children have read and written so far:
+/// proc_pid_io(5); kernel/exit.c adds a child's to its parent's.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Io {
+    /// Passed to read(2) and its like, pipes included.
+    pub passed_read_bytes: u64,
+    /// Passed to write(2) and its like, pipes included.
+    pub passed_write_bytes: u64,
+    /// Fetched from disks.
+    pub fetched_bytes: u64,
+    /// Page cache made dirty and direct writes, in whole pages.
+    pub stored_bytes: u64,
+    /// Of those, thrown away before they were written back.
+    pub cancelled_bytes: u64,
+}
+
+impl Io {
+    /// What `file`, `/proc/PID/io`, tells; `None` where the process is gone.
+    pub fn read(file: &Path) -> Option<Io> {
+        let text = fs::read_to_string(file).ok()?;
+        let field = |name: &str| {
+            text.lines().find_map(|line| line.strip_prefix(name)?.trim().parse::<u64>().ok())
+        };
+        Some(Io {
+            passed_read_bytes: field("rchar:")?,
+            passed_write_bytes: field("wchar:")?,
+            fetched_bytes: field("read_bytes:")?,
+            stored_bytes: field("write_bytes:")?,
+            cancelled_bytes: field("cancelled_write_bytes:")?,
+        })
+    }
+
+    /// Bytes written to files. What was passed counts pipes and /dev/null, what was stored counts
+    /// whole pages: the smaller of the two is the nearer.
+    pub fn written_since(&self, before: &Io) -> u64 {
+        let cancelled = self.cancelled_bytes - before.cancelled_bytes;
+        let stored = (self.stored_bytes - before.stored_bytes).saturating_sub(cancelled);
+        stored.min(self.passed_write_bytes - before.passed_write_bytes)
+    }
 }
 
 /// The entries of `directory` that are numbers; none where it is gone.
-fn numbers_in(directory: &str) -> impl Iterator<Item = u32> + use<> {
+pub fn numbers_in(directory: &Path) -> impl Iterator<Item = u32> + use<> {
     let names = fs::read_dir(directory).into_iter().flatten().flatten().map(|e| e.file_name());
     names.filter_map(|name| name.to_str()?.parse().ok())
 }

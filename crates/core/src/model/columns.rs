@@ -1,11 +1,13 @@
 //! What iostat and sar show, from the counters of a timed part or of a second of it.
 //!
 //! The formulas are those of sysstat 12: `iostat -x` (`write_ext_stat` of iostat.c,
-//! `compute_ext_disk_stats` of rd_stats.c) and `sar -u ALL` (`print_cpu_stats` of pr_stats.c),
-//! upon the counters of Documentation/admin-guide/iostats.rst and proc_stat(5). Units are base
-//! units, and shares are of 1. Where sysstat prints 0 for the mean of no requests there is none.
+//! `compute_ext_disk_stats` of rd_stats.c), `sar -u ALL` and `sar -n DEV` (`print_cpu_stats` and
+//! `print_net_dev_stats` of pr_stats.c), upon the counters of
+//! Documentation/admin-guide/iostats.rst, proc_stat(5) and proc_pid_net(5). Units are base units,
+//! but for a network's, which is counted in bits; shares are of 1. Where sysstat prints 0 for the
+//! mean of no requests there is none.
 
-use super::{CpuTotals, DeviceTotals, PageCacheTotals, Unit};
+use super::{Better, CpuTotals, DeviceTotals, NetworkTotals, PageCacheTotals, Sample, Unit};
 
 /// A figure by its name, which says its unit where [`Unit::Ratio`] does not.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -16,6 +18,43 @@ pub struct SysstatColumn {
     pub value: Option<f64>,
     /// What it counts.
     pub unit: Unit,
+}
+
+/// Columns of which more is better, besides rates.
+const MORE: [&str; 4] =
+    ["cpu_idle_share", "page_cache_hit_share", "network_received_share", "network_sent_share"];
+/// Rates of which less is better.
+const LESS: [&str; 3] =
+    ["page_cache_misses_per_s", "network_received_drops_per_s", "network_sent_drops_per_s"];
+/// Columns whose highest second is a figure of its own: what comes in, and what it does to the
+/// device.
+const PEAKS: [&str; 5] = [
+    "device_write_bytes_per_s",
+    "device_queue_depth_mean",
+    "network_received_bits_per_s",
+    "network_received_packets_per_s",
+    "network_received_share",
+];
+
+impl SysstatColumn {
+    /// The figure as a sample, where there is one.
+    pub fn sample(self) -> Option<Sample> {
+        let SysstatColumn { name, value, unit } = self;
+        let more = (name.ends_with("_per_s") && !LESS.contains(&name)) || MORE.contains(&name);
+        let better = if more { Better::Higher } else { Better::Lower };
+        Some(Sample { metric: name.into(), value: value?, unit, better })
+    }
+
+    /// The highest of each of those columns that have a peak, as samples: `NAME_peak`.
+    pub fn peaks(seconds: &[Vec<SysstatColumn>]) -> Vec<Sample> {
+        let highest = |name: &&str| {
+            let its = seconds.iter().flatten().filter(|column| column.name == *name);
+            let told = its.filter_map(|column| Some((column.value?, *column)));
+            let (_, column) = told.max_by(|(one, _), (other, _)| one.total_cmp(other))?;
+            Some(Sample { metric: format!("{name}_peak"), ..column.sample()? })
+        };
+        PEAKS.iter().filter_map(highest).collect()
+    }
 }
 
 /// The kinds of requests that are counted alike, with the names of their columns.
@@ -172,6 +211,36 @@ impl PageCacheTotals {
     }
 }
 
+impl NetworkTotals {
+    /// What was received and sent in `elapsed_s` seconds: rxkB/s, rxpck/s and %ifutil of
+    /// `sar -n DEV` for each direction, with the packets that were dropped.
+    pub fn columns(&self, elapsed_s: f64) -> [SysstatColumn; 8] {
+        let column = |name, value, unit| SysstatColumn { name, value, unit };
+        let bits = |bytes: u64| per(bytes as f64 * 8.0, elapsed_s);
+        let packets = |count: u64| per(count as f64, elapsed_s);
+        let share = |bytes: u64| per(bits(bytes)?, self.rate_bits_per_s? as f64);
+        let (received, sent) = (self.received_bytes, self.sent_bytes);
+        let [rate, count] = [Unit::BitsPerSecond, Unit::PerSecond];
+        [
+            column("network_received_bits_per_s", bits(received), rate),
+            column("network_received_packets_per_s", packets(self.received_packets), count),
+            column("network_received_drops_per_s", packets(self.received_dropped), count),
+            column("network_received_share", share(received), Unit::Ratio),
+            column("network_sent_bits_per_s", bits(sent), rate),
+            column("network_sent_packets_per_s", packets(self.sent_packets), count),
+            column("network_sent_drops_per_s", packets(self.sent_dropped), count),
+            column("network_sent_share", share(sent), Unit::Ratio),
+        ]
+    }
+}
+
+/// The mean number of processes that waited for a disk, sar -q's `blocked`, of what `blocked_ns`
+/// came to in `elapsed_s` seconds.
+pub fn blocked_column(blocked_ns: u64, elapsed_s: f64) -> SysstatColumn {
+    let value = per(blocked_ns as f64, elapsed_s * 1e9);
+    SysstatColumn { name: "processes_blocked_mean", value, unit: Unit::Ratio }
+}
+
 /// `part` of `whole`; none of nothing.
 fn share(part: u64, whole: u64) -> Option<f64> {
     per(part as f64, whole as f64)
@@ -233,6 +302,51 @@ mod tests {
         let columns = PageCacheTotals { looked_up: 100, missed: 132 }.columns(1.0);
         assert_eq!(columns.map(|it| it.value), [Some(0.0), Some(132.0), Some(0.0)]);
         assert_eq!(PageCacheTotals::default().columns(1.0)[2].value, None);
+    }
+
+    #[test]
+    fn a_network_is_counted_in_bits_and_its_share_is_the_links() {
+        let totals = NetworkTotals {
+            received_bytes: 125_000_000,
+            received_packets: 100_000,
+            received_dropped: 4,
+            sent_bytes: 1_250_000,
+            sent_packets: 20_000,
+            sent_dropped: 0,
+            rate_bits_per_s: Some(1_000_000_000),
+        };
+        let columns = totals.columns(2.0);
+        let expected = [
+            ("network_received_bits_per_s", 500e6),
+            ("network_received_packets_per_s", 50e3),
+            ("network_received_drops_per_s", 2.0),
+            ("network_received_share", 0.5),
+            ("network_sent_bits_per_s", 5e6),
+            ("network_sent_packets_per_s", 10e3),
+            ("network_sent_share", 0.005),
+        ];
+        for (name, expected) in expected {
+            assert_eq!(value(&columns, name), Some(expected), "{name}");
+        }
+        let unknown = NetworkTotals { rate_bits_per_s: None, ..totals }.columns(2.0);
+        assert_eq!(value(&unknown, "network_received_share"), None);
+        assert_eq!(blocked_column(3_000_000_000, 2.0).value, Some(1.5));
+    }
+
+    #[test]
+    fn a_peak_is_the_highest_second_that_is_told() {
+        let second = |write_bytes| {
+            let device = DeviceTotals { write_bytes, ..DeviceTotals::default() };
+            let network = NetworkTotals { received_bytes: write_bytes / 2, ..Default::default() };
+            [device.columns(1.0), network.columns(1.0).into()].concat()
+        };
+        let peaks = SysstatColumn::peaks(&[second(10), second(900), second(20)]);
+        let of = |name: &str| peaks.iter().find(|peak| peak.metric == name);
+        let expected = Sample::higher("device_write_bytes_per_s_peak", 900.0, Unit::BytesPerSecond);
+        assert_eq!(of("device_write_bytes_per_s_peak"), Some(&expected));
+        assert_eq!(of("network_received_bits_per_s_peak").unwrap().value, 3600.0);
+        assert_eq!(of("network_received_share_peak"), None, "the link's rate is not known");
+        assert_eq!(SysstatColumn::peaks(&[]), []);
     }
 
     #[test]

@@ -14,6 +14,8 @@ pub enum Need<'a> {
     Program(&'a str),
     /// To hold devices down to limits.
     Limits,
+    /// To make a link between server and clients.
+    Link,
 }
 
 impl Need<'_> {
@@ -23,6 +25,7 @@ impl Need<'_> {
             Need::FileSystem(name) => name,
             Need::Program(name) => name,
             Need::Limits => "limits",
+            Need::Link => "link",
         }
     }
 }
@@ -76,10 +79,14 @@ impl Plan {
         });
         self.workloads.retain(|workload| {
             let own: Option<(&str, Option<&str>)> = workload.program().map(|it| (it, None));
-            let why = own.into_iter().chain(workload.needed()).find_map(|(program, package)| {
-                let why = lack(Need::Program(program))?;
-                Some(package.map_or(why.clone(), |it| format!("{why}: apt-get install {it}")))
-            });
+            let program =
+                own.into_iter().chain(workload.needed()).find_map(|(program, package)| {
+                    let why = lack(Need::Program(program))?;
+                    // Of the tools that are known here the package is said already.
+                    let package = package.filter(|_| !why.contains("apt-get install"));
+                    Some(package.map_or(why.clone(), |it| format!("{why}: apt-get install {it}")))
+                });
+            let why = program.or_else(|| workload.link().and_then(|_| lack(Need::Link)));
             let stays = why.is_none();
             leave("workload", &workload.name, why);
             stays
@@ -148,6 +155,15 @@ mod tests {
         let said: Vec<_> = left_out.iter().map(|it| (it.what.as_str(), it.why.as_str())).collect();
         let wanted = [("contender", "no parted"), ("workload", "no fio"), ("limits", "no limits")];
         assert_eq!(said, wanted);
+    }
+
+    #[test]
+    fn a_workload_over_a_link_needs_one() {
+        let linked = PLAN.replace("command = \"true\"", "command = \"true\", network = {}");
+        let mut plan = Plan::parse(&linked).unwrap();
+        let left_out = plan.fit(|need| (need == Need::Link).then(|| "no link".into()));
+        assert_eq!((left_out[0].name.as_str(), left_out[0].why.as_str()), ("command", "no link"));
+        assert_eq!(plan.workloads.len(), 1);
     }
 
     #[test]

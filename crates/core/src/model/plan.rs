@@ -99,6 +99,23 @@ pub enum Family {
     Run,
 }
 
+/// How wide the interval of a comparison is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Intervals {
+    /// By how the differences of the two scatter.
+    #[default]
+    Paired,
+    /// By how all contenders scatter, when rounds and contenders are taken off.
+    Pooled,
+}
+
+impl Intervals {
+    fn is_paired(&self) -> bool {
+        *self == Intervals::Paired
+    }
+}
+
 /// What is measured beside the contenders, to judge the measurement by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -129,6 +146,12 @@ pub struct Judgement {
     pub reference: Option<String>,
     /// Over which comparisons the error is shared.
     pub family: Family,
+    /// How wide the intervals are.
+    #[serde(skip_serializing_if = "Intervals::is_paired")]
+    pub interval: Intervals,
+    /// A contender that some other beats by more than the margin gets no more trials.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub race: bool,
     /// What is measured beside the contenders.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub arms: Vec<Arm>,
@@ -156,6 +179,8 @@ impl Default for Judgement {
             budget: None,
             reference: None,
             family: Family::Workload,
+            interval: Intervals::Paired,
+            race: false,
             arms: Vec::new(),
         }
     }
@@ -234,6 +259,9 @@ impl Default for Vm {
         Vm { memory: Bytes(1 << 30), processors: 2, bring: Vec::new() }
     }
 }
+
+/// The name of the bare device at twice the depth.
+const DEEP: &str = "raw device at twice the depth";
 
 /// What a run is to do, complete: `plan.toml` of a run can be run again.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -362,7 +390,21 @@ impl Plan {
     /// The arms of `workload`: the bare device has no files, so that it takes nothing but fio jobs.
     pub fn arms(&self, workload: &Workload) -> Vec<Contender> {
         let raw = self.arm(Arm::Raw).filter(|_| workload.fio.is_some());
-        self.arm(Arm::Duplicate).into_iter().chain(raw).collect()
+        let arms = self.arm(Arm::Duplicate).into_iter().chain(raw);
+        arms.chain(self.deep_arm(workload)).collect()
+    }
+
+    /// The bare device at twice the depth, beside the one at the depth of `workload`, where that
+    /// depth counts for anything.
+    pub fn deep_arm(&self, workload: &Workload) -> Option<Contender> {
+        workload.at_twice_the_depth()?;
+        Some(Contender { name: DEEP.into(), ..self.arm(Arm::Raw)? })
+    }
+
+    /// The work of `workload` as the contender or arm of that name does it.
+    pub fn work_of(&self, workload: &Workload, contender: &str) -> Workload {
+        let deep = self.deep_arm(workload).filter(|arm| arm.name == contender);
+        deep.and_then(|_| workload.at_twice_the_depth()).unwrap_or_else(|| workload.clone())
     }
 
     fn check_published(&self) -> Result<(), PlanError> {
@@ -394,6 +436,13 @@ impl Plan {
         if !(0.5..=0.999).contains(&confidence.0) {
             return invalid(format!("confidence {confidence} is not between 50% and 99.9%"));
         }
+        if self.judgement.race && self.judgement.interval == Intervals::Pooled {
+            return invalid(
+                "race takes contenders out of the rounds, and interval = \"pooled\" needs all of \
+                 them in every round: leave one of the two out"
+                    .into(),
+            );
+        }
         match rounds {
             Some(0) => invalid("rounds = 0 measures nothing".into()),
             Some(rounds) if *rounds > 1000 => invalid(format!("{rounds} rounds are over 1000")),
@@ -403,7 +452,9 @@ impl Plan {
 
     fn check_arms(&self) -> Result<(), PlanError> {
         let invalid = |text: String| Err(PlanError::Invalid(text));
-        for arm in [Arm::Duplicate, Arm::Raw].into_iter().filter_map(|arm| self.arm(arm)) {
+        let deep = self.workloads.iter().filter_map(|workload| self.deep_arm(workload));
+        let arms = [Arm::Duplicate, Arm::Raw].into_iter().filter_map(|arm| self.arm(arm));
+        for arm in arms.chain(deep) {
             if self.contender(&arm.name).is_some() {
                 return invalid(format!(
                     "{:?} is the name of an arm: rename the contender",
@@ -455,6 +506,13 @@ impl Plan {
         }
         if !(1..=64).contains(&processors) {
             return invalid(format!("{processors} processors: a virtual machine has 1 to 64"));
+        }
+        if let Some(workload) = self.workloads.iter().find(|it| it.network.is_some()) {
+            return invalid(format!(
+                "workload {:?} has a network, which a virtual machine here has not: write --place \
+                 here",
+                workload.name
+            ));
         }
         match self.bed.kind {
             BedKind::Loop | BedKind::Ram if !self.bed.zram => Ok(()),
@@ -591,6 +649,24 @@ mod tests {
     }
 
     #[test]
+    fn the_bare_device_is_tried_at_twice_the_depth_where_that_counts() {
+        let plan = |fio: &str| {
+            let job = PLAN.replace("command = [\"tar\", \"xf\", \"/srv/source.tar\"]", fio);
+            Plan::parse(&format!("{job}\n[judgement]\narms = [\"raw\"]")).unwrap()
+        };
+        let asynchronous = plan("fio = { rw = \"read\", ioengine = \"libaio\", iodepth = 16 }");
+        let workload = &asynchronous.workloads[0];
+        let names: Vec<String> =
+            asynchronous.arms(workload).into_iter().map(|arm| arm.name).collect();
+        assert_eq!(names, ["raw device", DEEP]);
+        let depth = |name: &str| asynchronous.work_of(workload, name).fio_values("iodepth");
+        assert_eq!(depth(DEEP), Some(vec!["32".into()]));
+        assert_eq!(depth("raw device"), Some(vec!["16".into()]));
+        let synchronous = plan("fio = { rw = \"read\", iodepth = 16 }");
+        assert_eq!(synchronous.arms(&synchronous.workloads[0]).len(), 1);
+    }
+
+    #[test]
     fn a_wrong_plan_says_what_is_wrong() {
         let wrong =
             |from: &str, to: &str| Plan::parse(&PLAN.replace(from, to)).unwrap_err().to_string();
@@ -615,9 +691,15 @@ mod tests {
         let refused = Plan::parse(&format!("{bed}{directory}")).unwrap_err().to_string();
         assert!(refused.contains("a directory is neither partitioned"), "{refused}");
         assert!(wrong("\"unpack\"", "\"unpack\"\nneeds_bytes = \"5G\"").contains("--size 5G"));
+        let network = PLAN.replace("\"unpack\"", "\"unpack\"\nnetwork = {}");
+        Plan::parse(&network).unwrap();
+        let in_machine = Plan::parse(&format!("place = \"vm\"\n{network}")).unwrap_err();
+        assert!(in_machine.to_string().contains("has a network"), "{in_machine}");
         let environment = "queue = { scheduler";
         let own = "environment = { FSVERDICT_RAW = 1 }\nqueue = { scheduler";
         assert!(wrong(environment, own).contains("\"xfs-log-256m\" sets FSVERDICT_RAW"));
+        let both = format!("{PLAN}\n[judgement]\nrace = true\ninterval = \"pooled\"");
+        assert!(Plan::parse(&both).unwrap_err().to_string().contains("leave one of the two out"));
         let reference = format!("{PLAN}\n[judgement]\nreference = \"zfs\"");
         assert!(Plan::parse(&reference).unwrap_err().to_string().contains("mean xfs?"));
     }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Histogram, Key, Partition, Phase, Sample};
+use super::{Histogram, Key, Partition, Phase, RateOverTime, Sample};
 
 /// How a trial ended.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -181,6 +181,55 @@ impl PageCacheTotals {
     }
 }
 
+/// What moved on the disks that the devices under test are parts of or images on, less what moved
+/// on the devices themselves: what others did there, and what the file system that holds an image
+/// writes by itself.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "the names say it")]
+pub struct ForeignTotals {
+    pub read_bytes: u64,
+    pub write_bytes: u64,
+}
+
+/// What passed over the network interface by which the work comes in, headers of the link
+/// included (/proc/net/dev of proc_pid_net(5)).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "the names say it")]
+pub struct NetworkTotals {
+    pub received_bytes: u64,
+    pub received_packets: u64,
+    pub received_dropped: u64,
+    pub sent_bytes: u64,
+    pub sent_packets: u64,
+    pub sent_dropped: u64,
+    /// What the link carries in each direction, where that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rate_bits_per_s: Option<u64>,
+}
+
+/// What one application read from disks and stored for them, its children included, as Netdata's
+/// app.disk_physical_io counts it (proc_pid_io(5)).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Application {
+    /// The server's program, or `work`.
+    pub name: String,
+    /// Bytes fetched from disks.
+    pub read_bytes: u64,
+    /// Bytes of the page cache made dirty, and written past it.
+    pub write_bytes: u64,
+}
+
+impl Application {
+    /// The name of all that belongs to no server.
+    pub const WORK: &str = "work";
+
+    /// The metric of `what` it did, its name written as metrics are.
+    pub fn metric(&self, what: &str) -> String {
+        let name = self.name.to_lowercase().replace(|c: char| !c.is_ascii_alphanumeric(), "_");
+        format!("application_{name}_{what}")
+    }
+}
+
 /// What the probes saw during one timed part.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Totals {
@@ -188,6 +237,9 @@ pub struct Totals {
     pub cpu: CpuTotals,
     /// The devices under test; `None` where they are not known (a directory on a network, say).
     pub device: Option<DeviceTotals>,
+    /// Others on the disk that the devices under test lie on, where they lie on one that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub foreign: Option<ForeignTotals>,
     /// Dirty memory.
     pub memory: MemoryTotals,
     /// Pressure, where the kernel has PSI.
@@ -195,6 +247,13 @@ pub struct Totals {
     /// The page cache, where the plan asks for it and the kernel tells.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub page_cache: Option<PageCacheTotals>,
+    /// The network, where the work comes in over one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub network: Option<NetworkTotals>,
+    /// Processes that wait for a disk, integrated over time: divided by the time it is their mean
+    /// number. Those that the kernel holds up because too much is dirty are among them.
+    #[serde(default)]
+    pub blocked_ns: u64,
     /// Processes and threads started: by the work, where the trial has a PID namespace of its own,
     /// else system-wide.
     pub processes_started: u64,
@@ -241,11 +300,20 @@ pub struct PhaseRecord {
     /// The requests under way, where the tool tells.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub queue: Option<Queue>,
+    /// The rate window by window, of time-based work whose tool tells.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rate_over_time: Option<RateOverTime>,
     /// Processes the work had left running when it ended; they were killed.
     #[serde(default)]
     pub processes_left: u32,
     /// What the probes saw.
     pub totals: Totals,
+    /// The highest second of what shows a peak.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub peaks: Vec<Sample>,
+    /// Disk I/O by application, where servers do the work.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub applications: Vec<Application>,
     /// Latencies by kind of operation.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub histograms: BTreeMap<String, Histogram>,
@@ -263,6 +331,11 @@ impl PhaseRecord {
     /// What rates divide by: the tool's own time where it has one, and the closing syncfs.
     pub fn rated_s(&self) -> f64 {
         (self.tool_ns.unwrap_or(self.work_ns) + self.syncfs_ns) as f64 / 1e9
+    }
+
+    /// What rates are multiplied by: the steady part's rate over the whole run's.
+    pub fn steady_share(&self) -> f64 {
+        self.rate_over_time.as_ref().map_or(1.0, RateOverTime::steady_share)
     }
 
     /// Bytes the application asked to have written, where writing is part of the work: a command

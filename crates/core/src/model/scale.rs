@@ -10,8 +10,9 @@ const MIB: u64 = 1 << 20;
 impl Plan {
     /// The plan with every size, count and time multiplied by `scale`, and that written down.
     ///
-    /// Limits of the device stay: they are rates. Rounds stay: they are repetitions. What a command
-    /// does can't be seen; it takes its size from `FSVERDICT_OPERATIONS` and `FSVERDICT_BYTES`.
+    /// Limits of the device and of a network stay: they are rates. Rounds stay: they are
+    /// repetitions. What a command does can't be seen; it takes its size from
+    /// `FSVERDICT_OPERATIONS` and `FSVERDICT_BYTES`.
     pub fn scaled(mut self, scale: f64) -> Plan {
         self.scale = Some(self.scale.unwrap_or(1.0) * scale);
         if let Some(study) = &mut self.study {

@@ -18,6 +18,8 @@ pub enum Unit {
     Bytes,
     /// Bytes a second.
     BytesPerSecond,
+    /// Bits a second, of a network.
+    BitsPerSecond,
     /// Operations a second.
     PerSecond,
     /// A number of things.
@@ -34,19 +36,21 @@ impl Unit {
             Unit::Nanoseconds => "ns",
             Unit::Bytes => "B",
             Unit::BytesPerSecond => "B/s",
+            Unit::BitsPerSecond => "bit/s",
             Unit::PerSecond => "1/s",
             Unit::Count | Unit::Ratio => "",
         }
     }
 
     /// `value`, in this unit, for a person: three significant figures and a prefix.
-    /// Bytes are IEC (1 KiB is 1024 bytes).
+    /// Bytes are IEC (1 KiB is 1024 bytes), bits are SI (1 kbit is 1000 bits).
     pub fn format(self, value: f64) -> String {
         match self {
             Unit::Seconds => seconds(value),
             Unit::Nanoseconds => seconds(value / 1e9),
             Unit::Bytes => iec(value, ""),
             Unit::BytesPerSecond => iec(value, "/s"),
+            Unit::BitsPerSecond => si(value, "bit/s"),
             Unit::PerSecond => format!("{}/s", thousands(value)),
             Unit::Count => thousands(value),
             Unit::Ratio => three(value),
@@ -81,6 +85,14 @@ fn iec(value: f64, per: &str) -> String {
     }
     let digits = if step == 0 { format!("{scaled:.0}") } else { three(scaled) };
     format!("{digits} {}{per}", PREFIX[step])
+}
+
+fn si(value: f64, unit: &str) -> String {
+    let prefixes = [(1e9, "G"), (1e6, "M"), (1e3, "k")];
+    match prefixes.iter().find(|(factor, _)| value.abs() >= 0.9995 * factor) {
+        Some((factor, prefix)) => format!("{} {prefix}{unit}", three(value / factor)),
+        None => format!("{value:.0} {unit}"),
+    }
 }
 
 /// Whole numbers from 1,000 up with separators, smaller ones to three figures.
@@ -172,6 +184,42 @@ impl fmt::Display for Bytes {
     }
 }
 
+/// Bits a second, written as `100M`, `2.5G` or `1Gbit/s`; the prefixes are powers of 1000, as of
+/// any network.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct BitRate(pub u64);
+
+impl std::str::FromStr for BitRate {
+    type Err = ParseError;
+
+    fn from_str(text: &str) -> Result<Self, ParseError> {
+        let wrong = || ParseError::new(text, "a number of bits a second: write 100M, 1G or 20G");
+        let (value, suffix) = number(text).ok_or_else(wrong)?;
+        let prefix = suffix.strip_suffix("bit/s").unwrap_or(suffix);
+        let factor = match prefix.to_ascii_lowercase().as_str() {
+            "" => 1.0,
+            "k" => 1e3,
+            "m" => 1e6,
+            "g" => 1e9,
+            _ => return Err(wrong()),
+        };
+        let bits = value * factor;
+        if bits < 9e18 { Ok(BitRate(bits.round() as u64)) } else { Err(wrong()) }
+    }
+}
+
+impl fmt::Display for BitRate {
+    /// The largest prefix that leaves a whole number, so that it reads back as the same rate.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (factor, prefix) in [(1_000_000_000, "G"), (1_000_000, "M"), (1000, "k")] {
+            if self.0 > 0 && self.0.is_multiple_of(factor) {
+                return write!(f, "{}{prefix}", self.0 / factor);
+            }
+        }
+        write!(f, "{}", self.0)
+    }
+}
+
 /// A length of time, written as `90s`, `10m`, `1h` or `500ms`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Span(pub Duration);
@@ -244,7 +292,7 @@ macro_rules! as_text {
         }
     )*};
 }
-as_text!(Bytes, Span, Percent);
+as_text!(Bytes, BitRate, Span, Percent);
 
 #[cfg(test)]
 mod tests {
@@ -258,6 +306,9 @@ mod tests {
         assert_eq!("90s".parse(), Ok(Span(Duration::from_secs(90))));
         assert_eq!("10m".parse(), Ok(Span(Duration::from_secs(600))));
         assert_eq!("5%".parse(), Ok(Percent(0.05)));
+        assert_eq!("2.5G".parse(), Ok(BitRate(2_500_000_000)));
+        assert_eq!("100Mbit/s".parse(), Ok(BitRate(100_000_000)));
+        assert!("1GB/s".parse::<BitRate>().is_err());
         assert!("5".parse::<Percent>().is_err());
         assert!("10".parse::<Span>().is_err());
         assert!("4 furlongs".parse::<Bytes>().is_err());
@@ -267,6 +318,9 @@ mod tests {
     fn what_is_shown_reads_back() {
         for bytes in [0, 1, 4096, 5 << 20, 3 << 30, 1 << 40, 1_000_000] {
             assert_eq!(Bytes(bytes).to_string().parse(), Ok(Bytes(bytes)));
+        }
+        for bits in [0, 1, 1000, 100_000_000, 2_500_000_000, 20_000_000_000] {
+            assert_eq!(BitRate(bits).to_string().parse(), Ok(BitRate(bits)));
         }
         for ms in [0, 1, 999, 1000, 90_000, 3_600_000] {
             let span = Span(Duration::from_millis(ms));
@@ -285,5 +339,8 @@ mod tests {
         assert_eq!(Unit::PerSecond.format(999.7), "1,000/s");
         assert_eq!(Unit::Bytes.format(1536.0), "1.50 KiB");
         assert_eq!(Unit::BytesPerSecond.format(158e6), "151 MiB/s");
+        assert_eq!(Unit::BitsPerSecond.format(941.4e6), "941 Mbit/s");
+        assert_eq!(Unit::BitsPerSecond.format(20e9), "20.0 Gbit/s");
+        assert_eq!(Unit::BitsPerSecond.format(12.0), "12 bit/s");
     }
 }

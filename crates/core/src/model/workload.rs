@@ -6,7 +6,8 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Bytes, FsyncFiles, Metadata, MetadataOperation, Operation, Scalar, SmallFiles, Tree, TreePhase,
+    Bytes, FsyncFiles, Metadata, MetadataOperation, Network, Operation, Replay, Scalar, SmallFiles,
+    Tree, TreePhase,
 };
 
 /// A program with its arguments, or a line for the shell.
@@ -89,6 +90,44 @@ impl Fio {
                     });
                 }
                 arguments
+            }
+        }
+    }
+}
+
+impl Fio {
+    /// The job with twice the depth for each of its jobs; `None` where that can't be read, or is in
+    /// a file.
+    fn at_twice_the_depth(&self) -> Option<Fio> {
+        let doubled = |depth: &str| Some(2 * depth.parse::<u32>().ok()?);
+        match self {
+            Fio::File(_) => None,
+            Fio::Options(options) => {
+                let mut options = options.clone();
+                let depth = options.get("iodepth").map_or("1".into(), Scalar::to_string);
+                options.insert("iodepth".into(), Scalar::Whole(doubled(&depth)?.into()));
+                Some(Fio::Options(options))
+            }
+            Fio::Arguments(arguments) => {
+                let mut words = arguments.iter();
+                let mut changed = Vec::new();
+                let mut found = false;
+                while let Some(word) = words.next() {
+                    let depth = match word.strip_prefix("--iodepth") {
+                        Some("") => Some(words.next()?.as_str()),
+                        Some(rest) => rest.strip_prefix('='),
+                        None => None,
+                    };
+                    found |= depth.is_some();
+                    changed.push(match depth {
+                        Some(depth) => format!("--iodepth={}", doubled(depth)?),
+                        None => word.clone(),
+                    });
+                }
+                if !found {
+                    changed.insert(0, "--iodepth=2".into());
+                }
+                Some(Fio::Arguments(changed))
             }
         }
     }
@@ -191,6 +230,9 @@ pub struct Workload {
     /// The least size of a device under test, or the least space free in a directory.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub needs_bytes: Option<Bytes>,
+    /// The network over which a command's work comes in.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub network: Option<Network>,
     /// Any command.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub command: Option<Command>,
@@ -212,6 +254,9 @@ pub struct Workload {
     /// sysbench's fileio test.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sysbench: Option<Sysbench>,
+    /// An application's recorded calls, natively.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub replay: Option<Replay>,
     /// Whether the timed part finds the caches empty.
     #[serde(default)]
     pub cache: Cache,
@@ -243,11 +288,14 @@ pub enum Work<'a> {
     Tree(&'a Tree),
     /// sysbench's fileio test.
     Sysbench(&'a Sysbench),
+    /// An application's recorded calls, natively.
+    Replay(&'a Replay),
 }
 
 impl Work<'_> {
     /// The keys in a plan.
-    const KEYS: &'static str = "command, fio, small_files, fsync_files, metadata, tree, sysbench";
+    const KEYS: &'static str =
+        "command, fio, small_files, fsync_files, metadata, tree, sysbench, replay";
 
     /// What is wrong with it, as the end of a sentence.
     fn check(self) -> Result<(), String> {
@@ -259,6 +307,7 @@ impl Work<'_> {
             Work::Metadata(metadata) => metadata.check(),
             Work::Tree(tree) => tree.check(),
             Work::Sysbench(test) => test.check(),
+            Work::Replay(replay) => replay.check(),
             Work::Command(_) | Work::Fio(_) | Work::SmallFiles(_) => Ok(()),
         }
     }
@@ -266,7 +315,7 @@ impl Work<'_> {
     /// Its files are laid out before the caches are dropped, by [`crate::run::Step::Fill`].
     pub fn is_filled(self) -> bool {
         match self {
-            Work::Fio(_) | Work::FsyncFiles(_) | Work::Sysbench(_) => true,
+            Work::Fio(_) | Work::FsyncFiles(_) | Work::Sysbench(_) | Work::Replay(_) => true,
             Work::Tree(tree) => tree.is_filled(),
             Work::Command(_) | Work::SmallFiles(_) | Work::Metadata(_) => false,
         }
@@ -316,6 +365,7 @@ impl Workload {
             self.metadata.as_ref().map(Work::Metadata),
             self.tree.as_ref().map(Work::Tree),
             self.sysbench.as_ref().map(Work::Sysbench),
+            self.replay.as_ref().map(Work::Replay),
         ];
         let mut given = kinds.into_iter().flatten();
         let (Some(work), None) = (given.next(), given.next()) else {
@@ -324,7 +374,29 @@ impl Workload {
         work.check().map_err(|wrong| format!("workload {name:?} {wrong}"))?;
         check_environment(&self.environment)
             .map_err(|wrong| format!("workload {name:?} {wrong}"))?;
+        self.check_network(work).map_err(|wrong| format!("workload {name:?} {wrong}"))?;
         Ok(work)
+    }
+
+    /// The same fio job at twice its depth, where it has an engine for which the depth counts.
+    pub fn at_twice_the_depth(&self) -> Option<Workload> {
+        let engines = self.fio_values("ioengine")?;
+        engines.iter().find(|engine| !is_synchronous_engine(engine))?;
+        let fio = self.fio.as_ref()?.at_twice_the_depth()?;
+        Some(Workload { fio: Some(fio), ..self.clone() })
+    }
+
+    fn check_network(&self, work: Work) -> Result<(), String> {
+        match &self.network {
+            Some(network) if matches!(work, Work::Command(_)) => network.check(),
+            Some(_) => Err("has a network, over which nothing but a command comes in".into()),
+            None => Ok(()),
+        }
+    }
+
+    /// The link that the trial makes for its clients, if it does.
+    pub fn link(&self) -> Option<&Network> {
+        self.network.as_ref().filter(|network| network.interface.is_none())
     }
 
     /// The programs or files it needs, each with its Debian package where one is named.
@@ -367,6 +439,7 @@ impl Workload {
                 self.phases().iter().map(|phase| format!("{}_rate", phase.name())).collect()
             }
             Ok(Work::FsyncFiles(files)) => vec![files.primary().into()],
+            Ok(Work::Replay(replay)) => vec![replay.primary().into()],
             _ => vec!["wall_time".into()],
         }
     }
@@ -381,6 +454,18 @@ mod tests {
         let argv = Command::Argv(["cp", "-a", "it's here", "."].map(String::from).to_vec());
         assert_eq!(argv.to_string(), r"cp -a 'it'\''s here' .");
         assert_eq!(Command::Shell("a | b".into()).argv(), ["sh", "-c", "a | b"]);
+    }
+
+    #[test]
+    fn a_network_is_a_commands() {
+        let of = |text: &str| toml::from_str::<Workload>(&format!("name = \"w\"\n{text}")).unwrap();
+        let linked = of("network = {}\ncommand = \"true\"");
+        assert!(linked.work().is_ok() && linked.link().is_some());
+        let outside = of("network = { interface = \"eth0\" }\ncommand = \"true\"");
+        assert!(outside.work().is_ok() && outside.link().is_none());
+        let wrong = of("network = {}\nmetadata = {}").work().unwrap_err();
+        assert!(wrong.starts_with("workload \"w\" has a network, over which"), "{wrong}");
+        assert!(of("network = { mtu = 1 }\ncommand = \"true\"").work().is_err());
     }
 
     #[test]
@@ -400,6 +485,24 @@ mod tests {
         assert!(wrong("FULL PAGE").contains("no name of a variable"));
         assert!(wrong("").contains("no name of a variable"));
         check_environment(&[("_Scale9".to_string(), Scalar::Whole(1))].into()).unwrap();
+    }
+
+    #[test]
+    fn a_depth_is_doubled_however_it_is_written() {
+        let deep = |fio: &str| -> Option<Vec<String>> {
+            let workload: Workload = toml::from_str(&format!("name = \"w\"\nfio = {fio}")).unwrap();
+            Some(workload.at_twice_the_depth()?.fio?.arguments("w")[1..].to_vec())
+        };
+        let table = deep("{ ioengine = \"io_uring\", iodepth = \"8\" }");
+        assert_eq!(table.unwrap(), ["--iodepth=16", "--ioengine=io_uring"]);
+        let words = |words: &str| deep(&format!("[\"--name=w\", \"--ioengine=libaio\"{words}]"));
+        assert_eq!(words(", \"--iodepth=4\"").unwrap(), ["--ioengine=libaio", "--iodepth=8"]);
+        assert_eq!(words(", \"--iodepth\", \"4\"").unwrap(), ["--ioengine=libaio", "--iodepth=8"]);
+        let kept = words(", \"--iodepth_batch=4\"").unwrap();
+        assert_eq!(kept, ["--name=w", "--ioengine=libaio", "--iodepth_batch=4"]);
+        assert_eq!(words(", \"--iodepth=x\""), None);
+        assert_eq!(deep("{ ioengine = \"sync\", iodepth = 8 }"), None);
+        assert_eq!(deep("\"job.fio\""), None);
     }
 
     #[test]

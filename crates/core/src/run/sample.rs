@@ -1,6 +1,8 @@
 //! The figures of a trial, from what its timed parts recorded.
 
-use crate::model::{Better, Histogram, PhaseRecord, Sample, SysstatColumn, Totals, Unit, Workload};
+use crate::model::{
+    Better, Histogram, PhaseRecord, Sample, SysstatColumn, Totals, Unit, Workload, blocked_column,
+};
 
 /// Quantiles that are kept, where the histogram holds enough operations.
 const QUANTILES: [(&str, f64); 4] = [("p50", 0.5), ("p90", 0.9), ("p99", 0.99), ("p999", 0.999)];
@@ -24,6 +26,9 @@ pub(super) fn samples(workload: &Workload, phases: &[PhaseRecord]) -> Vec<Sample
         );
         samples.extend(
             meanwhile(phase).map(|sample| Sample { metric: named(&sample.metric), ..sample }),
+        );
+        samples.extend(
+            by_application(phase).map(|sample| Sample { metric: named(&sample.metric), ..sample }),
         );
         for (operation, histogram) in &phase.histograms {
             samples.extend(latencies(operation, histogram));
@@ -53,10 +58,11 @@ pub(super) fn wrong(workload: &Workload, samples: &[Sample]) -> Option<String> {
 
 type Figure = (&'static str, f64, Unit);
 
-/// Work divided by the time until it was durable.
+/// Work divided by the time until it was durable; of time-based work that was steady only after
+/// a while, at the rate of its steady part.
 fn rates(workload: &Workload, phase: &PhaseRecord) -> impl Iterator<Item = Figure> {
     let has_requests = matches!(workload.work(), Ok(work) if work.has_requests());
-    let seconds = phase.rated_s();
+    let seconds = phase.rated_s() / phase.steady_share();
     let rate = phase.operations.map(|operations| {
         let metric = if has_requests { "iops" } else { "rate" };
         (metric, operations as f64 / seconds, Unit::PerSecond)
@@ -96,19 +102,27 @@ fn costs(phase: &PhaseRecord) -> impl Iterator<Item = Figure> {
     costs.into_iter()
 }
 
-/// What CPU, device and page cache did meanwhile, as iostat and sar show it. Better is what leaves
-/// more room: of the device more done, in less time and with less in the queue; of the CPU more
-/// idle; of the page cache more found.
+/// What CPU, device, page cache and network did meanwhile, as iostat and sar show it, and what was
+/// dirty. Better is what leaves more room: of the device more done, in less time and with less in
+/// the queue; of the CPU more idle; of the page cache more found; of the network more carried.
 fn meanwhile(phase: &PhaseRecord) -> impl Iterator<Item = Sample> {
-    let Totals { cpu, device, page_cache, .. } = &phase.totals;
+    let Totals { cpu, device, page_cache, network, memory, blocked_ns, .. } = &phase.totals;
+    let timed_s = phase.timed_s();
     let mut columns = Vec::from(cpu.columns());
-    columns.extend(device.iter().flat_map(|device| device.columns(phase.timed_s())));
-    columns.extend(page_cache.iter().flat_map(|pages| pages.columns(phase.timed_s())));
-    columns.into_iter().filter_map(|SysstatColumn { name, value, unit }| {
-        let more = (name.ends_with("_per_s") && name != "page_cache_misses_per_s")
-            || ["cpu_idle_share", "page_cache_hit_share"].contains(&name);
-        let better = if more { Better::Higher } else { Better::Lower };
-        Some(Sample { metric: name.into(), value: value?, unit, better })
+    columns.push(blocked_column(*blocked_ns, timed_s));
+    columns.extend(device.iter().flat_map(|device| device.columns(timed_s)));
+    columns.extend(page_cache.iter().flat_map(|pages| pages.columns(timed_s)));
+    columns.extend(network.iter().flat_map(|network| network.columns(timed_s)));
+    let samples = columns.into_iter().filter_map(SysstatColumn::sample);
+    let dirty = Sample::lower("dirty_bytes_max", memory.dirty_bytes_max as f64, Unit::Bytes);
+    samples.chain([dirty]).chain(phase.peaks.iter().cloned())
+}
+
+/// What each application read from disks and stored for them.
+fn by_application(phase: &PhaseRecord) -> impl Iterator<Item = Sample> {
+    phase.applications.iter().flat_map(|it| {
+        let sample = |what, bytes: u64| Sample::lower(it.metric(what), bytes as f64, Unit::Bytes);
+        [sample("read_bytes", it.read_bytes), sample("write_bytes", it.write_bytes)]
     })
 }
 
@@ -131,7 +145,7 @@ fn latencies(operation: &str, histogram: &Histogram) -> impl Iterator<Item = Sam
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{Bytes, Command, Phase, Totals};
+    use crate::model::{Application, Bytes, Command, NetworkTotals, Phase};
 
     fn phase(samples: Vec<Sample>) -> PhaseRecord {
         PhaseRecord {
@@ -143,8 +157,11 @@ mod tests {
             application_read_bytes: None,
             application_write_bytes: Some(7),
             queue: None,
+            rate_over_time: None,
             processes_left: 0,
             totals: Totals::default(),
+            peaks: Vec::new(),
+            applications: Vec::new(),
             histograms: Default::default(),
             samples,
         }
@@ -162,6 +179,35 @@ mod tests {
         };
         assert_eq!(bandwidth(&command()), None);
         assert_eq!(bandwidth(&Workload { bytes: Some(Bytes(4000)), ..command() }), Some(2000.0));
+    }
+
+    #[test]
+    fn what_came_in_and_who_wrote_it_are_figures() {
+        let network = Some(NetworkTotals { received_bytes: 1000, ..NetworkTotals::default() });
+        let peak = Sample::higher("device_write_bytes_per_s_peak", 9.0, Unit::BytesPerSecond);
+        let server = Application { name: "smbd/0".into(), read_bytes: 1, write_bytes: 4096 };
+        let phase = PhaseRecord {
+            totals: Totals { network, blocked_ns: 500_000_000, ..Totals::default() },
+            peaks: vec![peak],
+            applications: vec![server],
+            ..phase(Vec::new())
+        };
+        let samples = samples(&command(), &[phase]);
+        let expected = [
+            ("network_received_bits_per_s", 4000.0, Better::Higher),
+            ("network_received_drops_per_s", 0.0, Better::Lower),
+            ("processes_blocked_mean", 0.25, Better::Lower),
+            ("dirty_bytes_max", 0.0, Better::Lower),
+            ("device_write_bytes_per_s_peak", 9.0, Better::Higher),
+            ("application_smbd_0_write_bytes", 4096.0, Better::Lower),
+        ];
+        for (metric, value, better) in expected {
+            let sample = samples.iter().find(|sample| sample.metric == metric);
+            let sample = sample.unwrap_or_else(|| panic!("{metric}"));
+            assert_eq!((sample.value, sample.better), (value, better), "{metric}");
+        }
+        let share = samples.iter().find(|sample| sample.metric == "network_received_share");
+        assert_eq!(share, None, "the link's rate is not known");
     }
 
     #[test]

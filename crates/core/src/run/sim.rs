@@ -123,6 +123,12 @@ impl SimPlace {
             flushes: operations / 100,
             ..Default::default()
         };
+        let own = match trial.workload.work() {
+            Ok(Work::Replay(_)) => {
+                vec![Sample::lower("call_time", work_ns as f64 / 1e9, Unit::Seconds)]
+            }
+            _ => Vec::new(),
+        };
         PhaseRecord {
             phase,
             work_ns,
@@ -132,10 +138,13 @@ impl SimPlace {
             application_read_bytes: None,
             application_write_bytes: Some(bytes),
             queue: None,
+            rate_over_time: None,
             processes_left: 0,
             totals: Totals { cpu, device: Some(device), ..Default::default() },
+            peaks: Vec::new(),
+            applications: Vec::new(),
             histograms: [(name.to_string(), simulated_latencies(operations, operation_ns))].into(),
-            samples: Vec::new(),
+            samples: own,
         }
     }
 }

@@ -15,6 +15,8 @@ pub enum Step {
     MakeDirectory,
     /// Mount it, and make the folder the work happens in.
     Mount,
+    /// Make the link between the work's server and its clients.
+    Link,
     /// The workload's `setup`.
     Setup,
     /// Lay out the files the work finds there.
@@ -52,6 +54,7 @@ impl fmt::Display for Step {
             Step::MakeFileSystem => "mkfs",
             Step::MakeDirectory => "make directory",
             Step::Mount => "mount",
+            Step::Link => "link",
             Step::Setup => "setup",
             Step::Fill => "fill",
             Step::Sync => "sync",
@@ -94,6 +97,7 @@ pub fn steps(trial: &Trial) -> Vec<Step> {
         false => steps.push(Step::MakeDirectory),
     }
     let workload = &trial.workload;
+    steps.extend(workload.link().is_some().then_some(Step::Link));
     steps.extend(workload.setup.is_some().then_some(Step::Setup));
     let work = workload.work();
     steps.extend(matches!(work, Ok(work) if work.is_filled()).then_some(Step::Fill));
@@ -152,7 +156,7 @@ fn wants_cold(phase: Phase) -> bool {
 mod tests {
     use super::*;
     use crate::model::{
-        Command, FsyncFiles, Limits, Metadata, SmallFiles, Sysbench, Tree, Workload,
+        Command, FsyncFiles, Limits, Metadata, Network, SmallFiles, Sysbench, Tree, Workload,
     };
 
     fn named(kind: BedKind, workload: Workload) -> String {
@@ -200,6 +204,17 @@ mod tests {
         trial.bed.limits = Some(Limits { iops: Some(100), bandwidth: None });
         let names: Vec<String> = steps(&trial).iter().map(Step::to_string).collect();
         assert_eq!(names[6..9], ["mount", "limit", "prepare"]);
+    }
+
+    #[test]
+    fn a_link_is_there_for_all_of_the_works_commands() {
+        let command = Some(Command::Shell("receive".into()));
+        let network = Some(Network::default());
+        let workload = Workload { setup: command.clone(), command, network, ..Workload::default() };
+        let linked = named(BedKind::Loop, workload.clone());
+        assert!(linked.starts_with("mkfs, mount, link, setup, sync, unmount"), "{linked}");
+        let network = Some(Network { interface: Some("eth0".into()), ..Network::default() });
+        assert!(!named(BedKind::Loop, Workload { network, ..workload }).contains("link"));
     }
 
     #[test]

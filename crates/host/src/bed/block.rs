@@ -108,6 +108,29 @@ impl Block {
         self.is_partition().then(|| Block::at(self.directory.parent()?)).flatten()
     }
 
+    /// The disk that all bytes of this one go to: down through partitions, and through device
+    /// mapper and md where there is one device beneath.
+    fn disk(self) -> Block {
+        if let Some(whole) = self.whole() {
+            return whole.disk();
+        }
+        match entries(self.directory.join("slaves")).as_slice() {
+            [slave] => Block::at(slave).map_or(self, Block::disk),
+            _ => self,
+        }
+    }
+
+    /// Of a loop device that goes past the host's page cache, the file behind it: its bytes are
+    /// those of the disk that the file lies on, at that time. `Err`: a cache is in between.
+    fn image(&self) -> Result<Option<PathBuf>, ()> {
+        let file = read(self.directory.join("loop/backing_file"));
+        match (file.trim_end_matches('\n'), read(self.directory.join("loop/dio")).trim()) {
+            ("", _) => Ok(None),
+            (file, "1") => Ok(Some(file.into())),
+            _ => Err(()),
+        }
+    }
+
     /// All whose bytes are bytes of this one: itself, its partitions, its disk. Not its siblings.
     pub fn overlapping(&self) -> Vec<Block> {
         let own = std::iter::once(self.clone());
@@ -178,6 +201,24 @@ impl Machine {
             let mount = mounts.max_by_key(|mount| mount.at.len())?;
             self.block(self.number(mount.source)?)
         })
+    }
+
+    /// The disks on which `devices` lie, as partitions or as images that are not cached; none where
+    /// one of them lies on no other, or that is not known: then nothing can be told of others.
+    pub fn disks_beneath(&self, devices: &[Device]) -> Vec<Device> {
+        let beneath = |device: &Device| {
+            let block = self.block(device.number)?;
+            let disk = match block.image().ok()? {
+                Some(image) => self.beneath(&image)?.disk(),
+                None => block.clone().disk(),
+            };
+            (disk.number != block.number).then(|| disk.device())
+        };
+        let disks: Option<Vec<Device>> = devices.iter().map(beneath).collect();
+        let mut disks = disks.unwrap_or_default();
+        disks.sort_by_key(|disk| disk.number);
+        disks.dedup();
+        disks
     }
 
     /// All that uses any of `blocks`.

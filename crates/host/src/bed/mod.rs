@@ -153,6 +153,12 @@ pub fn beneath(path: &Path) -> Option<Device> {
     Machine::real().beneath(path).map(|block| block.device())
 }
 
+/// The whole disks on which `devices` lie as partitions or as uncached images; none where any of
+/// them lies on no other, or that is not known.
+pub fn disks_beneath(devices: &[Device]) -> Vec<Device> {
+    Machine::real().disks_beneath(devices)
+}
+
 /// The block device at `path`, if there is one, is a part of another.
 pub fn is_partition(path: &Path) -> bool {
     let machine = Machine::real();

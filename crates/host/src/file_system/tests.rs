@@ -164,7 +164,7 @@ fn conforms(case: &Case) {
         return;
     }
     let bed = Bed::new(case.devices);
-    let namespaces = lab::trial_argv(Path::new(""), Path::new(""));
+    let namespaces = lab::trial_argv(Path::new(""), Path::new(""), false);
     let count = namespaces.iter().position(|word| word == "--").unwrap() + 1;
     let mut command = tool::command(&namespaces[0]).unwrap();
     command.args(&namespaces[1..count]).arg(std::env::current_exe().unwrap());

@@ -1,4 +1,4 @@
-//! CPU time and started processes: `/proc/stat`, by proc_stat(5).
+//! CPU time, processes started and those that wait for a disk: `/proc/stat`, by proc_stat(5).
 
 use std::path::Path;
 
@@ -23,6 +23,9 @@ pub(super) struct CpuReader {
 pub(super) struct CpuReading {
     pub totals: CpuTotals,
     pub processes_started: u64,
+    /// Those that wait for a disk, as it is: writers that `balance_dirty_pages` holds up until less
+    /// is dirty wait so, too (io_schedule_timeout in mm/page-writeback.c).
+    pub processes_blocked: u64,
 }
 
 impl CpuReader {
@@ -34,12 +37,16 @@ impl CpuReader {
     pub fn read(&mut self) -> Result<CpuReading, ProbeError> {
         self.stat.read()?;
         let totals = self.totals().ok_or_else(|| self.stat.lacks("a `cpu` line"))?;
-        // From the end: `intr`, in between, can be tens of kilobytes.
-        let processes_started = lines(self.stat.text())
-            .rev()
-            .find_map(|line| numbers(line.strip_prefix(b"processes ")?).next())
-            .ok_or_else(|| self.stat.lacks("a `processes` line"))?;
-        Ok(CpuReading { totals, processes_started })
+        let processes_started =
+            self.count(b"processes ").ok_or_else(|| self.stat.lacks("a `processes` line"))?;
+        let processes_blocked = self.count(b"procs_blocked ").unwrap_or(0);
+        Ok(CpuReading { totals, processes_started, processes_blocked })
+    }
+
+    /// From the end: `intr`, in between, can be tens of kilobytes.
+    fn count(&self, label: &[u8]) -> Option<u64> {
+        let mut lines = lines(self.stat.text()).rev();
+        lines.find_map(|line| numbers(line.strip_prefix(label)?).next())
     }
 
     fn totals(&self) -> Option<CpuTotals> {
@@ -96,7 +103,8 @@ mod tests {
     #[test]
     fn guests_are_counted_once() {
         let stat = "cpu  100 20 30 4000 50 6 7 8 90 10\ncpu0 1 1 1 1 1 1 1 1 1 1\n\
-                    intr 99 1 2 3\nctxt 5\nbtime 6\nprocesses 1234\nprocs_running 2\n";
+                    intr 99 1 2 3\nctxt 5\nbtime 6\nprocesses 1234\nprocs_running 2\n\
+                    procs_blocked 3\n";
         let reading = read(stat).unwrap();
         let expected = CpuTotals {
             user_ns: 120 * TICK_NS,
@@ -110,7 +118,9 @@ mod tests {
             guest_ns: 90 * TICK_NS,
             guest_nice_ns: 10 * TICK_NS,
         };
-        assert_eq!(reading, CpuReading { totals: expected, processes_started: 1234 });
+        let (processes_started, processes_blocked) = (1234, 3);
+        let expected = CpuReading { totals: expected, processes_started, processes_blocked };
+        assert_eq!(reading, expected);
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! What the machine does meanwhile: CPU, devices, memory, pressure.
+//! What the machine does meanwhile: CPU, devices, memory, pressure, network.
 //!
 //! A [`Probe`] is opened before the timed part, started at its beginning and stopped at its end.
 //! In between a thread of its own reads everything every 50 ms, for the timeline and the maxima;
@@ -10,14 +10,17 @@
 //!
 //! One file for each reader, with the root of `/proc` and `/sys` injected, so that tests fake them.
 
+mod applications;
 mod cpu;
 mod device;
 mod file;
 #[cfg(test)]
 mod loop_tests;
 mod memory;
+mod network;
 mod page_cache;
 mod pressure;
+mod pulse;
 mod timeline;
 
 use std::io;
@@ -29,18 +32,23 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use fsverdict_core::model::{
-    CpuTotals, Device, MemoryTotals, PageCacheTotals, PressureTotals, Totals,
+    CpuTotals, Device, ForeignTotals, MemoryTotals, NetworkTotals, PageCacheTotals, PressureTotals,
+    Totals,
 };
 use thiserror::Error;
 
+pub use applications::{Applications, Shares};
 pub use device::{DeviceReader, DeviceReading, Tracked};
 pub use memory::MemoryReading;
+pub use network::Interface;
 pub use page_cache::{PageCache, PageCacheError};
+pub use pulse::Pulse;
 pub use timeline::Timeline;
 
 use crate::sys;
 use cpu::CpuReader;
 use memory::MemoryReader;
+use network::NetworkReader;
 use pressure::PressureReader;
 use timeline::Series;
 
@@ -73,8 +81,14 @@ pub struct Reading {
     pub pressure: Option<PressureTotals>,
     /// The page cache; `None` where it is not watched.
     pub page_cache: Option<PageCacheTotals>,
+    /// The network; `None` where it is not watched.
+    pub network: Option<NetworkTotals>,
     /// Processes and threads started.
     pub processes_started: u64,
+    /// Processes that wait for a disk, as it is.
+    pub processes_blocked: u64,
+    /// Their number, integrated over the series that the reading is part of.
+    pub blocked_ns: u64,
 }
 
 impl Reading {
@@ -90,7 +104,10 @@ impl Reading {
                 .page_cache
                 .zip(first.page_cache)
                 .map(|(a, b)| page_cache::since(&a, &b)),
+            network: self.network.zip(first.network).map(|(a, b)| network::since(&a, &b)),
             processes_started: self.processes_started.saturating_sub(first.processes_started),
+            processes_blocked: self.processes_blocked,
+            blocked_ns: self.blocked_ns.saturating_sub(first.blocked_ns),
         }
     }
 }
@@ -103,6 +120,7 @@ struct Readers {
     memory: MemoryReader,
     pressure: Option<PressureReader>,
     page_cache: Option<PageCache>,
+    network: Option<NetworkReader>,
 }
 
 impl Readers {
@@ -117,6 +135,7 @@ impl Readers {
             memory: MemoryReader::open(root)?,
             pressure: PressureReader::open(root),
             page_cache: None,
+            network: None,
         })
     }
 
@@ -132,7 +151,10 @@ impl Readers {
             memory: self.memory.read()?,
             pressure: self.pressure.as_mut().map(PressureReader::read).transpose()?,
             page_cache: self.page_cache.as_mut().map(PageCache::read).transpose()?,
+            network: self.network.as_mut().map(NetworkReader::read).transpose()?,
             processes_started: cpu.processes_started,
+            processes_blocked: cpu.processes_blocked,
+            blocked_ns: 0,
         })
     }
 }
@@ -142,6 +164,8 @@ impl Readers {
 pub struct Probe {
     own: Readers,
     samplers: Readers,
+    /// Of the disks beneath the devices, for the totals alone.
+    beneath: Option<DeviceReader>,
     series: Series,
 }
 
@@ -153,6 +177,7 @@ impl Probe {
         Ok(Probe {
             own: Readers::open(root, devices)?,
             samplers: Readers::open(root, devices)?,
+            beneath: None,
             series: Series::for_time(time_limit),
         })
     }
@@ -164,9 +189,30 @@ impl Probe {
         self
     }
 
+    /// Reads the disks that the devices lie on, too, to tell what others do there.
+    pub fn with_beneath(mut self, root: &Path, disks: &[Device]) -> Result<Self, ProbeError> {
+        if !disks.is_empty() {
+            self.beneath = Some(DeviceReader::open(root, disks)?);
+        }
+        Ok(self)
+    }
+
+    /// Reads a network interface too, of the network namespace that we are in.
+    pub fn with_network(
+        mut self,
+        root: &Path,
+        interface: Option<&Interface>,
+    ) -> Result<Self, ProbeError> {
+        for readers in [&mut self.own, &mut self.samplers] {
+            readers.network =
+                interface.map(|interface| NetworkReader::open(root, interface)).transpose()?;
+        }
+        Ok(self)
+    }
+
     /// Takes the first reading, with which the phase begins, and lets the sampler go on from it.
     pub fn start(self) -> Result<Running, ProbeError> {
-        let Probe { mut own, samplers, series } = self;
+        let Probe { mut own, samplers, mut beneath, series } = self;
         let stopping = Arc::new(AtomicBool::new(false));
         let (wake, woken) = channel();
         // Before the first reading, or else the thread's own start would count as a process.
@@ -178,10 +224,12 @@ impl Probe {
             })
             .map_err(ProbeError::Thread)?;
         let origin = Instant::now();
+        let first_beneath = beneath.as_mut().map(DeviceReader::read).transpose()?;
         let first = own.read(origin)?;
         // Fails only if the thread is gone, which joining it will tell.
         let _ = wake.send(Start { origin, first });
-        Ok(Running { own, origin, first, stopping, wake, thread })
+        let beneath = beneath.zip(first_beneath);
+        Ok(Running { own, beneath, origin, first, stopping, wake, thread })
     }
 }
 
@@ -227,6 +275,8 @@ fn next_due(due: Instant, period: Duration) -> Instant {
 #[derive(Debug)]
 pub struct Running {
     own: Readers,
+    /// With the first reading.
+    beneath: Option<(DeviceReader, DeviceReading)>,
     origin: Instant,
     first: Reading,
     stopping: Arc<AtomicBool>,
@@ -237,16 +287,23 @@ pub struct Running {
 impl Running {
     /// Takes the last reading, with which the phase ends, and then ends the sampler.
     pub fn stop(self) -> Result<(Totals, Timeline), ProbeError> {
-        let Running { mut own, origin, first, stopping, wake, thread } = self;
+        let Running { mut own, beneath, origin, first, stopping, wake, thread } = self;
         stopping.store(true, Ordering::Release);
         let last = own.read(origin);
+        let disks =
+            beneath.map(|(mut reader, first)| Ok::<_, ProbeError>(reader.read()?.since(&first)));
         drop(wake);
         let series = thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
-        let last = last?;
+        let last = series.integrated(last?);
         let peak = series.peak().max(last.memory);
         let tracked = own.device.as_ref().map(DeviceReader::tracked);
         let timeline = Timeline::new(series, &first, last, tracked);
-        Ok((totals(&first, &last, peak), timeline))
+        let mut totals = totals(&first, &last, peak);
+        totals.foreign = disks.transpose()?.zip(totals.device).map(|(disks, own)| ForeignTotals {
+            read_bytes: disks.totals.read_bytes.saturating_sub(own.read_bytes),
+            write_bytes: disks.totals.write_bytes.saturating_sub(own.write_bytes),
+        });
+        Ok((totals, timeline))
     }
 }
 
@@ -255,6 +312,7 @@ fn totals(first: &Reading, last: &Reading, peak: MemoryReading) -> Totals {
     Totals {
         cpu: passed.cpu,
         device: passed.device.map(|device| device.totals),
+        foreign: None,
         memory: MemoryTotals {
             dirty_bytes_start: first.memory.dirty_bytes,
             dirty_bytes_end: last.memory.dirty_bytes,
@@ -263,6 +321,8 @@ fn totals(first: &Reading, last: &Reading, peak: MemoryReading) -> Totals {
         },
         pressure: passed.pressure,
         page_cache: passed.page_cache,
+        network: passed.network,
+        blocked_ns: passed.blocked_ns,
         processes_started: passed.processes_started,
     }
 }
@@ -339,7 +399,7 @@ mod tests {
 
         assert_eq!(totals.cpu.busy_ns(), 40 * (1_000_000_000 / sys::ticks_per_second()));
         assert_eq!(totals.processes_started, 3);
-        assert_eq!(totals.pressure, None);
+        assert_eq!((totals.pressure, totals.network), (None, None));
         let device = totals.device.unwrap();
         assert_eq!((device.reads, device.writes, device.write_bytes), (0, 10, 800 * 512));
         assert_eq!((device.flushes, device.busy_ns), (3, 40_000_000));
@@ -351,6 +411,41 @@ mod tests {
         };
         assert_eq!(totals.memory, memory);
         assert_eq!(timeline.readings().last().unwrap().device.unwrap().totals, device);
+    }
+
+    #[test]
+    fn what_the_disk_beneath_moved_besides_is_foreign() {
+        const DISK: &str = "sys/dev/block/8:0/stat";
+        let tree = fake::tree(&[
+            ("proc/stat", STAT),
+            ("proc/meminfo", "Dirty: 8 kB\nWriteback: 0 kB\n"),
+            (DEVICE, "1 0 8 0 1 0 8 0 0 5 0\n"),
+            (DISK, "90 0 800 0 90 0 800 0 0 5 0\n"),
+        ]);
+        let probe = Probe::open(tree.path(), &fake::devices(&[[7, 3]]), Duration::from_secs(1));
+        let disks = fake::devices(&[[8, 0]]);
+        let running = probe.unwrap().with_beneath(tree.path(), &disks).unwrap().start().unwrap();
+        fake::write(&tree, DEVICE, "1 0 108 0 11 0 808 0 0 45 0\n");
+        fake::write(&tree, DISK, "95 0 890 0 99 0 1700 0 0 50 0\n");
+        let foreign = running.stop().unwrap().0.foreign.unwrap();
+        assert_eq!(foreign, ForeignTotals { read_bytes: 0, write_bytes: 100 * 512 });
+    }
+
+    #[test]
+    fn a_network_is_read_where_it_is_asked_for() {
+        let tree = fake::tree(&[
+            ("proc/stat", STAT),
+            ("proc/meminfo", "Dirty: 8 kB\nWriteback: 0 kB\n"),
+            ("proc/net/dev", "eth0: 10 1 0 0 0 0 0 0 20 2 0 0 0 0 0 0\n"),
+        ]);
+        let open = || Probe::open(tree.path(), &[], Duration::from_secs(1)).unwrap();
+        let of = |name: &str| Interface { name: name.into(), rate_bits_per_s: None };
+        let running = open().with_network(tree.path(), Some(&of("eth0"))).unwrap().start().unwrap();
+        fake::write(&tree, "proc/net/dev", "eth0: 110 5 0 0 0 0 0 0 20 2 0 0 0 0 0 0\n");
+        let network = running.stop().unwrap().0.network.unwrap();
+        assert_eq!((network.received_bytes, network.received_packets), (100, 4));
+        assert_eq!((network.sent_bytes, network.sent_packets), (0, 0));
+        assert!(open().with_network(tree.path(), Some(&of("eth1"))).is_err());
     }
 
     #[test]

@@ -3,7 +3,10 @@
 use std::io::{self, Write};
 use std::time::Duration;
 
-use fsverdict_core::model::{CpuTotals, DeviceTotals, PressureTotals, SysstatColumn, Unit};
+use fsverdict_core::model::{
+    CpuTotals, DeviceTotals, NetworkTotals, PressureTotals, Sample, SysstatColumn, Unit,
+    blocked_column,
+};
 
 use super::{DeviceReading, MemoryReading, Reading, Tracked};
 
@@ -22,6 +25,7 @@ pub(super) struct Series {
     capacity: usize,
     period: Duration,
     peak: MemoryReading,
+    latest: Option<Reading>,
 }
 
 impl Series {
@@ -37,7 +41,8 @@ impl Series {
     fn with_capacity(capacity: usize) -> Self {
         let capacity = capacity.next_multiple_of(2);
         let readings = Vec::with_capacity(capacity + 1);
-        Series { readings, capacity, period: PERIOD, peak: MemoryReading::default() }
+        let peak = MemoryReading::default();
+        Series { readings, capacity, period: PERIOD, peak, latest: None }
     }
 
     /// Time between readings.
@@ -60,7 +65,18 @@ impl Series {
             self.period *= 2;
         }
         self.peak = self.peak.max(reading.memory);
+        let reading = self.integrated(reading);
+        self.latest = Some(reading);
         self.readings.push(reading);
+    }
+
+    /// The reading with the processes that waited so far added up, as if between two readings they
+    /// had been the mean of both.
+    pub fn integrated(&self, reading: Reading) -> Reading {
+        let Some(before) = self.latest else { return reading };
+        let passed_ns = reading.at_ns.saturating_sub(before.at_ns);
+        let twice = before.processes_blocked + reading.processes_blocked;
+        Reading { blocked_ns: before.blocked_ns + twice * passed_ns / 2, ..reading }
     }
 }
 
@@ -111,6 +127,8 @@ impl Timeline {
             write_cells(out, &[Some(reading.processes_started)])?;
             let pages = reading.page_cache;
             write_cells(out, &[pages.map(|it| it.looked_up), pages.map(|it| it.missed)])?;
+            write_cells(out, &[Some(reading.processes_blocked)])?;
+            write_cells(out, &network_cells(reading.network.as_ref()))?;
             writeln!(out)?;
         }
         Ok(())
@@ -133,10 +151,7 @@ impl Timeline {
         }
         for (from, to) in self.seconds() {
             write!(out, "{phase},{},{}", from.at_ns, to.at_ns)?;
-            let elapsed_s = (to.at_ns - from.at_ns) as f64 / SECOND_NS as f64;
-            for SysstatColumn { value, unit, .. } in
-                second_columns(&to.since(from), elapsed_s, self.tracked)
-            {
+            for SysstatColumn { value, unit, .. } in self.columns_between(from, to) {
                 match (value, unit) {
                     (Some(value), Unit::Ratio) => write!(out, ",{value:.4}")?,
                     (Some(value), _) => write!(out, ",{value:.1}")?,
@@ -146,6 +161,18 @@ impl Timeline {
             writeln!(out)?;
         }
         Ok(())
+    }
+
+    /// The highest second of what shows a peak.
+    pub fn peaks(&self) -> Vec<Sample> {
+        let seconds = self.seconds().into_iter();
+        let columns: Vec<_> = seconds.map(|(from, to)| self.columns_between(from, to)).collect();
+        SysstatColumn::peaks(&columns)
+    }
+
+    fn columns_between(&self, from: &Reading, to: &Reading) -> Vec<SysstatColumn> {
+        let elapsed_s = (to.at_ns - from.at_ns) as f64 / SECOND_NS as f64;
+        second_columns(&to.since(from), elapsed_s, self.tracked)
     }
 
     /// The readings at which seconds begin and end: for each full second the first after it, so
@@ -164,7 +191,7 @@ impl Timeline {
     }
 }
 
-/// CPU, device, page cache; of what is not known, the names of its columns.
+/// CPU, device, page cache, network; of what is not known, the names of its columns.
 fn second_columns(
     passed: &Reading,
     elapsed_s: f64,
@@ -184,11 +211,16 @@ fn second_columns(
     let pages = passed.page_cache.unwrap_or_default().columns(elapsed_s).into_iter();
     let watched = passed.page_cache.is_some();
     let pages = pages.map(|it| SysstatColumn { value: it.value.filter(|_| watched), ..it });
-    passed.cpu.columns().into_iter().chain(device).chain(pages).collect()
+    let network = passed.network.unwrap_or_default().columns(elapsed_s).into_iter();
+    let watched = passed.network.is_some();
+    let network = network.map(|it| SysstatColumn { value: it.value.filter(|_| watched), ..it });
+    let cpu = passed.cpu.columns().into_iter();
+    let blocked = blocked_column(passed.blocked_ns, elapsed_s);
+    cpu.chain(device).chain(pages).chain([blocked]).chain(network).collect()
 }
 
 /// Columns in the order of the cells below.
-const COLUMNS: [&str; 39] = [
+const COLUMNS: [&str; 46] = [
     "phase",
     "time_ns",
     "cpu_user_ns",
@@ -228,6 +260,13 @@ const COLUMNS: [&str; 39] = [
     "processes_started",
     "page_cache_looked_up",
     "page_cache_missed",
+    "processes_blocked",
+    "network_received_bytes",
+    "network_received_packets",
+    "network_received_dropped",
+    "network_sent_bytes",
+    "network_sent_packets",
+    "network_sent_dropped",
 ];
 
 fn cpu_cells(cpu: &CpuTotals) -> [u64; 10] {
@@ -278,6 +317,19 @@ fn pressure_cells(pressure: Option<&PressureTotals>) -> [Option<u64>; 5] {
         pressure.io_full_ns,
         pressure.memory_some_ns,
         pressure.memory_full_ns,
+    ]
+    .map(Some)
+}
+
+fn network_cells(network: Option<&NetworkTotals>) -> [Option<u64>; 6] {
+    let Some(network) = network else { return [None; 6] };
+    [
+        network.received_bytes,
+        network.received_packets,
+        network.received_dropped,
+        network.sent_bytes,
+        network.sent_packets,
+        network.sent_dropped,
     ]
     .map(Some)
 }
@@ -348,9 +400,10 @@ mod tests {
         assert_eq!(
             lines[1..],
             [
-                "create,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,,,0,0,5,4096,0,,,,,,0,,",
-                "create,60,0,0,0,0,0,0,0,0,0,0,0,0,0,0,30,0,0,0,0,0,0,0,,,0,0,2,8192,0,,,,,,0,,",
+                "create,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,,,0,0,5,4096,0,,,,,,0",
+                "create,60,0,0,0,0,0,0,0,0,0,0,0,0,0,0,30,0,0,0,0,0,0,0,,,0,0,2,8192,0,,,,,,0",
             ]
+            .map(|row| format!("{row},,,0,,,,,,"))
         );
     }
 
@@ -417,6 +470,38 @@ mod tests {
     }
 
     #[test]
+    fn those_who_wait_are_added_up_over_readings_that_went_too() {
+        let waiting = |at_ns, processes_blocked| Reading { processes_blocked, ..at(at_ns, 0) };
+        let mut series = Series::with_capacity(2);
+        for (index, blocked) in [0, 4, 4, 0, 0, 2].into_iter().enumerate() {
+            series.push(waiting(index as u64 * 10, blocked));
+        }
+        let last = series.integrated(waiting(60, 0));
+        assert_eq!(last.blocked_ns, 20 + 40 + 20 + 10 + 10);
+        let timeline = Timeline::new(series, &waiting(0, 0), last, None);
+        assert_eq!(timeline.readings().last().unwrap().blocked_ns, 100);
+    }
+
+    #[test]
+    fn the_highest_second_is_the_peak() {
+        let mut series = Series::for_time(Duration::ZERO);
+        let reading = |index: u64| {
+            // A burst in the second second.
+            let received_bytes = 1000 * index + 1_000_000 * index.saturating_sub(20).min(20);
+            let network = Some(NetworkTotals { received_bytes, ..NetworkTotals::default() });
+            Reading { network, ..at(50_000_000 * index, 0) }
+        };
+        (0..60).for_each(|index| series.push(reading(index)));
+        let peaks = Timeline::new(series, &reading(0), reading(60), None).peaks();
+        let expected = Sample::higher(
+            "network_received_bits_per_s_peak",
+            8.0 * (20.0 * 1000.0 + 20.0 * 1e6),
+            Unit::BitsPerSecond,
+        );
+        assert!(peaks.contains(&expected), "{peaks:?}");
+    }
+
+    #[test]
     fn a_second_without_a_device_has_empty_cells_for_it() {
         let first = at(0, 0);
         let row = &seconds(&Timeline::new(Series::for_time(PERIOD), &first, at(9, 0), None))[0];
@@ -431,9 +516,6 @@ mod tests {
         let text = csv(&Timeline::new(Series::with_capacity(2), &first, last, None), false);
         assert_eq!(text.lines().count(), 2);
         assert!(text.lines().all(|line| line.split(',').count() == COLUMNS.len()), "{text}");
-        assert!(
-            text.ends_with("create,9,0,0,0,0,0,0,0,0,0,0,,,,,,,,,,,,,,,,,,0,0,0,0,0,0,0,0,,\n"),
-            "{text}"
-        );
+        assert!(text.ends_with(",0,0,0,0,0,0,0,0,,,0,,,,,,\n"), "{text}");
     }
 }

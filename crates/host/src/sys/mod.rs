@@ -2,16 +2,20 @@
 
 mod block;
 mod bpf;
+mod calls;
 mod directory;
 mod file;
 mod machine;
 mod page_cache;
 mod process;
+mod terminal;
 
 pub use block::*;
 pub use bpf::*;
+pub use calls::*;
 pub use directory::*;
 pub use file::*;
 pub use machine::*;
 pub use page_cache::{cached, page_bytes};
 pub use process::*;
+pub use terminal::*;

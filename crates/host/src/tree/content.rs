@@ -25,6 +25,7 @@ const WORDS: [&str; 64] = [
 ];
 
 /// Makes contents of one kind in memory that is used again.
+#[derive(Debug)]
 pub struct Contents {
     kind: TreeContent,
     /// Of each block, how much is random.

@@ -21,6 +21,7 @@ use std::path::PathBuf;
 use fsverdict_core::model::Histogram;
 use thiserror::Error;
 
+pub(crate) use content::{CHUNK_BYTES, Contents, key as content_key};
 pub use copy::copy;
 pub use delete::delete;
 pub use digest::{Difference, compare, digest};

@@ -234,7 +234,7 @@ fn run(job: Job, job_disk: &Path) -> Result<(), HostError> {
     wanted.iter().try_for_each(Setting::set)?;
     let (input, output) = (Path::new("/fsverdict/trial.json"), out.join("record.json"));
     fs::write(input, serde_json::to_vec(&trial)?)?;
-    let argv = trial_argv(input, &output);
+    let argv = trial_argv(input, &output, false);
     let errors = out.join("raw/trial.stderr");
     let mut command = tool::command(&argv[0])?;
     command.args(&argv[1..]).env("PATH", job.path).stdin(Stdio::null());

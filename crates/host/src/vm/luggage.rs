@@ -76,6 +76,8 @@ impl Luggage {
             }
             workload.command.iter().try_for_each(|command| luggage.command(command, true))?;
             luggage.fio(workload.fio.as_ref())?;
+            let recording = workload.replay.iter().map(|replay| &replay.recording);
+            recording.into_iter().try_for_each(|path| luggage.tree(path))?;
         }
         luggage.libraries()?;
         let bytes = luggage.bytes();

@@ -5,7 +5,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use fsverdict_core::model::{Fio, Histogram, Queue, Sample, Unit, is_synchronous_engine, meant};
+use fsverdict_core::model::{
+    Fio, Histogram, Queue, RateOverTime, Sample, Unit, is_synchronous_engine, meant,
+};
 use serde::Deserialize;
 use thiserror::Error;
 
@@ -13,6 +15,14 @@ use crate::tool::{self, ToolError};
 
 /// fio reads a job in milliseconds.
 const PARSE_LIMIT: Duration = Duration::from_secs(10);
+
+/// Into so many windows a time-based run is divided: twelve batches of five.
+const WINDOWS: u64 = 60;
+/// A shorter window is one in which fio's own thread is late. (It makes up averages of half a
+/// second in any case, so that asking for others costs its jobs nothing.)
+const WINDOW_MS_LEAST: u64 = 100;
+/// Where the job doesn't say how long it runs: fio's own default.
+const WINDOW_MS_DEFAULT: u64 = 500;
 
 /// A job that can't be run here, or whose output can't be read.
 #[derive(Debug, Error)]
@@ -34,7 +44,7 @@ pub enum FioError {
 }
 
 /// The options of a job, as far as they can be seen: those on the command line and those in job
-/// files, in order, with several jobs run together.
+/// files, in order, with several jobs run together. A section of a file begins with its `name`.
 pub fn options(fio: &Fio) -> Result<Vec<(String, String)>, FioError> {
     let mut options = Vec::new();
     let mut arguments = fio.arguments("job").into_iter();
@@ -59,9 +69,13 @@ pub fn options(fio: &Fio) -> Result<Vec<(String, String)>, FioError> {
 fn job_file(path: &str) -> Result<Vec<(String, String)>, FioError> {
     let text = fs::read_to_string(path)
         .map_err(|source| FioError::JobFile { path: path.into(), source })?;
-    let lines = text.lines().map(str::trim).filter(|line| !line.starts_with(['#', ';', '[']));
+    let lines = text.lines().map(str::trim).filter(|line| !line.starts_with(['#', ';']));
     Ok(lines
-        .filter_map(|line| line.split_once('='))
+        .filter(|line| !line.is_empty())
+        .map(|line| match line.strip_prefix('[') {
+            Some(section) => ("name", section.trim_end_matches(']')),
+            None => line.split_once('=').unwrap_or((line, "")),
+        })
         .map(|(option, value)| (option.trim().into(), value.trim().into()))
         .collect())
 }
@@ -88,23 +102,94 @@ pub fn reads(fio: &Fio) -> Result<bool, FioError> {
     Ok(modes.is_empty() || modes.iter().any(|mode| mode.contains("read") || mode.contains("rw")))
 }
 
-/// The command that runs the job, with its result in `output`. A `randseed` of the job's own
-/// comes after ours and wins.
+/// The command that runs the job, with its result in `output`, and beside it the rate over time of
+/// time-based ones. A `randseed` of the job's own comes after ours and wins.
 pub fn argv(fio: &Fio, name: &str, seed: u64, output: &Path) -> Vec<String> {
-    let mut argv = vec![
-        "fio".to_string(),
-        "--output-format=json+".into(),
-        format!("--output={}", output.display()),
-        format!("--randseed={seed}"),
-    ];
+    let mut argv = own_arguments(seed, output);
+    if let Some(window_ms) = window_ms(fio) {
+        argv.extend([
+            format!("--write_iops_log={}", output.with_extension("").display()),
+            format!("--log_avg_msec={window_ms}"),
+            "--per_job_logs=0".into(),
+            "--log_unix_epoch=1".into(),
+        ]);
+    }
     argv.extend(fio.arguments(name));
     argv
 }
 
+/// What every job gets.
+fn own_arguments(seed: u64, output: &Path) -> Vec<String> {
+    vec![
+        "fio".to_string(),
+        "--output-format=json+".into(),
+        format!("--output={}", output.display()),
+        format!("--randseed={seed}"),
+    ]
+}
+
+/// The log of the rate over time that belongs to `output` (fio(1), "write_bw_log": it is named
+/// after what is logged).
+fn rate_log(output: &Path) -> PathBuf {
+    let stem = output.file_stem().unwrap_or_default().to_string_lossy();
+    output.with_file_name(format!("{stem}_iops.log"))
+}
+
+/// The windows in which the rate of a time-based job is looked at; `None` where not all of it is
+/// one, or where it has logs of its own.
+pub fn window_ms(fio: &Fio) -> Option<u64> {
+    const LOGS: [&str; 5] =
+        ["write_iops_log", "log_avg_msec", "per_job_logs", "log_unix_epoch", "iopsavgtime"];
+    let options = options(fio).ok()?;
+    let has_logs = options.iter().any(|(option, _)| LOGS.contains(&option.as_str()));
+    if has_logs || !is_time_based(&options) {
+        return None;
+    }
+    let times = options.iter().filter(|(option, _)| matches!(&**option, "runtime" | "timeout"));
+    let longest_ms = times.filter_map(|(_, time)| time_ms(time)).max();
+    Some(longest_ms.map_or(WINDOW_MS_DEFAULT, |ms| (ms / WINDOWS).max(WINDOW_MS_LEAST)))
+}
+
+/// None of the jobs ends when its work is done. (fio's output does not repeat options without a
+/// value, as `time_based` is usually written.)
+fn is_time_based(options: &[(String, String)]) -> bool {
+    let (mut global, mut jobs) = (false, Vec::new());
+    let mut job: Option<usize> = None;
+    for (option, value) in options {
+        match (option.as_str(), job) {
+            ("name", _) if value == "global" => job = None,
+            ("name", _) => {
+                job = Some(jobs.len());
+                jobs.push(global);
+            }
+            ("time_based", Some(job)) => jobs[job] = value != "0",
+            ("time_based", None) => global = value != "0",
+            _ => {}
+        }
+    }
+    !jobs.is_empty() && !jobs.contains(&false)
+}
+
+/// A time as fio reads it, in seconds where it has no unit (fio(1), "Parameter types").
+fn time_ms(text: &str) -> Option<u64> {
+    let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    let (number, unit) = text.split_at(end);
+    let unit_ms = match unit {
+        "" | "s" => 1000,
+        "ms" => 1,
+        "m" => 60_000,
+        "h" => 3_600_000,
+        "d" => 86_400_000,
+        _ => return None,
+    };
+    number.parse::<u64>().ok()?.checked_mul(unit_ms)
+}
+
 /// The command that lays out the job's files and does nothing else.
 pub fn fill_argv(fio: &Fio, name: &str, seed: u64, output: &Path) -> Vec<String> {
-    let mut argv = argv(fio, name, seed, output);
-    argv.insert(1, "--create_only=1".into());
+    let mut argv = own_arguments(seed, output);
+    argv.push("--create_only=1".into());
+    argv.extend(fio.arguments(name));
     argv
 }
 
@@ -225,6 +310,8 @@ pub struct FioResult {
     pub tool_ns: u64,
     /// The requests under way; `None` where fio keeps no latencies.
     pub queue: Option<Queue>,
+    /// The rate window by window, where all jobs are time-based and have no logs of their own.
+    pub rate_over_time: Option<RateOverTime>,
     /// Completion latency (fio's clat) of reads and writes, and the latency of fsyncs, which
     /// fio's `lat` leaves out.
     pub histograms: BTreeMap<String, Histogram>,
@@ -232,8 +319,8 @@ pub struct FioResult {
     pub samples: Vec<Sample>,
 }
 
-/// Reads what fio wrote to `path`.
-pub fn parse(path: &PathBuf) -> Result<FioResult, FioError> {
+/// Reads what fio wrote to `path` and beside it; `window_ms` is that of its job.
+pub fn parse(path: &Path, window_ms: Option<u64>) -> Result<FioResult, FioError> {
     let shown = || path.display().to_string();
     let text = fs::read_to_string(path)
         .map_err(|source| FioError::Unreadable { path: shown(), source })?;
@@ -250,7 +337,49 @@ pub fn parse(path: &PathBuf) -> Result<FioResult, FioError> {
     }
     own_figures(&mut result.samples, &output.jobs);
     result.queue = queue(&output);
+    if let Some(window_ms) = window_ms {
+        let log = fs::read_to_string(rate_log(path)).unwrap_or_default();
+        result.rate_over_time = RateOverTime::new(window_ms * 1_000_000, rates(&log, window_ms));
+    }
     Ok(result)
+}
+
+/// Operations a second in windows of `window_ms`, all jobs and directions added up, from a log of
+/// averages (fio(1), "LOG FILE FORMATS": time in milliseconds, value, direction), one job after the
+/// other.
+///
+/// A line tells of the time since the one before it, or of its own window where that is further
+/// away: of a window without an operation fio writes no line (stat.c, `__add_samples`). Lines come
+/// when fio's thread gets to it, so that they are laid out over windows of their own.
+fn rates(log: &str, window_ms: u64) -> Vec<f64> {
+    let mut spans: Vec<(u64, u64, u64)> = Vec::new();
+    let (mut last_ms, mut of_direction) = (0, BTreeMap::new());
+    for line in log.lines() {
+        let mut fields = line.split(',').map(|field| field.trim().parse::<u64>().ok());
+        let mut next = || fields.next().flatten();
+        let (Some(to_ms), Some(rate), Some(direction)) = (next(), next(), next()) else { continue };
+        if to_ms < last_ms {
+            of_direction.clear();
+        }
+        last_ms = to_ms;
+        let before = of_direction.insert(direction, to_ms).unwrap_or(0);
+        let near = 2 * (to_ms - before) <= 3 * window_ms;
+        spans.push((if near { before } else { to_ms.saturating_sub(window_ms) }, to_ms, rate));
+    }
+    let begin_ms = spans.iter().map(|span| span.0).min().unwrap_or(0);
+    let end_ms = spans.iter().map(|span| span.1).max().unwrap_or(0);
+    // The last window may end a moment early.
+    let windows = (end_ms - begin_ms + window_ms / 20) / window_ms;
+    let mut operations = vec![0.0; windows as usize];
+    for (from_ms, to_ms, rate) in spans {
+        let [first, last] = [from_ms, to_ms].map(|ms| (ms - begin_ms) / window_ms);
+        for (place, sum) in (first..=last).zip(operations.iter_mut().skip(first as usize)) {
+            let start_ms = begin_ms + place * window_ms;
+            let shared_ms = to_ms.min(start_ms + window_ms).saturating_sub(from_ms.max(start_ms));
+            *sum += rate as f64 * shared_ms as f64;
+        }
+    }
+    operations.into_iter().map(|sum| sum / window_ms as f64).collect()
 }
 
 /// The requests that fio had under way, by its own figures and the options it was given.
@@ -380,6 +509,63 @@ mod tests {
     }
 
     #[test]
+    fn the_rate_over_time_is_asked_for_where_a_job_is_time_based() {
+        let logs = |words: &[&str]| {
+            let argv = argv(&typed(words), "w", 7, Path::new("raw/fio.json"));
+            argv[4..].iter().take_while(|it| !it.starts_with("--name")).cloned().collect::<Vec<_>>()
+        };
+        assert_eq!(
+            logs(&["--name=w", "--runtime=20", "--time_based"]),
+            [
+                "--write_iops_log=raw/fio",
+                "--log_avg_msec=333",
+                "--per_job_logs=0",
+                "--log_unix_epoch=1"
+            ]
+        );
+        assert_eq!(rate_log(Path::new("raw/fio.json")), Path::new("raw/fio_iops.log"));
+        assert_eq!(logs(&["--name=w", "--runtime=20"]), [""; 0]);
+        assert_eq!(logs(&["--name=w", "--time_based=0", "--runtime=20"]), [""; 0]);
+        let window = |runtime: &str| {
+            window_ms(&typed(&["--name=w", "--time_based=1", &format!("--runtime={runtime}")]))
+        };
+        let windows = ["1", "12s", "500ms", "2m", "1:00"].map(window);
+        assert_eq!(windows, [100, 200, 100, 2000, 500].map(Some));
+        assert_eq!(window_ms(&typed(&["--name=w", "--time_based", "--log_avg_msec=5"])), None);
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("job.fio");
+        let of_file = |text: &str| {
+            fs::write(&path, text).unwrap();
+            window_ms(&Fio::File(path.display().to_string()))
+        };
+        assert_eq!(of_file("[a]\ntime_based\nruntime=12\n"), Some(200));
+        assert_eq!(of_file("[global]\ntime_based=1\nruntime=12\n[a]\n[b]\nruntime=1"), Some(200));
+        assert_eq!(of_file("[a]\ntime_based\nruntime=12\n[b]\nruntime=12\n"), None);
+        let second = ["--name=a", "--time_based", "--runtime=6", "--name=b", "--runtime=6"];
+        assert_eq!(window_ms(&typed(&second)), None, "one of the two ends with its work");
+    }
+
+    #[test]
+    fn jobs_and_directions_are_added_up_in_windows() {
+        let log = |lines: &[(u64, u64, u64)]| {
+            let line = |&(ms, rate, direction): &(u64, u64, u64)| {
+                format!("{}, {rate}, {direction}, 0, 0, 0\n", 1_795_000_000_000 + ms)
+            };
+            rates(&lines.iter().map(line).collect::<String>(), 100)
+        };
+        let first = [(100, 30, 0), (100, 10, 1), (200, 50, 0), (200, 10, 1)];
+        assert_eq!(log(&first), [40.0, 60.0]);
+        let second = [(100, 5, 0), (199, 5, 0)];
+        let both = log(&[first.as_slice(), &second].concat());
+        assert!((both[0] - 45.0).abs() < 0.1 && (both[1] - 65.0).abs() < 0.1, "{both:?}");
+        assert_eq!(log(&[(100, 30, 0), (400, 30, 0)]), [30.0, 0.0, 0.0, 30.0], "it stood still");
+        assert_eq!(log(&[(100, 30, 0), (240, 10, 0)]), [30.0, 10.0], "fio was late");
+        assert_eq!(log(&[(100, 30, 0), (250, 20, 0), (350, 20, 0)]), [30.0, 20.0, 20.0]);
+        assert_eq!(rates("", 100), [0.0; 0]);
+        assert_eq!(rates("100, 7, 0, 0, 0\n200, 8, 0, 0, 0\n", 100), [7.0, 8.0]);
+    }
+
+    #[test]
     fn the_queue_is_what_the_options_and_the_latencies_say() {
         let direction = |ios: u64, iops: f64| Direction {
             io_bytes: 0,
@@ -438,7 +624,7 @@ mod tests {
         };
         let document = |error| format!("note: x\n{{\n\"jobs\":[{},{}]}}", job(0), job(error));
         fs::write(&path, document(0)).unwrap();
-        let result = parse(&path).unwrap();
+        let result = parse(&path, None).unwrap();
         assert_eq!((result.operations, result.write_bytes), (200, 200 * 4096));
         assert_eq!(result.tool_ns, 250_000_000);
         assert_eq!(result.histograms["write"].buckets, [(400, 200)]);
@@ -446,8 +632,8 @@ mod tests {
         assert_eq!(result.samples[0].value, 21.0);
         assert_eq!(result.samples.len(), 2);
         fs::write(&path, document(5)).unwrap();
-        assert!(matches!(parse(&path), Err(FioError::Job { error: 5, .. })));
+        assert!(matches!(parse(&path, None), Err(FioError::Job { error: 5, .. })));
         fs::write(&path, "nonsense").unwrap();
-        assert!(matches!(parse(&path), Err(FioError::Unknown { .. })));
+        assert!(matches!(parse(&path, None), Err(FioError::Unknown { .. })));
     }
 }

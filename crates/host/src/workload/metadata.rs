@@ -28,14 +28,8 @@ use thiserror::Error;
 
 use super::threads::{self, Failed};
 use super::tree::{self, Names, Tree};
-use super::{Done, Latencies, PathError};
+use super::{Done, Latencies, NOBODY, PathError, YEAR_2001_S};
 use crate::sys;
-
-/// The overflow user and group, who own nothing (Documentation/admin-guide/sysctl/fs.rst).
-const NOBODY: (u32, u32) = (65534, 65534);
-
-/// The start of 2001, in seconds since 1970.
-const YEAR_2001_S: i64 = 978_307_200;
 
 const MODE: libc::mode_t = 0o600;
 const ATTRIBUTE: &CStr = c"user.fsverdict";

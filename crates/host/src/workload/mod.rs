@@ -7,6 +7,7 @@ pub mod fio;
 pub mod fsync_files;
 mod latencies;
 pub mod metadata;
+pub mod replay;
 pub mod small_files;
 pub mod sysbench;
 pub(crate) mod threads;
@@ -20,6 +21,12 @@ use fsverdict_core::model::{Histogram, PhaseRecord, Plan, Sample, Workload};
 use thiserror::Error;
 
 pub use latencies::Latencies;
+
+/// The overflow user and group, who own nothing (Documentation/admin-guide/sysctl/fs.rst).
+pub const NOBODY: (u32, u32) = (65534, 65534);
+
+/// The start of 2001, in seconds since 1970.
+pub const YEAR_2001_S: i64 = 978_307_200;
 
 /// The programs that the plan's workloads need besides their own commands.
 pub fn programs(plan: &Plan) -> impl Iterator<Item = &'static str> {

@@ -64,17 +64,20 @@ impl Fake {
         self.write("proc/self/mountinfo", &mounts.iter().map(line).collect::<String>());
     }
 
-    fn examine(&self, name: &str, erase: &[&str]) -> Result<(Block, Vec<String>), Refusal> {
+    fn machine(&self) -> Machine {
         let number_of = |path: &Path| -> Option<Number> {
             let text = fs::read_to_string(path).ok()?;
             let (major, minor) = text.split_once(':')?;
             Some([major.parse().ok()?, minor.parse().ok()?])
         };
-        let machine = Machine { proc: self.at("proc"), sys: self.at("sys"), number_of };
+        Machine { proc: self.at("proc"), sys: self.at("sys"), number_of }
+    }
+
+    fn examine(&self, name: &str, erase: &[&str]) -> Result<(Block, Vec<String>), Refusal> {
         let path = |name: &str| self.at(&format!("dev/{name}")).display().to_string();
         let consents: Vec<Consent> =
             erase.iter().map(|consent| path(consent).parse().unwrap()).collect();
-        machine.examine(&path(name), &consents)
+        self.machine().examine(&path(name), &consents)
     }
 
     fn refused(&self, name: &str) -> String {
@@ -199,4 +202,31 @@ fn signatures_are_read_and_all_of_them_need_naming() {
     check(&["xfs", "ext4", "btrfs", "gpt"]).unwrap();
     assert!(parse_signatures("/dev/sdb", "not json").is_none());
     assert!(parse_signatures("/dev/sdb", "").unwrap().is_empty());
+}
+
+#[test]
+fn the_disk_beneath_is_found_through_partitions_and_mappings() {
+    let fake = Fake::new();
+    for (name, number) in [("dm-0", "253:0"), ("loop0", "7:0"), ("loop1", "7:1")] {
+        fake.disk(name, number);
+    }
+    fs::create_dir_all(fake.at("sys/block/dm-0/slaves")).unwrap();
+    symlink(fake.at("sys/block/sda/sda3"), fake.at("sys/block/dm-0/slaves/sda3")).unwrap();
+    fake.write("sys/block/loop0/loop/backing_file", "/nowhere/image\n");
+    fake.write("sys/block/loop0/loop/dio", "1\n");
+    fake.write("sys/block/loop1/loop/backing_file", "/nowhere/image\n");
+    fake.write("sys/block/loop1/loop/dio", "0\n");
+    let beneath = |numbers: &[Number]| {
+        let device = |&number: &Number| Device { path: "/dev/x".into(), number, size_bytes: 0 };
+        let devices: Vec<Device> = numbers.iter().map(device).collect();
+        let disks = fake.machine().disks_beneath(&devices);
+        disks.iter().map(|disk| disk.number).collect::<Vec<_>>()
+    };
+    assert_eq!(beneath(&[[8, 2]]), [[8, 0]]);
+    assert_eq!(beneath(&[[8, 2], [8, 3], [8, 17]]), [[8, 0], [8, 16]]);
+    assert_eq!(beneath(&[[253, 0]]), [[8, 0]]);
+    let unknown: [&[Number]; 4] = [&[[8, 16]], &[[8, 2], [8, 16]], &[[7, 0]], &[[7, 1]]];
+    for numbers in unknown {
+        assert_eq!(beneath(numbers), [] as [Number; 0], "{numbers:?}");
+    }
 }
