@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{of, run_plan};
+use super::{of, run_command, run_plan};
 use crate::support::{Scene, list, sample, text, tool, verdict};
 
 /// The findings of an audit.
