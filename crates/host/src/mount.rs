@@ -86,7 +86,15 @@ pub(crate) fn unescaped(text: &str) -> String {
 pub fn effective(mount: &Mount, asked: &[String]) -> Mounted {
     // ext4 shows what it was told as barrier=0 in other words.
     let same = |option: &str| if option == "barrier=0" { "nobarrier" } else { option }.to_string();
-    let shown = |option: &str| mount.options.contains(&same(option));
+    // Btrfs shows compress=zstd with the level that it chose: compress=zstd:3.
+    let with_level = |shown: &str, option: &str| {
+        let rest = shown.strip_prefix(option).filter(|_| option.starts_with("compress"));
+        rest.is_some_and(|rest| rest.starts_with(':'))
+    };
+    let shown = |option: &str| {
+        let option = same(option);
+        mount.options.iter().any(|it| *it == option || with_level(it, &option))
+    };
     let unseen = asked
         .iter()
         .flat_map(|option| option.split(','))
@@ -115,5 +123,8 @@ mod tests {
         assert_eq!(mount.options, ["rw", "noatime", "rw", "nobarrier"]);
         let asked = ["noatime,barrier=0,discard".to_string()];
         assert_eq!(effective(&mount, &asked).unseen, ["discard"]);
+        let levelled = Mount { options: vec!["compress-force=zstd:3".into()], ..mount };
+        let asked = ["compress-force=zstd".to_string()];
+        assert_eq!(effective(&levelled, &asked).unseen, [""; 0]);
     }
 }

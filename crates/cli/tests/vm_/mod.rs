@@ -106,6 +106,9 @@ fn without_rights_a_virtual_machine_is_chosen_and_any_command_runs_in_it() {
         assert_eq!(printed, format!("1\n2\n3\n{kernel}\n"), "not the guest's kernel");
         assert!(!scene.read(&format!("run/trials/{}/series.csv", trial["number"])).is_empty());
     }
+    let emulated = list(&document["trials"]).iter().any(|it| it["guest"]["emulated"] == true);
+    let findings = list(&document["findings"]);
+    assert_eq!(findings.iter().any(|it| it["audit"] == "A22"), emulated, "{findings:#?}");
     scene.assert_nothing_left();
 }
 

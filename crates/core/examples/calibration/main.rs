@@ -97,13 +97,16 @@ impl Tally {
     }
 }
 
+/// Ratios of just the margin are neither above nor below it, however their logarithms are rounded.
+const SAME: f64 = 1e-9;
+
 /// The verdict claims what is not so. `truth` and `margin` are in ln units.
 fn is_false(verdict: Verdict, truth: f64, margin: f64) -> bool {
     match verdict {
-        Verdict::Faster => truth <= margin,
+        Verdict::Faster => truth < margin + SAME,
         Verdict::FasterSizeOpen => truth <= 0.0,
-        Verdict::TriviallyFaster => truth <= 0.0 || truth >= margin,
-        Verdict::Equivalent => truth.abs() >= margin,
+        Verdict::TriviallyFaster => truth <= 0.0 || truth > margin - SAME,
+        Verdict::Equivalent => truth.abs() > margin - SAME,
         Verdict::Undecided | Verdict::Void => false,
         mirrored => is_false(mirrored.mirrored(), -truth, margin),
     }
@@ -305,6 +308,6 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     print_alike(&plan, &judge, &pools, campaigns);
     print_planted(&plan, &judge, &pools, campaigns);
     print_levels();
-    crowd::print(campaigns / 10);
+    crowd::print(campaigns / 4);
     Ok(())
 }

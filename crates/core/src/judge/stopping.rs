@@ -137,20 +137,21 @@ pub fn level_of_each_look(alpha: f64, rounds: u32) -> f64 {
 }
 
 /// [`level_of_each_look`] of intervals whose standard error is that of `layout`. It is always the
-/// same, takes a fraction of a second, and a run asks more than once: what was found is kept.
+/// same, takes a fraction of a second, and a run asks more than once: what was found is kept, and
+/// who asks meanwhile waits for it.
 fn level_in(layout: Layout, alpha: f64, rounds: u32) -> f64 {
     static FOUND: Mutex<Vec<(Layout, f64, u32, f64)>> = Mutex::new(Vec::new());
     if rounds <= FIRST_LOOK {
         return alpha;
     }
-    let found = || FOUND.lock().unwrap_or_else(PoisonError::into_inner);
-    let same = |it: &(Layout, f64, u32, f64)| (it.0, it.1, it.2) == (layout, alpha, rounds);
-    let known = found().iter().find(|it| same(it)).map(|it| it.3);
-    known.unwrap_or_else(|| {
-        let level = simulated_level(layout, alpha, rounds);
-        found().push((layout, alpha, rounds, level));
-        level
-    })
+    let mut found = FOUND.lock().unwrap_or_else(PoisonError::into_inner);
+    let same = |it: &&(Layout, f64, u32, f64)| (it.0, it.1, it.2) == (layout, alpha, rounds);
+    if let Some(known) = found.iter().find(same) {
+        return known.3;
+    }
+    let level = simulated_level(layout, alpha, rounds);
+    found.push((layout, alpha, rounds, level));
+    level
 }
 
 fn simulated_level(layout: Layout, alpha: f64, rounds: u32) -> f64 {
@@ -368,25 +369,22 @@ mod tests {
         let mut normals = Normals { random: ChaCha8Rng::seed_from_u64(9), spare: None };
         let mut missed = 0;
         for _ in 0..campaigns {
-            let figures: Vec<Vec<f64>> =
-                (0..rounds).map(|_| (0..contenders).map(|_| normals.next()).collect()).collect();
-            let misses = (FIRST_LOOK..=rounds).any(|n| {
-                let seen = &figures[..n as usize];
-                let of_round = |round: &Vec<f64>| round.iter().sum::<f64>() / contenders as f64;
-                let mean = |at: usize| {
-                    let left = seen.iter().map(|round| round[at] - of_round(round));
-                    left.sum::<f64>() / f64::from(n)
-                };
-                let means: Vec<f64> = (0..contenders).map(mean).collect();
-                let left = seen.iter().flat_map(|round| {
-                    let residual = |at: usize| round[at] - of_round(round) - means[at];
-                    (0..contenders).map(residual).collect::<Vec<_>>()
-                });
-                let squares: f64 = left.map(|residual| residual * residual).sum();
-                let variance = squares / Layout::Pooled(contenders as u32).freedom(n);
-                let error = (2.0 * variance / f64::from(n)).sqrt();
-                (means[0] - means[1]).abs() > rule.half_width(n, error)
-            });
+            // Of each contender the sum of what is left when rounds are taken off.
+            let (mut sums, mut squares) = (vec![0.0; contenders], 0.0);
+            let mut misses = false;
+            for n in 1..=rounds {
+                let figures: Vec<f64> = (0..contenders).map(|_| normals.next()).collect();
+                let of_round = figures.iter().sum::<f64>() / contenders as f64;
+                for (sum, figure) in sums.iter_mut().zip(figures) {
+                    *sum += figure - of_round;
+                    squares += (figure - of_round).powi(2);
+                }
+                let count = f64::from(n);
+                let of_contenders: f64 = sums.iter().map(|sum| sum * sum / count).sum();
+                let freedom = Layout::Pooled(contenders as u32).freedom(n.max(2));
+                let error = (2.0 * (squares - of_contenders) / freedom / count).sqrt();
+                misses |= (sums[0] - sums[1]).abs() / count > rule.half_width(n, error);
+            }
             missed += u32::from(misses);
         }
         f64::from(missed) / f64::from(campaigns)
