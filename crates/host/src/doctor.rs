@@ -443,7 +443,7 @@ fn mounting(root: &Path, file_system: &FileSystem) -> Answer {
     let modular = if sys::is_root() { preflight::mountable(name) } else { has_module(name) };
     match modular {
         true => Answer::yes(format!("{through}{name} is a module of the kernel")),
-        false => Answer::no(format!("this kernel has no {name}"), "boot a kernel that has it"),
+        false => Answer::no(format!("this kernel has no {name}"), file_system.kernels),
     }
 }
 

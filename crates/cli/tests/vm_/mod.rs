@@ -38,6 +38,21 @@ fn kernels() -> &'static [&'static str] {
     })
 }
 
+/// The folder of Debian's full kernel, which has what its cloud kernels leave out; fetched into a
+/// cache of its own, since tests of users copy the other one.
+fn full_kernel() -> Option<PathBuf> {
+    let mut command = program(env!("CARGO_BIN_EXE_fsverdict"));
+    command.args(["kernels", "get", KERNELS[0], "--flavour", "amd64"]);
+    command.env("XDG_CACHE_HOME", Path::new(env!("CARGO_TARGET_TMPDIR")).join("full-kernel"));
+    let done = Started::new(command).wait();
+    if done.code != Some(0) {
+        eprintln!("no full kernel {}: {}", KERNELS[0], done.stderr);
+        return None;
+    }
+    let image = done.stdout.trim().split_once(' ').unwrap().1;
+    Path::new(image).ancestors().nth(2).map(PathBuf::from)
+}
+
 /// Why no machine can be booted here, if none can.
 fn lack() -> Option<&'static str> {
     if tool("which", &["qemu-system-x86_64"]).is_err() {
@@ -147,6 +162,93 @@ fn kernels_are_compared_under_limits_and_settings_of_their_own() {
     let verdicts = list(&document["verdicts"]);
     assert_eq!((&verdicts[0]["contender"], &verdicts[0]["rounds"]), (&"other".into(), &1.into()));
     scene.assert_nothing_left();
+}
+
+/// A recording of two calls: a file is opened, and written to by another thread.
+const RECORDING: &str = r#"{"recording":1,"names_kept":false,"threads":2,"handles":1,"paths":2,"entries":1,"calls":2,"elapsed_ns":9800,"tracer_ns":31000,"left_out":{}}
+"0/aaa"
+"0"
+{"path":1,"directory":{"mode":493}}
+{"thread":0,"do":{"open":{"path":0,"flags":"O_WRONLY|O_CREAT","mode":420,"handle":0}},"gave":3}
+{"thread":1,"waits":[[0,1]],"do":{"pwrite":{"handle":0,"bytes":8192,"place":0}},"gave":8192}
+"#;
+
+/// The image of `kernel` beside a list of its modules that has no virtio.
+fn without_virtio(scene: &Scene, kernel: &Path) -> String {
+    let release = kernel.file_name().unwrap().to_str().unwrap();
+    let modules = scene.path("lib/modules").join(release);
+    let from = kernel.join("lib/modules").join(release);
+    fs::create_dir_all(&modules).unwrap();
+    symlink(from.join("kernel"), modules.join("kernel")).unwrap();
+    for name in ["modules.dep", "modules.builtin"] {
+        let list = fs::read_to_string(from.join(name)).unwrap();
+        let list: Vec<&str> = list.lines().filter(|line| !line.contains("virtio")).collect();
+        fs::write(modules.join(name), list.join("\n") + "\n").unwrap();
+    }
+    fs::copy(kernel.join(format!("boot/vmlinuz-{release}")), scene.path("vmlinuz")).unwrap();
+    scene.typed("vmlinuz")
+}
+
+#[test]
+#[ignore = "boots virtual machines: run ./test"]
+fn a_recording_is_replayed_on_file_systems_of_the_full_kernel_also_on_ide_disks() {
+    or_left_out!();
+    let Some(full) = full_kernel() else { return };
+    let scene = Scene::alone();
+    scene.write("one.calls", RECORDING);
+    let kernel = |name: &str, path: &str| {
+        format!("[[contender]]\nname = \"{name}\"\nfile_system = \"{name}\"\nkernel = \"{path}\"\n")
+    };
+    let release = full.file_name().unwrap().to_str().unwrap();
+    let image = full.join(format!("boot/vmlinuz-{release}")).display().to_string();
+    let contenders = [
+        kernel("f2fs", &image),
+        kernel("nilfs2", &image),
+        kernel("jfs", &without_virtio(&scene, &full)),
+    ];
+    let plan = format!(
+        "bed = {{ size = \"128M\" }}\njudgement = {{ rounds = 1 }}\n{}[[workload]]\nname = \"replay\"\n\
+         setup = \"ls /sys/block\"\nreplay = {{ recording = \"one.calls\" }}\n",
+        contenders.concat()
+    );
+    scene.write("plan.toml", &plan);
+    let words = ["run", "plan.toml", "--place", "vm", "--output", "run", "--json", "-"];
+    let document = Started::new(as_root(&scene, &words)).wait().exits(0).json();
+    assert_eq!(list(&document["trials"]).len(), 3);
+    for trial in list(&document["trials"]) {
+        let name = text(&trial["contender"]);
+        assert_eq!(trial["mounted"]["file_system"], name);
+        assert_eq!(trial["guest"]["kernel"], release);
+        assert_eq!(trial["phases"][0]["operations"], 2);
+        assert!(sample(trial, "device_write_bytes") >= 8192.0, "{name}");
+        let disks = scene.read(&format!("run/trials/{}/raw/setup.stdout", trial["number"]));
+        let bed = if name == "jfs" { "sdb" } else { "vdb" };
+        assert!(disks.lines().any(|disk| disk == bed), "{name}: {disks}");
+    }
+    scene.assert_nothing_left();
+}
+
+#[test]
+#[ignore = "fetches kernels: run ./test"]
+fn of_the_kernels_of_a_version_one_that_has_the_file_systems_is_taken() {
+    or_left_out!();
+    let (Some(full), Some(version)) = (full_kernel(), kernels().first()) else { return };
+    let scene = Scene::new();
+    let fetched = scene.path("cache/fsverdict/kernels");
+    fs::create_dir_all(&fetched).unwrap();
+    let others = fs::read_dir(cache().join("fsverdict/kernels")).unwrap();
+    for folder in others.map(|entry| entry.unwrap().path()).chain([full.clone()]) {
+        symlink(&folder, fetched.join(folder.file_name().unwrap())).unwrap();
+    }
+    let booted = |file_systems: &str| {
+        let words = ["run", "--dry-run", "--place", "vm", "--kernel", version, "--fs"];
+        let mut command = scene.command(&[&words[..], &[file_systems, "--", "true"]].concat());
+        command.env("XDG_CACHE_HOME", scene.path("cache"));
+        let said = Started::new(command).wait().exits(0).stdout;
+        said.lines().find_map(|line| Some(line.split_once(" -kernel ")?.1.to_string())).unwrap()
+    };
+    assert!(booted("ext4,xfs").contains("-cloud-amd64 "));
+    assert!(booted("ext4,jfs").starts_with(&format!("{}/boot/", full.display())));
 }
 
 #[test]

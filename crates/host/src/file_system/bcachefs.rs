@@ -12,6 +12,8 @@ pub(super) const BCACHEFS: FileSystem = FileSystem {
     mount: |options, site| site.mount_source(&site.devices.join(":"), "bcachefs", &[], options),
     // bcachefs(8), "fsck": -n does not repair, -f checks although it is clean.
     check: Some(|site| vec![then(&["bcachefs", "fsck", "-n", "-f"], &[site.devices])]),
+    // Linux took it in with 6.7 and out with 6.18. Debian's 6.12 has it, and no release its tools.
+    kernels: "fsverdict kernels get 6.12 --flavour amd64 has it; build bcachefs-tools, no package",
     label: Some("-L"),
     promises: Promises {
         // bcachefs(8), "subvolume snapshot".

@@ -1,6 +1,6 @@
 //! F2FS: mkfs.f2fs(8), Documentation/filesystems/f2fs.rst.
 
-use super::{Argv, FileSystem, PLAIN, Promise, Promises, Site, then};
+use super::{Argv, FileSystem, IN_FULL_KERNELS, PLAIN, Promise, Promises, Site, then};
 
 pub(super) const F2FS: FileSystem = FileSystem {
     name: "f2fs",
@@ -11,6 +11,7 @@ pub(super) const F2FS: FileSystem = FileSystem {
     mount: |options, site| site.mount("f2fs", &["nodiscard"], options),
     // fsck.f2fs: --dry-run, which its usage has and its man page has not.
     check: Some(|site| site.check(&["fsck.f2fs", "--dry-run"])),
+    kernels: IN_FULL_KERNELS,
     label: Some("-l"),
     promises: Promises {
         // mkfs.f2fs(8), -O inode_checksum and sb_checksum.

@@ -1,6 +1,6 @@
 //! JFS: jfs_mkfs(8), Documentation/admin-guide/jfs.rst.
 
-use super::{FileSystem, PLAIN, Promise, Promises};
+use super::{FileSystem, IN_FULL_KERNELS, PLAIN, Promise, Promises};
 
 pub(super) const JFS: FileSystem = FileSystem {
     name: "jfs",
@@ -12,6 +12,7 @@ pub(super) const JFS: FileSystem = FileSystem {
     mount: |options, site| site.mount("jfs", &[], options),
     // jfs_fsck(8): -n reads only, -f checks although it is clean.
     check: Some(|site| site.check(&["fsck.jfs", "-f", "-n"])),
+    kernels: IN_FULL_KERNELS,
     label: Some("-L"),
     // jfs.rst: `resize`, with a remount of what is mounted read-write.
     promises: Promises { online_growth: Promise::Yes, ..Promises::NONE },

@@ -56,6 +56,10 @@ pub struct FileSystem {
     pub daemon: Option<&'static Daemon>,
     /// What takes its place where the kernel does not have it.
     instead: Option<&'static FileSystem>,
+    /// Programs that mounting it starts.
+    pub helpers: &'static [&'static str],
+    /// Where a kernel that has it is to be had, for one that lacks it.
+    pub kernels: &'static str,
     /// The kernel keeps hold of the devices even when the last mount is gone.
     held: bool,
     /// What its documentation promises.
@@ -88,9 +92,14 @@ const PLAIN: FileSystem = FileSystem {
     label: None,
     daemon: None,
     instead: None,
+    helpers: &[],
+    kernels: "boot a kernel that has it",
     held: false,
     promises: Promises::NONE,
 };
+
+/// Of what Debian's cloud kernels leave out and its full ones have.
+const IN_FULL_KERNELS: &str = "--place vm, after fsverdict kernels get 6.1 --flavour amd64";
 
 /// All file systems, in the order `list` shows them.
 pub const ALL: [&FileSystem; 10] = [

@@ -37,12 +37,14 @@ const BEAT: Duration = Duration::from_secs(10);
 
 const OUT: &str = "/fsverdict/out";
 const MOUNT_POINT: &str = "/fsverdict/mnt";
+/// Where mkfs.nilfs2, among others, looks whether a device is mounted.
+const MOUNT_TABLE: &str = "/etc/mtab";
 /// Disks on a bus that is searched beside the boot take a moment to appear.
 const DISK_PATIENCE: Duration = Duration::from_secs(20);
 /// `newc`'s first bytes.
 const MAGIC: &[u8; 6] = b"070701";
-const MOUNTS: [(&CStr, &CStr); 4] =
-    [(c"devtmpfs", c"/dev"), (c"proc", c"/proc"), (c"sysfs", c"/sys"), (c"tmpfs", c"/tmp")];
+const MOUNTS: [(&CStr, &CStr); 3] =
+    [(c"devtmpfs", c"/dev"), (c"proc", c"/proc"), (c"sysfs", c"/sys")];
 /// The second is where older kernels (before 4.1) have the first.
 const TRACING: [(&CStr, &CStr); 2] =
     [(c"tracefs", c"/sys/kernel/tracing"), (c"debugfs", c"/sys/kernel/debug")];
@@ -79,7 +81,7 @@ pub fn is_guest() -> bool {
 /// The guest's whole life. It ends with the machine.
 pub fn live() -> ! {
     if let Err(error) = serve() {
-        println!("fsverdict: {error}");
+        say(&format!("fsverdict: {error}\n"));
     }
     let error = sys::restart();
     // The kernel panics when its first process ends, which ends the machine as well.
@@ -93,8 +95,12 @@ fn serve() -> Result<(), HostError> {
     }
     // Not every kernel has either.
     let _ = TRACING.iter().find(|(kind, at)| sys::mount_kernel(kind, at).is_ok());
-    for folder in ["/run", MOUNT_POINT] {
+    // Nothing is mounted there: what the trial brings along may be below them.
+    for folder in ["/etc", "/run", "/tmp", MOUNT_POINT] {
         fs::create_dir_all(folder)?;
+    }
+    if fs::symlink_metadata(MOUNT_TABLE).is_err() {
+        std::os::unix::fs::symlink("/proc/self/mounts", MOUNT_TABLE)?;
     }
     fs::create_dir_all(Path::new(OUT).join("raw"))?;
     std::thread::spawn(beat);
@@ -119,12 +125,17 @@ fn path(text: &CStr) -> &str {
     text.to_str().unwrap_or_default()
 }
 
+/// Whether the console took it: there may be none behind it, where `println` would panic.
+fn say(text: &str) -> bool {
+    let mut out = io::stdout();
+    out.write_all(text.as_bytes()).and_then(|()| out.flush()).is_ok()
+}
+
 /// A carriage return now and then: it shows nothing, and says that we live.
 fn beat() {
     loop {
         std::thread::sleep(BEAT);
-        let mut out = io::stdout();
-        let _ = out.write_all(b"\r").and_then(|()| out.flush());
+        say("\r");
     }
 }
 
@@ -134,7 +145,7 @@ fn load<'a>(files: impl Iterator<Item = &'a str>) {
     for file in files {
         let loaded = fs::read(Path::new(MODULES).join(file)).and_then(|it| sys::load_module(&it));
         if let Err(error) = loaded {
-            println!("fsverdict: module {file}: {error}");
+            say(&format!("fsverdict: module {file}: {error}\n"));
         }
     }
 }
@@ -220,11 +231,24 @@ fn device((node, folder): (PathBuf, PathBuf)) -> Result<Device, HostError> {
     })
 }
 
+/// Tells libudev(3) that nothing is left to be done with the disks and their partitions: there is
+/// no udev here, and zpool(8), which partitions whole disks, would wait for it in vain.
+fn tell_udev(disks: &[Device]) -> io::Result<()> {
+    const DATABASE: &str = "/run/udev/data";
+    const PARTITIONS: u32 = 15;
+    fs::create_dir_all(DATABASE)?;
+    let numbers = disks.iter().map(|disk| disk.number);
+    let mut all =
+        numbers.flat_map(|[major, minor]| (0..=PARTITIONS).map(move |n| (major, minor + n)));
+    all.try_for_each(|(major, minor)| fs::write(format!("{DATABASE}/b{major}:{minor}"), "I:1\n"))
+}
+
 /// Runs the trial as on any machine, in a process and namespaces of its own. The host holds the
 /// disks down to the limits, so that here there are none to set.
 fn run(job: Job, job_disk: &Path) -> Result<(), HostError> {
     let mut trial = job.trial;
     trial.bed.devices = beds(job_disk, job.disks)?;
+    tell_udev(&trial.bed.devices)?;
     let out = Path::new(OUT);
     let file = |name: &str| out.join(name).display().to_string();
     (trial.raw, trial.series) = (file("raw"), file("series.csv"));
@@ -239,6 +263,9 @@ fn run(job: Job, job_disk: &Path) -> Result<(), HostError> {
     let mut command = tool::command(&argv[0])?;
     command.args(&argv[1..]).env("PATH", job.path).stdin(Stdio::null());
     command.stderr(File::create(&errors)?);
+    if !say("\r") {
+        command.stdout(Stdio::null());
+    }
     let status = command.status()?;
     if status.success() {
         return Ok(());

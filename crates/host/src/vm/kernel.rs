@@ -45,24 +45,25 @@ pub fn all() -> Vec<Kernel> {
     kernels
 }
 
-/// The kernel of that name: a path, a release, or its beginning (`6.12`), of which the newest is
-/// taken. No name: the running one's, otherwise the newest there is.
-pub fn find(name: Option<&str>) -> Result<Kernel, VmError> {
+/// The kernels of that name, the first choice first: the one at a path, or all whose release it is
+/// or begins (`6.12`), the newest first. No name: the running one, then all there are.
+pub fn named(name: Option<&str>) -> Result<Vec<Kernel>, VmError> {
     if let Some(path) = name.filter(|name| name.contains('/')) {
         let unreadable = |source| VmError::Image { path: path.into(), source };
-        return Kernel::at(Path::new(path)).map_err(unreadable);
+        return Ok(vec![Kernel::at(Path::new(path)).map_err(unreadable)?]);
     }
-    let mut kernels = all().into_iter().peekable();
+    let mut kernels = all();
     match name {
-        Some(name) => kernels
-            .find(|kernel| is_of_version(&kernel.release, name))
-            .ok_or_else(|| VmError::NoKernel { name: name.into() }),
+        Some(name) => kernels.retain(|kernel| is_of_version(&kernel.release, name)),
         None => {
-            let newest = kernels.peek().cloned();
             let running = sys::kernel_release();
-            let own = kernels.find(|kernel| kernel.release == running);
-            own.or(newest).ok_or(VmError::NoKernelAtAll)
+            kernels.sort_by_key(|kernel| kernel.release != running);
         }
+    }
+    match (kernels.is_empty(), name) {
+        (false, _) => Ok(kernels),
+        (true, Some(name)) => Err(VmError::NoKernel { name: name.into() }),
+        (true, None) => Err(VmError::NoKernelAtAll),
     }
 }
 
@@ -70,6 +71,12 @@ pub fn find(name: Option<&str>) -> Result<Kernel, VmError> {
 pub fn is_of_version(release: &str, name: &str) -> bool {
     let rest = release.strip_prefix(name);
     rest.is_some_and(|rest| !name.is_empty() && !rest.starts_with(|c: char| c.is_ascii_digit()))
+}
+
+/// `6.1.0-44-amd64` is a kernel of version `6.1`.
+pub fn version_of(release: &str) -> &str {
+    let second = release.match_indices('.').nth(1);
+    second.map_or(release, |(at, _)| &release[..at])
 }
 
 /// Orders releases by the numbers in them.
@@ -145,6 +152,8 @@ mod tests {
         assert!(is_of_version("6.12.57+deb13-amd64", "6.12.57+deb13-amd64"));
         assert!(!is_of_version("6.12.57+deb13-amd64", "6.1"));
         assert!(!is_of_version("6.12.57", ""));
+        assert_eq!(version_of("6.1.0-44-cloud-amd64"), "6.1");
+        assert_eq!(version_of("7.2-amd64"), "7.2-amd64");
         let mut releases = ["6.1.0-9", "6.12.3", "6.1.0-44", "5.10.0"];
         releases.sort_by(|one, other| by_version(one, other));
         assert_eq!(releases, ["5.10.0", "6.1.0-9", "6.1.0-44", "6.12.3"]);

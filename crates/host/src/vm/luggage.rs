@@ -22,9 +22,10 @@ const LDD_LIMIT: Duration = Duration::from_secs(60);
 /// Symbolic links that lead on to others: as many as the kernel follows (path_resolution(7)).
 const LINKS_FOLLOWED: u32 = 40;
 /// Files that programs look for without being told.
-const USUAL: [&str; 6] = [
+const USUAL: [&str; 7] = [
     "/etc/ld.so.cache",
     "/etc/mke2fs.conf",
+    "/etc/nilfs_cleanerd.conf",
     "/etc/passwd",
     "/etc/group",
     "/etc/nsswitch.conf",
@@ -92,11 +93,10 @@ impl Luggage {
         for argv in commands.iter().flatten() {
             self.system_program(&argv[0])?;
         }
-        // mount(8) starts it where there is one.
-        match tool::find(&format!("mount.{}", known.driver())) {
-            Some(helper) => self.program(&helper),
-            None => Ok(()),
-        }
+        // mount(8) and umount(8) start them where there are any.
+        let found = ["mount", "umount"].map(|it| tool::find(&format!("{it}.{}", known.driver())));
+        found.iter().flatten().try_for_each(|helper| self.program(helper))?;
+        known.helpers.iter().try_for_each(|helper| self.system_program(helper))
     }
 
     /// Job files; a job's own options name none that are not in the file system under test.

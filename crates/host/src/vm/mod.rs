@@ -62,7 +62,8 @@ pub enum VmError {
     NoDisks { release: String },
     #[error(
         "kernel {release} has no {name}: choose another one (fsverdict kernels list; Debian's \
-         cloud kernels leave many out: fsverdict kernels get --flavour amd64)"
+         cloud kernels leave many out: fsverdict kernels get {} --flavour amd64)",
+        kernel::version_of(release)
     )]
     NoFileSystem { release: String, name: String },
     #[error("kernel {release} has only IDE, with room for {} disks", IDE_DISKS - 1)]
@@ -103,15 +104,30 @@ struct Bootable {
 }
 
 impl Bootable {
-    fn of(name: Option<&str>, disks: usize) -> Result<Bootable, VmError> {
-        let kernel = kernel::find(name)?;
+    /// The first of the kernels of that name that has the file systems of all its contenders.
+    fn of(name: Option<&str>, plan: &Plan) -> Result<Bootable, VmError> {
+        let mut lack = None;
+        for kernel in kernel::named(name)? {
+            match Bootable::with(kernel, name, plan) {
+                Err(error @ VmError::NoFileSystem { .. }) => lack = lack.or(Some(error)),
+                other => return other,
+            }
+        }
+        Err(lack.unwrap_or(VmError::NoKernelAtAll))
+    }
+
+    fn with(kernel: Kernel, name: Option<&str>, plan: &Plan) -> Result<Bootable, VmError> {
+        let disks = plan.bed.devices as usize;
         let modules = Modules::of(&kernel)?;
         let release = || kernel.release.clone();
         let bus = modules.bus().ok_or_else(|| VmError::NoDisks { release: release() })?;
         if bus == Bus::Ide && disks + 1 > IDE_DISKS {
             return Err(VmError::TooManyDisks { release: release() });
         }
-        Ok(Bootable { kernel, modules, bus })
+        let bootable = Bootable { kernel, modules, bus };
+        let mut its = plan.contenders.iter().filter(|it| it.kernel.as_deref() == name);
+        its.try_for_each(|contender| bootable.check_file_system(contender))?;
+        Ok(bootable)
     }
 
     fn check_file_system(&self, contender: &Contender) -> Result<(), VmError> {
@@ -141,11 +157,9 @@ impl Prepared {
         let mut kernels = BTreeMap::new();
         for contender in &plan.contenders {
             if !kernels.contains_key(&contender.kernel) {
-                let disks = plan.bed.devices as usize;
-                let bootable = Bootable::of(contender.kernel.as_deref(), disks)?;
+                let bootable = Bootable::of(contender.kernel.as_deref(), plan)?;
                 kernels.insert(contender.kernel.clone(), bootable);
             }
-            kernels[&contender.kernel].check_file_system(contender)?;
         }
         Ok(Prepared { kernels, luggage: Luggage::of(plan)? })
     }
@@ -161,7 +175,7 @@ pub fn check(plan: &Plan) -> Result<(), HostError> {
 /// The command that would boot the machine of `trial`; kernels that are not there are imagined.
 pub fn imagined(plan: &Plan, trial: &Trial) -> Result<Vec<String>, HostError> {
     let name = trial.contender.kernel.as_deref();
-    let bootable = Bootable::of(name, trial.bed.devices.len());
+    let bootable = Bootable::of(name, plan);
     let image = match &bootable {
         Ok(bootable) => bootable.kernel.image.clone(),
         Err(_) => format!("vmlinuz-{}", name.unwrap_or("RELEASE")).into(),
@@ -241,8 +255,10 @@ impl<'a> Vm<'a> {
             for folder in ["fsverdict", "fsverdict/modules", "dev"] {
                 archive.directory(folder, 0o755)?;
             }
-            // The kernel opens it for its first process before anything is mounted.
+            // The kernel opens it for its first process before anything is mounted; where there is
+            // no console, that process opens the other in its place.
             archive.device("dev/console", [5, 1])?;
+            archive.device("dev/null", [1, 3])?;
             archive.bytes(&ourselves.name, 0o755, &ourselves.content)?;
             archive.link(guest::INIT.trim_start_matches('/'), Path::new(guest::PROGRAM))?;
             luggage.pack(&mut archive)?;
@@ -306,11 +322,11 @@ impl<'a> Vm<'a> {
             kvm: self.kvm,
         };
         let steps: Vec<String> = run::steps(trial).iter().map(ToString::to_string).collect();
+        (self.watch)(Event::Step("boot"));
         let mut watch = |event: Event| match event {
             Event::Step(line) if !steps.iter().any(|step| step == line) => {}
             event => (self.watch)(event),
         };
-        watch(Event::Step("boot"));
         let log = Path::new(&trial.raw).join("console.log");
         let silence = qemu::SILENCE;
         let console = qemu::run(&machine.argv(), &log, silence, &self.interrupted, &mut watch)?;
