@@ -62,6 +62,7 @@ fn all_blocks() -> Vec<Block> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let pages = fs::read_dir(root.join("docs")).unwrap();
     let pages = pages.map(|page| format!("docs/{}", page.unwrap().file_name().display()));
+    let pages = pages.filter(|page| page.ends_with(".md"));
     let of = |name: String| {
         let text = fs::read_to_string(root.join(&name));
         blocks(&name, &text.unwrap_or_else(|error| panic!("{name}: {error}")))

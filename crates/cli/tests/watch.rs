@@ -1,10 +1,11 @@
 //! What one sees of a run while it goes on: progress as lines and as JSON, the live view in a real
-//! terminal, and OpenMetrics, scraped by hand and by a real Prometheus.
+//! terminal, and OpenMetrics, scraped by hand, by a real Prometheus and by a real Netdata.
 
 use std::collections::BTreeSet;
 use std::fs;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
+use std::path::Path;
 use std::process::Stdio;
 
 use serde_json::Value;
@@ -227,13 +228,20 @@ fn serving(scene: &Scene, rounds: u32) -> (Started, String) {
 
 /// The page, in the format asked for: head and body.
 fn scrape(address: &str, accept: &str) -> (String, String) {
-    let mut stream = TcpStream::connect(address).unwrap();
-    let request = format!("GET /metrics HTTP/1.1\r\nHost: {address}\r\nAccept: {accept}\r\n\r\n");
+    get(address, "/metrics", accept).unwrap()
+}
+
+/// What is at `path`: head and body; `None` where nobody answers.
+fn get(address: &str, path: &str, accept: &str) -> Option<(String, String)> {
+    let mut stream = TcpStream::connect(address).ok()?;
+    let request = format!(
+        "GET {path} HTTP/1.1\r\nHost: {address}\r\nAccept: {accept}\r\nConnection: close\r\n\r\n"
+    );
     stream.write_all(request.as_bytes()).unwrap();
     let mut answer = String::new();
     stream.read_to_string(&mut answer).unwrap();
-    let (head, body) = answer.split_once("\r\n\r\n").unwrap();
-    (head.into(), body.into())
+    let (head, body) = answer.split_once("\r\n\r\n")?;
+    Some((head.into(), body.into()))
 }
 
 #[test]
@@ -314,6 +322,82 @@ fn check_by_promtool(scene: &Scene, address: &str) {
     command.args(["-c", "promtool check metrics < page"]).current_dir(scene.path(""));
     let done = Started::new(command).wait().exits(0);
     assert_eq!((done.stdout.as_str(), done.stderr.as_str()), ("", ""));
+}
+
+/// A Netdata of the test's own that runs our plugin and nothing else, keeps everything in memory,
+/// and talks to nobody but this machine; and where it answers.
+fn netdata(scene: &Scene, metrics: &str) -> (Started, String) {
+    let plugin = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/netdata/fsverdict.plugin");
+    for folder in ["etc", "cache", "lib", "log", "plugins"] {
+        fs::create_dir_all(scene.path("netdata").join(folder)).unwrap();
+    }
+    scene.write("netdata/etc/.opt-out-from-anonymous-statistics", "");
+    fs::copy(plugin, scene.path("netdata/plugins/fsverdict.plugin")).unwrap();
+    let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let user = tool("id", &["-un"]).unwrap().trim().to_string();
+    let at = scene.typed("netdata");
+    let off = "timex idlejitter tc diskspace proc cgroups statsd";
+    let off: String = off.split(' ').map(|name| format!("    {name} = no\n")).collect();
+    let config = format!(
+        "[global]\n    run as user = {user}\n[directories]\n    config = {at}/etc\n    \
+         stock config = {at}/etc\n    cache = {at}/cache\n    lib = {at}/lib\n    \
+         home = {at}/lib\n    log = {at}/log\n    web = {at}/etc\n    plugins = {at}/plugins\n\
+         [db]\n    mode = ram\n    retention = 600\n[web]\n    bind to = 127.0.0.1\n    \
+         default port = {port}\n[health]\n    enabled = no\n[registry]\n    enabled = no\n\
+         [ml]\n    enabled = no\n[plugins]\n    netdata monitoring = no\n{off}\
+         [plugin:fsverdict]\n    command options = http://{metrics}/metrics\n",
+        port = free.port(),
+    );
+    scene.write("netdata/netdata.conf", &config);
+    let mut command = program("netdata");
+    command.arg("-D").arg("-c").arg(format!("{at}/netdata.conf"));
+    command.env("NETDATA_PIPENAME", format!("{at}/pipe"));
+    (Started::new(command), free.to_string())
+}
+
+#[test]
+#[ignore = "needs Netdata: run ./test"]
+fn a_real_netdata_charts_the_run() {
+    let scene = Scene::alone();
+    let (run, address) = serving(&scene, 200);
+    let (netdata, at) = netdata(&scene, &address);
+    let ask = |path: &str| -> Value {
+        let answer = get(&at, path, "*/*").map(|(_, body)| body).unwrap_or_default();
+        serde_json::from_str(&answer).unwrap_or_default()
+    };
+    // A dimension of a chart of that context, by the end of its name, with such a value.
+    let shows = |context: &str, dimension: &str, holds: fn(f64) -> bool| {
+        let charts = ask("/api/v1/allmetrics?format=json");
+        let charts = charts.as_object().into_iter().flatten().map(|(_, chart)| chart);
+        let its = charts.filter(|chart| chart["context"] == context);
+        let mut dimensions =
+            its.flat_map(|chart| chart["dimensions"].as_object().into_iter().flatten());
+        dimensions.any(|(_, it)| {
+            text(&it["name"]).ends_with(dimension) && it["value"].as_f64().is_some_and(holds)
+        })
+    };
+    let wanted: [(&str, &str, fn(f64) -> bool); 6] = [
+        ("fsverdict.trial", "/one", |it| it == 1.0),
+        ("fsverdict.trial", "/two", |it| it == 1.0),
+        ("fsverdict.cpu_seconds", "user", |it| it > 0.0),
+        ("fsverdict.sample_seconds", "/two", |it| (0.3..60.0).contains(&it)),
+        ("fsverdict.verdict", "/two undecided", |it| it == 1.0),
+        ("fsverdict.findings", "void", |it| it == 0.0),
+    ];
+    for (context, dimension, holds) in wanted {
+        wait_for(&format!("{dimension} in {context}"), || shows(context, dimension, holds));
+    }
+    let data = ask("/api/v1/data?chart=fsverdict.cpu_seconds&after=-3&points=3");
+    assert_eq!(list(&data["labels"])[1], "user", "{data}");
+    let history = |row: &Value| row[1].as_f64().is_some_and(|user| user > 0.0);
+    assert!(list(&data["data"]).iter().any(history), "{data}");
+    run.signal("INT");
+    run.wait().exits(130);
+    netdata.signal("TERM");
+    netdata.wait().exits(0);
+    let log = scene.read("netdata/log/error.log");
+    assert!(log.contains("fsverdict.plugin") && !log.contains("no OpenMetrics"), "{log}");
+    scene.assert_nothing_left();
 }
 
 #[test]

@@ -72,6 +72,10 @@ fn uploads_over_a_slow_link_go_at_the_links_pace() {
     shape_over_time(&scene);
     let report = scene.read("run/report.md");
     assert!(report.contains("What came in over the network") && report.contains("vsftpd wrote"));
+    let page = scene.read("run/report.html");
+    for panel in ["Received over the network", "Packets received", "Sent over the network"] {
+        assert!(page.contains(&format!("data-title=\"{panel}\"")), "{panel} is not drawn");
+    }
     let mounts = fs::read_to_string("/proc/self/mounts").unwrap();
     assert!(!mounts.contains("/run/fsverdict/clients"), "the clients' namespace: {mounts}");
     scene.assert_nothing_left();

@@ -19,12 +19,36 @@ pub enum Gauge {
     Dirty,
     /// Flushes of the devices' caches, a second.
     Flushes,
+    /// Bits that came in over the network, a second.
+    Received,
+    /// Packets that came in, a second.
+    ReceivedPackets,
+    /// Bits that went out over the network, a second.
+    Sent,
+    /// Packets that went out, a second.
+    SentPackets,
 }
 
 impl Gauge {
     /// All of them, in the order in which they are drawn.
-    pub const ALL: [Gauge; 6] =
-        [Gauge::Written, Gauge::Read, Gauge::Cpu, Gauge::Queue, Gauge::Dirty, Gauge::Flushes];
+    pub const ALL: [Gauge; 10] = [
+        Gauge::Written,
+        Gauge::Read,
+        Gauge::Cpu,
+        Gauge::Queue,
+        Gauge::Dirty,
+        Gauge::Flushes,
+        Gauge::Received,
+        Gauge::ReceivedPackets,
+        Gauge::Sent,
+        Gauge::SentPackets,
+    ];
+
+    /// It is of a network, which only some work has.
+    pub fn is_of_a_network(self) -> bool {
+        use Gauge::{Received, ReceivedPackets, Sent, SentPackets};
+        matches!(self, Received | ReceivedPackets | Sent | SentPackets)
+    }
 
     /// What it is called.
     pub fn title(self) -> &'static str {
@@ -35,17 +59,29 @@ impl Gauge {
             Gauge::Queue => "Requests in the device's queue",
             Gauge::Dirty => "Dirty memory",
             Gauge::Flushes => "Flushes of the device",
+            Gauge::Received => "Received over the network",
+            Gauge::ReceivedPackets => "Packets received",
+            Gauge::Sent => "Sent over the network",
+            Gauge::SentPackets => "Packets sent",
+        }
+    }
+
+    /// The unit of its values.
+    pub fn unit(self) -> Unit {
+        match self {
+            Gauge::Written | Gauge::Read => Unit::BytesPerSecond,
+            Gauge::Cpu | Gauge::Queue => Unit::Ratio,
+            Gauge::Dirty => Unit::Bytes,
+            Gauge::Flushes | Gauge::ReceivedPackets | Gauge::SentPackets => Unit::PerSecond,
+            Gauge::Received | Gauge::Sent => Unit::BitsPerSecond,
         }
     }
 
     /// `value` for a person, with its unit.
     pub fn shown(self, value: f64) -> String {
         match self {
-            Gauge::Written | Gauge::Read => Unit::BytesPerSecond.format(value),
             Gauge::Cpu => format!("{:.0}%", value * 100.0),
-            Gauge::Queue => Unit::Ratio.format(value),
-            Gauge::Dirty => Unit::Bytes.format(value),
-            Gauge::Flushes => Unit::PerSecond.format(value),
+            _ => self.unit().format(value),
         }
     }
 }
@@ -96,7 +132,7 @@ pub enum TimelineError {
 const SHORTEST_NS: u64 = 25_000_000;
 
 /// The columns that are drawn; the first two are needed, of the others what there is.
-const COLUMNS: [&str; 12] = [
+const COLUMNS: [&str; 16] = [
     "phase",
     "time_ns",
     "dirty_bytes",
@@ -109,6 +145,10 @@ const COLUMNS: [&str; 12] = [
     "device_write_bytes",
     "device_queue_ns",
     "device_flushes",
+    "network_received_bytes",
+    "network_received_packets",
+    "network_sent_bytes",
+    "network_sent_packets",
 ];
 
 /// A row: counters since the phase's start, by [`COLUMNS`]; `None` where the cell is empty.
@@ -129,16 +169,21 @@ impl Row {
         let seconds = (next.at_ns() - self.at_ns()) as f64 / 1e9;
         let passed =
             |now: Option<u64>, before: Option<u64>| Some(now?.saturating_sub(before?) as f64);
-        let counted = |column: usize| passed(next.0[column], self.0[column]);
+        let rate =
+            |column: usize| passed(next.0[column], self.0[column]).map(|counted| counted / seconds);
         let all_ns = passed(next.cpu_ns(8), self.cpu_ns(8)).filter(|&ns| ns > 0.0);
         let busy_ns = passed(next.cpu_ns(5), self.cpu_ns(5));
         let values = [
-            counted(9).map(|bytes| bytes / seconds),
-            counted(8).map(|bytes| bytes / seconds),
+            rate(9),
+            rate(8),
             busy_ns.zip(all_ns).map(|(busy_ns, all_ns)| busy_ns / all_ns),
-            counted(10).map(|ns| ns / 1e9 / seconds),
+            rate(10).map(|ns| ns / 1e9),
             next.0[2].map(|bytes| bytes as f64),
-            counted(11).map(|flushes| flushes / seconds),
+            rate(11),
+            rate(12).map(|bytes| bytes * 8.0),
+            rate(13),
+            rate(14).map(|bytes| bytes * 8.0),
+            rate(15),
         ];
         Stretch {
             from_s: (self.at_ns() as f64 / 1e9) as f32,
@@ -240,6 +285,22 @@ mod tests {
         assert_eq!(values(Gauge::Queue), [Some(0.5), Some(0.0)]);
         assert_eq!(values(Gauge::Dirty), [Some(0.0), Some(8192.0)]);
         assert_eq!(values(Gauge::Flushes), [None, None], "a partition counts none");
+        assert_eq!(values(Gauge::Received), [None, None], "there is no link");
+    }
+
+    #[test]
+    fn a_network_has_bits_and_packets_in_each_direction() {
+        let text = "phase,time_ns,network_received_bytes,network_received_packets,\
+                    network_sent_bytes,network_sent_packets\n\
+                    x,0,0,0,0,0\nx,50000000,5000000,4000,6600,100\n";
+        let [timeline] = &Timeline::parse(&key(), text).unwrap()[..] else { panic!("one phase") };
+        let [stretch] = timeline.stretches[..] else { panic!("one stretch") };
+        let of_it = Gauge::ALL.into_iter().filter(|gauge| gauge.is_of_a_network());
+        let shown = |gauge: Gauge| Some(gauge.shown(stretch.value(gauge)?.into()));
+        let shown: Vec<_> = of_it.filter_map(shown).collect();
+        assert_eq!(shown, ["800 Mbit/s", "80,000/s", "1.06 Mbit/s", "2,000/s"]);
+        let others = Gauge::ALL.into_iter().filter(|gauge| !gauge.is_of_a_network());
+        assert_eq!(others.filter_map(|gauge| stretch.value(gauge)).count(), 0);
     }
 
     #[test]

@@ -53,7 +53,8 @@ fn figure(
     let (legend, mut top) = legend(&entries);
     let mut panels = Vec::new();
     let mut left_out = Vec::new();
-    for gauge in Gauge::ALL {
+    let has_network = workload.network.is_some();
+    for gauge in Gauge::ALL.into_iter().filter(|it| has_network || !it.is_of_a_network()) {
         let of = |(name, its): &OfContender| (name.to_string(), spread(its, gauge, parts, seconds));
         let spreads: Vec<_> = contenders.iter().map(of).collect();
         let known = spreads.iter().flat_map(|(_, spread)| &spread.parts).flatten();
@@ -169,9 +170,7 @@ fn panel(
 ) -> Markup {
     let scale = match gauge {
         Gauge::Cpu => Scale::linear(0.0, 1.0),
-        Gauge::Written | Gauge::Read => Scale::from_nought(high, Unit::BytesPerSecond),
-        Gauge::Dirty => Scale::from_nought(high, Unit::Bytes),
-        Gauge::Queue | Gauge::Flushes => Scale::from_nought(high, Unit::Ratio),
+        _ => Scale::from_nought(high, gauge.unit()),
     };
     let plot = top + LINE;
     let inside = html! {
@@ -232,7 +231,7 @@ fn shade(low: &[Option<(f64, f64)>], high: &[Option<(f64, f64)>]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::Key;
+    use crate::model::{Key, Plan, Run};
 
     /// A trial whose device wrote so many bytes in each 50 ms.
     fn timeline(round: u32, bytes: &[u64]) -> Timeline {
@@ -272,6 +271,49 @@ mod tests {
         let rounded = |part: &Option<[f64; 3]>| part.map(|it| it.map(f64::round));
         let parts: Vec<_> = spread.parts.iter().map(rounded).collect();
         assert_eq!(parts, [Some([200.0, 400.0, 1800.0]), Some([200.0, 300.0, 400.0])]);
+    }
+
+    /// The drawing of a trial with and without a link, and what is said below it.
+    fn course(workload: &str) -> (String, String) {
+        let plan = format!(
+            "[[contender]]\nname = \"ext4\"\n[[contender]]\nname = \"xfs\"\n[[workload]]\n\
+             name = \"work\"\ncommand = \"x\"\n{workload}"
+        );
+        let plan = Plan::parse(&plan).unwrap();
+        let run: Run = serde_json::from_str(
+            "{\"schema\":1,\"program_version\":\"\",\"name\":\"\",\"command\":[],\"started\":\"\",\
+             \"seed\":1,\"place\":\"sim\",\"host\":{},\"tools\":{}}",
+        )
+        .unwrap();
+        let report = Report {
+            run: &run,
+            plan: &plan,
+            records: &[],
+            comparisons: &[],
+            findings: &[],
+            published: &[],
+        };
+        let key = Key { round: 1, workload: "work".into(), contender: "ext4".into() };
+        let text = "phase,time_ns,device_write_bytes,network_received_bytes,\
+                    network_received_packets,network_sent_bytes,network_sent_packets\n\
+                    ,0,0,0,0,0,0\n,50000000,4096,5000000,4000,0,0\n";
+        let timelines = Timeline::parse(&key, text).unwrap();
+        let figure = figures(&report, &plan.workloads[0], &timelines).remove(0);
+        (figure.drawing.into_string(), figure.caption)
+    }
+
+    #[test]
+    fn only_work_with_a_link_has_a_network() {
+        let (drawing, caption) = course("network = { rate = \"1G\" }");
+        for shown in ["Received over the network", "1.00 Gbit/s", "800 Mbit/s", "80,000/s"] {
+            assert!(drawing.contains(shown), "{shown} is not in {drawing}");
+        }
+        assert!(caption.contains("Sent over the network (always 0)"), "{caption}");
+        let (drawing, caption) = course("");
+        assert!(drawing.contains("Written to the device"));
+        for text in [drawing, caption] {
+            assert!(!text.contains("network") && !text.contains("ackets"), "{text}");
+        }
     }
 
     #[test]
