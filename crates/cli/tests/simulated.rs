@@ -9,7 +9,8 @@ use serde_json::Value;
 use crate::support::{Scene, assert_same, list, text, verdict};
 
 mod answers;
-mod past;
+pub mod joined;
+pub mod past;
 
 /// Three contenders, of which one has settings, so that setting them and putting them back are
 /// among the actions. Each difference is so large that it is settled as soon as it can be.

@@ -34,12 +34,14 @@ pub struct Arguments {
 #[derive(Clone, Copy, ValueEnum)]
 enum Format {
     Text,
+    Html,
     Json,
 }
 
 const EXAMPLES: &str = "\
 Examples:
   fsverdict history runs
+  fsverdict history runs --format html > history.html
   fsverdict history runs --metric create_rate,create_latency_p99 --format json";
 
 /// How deep below the folder runs are looked for: nightly/2026/RUN.
@@ -67,6 +69,7 @@ pub fn run(arguments: &Arguments) -> Result<u8> {
     let history = judge::history(&sides, &arguments.metric);
     let text = match arguments.format {
         Format::Text => render::history(&history),
+        Format::Html => render::history_html(&history),
         Format::Json => render::history_json(&history),
     };
     std::io::stdout().write_all(text.as_bytes())?;

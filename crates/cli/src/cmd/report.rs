@@ -1,4 +1,4 @@
-//! `fsverdict report`: a run's report, remade from its folder.
+//! `fsverdict report`: a run's report, remade from its folder; or that of several, side by side.
 
 use std::fs;
 use std::io::Write;
@@ -6,14 +6,19 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use clap::ValueEnum;
-use fsverdict_core::judge::Judge;
-use fsverdict_core::render::{self, Figure};
+use fsverdict_core::judge::{self, Judge, Side};
+use fsverdict_core::model::Comparison;
+use fsverdict_core::render::{self, Figure, Report};
 use fsverdict_host::tool;
 
-use crate::exit::{self, Usage};
-use crate::store::{Store, write_whole};
+use crate::exit;
+use crate::store::{Judged, Loaded, Store, write_whole};
 
-/// Remake a run's report from its folder.
+/// Remake a run's report from its folder, or join several.
+///
+/// Several runs, of other kernels, machines or times, become one report: what is not the same for
+/// all on top, then each run's verdicts against its own reference, side by side. Nothing is
+/// calculated over runs; `fsverdict compare` does that where two are alike.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Arguments {
@@ -32,7 +37,8 @@ const EXAMPLES: &str = "\
 Examples:
   fsverdict report runs/20260101-120000-cp --format csv
   fsverdict report runs/20260101-120000-cp --format html > cp.html
-  fsverdict report runs/20260101-120000-cp --figures figures --format markdown > cp.md";
+  fsverdict report runs/20260101-120000-cp --figures figures --format markdown > cp.md
+  fsverdict report runs/kernel-6.1 runs/kernel-6.12 --format html > kernels.html";
 
 #[derive(Clone, Copy, ValueEnum)]
 enum Format {
@@ -43,40 +49,69 @@ enum Format {
     Json,
 }
 
-/// Judges each run anew from its records and prints its report.
+/// Judges each run anew from its records and prints the report.
 pub fn run(arguments: &Arguments) -> Result<u8> {
-    if arguments.figures.is_some() && arguments.runs.len() > 1 {
-        return Err(Usage("--figures takes one run: figures of several would mix".into()).into());
-    }
-    for folder in &arguments.runs {
-        let store = Store::open(folder)?;
-        let loaded = store.load()?;
-        let judged = loaded.judged(&Judge::new(&loaded.plan));
-        let report = loaded.report(&judged);
-        let timelines = match (arguments.format, &arguments.figures) {
-            (Format::Html, _) | (_, Some(_)) => store.timelines(&loaded.records)?,
-            _ => Vec::new(),
-        };
-        let figures = match &arguments.figures {
-            Some(_) => render::figures(&report, &timelines),
-            None => Vec::new(),
-        };
-        let at = arguments.figures.as_deref().map(Path::to_string_lossy);
-        let text = match arguments.format {
-            Format::Text => render::terminal(&report),
-            Format::Markdown => {
-                render::markdown(&report, at.as_ref().map(|at| (figures.as_slice(), at.as_ref())))
-            }
-            Format::Html => render::html(&report, &timelines),
-            Format::Csv => render::samples_csv(report.records),
-            Format::Json => render::json(&report),
-        };
-        std::io::stdout().write_all(text.as_bytes())?;
-        if let Some(folder) = &arguments.figures {
-            write_figures(&figures, folder)?;
-        }
+    let (text, figures) = match arguments.runs.as_slice() {
+        [folder] => single(arguments, folder)?,
+        folders => joined(arguments, folders)?,
+    };
+    std::io::stdout().write_all(text.as_bytes())?;
+    if let Some(folder) = &arguments.figures {
+        write_figures(&figures, folder)?;
     }
     Ok(exit::DONE)
+}
+
+/// One run's report, and its figures where they are wanted.
+fn single(arguments: &Arguments, folder: &Path) -> Result<(String, Vec<Figure>)> {
+    let store = Store::open(folder)?;
+    let loaded = store.load()?;
+    let judged = loaded.judged(&Judge::new(&loaded.plan));
+    let report = loaded.report(&judged);
+    let timelines = match (arguments.format, &arguments.figures) {
+        (Format::Html, _) | (_, Some(_)) => store.timelines(&loaded.records)?,
+        _ => Vec::new(),
+    };
+    let figures = match &arguments.figures {
+        Some(_) => render::figures(&report, &timelines),
+        None => Vec::new(),
+    };
+    let at = arguments.figures.as_deref().map(Path::to_string_lossy);
+    let shown = at.as_ref().map(|at| (figures.as_slice(), at.as_ref()));
+    let text = match arguments.format {
+        Format::Text => render::terminal(&report),
+        Format::Markdown => render::markdown(&report, shown),
+        Format::Html => render::html(&report, &timelines),
+        Format::Csv => render::samples_csv(report.records),
+        Format::Json => render::json(&report),
+    };
+    Ok((text, figures))
+}
+
+/// Several runs in one report, and its figure.
+fn joined(arguments: &Arguments, folders: &[PathBuf]) -> Result<(String, Vec<Figure>)> {
+    let load = |folder: &PathBuf| Store::open(folder)?.load();
+    let runs: Vec<Loaded> = folders.iter().map(load).collect::<Result<_>>()?;
+    let judged: Vec<Judged> = runs.iter().map(|run| run.judged(&Judge::new(&run.plan))).collect();
+    let sides: Vec<Side> = runs.iter().map(Loaded::side).collect();
+    let verdicts: Vec<&[Comparison]> = judged.iter().map(|it| it.comparisons.as_slice()).collect();
+    let joined = judge::joined(&sides, &verdicts);
+    let reports: Vec<Report> = runs.iter().zip(&judged).map(|(run, it)| run.report(it)).collect();
+    let figures: Vec<Figure> = render::joined_figure(&joined, &reports).into_iter().collect();
+    let at = arguments.figures.as_deref().map(Path::to_string_lossy);
+    let shown = at.as_ref().map(|at| (figures.as_slice(), at.as_ref()));
+    let text = match arguments.format {
+        Format::Text => render::joined(&joined, &reports),
+        Format::Markdown => render::joined_markdown(&joined, &reports, shown),
+        Format::Html => render::joined_html(&joined, &reports),
+        Format::Csv => {
+            let named = joined.names.iter().zip(&runs);
+            let named: Vec<_> = named.map(|(name, run)| (&**name, &*run.records)).collect();
+            render::joined_csv(&named)
+        }
+        Format::Json => render::joined_json(&joined, &reports),
+    };
+    Ok((text, figures))
 }
 
 /// What makes PNG of SVG.
@@ -95,6 +130,7 @@ fn write_figures(figures: &[Figure], folder: &Path) -> Result<()> {
         let words = [RSVG, "--zoom", ZOOM, "--output", &png, &svg];
         tool::run_words(&words).context("the figures are there as SVG, but not as PNG")?;
     }
-    eprintln!("fsverdict: {} figures in {}", figures.len(), folder.display());
+    let s = if figures.len() == 1 { "" } else { "s" };
+    eprintln!("fsverdict: {} figure{s} in {}", figures.len(), folder.display());
     Ok(())
 }

@@ -4,6 +4,7 @@
 
 mod large;
 mod page;
+mod several;
 
 use std::path::{Path, PathBuf};
 
@@ -22,14 +23,8 @@ fn report(scene: &Scene, run: &str) -> PathBuf {
     scene.write("report.html", &html).into()
 }
 
-#[test]
-#[ignore = "needs Chromium: run ./test"]
-fn every_figure_is_drawn_and_nothing_is_fetched_or_complained_about() {
-    let scene = Scene::new();
-    let page = Page::open(&published(&scene), Sight::DESKTOP);
-    page.screenshot("desktop");
-    // One of all verdicts, three judged metrics, five operations with two each, five courses.
-    assert_eq!(page.number("document.querySelectorAll('figure').length"), 1.0 + 3.0 + 10.0 + 5.0);
+/// Every figure is drawn, nothing is fetched, and the browser has nothing to complain about.
+fn assert_drawn(page: &Page) {
     page.run("document.querySelectorAll('details').forEach(it => it.open = true)");
     let undrawn = page.texts(
         "[...document.querySelectorAll('figure')].filter(figure => {
@@ -52,21 +47,8 @@ fn every_figure_is_drawn_and_nothing_is_fetched_or_complained_about() {
     assert_eq!(page.complaints(), [""; 0]);
 }
 
-#[test]
-#[ignore = "needs Chromium: run ./test"]
-fn the_answer_is_the_first_that_is_read() {
-    let scene = Scene::new();
-    let page = Page::open(&published(&scene), Sight::DESKTOP);
-    let answer = page.text("document.querySelector('.answer').textContent");
-    assert_eq!(
-        answer,
-        "Against ext4, xfs is worse at delete_rate (0.48×), and undecided at create_rate and \
-         read_rate; btrfs is better at read_rate (2.03×), and worse at create_rate (0.54×) and \
-         delete_rate (0.61×)."
-    );
-    let bottom = page.number("document.querySelector('.answer').getBoundingClientRect().bottom");
-    assert!(bottom < 500.0, "{bottom}");
-    // What a screen reader goes by.
+/// What a screen reader goes by is there: one title, levels in order, names of all that has none.
+fn assert_named(page: &Page) {
     assert_eq!(
         page.texts("[...document.querySelectorAll('h1')].map(it => it.textContent)").len(),
         1
@@ -81,6 +63,67 @@ fn the_answer_is_the_first_that_is_read() {
     ] {
         assert_eq!(page.number(&format!("{nameless}.length")), 0.0, "{nameless}");
     }
+}
+
+/// On a phone nothing is beyond its edges, too small to be read, or upon something else.
+fn assert_fits(page: &Page) {
+    page.run("document.querySelectorAll('details').forEach(it => it.open = true)");
+    let width = page.number("document.documentElement.scrollWidth");
+    assert!(width <= 390.0, "{width} px");
+    let small = page.texts(
+        "[...document.querySelectorAll('svg.figure text')].filter(it => {
+            const drawn = it.ownerSVGElement.getScreenCTM();
+            return parseFloat(getComputedStyle(it).fontSize) * drawn.a < 11.5;
+        }).map(it => it.textContent).slice(0, 5)",
+    );
+    assert_eq!(small, [""; 0]);
+    let cut = page.texts(
+        "[...document.querySelectorAll('svg.figure text')].filter(it => {
+            const box = it.getBoundingClientRect();
+            return box.width > 0 && (box.left < 8 || box.right > 382);
+        }).map(it => it.textContent).slice(0, 5)",
+    );
+    assert_eq!(cut, [""; 0]);
+    let over = page.texts(
+        "[...document.querySelectorAll('svg.figure')].flatMap(figure => {
+            const boxes = [...figure.querySelectorAll('text:not(.mark)')]
+                .map(it => [it.textContent, it.getBoundingClientRect()]);
+            return boxes.flatMap(([a, one], i) => boxes.slice(i + 1)
+                .filter(([, two]) => one.width && two.width && one.left < two.right
+                    && two.left < one.right && one.top + 3 < two.bottom
+                    && two.top + 3 < one.bottom)
+                .map(([b]) => a + ' | ' + b));
+        }).slice(0, 5)",
+    );
+    assert_eq!(over, [""; 0], "texts upon each other");
+}
+
+#[test]
+#[ignore = "needs Chromium: run ./test"]
+fn every_figure_is_drawn_and_nothing_is_fetched_or_complained_about() {
+    let scene = Scene::new();
+    let page = Page::open(&published(&scene), Sight::DESKTOP);
+    page.screenshot("desktop");
+    // One of all verdicts, three judged metrics, five operations with two each, five courses.
+    assert_eq!(page.number("document.querySelectorAll('figure').length"), 1.0 + 3.0 + 10.0 + 5.0);
+    assert_drawn(&page);
+}
+
+#[test]
+#[ignore = "needs Chromium: run ./test"]
+fn the_answer_is_the_first_that_is_read() {
+    let scene = Scene::new();
+    let page = Page::open(&published(&scene), Sight::DESKTOP);
+    let answer = page.text("document.querySelector('.answer').textContent");
+    assert_eq!(
+        answer,
+        "Against ext4, xfs is worse at delete_rate (0.48×), and undecided at create_rate and \
+         read_rate; btrfs is better at read_rate (2.03×), and worse at create_rate (0.54×) and \
+         delete_rate (0.61×)."
+    );
+    let bottom = page.number("document.querySelector('.answer').getBoundingClientRect().bottom");
+    assert!(bottom < 500.0, "{bottom}");
+    assert_named(&page);
 }
 
 /// A course of time whose parts are all in sight.
@@ -205,35 +248,7 @@ fn a_phone_shows_all_of_it_in_letters_that_can_be_read() {
     let scene = Scene::new();
     let page = Page::open(&published(&scene), Sight::PHONE);
     page.screenshot("phone");
-    page.run("document.querySelectorAll('details').forEach(it => it.open = true)");
-    let width = page.number("document.documentElement.scrollWidth");
-    assert!(width <= 390.0, "{width} px");
-    let small = page.texts(
-        "[...document.querySelectorAll('svg.figure text')].filter(it => {
-            const drawn = it.ownerSVGElement.getScreenCTM();
-            return parseFloat(getComputedStyle(it).fontSize) * drawn.a < 11.5;
-        }).map(it => it.textContent).slice(0, 5)",
-    );
-    assert_eq!(small, [""; 0]);
-    let cut = page.texts(
-        "[...document.querySelectorAll('svg.figure text')].filter(it => {
-            const box = it.getBoundingClientRect();
-            return box.width > 0 && (box.left < 8 || box.right > 382);
-        }).map(it => it.textContent).slice(0, 5)",
-    );
-    assert_eq!(cut, [""; 0]);
-    let over = page.texts(
-        "[...document.querySelectorAll('svg.figure')].flatMap(figure => {
-            const boxes = [...figure.querySelectorAll('text:not(.mark)')]
-                .map(it => [it.textContent, it.getBoundingClientRect()]);
-            return boxes.flatMap(([a, one], i) => boxes.slice(i + 1)
-                .filter(([, two]) => one.width && two.width && one.left < two.right
-                    && two.left < one.right && one.top + 3 < two.bottom
-                    && two.top + 3 < one.bottom)
-                .map(([b]) => a + ' | ' + b));
-        }).slice(0, 5)",
-    );
-    assert_eq!(over, [""; 0], "texts upon each other");
+    assert_fits(&page);
 }
 
 /// Names that would be something else if they were not escaped.
@@ -328,6 +343,8 @@ fn figures_are_files_too_and_markdown_shows_them() {
     if let Ok(folder) = std::env::var("FSVERDICT_SCREENSHOTS") {
         tool("cp", &["-r", &scene.typed("some figures"), &folder]).unwrap();
     }
-    let typed = ["report", &run, &run, "--figures", "x"];
-    scene.fsverdict(&typed).exits(2).says("--figures takes one run");
+    let line = ["report", &run, &run, "--figures", "joined", "--format", "markdown"];
+    let joined = scene.fsverdict(&line).exits(0).says("1 figure in joined").stdout;
+    assert!(joined.contains("](<joined/verdicts.svg>)"), "{joined}");
+    assert!(scene.path("joined/verdicts.png").exists());
 }

@@ -4,7 +4,7 @@ use super::run_plan;
 use crate::support::{Scene, list, text};
 
 /// Runs a day apart; from the seventh on with another kernel, and `tuned` slower.
-fn nightly(scene: &Scene, runs: u32) {
+pub fn nightly(scene: &Scene, runs: u32) {
     for number in 1..=runs {
         let tuned = if number <= 6 { 1.5 } else { 1.2 };
         let plan = format!(
@@ -50,6 +50,18 @@ fn a_change_is_found_with_the_run_and_the_kernel_it_came_with() {
     let sentence = "wall_time: tuned against plain is worse since 2026-03-07 (7), 0.8";
     assert!(shown.contains(sentence), "{shown}");
     assert!(shown.contains("with it came: kernel (6.1 before, 6.12 then)."), "{shown}");
+    let html = scene.run("history nightly --format html").exits(0).stdout;
+    for part in [
+        "<h1>work over 12 runs</h1>",
+        "tuned against plain is worse at wall_time since 2026-03-07 (0.80×).",
+        "kernel (6.1 before, 6.12 then)",
+        "<title>kernel 6.12</title>",
+        "scope=\"row\">6.12</th>",
+    ] {
+        assert!(html.contains(part), "{part} is not in\n{html}");
+    }
+    let news = list(&runs[6]["differences"]);
+    assert_eq!((news.len(), text(&news[0]["what"])), (1, "kernel"));
     let other = scene.run("history nightly --metric cpu_time").exits(0).stdout;
     assert!(other.contains("cpu_time") && !other.contains("wall_time"), "{other}");
 }
@@ -67,4 +79,6 @@ fn what_is_no_run_is_left_out_or_refused() {
     assert!(done.stdout.starts_with("2 runs from"), "{}", done.stdout);
     let one = scene.run("history nightly/2026/1").exits(0).stdout;
     assert!(one.starts_with("1 run from 2026-03-01"), "{one}");
+    let html = scene.run("history nightly/2026/1 --format html").exits(0).stdout;
+    assert!(html.contains("No change shows; among fewer than 12 runs"), "{html}");
 }

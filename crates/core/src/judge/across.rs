@@ -16,19 +16,18 @@
 //! simulates that. Welch's interval (Biometrika 34, 1947), which does not know that the runs were
 //! stopped when they looked settled, misses up to twice as often as declared: another test.
 
-use std::collections::{BTreeMap, BTreeSet};
-
-use serde::Serialize;
+use std::collections::BTreeMap;
 
 use super::compare::{alpha, pairs, rule, unit_of, void, voids};
 use super::interval::{Course, Interval};
 use super::stopping::Rule;
+use super::terms;
 use crate::model::{
-    Across, Bed, BedKind, Change, Difference, Family, Finding, Incomparable, Measured, NotCompared,
-    Percent, Plan, Record, Run, Verdict, Workload,
+    Across, Change, Family, Finding, Incomparable, Measured, NotCompared, Percent, Plan, Record,
+    Run, Term, Verdict, Workload,
 };
 
-/// One of the two runs.
+/// One of several runs.
 #[derive(Clone, Copy, Debug)]
 pub struct Side<'a> {
     /// Its facts.
@@ -37,74 +36,6 @@ pub struct Side<'a> {
     pub plan: &'a Plan,
     /// Its records.
     pub records: &'a [Record],
-}
-
-/// What differs between the runs, whether or not they can be compared.
-pub fn differences(baseline: Side, run: Side) -> Vec<Difference> {
-    let mut found = facts(baseline, run);
-    of_tables(&mut found, "bed", &baseline.plan.bed, &run.plan.bed);
-    of_tables(&mut found, "judgement", &baseline.plan.judgement, &run.plan.judgement);
-    let names = |plan: &Plan| -> BTreeMap<String, ()> {
-        plan.contenders.iter().map(|it| (it.name.clone(), ())).collect()
-    };
-    for name in keys(&names(baseline.plan), &names(run.plan)) {
-        match (baseline.plan.contender(name), run.plan.contender(name)) {
-            (Some(before), Some(now)) => of_tables(&mut found, name, before, now),
-            (before, now) => {
-                let here = |it: bool| it.then(|| "measured".to_string());
-                let what = format!("contender {name}");
-                differ(&mut found, what, here(before.is_some()), here(now.is_some()));
-            }
-        }
-    }
-    found
-}
-
-/// What differs in the machine, its tools and the version.
-pub(super) fn facts(baseline: Side, run: Side) -> Vec<Difference> {
-    let mut found = Vec::new();
-    let version = |side: Side| Some(side.run.program_version.clone());
-    differ(&mut found, "fsverdict".into(), version(baseline), version(run));
-    // Which loop devices were free is chance.
-    let made = matches!(run.plan.bed.kind, BedKind::Loop | BedKind::Ram);
-    for facts in [|run: &Run| run.host.clone(), |run: &Run| run.tools.clone()] {
-        let (before, now) = (facts(baseline.run), facts(run.run));
-        for fact in keys(&before, &now).filter(|fact| !made || *fact != "devices") {
-            differ(&mut found, fact.clone(), before.get(fact).cloned(), now.get(fact).cloned());
-        }
-    }
-    found
-}
-
-/// The keys of both, each once.
-fn keys<'a, V>(
-    one: &'a BTreeMap<String, V>,
-    other: &'a BTreeMap<String, V>,
-) -> impl Iterator<Item = &'a String> {
-    one.keys().chain(other.keys()).collect::<BTreeSet<_>>().into_iter()
-}
-
-fn differ(
-    found: &mut Vec<Difference>,
-    what: String,
-    baseline: Option<String>,
-    run: Option<String>,
-) {
-    if baseline != run {
-        found.push(Difference { what, baseline, run });
-    }
-}
-
-/// What differs between two tables of a plan, key by key.
-fn of_tables<T: Serialize>(found: &mut Vec<Difference>, name: &str, before: &T, now: &T) {
-    let table = |it: &T| -> BTreeMap<String, toml::Value> {
-        toml::Table::try_from(it).unwrap_or_default().into_iter().collect()
-    };
-    let (before, now) = (table(before), table(now));
-    for key in keys(&before, &now) {
-        let text = |it: &BTreeMap<String, toml::Value>| it.get(key).map(ToString::to_string);
-        differ(found, format!("{name}: {key}"), text(&before), text(&now));
-    }
 }
 
 /// Compares the runs, which were measured apart: in `metrics`, or in the run's primary ones where
@@ -118,7 +49,7 @@ pub fn across(
     metrics: &[String],
     margin: Percent,
 ) -> Result<Across, Incomparable> {
-    alike(baseline.plan, run.plan)?;
+    alike(baseline, run)?;
     let reference = run.plan.reference();
     if !run.plan.has_same(baseline.plan, reference) {
         return Err(Incomparable::Reference { reference: reference.into() });
@@ -134,43 +65,27 @@ pub fn across(
         measured: Measured::Apart,
         margin,
         confidence: run.plan.judgement.confidence,
-        differences: differences(baseline, run),
+        differences: terms::differences(baseline, run),
         left_out,
         changes: tasks.iter().map(|task| bench.change(task)).collect(),
     })
 }
 
 /// Refuses runs of which not even the ratios mean the same.
-fn alike(baseline: &Plan, run: &Plan) -> Result<(), Incomparable> {
-    let unlike = |what: &str, before: String, now: String, remedy| match before == now {
-        true => Ok(()),
-        false => {
-            Err(Incomparable::Unlike { what: what.into(), baseline: before, run: now, remedy })
+fn alike(baseline: Side, run: Side) -> Result<(), Incomparable> {
+    match terms::conditions(&[baseline, run]).into_iter().find(|it| !it.equal) {
+        None => Ok(()),
+        Some(Term { what, values, .. }) => {
+            let [baseline, run] = terms::both(values);
+            Err(Incomparable::Unlike {
+                what,
+                baseline,
+                run,
+                remedy: "measure both on the same, or give --rerun, which measures the baseline's \
+                         contenders anew on the run's",
+            })
         }
-    };
-    let remedy = "measure both on the same, or give --rerun, which measures the baseline's \
-                  contenders anew on the run's";
-    let place = |plan: &Plan| format!("{:?}", plan.place).to_lowercase();
-    unlike("the place", place(baseline), place(run), remedy)?;
-    let parts = |bed: &Bed| {
-        let memory = if bed.zram { "zram" } else { "a loop device" };
-        let limits = bed.limits.map_or("none".into(), |limits| format!("{limits:?}"));
-        // Sizes and numbers are those of beds that are made.
-        let made = matches!(bed.kind, BedKind::Loop | BedKind::Ram);
-        let size = if made { bed.size.to_string() } else { "its own".into() };
-        let devices = if made { bed.devices.to_string() } else { "its own".into() };
-        [
-            ("the kind of bed", bed.kind.name().to_string()),
-            ("the bed's size", size),
-            ("the number of devices", devices),
-            ("what the bed is made of", memory.into()),
-            ("what the bed is held down to", limits),
-        ]
-    };
-    for ((what, before), (_, now)) in parts(&baseline.bed).into_iter().zip(parts(&run.bed)) {
-        unlike(what, before, now, remedy)?;
     }
-    Ok(())
 }
 
 /// One comparison that can be made.
@@ -242,12 +157,9 @@ fn other_work(baseline: &Plan, workload: &Workload) -> Option<String> {
     let Some(before) = baseline.workloads.iter().find(|it| it.name == workload.name) else {
         return Some("the baseline does not hold it".into());
     };
-    let mut found = Vec::new();
-    let unjudged = |it: &Workload| Workload { primary: Vec::new(), ..it.clone() };
-    of_tables(&mut found, &workload.name, &unjudged(before), &unjudged(workload));
-    let Difference { what, baseline, run } = found.into_iter().next()?;
-    let text = |value: Option<String>| value.unwrap_or_else(|| "nothing".into());
-    let (before, now) = (text(baseline), text(run));
+    let terms = terms::of_work(&[Some(before), Some(workload)]);
+    let Term { what, values, .. } = terms.into_iter().find(|it| !it.equal)?;
+    let [before, now] = terms::both(values);
     Some(format!("it is other work: {what} was {before}, and is {now}"))
 }
 

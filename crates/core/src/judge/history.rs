@@ -17,11 +17,12 @@ use std::ops::Range;
 
 use serde::Serialize;
 
-use super::across::{Side, facts};
+use super::across::Side;
 use super::audit::trend;
 use super::compare::{alpha, pairs, rule, sharing, unit_of, void, voids};
 use super::interval::Course;
 use super::stopping::Rule;
+use super::terms::other_facts;
 use crate::model::{
     Bed, Draws, Finding, History, Past, Plan, Point, Record, Series, Shift, Verdict, Workload,
     median,
@@ -56,16 +57,19 @@ pub fn history(runs: &[Side], metrics: &[String]) -> History {
     }
     let mut all: Vec<Series> = series.into_iter().map(|(_, series)| series).collect();
     all.iter_mut().for_each(|series| find_shifts(series, runs));
-    History { runs: runs.iter().map(past).collect(), series: all }
+    let past = |place: usize| past(place.checked_sub(1).map(|it| runs[it]), runs[place]);
+    History { runs: (0..runs.len()).map(past).collect(), series: all }
 }
 
-fn past(side: &Side) -> Past {
+fn past(before: Option<Side>, side: Side) -> Past {
     Past {
         run: side.run.name.clone(),
         started: side.run.started.clone(),
         kernel: side.run.host.get("kernel").cloned(),
+        processor: side.run.host.get("processor").cloned(),
         program_version: side.run.program_version.clone(),
         place: side.run.place,
+        differences: before.map_or(Vec::new(), |before| other_facts(before, side)),
     }
 }
 
@@ -207,7 +211,7 @@ fn find_shifts(series: &mut Series, runs: &[Side]) {
             runs_before: (place - begin) as u32,
             runs_after: (end - place) as u32,
             chance,
-            differences: facts(runs[before], runs[run]),
+            differences: other_facts(runs[before], runs[run]),
         });
         begin = place;
     }

@@ -15,20 +15,24 @@ mod beside;
 mod compare;
 mod history;
 mod interval;
+mod joined;
 mod memory;
 mod stopping;
 mod student;
 mod table;
+mod terms;
 #[cfg(test)]
 pub(crate) mod testing;
 
-pub use across::{Side, across, differences};
+pub use across::{Side, across};
 pub use advise::advise;
 pub use beside::beside;
 pub use compare::Judge;
 pub use history::history;
 pub use interval::{Course, Interval};
+pub use joined::joined;
 pub use memory::of_memory;
 pub use stopping::{FIRST_LOOK, Layout, Rule, level_of_each_look};
 pub use student::two_sided_tail;
 pub use table::{table_findings, table_lacking};
+pub use terms::differences;

@@ -22,10 +22,14 @@ pub struct Past {
     pub started: String,
     /// Its machine's kernel, where it is known.
     pub kernel: Option<String>,
+    /// Its machine's processor, where it is known.
+    pub processor: Option<String>,
     /// The version of fsverdict.
     pub program_version: String,
     /// Who ran the trials.
     pub place: Place,
+    /// What of machine, tools and version is not what it was for the run before.
+    pub differences: Vec<Difference>,
 }
 
 /// One metric of one contender over the runs.

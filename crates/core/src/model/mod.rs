@@ -8,6 +8,7 @@ mod figures;
 mod finding;
 mod histogram;
 mod history;
+mod joined;
 mod lack;
 mod native;
 mod near;
@@ -40,6 +41,7 @@ pub use figures::{FigureError, figures};
 pub use finding::{Audit, Finding, Severity};
 pub use histogram::Histogram;
 pub use history::{History, Past, Point, Series, Shift};
+pub use joined::{Abreast, Accord, Joined, Term};
 pub use lack::{LeftOut, Need};
 pub use native::{
     FILE_SIZE_MAX, FILES_MAX, FsyncCase, FsyncFiles, Metadata, MetadataOperation, Operation,

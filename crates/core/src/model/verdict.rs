@@ -35,6 +35,16 @@ impl Verdict {
         !matches!(self, Verdict::FasterSizeOpen | Verdict::SlowerSizeOpen | Verdict::Undecided)
     }
 
+    /// Better than the reference, by whatever amount.
+    pub fn is_better(self) -> bool {
+        matches!(self, Verdict::Faster | Verdict::TriviallyFaster | Verdict::FasterSizeOpen)
+    }
+
+    /// Worse than the reference, by whatever amount.
+    pub fn is_worse(self) -> bool {
+        self.mirrored().is_better()
+    }
+
     /// The same verdict seen from the other contender.
     pub fn mirrored(self) -> Verdict {
         match self {

@@ -68,7 +68,7 @@ fn name(report: &Report, comparison: &Comparison) -> String {
 }
 
 /// "a", "a and b", "a, b and c".
-fn listed(names: &[String]) -> String {
+pub(super) fn listed(names: &[String]) -> String {
     match names {
         [names @ .., last] if !names.is_empty() => format!("{} and {last}", names.join(", ")),
         _ => names.concat(),

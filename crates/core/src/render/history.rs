@@ -1,10 +1,9 @@
 //! Many runs over time, for a terminal and for programs.
 
+use super::json;
+use crate::model::{Difference, History, Past, Point, Series, Shift};
 use comfy_table::presets::UTF8_BORDERS_ONLY;
 use comfy_table::{CellAlignment, Table};
-use serde::Serialize;
-
-use crate::model::{History, Past, Point, SCHEMA, Series, Shift};
 
 /// A history of one run is none: fewer are only listed.
 const POINTS_MIN: usize = 2;
@@ -30,25 +29,39 @@ pub fn history(history: &History) -> String {
     out
 }
 
-#[derive(Serialize)]
-struct Document<'a> {
-    schema: u32,
-    #[serde(flatten)]
-    history: &'a History,
-}
-
 /// As a JSON document; ends with a line break.
 pub fn history_json(history: &History) -> String {
-    let document = Document { schema: SCHEMA, history };
-    serde_json::to_string_pretty(&document).unwrap_or_default() + "\n"
+    json::stamped(history)
 }
 
-/// The day of an RFC 3339 time.
-fn day(run: &Past) -> &str {
+/// The day of a run.
+pub(super) fn day(run: &Past) -> &str {
     run.started.split('T').next().unwrap_or_default()
 }
 
-fn runs(runs: &[Past]) -> String {
+/// The day of a run among others; the time where all are of one day.
+pub(super) fn when(runs: &[Past], run: &Past) -> String {
+    let mut others = runs.iter().filter(|other| day(other) != day(run));
+    match (others.next(), run.started.get(11..16)) {
+        (None, Some(time)) if runs.len() > 1 => time.into(),
+        _ => day(run).into(),
+    }
+}
+
+/// What a series is of: `xfs against ext4`, `xfs against ext4 (2)`, `ext4`.
+pub(super) fn name_of(series: &Series) -> String {
+    let name = match series.is_of_reference() {
+        true => series.contender.clone(),
+        false => format!("{} against {}", series.contender, series.reference),
+    };
+    match series.variant {
+        1 => name,
+        variant => format!("{name} ({variant})"),
+    }
+}
+
+/// How many runs, from when to when, of which versions and kernels: two lines.
+pub(super) fn runs(runs: &[Past]) -> String {
     let (Some(first), Some(last)) = (runs.first(), runs.last()) else { return String::new() };
     let each = |name: fn(&Past) -> Option<&str>| {
         let mut names: Vec<&str> = Vec::new();
@@ -121,8 +134,17 @@ fn line(series: &Series) -> String {
     values.iter().map(bar).collect()
 }
 
+/// What is not what it was for the run before: `kernel (6.1 before, 6.12 then)`.
+pub(super) fn came(differences: &[Difference]) -> String {
+    let text = |value: &Option<String>| value.clone().unwrap_or_else(|| "nothing".into());
+    let each = differences
+        .iter()
+        .map(|it| format!("{} ({} before, {} then)", it.what, text(&it.baseline), text(&it.run)));
+    each.collect::<Vec<_>>().join("; ")
+}
+
 /// A shift in words, with what came with it.
-fn shifted(history: &History, series: &Series, shift: &Shift) -> String {
+pub(super) fn shifted(history: &History, series: &Series, shift: &Shift) -> String {
     let Series { metric, contender, reference, .. } = series;
     let run = &history.runs[shift.run];
     let word = if shift.ratio < 1.0 { "worse" } else { "better" };
@@ -130,29 +152,32 @@ fn shifted(history: &History, series: &Series, shift: &Shift) -> String {
         true => format!("{contender} itself, or the machine,"),
         false => format!("{contender} against {reference}"),
     };
-    let text = |value: &Option<String>| value.clone().unwrap_or_else(|| "nothing".into());
-    let differences: Vec<String> = shift
-        .differences
-        .iter()
-        .map(|it| format!("{} ({} before, {} then)", it.what, text(&it.baseline), text(&it.run)))
-        .collect();
-    let with = match differences.is_empty() {
-        true => "no other difference is known".to_string(),
-        false => format!("with it came: {}", differences.join("; ")),
+    let with = match came(&shift.differences) {
+        none if none.is_empty() => "no other difference is known".to_string(),
+        differences => format!("with it came: {differences}"),
     };
     format!(
         "{metric}: {what} is {word} since {} ({}), {:.2} times what it was ({} runs before, {} \
-         since, chance {:.1}%); {with}.",
+         since, chance {}); {with}.",
         day(run),
         run.run,
         shift.ratio,
         shift.runs_before,
         shift.runs_after,
-        shift.chance * 100.0
+        chance(shift)
     )
 }
 
-fn trend(series: &Series) -> Option<String> {
+/// The chance of a shift, for a person.
+pub(super) fn chance(shift: &Shift) -> String {
+    match shift.chance {
+        small if small < 0.001 => "under 0.1%".into(),
+        chance => format!("{:.1}%", chance * 100.0),
+    }
+}
+
+/// A steady trend in words, where there is one.
+pub(super) fn trend(series: &Series) -> Option<String> {
     let Series { metric, contender, points, .. } = series;
     let times = series.trend?;
     let word = if times < 1.0 { "worse" } else { "better" };

@@ -4,7 +4,7 @@ use comfy_table::presets::ASCII_MARKDOWN;
 
 use super::figure::{Figure, Place};
 use super::{Report, table, terminal};
-use crate::model::{BedKind, Command, Contender};
+use crate::model::{BedKind, Command, Contender, Finding};
 
 /// The whole report; `shown`: with these figures, that are SVG files in this folder.
 pub fn report(report: &Report, shown: Option<(&[Figure], &str)>) -> String {
@@ -41,7 +41,7 @@ pub fn report(report: &Report, shown: Option<(&[Figure], &str)>) -> String {
     }
     out += &published(report);
     out += &working_sets(report);
-    out += &findings(report);
+    out += &format!("\n## Findings\n\n{}", noticed(report.findings));
     out += &left_out(report);
     out += &failures(report);
     out += &contenders(report);
@@ -49,7 +49,7 @@ pub fn report(report: &Report, shown: Option<(&[Figure], &str)>) -> String {
 }
 
 /// A figure, with its caption below it; names are escaped, for what is in brackets ends there.
-fn image(figure: &Figure, folder: &str) -> String {
+pub(super) fn image(figure: &Figure, folder: &str) -> String {
     let title = figure.title.replace(['[', ']', '\\'], " ");
     let Figure { name, caption, .. } = figure;
     format!("\n![{title}](<{folder}/{name}.svg>)\n\n*{title}.* {caption}\n")
@@ -105,12 +105,13 @@ fn left_out(report: &Report) -> String {
     }
 }
 
-fn findings(report: &Report) -> String {
-    let mut out = "\n## Findings\n\n".to_string();
-    if report.findings.is_empty() {
-        return out + "None of the audits noticed anything.\n";
+/// What the audits noticed.
+pub(super) fn noticed(findings: &[Finding]) -> String {
+    if findings.is_empty() {
+        return "None of the audits noticed anything.\n".into();
     }
-    for alike in terminal::alike(report.findings) {
+    let mut out = String::new();
+    for alike in terminal::alike(findings) {
         let lines: Vec<String> =
             alike.iter().map(|it| format!("**{}**", terminal::headline(it))).collect();
         out += &format!("- {}\n  {}\n", lines.join("\\\n  "), alike[0].advice);

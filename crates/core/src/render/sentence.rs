@@ -73,9 +73,7 @@ pub(super) fn praise(metric: &str, unit: Unit) -> &'static str {
 
 /// What is not fast is good.
 pub(super) fn direction(verdict: Verdict, metric: &str, unit: Unit) -> &'static str {
-    let ahead =
-        matches!(verdict, Verdict::Faster | Verdict::TriviallyFaster | Verdict::FasterSizeOpen);
-    match (praise(metric, unit), ahead) {
+    match (praise(metric, unit), verdict.is_better()) {
         ("fast", true) => "faster",
         ("fast", false) => "slower",
         (_, true) => "better",

@@ -298,7 +298,8 @@ pub(super) fn published(report: &Report, preset: &str) -> Table {
     table
 }
 
-fn judged(comparison: &Comparison) -> [String; 3] {
+/// Ratio, interval and verdict.
+pub(super) fn judged(comparison: &Comparison) -> [String; 3] {
     let ratio = comparison.ratio.map_or("-".into(), |ratio| format!("{ratio:.3}"));
     let interval = match comparison.high {
         Some(high) => format!("{:.3} to {high:.3}", comparison.low),
@@ -314,7 +315,8 @@ fn shown_median(records: &[&Record], metric: &str) -> String {
     metric_median(records, metric).map_or("-".into(), |(value, unit)| unit.format(value))
 }
 
-fn metric_median(records: &[&Record], metric: &str) -> Option<(f64, Unit)> {
+/// The median over the measured trials, with its unit.
+pub(super) fn metric_median(records: &[&Record], metric: &str) -> Option<(f64, Unit)> {
     let samples: Vec<_> = records.iter().filter_map(|record| record.sample(metric)).collect();
     let unit = samples.first()?.unit;
     Some((median(samples.iter().map(|sample| sample.value))?, unit))

@@ -42,19 +42,25 @@ pub fn report(report: &Report) -> String {
         out += &format!("\nNot measured\n  {}\n", failures.join("\n  "));
     }
     if !report.findings.is_empty() {
-        out += "\nFindings\n";
-        for alike in alike(report.findings) {
-            let shown = if alike.len() > ALIKE_MAX + 1 { ALIKE_MAX } else { alike.len() };
-            for finding in &alike[..shown] {
-                out += &format!("  {}\n", headline(finding));
-            }
-            if shown < alike.len() {
-                out += &format!("  and {} more like these: see the report\n", alike.len() - shown);
-            }
-            out += &format!("    {}\n", alike[0].advice);
-        }
+        out += &format!("\nFindings\n{}", findings(report.findings));
     }
     out + &format!("\n{}\n", ending(report))
+}
+
+/// What the audits noticed.
+pub(super) fn findings(findings: &[Finding]) -> String {
+    let mut out = String::new();
+    for alike in alike(findings) {
+        let shown = if alike.len() > ALIKE_MAX + 1 { ALIKE_MAX } else { alike.len() };
+        for finding in &alike[..shown] {
+            out += &format!("  {}\n", headline(finding));
+        }
+        if shown < alike.len() {
+            out += &format!("  and {} more like these: see the report\n", alike.len() - shown);
+        }
+        out += &format!("    {}\n", alike[0].advice);
+    }
+    out
 }
 
 /// The stamp of a run whose sizes are not those of its plan.

@@ -11,6 +11,7 @@ mod plot;
 mod rounds;
 mod scale;
 mod timeline;
+mod trend;
 
 use std::collections::BTreeSet;
 
@@ -19,6 +20,9 @@ use maud::{Markup, PreEscaped, html};
 use super::Report;
 use crate::model::Timeline;
 use palette::LIGHT;
+
+pub use forest::joined as joined_figure;
+pub(super) use trend::figures as trends;
 
 /// How wide a figure is that stands alone, in px.
 const WIDTH: f64 = 760.0;
@@ -33,6 +37,8 @@ pub(super) const STYLE: &str = include_str!("figure.css");
 pub(super) enum Place {
     /// All comparisons.
     Verdicts,
+    /// A metric of a workload, by its name, over many runs.
+    Trend(String),
     /// A judged metric of a workload, by its name.
     Rounds(String),
     /// Latencies of a workload; `judged`: of a timed part that is judged.
@@ -46,7 +52,7 @@ impl Place {
     pub fn workload(&self) -> Option<&String> {
         match self {
             Place::Verdicts => None,
-            Place::Rounds(workload) => Some(workload),
+            Place::Rounds(workload) | Place::Trend(workload) => Some(workload),
             Place::Latency { workload, .. } | Place::Timeline { workload, .. } => Some(workload),
         }
     }
@@ -134,8 +140,14 @@ pub fn figures(report: &Report, timelines: &[Timeline]) -> Vec<Figure> {
         figures.extend(latency::figures(report, workload));
         figures.extend(timeline::figures(report, workload, timelines));
     }
+    number(&mut figures);
+    figures
+}
+
+/// Gives figures of one name a number each.
+fn number(figures: &mut [Figure]) {
     let mut names = BTreeSet::new();
-    for figure in &mut figures {
+    for figure in figures {
         let mut name = figure.name.clone();
         for again in 2.. {
             if names.insert(name.clone()) {
@@ -145,7 +157,6 @@ pub fn figures(report: &Report, timelines: &[Timeline]) -> Vec<Figure> {
         }
         figure.name = name;
     }
-    figures
 }
 
 /// Words as a file's name: `small-files-create_rate`.

@@ -1,55 +1,83 @@
-//! `report.html`: one file that needs nothing else, to be sent round. The answer comes first.
+//! Pages: one file each that needs nothing else, to be sent round. The answer comes first.
 //!
 //! Everything is in the page when it opens, figures too; the script only adds what a pointer or a
 //! key asks for. All text goes through maud, which escapes it; nothing is fetched, and the page's
 //! own policy (Content-Security-Policy) would forbid it.
 
+mod history;
+mod joined;
 mod parts;
+mod report;
 mod settings;
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
-use super::answer::answer;
+use super::figure::STYLE;
 use super::figure::palette::{DARK, LIGHT};
-use super::figure::{Figure, Place, STYLE, figures};
-use super::{Report, csv, markdown, table, terminal};
-use crate::model::{Command, Timeline, Workload};
-use comfy_table::presets::NOTHING;
+
+pub use history::page as history;
+pub use joined::page as joined;
+pub use report::page as report;
 
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'";
 const PAGE_STYLE: &str = include_str!("report.css");
 const SCRIPT: &str = include_str!("report.js");
 
-/// The whole page.
-pub fn page(report: &Report, timelines: &[Timeline]) -> String {
-    let figures = figures(report, timelines);
-    let title = markdown::title(report);
-    let page = html! {
-        (DOCTYPE)
-        html lang="en" {
-            head {
-                meta charset="utf-8";
-                meta name="viewport" content="width=device-width, initial-scale=1";
-                meta name="color-scheme" content="light dark";
-                meta http-equiv="Content-Security-Policy" content=(POLICY);
-                meta name="generator" content={ "fsverdict " (report.run.program_version) };
-                title { (title) }
-                style { (PreEscaped(style())) }
-            }
-            body {
-                a.skip href="#answer" { "Skip to the answer" }
-                (header(report, &title))
-                (contents(report))
-                main { (main(report, &figures)) }
-                footer {
-                    "fsverdict " (report.run.program_version) ", run " (report.run.name)
-                    ", started " time { (report.run.started) } "."
+/// What a page is made of.
+struct Page<'a> {
+    title: &'a str,
+    /// Of the program.
+    version: &'a str,
+    /// What stands above the title.
+    above: String,
+    /// In a sentence.
+    answer: String,
+    /// What is to be known beside it.
+    facts: Vec<String>,
+    /// The sections' places and names.
+    contents: Vec<(String, String)>,
+    main: Markup,
+    footer: Markup,
+}
+
+impl Page<'_> {
+    /// The whole page.
+    fn text(&self) -> String {
+        let page = html! {
+            (DOCTYPE)
+            html lang="en" {
+                head {
+                    meta charset="utf-8";
+                    meta name="viewport" content="width=device-width, initial-scale=1";
+                    meta name="color-scheme" content="light dark";
+                    meta http-equiv="Content-Security-Policy" content=(POLICY);
+                    meta name="generator" content={ "fsverdict " (self.version) };
+                    title { (self.title) }
+                    style { (PreEscaped(style())) }
                 }
-                script { (PreEscaped(SCRIPT)) }
+                body {
+                    a.skip href="#answer" { "Skip to the answer" }
+                    header {
+                        p.above { (self.above) }
+                        h1 { (self.title) }
+                        p #answer.answer { (self.answer) }
+                        @for fact in &self.facts { p.facts { (fact) } }
+                    }
+                    nav aria-label="Contents" {
+                        ul {
+                            @for (place, name) in &self.contents {
+                                li { a href={ "#" (place) } { (name) } }
+                            }
+                        }
+                    }
+                    main { (self.main) }
+                    footer { (self.footer) }
+                    script { (PreEscaped(SCRIPT)) }
+                }
             }
-        }
-    };
-    page.into_string() + "\n"
+        };
+        page.into_string() + "\n"
+    }
 }
 
 fn style() -> String {
@@ -59,151 +87,4 @@ fn style() -> String {
          @media (prefers-color-scheme:dark){{:root{{{dark}}}}}\
          @media print{{:root{{color-scheme:light;{light}}}}}\n{STYLE}{PAGE_STYLE}"
     )
-}
-
-fn header(report: &Report, title: &str) -> Markup {
-    html! {
-        header {
-            p.above { "fsverdict, " (report.run.started.get(..10).unwrap_or_default()) }
-            h1 { (title) }
-            p #answer.answer { (answer(report)) }
-            @if let Some(machine) = machine(report) { p.facts { (machine) } }
-            p.facts { (terminal::ending(report)) }
-        }
-    }
-}
-
-/// What the reader has to know of the machine, in a line.
-fn machine(report: &Report) -> Option<String> {
-    let fact = |name: &str| report.run.host.get(name).cloned();
-    let processors = match (fact("processors"), fact("processor")) {
-        (Some(count), Some(model)) => Some(format!("{count} × {model}")),
-        (count, model) => model.or(count.map(|count| format!("{count} processors"))),
-    };
-    let memory = fact("memory").map(|memory| format!("{memory} of memory"));
-    let kernel = fact("kernel").map(|kernel| format!("Linux {kernel}"));
-    let bed = fact("image files on").map(|on| format!("image files on {on}"));
-    let known = [processors, memory, kernel, fact("distribution"), bed.or(fact("devices"))];
-    let known: Vec<String> = known.into_iter().flatten().collect();
-    (!known.is_empty()).then(|| known.join(" · "))
-}
-
-/// A workload's place in the page.
-fn anchor(report: &Report, workload: &Workload) -> String {
-    let place = report.plan.workloads.iter().position(|it| it.name == workload.name);
-    format!("work-{}", place.unwrap_or(0) + 1)
-}
-
-fn contents(report: &Report) -> Markup {
-    html! {
-        nav aria-label="Contents" {
-            ul {
-                li { a href="#verdicts" { "Verdicts" } }
-                li { a href="#findings" { "Findings" } }
-                @for workload in &report.plan.workloads {
-                    li { a href={ "#" (anchor(report, workload)) } { (workload.name) } }
-                }
-                li { a href="#settings" { "Settings" } }
-                li { a href="#machine" { "Machine" } }
-                li { a href="#again" { "Run it again" } }
-            }
-        }
-    }
-}
-
-fn main(report: &Report, figures: &[Figure]) -> Markup {
-    let verdicts = figures.iter().find(|figure| figure.place == Place::Verdicts);
-    html! {
-        section #verdicts {
-            h2 { "Verdicts" }
-            @if let Some(figure) = verdicts { (figure.inline()) }
-            @else { p { "No round has held two contenders of one workload yet." } }
-        }
-        (parts::findings(report))
-        @for workload in &report.plan.workloads { (work(report, workload, figures)) }
-        (parts::published(report))
-        (settings::section(report))
-        (parts::lacking(report))
-        (parts::machine(report))
-        (again(report))
-    }
-}
-
-/// One workload: its table, its verdicts, its figures.
-fn work(report: &Report, workload: &Workload, figures: &[Figure]) -> Markup {
-    let name = &workload.name;
-    let rounds = figures.iter().filter(|it| it.place == Place::Rounds(name.clone()));
-    let latency = |judged| Place::Latency { workload: name.clone(), judged };
-    let course = |judged| Place::Timeline { workload: name.clone(), judged };
-    let table = table::table(report, workload, NOTHING);
-    let sentences = report.comparisons.iter().filter(|it| it.workload == *name);
-    html! {
-        section.far id=(anchor(report, workload)) {
-            h2 { (name) }
-            @if let Some(command) = &workload.command {
-                pre { (command.to_string().trim_end()) }
-            }
-            (parts::table(&format!("{name}: medians and verdicts"), &table))
-            ul { @for sentence in sentences { li { (report.sentence(sentence)) } } }
-            @for figure in rounds { (figure.inline()) }
-            (chapter("Latency", figures, latency))
-            (chapter("The course of time", figures, course))
-            @for (title, table) in table::meanwhile(report, workload, NOTHING) {
-                h3 { (title) }
-                (parts::table(&format!("{name}: {title}"), &table))
-            }
-        }
-    }
-}
-
-/// Figures of judged parts, and the others to be opened.
-fn chapter(title: &str, figures: &[Figure], place: impl Fn(bool) -> Place) -> Markup {
-    let of = |judged| {
-        let place = place(judged);
-        figures.iter().filter(move |figure| figure.place == place).collect::<Vec<_>>()
-    };
-    let (judged, others) = (of(true), of(false));
-    html! {
-        @if !(judged.is_empty() && others.is_empty()) { h3 { (title) } }
-        @for figure in &judged { (figure.inline()) }
-        @if !others.is_empty() {
-            details {
-                summary { (title) " of what is not judged: " (others.len()) " figures" }
-                @for figure in &others { (figure.inline()) }
-            }
-        }
-    }
-}
-
-/// How to run it again, and the values themselves.
-fn again(report: &Report) -> Markup {
-    let judged = |metric: &str, workload: &str| {
-        let work = report.plan.workloads.iter().find(|it| it.name == workload);
-        work.is_some_and(|work| work.primary().iter().any(|primary| primary == metric))
-    };
-    let values = csv::chosen(report.records, |it, sample| judged(&sample.metric, &it.key.workload));
-    let plan = toml::to_string(report.plan).unwrap_or_default();
-    let file = format!("{}.csv", report.run.name);
-    html! {
-        section #again {
-            h2 { "Run it again" }
-            p { "The run was started with" }
-            pre { (Command::Argv(report.run.command.clone()).to_string()) }
-            p {
-                "The same seed gives the same order and the same work: " (report.run.seed) ". The \
-                 whole plan, for " code { "fsverdict run plan.toml" } ":"
-            }
-            details { summary { "plan.toml" } pre { (plan) } }
-            h3 { "The values" }
-            p {
-                "Every judged value of every trial is in this page: "
-                button type="button" data-file=(file) { "save them as CSV" }
-                " All samples, timelines and each tool's own output are in the run's folder, \
-                 beside this file: "
-                a href="samples.csv" { "samples.csv" } ", " a href="trials" { "trials" } ", "
-                a href="run.json" { "run.json" } "."
-            }
-            template { (values) }
-        }
-    }
 }

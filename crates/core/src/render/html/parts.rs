@@ -7,15 +7,19 @@ use maud::{Markup, html};
 use super::super::{Report, markdown, table as tables, terminal};
 use crate::model::{Finding, Severity};
 
+/// Names of rows that are no longer stay on one line.
+const SHORT: usize = 16;
+
 /// A table with its headings as a screen reader wants them: what a row is of stands in its first
 /// cell, over all rows that leave theirs empty.
 pub(super) fn table(caption: &str, table: &Table) -> Markup {
     let cells = |row: &Row| row.cell_iter().map(Cell::content).collect::<Vec<_>>();
     let header = table.header().map(cells).unwrap_or_default();
     let rows: Vec<Vec<String>> = table.row_iter().map(cells).collect();
-    let is_number = |column: usize| rows.iter().all(|row| is_figure(&row[column]));
+    let is_number = |column: usize| column > 0 && rows.iter().all(|row| is_figure(&row[column]));
     let numbers: Vec<bool> = (0..header.len()).map(is_number).collect();
     let spans = spans(&rows);
+    let short = rows.iter().flat_map(|row| row.first()).all(|it| it.chars().count() <= SHORT);
     html! {
         div.scroll role="region" tabindex="0" aria-label=(caption) {
             table {
@@ -28,7 +32,8 @@ pub(super) fn table(caption: &str, table: &Table) -> Markup {
                 tbody {
                     @for (row, span) in rows.iter().zip(spans) { tr {
                         @if let (Some(first), true) = (row.first(), span > 0) {
-                            th scope="row" rowspan=[(span > 1).then_some(span)] { (first) }
+                            @let rows = (span > 1).then_some(span);
+                            th.whole[short] scope="row" rowspan=[rows] { (first) }
                         }
                         @for (cell, number) in row.iter().zip(&numbers).skip(1) {
                             td class=[number.then_some("number")] { (cell) }
@@ -55,16 +60,18 @@ fn is_figure(cell: &str) -> bool {
     cell.is_empty() || cell == "-" || cell.starts_with(|c: char| c.is_ascii_digit())
 }
 
-/// What the audits noticed, the gravest first.
+/// The section of what the audits noticed.
 pub(super) fn findings(report: &Report) -> Markup {
+    html! { section #findings { h2 { "Findings" } (noticed(report)) } }
+}
+
+/// What the audits noticed, the gravest first.
+pub(super) fn noticed(report: &Report) -> Markup {
     let mut findings: Vec<Finding> = report.findings.to_vec();
     findings.sort_by_key(|finding| std::cmp::Reverse(finding.severity));
     html! {
-        section #findings {
-            h2 { "Findings" }
-            @if findings.is_empty() { p { "None of the audits noticed anything." } }
-            @for alike in terminal::alike(&findings) { (finding(&alike)) }
-        }
+        @if findings.is_empty() { p { "None of the audits noticed anything." } }
+        @for alike in terminal::alike(&findings) { (finding(&alike)) }
     }
 }
 
@@ -161,9 +168,9 @@ mod tests {
         for part in [
             "<caption>a &amp; b</caption>",
             "<th class=\"number\" scope=\"col\">median</th>",
-            "<th scope=\"row\" rowspan=\"2\">rate</th><td>&lt;script&gt;</td>",
+            "<th class=\"whole\" scope=\"row\" rowspan=\"2\">rate</th><td>&lt;script&gt;</td>",
             "<tr><td>xfs</td><td class=\"number\">-</td></tr>",
-            "<th scope=\"row\">time</th>",
+            "<th class=\"whole\" scope=\"row\">time</th>",
         ] {
             assert!(html.contains(part), "{part}: {html}");
         }

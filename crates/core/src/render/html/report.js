@@ -27,7 +27,7 @@
 
   // Said once for each kind of figure.
   const hints = {
-    dots: "Point at a dot for its trial.",
+    dots: "Point at a dot for its values.",
     curves: "Point at a place for its values.",
     seconds: "Point at a place for its values; drag to zoom in, double-click for the whole.",
   };

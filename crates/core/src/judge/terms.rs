@@ -1,0 +1,210 @@
+//! On what terms runs were measured: machine, tools, plan, and which of it is not the same for all.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::Serialize;
+
+use super::across::Side;
+use crate::model::{Bed, BedKind, Difference, Plan, Run, Term, Workload};
+
+type Table = BTreeMap<String, String>;
+
+/// What differs between two runs, whether or not they can be compared. What the work is stands
+/// with what is left out for it.
+pub fn differences(baseline: Side, run: Side) -> Vec<Difference> {
+    let sides = [baseline, run];
+    let mut terms = facts(&sides);
+    terms.extend(of_plan(&sides, "bed", |plan| Some(&plan.bed)));
+    terms.extend(of_plan(&sides, "judgement", |plan| Some(&plan.judgement)));
+    terms.extend(contenders(&sides));
+    unequal(terms)
+}
+
+/// What differs between two runs in the machine, its tools and the version.
+pub(super) fn other_facts(before: Side, run: Side) -> Vec<Difference> {
+    unequal(facts(&[before, run]))
+}
+
+fn unequal(terms: Vec<Term>) -> Vec<Difference> {
+    let difference = |Term { what, mut values, .. }: Term| {
+        let run = values.pop().flatten();
+        Difference { what, baseline: values.pop().flatten(), run }
+    };
+    terms.into_iter().filter(|term| !term.equal).map(difference).collect()
+}
+
+/// Everything that may differ between runs: machine, tools, version, and the plan.
+pub(super) fn all(sides: &[Side]) -> Vec<Term> {
+    let head = |side: &Side| {
+        let mut head = scalars(side.plan);
+        head.retain(|key, _| ["question", "scale", "probes"].contains(&key.as_str()));
+        head.insert("place".into(), text(&side.run.place));
+        head.extend(side.plan.study.iter().map(|study| ("study".into(), study.title.clone())));
+        Some(head)
+    };
+    let mut terms = facts(sides);
+    terms.extend(tables("", &sides.iter().map(head).collect::<Vec<_>>()));
+    terms.extend(of_plan(sides, "bed", |plan| Some(&plan.bed)));
+    terms.extend(of_plan(sides, "judgement", |plan| Some(&plan.judgement)));
+    terms.extend(of_plan(sides, "vm", |plan| plan.vm.as_ref()));
+    terms.extend(of_plan(sides, "sim", |plan| plan.sim.as_ref()));
+    terms.extend(contenders(sides));
+    let names = |plan: &Plan| plan.workloads.iter().map(|it| it.name.clone()).collect();
+    terms.extend(members(sides, "workload", names, |plan, name| {
+        plan.workloads.iter().find(|it| it.name == name).map(table)
+    }));
+    terms
+}
+
+/// Whether these runs were made on one machine, with one device; not, on one kernel.
+pub(super) fn on_one_machine(sides: &[Side]) -> bool {
+    const SOFTWARE: [&str; 2] = ["kernel", "distribution"];
+    let machine = of_runs(sides, |run| &run.host);
+    machine.iter().all(|term| term.equal || SOFTWARE.contains(&term.what.as_str()))
+}
+
+/// What makes even the ratios of runs mean something else.
+const CONDITIONS: [&str; 6] = [
+    "the place",
+    "the kind of bed",
+    "the bed's size",
+    "the number of devices",
+    "what the bed is made of",
+    "what the bed is held down to",
+];
+
+/// The [`CONDITIONS`] of all runs.
+pub(super) fn conditions(sides: &[Side]) -> Vec<Term> {
+    let of = |side: &Side| {
+        let bed = &side.plan.bed;
+        // Sizes and numbers are those of beds that are made.
+        let made = |what: String| if is_made(bed) { what } else { "its own".into() };
+        [
+            text(&side.run.place),
+            bed.kind.name().into(),
+            made(bed.size.to_string()),
+            made(bed.devices.to_string()),
+            if bed.zram { "zram" } else { "a loop device" }.into(),
+            bed.limits.map_or("none".into(), |limits| limits.to_string()),
+        ]
+    };
+    let each: Vec<[String; 6]> = sides.iter().map(of).collect();
+    let term = |(place, what): (usize, &str)| {
+        let values: Vec<_> = each.iter().map(|values| Some(values[place].clone())).collect();
+        let equal = values.windows(2).all(|pair| pair[0] == pair[1]);
+        Term { what: what.into(), values, equal }
+    };
+    CONDITIONS.into_iter().enumerate().map(term).collect()
+}
+
+/// What a workload of one name is in each of the runs that hold it, but for what is judged of it.
+pub(super) fn of_work(works: &[Option<&Workload>]) -> Vec<Term> {
+    let name = works.iter().flatten().next().map_or("", |work| &work.name);
+    let unjudged = |work: &Workload| table(&Workload { primary: Vec::new(), ..work.clone() });
+    tables(name, &works.iter().map(|work| work.map(unjudged)).collect::<Vec<_>>())
+}
+
+/// What the settings of a contender are in each of the runs that hold it.
+pub(super) fn of_contender(sides: &[Side], name: &str) -> Vec<Term> {
+    let settings = |side: &Side| side.plan.contender(name).map(table);
+    tables(name, &sides.iter().map(settings).collect::<Vec<_>>())
+}
+
+/// Two values as texts.
+pub(super) fn both(values: Vec<Option<String>>) -> [String; 2] {
+    let mut texts = values.into_iter().map(|value| value.unwrap_or_else(|| "nothing".into()));
+    [texts.next().unwrap_or_default(), texts.next().unwrap_or_default()]
+}
+
+/// Machine, tools and version.
+fn facts(sides: &[Side]) -> Vec<Term> {
+    let version = |side: &Side| {
+        Some(Table::from([("fsverdict".to_string(), side.run.program_version.clone())]))
+    };
+    let mut terms = tables("", &sides.iter().map(version).collect::<Vec<_>>());
+    terms.extend(of_runs(sides, |run| &run.host));
+    terms.extend(of_runs(sides, |run| &run.tools));
+    terms
+}
+
+fn of_runs(sides: &[Side], facts: fn(&Run) -> &Table) -> Vec<Term> {
+    let mut terms =
+        tables("", &sides.iter().map(|side| Some(facts(side.run).clone())).collect::<Vec<_>>());
+    // Which loop devices were free is chance.
+    let made = sides.iter().all(|side| is_made(&side.plan.bed));
+    terms.retain(|term| !made || term.what != "devices");
+    terms
+}
+
+fn is_made(bed: &Bed) -> bool {
+    matches!(bed.kind, BedKind::Loop | BedKind::Ram)
+}
+
+fn of_plan<T: Serialize>(
+    sides: &[Side],
+    name: &str,
+    part: impl for<'a> Fn(&'a Plan) -> Option<&'a T>,
+) -> Vec<Term> {
+    tables(name, &sides.iter().map(|side| part(side.plan).map(table)).collect::<Vec<_>>())
+}
+
+fn contenders(sides: &[Side]) -> Vec<Term> {
+    let names = |plan: &Plan| plan.contenders.iter().map(|it| it.name.clone()).collect();
+    members(sides, "contender", names, |plan, name| plan.contender(name).map(table))
+}
+
+/// The parts of plans that have names: who lacks one, and how those that hold it differ.
+fn members(
+    sides: &[Side],
+    kind: &str,
+    names: impl Fn(&Plan) -> Vec<String>,
+    find: impl Fn(&Plan, &str) -> Option<Table>,
+) -> Vec<Term> {
+    let mut terms = Vec::new();
+    let all: BTreeSet<String> = sides.iter().flat_map(|side| names(side.plan)).collect();
+    for name in all {
+        let its: Vec<Option<Table>> = sides.iter().map(|side| find(side.plan, &name)).collect();
+        if its.iter().any(Option::is_none) {
+            let measured = |it: &Option<Table>| it.as_ref().map(|_| "measured".to_string());
+            let values = its.iter().map(measured).collect();
+            terms.push(Term { what: format!("{kind} {name}"), values, equal: false });
+        }
+        terms.extend(tables(&name, &its));
+    }
+    terms
+}
+
+/// Tables key by key; those that are none have no part in what is equal.
+fn tables(name: &str, tables: &[Option<Table>]) -> Vec<Term> {
+    let keys: BTreeSet<&String> = tables.iter().flatten().flat_map(Table::keys).collect();
+    let term = |key: &String| {
+        let value = |table: &Table| table.get(key).cloned();
+        let values: Vec<Option<String>> =
+            tables.iter().map(|table| table.as_ref().and_then(value)).collect();
+        let held: BTreeSet<Option<String>> = tables.iter().flatten().map(value).collect();
+        let what = if name.is_empty() { key.clone() } else { format!("{name}: {key}") };
+        Term { what, values, equal: held.len() < 2 }
+    };
+    keys.into_iter().map(term).collect()
+}
+
+/// What is set in a part of a plan, by key, but for its name.
+fn table<T: Serialize>(part: &T) -> Table {
+    let mut table = scalars(part);
+    table.remove("name");
+    table
+}
+
+fn scalars<T: Serialize>(part: &T) -> Table {
+    let set = toml::Table::try_from(part).unwrap_or_default();
+    set.into_iter().map(|(key, value)| (key, text(&value))).collect()
+}
+
+/// A text as it is, anything else as a plan has it.
+fn text<T: Serialize>(value: &T) -> String {
+    match toml::Value::try_from(value) {
+        Ok(toml::Value::String(text)) => text,
+        Ok(value) => value.to_string(),
+        Err(_) => String::new(),
+    }
+}

@@ -1,0 +1,270 @@
+//! The history of many runs as a page: what has changed first, then how every figure went.
+
+use comfy_table::Table;
+use comfy_table::presets::NOTHING;
+use maud::{Markup, html};
+
+use super::super::figure::{Figure, Place, trends};
+use super::super::history::{came, chance, day, name_of, runs, shifted, trend, when};
+use super::{Page, parts};
+use crate::model::{History, Past, Point, Series, Shift, median};
+
+/// Among fewer runs none shows a change: six on either side.
+const RUNS_MIN: usize = 12;
+/// So many changes are named in the answer; more are counted.
+const NAMED_MAX: usize = 3;
+
+/// The whole page.
+pub fn page(history: &History) -> String {
+    let figures = trends(history);
+    let (first, last) = (history.runs.first(), history.runs.last());
+    let days = [first, last].map(|run| run.map_or("", day));
+    let works = works(history);
+    let works = || works.iter().enumerate();
+    let contents = works().map(|(place, work)| (anchor(place), work.to_string()));
+    let page = Page {
+        title: &title(history),
+        version: env!("CARGO_PKG_VERSION"),
+        above: format!("fsverdict history, {} to {}", days[0], days[1]),
+        answer: answer(history),
+        facts: runs(&history.runs).lines().map(String::from).collect(),
+        contents: [("changes".into(), "Changes".into())]
+            .into_iter()
+            .chain(contents)
+            .chain([("runs".into(), "Runs".into())])
+            .collect(),
+        main: html! {
+            section #changes { h2 { "Changes" } (changes(history)) }
+            @for (place, name) in works() {
+                section.far id=(anchor(place)) {
+                    h2 { (name) }
+                    @for figure in of_work(&figures, name) { (work(history, name, figure)) }
+                }
+            }
+            section #runs {
+                h2 { "Runs" }
+                (parts::table("The runs in order of time", &each_run(history)))
+            }
+        },
+        footer: html! { "fsverdict " (env!("CARGO_PKG_VERSION")) "." },
+    };
+    page.text()
+}
+
+fn title(history: &History) -> String {
+    let count = history.runs.len();
+    let works = works(history);
+    let s = if count == 1 { "" } else { "s" };
+    match works.as_slice() {
+        [one] => format!("{one} over {count} run{s}"),
+        several => format!("{} workloads over {count} run{s}", several.len()),
+    }
+}
+
+/// The workloads' names, each once.
+fn works(history: &History) -> Vec<&str> {
+    let mut names: Vec<&str> = Vec::new();
+    for series in &history.series {
+        if !names.contains(&series.workload.as_str()) {
+            names.push(&series.workload);
+        }
+    }
+    names
+}
+
+fn of_work<'a>(figures: &'a [Figure], name: &str) -> impl Iterator<Item = &'a Figure> {
+    let place = Place::Trend(name.into());
+    figures.iter().filter(move |figure| figure.place == place)
+}
+
+fn anchor(place: usize) -> String {
+    format!("work-{}", place + 1)
+}
+
+/// All changes, the largest first.
+fn largest(history: &History) -> Vec<(&Series, &Shift)> {
+    let of = |series| move |shift| (series, shift);
+    let mut all: Vec<(&Series, &Shift)> =
+        history.series.iter().flat_map(|series| series.shifts.iter().map(of(series))).collect();
+    let size = |(_, shift): &(&Series, &Shift)| shift.ratio.ln().abs();
+    all.sort_by(|one, other| size(other).total_cmp(&size(one)));
+    all
+}
+
+/// What has changed, the largest first.
+fn answer(history: &History) -> String {
+    let shifts = largest(history);
+    let count = history.runs.len();
+    if shifts.is_empty() {
+        return match history.series.iter().filter(|series| series.trend.is_some()).count() {
+            0 if count < RUNS_MIN => format!(
+                "No change shows; among fewer than {RUNS_MIN} runs, six on either side of a \
+                 change, none can."
+            ),
+            0 => format!("No figure has changed in {count} runs, as far as they can show."),
+            some => format!("No figure has changed at once, and {some} steadily."),
+        };
+    }
+    let several = works(history).len() > 1;
+    let named = shifts.iter().take(NAMED_MAX).map(|(series, shift)| {
+        let what = match series.is_of_reference() {
+            true => format!("{}, or the machine,", series.contender),
+            false => name_of(series),
+        };
+        let word = if shift.ratio < 1.0 { "worse" } else { "better" };
+        let of = if several { format!("{}'s ", series.workload) } else { String::new() };
+        let since = when(&history.runs, &history.runs[shift.run]);
+        format!("{what} is {word} at {of}{} since {since} ({:.2}×)", series.metric, shift.ratio)
+    });
+    let named: Vec<String> = named.collect();
+    let more = match shifts.len() - named.len() {
+        0 => String::new(),
+        1 => "; one more change is below".into(),
+        more => format!("; {more} more changes are below"),
+    };
+    format!("{}{more}.", named.join("; "))
+}
+
+/// Every change as a row, in the order of the figures below; and the steady trends.
+fn changes(history: &History) -> Markup {
+    let mut table = Table::new();
+    table.load_preset(NOTHING);
+    table.set_header(
+        ["since", "run", "workload", "what", "times as good", "runs before", "runs since"]
+            .into_iter()
+            .chain(["chance", "what came with it"]),
+    );
+    let all = history.series.iter().flat_map(|it| it.shifts.iter().map(move |shift| (it, shift)));
+    for (series, shift) in all {
+        let run = &history.runs[shift.run];
+        let with = came(&shift.differences);
+        table.add_row([
+            day(run).into(),
+            run.run.clone(),
+            series.workload.clone(),
+            format!("{}: {}", series.metric, name_of(series)),
+            format!("{:.3}", shift.ratio),
+            shift.runs_before.to_string(),
+            shift.runs_after.to_string(),
+            chance(shift),
+            if with.is_empty() { "no other difference is known".into() } else { with },
+        ]);
+    }
+    let trends: Vec<String> = history.series.iter().filter_map(trend).collect();
+    html! {
+        @if table.row_count() == 0 { p { "No change stands out." } }
+        @else {
+            p {
+                "What came with a change may be its cause, or not. Chance: how often runs in a \
+                 random order stand out as much."
+            }
+            (parts::table("Changes, and what came with them", &table))
+        }
+        @if !trends.is_empty() { ul { @for trend in &trends { li { (trend) } } } }
+    }
+}
+
+/// One metric: its figure, its changes in words, and its values as tables.
+fn work(history: &History, workload: &str, figure: &Figure) -> Markup {
+    let metric = figure.title.split(" over ").next().unwrap_or_default();
+    let its = |it: &&Series| it.workload == workload && it.metric == metric;
+    let its: Vec<&Series> = history.series.iter().filter(its).collect();
+    let sentences: Vec<String> = its
+        .iter()
+        .flat_map(|series| series.shifts.iter().map(|shift| shifted(history, series, shift)))
+        .collect();
+    html! {
+        (figure.inline())
+        @if !sentences.is_empty() { ol { @for sentence in &sentences { li { (sentence) } } } }
+        (parts::table(&format!("{metric} by kernel and version"), &stretches(history, &its)))
+        details {
+            summary { (metric) " of each run" }
+            (parts::table(&format!("{metric} of each run"), &values(history, &its)))
+        }
+    }
+}
+
+/// Names of columns, one for each series.
+fn columns(series: &[&Series]) -> Vec<String> {
+    series.iter().map(|it| name_of(it)).collect()
+}
+
+/// A row for each stretch of runs of one kernel and version, with the medians of what they say.
+fn stretches(history: &History, series: &[&Series]) -> Table {
+    let mut table = Table::new();
+    let header = ["kernel", "fsverdict", "from", "to", "runs"].map(String::from);
+    table.load_preset(NOTHING).set_header(header.into_iter().chain(columns(series)));
+    let same = |one: &Past, other: &Past| {
+        (&one.kernel, &one.program_version) == (&other.kernel, &other.program_version)
+    };
+    let mut begin = 0;
+    for stretch in history.runs.chunk_by(same) {
+        let runs = begin..begin + stretch.len();
+        begin = runs.end;
+        let (first, last) = (&stretch[0], &stretch[stretch.len() - 1]);
+        let fixed = [
+            first.kernel.clone().unwrap_or_else(|| "not known".into()),
+            first.program_version.clone(),
+            when(&history.runs, first),
+            when(&history.runs, last),
+            stretch.len().to_string(),
+        ];
+        let middle = |series: &&Series| {
+            let its = series.points.iter().filter(|point| runs.contains(&point.run));
+            let values = its.map(|point| point.ratio.unwrap_or(point.median));
+            median(values).map_or("-".into(), |value| shown(series, value))
+        };
+        table.add_row(fixed.into_iter().chain(series.iter().map(middle)));
+    }
+    table
+}
+
+fn shown(series: &Series, value: f64) -> String {
+    if series.is_of_reference() { series.unit.format(value) } else { format!("{value:.3}") }
+}
+
+/// A row for each run, with what it says of each series.
+fn values(history: &History, series: &[&Series]) -> Table {
+    let mut table = Table::new();
+    table.load_preset(NOTHING);
+    table.set_header(["run", "begun"].map(String::from).into_iter().chain(columns(series)));
+    for (place, run) in history.runs.iter().enumerate() {
+        let of = |series: &&Series| {
+            let point = series.points.iter().find(|point| point.run == place);
+            point.map_or("-".into(), |point| value(series, point))
+        };
+        let its: Vec<String> = series.iter().map(of).collect();
+        if its.iter().any(|value| value != "-") {
+            table.add_row([run.run.clone(), run.started.clone()].into_iter().chain(its));
+        }
+    }
+    table
+}
+
+fn value(series: &Series, point: &Point) -> String {
+    let verdict = point.verdict.map_or("", |verdict| verdict.label());
+    match (point.ratio, point.high) {
+        (Some(ratio), Some(high)) => {
+            format!("{ratio:.3} ({:.3} to {high:.3}) {verdict}", point.low)
+        }
+        (Some(ratio), None) => format!("{ratio:.3} {verdict}"),
+        _ => shown(series, point.median),
+    }
+}
+
+/// Every run with what is not what it was for the one before.
+fn each_run(history: &History) -> Table {
+    let mut table = Table::new();
+    let header = ["run", "begun", "kernel", "fsverdict", "what is new since the run before"];
+    table.load_preset(NOTHING).set_header(header);
+    for run in &history.runs {
+        table.add_row([
+            run.run.clone(),
+            run.started.clone(),
+            run.kernel.clone().unwrap_or_else(|| "not known".into()),
+            run.program_version.clone(),
+            came(&run.differences),
+        ]);
+    }
+    table
+}

@@ -1,0 +1,387 @@
+//! Several runs in one report. What is not the same for all stands on top; below it the verdicts
+//! of each run on its own contenders, side by side. Text, Markdown and HTML show the same parts.
+
+use std::collections::BTreeSet;
+
+use comfy_table::presets::{ASCII_MARKDOWN, UTF8_BORDERS_ONLY};
+use comfy_table::{CellAlignment, ColumnConstraint, Table, Width};
+use serde::Serialize;
+
+use super::answer::listed;
+use super::figure::Figure;
+use super::{Report, json, markdown, table, terminal};
+use crate::model::{Abreast, Accord, Comparison, Finding, Joined, Run, Term, Verdict, Workload};
+
+/// A column of a terminal's table is no wider: commands may be.
+const VALUE_MAX: u16 = 36;
+
+/// Something that a section has in it.
+pub(super) enum Part {
+    /// A sentence.
+    Says(String),
+    /// One that a reader must not miss.
+    Warns(String),
+    /// Lines of one kind.
+    List(Vec<String>),
+    /// A table, and what it is of.
+    Grid(String, Table),
+    /// A table of what few want to see.
+    Folded(String, Table),
+    /// What the audits noticed of a run, by its place.
+    Findings(usize),
+    /// The ratios as a figure.
+    Forest,
+}
+
+/// A part of the report with a title.
+pub(super) struct Section {
+    pub title: String,
+    pub parts: Vec<Part>,
+}
+
+/// What it is called: the question that all runs ask, or their names.
+pub(super) fn title(joined: &Joined, reports: &[Report]) -> String {
+    let asked: BTreeSet<&str> = reports.iter().map(|it| it.plan.question.as_str()).collect();
+    match asked.into_iter().collect::<Vec<_>>()[..] {
+        [question] if !question.is_empty() => question.into(),
+        _ => format!("{} side by side", listed(&joined.names)),
+    }
+}
+
+/// A line for each run: when and how it went.
+pub(super) fn heads(joined: &Joined, reports: &[Report]) -> Vec<String> {
+    let head = |(name, report): (&String, &Report)| {
+        format!("{name}, {}: {}", day(&report.run.started), terminal::ending(report))
+    };
+    joined.names.iter().zip(reports).map(head).collect()
+}
+
+/// The day of an RFC 3339 time.
+pub(super) fn day(started: &str) -> &str {
+    started.get(..10).unwrap_or_default()
+}
+
+/// Whether the verdicts go together, in a sentence or two.
+pub(super) fn answer(joined: &Joined) -> String {
+    let of = |accord| joined.verdicts.iter().filter(move |it| it.accord == accord);
+    let [same, mixed] = [Accord::Same, Accord::Mixed].map(|accord| of(accord).count());
+    let opposed: Vec<String> = of(Accord::Opposed).map(|it| turned(joined, it)).collect();
+    let all = same + mixed + opposed.len();
+    if all == 0 {
+        return "No comparison has a verdict of two of these runs: there is nothing to set beside \
+                each other."
+            .into();
+    }
+    let s = if all == 1 { "" } else { "s" };
+    let mut parts = vec![format!("{same} with the same verdict in each")];
+    if mixed > 0 {
+        parts.push(format!("{mixed} where the verdicts differ"));
+    }
+    parts.extend((!opposed.is_empty()).then(|| format!("{} that turned round", opposed.len())));
+    let turned = match opposed.as_slice() {
+        [] => String::new(),
+        opposed => format!(" {}.", opposed.join("; ")),
+    };
+    format!("{all} comparison{s} of more than one run: {}.{turned}", parts.join(", "))
+}
+
+/// "xfs against ext4 at unpack's wall_time: better in one, worse in two".
+fn turned(joined: &Joined, row: &Abreast) -> String {
+    let runs = |says: fn(Verdict) -> bool| {
+        let its = joined.names.iter().zip(&row.runs);
+        let its = its.filter(|(_, it)| it.as_ref().is_some_and(|it| says(it.verdict)));
+        listed(&its.map(|(name, _)| name.clone()).collect::<Vec<_>>())
+    };
+    let Abreast { workload, metric, contender, reference, .. } = row;
+    format!(
+        "{contender} against {reference} at {workload}'s {metric}: better in {}, worse in {}",
+        runs(Verdict::is_better),
+        runs(Verdict::is_worse)
+    )
+}
+
+/// All sections, tables drawn in `preset`.
+pub(super) fn sections(joined: &Joined, reports: &[Report], preset: &str) -> Vec<Section> {
+    let mut sections = vec![terms(joined, preset)];
+    let forest = vec![Part::Forest];
+    sections.push(Section { title: "Verdicts".into(), parts: forest });
+    let mut names: Vec<&str> = Vec::new();
+    for row in &joined.verdicts {
+        if !names.contains(&row.workload.as_str()) {
+            names.push(&row.workload);
+        }
+    }
+    sections.extend(names.into_iter().map(|name| work(joined, reports, name, preset)));
+    for (place, (name, report)) in joined.names.iter().zip(reports).enumerate() {
+        let mut parts = vec![Part::Findings(place)];
+        let lost = terminal::failures(report).into_iter();
+        let lost: Vec<String> = lost.map(|it| format!("not measured: {it}")).collect();
+        let out = report.left_out().into_iter().map(|it| format!("left out: {it}"));
+        let lines: Vec<String> = lost.into_iter().chain(out).collect();
+        parts.extend((!lines.is_empty()).then_some(Part::List(lines)));
+        sections.push(Section { title: format!("Findings of {name}"), parts });
+    }
+    sections
+}
+
+/// What is not the same for all.
+fn terms(joined: &Joined, preset: &str) -> Section {
+    let (equal, different): (Vec<&Term>, Vec<&Term>) =
+        joined.terms.iter().partition(|term| term.equal);
+    let mut parts = Vec::new();
+    if !joined.unlike.is_empty() {
+        let each = joined.unlike.iter().map(|Term { what, values, .. }| {
+            let values: Vec<&str> = values.iter().flatten().map(String::as_str).collect();
+            format!("{what} ({})", values.join(", "))
+        });
+        let each = each.collect::<Vec<_>>().join(", ");
+        parts.push(Part::Warns(format!(
+            "These runs were not measured on equal terms: {each}. Even ratios mean something else \
+             in each; read them by themselves."
+        )));
+    }
+    if different.is_empty() {
+        parts.push(Part::Says("Nothing that is known: these runs repeat each other.".into()));
+    } else {
+        let mut table =
+            grid(preset, ["term".into()].into_iter().chain(joined.names.iter().cloned()));
+        for Term { what, values, .. } in different {
+            let values = values.iter().map(|it| it.as_deref().unwrap_or("-"));
+            add(&mut table, preset, [what.as_str()].into_iter().chain(values));
+        }
+        parts.push(Part::Grid("What is not the same for all runs".into(), table));
+    }
+    let mut table = grid(preset, ["term", "in all runs"].map(String::from));
+    for Term { what, values, .. } in &equal {
+        let value = values.iter().flatten().next().map_or("-", String::as_str);
+        add(&mut table, preset, [what.as_str(), value]);
+    }
+    let names: Vec<&str> = equal.iter().map(|term| term.what.as_str()).collect();
+    let summary = match preset {
+        UTF8_BORDERS_ONLY => format!("The same for all: {}.", names.join(", ")),
+        _ => format!("{} terms are the same for all", names.len()),
+    };
+    parts.push(Part::Folded(summary, table));
+    Section { title: "What is not the same".into(), parts }
+}
+
+/// One workload: the verdicts side by side, and the medians, which are another matter.
+fn work(joined: &Joined, reports: &[Report], name: &str, preset: &str) -> Section {
+    let rows: Vec<&Abreast> = joined.verdicts.iter().filter(|it| it.workload == name).collect();
+    let unlike: BTreeSet<&str> =
+        rows.iter().flat_map(|row| &row.unlike).map(String::as_str).collect();
+    let mut parts = Vec::new();
+    if !unlike.is_empty() {
+        let unlike = unlike.into_iter().collect::<Vec<_>>().join(", ");
+        parts.push(Part::Warns(format!(
+            "What bears the same name here is not the same in all runs: {unlike}. See the table \
+             above."
+        )));
+    }
+    parts.push(Part::Grid(
+        format!("{name}: verdicts side by side"),
+        side_by_side(joined, &rows, preset),
+    ));
+    parts.push(Part::Says(match (joined.one_machine, joined.unlike.is_empty()) {
+        (true, true) => "Medians of the raw values. The runs were measured apart: another hour is \
+                         in them, too."
+            .into(),
+        (true, false) => "Medians of the raw values. The runs were not measured on equal terms: \
+                          between runs they say nothing about each other."
+            .into(),
+        (false, _) => "Medians of the raw values. The machines or their devices differ: between \
+                       runs they say nothing about each other."
+            .into(),
+    }));
+    parts.push(Part::Grid(format!("{name}: medians"), medians(joined, reports, name, preset)));
+    Section { title: name.into(), parts }
+}
+
+fn side_by_side(joined: &Joined, rows: &[&Abreast], preset: &str) -> Table {
+    let fixed = ["metric", "contender", "against"].map(String::from).into_iter();
+    let header = fixed.chain(joined.names.iter().cloned()).chain(["together".into()]);
+    let mut table = grid(preset, header);
+    let mut before = "";
+    for row in rows {
+        let metric = if row.metric == before { "" } else { &row.metric };
+        before = &row.metric;
+        let cells = row.runs.iter().map(|it| it.as_ref().map_or("-".into(), |it| cell(it, preset)));
+        let cells: Vec<String> = cells.collect();
+        let together = match row.accord {
+            Accord::Alone => "",
+            Accord::Same => "the same",
+            Accord::Mixed => "differ",
+            Accord::Opposed => "opposed",
+        };
+        let fixed = [metric, &row.contender, &row.reference];
+        let cells = cells.iter().map(String::as_str);
+        add(&mut table, preset, fixed.into_iter().chain(cells).chain([together]));
+    }
+    table
+}
+
+/// Ratio, interval and verdict; below each other where a cell may have two lines.
+fn cell(comparison: &Comparison, preset: &str) -> String {
+    let [ratio, interval, verdict] = table::judged(comparison);
+    match (interval.as_str(), preset) {
+        ("-", _) => format!("{ratio} {verdict}"),
+        (_, ASCII_MARKDOWN) => format!("{ratio} ({interval}) {verdict}"),
+        _ => format!("{ratio} {verdict}\n{interval}"),
+    }
+}
+
+/// A row for each metric and contender of any run.
+fn medians(joined: &Joined, reports: &[Report], name: &str, preset: &str) -> Table {
+    let fixed = ["metric", "contender"].map(String::from).into_iter();
+    let mut table = grid(preset, fixed.chain(joined.names.iter().cloned()));
+    let works: Vec<Option<&Workload>> = reports
+        .iter()
+        .map(|report| report.plan.workloads.iter().find(|work| work.name == name))
+        .collect();
+    let metrics = once(works.iter().flatten().flat_map(|work| work.primary()));
+    let names = reports.iter().flat_map(|report| &report.plan.contenders);
+    let contenders = once(names.map(|contender| contender.name.clone()));
+    for metric in &metrics {
+        let mut shown_metric = metric.as_str();
+        for contender in &contenders {
+            let median = |(report, work): (&Report, &Option<&Workload>)| {
+                let records = table::records(report, (*work)?, contender);
+                table::metric_median(&records, metric)
+            };
+            let medians = reports.iter().zip(&works).map(median);
+            let cells: Vec<String> = medians
+                .map(|it| it.map_or("-".into(), |(value, unit)| table::shown(metric, unit, value)))
+                .collect();
+            if cells.iter().all(|cell| cell == "-") {
+                continue;
+            }
+            let fixed = [shown_metric, contender.as_str()];
+            add(&mut table, preset, fixed.into_iter().chain(cells.iter().map(String::as_str)));
+            shown_metric = "";
+        }
+    }
+    for column in table.column_iter_mut().skip(2) {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
+    table
+}
+
+/// Each once, where it comes first.
+fn once(names: impl Iterator<Item = String>) -> Vec<String> {
+    let mut known = Vec::new();
+    for name in names {
+        if !known.contains(&name) {
+            known.push(name);
+        }
+    }
+    known
+}
+
+fn grid(preset: &str, header: impl IntoIterator<Item = String>) -> Table {
+    let mut table = Table::new();
+    let header = header.into_iter().map(|name| fitted(&name, preset));
+    table.load_preset(preset).set_header(header);
+    if preset == UTF8_BORDERS_ONLY {
+        for column in table.column_iter_mut() {
+            column.set_constraint(ColumnConstraint::UpperBoundary(Width::Fixed(VALUE_MAX)));
+        }
+    }
+    table
+}
+
+fn add<'a>(table: &mut Table, preset: &str, cells: impl IntoIterator<Item = &'a str>) {
+    table.add_row(cells.into_iter().map(|cell| fitted(cell, preset)));
+}
+
+/// In Markdown a bar ends a cell, and so does a line's end.
+fn fitted(cell: &str, preset: &str) -> String {
+    match preset {
+        ASCII_MARKDOWN => cell.trim().replace('|', "\\|").replace('\n', " "),
+        _ => cell.trim().into(),
+    }
+}
+
+/// What helps to go on.
+pub(super) const NEXT: &str = "Whether a ratio has changed from one run to another that is alike: \
+                               fsverdict compare. All of one run: fsverdict report RUN.";
+
+/// For a terminal; ends with a line break.
+pub fn joined(joined: &Joined, reports: &[Report]) -> String {
+    let mut out = format!("{}\n\n{}\n", title(joined, reports), answer(joined));
+    out += &format!("  {}\n", heads(joined, reports).join("\n  "));
+    for Section { title, parts } in sections(joined, reports, UTF8_BORDERS_ONLY) {
+        let text: String = parts.iter().map(|part| plain(part, reports)).collect();
+        if !text.is_empty() {
+            out += &format!("\n{title}\n{text}");
+        }
+    }
+    out + &format!("\n{NEXT}\n")
+}
+
+fn plain(part: &Part, reports: &[Report]) -> String {
+    match part {
+        Part::Says(text) => format!("  {text}\n"),
+        Part::Warns(text) => format!("  warning: {text}\n"),
+        Part::Folded(text, _) => format!("  {text}\n"),
+        Part::List(lines) => format!("  {}\n", lines.join("\n  ")),
+        Part::Grid(_, table) => format!("{table}\n"),
+        Part::Findings(run) => terminal::findings(reports[*run].findings),
+        Part::Forest => String::new(),
+    }
+}
+
+/// As Markdown; `shown`: with this figure, that is an SVG file in that folder.
+pub fn joined_markdown(
+    joined: &Joined,
+    reports: &[Report],
+    shown: Option<(&[Figure], &str)>,
+) -> String {
+    let mut out = format!("# {}\n\n{}\n\n", title(joined, reports), answer(joined));
+    out += &format!("- {}\n", heads(joined, reports).join("\n- "));
+    for Section { title, parts } in sections(joined, reports, ASCII_MARKDOWN) {
+        let marked = |part: &Part| match part {
+            Part::Says(text) => format!("\n{text}\n"),
+            Part::Warns(text) => format!("\n**{text}**\n"),
+            Part::Folded(text, table) => {
+                format!("\n<details><summary>{text}</summary>\n\n{table}\n\n</details>\n")
+            }
+            Part::List(lines) => format!("\n- {}\n", lines.join("\n- ")),
+            Part::Grid(_, table) => format!("\n{table}\n"),
+            Part::Findings(run) => format!("\n{}", markdown::noticed(reports[*run].findings)),
+            Part::Forest => shown.map_or(String::new(), |(figures, folder)| {
+                figures.iter().map(|figure| markdown::image(figure, folder)).collect()
+            }),
+        };
+        let text: String = parts.iter().map(marked).collect();
+        if !text.is_empty() {
+            out += &format!("\n## {title}\n{text}");
+        }
+    }
+    out + &format!("\n{NEXT}\n")
+}
+
+#[derive(Serialize)]
+struct Document<'a> {
+    runs: Vec<OfRun<'a>>,
+    #[serde(flatten)]
+    joined: &'a Joined,
+}
+
+#[derive(Serialize)]
+struct OfRun<'a> {
+    run: &'a Run,
+    trials: usize,
+    failed: usize,
+    findings: &'a [Finding],
+}
+
+/// As a JSON document; ends with a line break.
+pub fn joined_json(joined: &Joined, reports: &[Report]) -> String {
+    let of = |report: &Report<'_>| (report.records.len(), report.failures().count());
+    let mut runs = Vec::new();
+    for report in reports {
+        let (trials, failed) = of(report);
+        runs.push(OfRun { run: report.run, trials, failed, findings: report.findings });
+    }
+    json::stamped(&Document { runs, joined })
+}
