@@ -13,7 +13,7 @@ pub(super) const BCACHEFS: FileSystem = FileSystem {
     // bcachefs(8), "fsck": -n does not repair, -f checks although it is clean.
     check: Some(|site| vec![then(&["bcachefs", "fsck", "-n", "-f"], &[site.devices])]),
     // Linux took it in with 6.7 and out with 6.18. Debian's 6.12 has it, and no release its tools.
-    kernels: "fsverdict kernels get 6.12 --flavour amd64 has it; build bcachefs-tools, no package",
+    kernels: "--place vm, Debian's full 6.12, tools you build",
     label: Some("-L"),
     promises: Promises {
         // bcachefs(8), "subvolume snapshot".

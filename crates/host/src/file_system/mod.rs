@@ -99,7 +99,7 @@ const PLAIN: FileSystem = FileSystem {
 };
 
 /// Of what Debian's cloud kernels leave out and its full ones have.
-const IN_FULL_KERNELS: &str = "--place vm, after fsverdict kernels get 6.1 --flavour amd64";
+const IN_FULL_KERNELS: &str = "--place vm, Debian's full 6.1";
 
 /// All file systems, in the order `list` shows them.
 pub const ALL: [&FileSystem; 10] = [

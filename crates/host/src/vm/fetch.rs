@@ -28,10 +28,11 @@ const RELEASES: [(&str, &str); 8] = [
     ("wheezy", "3.2"),
     ("sid", ""),
 ];
-/// Keys of current and former releases, in the package debian-archive-keyring.
-const KEYRINGS: [&str; 2] = [
+/// Keys of current and former releases: debian-archive-keyring's, and Ubuntu's where it is Ubuntu.
+const KEYRINGS: [&str; 3] = [
     "/usr/share/keyrings/debian-archive-keyring.gpg",
     "/usr/share/keyrings/debian-archive-removed-keys.gpg",
+    "/usr/share/keyrings/ubuntu-archive-keyring.gpg",
 ];
 const DOWNLOAD_LIMIT: Duration = Duration::from_secs(1800);
 /// Package lists of a state of our own are fetched anew after this long.
