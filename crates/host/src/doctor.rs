@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 use fsverdict_core::model::{Bed, Unit};
 
 use crate::file_system::{self, FileSystem};
-use crate::probe::{PageCache, PageCacheError};
+use crate::probe::{PageCache, PageCacheError, drive_alarms, throttle_counters};
 use crate::{facts, mount, preflight, sys, tool, vm};
 pub use summary::{BEDS, conclusion};
 
@@ -50,6 +50,8 @@ pub const DIRTY: &str = "dirty memory";
 pub const COUNTERS: &str = "device counters";
 /// Pressure stall information.
 pub const PRESSURE: &str = "pressure";
+/// Who is slowed down for heat.
+pub const HEAT: &str = "heat";
 /// What reads find in the page cache.
 pub const PAGE_CACHE: &str = "page cache";
 /// Counters of the network interfaces.
@@ -208,6 +210,7 @@ pub fn checks<'a>(root: &'a Path, folder: &'a Path) -> Vec<Check<'a>> {
         Check::new(COUNTERS, || counters(root)),
         Check::new(PRESSURE, || pressure(root)),
         Check::new(NETWORK, || network::counters(root)),
+        Check::new(HEAT, || heat(root)),
         Check::new(PAGE_CACHE, || page_cache(root)),
         Check::new("tracefs", || tracefs(root)),
         Check::new("throttling", || throttling(root)),
@@ -481,6 +484,25 @@ fn pressure(root: &Path) -> Answer {
             "boot with psi=1, or a kernel with CONFIG_PSI; runs work without",
         ),
     }
+}
+
+/// Intel's processors and NVMe drives; a virtual machine has neither's sensors.
+fn heat(root: &Path) -> Answer {
+    let controllers = fs::read_dir(root.join("sys/class/nvme")).into_iter().flatten().flatten();
+    let alarms = controllers.flat_map(|controller| drive_alarms(&controller.path()));
+    let processors = !throttle_counters(root).is_empty();
+    let told = match (processors, alarms.count() > 0) {
+        (true, true) => "throttle counters of the processors, alarms of the NVMe drives",
+        (true, false) => "throttle counters of the processors; no NVMe drive has an alarm",
+        (false, true) => "alarms of the NVMe drives; the processors count no throttling",
+        (false, false) => {
+            return Answer::no(
+                "processors and NVMe drives tell nothing",
+                "run it outside of virtual machines; runs work without",
+            );
+        }
+    };
+    Answer::yes(told)
 }
 
 /// Tries it for a moment, with a file system that there is not.

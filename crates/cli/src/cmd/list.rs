@@ -198,6 +198,10 @@ fn probes() -> Section {
             doctor::NETWORK,
         ),
         (
+            ["heat", "processors slowed down, alarms of NVMe drives", "thermal_throttle, hwmon"],
+            doctor::HEAT,
+        ),
+        (
             [
                 "page-cache",
                 "pages that reads find or miss\n--probe page-cache",

@@ -207,6 +207,21 @@ pub struct NetworkTotals {
     pub rate_bits_per_s: Option<u64>,
 }
 
+/// What heat did, as far as the machine tells.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HeatTotals {
+    /// How often a processor was slowed down: the most that any one of the counters rose, of which
+    /// each processor has one of its core and one of its package.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cpu_throttles: Option<u64>,
+    /// A drive's own temperature alarm was on, before the work or after it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub drive_alarm: Option<bool>,
+    /// The higher of the hottest drive's temperatures before the work and after it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub drive_celsius: Option<i64>,
+}
+
 /// What one application read from disks and stored for them, its children included, as Netdata's
 /// app.disk_physical_io counts it (proc_pid_io(5)).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -250,6 +265,9 @@ pub struct Totals {
     /// The network, where the work comes in over one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub network: Option<NetworkTotals>,
+    /// Heat, where the machine tells anything of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub heat: Option<HeatTotals>,
     /// Processes that wait for a disk, integrated over time: divided by the time it is their mean
     /// number. Those that the kernel holds up because too much is dirty are among them.
     #[serde(default)]

@@ -33,7 +33,7 @@ fn checks_have_names_of_their_own_and_beds_need_known_ones() {
 #[test]
 fn an_empty_machine_can_nothing_and_says_why() {
     let root = tree(&[]);
-    let answers = [zram, drop_caches, counters, pressure, tracefs, throttling, kvm::check];
+    let answers = [zram, drop_caches, counters, pressure, heat, tracefs, throttling, kvm::check];
     for answer in answers.map(|check| check(root.path())) {
         assert_eq!(answer.state, State::No, "{answer:?}");
         assert!(answer.advice.is_some(), "{answer:?}");
@@ -68,6 +68,21 @@ fn pressure_needs_all_three_files() {
     let files = ["cpu", "io", "memory"].map(|name| format!("proc/pressure/{name}"));
     let three = tree(&files.each_ref().map(|path| (path.as_str(), "some")));
     assert_eq!(pressure(three.path()).state, State::Yes);
+}
+
+#[test]
+fn heat_is_told_by_processors_drives_or_both() {
+    let core = "sys/devices/system/cpu/cpu0/thermal_throttle/core_throttle_count";
+    let drive = "sys/class/nvme/nvme0/hwmon0/temp1_alarm";
+    let told = |files: &[&str]| {
+        let files: Vec<_> = files.iter().map(|path| (*path, "0\n")).collect();
+        let answer = heat(tree(&files).path());
+        assert_eq!(answer.state, State::Yes);
+        answer.detail
+    };
+    assert!(told(&[core, drive]).ends_with("processors, alarms of the NVMe drives"));
+    assert!(told(&[core]).ends_with("no NVMe drive has an alarm"));
+    assert!(told(&[drive]).ends_with("the processors count no throttling"));
 }
 
 #[test]

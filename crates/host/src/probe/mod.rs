@@ -1,4 +1,4 @@
-//! What the machine does meanwhile: CPU, devices, memory, pressure, network.
+//! What the machine does meanwhile: CPU, devices, memory, pressure, network, heat.
 //!
 //! A [`Probe`] is opened before the timed part, started at its beginning and stopped at its end.
 //! In between a thread of its own reads everything every 50 ms, for the timeline and the maxima;
@@ -14,6 +14,7 @@ mod applications;
 mod cpu;
 mod device;
 mod file;
+mod heat;
 #[cfg(test)]
 mod loop_tests;
 mod memory;
@@ -39,6 +40,7 @@ use thiserror::Error;
 
 pub use applications::{Applications, Shares};
 pub use device::{DeviceReader, DeviceReading, Tracked};
+pub(crate) use heat::{drive_alarms, throttle_counters};
 pub use memory::MemoryReading;
 pub use network::Interface;
 pub use page_cache::{PageCache, PageCacheError};
@@ -47,6 +49,7 @@ pub use timeline::Timeline;
 
 use crate::sys;
 use cpu::CpuReader;
+use heat::{HeatReader, HeatReading};
 use memory::MemoryReader;
 use network::NetworkReader;
 use pressure::PressureReader;
@@ -166,6 +169,8 @@ pub struct Probe {
     samplers: Readers,
     /// Of the disks beneath the devices, for the totals alone.
     beneath: Option<DeviceReader>,
+    /// For the totals alone, too.
+    heat: Option<HeatReader>,
     series: Series,
 }
 
@@ -178,6 +183,7 @@ impl Probe {
             own: Readers::open(root, devices)?,
             samplers: Readers::open(root, devices)?,
             beneath: None,
+            heat: HeatReader::open(root, devices),
             series: Series::for_time(time_limit),
         })
     }
@@ -189,10 +195,12 @@ impl Probe {
         self
     }
 
-    /// Reads the disks that the devices lie on, too, to tell what others do there.
+    /// Reads the disks that the devices lie on, too, to tell what others do there, and how hot it
+    /// is.
     pub fn with_beneath(mut self, root: &Path, disks: &[Device]) -> Result<Self, ProbeError> {
         if !disks.is_empty() {
             self.beneath = Some(DeviceReader::open(root, disks)?);
+            self.heat = HeatReader::open(root, disks);
         }
         Ok(self)
     }
@@ -212,7 +220,7 @@ impl Probe {
 
     /// Takes the first reading, with which the phase begins, and lets the sampler go on from it.
     pub fn start(self) -> Result<Running, ProbeError> {
-        let Probe { mut own, samplers, mut beneath, series } = self;
+        let Probe { mut own, samplers, mut beneath, heat, series } = self;
         let stopping = Arc::new(AtomicBool::new(false));
         let (wake, woken) = channel();
         // Before the first reading, or else the thread's own start would count as a process.
@@ -223,13 +231,17 @@ impl Probe {
                 move || sample(samplers, series, &woken, &stopping)
             })
             .map_err(ProbeError::Thread)?;
+        let heat = heat.map(|reader| {
+            let first = reader.read();
+            (reader, first)
+        });
         let origin = Instant::now();
         let first_beneath = beneath.as_mut().map(DeviceReader::read).transpose()?;
         let first = own.read(origin)?;
         // Fails only if the thread is gone, which joining it will tell.
         let _ = wake.send(Start { origin, first });
         let beneath = beneath.zip(first_beneath);
-        Ok(Running { own, beneath, origin, first, stopping, wake, thread })
+        Ok(Running { own, beneath, heat, origin, first, stopping, wake, thread })
     }
 }
 
@@ -277,6 +289,8 @@ pub struct Running {
     own: Readers,
     /// With the first reading.
     beneath: Option<(DeviceReader, DeviceReading)>,
+    /// The same.
+    heat: Option<(HeatReader, HeatReading)>,
     origin: Instant,
     first: Reading,
     stopping: Arc<AtomicBool>,
@@ -287,11 +301,12 @@ pub struct Running {
 impl Running {
     /// Takes the last reading, with which the phase ends, and then ends the sampler.
     pub fn stop(self) -> Result<(Totals, Timeline), ProbeError> {
-        let Running { mut own, beneath, origin, first, stopping, wake, thread } = self;
+        let Running { mut own, beneath, heat, origin, first, stopping, wake, thread } = self;
         stopping.store(true, Ordering::Release);
         let last = own.read(origin);
         let disks =
             beneath.map(|(mut reader, first)| Ok::<_, ProbeError>(reader.read()?.since(&first)));
+        let heat = heat.map(|(reader, first)| reader.read().since(&first));
         drop(wake);
         let series = thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
         let last = series.integrated(last?);
@@ -303,6 +318,7 @@ impl Running {
             read_bytes: disks.totals.read_bytes.saturating_sub(own.read_bytes),
             write_bytes: disks.totals.write_bytes.saturating_sub(own.write_bytes),
         });
+        totals.heat = heat;
         Ok((totals, timeline))
     }
 }
@@ -322,6 +338,7 @@ fn totals(first: &Reading, last: &Reading, peak: MemoryReading) -> Totals {
         pressure: passed.pressure,
         page_cache: passed.page_cache,
         network: passed.network,
+        heat: None,
         blocked_ns: passed.blocked_ns,
         processes_started: passed.processes_started,
     }
@@ -365,6 +382,8 @@ mod fake {
 mod tests {
     use std::hint::black_box;
 
+    use fsverdict_core::model::HeatTotals;
+
     use super::*;
 
     const STAT: &str = "cpu  100 0 10 1000 5 0 0 0 0 0\nprocesses 40\n";
@@ -399,7 +418,7 @@ mod tests {
 
         assert_eq!(totals.cpu.busy_ns(), 40 * (1_000_000_000 / sys::ticks_per_second()));
         assert_eq!(totals.processes_started, 3);
-        assert_eq!((totals.pressure, totals.network), (None, None));
+        assert_eq!((totals.pressure, totals.network, totals.heat), (None, None, None));
         let device = totals.device.unwrap();
         assert_eq!((device.reads, device.writes, device.write_bytes), (0, 10, 800 * 512));
         assert_eq!((device.flushes, device.busy_ns), (3, 40_000_000));
@@ -414,21 +433,26 @@ mod tests {
     }
 
     #[test]
-    fn what_the_disk_beneath_moved_besides_is_foreign() {
+    fn what_the_disk_beneath_moved_besides_is_foreign_and_it_may_be_hot() {
         const DISK: &str = "sys/dev/block/8:0/stat";
         let tree = fake::tree(&[
             ("proc/stat", STAT),
             ("proc/meminfo", "Dirty: 8 kB\nWriteback: 0 kB\n"),
             (DEVICE, "1 0 8 0 1 0 8 0 0 5 0\n"),
             (DISK, "90 0 800 0 90 0 800 0 0 5 0\n"),
+            ("sys/dev/block/8:0/device/hwmon2/temp1_alarm", "0\n"),
         ]);
         let probe = Probe::open(tree.path(), &fake::devices(&[[7, 3]]), Duration::from_secs(1));
         let disks = fake::devices(&[[8, 0]]);
         let running = probe.unwrap().with_beneath(tree.path(), &disks).unwrap().start().unwrap();
         fake::write(&tree, DEVICE, "1 0 108 0 11 0 808 0 0 45 0\n");
         fake::write(&tree, DISK, "95 0 890 0 99 0 1700 0 0 50 0\n");
-        let foreign = running.stop().unwrap().0.foreign.unwrap();
-        assert_eq!(foreign, ForeignTotals { read_bytes: 0, write_bytes: 100 * 512 });
+        fake::write(&tree, "sys/dev/block/8:0/device/hwmon2/temp1_alarm", "1\n");
+        let totals = running.stop().unwrap().0;
+        let foreign = ForeignTotals { read_bytes: 0, write_bytes: 100 * 512 };
+        assert_eq!(totals.foreign, Some(foreign));
+        let heat = HeatTotals { drive_alarm: Some(true), ..HeatTotals::default() };
+        assert_eq!(totals.heat, Some(heat));
     }
 
     #[test]

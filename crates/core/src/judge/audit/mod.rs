@@ -1,16 +1,17 @@
 //! What speaks against a measurement: the audits of METHODOLOGY, section 7, that follow from a plan
 //! and its records.
 //!
-//! The audits of single trials are in [`trial`], [`queue`], [`steady`], [`foreign`], [`network`]
-//! and [`figures`]; those of the terms on which contenders are compared are in [`terms`]; those
-//! that look at all rounds in [`drift`], [`order`] and [`modes`]; what the duplicate and the bare
-//! device show is in [`arms`]; how long the work had better run in [`length`]. Each is one
-//! function.
+//! The audits of single trials are in [`trial`], [`queue`], [`steady`], [`foreign`], [`heat`],
+//! [`network`] and [`figures`]; those of the terms on which contenders are compared are in
+//! [`terms`]; those that look at all rounds in [`drift`], [`order`] and [`modes`]; what the
+//! duplicate and the bare device show is in [`arms`]; how long the work had better run in
+//! [`length`]. Each is one function.
 
 mod arms;
 mod drift;
 mod figures;
 mod foreign;
+mod heat;
 mod length;
 mod modes;
 mod network;

@@ -5,7 +5,7 @@ use crate::model::{
     Unit, Workload,
 };
 
-use super::{figures, foreign, network, options, queue, steady};
+use super::{figures, foreign, heat, network, options, queue, steady};
 
 /// What may stay cached or dirty around a drop: a file system's own superblock and log pages.
 const CACHE_ALLOWANCE_BYTES: u64 = 1 << 20;
@@ -104,6 +104,7 @@ pub const AUDITS: &[TrialAudit] = &[
         test: stolen,
         advice: "run it on a host of its own, or give the virtual machine processors of its own",
     },
+    TrialAudit { audit: Audit::A11, test: heat::slowed_down, advice: heat::ADVICE },
     TrialAudit {
         audit: Audit::A13,
         test: not_at_rest,
