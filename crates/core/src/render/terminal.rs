@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use comfy_table::presets::UTF8_BORDERS_ONLY;
 
 use super::{Report, table};
-use crate::model::{Family, Finding, Judgement, Key, Outcome, Severity, Verdict};
+use crate::model::{Comparison, Family, Finding, Judgement, Key, Outcome, Severity, Verdict};
 
 /// Tables, sentences and findings; ends with a line break. No colours: it reads the same in a log.
 pub fn report(report: &Report) -> String {
@@ -144,9 +144,11 @@ pub(super) fn ending(report: &Report) -> String {
 }
 
 /// How many verdicts the run carries, and how many false ones its confidence allows for. That holds
-/// for all verdicts of a family together: what is expected is a number of families.
+/// for all verdicts of a family together: what is expected is a number of families. Without an
+/// interval there is none.
 fn at_stake(report: &Report) -> String {
-    let verdicts = report.comparisons.iter().filter(|it| it.verdict != Verdict::Void);
+    let carried = |it: &&Comparison| it.verdict != Verdict::Void && it.high.is_some();
+    let verdicts = report.comparisons.iter().filter(carried);
     let workloads: BTreeSet<&str> = verdicts.clone().map(|it| it.workload.as_str()).collect();
     let Judgement { family, confidence, .. } = &report.plan.judgement;
     let (families, of) = match family {
