@@ -24,6 +24,15 @@ fn seen(page: &Page, name: &str) {
     page.see(Sight::PHONE);
     page.screenshot(&format!("{name}-phone"));
     assert_fits(page);
+    let over = page.texts(
+        "[...document.querySelectorAll('g.marks')].flatMap(marks => {
+            const boxes = [...marks.querySelectorAll('text')]
+                .map(it => [it.textContent, it.getBoundingClientRect()]);
+            return boxes.slice(1).filter(([, box], i) => box.left < boxes[i][1].right)
+                .map(([text]) => text);
+        })",
+    );
+    assert_eq!(over, [""; 0], "marks upon each other");
     assert_eq!(page.complaints(), [""; 0]);
 }
 

@@ -375,13 +375,18 @@ struct OfRun<'a> {
     findings: &'a [Finding],
 }
 
+impl<'a> OfRun<'a> {
+    fn new(report: &Report<'a>) -> OfRun<'a> {
+        OfRun {
+            run: report.run,
+            trials: report.records.len(),
+            failed: report.failures().count(),
+            findings: report.findings,
+        }
+    }
+}
+
 /// As a JSON document; ends with a line break.
 pub fn joined_json(joined: &Joined, reports: &[Report]) -> String {
-    let of = |report: &Report<'_>| (report.records.len(), report.failures().count());
-    let mut runs = Vec::new();
-    for report in reports {
-        let (trials, failed) = of(report);
-        runs.push(OfRun { run: report.run, trials, failed, findings: report.findings });
-    }
-    json::stamped(&Document { runs, joined })
+    json::stamped(&Document { runs: reports.iter().map(OfRun::new).collect(), joined })
 }

@@ -129,11 +129,7 @@ fn answer(history: &History) -> String {
 fn changes(history: &History) -> Markup {
     let mut table = Table::new();
     table.load_preset(NOTHING);
-    table.set_header(
-        ["since", "run", "workload", "what", "times as good", "runs before", "runs since"]
-            .into_iter()
-            .chain(["chance", "what came with it"]),
-    );
+    table.set_header(["since", "run", "what", "times as good", "chance", "what came with it"]);
     let all = history.series.iter().flat_map(|it| it.shifts.iter().map(move |shift| (it, shift)));
     for (series, shift) in all {
         let run = &history.runs[shift.run];
@@ -141,11 +137,8 @@ fn changes(history: &History) -> Markup {
         table.add_row([
             day(run).into(),
             run.run.clone(),
-            series.workload.clone(),
-            format!("{}: {}", series.metric, name_of(series)),
+            format!("{}, {}: {}", series.workload, series.metric, name_of(series)),
             format!("{:.3}", shift.ratio),
-            shift.runs_before.to_string(),
-            shift.runs_after.to_string(),
             chance(shift),
             if with.is_empty() { "no other difference is known".into() } else { with },
         ]);

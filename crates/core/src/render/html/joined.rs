@@ -49,7 +49,9 @@ fn drawn(part: &Part, reports: &[Report], figure: Option<&Figure>) -> Markup {
         @match part {
             Part::Says(text) => { p { (text) } }
             Part::Warns(text) => {
-                div.finding.warning { p { span.badge { "warning" } span.evidence { (text) } } }
+                div.finding.warning {
+                    p { span.badge.warning { "warning" } " " span.evidence { (text) } }
+                }
             }
             Part::List(lines) => { ul { @for line in lines { li { (line) } } } }
             Part::Grid(caption, table) => { (parts::table(caption, table)) }
