@@ -231,24 +231,11 @@ fn device((node, folder): (PathBuf, PathBuf)) -> Result<Device, HostError> {
     })
 }
 
-/// Tells libudev(3) that nothing is left to be done with the disks and their partitions: there is
-/// no udev here, and zpool(8), which partitions whole disks, would wait for it in vain.
-fn tell_udev(disks: &[Device]) -> io::Result<()> {
-    const DATABASE: &str = "/run/udev/data";
-    const PARTITIONS: u32 = 15;
-    fs::create_dir_all(DATABASE)?;
-    let numbers = disks.iter().map(|disk| disk.number);
-    let mut all =
-        numbers.flat_map(|[major, minor]| (0..=PARTITIONS).map(move |n| (major, minor + n)));
-    all.try_for_each(|(major, minor)| fs::write(format!("{DATABASE}/b{major}:{minor}"), "I:1\n"))
-}
-
 /// Runs the trial as on any machine, in a process and namespaces of its own. The host holds the
 /// disks down to the limits, so that here there are none to set.
 fn run(job: Job, job_disk: &Path) -> Result<(), HostError> {
     let mut trial = job.trial;
     trial.bed.devices = beds(job_disk, job.disks)?;
-    tell_udev(&trial.bed.devices)?;
     let out = Path::new(OUT);
     let file = |name: &str| out.join(name).display().to_string();
     (trial.raw, trial.series) = (file("raw"), file("series.csv"));
