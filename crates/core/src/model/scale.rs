@@ -56,8 +56,14 @@ impl Workload {
         if let Some(Sysbench::Options(options)) = &mut self.sysbench {
             options.iter_mut().for_each(|(option, value)| scale_sysbench(option, value, scale));
         }
-        if let Some(Fio::Options(options)) = &mut self.fio {
-            options.iter_mut().for_each(|(option, value)| scale_fio(option, value, scale));
+        match &mut self.fio {
+            Some(Fio::Options(options)) => {
+                options.iter_mut().for_each(|(option, value)| scale_fio(option, value, scale));
+            }
+            Some(Fio::Arguments(words)) => {
+                words.iter_mut().for_each(|word| scale_word(word, scale));
+            }
+            Some(Fio::File(_)) | None => {}
         }
     }
 }
@@ -68,6 +74,15 @@ fn scale_fio(option: &str, value: &mut Scalar, scale: f64) {
         "size" | "filesize" | "io_size" => scale_size(value, scale),
         "runtime" | "ramp_time" => scale_number(value, scale),
         _ => {}
+    }
+}
+
+/// The same, typed as `--option=value`.
+fn scale_word(word: &mut String, scale: f64) {
+    if let Some((option, value)) = word.strip_prefix("--").and_then(|word| word.split_once('=')) {
+        let mut value = Scalar::Text(value.into());
+        scale_fio(option, &mut value, scale);
+        *word = format!("--{option}={value}");
     }
 }
 
@@ -126,6 +141,9 @@ mod tests {
             name = "fio"
             fio = { rw = "write", bs = "1M", size = "4G", runtime = 60 }
             [[workload]]
+            name = "typed"
+            fio = ["--bs=1M", "--size=4G", "--thread", "--name=read", "--runtime=60s"]
+            [[workload]]
             name = "files"
             small_files = { count = 10000, size = "1k" }
             [[workload]]
@@ -153,15 +171,17 @@ mod tests {
         assert_eq!(plan.bed.limits.unwrap().iops, Some(8050));
         let arguments = plan.workloads[0].fio.as_ref().unwrap().arguments("fio").join(" ");
         assert_eq!(arguments, "--name=fio --bs=1M --runtime=6 --rw=write --size=409M");
-        let files = plan.workloads[1].small_files.as_ref().unwrap();
+        let typed = plan.workloads[1].fio.as_ref().unwrap().arguments("fio").join(" ");
+        assert_eq!(typed, "--bs=1M --size=409M --thread --name=read --runtime=6");
+        let files = plan.workloads[2].small_files.as_ref().unwrap();
         assert_eq!((files.count, files.size), (1000, Bytes(1024)));
-        assert_eq!(plan.workloads[2].operations, Some(1000));
-        let fsync = plan.workloads[3].fsync_files.as_ref().unwrap();
+        assert_eq!(plan.workloads[3].operations, Some(1000));
+        let fsync = plan.workloads[4].fsync_files.as_ref().unwrap();
         assert_eq!((fsync.files, fsync.repetitions), (1000, 20));
-        assert_eq!(plan.workloads[4].metadata.as_ref().unwrap().directories, 200);
-        let tree = plan.workloads[5].tree.as_ref().unwrap();
+        assert_eq!(plan.workloads[5].metadata.as_ref().unwrap().directories, 200);
+        let tree = plan.workloads[6].tree.as_ref().unwrap();
         assert_eq!((tree.files, tree.total), (500, Some(Bytes(10 << 20))));
-        let arguments = plan.workloads[6].sysbench.as_ref().unwrap().arguments().join(" ");
+        let arguments = plan.workloads[7].sysbench.as_ref().unwrap().arguments().join(" ");
         let test = "--events=0 --file-test-mode=rndrw --file-total-size=204M --time=6";
         assert_eq!(arguments, test);
         assert_eq!(plan.scaled(0.001).bed.size, Bytes(2 << 30));

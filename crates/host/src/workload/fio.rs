@@ -408,7 +408,9 @@ fn queue(output: &Output) -> Option<Queue> {
             queue.syncs += lat_ns.mean * lat_ns.count as f64 / (runtime_ms as f64 * 1e6);
         }
         let mut names = job.options.keys().chain(output.global.keys());
-        queue.closed &= !names.any(|name| name.starts_with("rate") || name.starts_with("think"));
+        let paced = names.any(|name| name.starts_with("rate") || name.starts_with("think"));
+        // Of a sync at the end fio tells no latency.
+        queue.closed &= !paced && !is_on("end_fsync") && !is_on("fsync_on_close");
         queue.direct &= is_on("direct");
     }
     Some(queue)
@@ -600,6 +602,7 @@ mod tests {
         );
         let paced = queue(&output(&[("iodepth", "8")], &[("rate_iops", "50")])).unwrap();
         assert_eq!((paced.declared, paced.direct, paced.closed), (1.0, false, false));
+        assert!(!queue(&output(&deep, &[("end_fsync", "1")])).unwrap().closed);
         let mut silent = output(&deep, &many);
         silent.jobs[0].write.lat_ns = Latency::default();
         assert_eq!(queue(&silent), None);

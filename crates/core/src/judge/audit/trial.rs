@@ -86,8 +86,9 @@ pub const AUDITS: &[TrialAudit] = &[
     TrialAudit {
         audit: Audit::A4,
         test: queue::device_never_saw_it,
-        advice: "look for what takes the requests one by one or out of memory: writes beyond the \
-                 end of a file, a lock, a cache that O_DIRECT does not go around",
+        advice: "look for what takes the requests one by one or out of memory: the queue's own \
+                 depth (queue.nr_requests), writes beyond the end of a file, a lock, a cache that \
+                 O_DIRECT does not go around",
     },
     TrialAudit {
         audit: Audit::A5,
