@@ -365,8 +365,9 @@ fn a_real_netdata_charts_the_run() {
         let answer = get(&at, path, "*/*").map(|(_, body)| body).unwrap_or_default();
         serde_json::from_str(&answer).unwrap_or_default()
     };
+    type Holds = fn(f64) -> bool;
     // A dimension of a chart of that context, by the end of its name, with such a value.
-    let shows = |context: &str, dimension: &str, holds: fn(f64) -> bool| {
+    let shows = |context: &str, dimension: &str, holds: Holds| {
         let charts = ask("/api/v1/allmetrics?format=json");
         let charts = charts.as_object().into_iter().flatten().map(|(_, chart)| chart);
         let its = charts.filter(|chart| chart["context"] == context);
@@ -376,7 +377,7 @@ fn a_real_netdata_charts_the_run() {
             text(&it["name"]).ends_with(dimension) && it["value"].as_f64().is_some_and(holds)
         })
     };
-    let wanted: [(&str, &str, fn(f64) -> bool); 6] = [
+    let wanted: [(&str, &str, Holds); 6] = [
         ("fsverdict.trial", "/one", |it| it == 1.0),
         ("fsverdict.trial", "/two", |it| it == 1.0),
         ("fsverdict.cpu_seconds", "user", |it| it > 0.0),
