@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
 use std::io::BufWriter;
-use std::os::fd::{AsFd, AsRawFd};
+use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -473,11 +473,8 @@ impl Here {
         if trial.bed.kind == BedKind::Loop {
             // Without direct I/O the host caches the image, and what is dirty can't be dropped.
             for image in cache::images(&trial.bed.devices) {
-                let file = File::open(&image)?;
-                file.sync_all()?;
-                if !sys::is_in_memory(file.as_raw_fd()) {
-                    looked_at.push(image);
-                }
+                File::open(&image)?.sync_all()?;
+                looked_at.push(image);
             }
         }
         Ok(cache::drop_of(&looked_at))

@@ -1,6 +1,5 @@
 //! What the page cache holds of a file.
 
-use std::mem::MaybeUninit;
 use std::os::fd::RawFd;
 use std::ptr;
 
@@ -29,15 +28,6 @@ struct Counts {
 /// and count as clean; what can't be known counts as nothing.
 pub fn cached(file: RawFd) -> Cached {
     cachestat(file).or_else(|| mincore(file)).unwrap_or_default()
-}
-
-/// Whether the page cache is where the file is, and not a copy of it: on tmpfs (fstatfs(2)).
-pub fn is_in_memory(file: RawFd) -> bool {
-    let mut about = MaybeUninit::<libc::statfs>::uninit();
-    // SAFETY: the kernel writes one statfs where there is room for one.
-    let known = unsafe { libc::fstatfs(file, about.as_mut_ptr()) } == 0;
-    // SAFETY: the call succeeded, so that it has filled the whole of it.
-    known && unsafe { about.assume_init() }.f_type == libc::TMPFS_MAGIC
 }
 
 fn cachestat(file: RawFd) -> Option<Cached> {
@@ -85,14 +75,6 @@ pub fn page_bytes() -> u64 {
 mod tests {
     use super::*;
     use std::os::fd::AsRawFd;
-
-    #[test]
-    fn a_file_on_tmpfs_is_in_memory_and_one_of_proc_is_not() {
-        let shared = tempfile::tempfile_in("/dev/shm").unwrap();
-        assert!(is_in_memory(shared.as_raw_fd()));
-        let kernel = std::fs::File::open("/proc/version").unwrap();
-        assert!(!is_in_memory(kernel.as_raw_fd()));
-    }
 
     #[test]
     fn both_ways_see_the_same_pages() {

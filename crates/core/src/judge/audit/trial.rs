@@ -99,8 +99,8 @@ pub const AUDITS: &[TrialAudit] = &[
     TrialAudit {
         audit: Audit::A7,
         test: not_cold,
-        advice: "run it as root, on a bed that is unmounted in between; or declare \
-                 cache = \"warm\"",
+        advice: "run it as root, on a bed that is unmounted in between (an image in memory is bed \
+                 ram's); or declare cache = \"warm\"",
     },
     TrialAudit { audit: Audit::A9, test: not_durable, advice: SYNC_ADVICE },
     TrialAudit { audit: Audit::A10, test: harness_measured, advice: HARNESS_ADVICE },
