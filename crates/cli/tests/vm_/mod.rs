@@ -165,13 +165,16 @@ fn kernels_are_compared_under_limits_and_settings_of_their_own() {
 }
 
 /// A recording of two calls: a file is opened, and written to by another thread.
-const RECORDING: &str = r#"{"recording":1,"names_kept":false,"threads":2,"handles":1,"paths":2,"entries":1,"calls":2,"elapsed_ns":9800,"tracer_ns":31000,"left_out":{}}
+const RECORDING: &str = concat!(
+    r#"{"recording":1,"names_kept":false,"threads":2,"handles":1,"paths":2,"entries":1,"calls":2,"#,
+    r#""elapsed_ns":9800,"tracer_ns":31000,"left_out":{}}
 "0/aaa"
 "0"
 {"path":1,"directory":{"mode":493}}
 {"thread":0,"do":{"open":{"path":0,"flags":"O_WRONLY|O_CREAT","mode":420,"handle":0}},"gave":3}
 {"thread":1,"waits":[[0,1]],"do":{"pwrite":{"handle":0,"bytes":8192,"place":0}},"gave":8192}
-"#;
+"#
+);
 
 /// The image of `kernel` beside a list of its modules that has no virtio.
 fn without_virtio(scene: &Scene, kernel: &Path) -> String {
@@ -207,8 +210,8 @@ fn a_recording_is_replayed_on_file_systems_of_the_full_kernel_also_on_ide_disks(
         kernel("jfs", &without_virtio(&scene, &full)),
     ];
     let plan = format!(
-        "bed = {{ size = \"128M\" }}\njudgement = {{ rounds = 1 }}\n{}[[workload]]\nname = \"replay\"\n\
-         setup = \"ls /sys/block\"\nreplay = {{ recording = \"one.calls\" }}\n",
+        "bed = {{ size = \"128M\" }}\njudgement = {{ rounds = 1 }}\n{}[[workload]]\n\
+         name = \"replay\"\nsetup = \"ls /sys/block\"\nreplay = {{ recording = \"one.calls\" }}\n",
         contenders.concat()
     );
     scene.write("plan.toml", &plan);

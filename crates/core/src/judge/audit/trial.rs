@@ -14,8 +14,8 @@ const CACHE_ALLOWANCE_BYTES: u64 = 1 << 20;
 /// was 14 KiB for a small one.
 const PROGRAM_BYTES: u64 = 64 << 10;
 
-/// What the device must give of a command's reads. Where SQLite read 10,000 rows in random order from
-/// 96 MB, cold and with its cache of 2 MB, 17% was of pages that it had read before.
+/// What the device must give of a command's reads. Where SQLite read 10,000 rows in random order
+/// from 96 MB, cold and with its cache of 2 MB, 17% was of pages that it had read before.
 const COMMAND_READ_SHARE: f64 = 0.5;
 
 /// Under this much time a process, starting it is what takes the time: fork, exec and exit cost
