@@ -210,7 +210,7 @@ fn a_recording_is_replayed_on_file_systems_of_the_full_kernel_also_on_ide_disks(
         kernel("jfs", &without_virtio(&scene, &full)),
     ];
     let plan = format!(
-        "bed = {{ size = \"128M\" }}\njudgement = {{ rounds = 1 }}\n{}[[workload]]\n\
+        "bed = {{ size = \"160M\" }}\njudgement = {{ rounds = 1 }}\n{}[[workload]]\n\
          name = \"replay\"\nsetup = \"ls /sys/block\"\nreplay = {{ recording = \"one.calls\" }}\n",
         contenders.concat()
     );
