@@ -22,6 +22,10 @@ const COMMAND_READ_SHARE: f64 = 0.5;
 /// half a millisecond to two.
 pub const PROCESS_S: f64 = 0.01;
 
+/// Under this many processes, those that were counted may be the threads of our own workloads and
+/// of the kernel: `processes` of /proc/stat counts each clone (total_forks, kernel/fork.c).
+const HARNESS_PROCESSES: u64 = 100;
+
 /// A6's advice.
 pub const CACHE_ADVICE: &str = "drop the caches before it as root, read with direct = 1, or read a \
                                 set larger than memory once; or declare cache = \"warm\", for \
@@ -231,7 +235,8 @@ fn harness_measured(case: &Case) -> Option<Seen> {
         let operations = phase.operations.filter(|operations| *operations > 0)?;
         let processes = phase.totals.processes_started;
         let each_s = phase.timed_s() / processes as f64;
-        (processes >= operations && each_s < PROCESS_S).then(|| Seen {
+        let enough = processes >= operations.max(HARNESS_PROCESSES);
+        (enough && each_s < PROCESS_S).then(|| Seen {
             severity: Severity::Void,
             figure: processes as f64 / operations as f64,
             evidence: format!(
@@ -455,6 +460,9 @@ mod tests {
         assert_eq!(seen(&started(900, 1000)), None);
         assert_eq!(seen(&started(3, 1)), None, "a third of a second each is work");
         assert_eq!(seen(&started(5, 0)), None);
+        let mut short = started(2, 2);
+        short.phases[0].work_ns = 10_000_000;
+        assert_eq!(seen(&short), None, "two threads of a replay of two calls");
     }
 
     #[test]
