@@ -5,7 +5,7 @@ use std::path::Path;
 use fsverdict_core::judge::Judge;
 use fsverdict_core::model::{
     BedKind, Failure, Histogram, Key, Outcome, Phase, PhaseRecord, Place, Plan, Record, Run,
-    SCHEMA, Sample, StepTime, Totals, Trial, TrialBed, Unit,
+    SCHEMA, Sample, StepTime, Trial, TrialBed, Unit,
 };
 
 use super::state::State;
@@ -67,38 +67,15 @@ pub fn measured(round: u32, contender: &str, seconds: f64) -> Record {
         buckets: vec![(1_000, 10), (2_000_000, 1), (3_000_000, 1)],
     };
     let phase = PhaseRecord {
-        phase: Phase::Whole,
-        work_ns: duration_ns,
-        syncfs_ns: 0,
-        tool_ns: None,
-        operations: None,
-        application_read_bytes: None,
-        application_write_bytes: None,
-        queue: None,
-        rate_over_time: None,
-        peaks: Vec::new(),
-        applications: Vec::new(),
-        processes_left: 0,
-        totals: Totals::default(),
         histograms: [("write".to_string(), histogram)].into(),
-        samples: Vec::new(),
+        ..PhaseRecord::new(Phase::Whole, duration_ns, 0)
     };
+    let key = Key { round, workload: "work".into(), contender: contender.into() };
     Record {
-        schema: SCHEMA,
-        number: round,
-        key: Key { round, workload: "work".into(), contender: contender.into() },
-        position: 1,
-        seed: 1,
-        outcome: Outcome::Measured,
-        guest: None,
         steps: vec![StepTime { step: "work".into(), duration_ns }],
-        partitions: Vec::new(),
-        mounted: None,
-        caches: Vec::new(),
-        settled: Vec::new(),
-        refused: Vec::new(),
         phases: vec![phase],
         samples: vec![Sample::lower("wall_time", seconds, Unit::Seconds)],
+        ..Record::new(round, key, 1, 1)
     }
 }
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use fsverdict_core::campaign::{Next, Slot, next_round};
 use fsverdict_core::judge::Judge;
-use fsverdict_core::model::{Comparison, Outcome, Plan, Record, SCHEMA, Sample, Unit};
+use fsverdict_core::model::{Comparison, Plan, Record, Sample, Unit};
 
 /// The plan of every campaign: two contenders, all defaults, so that there are 12 rounds at most.
 pub const PLAN: &str = r#"
@@ -28,23 +28,8 @@ pub struct Ended {
 
 /// A measured trial of which one figure is known.
 pub fn record(number: u32, slot: Slot, sample: Sample) -> Record {
-    Record {
-        schema: SCHEMA,
-        number,
-        key: slot.key,
-        position: slot.position,
-        seed: slot.seed,
-        outcome: Outcome::Measured,
-        steps: Vec::new(),
-        mounted: None,
-        guest: None,
-        partitions: Vec::new(),
-        refused: Vec::new(),
-        caches: Vec::new(),
-        settled: Vec::new(),
-        phases: Vec::new(),
-        samples: vec![sample],
-    }
+    let record = Record::new(number, slot.key, slot.position, slot.seed);
+    Record { samples: vec![sample], ..record }
 }
 
 /// Runs a campaign whose trials scatter by `noise` (ln units, in the order of time), b being

@@ -275,7 +275,7 @@ mod tests {
 
     use super::super::stopping::Normals;
     use super::super::student::two_sided_quantile;
-    use super::super::testing::{plan, record};
+    use super::super::testing::{plan, record, run};
     use super::*;
     use crate::model::{Sample, Unit};
 
@@ -295,11 +295,7 @@ mod tests {
     "#;
 
     fn facts(kernel: &str) -> Run {
-        let run = serde_json::json!({
-            "schema": 1, "program_version": "1", "name": kernel, "command": [], "started": "",
-            "seed": 1, "place": "sim", "host": { "kernel": kernel, "devices": kernel }, "tools": {}
-        });
-        serde_json::from_value(run).unwrap()
+        run(kernel, &[("kernel", kernel), ("devices", kernel)])
     }
 
     /// Eight rounds, in which each takes its time, with some noise.

@@ -308,7 +308,7 @@ fn clearest(ranks: &[f64]) -> Option<(Range<usize>, f64)> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::{plan, record};
+    use super::super::testing::{plan, record, run};
     use super::*;
     use crate::model::{Run, Sample, Unit};
 
@@ -316,12 +316,8 @@ mod tests {
                         [[workload]]\nname = \"w\"\ncommand = \"true\"\ncache = \"warm\"\n";
 
     fn facts_of(number: usize, kernel: &str) -> Run {
-        let run = serde_json::json!({
-            "schema": 1, "program_version": "1", "name": format!("run {number}"), "command": [],
-            "started": format!("2026-01-{:02}T00:00:00Z", number + 1), "seed": 1, "place": "sim",
-            "host": { "kernel": kernel }, "tools": {}
-        });
-        serde_json::from_value(run).unwrap()
+        let started = format!("2026-01-{:02}T00:00:00Z", number + 1);
+        Run { started, ..run(&format!("run {number}"), &[("kernel", kernel)]) }
     }
 
     /// Four rounds, in which the two take these times, give or take a little.

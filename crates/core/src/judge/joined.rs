@@ -102,7 +102,7 @@ fn unlike(sides: &[Side], row: &Abreast) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::super::compare::Judge;
-    use super::super::testing::{plan, record};
+    use super::super::testing::{self, plan, record};
     use super::*;
     use crate::model::{Plan, Record, Run, Sample, Unit, Verdict};
 
@@ -110,12 +110,7 @@ mod tests {
                         [[workload]]\nname = \"w\"\ncommand = \"true\"\ncache = \"warm\"\n";
 
     fn run(name: &str, kernel: &str, processor: &str) -> Run {
-        let run = serde_json::json!({
-            "schema": 1, "program_version": "1", "name": name, "command": [], "started": "",
-            "seed": 1, "place": "sim", "tools": {},
-            "host": { "kernel": kernel, "processor": processor, "devices": name }
-        });
-        serde_json::from_value(run).unwrap()
+        testing::run(name, &[("kernel", kernel), ("processor", processor), ("devices", name)])
     }
 
     /// Eight rounds in which `b` takes so many times as long as `a`.

@@ -1,6 +1,8 @@
 //! Plans and records for the judge's tests.
 
-use crate::model::{Key, Outcome, Phase, PhaseRecord, Plan, Record, SCHEMA, Totals};
+use std::collections::BTreeMap;
+
+use crate::model::{Key, Phase, PhaseRecord, Place, Plan, Record, Run, SCHEMA};
 
 /// The plan of that text, checked.
 pub fn plan(text: &str) -> Plan {
@@ -9,42 +11,30 @@ pub fn plan(text: &str) -> Plan {
 
 /// A measured trial of which nothing further is known.
 pub fn record(round: u32, workload: &str, contender: &str) -> Record {
-    Record {
+    Record::new(1, Key { round, workload: workload.into(), contender: contender.into() }, 1, 1)
+}
+
+/// A run on a machine of these facts.
+pub fn run(name: &str, host: &[(&str, &str)]) -> Run {
+    let text = |&(fact, value): &(&str, &str)| (fact.to_string(), value.to_string());
+    Run {
         schema: SCHEMA,
-        number: 1,
-        key: Key { round, workload: workload.into(), contender: contender.into() },
-        position: 1,
+        program_version: "1".into(),
+        name: name.into(),
+        command: Vec::new(),
+        started: String::new(),
         seed: 1,
-        outcome: Outcome::Measured,
-        guest: None,
-        steps: Vec::new(),
-        partitions: Vec::new(),
-        mounted: None,
-        caches: Vec::new(),
-        settled: Vec::new(),
-        refused: Vec::new(),
-        phases: Vec::new(),
-        samples: Vec::new(),
+        place: Place::Sim,
+        host: host.iter().map(text).collect(),
+        memory_bytes: None,
+        tools: BTreeMap::new(),
+        left_out: Vec::new(),
+        stop: None,
+        elapsed_s: 0.0,
     }
 }
 
 /// A timed part of one second of which nothing further is known.
 pub fn phase(phase: Phase) -> PhaseRecord {
-    PhaseRecord {
-        phase,
-        work_ns: 1_000_000_000,
-        syncfs_ns: 0,
-        tool_ns: None,
-        operations: None,
-        application_read_bytes: None,
-        application_write_bytes: None,
-        queue: None,
-        rate_over_time: None,
-        processes_left: 0,
-        totals: Totals::default(),
-        peaks: Vec::new(),
-        applications: Vec::new(),
-        histograms: Default::default(),
-        samples: Vec::new(),
-    }
+    PhaseRecord::new(phase, 1_000_000_000, 0)
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Histogram, Key, Partition, Phase, RateOverTime, Sample};
+use super::{Histogram, Key, Partition, Phase, RateOverTime, SCHEMA, Sample};
 
 /// How a trial ended.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -341,6 +341,27 @@ pub struct PhaseRecord {
 }
 
 impl PhaseRecord {
+    /// A timed part of which nothing further is known yet.
+    pub fn new(phase: Phase, work_ns: u64, syncfs_ns: u64) -> PhaseRecord {
+        PhaseRecord {
+            phase,
+            work_ns,
+            syncfs_ns,
+            tool_ns: None,
+            operations: None,
+            application_read_bytes: None,
+            application_write_bytes: None,
+            queue: None,
+            rate_over_time: None,
+            processes_left: 0,
+            totals: Totals::default(),
+            peaks: Vec::new(),
+            applications: Vec::new(),
+            histograms: BTreeMap::new(),
+            samples: Vec::new(),
+        }
+    }
+
     /// The timed part: the work and its closing syncfs, in seconds.
     pub fn timed_s(&self) -> f64 {
         (self.work_ns + self.syncfs_ns) as f64 / 1e9
@@ -434,6 +455,27 @@ pub struct Record {
 }
 
 impl Record {
+    /// A measured trial of which nothing further is known yet.
+    pub fn new(number: u32, key: Key, position: u32, seed: u64) -> Record {
+        Record {
+            schema: SCHEMA,
+            number,
+            key,
+            position,
+            seed,
+            outcome: Outcome::Measured,
+            guest: None,
+            steps: Vec::new(),
+            partitions: Vec::new(),
+            mounted: None,
+            caches: Vec::new(),
+            settled: Vec::new(),
+            refused: Vec::new(),
+            phases: Vec::new(),
+            samples: Vec::new(),
+        }
+    }
+
     /// The figure of `metric`, if the trial has one.
     pub fn sample(&self, metric: &str) -> Option<&Sample> {
         self.samples.iter().find(|sample| sample.metric == metric)

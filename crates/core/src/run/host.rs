@@ -3,8 +3,8 @@
 use super::step::wants_cleanup;
 use super::{Step, sample, steps};
 use crate::model::{
-    CacheState, Failure, Mounted, Outcome, Partition, PhaseRecord, Quiet, Record, Refused, SCHEMA,
-    Sample, StepTime, Trial,
+    CacheState, Failure, Mounted, Outcome, Partition, PhaseRecord, Quiet, Record, Refused, Sample,
+    StepTime, Trial,
 };
 
 /// Why a host could not do a step; its message is whole.
@@ -87,23 +87,7 @@ fn perform(
 
 /// The record of a trial that has not begun.
 fn empty(trial: &Trial) -> Record {
-    Record {
-        schema: SCHEMA,
-        number: trial.number,
-        key: trial.key.clone(),
-        position: trial.position,
-        seed: trial.seed,
-        outcome: Outcome::Measured,
-        guest: None,
-        steps: Vec::new(),
-        partitions: Vec::new(),
-        mounted: None,
-        caches: Vec::new(),
-        settled: Vec::new(),
-        refused: Vec::new(),
-        phases: Vec::new(),
-        samples: Vec::new(),
-    }
+    Record::new(trial.number, trial.key.clone(), trial.position, trial.seed)
 }
 
 /// The record of a trial that failed before or beside its steps.

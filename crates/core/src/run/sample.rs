@@ -149,21 +149,9 @@ mod tests {
 
     fn phase(samples: Vec<Sample>) -> PhaseRecord {
         PhaseRecord {
-            phase: Phase::Whole,
-            work_ns: 1_500_000_000,
-            syncfs_ns: 500_000_000,
-            tool_ns: None,
-            operations: None,
-            application_read_bytes: None,
             application_write_bytes: Some(7),
-            queue: None,
-            rate_over_time: None,
-            processes_left: 0,
-            totals: Totals::default(),
-            peaks: Vec::new(),
-            applications: Vec::new(),
-            histograms: Default::default(),
             samples,
+            ..PhaseRecord::new(Phase::Whole, 1_500_000_000, 500_000_000)
         }
     }
 

@@ -130,21 +130,12 @@ impl SimPlace {
             _ => Vec::new(),
         };
         PhaseRecord {
-            phase,
-            work_ns,
-            syncfs_ns: work_ns / 20,
-            tool_ns: None,
             operations: Some(operations),
-            application_read_bytes: None,
             application_write_bytes: Some(bytes),
-            queue: None,
-            rate_over_time: None,
-            processes_left: 0,
             totals: Totals { cpu, device: Some(device), ..Default::default() },
-            peaks: Vec::new(),
-            applications: Vec::new(),
             histograms: [(name.to_string(), simulated_latencies(operations, operation_ns))].into(),
             samples: own,
+            ..PhaseRecord::new(phase, work_ns, work_ns / 20)
         }
     }
 }

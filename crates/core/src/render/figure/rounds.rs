@@ -118,18 +118,15 @@ fn caption(rows: &[Row], metric: &str, sample: &Sample) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{Plan, Run};
+    use crate::judge::testing::run;
+    use crate::model::Plan;
 
     #[test]
     fn without_trials_there_is_no_figure() {
         let text = "[[contender]]\nname = \"a\"\n[[contender]]\nname = \"b\"\n[[workload]]\n\
                     name = \"w\"\ncommand = \"x\"\n";
         let plan = Plan::parse(text).unwrap();
-        let run: Run = serde_json::from_str(
-            "{\"schema\":1,\"program_version\":\"\",\"name\":\"\",\"command\":[],\"started\":\"\",\
-             \"seed\":1,\"place\":\"sim\",\"host\":{},\"tools\":{}}",
-        )
-        .unwrap();
+        let run = run("", &[]);
         let report = Report {
             run: &run,
             plan: &plan,

@@ -231,7 +231,8 @@ fn shade(low: &[Option<(f64, f64)>], high: &[Option<(f64, f64)>]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{Key, Plan, Run};
+    use crate::judge::testing::run;
+    use crate::model::{Key, Plan};
 
     /// A trial whose device wrote so many bytes in each 50 ms.
     fn timeline(round: u32, bytes: &[u64]) -> Timeline {
@@ -280,11 +281,7 @@ mod tests {
              name = \"work\"\ncommand = \"x\"\n{workload}"
         );
         let plan = Plan::parse(&plan).unwrap();
-        let run: Run = serde_json::from_str(
-            "{\"schema\":1,\"program_version\":\"\",\"name\":\"\",\"command\":[],\"started\":\"\",\
-             \"seed\":1,\"place\":\"sim\",\"host\":{},\"tools\":{}}",
-        )
-        .unwrap();
+        let run = run("", &[]);
         let report = Report {
             run: &run,
             plan: &plan,
