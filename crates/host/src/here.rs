@@ -140,6 +140,11 @@ impl Here {
         let said = self.with_daemon(Step::MakeFileSystem, trial)?;
         fs::write(Path::new(&trial.raw).join("mkfs.stdout"), said)?;
         self.processes.end_all();
+        if trial.bed.kind == BedKind::Loop {
+            for path in cache::images(&trial.bed.devices) {
+                bed::write_out(&path).map_err(|error| format!("{}: {error}", path.display()))?;
+            }
+        }
         Ok(Effect::Done)
     }
 
@@ -398,21 +403,10 @@ impl Here {
         let result = result?;
         synced?;
         let record = PhaseRecord {
-            phase,
-            work_ns: worked_ns - start_ns,
-            syncfs_ns: end_ns - worked_ns,
-            tool_ns: None,
-            operations: None,
-            application_read_bytes: None,
-            application_write_bytes: None,
-            queue: None,
-            rate_over_time: None,
-            processes_left: 0,
             peaks: timeline.peaks(),
             applications: applications.map(|shares| shares.last()).unwrap_or_default(),
             totals,
-            histograms: BTreeMap::new(),
-            samples: Vec::new(),
+            ..PhaseRecord::new(phase, worked_ns - start_ns, end_ns - worked_ns)
         };
         Ok((record, result))
     }

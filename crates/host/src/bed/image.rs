@@ -3,10 +3,12 @@
 //! Neither a sparse file nor `fallocate` is enough: the first write to each block would then
 //! measure how the host allocates or converts it (4K write and fsync, first pass and second: sparse
 //! 3,486 and 5,126 IOPS, fallocate 3,933 and 5,286, written full 6,162 and 6,195).
+//!
+//! For the same reason it is written again wherever mkfs had the device zero it: [`write_out`].
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
@@ -100,13 +102,57 @@ fn fill(
         Err(error) if error.raw_os_error() != Some(libc::EOPNOTSUPP) => return Err(error),
         _ => {}
     }
-    // Past the page cache, so that filling does not push out what the machine has in it. Opened by
-    // descriptor: in a folder of somebody else's, the name may stand for another file by now.
-    let same = format!("/proc/self/fd/{}", file.as_raw_fd());
-    let direct = OpenOptions::new().write(true).custom_flags(libc::O_DIRECT).open(same);
-    let mut sink = Sink { direct: direct.ok(), buffered: file };
-    write_full(&mut sink, size_bytes, progress)?;
+    write_full(&mut Sink::into(file), size_bytes, progress)?;
     file.sync_all()
+}
+
+/// Writes zeros to all of an image that reads as zeros without having been written; gives how many
+/// bytes that were.
+///
+/// What mkfs asks a loop device to zero (BLKZEROOUT, as mkfs.ext4 and mkfs.xfs do for journals)
+/// becomes unwritten extents of the image (drivers/block/loop.c, `lo_fallocate`). The first write
+/// to each block, and the flush after it, would then measure how the host converts it: a flush
+/// after a 4K write took 62 µs the first time and 34 µs the second.
+pub fn write_out(path: &Path) -> io::Result<u64> {
+    let file = File::options().read(true).write(true).open(path)?;
+    let size_bytes = file.metadata()?.len();
+    let mut sink = Sink::into(&file);
+    let mut zeros = Chunk::new();
+    let (mut at, mut written_bytes) = (0, 0);
+    while at < size_bytes {
+        // lseek(2): unwritten extents are holes to SEEK_DATA.
+        let data = sys::next_data(file.as_fd(), at)?.unwrap_or((size_bytes, size_bytes));
+        while at < data.0 {
+            let part = zeros.part(data.0 - at);
+            sink.write(part, at)?;
+            at += part.len() as u64;
+            written_bytes += part.len() as u64;
+        }
+        at = data.1;
+    }
+    file.sync_all()?;
+    Ok(written_bytes)
+}
+
+/// Memory as direct I/O asks for it.
+struct Chunk {
+    memory: Vec<u8>,
+    start: usize,
+}
+
+impl Chunk {
+    /// Of zeros.
+    fn new() -> Chunk {
+        let memory = vec![0; CHUNK_BYTES + BLOCK_BYTES];
+        let start = memory.as_ptr().align_offset(BLOCK_BYTES);
+        Chunk { memory, start }
+    }
+
+    /// Its beginning, of no more than `most_bytes`.
+    fn part(&mut self, most_bytes: u64) -> &mut [u8] {
+        let bytes = usize::try_from(most_bytes).unwrap_or(usize::MAX).min(CHUNK_BYTES);
+        &mut self.memory[self.start..self.start + bytes]
+    }
 }
 
 /// Direct I/O as long as the file system takes it: some refuse at open, some at the first write.
@@ -116,6 +162,14 @@ struct Sink<'a> {
 }
 
 impl Sink<'_> {
+    /// Past the page cache, so that filling does not push out what the machine has in it. Opened by
+    /// descriptor: in a folder of somebody else's, the name may stand for another file by now.
+    fn into(file: &File) -> Sink<'_> {
+        let same = format!("/proc/self/fd/{}", file.as_raw_fd());
+        let direct = OpenOptions::new().write(true).custom_flags(libc::O_DIRECT).open(same);
+        Sink { direct: direct.ok(), buffered: file }
+    }
+
     fn write(&mut self, data: &[u8], at: u64) -> io::Result<()> {
         if let Some(file) = &self.direct {
             match file.write_all_at(data, at) {
@@ -132,15 +186,12 @@ fn write_full(
     size_bytes: u64,
     mut progress: impl FnMut(u64) -> io::Result<()>,
 ) -> io::Result<()> {
-    let mut buffer = vec![0; CHUNK_BYTES + BLOCK_BYTES];
-    let start = buffer.as_ptr().align_offset(BLOCK_BYTES);
-    let chunk = &mut buffer[start..start + CHUNK_BYTES];
-    randomise(chunk);
+    let mut chunk = Chunk::new();
+    randomise(chunk.part(size_bytes));
     let mut written = 0;
     while written < size_bytes {
-        number_blocks(chunk, written);
-        let left = usize::try_from(size_bytes - written).unwrap_or(usize::MAX);
-        let part = &chunk[..left.min(CHUNK_BYTES)];
+        let part = chunk.part(size_bytes - written);
+        number_blocks(part, written);
         sink.write(part, written)?;
         written += part.len() as u64;
         progress(written)?;
@@ -195,6 +246,32 @@ mod tests {
         image.remove().unwrap();
         assert!(!path.exists());
         remove(&path).unwrap();
+    }
+
+    #[test]
+    fn what_was_zeroed_beneath_is_written() {
+        let folder = tempfile::TempDir::new().unwrap();
+        let path = folder.path().join("image");
+        Image::create(&path, SIZE_BYTES, |_| Ok(())).unwrap();
+        assert_eq!(write_out(&path).unwrap(), 0);
+        let zero = |mode: i32, at: u64, bytes: u64| {
+            let file = File::options().write(true).open(&path).unwrap();
+            sys::allocate_range(file.as_fd(), mode, at, bytes)
+        };
+        let zeroed = zero(libc::FALLOC_FL_ZERO_RANGE, 8192, 1 << 20);
+        if zeroed.is_err_and(|it| it.raw_os_error() == Some(libc::EOPNOTSUPP)) {
+            println!("the file system can't zero a range");
+            return;
+        }
+        zero(libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE, 3 << 20, 8192).unwrap();
+        let before = fs::read(&path).unwrap();
+        // What is in the page cache counts as data.
+        let file = File::open(&path).unwrap();
+        file.sync_all().unwrap();
+        sys::advise(file.as_fd(), 0, 0, libc::POSIX_FADV_DONTNEED).unwrap();
+        assert_eq!(write_out(&path).unwrap(), (1 << 20) + 8192);
+        assert_eq!(sys::next_data(file.as_fd(), 0).unwrap(), Some((0, SIZE_BYTES)));
+        assert!(fs::read(&path).unwrap() == before);
     }
 
     #[test]

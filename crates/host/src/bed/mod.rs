@@ -20,6 +20,7 @@ use block::Machine;
 pub use block::Use;
 pub use guard::{Consent, Refusal, check};
 pub use image::Image;
+pub use image::write_out;
 pub use loop_device::LoopDevice;
 pub use undo::Undo;
 
