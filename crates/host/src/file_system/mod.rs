@@ -62,6 +62,8 @@ pub struct FileSystem {
     pub kernels: &'static str,
     /// The kernel keeps hold of the devices even when the last mount is gone.
     held: bool,
+    /// Its tools partition what they take for a whole disk, and then wait for udev.
+    pub partitions_disks: bool,
     /// What its documentation promises.
     pub promises: Promises,
 }
@@ -95,6 +97,7 @@ const PLAIN: FileSystem = FileSystem {
     helpers: &[],
     kernels: "boot a kernel that has it",
     held: false,
+    partitions_disks: false,
     promises: Promises::NONE,
 };
 
@@ -123,8 +126,13 @@ pub fn find(name: &str) -> Option<&'static FileSystem> {
 impl FileSystem {
     /// It, or what takes its place on this machine.
     pub fn here(&'static self) -> &'static FileSystem {
+        self.of_kernel(preflight::mountable)
+    }
+
+    /// It, or what takes its place with a kernel that `has` these drivers.
+    pub fn of_kernel(&'static self, has: impl Fn(&str) -> bool) -> &'static FileSystem {
         match self.instead {
-            Some(other) if !preflight::mountable(self.driver()) => other,
+            Some(other) if !has(self.driver()) => other,
             _ => self,
         }
     }

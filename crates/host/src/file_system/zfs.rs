@@ -19,6 +19,7 @@ pub(super) const ZFS: FileSystem = FileSystem {
     check: Some(|site| vec![zdb("/dev", site)]),
     instead: Some(&ZFS_FUSE),
     held: true,
+    partitions_disks: true,
     promises: Promises {
         // zfsprops(7): since 2.2 block cloning, by a feature of the pool and a module parameter.
         reflink: Promise::Asked,
@@ -58,6 +59,7 @@ const ZFS_FUSE: FileSystem = FileSystem {
         folders: &["/run/zfs", "/run/lock/zfs", "/var/lib/zfs"],
         socket: "/run/zfs/zfs_socket",
     }),
+    partitions_disks: true,
     promises: PROMISES,
     ..PLAIN
 };

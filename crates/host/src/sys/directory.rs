@@ -212,6 +212,15 @@ pub fn make_node_at(
     retried(|| unsafe { libc::mknodat(fd, name.as_ptr(), mode, device) }).map(drop)
 }
 
+/// mknodat(2) of a block device that only root may open, by its two numbers.
+pub fn make_disk_node_at(
+    directory: BorrowedFd<'_>,
+    name: &CStr,
+    [major, minor]: [u32; 2],
+) -> io::Result<()> {
+    make_node_at(directory, name, libc::S_IFBLK | 0o600, libc::makedev(major, minor))
+}
+
 /// fchmod(2).
 #[inline]
 pub fn change_mode(file: BorrowedFd<'_>, mode: u32) -> io::Result<()> {

@@ -3,9 +3,11 @@
 //! came in, and ends the machine.
 
 use std::collections::BTreeSet;
-use std::ffi::CStr;
+use std::ffi::{CStr, CString};
 use std::fs::{self, File};
 use std::io::{self, BufReader, BufWriter, Read, Write};
+use std::os::fd::AsFd;
+use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::{Duration, Instant};
@@ -17,7 +19,7 @@ use serde::{Deserialize, Serialize};
 use super::archive::{self, Archive};
 use crate::lab::trial_argv;
 use crate::settings::{self, Setting};
-use crate::{doctor, sys, tool};
+use crate::{doctor, file_system, sys, tool};
 
 /// What the kernel starts, a link to [`PROGRAM`]: by this name we know that we are the first
 /// process of a machine, and not of a container.
@@ -37,8 +39,10 @@ const BEAT: Duration = Duration::from_secs(10);
 
 const OUT: &str = "/fsverdict/out";
 const MOUNT_POINT: &str = "/fsverdict/mnt";
-/// Where mkfs.nilfs2, among others, looks whether a device is mounted.
-const MOUNT_TABLE: &str = "/etc/mtab";
+/// Links that programs count on: mkfs.nilfs2, among others, looks in the first whether a device is
+/// mounted, and zfs-fuse has its lock and its socket below the others.
+const LINKS: [(&str, &str); 3] =
+    [("/etc/mtab", "/proc/self/mounts"), ("/var/lock", "/run/lock"), ("/var/run", "/run")];
 /// Disks on a bus that is searched beside the boot take a moment to appear.
 const DISK_PATIENCE: Duration = Duration::from_secs(20);
 /// `newc`'s first bytes.
@@ -96,11 +100,11 @@ fn serve() -> Result<(), HostError> {
     // Not every kernel has either.
     let _ = TRACING.iter().find(|(kind, at)| sys::mount_kernel(kind, at).is_ok());
     // Nothing is mounted there: what the trial brings along may be below them.
-    for folder in ["/etc", "/run", "/tmp", MOUNT_POINT] {
+    for folder in ["/etc", "/run/lock", "/tmp", "/var", MOUNT_POINT] {
         fs::create_dir_all(folder)?;
     }
-    if fs::symlink_metadata(MOUNT_TABLE).is_err() {
-        std::os::unix::fs::symlink("/proc/self/mounts", MOUNT_TABLE)?;
+    for (link, to) in LINKS.into_iter().filter(|(link, _)| fs::symlink_metadata(link).is_err()) {
+        symlink(to, link)?;
     }
     fs::create_dir_all(Path::new(OUT).join("raw"))?;
     std::thread::spawn(beat);
@@ -231,11 +235,27 @@ fn device((node, folder): (PathBuf, PathBuf)) -> Result<Device, HostError> {
     })
 }
 
+/// Gives the disk another node, of a name that stands for no kind of disk: what libefi knows as a
+/// whole disk by its name (`sd`, `hd`, `vd` and the like: `efi_get_info`) zpool partitions, and
+/// partitions get no node here, where there is no udev.
+fn rename(device: &mut Device, number: usize) -> io::Result<()> {
+    let name = CString::new(format!("bed{number}"))?;
+    let folder = File::open("/dev")?;
+    sys::make_disk_node_at(folder.as_fd(), &name, device.number)?;
+    device.path = format!("/dev/bed{number}");
+    Ok(())
+}
+
 /// Runs the trial as on any machine, in a process and namespaces of its own. The host holds the
 /// disks down to the limits, so that here there are none to set.
 fn run(job: Job, job_disk: &Path) -> Result<(), HostError> {
     let mut trial = job.trial;
     trial.bed.devices = beds(job_disk, job.disks)?;
+    if file_system::find(&trial.contender.file_system).is_some_and(|it| it.partitions_disks) {
+        (0..)
+            .zip(&mut trial.bed.devices)
+            .try_for_each(|(number, device)| rename(device, number))?;
+    }
     let out = Path::new(OUT);
     let file = |name: &str| out.join(name).display().to_string();
     (trial.raw, trial.series) = (file("raw"), file("series.csv"));

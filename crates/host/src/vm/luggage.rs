@@ -12,7 +12,7 @@ use fsverdict_core::model::{Command, Fio, Plan};
 
 use super::VmError;
 use super::archive::Archive;
-use crate::file_system::{self, FileSystem, Site};
+use crate::file_system::{FileSystem, Site};
 use crate::{tool, workload};
 
 /// As much as a guest can reasonably hold in its memory.
@@ -22,10 +22,11 @@ const LDD_LIMIT: Duration = Duration::from_secs(60);
 /// Symbolic links that lead on to others: as many as the kernel follows (path_resolution(7)).
 const LINKS_FOLLOWED: u32 = 40;
 /// Files that programs look for without being told.
-const USUAL: [&str; 7] = [
+const USUAL: [&str; 8] = [
     "/etc/ld.so.cache",
     "/etc/mke2fs.conf",
     "/etc/nilfs_cleanerd.conf",
+    "/etc/zfs/zfsrc",
     "/etc/passwd",
     "/etc/group",
     "/etc/nsswitch.conf",
@@ -54,8 +55,11 @@ pub struct Luggage {
 }
 
 impl Luggage {
-    /// All that the trials of `plan` need.
-    pub fn of(plan: &Plan) -> Result<Luggage, VmError> {
+    /// All that the trials of `plan` need, on file systems as its kernels have them.
+    pub fn of<'a>(
+        plan: &Plan,
+        file_systems: impl Iterator<Item = &'a FileSystem>,
+    ) -> Result<Luggage, VmError> {
         let mut luggage = Luggage::default();
         for path in USUAL.iter().map(Path::new).filter(|path| path.exists()) {
             luggage.add(path)?;
@@ -63,9 +67,7 @@ impl Luggage {
         for program in PROGRAMS.into_iter().chain(workload::programs(plan)) {
             luggage.system_program(program)?;
         }
-        let names: BTreeSet<&str> =
-            plan.contenders.iter().map(|c| c.file_system.as_str()).collect();
-        for known in file_system::ALL.iter().filter(|known| names.contains(known.name)) {
+        for known in file_systems {
             luggage.file_system(known)?;
         }
         for path in plan.vm.iter().flat_map(|vm| &vm.bring).map(Path::new) {
@@ -90,7 +92,7 @@ impl Luggage {
         let devices = ["/dev/vdb".to_string()];
         let site = Site { devices: &devices, at: "/mnt" };
         let commands = [known.make(&[], &site), known.mount(&[], &site), known.unmount(&site)];
-        for argv in commands.iter().flatten() {
+        for argv in commands.iter().flatten().chain(&known.commit(&site)) {
             self.system_program(&argv[0])?;
         }
         // mount(8) and umount(8) start them where there are any.

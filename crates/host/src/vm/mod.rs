@@ -24,10 +24,11 @@ use fsverdict_core::model::{Bed, BedKind, Contender, Device, Plan, Record, Trial
 use fsverdict_core::run::{self, HostError, Place};
 use thiserror::Error;
 
+use crate::file_system::{self, FileSystem};
 use crate::lab::{Event, Watch};
 use crate::tool::{self, ToolError};
 use crate::undo::{Journal, Undo};
-use crate::{bed, file_system, preflight};
+use crate::{bed, preflight};
 use archive::Archive;
 use guest::{Answer, Job};
 use kernel::Kernel;
@@ -130,9 +131,21 @@ impl Bootable {
         Ok(bootable)
     }
 
+    /// The contender's file system, as this kernel has it.
+    fn file_system(&self, contender: &Contender) -> Option<&'static FileSystem> {
+        let known = file_system::ALL.iter().find(|known| known.name == contender.file_system)?;
+        Some(known.of_kernel(|driver| self.modules.has(driver) != Some(false)))
+    }
+
+    /// What a trial of `contender` needs of the kernel's modules.
+    fn modules_for(&self, contender: &Contender) -> Vec<String> {
+        let driver = self.file_system(contender).map_or("", |it| it.driver());
+        self.modules.for_contender(driver, contender)
+    }
+
     fn check_file_system(&self, contender: &Contender) -> Result<(), VmError> {
-        let known = file_system::ALL.iter().find(|known| known.name == contender.file_system);
-        let Some(name) = known.map(|known| known.driver()) else { return Ok(()) };
+        let known = self.file_system(contender);
+        let Some(name) = known.map(FileSystem::driver) else { return Ok(()) };
         match self.modules.has(name) {
             Some(false) => {
                 let (release, name) = (self.kernel.release.clone(), name.to_string());
@@ -161,7 +174,10 @@ impl Prepared {
                 kernels.insert(contender.kernel.clone(), bootable);
             }
         }
-        Ok(Prepared { kernels, luggage: Luggage::of(plan)? })
+        let file_systems =
+            plan.contenders.iter().filter_map(|it| kernels[&it.kernel].file_system(it));
+        let luggage = Luggage::of(plan, file_systems)?;
+        Ok(Prepared { kernels, luggage })
     }
 }
 
@@ -292,12 +308,9 @@ impl<'a> Vm<'a> {
     }
 
     fn job(&self, trial: &Trial, bootable: &Bootable) -> Job {
-        let contender = &trial.contender;
-        let driver = file_system::ALL.iter().find(|it| it.name == contender.file_system);
-        let driver = driver.map_or("", |it| it.driver());
         Job {
             trial: trial.clone(),
-            modules: bootable.modules.for_contender(driver, contender),
+            modules: bootable.modules_for(&trial.contender),
             path: guest_path(),
             disks: trial.bed.devices.len(),
             emulated: !self.kvm,
@@ -350,9 +363,7 @@ fn pack_modules<W: Write>(
     archive.bytes(name, 0o644, first.join("\n").as_bytes())?;
     let mut files = first;
     for contender in plan.contenders.iter().filter(|it| it.kernel.as_ref() == kernel) {
-        let known = file_system::ALL.iter().find(|known| known.name == contender.file_system);
-        let driver = known.map_or("", |known| known.driver());
-        files.extend(bootable.modules.for_contender(driver, contender));
+        files.extend(bootable.modules_for(contender));
     }
     files.sort();
     files.dedup();
