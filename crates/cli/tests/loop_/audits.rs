@@ -1,9 +1,12 @@
 //! Measurements that deserve a finding, and get it.
 
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+
 use serde_json::Value;
 
 use super::{of, run_command, run_plan};
-use crate::support::{Scene, list, sample, text, tool, verdict};
+use crate::support::{Scene, Started, list, sample, text, tool, verdict};
 
 /// The findings of an audit.
 fn found<'a>(document: &'a Value, audit: &str) -> Vec<&'a Value> {
@@ -12,10 +15,13 @@ fn found<'a>(document: &'a Value, audit: &str) -> Vec<&'a Value> {
 
 /// Two alike on a small bed, with more of the plan.
 fn alike(scene: &Scene, more: &str) -> Value {
+    run_plan(scene, &plan_of_alike(more)).json()
+}
+
+fn plan_of_alike(more: &str) -> String {
     let contender =
         |name: &str| format!("[[contender]]\nname = \"{name}\"\nfile_system = \"ext4\"\n");
-    let plan = format!("bed.size = \"64M\"\n{}{}{more}", contender("one"), contender("other"));
-    run_plan(scene, &plan).json()
+    format!("bed.size = \"64M\"\n{}{}{more}", contender("one"), contender("other"))
 }
 
 #[test]
@@ -268,6 +274,35 @@ fn caches_syncs_depths_and_clocks_that_deceive_are_noticed() {
     scene.assert_nothing_left();
 }
 
+/// Of a fio that says it did nine operations, and gives the latency of each of all it did.
+#[test]
+#[ignore = "needs root and loop devices: run ./test"]
+fn a_tool_that_contradicts_itself_is_noticed() {
+    let scene = Scene::alone();
+    let lies = r#"#!/bin/sh
+        /usr/bin/fio "$@" || exit
+        for word; do
+            case $word in --output=*)
+                sed -i 's/"total_ios" : [0-9]\{2,\}/"total_ios" : 9/' "${word#--output=}" ;;
+            esac
+        done"#;
+    fs::create_dir(scene.path("bin")).unwrap();
+    let fio = scene.write("bin/fio", lies);
+    fs::set_permissions(fio, fs::Permissions::from_mode(0o755)).unwrap();
+    let work = "[judgement]\nrounds = 1\n[[workload]]\nname = \"write\"\n\
+                fio = { rw = \"write\", bs = \"4k\", size = \"4m\", end_fsync = 1 }\n";
+    scene.write("plan.toml", &plan_of_alike(work));
+    let mut command = scene.command(&["run", "plan.toml", "--output", "run", "--json", "-"]);
+    let path = std::env::var("PATH").unwrap();
+    command.env("PATH", format!("{}:{path}", scene.typed("bin")));
+    let document = Started::new(command).wait().exits(0).json();
+    let found = found(&document, "A5");
+    assert_eq!(found.len(), 2, "{:#}", document["findings"]);
+    let evidence = text(&found[0]["evidence"]);
+    assert!(evidence.contains("1,024 latencies of 9.00 operations"), "{evidence}");
+    scene.assert_nothing_left();
+}
+
 /// What lies in memory stays there when the caches are dropped.
 #[test]
 #[ignore = "needs root and loop devices: run ./test"]
@@ -336,7 +371,7 @@ fn an_fsync_that_does_nothing_is_too_fast_and_so_is_what_it_is_for() {
         environment = {{ LD_PRELOAD = "{library}" }}
         [[workload]]
         name = "sync"
-        fio = {{ rw = "write", bs = "4k", size = "512k", fdatasync = 1, overwrite = 1 }}
+        fio = {{ rw = "write", bs = "4k", size = "4m", fdatasync = 1, overwrite = 1 }}
         "#
     );
     let document = run_plan(&scene, &plan).json();
