@@ -16,7 +16,7 @@ const PROGRAM_BYTES: u64 = 64 << 10;
 
 /// What the device must give of a command's reads. Where SQLite read 10,000 rows in random order
 /// from 96 MB, cold and with its cache of 2 MB, 17% was of pages that it had read before.
-const COMMAND_READ_SHARE: f64 = 0.5;
+const APPLICATION_READ_SHARE: f64 = 0.5;
 
 /// Under this much time a process, starting it is what takes the time: fork, exec and exit cost
 /// half a millisecond to two.
@@ -138,8 +138,8 @@ pub const AUDITS: &[TrialAudit] = &[
     },
 ];
 
-/// A6: work that is to read the device read from memory. A command may read elsewhere, and the same
-/// page again when its own cache is full: there it takes more, and is a warning.
+/// A6: work that is to read the device read from memory. A command may read elsewhere, and an
+/// application the same page again when its own cache is full: there it takes more, and is a warning.
 fn read_from_cache(case: &Case) -> Option<Seen> {
     let direct =
         case.workload.fio_values("direct").is_some_and(|values| values.contains(&"1".into()));
@@ -150,10 +150,8 @@ fn read_from_cache(case: &Case) -> Option<Seen> {
         let device = phase.totals.device?.read_bytes;
         let only_reads = phase.written_bytes().is_none();
         let processes = phase.totals.processes_started + 1;
-        let (least_bytes, least_share) = match case.workload.command {
-            Some(_) => (processes * PROGRAM_BYTES, COMMAND_READ_SHARE),
-            None => (1, 0.95),
-        };
+        let least_bytes = if case.workload.command.is_some() { processes * PROGRAM_BYTES } else { 1 };
+        let least_share = if is_an_applications(case) { APPLICATION_READ_SHARE } else { 0.95 };
         let read_bytes = phase.application_read_bytes.filter(|bytes| *bytes >= least_bytes);
         let asked = read_bytes.filter(|_| only_reads)?;
         let share = device as f64 / asked as f64;
@@ -172,12 +170,15 @@ fn read_from_cache(case: &Case) -> Option<Seen> {
     least(case.record.phases.iter().filter_map(phase))
 }
 
-/// What a command's processes read and wrote is known, but not where: that only warns.
+/// The work is that of a command, or the calls that one made.
+fn is_an_applications(case: &Case) -> bool {
+    case.workload.command.is_some() || case.workload.replay.is_some()
+}
+
+/// What an application reads again and deletes is its own affair, and of a command it is not even
+/// known where it reads and writes: that only warns.
 fn severity_of(case: &Case) -> Severity {
-    match case.workload.command {
-        Some(_) => Severity::Warning,
-        None => Severity::Void,
-    }
+    if is_an_applications(case) { Severity::Warning } else { Severity::Void }
 }
 
 /// A7: the caches were not empty when cold work began.
@@ -201,8 +202,8 @@ fn not_cold(case: &Case) -> Option<Seen> {
     most(case.record.caches.iter().filter_map(state))
 }
 
-/// A9: what was written had not reached the device when the clock stopped. A command may delete
-/// what it wrote, or write elsewhere: there it is a warning.
+/// A9: what was written had not reached the device when the clock stopped. An application may delete
+/// what it wrote, and a command write elsewhere: there it is a warning.
 fn not_durable(case: &Case) -> Option<Seen> {
     if compresses(case) {
         return None;
@@ -439,6 +440,8 @@ mod tests {
         assert_eq!(seen(FILES, "", &writes(Phase::SmallFiles(Operation::Delete), 0)), None);
         assert_eq!(seen(FILES, "\"compress-force\"", &writes(create, 80)), None);
         assert_eq!(seen(COMMAND, "", &writes(Phase::Whole, 0)), Some(Severity::Warning));
+        let replay = "replay = { recording = \"git.calls\" }";
+        assert_eq!(seen(replay, "", &writes(Phase::Whole, 75)), Some(Severity::Warning));
         let mut prints = writes(Phase::Whole, 0);
         prints.phases[0].application_read_bytes = Some(10_001 * MIB);
         assert_eq!(seen(COMMAND, "", &prints), None, "what a reader prints is not its work");
