@@ -139,7 +139,7 @@ pub const AUDITS: &[TrialAudit] = &[
 ];
 
 /// A6: work that is to read the device read from memory. A command may read elsewhere, and an
-/// application the same page again when its own cache is full: there it takes more, and is a warning.
+/// application the same page again when its own cache is full: there it takes more, and only warns.
 fn read_from_cache(case: &Case) -> Option<Seen> {
     let direct =
         case.workload.fio_values("direct").is_some_and(|values| values.contains(&"1".into()));
@@ -203,8 +203,8 @@ fn not_cold(case: &Case) -> Option<Seen> {
     most(case.record.caches.iter().filter_map(state))
 }
 
-/// A9: what was written had not reached the device when the clock stopped. An application may delete
-/// what it wrote, and a command write elsewhere: there it is a warning.
+/// A9: what was written had not reached the device when the clock stopped. An application may
+/// delete what it wrote, and a command write elsewhere: there it is a warning.
 fn not_durable(case: &Case) -> Option<Seen> {
     if compresses(case) {
         return None;
