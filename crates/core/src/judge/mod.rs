@@ -24,7 +24,7 @@ mod terms;
 #[cfg(test)]
 pub(crate) mod testing;
 
-pub use across::{Side, across};
+pub use across::across;
 pub use advise::advise;
 pub use beside::beside;
 pub use compare::Judge;
@@ -35,4 +35,4 @@ pub use memory::of_memory;
 pub use stopping::{FIRST_LOOK, Layout, Rule, level_of_each_look};
 pub use student::two_sided_tail;
 pub use table::{table_findings, table_lacking};
-pub use terms::differences;
+pub use terms::{Side, differences};
