@@ -18,8 +18,9 @@
 
 use std::collections::BTreeMap;
 
-use super::compare::{alpha, pairs, rule, unit_of, void, voids};
+use super::compare::{alpha, rule, void, voids};
 use super::interval::{Course, Interval};
+use super::pairs::{pairs, unit_of};
 use super::stopping::Rule;
 use super::terms::{self, Side};
 use crate::model::{

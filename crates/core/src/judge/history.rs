@@ -18,8 +18,9 @@ use std::ops::Range;
 use serde::Serialize;
 
 use super::audit::trend;
-use super::compare::{alpha, pairs, rule, sharing, unit_of, void, voids};
+use super::compare::{alpha, rule, sharing, void, voids};
 use super::interval::Course;
+use super::pairs::{pairs, unit_of};
 use super::stopping::Rule;
 use super::terms::{Side, other_facts};
 use crate::model::{

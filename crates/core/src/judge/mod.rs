@@ -17,6 +17,7 @@ mod history;
 mod interval;
 mod joined;
 mod memory;
+mod pairs;
 mod stopping;
 mod student;
 mod table;

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use crate::judge::compare::pairs;
 use crate::judge::interval::{Course, Interval};
+use crate::judge::pairs::pairs;
 use crate::judge::stopping::Rule;
 use crate::model::{
     Arm, Audit, Contender, Finding, Plan, Record, Severity, Unit, Workload, median,

@@ -4,7 +4,7 @@
 //! T. Kalibera and R. Jones, "Rigorous Benchmarking in Reasonable Time" (ISMM 2013), with two
 //! levels: batches of a run, and trials.
 
-use crate::judge::compare::pairs;
+use crate::judge::pairs::pairs;
 use crate::judge::stopping::FIRST_LOOK;
 use crate::model::{Audit, Finding, Plan, RateOverTime, Record, Severity, Unit, Workload, median};
 
