@@ -9,7 +9,7 @@ use crate::model::{
     Arm, Audit, Contender, Finding, Plan, Record, Severity, Unit, Workload, median,
 };
 
-use super::measured;
+use super::case::measured;
 
 /// The error that all metrics of a workload share when its duplicate is compared with the
 /// reference. Small, for what it finds is that nothing else of the workload holds.

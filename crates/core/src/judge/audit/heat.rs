@@ -2,7 +2,7 @@
 
 use crate::model::{HeatTotals, PhaseRecord, Severity};
 
-use super::trial::{Case, Seen, most, prefix};
+use super::case::{Case, Seen, most, prefix};
 
 pub const ADVICE: &str = "cool it better, or let it rest between the trials; hold processors and \
                           device down to what they keep up (cpupower frequency-set, bed.limits)";

@@ -8,7 +8,7 @@ use crate::judge::pairs::pairs;
 use crate::judge::stopping::FIRST_LOOK;
 use crate::model::{Audit, Finding, Plan, RateOverTime, Record, Severity, Unit, Workload, median};
 
-use super::measured;
+use super::case::measured;
 
 /// Fewer batches of a run say nothing of how they scatter.
 const FEWEST_BATCHES: usize = 4;

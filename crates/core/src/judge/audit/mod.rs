@@ -8,6 +8,7 @@
 //! [`length`]. Each is one function.
 
 mod arms;
+mod case;
 mod drift;
 mod figures;
 mod foreign;
@@ -33,7 +34,8 @@ pub(super) use terms::without_flush;
 pub use terms::{DEPTH_ADVICE, WITHOUT_FLUSH, depth_ignored_by, durability_advice};
 pub use trial::{CACHE_ADVICE, HARNESS_ADVICE, PROCESS_S, SYNC_ADVICE};
 
-use trial::{AUDITS, Case, Seen, TrialAudit};
+use case::{Case, Seen, is_of, measured};
+use trial::{AUDITS, TrialAudit};
 
 /// How wide the intervals of the audits are.
 pub struct Rules<'a> {
@@ -133,21 +135,6 @@ fn repeated<'a>(
     })
 }
 
-fn is_of(record: &Record, workload: &str, contender: &str) -> bool {
-    record.is_measured() && record.key.workload == workload && record.key.contender == contender
-}
-
-/// The trials of one contender in one workload that ran whole, by round; where one was run again
-/// the later record counts.
-fn measured<'a>(
-    records: &'a [Record],
-    workload: &str,
-    contender: &str,
-) -> BTreeMap<u32, &'a Record> {
-    let of_it = |record: &&Record| is_of(record, workload, contender);
-    records.iter().filter(of_it).map(|record| (record.key.round, record)).collect()
-}
-
 /// What one audit says about all trials of one contender in one workload.
 fn over_trials(
     plan: &Plan,
@@ -170,11 +157,6 @@ fn over_trials(
         evidence: format!("{}; in {} of {} trials", median.evidence, seen.len(), trials.len()),
         advice: audit.advice.into(),
     })
-}
-
-/// The mount options of a contender one by one: both `["a", "b"]` and `["a,b"]` are written.
-fn options(contender: &Contender) -> impl Iterator<Item = &str> {
-    contender.mount.iter().flat_map(|options| options.split(','))
 }
 
 #[cfg(test)]

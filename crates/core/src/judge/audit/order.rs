@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::judge::stopping::FIRST_LOOK;
 use crate::model::{Audit, Draws, Finding, Plan, Record, Severity, Workload};
 
-use super::measured;
+use super::case::measured;
 
 /// Orders that are drawn beside the one that was.
 const PERMUTATIONS: u32 = 1999;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::model::Record;
 
-use super::measured;
+use super::case::measured;
 
 /// ln(goodness) of `metric` by round, of one contender in one workload.
 pub fn goodness(

@@ -7,7 +7,7 @@ use crate::model::{
     Audit, Contender, Finding, Mounted, Plan, Record, Severity, Workload, is_synchronous_engine,
 };
 
-use super::{measured, options};
+use super::case::{measured, options};
 
 /// A3's evidence.
 pub fn depth_ignored_by(engine: &str, depth: u32) -> String {
