@@ -1,7 +1,4 @@
-//! What the audits look at, and what they see in it: one trial with what it was a trial of, and the
-//! trials of one contender in one workload.
-
-use std::collections::BTreeMap;
+//! What the audits of single trials look at, and what they see in it.
 
 use crate::model::{Contender, Phase, Plan, Record, Severity, Unit, Workload};
 
@@ -35,22 +32,6 @@ pub struct Seen {
     pub figure: f64,
     /// What was seen, with its figures.
     pub evidence: String,
-}
-
-/// The record is of a trial of the contender in the workload that ran whole.
-pub fn is_of(record: &Record, workload: &str, contender: &str) -> bool {
-    record.is_measured() && record.key.workload == workload && record.key.contender == contender
-}
-
-/// The trials of one contender in one workload that ran whole, by round; where one was run again
-/// the later record counts.
-pub fn measured<'a>(
-    records: &'a [Record],
-    workload: &str,
-    contender: &str,
-) -> BTreeMap<u32, &'a Record> {
-    let of_it = |record: &&Record| is_of(record, workload, contender);
-    records.iter().filter(of_it).map(|record| (record.key.round, record)).collect()
 }
 
 /// The mount options of a contender one by one: both `["a", "b"]` and `["a,b"]` are written.

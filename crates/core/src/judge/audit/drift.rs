@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use crate::judge::student::two_sided_tail;
-use crate::model::{Audit, Finding, Plan, Record, Severity, Workload, median};
+use crate::judge::trials::Trials;
+use crate::model::{Audit, Finding, Plan, Severity, Workload, median};
 
 use super::series;
 
@@ -29,13 +30,13 @@ const FEWEST: usize = 6;
 pub fn findings<'a>(
     plan: &'a Plan,
     workload: &'a Workload,
-    records: &'a [Record],
+    trials: &'a Trials,
 ) -> impl Iterator<Item = Finding> + 'a {
     let arms = plan.arms(workload).into_iter().map(|arm| arm.name);
     let names = plan.contenders.iter().map(|contender| contender.name.clone()).chain(arms);
     names.filter_map(move |name| {
         let changed = workload.primary().into_iter().filter_map(|metric| {
-            let series = series::goodness(records, &workload.name, &name, &metric);
+            let series = series::goodness(trials, &workload.name, &name, &metric);
             Some((change(&series)?, series.len(), metric))
         });
         let most = changed.max_by(|one, other| one.0.by.abs().total_cmp(&other.0.by.abs()));
@@ -194,6 +195,7 @@ fn chance(n: usize, rises: usize, falls: usize) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::judge::audit::Audited;
     use crate::judge::stopping::Normals;
     use crate::judge::testing::{plan, record};
     use crate::model::{Sample, Unit};
@@ -272,7 +274,8 @@ mod tests {
                 [timed(round, "a", 1.0), timed(round, "b", slower)]
             })
             .collect();
-        let found: Vec<Finding> = findings(&plan, &plan.workloads[0], &records).collect();
+        let audited = Audited::of(&plan, &records);
+        let found: Vec<Finding> = findings(&plan, &plan.workloads[0], audited.trials()).collect();
         assert_eq!(found.len(), 1);
         assert_eq!(found[0].contender.as_deref(), Some("b"));
         assert!(found[0].evidence.starts_with("wall_time became worse steadily, 1.1"));

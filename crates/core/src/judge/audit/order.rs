@@ -3,9 +3,8 @@
 use std::collections::BTreeMap;
 
 use crate::judge::stopping::FIRST_LOOK;
-use crate::model::{Audit, Draws, Finding, Plan, Record, Severity, Workload};
-
-use super::case::measured;
+use crate::judge::trials::Trials;
+use crate::model::{Audit, Draws, Finding, Plan, Severity, Workload};
 
 /// Orders that are drawn beside the one that was.
 const PERMUTATIONS: u32 = 1999;
@@ -17,10 +16,10 @@ const LEVEL: f64 = 0.01;
 pub fn findings<'a>(
     plan: &'a Plan,
     workload: &'a Workload,
-    records: &'a [Record],
+    trials: &'a Trials,
 ) -> impl Iterator<Item = Finding> + 'a {
     workload.primary().into_iter().filter_map(move |metric| {
-        let rounds = residuals(plan, workload, &metric, records);
+        let rounds = residuals(plan, workload, &metric, trials);
         let (what, chance) = effect(&rounds)?;
         Some(Finding {
             audit: Audit::A14,
@@ -51,21 +50,16 @@ struct Trial {
 
 /// The rounds in which every contender was measured, with what is left of them. Arms have a place
 /// in the order and no figure.
-fn residuals(
-    plan: &Plan,
-    workload: &Workload,
-    metric: &str,
-    records: &[Record],
-) -> Vec<Vec<Trial>> {
+fn residuals(plan: &Plan, workload: &Workload, metric: &str, trials: &Trials) -> Vec<Vec<Trial>> {
     let mut rounds: BTreeMap<u32, Vec<(u32, usize, Option<f64>)>> = BTreeMap::new();
     let arms = plan.arms(workload).into_iter().map(|arm| arm.name);
     let contenders = plan.contenders.iter().map(|contender| contender.name.clone());
     for (number, name) in (1..).zip(contenders.chain(arms)) {
-        for (round, record) in measured(records, &workload.name, &name) {
+        for (&round, kept) in trials.latest(&workload.name, &name) {
             let figure = (number <= plan.contenders.len())
-                .then(|| record.sample(metric)?.goodness())
+                .then(|| kept.sample(metric)?.goodness())
                 .flatten();
-            rounds.entry(round).or_default().push((record.position, number, figure));
+            rounds.entry(round).or_default().push((kept.position, number, figure));
         }
     }
     let complete = |trials: &Vec<(u32, usize, Option<f64>)>| {
@@ -149,8 +143,9 @@ fn by_predecessor(rounds: &[Vec<Trial>]) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::judge::audit::Audited;
     use crate::judge::testing::{plan, record};
-    use crate::model::{Sample, Unit};
+    use crate::model::{Record, Sample, Unit};
 
     /// Twelve rounds of three contenders in an order drawn from `seed`; a trial takes longer by
     /// `late` for each one before it, and by `after_c` after c.
@@ -177,7 +172,9 @@ mod tests {
             "[[contender]]\nname = \"a\"\n[[contender]]\nname = \"b\"\n\
              [[contender]]\nname = \"c\"\n[[workload]]\nname = \"w\"\ncommand = \"true\"",
         );
-        findings(&plan, &plan.workloads[0], records).next().map(|finding| finding.evidence)
+        let audited = Audited::of(&plan, records);
+        let mut findings = findings(&plan, &plan.workloads[0], audited.trials());
+        findings.next().map(|finding| finding.evidence)
     }
 
     #[test]
