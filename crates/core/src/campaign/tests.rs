@@ -190,7 +190,7 @@ fn assert_same(campaign: &mut Campaign, judge: &Judge, records: &[Record]) -> Ne
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(48))]
+    #![proptest_config(ProptestConfig::with_cases(32))]
 
     /// Runs as they come, with failures, voids and rounds that are run again; each is looked at
     /// after some of its trials only, as a run that was interrupted and went on.
