@@ -143,14 +143,15 @@ fn trial(key: Key, position: u32, number: u32, luck: Luck, draws: &mut Draws) ->
     let (fails, void) = (happens(luck.fails), happens(luck.void));
     let (lacks, refuses) = (happens(luck.lacks), happens(luck.refuses));
     let rate = 100.0 * speed * (luck.noise * draws.normal()).exp();
-    let rate = if lacks && number % 2 == 0 { 0.0 } else { rate };
+    let lacks_value = lacks && number.is_multiple_of(2);
+    let rate = if lacks_value { 0.0 } else { rate };
     let mut samples = vec![
         Sample::lower("wall_time", 100.0 / rate, Unit::Seconds),
         Sample::higher("iops", rate, Unit::PerSecond),
         Sample::lower("cpu_per_operation", 5e5 / rate, Unit::Nanoseconds),
         Sample::lower("fsync_latency_p50", 1e6, Unit::Nanoseconds),
     ];
-    samples.retain(|_| !lacks || number % 2 == 0);
+    samples.retain(|_| !lacks || lacks_value);
     let kept_bytes = if void { 1 << (21 + draws.below(4)) } else { 0 };
     let cold = CacheState { dropped: true, cached_bytes_after: kept_bytes, ..Default::default() };
     let failure = |error: &str| {

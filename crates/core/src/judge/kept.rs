@@ -4,7 +4,7 @@ use super::audit::batches::Batches;
 use super::audit::case::{Case, Seen};
 use super::audit::mounted::Terms;
 use super::audit::trial::AUDITS;
-use crate::model::{Key, Phase, Plan, Record, Sample, Severity};
+use crate::model::{Key, Phase, Plan, Record, Sample, Severity, Workload};
 
 /// Metrics that are audited where they are not judged.
 const AUDITED: [&str; 4] =
@@ -38,7 +38,7 @@ impl Kept {
     pub fn of(plan: &Plan, record: &Record, at: usize) -> Kept {
         let key = record.key.clone();
         let workload = plan.workloads.iter().find(|it| it.name == key.workload);
-        let primary = workload.map(|it| it.primary()).unwrap_or_default();
+        let primary = workload.map(Workload::primary).unwrap_or_default();
         let is_asked = |sample: &&Sample| {
             primary.contains(&sample.metric) || AUDITED.contains(&sample.metric.as_str())
         };

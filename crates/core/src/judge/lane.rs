@@ -8,6 +8,9 @@ use super::middle::Middle;
 use super::pairs::{Pair, Series};
 use super::stopping::{PooledRules, Rule};
 
+/// Rounds from one up to another.
+type Rounds = (Bound<u32>, Bound<u32>);
+
 /// How far some series have been read together.
 ///
 /// Each round is read once, in order. Where a figure came late (a trial was run again, a run went
@@ -22,7 +25,7 @@ struct Reader {
 impl Reader {
     /// The rounds since the last time, up to the last that all have reached; and whether all that
     /// was read before is void.
-    fn next(&mut self, series: &[&Series]) -> (bool, Option<(Bound<u32>, Bound<u32>)>) {
+    fn next(&mut self, series: &[&Series]) -> (bool, Option<Rounds>) {
         let rewrites = series.iter().map(|it| it.rewrites()).sum();
         let is_anew = rewrites != self.rewrites;
         if is_anew {
