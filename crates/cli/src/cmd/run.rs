@@ -18,10 +18,12 @@ use fsverdict_core::render;
 use fsverdict_core::run::sim::{self, SimPlace};
 use fsverdict_core::run::{Place, settled_trial};
 use fsverdict_host::bed;
-use fsverdict_host::dry::DryRun;
-use fsverdict_host::lab::{Event, Lab, mount_point};
-use fsverdict_host::vm::{self, Vm};
-use fsverdict_host::{facts, preflight, undo};
+use fsverdict_host::place::dry::DryRun;
+use fsverdict_host::place::local::Lab;
+use fsverdict_host::place::trial_process::{Event, mount_point};
+use fsverdict_host::place::vm::{self, Vm};
+use fsverdict_host::place::{facts, preflight};
+use fsverdict_host::undo;
 
 use super::arguments::Arguments;
 use super::{clean, plan};
