@@ -1,5 +1,7 @@
 //! The rules of the source that the compiler does not hold.
 
+mod imports;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -103,6 +105,100 @@ fn verbs_of_core_import_nouns_only() {
         }
     }
     assert!(checked > 10, "only {checked} imports were found");
+}
+
+#[test]
+fn files_import_each_other_in_no_circle() {
+    let sources = sources();
+    for name in ["core", "host", "cli"] {
+        let arrows = imports::arrows(name, &sources);
+        assert!(arrows.len() > 50, "only {} arrows were found in {name}", arrows.len());
+        assert_none(&format!("an import circle in {name}"), &imports::circles(&arrows));
+        let rooms = imports::between_rooms(&arrows);
+        assert_none(&format!("a circle of {name}'s folders"), &imports::circles(&rooms));
+    }
+}
+
+/// What each wing of host may use: ARCHITECTURE's table.
+const WINGS: [(&str, &[&str]); 12] = [
+    ("sys", &[]),
+    ("tool", &["sys"]),
+    ("timing", &["sys"]),
+    ("machine", &["tool", "sys"]),
+    ("tree", &["timing", "sys"]),
+    ("bed", &["machine", "tool", "sys"]),
+    ("file_system", &["machine", "tool", "sys"]),
+    ("probe", &["machine", "tool", "sys"]),
+    ("undo", &["bed", "file_system", "machine", "tool", "sys"]),
+    ("workload", &["probe", "tree", "timing", "machine", "tool", "sys"]),
+    (
+        "place",
+        &[
+            "workload",
+            "undo",
+            "probe",
+            "file_system",
+            "bed",
+            "tree",
+            "machine",
+            "timing",
+            "tool",
+            "sys",
+        ],
+    ),
+    ("verb", &["place", "undo", "probe", "file_system", "bed", "machine", "tool", "sys"]),
+];
+
+/// The arrows between rooms that no wing allows.
+fn against_the_wings(rooms: &imports::Arrows) -> Vec<String> {
+    let allowed = |from: &str, to: &str| {
+        WINGS.iter().any(|(wing, may_use)| *wing == from && may_use.contains(&to))
+    };
+    let wrong = rooms.iter().filter(|((from, to), _)| !allowed(from, to));
+    wrong.map(|((from, to), names)| format!("{from} -> {to}: {names:?}")).collect()
+}
+
+#[test]
+fn arrows_of_host_go_down_from_wing_to_wing() {
+    let rooms = imports::between_rooms(&imports::arrows("host", &sources()));
+    assert_none("an arrow against the wings", &against_the_wings(&rooms));
+}
+
+/// That the two tests above see what they look for.
+#[test]
+fn a_planted_circle_and_a_planted_arrow_are_seen() {
+    let file = |path: &str, text: &str| Source { path: path.into(), text: text.into() };
+    let seen = |sources: &[Source]| {
+        let arrows = imports::arrows("host", sources);
+        (imports::circles(&arrows), against_the_wings(&imports::between_rooms(&arrows)))
+    };
+    let mut files = [
+        file("host/src/lib.rs", "mod bed;\nmod sys;"),
+        file(
+            "host/src/bed/mod.rs",
+            "mod disk;\nmod image;\npub use image::Image;\npub struct Bed;",
+        ),
+        file("host/src/bed/image.rs", "use super::Bed;\npub struct Image(Bed);"),
+        file(
+            "host/src/bed/disk.rs",
+            "use crate::bed;\npub fn new() { bed::Image; crate::sys::f() }",
+        ),
+        file("host/src/sys.rs", "pub fn f() {}"),
+    ];
+    assert_eq!(seen(&files), (Vec::new(), Vec::new()), "a face hands out what its files define");
+
+    files[2].text += "\nfn of() -> u8 { super::disk::new() }";
+    let (found, wrong) = seen(&files);
+    let circle = [
+        "host/src/bed/disk.rs -> host/src/bed/image.rs: bed::Image",
+        "host/src/bed/image.rs -> host/src/bed/disk.rs: super::disk::new",
+    ];
+    assert_eq!((found, wrong), (circle.map(String::from).to_vec(), Vec::new()));
+
+    files[4].text = "pub fn f() { println!(\"{}\", crate::bed::Image::SIZE) }".into();
+    let (_, wrong) = seen(&files);
+    assert_eq!(wrong.len(), 1, "{wrong:?}");
+    assert!(wrong[0].starts_with("sys -> bed: "), "{wrong:?}");
 }
 
 #[test]
