@@ -5,7 +5,8 @@ use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
-use fsverdict_core::judge::{self, Judge, Side};
+use fsverdict_core::campaign::Campaign;
+use fsverdict_core::judge::{self, Fold, Judge, Side};
 use fsverdict_core::model::{Beside, Comparison, Finding, Plan, Record, Run, SCHEMA, Timeline};
 use fsverdict_core::render::{self, Report};
 
@@ -152,9 +153,19 @@ pub struct Judged {
 impl Loaded {
     /// Audits and judges it.
     pub fn judged(&self, judge: &Judge) -> Judged {
-        let mut findings = judge.findings(&self.records);
+        let mut fold = Fold::of(judge, &self.records);
+        self.with_facts(fold.comparisons(), fold.findings())
+    }
+
+    /// The same while the run goes on, by its campaign, which has taken all of the records.
+    pub fn judged_meanwhile(&self, campaign: &mut Campaign) -> Judged {
+        assert_eq!(campaign.taken(), self.records.len(), "the campaign knows each record");
+        self.with_facts(campaign.comparisons(), campaign.findings_meanwhile())
+    }
+
+    /// Adds what follows from the run's facts and its study.
+    fn with_facts(&self, comparisons: Vec<Comparison>, mut findings: Vec<Finding>) -> Judged {
         findings.extend(judge::of_memory(&self.plan, &self.run));
-        let comparisons = judge.comparisons(&self.records);
         let published = judge::beside(&self.plan, &comparisons);
         Judged { comparisons, findings, published }
     }

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant, SystemTime};
 
 use anyhow::{Context, Result, bail};
-use fsverdict_core::campaign::{self, Next, Slot};
+use fsverdict_core::campaign::{self, Campaign, Next, Slot};
 use fsverdict_core::judge::Judge;
 use fsverdict_core::model::{
     BedKind, LeftOut, Outcome, Place as PlaceKind, Plan, Record, Run, SCHEMA, Stop, Trial,
@@ -282,15 +282,15 @@ fn rounds(
 ) -> Result<Stop> {
     let (start, before_s) = (Instant::now(), loaded.run.elapsed_s);
     let spent = || Duration::from_secs_f64(before_s) + start.elapsed();
+    let mut campaign = Campaign::of(loaded.run.seed, judge, &loaded.records);
     loop {
-        let Loaded { run, plan, records } = &*loaded;
-        let slots = match campaign::next_round(plan, run.seed, judge, records, spent()) {
+        let slots = match campaign.next(spent()) {
             Next::Round(slots) => slots,
             Next::End(stop) => return Ok(stop),
         };
         let mut slots = slots.into_iter().peekable();
         while let Some(slot) = slots.next() {
-            let number = loaded.records.iter().map(|record| record.number).max().unwrap_or(0) + 1;
+            let number = loaded.records.last().map_or(0, |record| record.number) + 1;
             let trial = document(&loaded.plan, slot, bed, store, number)?;
             watch.borrow_mut().tell(&News::Trial(&trial));
             let record = settled_trial(place, &trial);
@@ -298,9 +298,10 @@ fn rounds(
             if interrupted.load(Ordering::Relaxed) {
                 return Ok(Stop::Interrupted);
             }
+            campaign.take(&record);
             keep(store, &mut loaded.records, record)?;
             let is_last = slots.peek().is_none_or(|next| next.key.workload != trial.key.workload);
-            let judged = is_last.then(|| loaded.judged(judge));
+            let judged = is_last.then(|| loaded.judged_meanwhile(&mut campaign));
             watch.borrow_mut().tell(&News::Kept(&loaded.records, judged));
         }
         store.write_run(&loaded.run)?;
@@ -316,6 +317,8 @@ fn keep(store: &Store, records: &mut Vec<Record>, record: Record) -> Result<()> 
     if failure.is_some() || !store.trial(record.number).join("record.json").exists() {
         store.write_record(&record)?;
     }
+    let is_next = records.last().is_none_or(|last| last.number < record.number);
+    assert!(is_next, "records stand in the order of their numbers");
     records.push(record);
     match failure {
         Some(failure) if !failure.cleanup_errors.is_empty() => {
@@ -432,7 +435,7 @@ fn dry_run(arguments: &Arguments) -> Result<u8> {
         _ => DryRun::default(),
     };
     let bed = dry.make_bed(&plan.bed).map_err(PlaceError)?;
-    let next = campaign::next_round(&plan, seed, &Judge::new(&plan), &[], Duration::ZERO);
+    let next = campaign::next_round(seed, &Judge::new(&plan), &[], Duration::ZERO);
     if let Next::Round(slots) = next {
         for (number, slot) in (1..).zip(slots) {
             dry.remark(&format!("round 1: {}, {}", slot.key.workload, slot.key.contender));

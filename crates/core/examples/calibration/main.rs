@@ -116,7 +116,7 @@ fn one_campaign(plan: &Plan, judge: &Judge, scenario: &Scenario, number: u32, ta
     let seed = derived_seed(number.into(), &["calibration", &scenario.name()], 0);
     let mut draws = Draws::new(seed);
     let series = scenario.series(&mut draws);
-    let ended = campaign::run(plan, judge, seed, &series, scenario.ratio);
+    let ended = campaign::run(judge, seed, &series, scenario.ratio);
     let (comparison, ten) = (&ended.comparison, &ended.after_ten);
     let high = comparison.high.unwrap_or(f64::INFINITY);
     let truth = scenario.ratio;

@@ -65,7 +65,7 @@ pub use record::{
     Queue, Quiet, Record, Refused, StepTime, Totals,
 };
 pub use replay::{Action, Call, Entry, Gave, Head, Laid, On, RECORDING, Recording, Replay};
-pub use run::Run;
+pub use run::{Run, SCHEMA};
 pub use sample::{Better, Sample, median};
 pub use scalar::Scalar;
 pub use seed::{Draws, derived_seed};
@@ -81,7 +81,3 @@ pub use unit::{BitRate, Bytes, ParseError, Percent, Span, Unit};
 pub use verdict::{Comparison, Stop, Verdict};
 pub use working_set::{OverMemory, WorkingSet, share_of_memory};
 pub use workload::{Cache, Command, Fio, Phase, Sysbench, Work, Workload, is_synchronous_engine};
-
-/// Version of every document fsverdict writes: plan, trial, record, run and report.
-/// It rises when an old reader would misread a new document; new optional fields leave it alone.
-pub const SCHEMA: u32 = 1;

@@ -2,7 +2,7 @@
 
 use crate::model::{PhaseRecord, Sample, Severity, Unit};
 
-use super::trial::{Case, Seen, most};
+use super::case::{Case, Seen, most};
 
 /// The kernel counts CPU time in hundredths of a second (proc_stat(5), USER_HZ), fio its time in
 /// thousandths.

@@ -1,11 +1,9 @@
 //! The audits of single trials.
 
-use crate::model::{
-    Audit, Cache, CacheState, Contender, Operation, Phase, PhaseRecord, Plan, Record, Severity,
-    Unit, Workload,
-};
+use crate::model::{Audit, Cache, CacheState, Operation, Phase, PhaseRecord, Severity, Unit};
 
-use super::{figures, foreign, heat, network, options, queue, steady};
+use super::case::{Case, Seen, bytes, least, most, options, percent, prefix};
+use super::{figures, foreign, heat, network, queue, steady};
 
 /// What may stay cached or dirty around a drop: a file system's own superblock and log pages.
 const CACHE_ALLOWANCE_BYTES: u64 = 1 << 20;
@@ -39,38 +37,6 @@ pub const SYNC_ADVICE: &str = "end the work with fsync or syncfs on the files it
 /// A10's advice.
 pub const HARNESS_ADVICE: &str = "do many operations in one process: use small_files or fio, or a \
                                   tool that loops by itself";
-
-/// One trial with what it was a trial of.
-pub struct Case<'a> {
-    pub workload: &'a Workload,
-    pub contender: &'a Contender,
-    pub record: &'a Record,
-    /// Its device was held down by us.
-    pub limited: bool,
-}
-
-impl<'a> Case<'a> {
-    /// The case of `record`, a trial of `plan`.
-    pub fn new(
-        plan: &Plan,
-        workload: &'a Workload,
-        contender: &'a Contender,
-        record: &'a Record,
-    ) -> Case<'a> {
-        let limited = plan.bed.limits.is_some() || contender.limits.is_some();
-        Case { workload, contender, record, limited }
-    }
-}
-
-/// What an audit saw in one trial.
-#[derive(Debug)]
-pub struct Seen {
-    pub severity: Severity,
-    /// By which trials are put in order, to find the median one.
-    pub figure: f64,
-    /// What was seen, with its figures.
-    pub evidence: String,
-}
 
 /// An audit that looks at one trial at a time.
 pub struct TrialAudit {
@@ -294,34 +260,11 @@ fn compresses(case: &Case) -> bool {
         || case.contender.mkfs.iter().any(|argument| argument.contains("compress"))
 }
 
-fn least(seen: impl Iterator<Item = Seen>) -> Option<Seen> {
-    seen.min_by(|one, other| one.figure.total_cmp(&other.figure))
-}
-
-pub fn most(seen: impl Iterator<Item = Seen>) -> Option<Seen> {
-    seen.max_by(|one, other| one.figure.total_cmp(&other.figure))
-}
-
-pub fn prefix(phase: Phase) -> String {
-    match phase.name() {
-        "" => String::new(),
-        name => format!("{name}: "),
-    }
-}
-
-pub fn bytes(bytes: u64) -> String {
-    Unit::Bytes.format(bytes as f64)
-}
-
-pub fn percent(share: f64) -> String {
-    format!("{:.1}%", share * 100.0)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::judge::testing::{phase, plan, record};
-    use crate::model::{CpuTotals, DeviceTotals, Mounted, Quiet, Totals};
+    use crate::model::{CpuTotals, DeviceTotals, Mounted, Plan, Quiet, Record, Totals};
 
     const MIB: u64 = 1 << 20;
     const COMMAND: &str = "command = \"work\"";

@@ -2,7 +2,8 @@
 //! limits.
 
 use super::cells::{Cell, Cells, shown};
-use super::{Reach, found};
+use super::found::found;
+use super::reach::Reach;
 use crate::judge::audit::{DEPTH_ADVICE, depth_ignored_by};
 use crate::model::{
     Audit, Finding, Job, Machine, Part, Quantity, Severity, Test, is_synchronous_engine,

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use super::cells::{Cell, Cells};
-use super::{Reach, found};
+use super::found::found;
+use super::reach::Reach;
 use crate::judge::audit::{
     CACHE_ADVICE, HARNESS_ADVICE, PROCESS_S, SYNC_ADVICE, WITHOUT_FLUSH, durability_advice,
 };

@@ -5,9 +5,10 @@ use std::collections::BTreeMap;
 use maud::{Markup, html};
 
 use super::super::{Report, table};
+use super::drawing::{Figure, Live, Place, WIDTH, named};
+use super::palette;
 use super::plot::{LINE, curve, legend, marks, percent, place, stretched};
 use super::scale::Scale;
-use super::{Figure, Live, Place, WIDTH, named, palette};
 use crate::model::{Histogram, Phase, Record, Unit, Workload};
 
 /// Height of the curves and of a contender's course over the rounds, in px.

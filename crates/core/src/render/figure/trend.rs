@@ -4,9 +4,10 @@
 use maud::{Markup, html};
 
 use super::super::history::{day, name_of, when};
+use super::drawing::{Figure, Live, Place, WIDTH, named};
+use super::palette;
 use super::plot::{LINE, marks, percent, row_text, stretched};
 use super::scale::Scale;
-use super::{Figure, Live, Place, WIDTH, named, palette};
 use crate::model::{History, Past, Point, Series, Unit, Verdict, median};
 
 /// Height of a row's drawn part, in px.
