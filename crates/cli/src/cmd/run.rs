@@ -10,6 +10,7 @@ use std::time::{Duration, Instant, SystemTime};
 use anyhow::{Context, Result, bail};
 use fsverdict_core::campaign::{self, Next, Slot};
 use fsverdict_core::judge::Judge;
+use fsverdict_core::model::need::Asked;
 use fsverdict_core::model::{
     BedKind, LeftOut, Outcome, Place as PlaceKind, Plan, Record, Run, SCHEMA, Stop, Trial,
     TrialBed, Verdict,
@@ -122,7 +123,11 @@ fn begin(arguments: &Arguments) -> Result<(Store, Loaded)> {
 fn fit(plan: &mut Plan) -> Result<Vec<LeftOut>> {
     let left_out = match plan.named_place() {
         None | Some(PlaceKind::Here) => preflight::fit(plan),
-        Some(PlaceKind::Sim) => sim::fit(plan),
+        Some(PlaceKind::Sim) if plan.study.is_some() => {
+            let config = plan.sim.clone().unwrap_or_default();
+            plan.fit(&Asked::new(|need| sim::answer(&config, need)))
+        }
+        Some(PlaceKind::Sim) => Vec::new(),
         Some(PlaceKind::Vm) => Vec::new(),
     };
     for LeftOut { what, name, why } in &left_out {

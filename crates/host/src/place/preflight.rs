@@ -6,6 +6,7 @@ use std::fs::{self, File};
 use std::io::{Seek, SeekFrom};
 use std::path::Path;
 
+use fsverdict_core::model::need::{Answer, Asked};
 use fsverdict_core::model::{BedKind, Bytes, LeftOut, Need, Plan, Unit, Work, Workload, meant};
 use thiserror::Error;
 
@@ -134,15 +135,21 @@ pub fn fit(plan: &mut Plan) -> Vec<LeftOut> {
     if plan.study.is_none() || (plan.bed.kind != BedKind::Directory && !sys::is_root()) {
         return Vec::new();
     }
-    plan.fit(|need| lack(need).map(|error| error.to_string()))
+    plan.fit(&Asked::new(|need| match lack(need) {
+        Some(error) => Answer::no(error.to_string()),
+        None => Answer::yes(""),
+    }))
 }
 
-fn lack(need: Need) -> Option<PreflightError> {
+fn lack(need: &Need) -> Option<PreflightError> {
     match need {
         Need::FileSystem(name) => check_file_system(name).err(),
-        Need::Program(program) => tool::command(program).err().map(PreflightError::from),
+        Need::Tool(program) => tool::command(program).err().map(PreflightError::from),
+        Need::Program { name, .. } => tool::command(name).err().map(PreflightError::from),
+        Need::Partitions => tool::command("parted").err().map(PreflightError::from),
         Need::Limits => settings::check_throttle(Path::new("/")).err().map(PreflightError::from),
         Need::Link => doctor::links().lack().map(PreflightError::Link),
+        _ => None,
     }
 }
 
@@ -223,7 +230,7 @@ fn check_needs(workload: &Workload) -> Result<(), PreflightError> {
 /// A link can be made, or the interface is there.
 fn check_network(root: &Path, workload: &Workload) -> Result<(), PreflightError> {
     if workload.link().is_some() {
-        return lack(Need::Link).map_or(Ok(()), Err);
+        return lack(&Need::Link).map_or(Ok(()), Err);
     }
     let Some(name) = workload.network.as_ref().and_then(|it| it.interface.clone()) else {
         return Ok(());

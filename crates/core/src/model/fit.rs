@@ -1,0 +1,355 @@
+//! What of a plan a place lacks something for: a plan is refused for it, a study goes on with the
+//! rest.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+use super::need::{Answer, Asked, Remedy, State, install};
+use super::{BedKind, Contender, Need, Place, Plan, Workload};
+
+/// Part of a study that was not run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LeftOut {
+    /// `contender`, `workload` or `limits`.
+    pub what: String,
+    /// The name of the contender or workload; what the limits were.
+    pub name: String,
+    /// What is lacking for it, and what to do about that.
+    pub why: String,
+}
+
+/// The part of a plan that needs something.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the names say it")]
+pub enum Who {
+    Place(Place),
+    Bed(&'static str),
+    Contender(String),
+    Workload(String),
+}
+
+impl fmt::Display for Who {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Who::Place(place) => write!(f, "place {}", place.name()),
+            Who::Bed(name) => write!(f, "bed {name}"),
+            Who::Contender(name) => write!(f, "contender {name:?}"),
+            Who::Workload(name) => write!(f, "workload {name:?}"),
+        }
+    }
+}
+
+/// Something that a place lacks for part of a plan.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Lack {
+    /// Who needs it.
+    pub who: Who,
+    /// What is lacking.
+    pub need: Need,
+    /// What the place answered.
+    pub answer: Answer,
+}
+
+/// All that a place lacks for a plan, with what to do about it.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub struct Lacking(pub Vec<Lack>);
+
+impl Lacking {
+    /// What is lacking by itself: without root much can't be tried, and is told only once there is
+    /// root.
+    fn told(&self) -> impl Iterator<Item = &Lack> {
+        let for_root = |lack: &Lack| lack.answer.remedy == Some(Remedy::Sudo);
+        let first = self.0.iter().position(for_root);
+        let lacks = self.0.iter().enumerate();
+        lacks.filter(move |(at, lack)| !for_root(lack) || Some(*at) == first).map(|(_, lack)| lack)
+    }
+}
+
+impl fmt::Display for Lacking {
+    /// One part of the plan after the other; programs with all packages at once.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut sentences: Vec<String> = Vec::new();
+        let mut programs: Vec<&Lack> = Vec::new();
+        let mut whose: Vec<&Who> = Vec::new();
+        for lack in self.told() {
+            let sentence = match &lack.need {
+                Need::Program { .. } => {
+                    programs.push(lack);
+                    if !whose.contains(&&lack.who) {
+                        whose.push(&lack.who);
+                    }
+                    continue;
+                }
+                Need::Root if matches!(lack.who, Who::Bed(_)) => format!(
+                    "{} needs root: run it with sudo, or compare directories that are mounted \
+                     already with --bed directory:PATH,PATH",
+                    lack.who
+                ),
+                _ => format!("{}: {}", lack.who, lack.answer.lack().unwrap_or_default()),
+            };
+            if !sentences.contains(&sentence) {
+                sentences.push(sentence);
+            }
+        }
+        if !programs.is_empty() {
+            sentences.push(needed(&whose, &programs));
+        }
+        f.write_str(&sentences.join("; "))
+    }
+}
+
+/// Who needs which programs, and what installs them.
+fn needed(whose: &[&Who], programs: &[&Lack]) -> String {
+    let mut names: Vec<String> = Vec::new();
+    let mut packages: Vec<&str> = Vec::new();
+    for lack in programs {
+        let name = lack.need.name().into_owned();
+        if !names.contains(&name) {
+            names.push(name);
+        }
+        if let Some(Remedy::Install { package, .. }) = &lack.answer.remedy {
+            packages.push(package);
+        }
+    }
+    packages.sort_unstable();
+    packages.dedup();
+    let verb = if whose.len() == 1 { "needs" } else { "need" };
+    let whose: Vec<String> = whose.iter().map(ToString::to_string).collect();
+    let what = match packages.as_slice() {
+        [] if names.len() == 1 => format!("{}, which is not there", names[0]),
+        [] => format!("{}, which are not there", names.join(", ")),
+        packages => format!("{}: {}", names.join(", "), install(&packages.join(" "))),
+    };
+    format!("{} {verb} {what}", whose.join(" and "))
+}
+
+impl Plan {
+    /// Every part of the plan with what it needs of `place`.
+    pub fn wants(&self, place: Place) -> Vec<(Who, Need)> {
+        let mut wants = Vec::new();
+        let mut of = |who: Who, needs: Vec<Need>| {
+            wants.extend(needs.into_iter().map(|need| (who.clone(), need)));
+        };
+        let has_kernels = self.contenders.iter().all(|contender| contender.kernel.is_some());
+        let mut its = place.needs();
+        its.retain(|need| !(has_kernels && *need == Need::Kernel(None)));
+        of(Who::Place(place), its);
+        of(Who::Bed(self.bed.name()), self.bed.needs());
+        for contender in &self.contenders {
+            of(Who::Contender(contender.name.clone()), self.contender_needs(contender));
+        }
+        for workload in &self.workloads {
+            of(Who::Workload(workload.name.clone()), self.workload_needs(workload));
+        }
+        wants
+    }
+
+    /// What is there in a directory is taken as it is.
+    fn contender_needs(&self, contender: &Contender) -> Vec<Need> {
+        let mut needs = contender.needs();
+        let is_made = self.bed.kind != BedKind::Directory;
+        needs.retain(|need| is_made || !matches!(need, Need::FileSystem(_) | Need::Partitions));
+        needs
+    }
+
+    /// Beds that are made have their size in the plan; those of the user's are looked at.
+    fn workload_needs(&self, workload: &Workload) -> Vec<Need> {
+        let mut needs = workload.needs();
+        let is_users = matches!(self.bed.kind, BedKind::Device | BedKind::Directory);
+        if let Some(bytes) = workload.needs_bytes.filter(|_| is_users) {
+            let own = self.contenders.iter().filter_map(|contender| contender.path.as_ref());
+            let paths = self.bed.paths.iter().chain(own);
+            needs.extend(paths.map(|at| Need::Space { at: at.clone(), bytes: bytes.0 }));
+        }
+        needs
+    }
+
+    /// What `place`, which is `asked`, lacks for the plan.
+    pub fn lacking(&self, place: Place, asked: &Asked) -> Result<(), Lacking> {
+        let mut lacks = Vec::new();
+        for (who, need) in self.wants(place) {
+            let answer = asked.answer(&need);
+            if answer.state == State::No {
+                lacks.push(Lack { who, need, answer });
+            }
+        }
+        if lacks.is_empty() { Ok(()) } else { Err(Lacking(lacks)) }
+    }
+
+    /// Leaves out the contenders, workloads and limits for which the place that is `asked` lacks
+    /// something. What is left may be too little to compare anything; [`Plan::check`] says so.
+    pub fn fit(&mut self, asked: &Asked) -> Vec<LeftOut> {
+        let mut left_out = Vec::new();
+        let lack = |needs: &[Need]| {
+            let mut answers = needs.iter().map(|need| asked.answer(need));
+            answers.find(|answer| answer.state == State::No).and_then(|answer| answer.lack())
+        };
+        let mut stays = |what: &str, name: &str, why: Option<String>| {
+            let (what, name) = (what.to_string(), name.to_string());
+            let stays = why.is_none();
+            left_out.extend(why.map(|why| LeftOut { what, name, why }));
+            stays
+        };
+        let reference = self.contenders.first().map(|_| self.reference().to_string());
+        let why: Vec<_> =
+            self.contenders.iter().map(|it| lack(&self.contender_needs(it))).collect();
+        let mut why = why.into_iter();
+        self.contenders.retain(|it| stays("contender", &it.name, why.next().flatten()));
+        let why: Vec<_> = self.workloads.iter().map(|it| lack(&self.workload_needs(it))).collect();
+        let mut why = why.into_iter();
+        self.workloads.retain(|it| stays("workload", &it.name, why.next().flatten()));
+        if let Some(limits) = self.bed.limits
+            && !stays("limits", &limits.to_string(), lack(&[Need::Limits]))
+        {
+            self.bed.limits = None;
+        }
+        self.published.retain(|it| self.workloads.iter().any(|work| work.name == it.workload));
+        self.refer_to_another(reference.as_deref(), &mut left_out);
+        left_out
+    }
+
+    /// Where the reference is left out, the first that stays takes its place.
+    fn refer_to_another(&mut self, reference: Option<&str>, left_out: &mut [LeftOut]) {
+        let lost =
+            |it: &&mut LeftOut| it.what == "contender" && Some(it.name.as_str()) == reference;
+        if let (Some(lost), Some(first)) = (left_out.iter_mut().find(lost), self.contenders.first())
+        {
+            lost.why += &format!("; the others are compared with {}", first.name);
+            self.judgement.reference = None;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PLAN: &str = r#"
+        bed = { limits = { iops = 100 } }
+        contender = [
+            { name = "a", file_system = "ext4" },
+            { name = "b", file_system = "xfs" },
+            { name = "c", file_system = "ext4", partition = ["mklabel", "gpt"] },
+        ]
+        workload = [
+            { name = "job", fio = { rw = "read" } },
+            { name = "command", command = "true" },
+        ]
+        published = [
+            { workload = "job", column = "IOPS", better = "higher", printed = { a = 1, b = 2 } },
+        ]
+    "#;
+
+    fn without(what: &[&str]) -> impl Fn(&Need) -> Answer {
+        let what: Vec<String> = what.iter().map(ToString::to_string).collect();
+        move |need| match what.iter().find(|it| **it == need.name()) {
+            Some(name) => Answer::no(format!("no {name}")),
+            None => Answer::yes(""),
+        }
+    }
+
+    fn lacking(what: &[&str]) -> (Plan, Vec<LeftOut>) {
+        let mut plan = Plan::parse(PLAN).unwrap();
+        let left_out = plan.fit(&Asked::new(without(what)));
+        (plan, left_out)
+    }
+
+    #[test]
+    fn what_nothing_is_lacking_for_stays_as_it_is() {
+        assert_eq!(lacking(&["sysbench", "btrfs"]), (Plan::parse(PLAN).unwrap(), Vec::new()));
+    }
+
+    #[test]
+    fn a_tool_takes_its_workloads_and_their_figures_along() {
+        let (plan, left_out) = lacking(&["fio", "partitions", "limits"]);
+        plan.check().unwrap();
+        assert_eq!((plan.contenders.len(), plan.workloads.len(), plan.published.len()), (2, 1, 0));
+        assert_eq!(plan.bed.limits, None);
+        let said: Vec<_> = left_out.iter().map(|it| (it.what.as_str(), it.why.as_str())).collect();
+        let wanted =
+            [("contender", "no partitions"), ("workload", "no fio"), ("limits", "no limits")];
+        assert_eq!(said, wanted);
+    }
+
+    #[test]
+    fn a_workload_over_a_link_needs_one() {
+        let linked = PLAN.replace("command = \"true\"", "command = \"true\", network = {}");
+        let mut plan = Plan::parse(&linked).unwrap();
+        let left_out = plan.fit(&Asked::new(without(&["link"])));
+        assert_eq!((left_out[0].name.as_str(), left_out[0].why.as_str()), ("command", "no link"));
+        assert_eq!(plan.workloads.len(), 1);
+    }
+
+    #[test]
+    fn another_takes_the_references_place() {
+        let mut plan = Plan::parse(PLAN).unwrap();
+        plan.contenders[2].file_system = "xfs".into();
+        plan.judgement.reference = Some("a".into());
+        let left_out = plan.fit(&Asked::new(without(&["ext4"])));
+        assert_eq!(plan.reference(), "b");
+        assert_eq!(left_out[0].why, "no ext4; the others are compared with b");
+        assert!(lacking(&["ext4"]).0.check().is_err(), "one is too few");
+    }
+
+    fn refused(plan: &str, place: Place, what: &[&str]) -> String {
+        let plan = Plan::parse(plan).unwrap();
+        plan.lacking(place, &Asked::new(without(what))).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn all_programs_that_are_lacking_are_said_at_once_with_their_packages() {
+        let plan = PLAN.replace("\"true\"", "\"true\", needs = [\"a:p\", \"b\", \"c:p\"]");
+        let answer = |need: &Need| match need {
+            Need::Program { name, package } => Answer::not_installed(name, package.as_deref()),
+            _ => Answer::yes(""),
+        };
+        let plan = Plan::parse(&plan).unwrap();
+        let error = plan.lacking(Place::Here, &Asked::new(answer)).unwrap_err().to_string();
+        assert_eq!(error, "workload \"command\" needs a, b, c: apt-get install p");
+        let alone = PLAN.replace("\"true\"", "\"true\", needs = [\"b\"]");
+        let says = "workload \"command\" needs b, which is not there";
+        assert_eq!(refused(&alone, Place::Here, &["b"]), says);
+    }
+
+    #[test]
+    fn what_only_root_can_is_not_told_one_by_one() {
+        let answer = |need: &Need| match need {
+            Need::Root | Need::Namespaces | Need::LoopDevices => Answer::no("user").but_root(),
+            Need::Tool("fio") => Answer::not_installed("fio", Some("fio")),
+            _ => Answer::yes(""),
+        };
+        let plan = Plan::parse(PLAN).unwrap();
+        let error = plan.lacking(Place::Here, &Asked::new(answer)).unwrap_err().to_string();
+        let says = "bed loop needs root: run it with sudo, or compare directories that are \
+                    mounted already with --bed directory:PATH,PATH; workload \"job\": fio is not \
+                    installed: apt-get install fio";
+        assert_eq!(error, says);
+    }
+
+    #[test]
+    fn a_directory_is_taken_as_it_is_but_must_have_the_room() {
+        let plan = PLAN
+            .replace("bed = { limits = { iops = 100 } }", "")
+            .replace(", partition = [\"mklabel\", \"gpt\"]", "")
+            .replace("\"true\"", "\"true\", needs_bytes = \"2G\"");
+        let bed = "bed = { kind = \"directory\", path = \"/mnt\" }";
+        let plan = Plan::parse(&format!("{bed}\n{plan}")).unwrap();
+        let needs: Vec<Need> = plan.wants(Place::Here).into_iter().map(|(_, need)| need).collect();
+        let space = Need::Space { at: "/mnt".into(), bytes: 2 << 30 };
+        assert_eq!(needs, [Need::Tool("fio"), space]);
+    }
+
+    #[test]
+    fn a_virtual_machine_needs_a_kernel_unless_each_contender_brings_its_own() {
+        let kernels = |plan: &str| {
+            let wants = Plan::parse(plan).unwrap().wants(Place::Vm).into_iter();
+            let kernels = wants.filter(|(_, need)| matches!(need, Need::Kernel(_)));
+            kernels.map(|(_, need)| need.name().into_owned()).collect::<Vec<_>>()
+        };
+        assert_eq!(kernels(PLAN), ["kernels to boot"]);
+        let own = PLAN.replace("name = \"a\"", "name = \"a\", kernel = \"6.1\"");
+        assert_eq!(kernels(&own), ["kernels to boot", "kernel 6.1"]);
+    }
+}
