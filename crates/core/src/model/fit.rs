@@ -1,7 +1,8 @@
 //! What of a plan a place lacks something for: a plan is refused for it, a study goes on with the
 //! rest.
 
-use std::fmt;
+use std::collections::BTreeSet;
+use std::{fmt, mem};
 
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
@@ -57,72 +58,87 @@ pub struct Lack {
 pub struct Lacking(pub Vec<Lack>);
 
 impl Lacking {
-    /// What is lacking by itself: without root much can't be tried, and is told only once there is
-    /// root.
-    fn told(&self) -> impl Iterator<Item = &Lack> {
-        let for_root = |lack: &Lack| lack.answer.remedy == Some(Remedy::Sudo);
-        let first = self.0.iter().position(for_root);
-        let lacks = self.0.iter().enumerate();
-        lacks.filter(move |(at, lack)| !for_root(lack) || Some(*at) == first).map(|(_, lack)| lack)
+    /// What is lacking here alone, and what the other lacks too.
+    pub fn split(self, other: &Lacking) -> (Lacking, Lacking) {
+        let is_there = |lack: &Lack| other.0.iter().any(|it| it.need == lack.need);
+        let (both, alone) = self.0.into_iter().partition(is_there);
+        (Lacking(alone), Lacking(both))
     }
 }
 
 impl fmt::Display for Lacking {
     /// One part of the plan after the other; programs with all packages at once.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (programs, others): (Vec<_>, Vec<_>) =
+            without_consequences(&self.0, |lack| &lack.answer)
+                .into_iter()
+                .partition(|lack| lack.need.is_program());
         let mut sentences: Vec<String> = Vec::new();
-        let mut programs: Vec<&Lack> = Vec::new();
-        let mut whose: Vec<&Who> = Vec::new();
-        for lack in self.told() {
-            let sentence = match &lack.need {
-                Need::Program { .. } => {
-                    programs.push(lack);
-                    if !whose.contains(&&lack.who) {
-                        whose.push(&lack.who);
-                    }
-                    continue;
-                }
-                Need::Root if matches!(lack.who, Who::Bed(_)) => format!(
-                    "{} needs root: run it with sudo, or compare directories that are mounted \
-                     already with --bed directory:PATH,PATH",
-                    lack.who
+        for Lack { who, need, answer } in others {
+            let sentence = match (need, who) {
+                (Need::Root, Who::Bed(_)) => format!(
+                    "{who} needs root: run it with sudo, or compare directories that are mounted \
+                     already with --bed directory:PATH,PATH"
                 ),
-                _ => format!("{}: {}", lack.who, lack.answer.lack().unwrap_or_default()),
+                _ => format!("{who}: {}", answer.lack().unwrap_or_default()),
             };
             if !sentences.contains(&sentence) {
                 sentences.push(sentence);
             }
         }
         if !programs.is_empty() {
-            sentences.push(needed(&whose, &programs));
+            let mut whose: Vec<String> = programs.iter().map(|lack| lack.who.to_string()).collect();
+            whose.dedup();
+            let verb = if whose.len() == 1 { "needs" } else { "need" };
+            let what = listed(programs.iter().map(|lack| (&lack.need, &lack.answer)));
+            sentences.push(format!("{} {verb} {what}", whose.join(" and ")));
         }
         f.write_str(&sentences.join("; "))
     }
 }
 
-/// Who needs which programs, and what installs them.
-fn needed(whose: &[&Who], programs: &[&Lack]) -> String {
-    let mut names: Vec<String> = Vec::new();
-    let mut packages: Vec<&str> = Vec::new();
-    for lack in programs {
-        let name = lack.need.name().into_owned();
+/// What is lacking of `needs`, a line each; programs are in one.
+pub fn lacks(needs: &[Need], asked: &Asked) -> Vec<String> {
+    let answers = needs.iter().map(|need| (need, asked.answer(need)));
+    let lacking: Vec<(&Need, Answer)> = answers.filter(|(_, answer)| !answer.is_able()).collect();
+    let (programs, others): (Vec<_>, Vec<_>) = without_consequences(&lacking, |(_, answer)| answer)
+        .into_iter()
+        .partition(|(need, _)| need.is_program());
+    let mut lines: Vec<String> =
+        others.into_iter().filter_map(|(_, answer)| answer.lack()).collect();
+    lines.dedup();
+    if !programs.is_empty() {
+        lines.push(listed(programs.into_iter().map(|(need, answer)| (*need, answer))));
+    }
+    lines
+}
+
+/// Without root much can't even be tried: of all that root could do the first alone is told.
+fn without_consequences<T>(lacking: &[T], answer: impl Fn(&T) -> &Answer) -> Vec<&T> {
+    let mut told = false;
+    let is_told =
+        |it: &&T| answer(it).remedy != Some(Remedy::Sudo) || !mem::replace(&mut told, true);
+    lacking.iter().filter(is_told).collect()
+}
+
+/// Programs that are lacking, with what installs all of them.
+fn listed<'a>(programs: impl Iterator<Item = (&'a Need, &'a Answer)>) -> String {
+    let (mut names, mut packages) = (Vec::new(), BTreeSet::new());
+    for (need, answer) in programs {
+        let name = need.name();
         if !names.contains(&name) {
             names.push(name);
         }
-        if let Some(Remedy::Install { package, .. }) = &lack.answer.remedy {
-            packages.push(package);
+        if let Some(Remedy::Install { package, .. }) = &answer.remedy {
+            packages.insert(package.as_str());
         }
     }
-    packages.sort_unstable();
-    packages.dedup();
-    let verb = if whose.len() == 1 { "needs" } else { "need" };
-    let whose: Vec<String> = whose.iter().map(ToString::to_string).collect();
-    let what = match packages.as_slice() {
-        [] if names.len() == 1 => format!("{}, which is not there", names[0]),
-        [] => format!("{}, which are not there", names.join(", ")),
+    let packages: Vec<&str> = packages.into_iter().collect();
+    let verb = if names.len() == 1 { "is" } else { "are" };
+    match packages.as_slice() {
+        [] => format!("{}, which {verb} not there", names.join(", ")),
         packages => format!("{}: {}", names.join(", "), install(&packages.join(" "))),
-    };
-    format!("{} {verb} {what}", whose.join(" and "))
+    }
 }
 
 impl Plan {
@@ -167,7 +183,7 @@ impl Plan {
     }
 
     /// What `place`, which is `asked`, lacks for the plan.
-    pub fn lacking(&self, place: Place, asked: &Asked) -> Result<(), Lacking> {
+    fn lacking(&self, place: Place, asked: &Asked) -> Result<(), Lacking> {
         let mut lacks = Vec::new();
         for (who, need) in self.wants(place) {
             let answer = asked.answer(&need);
@@ -178,9 +194,22 @@ impl Plan {
         if lacks.is_empty() { Ok(()) } else { Err(Lacking(lacks)) }
     }
 
+    /// The plan for `place`, which is `asked`. Of a study, what the place lacks something for is left
+    /// out; a plan of the user's own stays as it is, or is refused.
+    pub fn fitted(&self, place: Place, asked: &Asked) -> Result<(Plan, Vec<LeftOut>), Lacking> {
+        let mut plan = self.clone();
+        let mut left_out = Vec::new();
+        let stands = |need: &Need| asked.answer(need).state != State::No || *need == Need::Limits;
+        if self.study.is_some() && place.needs().iter().chain(&self.bed.needs()).all(stands) {
+            left_out = plan.fit(asked);
+        }
+        plan.lacking(place, asked)?;
+        Ok((plan, left_out))
+    }
+
     /// Leaves out the contenders, workloads and limits for which the place that is `asked` lacks
     /// something. What is left may be too little to compare anything; [`Plan::check`] says so.
-    pub fn fit(&mut self, asked: &Asked) -> Vec<LeftOut> {
+    fn fit(&mut self, asked: &Asked) -> Vec<LeftOut> {
         let mut left_out = Vec::new();
         let lack = |needs: &[Need]| {
             let mut answers = needs.iter().map(|need| asked.answer(need));

@@ -41,7 +41,7 @@ pub use columns::{SysstatColumn, blocked_column};
 pub use contender::{Contender, Limits};
 pub use figures::{FigureError, figures};
 pub use finding::{Audit, Finding, Severity};
-pub use fit::{Lack, Lacking, LeftOut, Who};
+pub use fit::{Lack, Lacking, LeftOut, Who, lacks};
 pub use histogram::Histogram;
 pub use history::{History, Past, Point, Series, Shift};
 pub use joined::{Abreast, Accord, Joined, Term};

@@ -54,7 +54,7 @@ impl ProbeKind {
 pub enum Need {
     /// The rights of root.
     Root,
-    /// Mount and PID namespaces, in which every trial runs.
+    /// To mount, in mount and PID namespaces of a trial's own.
     Namespaces,
     /// Files as block devices.
     LoopDevices,
@@ -142,6 +142,11 @@ impl Need {
             Need::Kvm => "KVM",
             Need::Png => "figures as PNG",
         })
+    }
+
+    /// It is a program or file of the work's own.
+    pub(super) fn is_program(&self) -> bool {
+        matches!(self, Need::Program { .. })
     }
 }
 
@@ -296,7 +301,7 @@ impl Bed {
             BedKind::Ram => vec![Need::LoopDevices, Need::Memory { bytes }],
             BedKind::Device | BedKind::Directory => Vec::new(),
         };
-        let to_mount = [Need::Root, Need::Namespaces, Need::Tool("mount"), Need::Tool("umount")];
+        let to_mount = [Need::Root, Need::Namespaces];
         let mounts = to_mount.into_iter().filter(|_| self.kind != BedKind::Directory);
         mounts.chain(of_kind).chain(self.limits.map(|_| Need::Limits)).collect()
     }
@@ -392,7 +397,7 @@ mod tests {
     fn a_bed_needs_what_it_is_made_of() {
         let bed = |text: &str| names(&toml::from_str::<Bed>(text).unwrap().needs());
         let of = |more: &[&str]| {
-            let mounts = ["root", "namespaces", "mount", "umount"];
+            let mounts = ["root", "namespaces"];
             mounts.iter().chain(more).map(ToString::to_string).collect::<Vec<_>>()
         };
         assert_eq!(bed(""), of(&["loop devices", "space for images"]));

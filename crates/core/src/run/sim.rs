@@ -16,9 +16,9 @@ const OPERATION_NS: f64 = 50_000.0;
 const OPERATIONS: u64 = 20_000;
 
 /// What the simulated machine answers: it has all that `[sim] lacks` does not name.
-pub fn answer(config: &Sim, need: &Need) -> Answer {
+pub fn answer(config: Option<&Sim>, need: &Need) -> Answer {
     let name = need.name();
-    match config.lacks.iter().any(|lack| *lack == name) {
+    match config.is_some_and(|config| config.lacks.iter().any(|lack| *lack == name)) {
         true => Answer::no(format!("the simulated machine has no {name}")),
         false => Answer::yes("it is simulated"),
     }
