@@ -301,7 +301,7 @@ mod tests {
             lacking(&rows.into_iter().find(|row| row.cells[0] == plan).unwrap().needs, asked)
         };
         assert_eq!(cell("mariadb", &without("nothing")), "-");
-        let server = "mariadbd:\napt-get install mariadb-server-core";
+        let server = "mariadbd is not installed:\napt-get install mariadb-server-core";
         assert_eq!(cell("mariadb", &without("mariadbd")), server);
         for shipped in shipped::PLANS.iter().chain(&shipped::STUDIES) {
             let plan = shipped::parse(shipped).unwrap();

@@ -1,6 +1,7 @@
 //! What of a plan a place lacks something for: a plan is refused for it, a study goes on with the
 //! rest.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::{fmt, mem};
 
@@ -8,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use super::need::{Answer, Asked, Remedy, State, install};
-use super::{BedKind, Contender, Need, Place, Plan, Workload};
+use super::{BedKind, Command, Contender, Need, Place, Plan, Workload};
 
 /// Part of a study that was not run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -67,12 +68,12 @@ impl Lacking {
 }
 
 impl fmt::Display for Lacking {
-    /// One part of the plan after the other; programs with all packages at once.
+    /// One part of the plan after the other; what is to be installed comes last, with one command
+    /// for all of it.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (programs, others): (Vec<_>, Vec<_>) =
-            without_consequences(&self.0, |lack| &lack.answer)
-                .into_iter()
-                .partition(|lack| lack.need.is_program());
+        let told = without_consequences(&self.0, |lack| &lack.answer).into_iter();
+        let (missing, others): (Vec<&Lack>, Vec<&Lack>) =
+            told.partition(|lack| is_missing(&lack.need, &lack.answer));
         let mut sentences: Vec<String> = Vec::new();
         for Lack { who, need, answer } in others {
             let sentence = match (need, who) {
@@ -86,29 +87,38 @@ impl fmt::Display for Lacking {
                 sentences.push(sentence);
             }
         }
-        if !programs.is_empty() {
-            let mut whose: Vec<String> = programs.iter().map(|lack| lack.who.to_string()).collect();
-            whose.dedup();
-            let verb = if whose.len() == 1 { "needs" } else { "need" };
-            let what = listed(programs.iter().map(|lack| (&lack.need, &lack.answer)));
-            sentences.push(format!("{} {verb} {what}", whose.join(" and ")));
+        for its in missing.chunk_by(|one, next| one.who == next.who) {
+            let names = names(its.iter().map(|lack| (&lack.need, &lack.answer)));
+            sentences.push(format!("{} needs {}", its[0].who, names.join(", ")));
         }
-        f.write_str(&sentences.join("; "))
+        let how = command(missing.iter().map(|lack| &lack.answer));
+        let how = how.map_or(", which is not there".into(), |command| format!(": {command}"));
+        write!(f, "{}{}", sentences.join("; "), if missing.is_empty() { "" } else { &how })
     }
 }
 
-/// What is lacking of `needs`, a line each; programs are in one.
+/// What is lacking of `needs`, a line each; what is to be installed is in the last.
 pub fn lacks(needs: &[Need], asked: &Asked) -> Vec<String> {
+    lines(needs, asked, |answer| !answer.is_able())
+}
+
+fn lines(needs: &[Need], asked: &Asked, is_lacking: impl Fn(&Answer) -> bool) -> Vec<String> {
     let answers = needs.iter().map(|need| (need, asked.answer(need)));
-    let lacking: Vec<(&Need, Answer)> = answers.filter(|(_, answer)| !answer.is_able()).collect();
-    let (programs, others): (Vec<_>, Vec<_>) = without_consequences(&lacking, |(_, answer)| answer)
-        .into_iter()
-        .partition(|(need, _)| need.is_program());
+    let lacking: Vec<(&Need, Answer)> = answers.filter(|(_, answer)| is_lacking(answer)).collect();
+    let told = without_consequences(&lacking, |(_, answer)| answer).into_iter();
+    let (missing, others): (Vec<_>, Vec<_>) =
+        told.partition(|(need, answer)| is_missing(need, answer));
     let mut lines: Vec<String> =
         others.into_iter().filter_map(|(_, answer)| answer.lack()).collect();
     lines.dedup();
-    if !programs.is_empty() {
-        lines.push(listed(programs.into_iter().map(|(need, answer)| (*need, answer))));
+    let names = names(missing.iter().map(|(need, answer)| (*need, answer)));
+    match (names.as_slice(), command(missing.iter().map(|(_, answer)| answer))) {
+        ([], _) => {}
+        ([_], _) => lines.extend(missing[0].1.lack()),
+        (names, None) => lines.push(format!("{} are not installed", names.join(", "))),
+        (names, Some(command)) => {
+            lines.push(format!("{} are not installed: {command}", names.join(", ")));
+        }
     }
     lines
 }
@@ -121,24 +131,36 @@ fn without_consequences<T>(lacking: &[T], answer: impl Fn(&T) -> &Answer) -> Vec
     lacking.iter().filter(is_told).collect()
 }
 
-/// Programs that are lacking, with what installs all of them.
-fn listed<'a>(programs: impl Iterator<Item = (&'a Need, &'a Answer)>) -> String {
-    let (mut names, mut packages) = (Vec::new(), BTreeSet::new());
-    for (need, answer) in programs {
-        let name = need.name();
+/// A program or file is not there.
+fn is_missing(need: &Need, answer: &Answer) -> bool {
+    need.is_program() || matches!(answer.remedy, Some(Remedy::Install { .. }))
+}
+
+/// The programs that are missing, each once.
+fn names<'a>(missing: impl Iterator<Item = (&'a Need, &'a Answer)>) -> Vec<Cow<'a, str>> {
+    let mut names = Vec::new();
+    for (need, answer) in missing {
+        let name = match &answer.remedy {
+            Some(Remedy::Install { program, .. }) => Cow::Borrowed(program.as_str()),
+            _ => need.name(),
+        };
         if !names.contains(&name) {
             names.push(name);
         }
-        if let Some(Remedy::Install { package, .. }) = &answer.remedy {
-            packages.insert(package.as_str());
-        }
     }
+    names
+}
+
+/// What installs all that is missing, as far as its packages are known.
+fn command<'a>(missing: impl Iterator<Item = &'a Answer>) -> Option<String> {
+    let packages: BTreeSet<&str> = missing
+        .filter_map(|answer| match &answer.remedy {
+            Some(Remedy::Install { package, .. }) => Some(package.as_str()),
+            _ => None,
+        })
+        .collect();
     let packages: Vec<&str> = packages.into_iter().collect();
-    let verb = if names.len() == 1 { "is" } else { "are" };
-    match packages.as_slice() {
-        [] => format!("{}, which {verb} not there", names.join(", ")),
-        packages => format!("{}: {}", names.join(", "), install(&packages.join(" "))),
-    }
+    (!packages.is_empty()).then(|| install(&packages.join(" ")))
 }
 
 impl Plan {
@@ -173,6 +195,7 @@ impl Plan {
     /// Beds that are made have their size in the plan; those of the user's are looked at.
     fn workload_needs(&self, workload: &Workload) -> Vec<Need> {
         let mut needs = workload.needs();
+        needs.extend(self.started_by(workload));
         let is_users = matches!(self.bed.kind, BedKind::Device | BedKind::Directory);
         if let Some(bytes) = workload.needs_bytes.filter(|_| is_users) {
             let own = self.contenders.iter().filter_map(|contender| contender.path.as_ref());
@@ -180,6 +203,17 @@ impl Plan {
             needs.extend(paths.map(|at| Need::Space { at: at.clone(), bytes: bytes.0 }));
         }
         needs
+    }
+
+    /// The program that the command is, where it is looked for along the user's own `PATH`: other
+    /// paths, and what is named by one, may be of the work's making.
+    fn started_by(&self, workload: &Workload) -> Option<Need> {
+        let Some(Command::Argv(argv)) = &workload.command else { return None };
+        let environments = self.contenders.iter().map(|contender| &contender.environment);
+        let mut environments = environments.chain([&workload.environment]);
+        let name = argv.first().filter(|name| !name.contains('/'))?.clone();
+        let own_path = environments.any(|environment| environment.contains_key("PATH"));
+        (!own_path).then_some(Need::Program { name, package: None })
     }
 
     /// What `place`, which is `asked`, lacks for the plan.
@@ -212,8 +246,8 @@ impl Plan {
     fn fit(&mut self, asked: &Asked) -> Vec<LeftOut> {
         let mut left_out = Vec::new();
         let lack = |needs: &[Need]| {
-            let mut answers = needs.iter().map(|need| asked.answer(need));
-            answers.find(|answer| answer.state == State::No).and_then(|answer| answer.lack())
+            let lacks = lines(needs, asked, |answer| answer.state == State::No);
+            (!lacks.is_empty()).then(|| lacks.join("; "))
         };
         let mut stays = |what: &str, name: &str, why: Option<String>| {
             let (what, name) = (what.to_string(), name.to_string());
@@ -343,6 +377,42 @@ mod tests {
     }
 
     #[test]
+    fn what_several_need_is_installed_by_one_command() {
+        let answer = |need: &Need| match need {
+            Need::FileSystem(name) if name == "xfs" => {
+                Answer::not_installed("mkfs.xfs", Some("xfsprogs"))
+            }
+            Need::Tool(name) => Answer::not_installed(name, Some(name)),
+            _ => Answer::yes(""),
+        };
+        let (plan, asked) = (Plan::parse(PLAN).unwrap(), Asked::new(answer));
+        let error = plan.lacking(Place::Here, &asked).unwrap_err().to_string();
+        let says = "contender \"b\" needs mkfs.xfs; workload \"job\" needs fio: apt-get install fio \
+                    xfsprogs";
+        assert_eq!(error, says);
+        let needs: Vec<Need> = plan.wants(Place::Here).into_iter().map(|(_, need)| need).collect();
+        let says = "mkfs.xfs, fio are not installed: apt-get install fio xfsprogs";
+        assert_eq!(lacks(&needs, &asked), [says]);
+        let one = lacks(&[Need::Tool("fio"), Need::Tool("fio")], &asked);
+        assert_eq!(one, ["fio is not installed: apt-get install fio"]);
+    }
+
+    #[test]
+    fn a_command_must_be_there_unless_it_is_looked_for_elsewhere() {
+        let needs = |more: &str| {
+            let command = format!("command = [\"bench\", \"-x\"]{more}");
+            let plan = PLAN.replace("command = \"true\"", &command);
+            let wants = Plan::parse(&plan).unwrap().wants(Place::Here);
+            wants.into_iter().filter(|(_, need)| need.is_program()).count()
+        };
+        assert_eq!(needs(""), 1);
+        assert_eq!(needs(", environment = { PATH = \"/opt/bench\" }"), 0);
+        let by_path = PLAN.replace("\"true\"", "[\"./bench\"]");
+        let wants = Plan::parse(&by_path).unwrap().wants(Place::Here);
+        assert!(!wants.iter().any(|(_, need)| need.is_program()));
+    }
+
+    #[test]
     fn what_only_root_can_is_not_told_one_by_one() {
         let answer = |need: &Need| match need {
             Need::Root | Need::Namespaces | Need::LoopDevices => Answer::no("user").but_root(),
@@ -352,8 +422,8 @@ mod tests {
         let plan = Plan::parse(PLAN).unwrap();
         let error = plan.lacking(Place::Here, &Asked::new(answer)).unwrap_err().to_string();
         let says = "bed loop needs root: run it with sudo, or compare directories that are \
-                    mounted already with --bed directory:PATH,PATH; workload \"job\": fio is not \
-                    installed: apt-get install fio";
+                    mounted already with --bed directory:PATH,PATH; workload \"job\" needs fio: \
+                    apt-get install fio";
         assert_eq!(error, says);
     }
 

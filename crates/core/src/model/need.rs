@@ -168,9 +168,11 @@ pub enum State {
 pub enum Remedy {
     /// Run fsverdict as root.
     Sudo,
-    /// Install a Debian package.
+    /// Install a program.
     Install {
         /// Its name.
+        program: String,
+        /// The Debian package that brings it.
         package: String,
         /// What to do when it is installed, as the end of the sentence.
         then: &'static str,
@@ -183,7 +185,7 @@ impl fmt::Display for Remedy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Remedy::Sudo => f.write_str("run it with sudo"),
-            Remedy::Install { package, then } => write!(f, "{}{then}", install(package)),
+            Remedy::Install { package, then, .. } => write!(f, "{}{then}", install(package)),
             Remedy::Words(words) => f.write_str(words),
         }
     }
@@ -232,7 +234,11 @@ impl Answer {
 
     /// A program is not installed.
     pub fn not_installed(program: &str, package: Option<&str>) -> Answer {
-        let remedy = package.map(|it| Remedy::Install { package: it.into(), then: "" });
+        let remedy = package.map(|package| Remedy::Install {
+            program: program.into(),
+            package: package.into(),
+            then: "",
+        });
         Answer { remedy, ..Answer::no(format!("{program} is not installed")) }
     }
 

@@ -192,15 +192,15 @@ fn users_program(name: &str, package: Option<&str>) -> Answer {
     if tool::is_there(name) {
         return Answer::yes("it is found through PATH");
     }
-    installed_by(name, Answer::not_installed(name, package.or_else(|| tool::package(name))))
+    installed(Answer::not_installed(name, package.or_else(|| tool::package(name))))
 }
 
 /// Debian starts the servers that it installs.
-fn installed_by(program: &str, answer: Answer) -> Answer {
+fn installed(answer: Answer) -> Answer {
     match answer.remedy {
-        Some(Remedy::Install { package, .. }) if program == "vsftpd" => {
+        Some(Remedy::Install { program, package, .. }) if program == "vsftpd" => {
             let then = ", and then systemctl disable --now vsftpd: a trial starts its own";
-            Answer { remedy: Some(Remedy::Install { package, then }), ..answer }
+            Answer { remedy: Some(Remedy::Install { program, package, then }), ..answer }
         }
         _ => answer,
     }

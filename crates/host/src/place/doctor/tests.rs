@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::fs;
 
-use fsverdict_core::model::need::{Remedy, State};
+use fsverdict_core::model::need::State;
 use fsverdict_core::model::{ExtraProbe, Place};
 
 use super::*;
@@ -224,9 +224,9 @@ fn the_conclusion_names_beds_file_systems_and_packages() {
 
 #[test]
 fn a_server_that_debian_starts_is_to_be_stopped() {
-    let package = Some("vsftpd".to_string());
-    let then = ", and then systemctl disable --now vsftpd: a trial starts its own";
-    let lacking = installed_by("vsftpd", Answer::not_installed("vsftpd", package.as_deref()));
-    let wanted = Remedy::Install { package: "vsftpd".into(), then };
-    assert_eq!(lacking.remedy, Some(wanted));
+    let lack = installed(not_installed("vsftpd")).lack().unwrap();
+    let says = ": apt-get install vsftpd, and then systemctl disable --now vsftpd: a trial starts \
+                its own";
+    assert!(lack.ends_with(says), "{lack}");
+    assert_eq!(installed(not_installed("fio")), not_installed("fio"));
 }
