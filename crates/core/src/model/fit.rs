@@ -59,11 +59,10 @@ pub struct Lack {
 pub struct Lacking(pub Vec<Lack>);
 
 impl Lacking {
-    /// What is lacking here alone, and what the other lacks too.
-    pub fn split(self, other: &Lacking) -> (Lacking, Lacking) {
-        let is_there = |lack: &Lack| other.0.iter().any(|it| it.need == lack.need);
-        let (both, alone) = self.0.into_iter().partition(is_there);
-        (Lacking(alone), Lacking(both))
+    /// What the other does not lack.
+    pub fn without(&self, other: &Lacking) -> Lacking {
+        let is_there = |lack: &&Lack| !other.0.iter().any(|it| it.need == lack.need);
+        Lacking(self.0.iter().filter(is_there).cloned().collect())
     }
 }
 
@@ -81,6 +80,7 @@ impl fmt::Display for Lacking {
                     "{who} needs root: run it with sudo, or compare directories that are mounted \
                      already with --bed directory:PATH,PATH"
                 ),
+                (_, Who::Place(_)) => answer.lack().unwrap_or_default(),
                 _ => format!("{who}: {}", answer.lack().unwrap_or_default()),
             };
             if !sentences.contains(&sentence) {

@@ -87,10 +87,10 @@ fn settle<'a>(
         Ok(choice) => return Ok(Choice { not_here: Some(here), ..choice }),
         Err(on_vm) => on_vm,
     };
-    let (only_here, both) = here.clone().split(&on_vm);
-    let (only_on_vm, _) = on_vm.split(&here);
+    let (only_here, only_on_vm) = (here.without(&on_vm), on_vm.without(&here));
     Err(match (only_here.0.is_empty(), only_on_vm.0.is_empty()) {
-        (true, _) | (_, true) => both.into(),
+        (true, _) => here.into(),
+        (_, true) => on_vm.into(),
         _ => Nowhere { here, on_vm: only_on_vm }.into(),
     })
 }
@@ -156,8 +156,7 @@ mod tests {
     #[test]
     fn where_neither_can_both_are_told() {
         let error = chosen(&["root"], &["QEMU"]).unwrap_err();
-        let says = "--bed directory:PATH,PATH; and in a virtual machine (--place vm): place vm: no \
-                    QEMU";
+        let says = "--bed directory:PATH,PATH; and in a virtual machine (--place vm): no QEMU";
         assert!(error.starts_with("bed loop needs root: ") && error.ends_with(says), "{error}");
     }
 }

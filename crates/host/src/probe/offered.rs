@@ -7,7 +7,7 @@ use fsverdict_core::model::need::Answer;
 
 use super::heat::{drive_alarms, throttle_counters};
 use super::page_cache::{PageCache, PageCacheError};
-use crate::machine::ability::closed;
+use crate::machine::answers::closed;
 use crate::sys;
 
 /// Documentation/admin-guide/iostats.rst: after number and name 11 fields, 15 with discards

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use fsverdict_core::model::need::Answer;
 
-use crate::machine::ability::{closed, nameless_file};
+use crate::machine::answers::{closed, nameless_file};
 use crate::machine::mount::is_module;
 use crate::sys;
 

@@ -20,7 +20,7 @@ use fsverdict_core::model::{Bed, Need};
 use super::vm::kernel;
 use super::vm::kvm::{self, QEMU};
 use crate::file_system::{self, FileSystem};
-use crate::machine::ability::{closed, not_installed};
+use crate::machine::answers::{closed, not_installed};
 use crate::machine::mount;
 use crate::probe::offered;
 use crate::{sys, tool};
@@ -163,7 +163,9 @@ fn kernels(name: Option<&str>) -> Answer {
             let releases: Vec<String> = found.into_iter().map(|it| it.release).collect();
             Answer::yes(releases.join(", "))
         }
-        (Err(_), None) => Answer::no("there is no kernel here").but("fsverdict kernels get 6.12"),
+        (Err(_), None) => {
+            Answer::no("there is no kernel to boot here").but("fsverdict kernels get 6.12")
+        }
         (Err(error), Some(_)) => Answer::no(error.to_string()),
     }
 }
@@ -218,15 +220,11 @@ fn file_system(root: &Path, name: &str) -> Answer {
     let Some(known) = file_system::find(name) else {
         return Answer::unknown(format!("no file system is called {name}"));
     };
-    let (kernel, tools) = (mounting(root, known), tools(known));
-    match (kernel.is_able(), tools.is_able()) {
-        (true, true) => Answer::yes(format!("{}; {}", tools.detail, kernel.detail)),
-        (true, false) => tools,
-        (false, true) => kernel,
-        (false, false) => {
-            let detail = format!("{}, and {}", kernel.detail, tools.detail);
-            Answer { detail, ..kernel }
-        }
+    let kernel = mounting(root, known);
+    match tools(known) {
+        _ if !kernel.is_able() => kernel,
+        tools if !tools.is_able() => tools,
+        tools => Answer::yes(format!("{}; {}", tools.detail, kernel.detail)),
     }
 }
 

@@ -7,7 +7,7 @@ use std::path::Path;
 use fsverdict_core::model::meant;
 use fsverdict_core::model::need::Answer;
 
-use crate::machine::ability::not_installed;
+use crate::machine::answers::not_installed;
 use crate::{sys, tool};
 
 /// A link as a trial has it, within one namespace.

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use fsverdict_core::model::need::Answer;
 
-use crate::machine::ability::{closed, nameless_file};
+use crate::machine::answers::{closed, nameless_file};
 use crate::{sys, tool};
 
 /// Start of QEMU and firmware 0.2 s, counting 0.1 s; there is room for a slow machine.
