@@ -228,8 +228,8 @@ impl Plan {
         if lacks.is_empty() { Ok(()) } else { Err(Lacking(lacks)) }
     }
 
-    /// The plan for `place`, which is `asked`. Of a study, what the place lacks something for is left
-    /// out; a plan of the user's own stays as it is, or is refused.
+    /// The plan for `place`, which is `asked`. Of a study, what the place lacks something for is
+    /// left out; a plan of the user's own stays as it is, or is refused.
     pub fn fitted(&self, place: Place, asked: &Asked) -> Result<(Plan, Vec<LeftOut>), Lacking> {
         let mut plan = self.clone();
         let mut left_out = Vec::new();
@@ -387,8 +387,8 @@ mod tests {
         };
         let (plan, asked) = (Plan::parse(PLAN).unwrap(), Asked::new(answer));
         let error = plan.lacking(Place::Here, &asked).unwrap_err().to_string();
-        let says = "contender \"b\" needs mkfs.xfs; workload \"job\" needs fio: apt-get install fio \
-                    xfsprogs";
+        let says = "contender \"b\" needs mkfs.xfs; workload \"job\" needs fio: apt-get install \
+                    fio xfsprogs";
         assert_eq!(error, says);
         let needs: Vec<Need> = plan.wants(Place::Here).into_iter().map(|(_, need)| need).collect();
         let says = "mkfs.xfs, fio are not installed: apt-get install fio xfsprogs";
