@@ -15,13 +15,14 @@ use fsverdict_core::model::{
     TrialBed, Verdict,
 };
 use fsverdict_core::render;
-use fsverdict_core::run::sim::{self, SimPlace};
+use fsverdict_core::run::sim::SimPlace;
 use fsverdict_core::run::{Place, settled_trial};
 use fsverdict_host::bed;
+use fsverdict_host::place::choose::{Choice, choose};
 use fsverdict_host::place::dry::DryRun;
 use fsverdict_host::place::local::Lab;
 use fsverdict_host::place::trial_process::{Event, mount_point};
-use fsverdict_host::place::vm::{self, Vm};
+use fsverdict_host::place::vm::Vm;
 use fsverdict_host::place::{facts, preflight};
 use fsverdict_host::undo;
 
@@ -78,10 +79,9 @@ pub fn dated_folder(started: SystemTime, name: &str) -> PathBuf {
 }
 
 fn begin(arguments: &Arguments) -> Result<(Store, Loaded)> {
-    let mut plan = plan::plan(arguments)?;
-    let left_out = fit(&mut plan)?;
+    let plan = plan::plan(arguments)?;
+    let Choice { mut plan, place, left_out, .. } = settle(&plan, arguments.output.as_deref())?;
     let seed = *plan.seed.get_or_insert_with(random_seed);
-    let place = choose_place(&plan)?;
     plan.place = Some(place);
     if place == PlaceKind::Here && plan.bed.kind == BedKind::Device {
         for path in &plan.bed.paths {
@@ -118,49 +118,25 @@ fn begin(arguments: &Arguments) -> Result<(Store, Loaded)> {
     Ok((store, Loaded { run, plan, records: Vec::new() }))
 }
 
-/// Leaves out of a study what the place lacks something for, and says so at once.
-fn fit(plan: &mut Plan) -> Result<Vec<LeftOut>> {
-    let left_out = match plan.named_place() {
-        None | Some(PlaceKind::Here) => preflight::fit(plan),
-        Some(PlaceKind::Sim) => sim::fit(plan),
-        Some(PlaceKind::Vm) => Vec::new(),
-    };
-    for LeftOut { what, name, why } in &left_out {
+/// Chooses the place, and says at once why it is not this machine, and what of a study is left out.
+fn settle(plan: &Plan, output: Option<&Path>) -> Result<Choice> {
+    let choice = choose(plan, output.unwrap_or(Path::new("."))).map_err(PlaceError)?;
+    if let Some(lacking) = &choice.not_here {
+        eprintln!(
+            "fsverdict: each trial runs in a virtual machine, since this machine lacks something: \
+             {lacking}"
+        );
+    }
+    for unread in &choice.unread {
+        eprintln!("fsverdict: not read: {unread}");
+    }
+    for LeftOut { what, name, why } in &choice.left_out {
         eprintln!("fsverdict: left out: {what} {name}: {why}");
     }
-    if !left_out.is_empty() && plan.check().is_err() {
+    if !choice.left_out.is_empty() && choice.plan.check().is_err() {
         bail!("of the study too little is left to compare anything: install what is missing");
     }
-    Ok(left_out)
-}
-
-/// The place that the plan names, once it is sure that it can be run there. Where it names none:
-/// this machine if it can, otherwise virtual ones, and it is said why.
-fn choose_place(plan: &Plan) -> Result<PlaceKind> {
-    let on_vm = || vm::check(plan).map_err(PlaceError);
-    match plan.named_place() {
-        Some(PlaceKind::Here) => preflight::check(plan)?,
-        Some(PlaceKind::Vm) => on_vm()?,
-        Some(PlaceKind::Sim) => {}
-        None => {
-            let Err(error) = preflight::check(plan) else { return Ok(PlaceKind::Here) };
-            let is_possible = Plan { place: Some(PlaceKind::Vm), ..plan.clone() }.check().is_ok();
-            if error.is_usage() || !is_possible {
-                return Err(error.into());
-            }
-            return match on_vm() {
-                Ok(()) => {
-                    eprintln!("fsverdict: each trial runs in a virtual machine, for here {error}");
-                    Ok(PlaceKind::Vm)
-                }
-                Err(other) => {
-                    let both = format!("{error}; and in a virtual machine (--place vm): {other}");
-                    Err(anyhow::Error::from(error).context(both))
-                }
-            };
-        }
-    }
-    Ok(plan.named_place().unwrap_or_default())
+    Ok(choice)
 }
 
 /// The command line as it was typed, but for the program's path.

@@ -6,12 +6,13 @@ mod columns;
 mod contender;
 mod figures;
 mod finding;
+mod fit;
 mod histogram;
 mod history;
 mod joined;
-mod lack;
 mod native;
 mod near;
+pub mod need;
 mod network;
 mod partition;
 mod plan;
@@ -40,15 +41,16 @@ pub use columns::{SysstatColumn, blocked_column};
 pub use contender::{Contender, Limits};
 pub use figures::{FigureError, figures};
 pub use finding::{Audit, Finding, Severity};
+pub use fit::{Lack, Lacking, LeftOut, Who, lacks};
 pub use histogram::Histogram;
 pub use history::{History, Past, Point, Series, Shift};
 pub use joined::{Abreast, Accord, Joined, Term};
-pub use lack::{LeftOut, Need};
 pub use native::{
     FILE_SIZE_MAX, FILES_MAX, FsyncCase, FsyncFiles, Metadata, MetadataOperation, Operation,
     SmallFiles, Sync,
 };
 pub use near::{meant, near, with_near};
+pub use need::Need;
 pub use network::Network;
 pub use partition::Partition;
 pub use plan::{

@@ -74,6 +74,13 @@ fn one_or_several<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Vec<Strin
     })
 }
 
+impl Bed {
+    /// Its name on the command line.
+    pub fn name(&self) -> &'static str {
+        if self.zram { "ram:zram" } else { self.kind.name() }
+    }
+}
+
 impl Default for Bed {
     fn default() -> Self {
         Bed {
@@ -230,6 +237,17 @@ pub enum Place {
     Vm,
     /// The simulated host.
     Sim,
+}
+
+impl Place {
+    /// The name in a plan and on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Place::Here => "here",
+            Place::Vm => "vm",
+            Place::Sim => "sim",
+        }
+    }
 }
 
 /// A probe that costs the work something, so that it is to be asked for.
@@ -516,9 +534,9 @@ impl Plan {
         }
         match self.bed.kind {
             BedKind::Loop | BedKind::Ram if !self.bed.zram => Ok(()),
-            kind => invalid(format!(
+            _ => invalid(format!(
                 "bed {} can't be given to a virtual machine: write --bed loop or --bed ram",
-                if self.bed.zram { "ram:zram" } else { kind.name() }
+                self.bed.name()
             )),
         }
     }

@@ -196,7 +196,7 @@ fn file_of(knob: &str) -> &str {
 
 /// The group whose throttle rules bind a device for everyone; an error where there is none. `root`
 /// is `/` but in tests.
-pub fn check_throttle(root: &Path) -> Result<PathBuf, SettingError> {
+fn check_throttle(root: &Path) -> Result<PathBuf, SettingError> {
     let group = root.join("sys/fs/cgroup/blkio");
     match group.join("blkio.throttle.read_iops_device").exists() {
         true => Ok(group),

@@ -26,7 +26,7 @@ pub const YEAR_2001_S: i64 = 978_307_200;
 
 /// The programs that the plan's workloads need besides their own commands.
 pub fn programs(plan: &Plan) -> impl Iterator<Item = &'static str> {
-    let needed: BTreeSet<&str> = plan.workloads.iter().filter_map(Workload::program).collect();
+    let needed: BTreeSet<&str> = plan.workloads.iter().filter_map(Workload::tool).collect();
     needed.into_iter()
 }
 

@@ -78,6 +78,11 @@ impl Luggage {
                 luggage.command(command, false)?;
             }
             workload.command.iter().try_for_each(|command| luggage.command(command, true))?;
+            for (needed, _) in workload.needed() {
+                luggage.needed(needed)?;
+            }
+            let source = workload.tree.iter().filter_map(|tree| tree.source.as_ref());
+            source.into_iter().try_for_each(|path| luggage.tree(path))?;
             luggage.fio(workload.fio.as_ref())?;
             let recording = workload.replay.iter().map(|replay| &replay.recording);
             recording.into_iter().try_for_each(|path| luggage.tree(path))?;
@@ -129,6 +134,15 @@ impl Luggage {
             }
         }
         Ok(())
+    }
+
+    /// A program, or a file by its path; preflight has said what is not there.
+    fn needed(&mut self, name: &str) -> Result<(), VmError> {
+        match users_program(name) {
+            Some(path) => self.program(&path),
+            None if Path::new(name).is_file() => self.tree(name),
+            None => Ok(()),
+        }
     }
 
     fn system_program(&mut self, name: &str) -> Result<(), VmError> {

@@ -14,7 +14,6 @@ use fsverdict_core::run::HostError;
 use super::kernel;
 use super::kvm::{self, QEMU};
 use super::modules::Bus;
-use crate::machine::ability::State;
 use crate::place::trial_process::{Event, TICK};
 use crate::{sys, tool};
 
@@ -148,7 +147,7 @@ pub fn has_kvm() -> bool {
     {
         return answer == "yes";
     }
-    let has = kvm::check(Path::new("/")).state == State::Yes;
+    let has = kvm::check(Path::new("/")).is_able();
     let answer = if has { "yes" } else { "no" };
     // Not keeping it costs a few seconds next time.
     let _ = std::fs::create_dir_all(kernel::cache());
