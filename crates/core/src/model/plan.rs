@@ -558,7 +558,7 @@ impl Plan {
 }
 
 /// A discard gives blocks of the image back to the host, which the next trial has to allocate
-/// again: it would measure the host (METHODOLOGY, "What is one observation").
+/// again: it would measure the host (METHODOLOGY, "One observation is one trial").
 fn check_discard(contender: &Contender, kind: BedKind) -> Result<(), PlanError> {
     let discards = |word: &&str| *word == "discard" || word.starts_with("discard=");
     let mount = contender.mount.iter().flat_map(|options| options.split(','));
