@@ -244,6 +244,34 @@ fn trials_records_and_runs_have_the_documented_keys() {
     }
 }
 
+/// These sections are sentences, with values and names among the keys: that every key is there is
+/// what can be checked.
+#[test]
+fn every_key_of_the_other_documents_is_named() {
+    let types = Types::of_model();
+    for (heading, roots) in [
+        ("## A result", &["Comparison", "Finding", "Beside"][..]),
+        ("## A recording", &["Head", "Entry", "Call"]),
+        ("## A run against its baseline", &["Across", "Change", "NotCompared", "Difference"]),
+        ("## Several runs", &["Joined", "Term", "Abreast"]),
+        ("## A history", &["History", "Past", "Series", "Point", "Shift"]),
+        ("## A use", &["Purpose", "Want", "Advice", "Condition", "Weighed", "Missing", "Turn"]),
+        ("## Checked settings", &["Checked"]),
+    ] {
+        let section = section(heading);
+        let is_word = |c: char| c.is_alphanumeric() || c == '_';
+        let words: BTreeSet<&str> = section.split(|c| !is_word(c)).collect();
+        let keys = roots.iter().flat_map(|root| {
+            let keys = types.keys(root);
+            assert!(!keys.is_empty(), "{root} is gone");
+            keys.into_iter().map(move |key| format!("{root}'s {}", key.name))
+        });
+        let unnamed = keys.filter(|key| !words.contains(key.rsplit(' ').next().unwrap()));
+        let unnamed: Vec<String> = unnamed.map(|key| format!("{heading}: {key}")).collect();
+        assert_same(&unnamed);
+    }
+}
+
 #[test]
 fn drift_is_found_in_either_direction() {
     let source = "
