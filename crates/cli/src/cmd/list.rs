@@ -224,7 +224,7 @@ fn plans() -> Section {
         kind: Kind::Plans,
         header: vec!["plan", "what it asks"],
         rows: shipped::PLANS.iter().map(asks).collect(),
-        note: "fsverdict run NAME; what its programs lack is said before anything is written.",
+        note: "fsverdict run NAME; what it lacks is said before anything is written.",
     }
 }
 
@@ -270,7 +270,7 @@ fn places() -> Section {
         rows: vec![
             Row::new(&["here", "this machine, each trial as a process of its own"], &[]),
             Row::new(&["vm", VM], &[doctor::QEMU_NAME, doctor::KERNELS]),
-            Row::new(&["sim", "a simulated host: to try a plan, its figures mean nothing"], &[]),
+            Row::new(&["sim", "a simulated host, to try a plan: its figures mean nothing"], &[]),
         ],
         note: "--place NAME; here is the default where it works, otherwise vm.",
     }

@@ -121,7 +121,7 @@ fn fit(plan: &mut Plan) -> Result<Vec<LeftOut>> {
         eprintln!("fsverdict: left out: {what} {name}: {why}");
     }
     if !left_out.is_empty() && plan.check().is_err() {
-        bail!("of the study too little is left to compare anything: install what is missing");
+        bail!("too little of the study can run here to compare anything: install what is missing");
     }
     Ok(left_out)
 }
@@ -142,7 +142,10 @@ fn choose_place(plan: &Plan) -> Result<PlaceKind> {
             }
             return match on_vm() {
                 Ok(()) => {
-                    eprintln!("fsverdict: each trial runs in a virtual machine, for here {error}");
+                    eprintln!(
+                        "fsverdict: trials can't run on this machine, so each gets a virtual one: \
+                         {error}"
+                    );
                     Ok(PlaceKind::Vm)
                 }
                 Err(other) => {

@@ -412,7 +412,9 @@ impl Plan {
         match self.published.iter().find(|published| !known(&published.workload)) {
             Some(published) => {
                 let name = &published.workload;
-                Err(PlanError::Invalid(format!("published figures of {name:?}, no workload here")))
+                Err(PlanError::Invalid(format!(
+                    "published figures of {name:?}, which is no workload"
+                )))
             }
             None => Ok(()),
         }
@@ -476,7 +478,7 @@ impl Plan {
             }
             (_, true) => invalid(
                 "arm raw needs each fio job as options, fio = { rw = \"randwrite\", ... } or \
-                 --option=value: of a job file it can't change the file names"
+                 --option=value: it can't change the file names in a job file"
                     .into(),
             ),
             _ => Ok(()),
@@ -502,15 +504,14 @@ impl Plan {
         }
         let Vm { memory, processors, .. } = self.vm.clone().unwrap_or_default();
         if memory.0 < 64 << 20 {
-            return invalid(format!("a virtual machine with {memory} boots no kernel"));
+            return invalid(format!("a virtual machine with {memory} of memory boots no kernel"));
         }
         if !(1..=64).contains(&processors) {
             return invalid(format!("{processors} processors: a virtual machine has 1 to 64"));
         }
         if let Some(workload) = self.workloads.iter().find(|it| it.network.is_some()) {
             return invalid(format!(
-                "workload {:?} has a network, which a virtual machine here has not: write --place \
-                 here",
+                "workload {:?} has a network, which virtual machines don't have: write --place here",
                 workload.name
             ));
         }

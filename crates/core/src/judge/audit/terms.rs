@@ -165,9 +165,9 @@ fn emulated(records: &[Record]) -> Option<Finding> {
         workload: None,
         contender: None,
         evidence: format!("{count} of {} trials ran on an emulated processor (TCG)", records.len()),
-        advice: "read times and rates as those of this emulation: they weigh the processor's \
-                 work far above the disk's; counts, bytes, flushes and their order hold. Times \
-                 need KVM: fsverdict doctor"
+        advice: "read times and rates as those of this emulation, in which the processor's work \
+                 takes far longer and the disk's does not; counts, bytes, flushes and their order \
+                 hold. Times need KVM: fsverdict doctor"
             .into(),
     })
 }
