@@ -10,6 +10,9 @@ use std::path::{Path, PathBuf};
 /// The method's page holds rules and no more of them than one can read.
 const METHODOLOGY_WORDS_MAX: usize = 4000;
 
+/// A glossary of more words than that is none.
+const GLOSSARY_WORDS_MAX: usize = 25;
+
 /// The pages by the names that code and messages use.
 const PAGES: [&str; 5] = ["METHODOLOGY", "FORMAT", "ARCHITECTURE", "README", "CHANGELOG"];
 
@@ -269,6 +272,14 @@ fn every_audit_that_is_named_is_documented() {
 fn the_method_is_short_enough_to_be_read() {
     let words = Documents::read().0["METHODOLOGY.md"].text.split_whitespace().count();
     assert!(words <= METHODOLOGY_WORDS_MAX, "METHODOLOGY.md has {words} words");
+}
+
+#[test]
+fn the_glossary_is_short_enough_to_be_known() {
+    let text = &Documents::read().0["ARCHITECTURE.md"].text;
+    let words = text.split("\n## Words\n").nth(1).unwrap().split("\n## ").next().unwrap();
+    let rows = words.lines().filter(|line| line.starts_with("| ")).count() - 2;
+    assert!((10..=GLOSSARY_WORDS_MAX).contains(&rows), "the glossary has {rows} words");
 }
 
 /// Documents with two pages, one of which links to the other.

@@ -464,7 +464,7 @@ mod tests {
         let outside = of("network = { interface = \"eth0\" }\ncommand = \"true\"");
         assert!(outside.work().is_ok() && outside.link().is_none());
         let wrong = of("network = {}\nmetadata = {}").work().unwrap_err();
-        assert!(wrong.starts_with("workload \"w\" has a network, over which"), "{wrong}");
+        assert!(wrong.starts_with("workload \"w\" has a network, which only"), "{wrong}");
         assert!(of("network = { mtu = 1 }\ncommand = \"true\"").work().is_err());
     }
 
