@@ -6,6 +6,7 @@
 mod audit;
 mod browser;
 mod cli;
+mod crates;
 mod documents;
 mod format;
 mod golden;

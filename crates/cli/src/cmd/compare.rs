@@ -3,6 +3,7 @@
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 use anyhow::{Context, Result};
 use clap::ValueEnum;
@@ -133,9 +134,8 @@ fn rerun(arguments: &Arguments, baseline: &Loaded, run: &Loaded, margin: Percent
              the machine against itself"
         );
     }
-    let stamp = jiff::Timestamp::now().strftime("%Y%m%d-%H%M%S");
     let folder = arguments.output.clone();
-    let folder = folder.unwrap_or_else(|| Path::new("runs").join(format!("{stamp}-compare")));
+    let folder = folder.unwrap_or_else(|| run::dated_folder(SystemTime::now(), "compare"));
     let mut failed = false;
     let mut across = Across {
         baseline: baseline.run.name.clone(),

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 use std::path::Path;
 
 use anyhow::{Context, Result};
-use fsverdict_host::doctor::{self, Ability, Answer, State};
+use fsverdict_host::place::doctor::{self, Ability, Answer, State};
 
 use crate::exit;
 

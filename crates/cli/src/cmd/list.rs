@@ -8,8 +8,8 @@ use clap::ValueEnum;
 use comfy_table::presets::UTF8_HORIZONTAL_ONLY;
 use comfy_table::{Table, TableComponent};
 use fsverdict_core::model::Workload;
-use fsverdict_host::doctor::{self, Ability};
 use fsverdict_host::file_system::{self, Promise, Promises};
+use fsverdict_host::place::doctor::{self, Ability};
 
 use crate::exit;
 use crate::shipped::{self, Shipped};

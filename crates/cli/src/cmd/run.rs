@@ -2,10 +2,10 @@
 
 use std::cell::RefCell;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use anyhow::{Context, Result, bail};
 use fsverdict_core::campaign::{self, Next, Slot};
@@ -18,10 +18,12 @@ use fsverdict_core::render;
 use fsverdict_core::run::sim::{self, SimPlace};
 use fsverdict_core::run::{Place, settled_trial};
 use fsverdict_host::bed;
-use fsverdict_host::dry::DryRun;
-use fsverdict_host::lab::{Event, Lab, mount_point};
-use fsverdict_host::vm::{self, Vm};
-use fsverdict_host::{facts, preflight, undo};
+use fsverdict_host::place::dry::DryRun;
+use fsverdict_host::place::local::Lab;
+use fsverdict_host::place::trial_process::{Event, mount_point};
+use fsverdict_host::place::vm::{self, Vm};
+use fsverdict_host::place::{facts, preflight};
+use fsverdict_host::undo;
 
 use super::arguments::Arguments;
 use super::{clean, plan};
@@ -68,6 +70,13 @@ fn interrupt_flag() -> Result<Arc<AtomicBool>> {
     Ok(flag)
 }
 
+/// The folder of a run that was given none: `runs/20260131-235959-NAME`, in UTC.
+pub fn dated_folder(started: SystemTime, name: &str) -> PathBuf {
+    let stamp = humantime::format_rfc3339_seconds(started).to_string();
+    let stamp = stamp.replace(['-', ':', 'Z'], "").replace('T', "-");
+    Path::new("runs").join(format!("{stamp}-{name}"))
+}
+
 fn begin(arguments: &Arguments) -> Result<(Store, Loaded)> {
     let mut plan = plan::plan(arguments)?;
     let left_out = fit(&mut plan)?;
@@ -79,11 +88,10 @@ fn begin(arguments: &Arguments) -> Result<(Store, Loaded)> {
             bed::check(path, &arguments.erase)?;
         }
     }
-    let now = jiff::Timestamp::now();
-    let stamp = now.strftime("%Y%m%d-%H%M%S");
+    let now = SystemTime::now();
     let folder = match &arguments.output {
         Some(folder) => folder.clone(),
-        None => Path::new("runs").join(format!("{stamp}-{}", slug(&short_name(arguments, &plan)))),
+        None => dated_folder(now, &slug(&short_name(arguments, &plan))),
     };
     let store = Store::create(&folder)?;
     let name = store.folder().file_name().unwrap_or_default().to_string_lossy().into_owned();
@@ -92,7 +100,7 @@ fn begin(arguments: &Arguments) -> Result<(Store, Loaded)> {
         program_version: env!("CARGO_PKG_VERSION").into(),
         name,
         command: typed(),
-        started: now.strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
+        started: humantime::format_rfc3339_seconds(now).to_string(),
         seed,
         place,
         host: facts::host(&plan, store.folder()),
@@ -440,4 +448,15 @@ fn dry_run(arguments: &Arguments) -> Result<u8> {
         println!("{line}");
     }
     Ok(exit::DONE)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_runs_folder_has_its_date() {
+        let started = SystemTime::UNIX_EPOCH + Duration::from_secs(1_769_903_999);
+        assert_eq!(dated_folder(started, "ext4-xfs"), Path::new("runs/20260131-235959-ext4-xfs"));
+    }
 }

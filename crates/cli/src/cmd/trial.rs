@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use anyhow::{Context, Result};
 use fsverdict_core::model::{SCHEMA, Trial};
 use fsverdict_core::run::{self, Effect, Host, HostError, Step};
-use fsverdict_host::here::Here;
+use fsverdict_host::place::trial::Here;
 
 use crate::exit::{self, Usage};
 use crate::store;

@@ -21,6 +21,7 @@ mod record;
 mod replay;
 mod run;
 mod sample;
+mod scalar;
 mod scale;
 mod seed;
 mod study;
@@ -36,7 +37,7 @@ mod workload;
 pub use across::{Across, BASELINE, Change, Difference, Incomparable, Measured, NotCompared};
 pub use checked::{Checked, Judged};
 pub use columns::{SysstatColumn, blocked_column};
-pub use contender::{Contender, Limits, Scalar};
+pub use contender::{Contender, Limits};
 pub use figures::{FigureError, figures};
 pub use finding::{Audit, Finding, Severity};
 pub use histogram::Histogram;
@@ -66,6 +67,7 @@ pub use record::{
 pub use replay::{Action, Call, Entry, Gave, Head, Laid, On, RECORDING, Recording, Replay};
 pub use run::Run;
 pub use sample::{Better, Sample, median};
+pub use scalar::Scalar;
 pub use seed::{Draws, derived_seed};
 pub use study::{Agreement, Beside, Published, Study};
 pub use table::{

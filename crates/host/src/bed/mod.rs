@@ -6,6 +6,7 @@ mod image;
 mod loop_device;
 #[cfg(test)]
 mod loop_tests;
+pub mod partition;
 mod ram;
 mod undo;
 

@@ -11,8 +11,10 @@ use serde_json::json;
 
 use super::*;
 use crate::bed::LoopDevice;
-use crate::here::{Here, with_site, work_directory};
-use crate::{daemon, lab, mount, sys, tool};
+use crate::machine::mount;
+use crate::place::trial::{Here, with_site, work_directory};
+use crate::place::trial_process;
+use crate::{sys, tool};
 
 const DEVICES: [&str; 2] = ["/dev/loop1", "/dev/loop2"];
 
@@ -159,12 +161,12 @@ impl Bed {
 }
 
 fn conforms(case: &Case) {
-    if find(case.name).is_none_or(|it| !preflight::mountable(it.driver())) {
+    if find(case.name).is_none_or(|it| !mount::mountable(it.driver())) {
         println!("not tested: this kernel has no {}", case.name);
         return;
     }
     let bed = Bed::new(case.devices);
-    let namespaces = lab::trial_argv(Path::new(""), Path::new(""), false);
+    let namespaces = trial_process::trial_argv(Path::new(""), Path::new(""), false);
     let count = namespaces.iter().position(|word| word == "--").unwrap() + 1;
     let mut command = tool::command(&namespaces[0]).unwrap();
     command.args(&namespaces[1..count]).arg(std::env::current_exe().unwrap());

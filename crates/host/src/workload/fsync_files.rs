@@ -24,9 +24,10 @@ use thiserror::Error;
 use super::content::Content;
 use super::small_files::{self, SmallFilesError};
 use super::tree::{self, Names, Tree};
-use super::{Done, Latencies, PathError};
+use super::{Done, PathError};
 use crate::probe::{DeviceReader, ProbeError};
 use crate::sys;
+use crate::timing::Latencies;
 
 /// Descriptors there are besides the files': standard ones, the probes', the directories'.
 const OTHER_DESCRIPTORS: u64 = 64;

@@ -26,10 +26,11 @@ use std::path::{Path, PathBuf};
 use fsverdict_core::model::{Histogram, Metadata, MetadataOperation};
 use thiserror::Error;
 
-use super::threads::{self, Failed};
 use super::tree::{self, Names, Tree};
-use super::{Done, Latencies, NOBODY, PathError, YEAR_2001_S};
+use super::{Done, NOBODY, PathError, YEAR_2001_S};
 use crate::sys;
+use crate::timing::Latencies;
+use crate::timing::threads::{self, Failed};
 
 const MODE: libc::mode_t = 0o600;
 const ATTRIBUTE: &CStr = c"user.fsverdict";

@@ -5,12 +5,10 @@ mod content;
 pub mod file_tree;
 pub mod fio;
 pub mod fsync_files;
-mod latencies;
 pub mod metadata;
 pub mod replay;
 pub mod small_files;
 pub mod sysbench;
-pub(crate) mod threads;
 mod tree;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -19,8 +17,6 @@ use std::path::{Path, PathBuf};
 
 use fsverdict_core::model::{Histogram, PhaseRecord, Plan, Sample, Workload};
 use thiserror::Error;
-
-pub use latencies::Latencies;
 
 /// The overflow user and group, who own nothing (Documentation/admin-guide/sysctl/fs.rst).
 pub const NOBODY: (u32, u32) = (65534, 65534);

@@ -28,11 +28,12 @@ use std::path::{Path, PathBuf};
 use fsverdict_core::model::{Bytes, FILE_SIZE_MAX, FILES_MAX, Operation, SmallFiles, Sync};
 use thiserror::Error;
 
+use super::Done;
 use super::content::Content;
-use super::threads::{self, Failed};
 use super::tree::{self, Names, Tree, directory_name};
-use super::{Done, Latencies};
 use crate::sys;
+use crate::timing::Latencies;
+use crate::timing::threads::{self, Failed};
 
 /// A read asks for no more than this at once, as `cat` does.
 const READ_BYTES_MAX: usize = 128 << 10;

@@ -12,7 +12,8 @@ use libc::c_int;
 use super::Shared;
 use super::content::{Buffer, Pool};
 use crate::sys::{self, Attributed};
-use crate::workload::{Latencies, YEAR_2001_S};
+use crate::timing::Latencies;
+use crate::workload::YEAR_2001_S;
 
 /// Shorter pauses are not slept: waking up takes about that long.
 const SHORTEST_SLEEP_NS: u64 = 60_000;

@@ -35,9 +35,10 @@ use fsverdict_core::model::{
 use fsverdict_core::recording::{self, RecordingError};
 use thiserror::Error;
 
-use super::threads::{self, Failed};
-use super::{Done, Latencies, PathError};
+use super::{Done, PathError};
 use crate::sys;
+use crate::timing::Latencies;
+use crate::timing::threads::{self, Failed};
 use content::{Buffer, Pool};
 use deed::{Deed, Expected, Worker};
 use progress::Progress;
