@@ -222,7 +222,7 @@ fn plans() -> Section {
         kind: Kind::Plans,
         header: vec!["plan", "what it asks"],
         rows: shipped::PLANS.iter().map(asks).collect(),
-        note: "fsverdict run NAME; what its programs lack is said before anything is written.",
+        note: "fsverdict run NAME; what it lacks is said before anything is written.",
     }
 }
 
@@ -263,7 +263,7 @@ fn places() -> Section {
         rows: vec![
             Row::new(&["here", "this machine, each trial as a process of its own"], vec![]),
             Row::new(&["vm", VM], Place::Vm.needs()),
-            Row::new(&["sim", "a simulated host: to try a plan, its figures mean nothing"], vec![]),
+            Row::new(&["sim", "a simulated host, to try a plan: its figures mean nothing"], vec![]),
         ],
         note: "--place NAME; here is the default where it works, otherwise vm.",
     }

@@ -134,7 +134,7 @@ fn settle(plan: &Plan, output: Option<&Path>) -> Result<Choice> {
         eprintln!("fsverdict: left out: {what} {name}: {why}");
     }
     if !choice.left_out.is_empty() && choice.plan.check().is_err() {
-        bail!("of the study too little is left to compare anything: install what is missing");
+        bail!("too little of the study can run here to compare anything: install what is missing");
     }
     Ok(choice)
 }
