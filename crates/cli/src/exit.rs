@@ -6,7 +6,7 @@ use fsverdict_core::model::{Incomparable, PlanError, PurposeError};
 use fsverdict_core::run::HostError;
 use fsverdict_core::table::TableError;
 use fsverdict_host::bed::{BedError, Refusal};
-use fsverdict_host::preflight::PreflightError;
+use fsverdict_host::place::preflight::PreflightError;
 
 /// Done.
 pub const DONE: u8 = 0;

@@ -53,8 +53,8 @@ enum Command {
 }
 
 fn main() -> std::process::ExitCode {
-    if fsverdict_host::vm::guest::is_guest() {
-        fsverdict_host::vm::guest::live();
+    if fsverdict_host::place::vm::guest::is_guest() {
+        fsverdict_host::place::vm::guest::live();
     }
     let result = match Arguments::parse().command {
         Command::Run(arguments) => cmd::run::run(&arguments),

@@ -1,31 +1,19 @@
 //! The machine: everything that touches it.
 //!
-//! [`tool`] is the one place that starts programs and `sys` the one that holds unsafe code.
-//! [`lab::Lab`] surrounds the trials, [`here::Here`] is inside one; [`dry::DryRun`] only says what
-//! both would do.
+//! [`place`] has the places where trials run, and the process of a trial; [`verb`] has what else is
+//! done to a machine. They stand on wings of one subject each: [`bed`], [`file_system`],
+//! [`workload`], [`probe`], [`tree`], and `machine`, what the system itself is asked and told.
+//! [`tool`] is the one place that starts programs and [`sys`] the one that holds unsafe code.
 
 pub mod bed;
-mod cache;
-pub mod check;
-mod daemon;
-pub mod doctor;
-pub mod dry;
-pub mod facts;
 pub mod file_system;
-pub mod here;
-pub mod lab;
-mod link;
-pub mod mount;
-pub mod partition;
-pub mod preflight;
+mod machine;
+pub mod place;
 pub mod probe;
-mod processes;
-pub mod record;
-pub mod settings;
-mod settle;
 pub mod sys;
+mod timing;
 pub mod tool;
 pub mod tree;
 pub mod undo;
-pub mod vm;
+pub mod verb;
 pub mod workload;

@@ -64,6 +64,9 @@ const PACKAGES: [(&str, &str); 42] = [
     ("zstd", "zstd"),
 ];
 
+/// A program with its arguments.
+pub type Argv = Vec<String>;
+
 /// A program that could not do its work.
 #[derive(Debug, Error)]
 #[expect(missing_docs, reason = "the messages say it")]
@@ -236,6 +239,13 @@ fn succeeded(argv: &[String], output: &Output) -> Result<String, ToolError> {
     }
     let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
     Err(ToolError::Failed { command: shown(argv), status: output.status, stdout, stderr })
+}
+
+/// The version that a command prints, on whichever output: the first line.
+pub fn version(argv: &[&str]) -> Option<String> {
+    let output = command(argv[0]).ok()?.args(&argv[1..]).output().ok()?;
+    let said = if output.stdout.is_empty() { output.stderr } else { output.stdout };
+    String::from_utf8_lossy(&said).lines().next().map(|line| line.trim().to_string())
 }
 
 #[cfg(test)]

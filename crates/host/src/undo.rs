@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::bed;
 use crate::file_system::zfs;
-use crate::settings::{self, Change};
+use crate::machine::settings::{self, Change};
 use crate::sys;
 
 /// One thing to undo. Undoing what is undone already does nothing.
@@ -219,7 +219,7 @@ impl Stale {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::settings::Setting;
+    use crate::machine::settings::Setting;
 
     fn setting(path: &Path, ours: &str, back: &str) -> Undo {
         let setting = |value: &str| Setting { path: path.into(), value: value.into(), line: None };

@@ -16,9 +16,9 @@ use crate::store::Store;
 /// Say what speaks against a run, or against published figures.
 ///
 /// Reads the folder of a run, or a file with figures: a table written down from an article
-/// (FORMAT.md, "A table"), the JSON of fio or hyperfine, or a CSV. Which of them it is shows in
-/// what the file holds. Nothing is measured: the audits look for figures that contradict each
-/// other, and for terms on which they say nothing about a file system.
+/// (FORMAT.md, "A table"), the JSON of fio or hyperfine, or a CSV; what the file holds tells which.
+/// Nothing is measured: the audits look for figures that contradict each other, and for terms on
+/// which they say nothing about a file system.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Arguments {

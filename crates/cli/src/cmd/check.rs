@@ -42,7 +42,7 @@ pub fn run(arguments: &Arguments) -> Result<u8> {
     let text = read(&arguments.file)?;
     let script = script::read(&text);
     let checked =
-        fsverdict_host::check::check(&script, &arguments.dir).map_err(anyhow::Error::msg)?;
+        fsverdict_host::verb::check::check(&script, &arguments.dir).map_err(anyhow::Error::msg)?;
     let text = match arguments.json {
         true => render::checked_json(&checked, script.other_lines),
         false => render::checked(&checked, script.other_lines),

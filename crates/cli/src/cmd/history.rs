@@ -14,10 +14,10 @@ use crate::store::{Loaded, Store};
 
 /// Show how each figure went over many runs, and with which run it changed.
 ///
-/// Takes the runs' folders below a folder in the order of time. Of each contender the ratio to the
-/// reference is followed, so that what the machine was like on a day divides out; of the reference
-/// its own median is. A change shows among six runs on either side, with what came with it: the
-/// kernel, a tool's version.
+/// Takes the runs' folders below a folder in the order of time. It follows each contender's ratio to
+/// the reference, in which what the machine was like on a day cancels, and the reference's own
+/// median. A change needs six runs on either side to show; the kernel or the tool's version that came
+/// with it is listed.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Arguments {

@@ -3,8 +3,9 @@
 use anyhow::Result;
 use comfy_table::Table;
 use comfy_table::presets::UTF8_HORIZONTAL_ONLY;
-use fsverdict_host::vm::fetch::{self, Wanted};
-use fsverdict_host::vm::kernel;
+use fsverdict_host::place::vm::fetch::{self, Wanted};
+use fsverdict_host::place::vm::kernel;
+use fsverdict_host::place::vm::modules::Modules;
 
 use crate::exit;
 
@@ -67,7 +68,7 @@ fn list() {
     let kernels = kernel::all();
     for kernel in &kernels {
         let image = kernel.image.display().to_string();
-        table.add_row([kernel.release.clone(), kernel.file_systems(), image]);
+        table.add_row([kernel.release.clone(), Modules::file_systems(kernel), image]);
     }
     if kernels.is_empty() {
         println!("There is no kernel to boot here: fsverdict kernels get 6.12");

@@ -10,8 +10,8 @@ use std::sync::atomic::AtomicBool;
 use anyhow::{Context, Result};
 use fsverdict_core::model::{Action, Bytes, Command, Gave, Laid, Recording, Unit};
 use fsverdict_core::recording;
-use fsverdict_host::record::{self, Wanted};
 use fsverdict_host::tool;
+use fsverdict_host::verb::record::{self, Wanted};
 
 use super::plan::shortened;
 use crate::exit::{self, Usage};

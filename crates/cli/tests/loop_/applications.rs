@@ -56,7 +56,7 @@ fn figures_are_the_works_own_and_settings_reach_it() {
 fn a_figure_that_is_none_and_one_that_is_missing_fail_the_trial() {
     let scene = Scene::alone();
     for (command, says) in [
-        ("echo events 5 > $FSVERDICT_FIGURES", "raw/figures: line 1: \"events 5\" is no figure"),
+        ("echo events 5 > $FSVERDICT_FIGURES", "raw/figures: line 1: \"events 5\" is not a figure"),
         ("true", "events is to be judged, and neither measured nor given in $FSVERDICT_FIGURES"),
         ("echo wall_time 5 seconds lower > $FSVERDICT_FIGURES", "wall_time is measured by"),
     ] {

@@ -110,7 +110,8 @@ fn without_rights_a_virtual_machine_is_chosen_and_any_command_runs_in_it() {
     let words = ["run", "--fs", "ext4,ext4", "--size", "64M", "--rounds", "1", "--output", "run"];
     let words = [&words[..], &["--json", "-", "--", "sh", "-c", line]].concat();
     let done = as_nobody(&scene, &words).exits(0);
-    let says = "each trial runs in a virtual machine, for here bed loop needs root";
+    let says = "each trial runs in a virtual machine, since this machine lacks something: bed loop \
+                needs root: ";
     let done = done.says(says);
     let document = done.json();
     assert_eq!(document["run"]["place"], "vm");

@@ -1,8 +1,8 @@
 //! How good the judge is: simulated and resampled campaigns whose truth is known.
 //!
-//! `calibration CAMPAIGNS < SAMPLES` prints METHODOLOGY's tables; SAMPLES are the `samples.csv` of
-//! published runs, one after the other. `bench/calibration` runs it. The same campaigns give the
-//! same tables on every machine.
+//! `calibration CAMPAIGNS < SAMPLES` prints the tables of docs/validation.md, "Simulated
+//! campaigns"; SAMPLES are the `samples.csv` of published runs, one after the other.
+//! `bench/calibration` runs it. The same campaigns give the same tables on every machine.
 
 mod campaign;
 mod crowd;

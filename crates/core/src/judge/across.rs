@@ -124,8 +124,8 @@ fn tasks<'a>(
                     }
                     (missing, _) => {
                         let which = if missing { "baseline" } else { "run" };
-                        let why = format!("no round of the {which} has it of both this and");
-                        leave(Some(name), Some(metric), format!("{why} {reference}"));
+                        let why = format!("no round of the {which} has it for both");
+                        leave(Some(name), Some(metric), format!("{why} {name} and {reference}"));
                     }
                 }
             }

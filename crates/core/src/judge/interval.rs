@@ -26,7 +26,7 @@ impl Interval {
         self.low.is_finite() && self.high.is_finite()
     }
 
-    /// The verdict for a margin in ln units (METHODOLOGY, "Five verdicts").
+    /// The verdict for a margin in ln units (METHODOLOGY, "The verdicts").
     pub fn verdict(self, margin: f64) -> Verdict {
         let Interval { low, high } = self;
         if high < 0.0 {

@@ -6,7 +6,7 @@
 //! comparison of a plan, with the error shared over their family. Beside it, [`Judge::findings`]
 //! audits the measurement itself: what was not one of the file system is void, whatever the figures
 //! say; [`table_findings`] does so for figures that somebody else published.
-//! The method is METHODOLOGY's, sections 3 to 5 and 7.
+//! The method is that of METHODOLOGY, "Rounds, not runs" to "The verdicts", and of docs/audits.md.
 
 mod across;
 mod advise;

@@ -6,12 +6,13 @@ mod columns;
 mod contender;
 mod figures;
 mod finding;
+mod fit;
 mod histogram;
 mod history;
 mod joined;
-mod lack;
 mod native;
 mod near;
+pub mod need;
 mod network;
 mod partition;
 mod plan;
@@ -21,6 +22,7 @@ mod record;
 mod replay;
 mod run;
 mod sample;
+mod scalar;
 mod scale;
 mod seed;
 mod study;
@@ -36,18 +38,19 @@ mod workload;
 pub use across::{Across, BASELINE, Change, Difference, Incomparable, Measured, NotCompared};
 pub use checked::{Checked, Judged};
 pub use columns::{SysstatColumn, blocked_column};
-pub use contender::{Contender, Limits, Scalar};
+pub use contender::{Contender, Limits};
 pub use figures::{FigureError, figures};
 pub use finding::{Audit, Finding, Severity};
+pub use fit::{Lack, Lacking, LeftOut, Who, lacks};
 pub use histogram::Histogram;
 pub use history::{History, Past, Point, Series, Shift};
 pub use joined::{Abreast, Accord, Joined, Term};
-pub use lack::{LeftOut, Need};
 pub use native::{
     FILE_SIZE_MAX, FILES_MAX, FsyncCase, FsyncFiles, Metadata, MetadataOperation, Operation,
     SmallFiles, Sync,
 };
 pub use near::{meant, near, with_near};
+pub use need::Need;
 pub use network::Network;
 pub use partition::Partition;
 pub use plan::{
@@ -66,6 +69,7 @@ pub use record::{
 pub use replay::{Action, Call, Entry, Gave, Head, Laid, On, RECORDING, Recording, Replay};
 pub use run::{Run, SCHEMA};
 pub use sample::{Better, Sample, median};
+pub use scalar::Scalar;
 pub use seed::{Draws, derived_seed};
 pub use study::{Agreement, Beside, Published, Study};
 pub use table::{

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use fsverdict_core::model::Device;
 
-use crate::mount::{self, Mount, unescaped};
+use crate::machine::mount::{self, Mount, unescaped};
 
 /// `[major, minor]`.
 pub type Number = [u32; 2];

@@ -6,6 +6,7 @@ mod image;
 mod loop_device;
 #[cfg(test)]
 mod loop_tests;
+pub mod partition;
 mod ram;
 mod undo;
 
@@ -20,8 +21,10 @@ use block::Machine;
 pub use block::Use;
 pub use guard::{Consent, Refusal, check};
 pub use image::Image;
+pub use image::with_margin;
 pub use image::write_out;
 pub use loop_device::LoopDevice;
+pub use ram::available_bytes;
 pub use undo::Undo;
 
 /// A bed that could not be made or cleared away.

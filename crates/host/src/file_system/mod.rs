@@ -2,6 +2,7 @@
 
 mod bcachefs;
 mod btrfs;
+pub mod daemon;
 mod ext;
 mod f2fs;
 mod jfs;
@@ -12,11 +13,9 @@ mod tests;
 mod xfs;
 pub mod zfs;
 
-use crate::preflight;
+use crate::machine::mount;
+use crate::tool::Argv;
 pub use promises::{Promise, Promises};
-
-/// A program with its arguments.
-pub type Argv = Vec<String>;
 
 /// What a file system is made on, and where it is mounted.
 #[derive(Clone, Copy, Debug)]
@@ -126,7 +125,7 @@ pub fn find(name: &str) -> Option<&'static FileSystem> {
 impl FileSystem {
     /// It, or what takes its place on this machine.
     pub fn here(&'static self) -> &'static FileSystem {
-        self.of_kernel(preflight::mountable)
+        self.of_kernel(mount::mountable)
     }
 
     /// It, or what takes its place with a kernel that `has` these drivers.

@@ -11,8 +11,11 @@ use serde_json::json;
 
 use super::*;
 use crate::bed::LoopDevice;
-use crate::here::{Here, with_site, work_directory};
-use crate::{daemon, lab, mount, sys, tool};
+use crate::machine::mount;
+use crate::place::trial::TrialHost;
+use crate::place::trial::site::{with_site, work_directory};
+use crate::place::trial_process;
+use crate::{sys, tool};
 
 const DEVICES: [&str; 2] = ["/dev/loop1", "/dev/loop2"];
 
@@ -159,12 +162,12 @@ impl Bed {
 }
 
 fn conforms(case: &Case) {
-    if find(case.name).is_none_or(|it| !preflight::mountable(it.driver())) {
+    if find(case.name).is_none_or(|it| !mount::mountable(it.driver())) {
         println!("not tested: this kernel has no {}", case.name);
         return;
     }
     let bed = Bed::new(case.devices);
-    let namespaces = lab::trial_argv(Path::new(""), Path::new(""), false);
+    let namespaces = trial_process::trial_argv(Path::new(""), Path::new(""), false);
     let count = namespaces.iter().position(|word| word == "--").unwrap() + 1;
     let mut command = tool::command(&namespaces[0]).unwrap();
     command.args(&namespaces[1..count]).arg(std::env::current_exe().unwrap());
@@ -192,8 +195,8 @@ fn on<T>(node: &str, use_it: impl FnOnce(&Site) -> T) -> T {
 fn within_a_trial() {
     let Some(path) = std::env::var_os(TRIAL) else { return };
     let trial: Trial = serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap();
-    let mut here = Here::new(&trial);
-    let mut perform = |step: Step| here.perform(step, &trial).unwrap();
+    let mut host = TrialHost::new(&trial);
+    let mut perform = |step: Step| host.perform(step, &trial).unwrap();
     perform(Step::MakeFileSystem);
     perform(Step::Mount);
     let directory = work_directory(&trial);

@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 use fsverdict_core::model::Application;
 
 use super::ProbeError;
-use crate::processes::{Io, name_and_parent, numbers_in};
+use crate::machine::processes::{Io, name_and_parent, numbers_in};
 
 const PERIOD: Duration = Duration::from_secs(1);
 

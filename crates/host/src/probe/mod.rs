@@ -19,6 +19,7 @@ mod heat;
 mod loop_tests;
 mod memory;
 mod network;
+pub mod offered;
 mod page_cache;
 mod pressure;
 mod pulse;
@@ -40,7 +41,6 @@ use thiserror::Error;
 
 pub use applications::{Applications, Shares};
 pub use device::{DeviceReader, DeviceReading, Tracked};
-pub(crate) use heat::{drive_alarms, throttle_counters};
 pub use memory::MemoryReading;
 pub use network::Interface;
 pub use page_cache::{PageCache, PageCacheError};

@@ -16,6 +16,6 @@ pub use calls::*;
 pub use directory::*;
 pub use file::*;
 pub use machine::*;
-pub use page_cache::{cached, page_bytes};
+pub use page_cache::{Cached, cached, page_bytes};
 pub use process::*;
 pub use terminal::*;

@@ -3,7 +3,14 @@
 use std::os::fd::RawFd;
 use std::ptr;
 
-use crate::cache::Cached;
+/// Bytes of some pages.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Cached {
+    /// In the page cache.
+    pub cached_bytes: u64,
+    /// Of these, dirty or being written back.
+    pub dirty_bytes: u64,
+}
 
 /// cachestat(2), since Linux 6.5; the same number on every architecture.
 const SYS_CACHESTAT: libc::c_long = 451;

@@ -29,7 +29,7 @@ pub use generate::generate;
 pub use shape::Shape;
 pub use walk::walk;
 
-use crate::workload::Latencies;
+use crate::timing::Latencies;
 
 /// Why a tree could not be worked on.
 #[derive(Debug, Error)]

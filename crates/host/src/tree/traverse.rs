@@ -16,7 +16,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 
 use super::TreeError;
 use crate::sys;
-use crate::workload::threads::{self, Failed};
+use crate::timing::threads::{self, Failed};
 
 /// Descriptors that are asked for: a directory is kept open for each level, and each thread.
 const DESCRIPTORS: u64 = 1 << 20;

@@ -1,5 +1,5 @@
-//! What speaks against a measurement: the audits of METHODOLOGY, section 7, that follow from a plan
-//! and its records.
+//! What speaks against a measurement: those audits of docs/audits.md that follow from a plan and
+//! its records.
 //!
 //! The audits of single trials are in [`trial`], [`queue`], [`steady`], [`foreign`], [`heat`],
 //! [`network`] and [`figures`], and [`over_trials`] says what they come to over all of them; those

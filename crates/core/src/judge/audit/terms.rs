@@ -159,9 +159,9 @@ fn emulated(said: &Said) -> Option<Finding> {
         workload: None,
         contender: None,
         evidence: format!("{count} of {all} trials ran on an emulated processor (TCG)"),
-        advice: "read times and rates as those of this emulation: they weigh the processor's \
-                 work far above the disk's; counts, bytes, flushes and their order hold. Times \
-                 need KVM: fsverdict doctor"
+        advice: "read times and rates as those of this emulation, in which the processor's work \
+                 takes far longer and the disk's does not; counts, bytes, flushes and their order \
+                 hold. Times need KVM: fsverdict doctor"
             .into(),
     })
 }

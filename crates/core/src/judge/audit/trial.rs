@@ -30,9 +30,8 @@ pub const CACHE_ADVICE: &str = "drop the caches before it as root, read with dir
                                 memory is what was measured";
 
 /// A9's advice.
-pub const SYNC_ADVICE: &str = "end the work with fsync or syncfs on the files it writes, and write \
-                               what is not rewritten, deleted or made of zeros within the timed \
-                               part";
+pub const SYNC_ADVICE: &str = "end the work with fsync or syncfs on the files it writes; don't \
+                               rewrite or delete them within the timed part, and don't write zeros";
 
 /// A10's advice.
 pub const HARNESS_ADVICE: &str = "do many operations in one process: use small_files or fio, or a \
@@ -69,8 +68,8 @@ pub const AUDITS: &[TrialAudit] = &[
     TrialAudit {
         audit: Audit::A7,
         test: not_cold,
-        advice: "run it as root, on a bed that is unmounted in between (an image in memory is bed \
-                 ram's); or declare cache = \"warm\"",
+        advice: "run it as root, on a bed that is unmounted in between (for an image in memory use \
+                 bed ram); or declare cache = \"warm\"",
     },
     TrialAudit { audit: Audit::A9, test: not_durable, advice: SYNC_ADVICE },
     TrialAudit { audit: Audit::A10, test: harness_measured, advice: HARNESS_ADVICE },

@@ -1,5 +1,5 @@
-//! What speaks against a published table: those audits of METHODOLOGY, section 7, that follow from
-//! what was printed.
+//! What speaks against a published table: those audits of docs/audits.md, "Published figures", that
+//! follow from what was printed.
 //!
 //! A printed figure stands for anything within one unit of its last digit ([`Reach`](reach::Reach)), and a rule
 //! is broken only when nothing within reach of its figures keeps it. So figures that were rounded

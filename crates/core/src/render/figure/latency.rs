@@ -152,8 +152,8 @@ fn percentiles(report: &Report, latencies: &Latencies) -> Parts {
         (stretched(top, CURVES, &inside))
     };
     let caption = format!(
-        "How long the quickest so many percent of all operations took at most, all rounds \
-         together; lower is better. A curve ends where fewer than 30 operations lie beyond. {}",
+        "The latency within which so many percent of all operations ended, over all rounds; lower \
+         is better. A curve ends where fewer than 30 operations lie beyond. {}",
         quantiles(&whole)
     );
     let title = format!("Latency of {}", title(latencies));

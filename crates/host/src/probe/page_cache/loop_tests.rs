@@ -7,7 +7,8 @@ use std::path::PathBuf;
 
 use super::*;
 use crate::bed::LoopDevice;
-use crate::{mount, tool};
+use crate::machine::mount;
+use crate::tool;
 
 const PAGE: usize = 4096;
 

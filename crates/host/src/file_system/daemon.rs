@@ -1,0 +1,57 @@
+//! Starting the program that does a file system's work, within a trial.
+
+use std::fs::{self, File};
+use std::path::Path;
+use std::process::Child;
+use std::time::{Duration, Instant};
+
+use fsverdict_core::run::HostError;
+
+use super::Daemon;
+use crate::machine::mount;
+use crate::tool;
+
+const PATIENCE: Duration = Duration::from_secs(20);
+/// What the mounts that cover its folders are called in mountinfo.
+pub const COVER: &str = "fsverdict";
+
+/// The command that covers `folder` with an empty one.
+pub fn cover_argv(folder: &str) -> [&str; 6] {
+    ["mount", "-t", "tmpfs", COVER, folder, "-omode=0700"]
+}
+
+/// Starts it and waits until it is ready; what it says goes to `log`. It ends with the trial's PID
+/// namespace at the latest.
+pub fn start(daemon: &Daemon, log: &Path) -> Result<(), HostError> {
+    // Anywhere else the covers would be over the machine's own folders.
+    if std::process::id() != 1 {
+        return Err(format!("{} needs a trial with namespaces of its own", daemon.argv[0]).into());
+    }
+    for folder in daemon.folders {
+        fs::create_dir_all(folder)?;
+        if mount::at(folder)?.is_none_or(|mount| mount.source != COVER) {
+            tool::run_words(&cover_argv(folder))?;
+        }
+    }
+    let _ = fs::remove_file(daemon.socket);
+    let file = File::options().create(true).append(true).open(log)?;
+    let mut command = tool::command(daemon.argv[0])?;
+    command.args(&daemon.argv[1..]).stdout(file.try_clone()?).stderr(file);
+    wait(&mut command.spawn()?, daemon, log)
+}
+
+fn wait(child: &mut Child, daemon: &Daemon, log: &Path) -> Result<(), HostError> {
+    let begin = Instant::now();
+    while !Path::new(daemon.socket).exists() {
+        let name = daemon.argv[0];
+        let said = || fs::read_to_string(log).unwrap_or_default().trim().replace('\n', "; ");
+        if let Some(status) = child.try_wait()? {
+            return Err(format!("{name} {}; it said: {:?}", tool::ended(status), said()).into());
+        }
+        if begin.elapsed() > PATIENCE {
+            return Err(format!("{name} is not ready after {PATIENCE:?}: {}", said()).into());
+        }
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    Ok(())
+}

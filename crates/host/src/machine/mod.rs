@@ -1,0 +1,8 @@
+//! What the system itself is asked and told: mounts, caches, knobs, processes, and what it can do.
+
+pub mod answers;
+pub mod cache;
+pub mod mount;
+pub mod processes;
+pub mod settings;
+pub mod settle;

@@ -1,0 +1,147 @@
+//! Mounts, as `/proc/self/mountinfo` shows them (proc_pid_mountinfo(5)).
+
+use std::fs;
+use std::path::Path;
+
+use fsverdict_core::model::Mounted;
+
+use crate::tool;
+
+/// One line of mountinfo.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mount {
+    /// Where it is mounted.
+    pub at: String,
+    /// The file system's type.
+    pub file_system: String,
+    /// What is mounted.
+    pub source: String,
+    /// `[major, minor]` of its device; file systems of several devices have a number of their own.
+    pub number: [u32; 2],
+    /// The mount's options, then the file system's.
+    pub options: Vec<String>,
+}
+
+/// All mounts of this process's namespace, in the order they were made.
+pub fn all(proc: &Path) -> std::io::Result<Vec<Mount>> {
+    let text = std::fs::read_to_string(proc.join("self/mountinfo"))?;
+    Ok(text.lines().filter_map(parse).collect())
+}
+
+/// The mount on top at `path` in this thread's namespace, which may not be the process's.
+pub fn of_thread(path: &str) -> std::io::Result<Option<Mount>> {
+    let text = std::fs::read_to_string("/proc/thread-self/mountinfo")?;
+    Ok(text.lines().filter_map(parse).rfind(|mount| mount.at == path))
+}
+
+/// The mount that is on top at `at`.
+pub fn at(path: &str) -> std::io::Result<Option<Mount>> {
+    Ok(all(Path::new("/proc"))?.into_iter().rev().find(|mount| mount.at == path))
+}
+
+/// The mount that `path` lies on.
+pub fn holding(path: &Path) -> std::io::Result<Option<Mount>> {
+    let path = path.canonicalize()?;
+    let mounts = all(Path::new("/proc"))?;
+    // The longest mount point counts, and of those at the same place the last.
+    Ok(mounts.into_iter().filter(|m| path.starts_with(&m.at)).max_by_key(|m| m.at.len()))
+}
+
+fn parse(line: &str) -> Option<Mount> {
+    let (before, after) = line.split_once(" - ")?;
+    let before: Vec<&str> = before.split(' ').collect();
+    let after: Vec<&str> = after.split(' ').collect();
+    let (major, minor) = before.get(2)?.split_once(':')?;
+    let list = |text: &str| text.split(',').map(str::to_string).collect::<Vec<_>>();
+    let mut options = list(before.get(5)?);
+    options.extend(list(after.get(2).unwrap_or(&"")));
+    Some(Mount {
+        at: unescaped(before.get(4)?),
+        file_system: (*after.first()?).into(),
+        source: unescaped(after.get(1)?),
+        number: [major.parse().ok()?, minor.parse().ok()?],
+        options,
+    })
+}
+
+/// mountinfo and swaps write space, tab, newline and backslash as three octal digits.
+pub(crate) fn unescaped(text: &str) -> String {
+    let mut out = String::new();
+    let mut rest = text;
+    while let Some(at) = rest.find('\\') {
+        out.push_str(&rest[..at]);
+        let digits = rest.get(at + 1..at + 4).unwrap_or("");
+        match u8::from_str_radix(digits, 8) {
+            Ok(byte) => {
+                out.push(byte.into());
+                rest = &rest[at + 4..];
+            }
+            Err(_) => {
+                out.push('\\');
+                rest = &rest[at + 1..];
+            }
+        }
+    }
+    out + rest
+}
+
+/// What the kernel made of the options that were asked for.
+pub fn effective(mount: &Mount, asked: &[String]) -> Mounted {
+    // ext4 shows what it was told as barrier=0 in other words.
+    let same = |option: &str| if option == "barrier=0" { "nobarrier" } else { option }.to_string();
+    // Btrfs shows compress=zstd with the level that it chose: compress=zstd:3.
+    let with_level = |shown: &str, option: &str| {
+        let rest = shown.strip_prefix(option).filter(|_| option.starts_with("compress"));
+        rest.is_some_and(|rest| rest.starts_with(':'))
+    };
+    let shown = |option: &str| {
+        let option = same(option);
+        mount.options.iter().any(|it| *it == option || with_level(it, &option))
+    };
+    let unseen = asked
+        .iter()
+        .flat_map(|option| option.split(','))
+        .filter(|option| !shown(option) && !matches!(*option, "defaults" | "nodiscard"))
+        .map(str::to_string)
+        .collect();
+    Mounted { file_system: mount.file_system.clone(), options: mount.options.clone(), unseen }
+}
+
+/// Options of the mount itself (mount(8), "filesystem-independent"): the kernel shows each that is
+/// in effect, so that one it does not show did not take.
+pub fn must_show(option: &str) -> bool {
+    matches!(option, "ro" | "sync" | "dirsync" | "noatime" | "relatime" | "nosuid" | "noexec")
+}
+
+/// The kernel has the file system, or a module of it.
+pub fn mountable(name: &str) -> bool {
+    let known = || {
+        let text = fs::read_to_string("/proc/filesystems").unwrap_or_default();
+        text.lines().any(|line| line.split_whitespace().last() == Some(name))
+    };
+    known() || (tool::run_words(&["modprobe", "-q", name]).is_ok() && known())
+}
+
+/// modprobe(8) finds it; nothing is loaded.
+pub fn is_module(name: &str) -> bool {
+    tool::run_words(&["modprobe", "--dry-run", "--quiet", name]).is_ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_of_mountinfo_is_read() {
+        let line = r"36 35 7:1 /sub /mnt/a\040b rw,noatime shared:1 - ext4 /dev/loop1 rw,nobarrier";
+        let mount = parse(line).unwrap();
+        assert_eq!(mount.at, "/mnt/a b");
+        assert_eq!((mount.file_system.as_str(), mount.number), ("ext4", [7, 1]));
+        assert_eq!(mount.options, ["rw", "noatime", "rw", "nobarrier"]);
+        let asked = ["noatime,barrier=0,discard".to_string()];
+        assert_eq!(effective(&mount, &asked).unseen, ["discard"]);
+        let levelled = Mount { options: vec!["compress-force=zstd:3".into()], ..mount };
+        let asked = ["compress-force=zstd".to_string()];
+        assert_eq!(effective(&levelled, &asked).unseen, [""; 0]);
+    }
+}

@@ -1,0 +1,295 @@
+//! What this machine answers to each need, and what to install for the rest.
+//!
+//! An answer changes nothing that stays: where a look is not enough, as with loop devices and KVM,
+//! it tries the thing itself with a file that has no name, so that nothing is left even if it is
+//! killed. `/proc` and `/sys` are read below an injected root.
+
+mod devices;
+mod network;
+mod room;
+mod summary;
+#[cfg(test)]
+mod tests;
+
+use std::fs::{self, OpenOptions};
+use std::path::{Path, PathBuf};
+
+use fsverdict_core::model::need::{Answer, Asked, ProbeKind, Remedy};
+use fsverdict_core::model::{Bed, Need};
+
+use super::vm::kernel;
+use super::vm::kvm::{self, QEMU};
+use crate::file_system::{self, FileSystem};
+use crate::machine::answers::{closed, not_installed};
+use crate::machine::mount;
+use crate::probe::offered;
+use crate::{sys, tool};
+pub use summary::{beds, conclusion};
+
+/// Programs that tell their version when they are asked by `--version`.
+const TELL_VERSION: [&str; 8] =
+    ["curl", "fio", "parted", QEMU, "rsvg-convert", "rsync", "strace", "sysbench"];
+
+/// All that is asked of a machine, in the order it is shown: first what a run can't do without.
+/// Sizes are those of a bed that is not told any.
+pub fn needs() -> Vec<Need> {
+    let bytes = Bed::default().size.0;
+    let program = |name: &str| Need::Program {
+        name: name.into(),
+        package: tool::package(name).map(Into::into),
+    };
+    let first = [
+        Need::Root,
+        Need::Namespaces,
+        Need::LoopDevices,
+        Need::Zram,
+        Need::Images { bytes },
+        Need::Memory { bytes },
+        Need::DropCaches,
+    ];
+    let file_systems = file_system::ALL.map(|it| Need::FileSystem(it.name.into()));
+    let programs = [
+        Need::Partitions,
+        Need::Tool("fio"),
+        Need::Tool("sysbench"),
+        program("rsync"),
+        program("curl"),
+        program("vsftpd"),
+        Need::Link,
+        Need::Tool("strace"),
+    ];
+    let last =
+        [Need::BlockEvents, Need::Limits, Need::Qemu, Need::Kernel(None), Need::Kvm, Need::Png];
+    let probes = ProbeKind::ALL.map(Need::Probe);
+    first.into_iter().chain(file_systems).chain(programs).chain(probes).chain(last).collect()
+}
+
+/// This machine.
+#[derive(Clone, Debug)]
+pub struct Machine {
+    /// `/` but in tests.
+    root: PathBuf,
+    /// Where images would go.
+    folder: PathBuf,
+}
+
+impl Machine {
+    /// This machine, with images in `folder`, or in the one that will hold it.
+    pub fn new(folder: &Path) -> Machine {
+        let absolute = std::path::absolute(folder).unwrap_or_else(|_| folder.into());
+        let there = absolute.ancestors().find(|it| it.is_dir()).unwrap_or(Path::new("/"));
+        Machine { root: "/".into(), folder: there.into() }
+    }
+
+    /// It, ready to be asked.
+    pub fn asked(&self) -> Asked<'_> {
+        Asked::new(|need| self.answer(need))
+    }
+
+    /// Its answer, which may take seconds.
+    pub fn answer(&self, need: &Need) -> Answer {
+        let root = &self.root;
+        match need {
+            Need::Root => rights(),
+            Need::Namespaces => namespaces(),
+            Need::LoopDevices => devices::loop_devices(&self.folder),
+            Need::Zram => devices::zram(root),
+            Need::Images { bytes } => room::images(&self.folder, *bytes),
+            Need::Space { at, bytes } => room::space(Path::new(at), *bytes),
+            Need::Memory { bytes } => room::memory(root, *bytes),
+            Need::DropCaches => drop_caches(root),
+            Need::FileSystem(name) => file_system(root, name),
+            Need::Partitions => partitions(),
+            Need::Limits => devices::limits(root),
+            Need::Link => network::links(),
+            Need::Interface(name) => network::interface(root, name),
+            Need::Tool(name) => program(name),
+            Need::Program { name, package } => users_program(name, package.as_deref()),
+            Need::Directory(path) => directory(path),
+            Need::Probe(kind) => probe(root, *kind),
+            Need::BlockEvents => block_events(root),
+            Need::Qemu => program(QEMU),
+            Need::Kernel(name) => kernels(name.as_deref()),
+            Need::Kvm => kvm::check(root),
+            Need::Png => program("rsvg-convert"),
+        }
+    }
+}
+
+fn rights() -> Answer {
+    match sys::is_root() {
+        true => Answer::yes("file systems can be made and mounted"),
+        false => Answer::no(format!("this is user {}, not root", sys::user_id())).but_root(),
+    }
+}
+
+fn namespaces() -> Answer {
+    let needed = ["unshare", "mount", "umount"];
+    if let Some(missing) = needed.into_iter().find(|program| tool::find(program).is_none()) {
+        return not_installed(missing);
+    }
+    match tool::run_words(&["unshare", "--mount", "--pid", "--fork", "true"]) {
+        Ok(_) => Answer::yes("a trial's mounts and processes go with it"),
+        Err(_) if !sys::is_root() => Answer::no("this user may not unshare").but_root(),
+        Err(error) => Answer::no(error.to_string())
+            .but("run it outside the container, or in a privileged one"),
+    }
+}
+
+fn drop_caches(root: &Path) -> Answer {
+    // Opening it drops nothing yet.
+    match OpenOptions::new().write(true).open(root.join("proc/sys/vm/drop_caches")) {
+        Ok(_) => Answer::yes("trials begin with cold caches"),
+        Err(error) => closed(
+            "/proc/sys/vm/drop_caches",
+            &error,
+            "run it outside the container; without it trials begin with warm caches",
+        ),
+    }
+}
+
+/// To partition a disk, and to take the partition away.
+fn partitions() -> Answer {
+    match program("wipefs") {
+        answer if answer.is_able() => program("parted"),
+        lacking => lacking,
+    }
+}
+
+/// Kernels that a virtual machine could boot.
+fn kernels(name: Option<&str>) -> Answer {
+    match (kernel::named(name), name) {
+        (Ok(found), _) => {
+            let releases: Vec<String> = found.into_iter().map(|it| it.release).collect();
+            Answer::yes(releases.join(", "))
+        }
+        (Err(_), None) => {
+            Answer::no("there is no kernel to boot here").but("fsverdict kernels get 6.12")
+        }
+        (Err(error), Some(_)) => Answer::no(error.to_string()),
+    }
+}
+
+/// A program that fsverdict starts, with its version where it tells one.
+fn program(name: &str) -> Answer {
+    match (tool::find(name), TELL_VERSION.contains(&name)) {
+        (None, _) => not_installed(name),
+        (Some(_), true) => version(name, &[name, "--version"]),
+        (Some(path), false) => Answer::yes(path.display().to_string()),
+    }
+}
+
+fn version(name: &str, argv: &[&str]) -> Answer {
+    match tool::version(argv) {
+        Some(version) => Answer::yes(version),
+        None => Answer::unknown(format!("{name} is installed, but tells no version")),
+    }
+}
+
+/// A program that the work's commands start, or a file.
+fn users_program(name: &str, package: Option<&str>) -> Answer {
+    if tool::find(name).is_some() {
+        return program(name);
+    }
+    if tool::is_there(name) {
+        return Answer::yes("it is found through PATH");
+    }
+    installed(Answer::not_installed(name, package.or_else(|| tool::package(name))))
+}
+
+/// Debian starts the servers that it installs.
+fn installed(answer: Answer) -> Answer {
+    match answer.remedy {
+        Some(Remedy::Install { program, package, .. }) if program == "vsftpd" => {
+            let then = ", and then systemctl disable --now vsftpd: a trial starts its own";
+            Answer { remedy: Some(Remedy::Install { program, package, then }), ..answer }
+        }
+        _ => answer,
+    }
+}
+
+fn directory(path: &str) -> Answer {
+    match Path::new(path).is_dir() {
+        true => Answer::yes(path),
+        false => Answer::no(format!("the source {path} is no directory")),
+    }
+}
+
+/// The kernel first: where it lacks the file system its tools are of no use here.
+fn file_system(root: &Path, name: &str) -> Answer {
+    let Some(known) = file_system::find(name) else {
+        return Answer::unknown(format!("no file system is called {name}"));
+    };
+    let kernel = mounting(root, known);
+    match tools(known) {
+        _ if !kernel.is_able() => kernel,
+        tools if !tools.is_able() => tools,
+        tools => Answer::yes(format!("{}; {}", tools.detail, kernel.detail)),
+    }
+}
+
+/// The program without which there is nothing of a file system.
+pub(super) fn tools(file_system: &FileSystem) -> Answer {
+    match tool::find(file_system.program) {
+        None => not_installed(file_system.program),
+        Some(_) => version(file_system.program, file_system.version),
+    }
+}
+
+/// The kernel has the file system. As a user, a module is looked for but not loaded.
+fn mounting(root: &Path, file_system: &FileSystem) -> Answer {
+    let name = file_system.driver();
+    let through = match file_system.daemon {
+        Some(daemon) => format!("by FUSE and {}, not by the kernel: ", daemon.argv[0]),
+        None => String::new(),
+    };
+    let text = fs::read_to_string(root.join("proc/filesystems")).unwrap_or_default();
+    if text.lines().any(|line| line.split_whitespace().last() == Some(name)) {
+        return Answer::yes(format!("{through}{name} is in the running kernel"));
+    }
+    let modular = if sys::is_root() { mount::mountable(name) } else { mount::is_module(name) };
+    match modular {
+        true => Answer::yes(format!("{through}{name} is a module of the kernel")),
+        false => Answer::no(format!("this kernel has no {name}")).but(file_system.kernels),
+    }
+}
+
+fn probe(root: &Path, kind: ProbeKind) -> Answer {
+    match kind {
+        ProbeKind::Cpu => readable(root, &["proc/stat"]),
+        ProbeKind::Memory => readable(root, &["proc/meminfo"]),
+        ProbeKind::Device => offered::counters(root),
+        ProbeKind::Pressure => offered::pressure(root),
+        ProbeKind::Network => readable(root, &["proc/net/dev"]),
+        ProbeKind::Heat => offered::heat(root),
+        ProbeKind::PageCache => offered::page_cache(root),
+    }
+}
+
+fn readable(root: &Path, paths: &[&str]) -> Answer {
+    let unreadable = paths.iter().find_map(|path| {
+        let error = fs::read(root.join(path)).err()?;
+        Some(closed(&format!("/{path}"), &error, "run it where it is mounted"))
+    });
+    unreadable.unwrap_or_else(|| Answer::yes(format!("/{}", paths.join(", /"))))
+}
+
+/// Documentation/trace/ftrace.rst, "The File System".
+fn block_events(root: &Path) -> Answer {
+    const USUAL: &str = "/sys/kernel/tracing";
+    let mounts = mount::all(&root.join("proc")).unwrap_or_default();
+    let Some(mount) = mounts.into_iter().find(|mount| mount.file_system == "tracefs") else {
+        return Answer::no("tracefs is not mounted")
+            .but(format!("mount -t tracefs tracefs {USUAL}"));
+    };
+    let folder = root.join(mount.at.trim_start_matches('/'));
+    let event = folder.join("events/block/block_rq_issue/format");
+    match fs::read(event) {
+        Ok(_) => Answer::yes(format!("{}, with the block events", mount.at)),
+        Err(error) => closed(
+            &format!("{}/events/block", mount.at),
+            &error,
+            "block by block needs a kernel with CONFIG_BLK_DEV_IO_TRACE",
+        ),
+    }
+}

@@ -1,0 +1,270 @@
+//! The host and place that only say what they would do: `--dry-run`.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use fsverdict_core::model::{Bed, BedKind, Contender, Device, Plan, Record, Trial, TrialBed};
+use fsverdict_core::run::{self, Effect, Host, HostError, Place, Step};
+
+use super::trial::site::{command_of, commands, raw_device, scene, with_site, work_directory};
+use super::trial_process::{mount_point, trial_argv};
+use super::{link, vm};
+use crate::bed::partition;
+use crate::file_system::{self, daemon};
+use crate::machine::settings;
+use crate::tool::shown;
+use crate::workload::{self, engine::Act};
+
+/// Writes down every command and every write to /proc and /sys, as shell lines.
+#[derive(Debug, Default)]
+pub struct DryRun {
+    lines: Vec<String>,
+    devices: Vec<String>,
+    /// The plan, where its trials run in virtual machines.
+    machines: Option<Plan>,
+}
+
+impl DryRun {
+    /// Of a plan whose trials run in virtual machines.
+    pub fn in_machines(plan: &Plan) -> Self {
+        DryRun { machines: Some(plan.clone()), ..DryRun::default() }
+    }
+
+    /// The images that are a guest's disks, and how it will call them.
+    fn make_images(&mut self, bed: &Bed) {
+        for (number, letter) in (0..bed.devices).zip('b'..='z') {
+            let dir = match bed.kind {
+                BedKind::Ram => "/dev/shm",
+                _ => bed.dir.as_deref().unwrap_or("RUN"),
+            };
+            self.say(format!("fallocate -l {} {dir}/{number}.img", bed.size));
+            self.devices.push(format!("/dev/vd{letter}"));
+        }
+        self.remark("write them full once, and pack what the guests need into RUN/vm/0.cpio");
+    }
+
+    /// Everything said so far, a line each.
+    pub fn into_lines(self) -> Vec<String> {
+        self.lines
+    }
+
+    /// A remark between the commands.
+    pub fn remark(&mut self, text: &str) {
+        self.lines.push(format!("# {text}"));
+    }
+
+    fn say(&mut self, line: impl Into<String>) {
+        self.lines.push(line.into());
+    }
+
+    fn set(&mut self, settings: Vec<settings::Setting>) {
+        for setting in settings {
+            let line = setting.line.map_or(String::new(), |_| "MAJOR:MINOR ".to_string());
+            let path = setting.path.display().to_string().replace("0:0", "MAJOR:MINOR");
+            self.say(format!("echo {line}{} > {path}", setting.value));
+        }
+    }
+
+    fn in_work(&mut self, trial: &Trial, argv: &[String]) {
+        self.say(format!("(cd {} && {})", work_directory(trial).display(), shown(argv)));
+    }
+
+    fn command(&mut self, step: Step, trial: &Trial) {
+        if let Some(command) = command_of(step, &trial.workload) {
+            self.in_work(trial, &command.argv());
+        }
+    }
+
+    fn link(&mut self, trial: &Trial) {
+        self.say(format!(": > {}", link::clients().display()));
+        let commands = trial.workload.link().map(link::commands).unwrap_or_default();
+        self.lines.extend(commands.iter().map(|argv| shown(argv)));
+    }
+
+    fn work(&mut self, step: Step, trial: &Trial) -> Result<(), HostError> {
+        self.engine(step, trial)?;
+        self.sync(trial, &work_directory(trial).display().to_string());
+        self.remark("that ends the timed part");
+        Ok(())
+    }
+
+    fn file_system(&mut self, step: Step, trial: &Trial) -> Result<(), HostError> {
+        let name = &trial.contender.file_system;
+        let file_system =
+            file_system::find(name).ok_or_else(|| format!("no file system is called {name:?}"))?;
+        if let Some(daemon) = file_system.daemon.filter(|_| step != Step::Unmount) {
+            for folder in daemon.folders {
+                self.say(daemon::cover_argv(folder).join(" "));
+            }
+            self.say(format!("{} &", daemon.argv.join(" ")));
+        }
+        for argv in commands(file_system, step, trial) {
+            self.say(shown(&argv));
+        }
+        if file_system.daemon.is_some() && step != Step::Mount {
+            self.say("kill -KILL %%");
+        }
+        Ok(())
+    }
+
+    fn sync(&mut self, trial: &Trial, directory: &str) {
+        match raw_device(trial) {
+            Ok(device) if trial.contender.is_raw() => self.say(format!("sync {device}")),
+            _ => self.say(format!("sync -f {directory}")),
+        }
+        let file_system = file_system::find(&trial.contender.file_system);
+        let commit = with_site(trial, |site| file_system?.commit(site));
+        self.lines.extend(commit.map(|argv| shown(&argv)));
+    }
+
+    /// What the work's engine would do in this step.
+    fn engine(&mut self, step: Step, trial: &Trial) -> Result<(), HostError> {
+        let environment = BTreeMap::new();
+        let scene = scene(trial, &environment)?;
+        for act in workload::engine(trial.workload.work()?).dry(step, &scene)? {
+            match act {
+                Act::Command(argv) => self.in_work(trial, &argv),
+                Act::Within(what) => self.remark(&format!("{step}: {what}, within fsverdict")),
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Host for DryRun {
+    fn perform(&mut self, step: Step, trial: &Trial) -> Result<Effect, HostError> {
+        let directory = work_directory(trial).display().to_string();
+        match step {
+            Step::Partition | Step::RemovePartition => {
+                for device in &trial.bed.devices {
+                    self.say(shown(&match step {
+                        Step::Partition => {
+                            partition::make_argv(&trial.contender.partition, &device.path)
+                        }
+                        _ => partition::remove_argv(&device.path),
+                    }));
+                }
+            }
+            Step::MakeFileSystem | Step::Mount | Step::Unmount => {
+                self.file_system(step, trial)?;
+                if step == Step::Mount {
+                    self.say(format!("mkdir -p {directory}"));
+                }
+            }
+            Step::MakeDirectory => self.say(format!("mkdir {directory}")),
+            Step::RemoveDirectory => self.say(format!("rm -r {directory}")),
+            Step::Link => self.link(trial),
+            Step::Setup | Step::Prepare | Step::Check => self.command(step, trial),
+            Step::Fill => self.engine(step, trial)?,
+            Step::Sync => self.sync(trial, &directory),
+            Step::DropCaches => self.say("echo 3 > /proc/sys/vm/drop_caches"),
+            Step::Limit if self.machines.is_some() => {}
+            Step::Limit => {
+                match settings::rules(Path::new("/"), trial.limits(), &trial.bed.devices) {
+                    Ok(rules) => self.set(rules),
+                    Err(_) => self.remark("limits can't be set on this machine"),
+                }
+            }
+            Step::Settle => self.remark("wait until the device is at rest"),
+            Step::Work(_) => self.work(step, trial)?,
+            Step::Figures => self.remark("read $FSVERDICT_FIGURES, if the work has written it"),
+            Step::Cleanup => {
+                self.command(step, trial);
+                self.engine(step, trial)?;
+            }
+        }
+        Ok(Effect::Done)
+    }
+
+    fn clean_up(&mut self, _trial: &Trial) -> Vec<String> {
+        Vec::new()
+    }
+
+    fn clock_ns(&mut self) -> u64 {
+        0
+    }
+}
+
+impl Place for DryRun {
+    fn make_bed(&mut self, bed: &Bed) -> Result<TrialBed, HostError> {
+        if self.machines.is_some() {
+            self.make_images(bed);
+            // QEMU holds a guest's disks down to their limits.
+            let devices = devices(&self.devices);
+            return Ok(TrialBed { kind: bed.kind, devices, limits: None });
+        }
+        let dir = bed.dir.as_deref().unwrap_or("RUN");
+        for number in 0..bed.devices {
+            match bed.kind {
+                BedKind::Device | BedKind::Directory => break,
+                BedKind::Ram if bed.zram => {
+                    self.say("cat /sys/class/zram-control/hot_add");
+                    self.say(format!("echo {} > /sys/block/zram{number}/disksize", bed.size.0));
+                    self.devices.push(format!("/dev/zram{number}"));
+                    continue;
+                }
+                BedKind::Loop | BedKind::Ram => {}
+            }
+            let memory = bed.kind == BedKind::Ram;
+            let image = format!("{}/{number}.img", if memory { "/dev/shm" } else { dir });
+            self.say(format!("fallocate -l {} {image}", bed.size));
+            self.remark(&format!("write {image} full once, so that no trial allocates it"));
+            let direct = if memory { "" } else { " --direct-io=on" };
+            self.say(format!("losetup{direct} /dev/loop{number} {image}"));
+            self.devices.push(format!("/dev/loop{number}"));
+        }
+        if bed.kind == BedKind::Device {
+            self.devices = bed.paths.clone();
+        }
+        Ok(TrialBed { kind: bed.kind, devices: devices(&self.devices), limits: bed.limits })
+    }
+
+    fn apply(&mut self, contender: &Contender, bed: &TrialBed) -> Result<(), HostError> {
+        self.set(settings::wanted(Path::new("/"), contender, &bed.devices));
+        Ok(())
+    }
+
+    fn run_trial(&mut self, trial: &Trial) -> Result<Record, HostError> {
+        let folder = Path::new(&trial.raw).parent().unwrap_or(Path::new("."));
+        if let Some(plan) = &self.machines {
+            let argv = vm::imagined(plan, trial)?;
+            self.say(shown(&argv));
+        }
+        let (input, output) = (folder.join("trial.json"), folder.join("record.json"));
+        self.say(shown(&trial_argv(&input, &output, trial.workload.link().is_some())));
+        let from = self.lines.len();
+        let record = run::trial(self, trial);
+        for line in &mut self.lines[from..] {
+            line.insert_str(0, "    ");
+        }
+        Ok(record)
+    }
+
+    fn restore(&mut self) -> Result<(), HostError> {
+        self.remark("put back every setting that was changed");
+        Ok(())
+    }
+
+    fn remove_bed(&mut self) -> Result<(), HostError> {
+        for device in std::mem::take(&mut self.devices) {
+            if device.starts_with("/dev/loop") {
+                self.say(format!("losetup -d {device}; rm its image"));
+            }
+        }
+        Ok(())
+    }
+
+    fn left(&self) -> Vec<String> {
+        Vec::new()
+    }
+}
+
+fn devices(paths: &[String]) -> Vec<Device> {
+    let device = |path: &String| Device { path: path.clone(), number: [0, 0], size_bytes: 0 };
+    paths.iter().map(device).collect()
+}
+
+/// Where the trials of a dry run would mount.
+pub fn directory() -> String {
+    mount_point().display().to_string()
+}

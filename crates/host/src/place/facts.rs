@@ -1,0 +1,73 @@
+//! Facts of the machine that a result can't be read without.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::Path;
+
+use fsverdict_core::model::{BedKind, Plan, Unit, Workload};
+
+use crate::machine::mount;
+use crate::tool::{self, version};
+use crate::{file_system, workload};
+
+/// Kernel, processor, memory, distribution, and what the bed lies on.
+pub fn host(plan: &Plan, folder: &Path) -> BTreeMap<String, String> {
+    let mut facts = BTreeMap::new();
+    let mut add = |name: &str, value: Option<String>| {
+        facts.extend(value.map(|value| (name.to_string(), value)));
+    };
+    add("kernel", line_of("/proc/sys/kernel/osrelease"));
+    add("machine", Some(std::env::consts::ARCH.into()));
+    add("processor", field_of("/proc/cpuinfo", "model name", ':'));
+    let processors = std::thread::available_parallelism().map(|count| count.to_string());
+    add("processors", processors.ok());
+    add("memory", memory_bytes().map(|bytes| Unit::Bytes.format(bytes as f64)));
+    add("distribution", field_of("/etc/os-release", "PRETTY_NAME", '='));
+    if matches!(plan.bed.kind, BedKind::Loop) {
+        let dir = plan.bed.dir.as_deref().map_or(folder, Path::new);
+        let on = mount::holding(dir).ok().flatten();
+        add("image files on", on.map(|m| format!("{} on {}", m.file_system, m.source)));
+    }
+    facts
+}
+
+/// The machine's memory; `None` where /proc/meminfo does not say.
+pub fn memory_bytes() -> Option<u64> {
+    // meminfo's kB are KiB.
+    let text = field_of("/proc/meminfo", "MemTotal", ':')?;
+    Some(text.strip_suffix(" kB")?.parse::<u64>().ok()? << 10)
+}
+
+/// Versions of the tools that the plan uses.
+pub fn tools(plan: &Plan) -> BTreeMap<String, String> {
+    let mut tools = BTreeMap::new();
+    let names: BTreeSet<&str> = plan.contenders.iter().map(|c| c.file_system.as_str()).collect();
+    for file_system in names.into_iter().filter_map(file_system::find) {
+        let version = version(file_system.version);
+        tools.extend(version.map(|version| (file_system.program.to_string(), version)));
+    }
+    let parted = plan.contenders.iter().any(|it| !it.partition.is_empty()).then_some("parted");
+    for program in workload::programs(plan).chain(parted) {
+        let version = version(&[program, "--version"]);
+        tools.extend(version.map(|version| (program.to_string(), version)));
+    }
+    let needed = plan.workloads.iter().flat_map(Workload::needed);
+    let packages: BTreeSet<&str> = needed.filter_map(|(_, package)| package).collect();
+    for package in packages {
+        let version = tool::run_words(&["dpkg-query", "-W", "-f", "${Version}", package]);
+        tools.extend(version.ok().map(|version| (package.to_string(), version)));
+    }
+    tools
+}
+
+fn line_of(path: &str) -> Option<String> {
+    Some(fs::read_to_string(path).ok()?.trim().to_string())
+}
+
+/// The value of the first line that begins with `name`.
+fn field_of(path: &str, name: &str, separator: char) -> Option<String> {
+    let text = fs::read_to_string(path).ok()?;
+    let line = text.lines().find(|line| line.starts_with(name))?;
+    let (_, value) = line.split_once(separator)?;
+    Some(value.trim().trim_matches('"').to_string())
+}

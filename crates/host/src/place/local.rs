@@ -1,0 +1,202 @@
+//! This machine as the place of a run: the bed, the settings, and each trial as a process.
+
+use std::fs::{self, File};
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, RecvTimeoutError};
+
+use fsverdict_core::model::{Bed, BedKind, Contender, Record, Trial, TrialBed};
+use fsverdict_core::run::{HostError, Place};
+
+use super::trial_process::{Event, TICK, Watch, mount_point, trial_argv};
+use crate::bed::{self, Consent, partition};
+use crate::machine::settings::{self, Change, Setting};
+use crate::place::trial::site::{with_site, work_directory};
+use crate::undo::{self, Journal, Undo};
+use crate::{file_system, sys, tool};
+
+/// This machine, during one run.
+pub struct Lab<'a> {
+    folder: PathBuf,
+    consents: Vec<Consent>,
+    interrupted: Arc<AtomicBool>,
+    watch: Watch<'a>,
+    journal: Option<Journal>,
+    made: Option<bed::Made>,
+    /// The settings under which the trial runs.
+    changed: Vec<Change>,
+    /// Held from the first change of a setting to the end of the run.
+    settings_lock: Option<File>,
+}
+
+impl<'a> Lab<'a> {
+    /// The lab of the run in `folder`. Fails when another process runs it.
+    pub fn new(
+        folder: &Path,
+        consents: Vec<Consent>,
+        interrupted: Arc<AtomicBool>,
+        watch: Watch<'a>,
+    ) -> std::io::Result<Self> {
+        let journal = Some(Journal::open(folder)?);
+        let folder = folder.canonicalize()?;
+        let (made, changed, settings_lock) = (None, Vec::new(), None);
+        Ok(Lab { folder, consents, interrupted, watch, journal, made, changed, settings_lock })
+    }
+
+    fn journal(&mut self) -> Result<&mut Journal, HostError> {
+        self.journal.as_mut().ok_or_else(|| "the journal is closed".into())
+    }
+
+    /// Waits for the trial's end. It prints a line at each step, and its end closes the pipe.
+    fn wait(&mut self, child: &mut Child) -> Result<(), HostError> {
+        let stdout = child.stdout.take().ok_or("the trial has no output")?;
+        let (sender, lines) = mpsc::channel();
+        std::thread::spawn(move || {
+            for line in BufReader::new(stdout).lines().map_while(Result::ok) {
+                if sender.send(line).is_err() {
+                    return;
+                }
+            }
+        });
+        loop {
+            match lines.recv_timeout(TICK) {
+                Ok(step) => (self.watch)(Event::Step(&step)),
+                Err(RecvTimeoutError::Timeout) => (self.watch)(Event::Tick),
+                Err(RecvTimeoutError::Disconnected) => break,
+            }
+            if self.interrupted.load(Ordering::Relaxed) {
+                sys::kill_group(child.id());
+                child.wait()?;
+                return Err("interrupted".into());
+            }
+        }
+        let status = child.wait()?;
+        match status.success() {
+            true => Ok(()),
+            false => Err(format!("the trial's process {}", tool::ended(status)).into()),
+        }
+    }
+}
+
+/// The pool by which the kernel may hold the devices when the trial is over.
+fn held_pool(trial: &Trial) -> Option<String> {
+    let file_system = file_system::find(&trial.contender.file_system)?;
+    with_site(trial, |site| file_system.held_pool(site))
+}
+
+impl Place for Lab<'_> {
+    fn make_bed(&mut self, bed: &Bed) -> Result<TrialBed, HostError> {
+        fs::create_dir_all(mount_point())?;
+        let Lab { folder, consents, interrupted, watch, journal, .. } = self;
+        let journal = journal.as_mut().ok_or("the journal is closed")?;
+        let total_bytes = bed.size.0.saturating_mul(bed.devices.into());
+        let mut before = |undo: &bed::Undo| journal.before(&Undo::Bed(undo.clone()));
+        let mut progress = |bytes: u64| {
+            watch(Event::Writing(bytes, total_bytes));
+            match interrupted.load(Ordering::Relaxed) {
+                true => Err(std::io::Error::other("interrupted")),
+                false => Ok(()),
+            }
+        };
+        let made = bed::make(bed, folder, consents, &mut before, &mut progress)?;
+        let devices = made.devices.clone();
+        self.made = Some(made);
+        Ok(TrialBed { kind: bed.kind, devices, limits: bed.limits })
+    }
+
+    fn apply(&mut self, contender: &Contender, bed: &TrialBed) -> Result<(), HostError> {
+        let root = Path::new("/");
+        let wanted = settings::wanted(root, contender, &bed.devices);
+        let rules = settings::rules(root, contender.limits.or(bed.limits), &bed.devices)?;
+        let all = [wanted.as_slice(), &rules].concat();
+        if !all.is_empty() && self.settings_lock.is_none() {
+            self.settings_lock = Some(undo::lock_settings()?);
+        }
+        let changes = settings::before(root, &all)?;
+        if !changes.is_empty() {
+            self.journal()?.before(&Undo::Settings(changes.clone()))?;
+        }
+        self.changed = changes;
+        // The rules are the trial's to set, when it has made and filled its file system.
+        wanted.iter().try_for_each(Setting::set)?;
+        Ok(())
+    }
+
+    fn run_trial(&mut self, trial: &Trial) -> Result<Record, HostError> {
+        if trial.bed.kind == BedKind::Directory {
+            self.journal()?.before(&Undo::Directory(work_directory(trial)))?;
+        }
+        let folder = Path::new(&trial.raw).parent().ok_or("the trial has no folder")?.to_owned();
+        fs::create_dir_all(&trial.raw)?;
+        let (input, output) = (folder.join("trial.json"), folder.join("record.json"));
+        fs::write(&input, serde_json::to_string_pretty(trial)?)?;
+        let argv = trial_argv(&input, &output, trial.workload.link().is_some());
+        let mut command = match sys::is_root() {
+            true => tool::command(&argv[0])?,
+            false => tool::users(&argv[..1]),
+        };
+        let errors = Path::new(&trial.raw).join("trial.stderr");
+        command.args(&argv[1..]).stdin(Stdio::null()).stdout(Stdio::piped());
+        command.stderr(File::create(&errors)?);
+        sys::bind_to_us(&mut command);
+        let pool = held_pool(trial).map(Undo::Pool);
+        pool.iter().try_for_each(|undo| self.journal()?.before(undo).map_err(HostError::from))?;
+        let mut child = command.spawn()?;
+        let ended = self.wait(&mut child).map_err(|error| {
+            let said = fs::read_to_string(&errors).unwrap_or_default();
+            format!("{error}{}{}", if said.is_empty() { "" } else { ": " }, said.trim())
+        });
+        // One that was killed in the midst of it could not let go of its devices itself.
+        pool.iter().try_for_each(Undo::apply)?;
+        if ended.is_err() && !trial.contender.partition.is_empty() {
+            partition::remove(&trial.bed.devices)?;
+        }
+        ended?;
+        Ok(serde_json::from_str(&fs::read_to_string(output)?)?)
+    }
+
+    fn restore(&mut self) -> Result<(), HostError> {
+        let errors: Vec<String> =
+            settings::put_back(&self.changed).iter().map(ToString::to_string).collect();
+        if errors.is_empty() {
+            self.changed.clear();
+            return Ok(());
+        }
+        Err(errors.join("; ").into())
+    }
+
+    fn remove_bed(&mut self) -> Result<(), HostError> {
+        if let Some(made) = self.made.take() {
+            made.remove()?;
+        }
+        if self.changed.is_empty()
+            && let Some(journal) = self.journal.take()
+        {
+            journal.close()?;
+        }
+        Ok(())
+    }
+
+    fn bed_facts(&self) -> Vec<(String, String)> {
+        let Some(made) = &self.made else { return Vec::new() };
+        let names: Vec<&str> = made.devices.iter().map(|device| device.path.as_str()).collect();
+        let mut facts = vec![("devices".to_string(), names.join(", "))];
+        if let Some(direct) = made.direct_io {
+            let how = if direct { "direct I/O" } else { "through the host's page cache" };
+            facts.push(("loop devices".into(), how.into()));
+        }
+        if made.compresses {
+            facts.push(("memory".into(), "zram, which compresses what is written".into()));
+        }
+        facts
+    }
+
+    fn left(&self) -> Vec<String> {
+        let knobs = self.changed.iter().map(|change| format!("setting {}", change.back.knob()));
+        let journal = self.journal.as_ref().map(|journal| journal.path().display().to_string());
+        knobs.chain(journal.map(|path| format!("what {path} lists"))).collect()
+    }
+}

@@ -1,0 +1,88 @@
+//! What is found wrong with a plan before anything is written: what no place could run, and work
+//! that its tool refuses.
+
+use std::path::Path;
+
+use fsverdict_core::model::{BedKind, Plan, Workload, meant};
+use fsverdict_core::run::HostError;
+use thiserror::Error;
+
+use crate::tool::ToolError;
+use crate::{bed, file_system, workload};
+
+/// Why a plan can't be run anywhere, and what to do about it.
+#[derive(Debug, Error)]
+#[expect(missing_docs, reason = "the messages say it")]
+pub enum PreflightError {
+    #[error("contender {contender:?}: no file system is called {name:?}; {}", meant_by(name))]
+    UnknownFileSystem { contender: String, name: String },
+    #[error("workload {workload:?}: {source}")]
+    Work { workload: String, source: HostError },
+    #[error("workload {workload:?}: {said}")]
+    Job { workload: String, said: String },
+    #[error("{0}")]
+    Tool(#[from] ToolError),
+    #[error(
+        "contender {contender:?} partitions the bed's device, and {path} is a partition itself: \
+         give the whole disk"
+    )]
+    Nested { contender: String, path: String },
+}
+
+fn meant_by(name: &str) -> String {
+    meant(name, file_system::ALL.map(|known| known.name))
+}
+
+impl PreflightError {
+    /// The plan is wrong, whatever the machine.
+    pub fn is_usage(&self) -> bool {
+        !matches!(self, Self::Tool(_))
+    }
+}
+
+/// Checks the plan against what fsverdict knows, without asking anything of the machine.
+pub fn check_plan(plan: &Plan) -> Result<(), PreflightError> {
+    for contender in plan.contenders.iter().filter(|_| plan.bed.kind != BedKind::Directory) {
+        if file_system::ALL.iter().all(|known| known.name != contender.file_system) {
+            return Err(PreflightError::UnknownFileSystem {
+                contender: contender.name.clone(),
+                name: contender.file_system.clone(),
+            });
+        }
+    }
+    for workload in &plan.workloads {
+        let Ok(work) = workload.work() else { continue };
+        workload::engine(work)
+            .check()
+            .map_err(|source| PreflightError::Work { workload: workload.name.clone(), source })?;
+    }
+    Ok(())
+}
+
+/// Checks what only the machine can tell, once all that the plan needs is there.
+pub fn check_details(plan: &Plan) -> Result<(), PreflightError> {
+    check_partitions(plan)?;
+    plan.workloads.iter().try_for_each(check_job)
+}
+
+/// What a tool does not understand it says before anything is written, once and not in every trial.
+fn check_job(workload: &Workload) -> Result<(), PreflightError> {
+    let Ok(work) = workload.work() else { return Ok(()) };
+    match workload::engine(work).refused()? {
+        Some(said) => Err(PreflightError::Job { workload: workload.name.clone(), said }),
+        None => Ok(()),
+    }
+}
+
+/// A contender can partition a disk, and not a part of one.
+fn check_partitions(plan: &Plan) -> Result<(), PreflightError> {
+    let Some(one) = plan.contenders.iter().find(|it| !it.partition.is_empty()) else {
+        return Ok(());
+    };
+    match plan.bed.paths.iter().find(|path| bed::is_partition(Path::new(path))) {
+        Some(path) => {
+            Err(PreflightError::Nested { contender: one.name.clone(), path: path.clone() })
+        }
+        None => Ok(()),
+    }
+}

@@ -1,0 +1,62 @@
+//! Why there is no virtual machine for a plan.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use fsverdict_core::model::Unit;
+use thiserror::Error;
+
+use super::release;
+use crate::tool::ToolError;
+
+/// Why there is no virtual machine for a plan, and what to do about it.
+#[derive(Debug, Error)]
+#[expect(missing_docs, reason = "the messages say it")]
+pub enum VmError {
+    #[error("there is no kernel {name} here: fsverdict kernels get {name}")]
+    NoKernel { name: String },
+    #[error("there is no kernel to boot here: fsverdict kernels get 6.12")]
+    NoKernelAtAll,
+    #[error("kernel {}: {source}", path.display())]
+    Image { path: PathBuf, source: io::Error },
+    #[error(
+        "{} has no list of what its modules need ({source}); make it: depmod -b {} {release}",
+        folder.display(), root_of(folder).display()
+    )]
+    Dependencies { folder: PathBuf, release: String, source: io::Error },
+    #[error("kernel {release} has neither virtio nor IDE disks: choose another kernel")]
+    NoDisks { release: String },
+    #[error(
+        "kernel {release} has no {name}: choose another one (fsverdict kernels list; Debian's \
+         cloud kernels leave many out: fsverdict kernels get {} --flavour amd64)",
+        release::version_of(release)
+    )]
+    NoFileSystem { release: String, name: String },
+    #[error("kernel {release} has only IDE, with room for {most} disks")]
+    TooManyDisks { release: String, most: usize },
+    #[error(
+        "the work names {} of files, which a guest would have to hold in its memory: name less, \
+         or write what it needs with --setup", shown(*bytes)
+    )]
+    Luggage { bytes: u64 },
+    #[error("{what}: {source}")]
+    Io { what: String, source: io::Error },
+    #[error("{0}")]
+    Fetch(String),
+    #[error(transparent)]
+    Tool(#[from] ToolError),
+}
+
+/// `/x/lib/modules/6.1` is below `/x`, where depmod(8) looks for it.
+fn root_of(folder: &Path) -> &Path {
+    folder.ancestors().nth(3).unwrap_or(folder)
+}
+
+#[expect(clippy::cast_precision_loss, reason = "it is shown to three figures")]
+fn shown(count: u64) -> String {
+    Unit::Bytes.format(count as f64)
+}
+
+pub fn failed(what: String) -> impl FnOnce(io::Error) -> VmError {
+    move |source| VmError::Io { what, source }
+}

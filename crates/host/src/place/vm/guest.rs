@@ -1,0 +1,299 @@
+//! The inside of a virtual machine: fsverdict as its first process. It mounts what every machine
+//! has, loads modules, runs one trial, writes what came out of it to the disk on which the trial
+//! came in, and ends the machine.
+
+use std::ffi::{CStr, CString};
+use std::fs::{self, File};
+use std::io::{self, BufReader, BufWriter, Read, Write};
+use std::os::fd::AsFd;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+use fsverdict_core::model::need::State;
+use fsverdict_core::model::{Device, Guest, Trial};
+use fsverdict_core::run::HostError;
+use serde::{Deserialize, Serialize};
+
+use super::archive::{self, Archive};
+use crate::machine::settings::{self, Setting};
+use crate::place::trial_process::trial_argv;
+use crate::probe::offered;
+use crate::{file_system, sys, tool};
+
+/// What the kernel starts, a link to [`PROGRAM`]: by this name we know that we are the first
+/// process of a machine, and not of a container.
+pub const INIT: &str = "/init";
+/// Where fsverdict itself is in a guest.
+pub const PROGRAM: &str = "/fsverdict/fsverdict";
+/// The folder of the modules; [`FIRST_MODULES`] names those that disks need, a line each.
+pub const MODULES: &str = "/fsverdict/modules";
+/// See [`MODULES`].
+pub const FIRST_MODULES: &str = "/fsverdict/first-modules";
+/// The name of the document that goes in.
+pub const JOB: &str = "job.json";
+/// The name of the document with what this file adds to the record.
+pub const ANSWER: &str = "guest.json";
+/// How often a guest says on its console that it lives.
+const BEAT: Duration = Duration::from_secs(10);
+
+const OUT: &str = "/fsverdict/out";
+const MOUNT_POINT: &str = "/fsverdict/mnt";
+/// Links that programs count on: mkfs.nilfs2, among others, looks in the first whether a device is
+/// mounted, and zfs-fuse has its lock and its socket below the others.
+const LINKS: [(&str, &str); 3] =
+    [("/etc/mtab", "/proc/self/mounts"), ("/var/lock", "/run/lock"), ("/var/run", "/run")];
+/// Disks on a bus that is searched beside the boot take a moment to appear.
+const DISK_PATIENCE: Duration = Duration::from_secs(20);
+/// `newc`'s first bytes.
+const MAGIC: &[u8; 6] = b"070701";
+const MOUNTS: [(&CStr, &CStr); 3] =
+    [(c"devtmpfs", c"/dev"), (c"proc", c"/proc"), (c"sysfs", c"/sys")];
+/// The second is where older kernels (before 4.1) have the first.
+const TRACING: [(&CStr, &CStr); 2] =
+    [(c"tracefs", c"/sys/kernel/tracing"), (c"debugfs", c"/sys/kernel/debug")];
+
+/// What goes in.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Job {
+    /// The trial, with the host's paths.
+    pub trial: Trial,
+    /// Modules to load for it, in order; paths below [`MODULES`].
+    pub modules: Vec<String>,
+    /// `PATH` of its work.
+    pub path: String,
+    /// Disks to be tested.
+    pub disks: usize,
+    /// Every instruction is emulated.
+    pub emulated: bool,
+}
+
+/// What comes out, besides the trial's own files.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Answer {
+    /// The machine.
+    pub guest: Guest,
+    /// Why there is no record, where there is none.
+    pub error: Option<String>,
+}
+
+/// We are the first process of a guest.
+pub fn is_guest() -> bool {
+    std::process::id() == 1 && std::env::args_os().next().is_some_and(|name| name == INIT)
+}
+
+/// The guest's whole life. It ends with the machine.
+pub fn live() -> ! {
+    if let Err(error) = serve() {
+        say(&format!("fsverdict: {error}\n"));
+    }
+    let error = sys::restart();
+    // The kernel panics when its first process ends, which ends the machine as well.
+    panic!("the machine could not be ended: {error:?}");
+}
+
+fn serve() -> Result<(), HostError> {
+    for (kind, at) in MOUNTS {
+        fs::create_dir_all(path(at))?;
+        sys::mount_kernel(kind, at).map_err(|error| format!("{kind:?}: {error}"))?;
+    }
+    // Not every kernel has either.
+    let _ = TRACING.iter().find(|(kind, at)| sys::mount_kernel(kind, at).is_ok());
+    // Nothing is mounted there: what the trial brings along may be below them.
+    for folder in ["/etc", "/run/lock", "/tmp", "/var", MOUNT_POINT] {
+        fs::create_dir_all(folder)?;
+    }
+    for (link, to) in LINKS.into_iter().filter(|(link, _)| fs::symlink_metadata(link).is_err()) {
+        symlink(to, link)?;
+    }
+    fs::create_dir_all(Path::new(OUT).join("raw"))?;
+    std::thread::spawn(beat);
+    let first = fs::read_to_string(FIRST_MODULES)?;
+    load(first.lines());
+    let (disk, job) = find_job()?;
+    load(job.modules.iter().map(String::as_str));
+    let mut guest =
+        Guest { kernel: sys::kernel_release(), emulated: job.emulated, ..Guest::default() };
+    guest.boot_ns = uptime_ns();
+    guest.lacks = lacks(Path::new("/"));
+    let error = run(job, &disk).err().map(|error| error.to_string());
+    let answer = serde_json::to_vec(&Answer { guest, error })?;
+    fs::write(Path::new(OUT).join(ANSWER), answer)?;
+    let mut out = Archive::new(BufWriter::new(File::create(&disk)?));
+    out.folder("", Path::new(OUT))?;
+    let file = out.finish()?.into_inner().map_err(io::IntoInnerError::into_error)?;
+    Ok(file.sync_all()?)
+}
+
+fn path(text: &CStr) -> &str {
+    text.to_str().unwrap_or_default()
+}
+
+/// Whether the console took it: there may be none behind it, where `println` would panic.
+fn say(text: &str) -> bool {
+    let mut out = io::stdout();
+    out.write_all(text.as_bytes()).and_then(|()| out.flush()).is_ok()
+}
+
+/// A carriage return now and then: it shows nothing, and says that we live.
+fn beat() {
+    loop {
+        std::thread::sleep(BEAT);
+        say("\r");
+    }
+}
+
+/// Loads modules. One that does not load may be one for another processor; if it is missed, the
+/// mount says so, and the console why.
+fn load<'a>(files: impl Iterator<Item = &'a str>) {
+    for file in files {
+        let loaded = fs::read(Path::new(MODULES).join(file)).and_then(|it| sys::load_module(&it));
+        if let Err(error) = loaded {
+            say(&format!("fsverdict: module {file}: {error}\n"));
+        }
+    }
+}
+
+/// Nanoseconds since the kernel began: proc_uptime(5).
+fn uptime_ns() -> u64 {
+    let text = fs::read_to_string("/proc/uptime").unwrap_or_default();
+    let seconds = text.split(' ').next().and_then(|word| word.parse::<f64>().ok());
+    seconds.map_or(0, |seconds| (seconds * 1e9) as u64)
+}
+
+/// What probes of this kernel can't tell, or only in part.
+fn lacks(root: &Path) -> Vec<String> {
+    let answers = [offered::pressure, offered::counters].map(|ask| ask(root));
+    answers.into_iter().filter_map(|it| (it.state != State::Yes).then_some(it.detail)).collect()
+}
+
+/// The disk on which the job came, and the job.
+fn find_job() -> Result<(PathBuf, Job), HostError> {
+    let begin = Instant::now();
+    while begin.elapsed() < DISK_PATIENCE {
+        for (disk, _) in disks()? {
+            let mut magic = [0; MAGIC.len()];
+            let Ok(mut file) = File::open(&disk) else { continue };
+            if file.read_exact(&mut magic).is_ok() && magic == *MAGIC {
+                let files = archive::files(BufReader::new(File::open(&disk)?))?;
+                let job = files.get(JOB).ok_or("the disk holds no job")?;
+                return Ok((disk, serde_json::from_slice(job)?));
+            }
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    Err(format!("no disk holds a job; this kernel sees {:?}", disks()?).into())
+}
+
+/// The disks of this machine by name, with their folders in /sys.
+fn disks() -> Result<Vec<(PathBuf, PathBuf)>, HostError> {
+    let mut names = Vec::new();
+    for entry in fs::read_dir("/sys/block")? {
+        let name = entry?.file_name().to_string_lossy().into_owned();
+        if ["vd", "sd", "hd"].iter().any(|kind| name.starts_with(kind)) {
+            names.push(name);
+        }
+    }
+    names.sort_by_key(|name| (name.len(), name.clone()));
+    let both = |name: String| (Path::new("/dev").join(&name), Path::new("/sys/block").join(&name));
+    Ok(names.into_iter().map(both).collect())
+}
+
+/// The disks under test, once all of them are there.
+fn beds(job_disk: &Path, count: usize) -> Result<Vec<Device>, HostError> {
+    let begin = Instant::now();
+    loop {
+        let mut beds = disks()?;
+        beds.retain(|(node, _)| node != job_disk);
+        if beds.len() >= count {
+            return beds.into_iter().map(device).collect();
+        }
+        if begin.elapsed() > DISK_PATIENCE {
+            return Err(format!("of {count} disks this kernel sees {}", beds.len()).into());
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+fn device((node, folder): (PathBuf, PathBuf)) -> Result<Device, HostError> {
+    const SECTOR_BYTES: u64 = 512;
+    let number = fs::read_to_string(folder.join("dev"))?;
+    let (major, minor) = number.trim().split_once(':').ok_or("a device has two numbers")?;
+    let sectors: u64 = fs::read_to_string(folder.join("size"))?.trim().parse()?;
+    Ok(Device {
+        path: node.display().to_string(),
+        number: [major.parse()?, minor.parse()?],
+        size_bytes: sectors * SECTOR_BYTES,
+    })
+}
+
+/// Gives the disk another node, of a name that stands for no kind of disk: what libefi knows as a
+/// whole disk by its name (`sd`, `hd`, `vd` and the like: `efi_get_info`) zpool partitions, and
+/// partitions get no node here, where there is no udev.
+fn rename(device: &mut Device, number: usize) -> io::Result<()> {
+    let name = CString::new(format!("bed{number}"))?;
+    let folder = File::open("/dev")?;
+    sys::make_disk_node_at(folder.as_fd(), &name, device.number)?;
+    device.path = format!("/dev/bed{number}");
+    Ok(())
+}
+
+/// Runs the trial as on any machine, in a process and namespaces of its own. The host holds the
+/// disks down to the limits, so that here there are none to set.
+fn run(job: Job, job_disk: &Path) -> Result<(), HostError> {
+    let mut trial = job.trial;
+    trial.bed.devices = beds(job_disk, job.disks)?;
+    if file_system::find(&trial.contender.file_system).is_some_and(|it| it.partitions_disks) {
+        (0..)
+            .zip(&mut trial.bed.devices)
+            .try_for_each(|(number, device)| rename(device, number))?;
+    }
+    let out = Path::new(OUT);
+    let file = |name: &str| out.join(name).display().to_string();
+    (trial.raw, trial.series) = (file("raw"), file("series.csv"));
+    trial.directory = MOUNT_POINT.into();
+    trial.contender.limits = None;
+    let wanted = settings::wanted(Path::new("/"), &trial.contender, &trial.bed.devices);
+    wanted.iter().try_for_each(Setting::set)?;
+    let (input, output) = (Path::new("/fsverdict/trial.json"), out.join("record.json"));
+    fs::write(input, serde_json::to_vec(&trial)?)?;
+    let argv = trial_argv(input, &output, false);
+    let errors = out.join("raw/trial.stderr");
+    let mut command = tool::command(&argv[0])?;
+    command.args(&argv[1..]).env("PATH", job.path).stdin(Stdio::null());
+    command.stderr(File::create(&errors)?);
+    if !say("\r") {
+        command.stdout(Stdio::null());
+    }
+    let status = command.status()?;
+    if status.success() {
+        return Ok(());
+    }
+    let said = fs::read_to_string(&errors).unwrap_or_default();
+    Err(format!("the trial's process {}: {}", tool::ended(status), said.trim()).into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_kernel_that_counts_in_part_lacks_the_rest() {
+        let root = tempfile::tempdir().unwrap();
+        let lacks_with = |fields: usize| {
+            fs::create_dir_all(root.path().join("proc/pressure")).unwrap();
+            for name in ["cpu", "io", "memory"] {
+                fs::write(root.path().join("proc/pressure").join(name), "some").unwrap();
+            }
+            let line = format!("7 0 loop0{}\n", " 1".repeat(fields));
+            fs::write(root.path().join("proc/diskstats"), line).unwrap();
+            lacks(root.path())
+        };
+        assert_eq!(lacks_with(17), [""; 0]);
+        assert_eq!(lacks_with(15), ["/proc/diskstats, with discards; flushes need Linux 5.5"]);
+        fs::remove_file(root.path().join("proc/pressure/io")).unwrap();
+        fs::remove_file(root.path().join("proc/diskstats")).unwrap();
+        assert_eq!(lacks(root.path()).len(), 2);
+    }
+}

@@ -1,0 +1,116 @@
+//! Kernels a guest can boot: those of this system, those that were fetched, and any bzImage.
+
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+use super::error::VmError;
+use super::release::{by_version, is_of_version};
+use crate::{sys, undo};
+
+/// A kernel's image with its modules.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Kernel {
+    /// The bzImage.
+    pub image: PathBuf,
+    /// What it calls itself: `6.1.0-44-cloud-amd64`.
+    pub release: String,
+    /// The folder with its modules; `None` where none was found.
+    pub modules: Option<PathBuf>,
+}
+
+/// Where fetched kernels and package lists are kept: below the user's cache.
+pub fn cache() -> PathBuf {
+    let set = |name| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let cache = set("XDG_CACHE_HOME").or_else(|| Some(set("HOME")?.join(".cache")));
+    cache.map_or_else(undo::registry, |cache| cache.join("fsverdict"))
+}
+
+/// Where [`super::fetch`] puts each kernel, in a folder of its release.
+pub fn fetched() -> PathBuf {
+    cache().join("kernels")
+}
+
+/// All kernels of this system and those that were fetched; the newest first.
+pub fn all() -> Vec<Kernel> {
+    let folders = fs::read_dir(fetched()).into_iter().flatten().flatten();
+    let folders = folders.map(|entry| entry.path().join("boot")).chain(["/boot".into()]);
+    let files = folders.flat_map(fs::read_dir).flatten().flatten().map(|entry| entry.path());
+    let is_image = |path: &PathBuf| {
+        path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("vmlinuz-"))
+    };
+    let mut kernels: Vec<Kernel> =
+        files.filter(is_image).filter_map(|path| Kernel::at(&path).ok()).collect();
+    kernels.sort_by(|one, other| by_version(&other.release, &one.release));
+    kernels
+}
+
+/// The kernels of that name, the first choice first: the one at a path, or all whose release it is
+/// or begins (`6.12`), the newest first. No name: the running one, then all there are.
+pub fn named(name: Option<&str>) -> Result<Vec<Kernel>, VmError> {
+    if let Some(path) = name.filter(|name| name.contains('/')) {
+        let unreadable = |source| VmError::Image { path: path.into(), source };
+        return Ok(vec![Kernel::at(Path::new(path)).map_err(unreadable)?]);
+    }
+    let mut kernels = all();
+    match name {
+        Some(name) => kernels.retain(|kernel| is_of_version(&kernel.release, name)),
+        None => {
+            let running = sys::kernel_release();
+            kernels.sort_by_key(|kernel| kernel.release != running);
+        }
+    }
+    match (kernels.is_empty(), name) {
+        (false, _) => Ok(kernels),
+        (true, Some(name)) => Err(VmError::NoKernel { name: name.into() }),
+        (true, None) => Err(VmError::NoKernelAtAll),
+    }
+}
+
+impl Kernel {
+    /// The kernel of that image; its modules are looked for beside it and on this system.
+    pub fn at(image: &Path) -> io::Result<Kernel> {
+        let image = image.canonicalize()?;
+        let release = release(File::open(&image)?)?;
+        // Beside it; beside its folder, as in a package; and where this system has its own.
+        let beside = image.parent().unwrap_or(Path::new("/"));
+        let roots = [beside, beside.parent().unwrap_or(beside), Path::new("/")];
+        let folders = roots.iter().flat_map(|root| {
+            ["lib", "usr/lib"].map(|lib| root.join(lib).join("modules").join(&release))
+        });
+        let modules = folders.into_iter().find(|folder| folder.is_dir());
+        Ok(Kernel { image, release, modules })
+    }
+}
+
+/// What an image calls itself (Documentation/arch/x86/boot.rst: `header`, `kernel_version`).
+fn release(image: impl Read) -> io::Result<String> {
+    const HEAD_BYTES: u64 = 64 << 10;
+    let wrong = || io::Error::other("it is no bzImage");
+    let mut head = Vec::new();
+    image.take(HEAD_BYTES).read_to_end(&mut head)?;
+    if head.get(0x202..0x206) != Some(b"HdrS") {
+        return Err(wrong());
+    }
+    let at = usize::from(u16::from_le_bytes([head[0x20e], head[0x20f]])) + 0x200;
+    let text = head.get(at..).ok_or_else(wrong)?;
+    let end = text.iter().position(|&byte| byte == b' ' || byte == 0).ok_or_else(wrong)?;
+    String::from_utf8(text[..end].to_vec()).map_err(|_| wrong())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_image_says_its_release() {
+        let mut image = vec![0; 0x2000];
+        image[0x202..0x206].copy_from_slice(b"HdrS");
+        image[0x20e..0x210].copy_from_slice(&0x1000_u16.to_le_bytes());
+        let text = b"5.10.0-32-amd64 (builder@host) #1 SMP\0";
+        image[0x1200..0x1200 + text.len()].copy_from_slice(text);
+        assert_eq!(release(&image[..]).unwrap(), "5.10.0-32-amd64");
+        let error = release(&b"MZ"[..]).unwrap_err().to_string();
+        assert_eq!(error, "it is no bzImage");
+    }
+}

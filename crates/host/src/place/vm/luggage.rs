@@ -1,0 +1,440 @@
+//! What a guest has of the host: the programs that its trials need, their libraries, and the files
+//! that the work names, at the paths they have on the host.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::fs::{self, File};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Component, Path, PathBuf};
+use std::time::Duration;
+
+use fsverdict_core::model::{Command, Plan};
+
+use super::archive::Archive;
+use super::error::VmError;
+use crate::file_system::{FileSystem, Site};
+use crate::{tool, workload};
+
+/// As much as a guest can reasonably hold in its memory.
+const MOST_BYTES: u64 = 1 << 30;
+/// How long ldd(1) may take for all programs together.
+const LDD_LIMIT: Duration = Duration::from_secs(60);
+/// Symbolic links that lead on to others: as many as the kernel follows (path_resolution(7)).
+const LINKS_FOLLOWED: u32 = 40;
+/// Files that programs look for without being told.
+const USUAL: [&str; 8] = [
+    "/etc/ld.so.cache",
+    "/etc/mke2fs.conf",
+    "/etc/nilfs_cleanerd.conf",
+    "/etc/zfs/zfsrc",
+    "/etc/passwd",
+    "/etc/group",
+    "/etc/nsswitch.conf",
+    "/etc/localtime",
+];
+/// What a trial itself starts.
+const PROGRAMS: [&str; 4] = ["unshare", "mount", "umount", "sh"];
+/// Folders that the guest has of its own, and those that hold more than work can mean.
+const NOT_BROUGHT: [&str; 12] = [
+    "/", "/bin", "/boot", "/dev", "/etc", "/home", "/lib", "/proc", "/run", "/sys", "/tmp", "/usr",
+];
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Entry {
+    Directory(u32),
+    Link(PathBuf),
+    File(u64),
+}
+
+/// Files of the host that go into a guest.
+#[derive(Debug, Default)]
+pub struct Luggage {
+    entries: BTreeMap<PathBuf, Entry>,
+    /// Programs whose libraries are not looked for yet.
+    programs: BTreeSet<PathBuf>,
+}
+
+impl Luggage {
+    /// All that the trials of `plan` need, on file systems as its kernels have them.
+    pub fn of<'a>(
+        plan: &Plan,
+        file_systems: impl Iterator<Item = &'a FileSystem>,
+    ) -> Result<Luggage, VmError> {
+        let mut luggage = Luggage::default();
+        for path in USUAL.iter().map(Path::new).filter(|path| path.exists()) {
+            luggage.add(path)?;
+        }
+        for program in PROGRAMS.into_iter().chain(workload::programs(plan)) {
+            luggage.system_program(program)?;
+        }
+        for known in file_systems {
+            luggage.file_system(known)?;
+        }
+        for path in plan.vm.iter().flat_map(|vm| &vm.bring).map(Path::new) {
+            luggage.tree(path)?;
+        }
+        for workload in &plan.workloads {
+            for command in [&workload.setup, &workload.prepare].into_iter().flatten() {
+                luggage.command(command, false)?;
+            }
+            workload.command.iter().try_for_each(|command| luggage.command(command, true))?;
+            for (needed, _) in workload.needed() {
+                luggage.needed(needed)?;
+            }
+            let source = workload.tree.iter().filter_map(|tree| tree.source.as_ref());
+            source.into_iter().try_for_each(|path| luggage.tree(path))?;
+            let files = workload.work().map(|work| workload::engine(work).files());
+            files.iter().flatten().try_for_each(|path| luggage.tree(path))?;
+        }
+        luggage.libraries()?;
+        let bytes = luggage.bytes();
+        if bytes > MOST_BYTES { Err(VmError::Luggage { bytes }) } else { Ok(luggage) }
+    }
+
+    fn file_system(&mut self, known: &FileSystem) -> Result<(), VmError> {
+        self.system_program(known.program)?;
+        let devices = ["/dev/vdb".to_string()];
+        let site = Site { devices: &devices, at: "/mnt" };
+        let commands = [known.make(&[], &site), known.mount(&[], &site), known.unmount(&site)];
+        for argv in commands.iter().flatten().chain(&known.commit(&site)) {
+            self.system_program(&argv[0])?;
+        }
+        // mount(8) and umount(8) start them where there are any.
+        let found = ["mount", "umount"].map(|it| tool::find(&format!("{it}.{}", known.driver())));
+        found.iter().flatten().try_for_each(|helper| self.program(helper))?;
+        known.helpers.iter().try_for_each(|helper| self.system_program(helper))
+    }
+
+    /// Its program, and whatever its words may mean: programs, and paths that exist here.
+    fn command(&mut self, command: &Command, must_be_there: bool) -> Result<(), VmError> {
+        let argv = command.argv();
+        if must_be_there && users_program(&argv[0]).is_none() {
+            return Err(tool::ToolError::Missing { program: argv[0].clone() }.into());
+        }
+        let is_part = |c: char| c.is_alphanumeric() || "/._-+@%~".contains(c);
+        for argument in &argv {
+            let pieces = argument.split(|c| !is_part(c));
+            for word in pieces.chain([argument.as_str()]).collect::<BTreeSet<_>>() {
+                match word.starts_with('/') {
+                    true if Path::new(word).exists() => self.tree(word)?,
+                    true => {}
+                    false => users_program(word).map_or(Ok(()), |path| self.program(&path))?,
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// A program, or a file by its path; preflight has said what is not there.
+    fn needed(&mut self, name: &str) -> Result<(), VmError> {
+        match users_program(name) {
+            Some(path) => self.program(&path),
+            None if Path::new(name).is_file() => self.tree(name),
+            None => Ok(()),
+        }
+    }
+
+    fn system_program(&mut self, name: &str) -> Result<(), VmError> {
+        let missing = || tool::ToolError::Missing { program: name.into() };
+        self.program(&tool::find(name).ok_or_else(missing)?)
+    }
+
+    fn program(&mut self, path: &Path) -> Result<(), VmError> {
+        let path = self.add(path)?;
+        self.with_interpreter(&path)
+    }
+
+    /// A script brings the program that reads it; any other its libraries.
+    fn with_interpreter(&mut self, path: &Path) -> Result<(), VmError> {
+        let mut head = [0; 128];
+        let length = File::open(path).and_then(|mut file| file.read(&mut head)).unwrap_or(0);
+        let head = &head[..length];
+        if head.starts_with(b"\x7fELF") {
+            self.programs.insert(path.into());
+        } else if let Some(line) = head.strip_prefix(b"#!") {
+            let line = String::from_utf8_lossy(line);
+            let line = line.lines().next().unwrap_or_default();
+            // `/usr/bin/env python3` is two programs.
+            for word in line.split_whitespace() {
+                let found = users_program(word).filter(|found| found != path);
+                found.map_or(Ok(()), |found| self.program(&found))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// A file, or a folder with all that is in it; programs among them with what they need.
+    fn tree(&mut self, path: impl AsRef<Path>) -> Result<(), VmError> {
+        let path = path.as_ref();
+        let is_own = |folder: &str| path.starts_with(folder);
+        let too_broad = NOT_BROUGHT.iter().any(|folder| path == Path::new(folder));
+        if too_broad || ["/dev", "/proc", "/sys"].into_iter().any(is_own) {
+            return Ok(());
+        }
+        let path = self.add(path)?;
+        if !path.is_dir() {
+            return self.with_interpreter(&path);
+        }
+        let entries = fs::read_dir(&path).map_err(reading(&path))?;
+        for entry in entries {
+            let entry = entry.map_err(reading(&path))?;
+            match entry.file_type().map_err(reading(&path))? {
+                kind if kind.is_dir() => self.tree(entry.path())?,
+                // What it leads to may be elsewhere, or nowhere.
+                kind if kind.is_symlink() => self.step(entry.path()).map(drop)?,
+                kind if kind.is_file() => {
+                    self.step(entry.path())?;
+                    let is_program = entry.metadata().is_ok_and(|data| data.mode() & 0o111 != 0);
+                    if is_program {
+                        self.with_interpreter(&entry.path())?;
+                    }
+                }
+                _ => {}
+            }
+            if self.entries.len().is_multiple_of(256) && self.bytes() > MOST_BYTES {
+                return Err(VmError::Luggage { bytes: self.bytes() });
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds what is at `path`, the links on the way to it and the folders above it; gives its path
+    /// without links.
+    fn add(&mut self, path: &Path) -> Result<PathBuf, VmError> {
+        let mut parts: VecDeque<PathBuf> = parts(path);
+        let mut at = PathBuf::from("/");
+        let mut links = 0;
+        while let Some(part) = parts.pop_front() {
+            if part == Path::new("..") {
+                at.pop();
+                continue;
+            }
+            let next = at.join(part);
+            let Some(target) = self.step(next.clone())? else {
+                at = next;
+                continue;
+            };
+            links += 1;
+            if links > LINKS_FOLLOWED {
+                return Err(reading(path)(io::Error::from_raw_os_error(libc::ELOOP)));
+            }
+            if target.is_absolute() {
+                at = PathBuf::from("/");
+            }
+            for part in self::parts(&target).into_iter().rev() {
+                parts.push_front(part);
+            }
+        }
+        Ok(at)
+    }
+
+    /// Adds one entry, whose folder is there; gives its target if it is a link.
+    fn step(&mut self, path: PathBuf) -> Result<Option<PathBuf>, VmError> {
+        let data = fs::symlink_metadata(&path).map_err(reading(&path))?;
+        let entry = match data.file_type() {
+            kind if kind.is_dir() => Entry::Directory(data.mode() & 0o7777),
+            kind if kind.is_symlink() => Entry::Link(fs::read_link(&path).map_err(reading(&path))?),
+            _ => Entry::File(data.len()),
+        };
+        let target = if let Entry::Link(target) = &entry { Some(target.clone()) } else { None };
+        self.entries.insert(path, entry);
+        Ok(target)
+    }
+
+    /// What ldd(1) says the programs need: it asks the host's own loader, which looks where the
+    /// guest's will.
+    fn libraries(&mut self) -> Result<(), VmError> {
+        let programs = std::mem::take(&mut self.programs);
+        if programs.is_empty() {
+            return Ok(());
+        }
+        let paths = programs.iter().map(|path| path.display().to_string());
+        let argv: Vec<String> = ["ldd".to_string()].into_iter().chain(paths).collect();
+        // Its status is not looked at: it fails on a static program, which needs nothing.
+        let answer = tool::ask(&argv, Path::new("/"), LDD_LIMIT)?;
+        for path in libraries(&answer.stdout) {
+            self.add(Path::new(path))?;
+        }
+        Ok(())
+    }
+
+    /// This program, as `name`; its symbols for debuggers stay behind.
+    pub fn with_ourselves(mut self, name: &str) -> Result<(Luggage, Ourselves), VmError> {
+        let path = std::env::current_exe().map_err(reading(Path::new("/proc/self/exe")))?;
+        self.programs.insert(path.clone());
+        self.libraries()?;
+        let content = loaded_part(fs::read(&path).map_err(reading(&path))?);
+        Ok((self, Ourselves { name: name.trim_start_matches('/').into(), content }))
+    }
+
+    /// Bytes of all files.
+    pub fn bytes(&self) -> u64 {
+        self.entries
+            .values()
+            .map(|entry| if let Entry::File(bytes) = entry { *bytes } else { 0 })
+            .sum()
+    }
+
+    /// Writes everything into `archive`.
+    pub fn pack<W: Write>(&self, archive: &mut Archive<W>) -> Result<(), VmError> {
+        for (path, entry) in &self.entries {
+            let name = path.to_string_lossy();
+            let name = name.trim_start_matches('/');
+            let done = match entry {
+                Entry::Directory(mode) => archive.directory(name, *mode),
+                Entry::Link(target) => archive.link(name, target),
+                Entry::File(_) => archive.file(name, path),
+            };
+            done.map_err(reading(path))?;
+        }
+        Ok(())
+    }
+}
+
+/// This program's own file, ready to be packed.
+#[derive(Debug)]
+pub struct Ourselves {
+    /// Its name in the archive.
+    pub name: String,
+    /// What of it is loaded when it is run.
+    pub content: Vec<u8>,
+}
+
+fn parts(path: &Path) -> VecDeque<PathBuf> {
+    let named = |part: Component| match part {
+        Component::Normal(_) | Component::ParentDir => Some(PathBuf::from(part.as_os_str())),
+        _ => None,
+    };
+    path.components().filter_map(named).collect()
+}
+
+fn reading(path: &Path) -> impl FnOnce(io::Error) -> VmError {
+    let what = format!("bringing {} into the guest", path.display());
+    move |source| VmError::Io { what, source }
+}
+
+/// A program as its user's shell would find it, in `PATH` or where system tools are.
+fn users_program(name: &str) -> Option<PathBuf> {
+    let is_file = |path: &PathBuf| {
+        fs::metadata(path).is_ok_and(|data| data.is_file() && data.mode() & 0o111 != 0)
+    };
+    if name.contains('/') {
+        return Some(PathBuf::from(name)).filter(|path| path.is_absolute()).filter(is_file);
+    }
+    if name.is_empty() || name.starts_with('.') {
+        return None;
+    }
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let mut folders = std::env::split_paths(&path);
+    let users = folders.find_map(|folder| Some(folder.join(name)).filter(is_file));
+    users.or_else(|| tool::find(name)).filter(|path| path.is_absolute()).filter(is_file)
+}
+
+/// The paths in what ldd(1) printed: `libc.so.6 => /lib/libc.so.6 (0x7f...)`, and the loader's own.
+fn libraries(said: &str) -> impl Iterator<Item = &str> {
+    let lines = said.lines().filter(|line| line.starts_with(char::is_whitespace));
+    let paths = lines.filter_map(|line| {
+        let line = line.split_once("=> ").map_or(line, |(_, path)| path).trim();
+        line.rsplit_once(" (0x").map(|(path, _)| path)
+    });
+    paths.filter(|path| path.starts_with('/'))
+}
+
+/// A program up to the end of what is loaded of it (elf(5), PT_LOAD): most of a program that is
+/// built for tests is symbols. What is no 64-bit little-endian program stays as it is.
+fn loaded_part(mut program: Vec<u8>) -> Vec<u8> {
+    const LOAD: u64 = 1;
+    let number = |at: usize, bytes: usize| {
+        let field = program.get(at..at.checked_add(bytes)?)?;
+        Some(field.iter().rev().fold(0_u64, |number, &byte| number << 8 | u64::from(byte)))
+    };
+    let end = || {
+        let headers = usize::try_from(number(0x20, 8)?).ok()?;
+        let (size, count) = (number(0x36, 2)? as usize, number(0x38, 2)? as usize);
+        let mut end = headers + size * count;
+        for at in (0..count).map(|index| headers + index * size) {
+            if number(at, 4)? == LOAD {
+                let (offset, bytes) = (number(at + 0x08, 8)?, number(at + 0x20, 8)?);
+                end = end.max(usize::try_from(offset + bytes).ok()?);
+            }
+        }
+        Some(end)
+    };
+    if !program.starts_with(b"\x7fELF\x02\x01") {
+        return program;
+    }
+    let Some(end) = end().filter(|&end| end <= program.len()) else { return program };
+    program.truncate(end);
+    // There is no table of sections any more: e_shoff, and e_shnum with e_shstrndx.
+    program[0x28..0x30].fill(0);
+    program[0x3c..0x40].fill(0);
+    program
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_comes_with_links_folders_and_libraries() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().canonicalize().unwrap();
+        fs::create_dir(root.join("real")).unwrap();
+        fs::write(root.join("real/file"), "content").unwrap();
+        std::os::unix::fs::symlink("real", root.join("link")).unwrap();
+        let mut luggage = Luggage::default();
+        let path = luggage.add(&root.join("link/../link/file")).unwrap();
+        assert_eq!(path, root.join("real/file"));
+        assert_eq!(luggage.entries[&root.join("link")], Entry::Link("real".into()));
+        assert_eq!(luggage.entries[&root.join("real/file")], Entry::File(7));
+        assert!(matches!(luggage.entries[&root], Entry::Directory(_)));
+        std::os::unix::fs::symlink("round", root.join("round")).unwrap();
+        luggage.add(&root.join("round")).unwrap_err();
+
+        luggage.system_program("sh").unwrap();
+        luggage.libraries().unwrap();
+        let has = |name: &str| luggage.entries.keys().any(|path| path.ends_with(name));
+        assert!(has("libc.so.6"), "{:?}", luggage.entries.keys());
+    }
+
+    #[test]
+    fn ldd_is_understood() {
+        let said = "/bin/sh:\n\tlinux-vdso.so.1 (0x00007ffe)\n\tlibc.so.6 => \
+                    /lib/x86_64-linux-gnu/libc.so.6 (0x00007f)\n\t/lib64/ld-linux-x86-64.so.2 \
+                    (0x00007f)\n\tlibgone.so => not found\n";
+        let found: Vec<&str> = libraries(said).collect();
+        assert_eq!(found, ["/lib/x86_64-linux-gnu/libc.so.6", "/lib64/ld-linux-x86-64.so.2"]);
+    }
+
+    #[test]
+    fn the_words_of_a_command_bring_programs_and_paths() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().canonicalize().unwrap();
+        fs::create_dir_all(root.join("tree/below")).unwrap();
+        fs::write(root.join("tree/below/file"), "x").unwrap();
+        let mut luggage = Luggage::default();
+        let line = format!("cp -a {}/tree . && seq 9 >numbers; ls /nonexistent", root.display());
+        luggage.command(&Command::Shell(line), true).unwrap();
+        let has = |name: &str| luggage.entries.keys().any(|path| path.ends_with(name));
+        for name in ["cp", "seq", "ls", "tree/below/file"] {
+            assert!(has(name), "{name}: {:?}", luggage.entries.keys());
+        }
+        let missing = Command::Argv(vec!["fsverdict-no-such-program".into()]);
+        let error = luggage.command(&missing, true).unwrap_err().to_string();
+        assert!(error.contains("is not installed"), "{error}");
+    }
+
+    #[test]
+    fn the_loaded_part_of_a_program_still_runs() {
+        let folder = tempfile::tempdir().unwrap();
+        let ours = fs::read(std::env::current_exe().unwrap()).unwrap();
+        let (before, after) = (ours.len(), loaded_part(ours));
+        assert!(after.len() < before, "a test has symbols");
+        let path = folder.path().join("program");
+        fs::write(&path, after).unwrap();
+        let path = path.display().to_string();
+        tool::run_words(&["chmod", "755", &path]).unwrap();
+        assert!(tool::run_words(&[&path, "--list"]).unwrap().contains("luggage"));
+        assert_eq!(loaded_part(b"#!/bin/sh".to_vec()), b"#!/bin/sh");
+    }
+}

@@ -1,0 +1,458 @@
+//! A QEMU microVM for each trial, with any kernel: no root, no spare disk.
+//!
+//! The guest is fsverdict itself, as the first process ([`guest`]), in an initial file system that
+//! is made of the host's own files (`luggage.rs`) and the kernel's modules (`modules.rs`). A trial
+//! goes in and its record comes out as the same documents as everywhere, in archives on a disk of
+//! their own: that needs no file system, no network and no serial console.
+
+mod answers;
+mod archive;
+mod error;
+pub mod fetch;
+pub mod guest;
+pub mod kernel;
+pub mod kvm;
+mod luggage;
+pub mod modules;
+mod qemu;
+mod release;
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io::{self, BufReader, BufWriter, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use fsverdict_core::model::{Bed, BedKind, Contender, Device, Plan, Record, Trial, TrialBed};
+use fsverdict_core::run::{self, HostError, Place};
+
+use crate::bed;
+use crate::file_system::{self, FileSystem};
+use crate::place::trial_process::{Event, Watch};
+use crate::tool;
+use crate::undo::{Journal, Undo};
+pub use answers::answer;
+use archive::Archive;
+pub use error::VmError;
+use error::failed;
+use guest::{Answer, Job};
+use kernel::Kernel;
+use kvm::QEMU;
+use luggage::Luggage;
+use modules::{Bus, Modules};
+use qemu::{Disk, Machine};
+
+/// The disk by which a trial goes in and its record comes out. A hole in a file: what is not
+/// written takes no space.
+const EXCHANGE_BYTES: u64 = 512 << 20;
+/// An IDE controller has room for so many disks, and one of them is the exchange.
+const IDE_DISKS: usize = 4;
+
+/// A kernel that the plan names, ready to be booted.
+#[derive(Debug)]
+struct Bootable {
+    kernel: Kernel,
+    modules: Modules,
+    bus: Bus,
+}
+
+impl Bootable {
+    /// The first of the kernels of that name that has the file systems of all its contenders.
+    fn of(name: Option<&str>, plan: &Plan) -> Result<Bootable, VmError> {
+        let mut lack = None;
+        for kernel in kernel::named(name)? {
+            match Bootable::with(kernel, name, plan) {
+                Err(error @ VmError::NoFileSystem { .. }) => lack = lack.or(Some(error)),
+                other => return other,
+            }
+        }
+        Err(lack.unwrap_or(VmError::NoKernelAtAll))
+    }
+
+    fn with(kernel: Kernel, name: Option<&str>, plan: &Plan) -> Result<Bootable, VmError> {
+        let disks = plan.bed.devices as usize;
+        let modules = Modules::of(&kernel)?;
+        let release = || kernel.release.clone();
+        let bus = modules.bus().ok_or_else(|| VmError::NoDisks { release: release() })?;
+        if bus == Bus::Ide && disks + 1 > IDE_DISKS {
+            return Err(VmError::TooManyDisks { release: release(), most: IDE_DISKS - 1 });
+        }
+        let bootable = Bootable { kernel, modules, bus };
+        let mut its = plan.contenders.iter().filter(|it| it.kernel.as_deref() == name);
+        its.try_for_each(|contender| bootable.check_file_system(contender))?;
+        Ok(bootable)
+    }
+
+    /// The contender's file system, as this kernel has it.
+    fn file_system(&self, contender: &Contender) -> Option<&'static FileSystem> {
+        let known = file_system::ALL.iter().find(|known| known.name == contender.file_system)?;
+        Some(known.of_kernel(|driver| self.modules.has(driver) != Some(false)))
+    }
+
+    /// What a trial of `contender` needs of the kernel's modules.
+    fn modules_for(&self, contender: &Contender) -> Vec<String> {
+        let driver = self.file_system(contender).map_or("", |it| it.driver());
+        self.modules.for_contender(driver, contender)
+    }
+
+    fn check_file_system(&self, contender: &Contender) -> Result<(), VmError> {
+        let known = self.file_system(contender);
+        let Some(name) = known.map(FileSystem::driver) else { return Ok(()) };
+        match self.modules.has(name) {
+            Some(false) => {
+                let (release, name) = (self.kernel.release.clone(), name.to_string());
+                Err(VmError::NoFileSystem { release, name })
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Everything of a plan that is the same for all its trials.
+#[derive(Debug)]
+struct Prepared {
+    /// By the name that contenders have for them.
+    kernels: BTreeMap<Option<String>, Bootable>,
+    luggage: Luggage,
+}
+
+impl Prepared {
+    fn of(plan: &Plan) -> Result<Prepared, VmError> {
+        tool::command(QEMU)?;
+        let mut kernels = BTreeMap::new();
+        for contender in &plan.contenders {
+            if !kernels.contains_key(&contender.kernel) {
+                let bootable = Bootable::of(contender.kernel.as_deref(), plan)?;
+                kernels.insert(contender.kernel.clone(), bootable);
+            }
+        }
+        let file_systems =
+            plan.contenders.iter().filter_map(|it| kernels[&it.kernel].file_system(it));
+        let luggage = Luggage::of(plan, file_systems)?;
+        Ok(Prepared { kernels, luggage })
+    }
+}
+
+/// Checks that all that the plan's machines hold can be brought into them; changes nothing.
+pub fn check(plan: &Plan) -> Result<(), VmError> {
+    Prepared::of(plan).map(drop)
+}
+
+/// The command that would boot the machine of `trial`; kernels that are not there are imagined.
+pub fn imagined(plan: &Plan, trial: &Trial) -> Result<Vec<String>, HostError> {
+    let name = trial.contender.kernel.as_deref();
+    let bootable = Bootable::of(name, plan);
+    let image = match &bootable {
+        Ok(bootable) => bootable.kernel.image.clone(),
+        Err(_) => format!("vmlinuz-{}", name.unwrap_or("RELEASE")).into(),
+    };
+    let config = plan.vm.clone().unwrap_or_default();
+    let limits = trial.contender.limits.or(plan.bed.limits);
+    let bed = (0..trial.bed.devices.len()).map(|number| Disk {
+        path: format!("RUN/{number}.img").into(),
+        direct: plan.bed.kind == BedKind::Loop,
+        scratch: false,
+        limits,
+    });
+    let disks: Vec<Disk> =
+        std::iter::once(Disk::exchange("RUN/vm/exchange".as_ref())).chain(bed).collect();
+    let machine = Machine {
+        kernel: &image,
+        initrd: "RUN/vm/0.cpio".as_ref(),
+        disks: &disks,
+        bus: bootable.map_or(Bus::Virtio, |bootable| bootable.bus),
+        memory_bytes: config.memory.0,
+        processors: config.processors,
+        kvm: qemu::has_kvm(),
+    };
+    Ok(machine.argv())
+}
+
+/// Virtual machines as the place of a run.
+pub struct Vm<'a> {
+    folder: PathBuf,
+    plan: Plan,
+    interrupted: Arc<AtomicBool>,
+    watch: Watch<'a>,
+    journal: Option<Journal>,
+    prepared: Prepared,
+    made: Option<bed::Made>,
+    /// By the name that contenders have for the kernel.
+    initrds: BTreeMap<Option<String>, PathBuf>,
+    kvm: bool,
+}
+
+impl<'a> Vm<'a> {
+    /// The machines of the run in `folder`. Fails when another process runs it, and when the plan
+    /// can't be run in machines here.
+    pub fn new(
+        folder: &Path,
+        plan: &Plan,
+        interrupted: Arc<AtomicBool>,
+        watch: Watch<'a>,
+    ) -> Result<Self, HostError> {
+        let prepared = Prepared::of(plan)?;
+        let journal = Some(Journal::open(folder)?);
+        Ok(Vm {
+            folder: folder.canonicalize()?,
+            plan: plan.clone(),
+            interrupted,
+            watch,
+            journal,
+            prepared,
+            made: None,
+            initrds: BTreeMap::new(),
+            kvm: qemu::has_kvm(),
+        })
+    }
+
+    /// The folder for what the machines need, which goes when the run is over.
+    fn own_folder(&self) -> PathBuf {
+        self.folder.join("vm")
+    }
+
+    /// One archive for each kernel: the luggage, ourselves, and the modules of all contenders.
+    fn make_initrds(&mut self) -> Result<(), HostError> {
+        let luggage = std::mem::take(&mut self.prepared.luggage);
+        let (luggage, ourselves) = luggage.with_ourselves(guest::PROGRAM)?;
+        for (index, (name, bootable)) in self.prepared.kernels.iter().enumerate() {
+            let path = self.own_folder().join(format!("{index}.cpio"));
+            let mut archive = Archive::new(BufWriter::new(File::create(&path)?));
+            for folder in ["fsverdict", "fsverdict/modules", "dev"] {
+                archive.directory(folder, 0o755)?;
+            }
+            // The kernel opens it for its first process before anything is mounted; where there is
+            // no console, that process opens the other in its place.
+            archive.device("dev/console", [5, 1])?;
+            archive.device("dev/null", [1, 3])?;
+            archive.bytes(&ourselves.name, 0o755, &ourselves.content)?;
+            archive.link(guest::INIT.trim_start_matches('/'), Path::new(guest::PROGRAM))?;
+            luggage.pack(&mut archive)?;
+            pack_modules(&mut archive, name.as_ref(), bootable, &self.plan)?;
+            archive.finish()?;
+            self.initrds.insert(name.clone(), path);
+        }
+        self.prepared.luggage = luggage;
+        Ok(())
+    }
+
+    /// What is brought along lies in the guest's memory, twice while the kernel unpacks it.
+    fn memory_bytes(&self, initrd: &Path) -> io::Result<u64> {
+        const UNIT_BYTES: u64 = 64 << 20;
+        let memory = self.plan.vm.clone().unwrap_or_default().memory;
+        let brought = fs::metadata(initrd)?.len().next_multiple_of(UNIT_BYTES);
+        Ok(memory.0 + 2 * brought)
+    }
+
+    fn disks(&self, exchange: &Path, trial: &Trial) -> Vec<Disk> {
+        let limits = trial.contender.limits.or(self.plan.bed.limits);
+        let bed_disk = |device: &Device| Disk {
+            path: PathBuf::from(&device.path),
+            direct: can_be_direct(Path::new(&device.path)),
+            scratch: false,
+            limits,
+        };
+        std::iter::once(Disk::exchange(exchange))
+            .chain(trial.bed.devices.iter().map(bed_disk))
+            .collect()
+    }
+
+    fn job(&self, trial: &Trial, bootable: &Bootable) -> Job {
+        Job {
+            trial: trial.clone(),
+            modules: bootable.modules_for(&trial.contender),
+            path: guest_path(),
+            disks: trial.bed.devices.len(),
+            emulated: !self.kvm,
+        }
+    }
+
+    /// Runs the machine and gives the files that came out of it.
+    fn boot(&mut self, trial: &Trial) -> Result<BTreeMap<String, Vec<u8>>, HostError> {
+        let bootable = self.prepared.kernels.get(&trial.contender.kernel);
+        let initrd = self.initrds.get(&trial.contender.kernel);
+        let (bootable, initrd) = bootable.zip(initrd).ok_or("the bed is not made")?;
+        let exchange = self.own_folder().join("exchange");
+        write_job(&exchange, &self.job(trial, bootable))?;
+        let disks = self.disks(&exchange, trial);
+        let machine = Machine {
+            kernel: &bootable.kernel.image,
+            initrd,
+            disks: &disks,
+            bus: bootable.bus,
+            memory_bytes: self.memory_bytes(initrd)?,
+            processors: self.plan.vm.clone().unwrap_or_default().processors,
+            kvm: self.kvm,
+        };
+        let steps: Vec<String> = run::steps(trial).iter().map(ToString::to_string).collect();
+        (self.watch)(Event::Step("boot"));
+        let mut watch = |event: Event| match event {
+            Event::Step(line) if !steps.iter().any(|step| step == line) => {}
+            event => (self.watch)(event),
+        };
+        let log = Path::new(&trial.raw).join("console.log");
+        let silence = qemu::SILENCE;
+        let console = qemu::run(&machine.argv(), &log, silence, &self.interrupted, &mut watch)?;
+        let files = archive::files(BufReader::new(File::open(&exchange)?)).unwrap_or_default();
+        if files.contains_key(guest::ANSWER) {
+            return Ok(files);
+        }
+        Err(format!("the guest ended without an answer: {}", console.end()).into())
+    }
+}
+
+/// The modules of a kernel that any of its contenders needs.
+fn pack_modules<W: Write>(
+    archive: &mut Archive<W>,
+    kernel: Option<&String>,
+    bootable: &Bootable,
+    plan: &Plan,
+) -> Result<(), HostError> {
+    let first = bootable.modules.for_disks(bootable.bus);
+    let name = guest::FIRST_MODULES.trim_start_matches('/');
+    archive.bytes(name, 0o644, first.join("\n").as_bytes())?;
+    let mut files = first;
+    for contender in plan.contenders.iter().filter(|it| it.kernel.as_ref() == kernel) {
+        files.extend(bootable.modules_for(contender));
+    }
+    files.sort();
+    files.dedup();
+    let mut folders: Vec<&Path> =
+        files.iter().flat_map(|file| Path::new(file).ancestors().skip(1)).collect();
+    folders.sort();
+    folders.dedup();
+    let modules = guest::MODULES.trim_start_matches('/');
+    for folder in folders.into_iter().filter(|folder| *folder != Path::new("")) {
+        archive.directory(&format!("{modules}/{}", folder.display()), 0o755)?;
+    }
+    for file in &files {
+        let content = bootable.modules.content(file)?;
+        archive.bytes(&format!("{modules}/{file}"), 0o644, &content)?;
+    }
+    Ok(())
+}
+
+/// The user's own, and where system tools are.
+fn guest_path() -> String {
+    const USUAL: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+    std::env::var("PATH").map_or(USUAL.into(), |path| format!("{path}:{USUAL}"))
+}
+
+fn write_job(exchange: &Path, job: &Job) -> Result<(), HostError> {
+    let file = File::create(exchange)?;
+    file.set_len(EXCHANGE_BYTES)?;
+    let mut archive = Archive::new(BufWriter::new(file));
+    archive.bytes(guest::JOB, 0o644, &serde_json::to_vec(job)?)?;
+    archive.finish()?;
+    Ok(())
+}
+
+/// Whether the file can be opened past the page cache: not every file system can (open(2)).
+fn can_be_direct(path: &Path) -> bool {
+    use std::os::unix::fs::OpenOptionsExt;
+    File::options().read(true).custom_flags(libc::O_DIRECT).open(path).is_ok()
+}
+
+impl Place for Vm<'_> {
+    fn make_bed(&mut self, bed: &Bed) -> Result<TrialBed, HostError> {
+        let own = self.own_folder();
+        let (folder, interrupted) = (self.folder.clone(), Arc::clone(&self.interrupted));
+        let Vm { watch, journal, .. } = self;
+        let journal = journal.as_mut().ok_or("the journal is closed")?;
+        journal.before(&Undo::Directory(own.clone()))?;
+        fs::create_dir_all(&own).map_err(failed(format!("making {}", own.display())))?;
+        let total_bytes = bed.size.0.saturating_mul(bed.devices.into());
+        let mut before = |undo: &bed::Undo| journal.before(&Undo::Bed(undo.clone()));
+        let mut progress = |bytes: u64| {
+            watch(Event::Writing(bytes, total_bytes));
+            match interrupted.load(std::sync::atomic::Ordering::Relaxed) {
+                true => Err(io::Error::other("interrupted")),
+                false => Ok(()),
+            }
+        };
+        let made = bed::make_images(bed, &folder, &mut before, &mut progress)?;
+        let devices = made.devices.clone();
+        self.made = Some(made);
+        self.make_initrds()?;
+        // QEMU holds the disks down to their limits.
+        Ok(TrialBed { kind: bed.kind, devices, limits: None })
+    }
+
+    /// The guest sets them, before each trial: nothing of the host is changed.
+    fn apply(&mut self, _contender: &Contender, _bed: &TrialBed) -> Result<(), HostError> {
+        Ok(())
+    }
+
+    fn run_trial(&mut self, trial: &Trial) -> Result<Record, HostError> {
+        let folder = Path::new(&trial.raw).parent().ok_or("the trial has no folder")?.to_owned();
+        fs::create_dir_all(&trial.raw)?;
+        fs::write(folder.join("trial.json"), serde_json::to_string_pretty(trial)?)?;
+        let mut files = self.boot(trial)?;
+        let answer = files.remove(guest::ANSWER).unwrap_or_default();
+        let Answer { guest, error } = serde_json::from_slice(&answer)?;
+        let record = files.remove("record.json");
+        archive::unpack(&files, &folder)?;
+        if let Some(error) = error {
+            return Err(format!("Linux {}: {error}", guest.kernel).into());
+        }
+        let record = record.ok_or("the guest brought no record")?;
+        let record = Record { guest: Some(guest), ..serde_json::from_slice(&record)? };
+        let beside = folder.join("record.new");
+        let mut file = File::create(&beside)?;
+        writeln!(file, "{}", serde_json::to_string(&record)?)?;
+        file.sync_all()?;
+        fs::rename(&beside, folder.join("record.json"))?;
+        Ok(record)
+    }
+
+    fn restore(&mut self) -> Result<(), HostError> {
+        Ok(())
+    }
+
+    fn remove_bed(&mut self) -> Result<(), HostError> {
+        if let Some(made) = self.made.take() {
+            made.remove()?;
+        }
+        Undo::Directory(self.own_folder()).apply()?;
+        if let Some(journal) = self.journal.take() {
+            journal.close()?;
+        }
+        Ok(())
+    }
+
+    fn bed_facts(&self) -> Vec<(String, String)> {
+        let config = self.plan.vm.clone().unwrap_or_default();
+        let processors = match config.processors {
+            1 => "1 processor".to_string(),
+            several => format!("{several} processors"),
+        };
+        let machine = format!(
+            "QEMU, {processors}, {}, {}",
+            config.memory,
+            if self.kvm { "KVM" } else { "emulated by TCG" }
+        );
+        let mut facts = vec![("virtual machines".to_string(), machine)];
+        let mut images = self.made.iter().flat_map(|made| &made.devices);
+        let how = match images.all(|device| can_be_direct(Path::new(&device.path))) {
+            true => "direct I/O",
+            false => "through the host's page cache",
+        };
+        facts.push(("disks".into(), how.into()));
+        for (name, bootable) in &self.prepared.kernels {
+            let Kernel { release, image, .. } = &bootable.kernel;
+            let disks = if bootable.bus == Bus::Ide { ", IDE disks" } else { "" };
+            let name = name.as_deref().unwrap_or("of the guests");
+            facts.push((
+                format!("kernel {name}"),
+                format!("Linux {release} ({}){disks}", image.display()),
+            ));
+        }
+        facts
+    }
+
+    fn left(&self) -> Vec<String> {
+        let journal = self.journal.iter();
+        journal.map(|journal| format!("what {} lists", journal.path().display())).collect()
+    }
+}

@@ -1,0 +1,212 @@
+//! A kernel's modules: which are needed, and in which order they are loaded.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use fsverdict_core::model::Contender;
+
+use super::error::VmError;
+use super::kernel::Kernel;
+use crate::{file_system, tool};
+
+/// What programs decompress modules, by the ending of their names.
+const COMPRESSED: [(&str, &str); 3] = [("xz", "xz"), ("zst", "zstd"), ("gz", "gzip")];
+
+/// Checksums that file systems ask the kernel's crypto API for by name, which no dependency shows:
+/// in a guest there is no modprobe to answer the kernel's call for them.
+const CHECKSUMS: [(&str, &[&str]); 6] = [
+    ("ext4", &["crc32c_generic", "crc32c_intel"]),
+    ("xfs", &["crc32c_generic", "crc32c_intel"]),
+    (
+        "btrfs",
+        &["crc32c_generic", "crc32c_intel", "xxhash_generic", "sha256_generic", "blake2b_generic"],
+    ),
+    ("f2fs", &["crc32_generic", "crc32_pclmul"]),
+    ("nilfs2", &["crc32_generic"]),
+    ("bcachefs", &["crc32c_generic", "crc64_rocksoft", "xxhash_generic", "chacha20_generic"]),
+];
+
+/// How a guest sees its disks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Bus {
+    /// virtio-blk on PCI.
+    Virtio,
+    /// An IDE controller of 1996, which every kernel knows.
+    Ide,
+}
+
+impl Bus {
+    fn drivers(self) -> &'static [&'static str] {
+        match self {
+            Bus::Virtio => &["virtio_pci", "virtio_blk"],
+            Bus::Ide => &["ata_piix", "sd_mod"],
+        }
+    }
+}
+
+/// What `modules.dep` and `modules.builtin` say (modules.dep(5)); empty for a kernel without.
+#[derive(Debug, Default)]
+pub struct Modules {
+    folder: PathBuf,
+    /// By name, with `_` for `-`: the file, and all others it needs, directly or not.
+    files: BTreeMap<String, (String, Vec<String>)>,
+    builtin: BTreeSet<String>,
+    known: bool,
+}
+
+/// `kernel/fs/xfs/xfs.ko.xz` is `xfs`.
+fn name(file: &str) -> String {
+    let file = file.rsplit('/').next().unwrap_or(file);
+    file.split(".ko").next().unwrap_or(file).replace('-', "_")
+}
+
+impl Modules {
+    /// Those of `kernel`.
+    pub fn of(kernel: &Kernel) -> Result<Modules, VmError> {
+        let Some(folder) = &kernel.modules else { return Ok(Modules::default()) };
+        let read = |file: &str| fs::read_to_string(folder.join(file));
+        let dependencies = read("modules.dep").map_err(|source| VmError::Dependencies {
+            folder: folder.clone(),
+            release: kernel.release.clone(),
+            source,
+        })?;
+        let mut modules =
+            Modules::parse(&dependencies, &read("modules.builtin").unwrap_or_default());
+        modules.folder = folder.clone();
+        Ok(modules)
+    }
+
+    fn parse(dependencies: &str, builtin: &str) -> Modules {
+        let files = dependencies.lines().filter_map(|line| line.split_once(':'));
+        let files = files.map(|(file, needs)| {
+            let needs = needs.split_whitespace().map(String::from).collect();
+            (name(file), (file.to_string(), needs))
+        });
+        let builtin = builtin.lines().map(name).collect();
+        Modules { files: files.collect(), builtin, known: true, ..Modules::default() }
+    }
+
+    /// The kernel has it, built in or as a module; `None` where that can't be known.
+    pub fn has(&self, name: &str) -> Option<bool> {
+        self.known.then(|| self.files.contains_key(name) || self.builtin.contains(name))
+    }
+
+    /// The file systems that `kernel` has, of those that can be compared; `?` where that can't be
+    /// known.
+    pub fn file_systems(kernel: &Kernel) -> String {
+        let Ok(modules) = Modules::of(kernel) else { return "?".into() };
+        let known = file_system::ALL.iter();
+        let has = known.filter(|known| modules.has(known.driver()) == Some(true));
+        match kernel.modules {
+            Some(_) => has.map(|known| known.name).collect::<Vec<_>>().join(", "),
+            None => "?".into(),
+        }
+    }
+
+    /// The bus that the kernel has drivers for: virtio, unless it is known to lack it.
+    pub fn bus(&self) -> Option<Bus> {
+        let can = |bus: &Bus| bus.drivers().iter().all(|driver| self.has(driver) != Some(false));
+        [Bus::Virtio, Bus::Ide].into_iter().find(can)
+    }
+
+    /// The files of the `wanted` modules and of all they need, in the order in which they must be
+    /// loaded; those that are built in or not there at all are left out.
+    pub fn order<'a>(&self, wanted: impl IntoIterator<Item = &'a str>) -> Vec<String> {
+        let mut files = BTreeSet::new();
+        for (file, needs) in wanted.into_iter().filter_map(|name| self.files.get(name)) {
+            files.insert(file);
+            files.extend(needs);
+        }
+        // Each line names all that is needed, not only what is needed directly: so whatever a
+        // module needs has fewer needs than itself.
+        let needs = |file: &String| self.files.get(&name(file)).map_or(0, |(_, needs)| needs.len());
+        let mut files = Vec::from_iter(files);
+        files.sort_by_key(|file| needs(file));
+        files.into_iter().cloned().collect()
+    }
+
+    /// What a guest needs before it can read its first disk.
+    pub fn for_disks(&self, bus: Bus) -> Vec<String> {
+        self.order(bus.drivers().iter().copied())
+    }
+
+    /// What a trial of `contender` needs: file system, checksums, I/O scheduler.
+    pub fn for_contender(&self, driver: &str, contender: &Contender) -> Vec<String> {
+        let checksums = CHECKSUMS.iter().find(|(known, _)| *known == driver);
+        let checksums = checksums.map_or(&[][..], |(_, names)| names).iter().copied();
+        let scheduler = contender.queue.get("scheduler").map(ToString::to_string);
+        let scheduler = scheduler.map(|it| [name(&it), format!("{}_iosched", name(&it))]);
+        let schedulers = scheduler.iter().flatten().map(String::as_str);
+        // First what is asked for by name while the others are loaded.
+        let mut order = self.order(checksums);
+        order.extend(self.order([driver].into_iter().chain(schedulers)));
+        let mut seen = BTreeSet::new();
+        order.retain(|file| seen.insert(file.clone()));
+        order
+    }
+
+    /// A module as the kernel loads it: decompressed, where the file is not.
+    pub fn content(&self, file: &str) -> Result<Vec<u8>, VmError> {
+        let path = self.folder.join(file);
+        let ending = Path::new(file).extension().unwrap_or_default();
+        match COMPRESSED.iter().find(|(known, _)| ending == *known) {
+            Some((_, program)) => {
+                let path = path.display().to_string();
+                Ok(tool::bytes(&[program, "-dc", &path].map(String::from))?)
+            }
+            None => fs::read(&path).map_err(|source| VmError::Io {
+                what: format!("reading {}", path.display()),
+                source,
+            }),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DEPENDENCIES: &str = "\
+kernel/block/virtio_blk.ko: kernel/virtio/virtio.ko kernel/virtio/virtio_ring.ko
+kernel/virtio/virtio.ko: kernel/virtio/virtio_ring.ko
+kernel/virtio/virtio_ring.ko:
+kernel/lib/libcrc32c.ko.xz:
+kernel/crypto/crc32c_generic.ko:
+kernel/block/kyber-iosched.ko:
+kernel/fs/xfs/xfs.ko.xz: kernel/lib/libcrc32c.ko.xz
+";
+
+    fn modules(builtin: &str) -> Modules {
+        Modules::parse(DEPENDENCIES, builtin)
+    }
+
+    #[test]
+    fn what_a_module_needs_is_loaded_before_it() {
+        let modules = modules("kernel/virtio/virtio_pci.ko\n");
+        assert_eq!(modules.bus(), Some(Bus::Virtio));
+        let names: Vec<String> =
+            modules.for_disks(Bus::Virtio).iter().map(|file| name(file)).collect();
+        assert_eq!(names, ["virtio_ring", "virtio", "virtio_blk"]);
+    }
+
+    #[test]
+    fn a_file_system_comes_with_its_checksums_and_its_scheduler() {
+        let mut contender = Contender::default();
+        let scheduler = fsverdict_core::model::Scalar::Text("kyber".into());
+        contender.queue.insert("scheduler".into(), scheduler);
+        let files = modules("").for_contender("xfs", &contender);
+        let names: Vec<String> = files.iter().map(|file| name(file)).collect();
+        assert_eq!(names, ["crc32c_generic", "kyber_iosched", "libcrc32c", "xfs"]);
+    }
+
+    #[test]
+    fn a_kernel_without_virtio_gets_ide_and_one_of_which_nothing_is_known_virtio() {
+        let ide = "kernel/drivers/ata/ata_piix.ko\nkernel/drivers/scsi/sd_mod.ko\n";
+        assert_eq!(modules(ide).bus(), Some(Bus::Ide));
+        assert_eq!(modules("").bus(), None);
+        assert_eq!(Modules::default().bus(), Some(Bus::Virtio));
+        assert_eq!((modules("").has("xfs"), modules("").has("jfs")), (Some(true), Some(false)));
+        assert_eq!(Modules::default().has("jfs"), None);
+    }
+}

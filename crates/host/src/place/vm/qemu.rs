@@ -1,0 +1,342 @@
+//! QEMU: its command line, and its process from start to end.
+
+use std::fs::File;
+use std::io::{Read, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
+use std::time::{Duration, Instant};
+
+use fsverdict_core::model::Limits;
+use fsverdict_core::run::HostError;
+
+use super::kernel;
+use super::kvm::{self, QEMU};
+use super::modules::Bus;
+use crate::place::trial_process::{Event, TICK};
+use crate::{sys, tool};
+
+/// A guest is heard every few seconds: one that is silent for this long hangs.
+pub const SILENCE: Duration = Duration::from_secs(90);
+
+/// A kernel without a serial console is never heard: a guest of which nothing at all was heard gets
+/// so many times as long, for it may be one of those.
+const MUTE: u32 = 10;
+
+/// So much of a console tells what went wrong.
+const LINES_KEPT: usize = 6;
+
+/// Kernel parameters (Documentation/admin-guide/kernel-parameters.txt). The machine ends when its
+/// kernel restarts it, which takes no ACPI (`reboot=t`), and its kernel restarts it at once when it
+/// panics. The last lines spare what a guest has no use for: the firmware's own list of disks, a
+/// keyboard and a mouse, and the self-tests of the crypto code, a quarter of a boot under TCG.
+pub const PARAMETERS: &str = "console=ttyS0 loglevel=4 rdinit=/init reboot=t panic=-1 oops=panic \
+                              random.trust_cpu=on edd=off i8042.nokbd i8042.noaux \
+                              cryptomgr.notests";
+
+/// A disk of the guest.
+#[derive(Clone, Debug)]
+pub struct Disk {
+    /// The image.
+    pub path: PathBuf,
+    /// Past the host's page cache.
+    pub direct: bool,
+    /// The host need keep nothing of it: its flushes are not passed on.
+    pub scratch: bool,
+    /// What it is held down to.
+    pub limits: Option<Limits>,
+}
+
+/// A machine to be started.
+#[derive(Clone, Debug)]
+pub struct Machine<'a> {
+    /// The bzImage.
+    pub kernel: &'a Path,
+    /// The archive that is its root.
+    pub initrd: &'a Path,
+    /// Its disks, in the order in which the guest sees them.
+    pub disks: &'a [Disk],
+    /// What it sees them on.
+    pub bus: Bus,
+    /// Its memory.
+    pub memory_bytes: u64,
+    /// Its processors.
+    pub processors: u32,
+    /// KVM, otherwise TCG.
+    pub kvm: bool,
+}
+
+impl Machine<'_> {
+    /// The command that starts it: the console on standard output, nothing else to be seen.
+    pub fn argv(&self) -> Vec<String> {
+        let memory = format!("{}M", self.memory_bytes.div_ceil(1 << 20));
+        let accelerator = if self.kvm { "kvm" } else { "tcg,thread=multi" };
+        let (kernel, initrd) = (self.kernel.display(), self.initrd.display());
+        let mut argv =
+            [QEMU, "-nodefaults", "-no-user-config", "-no-reboot"].map(String::from).to_vec();
+        let mut option = |name: &str, value: String| argv.extend([name.to_string(), value]);
+        // The oldest machine QEMU has: every kernel knows its disks and buses, and it boots as fast
+        // as the others.
+        option("-machine", "pc".into());
+        option("-accel", accelerator.into());
+        option("-cpu", "max".into());
+        option("-smp", self.processors.to_string());
+        option("-m", memory);
+        option("-display", "none".into());
+        option("-serial", "stdio".into());
+        option("-kernel", kernel.to_string());
+        option("-initrd", initrd.to_string());
+        option("-append", PARAMETERS.into());
+        for (index, disk) in self.disks.iter().enumerate() {
+            option("-drive", disk.drive(index));
+            option("-device", self.device(index));
+        }
+        argv
+    }
+
+    /// What a guest wants zeroed it writes itself: see `bed/image.rs`, `write_out`.
+    fn device(&self, index: usize) -> String {
+        match self.bus {
+            Bus::Virtio => format!("virtio-blk-pci,drive=disk{index},write-zeroes=off"),
+            Bus::Ide => {
+                format!("ide-hd,drive=disk{index},bus=ide.{},unit={}", index / 2, index % 2)
+            }
+        }
+    }
+}
+
+impl Disk {
+    /// The one by which a trial goes in and its record comes out.
+    pub fn exchange(path: &Path) -> Disk {
+        Disk { path: path.into(), direct: false, scratch: true, limits: None }
+    }
+
+    /// qemu(1), `-drive`. A discard is no business of the host's: it would give blocks back.
+    fn drive(&self, index: usize) -> String {
+        // A comma in a path is written twice.
+        let path = self.path.display().to_string().replace(',', ",,");
+        let cache = match (self.scratch, self.direct) {
+            (true, _) => "unsafe",
+            (false, true) => "none",
+            (false, false) => "writeback",
+        };
+        let mut drive =
+            format!("if=none,id=disk{index},format=raw,file={path},cache={cache},discard=ignore");
+        let Limits { iops, bandwidth } = self.limits.unwrap_or_default();
+        for way in ["read", "write"] {
+            drive += &iops.map_or(String::new(), |it| format!(",throttling.iops-{way}={it}"));
+            let bytes = bandwidth.map(|it| it.0);
+            drive += &bytes.map_or(String::new(), |it| format!(",throttling.bps-{way}={it}"));
+        }
+        drive
+    }
+}
+
+/// Whether KVM can be used. Where there is none for this user that shows at once. Otherwise asking
+/// takes seconds where it hangs, so that the answer is kept for as long as the host is up.
+pub fn has_kvm() -> bool {
+    if File::options().read(true).write(true).open("/dev/kvm").is_err() {
+        return false;
+    }
+    let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+    let (path, boot) = (kernel::cache().join("kvm"), boot.trim());
+    let known = std::fs::read_to_string(&path).unwrap_or_default();
+    if let Some((of, answer)) = known.trim().split_once(' ')
+        && of == boot
+    {
+        return answer == "yes";
+    }
+    let has = kvm::check(Path::new("/")).is_able();
+    let answer = if has { "yes" } else { "no" };
+    // Not keeping it costs a few seconds next time.
+    let _ = std::fs::create_dir_all(kernel::cache());
+    let _ = std::fs::write(&path, format!("{boot} {answer}\n"));
+    has
+}
+
+/// What a guest said on its console, and how it ended.
+#[derive(Debug, Default)]
+pub struct Console {
+    /// All of it.
+    text: String,
+}
+
+impl Console {
+    /// What went wrong, as its last lines tell it: those before a panic, or before the end. A
+    /// panic's registers stay in the log.
+    pub fn end(&self) -> String {
+        let lines = self.text.lines().map(str::trim).filter(|line| !line.is_empty());
+        let mut lines: Vec<&str> = lines.collect();
+        let panic = lines.iter().position(|line| line.contains("Kernel panic - "));
+        let what = match panic {
+            Some(at) => {
+                lines.truncate(at + 1);
+                "the kernel panicked"
+            }
+            None => "its console ends",
+        };
+        match lines.split_at(lines.len().saturating_sub(LINES_KEPT)).1 {
+            [] => "its console is empty".into(),
+            last => format!("{what}: {}", last.join(" | ")),
+        }
+    }
+}
+
+/// Runs the machine to its end. `log` gets its console, `watch` each whole line of it.
+/// Fails when QEMU can't be started, when the guest is not heard of for as long as `silence`, and
+/// when `interrupted` is set; the process is gone in every case.
+pub fn run(
+    argv: &[String],
+    log: &Path,
+    silence: Duration,
+    interrupted: &AtomicBool,
+    watch: &mut dyn FnMut(Event),
+) -> Result<Console, HostError> {
+    let mut command = tool::command(&argv[0])?;
+    let errors = log.with_extension("stderr");
+    command.args(&argv[1..]).stdout(Stdio::piped()).stderr(File::create(&errors)?);
+    sys::bind_to_us(&mut command);
+    let mut child = command.spawn()?;
+    let mut console = Console::default();
+    let (file, ear) = (File::create(log)?, Ear { silence, interrupted, watch });
+    let heard = ear.listen(&mut child, file, &mut console);
+    if heard.is_err() {
+        sys::kill_group(child.id());
+    }
+    let status = child.wait()?;
+    heard.map_err(|error| format!("{error}; {}", console.end()))?;
+    if status.success() {
+        return Ok(console);
+    }
+    let said = std::fs::read_to_string(&errors).unwrap_or_default();
+    Err(format!("QEMU {}: {}", tool::ended(status), said.trim()).into())
+}
+
+/// What listens to a machine.
+struct Ear<'a> {
+    silence: Duration,
+    interrupted: &'a AtomicBool,
+    watch: &'a mut dyn FnMut(Event),
+}
+
+impl Ear<'_> {
+    fn listen(
+        self,
+        child: &mut Child,
+        mut log: File,
+        console: &mut Console,
+    ) -> Result<(), HostError> {
+        let pieces = pieces(child)?;
+        let mut last = Instant::now();
+        let mut shown = 0;
+        loop {
+            match pieces.recv_timeout(TICK) {
+                Ok(piece) => {
+                    last = Instant::now();
+                    log.write_all(&piece)?;
+                    console.text += &String::from_utf8_lossy(&piece);
+                    while let Some(length) = console.text[shown..].find('\n') {
+                        (self.watch)(Event::Step(console.text[shown..shown + length].trim()));
+                        shown += length + 1;
+                    }
+                }
+                Err(RecvTimeoutError::Timeout) => (self.watch)(Event::Tick),
+                Err(RecvTimeoutError::Disconnected) => return Ok(()),
+            }
+            if self.interrupted.load(Ordering::Relaxed) {
+                return Err("interrupted".into());
+            }
+            let limit = self.silence * if console.text.is_empty() { MUTE } else { 1 };
+            if last.elapsed() > limit {
+                let seconds = limit.as_secs();
+                return Err(format!("the guest hangs: not heard of for {seconds} s").into());
+            }
+        }
+    }
+}
+
+/// Reads the console beside us; the end of the process closes it.
+fn pieces(child: &mut Child) -> Result<Receiver<Vec<u8>>, HostError> {
+    let mut stdout = child.stdout.take().ok_or("QEMU has no output")?;
+    let (sender, pieces) = mpsc::channel();
+    std::thread::spawn(move || {
+        let mut buffer = [0; 4096];
+        while let Ok(length @ 1..) = stdout.read(&mut buffer) {
+            if sender.send(buffer[..length].to_vec()).is_err() {
+                return;
+            }
+        }
+    });
+    Ok(pieces)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn limits_and_caches_are_on_the_command_line() {
+        let limits = Limits { iops: Some(100), bandwidth: Some(fsverdict_core::model::Bytes(5)) };
+        let disk = Disk { path: "/a,b".into(), direct: true, scratch: false, limits: Some(limits) };
+        assert_eq!(
+            disk.drive(1),
+            "if=none,id=disk1,format=raw,file=/a,,b,cache=none,discard=ignore,\
+             throttling.iops-read=100,throttling.bps-read=5,throttling.iops-write=100,\
+             throttling.bps-write=5"
+        );
+        let disks = [Disk { scratch: true, limits: None, ..disk.clone() }, disk];
+        let machine = Machine {
+            kernel: Path::new("/k"),
+            initrd: Path::new("/i"),
+            disks: &disks,
+            bus: Bus::Ide,
+            memory_bytes: (1 << 30) + 1,
+            processors: 2,
+            kvm: false,
+        };
+        let line = machine.argv().join(" ");
+        assert!(line.contains("-accel tcg,thread=multi -cpu max -smp 2 -m 1025M"), "{line}");
+        assert!(line.contains("cache=unsafe,discard=ignore -device ide-hd,drive=disk0"), "{line}");
+        assert!(line.contains("-device ide-hd,drive=disk1,bus=ide.0,unit=1"), "{line}");
+    }
+
+    #[test]
+    fn a_silent_guest_is_ended_and_what_it_said_is_kept() {
+        let folder = tempfile::tempdir().unwrap();
+        let log = folder.path().join("console.log");
+        let mut said = Vec::new();
+        let mut watch = |event: Event| {
+            if let Event::Step(line) = event {
+                said.push(line.to_string());
+            }
+        };
+        let mut boot = |line: &str, silence_ms: u64, stop: bool| {
+            let argv = ["sh", "-c", line].map(String::from);
+            let silence = Duration::from_millis(silence_ms);
+            run(&argv, &log, silence, &AtomicBool::new(stop), &mut watch)
+        };
+        let error = boot("echo one; printf two; sleep 60", 500, false).unwrap_err().to_string();
+        assert_eq!(error, "the guest hangs: not heard of for 0 s; its console ends: one | two");
+        let error = boot("sleep 60", 60_000, true).unwrap_err().to_string();
+        assert!(error.starts_with("interrupted"), "{error}");
+        let error = boot("echo no such disk >&2; exit 1", 60_000, false).unwrap_err().to_string();
+        assert_eq!(error, "QEMU failed with exit status 1: no such disk");
+        boot("echo three", 60_000, false).unwrap();
+        assert_eq!(said, ["one", "three"]);
+        assert_eq!(std::fs::read_to_string(log).unwrap(), "three\n");
+    }
+
+    #[test]
+    fn the_end_of_a_console_names_the_panic() {
+        let text = |lines: &[&str]| Console { text: lines.join("\r\n") };
+        let lines = ["[ 1.0] one", "", "[ 1.1] Kernel panic - not syncing: VFS", "RAX: 0", "end"];
+        assert_eq!(
+            text(&lines).end(),
+            "the kernel panicked: [ 1.0] one | [ 1.1] Kernel panic - not syncing: VFS"
+        );
+        let many = ["a", "b", "c", "d", "e", "f", "g"];
+        assert_eq!(text(&many).end(), "its console ends: b | c | d | e | f | g");
+        assert_eq!(Console::default().end(), "its console is empty");
+    }
+}

@@ -1,0 +1,239 @@
+//! Where settings are tried: images without a name, behind loop devices as root, mounted in a
+//! namespace of our own. All of it goes with the process, however that ends.
+
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use fsverdict_core::model::{Device, DeviceTotals};
+
+use crate::bed::LoopDevice;
+use crate::place::trial_process::mount_point;
+use crate::probe::DeviceReader;
+use crate::sys;
+use crate::tool::{self, Answer, ToolError};
+
+/// Sparse: what is made in it takes some tens of megabytes for a moment.
+pub const IMAGE_BYTES: u64 = 4 << 30;
+/// No tool may take longer: on an empty image they take milliseconds.
+const LIMIT: Duration = Duration::from_secs(10);
+
+/// Where settings are tried.
+#[derive(Debug)]
+pub struct Bench {
+    /// Loop devices and mounts can be had.
+    pub root: bool,
+    /// Where images go.
+    images: PathBuf,
+    /// Where tools run: relative names that an option may hold lead nowhere.
+    folder: PathBuf,
+    /// Where file systems are mounted.
+    pub at: PathBuf,
+}
+
+impl Bench {
+    /// To be called on a thread of its own: as root it gets its own mount namespace.
+    pub fn new(images: &Path) -> Result<Bench, String> {
+        let root = sys::is_root();
+        if !root {
+            // Nobody can make a file there.
+            let (folder, at) = ("/proc".into(), PathBuf::new());
+            return Ok(Bench { root, images: images.into(), folder, at });
+        }
+        let base = mount_point();
+        let failed = |error: io::Error| format!("making a place to try settings: {error}");
+        fs::create_dir_all(&base).map_err(failed)?;
+        sys::private_mounts().map_err(failed)?;
+        let base_text = base.display().to_string();
+        tool::run_words(&["mount", "-t", "tmpfs", "-o", "size=1m", "fsverdict", &base_text])
+            .map_err(|error| error.to_string())?;
+        let (folder, at) = (base.join("empty"), base.join("at"));
+        fs::create_dir(&folder).and_then(|()| fs::create_dir(&at)).map_err(failed)?;
+        Ok(Bench { root, images: images.into(), folder, at })
+    }
+
+    /// Runs a tool and gives its answer.
+    pub fn ask(&self, argv: &[String]) -> Result<Answer, ToolError> {
+        tool::ask(argv, &self.folder, LIMIT)
+    }
+
+    /// A fresh disk: as root a block device, else a file.
+    pub fn disk(&self) -> Result<Disk, String> {
+        Disk::new(&self.images, self.root)
+    }
+
+    /// A fresh disk that is a file even for root: the kernel keeps no partitions of it.
+    pub fn file(&self) -> Result<Disk, String> {
+        Disk::new(&self.images, false)
+    }
+
+    /// Mounts `node` with the words of mount(8) in `options`.
+    pub fn mount(&self, node: &str, kind: &str, options: &[String]) -> Result<Mounted, Refused> {
+        let log = KernelLog::open();
+        let at = self.at.display().to_string();
+        // -i: no helper of mount's is started.
+        let mut argv: Vec<String> = ["mount", "-i", "-t", kind].map(String::from).to_vec();
+        if !options.is_empty() {
+            argv.extend(["-o".into(), options.join(",")]);
+        }
+        argv.extend([node.into(), at.clone()]);
+        let answer = self.ask(&argv).map_err(|error| Refused::Unasked(error.to_string()))?;
+        let log = log.map(|log| log.since(node, kind)).unwrap_or_default();
+        if answer.status.success() {
+            return Ok(Mounted { at: self.at.clone(), log });
+        }
+        let text = match log.as_slice() {
+            [] => format!("mount: {:?}", answer.stderr.lines().next().unwrap_or("").trim()),
+            log => format!("the kernel: {:?}", log.join("; ")),
+        };
+        Err(Refused::Said(text.replace(node, "DEVICE").replace(&at, "PLACE")))
+    }
+}
+
+/// Why something did not come about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Refused {
+    /// The tool or the kernel refused it, with these words.
+    Said(String),
+    /// It could not even be asked.
+    Unasked(String),
+}
+
+/// A disk that nobody else knows.
+#[derive(Debug)]
+pub struct Disk {
+    device: Option<LoopDevice>,
+    file: File,
+}
+
+impl Disk {
+    fn new(images: &Path, as_device: bool) -> Result<Disk, String> {
+        let failed = |error: io::Error| format!("an image in {}: {error}", images.display());
+        let file = nameless(images).map_err(failed)?;
+        file.set_len(IMAGE_BYTES).map_err(failed)?;
+        let device = match as_device {
+            true => Some(LoopDevice::attach_file(&file).map_err(|error| error.to_string())?),
+            false => None,
+        };
+        Ok(Disk { device, file })
+    }
+
+    /// Its path, for tools.
+    pub fn node(&self) -> String {
+        match &self.device {
+            Some(device) => device.device().path,
+            // The file has no name; its descriptor has.
+            None => format!("/proc/{}/fd/{}", std::process::id(), self.file.as_raw_fd()),
+        }
+    }
+
+    /// The block device.
+    pub fn device(&self) -> Option<Device> {
+        self.device.as_ref().map(LoopDevice::device)
+    }
+
+    /// What `work` has the device do. Nothing is known of a file.
+    pub fn during<T>(&self, work: impl FnOnce() -> T) -> (T, Option<DeviceTotals>) {
+        let devices: Vec<Device> = self.device().into_iter().collect();
+        let open = || DeviceReader::open(Path::new("/"), &devices).ok();
+        let mut reader = if devices.is_empty() { None } else { open() };
+        let first = reader.as_mut().and_then(|reader| reader.read().ok());
+        let done = work();
+        let last = reader.as_mut().and_then(|reader| reader.read().ok());
+        (done, last.zip(first).map(|(last, first)| last.since(&first).totals))
+    }
+}
+
+fn nameless(folder: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).mode(0o600);
+    match options.clone().custom_flags(libc::O_TMPFILE).open(folder) {
+        // overlayfs before Linux 6.3: it has a name for a moment.
+        Err(error) if error.raw_os_error() == Some(libc::EOPNOTSUPP) => {
+            let path = folder.join(format!("fsverdict-check-{}.img", std::process::id()));
+            let file = options.create_new(true).open(&path)?;
+            fs::remove_file(&path)?;
+            Ok(file)
+        }
+        done => done,
+    }
+}
+
+impl Drop for Disk {
+    fn drop(&mut self) {
+        // Waits until it is gone, so that nothing is left when the program ends.
+        let _ = self.device.take().map(LoopDevice::detach);
+    }
+}
+
+/// A mounted file system; dropping it unmounts it.
+#[derive(Debug)]
+pub struct Mounted {
+    /// Where.
+    pub at: PathBuf,
+    /// What the kernel said while it was mounted.
+    pub log: Vec<String>,
+}
+
+impl Drop for Mounted {
+    fn drop(&mut self) {
+        let at = self.at.display().to_string();
+        if tool::run_words(&["umount", &at]).is_err() {
+            let _ = tool::run_words(&["umount", "-l", &at]);
+        }
+    }
+}
+
+/// The kernel's log from now on: mount(2) gives a number, the reason stands there.
+struct KernelLog(File);
+
+impl KernelLog {
+    fn open() -> Option<KernelLog> {
+        use std::io::{Seek, SeekFrom};
+        let mut options = OpenOptions::new();
+        let mut file = options.read(true).custom_flags(libc::O_NONBLOCK).open("/dev/kmsg").ok()?;
+        file.seek(SeekFrom::End(0)).ok()?;
+        Some(KernelLog(file))
+    }
+
+    /// What it has said since about that device or kind of file system.
+    fn since(mut self, node: &str, kind: &str) -> Vec<String> {
+        use std::io::Read;
+        let name = node.trim_start_matches("/dev/");
+        let mut lines = Vec::new();
+        let mut record = vec![0; 8192];
+        // Each read gives one record; at the end EAGAIN (Documentation/ABI/testing/dev-kmsg).
+        while let Ok(count @ 1..) = self.0.read(&mut record) {
+            let text = String::from_utf8_lossy(&record[..count]).into_owned();
+            let message = text.split_once(';').map_or("", |(_, rest)| rest);
+            let message = message.lines().next().unwrap_or("");
+            let named = message.to_lowercase().starts_with(kind) || message.contains(name);
+            if named && !is_chatter(message) {
+                lines.push(message.replace(&format!(" ({name})"), "").replace(name, "DEVICE"));
+            }
+        }
+        lines.dedup();
+        lines
+    }
+}
+
+/// What file systems say of each mount.
+fn is_chatter(message: &str) -> bool {
+    const CHATTER: [&str; 11] = [
+        "ounted filesystem",
+        "ounting filesystem",
+        "ounting V",
+        "Ending clean mount",
+        "first mount of",
+        "checksum algorithm",
+        "checking UUID tree",
+        "free space tree",
+        "scanned by",
+        "open_ctree failed",
+        "last unmount of",
+    ];
+    CHATTER.iter().any(|words| message.contains(words))
+}

@@ -1,0 +1,452 @@
+//! Values for files of the kernel's: queue settings on a loop device of our own, sysctls on the
+//! machine and back at once. Both outlive us, so they are journalled before they are made.
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+use fsverdict_core::model::{Checked, Judged};
+use fsverdict_core::script::Knob;
+
+use super::bench::{Bench, Disk};
+use super::{mounting, topology};
+use crate::machine::settings::{self, Change, Setting, SettingError};
+use crate::undo::{self, Journal, Undo};
+
+/// One value that a file asks for.
+pub struct Wish<'a> {
+    pub knob: &'a Knob,
+    pub value: &'a str,
+    pub blank: Checked,
+}
+
+/// Sysctls that may be set for a moment: they are limits and weights that the kernel looks at when
+/// it next writes back or reclaims. Writing to others acts at once (`vm.drop_caches`,
+/// `vm.nr_hugepages`) or for good (`kernel.modules_disabled`).
+const HARMLESS: [&str; 4] =
+    ["vm.dirty_", "vm.dirtytime_", "vm.swappiness", "vm.vfs_cache_pressure"];
+
+/// How long a run that changes settings is waited for.
+const LOCK_PATIENCE: Duration = Duration::from_secs(2);
+
+/// Findings for all knobs of a file, in their order: one setting may undo another.
+pub fn check(bench: &Bench, wishes: &[Wish]) -> Vec<Checked> {
+    let (queues, rest): (Vec<&Wish>, Vec<&Wish>) =
+        wishes.iter().partition(|wish| matches!(wish.knob, Knob::Queue { .. }));
+    let (sysctls, others): (Vec<&Wish>, Vec<&Wish>) =
+        rest.into_iter().partition(|wish| matches!(wish.knob, Knob::Sysctl(_)));
+    let mut findings: Vec<Checked> = others.iter().map(|wish| other(wish)).collect();
+    findings.extend(tried(&queues, |changes| check_queues(bench, &queues, changes)));
+    findings.extend(tried(&sysctls, |changes| check_sysctls(bench, &sysctls, changes)));
+    findings
+}
+
+fn tried(
+    wishes: &[&Wish],
+    check: impl FnOnce(&mut Changes) -> Result<Vec<Checked>, String>,
+) -> Vec<Checked> {
+    if wishes.is_empty() {
+        return Vec::new();
+    }
+    let found = Changes::new().and_then(|mut changes| check(&mut changes));
+    found.unwrap_or_else(|why| wishes.iter().map(|wish| untried(wish, &why)).collect())
+}
+
+fn finding(wish: &Wish, state: Judged, said: impl Into<String>) -> Checked {
+    let name = match wish.knob {
+        Knob::Queue { file, .. } => file,
+        Knob::Sysctl(name) | Knob::Other(name) => name,
+    };
+    let setting = format!("{name} = {}", wish.value);
+    Checked { setting, state, said: Some(said.into()), ..wish.blank.clone() }
+}
+
+fn untried(wish: &Wish, why: &str) -> Checked {
+    finding(wish, Judged::NotTried, why)
+}
+
+fn other(wish: &Wish) -> Checked {
+    let Knob::Other(path) = wish.knob else { return untried(wish, "") };
+    match fs::read_to_string(path) {
+        Ok(text) => {
+            let said = format!(
+                "it exists here, with {:?}; fsverdict tries queues and sysctls only",
+                text.trim()
+            );
+            untried(wish, &said)
+        }
+        Err(_) => {
+            untried(wish, "this machine has no such file; fsverdict tries queues and sysctls")
+        }
+    }
+}
+
+/// What was changed, to be put back: written to a journal first, for the case that we are killed.
+struct Changes {
+    folder: PathBuf,
+    journal: Option<Journal>,
+    /// What each setting changed, in order.
+    made: Vec<Vec<Change>>,
+}
+
+impl Changes {
+    fn new() -> Result<Changes, String> {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let name = format!("check-{}-{number}", std::process::id());
+        let folder = undo::registry().join(name);
+        let failed = |error: std::io::Error| format!("{}: {error}", folder.display());
+        fs::create_dir_all(&folder).map_err(failed)?;
+        let mut journal = Journal::open(&folder).map_err(failed)?;
+        // Played back last: the journal's own folder.
+        journal.before(&Undo::Directory(folder.clone())).map_err(failed)?;
+        Ok(Changes { folder, journal: Some(journal), made: Vec::new() })
+    }
+
+    /// Sets it, its old value and those that it drags along remembered.
+    fn set(&mut self, setting: &Setting) -> Result<(), SettingError> {
+        let changes = settings::before(Path::new("/"), std::slice::from_ref(setting))?;
+        let unwritten =
+            |source| SettingError::Unreadable { knob: "the undo journal".into(), source };
+        if let Some(journal) = &mut self.journal {
+            journal.before(&Undo::Settings(changes.clone())).map_err(unwritten)?;
+        }
+        let done = setting.set();
+        match done {
+            // Something else was set than what was asked for: it would not be known as ours later.
+            Err(SettingError::NotTaken { .. }) => {
+                for change in &changes {
+                    change.back.set()?;
+                }
+            }
+            Ok(()) => self.made.push(changes),
+            Err(_) => {}
+        }
+        done
+    }
+
+    /// Step by step backwards: what was set twice has two former values. What could not be put
+    /// back stays in the journal, for `clean`.
+    fn put_back(&mut self) {
+        let made = std::mem::take(&mut self.made);
+        let failed = made.iter().rev().any(|changes| !settings::put_back(changes).is_empty());
+        if failed {
+            self.journal = None;
+        }
+    }
+}
+
+impl Drop for Changes {
+    fn drop(&mut self) {
+        self.put_back();
+        if let Some(journal) = self.journal.take() {
+            let _ = journal.close();
+            let _ = fs::remove_dir_all(&self.folder);
+        }
+    }
+}
+
+fn check_sysctls(
+    bench: &Bench,
+    wishes: &[&Wish],
+    changes: &mut Changes,
+) -> Result<Vec<Checked>, String> {
+    let mut findings: Vec<Checked> = Vec::new();
+    let mut taken = Taken::default();
+    let locked = lock();
+    for wish in wishes {
+        let Knob::Sysctl(name) = wish.knob else { continue };
+        let setting = match setting_of(name, wish.value) {
+            Ok(setting) => setting,
+            Err(said) => {
+                findings.push(finding(wish, Judged::Invalid, said));
+                continue;
+            }
+        };
+        findings.push(sysctl(bench, wish, name, &setting, &locked, changes));
+        let last = findings.len() - 1;
+        if matches!(findings[last].state, Judged::Ok | Judged::Redundant) {
+            taken.add(&mut findings, last, setting);
+        }
+    }
+    changes.put_back();
+    Ok(findings)
+}
+
+/// Sysctls are the whole machine's: a run that has set some would measure under ours for a moment.
+fn lock() -> Result<File, String> {
+    let start = Instant::now();
+    loop {
+        match undo::lock_settings() {
+            Err(_) if start.elapsed() < LOCK_PATIENCE => {
+                std::thread::sleep(Duration::from_millis(50));
+            }
+            done => return done.map_err(|error| error.to_string()),
+        }
+    }
+}
+
+fn setting_of(name: &str, value: &str) -> Result<Setting, String> {
+    let parts: Vec<&str> = name.split(['.', '/']).collect();
+    let path = Path::new("/proc/sys").join(parts.join("/"));
+    let good = parts.iter().all(|part| !part.is_empty());
+    if !good || !path.is_file() {
+        return Err(format!("this kernel has no sysctl {name}"));
+    }
+    Ok(Setting { path, value: value.into(), line: None })
+}
+
+fn sysctl(
+    bench: &Bench,
+    wish: &Wish,
+    name: &str,
+    setting: &Setting,
+    locked: &Result<File, String>,
+    changes: &mut Changes,
+) -> Checked {
+    let Ok(now) = setting.current() else {
+        return untried(wish, "it can be written only, which would act at once");
+    };
+    let words = |text: &str| text.split_whitespace().count();
+    let is_number = |text: &str| text.split_whitespace().all(|word| word.parse::<i64>().is_ok());
+    if words(&now.value) != words(wish.value) || (is_number(&now.value) && !is_number(wish.value)) {
+        return finding(
+            wish,
+            Judged::Invalid,
+            format!("it is {:?} here: not of that kind", now.value),
+        );
+    }
+    if now.value == wish.value {
+        return finding(wish, Judged::Redundant, "it is so on this machine already");
+    }
+    let was = format!("{} on this machine", now.value);
+    if !HARMLESS.iter().any(|prefix| name.starts_with(prefix)) {
+        return untried(wish, &format!("it exists, {was}; writing it may act at once"));
+    }
+    if !bench.root {
+        return untried(wish, &format!("it exists, {was}; setting it needs root"));
+    }
+    if let Err(why) = locked {
+        return untried(wish, &format!("it exists, {was}; {why}"));
+    }
+    match changes.set(setting) {
+        Ok(()) => finding(wish, Judged::Ok, format!("taken and put back; {was}")),
+        Err(error) => finding(wish, Judged::Invalid, format!("the kernel: {:?}", reason(&error))),
+    }
+}
+
+/// Of an error only what the kernel said.
+fn reason(error: &SettingError) -> String {
+    let SettingError::Refused { source, .. } = error else { return error.to_string() };
+    let text = source.to_string();
+    text.split(" (os error").next().unwrap_or(&text).to_string()
+}
+
+/// Settings that were taken, by the numbers of their findings.
+#[derive(Default)]
+struct Taken(Vec<(usize, Setting)>);
+
+impl Taken {
+    /// Looks whether the one just taken has undone an earlier one: the same knob again, or one
+    /// that the kernel changes along with it.
+    fn add(&mut self, findings: &mut [Checked], index: usize, setting: Setting) {
+        let line = findings[index].line;
+        self.0.retain(|(earlier, known)| {
+            let now = known.current().map(|now| now.value).unwrap_or_default();
+            if now == known.value {
+                return true;
+            }
+            let how = if known.path == setting.path { "sets it again" } else { "undoes it" };
+            findings[*earlier].state = Judged::NoEffect;
+            findings[*earlier].said = Some(format!("line {line} {how}: it is {now:?} then"));
+            false
+        });
+        self.0.push((index, setting));
+    }
+}
+
+fn check_queues(
+    bench: &Bench,
+    wishes: &[&Wish],
+    changes: &mut Changes,
+) -> Result<Vec<Checked>, String> {
+    if !bench.root {
+        return Err("setting a device's queue needs root: run it with sudo".into());
+    }
+    let mut findings = vec![None; wishes.len()];
+    let mut devices: Vec<&str> = wishes.iter().map(|wish| device(wish)).collect();
+    devices.sort_unstable();
+    devices.dedup();
+    // A disk of ours for each of the file's.
+    for name in devices {
+        let disk = bench.disk()?;
+        let number = disk.device().ok_or("no loop device")?.number;
+        let queue = PathBuf::from(format!("/sys/dev/block/{}:{}/queue", number[0], number[1]));
+        let mut trial = QueueTrial { bench, disk, queue, changes };
+        let mut own: Vec<Checked> = Vec::new();
+        let mut taken = Taken::default();
+        let mine: Vec<usize> = (0..wishes.len()).filter(|&i| device(wishes[i]) == name).collect();
+        for &index in &mine {
+            let (finding, setting) = trial.check(wishes[index]);
+            own.push(finding);
+            if let Some(setting) = setting {
+                let last = own.len() - 1;
+                taken.add(&mut own, last, setting);
+            }
+        }
+        // They stay with the loop device's number after it is detached: its next user would have
+        // them.
+        trial.changes.put_back();
+        for (index, finding) in mine.into_iter().zip(own) {
+            findings[index] = Some(finding);
+        }
+    }
+    Ok(findings.into_iter().flatten().collect())
+}
+
+fn device<'a>(wish: &Wish<'a>) -> &'a str {
+    match wish.knob {
+        Knob::Queue { device, .. } => device,
+        _ => "",
+    }
+}
+
+struct QueueTrial<'a> {
+    bench: &'a Bench,
+    disk: Disk,
+    queue: PathBuf,
+    changes: &'a mut Changes,
+}
+
+impl QueueTrial<'_> {
+    fn setting(&self, file: &str, value: &str) -> Setting {
+        Setting { path: self.queue.join(file), value: value.into(), line: None }
+    }
+
+    /// The finding, and the setting if it was taken.
+    fn check(&mut self, wish: &Wish) -> (Checked, Option<Setting>) {
+        let Knob::Queue { file, device } = wish.knob else {
+            return (untried(wish, "no queue"), None);
+        };
+        let setting = self.setting(file, wish.value);
+        if file.contains("..") || file.starts_with('/') || !setting.path.is_file() {
+            let said = format!("a queue has no file {file} here");
+            return (finding(wish, Judged::Invalid, said), None);
+        }
+        let yours = topology::queue(device)
+            .and_then(|queue| fs::read_to_string(queue.join(file)).ok())
+            .map(|text| format!("; {device} has {:?} now", text.trim()))
+            .unwrap_or_default();
+        let flushes = mounting::flushes_of_ext4(self.bench, &self.disk);
+        if let Err(error) = self.changes.set(&setting) {
+            if let SettingError::NotTaken { seen, .. } = &error {
+                let said = format!("the kernel takes it without a word, but shows {seen:?}{yours}");
+                return (finding(wish, Judged::NoEffect, said), None);
+            }
+            return (self.refused(wish, file, &reason(&error), &yours), None);
+        }
+        let mut found = finding(wish, Judged::Ok, format!("taken by a loop device's queue{yours}"));
+        let after = mounting::flushes_of_ext4(self.bench, &self.disk);
+        if flushes.is_some_and(|count| count > 0) && after == Some(0) {
+            found.state = Judged::Unsafe;
+            found.said =
+                Some("gives up durability: an fsync on ext4 sends no flush any more".into());
+            found.advice = Some(
+                "leave it as the device reports it, unless its cache survives a power failure"
+                    .into(),
+            );
+        }
+        (found, Some(setting))
+    }
+
+    fn refused(&mut self, wish: &Wish, file: &str, said: &str, yours: &str) -> Checked {
+        let now = self.setting(file, "").current().map(|now| now.value).unwrap_or_default();
+        let text = fs::read_to_string(self.queue.join(file)).unwrap_or_default();
+        let mut found = finding(wish, Judged::Invalid, "");
+        if text.contains('[') {
+            found.said = Some(format!("the kernel: {said:?}; there is {}{yours}", text.trim()));
+            if file == "scheduler" {
+                let module = format!("modprobe {0} or {0}-iosched may bring it", wish.value);
+                found.advice = Some(format!("choose one of these; {module}"));
+            }
+            return found;
+        }
+        let scheduler =
+            self.setting("scheduler", "").current().map(|s| s.value).unwrap_or_default();
+        found.said = Some(format!(
+            "the kernel: {said:?}, under scheduler {scheduler}, of a loop device with {now}{yours}"
+        ));
+        found.advice = self.other_scheduler(wish, file, &scheduler);
+        found
+    }
+
+    /// Whether another scheduler takes the value. The one that was set comes back.
+    fn other_scheduler(&mut self, wish: &Wish, file: &str, scheduler: &str) -> Option<String> {
+        let text = fs::read_to_string(self.queue.join("scheduler")).ok()?;
+        let names: Vec<&str> = text.split_whitespace().filter(|n| !n.starts_with('[')).collect();
+        let (limit, mut takers) = (self.setting(file, "").current().ok()?, Vec::new());
+        for name in names {
+            let chosen = self.changes.set(&self.setting("scheduler", name)).is_ok();
+            if chosen && self.changes.set(&self.setting(file, wish.value)).is_ok() {
+                takers.push(name);
+            }
+        }
+        let _ = self.changes.set(&self.setting("scheduler", scheduler));
+        let _ = self.changes.set(&limit);
+        if takers.is_empty() {
+            return None;
+        }
+        Some(format!(
+            "{} took it (tried): set the scheduler first, for setting one resets {file}. Under \
+             {scheduler} the hardware's queue is the limit: {} here, on an NVMe what {file} shows \
+             after boot, which may be more",
+            takers.join(", "),
+            limit.value,
+        ))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is set on a queue stays there after its device is detached.
+    #[test]
+    #[ignore = "needs root and loop devices: run ./test"]
+    fn loop_a_queue_is_left_as_it_was() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = tempfile::tempfile_in(&folder).unwrap();
+        file.set_len(1 << 20).unwrap();
+        let device = crate::bed::LoopDevice::attach_file(&file).unwrap();
+        let [major, minor] = device.device().number;
+        let queue = PathBuf::from(format!("/sys/dev/block/{major}:{minor}/queue"));
+        let setting = |file: &str, value: &str| Setting {
+            path: queue.join(file),
+            value: value.into(),
+            line: None,
+        };
+        let files = ["scheduler", "nr_requests", "rq_affinity", "write_cache"];
+        let read = || files.map(|file| setting(file, "").current().unwrap().value);
+        let before = read();
+        let mut changes = Changes::new().unwrap();
+        for (file, value) in [
+            ("scheduler", "mq-deadline"),
+            ("nr_requests", "77"),
+            ("scheduler", "none"),
+            ("scheduler", "kyber"),
+            ("nr_requests", "99"),
+            ("write_cache", "write through"),
+        ] {
+            changes.set(&setting(file, value)).unwrap();
+        }
+        let odd = changes.set(&setting("rq_affinity", "7"));
+        assert!(matches!(odd, Err(SettingError::NotTaken { .. })), "{odd:?}");
+        assert_ne!(read(), before);
+        let own = changes.folder.clone();
+        drop(changes);
+        assert_eq!(read(), before);
+        assert!(!own.exists());
+        device.detach().unwrap();
+    }
+}
