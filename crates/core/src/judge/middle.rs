@@ -32,8 +32,8 @@ impl Eq for Placed {}
 
 /// Values in two halves, so that the middle is known at the cost of a logarithm for each value.
 ///
-/// The lower half holds n / 2 of n values, rounded down, the upper half the others: its first is the
-/// value at place n / 2.
+/// The lower half holds n / 2 of n values, rounded down, the upper half the others: its first is
+/// the value at place n / 2.
 #[derive(Debug, Default)]
 pub struct Middle {
     lower: BTreeSet<Placed>,

@@ -1,9 +1,10 @@
 //! What speaks against a published table: those audits of docs/audits.md, "Published figures", that
 //! follow from what was printed.
 //!
-//! A printed figure stands for anything within one unit of its last digit ([`Reach`](reach::Reach)), and a rule
-//! is broken only when nothing within reach of its figures keeps it. So figures that were rounded
-//! or cut from true ones that agree are never found to disagree.
+//! A printed figure stands for anything within one unit of its last digit
+//! ([`Reach`](reach::Reach)), and a rule is broken only when nothing within reach of its figures
+//! keeps it. So figures that were rounded or cut from true ones that agree are never found to
+//! disagree.
 
 mod agree;
 mod cells;
