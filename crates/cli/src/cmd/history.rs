@@ -14,10 +14,10 @@ use crate::store::{Loaded, Store};
 
 /// Show how each figure went over many runs, and with which run it changed.
 ///
-/// Takes the runs' folders below a folder in the order of time. It follows each contender's ratio to
-/// the reference, in which what the machine was like on a day cancels, and the reference's own
-/// median. A change needs six runs on either side to show; the kernel or the tool's version that came
-/// with it is listed.
+/// Takes the runs' folders below a folder in the order of time. It follows each contender's ratio
+/// to the reference, in which what the machine was like on a day cancels, and the reference's own
+/// median. A change needs six runs on either side to show; the kernel or the tool's version that
+/// came with it is listed.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Arguments {

@@ -529,7 +529,8 @@ impl Plan {
         }
         if let Some(workload) = self.workloads.iter().find(|it| it.network.is_some()) {
             return invalid(format!(
-                "workload {:?} has a network, which virtual machines don't have: write --place here",
+                "workload {:?} has a network, which virtual machines don't have: write --place \
+                 here",
                 workload.name
             ));
         }
