@@ -1,6 +1,7 @@
 //! Runs as one file: `pack`.
 
 use std::fs::{self, File};
+use std::path::Path;
 
 use super::joined::two_machines;
 use super::{PLAN, noisy, run_plan};
@@ -215,4 +216,31 @@ fn a_damaged_pack_is_told_from_a_wrong_one() {
     let error = scene.run("report other.tar.gz").exits(1).stderr;
     assert!(error.contains("which is no file below a folder"), "{error}");
     assert_eq!(error.lines().count(), 1, "{error}");
+}
+
+/// A run with timelines, which a simulated one lacks: packed and as tar(1) unpacks it.
+#[test]
+fn published_runs_are_whole() {
+    let scene = Scene::new();
+    let record = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../record");
+    let packs: Vec<_> = fs::read_dir(&record)
+        .unwrap()
+        .map(|entry| entry.unwrap().path().join("run.tar.gz"))
+        .filter(|path| path.exists())
+        .collect();
+    assert!(packs.len() >= 6, "{packs:?}");
+    for pack in &packs {
+        let pack = pack.display().to_string();
+        let texts = tool("tar", &["--extract", "--to-stdout", "--gzip", "--file", &pack]).unwrap();
+        for path in ["/home/", "/root", "/tmp/rec", "/tmp/vmuser"] {
+            assert!(!texts.contains(path), "{path} is in {pack}");
+        }
+        assert!(texts.lines().count() > 1000, "{pack}");
+    }
+    let pack = record.join("2026-11-21-small-files/run.tar.gz").display().to_string();
+    tool("tar", &["-xzf", &pack, "-C", &scene.typed("")]).unwrap();
+    let html = |run: &str| scene.fsverdict(&["report", run, "--format", "html"]).exits(0).stdout;
+    let packed = html(&pack);
+    assert_same(&packed, &html("20261121-071036-small-files"));
+    assert!(packed.contains("timeline"), "it has timelines");
 }
