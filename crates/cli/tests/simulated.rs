@@ -10,6 +10,7 @@ use crate::support::{Scene, assert_same, list, text, verdict};
 
 mod answers;
 pub mod joined;
+mod packed;
 pub mod past;
 
 /// Three contenders, of which one has settings, so that setting them and putting them back are

@@ -14,7 +14,8 @@ use fsverdict_host::bed::Consent;
 
 use super::{arguments, run};
 use crate::exit;
-use crate::store::{Loaded, Store, write_whole};
+use crate::source::{Loaded, Source};
+use crate::store::write_whole;
 
 /// Compare a run with an earlier one.
 ///
@@ -24,9 +25,9 @@ use crate::store::{Loaded, Store, write_whole};
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Arguments {
-    /// Folder of the earlier run.
+    /// The earlier run: its folder, or a file of fsverdict pack.
     baseline: PathBuf,
-    /// Folder of the run.
+    /// The run, likewise.
     run: PathBuf,
     /// Metrics to compare [default: what the run judges].
     #[arg(long, value_delimiter = ',', value_name = "METRIC,...")]
@@ -80,8 +81,8 @@ be compared; 5 all that was compared is void; 130 interrupted.";
 
 /// Compares the runs and prints how the second has changed.
 pub fn run(arguments: &Arguments) -> Result<u8> {
-    let baseline = Store::open(&arguments.baseline)?.load()?;
-    let run = Store::open(&arguments.run)?.load()?;
+    let baseline = Source::open(&arguments.baseline)?.load()?;
+    let run = Source::open(&arguments.run)?.load()?;
     let margin = arguments.margin.unwrap_or(run.plan.judgement.margin);
     let (across, failed) = match arguments.rerun {
         true => match rerun(arguments, &baseline, &run, margin)? {

@@ -29,7 +29,8 @@ use fsverdict_host::undo;
 use super::arguments::Arguments;
 use super::{clean, plan};
 use crate::exit::{self, PlaceError, Usage};
-use crate::store::{Judged, Loaded, Store, write_whole};
+use crate::source::{Judged, Loaded};
+use crate::store::{Store, write_whole};
 use crate::watch::{Audience, News, Watch};
 
 /// Runs the whole comparison, from the plan to the report.

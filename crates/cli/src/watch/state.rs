@@ -9,7 +9,7 @@ use fsverdict_core::model::{Comparison, Finding, Key, Plan, Record, Run, Verdict
 
 use super::News;
 use super::machine::Machine;
-use crate::store::{Judged, Loaded};
+use crate::source::{Judged, Loaded};
 
 /// What is known of a run.
 #[derive(Debug)]

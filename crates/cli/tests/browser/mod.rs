@@ -12,9 +12,11 @@ use page::{Page, Sight};
 
 use crate::support::{Scene, tool};
 
+const PUBLISHED: &str = "../../record/2026-11-21-small-files/run.tar.gz";
+
 /// The published run's report in the scene, as a file.
 fn published(scene: &Scene) -> PathBuf {
-    let run = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../record/2026-11-21-small-files");
+    let run = Path::new(env!("CARGO_MANIFEST_DIR")).join(PUBLISHED);
     report(scene, &run.display().to_string())
 }
 
@@ -315,7 +317,7 @@ fn ten_thousand_trials_open_within_a_second() {
 #[ignore = "needs rsvg-convert: run ./test"]
 fn figures_are_files_too_and_markdown_shows_them() {
     let scene = Scene::new();
-    let run = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../record/2026-11-21-small-files");
+    let run = Path::new(env!("CARGO_MANIFEST_DIR")).join(PUBLISHED);
     let run = run.display().to_string();
     let line = ["report", &run, "--figures", "some figures", "--format", "markdown"];
     let markdown = scene.fsverdict(&line).exits(0).says("19 figures in some figures").stdout;
