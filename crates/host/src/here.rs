@@ -28,6 +28,10 @@ const UNMOUNT_PAUSE: Duration = Duration::from_millis(50);
 /// A timed part up to this long keeps its timeline at full resolution; a longer one halves it.
 const TIMELINE: Duration = Duration::from_secs(3600);
 
+/// The `/proc` of the whole machine, which the lab gives to the trial as its standard input: that
+/// of its own PID namespace shows no thread of the kernel.
+const MACHINES_PROC: &str = "/proc/self/fd/0";
+
 /// This machine, during one trial.
 #[derive(Debug)]
 pub struct Here {
@@ -377,6 +381,7 @@ impl Here {
         let interface = link::interface(root, &trial.workload);
         let probe = Probe::open(root, &trial.bed.devices, TIMELINE)?;
         let probe = probe.with_page_cache(page_cache(trial));
+        let probe = probe.with_cpu_clocks(root, Path::new(MACHINES_PROC));
         let disks = bed::disks_beneath(&trial.bed.devices);
         let probe = probe.with_beneath(root, &disks)?;
         let probe = probe.with_network(root, interface.as_ref())?;

@@ -130,6 +130,12 @@ pub fn trial_argv(input: &Path, output: &Path, networked: bool) -> Vec<String> {
     argv
 }
 
+/// The `/proc` of the whole machine, for the trial's standard input: it reads the clocks of the
+/// kernel's threads there.
+pub fn machines_proc() -> std::io::Result<Stdio> {
+    Ok(File::open("/proc")?.into())
+}
+
 /// The pool by which the kernel may hold the devices when the trial is over.
 fn held_pool(trial: &Trial) -> Option<String> {
     let file_system = file_system::find(&trial.contender.file_system)?;
@@ -193,7 +199,7 @@ impl Place for Lab<'_> {
             false => tool::users(&argv[..1]),
         };
         let errors = Path::new(&trial.raw).join("trial.stderr");
-        command.args(&argv[1..]).stdin(Stdio::null()).stdout(Stdio::piped());
+        command.args(&argv[1..]).stdin(machines_proc()?).stdout(Stdio::piped());
         command.stderr(File::create(&errors)?);
         sys::bind_to_us(&mut command);
         let pool = held_pool(trial).map(Undo::Pool);

@@ -98,7 +98,7 @@ fn others() -> BTreeSet<u32> {
 }
 
 /// `process` is one of `ancestors`, or was started by one, or by one that was.
-fn descends(
+pub fn descends(
     mut process: u32,
     parent: impl Fn(u32) -> Option<u32>,
     ancestors: &BTreeSet<u32>,

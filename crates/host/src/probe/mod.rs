@@ -12,6 +12,7 @@
 
 mod applications;
 mod cpu;
+mod cpu_time;
 mod device;
 mod file;
 mod heat;
@@ -49,6 +50,7 @@ pub use timeline::Timeline;
 
 use crate::sys;
 use cpu::CpuReader;
+use cpu_time::{CpuClocks, KernelThreads};
 use heat::{HeatReader, HeatReading};
 use memory::MemoryReader;
 use network::NetworkReader;
@@ -169,6 +171,8 @@ pub struct Probe {
     samplers: Readers,
     /// Of the disks beneath the devices, for the totals alone.
     beneath: Option<DeviceReader>,
+    /// The same.
+    clocks: Option<CpuClocks>,
     /// For the totals alone, too.
     heat: Option<HeatReader>,
     series: Series,
@@ -183,6 +187,7 @@ impl Probe {
             own: Readers::open(root, devices)?,
             samplers: Readers::open(root, devices)?,
             beneath: None,
+            clocks: None,
             heat: HeatReader::open(root, devices),
             series: Series::for_time(time_limit),
         })
@@ -205,6 +210,13 @@ impl Probe {
         Ok(self)
     }
 
+    /// Reads the clocks of our processes and of the kernel's threads, too: these are in
+    /// `machines_proc`, the `/proc` of the whole machine.
+    pub fn with_cpu_clocks(mut self, root: &Path, machines_proc: &Path) -> Self {
+        self.clocks = CpuClocks::open(root, machines_proc);
+        self
+    }
+
     /// Reads a network interface too, of the network namespace that we are in.
     pub fn with_network(
         mut self,
@@ -220,7 +232,7 @@ impl Probe {
 
     /// Takes the first reading, with which the phase begins, and lets the sampler go on from it.
     pub fn start(self) -> Result<Running, ProbeError> {
-        let Probe { mut own, samplers, mut beneath, heat, series } = self;
+        let Probe { mut own, samplers, mut beneath, clocks, heat, series } = self;
         let stopping = Arc::new(AtomicBool::new(false));
         let (wake, woken) = channel();
         // Before the first reading, or else the thread's own start would count as a process.
@@ -235,13 +247,14 @@ impl Probe {
             let first = reader.read();
             (reader, first)
         });
+        let (clocks, kernel) = clocks.map(CpuClocks::start).unzip();
         let origin = Instant::now();
         let first_beneath = beneath.as_mut().map(DeviceReader::read).transpose()?;
         let first = own.read(origin)?;
         // Fails only if the thread is gone, which joining it will tell.
-        let _ = wake.send(Start { origin, first });
+        let _ = wake.send(Start { origin, first, kernel });
         let beneath = beneath.zip(first_beneath);
-        Ok(Running { own, beneath, heat, origin, first, stopping, wake, thread })
+        Ok(Running { own, beneath, clocks, heat, origin, first, stopping, wake, thread })
     }
 }
 
@@ -249,7 +262,11 @@ impl Probe {
 struct Start {
     origin: Instant,
     first: Reading,
+    kernel: Option<KernelThreads>,
 }
+
+/// What it hands back.
+type Sampled = (Series, Option<KernelThreads>);
 
 /// The sampler's thread: reads until the other end of `woken` is dropped.
 fn sample(
@@ -257,21 +274,22 @@ fn sample(
     mut series: Series,
     woken: &Receiver<Start>,
     stopping: &AtomicBool,
-) -> Result<Series, ProbeError> {
-    let Ok(Start { origin, first }) = woken.recv() else { return Ok(series) };
+) -> Result<Sampled, ProbeError> {
+    let Ok(Start { origin, first, mut kernel }) = woken.recv() else { return Ok((series, None)) };
     series.push(first);
     let mut due = origin + series.period();
     loop {
         let wait = due.saturating_duration_since(Instant::now());
         if matches!(woken.recv_timeout(wait), Err(RecvTimeoutError::Disconnected)) {
-            return Ok(series);
+            return Ok((series, kernel));
         }
         let reading = readers.read(origin)?;
         // One that was under way when the last was taken may be the later of the two.
         if stopping.load(Ordering::Acquire) {
-            return Ok(series);
+            return Ok((series, kernel));
         }
         series.push(reading);
+        kernel.iter_mut().for_each(KernelThreads::look_now_and_then);
         due = next_due(due, series.period());
     }
 }
@@ -289,26 +307,29 @@ pub struct Running {
     own: Readers,
     /// With the first reading.
     beneath: Option<(DeviceReader, DeviceReading)>,
+    clocks: Option<cpu_time::Started>,
     /// The same.
     heat: Option<(HeatReader, HeatReading)>,
     origin: Instant,
     first: Reading,
     stopping: Arc<AtomicBool>,
     wake: Sender<Start>,
-    thread: JoinHandle<Result<Series, ProbeError>>,
+    thread: JoinHandle<Result<Sampled, ProbeError>>,
 }
 
 impl Running {
     /// Takes the last reading, with which the phase ends, and then ends the sampler.
     pub fn stop(self) -> Result<(Totals, Timeline), ProbeError> {
-        let Running { mut own, beneath, heat, origin, first, stopping, wake, thread } = self;
-        stopping.store(true, Ordering::Release);
+        let Running { mut own, beneath, clocks, heat, origin, first, .. } = self;
+        self.stopping.store(true, Ordering::Release);
         let last = own.read(origin);
+        let work = clocks.map(|clocks| (clocks.work_ns(), clocks));
         let disks =
             beneath.map(|(mut reader, first)| Ok::<_, ProbeError>(reader.read()?.since(&first)));
         let heat = heat.map(|(reader, first)| reader.read().since(&first));
-        drop(wake);
-        let series = thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
+        drop(self.wake);
+        let sampled = self.thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        let (series, kernel) = sampled?;
         let last = series.integrated(last?);
         let peak = series.peak().max(last.memory);
         let tracked = own.device.as_ref().map(DeviceReader::tracked);
@@ -319,6 +340,9 @@ impl Running {
             write_bytes: disks.totals.write_bytes.saturating_sub(own.write_bytes),
         });
         totals.heat = heat;
+        let both = work.zip(kernel);
+        totals.cpu_time =
+            both.map(|((work_ns, clocks), mut kernel)| clocks.time(work_ns, &mut kernel));
         Ok((totals, timeline))
     }
 }
@@ -327,6 +351,7 @@ fn totals(first: &Reading, last: &Reading, peak: MemoryReading) -> Totals {
     let passed = last.since(first);
     Totals {
         cpu: passed.cpu,
+        cpu_time: None,
         device: passed.device.map(|device| device.totals),
         foreign: None,
         memory: MemoryTotals {

@@ -17,7 +17,7 @@ use fsverdict_core::run::HostError;
 use serde::{Deserialize, Serialize};
 
 use super::archive::{self, Archive};
-use crate::lab::trial_argv;
+use crate::lab::{machines_proc, trial_argv};
 use crate::settings::{self, Setting};
 use crate::{doctor, file_system, sys, tool};
 
@@ -268,7 +268,7 @@ fn run(job: Job, job_disk: &Path) -> Result<(), HostError> {
     let argv = trial_argv(input, &output, false);
     let errors = out.join("raw/trial.stderr");
     let mut command = tool::command(&argv[0])?;
-    command.args(&argv[1..]).env("PATH", job.path).stdin(Stdio::null());
+    command.args(&argv[1..]).env("PATH", job.path).stdin(machines_proc()?);
     command.stderr(File::create(&errors)?);
     if !say("\r") {
         command.stdout(Stdio::null());

@@ -2,12 +2,13 @@
 //! and its records.
 //!
 //! The audits of single trials are in [`trial`], [`queue`], [`steady`], [`foreign`], [`heat`],
-//! [`network`] and [`figures`]; those of the terms on which contenders are compared are in
+//! [`cpu`], [`network`] and [`figures`]; those of the terms on which contenders are compared are in
 //! [`terms`]; those that look at all rounds in [`drift`], [`order`] and [`modes`]; what the
 //! duplicate and the bare device show is in [`arms`]; how long the work had better run in
 //! [`length`]. Each is one function.
 
 mod arms;
+mod cpu;
 mod drift;
 mod figures;
 mod foreign;

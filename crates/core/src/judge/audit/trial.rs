@@ -5,7 +5,7 @@ use crate::model::{
     Unit, Workload,
 };
 
-use super::{figures, foreign, heat, network, options, queue, steady};
+use super::{cpu, figures, foreign, heat, network, options, queue, steady};
 
 /// What may stay cached or dirty around a drop: a file system's own superblock and log pages.
 const CACHE_ALLOWANCE_BYTES: u64 = 1 << 20;
@@ -121,6 +121,8 @@ pub const AUDITS: &[TrialAudit] = &[
                  -E lazy_itable_init=0,lazy_journal_init=0",
     },
     TrialAudit { audit: Audit::A13, test: foreign::others_at_work, advice: foreign::ADVICE },
+    TrialAudit { audit: Audit::A13, test: cpu::others_at_work, advice: cpu::OTHERS_ADVICE },
+    TrialAudit { audit: Audit::A17, test: cpu::ticks_missed, advice: cpu::TICKS_ADVICE },
     TrialAudit {
         audit: Audit::A17,
         test: figures::clock_too_coarse,
