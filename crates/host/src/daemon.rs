@@ -10,7 +10,7 @@ use fsverdict_core::run::HostError;
 use crate::file_system::Daemon;
 use crate::{mount, tool};
 
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(60);
 /// What the mounts that cover its folders are called in mountinfo.
 pub const COVER: &str = "fsverdict";
 

@@ -71,7 +71,7 @@ pub const KERNELS: &str = "kernels to boot";
 const AS_ROOT: &str = "run it with sudo";
 const QEMU: &str = vm::QEMU;
 /// How long the kernel may take to let go of a loop device; udev opens each new one for a moment.
-const DETACH_PATIENCE: Duration = Duration::from_secs(2);
+const DETACH_PATIENCE: Duration = Duration::from_secs(30);
 
 /// Whether the machine can do something.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

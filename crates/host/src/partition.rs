@@ -15,7 +15,7 @@ use crate::file_system::Argv;
 use crate::tool::{self, Answer, ToolError};
 
 /// On an empty disk parted takes milliseconds.
-const LIMIT: Duration = Duration::from_secs(30);
+const LIMIT: Duration = Duration::from_secs(60);
 
 /// A partition that did not come about.
 #[derive(Debug, Error)]

@@ -14,7 +14,7 @@ use super::{Answer, QEMU, nameless_file};
 use crate::{sys, tool};
 
 /// Start of QEMU and firmware 0.2 s, counting 0.1 s; there is room for a slow machine.
-const LIMIT: Duration = Duration::from_secs(5);
+const LIMIT: Duration = Duration::from_secs(10);
 const POLL: Duration = Duration::from_millis(10);
 const SECTOR_BYTES: usize = 512;
 /// What the guest writes to the port of isa-debug-exit.

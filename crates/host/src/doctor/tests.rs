@@ -132,7 +132,7 @@ fn vm_the_guest_ends_as_expected_and_one_that_hangs_is_killed() {
         println!("skipped: {QEMU} is not installed");
         return;
     }
-    let end = kvm::boot("tcg", &kvm::boot_sector(), Duration::from_secs(30)).unwrap();
+    let end = kvm::boot("tcg", &kvm::boot_sector(), Duration::from_secs(300)).unwrap();
     assert!(matches!(end, kvm::End::Done(_)), "{end:?}");
 
     let mut stuck = kvm::boot_sector();
@@ -140,7 +140,7 @@ fn vm_the_guest_ends_as_expected_and_one_that_hangs_is_killed() {
     let limit = Duration::from_millis(500);
     assert_eq!(kvm::boot("tcg", &stuck, limit).unwrap(), kvm::End::Hung(limit));
 
-    let end = kvm::boot("nosuch", &kvm::boot_sector(), Duration::from_secs(30)).unwrap();
+    let end = kvm::boot("nosuch", &kvm::boot_sector(), Duration::from_secs(300)).unwrap();
     assert!(matches!(&end, kvm::End::Failed(_, said) if said.contains("nosuch")), "{end:?}");
 }
 

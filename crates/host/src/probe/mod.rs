@@ -419,10 +419,11 @@ mod tests {
         Probe::open(Path::new("/"), &[], Duration::from_secs(60)).unwrap()
     }
 
-    fn spin(time: Duration) {
-        let begin = Instant::now();
-        while begin.elapsed() < time {
-            black_box(begin);
+    /// Runs until this thread has had so much of a processor, however long that takes.
+    fn spin(time_ns: u64) {
+        let begin_ns = sys::thread_cpu_ns();
+        while sys::thread_cpu_ns() < begin_ns + time_ns {
+            black_box(begin_ns);
         }
     }
 
@@ -499,18 +500,21 @@ mod tests {
 
     #[test]
     fn the_real_machine_shows_a_thread_that_spins() {
-        let running = real().start().unwrap();
-        std::thread::spawn(|| spin(Duration::from_millis(200))).join().unwrap();
+        let proc = Path::new("/proc");
+        let running = real().with_cpu_clocks(Path::new("/"), proc).start().unwrap();
+        std::thread::spawn(|| spin(200_000_000)).join().unwrap();
         let (totals, timeline) = running.stop().unwrap();
 
-        assert!(totals.cpu.busy_ns() >= 100_000_000, "{:?}", totals.cpu);
+        // Ticks are drawn, and of fifty of them not all may fall on the one that spins.
+        assert!(totals.cpu.busy_ns() >= 50_000_000, "{:?}", totals.cpu);
+        if let Some(time) = totals.cpu_time {
+            assert!(time.work_ns >= 200_000_000, "{time:?}");
+        }
         assert_eq!(totals.device, None);
         assert!(totals.processes_started >= 1);
         let readings = timeline.readings();
         let lasted_ns = readings.last().unwrap().at_ns;
         assert!(lasted_ns >= 200_000_000);
-        let intervals = readings.len() as u64 - 1;
-        assert!(intervals * 100_000_000 >= lasted_ns, "{intervals} in {lasted_ns} ns");
         assert!(readings.is_sorted_by(|a, b| a.at_ns < b.at_ns));
         let busy = |reading: &Reading| reading.cpu.busy_ns();
         assert!(readings.is_sorted_by_key(busy));
@@ -518,35 +522,41 @@ mod tests {
 
     #[test]
     fn stopping_does_not_wait_for_the_next_reading() {
-        // The best of several, as other tests may have the processors.
-        let shortest = (0..10)
-            .map(|_| {
-                let running = real().start().unwrap();
-                std::thread::sleep(Duration::from_millis(5));
-                let begin = Instant::now();
-                running.stop().unwrap();
-                begin.elapsed()
-            })
-            .min();
-        println!("stopping took {shortest:?}");
-        assert!(shortest < Some(Duration::from_millis(10)), "{shortest:?}");
+        let hour = Duration::from_secs(3600);
+        let mut probe = real();
+        probe.series = probe.series.every(hour);
+        let begin = Instant::now();
+        probe.start().unwrap().stop().unwrap();
+        assert!(begin.elapsed() < hour / 2);
     }
 
     #[test]
     fn a_reading_is_cheap() {
         let mut readers = Readers::open(Path::new("/"), &some_device()).unwrap();
         let origin = Instant::now();
-        let mut costs: Vec<Duration> = (0..200)
+        let ours_ns = cost_ns(|| {
+            readers.read(origin).unwrap();
+        });
+        // The kernel makes its text anew each time: what we add to that is little.
+        let kernels_ns = cost_ns(|| {
+            let files = ["proc/stat", "proc/meminfo"].map(|file| Path::new("/").join(file));
+            files.iter().for_each(|file| drop(std::fs::read(file).unwrap()));
+        });
+        println!("one reading: {ours_ns} ns, of its two largest files alone {kernels_ns} ns");
+        assert!(ours_ns < 5 * kernels_ns, "{ours_ns} ns, {kernels_ns} ns");
+    }
+
+    /// The processor's time of one, the median of many.
+    fn cost_ns(mut one: impl FnMut()) -> u64 {
+        let mut costs: Vec<u64> = (0..201)
             .map(|_| {
-                let begin = Instant::now();
-                readers.read(origin).unwrap();
-                begin.elapsed()
+                let begin_ns = sys::thread_cpu_ns();
+                one();
+                sys::thread_cpu_ns() - begin_ns
             })
             .collect();
-        costs.sort();
-        println!("one reading: median {:?}, p95 {:?}", costs[100], costs[190]);
-        // Far above what it takes, so that a busy machine passes; 2% of the period.
-        assert!(costs[100] < Duration::from_millis(1), "{:?}", costs[100]);
+        costs.sort_unstable();
+        costs[100]
     }
 
     /// The machine's first block device, if it has any.

@@ -44,7 +44,7 @@ const MOUNT_POINT: &str = "/fsverdict/mnt";
 const LINKS: [(&str, &str); 3] =
     [("/etc/mtab", "/proc/self/mounts"), ("/var/lock", "/run/lock"), ("/var/run", "/run")];
 /// Disks on a bus that is searched beside the boot take a moment to appear.
-const DISK_PATIENCE: Duration = Duration::from_secs(20);
+const DISK_PATIENCE: Duration = Duration::from_secs(60);
 /// `newc`'s first bytes.
 const MAGIC: &[u8; 6] = b"070701";
 const MOUNTS: [(&CStr, &CStr); 3] =
