@@ -22,7 +22,7 @@ use crate::workload::{Done, file_tree, fio, fsync_files, metadata, replay, small
 use crate::{bed, cache, daemon, file_system, link, mount, partition, settle, sys, tool};
 
 /// How often a busy file system is tried to be unmounted, and how long between.
-const UNMOUNT_TRIES: u32 = 20;
+const UNMOUNT_TRIES: u32 = 200;
 const UNMOUNT_PAUSE: Duration = Duration::from_millis(50);
 
 /// A timed part up to this long keeps its timeline at full resolution; a longer one halves it.
@@ -443,7 +443,7 @@ impl Here {
         Ok(())
     }
 
-    /// Unmounting while the device is held by a straggler is tried again for a second; whatever
+    /// Unmounting while the device is held by a straggler is tried again for ten seconds; whatever
     /// the work left running is killed first, for it would hold the file system. With the file
     /// system go those who belonged to it.
     fn unmount(&mut self, trial: &Trial) -> Result<Effect, HostError> {
