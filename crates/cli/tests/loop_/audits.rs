@@ -28,17 +28,7 @@ fn plan_of_alike(more: &str) -> String {
 #[ignore = "needs root and loop devices: run ./test"]
 fn a_tie_at_the_rate_of_the_bare_device_is_the_device_s() {
     let scene = Scene::alone();
-    // So low a limit that four requests under way last for a tenth of a second in which the
-    // machine does something else. That may happen all the same: one run of three has to show it.
-    let shown = (1..=3).find_map(|run| {
-        let document = tie(&scene);
-        let is_shown = found(&document, "DeviceBound").len() == 1 || run == 3;
-        is_shown.then_some(document).or_else(|| {
-            fs::remove_dir_all(scene.path("run")).unwrap();
-            None
-        })
-    });
-    let document = shown.unwrap();
+    let document = one_of_three(&scene, tie, |document| found(document, "DeviceBound").len() == 1);
     let bare = of(&document, "raw device");
     assert_eq!(bare.len(), 4);
     for trial in bare {
@@ -64,7 +54,25 @@ fn a_tie_at_the_rate_of_the_bare_device_is_the_device_s() {
     scene.assert_nothing_left();
 }
 
-/// Two alike beside the bare device, on a bed that is held down to 40 reads a second.
+/// Intervals of real trials decide here, and what else the machine does may fall on one contender in
+/// every round: the first of three runs that shows it, or the last.
+fn one_of_three(
+    scene: &Scene,
+    run: impl Fn(&Scene) -> Value,
+    shows: impl Fn(&Value) -> bool,
+) -> Value {
+    for _ in 1..3 {
+        let document = run(scene);
+        if shows(&document) {
+            return document;
+        }
+        fs::remove_dir_all(scene.path("run")).unwrap();
+    }
+    run(scene)
+}
+
+/// Two alike beside the bare device, on a bed that is held down to 40 reads a second: so few that
+/// four requests under way last for a tenth of a second in which the machine does something else.
 fn tie(scene: &Scene) -> Value {
     alike(
         scene,
@@ -111,7 +119,8 @@ fn a_duplicate_that_differs_voids_the_workload() {
     scene.assert_nothing_left();
 }
 
-/// By figures of its own, which no machine changes.
+/// By figures of its own, which no machine changes. The two go up and down in turn, or they would be
+/// settled after four rounds.
 #[test]
 #[ignore = "needs root and loop devices: run ./test"]
 fn work_that_takes_longer_each_round_drifts_and_every_other_round_has_modes() {
@@ -125,12 +134,15 @@ fn work_that_takes_longer_each_round_drifts_and_every_other_round_has_modes() {
         [[workload]]
         name = "wait"
         primary = ["said"]
-        command = 'echo "said 0.$((FSVERDICT_ROUND + 1)) seconds lower" > "$FSVERDICT_FIGURES"'
+        command = '''case $FSVERDICT_CONTENDER in other) UP=1 ;; *) UP=0 ;; esac
+        end=$(((FSVERDICT_ROUND + UP) % 2 * 3))
+        echo "said 0.$((FSVERDICT_ROUND + 1))$end seconds lower" > "$FSVERDICT_FIGURES"'''
         [[workload]]
         name = "alternate"
         primary = ["said"]
-        command = '''s="0.$((FSVERDICT_ROUND % 2 * 5))5"
-        echo "said $s seconds lower" > "$FSVERDICT_FIGURES"'''
+        command = '''case $FSVERDICT_CONTENDER in other) UP=1 ;; *) UP=0 ;; esac
+        end=$(((FSVERDICT_ROUND / 2 + UP) % 2 * 3))
+        echo "said 0.$((FSVERDICT_ROUND % 2 * 4 + 1))$end seconds lower" > "$FSVERDICT_FIGURES"'''
         "#,
     );
     let of = |audit, workload: &str| {
@@ -399,11 +411,14 @@ fn an_fsync_that_does_nothing_is_too_fast_and_so_is_what_it_is_for() {
         fio = {{ rw = "write", bs = "4k", size = "4m", fdatasync = 1, overwrite = 1 }}
         "#
     );
-    let document = run_plan(&scene, &plan).json();
-    for audit in ["A8", "A20"] {
-        let named: Vec<&str> =
-            found(&document, audit).iter().map(|it| text(&it["contender"])).collect();
-        assert_eq!(named, ["lying"], "{audit}: {:#}", document["findings"]);
+    let named = |document: &Value, audit: &str| -> Vec<String> {
+        found(document, audit).iter().map(|it| text(&it["contender"]).to_string()).collect()
+    };
+    let both = ["A8", "A20"];
+    let is_named = |document: &Value| both.iter().all(|it| named(document, it) == ["lying"]);
+    let document = one_of_three(&scene, |scene| run_plan(scene, &plan).json(), is_named);
+    for audit in both {
+        assert_eq!(named(&document, audit), ["lying"], "{audit}: {:#}", document["findings"]);
     }
     scene.assert_nothing_left();
 }

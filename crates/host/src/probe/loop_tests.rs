@@ -169,14 +169,9 @@ fn sar(tree: &tempfile::TempDir, snapshots: [&Snapshot; 2]) -> Vec<f64> {
     said.find(|said| said[1] > 0.0).expect("sar has read the same twice")
 }
 
-fn sar_within(
-    tree: &tempfile::TempDir,
-    [first, last]: [&Snapshot; 2],
-    period_s: u64,
-) -> Vec<f64> {
+fn sar_within(tree: &tempfile::TempDir, [first, last]: [&Snapshot; 2], period_s: u64) -> Vec<f64> {
     first.lay(tree);
-    let (mut child, mut stdout) =
-        sysstat(tree, &["sar", "-u", "ALL", &period_s.to_string(), "1"]);
+    let (mut child, mut stdout) = sysstat(tree, &["sar", "-u", "ALL", &period_s.to_string(), "1"]);
     std::thread::sleep(Duration::from_secs(period_s / 2));
     last.lay(tree);
     let mut text = String::new();
