@@ -250,7 +250,8 @@ fn metrics_tell_of_the_trial_under_way_and_of_those_before() {
     // In the third round the work goes on until we have looked.
     let looked = scene.typed("looked");
     let waits = format!(
-        "seq 99999 > numbers; [ $FSVERDICT_ROUND != 3 ] || until [ -e {looked} ]; do sleep 0.1; done"
+        "seq 99999 > numbers
+        [ $FSVERDICT_ROUND != 3 ] || until [ -e {looked} ]; do sleep 0.1; done"
     );
     let (started, address) = serving(&scene, 4, &["--", "sh", "-c", &waits]);
     let measured = |body: &str| body.contains("outcome=\"measured\"} 2");

@@ -300,7 +300,7 @@ fn ten_thousand_trials_are_a_page_of_few_megabytes_and_elements() {
     let megabytes = std::fs::metadata(&path).unwrap().len() as f64 / 1e6;
     assert!(megabytes < 12.0, "{megabytes} MB");
     let page = Page::open(&path, Sight::DESKTOP);
-    // How long a machine takes to open it is up to the machine: it was 0.5 s where this was written.
+    // How long that takes is up to the machine.
     let opened_ms = (0..3).map(|_| page.opened_ms()).fold(f64::INFINITY, f64::min);
     eprintln!("{megabytes:.1} MB, painted after {opened_ms:.0} ms");
     page.screenshot("large");

@@ -54,8 +54,8 @@ fn a_tie_at_the_rate_of_the_bare_device_is_the_device_s() {
     scene.assert_nothing_left();
 }
 
-/// Intervals of real trials decide here, and what else the machine does may fall on one contender in
-/// every round: the first of three runs that shows it, or the last.
+/// Intervals of real trials decide here, and what else the machine does may fall on one contender
+/// in every round: the first of three runs that shows it, or the last.
 fn one_of_three(
     scene: &Scene,
     run: impl Fn(&Scene) -> Value,
@@ -119,8 +119,8 @@ fn a_duplicate_that_differs_voids_the_workload() {
     scene.assert_nothing_left();
 }
 
-/// By figures of its own, which no machine changes. The two go up and down in turn, or they would be
-/// settled after four rounds.
+/// By figures of its own, which no machine changes. The two go up and down in turn, or they would
+/// be settled after four rounds.
 #[test]
 #[ignore = "needs root and loop devices: run ./test"]
 fn work_that_takes_longer_each_round_drifts_and_every_other_round_has_modes() {

@@ -1,5 +1,5 @@
-//! CPU time by the scheduler's clocks, in nanoseconds: of the trial's processes, and of the kernel's
-//! threads, which do a file system's work that is no process's.
+//! CPU time by the scheduler's clocks, in nanoseconds: of the trial's processes, and of the
+//! kernel's threads, which do a file system's work that is no process's.
 //!
 //! The clock of a task is brought up to date when it is switched out and at each tick (update_curr
 //! in kernel/sched/fair.c), and its own whenever it asks. Both readings are taken by the trial
