@@ -30,8 +30,9 @@ const LINES_KEPT: usize = 6;
 /// kernel restarts it, which takes no ACPI (`reboot=t`), and its kernel restarts it at once when it
 /// panics. It does not try whether the timer interrupts it within ten ticks (timer_irq_works in
 /// arch/x86/kernel/apic/io_apic.c): on a busy host an emulated one does not, and the kernel panics;
-/// under KVM it leaves that out by itself. The last lines spare what a guest has no use for: the firmware's own list of disks, a
-/// keyboard and a mouse, and the self-tests of the crypto code, a quarter of a boot under TCG.
+/// under KVM it leaves that out by itself. The last words spare what a guest has no use for: the
+/// firmware's own list of disks, a keyboard and a mouse, and the self-tests of the crypto code, a
+/// quarter of a boot under TCG.
 pub const PARAMETERS: &str = "console=ttyS0 loglevel=4 rdinit=/init reboot=t panic=-1 oops=panic \
                               no_timer_check random.trust_cpu=on edd=off i8042.nokbd \
                               i8042.noaux cryptomgr.notests";
