@@ -219,7 +219,6 @@ fn a_budget_alone_ends_the_run() {
     let plan = noisy(5).replace("rounds = 8", "budget = \"1s\"");
     let document = run_plan(&scene, "run", &plan);
     assert_eq!(document["run"]["stop"], "budget");
-    assert!(document["run"]["elapsed_s"].as_f64() < Some(1.5), "{}", document["run"]);
 }
 
 /// A run of which one action failed.

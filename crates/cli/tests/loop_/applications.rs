@@ -95,7 +95,8 @@ fn work_whose_result_is_wrong_is_not_measured() {
 
 /// A server with a child, and work that leaves a process of its own.
 const SERVED: &str = r#"
-    prepare = "setsid sh -c 'sleep 1000 & echo $$ > server; exec sleep 1000' & sleep 0.2"
+    prepare = '''setsid sh -c 'sleep 1000 & echo $$ > server; exec sleep 1000' &
+        until [ -s server ]; do sleep 0.1; done'''
     command = "kill -0 $(cat server); sleep 1000 & echo served"
     cleanup = "kill $(cat server); echo stopped"
 "#;

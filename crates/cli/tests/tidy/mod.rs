@@ -345,3 +345,24 @@ fn the_rules_see_what_they_look_for() {
         Source { path: "core/src/a.rs".into(), text: "x\n#[cfg(test)]\nmod tests {".into() };
     assert_eq!(source.product(), "x");
 }
+
+/// Else a test that was renamed would silently be left out, or not be.
+#[test]
+fn the_tests_that_the_quick_tier_names_are_there() {
+    let script = fs::read_to_string(root().join("test")).unwrap();
+    let names: Vec<&str> = script
+        .lines()
+        .filter_map(|line| line.strip_prefix("    "))
+        .filter(|line| line.contains("::") && !line.contains(' '))
+        .collect();
+    assert!(names.len() > 5, "{names:?}");
+    let sources = sources();
+    for name in names {
+        let (modules, test) = name.rsplit_once("::").unwrap();
+        let file = format!("cli/tests/{}", modules.replace("::", "/"));
+        let paths = [format!("{file}.rs"), format!("{file}/mod.rs")];
+        let its = sources.iter().find(|source| paths.contains(&source.path));
+        let its = its.unwrap_or_else(|| panic!("{name}: neither of {paths:?}"));
+        assert!(its.text.contains(&format!("\nfn {test}() {{")), "./test names {name}");
+    }
+}

@@ -4,6 +4,7 @@ mod across;
 mod checked;
 mod columns;
 mod contender;
+mod cpu;
 mod figures;
 mod finding;
 mod fit;
@@ -39,6 +40,7 @@ pub use across::{Across, BASELINE, Change, Difference, Incomparable, Measured, N
 pub use checked::{Checked, Judged};
 pub use columns::{SysstatColumn, blocked_column};
 pub use contender::{Contender, Limits};
+pub use cpu::{CpuClock, CpuTime, CpuTotals};
 pub use figures::{FigureError, figures};
 pub use finding::{Audit, Finding, Severity};
 pub use fit::{Lack, Lacking, LeftOut, Who, lacks};
@@ -62,9 +64,9 @@ pub use purpose::{
 };
 pub use rate::{RateOverTime, Steady};
 pub use record::{
-    Application, CacheState, CpuTotals, DeviceTotals, Failure, ForeignTotals, Guest, HeatTotals,
-    MemoryTotals, Mounted, NetworkTotals, Outcome, PageCacheTotals, PhaseRecord, PressureTotals,
-    Queue, Quiet, Record, Refused, StepTime, Totals,
+    Application, CacheState, DeviceTotals, Failure, ForeignTotals, Guest, HeatTotals, MemoryTotals,
+    Mounted, NetworkTotals, Outcome, PageCacheTotals, PhaseRecord, PressureTotals, Queue, Quiet,
+    Record, Refused, StepTime, Totals,
 };
 pub use replay::{Action, Call, Entry, Gave, Head, Laid, On, RECORDING, Recording, Replay};
 pub use run::{Run, SCHEMA};

@@ -11,7 +11,7 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use fsverdict_core::model::{Bed, BedKind, Contender, Record, Trial, TrialBed};
 use fsverdict_core::run::{HostError, Place};
 
-use super::trial_process::{Event, TICK, Watch, mount_point, trial_argv};
+use super::trial_process::{Event, TICK, Watch, machines_proc, mount_point, trial_argv};
 use crate::bed::{self, Consent, partition};
 use crate::machine::settings::{self, Change, Setting};
 use crate::place::trial::site::{with_site, work_directory};
@@ -139,7 +139,7 @@ impl Place for Lab<'_> {
             false => tool::users(&argv[..1]),
         };
         let errors = Path::new(&trial.raw).join("trial.stderr");
-        command.args(&argv[1..]).stdin(Stdio::null()).stdout(Stdio::piped());
+        command.args(&argv[1..]).stdin(machines_proc()?).stdout(Stdio::piped());
         command.stderr(File::create(&errors)?);
         sys::bind_to_us(&mut command);
         let pool = held_pool(trial).map(Undo::Pool);

@@ -2,7 +2,7 @@
 //! its records.
 //!
 //! The audits of single trials are in [`trial`], [`queue`], [`steady`], [`foreign`], [`heat`],
-//! [`network`] and [`figures`], and [`over_trials`] says what they come to over all of them; those
+//! [`cpu`], [`network`] and [`figures`], and [`over_trials`] says what they come to over all of them; those
 //! of the terms on which contenders are compared are in [`terms`]; those that look at all rounds in
 //! [`drift`], [`order`] and [`modes`]; what the duplicate and the bare device show is in [`arms`];
 //! how long the work had better run in [`length`]. Each is one function.
@@ -10,6 +10,7 @@
 mod arms;
 pub(super) mod batches;
 pub(super) mod case;
+mod cpu;
 mod drift;
 mod figures;
 mod foreign;

@@ -3,7 +3,7 @@
 use crate::model::{Audit, Cache, CacheState, Operation, Phase, PhaseRecord, Severity, Unit};
 
 use super::case::{Case, Seen, bytes, least, most, options, percent, prefix};
-use super::{figures, foreign, heat, network, queue, steady};
+use super::{cpu, figures, foreign, heat, network, queue, steady};
 
 /// What may stay cached or dirty around a drop: a file system's own superblock and log pages.
 const CACHE_ALLOWANCE_BYTES: u64 = 1 << 20;
@@ -86,6 +86,8 @@ pub const AUDITS: &[TrialAudit] = &[
                  -E lazy_itable_init=0,lazy_journal_init=0",
     },
     TrialAudit { audit: Audit::A13, test: foreign::others_at_work, advice: foreign::ADVICE },
+    TrialAudit { audit: Audit::A13, test: cpu::others_at_work, advice: cpu::OTHERS_ADVICE },
+    TrialAudit { audit: Audit::A17, test: cpu::ticks_missed, advice: cpu::TICKS_ADVICE },
     TrialAudit {
         audit: Audit::A17,
         test: figures::clock_too_coarse,

@@ -13,7 +13,7 @@ use crate::machine::mount::is_module;
 use crate::sys;
 
 /// How long the kernel may take to let go of a loop device; udev opens each new one for a moment.
-const DETACH_PATIENCE: Duration = Duration::from_secs(2);
+const DETACH_PATIENCE: Duration = Duration::from_secs(30);
 
 /// Files as block devices, found out with one that has no name.
 pub(super) fn loop_devices(folder: &Path) -> Answer {

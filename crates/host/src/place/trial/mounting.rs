@@ -18,7 +18,7 @@ use crate::tool::Argv;
 use crate::{sys, tool};
 
 /// How often a busy file system is tried to be unmounted, and how long between.
-const UNMOUNT_TRIES: u32 = 20;
+const UNMOUNT_TRIES: u32 = 200;
 const UNMOUNT_PAUSE: Duration = Duration::from_millis(50);
 
 /// What is done to the trial's file system.
@@ -75,7 +75,7 @@ impl Mounting {
         Ok(mounted)
     }
 
-    /// Unmounting while the device is held by a straggler is tried again for a second; whatever
+    /// Unmounting while the device is held by a straggler is tried again for ten seconds; whatever
     /// the work left running is killed first, for it would hold the file system. With the file
     /// system go those who belonged to it.
     pub fn unmount(self, processes: &mut Processes, trial: &Trial) -> Result<(), HostError> {

@@ -20,6 +20,10 @@ use crate::sys;
 /// A timed part up to this long keeps its timeline at full resolution; a longer one halves it.
 const TIMELINE: Duration = Duration::from_secs(3600);
 
+/// The `/proc` of the whole machine, which the lab gives to the trial as its standard input: that
+/// of its own PID namespace shows no thread of the kernel.
+const MACHINES_PROC: &str = "/proc/self/fd/0";
+
 /// One timed part: which, of what, and how it is closed.
 #[derive(Debug)]
 pub struct Part<'a> {
@@ -47,6 +51,7 @@ impl Timing {
         let interface = link::interface(root, &trial.workload);
         let probe = Probe::open(root, &trial.bed.devices, TIMELINE)?;
         let probe = probe.with_page_cache(page_cache(trial));
+        let probe = probe.with_cpu_clocks(root, Path::new(MACHINES_PROC));
         let disks = bed::disks_beneath(&trial.bed.devices);
         let probe = probe.with_beneath(root, &disks)?;
         let probe = probe.with_network(root, interface.as_ref())?;

@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 
 use super::archive::{self, Archive};
 use crate::machine::settings::{self, Setting};
-use crate::place::trial_process::trial_argv;
+use crate::place::trial_process::{machines_proc, trial_argv};
 use crate::probe::offered;
 use crate::{file_system, sys, tool};
 
@@ -45,7 +45,7 @@ const MOUNT_POINT: &str = "/fsverdict/mnt";
 const LINKS: [(&str, &str); 3] =
     [("/etc/mtab", "/proc/self/mounts"), ("/var/lock", "/run/lock"), ("/var/run", "/run")];
 /// Disks on a bus that is searched beside the boot take a moment to appear.
-const DISK_PATIENCE: Duration = Duration::from_secs(20);
+const DISK_PATIENCE: Duration = Duration::from_secs(60);
 /// `newc`'s first bytes.
 const MAGIC: &[u8; 6] = b"070701";
 const MOUNTS: [(&CStr, &CStr); 3] =
@@ -261,7 +261,7 @@ fn run(job: Job, job_disk: &Path) -> Result<(), HostError> {
     let argv = trial_argv(input, &output, false);
     let errors = out.join("raw/trial.stderr");
     let mut command = tool::command(&argv[0])?;
-    command.args(&argv[1..]).env("PATH", job.path).stdin(Stdio::null());
+    command.args(&argv[1..]).env("PATH", job.path).stdin(machines_proc()?);
     command.stderr(File::create(&errors)?);
     if !say("\r") {
         command.stdout(Stdio::null());

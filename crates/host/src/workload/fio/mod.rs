@@ -15,7 +15,7 @@ use super::engine::{Act, Engine, OVER, Scene, TimedPart, only_whole};
 use crate::tool::{self, ToolError};
 
 /// fio reads a job in milliseconds.
-const PARSE_LIMIT: Duration = Duration::from_secs(10);
+const PARSE_LIMIT: Duration = Duration::from_secs(60);
 
 /// Into so many windows a time-based run is divided: twelve batches of five.
 const WINDOWS: u64 = 60;
