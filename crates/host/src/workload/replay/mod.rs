@@ -15,8 +15,8 @@
 //!   away; times become the start of 2001; attributes are called `user.` and as long as they were.
 
 mod content;
-mod deed;
 mod lay_out;
+mod perform;
 mod progress;
 mod words;
 
@@ -40,7 +40,7 @@ use crate::sys;
 use crate::timing::Latencies;
 use crate::timing::threads::{self, Failed};
 use content::{Buffer, Pool};
-use deed::{Deed, Expected, Worker};
+use perform::{Expected, PreparedCall, Worker};
 use progress::Progress;
 
 /// Descriptors there are besides the recording's: standard ones, the probes', the directory's.
@@ -163,7 +163,7 @@ fn worker(
     thread: u32,
     seed: u64,
 ) -> Result<Worker, ReplayError> {
-    let (mut deeds, mut latencies) = (Vec::new(), Vec::<(&str, Latencies)>::new());
+    let (mut prepared, mut latencies) = (Vec::new(), Vec::<(&str, Latencies)>::new());
     let (mut most_read, mut most_written) = (0, 0);
     let calls = recording.calls.iter().enumerate();
     for (number, call) in calls.filter(|(_, call)| call.thread == thread) {
@@ -180,11 +180,11 @@ fn worker(
             latencies.push((name, Latencies::new()));
             latencies.len() - 1
         });
-        deeds.push(deed(recording, directory, number, call, operation)?);
+        prepared.push(prepared_call(recording, directory, number, call, operation)?);
     }
     Ok(Worker {
         thread: thread as usize,
-        deeds,
+        calls: prepared,
         latencies,
         pool: Pool::new(replay, most_written, [seed, thread.into()]),
         buffer: Buffer::new(most_read),
@@ -214,13 +214,13 @@ fn sizes(action: &Action) -> [u64; 2] {
     }
 }
 
-fn deed(
+fn prepared_call(
     recording: &Recording,
     directory: &Path,
     number: usize,
     call: &Call,
     operation: usize,
-) -> Result<Deed, ReplayError> {
+) -> Result<PreparedCall, ReplayError> {
     let word = |word| ReplayError::Word { call: number + 1, word };
     let flags = match &call.action {
         Action::Open { flags, .. }
@@ -250,7 +250,7 @@ fn deed(
         _ => Vec::new(),
     };
     let name = |source| ReplayError::Name { call: number + 1, source };
-    Ok(Deed {
+    Ok(PreparedCall {
         number,
         flags: words::flags(flags).map_err(word)?,
         text: CString::new(text).map_err(name)?,
@@ -316,8 +316,8 @@ impl Prepared {
     fn check(&self, workers: &[Worker]) -> Result<(), ReplayError> {
         let count = workers.iter().map(|worker| worker.differences).sum();
         let firsts = workers.iter().filter_map(|worker| {
-            let (deed, gave) = worker.first_difference?;
-            Some((worker.deeds[deed].number, gave))
+            let (place, gave) = worker.first_difference?;
+            Some((worker.calls[place].number, gave))
         });
         let Some((number, gave)) = firsts.min() else { return Ok(()) };
         let Recording { calls, .. } = &self.recording;

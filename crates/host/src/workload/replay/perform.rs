@@ -33,7 +33,7 @@ pub enum Expected {
 
 /// A call with all it needs.
 #[derive(Debug)]
-pub struct Deed {
+pub struct PreparedCall {
     /// Its place in the recording.
     pub number: usize,
     pub action: Action,
@@ -55,7 +55,7 @@ pub struct Deed {
 #[derive(Debug)]
 pub struct Worker {
     pub thread: usize,
-    pub deeds: Vec<Deed>,
+    pub calls: Vec<PreparedCall>,
     /// By operation.
     pub latencies: Vec<(&'static str, Latencies)>,
     pub pool: Pool,
@@ -73,22 +73,22 @@ impl Worker {
     /// The timed loop: nothing is allocated, formatted or logged in it. It goes on after a
     /// difference, for others wait for its calls.
     pub fn run(&mut self, shared: &Shared) {
-        let deeds = std::mem::take(&mut self.deeds);
-        for (place, deed) in deeds.iter().enumerate() {
-            for &(thread, calls) in &deed.waits {
-                shared.progress[thread].wait_for(calls);
+        let calls = std::mem::take(&mut self.calls);
+        for (place, call) in calls.iter().enumerate() {
+            for &(thread, done) in &call.waits {
+                shared.progress[thread].wait_for(done);
             }
             if shared.paced {
-                self.pause(deed.pause_ns);
+                self.pause(call.pause_ns);
             }
             let start_ns = sys::monotonic_ns();
-            let gave = self.make(deed, shared);
+            let gave = self.make(call, shared);
             let latency_ns = sys::monotonic_ns() - start_ns;
-            self.latencies[deed.operation].1.record(latency_ns);
+            self.latencies[call.operation].1.record(latency_ns);
             shared.progress[self.thread].advance();
-            self.compare(place, deed.expected, &gave);
+            self.compare(place, call.expected, &gave);
         }
-        self.deeds = deeds;
+        self.calls = calls;
     }
 
     /// Waits; what one pause took too long the next ones make up for.
@@ -128,20 +128,20 @@ impl Worker {
 
     /// Makes the call: what it gave, where that is compared.
     #[inline]
-    fn make(&mut self, deed: &Deed, shared: &Shared) -> io::Result<u64> {
-        match &deed.action {
+    fn make(&mut self, call: &PreparedCall, shared: &Shared) -> io::Result<u64> {
+        match &call.action {
             Action::Read { .. } | Action::Pread { .. } => {
-                let got = self.read(&deed.action, shared)?;
+                let got = self.read(&call.action, shared)?;
                 self.read_bytes += got;
                 Ok(got)
             }
             Action::Write { .. } | Action::Pwrite { .. } => {
-                let taken = self.write(&deed.action, shared)?;
+                let taken = self.write(&call.action, shared)?;
                 self.written_bytes += taken;
                 Ok(taken)
             }
             Action::CopyRange { .. } | Action::Sendfile { .. } | Action::Clone { .. } => {
-                let copied = shared.copy(&deed.action)?;
+                let copied = shared.copy(&call.action)?;
                 self.read_bytes += copied;
                 self.written_bytes += copied;
                 Ok(copied)
@@ -158,25 +158,25 @@ impl Worker {
             }
             Action::Setxattr { on, bytes, .. } => {
                 let value = self.pool.next(*bytes as usize);
-                shared.attributed(*on, deed, |on| sys::give_attribute(on, &deed.text, value))
+                shared.attributed(*on, call, |on| sys::give_attribute(on, &call.text, value))
             }
             Action::Getxattr { on, bytes, .. } => {
                 let buffer = self.buffer.first(*bytes as usize);
-                let get = |on: Attributed<'_>| sys::attribute(on, &deed.text, buffer).map(drop);
-                shared.attributed(*on, deed, get)
+                let get = |on: Attributed<'_>| sys::attribute(on, &call.text, buffer).map(drop);
+                shared.attributed(*on, call, get)
             }
             Action::Listxattr { on, bytes } => {
                 let buffer = self.buffer.first(*bytes as usize);
                 let list = |on: Attributed<'_>| sys::attributes(on, buffer).map(drop);
-                shared.attributed(*on, deed, list)
+                shared.attributed(*on, call, list)
             }
             Action::Removexattr { on, .. } => {
-                shared.attributed(*on, deed, |on| sys::remove_attribute(on, &deed.text))
+                shared.attributed(*on, call, |on| sys::remove_attribute(on, &call.text))
             }
             Action::Seek { handle, place } => {
                 shared.with(*handle, |file| sys::seek_from_start(file, *place))
             }
-            _ => shared.make(deed).map(|()| 0),
+            _ => shared.make(call).map(|()| 0),
         }
     }
 
@@ -236,12 +236,12 @@ impl Shared {
     fn attributed(
         &self,
         on: On,
-        deed: &Deed,
-        call: impl FnOnce(Attributed<'_>) -> io::Result<()>,
+        call: &PreparedCall,
+        make: impl FnOnce(Attributed<'_>) -> io::Result<()>,
     ) -> io::Result<u64> {
         match on {
-            On::Path(_) => call(Attributed::Path(&deed.absolute)),
-            On::Handle(handle) => self.with(handle, |file| call(Attributed::File(file))),
+            On::Path(_) => make(Attributed::Path(&call.absolute)),
+            On::Handle(handle) => self.with(handle, |file| make(Attributed::File(file))),
         }
         .map(|()| 0)
     }
@@ -277,10 +277,10 @@ impl Shared {
     }
 
     /// Calls that need nothing of the thread's.
-    fn make(&self, deed: &Deed) -> io::Result<()> {
-        let (root, flags) = (self.directory.as_fd(), deed.flags);
+    fn make(&self, call: &PreparedCall) -> io::Result<()> {
+        let (root, flags) = (self.directory.as_fd(), call.flags);
         let name = |path: u32| self.paths[path as usize].as_c_str();
-        match deed.action {
+        match call.action {
             Action::Open { path, mode, handle, .. } => {
                 let file = sys::open_as(root, name(path), flags, mode)?;
                 if let Some(handle) = handle {
@@ -310,23 +310,23 @@ impl Shared {
             Action::Mkdir { path, mode } => sys::make_directory_as(root, name(path), mode),
             Action::Rmdir { path } => sys::remove_directory_at(root, name(path)),
             Action::Link { from, to } => sys::link_at(root, name(from), root, name(to)),
-            Action::Symlink { path, .. } => sys::symbolic_link_at(&deed.text, root, name(path)),
+            Action::Symlink { path, .. } => sys::symbolic_link_at(&call.text, root, name(path)),
             Action::Mknod { path } => {
                 sys::make_node_at(root, name(path), libc::S_IFSOCK | 0o600, 0)
             }
             Action::Access { path, .. } => sys::access_at(root, name(path), flags),
-            _ => self.alter(deed),
+            _ => self.alter(call),
         }
     }
 
     /// Calls on what a path leads to, or on an open file.
-    fn alter(&self, deed: &Deed) -> io::Result<()> {
+    fn alter(&self, call: &PreparedCall) -> io::Result<()> {
         let root = self.directory.as_fd();
         let name = |path: u32| self.paths[path as usize].as_c_str();
         let times = [(YEAR_2001_S, 0); 2];
-        match deed.action {
+        match call.action {
             Action::Truncate { on: On::Path(_), bytes } => {
-                sys::truncate_path(&deed.absolute, bytes)
+                sys::truncate_path(&call.absolute, bytes)
             }
             Action::Truncate { on: On::Handle(handle), bytes } => {
                 self.with(handle, |file| sys::truncate(file, bytes))
