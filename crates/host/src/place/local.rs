@@ -14,7 +14,7 @@ use fsverdict_core::run::{HostError, Place};
 use super::trial_process::{Event, TICK, Watch, mount_point, trial_argv};
 use crate::bed::{self, Consent, partition};
 use crate::machine::settings::{self, Change, Setting};
-use crate::place::trial::{with_site, work_directory};
+use crate::place::trial::site::{with_site, work_directory};
 use crate::undo::{self, Journal, Undo};
 use crate::{file_system, sys, tool};
 

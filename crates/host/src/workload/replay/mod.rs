@@ -30,12 +30,14 @@ use std::path::{Path, PathBuf};
 use std::sync::RwLock;
 
 use fsverdict_core::model::{
-    Action, Call, FILE_SIZE_MAX, Gave, Head, On, Recording, Replay, Sample, Unit,
+    Action, Call, FILE_SIZE_MAX, Gave, Head, On, Phase, Recording, Replay, Sample, Unit,
 };
 use fsverdict_core::recording::{self, RecordingError};
+use fsverdict_core::run::{HostError, Step};
 use thiserror::Error;
 
-use super::{Done, PathError};
+use super::PathError;
+use super::engine::{Act, Done, Engine, Scene, TimedPart, native, only_whole};
 use crate::sys;
 use crate::timing::Latencies;
 use crate::timing::threads::{self, Failed};
@@ -76,6 +78,36 @@ pub enum ReplayError {
     Differs { count: u64, calls: usize, first: String },
 }
 
+impl Engine for Replay {
+    fn lay_out(&self, scene: &Scene) -> Result<(), HostError> {
+        Ok(lay_out(self, &scene.directory, scene.seed)?)
+    }
+
+    fn prepare<'a>(
+        &'a self,
+        phase: Phase,
+        scene: &'a Scene,
+    ) -> Result<Box<dyn TimedPart + 'a>, HostError> {
+        only_whole(phase)?;
+        let prepared = prepare(self, &scene.directory, scene.seed)?;
+        native(|| prepared.run())
+    }
+
+    fn dry(&self, step: Step, _scene: &Scene) -> Result<Vec<Act>, HostError> {
+        let (head, from) = (head(self)?, &self.recording);
+        let said = match step {
+            Step::Fill => format!("the {} files and directories of {from}", head.entries),
+            Step::Work(phase) => {
+                only_whole(phase)?;
+                let pace = if self.paced { "with their pauses" } else { "without a pause" };
+                format!("the {} calls of {from}, {} threads, {pace}", head.calls, head.threads)
+            }
+            _ => return Ok(Vec::new()),
+        };
+        Ok(vec![Act::Within(said)])
+    }
+}
+
 /// The recording's first line: whether there is one, and what is in it.
 pub fn head(replay: &Replay) -> Result<Head, ReplayError> {
     opened(replay, recording::read_head)
@@ -92,14 +124,14 @@ fn opened<T>(
 }
 
 /// Lays out what was there before the first call.
-pub fn lay_out(replay: &Replay, directory: &Path, seed: u64) -> Result<(), ReplayError> {
+fn lay_out(replay: &Replay, directory: &Path, seed: u64) -> Result<(), ReplayError> {
     let recording = opened(replay, recording::read)?;
     // Another seed: what is written over it must not be what it holds.
     Ok(lay_out::lay_out(&recording, replay, directory, !seed)?)
 }
 
 /// All calls, with everything they need in memory.
-pub struct Prepared {
+struct Prepared {
     recording: Recording,
     shared: Shared,
     workers: Vec<Worker>,
@@ -117,7 +149,7 @@ struct Shared {
 }
 
 /// Makes everything ready in `directory`. The same seed gives the same contents.
-pub fn prepare(replay: &Replay, directory: &Path, seed: u64) -> Result<Prepared, ReplayError> {
+fn prepare(replay: &Replay, directory: &Path, seed: u64) -> Result<Prepared, ReplayError> {
     let recording = opened(replay, recording::read)?;
     let needed =
         most_open(&recording.calls) + OTHER_DESCRIPTORS + u64::from(recording.head.threads);
@@ -297,7 +329,7 @@ fn expected(call: &Call) -> Result<Expected, String> {
 impl Prepared {
     /// Does it. Calls that did not give what they gave when they were recorded are an error: what
     /// was measured is something else.
-    pub fn run(mut self) -> Result<Done, ReplayError> {
+    fn run(mut self) -> Result<Done, ReplayError> {
         let workers = std::mem::take(&mut self.workers);
         let work = |worker: &mut Worker| {
             worker.run(&self.shared);
