@@ -297,6 +297,15 @@ fn programs_are_started_in_one_place() {
 }
 
 #[test]
+fn which_work_is_which_engines_is_told_in_one_place() {
+    let found = places(&sources(), |source, line| {
+        let tells = source.is_in("host/src/") && code(line).contains("Work::");
+        tells && source.path != "host/src/workload/mod.rs" && !source.is_test()
+    });
+    assert_none("ask the engine: host/src/workload/engine.rs", &found);
+}
+
+#[test]
 fn every_file_says_what_it_is_for() {
     let sources = sources();
     let silent = sources.iter().filter(|source| !source.text.starts_with("//! "));

@@ -294,7 +294,7 @@ pub enum Work<'a> {
 
 impl Work<'_> {
     /// The keys in a plan.
-    const KEYS: &'static str =
+    pub const KEYS: &'static str =
         "command, fio, small_files, fsync_files, metadata, tree, sysbench, replay";
 
     /// What is wrong with it, as the end of a sentence.

@@ -1,15 +1,14 @@
-//! What is found wrong with a plan before anything is written: what no place could run, and jobs
-//! that fio refuses.
+//! What is found wrong with a plan before anything is written: what no place could run, and work
+//! that its tool refuses.
 
 use std::path::Path;
 
-use fsverdict_core::model::{BedKind, Plan, Work, Workload, meant};
+use fsverdict_core::model::{BedKind, Plan, Workload, meant};
+use fsverdict_core::run::HostError;
 use thiserror::Error;
 
 use crate::tool::ToolError;
-use crate::workload::fio::{self, FioError};
-use crate::workload::replay::{self, ReplayError};
-use crate::{bed, file_system};
+use crate::{bed, file_system, workload};
 
 /// Why a plan can't be run anywhere, and what to do about it.
 #[derive(Debug, Error)]
@@ -18,8 +17,8 @@ pub enum PreflightError {
     #[error("contender {contender:?}: no file system is called {name:?}; {}", meant_by(name))]
     UnknownFileSystem { contender: String, name: String },
     #[error("workload {workload:?}: {source}")]
-    Fio { workload: String, source: FioError },
-    #[error("workload {workload:?}: fio refuses the job: {said}")]
+    Work { workload: String, source: HostError },
+    #[error("workload {workload:?}: {said}")]
     Job { workload: String, said: String },
     #[error("{0}")]
     Tool(#[from] ToolError),
@@ -28,8 +27,6 @@ pub enum PreflightError {
          give the whole disk"
     )]
     Nested { contender: String, path: String },
-    #[error("workload {workload:?}: {source}")]
-    Recording { workload: String, source: ReplayError },
 }
 
 fn meant_by(name: &str) -> String {
@@ -54,15 +51,10 @@ pub fn check_plan(plan: &Plan) -> Result<(), PreflightError> {
         }
     }
     for workload in &plan.workloads {
-        if let Ok(Work::Fio(job)) = workload.work() {
-            fio::check(job).map_err(|source| PreflightError::Fio {
-                workload: workload.name.clone(),
-                source,
-            })?;
-        }
-        if let Some(Err(source)) = workload.replay.as_ref().map(replay::head) {
-            return Err(PreflightError::Recording { workload: workload.name.clone(), source });
-        }
+        let Ok(work) = workload.work() else { continue };
+        workload::engine(work)
+            .check()
+            .map_err(|source| PreflightError::Work { workload: workload.name.clone(), source })?;
     }
     Ok(())
 }
@@ -73,10 +65,10 @@ pub fn check_details(plan: &Plan) -> Result<(), PreflightError> {
     plan.workloads.iter().try_for_each(check_job)
 }
 
-/// What fio does not understand it says before anything is written, once and not in every trial.
+/// What a tool does not understand it says before anything is written, once and not in every trial.
 fn check_job(workload: &Workload) -> Result<(), PreflightError> {
-    let Ok(Work::Fio(job)) = workload.work() else { return Ok(()) };
-    match fio::refused(job)? {
+    let Ok(work) = workload.work() else { return Ok(()) };
+    match workload::engine(work).refused()? {
         Some(said) => Err(PreflightError::Job { workload: workload.name.clone(), said }),
         None => Ok(()),
     }

@@ -6,8 +6,28 @@ use std::path::{Path, PathBuf};
 use fsverdict_core::model::{Device, Histogram, Phase, PhaseRecord, Sample, Workload};
 use fsverdict_core::run::{HostError, Step};
 
+use crate::tool::ToolError;
+
 /// One kind of work. Each file of this folder has one, for its part of the plan.
+///
+/// What it needs is stated by the plan's part itself ([`Workload::needs`]): a place is asked for it
+/// before there is anything to run.
 pub trait Engine {
+    /// What is wrong with it, as far as that shows without its tool.
+    fn check(&self) -> Result<(), HostError> {
+        Ok(())
+    }
+
+    /// Has its tool read it and do nothing else: the tool's complaint, if it has one.
+    fn refused(&self) -> Result<Option<String>, ToolError> {
+        Ok(None)
+    }
+
+    /// Files that it reads outside the file system under test: a virtual machine has to have them.
+    fn files(&self) -> Vec<String> {
+        Vec::new()
+    }
+
     /// Lays out the files that the work finds there, before the caches are dropped.
     fn lay_out(&self, _scene: &Scene) -> Result<(), HostError> {
         Ok(())

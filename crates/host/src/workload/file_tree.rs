@@ -17,7 +17,7 @@ use fsverdict_core::run::{HostError, Step};
 use thiserror::Error;
 
 use super::PathError;
-use super::engine::{Act, Done, Engine, Scene, TimedPart, no_phase};
+use super::engine::{Act, Done, Engine, OVER, Scene, TimedPart, no_phase};
 use crate::tree::{self, Counts, Shape, TreeError};
 
 /// Why it could not be done, or was not what was asked for.
@@ -41,7 +41,10 @@ enum FileTreeError {
 
 impl Engine for Tree {
     fn lay_out(&self, scene: &Scene) -> Result<(), HostError> {
-        Ok(lay_out(self, &scene.directory, scene.seed)?)
+        if self.is_filled() {
+            lay_out(self, &scene.directory, scene.seed)?;
+        }
+        Ok(())
     }
 
     fn prepare<'a>(
@@ -51,7 +54,7 @@ impl Engine for Tree {
     ) -> Result<Box<dyn TimedPart + 'a>, HostError> {
         let Phase::Tree(pass) = phase else { return Err(no_phase(phase)) };
         let prepared = prepare(self, pass, &scene.directory, scene.seed)?;
-        Ok(Box::new(Pass { prepared, done: Done::default() }))
+        Ok(Box::new(Pass { prepared, done: None }))
     }
 
     fn dry(&self, step: Step, _scene: &Scene) -> Result<Vec<Act>, HostError> {
@@ -60,7 +63,7 @@ impl Engine for Tree {
             None => format!("a tree of {} files in {} directories", self.files, self.directories()),
         };
         Ok(match step {
-            Step::Fill => vec![Act::Within(shown)],
+            Step::Fill if self.is_filled() => vec![Act::Within(shown)],
             Step::Work(Phase::Tree(_)) => {
                 vec![Act::Within(format!("{shown}, {} threads", self.threads))]
             }
@@ -73,17 +76,20 @@ impl Engine for Tree {
 /// One pass, and what it did.
 struct Pass<'a> {
     prepared: Prepared<'a>,
-    done: Done,
+    done: Option<Done>,
 }
 
 impl TimedPart for Pass<'_> {
     fn run(&mut self) -> Result<(), HostError> {
-        self.done = self.prepared.run()?;
+        if self.done.is_some() {
+            return Err(OVER.into());
+        }
+        self.done = Some(self.prepared.run()?);
         Ok(())
     }
 
     fn figures(&mut self, record: &mut PhaseRecord) -> Result<(), HostError> {
-        std::mem::take(&mut self.done).enter(record);
+        self.done.clone().unwrap_or_default().enter(record);
         Ok(self.prepared.check_result()?)
     }
 }

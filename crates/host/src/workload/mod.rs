@@ -5,10 +5,10 @@ pub mod command;
 mod content;
 pub mod engine;
 mod file_tree;
-pub mod fio;
+mod fio;
 mod fsync_files;
 mod metadata;
-pub mod replay;
+mod replay;
 pub mod small_files;
 mod sysbench;
 mod tree;
@@ -66,3 +66,6 @@ impl PathError {
         move |source| PathError { action, path: path.into(), source }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -8,7 +8,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
 use std::time::Duration;
 
-use fsverdict_core::model::{Command, Fio, Plan};
+use fsverdict_core::model::{Command, Plan};
 
 use super::archive::Archive;
 use super::error::VmError;
@@ -83,9 +83,8 @@ impl Luggage {
             }
             let source = workload.tree.iter().filter_map(|tree| tree.source.as_ref());
             source.into_iter().try_for_each(|path| luggage.tree(path))?;
-            luggage.fio(workload.fio.as_ref())?;
-            let recording = workload.replay.iter().map(|replay| &replay.recording);
-            recording.into_iter().try_for_each(|path| luggage.tree(path))?;
+            let files = workload.work().map(|work| workload::engine(work).files());
+            files.iter().flatten().try_for_each(|path| luggage.tree(path))?;
         }
         luggage.libraries()?;
         let bytes = luggage.bytes();
@@ -104,16 +103,6 @@ impl Luggage {
         let found = ["mount", "umount"].map(|it| tool::find(&format!("{it}.{}", known.driver())));
         found.iter().flatten().try_for_each(|helper| self.program(helper))?;
         known.helpers.iter().try_for_each(|helper| self.system_program(helper))
-    }
-
-    /// Job files; a job's own options name none that are not in the file system under test.
-    fn fio(&mut self, job: Option<&Fio>) -> Result<(), VmError> {
-        let words = match job {
-            Some(Fio::File(path)) => vec![path.clone()],
-            Some(Fio::Arguments(words)) => words.clone(),
-            _ => Vec::new(),
-        };
-        words.iter().filter(|word| word.starts_with('/')).try_for_each(|word| self.tree(word))
     }
 
     /// Its program, and whatever its words may mean: programs, and paths that exist here.

@@ -27,8 +27,7 @@ const WINDOW_MS_DEFAULT: u64 = 500;
 
 /// A job that can't be run here.
 #[derive(Debug, Error)]
-#[expect(missing_docs, reason = "the messages say it")]
-pub enum FioError {
+enum FioError {
     #[error("job file {path}: {source}")]
     JobFile { path: String, source: std::io::Error },
     #[error(
@@ -39,6 +38,24 @@ pub enum FioError {
 }
 
 impl Engine for Fio {
+    fn check(&self) -> Result<(), HostError> {
+        Ok(check(self)?)
+    }
+
+    fn refused(&self) -> Result<Option<String>, ToolError> {
+        refused(self)
+    }
+
+    /// Job files; a job's own options name none that are not in the file system under test.
+    fn files(&self) -> Vec<String> {
+        let words = match self {
+            Fio::File(path) => vec![path.clone()],
+            Fio::Arguments(words) => words.clone(),
+            Fio::Options(_) => Vec::new(),
+        };
+        words.into_iter().filter(|word| word.starts_with('/')).collect()
+    }
+
     /// Only what is read must be there and cold: fio would lay it out itself, in its own time.
     fn lay_out(&self, scene: &Scene) -> Result<(), HostError> {
         check(self)?;
@@ -151,7 +168,7 @@ fn job_file(path: &str) -> Result<Vec<(String, String)>, FioError> {
 
 /// Refuses a job that would leave the file system under test: an absolute path in it may be a
 /// disk with somebody's data.
-pub fn check(fio: &Fio) -> Result<(), FioError> {
+fn check(fio: &Fio) -> Result<(), FioError> {
     for (option, value) in options(fio)? {
         let names_paths = matches!(option.as_str(), "filename" | "directory" | "filename_format");
         let leaves = value.split(':').any(|path| path.starts_with('/') || path.contains(".."));
@@ -249,7 +266,7 @@ fn time_ms(text: &str) -> Option<u64> {
 
 /// Has fio read the job and do nothing else; its complaint, if it has one. Where an engine is
 /// unknown, with the nearest of those that fio has.
-pub fn refused(fio: &Fio) -> Result<Option<String>, ToolError> {
+fn refused(fio: &Fio) -> Result<Option<String>, ToolError> {
     let ask = |words: &[String]| {
         let argv: Vec<String> = std::iter::once("fio".into()).chain(words.to_vec()).collect();
         tool::ask(&argv, Path::new("/"), PARSE_LIMIT)
@@ -265,10 +282,11 @@ pub fn refused(fio: &Fio) -> Result<Option<String>, ToolError> {
     lines.dedup();
     let said = lines.into_iter().take(2).collect::<Vec<_>>().join("; ");
     let engine = said.split_once("engine ").and_then(|(_, rest)| rest.split_once(" not loadable"));
-    let Some((engine, _)) = engine else { return Ok(Some(said)) };
+    let refuses = "fio refuses the job";
+    let Some((engine, _)) = engine else { return Ok(Some(format!("{refuses}: {said}"))) };
     let listed = ask(&["--enghelp".into()])?.stdout;
     let meant = meant(engine, listed.lines().skip(1).map(str::trim).filter(|it| !it.is_empty()));
-    Ok(Some(format!("{said}; {meant}")))
+    Ok(Some(format!("{refuses}: {said}; {meant}")))
 }
 
 /// The command that runs the job on the bare `device`, in as many bytes of it as its files would

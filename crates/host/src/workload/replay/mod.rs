@@ -50,8 +50,7 @@ const OTHER_DESCRIPTORS: u64 = 64;
 
 /// Why it could not be done, or was not what was recorded.
 #[derive(Debug, Error)]
-#[expect(missing_docs, reason = "the messages say it")]
-pub enum ReplayError {
+enum ReplayError {
     #[error("recording {}: {source}", path.display())]
     Recording { path: PathBuf, source: RecordingError },
     #[error("{0}")]
@@ -79,6 +78,14 @@ pub enum ReplayError {
 }
 
 impl Engine for Replay {
+    fn check(&self) -> Result<(), HostError> {
+        Ok(head(self).map(drop)?)
+    }
+
+    fn files(&self) -> Vec<String> {
+        vec![self.recording.clone()]
+    }
+
     fn lay_out(&self, scene: &Scene) -> Result<(), HostError> {
         Ok(lay_out(self, &scene.directory, scene.seed)?)
     }
@@ -109,7 +116,7 @@ impl Engine for Replay {
 }
 
 /// The recording's first line: whether there is one, and what is in it.
-pub fn head(replay: &Replay) -> Result<Head, ReplayError> {
+fn head(replay: &Replay) -> Result<Head, ReplayError> {
     opened(replay, recording::read_head)
 }
 
