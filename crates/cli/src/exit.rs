@@ -3,8 +3,8 @@
 use std::process::ExitCode;
 
 use fsverdict_core::model::{Incomparable, PlanError, PurposeError};
+use fsverdict_core::published::TableError;
 use fsverdict_core::run::HostError;
-use fsverdict_core::table::TableError;
 use fsverdict_host::bed::{BedError, Refusal};
 use fsverdict_host::place::preflight::PreflightError;
 

@@ -220,7 +220,7 @@ fn a_job_that_fio_does_not_understand_is_refused_in_its_words() {
 #[test]
 fn as_nobody_a_bed_that_is_made_is_refused_with_the_way_out() {
     let scene = Scene::new();
-    let line = ["run", "--place", "here", "--fs", "ext4,xfs", "--", "true"];
+    let line = ["run", "--place", "local", "--fs", "ext4,xfs", "--", "true"];
     let done = match is_root() {
         true => {
             let copy = scene.path("fsverdict");

@@ -14,8 +14,8 @@
 pub mod campaign;
 pub mod judge;
 pub mod model;
+pub mod published;
 pub mod recording;
 pub mod render;
 pub mod run;
 pub mod script;
-pub mod table;

@@ -5,7 +5,7 @@ use proptest::prelude::*;
 
 use fsverdict_core::judge::{table_findings, table_lacking};
 use fsverdict_core::model::{Audit, Finding, Severity, Table};
-use fsverdict_core::table::read;
+use fsverdict_core::published::read;
 
 const ROW: &str = "[151, 151, 105.77]";
 

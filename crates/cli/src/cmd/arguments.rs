@@ -139,7 +139,8 @@ impl Arguments {
 /// Places by the names they have on the command line.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub enum PlaceName {
-    Here,
+    #[value(alias = "here")]
+    Local,
     Vm,
     Sim,
 }

@@ -8,7 +8,7 @@ use anyhow::{Context, Result};
 use clap::ValueEnum;
 use fsverdict_core::judge::{Judge, table_findings, table_lacking};
 use fsverdict_core::model::{Audited, Bytes, Severity, Table, Test, Verdict};
-use fsverdict_core::{render, table};
+use fsverdict_core::{published, render};
 
 use crate::source::Source;
 use crate::{exit, pack};
@@ -90,7 +90,7 @@ fn of_run(run: &Path) -> Result<(Audited, bool)> {
 fn of_table(arguments: &Arguments) -> Result<(Audited, bool)> {
     let text = read(&arguments.path)?;
     let shown = arguments.path.display().to_string();
-    let mut table = table::read(&text).with_context(|| shown)?;
+    let mut table = published::read(&text).with_context(|| shown)?;
     let machine = &mut table.machine;
     machine.memory = arguments.memory.or(machine.memory);
     machine.device_iops = arguments.device_iops.map(|it| it as f64).or(machine.device_iops);
@@ -100,7 +100,7 @@ fn of_table(arguments: &Arguments) -> Result<(Audited, bool)> {
         let concerns = |name: &Option<String>| name.as_ref().is_none_or(|it| *it == test.name);
         findings.iter().any(|it| it.severity == Severity::Void && concerns(&it.workload))
     });
-    let named = |test: &Test| Some((test.name.clone(), table::described(&test.job)?));
+    let named = |test: &Test| Some((test.name.clone(), published::described(&test.job)?));
     let audited = Audited {
         kind: taken_for(&table),
         jobs: table.tests.iter().filter_map(named).collect(),
@@ -133,7 +133,7 @@ fn columns(table: &Table) -> Vec<(String, String)> {
     let written = table.tests.iter().filter(|test| test.clock_s.is_none());
     for column in written.flat_map(|test| &test.columns) {
         if !columns.iter().any(|(heading, _)| *heading == column.heading) {
-            columns.push((column.heading.clone(), table::meaning(column)));
+            columns.push((column.heading.clone(), published::meaning(column)));
         }
     }
     columns

@@ -237,7 +237,7 @@ fn studies() -> Section {
 
 fn asks(it: &Shipped) -> Row {
     let plan = shipped::parse(it).unwrap_or_default();
-    let needs = plan.wants(Place::Here).into_iter().map(|(_, need)| need).collect();
+    let needs = plan.wants(Place::Local).into_iter().map(|(_, need)| need).collect();
     Row::new(&[it.0, &plan.question], needs)
 }
 
@@ -261,11 +261,11 @@ fn places() -> Section {
         kind: Kind::Places,
         header: vec!["place", "who runs the trials"],
         rows: vec![
-            Row::new(&["here", "this machine, each trial as a process of its own"], vec![]),
+            Row::new(&["local", "this machine, each trial as a process of its own"], vec![]),
             Row::new(&["vm", VM], Place::Vm.needs()),
             Row::new(&["sim", "a simulated host, to try a plan: its figures mean nothing"], vec![]),
         ],
-        note: "--place NAME; here is the default where it works, otherwise vm.",
+        note: "--place NAME; local is the default where it works, otherwise vm.",
     }
 }
 

@@ -156,7 +156,7 @@ fn set_rest(plan: &mut Plan, arguments: &Arguments) {
     }
     if let Some(place) = &arguments.place {
         plan.place = Some(match place {
-            PlaceName::Here => Place::Here,
+            PlaceName::Local => Place::Local,
             PlaceName::Vm => Place::Vm,
             PlaceName::Sim => Place::Sim,
         });
@@ -366,7 +366,7 @@ mod tests {
             ("--fs ext4,xfs", "a workload"),
             ("--fs ext4,xfs --small-files count=5 -- true", "not both"),
             ("--fs ext4,xfs --bed device: -- true", "needs a path"),
-            ("--fs ext4,xfs --place here --kernel 6.1 -- true", "takes --place vm"),
+            ("--fs ext4,xfs --place local --kernel 6.1 -- true", "takes --place vm"),
             ("--fs ext4,xfs --place vm --bed directory:/tmp -- true", "can't be given to"),
         ] {
             let error = format!("{:#}", typed(words).unwrap_err());

@@ -11,7 +11,7 @@ use anyhow::{Context, Result};
 use fsverdict_core::model::{Action, Bytes, Command, Gave, Laid, Recording, Unit};
 use fsverdict_core::recording;
 use fsverdict_host::tool;
-use fsverdict_host::verb::record::{self, Wanted};
+use fsverdict_host::verb::recording::{self as host, Wanted};
 
 use super::plan::shortened;
 use crate::exit::{self, Usage};
@@ -70,7 +70,7 @@ pub fn run(arguments: &Arguments) -> Result<u8> {
         below: if arguments.below.is_empty() { &here } else { &arguments.below },
         keep_names: arguments.keep_names,
     };
-    let (recording, status) = record::record(&wanted)?;
+    let (recording, status) = host::record(&wanted)?;
     let shown = |path: &Path| path.display().to_string();
     let file = File::create(&calls).with_context(|| shown(&calls))?;
     recording::write(&recording, BufWriter::new(file)).with_context(|| shown(&calls))?;

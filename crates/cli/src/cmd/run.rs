@@ -84,7 +84,7 @@ fn begin(arguments: &Arguments) -> Result<(Store, Loaded)> {
     let Choice { mut plan, place, left_out, .. } = settle(&plan, arguments.output.as_deref())?;
     let seed = *plan.seed.get_or_insert_with(random_seed);
     plan.place = Some(place);
-    if place == PlaceKind::Here && plan.bed.kind == BedKind::Device {
+    if place == PlaceKind::Local && plan.bed.kind == BedKind::Device {
         for path in &plan.bed.paths {
             bed::check(path, &arguments.erase)?;
         }
@@ -106,7 +106,7 @@ fn begin(arguments: &Arguments) -> Result<(Store, Loaded)> {
         place,
         host: facts::host(&plan, store.folder()),
         memory_bytes: match place {
-            PlaceKind::Here => facts::memory_bytes(),
+            PlaceKind::Local => facts::memory_bytes(),
             PlaceKind::Vm => Some(plan.vm.clone().unwrap_or_default().memory.0),
             PlaceKind::Sim => plan.sim.as_ref().and_then(|sim| sim.memory).map(|memory| memory.0),
         },
@@ -200,7 +200,7 @@ fn measure(
     let mut machines;
     let mut simulated;
     let place: &mut dyn Place = match loaded.run.place {
-        PlaceKind::Here => {
+        PlaceKind::Local => {
             let consents = arguments.erase.clone();
             here = Lab::new(store.folder(), consents, Arc::clone(interrupted), Box::new(hear))?;
             &mut here

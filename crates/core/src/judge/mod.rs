@@ -24,9 +24,9 @@ mod middle;
 mod pairs;
 #[cfg(test)]
 pub(crate) mod plain;
+mod published;
 mod stopping;
 mod student;
-mod table;
 mod terms;
 #[cfg(test)]
 pub(crate) mod testing;
@@ -42,7 +42,7 @@ pub use interval::{Course, Interval};
 pub use joined::joined;
 pub(crate) use kept::Kept;
 pub use memory::of_memory;
+pub use published::{table_findings, table_lacking};
 pub use stopping::{FIRST_LOOK, Layout, Rule, level_of_each_look};
 pub use student::two_sided_tail;
-pub use table::{table_findings, table_lacking};
 pub use terms::{Side, differences};

@@ -45,7 +45,7 @@ impl fmt::Display for Who {
 
 /// Something that a place lacks for part of a plan.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Lack {
+pub struct Unmet {
     /// Who needs it.
     pub who: Who,
     /// What is lacking.
@@ -56,25 +56,25 @@ pub struct Lack {
 
 /// All that a place lacks for a plan, with what to do about it.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-pub struct Lacking(pub Vec<Lack>);
+pub struct UnmetNeeds(pub Vec<Unmet>);
 
-impl Lacking {
+impl UnmetNeeds {
     /// What the other does not lack.
-    pub fn without(&self, other: &Lacking) -> Lacking {
-        let is_there = |lack: &&Lack| !other.0.iter().any(|it| it.need == lack.need);
-        Lacking(self.0.iter().filter(is_there).cloned().collect())
+    pub fn without(&self, other: &UnmetNeeds) -> UnmetNeeds {
+        let is_there = |lack: &&Unmet| !other.0.iter().any(|it| it.need == lack.need);
+        UnmetNeeds(self.0.iter().filter(is_there).cloned().collect())
     }
 }
 
-impl fmt::Display for Lacking {
+impl fmt::Display for UnmetNeeds {
     /// One part of the plan after the other; what is to be installed comes last, with one command
     /// for all of it.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let told = without_consequences(&self.0, |lack| &lack.answer).into_iter();
-        let (missing, others): (Vec<&Lack>, Vec<&Lack>) =
+        let (missing, others): (Vec<&Unmet>, Vec<&Unmet>) =
             told.partition(|lack| is_missing(&lack.need, &lack.answer));
         let mut sentences: Vec<String> = Vec::new();
-        for Lack { who, need, answer } in others {
+        for Unmet { who, need, answer } in others {
             let sentence = match (need, who) {
                 (Need::Root, Who::Bed(_)) => format!(
                     "{who} needs root: run it with sudo, or compare directories that are mounted \
@@ -217,20 +217,20 @@ impl Plan {
     }
 
     /// What `place`, which is `asked`, lacks for the plan.
-    fn lacking(&self, place: Place, asked: &Asked) -> Result<(), Lacking> {
+    fn lacking(&self, place: Place, asked: &Asked) -> Result<(), UnmetNeeds> {
         let mut lacks = Vec::new();
         for (who, need) in self.wants(place) {
             let answer = asked.answer(&need);
             if answer.state == State::No {
-                lacks.push(Lack { who, need, answer });
+                lacks.push(Unmet { who, need, answer });
             }
         }
-        if lacks.is_empty() { Ok(()) } else { Err(Lacking(lacks)) }
+        if lacks.is_empty() { Ok(()) } else { Err(UnmetNeeds(lacks)) }
     }
 
     /// The plan for `place`, which is `asked`. Of a study, what the place lacks something for is
     /// left out; a plan of the user's own stays as it is, or is refused.
-    pub fn fitted(&self, place: Place, asked: &Asked) -> Result<(Plan, Vec<LeftOut>), Lacking> {
+    pub fn fitted(&self, place: Place, asked: &Asked) -> Result<(Plan, Vec<LeftOut>), UnmetNeeds> {
         let mut plan = self.clone();
         let mut left_out = Vec::new();
         let stands = |need: &Need| asked.answer(need).state != State::No || *need == Need::Limits;
@@ -369,11 +369,11 @@ mod tests {
             _ => Answer::yes(""),
         };
         let plan = Plan::parse(&plan).unwrap();
-        let error = plan.lacking(Place::Here, &Asked::new(answer)).unwrap_err().to_string();
+        let error = plan.lacking(Place::Local, &Asked::new(answer)).unwrap_err().to_string();
         assert_eq!(error, "workload \"command\" needs a, b, c: apt-get install p");
         let alone = PLAN.replace("\"true\"", "\"true\", needs = [\"b\"]");
         let says = "workload \"command\" needs b, which is not there";
-        assert_eq!(refused(&alone, Place::Here, &["b"]), says);
+        assert_eq!(refused(&alone, Place::Local, &["b"]), says);
     }
 
     #[test]
@@ -386,11 +386,11 @@ mod tests {
             _ => Answer::yes(""),
         };
         let (plan, asked) = (Plan::parse(PLAN).unwrap(), Asked::new(answer));
-        let error = plan.lacking(Place::Here, &asked).unwrap_err().to_string();
+        let error = plan.lacking(Place::Local, &asked).unwrap_err().to_string();
         let says = "contender \"b\" needs mkfs.xfs; workload \"job\" needs fio: apt-get install \
                     fio xfsprogs";
         assert_eq!(error, says);
-        let needs: Vec<Need> = plan.wants(Place::Here).into_iter().map(|(_, need)| need).collect();
+        let needs: Vec<Need> = plan.wants(Place::Local).into_iter().map(|(_, need)| need).collect();
         let says = "mkfs.xfs, fio are not installed: apt-get install fio xfsprogs";
         assert_eq!(lacks(&needs, &asked), [says]);
         let one = lacks(&[Need::Tool("fio"), Need::Tool("fio")], &asked);
@@ -402,13 +402,13 @@ mod tests {
         let needs = |more: &str| {
             let command = format!("command = [\"bench\", \"-x\"]{more}");
             let plan = PLAN.replace("command = \"true\"", &command);
-            let wants = Plan::parse(&plan).unwrap().wants(Place::Here);
+            let wants = Plan::parse(&plan).unwrap().wants(Place::Local);
             wants.into_iter().filter(|(_, need)| need.is_program()).count()
         };
         assert_eq!(needs(""), 1);
         assert_eq!(needs(", environment = { PATH = \"/opt/bench\" }"), 0);
         let by_path = PLAN.replace("\"true\"", "[\"./bench\"]");
-        let wants = Plan::parse(&by_path).unwrap().wants(Place::Here);
+        let wants = Plan::parse(&by_path).unwrap().wants(Place::Local);
         assert!(!wants.iter().any(|(_, need)| need.is_program()));
     }
 
@@ -420,7 +420,7 @@ mod tests {
             _ => Answer::yes(""),
         };
         let plan = Plan::parse(PLAN).unwrap();
-        let error = plan.lacking(Place::Here, &Asked::new(answer)).unwrap_err().to_string();
+        let error = plan.lacking(Place::Local, &Asked::new(answer)).unwrap_err().to_string();
         let says = "bed loop needs root: run it with sudo, or compare directories that are \
                     mounted already with --bed directory:PATH,PATH; workload \"job\" needs fio: \
                     apt-get install fio";
@@ -435,7 +435,7 @@ mod tests {
             .replace("\"true\"", "\"true\", needs_bytes = \"2G\"");
         let bed = "bed = { kind = \"directory\", path = \"/mnt\" }";
         let plan = Plan::parse(&format!("{bed}\n{plan}")).unwrap();
-        let needs: Vec<Need> = plan.wants(Place::Here).into_iter().map(|(_, need)| need).collect();
+        let needs: Vec<Need> = plan.wants(Place::Local).into_iter().map(|(_, need)| need).collect();
         let space = Need::Space { at: "/mnt".into(), bytes: 2 << 30 };
         assert_eq!(needs, [Need::Tool("fio"), space]);
     }

@@ -43,7 +43,7 @@ pub use contender::{Contender, Limits};
 pub use cpu::{CpuClock, CpuTime, CpuTotals};
 pub use figures::{FigureError, figures};
 pub use finding::{Audit, Finding, Severity};
-pub use fit::{Lack, Lacking, LeftOut, Who, lacks};
+pub use fit::{LeftOut, Unmet, UnmetNeeds, Who, lacks};
 pub use histogram::Histogram;
 pub use history::{History, Past, Point, Series, Shift};
 pub use joined::{Abreast, Accord, Joined, Term};

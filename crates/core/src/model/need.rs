@@ -366,7 +366,7 @@ impl Place {
     /// What it takes to run anything there.
     pub fn needs(self) -> Vec<Need> {
         match self {
-            Place::Here | Place::Sim => Vec::new(),
+            Place::Local | Place::Sim => Vec::new(),
             Place::Vm => vec![Need::Qemu, Need::Kernel(None)],
         }
     }

@@ -232,7 +232,8 @@ impl Default for Sim {
 pub enum Place {
     /// This machine.
     #[default]
-    Here,
+    #[serde(alias = "here")]
+    Local,
     /// A QEMU microVM for each trial.
     Vm,
     /// The simulated host.
@@ -243,7 +244,7 @@ impl Place {
     /// The name in a plan and on the command line.
     pub fn name(self) -> &'static str {
         match self {
-            Place::Here => "here",
+            Place::Local => "local",
             Place::Vm => "vm",
             Place::Sim => "sim",
         }

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use fsverdict_core::model::need::{Asked, State};
-use fsverdict_core::model::{Lacking, LeftOut, Place, Plan};
+use fsverdict_core::model::{LeftOut, Place, Plan, UnmetNeeds};
 use fsverdict_core::run::{HostError, sim};
 use thiserror::Error;
 
@@ -22,15 +22,15 @@ pub struct Choice {
     /// Probes that were asked for and can't be read there, each with why. Trials go on without.
     pub unread: Vec<String>,
     /// Why it is not this machine, where nobody has named another.
-    pub not_here: Option<Lacking>,
+    pub not_here: Option<UnmetNeeds>,
 }
 
 /// Neither this machine nor a virtual one can run the plan.
 #[derive(Debug, Error)]
 #[error("{here}; and in a virtual machine (--place vm): {on_vm}")]
 struct Nowhere {
-    here: Lacking,
-    on_vm: Lacking,
+    here: UnmetNeeds,
+    on_vm: UnmetNeeds,
 }
 
 /// The place that the plan names, once it is sure that it can be run there. Where it names none:
@@ -55,13 +55,13 @@ pub fn choose(plan: &Plan, folder: &Path) -> Result<Choice, HostError> {
 /// A place, ready to be asked what it has for `plan`.
 fn asked<'a>(place: Place, plan: &'a Plan, machine: &'a Machine) -> Asked<'a> {
     match place {
-        Place::Here => machine.asked(),
+        Place::Local => machine.asked(),
         Place::Vm => Asked::new(|need| vm::answer(machine, plan, need)),
         Place::Sim => Asked::new(|need| sim::answer(plan.sim.as_ref(), need)),
     }
 }
 
-fn fitted(plan: &Plan, place: Place, asked: &Asked) -> Result<Choice, Lacking> {
+fn fitted(plan: &Plan, place: Place, asked: &Asked) -> Result<Choice, UnmetNeeds> {
     let (fitted, left_out) = plan.fitted(place, asked)?;
     let unread = plan.probes.iter().filter_map(|probe| {
         let need = probe.need();
@@ -76,7 +76,7 @@ fn settle<'a>(
     plan: &'a Plan,
     asked: impl Fn(Place, &'a Plan) -> Asked<'a>,
 ) -> Result<Choice, HostError> {
-    let here = match fitted(plan, Place::Here, &asked(Place::Here, plan)) {
+    let here = match fitted(plan, Place::Local, &asked(Place::Local, plan)) {
         Ok(choice) => return Ok(choice),
         Err(here) => here,
     };
@@ -123,7 +123,7 @@ mod tests {
             },
         };
         let asked = |place, _: &Plan| {
-            let lacks = if place == Place::Here { here } else { on_vm };
+            let lacks = if place == Place::Local { here } else { on_vm };
             Asked::new(move |need| answer(lacks, need))
         };
         settle(&plan, asked).map_err(|error| error.to_string())
@@ -132,7 +132,7 @@ mod tests {
     #[test]
     fn this_machine_is_chosen_where_it_has_all_and_a_virtual_one_where_that_has_the_rest() {
         let choice = chosen(&[], &["QEMU"]).unwrap();
-        assert!((choice.place, choice.not_here) == (Place::Here, None));
+        assert!((choice.place, choice.not_here) == (Place::Local, None));
         let choice = chosen(&["root", "jfs"], &[]).unwrap();
         assert_eq!((choice.place, choice.not_here.unwrap().0.len()), (Place::Vm, 2));
     }
@@ -150,7 +150,7 @@ mod tests {
     fn a_probe_that_can_not_be_read_is_told_and_stops_nothing() {
         let choice = chosen(&["page cache"], &[]).unwrap();
         assert_eq!(choice.unread, ["page cache: no page cache"]);
-        assert_eq!((choice.place, chosen(&[], &[]).unwrap().unread.len()), (Place::Here, 0));
+        assert_eq!((choice.place, chosen(&[], &[]).unwrap().unread.len()), (Place::Local, 0));
     }
 
     #[test]

@@ -1,4 +1,4 @@
 //! What the program does to a machine besides running trials.
 
 pub mod check;
-pub mod record;
+pub mod recording;

@@ -24,10 +24,10 @@ use fsverdict_core::run::{HostError, Step};
 use thiserror::Error;
 
 use super::PathError;
-use super::content::Content;
+use super::directories::{self, Directories, Names};
 use super::engine::{Act, Done, Engine, Scene, TimedPart, native, only_whole};
+use super::random_bytes::RandomBytes;
 use super::small_files::{self, SmallFilesError};
-use super::tree::{self, Names, Tree};
 use crate::probe::{DeviceReader, ProbeError};
 use crate::sys;
 use crate::timing::Latencies;
@@ -116,7 +116,7 @@ struct Prepared {
     path: PathBuf,
     work_directory: OwnedFd,
     repetitions: Vec<Repetition>,
-    hand: Hand,
+    operator: Operator,
 }
 
 /// The files of one repetition.
@@ -138,10 +138,10 @@ fn prepare(
         return Err(FsyncFilesError::OpenFiles { files: files.files, allowed });
     }
     let work_directory = File::open(directory).map_err(PathError::of("open", directory))?;
-    let tree = Tree { files: files.all_files(), directories: files.repetitions };
+    let directories = Directories { files: files.all_files(), directories: files.repetitions };
     let repetition = |number| {
-        let prefix = format!("{}/f", tree::directory_name(number));
-        Repetition { number, names: Names::new(prefix.as_bytes(), tree.numbers(number)) }
+        let prefix = format!("{}/f", directories::directory_name(number));
+        Repetition { number, names: Names::new(prefix.as_bytes(), directories.numbers(number)) }
     };
     let counters = match devices {
         [] => None,
@@ -152,8 +152,8 @@ fn prepare(
         path: directory.into(),
         work_directory: work_directory.into(),
         repetitions: (0..files.repetitions).map(repetition).collect(),
-        hand: Hand {
-            content: Content::new(files.size.0 as usize, seed),
+        operator: Operator {
+            content: RandomBytes::new(files.size.0 as usize, seed),
             open: Vec::with_capacity(files.files as usize),
             counters,
             counted: DeviceTotals::default(),
@@ -169,16 +169,16 @@ impl Prepared {
     fn run(mut self) -> Result<Done, FsyncFilesError> {
         let start_ns = sys::monotonic_ns();
         for repetition in &self.repetitions {
-            let done = self.hand.repeat(&self.work_directory, repetition);
+            let done = self.operator.repeat(&self.work_directory, repetition);
             done.map_err(|fault| self.explained(repetition, fault))?;
         }
         let work_ns = sys::monotonic_ns() - start_ns;
-        let Hand { writes, fsyncs, syncs, .. } = &self.hand;
+        let Operator { writes, fsyncs, syncs, .. } = &self.operator;
         let latencies = [("write", writes), ("fsync", fsyncs), ("syncfs", syncs)];
         Ok(Done {
             application_write_bytes: self.files.all_files() * self.files.size.0,
             histograms: latencies.map(|(name, taken)| (name.into(), taken.to_model())).into(),
-            samples: self.hand.device_samples(),
+            samples: self.operator.device_samples(),
             work_ns,
             // A rate of fsyncs would divide by the time of all that is not one.
             ..Done::default()
@@ -189,9 +189,9 @@ impl Prepared {
         match fault {
             Fault::Probe(error) => error.into(),
             Fault::File { action, number, source } => {
-                let directory = tree::directory_name(repetition.number);
+                let directory = directories::directory_name(repetition.number);
                 let first = u64::from(repetition.number) * u64::from(self.files.files);
-                let file = tree::file_name('f', first + number);
+                let file = directories::file_name('f', first + number);
                 let path = self.path.join(directory).join(file);
                 PathError { action, path, source }.into()
             }
@@ -221,8 +221,8 @@ impl Fault {
 }
 
 /// What does the work, one repetition at a time.
-struct Hand {
-    content: Content,
+struct Operator {
+    content: RandomBytes,
     /// Files that are open; there is room for all of a repetition.
     open: Vec<OwnedFd>,
     counters: Option<DeviceReader>,
@@ -233,7 +233,7 @@ struct Hand {
     syncs: Latencies,
 }
 
-impl Hand {
+impl Operator {
     /// The timed loop: nothing is allocated, formatted or logged in it until something fails.
     fn repeat(&mut self, work_directory: &OwnedFd, repetition: &Repetition) -> Result<(), Fault> {
         for (number, name) in (0..).zip(repetition.names.iter()) {
@@ -309,7 +309,7 @@ mod tests {
 
     fn contents(directory: &Path) -> Vec<Vec<u8>> {
         let files = |inner: u32| {
-            let inner = directory.join(tree::directory_name(inner));
+            let inner = directory.join(directories::directory_name(inner));
             fs::read_dir(inner).unwrap().map(|file| fs::read(file.unwrap().path()).unwrap())
         };
         let mut contents: Vec<_> = (0..3).flat_map(files).collect();

@@ -1,6 +1,6 @@
 //! The metadata workload: one operation over all directories or files.
 //!
-//! The files are empty and lie in directories as `tree.rs` says.
+//! The files are empty and lie in directories as `directories.rs` says.
 //!
 //! - *mkdir*: mkdirat of every directory. *create*: openat and close of every file.
 //! - *rename*: renameat within their directory of the files in the first half of the directories,
@@ -27,8 +27,8 @@ use fsverdict_core::model::{Histogram, Metadata, MetadataOperation, Phase};
 use fsverdict_core::run::{HostError, Step};
 use thiserror::Error;
 
+use super::directories::{self, Directories, Names};
 use super::engine::{Act, Done, Engine, Scene, TimedPart, native, no_phase};
-use super::tree::{self, Names, Tree};
 use super::{NOBODY, PathError, YEAR_2001_S};
 use crate::sys;
 use crate::timing::Latencies;
@@ -137,7 +137,7 @@ impl Prepared {
 
     fn explained(&self, fault: Fault) -> PathError {
         let Fault { action, directory, file, source } = fault;
-        let mut path = self.path.join(tree::directory_name(directory));
+        let mut path = self.path.join(directories::directory_name(directory));
         path.extend(file);
         PathError { action, path, source }
     }
@@ -162,12 +162,12 @@ struct Shares<'a> {
 impl Shares<'_> {
     fn worker(&self, thread: u32) -> Worker {
         let Metadata { directories, threads, .. } = *self.metadata;
-        let tree = Tree { files: self.metadata.files(), directories };
-        let share = tree.share(thread, threads);
+        let directories = Directories { files: self.metadata.files(), directories };
+        let share = directories.share(thread, threads);
         Worker {
             operation: self.operation,
             owner: if sys::is_root() { NOBODY } else { (sys::user_id(), sys::group_id()) },
-            share: share.filter_map(|number| self.part(tree, number)).collect(),
+            share: share.filter_map(|number| self.part(directories, number)).collect(),
             files: Latencies::new(),
             directories: Latencies::new(),
         }
@@ -175,25 +175,25 @@ impl Shares<'_> {
 
     /// A directory with the names that its files have when their turn comes; `None` where nothing
     /// is done to them.
-    fn part(&self, tree: Tree, number: u32) -> Option<Directory> {
+    fn part(&self, directories: Directories, number: u32) -> Option<Directory> {
         let among_renamed = number < self.metadata.renamed_directories();
         let renames = self.operation == MetadataOperation::Rename;
         let was_renamed = among_renamed && self.comes_after(MetadataOperation::Rename);
         if renames && !among_renamed {
             return None;
         }
-        let numbers = || tree.numbers(number);
+        let numbers = || directories.numbers(number);
         let prefix: &[u8] = if was_renamed { b"r" } else { b"f" };
         let second = match self.operation {
             MetadataOperation::Rename => Names::new(b"r", numbers()),
             MetadataOperation::Setxattr => {
-                let directory = self.directory.join(tree::directory_name(number));
+                let directory = self.directory.join(directories::directory_name(number));
                 let path = [directory.as_os_str().as_bytes(), b"/", prefix].concat();
                 Names::new(&path, numbers())
             }
             _ => Names::none(),
         };
-        let name = tree::directory_c_name(number);
+        let name = directories::directory_c_name(number);
         let (names, first_file) = (Names::new(prefix, numbers()), numbers().start);
         Some(Directory { number, name, first_file, names, second })
     }

@@ -2,16 +2,16 @@
 //! file of its own.
 
 pub mod command;
-mod content;
+mod directories;
 pub mod engine;
 mod file_tree;
 mod fio;
 mod fsync_files;
 mod metadata;
+mod random_bytes;
 mod replay;
 pub mod small_files;
 mod sysbench;
-mod tree;
 
 use std::collections::BTreeSet;
 use std::io;

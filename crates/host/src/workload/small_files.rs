@@ -1,6 +1,6 @@
 //! The native small-file workload: one operation over all files.
 //!
-//! They lie in directories as `tree.rs` says.
+//! They lie in directories as `directories.rs` says.
 //!
 //! - *create*: openat, write, fsync where each file is synced, close.
 //! - *stat*: fstatat. *read*: openat, read to the end, close. Both check the size.
@@ -17,7 +17,7 @@
 //! the openEuler study whose test this is. It suits file systems that place files in order of
 //! creation; access at random is another workload, and fio's.
 //!
-//! Contents are those of `content.rs`: no two blocks of 4 KiB are alike.
+//! Contents are those of `random_bytes.rs`: no two blocks of 4 KiB are alike.
 
 use std::ffi::{CStr, CString};
 use std::fs::File;
@@ -29,9 +29,9 @@ use fsverdict_core::model::{Bytes, FILE_SIZE_MAX, FILES_MAX, Operation, Phase, S
 use fsverdict_core::run::{HostError, Step};
 use thiserror::Error;
 
-use super::content::Content;
+use super::directories::{self, Directories, Names, directory_name};
 use super::engine::{Act, Done, Engine, Scene, TimedPart, native, no_phase};
-use super::tree::{self, Names, Tree, directory_name};
+use super::random_bytes::RandomBytes;
 use crate::sys;
 use crate::timing::Latencies;
 use crate::timing::threads::{self, Failed};
@@ -165,7 +165,7 @@ fn check(files: &SmallFiles) -> Result<(), SmallFilesError> {
 
 /// The files go by the names that renaming gave them: the first one does.
 fn is_renamed(work_directory: &OwnedFd) -> bool {
-    let first = format!("{}/{}", directory_name(0), tree::file_name('r', 0));
+    let first = format!("{}/{}", directory_name(0), directories::file_name('r', 0));
     let first = CString::new(first).expect("the name holds no NUL");
     sys::size_at(work_directory.as_fd(), &first).is_ok()
 }
@@ -243,22 +243,23 @@ struct Shares<'a> {
 
 impl Shares<'_> {
     fn worker(&self, thread: u32) -> Worker {
-        let tree = Tree { files: self.files.count, directories: self.files.directories };
-        let share = tree.share(thread, self.files.threads);
+        let directories =
+            Directories { files: self.files.count, directories: self.files.directories };
+        let share = directories.share(thread, self.files.threads);
         Worker {
             operation: self.operation,
             latencies: Latencies::new(),
-            directories: share.map(|number| self.directory(tree, number)).collect(),
-            hand: Hand::new(self.files, self.operation, self.seed),
+            directories: share.map(|number| self.directory(directories, number)).collect(),
+            operator: Operator::new(self.files, self.operation, self.seed),
         }
     }
 
-    fn directory(&self, tree: Tree, number: u32) -> Directory {
-        let numbers = tree.numbers(number);
+    fn directory(&self, directories: Directories, number: u32) -> Directory {
+        let numbers = directories.numbers(number);
         let renames = self.operation == Operation::Rename;
         Directory {
             number,
-            name: tree::directory_c_name(number),
+            name: directories::directory_c_name(number),
             first_file: numbers.start,
             names: Names::new(if self.renamed { b"r" } else { b"f" }, numbers.clone()),
             new_names: if renames { Names::new(b"r", numbers) } else { Names::none() },
@@ -271,14 +272,14 @@ struct Worker {
     operation: Operation,
     latencies: Latencies,
     directories: Vec<Directory>,
-    hand: Hand,
+    operator: Operator,
 }
 
 impl Worker {
     fn run(&mut self, work_directory: BorrowedFd<'_>) -> Result<(), Fault> {
         for directory in &self.directories {
             let entered = directory.entered(work_directory, self.operation)?;
-            self.hand.go_over(directory, entered.as_fd(), &mut self.latencies)?;
+            self.operator.go_over(directory, entered.as_fd(), &mut self.latencies)?;
             // Held open, a removed directory would live on until after the clock has stopped.
             drop(entered);
             directory.left(work_directory, self.operation)?;
@@ -320,25 +321,25 @@ impl Directory {
 }
 
 /// What does the work, one file at a time.
-struct Hand {
+struct Operator {
     operation: Operation,
     size_bytes: u64,
     sync_each: bool,
-    content: Content,
+    content: RandomBytes,
     read_buffer: Vec<u8>,
 }
 
-impl Hand {
-    fn new(files: &SmallFiles, operation: Operation, seed: u64) -> Hand {
+impl Operator {
+    fn new(files: &SmallFiles, operation: Operation, seed: u64) -> Operator {
         let size_bytes = files.size.0 as usize;
-        let (mut content, mut read_buffer) = (Content::default(), Vec::new());
+        let (mut content, mut read_buffer) = (RandomBytes::default(), Vec::new());
         match operation {
-            Operation::Create => content = Content::new(size_bytes, seed),
+            Operation::Create => content = RandomBytes::new(size_bytes, seed),
             Operation::Read => read_buffer = vec![1; size_bytes.clamp(1, READ_BYTES_MAX)],
             Operation::Stat | Operation::Rename | Operation::Delete => {}
         }
         let sync_each = files.sync == Sync::Each;
-        Hand { operation, size_bytes: files.size.0, sync_each, content, read_buffer }
+        Operator { operation, size_bytes: files.size.0, sync_each, content, read_buffer }
     }
 
     /// The timed loop: nothing is allocated, formatted or logged in it until something fails.
@@ -416,7 +417,7 @@ mod tests {
     use std::collections::BTreeMap;
     use std::fs;
 
-    use super::super::content::BLOCK_BYTES;
+    use super::super::random_bytes::BLOCK_BYTES;
     use super::*;
 
     fn spread() -> SmallFiles {

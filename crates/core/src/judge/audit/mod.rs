@@ -3,13 +3,14 @@
 //!
 //! The audits of single trials are in [`trial`], [`queue`], [`steady`], [`foreign`], [`heat`],
 //! [`cpu`], [`network`] and [`figures`], and [`over_trials`] says what they come to over all of them; those
-//! of the terms on which contenders are compared are in [`terms`]; those that look at all rounds in
+//! of the terms on which contenders are compared are in [`conditions`]; those that look at all rounds in
 //! [`drift`], [`order`] and [`modes`]; what the duplicate and the bare device show is in [`arms`];
 //! how long the work had better run in [`length`]. Each is one function.
 
 mod arms;
 pub(super) mod batches;
 pub(super) mod case;
+mod conditions;
 mod cpu;
 mod drift;
 mod figures;
@@ -24,7 +25,6 @@ mod over_trials;
 mod queue;
 mod series;
 mod steady;
-mod terms;
 pub(super) mod trial;
 
 use std::collections::BTreeMap;
@@ -37,14 +37,14 @@ use crate::judge::trials::Trials;
 use crate::model::{Finding, Plan, Record, Workload};
 
 pub use arms::DUPLICATE_ALPHA;
+pub use conditions::{DEPTH_ADVICE, depth_ignored_by, durability_advice};
 pub use drift::trend;
 pub use mounted::WITHOUT_FLUSH;
-pub use terms::{DEPTH_ADVICE, depth_ignored_by, durability_advice};
 pub use trial::{CACHE_ADVICE, HARNESS_ADVICE, PROCESS_S, SYNC_ADVICE};
 
+use conditions::Said;
 use mounted::Terms;
 use over_trials::OverTrials;
-use terms::Said;
 
 /// The trials of a plan, and what the audits have seen of them so far.
 #[derive(Debug)]
@@ -129,7 +129,7 @@ impl Audited {
 
     /// What the audits notice of the terms on which contenders are compared.
     pub fn of_terms(&self, plan: &Plan) -> Vec<Finding> {
-        terms::findings(plan, &self.said(), &self.trials)
+        conditions::findings(plan, &self.said(), &self.trials)
     }
 
     /// What the audits notice that can make a workload void; `rules` are for the duplicate, by the

@@ -17,7 +17,7 @@ pub fn answer(machine: &Machine, plan: &Plan, need: &Need) -> Answer {
         Need::Limits => Answer::yes("QEMU holds its disks down to them"),
         Need::Zram | Need::Partitions | Need::Link | Need::Interface(_) => {
             Answer::no(format!("a virtual machine here has no {}", need.name()))
-                .but("write --place here")
+                .but("write --place local")
         }
         Need::FileSystem(name) => file_system(plan, name),
         Need::Probe(ProbeKind::Cpu | ProbeKind::Memory | ProbeKind::Network) => {
@@ -76,7 +76,7 @@ mod tests {
         assert!(able.iter().all(|need| of(need).is_able()));
         for need in [Need::Zram, Need::Partitions, Need::Link, Need::Interface("eth0".into())] {
             let lack = of(&need).lack().unwrap();
-            assert!(lack.ends_with(": write --place here"), "{lack}");
+            assert!(lack.ends_with(": write --place local"), "{lack}");
         }
         for name in ["sh", "no-bench"] {
             let need = Need::Program { name: name.into(), package: Some("some".into()) };

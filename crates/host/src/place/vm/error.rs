@@ -38,7 +38,7 @@ pub enum VmError {
         "the work names {} of files, which a guest would have to hold in its memory: name less, \
          or write what it needs with --setup", shown(*bytes)
     )]
-    Luggage { bytes: u64 },
+    HostFiles { bytes: u64 },
     #[error("{what}: {source}")]
     Io { what: String, source: io::Error },
     #[error("{0}")]

@@ -1,7 +1,7 @@
 //! A QEMU microVM for each trial, with any kernel: no root, no spare disk.
 //!
 //! The guest is fsverdict itself, as the first process ([`guest`]), in an initial file system that
-//! is made of the host's own files (`luggage.rs`) and the kernel's modules (`modules.rs`). A trial
+//! is made of the host's own files (`host_files.rs`) and the kernel's modules (`modules.rs`). A trial
 //! goes in and its record comes out as the same documents as everywhere, in archives on a disk of
 //! their own: that needs no file system, no network and no serial console.
 
@@ -10,9 +10,9 @@ mod archive;
 mod error;
 pub mod fetch;
 pub mod guest;
+mod host_files;
 pub mod kernel;
 pub mod kvm;
-mod luggage;
 pub mod modules;
 mod qemu;
 mod release;
@@ -37,9 +37,9 @@ use archive::Archive;
 pub use error::VmError;
 use error::failed;
 use guest::{Answer, Job};
+use host_files::HostFiles;
 use kernel::Kernel;
 use kvm::QEMU;
-use luggage::Luggage;
 use modules::{Bus, Modules};
 use qemu::{Disk, Machine};
 
@@ -114,7 +114,7 @@ impl Bootable {
 struct Prepared {
     /// By the name that contenders have for them.
     kernels: BTreeMap<Option<String>, Bootable>,
-    luggage: Luggage,
+    host_files: HostFiles,
 }
 
 impl Prepared {
@@ -129,8 +129,8 @@ impl Prepared {
         }
         let file_systems =
             plan.contenders.iter().filter_map(|it| kernels[&it.kernel].file_system(it));
-        let luggage = Luggage::of(plan, file_systems)?;
-        Ok(Prepared { kernels, luggage })
+        let host_files = HostFiles::of(plan, file_systems)?;
+        Ok(Prepared { kernels, host_files })
     }
 }
 
@@ -212,10 +212,10 @@ impl<'a> Vm<'a> {
         self.folder.join("vm")
     }
 
-    /// One archive for each kernel: the luggage, ourselves, and the modules of all contenders.
+    /// One archive for each kernel: the host's files, ourselves, and the modules of all contenders.
     fn make_initrds(&mut self) -> Result<(), HostError> {
-        let luggage = std::mem::take(&mut self.prepared.luggage);
-        let (luggage, ourselves) = luggage.with_ourselves(guest::PROGRAM)?;
+        let host_files = std::mem::take(&mut self.prepared.host_files);
+        let (host_files, ourselves) = host_files.with_ourselves(guest::PROGRAM)?;
         for (index, (name, bootable)) in self.prepared.kernels.iter().enumerate() {
             let path = self.own_folder().join(format!("{index}.cpio"));
             let mut archive = Archive::new(BufWriter::new(File::create(&path)?));
@@ -228,12 +228,12 @@ impl<'a> Vm<'a> {
             archive.device("dev/null", [1, 3])?;
             archive.bytes(&ourselves.name, 0o755, &ourselves.content)?;
             archive.link(guest::INIT.trim_start_matches('/'), Path::new(guest::PROGRAM))?;
-            luggage.pack(&mut archive)?;
+            host_files.pack(&mut archive)?;
             pack_modules(&mut archive, name.as_ref(), bootable, &self.plan)?;
             archive.finish()?;
             self.initrds.insert(name.clone(), path);
         }
-        self.prepared.luggage = luggage;
+        self.prepared.host_files = host_files;
         Ok(())
     }
 

@@ -14,7 +14,7 @@
 //! - Owners become nobody (65534), or stay where the process is not root, which may not give files
 //!   away; times become the start of 2001; attributes are called `user.` and as long as they were.
 
-mod content;
+mod buffers;
 mod lay_out;
 mod perform;
 mod progress;
@@ -41,7 +41,7 @@ use super::engine::{Act, Done, Engine, Scene, TimedPart, native, only_whole};
 use crate::sys;
 use crate::timing::Latencies;
 use crate::timing::threads::{self, Failed};
-use content::{Buffer, Pool};
+use buffers::{Buffer, Pool};
 use perform::{Expected, PreparedCall, Worker};
 use progress::Progress;
 

@@ -10,7 +10,7 @@ use fsverdict_core::model::{Action, On};
 use libc::c_int;
 
 use super::Shared;
-use super::content::{Buffer, Pool};
+use super::buffers::{Buffer, Pool};
 use crate::sys::{self, Attributed};
 use crate::timing::Latencies;
 use crate::workload::YEAR_2001_S;

@@ -48,47 +48,47 @@ enum Entry {
 
 /// Files of the host that go into a guest.
 #[derive(Debug, Default)]
-pub struct Luggage {
+pub struct HostFiles {
     entries: BTreeMap<PathBuf, Entry>,
     /// Programs whose libraries are not looked for yet.
     programs: BTreeSet<PathBuf>,
 }
 
-impl Luggage {
+impl HostFiles {
     /// All that the trials of `plan` need, on file systems as its kernels have them.
     pub fn of<'a>(
         plan: &Plan,
         file_systems: impl Iterator<Item = &'a FileSystem>,
-    ) -> Result<Luggage, VmError> {
-        let mut luggage = Luggage::default();
+    ) -> Result<HostFiles, VmError> {
+        let mut host_files = HostFiles::default();
         for path in USUAL.iter().map(Path::new).filter(|path| path.exists()) {
-            luggage.add(path)?;
+            host_files.add(path)?;
         }
         for program in PROGRAMS.into_iter().chain(workload::programs(plan)) {
-            luggage.system_program(program)?;
+            host_files.system_program(program)?;
         }
         for known in file_systems {
-            luggage.file_system(known)?;
+            host_files.file_system(known)?;
         }
         for path in plan.vm.iter().flat_map(|vm| &vm.bring).map(Path::new) {
-            luggage.tree(path)?;
+            host_files.tree(path)?;
         }
         for workload in &plan.workloads {
             for command in [&workload.setup, &workload.prepare].into_iter().flatten() {
-                luggage.command(command, false)?;
+                host_files.command(command, false)?;
             }
-            workload.command.iter().try_for_each(|command| luggage.command(command, true))?;
+            workload.command.iter().try_for_each(|command| host_files.command(command, true))?;
             for (needed, _) in workload.needed() {
-                luggage.needed(needed)?;
+                host_files.needed(needed)?;
             }
             let source = workload.tree.iter().filter_map(|tree| tree.source.as_ref());
-            source.into_iter().try_for_each(|path| luggage.tree(path))?;
+            source.into_iter().try_for_each(|path| host_files.tree(path))?;
             let files = workload.work().map(|work| workload::engine(work).files());
-            files.iter().flatten().try_for_each(|path| luggage.tree(path))?;
+            files.iter().flatten().try_for_each(|path| host_files.tree(path))?;
         }
-        luggage.libraries()?;
-        let bytes = luggage.bytes();
-        if bytes > MOST_BYTES { Err(VmError::Luggage { bytes }) } else { Ok(luggage) }
+        host_files.libraries()?;
+        let bytes = host_files.bytes();
+        if bytes > MOST_BYTES { Err(VmError::HostFiles { bytes }) } else { Ok(host_files) }
     }
 
     fn file_system(&mut self, known: &FileSystem) -> Result<(), VmError> {
@@ -192,7 +192,7 @@ impl Luggage {
                 _ => {}
             }
             if self.entries.len().is_multiple_of(256) && self.bytes() > MOST_BYTES {
-                return Err(VmError::Luggage { bytes: self.bytes() });
+                return Err(VmError::HostFiles { bytes: self.bytes() });
             }
         }
         Ok(())
@@ -259,7 +259,7 @@ impl Luggage {
     }
 
     /// This program, as `name`; its symbols for debuggers stay behind.
-    pub fn with_ourselves(mut self, name: &str) -> Result<(Luggage, Ourselves), VmError> {
+    pub fn with_ourselves(mut self, name: &str) -> Result<(HostFiles, Ourselves), VmError> {
         let path = std::env::current_exe().map_err(reading(Path::new("/proc/self/exe")))?;
         self.programs.insert(path.clone());
         self.libraries()?;
@@ -382,19 +382,19 @@ mod tests {
         fs::create_dir(root.join("real")).unwrap();
         fs::write(root.join("real/file"), "content").unwrap();
         std::os::unix::fs::symlink("real", root.join("link")).unwrap();
-        let mut luggage = Luggage::default();
-        let path = luggage.add(&root.join("link/../link/file")).unwrap();
+        let mut host_files = HostFiles::default();
+        let path = host_files.add(&root.join("link/../link/file")).unwrap();
         assert_eq!(path, root.join("real/file"));
-        assert_eq!(luggage.entries[&root.join("link")], Entry::Link("real".into()));
-        assert_eq!(luggage.entries[&root.join("real/file")], Entry::File(7));
-        assert!(matches!(luggage.entries[&root], Entry::Directory(_)));
+        assert_eq!(host_files.entries[&root.join("link")], Entry::Link("real".into()));
+        assert_eq!(host_files.entries[&root.join("real/file")], Entry::File(7));
+        assert!(matches!(host_files.entries[&root], Entry::Directory(_)));
         std::os::unix::fs::symlink("round", root.join("round")).unwrap();
-        luggage.add(&root.join("round")).unwrap_err();
+        host_files.add(&root.join("round")).unwrap_err();
 
-        luggage.system_program("sh").unwrap();
-        luggage.libraries().unwrap();
-        let has = |name: &str| luggage.entries.keys().any(|path| path.ends_with(name));
-        assert!(has("libc.so.6"), "{:?}", luggage.entries.keys());
+        host_files.system_program("sh").unwrap();
+        host_files.libraries().unwrap();
+        let has = |name: &str| host_files.entries.keys().any(|path| path.ends_with(name));
+        assert!(has("libc.so.6"), "{:?}", host_files.entries.keys());
     }
 
     #[test]
@@ -412,15 +412,15 @@ mod tests {
         let root = folder.path().canonicalize().unwrap();
         fs::create_dir_all(root.join("tree/below")).unwrap();
         fs::write(root.join("tree/below/file"), "x").unwrap();
-        let mut luggage = Luggage::default();
+        let mut host_files = HostFiles::default();
         let line = format!("cp -a {}/tree . && seq 9 >numbers; ls /nonexistent", root.display());
-        luggage.command(&Command::Shell(line), true).unwrap();
-        let has = |name: &str| luggage.entries.keys().any(|path| path.ends_with(name));
+        host_files.command(&Command::Shell(line), true).unwrap();
+        let has = |name: &str| host_files.entries.keys().any(|path| path.ends_with(name));
         for name in ["cp", "seq", "ls", "tree/below/file"] {
-            assert!(has(name), "{name}: {:?}", luggage.entries.keys());
+            assert!(has(name), "{name}: {:?}", host_files.entries.keys());
         }
         let missing = Command::Argv(vec!["fsverdict-no-such-program".into()]);
-        let error = luggage.command(&missing, true).unwrap_err().to_string();
+        let error = host_files.command(&missing, true).unwrap_err().to_string();
         assert!(error.contains("is not installed"), "{error}");
     }
 
@@ -434,7 +434,7 @@ mod tests {
         fs::write(&path, after).unwrap();
         let path = path.display().to_string();
         tool::run_words(&["chmod", "755", &path]).unwrap();
-        assert!(tool::run_words(&[&path, "--list"]).unwrap().contains("luggage"));
+        assert!(tool::run_words(&[&path, "--list"]).unwrap().contains("host_files"));
         assert_eq!(loaded_part(b"#!/bin/sh".to_vec()), b"#!/bin/sh");
     }
 }

@@ -8,14 +8,14 @@ use std::ops::Range;
 
 /// How many files, in how many directories.
 #[derive(Clone, Copy, Debug)]
-pub struct Tree {
+pub struct Directories {
     /// Files altogether.
     pub files: u64,
     /// Directories they are spread over.
     pub directories: u32,
 }
 
-impl Tree {
+impl Directories {
     /// The directories that belong to `thread` of `threads`.
     pub fn share(self, thread: u32, threads: u32) -> Range<u32> {
         let first = |thread| share_start(self.directories.into(), thread, threads) as u32;
@@ -86,9 +86,9 @@ mod tests {
 
     #[test]
     fn files_and_directories_are_dealt_out_without_a_gap() {
-        let tree = Tree { files: 1001, directories: 5 };
-        assert_eq!([0, 1, 2].map(|thread| tree.share(thread, 3)), [0..1, 1..3, 3..5]);
-        assert_eq!((tree.numbers(0), tree.numbers(4)), (0..200, 800..1001));
+        let directories = Directories { files: 1001, directories: 5 };
+        assert_eq!([0, 1, 2].map(|thread| directories.share(thread, 3)), [0..1, 1..3, 3..5]);
+        assert_eq!((directories.numbers(0), directories.numbers(4)), (0..200, 800..1001));
     }
 
     #[test]

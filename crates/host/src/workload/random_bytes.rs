@@ -11,22 +11,22 @@ pub const BLOCK_BYTES: usize = 4096;
 
 /// Contents of one size: random bytes, from each file's own place in them.
 #[derive(Debug, Default)]
-pub struct Content {
+pub struct RandomBytes {
     pool: Vec<u8>,
     size_bytes: usize,
     salt: u64,
 }
 
-impl Content {
+impl RandomBytes {
     /// All of `size_bytes`. The same seed gives the same contents.
-    pub fn new(size_bytes: usize, seed: u64) -> Content {
+    pub fn new(size_bytes: usize, seed: u64) -> RandomBytes {
         let mut state = seed;
         let salt = split_mix(&mut state);
         let mut pool = vec![0; size_bytes + SPARE_BYTES];
         for bytes in pool.chunks_mut(8) {
             bytes.copy_from_slice(&split_mix(&mut state).to_le_bytes()[..bytes.len()]);
         }
-        Content { pool, size_bytes, salt }
+        RandomBytes { pool, size_bytes, salt }
     }
 
     /// What file `number` holds. Its place would be enough against compression; the stamps see to
@@ -59,7 +59,7 @@ mod tests {
 
     #[test]
     fn contents_are_as_random_as_they_look() {
-        let mut content = Content::new(1 << 16, 3);
+        let mut content = RandomBytes::new(1 << 16, 3);
         let mut seen = [0u32; 256];
         content.of(5).iter().for_each(|&byte| seen[usize::from(byte)] += 1);
         // 256 expected of each, with a standard deviation of 16.

@@ -9,11 +9,11 @@
 mod agree;
 mod cells;
 mod claim;
+mod conditions;
 mod found;
 mod queue;
 mod reach;
 mod summary;
-mod terms;
 
 use crate::model::{Finding, Table, Test};
 
@@ -26,9 +26,9 @@ pub fn table_findings(table: &Table) -> Vec<Finding> {
         findings.extend(agree::findings(test));
         findings.extend(queue::findings(test, &table.machine));
         findings.extend(summary::findings(test));
-        findings.extend(terms::of_test(test, &table.machine));
+        findings.extend(conditions::of_test(test, &table.machine));
     }
-    findings.extend(terms::of_table(table));
+    findings.extend(conditions::of_table(table));
     findings.extend(table.claims.iter().filter_map(|claim| claim::finding(claim, &table.tests)));
     findings
 }
