@@ -3,8 +3,6 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::Totals;
-
 /// CPU time of the whole system, all processors added.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[expect(missing_docs, reason = "proc_stat(5) has the words")]
@@ -69,32 +67,5 @@ impl CpuTime {
     /// All of it.
     pub fn ns(&self) -> u64 {
         self.work_ns + self.kernel_ns
-    }
-}
-
-impl Totals {
-    /// The processors' time that the timed part cost. Where the clocks could not be read, and in
-    /// older records, that is the whole machine's busy time.
-    pub fn cpu_ns(&self) -> u64 {
-        self.cpu_time.map_or(self.cpu.busy_ns(), |time| time.ns())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_record_without_the_clocks_has_the_machines_busy_time() {
-        let cpu = CpuTotals { user_ns: 10_000_000, ..CpuTotals::default() };
-        let old = Totals { cpu, ..Totals::default() };
-        let text = serde_json::to_string(&old).unwrap();
-        assert!(!text.contains("cpu_time"), "{text}");
-        assert_eq!(serde_json::from_str::<Totals>(&text).unwrap().cpu_ns(), 10_000_000);
-        let time = CpuTime { work_ns: 700, kernel_ns: 7, clock: CpuClock::Cgroup };
-        let new = Totals { cpu_time: Some(time), ..old };
-        let text = serde_json::to_string(&new).unwrap();
-        assert!(text.contains(r#""cpu_time":{"work_ns":700,"kernel_ns":7,"clock":"cgroup"}"#));
-        assert_eq!(serde_json::from_str::<Totals>(&text).unwrap().cpu_ns(), 707);
     }
 }

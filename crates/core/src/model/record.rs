@@ -463,3 +463,31 @@ impl Record {
         self.steps.iter().map(|step| step.duration_ns).sum::<u64>() as f64 / 1e9
     }
 }
+
+impl Totals {
+    /// The processors' time that the timed part cost. Where the clocks could not be read, and in
+    /// older records, that is the whole machine's busy time.
+    pub fn cpu_ns(&self) -> u64 {
+        self.cpu_time.map_or(self.cpu.busy_ns(), |time| time.ns())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::CpuClock;
+
+    #[test]
+    fn a_record_without_the_clocks_has_the_machines_busy_time() {
+        let cpu = CpuTotals { user_ns: 10_000_000, ..CpuTotals::default() };
+        let old = Totals { cpu, ..Totals::default() };
+        let text = serde_json::to_string(&old).unwrap();
+        assert!(!text.contains("cpu_time"), "{text}");
+        assert_eq!(serde_json::from_str::<Totals>(&text).unwrap().cpu_ns(), 10_000_000);
+        let time = CpuTime { work_ns: 700, kernel_ns: 7, clock: CpuClock::Cgroup };
+        let new = Totals { cpu_time: Some(time), ..old };
+        let text = serde_json::to_string(&new).unwrap();
+        assert!(text.contains(r#""cpu_time":{"work_ns":700,"kernel_ns":7,"clock":"cgroup"}"#));
+        assert_eq!(serde_json::from_str::<Totals>(&text).unwrap().cpu_ns(), 707);
+    }
+}

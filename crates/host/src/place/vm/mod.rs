@@ -1,9 +1,9 @@
 //! A QEMU microVM for each trial, with any kernel: no root, no spare disk.
 //!
 //! The guest is fsverdict itself, as the first process ([`guest`]), in an initial file system that
-//! is made of the host's own files (`host_files.rs`) and the kernel's modules (`modules.rs`). A trial
-//! goes in and its record comes out as the same documents as everywhere, in archives on a disk of
-//! their own: that needs no file system, no network and no serial console.
+//! is made of the host's own files (`host_files.rs`) and the kernel's modules (`modules.rs`). A
+//! trial goes in and its record comes out as the same documents as everywhere, in archives on a
+//! disk of their own: that needs no file system, no network and no serial console.
 
 mod answers;
 mod archive;
