@@ -1,9 +1,9 @@
 //! The machine: everything that touches it.
 //!
-//! [`place`] has the places where trials run, and the process of a trial; [`verb`] has what else the
-//! program does to a machine. They stand on wings of one subject each: [`bed`], [`file_system`],
-//! [`workload`], [`probe`], [`tree`], and `machine`, what the system itself has to be told. [`tool`]
-//! is the one place that starts programs and [`sys`] the one that holds unsafe code.
+//! [`place`] has the places where trials run, and the process of a trial; [`verb`] has what else is
+//! done to a machine. They stand on wings of one subject each: [`bed`], [`file_system`],
+//! [`workload`], [`probe`], [`tree`], and `machine`, what the system itself is asked and told.
+//! [`tool`] is the one place that starts programs and [`sys`] the one that holds unsafe code.
 
 pub mod bed;
 pub mod file_system;

@@ -38,8 +38,10 @@ impl Undo {
             Undo::Bed(part) => part.apply().map_err(|error| error.to_string()),
             Undo::Pool(pool) => zfs::release(pool).map_err(|error| error.to_string()),
             Undo::Settings(changes) => {
-                let errors: Vec<String> =
-                    settings::put_back(changes).iter().map(ToString::to_string).collect();
+                let errors: Vec<String> = settings::put_back(Path::new("/"), changes)
+                    .iter()
+                    .map(ToString::to_string)
+                    .collect();
                 if errors.is_empty() { Ok(()) } else { Err(errors.join("; ")) }
             }
             Undo::Directory(path) => match fs::remove_dir_all(path) {
@@ -219,24 +221,23 @@ impl Stale {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::machine::settings::Setting;
+    use crate::machine::settings::{Knob, Setting};
 
-    fn setting(path: &Path, ours: &str, back: &str) -> Undo {
-        let setting = |value: &str| Setting { path: path.into(), value: value.into(), line: None };
+    /// Of a knob that no machine has.
+    fn setting(ours: &str, back: &str) -> Undo {
+        let setting = |value: &str| Setting { knob: Knob::sysctl("no.such"), value: value.into() };
         Undo::Settings(vec![Change { back: setting(back), ours: setting(ours) }])
     }
 
     #[test]
     fn a_killed_run_is_undone_from_its_journal_and_a_living_one_is_not() {
         let folder = tempfile::tempdir().unwrap();
-        let knob = folder.path().join("knob");
         let own = folder.path().join("own");
-        fs::write(&knob, "changed").unwrap();
         fs::create_dir(&own).unwrap();
         let mut journal = Journal::open(folder.path()).unwrap();
-        journal.before(&setting(&knob, "earlier", "original")).unwrap();
-        journal.before(&setting(&knob, "changed", "original")).unwrap();
-        journal.before(&setting(&knob, "changed", "original")).unwrap();
+        journal.before(&setting("earlier", "original")).unwrap();
+        journal.before(&setting("changed", "original")).unwrap();
+        journal.before(&setting("changed", "original")).unwrap();
         journal.before(&Undo::Directory(own.clone())).unwrap();
         assert!(stale_in(folder.path()).is_none(), "it lives");
         assert!(Journal::open(folder.path()).is_err(), "two processes would run one run");
@@ -247,7 +248,6 @@ mod tests {
         let stale = stale_in(folder.path()).expect("a journal is left");
         assert_eq!(stale.undos().unwrap().len(), 3);
         assert!(stale.play_back().unwrap().is_empty());
-        assert_eq!(fs::read_to_string(&knob).unwrap(), "original");
         assert!(!own.exists());
         assert!(stale_in(folder.path()).is_none(), "it is empty now");
         fs::remove_file(link).unwrap();
@@ -257,7 +257,7 @@ mod tests {
     fn a_run_that_ends_well_leaves_no_journal() {
         let folder = tempfile::tempdir().unwrap();
         let mut journal = Journal::open(folder.path()).unwrap();
-        journal.before(&setting(Path::new("/nonexistent"), "1", "0")).unwrap();
+        journal.before(&setting("1", "0")).unwrap();
         let link = journal.link.clone();
         journal.close().unwrap();
         assert!(!link.exists());

@@ -68,7 +68,7 @@ fn list() {
     let kernels = kernel::all();
     for kernel in &kernels {
         let image = kernel.image.display().to_string();
-        table.add_row([kernel.release.clone(), Modules::file_systems(&kernel), image]);
+        table.add_row([kernel.release.clone(), Modules::file_systems(kernel), image]);
     }
     if kernels.is_empty() {
         println!("There is no kernel to boot here: fsverdict kernels get 6.12");

@@ -36,7 +36,7 @@ mod workload;
 pub use across::{Across, BASELINE, Change, Difference, Incomparable, Measured, NotCompared};
 pub use checked::{Checked, Judged};
 pub use columns::{SysstatColumn, blocked_column};
-pub use contender::{Contender, Limits, Scalar};
+pub use contender::{Contender, Limits, Scalar, sysctl_file};
 pub use figures::{FigureError, figures};
 pub use finding::{Audit, Finding, Severity};
 pub use histogram::Histogram;

@@ -60,8 +60,8 @@ impl DryRun {
 
     fn set(&mut self, settings: Vec<settings::Setting>) {
         for setting in settings {
-            let line = setting.line.map_or(String::new(), |_| "MAJOR:MINOR ".to_string());
-            let path = setting.path.display().to_string().replace("0:0", "MAJOR:MINOR");
+            let line = setting.knob.line().map_or("", |_| "MAJOR:MINOR ");
+            let path = setting.knob.to_string().replace("0:0", "MAJOR:MINOR");
             self.say(format!("echo {line}{} > {path}", setting.value));
         }
     }
@@ -288,7 +288,7 @@ impl Place for DryRun {
     }
 
     fn apply(&mut self, contender: &Contender, bed: &TrialBed) -> Result<(), HostError> {
-        self.set(settings::wanted(Path::new("/"), contender, &bed.devices));
+        self.set(settings::wanted(contender, &bed.devices));
         Ok(())
     }
 

@@ -109,7 +109,7 @@ impl Place for Lab<'_> {
 
     fn apply(&mut self, contender: &Contender, bed: &TrialBed) -> Result<(), HostError> {
         let root = Path::new("/");
-        let wanted = settings::wanted(root, contender, &bed.devices);
+        let wanted = settings::wanted(contender, &bed.devices);
         let rules = settings::rules(root, contender.limits.or(bed.limits), &bed.devices)?;
         let all = [wanted.as_slice(), &rules].concat();
         if !all.is_empty() && self.settings_lock.is_none() {
@@ -121,7 +121,7 @@ impl Place for Lab<'_> {
         }
         self.changed = changes;
         // The rules are the trial's to set, when it has made and filled its file system.
-        wanted.iter().try_for_each(Setting::set)?;
+        wanted.iter().try_for_each(|setting: &Setting| setting.set(root))?;
         Ok(())
     }
 
@@ -159,8 +159,10 @@ impl Place for Lab<'_> {
     }
 
     fn restore(&mut self) -> Result<(), HostError> {
-        let errors: Vec<String> =
-            settings::put_back(&self.changed).iter().map(ToString::to_string).collect();
+        let errors: Vec<String> = settings::put_back(Path::new("/"), &self.changed)
+            .iter()
+            .map(ToString::to_string)
+            .collect();
         if errors.is_empty() {
             self.changed.clear();
             return Ok(());
@@ -195,7 +197,7 @@ impl Place for Lab<'_> {
     }
 
     fn left(&self) -> Vec<String> {
-        let knobs = self.changed.iter().map(|change| format!("setting {}", change.back.knob()));
+        let knobs = self.changed.iter().map(|change| format!("setting {}", change.back.knob));
         let journal = self.journal.as_ref().map(|journal| journal.path().display().to_string());
         knobs.chain(journal.map(|path| format!("what {path} lists"))).collect()
     }

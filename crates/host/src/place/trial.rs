@@ -514,7 +514,7 @@ impl Host for Here {
             Step::DropCaches => Ok(Effect::Dropped(self.drop_caches(trial)?)),
             Step::Limit => {
                 let rules = settings::rules(Path::new("/"), trial.limits(), &trial.bed.devices)?;
-                rules.iter().try_for_each(Setting::set)?;
+                rules.iter().try_for_each(|rule: &Setting| rule.set(Path::new("/")))?;
                 Ok(Effect::Done)
             }
             Step::Settle => Ok(Effect::Settled(settle::settle(&trial.bed.devices))),

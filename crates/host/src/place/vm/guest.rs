@@ -257,8 +257,8 @@ fn run(job: Job, job_disk: &Path) -> Result<(), HostError> {
     (trial.raw, trial.series) = (file("raw"), file("series.csv"));
     trial.directory = MOUNT_POINT.into();
     trial.contender.limits = None;
-    let wanted = settings::wanted(Path::new("/"), &trial.contender, &trial.bed.devices);
-    wanted.iter().try_for_each(Setting::set)?;
+    let wanted = settings::wanted(&trial.contender, &trial.bed.devices);
+    wanted.iter().try_for_each(|setting: &Setting| setting.set(Path::new("/")))?;
     let (input, output) = (Path::new("/fsverdict/trial.json"), out.join("record.json"));
     fs::write(input, serde_json::to_vec(&trial)?)?;
     let argv = trial_argv(input, &output, false);
