@@ -217,7 +217,7 @@ impl Host for DryRun {
                     self.say(format!("mkdir -p {directory}"));
                 }
             }
-            Step::MakeDirectory => self.say(format!("mkdir {directory}")),
+            Step::MakeDirectory => self.say(format!("mkdir -p {directory}")),
             Step::RemoveDirectory => self.say(format!("rm -r {directory}")),
             Step::Link => self.link(trial),
             Step::Setup | Step::Prepare | Step::Check => self.command(step, trial),
@@ -259,7 +259,7 @@ impl Place for DryRun {
             self.make_images(bed);
             // QEMU holds a guest's disks down to their limits.
             let devices = devices(&self.devices);
-            return Ok(TrialBed { kind: bed.kind, devices, limits: None });
+            return Ok(TrialBed { kind: bed.kind, devices, limits: None, lab: String::new() });
         }
         let dir = bed.dir.as_deref().unwrap_or("RUN");
         for number in 0..bed.devices {
@@ -284,7 +284,12 @@ impl Place for DryRun {
         if bed.kind == BedKind::Device {
             self.devices = bed.paths.clone();
         }
-        Ok(TrialBed { kind: bed.kind, devices: devices(&self.devices), limits: bed.limits })
+        Ok(TrialBed {
+            kind: bed.kind,
+            devices: devices(&self.devices),
+            limits: bed.limits,
+            lab: String::new(),
+        })
     }
 
     fn apply(&mut self, contender: &Contender, bed: &TrialBed) -> Result<(), HostError> {

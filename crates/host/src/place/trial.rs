@@ -13,6 +13,7 @@ use fsverdict_core::model::{
 };
 use fsverdict_core::run::{Effect, Host, HostError, Step};
 
+use super::lease::Lease;
 use super::link;
 use crate::bed::{self, partition};
 use crate::file_system::{self, daemon};
@@ -30,6 +31,9 @@ use crate::{sys, tool};
 const UNMOUNT_TRIES: u32 = 20;
 const UNMOUNT_PAUSE: Duration = Duration::from_millis(50);
 
+/// The folder of the work, in the file system or in the run's own folder.
+const WORK: &str = "work";
+
 /// A timed part up to this long keeps its timeline at full resolution; a longer one halves it.
 const TIMELINE: Duration = Duration::from_secs(3600);
 
@@ -41,6 +45,7 @@ pub struct Here {
     series_begun: bool,
     /// None on bed `directory`.
     file_system: Option<&'static FileSystem>,
+    lease: Lease,
     processes: Processes,
 }
 
@@ -50,8 +55,7 @@ pub fn work_directory(trial: &Trial) -> PathBuf {
     let directory = Path::new(&trial.directory);
     match trial.bed.kind {
         _ if trial.contender.is_raw() => PathBuf::from(&trial.raw),
-        BedKind::Directory => directory.join(".fsverdict-work"),
-        _ => directory.join("work"),
+        _ => directory.join(WORK),
     }
 }
 
@@ -93,7 +97,11 @@ pub fn with_site<T>(trial: &Trial, use_it: impl FnOnce(&Site) -> T) -> T {
 
 impl Here {
     /// This machine, about to run `trial`.
-    pub fn new(trial: &Trial) -> Self {
+    ///
+    /// # Errors
+    /// When no living run has given this trial out.
+    pub fn new(trial: &Trial) -> Result<Self, HostError> {
+        let lease = Lease::of(trial)?;
         let value = |text: &dyn ToString| text.to_string();
         let environment = [
             ("FSVERDICT_SEED", value(&trial.seed)),
@@ -122,8 +130,8 @@ impl Here {
             environment.insert(name.clone(), value.to_string());
         }
         let file_system = file_system::find(&trial.contender.file_system);
-        let processes = Processes::default();
-        Here { start: Instant::now(), environment, series_begun: false, file_system, processes }
+        let (start, processes) = (Instant::now(), Processes::default());
+        Ok(Here { start, environment, series_begun: false, file_system, lease, processes })
     }
 
     fn file_system(&self, trial: &Trial) -> Result<&'static FileSystem, HostError> {
@@ -142,12 +150,13 @@ impl Here {
     }
 
     fn make_file_system(&mut self, trial: &Trial) -> Result<Effect, HostError> {
+        self.lease.check_devices(trial)?;
         let said = self.with_daemon(Step::MakeFileSystem, trial)?;
         fs::write(Path::new(&trial.raw).join("mkfs.stdout"), said)?;
         self.processes.end_all();
         if trial.bed.kind == BedKind::Loop {
-            for path in cache::images(&trial.bed.devices) {
-                bed::write_out(&path).map_err(|error| format!("{}: {error}", path.display()))?;
+            for device in &trial.bed.devices {
+                bed::write_out(device).map_err(|error| format!("{}: {error}", device.path))?;
             }
         }
         Ok(Effect::Done)
@@ -244,7 +253,10 @@ impl Here {
         let place = work_directory(trial);
         // What is synced at the end: the file system of this folder, or the bare device.
         let directory = match trial.contender.is_raw() {
-            true => File::open(raw_device(trial)?)?,
+            true => {
+                self.lease.check_devices(trial)?;
+                File::open(raw_device(trial)?)?
+            }
             false => File::open(&place)?,
         };
         let mut record = match (trial.workload.work()?, phase) {
@@ -484,10 +496,12 @@ impl Host for Here {
     fn perform(&mut self, step: Step, trial: &Trial) -> Result<Effect, HostError> {
         match step {
             Step::Partition => {
+                self.lease.check_devices(trial)?;
                 let words = &trial.contender.partition;
                 Ok(Effect::Partitioned(partition::make(words, &trial.bed.devices)?))
             }
             Step::RemovePartition => {
+                self.lease.check_devices(trial)?;
                 partition::remove(&trial.bed.devices)?;
                 Ok(Effect::Done)
             }
@@ -522,7 +536,7 @@ impl Host for Here {
             Step::Cleanup => self.cleanup(trial),
             Step::RemoveDirectory => {
                 self.processes.end_strangers();
-                fs::remove_dir_all(work_directory(trial))?;
+                bed::own::clear(Path::new(&trial.directory), WORK)?;
                 Ok(Effect::Done)
             }
         }
@@ -532,17 +546,14 @@ impl Host for Here {
         self.processes.end_strangers();
         let mut errors = Vec::new();
         if trial.bed.kind == BedKind::Directory {
-            match fs::remove_dir_all(work_directory(trial)) {
-                Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                    errors.push(error.to_string());
-                }
-                _ => {}
-            }
+            let cleared = bed::own::clear(Path::new(&trial.directory), WORK);
+            errors.extend(cleared.err().map(|error| error.to_string()));
         } else if let Ok(Some(_)) = mount::at(&trial.directory) {
             errors.extend(self.unmount(trial).err().map(|error| error.to_string()));
         }
         if !trial.contender.partition.is_empty() {
-            errors.extend(partition::remove(&trial.bed.devices).err().map(|it| it.to_string()));
+            let removed = self.perform(Step::RemovePartition, trial);
+            errors.extend(removed.err().map(|error| error.to_string()));
         }
         errors
     }

@@ -2,8 +2,6 @@
 //! machine and back at once. Both outlive us, so they are journalled before they are made.
 
 use std::fs::{self, File};
-use std::path::PathBuf;
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use fsverdict_core::model::{Checked, Judged};
@@ -87,7 +85,6 @@ fn other(wish: &Wish) -> Checked {
 
 /// What was changed, to be put back: written to a journal first, for the case that we are killed.
 struct Changes {
-    folder: PathBuf,
     journal: Option<Journal>,
     /// What each setting changed, in order.
     made: Vec<Vec<Change>>,
@@ -95,16 +92,8 @@ struct Changes {
 
 impl Changes {
     fn new() -> Result<Changes, String> {
-        static NEXT: AtomicU32 = AtomicU32::new(0);
-        let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let name = format!("check-{}-{number}", std::process::id());
-        let folder = undo::registry().join(name);
-        let failed = |error: std::io::Error| format!("{}: {error}", folder.display());
-        fs::create_dir_all(&folder).map_err(failed)?;
-        let mut journal = Journal::open(&folder).map_err(failed)?;
-        // Played back last: the journal's own folder.
-        journal.before(&Undo::Directory(folder.clone())).map_err(failed)?;
-        Ok(Changes { folder, journal: Some(journal), made: Vec::new() })
+        let journal = Journal::open(None).map_err(|error| format!("the undo journal: {error}"))?;
+        Ok(Changes { journal: Some(journal), made: Vec::new() })
     }
 
     /// Sets it, its old value and those that it drags along remembered.
@@ -146,7 +135,6 @@ impl Drop for Changes {
         self.put_back();
         if let Some(journal) = self.journal.take() {
             let _ = journal.close();
-            let _ = fs::remove_dir_all(&self.folder);
         }
     }
 }
@@ -420,7 +408,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let file = tempfile::tempfile_in(&folder).unwrap();
         file.set_len(1 << 20).unwrap();
-        let device = crate::bed::LoopDevice::attach_file(&file).unwrap();
+        let device = crate::bed::LoopDevice::attach_file(&file, false).unwrap();
         let number = device.device().number;
         let setting = |file: &str, value: &str| {
             let knob = settings::Knob::queue(number, file);
@@ -443,10 +431,10 @@ mod tests {
         let odd = changes.set(&setting("rq_affinity", "7"));
         assert!(matches!(odd, Err(SettingError::NotTaken { .. })), "{odd:?}");
         assert_ne!(read(), before);
-        let own = changes.folder.clone();
+        let journal = changes.journal.as_ref().unwrap().path();
         drop(changes);
         assert_eq!(read(), before);
-        assert!(!own.exists());
+        assert!(!journal.exists());
         device.detach().unwrap();
     }
 }
