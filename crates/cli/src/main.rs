@@ -2,7 +2,9 @@
 
 mod cmd;
 mod exit;
+mod pack;
 mod shipped;
+mod source;
 mod store;
 mod uses;
 mod watch;
@@ -41,6 +43,7 @@ enum Command {
     Compare(cmd::compare::Arguments),
     Advise(cmd::advise::Arguments),
     History(cmd::history::Arguments),
+    Pack(cmd::pack::Arguments),
     Doctor(cmd::doctor::Arguments),
     List(cmd::list::Arguments),
     Record(cmd::record::Arguments),
@@ -64,6 +67,7 @@ fn main() -> std::process::ExitCode {
         Command::Compare(arguments) => cmd::compare::run(&arguments),
         Command::Advise(arguments) => cmd::advise::run(&arguments),
         Command::History(arguments) => cmd::history::run(&arguments),
+        Command::Pack(arguments) => cmd::pack::run(&arguments),
         Command::Doctor(arguments) => cmd::doctor::run(&arguments),
         Command::List(arguments) => cmd::list::run(&arguments),
         Command::Record(arguments) => cmd::record::run(&arguments),

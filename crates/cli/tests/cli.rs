@@ -66,13 +66,41 @@ fn what_a_workload_needs_is_said_before_anything_is_made() {
             r#"needs = ["sh", "no-bench:no-db", "/no/such/tool:no-db-tools"]"#,
             "\"database\" needs no-bench, /no/such/tool: apt-get install no-db no-db-tools",
         ),
-        ("needs_bytes = \"1000000G\"", "workload \"database\" needs 977 TiB, "),
+        ("needs_bytes = \"1000000G\"", "workload \"database\": 977 TiB are needed, "),
     ] {
         let file = scene.write("plan.toml", &plan(needs));
         let done = scene.fsverdict(&["run", &file, "--output", "run"]).exits(1).says(says);
         assert_eq!(done.said().len(), 1, "{done:?}");
         assert!(!scene.path("run").exists());
     }
+}
+
+/// A plan on the usual bed, whose work needs a program that nobody has.
+const LACKING: &str = r#"
+    [[contender]]
+    name = "a"
+    file_system = "ext4"
+    [[contender]]
+    name = "b"
+    file_system = "ext4"
+    [[workload]]
+    name = "database"
+    command = "true"
+    needs = ["no-bench:no-db"]
+"#;
+
+#[test]
+fn a_program_that_is_lacking_everywhere_is_said_at_once_and_sends_nobody_into_a_machine() {
+    let scene = Scene::new();
+    let file = scene.write("plan.toml", LACKING);
+    let says = "workload \"database\" needs no-bench: apt-get install no-db";
+    for words in [&["run", &file][..], &["run", &file, "--place", "vm"]] {
+        let words = [words, &["--output", "run"]].concat();
+        let done = scene.fsverdict(&words).exits(1).says(says);
+        assert!(!done.stderr.contains("each trial runs in a virtual machine"), "{done:?}");
+        assert_eq!(done.said().len(), 1, "{done:?}");
+    }
+    assert!(!scene.path("run").exists());
 }
 
 #[test]

@@ -150,3 +150,35 @@ fn blocks_are_found_with_what_their_first_line_says() {
         [block(2, true, 1, "fsverdict run   -- a"), block(6, false, 0, "fsverdict list")];
     assert_eq!(blocks("A.md", &text.join("\n")), expected);
 }
+
+/// The marks of docs/validation.md come in pairs, and name a program that is there.
+#[test]
+fn tables_of_benches_are_put_between_their_marks() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let scene = Scene::new();
+    for folder in ["scripts", "docs"] {
+        fs::create_dir(scene.path(folder)).unwrap();
+    }
+    for file in ["scripts/validation", "docs/validation.md"] {
+        fs::copy(root.join(file), scene.path(file)).unwrap();
+    }
+    let page = fs::read_to_string(scene.path("docs/validation.md")).unwrap();
+    let marks: Vec<&str> = page.split("<!-- ").skip(1).collect();
+    let of = |mark: &str| mark.split(" --write").next().unwrap().to_string();
+    let benches: Vec<String> =
+        marks.iter().filter(|mark| mark.contains(" --write -->")).map(|mark| of(mark)).collect();
+    assert_eq!((benches.len(), marks.len()), (3, 6), "{marks:?}");
+    scene.write("table.md", "| a |\n| --- |\n| 7 |\n");
+    for bench in &benches {
+        assert!(root.join(bench).is_file(), "{bench} is gone");
+        let mut script = program("sh");
+        let command = format!("scripts/validation {bench} table.md");
+        script.args(["-c", &command]).current_dir(scene.path(""));
+        let done = Started::new(script).wait();
+        assert_eq!(done.code, Some(0), "{bench}: {}", done.stderr);
+        let page = fs::read_to_string(scene.path("docs/validation.md")).unwrap();
+        let inside = page.split(&format!("<!-- {bench} --write -->\n")).nth(1).unwrap();
+        let inside = inside.split(&format!("<!-- end of {bench} -->")).next().unwrap();
+        assert_eq!(inside, "\n| a |\n| --- |\n| 7 |\n\n");
+    }
+}

@@ -6,10 +6,13 @@
 mod audit;
 mod browser;
 mod cli;
+mod crates;
 mod documents;
+mod format;
 mod golden;
 mod loop_;
 mod notebook;
+mod references;
 mod simulated;
 mod support;
 mod tidy;

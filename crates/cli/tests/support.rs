@@ -14,7 +14,7 @@ use serde_json::Value;
 static MACHINE: RwLock<()> = RwLock::new(());
 
 /// How long the program is waited for before a test calls it stuck.
-const PATIENCE: Duration = Duration::from_secs(300);
+const PATIENCE: Duration = Duration::from_secs(1800);
 
 /// Holds the machine for a test: in this process, and against other test runs on it by a lock on
 /// the folder of temporary files, which leaves nothing behind.

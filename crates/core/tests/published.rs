@@ -181,7 +181,7 @@ fn a18_once_is_not_enough() {
     assert_eq!(of("1", "\"IOPS\"")[0].evidence, "each figure is of one run");
     assert_eq!(of("3", "\"IOPS\"")[0].evidence, "each figure is of 3 runs only");
     assert_eq!(of("9", "\"IOPS\"")[0].evidence, "of 9 runs no spread is given");
-    assert!(of("", "\"IOPS\"")[0].evidence.starts_with("how often it was run is not said"));
+    assert!(of("", "\"IOPS\"")[0].evidence.starts_with("neither the number of runs"));
     assert_eq!(of("9", "\"IOPS stddev\""), []);
 }
 

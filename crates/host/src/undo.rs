@@ -216,6 +216,26 @@ pub fn stale() -> io::Result<Vec<Stale>> {
     Ok(stale)
 }
 
+/// A run that is not over and done with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unended {
+    /// It is under way.
+    Alive,
+    /// It was killed, and has left something to undo.
+    Killed,
+}
+
+/// How it stands with the run in `folder`, unless it is over and done with.
+pub fn unended(folder: &Path) -> io::Result<Option<Unended>> {
+    let run = Some(folder.canonicalize()?);
+    let journals = all(&journals()?)?;
+    let its = journals.iter().find(|journal| journal.head().is_ok_and(|head| head.run == run));
+    Ok(its.map(|journal| match is_alive(&journal.file) {
+        true => Unended::Alive,
+        false => Unended::Killed,
+    }))
+}
+
 /// The right to change settings of the kernel, for as long as the file is held: two runs that
 /// changed the same one would each take the other's value for the original. Fails while another
 /// process holds it.

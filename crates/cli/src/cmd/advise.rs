@@ -10,7 +10,8 @@ use fsverdict_host::file_system;
 
 use super::compare::Format;
 use crate::exit;
-use crate::store::{Store, write_whole};
+use crate::source::Source;
+use crate::store::write_whole;
 use crate::uses;
 
 /// Which contender of a run is the best for a use?
@@ -21,7 +22,7 @@ use crate::uses;
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Arguments {
-    /// The run's folder.
+    /// The run: its folder, or a file of fsverdict pack.
     run: PathBuf,
     /// The use: fsverdict list uses.
     #[arg(long = "for", value_name = "USE", required_unless_present = "purpose")]
@@ -55,7 +56,7 @@ Exit status: 0 done, whatever the answer; 1 something could not be done; 2 usage
 /// Prints the advice; a use that is wrong is an error.
 pub fn run(arguments: &Arguments) -> Result<u8> {
     let purpose = purpose(arguments)?;
-    let loaded = Store::open(&arguments.run)?.load()?;
+    let loaded = Source::open(&arguments.run)?.load()?;
     let documented = documented(&loaded.plan, &loaded.records, &purpose);
     let margin = arguments.margin.unwrap_or(loaded.plan.judgement.margin);
     let name = &loaded.run.name;

@@ -29,7 +29,7 @@ pub struct Arguments {
     /// File systems to compare; the same one twice compares it with itself.
     #[arg(long, value_delimiter = ',', value_name = "NAME,...")]
     pub fs: Vec<String>,
-    /// loop, ram, ram:zram, device:/dev/NAME[,...] or directory:PATH[,...].
+    /// The target: loop, ram, ram:zram, device:/dev/NAME[,...] or directory:PATH[,...].
     #[arg(long)]
     pub bed: Option<String>,
     /// A device of bed `device` that may be erased, named again; with what it carries, if anything:

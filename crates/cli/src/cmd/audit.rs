@@ -10,19 +10,19 @@ use fsverdict_core::judge::{Judge, table_findings, table_lacking};
 use fsverdict_core::model::{Audited, Bytes, Severity, Table, Test, Verdict};
 use fsverdict_core::{render, table};
 
-use crate::exit;
-use crate::store::Store;
+use crate::source::Source;
+use crate::{exit, pack};
 
 /// Say what speaks against a run, or against published figures.
 ///
-/// Reads the folder of a run, or a file with figures: a table written down from an article
-/// (FORMAT.md, "A table"), the JSON of fio or hyperfine, or a CSV. Which of them it is shows in
-/// what the file holds. Nothing is measured: the audits look for figures that contradict each
-/// other, and for terms on which they say nothing about a file system.
+/// Reads a run, from its folder or packed, or a file with figures: a table written down from an
+/// article (FORMAT.md, "A table"), the JSON of fio or hyperfine, or a CSV; what the file holds
+/// tells which. Nothing is measured: the audits look for figures that contradict each other, and
+/// for terms on which they say nothing about a file system.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Arguments {
-    /// A run's folder, a file, or - for standard input.
+    /// A run, a file with figures, or - for standard input.
     #[arg(value_name = "TABLE")]
     path: PathBuf,
     /// What to write on standard output.
@@ -58,8 +58,9 @@ file is none of these, or has a mistake.";
 
 /// Audits and prints the findings.
 pub fn run(arguments: &Arguments) -> Result<u8> {
-    let (audited, is_void) = match arguments.path.is_dir() {
-        true => of_run(&arguments.path)?,
+    let path = &arguments.path;
+    let (audited, is_void) = match path.is_dir() || pack::is_gzip(path).unwrap_or(false) {
+        true => of_run(path)?,
         false => of_table(arguments)?,
     };
     let text = match arguments.format {
@@ -71,8 +72,8 @@ pub fn run(arguments: &Arguments) -> Result<u8> {
     Ok(if is_void { exit::VOID } else { exit::DONE })
 }
 
-fn of_run(folder: &Path) -> Result<(Audited, bool)> {
-    let loaded = Store::open(folder)?.load()?;
+fn of_run(run: &Path) -> Result<(Audited, bool)> {
+    let loaded = Source::open(run)?.load()?;
     let judged = loaded.judged(&Judge::new(&loaded.plan));
     let trials = loaded.records.len();
     let audited = Audited {

@@ -3,6 +3,7 @@
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 use anyhow::{Context, Result};
 use clap::ValueEnum;
@@ -13,19 +14,20 @@ use fsverdict_host::bed::{Consent, Consents};
 
 use super::{arguments, run};
 use crate::exit;
-use crate::store::{Loaded, Store, write_whole};
+use crate::source::{Loaded, Source};
+use crate::store::write_whole;
 
 /// Compare a run with an earlier one.
 ///
-/// The two were measured apart, so that only ratios to a reference that both hold are compared:
-/// with what it was to the reference in the baseline, has a contender become slower? With --rerun
-/// the baseline's contenders are measured anew, interleaved with the run's.
+/// Has a contender become slower? The two runs were measured apart, so only ratios to a reference
+/// that both hold are compared. With --rerun the baseline's contenders are measured anew,
+/// interleaved with the run's.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Arguments {
-    /// Folder of the earlier run.
+    /// The earlier run: its folder, or a file of fsverdict pack.
     baseline: PathBuf,
-    /// Folder of the run.
+    /// The run, likewise.
     run: PathBuf,
     /// Metrics to compare [default: what the run judges].
     #[arg(long, value_delimiter = ',', value_name = "METRIC,...")]
@@ -82,8 +84,8 @@ be compared; 5 all that was compared is void; 130 interrupted.";
 
 /// Compares the runs and prints how the second has changed.
 pub fn run(arguments: &Arguments) -> Result<u8> {
-    let baseline = Store::open(&arguments.baseline)?.load()?;
-    let run = Store::open(&arguments.run)?.load()?;
+    let baseline = Source::open(&arguments.baseline)?.load()?;
+    let run = Source::open(&arguments.run)?.load()?;
     let margin = arguments.margin.unwrap_or(run.plan.judgement.margin);
     let (across, failed) = match arguments.rerun {
         true => match rerun(arguments, &baseline, &run, margin)? {
@@ -132,13 +134,12 @@ fn rerun(arguments: &Arguments, baseline: &Loaded, run: &Loaded, margin: Percent
     }
     if changed.iter().all(|it| run.plan.has_same(&baseline.plan, &it.name)) {
         eprintln!(
-            "fsverdict: no contender has other settings than in the baseline: what is measured is \
-             this machine against itself"
+            "fsverdict: all contenders have the settings they had in the baseline: this measures \
+             the machine against itself"
         );
     }
-    let stamp = jiff::Timestamp::now().strftime("%Y%m%d-%H%M%S");
     let folder = arguments.output.clone();
-    let folder = folder.unwrap_or_else(|| Path::new("runs").join(format!("{stamp}-compare")));
+    let folder = folder.unwrap_or_else(|| run::dated_folder(SystemTime::now(), "compare"));
     let mut failed = false;
     let mut across = Across {
         baseline: baseline.run.name.clone(),

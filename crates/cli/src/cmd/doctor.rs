@@ -1,10 +1,10 @@
 //! `fsverdict doctor`: what this machine can do.
 
 use std::io::{self, Write};
-use std::path::Path;
 
 use anyhow::{Context, Result};
-use fsverdict_host::place::doctor::{self, Ability, Answer, State};
+use fsverdict_core::model::need::{Answer, State};
+use fsverdict_host::place::doctor::{self, Machine};
 
 use crate::exit;
 
@@ -19,32 +19,31 @@ pub struct Arguments {}
 /// Asks everything and prints each answer as it comes.
 pub fn run(_: &Arguments) -> Result<u8> {
     let folder = std::env::current_dir().context("looking for the current folder")?;
-    let checks = doctor::checks(Path::new("/"), &folder);
-    let width = checks.iter().map(|check| check.name.len()).max().unwrap_or(0);
+    let machine = Machine::new(&folder);
+    let (asked, needs) = (machine.asked(), doctor::needs());
+    let width = needs.iter().map(|need| need.name().len()).max().unwrap_or(0);
     let mut out = io::stdout().lock();
-    let mut abilities: Vec<Ability> = Vec::new();
-    for check in checks {
-        write!(out, "{:width$}  ", check.name)?;
+    for need in &needs {
+        write!(out, "{:width$}  ", need.name())?;
         // The name stands there while its answer is waited for.
         out.flush()?;
-        let ability = check.run();
-        writeln!(out, "{}", line(&ability.answer, width))?;
-        abilities.push(ability);
+        writeln!(out, "{}", line(&asked.answer(need), width))?;
     }
-    write!(out, "\n{}", doctor::conclusion(&abilities))?;
+    write!(out, "\n{}", doctor::conclusion(&asked, &needs))?;
     Ok(exit::DONE)
 }
 
-/// What follows the name; the advice in a line of its own, under the detail.
+/// What follows the name; what to do about it in a line of its own, under the detail.
 fn line(answer: &Answer, width: usize) -> String {
     let state = match answer.state {
         State::Yes => "yes",
+        State::Partly => "partly",
         State::No => "no",
         State::Unknown => "not known",
     };
     let line = format!("{state:9}  {}", answer.detail);
-    match &answer.advice {
+    match &answer.remedy {
         None => line,
-        Some(advice) => format!("{line}\n{:indent$}-> {advice}", "", indent = width + 13),
+        Some(remedy) => format!("{line}\n{:indent$}-> {remedy}", "", indent = width + 13),
     }
 }

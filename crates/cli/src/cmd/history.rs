@@ -1,5 +1,6 @@
 //! `fsverdict history`: many runs over time.
 
+use std::collections::HashSet;
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -10,18 +11,19 @@ use fsverdict_core::judge::{self, Side};
 use fsverdict_core::render;
 
 use crate::exit::{self, Usage};
-use crate::store::{Loaded, Store};
+use crate::pack;
+use crate::source::{Loaded, Source};
 
 /// Show how each figure went over many runs, and with which run it changed.
 ///
-/// Takes the runs' folders below a folder in the order of time. Of each contender the ratio to the
-/// reference is followed, so that what the machine was like on a day divides out; of the reference
-/// its own median is. A change shows among six runs on either side, with what came with it: the
-/// kernel, a tool's version.
+/// Takes the runs below a folder, packed ones too, in the order of time. It follows each
+/// contender's ratio to the reference, in which what the machine was like on a day cancels, and the
+/// reference's own median. A change needs six runs on either side to show; the kernel or the tool's
+/// version that came with it is listed.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Arguments {
-    /// A folder with runs in it.
+    /// A folder with runs in it, or a packed run.
     dir: PathBuf,
     /// Metrics to follow [default: what each run judges].
     #[arg(long, value_delimiter = ',', value_name = "METRIC,...")]
@@ -50,21 +52,11 @@ const DEPTH_MAX: usize = 4;
 /// Judges the runs together and prints their history.
 pub fn run(arguments: &Arguments) -> Result<u8> {
     let dir = &arguments.dir;
-    let mut folders = Vec::new();
-    find(dir, DEPTH_MAX, &mut folders).with_context(|| dir.display().to_string())?;
-    let mut runs: Vec<Loaded> = Vec::new();
-    for folder in &folders {
-        match Store::open(folder).and_then(|store| store.load()) {
-            Ok(loaded) if loaded.records.is_empty() => {}
-            Ok(loaded) => runs.push(loaded),
-            Err(error) => eprintln!("fsverdict: left out: {error:#}"),
-        }
-    }
+    let runs = load(dir)?;
     if runs.is_empty() {
         let text = format!("{} holds no run that measured something", dir.display());
         return Err(Usage(text).into());
     }
-    runs.sort_by(|one, other| one.run.started.cmp(&other.run.started));
     let sides: Vec<Side> = runs.iter().map(Loaded::side).collect();
     let history = judge::history(&sides, &arguments.metric);
     let text = match arguments.format {
@@ -76,22 +68,52 @@ pub fn run(arguments: &Arguments) -> Result<u8> {
     Ok(exit::DONE)
 }
 
-/// Adds the folders of runs at or below `folder`. Links are not followed.
+/// The runs at or below a folder that have measured something, in the order of time. One that is
+/// there as a folder and packed too is the same run.
+fn load(dir: &Path) -> Result<Vec<Loaded>> {
+    let mut found = Vec::new();
+    find(dir, DEPTH_MAX, &mut found).with_context(|| dir.display().to_string())?;
+    let mut runs: Vec<Loaded> = Vec::new();
+    for path in &found {
+        match Source::open(path).and_then(|source| source.load()) {
+            Ok(loaded) if loaded.records.is_empty() => {}
+            Ok(loaded) => runs.push(loaded),
+            Err(error) => eprintln!("fsverdict: left out: {error:#}"),
+        }
+    }
+    runs.sort_by(|one, other| one.run.started.cmp(&other.run.started));
+    let mut seen = HashSet::new();
+    runs.retain(|Loaded { run, .. }| {
+        seen.insert((run.name.clone(), run.started.clone(), run.seed))
+    });
+    Ok(runs)
+}
+
+/// Adds the folders of runs and the packed runs at or below `folder`. Links are not followed.
 fn find(folder: &Path, depth: usize, found: &mut Vec<PathBuf>) -> std::io::Result<()> {
-    if folder.join("run.json").exists() {
+    if folder.is_file() || folder.join("run.json").exists() {
         found.push(folder.into());
         return Ok(());
     }
-    let mut below = Vec::new();
-    for entry in fs::read_dir(folder)? {
-        let entry = entry?;
-        if entry.file_type()?.is_dir() {
-            below.push(entry.path());
+    let mut entries = fs::read_dir(folder)?.collect::<std::io::Result<Vec<_>>>()?;
+    entries.sort_by_key(fs::DirEntry::path);
+    for entry in entries {
+        let (path, kind) = (entry.path(), entry.file_type()?);
+        if kind.is_dir() && depth > 0 {
+            find(&path, depth - 1, found)?;
+        } else if kind.is_file() && is_packed_run(&path) {
+            found.push(path);
         }
     }
-    below.sort();
-    if depth == 0 {
-        return Ok(());
-    }
-    below.iter().try_for_each(|path| find(path, depth - 1, found))
+    Ok(())
+}
+
+/// By its name a run may be in it, and by what it begins with one is.
+fn is_packed_run(path: &Path) -> bool {
+    let may_be = path.as_os_str().as_encoded_bytes().ends_with(b".tar.gz");
+    may_be
+        && pack::is_pack(path).unwrap_or_else(|error| {
+            eprintln!("fsverdict: left out: {error:#}");
+            false
+        })
 }

@@ -1,15 +1,15 @@
 //! `fsverdict list`: what can be compared, on what and with what, and what this machine lacks.
 
-use std::collections::BTreeSet;
 use std::io::Write;
 
 use anyhow::Result;
 use clap::ValueEnum;
 use comfy_table::presets::UTF8_HORIZONTAL_ONLY;
 use comfy_table::{Table, TableComponent};
-use fsverdict_core::model::Workload;
+use fsverdict_core::model::need::{Asked, ProbeKind};
+use fsverdict_core::model::{Bed, Need, Place, lacks};
 use fsverdict_host::file_system::{self, Promise, Promises};
-use fsverdict_host::place::doctor::{self, Ability};
+use fsverdict_host::place::doctor::{self, Machine};
 
 use crate::exit;
 use crate::shipped::{self, Shipped};
@@ -37,16 +37,15 @@ enum Kind {
     Places,
 }
 
-/// One thing to list: its cells, and the names of the abilities it needs.
+/// One thing to list: its cells, and what it needs.
 struct Row {
     cells: Vec<String>,
-    needs: Vec<String>,
+    needs: Vec<Need>,
 }
 
 impl Row {
-    fn new(cells: &[&str], needs: &[&str]) -> Row {
-        let owned = |words: &[&str]| words.iter().map(ToString::to_string).collect();
-        Row { cells: owned(cells), needs: owned(needs) }
+    fn new(cells: &[&str], needs: Vec<Need>) -> Row {
+        Row { cells: cells.iter().map(ToString::to_string).collect(), needs }
     }
 }
 
@@ -63,15 +62,14 @@ struct Section {
 pub fn run(arguments: &Arguments) -> Result<u8> {
     let kinds = arguments.kind.map_or(Kind::value_variants().to_vec(), |kind| vec![kind]);
     let sections: Vec<Section> = kinds.into_iter().map(section).collect();
-    let rows = sections.iter().flat_map(|section| &section.rows);
-    let needs: BTreeSet<String> = rows.flat_map(|row| row.needs.clone()).collect();
-    let abilities = doctor::ask(&needs);
-    let texts: Vec<String> = sections.iter().map(|section| text(section, &abilities)).collect();
+    let machine = Machine::new(".".as_ref());
+    let asked = machine.asked();
+    let texts: Vec<String> = sections.iter().map(|section| text(section, &asked)).collect();
     std::io::stdout().write_all(texts.join("\n").as_bytes())?;
     Ok(exit::DONE)
 }
 
-fn text(section: &Section, abilities: &[Ability]) -> String {
+fn text(section: &Section, asked: &Asked) -> String {
     let mut table = Table::new();
     let header = section.header.iter().copied().chain(["lacking here"]);
     table.load_preset(UTF8_HORIZONTAL_ONLY).set_header(header);
@@ -79,19 +77,19 @@ fn text(section: &Section, abilities: &[Ability]) -> String {
     table.remove_style(TableComponent::HorizontalLines);
     table.remove_style(TableComponent::MiddleIntersections);
     for row in &section.rows {
-        let lacks = lacks(&row.needs, abilities);
+        let lacks = lacking(&row.needs, asked);
         table.add_row(row.cells.iter().chain([&lacks]));
     }
     let name = format!("{:?}", section.kind);
     format!("{name}\n{table}\n{}\n", section.note)
 }
 
-/// The first thing that is lacking: it is to be seen to first. The rest is for `doctor`.
-fn lacks(needs: &[String], abilities: &[Ability]) -> String {
-    let found = |name: &String| abilities.iter().find(|ability| ability.name == *name);
-    let lack = needs.iter().filter_map(found).find_map(|ability| ability.answer.lack());
-    // A table's cell: in two lines it leaves room for the others.
-    lack.map_or("-".into(), |lack| lack.replacen(": ", ":\n", 1))
+/// All that is lacking, or a dash.
+fn lacking(needs: &[Need], asked: &Asked) -> String {
+    // A table's cell: in two lines each leaves room for the others.
+    let lines = lacks(needs, asked).into_iter().map(|lack| lack.replacen(": ", ":\n", 1));
+    let text = lines.collect::<Vec<_>>().join("\n");
+    if text.is_empty() { "-".into() } else { text }
 }
 
 fn section(kind: Kind) -> Section {
@@ -116,7 +114,7 @@ fn contenders() -> Section {
         };
         let promises = it.promises.named().map(|(_, promise)| word(promise).to_string());
         let made_by = [it.name, it.program].map(String::from);
-        let needs = vec![doctor::mount_check(it), doctor::mkfs_check(it)];
+        let needs = vec![Need::FileSystem(it.name.into())];
         Row { cells: made_by.into_iter().chain(promises).collect(), needs }
     };
     let names = Promises::NONE.named().map(|(name, _)| name);
@@ -149,14 +147,14 @@ fn workloads() -> Section {
         kind: Kind::Workloads,
         header: vec!["workload", "what it does, and an example"],
         rows: vec![
-            Row::new(&["command", COMMAND], &[]),
-            Row::new(&["fio", FIO], &[doctor::FIO]),
-            Row::new(&["small_files", SMALL_FILES], &[]),
-            Row::new(&["fsync_files", FSYNC_FILES], &[]),
-            Row::new(&["metadata", METADATA], &[]),
-            Row::new(&["tree", TREE], &[]),
-            Row::new(&["sysbench", SYSBENCH], &[doctor::SYSBENCH]),
-            Row::new(&["replay", REPLAY], &[doctor::STRACE]),
+            Row::new(&["command", COMMAND], vec![]),
+            Row::new(&["fio", FIO], vec![Need::Tool("fio")]),
+            Row::new(&["small_files", SMALL_FILES], vec![]),
+            Row::new(&["fsync_files", FSYNC_FILES], vec![]),
+            Row::new(&["metadata", METADATA], vec![]),
+            Row::new(&["tree", TREE], vec![]),
+            Row::new(&["sysbench", SYSBENCH], vec![Need::Tool("sysbench")]),
+            Row::new(&["replay", REPLAY], vec![Need::Tool("strace")]),
         ],
         note: "The example goes at the end of: fsverdict run --fs ext4,xfs; a recording by itself \
                is a plan.",
@@ -171,35 +169,35 @@ fn beds() -> Section {
         "device" => "your own disks or partitions\n--bed device:/dev/sdb --erase /dev/sdb",
         _ => "something already mounted, never formatted\n--bed directory:/mnt/a,/mnt/b",
     };
-    let row = |(bed, needs): (&str, &[&str])| Row::new(&[bed, what(bed)], needs);
+    let row = |bed: Bed| Row::new(&[bed.name(), what(bed.name())], bed.needs());
     Section {
         kind: Kind::Beds,
         header: vec!["bed", "what the file systems are made on, and an example"],
-        rows: doctor::BEDS.map(row).into(),
+        rows: doctor::beds().map(row).into(),
         note: "Bed loop is the default.",
     }
 }
 
 fn probes() -> Section {
     let rows = [
-        (["cpu", "CPU time by kind, processes started", "/proc/stat"], doctor::CPU_TIME),
+        (["cpu", "CPU time by kind, processes started", "/proc/stat"], ProbeKind::Cpu),
         (
             ["device", "requests, bytes, flushes, time, queue", "/sys/dev/block/*/stat"],
-            doctor::COUNTERS,
+            ProbeKind::Device,
         ),
-        (["memory", "dirty and write-back memory", "/proc/meminfo"], doctor::DIRTY),
-        (["pressure", "time stalled for CPU, I/O, memory", "/proc/pressure"], doctor::PRESSURE),
+        (["memory", "dirty and write-back memory", "/proc/meminfo"], ProbeKind::Memory),
+        (["pressure", "time stalled for CPU, I/O, memory", "/proc/pressure"], ProbeKind::Pressure),
         (
             [
                 "network",
                 "bits, packets and drops of an interface\nnetwork = { interface = \"eth0\" }",
                 "/proc/net/dev",
             ],
-            doctor::NETWORK,
+            ProbeKind::Network,
         ),
         (
             ["heat", "processors slowed down, alarms of NVMe drives", "thermal_throttle, hwmon"],
-            doctor::HEAT,
+            ProbeKind::Heat,
         ),
         (
             [
@@ -207,13 +205,13 @@ fn probes() -> Section {
                 "pages that reads find or miss\n--probe page-cache",
                 "tracepoints, by BPF",
             ],
-            doctor::PAGE_CACHE,
+            ProbeKind::PageCache,
         ),
     ];
     Section {
         kind: Kind::Probes,
         header: vec!["probe", "what it tells", "read from"],
-        rows: rows.iter().map(|(cells, need)| Row::new(cells, &[need])).collect(),
+        rows: rows.map(|(cells, kind)| Row::new(&cells, vec![Need::Probe(kind)])).into(),
         note: "Every trial reads all of them that can be read; page-cache only where it is asked \
                for, network where the plan's work has one.",
     }
@@ -224,7 +222,7 @@ fn plans() -> Section {
         kind: Kind::Plans,
         header: vec!["plan", "what it asks"],
         rows: shipped::PLANS.iter().map(asks).collect(),
-        note: "fsverdict run NAME; what its programs lack is said before anything is written.",
+        note: "fsverdict run NAME; what it lacks is said before anything is written.",
     }
 }
 
@@ -239,19 +237,14 @@ fn studies() -> Section {
 
 fn asks(it: &Shipped) -> Row {
     let plan = shipped::parse(it).unwrap_or_default();
-    let needed: Vec<&str> =
-        plan.workloads.iter().flat_map(Workload::needed).map(|(program, _)| program).collect();
-    let needs = |program: &&str| needed.contains(program);
-    let programs = [doctor::RSYNC, doctor::CURL, doctor::VSFTPD].into_iter().filter(needs);
-    let link = plan.workloads.iter().any(|it| it.link().is_some()).then_some(doctor::LINK);
-    let needs: Vec<&str> = [doctor::LOOP].into_iter().chain(programs).chain(link).collect();
-    Row::new(&[it.0, &plan.question], &needs)
+    let needs = plan.wants(Place::Here).into_iter().map(|(_, need)| need).collect();
+    Row::new(&[it.0, &plan.question], needs)
 }
 
 fn uses() -> Section {
     let row = |(name, _): &(&str, &str)| {
         let about = uses::purpose(name).map(|purpose| purpose.about).unwrap_or_default();
-        Row::new(&[name, &about], &[])
+        Row::new(&[name, &about], vec![])
     };
     Section {
         kind: Kind::Uses,
@@ -268,9 +261,9 @@ fn places() -> Section {
         kind: Kind::Places,
         header: vec!["place", "who runs the trials"],
         rows: vec![
-            Row::new(&["here", "this machine, each trial as a process of its own"], &[]),
-            Row::new(&["vm", VM], &[doctor::QEMU_NAME, doctor::KERNELS]),
-            Row::new(&["sim", "a simulated host: to try a plan, its figures mean nothing"], &[]),
+            Row::new(&["here", "this machine, each trial as a process of its own"], vec![]),
+            Row::new(&["vm", VM], Place::Vm.needs()),
+            Row::new(&["sim", "a simulated host, to try a plan: its figures mean nothing"], vec![]),
         ],
         note: "--place NAME; here is the default where it works, otherwise vm.",
     }
@@ -278,8 +271,10 @@ fn places() -> Section {
 
 #[cfg(test)]
 mod tests {
+    use fsverdict_core::model::need::Answer;
+    use fsverdict_core::model::{BedKind, Workload};
+
     use super::*;
-    use fsverdict_core::model::BedKind;
 
     #[test]
     fn every_row_has_a_cell_for_each_column() {
@@ -291,13 +286,28 @@ mod tests {
     }
 
     #[test]
-    fn all_that_rows_need_is_something_doctor_asks() {
-        let here = std::path::Path::new("/");
-        let known: Vec<String> =
-            doctor::checks(here, here).into_iter().map(|check| check.name).collect();
-        for section in Kind::value_variants().iter().map(|kind| section(*kind)) {
-            for need in section.rows.iter().flat_map(|row| &row.needs) {
-                assert!(known.contains(need), "{need}");
+    fn what_is_lacking_for_a_plan_is_in_its_row() {
+        let without = |program: &str| {
+            let program = program.to_string();
+            Asked::new(move |need| match need {
+                Need::Program { name, package } if *name == program => {
+                    Answer::not_installed(name, package.as_deref())
+                }
+                _ => Answer::yes(""),
+            })
+        };
+        let cell = |plan: &str, asked: &Asked| {
+            let rows = plans().rows.into_iter().chain(studies().rows);
+            lacking(&rows.into_iter().find(|row| row.cells[0] == plan).unwrap().needs, asked)
+        };
+        assert_eq!(cell("mariadb", &without("nothing")), "-");
+        let server = "mariadbd is not installed:\napt-get install mariadb-server-core";
+        assert_eq!(cell("mariadb", &without("mariadbd")), server);
+        for shipped in shipped::PLANS.iter().chain(&shipped::STUDIES) {
+            let plan = shipped::parse(shipped).unwrap();
+            for (program, _) in plan.workloads.iter().flat_map(Workload::needed) {
+                let lack = cell(shipped.0, &without(program));
+                assert!(lack.starts_with(program), "{}: {lack}", shipped.0);
             }
         }
     }

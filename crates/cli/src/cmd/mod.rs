@@ -12,6 +12,7 @@ pub mod history;
 pub mod kernels;
 pub mod list;
 pub mod man;
+pub mod pack;
 mod plan;
 pub mod record;
 pub mod report;

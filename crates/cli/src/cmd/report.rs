@@ -12,7 +12,8 @@ use fsverdict_core::render::{self, Figure, Report};
 use fsverdict_host::tool;
 
 use crate::exit;
-use crate::store::{Judged, Loaded, Store, write_whole};
+use crate::source::{Judged, Loaded, Source};
+use crate::store::write_whole;
 
 /// Remake a run's report from its folder, or join several.
 ///
@@ -22,7 +23,7 @@ use crate::store::{Judged, Loaded, Store, write_whole};
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Arguments {
-    /// The runs' folders.
+    /// The runs: their folders, or files of fsverdict pack.
     #[arg(required = true, value_name = "RUN")]
     runs: Vec<PathBuf>,
     /// What to write on standard output.
@@ -52,8 +53,8 @@ enum Format {
 /// Judges each run anew from its records and prints the report.
 pub fn run(arguments: &Arguments) -> Result<u8> {
     let (text, figures) = match arguments.runs.as_slice() {
-        [folder] => single(arguments, folder)?,
-        folders => joined(arguments, folders)?,
+        [run] => single(arguments, run)?,
+        runs => joined(arguments, runs)?,
     };
     std::io::stdout().write_all(text.as_bytes())?;
     if let Some(folder) = &arguments.figures {
@@ -63,13 +64,13 @@ pub fn run(arguments: &Arguments) -> Result<u8> {
 }
 
 /// One run's report, and its figures where they are wanted.
-fn single(arguments: &Arguments, folder: &Path) -> Result<(String, Vec<Figure>)> {
-    let store = Store::open(folder)?;
-    let loaded = store.load()?;
+fn single(arguments: &Arguments, run: &Path) -> Result<(String, Vec<Figure>)> {
+    let source = Source::open(run)?;
+    let loaded = source.load()?;
     let judged = loaded.judged(&Judge::new(&loaded.plan));
     let report = loaded.report(&judged);
     let timelines = match (arguments.format, &arguments.figures) {
-        (Format::Html, _) | (_, Some(_)) => store.timelines(&loaded.records)?,
+        (Format::Html, _) | (_, Some(_)) => source.timelines(&loaded.records)?,
         _ => Vec::new(),
     };
     let figures = match &arguments.figures {
@@ -89,9 +90,9 @@ fn single(arguments: &Arguments, folder: &Path) -> Result<(String, Vec<Figure>)>
 }
 
 /// Several runs in one report, and its figure.
-fn joined(arguments: &Arguments, folders: &[PathBuf]) -> Result<(String, Vec<Figure>)> {
-    let load = |folder: &PathBuf| Store::open(folder)?.load();
-    let runs: Vec<Loaded> = folders.iter().map(load).collect::<Result<_>>()?;
+fn joined(arguments: &Arguments, runs: &[PathBuf]) -> Result<(String, Vec<Figure>)> {
+    let load = |run: &PathBuf| Source::open(run)?.load();
+    let runs: Vec<Loaded> = runs.iter().map(load).collect::<Result<_>>()?;
     let judged: Vec<Judged> = runs.iter().map(|run| run.judged(&Judge::new(&run.plan))).collect();
     let sides: Vec<Side> = runs.iter().map(Loaded::side).collect();
     let verdicts: Vec<&[Comparison]> = judged.iter().map(|it| it.comparisons.as_slice()).collect();

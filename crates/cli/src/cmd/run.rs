@@ -2,33 +2,35 @@
 
 use std::cell::RefCell;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use anyhow::{Context, Result, bail};
-use fsverdict_core::campaign::{self, Next, Slot};
+use fsverdict_core::campaign::{self, Campaign, Next, Slot};
 use fsverdict_core::judge::Judge;
 use fsverdict_core::model::{
     BedKind, LeftOut, Outcome, Place as PlaceKind, Plan, Record, Run, SCHEMA, Stop, Trial,
     TrialBed, Verdict,
 };
 use fsverdict_core::render;
-use fsverdict_core::run::sim::{self, SimPlace};
+use fsverdict_core::run::sim::SimPlace;
 use fsverdict_core::run::{Place, settled_trial};
 use fsverdict_host::bed;
+use fsverdict_host::place::choose::{Choice, choose};
 use fsverdict_host::place::dry::DryRun;
 use fsverdict_host::place::local::Lab;
 use fsverdict_host::place::trial_process::{Event, mount_point};
-use fsverdict_host::place::vm::{self, Vm};
+use fsverdict_host::place::vm::Vm;
 use fsverdict_host::place::{facts, preflight};
 use fsverdict_host::undo;
 
 use super::arguments::Arguments;
 use super::{clean, plan};
 use crate::exit::{self, PlaceError, Usage};
-use crate::store::{Judged, Loaded, Store, write_whole};
+use crate::source::{Judged, Loaded};
+use crate::store::{Store, write_whole};
 use crate::watch::{Audience, News, Watch};
 
 /// Runs the whole comparison, from the plan to the report.
@@ -75,20 +77,25 @@ fn interrupt_flag() -> Result<Arc<AtomicBool>> {
     Ok(flag)
 }
 
+/// The folder of a run that was given none: `runs/20260131-235959-NAME`, in UTC.
+pub fn dated_folder(started: SystemTime, name: &str) -> PathBuf {
+    let stamp = humantime::format_rfc3339_seconds(started).to_string();
+    let stamp = stamp.replace(['-', ':', 'Z'], "").replace('T', "-");
+    Path::new("runs").join(format!("{stamp}-{name}"))
+}
+
 fn begin(arguments: &Arguments) -> Result<(Store, Loaded)> {
-    let mut plan = plan::plan(arguments)?;
-    let left_out = fit(&mut plan)?;
+    let plan = plan::plan(arguments)?;
+    let Choice { mut plan, place, left_out, .. } = settle(&plan, arguments.output.as_deref())?;
     let seed = *plan.seed.get_or_insert_with(random_seed);
-    let place = choose_place(&plan)?;
     plan.place = Some(place);
     if place == PlaceKind::Here && plan.bed.kind == BedKind::Device {
         bed::check(&plan.bed.paths, &arguments.consents())?;
     }
-    let now = jiff::Timestamp::now();
-    let stamp = now.strftime("%Y%m%d-%H%M%S");
+    let now = SystemTime::now();
     let folder = match &arguments.output {
         Some(folder) => folder.clone(),
-        None => Path::new("runs").join(format!("{stamp}-{}", slug(&short_name(arguments, &plan)))),
+        None => dated_folder(now, &slug(&short_name(arguments, &plan))),
     };
     let store = Store::create(&folder)?;
     let name = store.folder().file_name().unwrap_or_default().to_string_lossy().into_owned();
@@ -97,7 +104,7 @@ fn begin(arguments: &Arguments) -> Result<(Store, Loaded)> {
         program_version: env!("CARGO_PKG_VERSION").into(),
         name,
         command: typed(),
-        started: now.strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
+        started: humantime::format_rfc3339_seconds(now).to_string(),
         seed,
         place,
         host: facts::host(&plan, store.folder()),
@@ -115,49 +122,25 @@ fn begin(arguments: &Arguments) -> Result<(Store, Loaded)> {
     Ok((store, Loaded { run, plan, records: Vec::new() }))
 }
 
-/// Leaves out of a study what the place lacks something for, and says so at once.
-fn fit(plan: &mut Plan) -> Result<Vec<LeftOut>> {
-    let left_out = match plan.named_place() {
-        None | Some(PlaceKind::Here) => preflight::fit(plan),
-        Some(PlaceKind::Sim) => sim::fit(plan),
-        Some(PlaceKind::Vm) => Vec::new(),
-    };
-    for LeftOut { what, name, why } in &left_out {
+/// Chooses the place, and says at once why it is not this machine, and what of a study is left out.
+fn settle(plan: &Plan, output: Option<&Path>) -> Result<Choice> {
+    let choice = choose(plan, output.unwrap_or(Path::new("."))).map_err(PlaceError)?;
+    if let Some(lacking) = &choice.not_here {
+        eprintln!(
+            "fsverdict: each trial runs in a virtual machine, since this machine lacks something: \
+             {lacking}"
+        );
+    }
+    for unread in &choice.unread {
+        eprintln!("fsverdict: not read: {unread}");
+    }
+    for LeftOut { what, name, why } in &choice.left_out {
         eprintln!("fsverdict: left out: {what} {name}: {why}");
     }
-    if !left_out.is_empty() && plan.check().is_err() {
-        bail!("of the study too little is left to compare anything: install what is missing");
+    if !choice.left_out.is_empty() && choice.plan.check().is_err() {
+        bail!("too little of the study can run here to compare anything: install what is missing");
     }
-    Ok(left_out)
-}
-
-/// The place that the plan names, once it is sure that it can be run there. Where it names none:
-/// this machine if it can, otherwise virtual ones, and it is said why.
-fn choose_place(plan: &Plan) -> Result<PlaceKind> {
-    let on_vm = || vm::check(plan).map_err(PlaceError);
-    match plan.named_place() {
-        Some(PlaceKind::Here) => preflight::check(plan)?,
-        Some(PlaceKind::Vm) => on_vm()?,
-        Some(PlaceKind::Sim) => {}
-        None => {
-            let Err(error) = preflight::check(plan) else { return Ok(PlaceKind::Here) };
-            let is_possible = Plan { place: Some(PlaceKind::Vm), ..plan.clone() }.check().is_ok();
-            if error.is_usage() || !is_possible {
-                return Err(error.into());
-            }
-            return match on_vm() {
-                Ok(()) => {
-                    eprintln!("fsverdict: each trial runs in a virtual machine, for here {error}");
-                    Ok(PlaceKind::Vm)
-                }
-                Err(other) => {
-                    let both = format!("{error}; and in a virtual machine (--place vm): {other}");
-                    Err(anyhow::Error::from(error).context(both))
-                }
-            };
-        }
-    }
-    Ok(plan.named_place().unwrap_or_default())
+    Ok(choice)
 }
 
 /// The command line as it was typed, but for the program's path.
@@ -277,15 +260,15 @@ fn rounds(
 ) -> Result<Stop> {
     let (start, before_s) = (Instant::now(), loaded.run.elapsed_s);
     let spent = || Duration::from_secs_f64(before_s) + start.elapsed();
+    let mut campaign = Campaign::of(loaded.run.seed, judge, &loaded.records);
     loop {
-        let Loaded { run, plan, records } = &*loaded;
-        let slots = match campaign::next_round(plan, run.seed, judge, records, spent()) {
+        let slots = match campaign.next(spent()) {
             Next::Round(slots) => slots,
             Next::End(stop) => return Ok(stop),
         };
         let mut slots = slots.into_iter().peekable();
         while let Some(slot) = slots.next() {
-            let number = loaded.records.iter().map(|record| record.number).max().unwrap_or(0) + 1;
+            let number = loaded.records.last().map_or(0, |record| record.number) + 1;
             let trial = document(&loaded.plan, slot, bed, store, number)?;
             watch.borrow_mut().tell(&News::Trial(&trial));
             let record = settled_trial(place, &trial);
@@ -293,9 +276,10 @@ fn rounds(
             if interrupted.load(Ordering::Relaxed) {
                 return Ok(Stop::Interrupted);
             }
+            campaign.take(&record);
             keep(store, &mut loaded.records, record)?;
             let is_last = slots.peek().is_none_or(|next| next.key.workload != trial.key.workload);
-            let judged = is_last.then(|| loaded.judged(judge));
+            let judged = is_last.then(|| loaded.judged_meanwhile(&mut campaign));
             watch.borrow_mut().tell(&News::Kept(&loaded.records, judged));
         }
         store.write_run(&loaded.run)?;
@@ -311,6 +295,8 @@ fn keep(store: &Store, records: &mut Vec<Record>, record: Record) -> Result<()> 
     if failure.is_some() || !store.trial(record.number).join("record.json").exists() {
         store.write_record(&record)?;
     }
+    let is_next = records.last().is_none_or(|last| last.number < record.number);
+    assert!(is_next, "records stand in the order of their numbers");
     records.push(record);
     match failure {
         Some(failure) if !failure.cleanup_errors.is_empty() => {
@@ -427,7 +413,7 @@ fn dry_run(arguments: &Arguments) -> Result<u8> {
         _ => DryRun::default(),
     };
     let bed = dry.make_bed(&plan.bed).map_err(PlaceError)?;
-    let next = campaign::next_round(&plan, seed, &Judge::new(&plan), &[], Duration::ZERO);
+    let next = campaign::next_round(seed, &Judge::new(&plan), &[], Duration::ZERO);
     if let Next::Round(slots) = next {
         for (number, slot) in (1..).zip(slots) {
             dry.remark(&format!("round 1: {}, {}", slot.key.workload, slot.key.contender));
@@ -440,4 +426,15 @@ fn dry_run(arguments: &Arguments) -> Result<u8> {
         println!("{line}");
     }
     Ok(exit::DONE)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_runs_folder_has_its_date() {
+        let started = SystemTime::UNIX_EPOCH + Duration::from_secs(1_769_903_999);
+        assert_eq!(dated_folder(started, "ext4-xfs"), Path::new("runs/20260131-235959-ext4-xfs"));
+    }
 }

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use anyhow::{Context, Result};
 use fsverdict_core::model::{SCHEMA, Trial};
 use fsverdict_core::run::{self, Effect, Host, HostError, Step};
-use fsverdict_host::place::trial::Here;
+use fsverdict_host::place::trial::TrialHost;
 
 use crate::exit::{self, PlaceError, Usage};
 use crate::store;
@@ -36,14 +36,14 @@ pub fn run(arguments: &Arguments) -> Result<u8> {
         let text = format!("{path} is of schema {}, this is fsverdict of {SCHEMA}", trial.schema);
         return Err(Usage(text).into());
     }
-    let here = Here::new(&trial).map_err(PlaceError)?;
-    let record = run::trial(&mut Announced(here), &trial);
+    let host = TrialHost::new(&trial).map_err(PlaceError)?;
+    let record = run::trial(&mut Announced(host), &trial);
     store::write_record(&arguments.output, &record)?;
     Ok(exit::DONE)
 }
 
 /// Says each step on standard output before it is taken: `run` shows it as progress.
-struct Announced(Here);
+struct Announced(TrialHost);
 
 impl Host for Announced {
     fn perform(&mut self, step: Step, trial: &Trial) -> Result<Effect, HostError> {

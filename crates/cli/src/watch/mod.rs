@@ -22,7 +22,7 @@ use anyhow::Result;
 use clap::ValueEnum;
 use fsverdict_core::model::{Record, Stop, Trial};
 
-use crate::store::{Judged, Loaded};
+use crate::source::{Judged, Loaded};
 use metrics::Listen;
 use state::State;
 

@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use fsverdict_core::campaign::{self, Remaining};
+use fsverdict_core::campaign::{self, Remaining, Tally};
 use fsverdict_core::model::{Comparison, Finding, Key, Plan, Record, Run, Verdict};
 
 use super::News;
 use super::machine::Machine;
-use crate::store::{Judged, Loaded};
+use crate::source::{Judged, Loaded};
 
 /// What is known of a run.
 #[derive(Debug)]
@@ -36,6 +36,9 @@ pub struct State {
     pub kept: u32,
     /// Whether a trial was measured, by where it belongs; of one that was run again the last.
     trials: BTreeMap<Key, bool>,
+    /// Of each workload and contender: how many of these were measured, and how many failed.
+    counts: BTreeMap<(String, String), [u32; 2]>,
+    tally: Tally,
     /// Of each workload: seconds in trials, and how many.
     walls: BTreeMap<String, (f64, u32)>,
     remaining: Vec<Remaining>,
@@ -105,6 +108,8 @@ impl State {
             machine: Machine::default(),
             kept: 0,
             trials: BTreeMap::new(),
+            counts: BTreeMap::new(),
+            tally: Tally::default(),
             walls: BTreeMap::new(),
             remaining: Vec::new(),
             left: Left::default(),
@@ -113,7 +118,7 @@ impl State {
             since: now,
         };
         loaded.records.iter().for_each(|record| state.count(record));
-        state.look(Some(judged), &loaded.records);
+        state.look(Some(judged));
         state.fresh = Fresh::default();
         state
     }
@@ -146,7 +151,7 @@ impl State {
                     self.count(record);
                 }
                 self.trial = None;
-                self.look(judged.as_ref(), records);
+                self.look(judged.as_ref());
             }
             News::Ended(_) => self.trial = None,
         }
@@ -154,14 +159,20 @@ impl State {
 
     fn count(&mut self, record: &Record) {
         self.kept += 1;
-        self.trials.insert(record.key.clone(), record.is_measured());
+        self.tally.take(&record.key, record.is_measured());
+        let Key { workload, contender, .. } = record.key.clone();
+        let counts = self.counts.entry((workload, contender)).or_default();
+        counts[usize::from(!record.is_measured())] += 1;
+        if let Some(before) = self.trials.insert(record.key.clone(), record.is_measured()) {
+            counts[usize::from(!before)] -= 1;
+        }
         let (seconds, trials) = self.walls.entry(record.key.workload.clone()).or_default();
         *seconds += record.wall_s();
         *trials += 1;
     }
 
-    /// Takes in what the judge has seen in `records`, if it has looked; and how much is left.
-    fn look(&mut self, judged: Option<&Judged>, records: &[Record]) {
+    /// Takes in what the judge has seen, if it has looked; and how much is left.
+    fn look(&mut self, judged: Option<&Judged>) {
         if let Some(Judged { comparisons, findings, .. }) = judged {
             let verdicts = comparisons.iter().filter(|it| self.verdict_before(it) != it.verdict);
             let findings_new = findings.iter().filter(|it| self.is_new(it));
@@ -172,7 +183,7 @@ impl State {
             self.comparisons.clone_from(comparisons);
             self.findings.clone_from(findings);
         }
-        self.remaining = campaign::remaining(&self.plan, &self.comparisons, records);
+        self.remaining = campaign::remaining(&self.plan, &self.comparisons, &self.tally);
         self.left = self.left_now();
         self.left_since = Instant::now();
     }
@@ -242,12 +253,10 @@ impl State {
 
     /// How many trials have been kept, by workload and contender: measured and failed ones.
     pub fn counts(&self) -> BTreeMap<(&str, &str), [u32; 2]> {
-        let mut counts: BTreeMap<(&str, &str), [u32; 2]> = BTreeMap::new();
-        for (key, measured) in &self.trials {
-            let count = counts.entry((&key.workload, &key.contender)).or_default();
-            count[usize::from(!measured)] += 1;
-        }
-        counts
+        self.counts
+            .iter()
+            .map(|(key, counts)| ((key.0.as_str(), key.1.as_str()), *counts))
+            .collect()
     }
 
     /// How many trials there may be in all; `None` where the rounds are not limited.

@@ -9,7 +9,7 @@ use fsverdict_core::model::{
 };
 
 use super::state::State;
-use crate::store::{Judged, Loaded};
+use crate::source::{Judged, Loaded};
 
 /// Two contenders and one workload.
 pub const PLAN: &str = "place = \"sim\"\n\

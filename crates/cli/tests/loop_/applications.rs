@@ -56,7 +56,7 @@ fn figures_are_the_works_own_and_settings_reach_it() {
 fn a_figure_that_is_none_and_one_that_is_missing_fail_the_trial() {
     let scene = Scene::alone();
     for (command, says) in [
-        ("echo events 5 > $FSVERDICT_FIGURES", "raw/figures: line 1: \"events 5\" is no figure"),
+        ("echo events 5 > $FSVERDICT_FIGURES", "raw/figures: line 1: \"events 5\" is not a figure"),
         ("true", "events is to be judged, and neither measured nor given in $FSVERDICT_FIGURES"),
         ("echo wall_time 5 seconds lower > $FSVERDICT_FIGURES", "wall_time is measured by"),
     ] {
@@ -95,7 +95,8 @@ fn work_whose_result_is_wrong_is_not_measured() {
 
 /// A server with a child, and work that leaves a process of its own.
 const SERVED: &str = r#"
-    prepare = "setsid sh -c 'sleep 1000 & echo $$ > server; exec sleep 1000' & sleep 0.2"
+    prepare = '''setsid sh -c 'sleep 1000 & echo $$ > server; exec sleep 1000' &
+        until [ -s server ]; do sleep 0.1; done'''
     command = "kill -0 $(cat server); sleep 1000 & echo served"
     cleanup = "kill $(cat server); echo stopped"
 "#;

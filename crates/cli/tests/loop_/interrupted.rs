@@ -15,20 +15,27 @@ const PLAN: &str = r#"
         { name = "a", file_system = "ext4", sysctl = { "vm.dirty_bytes" = 50331648 } },
         { name = "b", file_system = "ext4", sysctl = { "vm.dirty_bytes" = 50331648 } },
     ]
-    workload = [{ name = "work", command = "seq 100000 > numbers; sleep 0.5" }]
+    workload = [{ name = "work", command = '''seq 100000 > numbers
+        case $FSVERDICT_RAW in */trials/HELD/*) until [ -e OPEN ]; do sleep 0.1; done ;; esac''' }]
 "#;
 
 fn dirty_bytes() -> String {
     fs::read_to_string(DIRTY_BYTES).unwrap().trim().into()
 }
 
-/// Starts a run, and waits until its trial `number` is at work.
+/// Starts a run, and waits until its trial `number` is at work, which goes on until [`let_go`].
 fn started(scene: &Scene, number: u32) -> Started {
-    let plan = scene.write("plan.toml", PLAN);
+    let plan = PLAN.replace("HELD", &number.to_string()).replace("OPEN", &scene.typed("open"));
+    let plan = scene.write("plan.toml", &plan);
     let run = scene.start(&["run", &plan, "--output", "run"]);
     let at_work = scene.path(&format!("run/trials/{number}/raw/command.stdout"));
     wait_for("a trial at work", || at_work.exists());
     run
+}
+
+/// Ends the work that waits for it.
+fn let_go(scene: &Scene) {
+    scene.write("open", "");
 }
 
 fn interrupted_by(signal: &str) {
@@ -51,6 +58,7 @@ fn interrupted_by(signal: &str) {
 /// The run goes on to its end, and the records it had are what they were.
 fn resumes(scene: &Scene, had: usize) {
     let before = scene.records("run");
+    let_go(scene);
     let done = scene.fsverdict(&["run", "--resume", "run", "--json", "-"]).exits(0);
     let document = done.json();
     let trials = list(&document["trials"]);
@@ -140,6 +148,7 @@ fn a_living_run_is_left_alone() {
     scene.run("clean run").exits(0);
     assert_eq!(dirty_bytes(), "50331648", "a living run's setting was put back");
     scene.run("run --resume run").exits(1).says("another process is running this run");
+    let_go(&scene);
     run.wait().exits(0);
     assert_eq!(scene.records("run").len(), 6);
     assert!(Path::new(&scene.path("run/report.md")).exists());
@@ -160,6 +169,7 @@ fn a_trial_that_is_killed_loses_itself_alone() {
     let numbers = Left::of(&scene.path("run/trials/2")).processes;
     let number = numbers.iter().find(|number| is_trial(number)).expect("no process is the trial");
     crate::support::tool("kill", &["-KILL", &number.to_string()]).unwrap();
+    let_go(&scene);
     let done = run.wait().exits(1);
     assert!(done.stdout.contains("Not measured"), "{}", done.stdout);
     let records = scene.records("run");

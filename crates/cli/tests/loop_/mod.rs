@@ -3,6 +3,7 @@
 mod applications;
 mod audits;
 mod beds;
+mod cpu;
 mod guard;
 mod interrupted;
 mod network;

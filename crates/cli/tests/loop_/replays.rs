@@ -154,18 +154,18 @@ autovacuum = off
 wal_writer_delay = 10s
 bgwriter_lru_maxpages = 0
 END
-$as pg_ctl -D db -w -s start -l db/log
+$as pg_ctl -t 900 -D db -w -s start -l db/log
 pgbench -h "$PWD" -U postgres -i -q -s 1 postgres
-$as pg_ctl -D db -w -s -m fast stop
+$as pg_ctl -t 900 -D db -w -s -m fast stop
 "#;
 
 const POSTGRESQL: &str = r#"
 set -eu
 PATH=/usr/lib/postgresql/15/bin:$PATH
 as="setpriv --reuid=postgres --regid=postgres --clear-groups --"
-$as pg_ctl -D db -w -s start -l db/log
+$as pg_ctl -t 900 -D db -w -s start -l db/log
 pgbench -h "$PWD" -U postgres -n -c 1 -t 500 --random-seed=7 postgres
-$as pg_ctl -D db -w -s -m fast stop
+$as pg_ctl -t 900 -D db -w -s -m fast stop
 "#;
 
 #[test]

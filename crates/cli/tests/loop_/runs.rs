@@ -68,16 +68,17 @@ fn three_file_systems_are_compared_on_real_work() {
 
 #[test]
 #[ignore = "needs root and loop devices: run ./test"]
-fn a_file_system_against_itself_is_neither_faster_nor_slower() {
+fn a_file_system_is_compared_with_itself() {
     let scene = Scene::alone();
     tree(&scene);
     let source = scene.typed("tree");
     let options = "--fs ext4,ext4 --size 128M --rounds 6";
     let document = run_command(&scene, options, &["cp", "-a", &source, "."]).exits(0).json();
     let verdict = verdict(&document, "ext4#2", "wall_time");
-    assert_eq!(verdict["reference"], "ext4");
-    let said = text(&verdict["verdict"]);
-    assert!(!["faster", "slower", "void"].contains(&said), "{verdict}");
+    assert_eq!((&verdict["reference"], &verdict["rounds"]), (&"ext4".into(), &6.into()));
+    // What others do on the machine may fall on one of the two in every round: how seldom that
+    // makes a verdict is shown on simulated ones.
+    assert_ne!(verdict["verdict"], "void", "{verdict}");
     scene.assert_nothing_left();
 }
 
@@ -91,7 +92,13 @@ fn setup_and_prepare_run_before_the_work_and_are_not_timed() {
     let document = scene.fsverdict(&words).exits(0).json();
     for trial in list(&document["trials"]) {
         assert!(printed(&scene, trial).starts_with("9\n8\n"));
-        assert!(sample(trial, "wall_time") < 0.3, "{trial:#}");
+        let step_s = |name: &str| {
+            let mut steps = list(&trial["steps"]).iter();
+            let step = steps.find(|step| step["step"] == name).unwrap();
+            step["duration_ns"].as_f64().unwrap() / 1e9
+        };
+        assert!(step_s("setup") >= 0.4 && step_s("prepare") >= 0.4, "{trial:#}");
+        assert!(sample(trial, "wall_time") <= step_s("work"), "{trial:#}");
     }
     scene.assert_nothing_left();
 }

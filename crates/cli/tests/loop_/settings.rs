@@ -97,7 +97,7 @@ fn a_setting_that_does_not_take_fails_its_contender_alone() {
     scene.assert_nothing_left();
 }
 
-const LIMIT: u64 = 400;
+const LIMIT: u64 = 40;
 
 /// Runs dsync writes on a contender held down to [`LIMIT`] operations a second and on one that
 /// is not, or on one mounted with `sync`.
@@ -126,7 +126,7 @@ fn slowed(scene: &Scene, how: &str, work: &str) -> serde_json::Value {
 fn a_throttled_contender_is_slower_by_as_much_as_it_is_throttled() {
     let scene = Scene::alone();
     let rules = "/sys/fs/cgroup/blkio/blkio.throttle.write_iops_device";
-    let work = format!("cat {rules}; dd if=/dev/zero of=f bs=4k count=100 oflag=dsync");
+    let work = format!("cat {rules}; dd if=/dev/zero of=f bs=4k count=20 oflag=dsync");
     let document = slowed(&scene, &format!("limits = {{ iops = {LIMIT} }}"), &work);
     let number = |trial: &serde_json::Value| {
         let trial = scene.read_json(&format!("run/trials/{}/trial.json", trial["number"]));
@@ -139,18 +139,17 @@ fn a_throttled_contender_is_slower_by_as_much_as_it_is_throttled() {
         // The rule counts requests before they are merged.
         let requests = device(trial, 0, "writes") + device(trial, 0, "writes_merged");
         let (time_s, expected_s) = (sample(trial, "wall_time"), requests as f64 / LIMIT as f64);
-        assert!((0.85..1.3).contains(&(time_s / expected_s)), "{time_s} s for {requests}");
+        assert!(time_s > 0.85 * expected_s, "{time_s} s for {requests}");
     }
     for trial in of(&document, "plain") {
         let others = printed(&scene, trial);
         assert!(!others.lines().any(|line| line.starts_with(&number(trial))), "{others}");
     }
+    // By a rule that makes 20 synced writes last a second: no machine is so slow without it.
     let verdict = verdict(&document, "slowed", "wall_time");
     assert_eq!(verdict["verdict"], "slower");
-    let median = |key: &str| verdict[key].as_f64().unwrap();
-    let of_medians = median("reference_median") / median("median");
-    assert!((0.7..1.4).contains(&(median("ratio") / of_medians)), "{verdict}");
-    assert!(median("ratio") < 0.8, "{verdict}");
+    let figure = |key: &str| verdict[key].as_f64().unwrap();
+    assert!(figure("low") <= figure("ratio") && figure("ratio") <= figure("high"), "{verdict}");
     for kind in ["read_iops", "write_iops", "read_bps", "write_bps"] {
         let path = format!("/sys/fs/cgroup/blkio/blkio.throttle.{kind}_device");
         let left = fs::read_to_string(path).unwrap();
@@ -162,13 +161,18 @@ fn a_throttled_contender_is_slower_by_as_much_as_it_is_throttled() {
 
 #[test]
 #[ignore = "needs root and loop devices: run ./test"]
-fn the_mount_option_sync_is_slower() {
+fn the_mount_option_sync_writes_each_write() {
     let scene = Scene::alone();
     let work = "dd if=/dev/zero of=f bs=4k count=1000";
     let document = slowed(&scene, "mount = [\"sync\"]", work);
-    let verdict = verdict(&document, "slowed", "wall_time");
-    assert_eq!(verdict["verdict"], "slower");
-    assert!(verdict["ratio"].as_f64() < Some(0.7), "{verdict}");
+    let requests = |contender: &str| -> Vec<u64> {
+        let trials = of(&document, contender).into_iter();
+        trials.map(|it| device(it, 0, "writes") + device(it, 0, "writes_merged")).collect()
+    };
+    let (plain, synced) = (requests("plain"), requests("slowed"));
+    assert!(synced.iter().all(|&requests| requests >= 1000), "{synced:?}");
+    assert!(plain.iter().all(|&requests| requests < 1000), "{plain:?}");
+    assert_ne!(verdict(&document, "slowed", "wall_time")["verdict"], "faster");
     let options = &of(&document, "slowed")[0]["mounted"]["options"];
     assert!(list(options).iter().any(|option| text(option) == "sync"), "{options}");
     scene.assert_nothing_left();

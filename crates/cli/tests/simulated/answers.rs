@@ -142,7 +142,7 @@ fn anew_each_is_measured_against_what_it_was() {
     // The same again is measured too, and said to be that.
     compare(&scene, "--rerun --output again").exits(4);
     let same = scene.run("compare before before --rerun --output same").exits(0);
-    same.says("this machine against itself");
+    same.says("the machine against itself");
     assert_eq!(scene.read("same/tuned/plan.toml").matches("[[contender]]").count(), 2);
     compare(&scene, "--output x").exits(2).says("--rerun");
     scene.assert_nothing_left();

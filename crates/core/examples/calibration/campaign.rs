@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use fsverdict_core::campaign::{Next, Slot, next_round};
+use fsverdict_core::campaign::{Campaign, Next, Slot};
 use fsverdict_core::judge::Judge;
-use fsverdict_core::model::{Comparison, Plan, Record, Sample, Unit};
+use fsverdict_core::model::{Comparison, Record, Sample, Unit};
 
 /// The plan of every campaign: two contenders, all defaults, so that there are 12 rounds at most.
 pub const PLAN: &str = r#"
@@ -34,14 +34,17 @@ pub fn record(number: u32, slot: Slot, sample: Sample) -> Record {
 
 /// Runs a campaign whose trials scatter by `noise` (ln units, in the order of time), b being
 /// `ratio` times as fast as a. `noise` has to last for all rounds.
-pub fn run(plan: &Plan, judge: &Judge, seed: u64, noise: &[f64], ratio: f64) -> Ended {
+pub fn run(judge: &Judge, seed: u64, noise: &[f64], ratio: f64) -> Ended {
     let mut records: Vec<Record> = Vec::new();
-    while let Next::Round(slots) = next_round(plan, seed, judge, &records, Duration::ZERO) {
+    let mut campaign = Campaign::new(seed, judge);
+    while let Next::Round(slots) = campaign.next(Duration::ZERO) {
         for slot in slots {
             let speed = if slot.key.contender == "b" { ratio } else { 1.0 };
             let time_s = noise[records.len()].exp() / speed;
             let sample = Sample::lower("wall_time", time_s, Unit::Seconds);
-            records.push(record(records.len() as u32 + 1, slot, sample));
+            let record = record(records.len() as u32 + 1, slot, sample);
+            campaign.take(&record);
+            records.push(record);
         }
     }
     let verdict = |records: &[Record]| judge.comparisons(records).swap_remove(0);

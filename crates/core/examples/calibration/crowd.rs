@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use fsverdict_core::campaign::{Next, next_round};
+use fsverdict_core::campaign::{Campaign, Next};
 use fsverdict_core::judge::Judge;
-use fsverdict_core::model::{Comparison, Draws, Plan, Record, Sample, Unit, Verdict, derived_seed};
+use fsverdict_core::model::{Comparison, Draws, Plan, Sample, Unit, Verdict, derived_seed};
 
 use crate::campaign::record;
 use crate::{SAME, is_false};
@@ -70,15 +70,15 @@ impl Tally {
 fn one_campaign(crowd: Crowd, plan: &Plan, judge: &Judge, number: u32, tally: &mut Tally) {
     let seed = derived_seed(number.into(), &["calibration", crowd.name], 0);
     let mut draws = Draws::new(seed);
-    let mut records: Vec<Record> = Vec::new();
-    while let Next::Round(slots) = next_round(plan, seed, judge, &records, Duration::ZERO) {
+    let mut campaign = Campaign::new(seed, judge);
+    while let Next::Round(slots) = campaign.next(Duration::ZERO) {
         for slot in slots {
             let time_s = (NOISE * draws.normal()).exp() / crowd.speed(&slot.key.contender);
             let sample = Sample::lower("wall_time", time_s, Unit::Seconds);
-            records.push(record(records.len() as u32 + 1, slot, sample));
+            campaign.take(&record(campaign.taken() as u32 + 1, slot, sample));
         }
     }
-    let comparisons = judge.comparisons(&records);
+    let comparisons = campaign.comparisons();
     let margin = plan.judgement.margin.0.ln_1p();
     let count = |is: bool| u32::from(is);
     let of_best = |it: &&Comparison| it.contender == "c1";
@@ -88,7 +88,7 @@ fn one_campaign(crowd: Crowd, plan: &Plan, judge: &Judge, number: u32, tally: &m
         let lead = |by: &String| (crowd.speed(by) / crowd.speed(&it.contender)).ln();
         it.beaten_by.as_ref().is_some_and(|by| lead(by) < margin + SAME)
     };
-    tally.trials += records.len();
+    tally.trials += campaign.taken();
     tally.best_found += count(best.verdict == Verdict::Faster);
     tally.wrongly_out += count(comparisons.iter().any(wrongly_out));
     tally.any_false += count(comparisons.iter().any(wrong));

@@ -1,8 +1,8 @@
 //! How good the judge is: simulated and resampled campaigns whose truth is known.
 //!
-//! `calibration CAMPAIGNS < SAMPLES` prints METHODOLOGY's tables; SAMPLES are the `samples.csv` of
-//! published runs, one after the other. `bench/calibration` runs it. The same campaigns give the
-//! same tables on every machine.
+//! `calibration CAMPAIGNS < SAMPLES` prints the tables of docs/validation.md, "Simulated
+//! campaigns"; SAMPLES are the `samples.csv` of published runs, one after the other.
+//! `bench/calibration` runs it. The same campaigns give the same tables on every machine.
 
 mod campaign;
 mod crowd;
@@ -116,7 +116,7 @@ fn one_campaign(plan: &Plan, judge: &Judge, scenario: &Scenario, number: u32, ta
     let seed = derived_seed(number.into(), &["calibration", &scenario.name()], 0);
     let mut draws = Draws::new(seed);
     let series = scenario.series(&mut draws);
-    let ended = campaign::run(plan, judge, seed, &series, scenario.ratio);
+    let ended = campaign::run(judge, seed, &series, scenario.ratio);
     let (comparison, ten) = (&ended.comparison, &ended.after_ten);
     let high = comparison.high.unwrap_or(f64::INFINITY);
     let truth = scenario.ratio;

@@ -1,9 +1,10 @@
 //! How much of a run is still to come: for who waits, not for what is run next.
 
 use crate::judge::FIRST_LOOK;
-use crate::model::{Comparison, Percent, Plan, Record, Workload};
+use crate::model::{Comparison, Percent, Plan, Workload};
 
-use super::wanted;
+use super::tally::Tally;
+use super::wanted::wanted;
 
 /// What is still to come of one workload.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,16 +20,15 @@ pub struct Remaining {
 }
 
 /// What is still to come of each workload that is not settled yet, by `comparisons`, which are
-/// those of `records`.
-pub fn remaining(plan: &Plan, comparisons: &[Comparison], records: &[Record]) -> Vec<Remaining> {
-    let Ok(wanted) = wanted(plan, comparisons, records) else { return Vec::new() };
+/// those of the trials of `tally`.
+pub fn remaining(plan: &Plan, comparisons: &[Comparison], tally: &Tally) -> Vec<Remaining> {
+    let Ok(wanted) = wanted(plan, comparisons, tally) else { return Vec::new() };
     let of = |(workload, contenders): (&Workload, Vec<String>)| {
-        let its = records.iter().filter(|record| record.key.workload == workload.name);
-        let round = its.clone().map(|record| record.key.round).max().unwrap_or(0);
-        let done = its
-            .filter(|record| record.key.round == round)
-            .filter(|record| contenders.contains(&record.key.contender))
-            .count();
+        let last = tally.of(&workload.name).and_then(|trials| trials.rounds.last_key_value());
+        let round = last.map_or(0, |(round, _)| *round);
+        let in_round = last.into_iter().flat_map(|(_, trials)| trials);
+        let is_wanted = |(name, _): &(&String, &u32)| contenders.contains(name);
+        let done = in_round.filter(is_wanted).map(|(_, count)| *count as usize).sum();
         let a_round = contenders.len();
         // Of the round under way only what is missing.
         let under_way = if round > 0 { a_round.saturating_sub(done) } else { 0 };
@@ -74,7 +74,7 @@ mod tests {
     use super::*;
     use crate::judge::Judge;
     use crate::judge::testing::{plan, record};
-    use crate::model::{Sample, Unit, Verdict};
+    use crate::model::{Record, Sample, Unit, Verdict};
 
     const PLAN: &str = "[[contender]]\nname = \"a\"\n[[contender]]\nname = \"b\"\n\
                         [[contender]]\nname = \"c\"\n\
@@ -96,7 +96,10 @@ mod tests {
     }
 
     fn left(plan: &Plan, records: &[Record]) -> Vec<Remaining> {
-        remaining(plan, &Judge::new(plan).comparisons(records), records)
+        let judge = Judge::new(plan);
+        let mut tally = Tally::default();
+        records.iter().for_each(|record| tally.take(&record.key, record.is_measured()));
+        remaining(plan, &judge.comparisons(records), &tally)
     }
 
     #[test]

@@ -18,25 +18,15 @@
 
 use std::collections::BTreeMap;
 
-use super::compare::{alpha, pairs, rule, unit_of, void, voids};
+use super::compare::{alpha, rule, void, voids};
 use super::interval::{Course, Interval};
+use super::pairs::{pairs, unit_of};
 use super::stopping::Rule;
-use super::terms;
+use super::terms::{self, Side};
 use crate::model::{
-    Across, Change, Family, Finding, Incomparable, Measured, NotCompared, Percent, Plan, Record,
-    Run, Term, Verdict, Workload,
+    Across, Change, Family, Finding, Incomparable, Measured, NotCompared, Percent, Plan, Term,
+    Verdict, Workload,
 };
-
-/// One of several runs.
-#[derive(Clone, Copy, Debug)]
-pub struct Side<'a> {
-    /// Its facts.
-    pub run: &'a Run,
-    /// Its plan.
-    pub plan: &'a Plan,
-    /// Its records.
-    pub records: &'a [Record],
-}
 
 /// Compares the runs, which were measured apart: in `metrics`, or in the run's primary ones where
 /// none are given, with differences below `margin` trivial.
@@ -134,8 +124,8 @@ fn tasks<'a>(
                     }
                     (missing, _) => {
                         let which = if missing { "baseline" } else { "run" };
-                        let why = format!("no round of the {which} has it of both this and");
-                        leave(Some(name), Some(metric), format!("{why} {reference}"));
+                        let why = format!("no round of the {which} has it for both");
+                        leave(Some(name), Some(metric), format!("{why} {name} and {reference}"));
                     }
                 }
             }
@@ -277,7 +267,7 @@ mod tests {
     use super::super::student::two_sided_quantile;
     use super::super::testing::{plan, record, run};
     use super::*;
-    use crate::model::{Sample, Unit};
+    use crate::model::{Record, Run, Sample, Unit};
 
     const PLAN: &str = r#"
         [[contender]]

@@ -9,7 +9,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::audit::without_flush;
+use super::audit::case::options;
+use super::audit::mounted::without_flush;
 use super::compare::{alpha, rule, void};
 use super::interval::Course;
 use crate::model::{
@@ -390,26 +391,29 @@ fn durability(plan: &Plan, records: &[Record]) -> Vec<Condition> {
         median(its.filter_map(flushes))
     };
     let counts_any = plan.contenders.iter().any(|it| flushes(&it.name).is_some_and(|it| it > 0.0));
+    let sparing = |contender: &crate::model::Contender| {
+        let its = records.iter().filter(|record| record.key.contender == contender.name);
+        let mounts = its.filter_map(|record| record.mounted.as_ref());
+        let seen = mounts.flat_map(|mounted| &mounted.options).map(String::as_str);
+        without_flush(options(contender).chain(seen))
+    };
     let condition = |contender: &crate::model::Contender| {
-        let (met, basis, evidence) =
-            match (without_flush(contender, records), flushes(&contender.name)) {
-                (Some(option), _) => {
-                    (false, Basis::Documented, format!("{option}: fsync does not flush"))
-                }
-                (None, Some(0.0)) if counts_any => (
-                    false,
-                    Basis::Measured,
-                    "its trials flushed nothing, those of others did".into(),
-                ),
-                (None, Some(flushes)) if flushes > 0.0 => {
-                    (true, Basis::Measured, format!("{flushes:.0} flushes in the median trial"))
-                }
-                (None, _) => (
-                    true,
-                    Basis::Documented,
-                    "no mount option takes it away; the device counts no flushes".into(),
-                ),
-            };
+        let (met, basis, evidence) = match (sparing(contender), flushes(&contender.name)) {
+            (Some(option), _) => {
+                (false, Basis::Documented, format!("{option}: fsync does not flush"))
+            }
+            (None, Some(0.0)) if counts_any => {
+                (false, Basis::Measured, "its trials flushed nothing, those of others did".into())
+            }
+            (None, Some(flushes)) if flushes > 0.0 => {
+                (true, Basis::Measured, format!("{flushes:.0} flushes in the median trial"))
+            }
+            (None, _) => (
+                true,
+                Basis::Documented,
+                "no mount option takes it away; the device counts no flushes".into(),
+            ),
+        };
         let contender = contender.name.clone();
         Condition { contender, feature: Feature::Durability, met, basis, evidence }
     };

@@ -1,14 +1,10 @@
-//! Records in, comparisons out.
+//! The judge: by what rules a plan's contenders are compared.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
-use crate::model::{
-    Arm, Better, Comparison, Family, Finding, Intervals, Plan, Record, Sample, Severity, Unit,
-    Verdict, Workload, median,
-};
+use crate::model::{Arm, Contender, Family, Finding, Intervals, Plan, Record, Severity, Workload};
 
 use super::audit;
-use super::interval::Course;
 use super::stopping::{PooledRules, Rule};
 
 /// The judge of one plan: made once, asked after every round.
@@ -18,6 +14,7 @@ use super::stopping::{PooledRules, Rule};
 #[derive(Clone, Debug)]
 pub struct Judge {
     plan: Plan,
+    reference: usize,
     /// Differences of ln(goodness) smaller than this are trivial.
     margin: f64,
     /// By the number of comparisons that share the error.
@@ -45,8 +42,10 @@ impl Judge {
         };
         let is_pooled = plan.judgement.interval == Intervals::Pooled;
         let pairs = contenders * (contenders - 1) / 2;
+        let is_reference = |it: &Contender| it.name == plan.reference();
         Judge {
             plan: plan.clone(),
+            reference: plan.contenders.iter().position(is_reference).unwrap_or(0),
             margin: plan.judgement.margin.0.ln_1p(),
             pooled: rules.keys().filter(|_| is_pooled).map(of_all).collect(),
             race: plan.judgement.race.then(|| rule(plan, alpha(plan) / pairs as f64)),
@@ -55,54 +54,39 @@ impl Judge {
         }
     }
 
-    /// The rounds, each with a workload's name, in which a trial was void by itself.
-    pub fn void_rounds(&self, records: &[Record]) -> BTreeSet<(u32, String)> {
-        audit::void_rounds(&self.plan, records)
+    /// The plan that is judged.
+    pub fn plan(&self) -> &Plan {
+        &self.plan
     }
 
-    /// Everything the audits notice in `records`.
-    pub fn findings(&self, records: &[Record]) -> Vec<Finding> {
-        let device = |workload: &Workload| &self.rules[&sharing(&self.plan, workload)];
-        let rules = audit::Rules { duplicate: &self.duplicate_rules, device: &device };
-        audit::findings(&self.plan, &rules, records)
+    /// Differences of ln(goodness) smaller than this are trivial.
+    pub(super) fn margin(&self) -> f64 {
+        self.margin
     }
 
-    /// Each contender but the reference against it, in each primary metric of each workload, in the
-    /// order of the plan. All are there from the start: before its first look a comparison is
-    /// undecided, before its first round it has no ratio. Where either of the two refuses the timed
-    /// part that the metric is of, there is nothing to compare.
-    ///
-    /// A finding that voids a workload, or one of the two contenders in it, outranks the figures.
-    pub fn comparisons(&self, records: &[Record]) -> Vec<Comparison> {
-        let findings = audit::voiding(&self.plan, &self.duplicate_rules, records);
-        let reference = self.plan.reference();
-        let mut comparisons = Vec::new();
-        for workload in &self.plan.workloads {
-            for metric in workload.primary() {
-                let phase = workload.phase_of(&metric);
-                let refuses = |contender: &str| {
-                    let mut its = records.iter().filter(|record| {
-                        record.key.workload == workload.name && record.key.contender == contender
-                    });
-                    its.any(|record| record.refuses(phase))
-                };
-                let others = self.plan.contenders.iter().filter(|c| c.name != reference);
-                for contender in others.filter(|c| !refuses(&c.name) && !refuses(reference)) {
-                    let mut comparison = self.compare(workload, &metric, &contender.name, records);
-                    let both = [contender.name.as_str(), reference];
-                    if findings.iter().any(|finding| voids(finding, &workload.name, both)) {
-                        comparison.verdict = Verdict::Void;
-                        comparison.visible = None;
-                    }
-                    if !comparison.verdict.is_settled() {
-                        let by = self.beaten_by(workload, &contender.name, &findings, records);
-                        comparison.beaten_by = by;
-                    }
-                    comparisons.push(comparison);
-                }
-            }
-        }
-        comparisons
+    /// The place of the reference among the plan's contenders.
+    pub(super) fn reference(&self) -> usize {
+        self.reference
+    }
+
+    /// The rule of the comparisons of a workload.
+    pub(super) fn rule_of(&self, workload: &Workload) -> &Rule {
+        &self.rules[&sharing(&self.plan, workload)]
+    }
+
+    /// The same, where the plan declares pooled intervals.
+    pub(super) fn pooled_rules(&self, workload: &Workload) -> Option<&PooledRules> {
+        self.pooled.get(&sharing(&self.plan, workload))
+    }
+
+    /// The rule for every two contenders, where the plan declares a race.
+    pub(super) fn race_rule(&self) -> Option<&Rule> {
+        self.race.as_ref()
+    }
+
+    /// The rules for the duplicate, by the number of metrics that share its error.
+    pub(super) fn duplicate_rules(&self) -> &BTreeMap<usize, Rule> {
+        &self.duplicate_rules
     }
 
     /// How many verdicts the run carries, and how many false ones to expect at most: each family
@@ -116,99 +100,6 @@ impl Judge {
         };
         (verdicts, families as f64 * alpha(&self.plan))
     }
-
-    /// In a race, who beats the contender at `workload`: by more than the margin, in each metric
-    /// that is judged.
-    ///
-    /// The intervals of all pairs hold together, as those of `advise` do: with the declared
-    /// confidence nobody who is not beaten is taken for it. Of several metrics all have to be won,
-    /// which takes no further share of the error.
-    fn beaten_by(
-        &self,
-        workload: &Workload,
-        contender: &str,
-        findings: &[Finding],
-        records: &[Record],
-    ) -> Option<String> {
-        let rule = self.race.as_ref()?;
-        let metrics = workload.primary();
-        let beats = |other: &str| {
-            metrics.iter().all(|metric| {
-                let pairs = pairs(records, &workload.name, metric, other, contender);
-                let differences: Vec<f64> = pairs.iter().map(|pair| pair.difference).collect();
-                Course::of(&differences, rule, self.margin).verdict == Verdict::Faster
-            })
-        };
-        let is_void = |other: &str| {
-            findings.iter().any(|finding| voids(finding, &workload.name, [other, contender]))
-        };
-        let mut others = self.plan.contenders.iter().map(|it| &it.name);
-        others.find(|it| **it != contender && beats(it) && !is_void(it)).cloned()
-    }
-
-    /// The course of one comparison, of these records.
-    fn course(
-        &self,
-        workload: &Workload,
-        metric: &str,
-        contender: &str,
-        records: &[Record],
-    ) -> Course {
-        let (sharing, reference) = (sharing(&self.plan, workload), self.plan.reference());
-        let Some(rules) = self.pooled.get(&sharing) else {
-            let pairs = pairs(records, &workload.name, metric, contender, reference);
-            let differences: Vec<f64> = pairs.iter().map(|pair| pair.difference).collect();
-            return Course::of(&differences, &self.rules[&sharing], self.margin);
-        };
-        let names = self.plan.contenders.iter().map(|it| it.name.as_str());
-        let (names, rounds) = complete(records, &workload.name, metric, names);
-        let place = |name: &str| names.iter().position(|it| *it == name);
-        match (place(contender), place(reference)) {
-            (Some(one), Some(other)) => {
-                let rule = rules.of(names.len() as u32);
-                Course::pooled(&rounds, [one, other], &rule, self.margin)
-            }
-            _ => Course::of(&[], &self.rules[&sharing], self.margin),
-        }
-    }
-
-    fn compare(
-        &self,
-        workload: &Workload,
-        metric: &str,
-        contender: &str,
-        records: &[Record],
-    ) -> Comparison {
-        let reference = self.plan.reference();
-        let figures = pairs(records, &workload.name, metric, contender, reference);
-        let course = |records: &[Record]| self.course(workload, metric, contender, records);
-        // Where rounds were run again, what is said has to hold without that too.
-        let course = match first_trials(records) {
-            None => course(records),
-            Some(first) => course(records).or(&course(&first), self.margin),
-        };
-        let (unit, better) = unit_of(records, &workload.name, metric);
-        let high = course.interval.high.exp();
-        let visible = course.visible().filter(|_| course.verdict == Verdict::Undecided);
-        Comparison {
-            workload: workload.name.clone(),
-            metric: metric.into(),
-            unit,
-            better,
-            contender: contender.into(),
-            reference: reference.into(),
-            ratio: (course.rounds > 0).then(|| course.estimate.exp()),
-            low: course.interval.low.exp(),
-            high: high.is_finite().then_some(high),
-            rounds: course.rounds,
-            verdict: course.verdict,
-            median: median(figures.iter().map(|pair| pair.contender)),
-            reference_median: median(figures.iter().map(|pair| pair.reference)),
-            moved: course.moved,
-            visible: visible.map(f64::exp),
-            beaten_by: None,
-        }
-    }
 }
 
 /// The rule by which the plan's rounds are looked at, for that chance of ever missing the truth.
@@ -221,7 +112,7 @@ pub(super) fn rule(plan: &Plan, alpha: f64) -> Rule {
 
 /// What makes workloads of `plan` void, for those who do not need its verdicts.
 pub(super) fn void(plan: &Plan, records: &[Record]) -> Vec<Finding> {
-    audit::voiding(plan, &duplicate_rules(plan), records)
+    audit::Audited::of(plan, records).voiding(plan, &duplicate_rules(plan))
 }
 
 /// The rules for the duplicate, by the number of metrics that share its error.
@@ -262,98 +153,14 @@ pub(super) fn voids(finding: &Finding, workload: &str, contenders: [&str; 2]) ->
         && contenders.iter().any(|name| covers(&finding.contender, name))
 }
 
-/// One round in which both were measured.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Pair {
-    /// The contender's raw value.
-    contender: f64,
-    /// The reference's raw value.
-    reference: f64,
-    /// ln(goodness) of the contender less that of the reference.
-    pub(super) difference: f64,
-}
-
-/// The rounds that hold a figure of `metric` of both, in order. Where a trial was run again the
-/// later record counts.
-pub(super) fn pairs(
-    records: &[Record],
-    workload: &str,
-    metric: &str,
-    contender: &str,
-    reference: &str,
-) -> Vec<Pair> {
-    let figures = |name: &str| figures(records, workload, metric, name);
-    let references = figures(reference);
-    let pair = |(round, (contender, goodness)): (u32, (f64, f64))| {
-        let &(reference, reference_goodness) = references.get(&round)?;
-        Some(Pair { contender, reference, difference: goodness - reference_goodness })
-    };
-    figures(contender).into_iter().filter_map(pair).collect()
-}
-
-/// By round the value of `metric` and its ln(goodness), of one contender.
-fn figures(
-    records: &[Record],
-    workload: &str,
-    metric: &str,
-    contender: &str,
-) -> BTreeMap<u32, (f64, f64)> {
-    let of_it = |record: &&Record| {
-        record.is_measured() && record.key.workload == workload && record.key.contender == contender
-    };
-    let figure = |record: &Record| {
-        let sample = record.sample(metric)?;
-        Some((record.key.round, (sample.value, sample.goodness()?)))
-    };
-    records.iter().filter(of_it).filter_map(figure).collect()
-}
-
-/// The rounds of a pooled layout, in order: those that hold a figure of `metric` of every contender
-/// that has one in half of the rounds or more; and these contenders. Who fails more often has no
-/// part in it, lest a round never count again.
-fn complete<'a>(
-    records: &[Record],
-    workload: &str,
-    metric: &str,
-    names: impl Iterator<Item = &'a str>,
-) -> (Vec<&'a str>, Vec<Vec<f64>>) {
-    let of = |name: &'a str| (name, figures(records, workload, metric, name));
-    let mut all: Vec<_> = names.map(of).collect();
-    let rounds: BTreeSet<u32> =
-        all.iter().flat_map(|(_, figures)| figures.keys().copied()).collect();
-    all.retain(|(_, figures)| figures.len() * 2 >= rounds.len());
-    let whole = |round: u32| {
-        all.iter()
-            .map(|(_, figures)| figures.get(&round).map(|it| it.1))
-            .collect::<Option<Vec<_>>>()
-    };
-    let figures = rounds.into_iter().filter_map(whole).collect();
-    (all.into_iter().map(|(name, _)| name).collect(), figures)
-}
-
-/// The records without the trials that were run again; `None` where none was.
-fn first_trials(records: &[Record]) -> Option<Vec<Record>> {
-    let mut seen = BTreeSet::new();
-    let mut first: Vec<&Record> = records.iter().collect();
-    first.retain(|record| !record.is_measured() || seen.insert(&record.key));
-    (first.len() < records.len()).then(|| first.into_iter().cloned().collect())
-}
-
-/// What the metric counts, by the first record that has it; a bare number where none has.
-pub(super) fn unit_of(records: &[Record], workload: &str, metric: &str) -> (Unit, Better) {
-    let mut of_it = records.iter().filter(|record| record.key.workload == workload);
-    let known = |sample: &Sample| (sample.unit, sample.better);
-    let unknown = (Unit::Ratio, Better::Higher);
-    of_it.find_map(|record| record.sample(metric)).map_or(unknown, known)
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
 
     use super::super::testing::{plan, record};
     use super::*;
-    use crate::model::{MetadataOperation, Phase, Refused};
+    use crate::judge::pairs::pairs;
+    use crate::model::{Comparison, MetadataOperation, Phase, Refused, Sample, Unit, Verdict};
 
     const PLAN: &str = r#"
         [[contender]]

@@ -17,12 +17,12 @@ use std::ops::Range;
 
 use serde::Serialize;
 
-use super::across::Side;
 use super::audit::trend;
-use super::compare::{alpha, pairs, rule, sharing, unit_of, void, voids};
+use super::compare::{alpha, rule, sharing, void, voids};
 use super::interval::Course;
+use super::pairs::{pairs, unit_of};
 use super::stopping::Rule;
-use super::terms::other_facts;
+use super::terms::{Side, other_facts};
 use crate::model::{
     Bed, Draws, Finding, History, Past, Plan, Point, Record, Series, Shift, Verdict, Workload,
     median,

@@ -26,7 +26,7 @@ impl Interval {
         self.low.is_finite() && self.high.is_finite()
     }
 
-    /// The verdict for a margin in ln units (METHODOLOGY, "Five verdicts").
+    /// The verdict for a margin in ln units (METHODOLOGY, "The verdicts").
     pub fn verdict(self, margin: f64) -> Verdict {
         let Interval { low, high } = self;
         if high < 0.0 {
@@ -88,65 +88,98 @@ pub struct Course {
     pub rounds: u32,
 }
 
+/// Mean and standard error of differences that come one by one: Welford's recurrences (Knuth,
+/// TAOCP 2, 4.2.2).
+///
+/// Whatever estimates a difference round by round stands here: a [`Course`] asks for no more than
+/// the estimate and its standard error after each.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Paired {
+    n: f64,
+    mean: f64,
+    squares: f64,
+}
+
+impl Paired {
+    /// Takes the difference of one more round; gives mean and standard error of all so far.
+    pub fn take(&mut self, difference: f64) -> (f64, f64) {
+        self.n += 1.0;
+        let step = difference - self.mean;
+        self.mean += step / self.n;
+        self.squares += step * (difference - self.mean);
+        (self.mean, (self.squares / (self.n - 1.0).max(1.0) / self.n).sqrt())
+    }
+}
+
+/// The means of several contenders and the standard error of a difference of any two, of rounds
+/// that hold the ln(goodness) of all: with the variance that is left when rounds and contenders are
+/// taken off.
+#[derive(Clone, Debug)]
+pub struct Pooled {
+    n: f64,
+    squares: f64,
+    means: Vec<f64>,
+}
+
+impl Pooled {
+    /// Of so many contenders, before the first round.
+    pub fn new(contenders: usize) -> Pooled {
+        Pooled { n: 0.0, squares: 0.0, means: vec![0.0; contenders] }
+    }
+
+    /// Takes the figures of one more round, one of each contender.
+    pub fn take(&mut self, figures: &[f64]) {
+        assert_eq!(figures.len(), self.means.len(), "a pooled round is complete");
+        self.n += 1.0;
+        let of_round = figures.iter().sum::<f64>() / figures.len() as f64;
+        for (mean, figure) in self.means.iter_mut().zip(figures) {
+            let step = figure - of_round - *mean;
+            *mean += step / self.n;
+            self.squares += step * (figure - of_round - *mean);
+        }
+    }
+
+    /// The difference of two contenders by place, the first less the second, and its standard
+    /// error.
+    pub fn difference(&self, [one, other]: [usize; 2]) -> (f64, f64) {
+        let freedom = (self.n - 1.0).max(1.0) * (self.means.len() as f64 - 1.0);
+        let error = (2.0 * self.squares / freedom / self.n).sqrt();
+        (self.means[one] - self.means[other], error)
+    }
+}
+
 impl Course {
+    /// Before the first round.
+    pub const BEGIN: Course = Course {
+        estimate: f64::NAN,
+        interval: Interval::UNBOUNDED,
+        verdict: Verdict::Undecided,
+        settled_after: None,
+        moved: false,
+        rounds: 0,
+    };
+
     /// The course of `differences` of ln(goodness), contender less reference, in the order of the
     /// rounds, under `rule` with `margin` in ln units.
     pub fn of(differences: &[f64], rule: &Rule, margin: f64) -> Course {
-        // Welford's recurrences for mean and sum of squared deviations (Knuth, TAOCP 2, 4.2.2).
-        let (mut n, mut mean, mut squares) = (0.0_f64, 0.0, 0.0);
-        let estimates = differences.iter().map(|difference| {
-            n += 1.0;
-            let step = difference - mean;
-            mean += step / n;
-            squares += step * (difference - mean);
-            (mean, (squares / (n - 1.0).max(1.0) / n).sqrt())
-        });
-        Course::through(estimates, rule, margin)
-    }
-
-    /// The course of the difference of two contenders by place, the first less the second, in
-    /// rounds that hold the ln(goodness) of all: with the variance that is left when rounds and
-    /// contenders are taken off. `rule` is one of [`Layout::Pooled`](super::stopping::Layout).
-    pub fn pooled(rounds: &[Vec<f64>], pair: [usize; 2], rule: &Rule, margin: f64) -> Course {
-        let (mut n, mut squares) = (0.0_f64, 0.0);
-        let mut means = vec![0.0; rounds.first().map_or(0, Vec::len)];
-        let estimates = rounds.iter().map(|figures| {
-            n += 1.0;
-            let of_round = figures.iter().sum::<f64>() / figures.len() as f64;
-            for (mean, figure) in means.iter_mut().zip(figures) {
-                let step = figure - of_round - *mean;
-                *mean += step / n;
-                squares += step * (figure - of_round - *mean);
-            }
-            let freedom = (n - 1.0).max(1.0) * (figures.len() as f64 - 1.0);
-            (means[pair[0]] - means[pair[1]], (2.0 * squares / freedom / n).sqrt())
-        });
-        Course::through(estimates, rule, margin)
-    }
-
-    /// The course of an estimate and its standard error, round by round.
-    fn through(estimates: impl Iterator<Item = (f64, f64)>, rule: &Rule, margin: f64) -> Course {
-        let mut course = Course {
-            estimate: f64::NAN,
-            interval: Interval::UNBOUNDED,
-            verdict: Verdict::Undecided,
-            settled_after: None,
-            moved: false,
-            rounds: 0,
-        };
-        for (estimate, standard_error) in estimates {
-            course.rounds += 1;
-            course.estimate = estimate;
-            let half_width = rule.half_width(course.rounds, standard_error);
-            if half_width.is_finite() {
-                course.look(Interval::around(estimate, half_width));
-                course.verdict = course.interval.verdict(margin);
-            }
-            if course.verdict.is_settled() {
-                course.settled_after.get_or_insert(course.rounds);
-            }
-        }
+        let (mut course, mut paired) = (Course::BEGIN, Paired::default());
+        differences.iter().for_each(|it| course.take(paired.take(*it), rule, margin));
         course
+    }
+
+    /// Takes one more round: the estimate of all so far and its standard error.
+    pub fn take(&mut self, (estimate, standard_error): (f64, f64), rule: &Rule, margin: f64) {
+        self.rounds += 1;
+        self.estimate = estimate;
+        let half_width = rule.half_width(self.rounds, standard_error);
+        if half_width.is_finite() {
+            self.look(Interval::around(estimate, half_width));
+            self.verdict = self.interval.verdict(margin);
+        }
+        assert!(self.interval.low <= self.interval.high, "an interval has its ends in order");
+        if self.verdict.is_settled() {
+            self.settled_after.get_or_insert(self.rounds);
+        }
     }
 
     /// What both courses say: the interval holds both of theirs, and a verdict that only one of
@@ -284,6 +317,17 @@ mod tests {
         })
     }
 
+    /// The course of two contenders by place, `rule` being one of a pooled layout.
+    fn pooled_course(rounds: &[Vec<f64>], pair: [usize; 2], rule: &Rule) -> Course {
+        let mut pooled = Pooled::new(rounds.first().map_or(0, Vec::len));
+        let mut course = Course::BEGIN;
+        for figures in rounds {
+            pooled.take(figures);
+            course.take(pooled.difference(pair), rule, MARGIN);
+        }
+        course
+    }
+
     /// The same interval but for rounding.
     fn near(one: Interval, other: Interval) -> bool {
         let near = |a: f64, b: f64| a == b || (a - b).abs() < 1e-9;
@@ -295,7 +339,7 @@ mod tests {
         let differences = [0.11, 0.09, 0.14, 0.08, 0.10, 0.13];
         let rounds: Vec<Vec<f64>> =
             differences.iter().zip(0..).map(|(d, at)| vec![d + f64::from(at), at.into()]).collect();
-        let pooled = Course::pooled(&rounds, [0, 1], &CAPPED, MARGIN);
+        let pooled = pooled_course(&rounds, [0, 1], &CAPPED);
         assert!(near(pooled.interval, course(&differences).interval), "{pooled:?}");
         assert_eq!(pooled.verdict, course(&differences).verdict);
     }
@@ -306,7 +350,7 @@ mod tests {
             rounds in layouts(),
             scale in -7.0..7.0f64,
         ) {
-            let pooled = |rounds: &[Vec<f64>], pair| Course::pooled(rounds, pair, &POOLED, MARGIN);
+            let pooled = |rounds: &[Vec<f64>], pair| pooled_course(rounds, pair, &POOLED);
             let (one, other) = (pooled(&rounds, [0, 1]), pooled(&rounds, [1, 0]));
             prop_assert_eq!(one.verdict, other.verdict.mirrored());
             prop_assert_eq!(one.interval.low, -other.interval.high);
@@ -323,7 +367,7 @@ mod tests {
         fn pooled_more_rounds_never_undo_a_settled_verdict(rounds in layouts()) {
             let mut settled: Option<Verdict> = None;
             for n in 0..=rounds.len() {
-                let now = Course::pooled(&rounds[..n], [0, 1], &POOLED, MARGIN).verdict;
+                let now = pooled_course(&rounds[..n], [0, 1], &POOLED).verdict;
                 let small = [Verdict::TriviallyFaster, Verdict::TriviallySlower];
                 match settled {
                     Some(Verdict::Equivalent) if small.contains(&now) => {}

@@ -4,8 +4,7 @@
 //! the same time, and stands beside that of another run only where contender and reference have the
 //! same names; where what bears the name is not the same, that is said with it.
 
-use super::across::Side;
-use super::terms;
+use super::terms::{self, Side};
 use crate::model::{Abreast, Accord, Comparison, Joined};
 
 /// Sets `sides` beside each other, with the verdicts of each.

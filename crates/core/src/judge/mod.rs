@@ -6,33 +6,43 @@
 //! comparison of a plan, with the error shared over their family. Beside it, [`Judge::findings`]
 //! audits the measurement itself: what was not one of the file system is void, whatever the figures
 //! say; [`table_findings`] does so for figures that somebody else published.
-//! The method is METHODOLOGY's, sections 3 to 5 and 7.
+//! The method is that of METHODOLOGY, "Rounds, not runs" to "The verdicts", and of docs/audits.md.
 
 mod across;
 mod advise;
 mod audit;
 mod beside;
 mod compare;
+mod fold;
 mod history;
 mod interval;
 mod joined;
+mod kept;
+mod lane;
 mod memory;
+mod middle;
+mod pairs;
+#[cfg(test)]
+pub(crate) mod plain;
 mod stopping;
 mod student;
 mod table;
 mod terms;
 #[cfg(test)]
 pub(crate) mod testing;
+mod trials;
 
-pub use across::{Side, across};
+pub use across::across;
 pub use advise::advise;
 pub use beside::beside;
 pub use compare::Judge;
+pub use fold::Fold;
 pub use history::history;
 pub use interval::{Course, Interval};
 pub use joined::joined;
+pub(crate) use kept::Kept;
 pub use memory::of_memory;
 pub use stopping::{FIRST_LOOK, Layout, Rule, level_of_each_look};
 pub use student::two_sided_tail;
 pub use table::{table_findings, table_lacking};
-pub use terms::differences;
+pub use terms::{Side, differences};

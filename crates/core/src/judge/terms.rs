@@ -4,10 +4,20 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 
-use super::across::Side;
-use crate::model::{Bed, BedKind, Difference, Plan, Run, Term, Workload};
+use crate::model::{Bed, BedKind, Difference, Plan, Record, Run, Term, Workload};
 
 type Table = BTreeMap<String, String>;
+
+/// One of several runs.
+#[derive(Clone, Copy, Debug)]
+pub struct Side<'a> {
+    /// Its facts.
+    pub run: &'a Run,
+    /// Its plan.
+    pub plan: &'a Plan,
+    /// Its records.
+    pub records: &'a [Record],
+}
 
 /// What differs between two runs, whether or not they can be compared. What the work is stands
 /// with what is left out for it.

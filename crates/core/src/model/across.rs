@@ -134,8 +134,8 @@ pub enum Incomparable {
     )]
     Unlike { what: String, baseline: String, run: String, remedy: &'static str },
     #[error(
-        "the baseline has no contender {reference:?} with the run's settings, the reference by \
-         which the two could be compared; run both with the same --reference, or give --rerun"
+        "the baseline has no contender {reference:?} with the run's settings, so the two runs have \
+         no reference in common; run both with the same --reference, or give --rerun"
     )]
     Reference { reference: String },
     #[error("the runs have no contender of the same name")]

@@ -9,9 +9,9 @@ use thiserror::Error;
 
 use super::{Sample, Unit};
 
-/// A line that is no figure.
+/// A line that is not a figure.
 #[derive(Debug, Error, PartialEq, Eq)]
-#[error("line {line}: {text:?} is no figure: {wrong}")]
+#[error("line {line}: {text:?} is not a figure: {wrong}")]
 pub struct FigureError {
     /// Its number, from 1.
     line: usize,
@@ -47,11 +47,11 @@ fn figure(line: &str) -> Result<Sample, String> {
     };
     let is_name = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
     if !metric.chars().all(is_name) {
-        return Err(format!("{metric:?} is no metric: write it in a-z, 0-9 and _"));
+        return Err(format!("{metric:?} is not a metric: write it in a-z, 0-9 and _"));
     }
     let value = match value.parse::<f64>() {
         Ok(value) if value.is_finite() => value,
-        _ => return Err(format!("{value:?} is no number")),
+        _ => return Err(format!("{value:?} is not a number")),
     };
     Ok(Sample { metric: metric.into(), value, unit: named::<Unit>(unit)?, better: named(better)? })
 }
@@ -81,11 +81,11 @@ mod tests {
     #[test]
     fn what_is_no_figure_says_where_and_why() {
         for (line, says) in [
-            ("rate 5 per_second", "line 2: \"rate 5 per_second\" is no figure: write METRIC"),
+            ("rate 5 per_second", "line 2: \"rate 5 per_second\" is not a figure: write METRIC"),
             ("rate 5 per_second higher !", "write METRIC VALUE UNIT BETTER"),
-            ("Rate 5 per_second higher", "\"Rate\" is no metric"),
-            ("rate 5/s per_second higher", "\"5/s\" is no number"),
-            ("rate nan per_second higher", "\"nan\" is no number"),
+            ("Rate 5 per_second higher", "\"Rate\" is not a metric"),
+            ("rate 5/s per_second higher", "\"5/s\" is not a number"),
+            ("rate nan per_second higher", "\"nan\" is not a number"),
             ("rate 5 per_minute higher", "unknown variant `per_minute`, expected one of `seconds`"),
             ("rate 5 per_second more", "unknown variant `more`, expected `higher` or `lower`"),
             ("ok 5 count lower", "ok was given before"),

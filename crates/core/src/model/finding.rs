@@ -14,9 +14,12 @@ pub enum Severity {
     Void,
 }
 
-/// The audits, by their numbers in METHODOLOGY.
+/// The audits, by their numbers in docs/audits.md.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[expect(missing_docs, reason = "METHODOLOGY has the table; each is documented where it is made")]
+#[expect(
+    missing_docs,
+    reason = "docs/audits.md describes them; each is documented where it is made"
+)]
 pub enum Audit {
     A1,
     A2,

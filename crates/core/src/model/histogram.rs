@@ -34,7 +34,8 @@ impl Histogram {
     }
 
     /// The latency in ns that the share `quantile` of all operations did not exceed. `None` where
-    /// fewer than 30 operations lie beyond it: such a tail is an anecdote (METHODOLOGY, "Latency").
+    /// fewer than 30 operations lie beyond it: such a tail is an anecdote (METHODOLOGY,
+    /// "Latency, CPU, device").
     pub fn quantile_ns(&self, quantile: f64) -> Option<u64> {
         let count = self.count();
         if !Self::holds(quantile, count) {

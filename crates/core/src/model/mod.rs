@@ -4,14 +4,16 @@ mod across;
 mod checked;
 mod columns;
 mod contender;
+mod cpu;
 mod figures;
 mod finding;
+mod fit;
 mod histogram;
 mod history;
 mod joined;
-mod lack;
 mod native;
 mod near;
+pub mod need;
 mod network;
 mod partition;
 mod plan;
@@ -21,6 +23,7 @@ mod record;
 mod replay;
 mod run;
 mod sample;
+mod scalar;
 mod scale;
 mod seed;
 mod study;
@@ -36,18 +39,20 @@ mod workload;
 pub use across::{Across, BASELINE, Change, Difference, Incomparable, Measured, NotCompared};
 pub use checked::{Checked, Judged};
 pub use columns::{SysstatColumn, blocked_column};
-pub use contender::{Contender, Limits, Scalar, sysctl_file};
+pub use contender::{Contender, Limits, sysctl_file};
+pub use cpu::{CpuClock, CpuTime, CpuTotals};
 pub use figures::{FigureError, figures};
 pub use finding::{Audit, Finding, Severity};
+pub use fit::{Lack, Lacking, LeftOut, Who, lacks};
 pub use histogram::Histogram;
 pub use history::{History, Past, Point, Series, Shift};
 pub use joined::{Abreast, Accord, Joined, Term};
-pub use lack::{LeftOut, Need};
 pub use native::{
     FILE_SIZE_MAX, FILES_MAX, FsyncCase, FsyncFiles, Metadata, MetadataOperation, Operation,
     SmallFiles, Sync,
 };
 pub use near::{meant, near, with_near};
+pub use need::Need;
 pub use network::Network;
 pub use partition::Partition;
 pub use plan::{
@@ -59,13 +64,14 @@ pub use purpose::{
 };
 pub use rate::{RateOverTime, Steady};
 pub use record::{
-    Application, CacheState, CpuTotals, DeviceTotals, Failure, ForeignTotals, Guest, HeatTotals,
-    MemoryTotals, Mounted, NetworkTotals, Outcome, PageCacheTotals, PhaseRecord, PressureTotals,
-    Queue, Quiet, Record, Refused, StepTime, Totals,
+    Application, CacheState, DeviceTotals, Failure, ForeignTotals, Guest, HeatTotals, MemoryTotals,
+    Mounted, NetworkTotals, Outcome, PageCacheTotals, PhaseRecord, PressureTotals, Queue, Quiet,
+    Record, Refused, StepTime, Totals,
 };
 pub use replay::{Action, Call, Entry, Gave, Head, Laid, On, RECORDING, Recording, Replay};
-pub use run::Run;
+pub use run::{Run, SCHEMA};
 pub use sample::{Better, Sample, median};
+pub use scalar::Scalar;
 pub use seed::{Draws, derived_seed};
 pub use study::{Agreement, Beside, Published, Study};
 pub use table::{
@@ -79,7 +85,3 @@ pub use unit::{BitRate, Bytes, ParseError, Percent, Span, Unit};
 pub use verdict::{Comparison, Stop, Verdict};
 pub use working_set::{OverMemory, WorkingSet, share_of_memory};
 pub use workload::{Cache, Command, Fio, Phase, Sysbench, Work, Workload, is_synchronous_engine};
-
-/// Version of every document fsverdict writes: plan, trial, record, run and report.
-/// It rises when an old reader would misread a new document; new optional fields leave it alone.
-pub const SCHEMA: u32 = 1;

@@ -41,7 +41,7 @@ impl Network {
             (Some(name), None) if name.is_empty() => Err("names no network interface".into()),
             // The least that IPv6 works on (RFC 8200, section 5), and the most veth takes.
             (None, Some(mtu)) if !(1280..=65535).contains(&mtu) => {
-                Err(format!("has a network with an mtu of {mtu}: 1280 to 65535 can be had"))
+                Err(format!("has a network with an mtu of {mtu}: it can be 1280 to 65535"))
             }
             _ => Ok(()),
         }

@@ -74,6 +74,13 @@ fn one_or_several<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Vec<Strin
     })
 }
 
+impl Bed {
+    /// Its name on the command line.
+    pub fn name(&self) -> &'static str {
+        if self.zram { "ram:zram" } else { self.kind.name() }
+    }
+}
+
 impl Default for Bed {
     fn default() -> Self {
         Bed {
@@ -230,6 +237,17 @@ pub enum Place {
     Vm,
     /// The simulated host.
     Sim,
+}
+
+impl Place {
+    /// The name in a plan and on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Place::Here => "here",
+            Place::Vm => "vm",
+            Place::Sim => "sim",
+        }
+    }
 }
 
 /// A probe that costs the work something, so that it is to be asked for.
@@ -414,7 +432,9 @@ impl Plan {
         match self.published.iter().find(|published| !known(&published.workload)) {
             Some(published) => {
                 let name = &published.workload;
-                Err(PlanError::Invalid(format!("published figures of {name:?}, no workload here")))
+                Err(PlanError::Invalid(format!(
+                    "published figures of {name:?}, which is no workload"
+                )))
             }
             None => Ok(()),
         }
@@ -478,7 +498,7 @@ impl Plan {
             }
             (_, true) => invalid(
                 "arm raw needs each fio job as options, fio = { rw = \"randwrite\", ... } or \
-                 --option=value: of a job file it can't change the file names"
+                 --option=value: it can't change the file names in a job file"
                     .into(),
             ),
             _ => Ok(()),
@@ -504,23 +524,23 @@ impl Plan {
         }
         let Vm { memory, processors, .. } = self.vm.clone().unwrap_or_default();
         if memory.0 < 64 << 20 {
-            return invalid(format!("a virtual machine with {memory} boots no kernel"));
+            return invalid(format!("a virtual machine with {memory} of memory boots no kernel"));
         }
         if !(1..=64).contains(&processors) {
             return invalid(format!("{processors} processors: a virtual machine has 1 to 64"));
         }
         if let Some(workload) = self.workloads.iter().find(|it| it.network.is_some()) {
             return invalid(format!(
-                "workload {:?} has a network, which a virtual machine here has not: write --place \
+                "workload {:?} has a network, which virtual machines don't have: write --place \
                  here",
                 workload.name
             ));
         }
         match self.bed.kind {
             BedKind::Loop | BedKind::Ram if !self.bed.zram => Ok(()),
-            kind => invalid(format!(
+            _ => invalid(format!(
                 "bed {} can't be given to a virtual machine: write --bed loop or --bed ram",
-                if self.bed.zram { "ram:zram" } else { kind.name() }
+                self.bed.name()
             )),
         }
     }
@@ -560,7 +580,7 @@ impl Plan {
 }
 
 /// A discard gives blocks of the image back to the host, which the next trial has to allocate
-/// again: it would measure the host (METHODOLOGY, "What is one observation").
+/// again: it would measure the host (METHODOLOGY, "One observation is one trial").
 fn check_discard(contender: &Contender, kind: BedKind) -> Result<(), PlanError> {
     let discards = |word: &&str| *word == "discard" || word.starts_with("discard=");
     let mount = contender.mount.iter().flat_map(|options| options.split(','));

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Histogram, Key, Partition, Phase, RateOverTime, SCHEMA, Sample};
+use super::{CpuTime, CpuTotals, Histogram, Key, Partition, Phase, RateOverTime, SCHEMA, Sample};
 
 /// How a trial ended.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -79,42 +79,6 @@ pub struct Quiet {
     pub quiet: bool,
     /// How long that took.
     pub waited_ns: u64,
-}
-
-/// CPU time of the whole system, all processors added.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[expect(missing_docs, reason = "proc_stat(5) has the words")]
-#[serde(default)]
-pub struct CpuTotals {
-    /// user and nice, guests included.
-    pub user_ns: u64,
-    /// system, irq and softirq.
-    pub system_ns: u64,
-    pub iowait_ns: u64,
-    pub steal_ns: u64,
-    pub idle_ns: u64,
-    /// Of `user_ns`, at a lowered priority; `guest_nice_ns` included.
-    pub nice_ns: u64,
-    /// Of `system_ns`.
-    pub irq_ns: u64,
-    /// Of `system_ns`.
-    pub softirq_ns: u64,
-    /// Of `user_ns`, and not of `nice_ns`: spent by virtual machines.
-    pub guest_ns: u64,
-    /// Of `nice_ns`.
-    pub guest_nice_ns: u64,
-}
-
-impl CpuTotals {
-    /// Busy time: without idle, iowait and steal.
-    pub fn busy_ns(&self) -> u64 {
-        self.user_ns + self.system_ns
-    }
-
-    /// All there was, idle or not: the processors' number times the time.
-    pub fn all_ns(&self) -> u64 {
-        self.busy_ns() + self.iowait_ns + self.steal_ns + self.idle_ns
-    }
 }
 
 /// What the devices under test did, added up over them.
@@ -248,8 +212,11 @@ impl Application {
 /// What the probes saw during one timed part.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Totals {
-    /// CPU time.
+    /// CPU time of the whole machine, in the kernel's ticks.
     pub cpu: CpuTotals,
+    /// CPU time of the work and of the kernel's threads, where their clocks could be read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cpu_time: Option<CpuTime>,
     /// The devices under test; `None` where they are not known (a directory on a network, say).
     pub device: Option<DeviceTotals>,
     /// Others on the disk that the devices under test lie on, where they lie on one that is known.

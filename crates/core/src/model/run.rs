@@ -6,6 +6,10 @@ use serde::{Deserialize, Serialize};
 
 use super::{LeftOut, Place, Stop};
 
+/// Version of every document fsverdict writes: plan, trial, record, run and report.
+/// It rises when an old reader would misread a new document; new optional fields leave it alone.
+pub const SCHEMA: u32 = 1;
+
 /// A run's own facts.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Run {

@@ -39,7 +39,8 @@ impl Sample {
     }
 
     /// The logarithm of goodness: ln(rate) or -ln(time), so that more is always better
-    /// (METHODOLOGY, "Effect"). `None` where there is no logarithm: zero, negative, not a number.
+    /// (METHODOLOGY, "The effect is a ratio"). `None` where there is no logarithm: of zero, of a
+    /// negative, of what is not a number.
     pub fn goodness(&self) -> Option<f64> {
         let ln = (self.value > 0.0 && self.value.is_finite()).then(|| self.value.ln())?;
         Some(match self.better {

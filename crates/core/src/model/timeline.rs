@@ -123,7 +123,7 @@ pub enum TimelineError {
     Csv(#[from] csv::Error),
     #[error("there is no column {0}")]
     Column(&'static str),
-    #[error("line {line}: {cell:?} is no number, in column {column}")]
+    #[error("line {line}: {cell:?} is not a number, in column {column}")]
     Cell { line: u64, column: &'static str, cell: String },
 }
 
@@ -330,6 +330,6 @@ mod tests {
         let wrong = |text: &str| Timeline::parse(&key(), text).unwrap_err().to_string();
         assert_eq!(wrong("phase,x\n"), "there is no column time_ns");
         let said = wrong(&format!("{HEAD}x,0,a,0,0,0,0,0,0,0,0,0\n"));
-        assert_eq!(said, "line 2: \"a\" is no number, in column cpu_user_ns");
+        assert_eq!(said, "line 2: \"a\" is not a number, in column cpu_user_ns");
     }
 }

@@ -186,7 +186,7 @@ pub(super) fn check_environment(environment: &BTreeMap<String, Scalar>) -> Resul
         Some(name) if is_name(name) => {
             Err(format!("sets {name}: names beginning with FSVERDICT_ are fsverdict's own"))
         }
-        Some(name) => Err(format!("sets {name:?}, which is no name of a variable")),
+        Some(name) => Err(format!("sets {name:?}, which is not a variable's name")),
     }
 }
 
@@ -294,7 +294,7 @@ pub enum Work<'a> {
 
 impl Work<'_> {
     /// The keys in a plan.
-    const KEYS: &'static str =
+    pub const KEYS: &'static str =
         "command, fio, small_files, fsync_files, metadata, tree, sysbench, replay";
 
     /// What is wrong with it, as the end of a sentence.
@@ -389,7 +389,7 @@ impl Workload {
     fn check_network(&self, work: Work) -> Result<(), String> {
         match &self.network {
             Some(network) if matches!(work, Work::Command(_)) => network.check(),
-            Some(_) => Err("has a network, over which nothing but a command comes in".into()),
+            Some(_) => Err("has a network, which only a command can use".into()),
             None => Ok(()),
         }
     }
@@ -464,7 +464,7 @@ mod tests {
         let outside = of("network = { interface = \"eth0\" }\ncommand = \"true\"");
         assert!(outside.work().is_ok() && outside.link().is_none());
         let wrong = of("network = {}\nmetadata = {}").work().unwrap_err();
-        assert!(wrong.starts_with("workload \"w\" has a network, over which"), "{wrong}");
+        assert!(wrong.starts_with("workload \"w\" has a network, which only"), "{wrong}");
         assert!(of("network = { mtu = 1 }\ncommand = \"true\"").work().is_err());
     }
 
@@ -482,8 +482,8 @@ mod tests {
             check_environment(&[(name.to_string(), Scalar::Whole(1))].into()).unwrap_err()
         };
         assert!(wrong("FSVERDICT_SEED").contains("fsverdict's own"));
-        assert!(wrong("FULL PAGE").contains("no name of a variable"));
-        assert!(wrong("").contains("no name of a variable"));
+        assert!(wrong("FULL PAGE").contains("not a variable's name"));
+        assert!(wrong("").contains("not a variable's name"));
         check_environment(&[("_Scale9".to_string(), Scalar::Whole(1))].into()).unwrap();
     }
 

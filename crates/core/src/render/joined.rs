@@ -68,8 +68,7 @@ pub(super) fn answer(joined: &Joined) -> String {
     let opposed: Vec<String> = of(Accord::Opposed).map(|it| turned(joined, it)).collect();
     let all = same + mixed + opposed.len();
     if all == 0 {
-        return "No comparison has a verdict of two of these runs: there is nothing to set beside \
-                each other."
+        return "No comparison has a verdict in two of these runs: there is nothing to compare."
             .into();
     }
     let s = if all == 1 { "" } else { "s" };
@@ -174,8 +173,7 @@ fn work(joined: &Joined, reports: &[Report], name: &str, preset: &str) -> Sectio
     if !unlike.is_empty() {
         let unlike = unlike.into_iter().collect::<Vec<_>>().join(", ");
         parts.push(Part::Warns(format!(
-            "What bears the same name here is not the same in all runs: {unlike}. See the table \
-             above."
+            "The same name does not mean the same in all runs: {unlike}. See the table above."
         )));
     }
     parts.push(Part::Grid(
@@ -183,8 +181,8 @@ fn work(joined: &Joined, reports: &[Report], name: &str, preset: &str) -> Sectio
         side_by_side(joined, &rows, preset),
     ));
     parts.push(Part::Says(match (joined.one_machine, joined.unlike.is_empty()) {
-        (true, true) => "Medians of the raw values. The runs were measured apart: another hour is \
-                         in them, too."
+        (true, true) => "Medians of the raw values. The runs were measured apart: \
+                         they differ by the hour, too."
             .into(),
         (true, false) => "Medians of the raw values. The runs were not measured on equal terms: \
                           between runs they say nothing about each other."

@@ -13,6 +13,7 @@ mod html;
 mod joined;
 mod json;
 mod markdown;
+mod report;
 mod sentence;
 mod table;
 mod terminal;
@@ -28,100 +29,6 @@ pub use html::{history as history_html, joined as joined_html, report as html};
 pub use joined::{joined, joined_json, joined_markdown};
 pub use json::document as json;
 pub use markdown::report as markdown;
+pub use report::Report;
 pub use sentence::sentence;
 pub use terminal::report as terminal;
-
-use crate::model::{
-    Beside, Comparison, Contender, Finding, Key, LeftOut, Mounted, OverMemory, Partition, Plan,
-    Record, Refused, Run, meant,
-};
-
-/// Everything a report is made of.
-#[derive(Clone, Copy, Debug)]
-pub struct Report<'a> {
-    /// The run's own facts.
-    pub run: &'a Run,
-    /// What it was to do.
-    pub plan: &'a Plan,
-    /// What was measured, in order of the trials.
-    pub records: &'a [Record],
-    /// What was decided.
-    pub comparisons: &'a [Comparison],
-    /// What the audits noticed.
-    pub findings: &'a [Finding],
-    /// What the plan's study printed, beside what was measured.
-    pub published: &'a [Beside],
-}
-
-impl Report<'_> {
-    /// The finished rounds.
-    pub fn rounds(&self) -> u32 {
-        self.records.iter().map(|record| record.key.round).max().unwrap_or(0)
-    }
-
-    /// A comparison in words; where its metric is none of the workload's, those that it may mean.
-    fn sentence(&self, comparison: &Comparison) -> String {
-        let of_it = |it: &&Record| it.is_measured() && it.key.workload == comparison.workload;
-        let mut measured = self.records.iter().filter(of_it);
-        let metric = &comparison.metric;
-        match measured.clone().next() {
-            Some(first) if measured.all(|record| record.sample(metric).is_none()) => {
-                let names = first.samples.iter().map(|sample| sample.metric.as_str());
-                format!("{metric}: no trial has a figure of this name; {}", meant(metric, names))
-            }
-            _ => sentence(comparison, &self.plan.judgement),
-        }
-    }
-
-    /// How the contender was mounted.
-    fn mounted(&self, contender: &Contender) -> Option<&Mounted> {
-        let mut its = self.records.iter().filter(|it| it.key.contender == contender.name);
-        its.find_map(|record| record.mounted.as_ref())
-    }
-
-    /// The partition it was made on, where it was.
-    fn partition(&self, contender: &Contender) -> Option<&Partition> {
-        let mut its = self.records.iter().filter(|it| it.key.contender == contender.name);
-        its.find_map(|record| record.partitions.first())
-    }
-
-    /// What the kernel calls the contender's file system, where that is another name: ZFS by a
-    /// daemon is `fuse.zfs`, and not what the kernel's own would be.
-    fn other_name(&self, contender: &Contender) -> Option<&str> {
-        let kernels = self.mounted(contender)?.file_system.as_str();
-        let typed = contender.file_system.as_str();
-        (!typed.is_empty() && kernels != typed).then_some(kernels)
-    }
-
-    /// What is known of the working sets, where they say something: of a study, or of a plan that
-    /// was scaled.
-    fn working_sets(&self) -> Vec<OverMemory> {
-        match self.plan.study.is_some() || self.plan.scale.is_some() {
-            true => self.plan.working_sets(self.run.memory_bytes),
-            false => Vec::new(),
-        }
-    }
-
-    /// What was left out of the run, and timed parts that a file system refused, with the reason.
-    fn left_out(&self) -> Vec<String> {
-        let whole = self.run.left_out.iter();
-        let mut lines: Vec<String> =
-            whole.map(|LeftOut { what, name, why }| format!("{what} {name}: {why}")).collect();
-        for record in self.records {
-            for Refused { phase, .. } in &record.refused {
-                let Key { workload, contender, .. } = &record.key;
-                let part = phase.name();
-                let line = format!("{workload}, {contender}: the file system has no {part}");
-                if !lines.contains(&line) {
-                    lines.push(line);
-                }
-            }
-        }
-        lines
-    }
-
-    /// Records of trials that failed.
-    pub fn failures(&self) -> impl Iterator<Item = &Record> {
-        self.records.iter().filter(|record| !record.is_measured())
-    }
-}

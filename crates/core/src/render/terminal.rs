@@ -5,7 +5,9 @@ use std::collections::BTreeSet;
 use comfy_table::presets::UTF8_BORDERS_ONLY;
 
 use super::{Report, table};
-use crate::model::{Comparison, Family, Finding, Judgement, Key, Outcome, Severity, Verdict};
+use crate::model::{
+    Comparison, Family, Finding, Judgement, Key, Outcome, Percent, Severity, Verdict,
+};
 
 /// Tables, sentences and findings; ends with a line break. No colours: it reads the same in a log.
 pub fn report(report: &Report) -> String {
@@ -143,28 +145,34 @@ pub(super) fn ending(report: &Report) -> String {
     )
 }
 
-/// How many verdicts the run carries, and how many false ones its confidence allows for. That holds
-/// for all verdicts of a family together: what is expected is a number of families. Without an
-/// interval there is none.
+/// How many verdicts the run carries, and how many false ones its confidence allows for. The
+/// confidence holds for all verdicts of a family together, so that what is expected is a number of
+/// families. Without an interval there is no verdict.
 fn at_stake(report: &Report) -> String {
-    let carried = |it: &&Comparison| it.verdict != Verdict::Void && it.high.is_some();
-    let verdicts = report.comparisons.iter().filter(carried);
+    let has_interval = |it: &&Comparison| it.verdict != Verdict::Void && it.high.is_some();
+    let verdicts = report.comparisons.iter().filter(has_interval);
     let workloads: BTreeSet<&str> = verdicts.clone().map(|it| it.workload.as_str()).collect();
     let Judgement { family, confidence, .. } = &report.plan.judgement;
-    let (families, of) = match family {
-        Family::Workload => (workloads.len(), "workload"),
-        Family::Run => (workloads.len().min(1), "run"),
+    let families = match family {
+        Family::Workload => workloads.len(),
+        Family::Run => workloads.len().min(1),
     };
-    let wrong = families as f64 * (1.0 - confidence.0);
+    carried(verdicts.count(), workloads.len(), families, Percent(1.0 - confidence.0))
+}
+
+/// `count` verdicts on `workloads`, in families each of which allows for `error`.
+fn carried(count: usize, workloads: usize, families: usize, error: Percent) -> String {
     let s = |count: usize| if count == 1 { "" } else { "s" };
-    match verdicts.count() {
-        0 => String::new(),
-        count => format!(
-            " It carries {count} verdict{} on {} workload{}: at {confidence} for each {of}, \
-             {wrong:.2} {of}s with a false one are to be expected at most.",
-            s(count),
-            workloads.len(),
-            s(workloads.len())
+    let carried =
+        format!(" It carries {count} verdict{} on {workloads} workload{}.", s(count), s(workloads));
+    match (count, families) {
+        (0, _) => String::new(),
+        (1, _) => format!("{carried} The chance that it is false is at most {error}."),
+        (_, 1) => format!("{carried} The chance that any is false is at most {error}."),
+        _ => format!(
+            "{carried} For each workload the chance that any is false is at most {error}: expect \
+             false verdicts on at most {:.2} workloads.",
+            families as f64 * error.0
         ),
     }
 }
@@ -173,6 +181,18 @@ fn at_stake(report: &Report) -> String {
 mod tests {
     use super::*;
     use crate::model::Audit;
+
+    #[test]
+    fn the_chance_of_a_false_verdict_is_said() {
+        let said = |count, workloads, families| carried(count, workloads, families, Percent(0.05));
+        assert_eq!(said(0, 0, 0), "");
+        let one = " It carries 1 verdict on 1 workload. The chance that it is false is at most 5%.";
+        assert_eq!(said(1, 1, 1), one);
+        let of_the_run = "4 verdicts on 2 workloads. The chance that any is false is at most 5%.";
+        assert!(said(4, 2, 1).ends_with(of_the_run), "{}", said(4, 2, 1));
+        let several = said(12, 7, 7);
+        assert!(several.ends_with("expect false verdicts on at most 0.35 workloads."), "{several}");
+    }
 
     #[test]
     fn findings_of_a_kind_stand_together() {

@@ -83,7 +83,7 @@ fn costs(phase: &PhaseRecord) -> impl Iterator<Item = Figure> {
     let totals = &phase.totals;
     let mut costs = vec![
         ("syncfs_time", phase.syncfs_ns as f64 / 1e9, Unit::Seconds),
-        ("cpu_time", totals.cpu.busy_ns() as f64 / 1e9, Unit::Seconds),
+        ("cpu_time", totals.cpu_ns() as f64 / 1e9, Unit::Seconds),
         ("processes_started", totals.processes_started as f64, Unit::Count),
     ];
     if let Some(device) = totals.device {
@@ -96,7 +96,7 @@ fn costs(phase: &PhaseRecord) -> impl Iterator<Item = Figure> {
     }
     if let Some(operations) = phase.operations.filter(|&operations| operations > 0) {
         let each = |total: u64| total as f64 / operations as f64;
-        costs.push(("cpu_per_operation", each(totals.cpu.busy_ns()), Unit::Nanoseconds));
+        costs.push(("cpu_per_operation", each(totals.cpu_ns()), Unit::Nanoseconds));
         costs.push(("processes_per_operation", each(totals.processes_started), Unit::Ratio));
     }
     costs.into_iter()

@@ -3,10 +3,11 @@
 
 use super::sample::samples;
 use super::{Effect, Host, HostError, Place, Step, trial};
+use crate::model::need::Answer;
 use crate::model::{
-    Bed, CacheState, Contender, CpuTotals, Device, DeviceTotals, Draws, Histogram, LeftOut,
-    Mounted, Need, Partition, Phase, PhaseRecord, Plan, Quiet, Record, Sample, Sim, Totals,
-    TreePhase, Trial, TrialBed, Unit, Work, derived_seed,
+    Bed, CacheState, Contender, CpuTotals, Device, DeviceTotals, Draws, Histogram, Mounted, Need,
+    Partition, Phase, PhaseRecord, Quiet, Record, Sample, Sim, Totals, TreePhase, Trial, TrialBed,
+    Unit, Work, derived_seed,
 };
 
 /// What a simulated operation takes at speed 1.
@@ -14,13 +15,13 @@ const OPERATION_NS: f64 = 50_000.0;
 /// How many operations a simulated command or fio job does.
 const OPERATIONS: u64 = 20_000;
 
-/// Leaves out of a study what the simulated machine lacks something for.
-pub fn fit(plan: &mut Plan) -> Vec<LeftOut> {
-    let Some(Sim { lacks, .. }) = plan.sim.clone().filter(|_| plan.study.is_some()) else {
-        return Vec::new();
-    };
-    let lack = |need: Need| lacks.iter().find(|it| *it == need.name());
-    plan.fit(|need| lack(need).map(|name| format!("the simulated machine has no {name}")))
+/// What the simulated machine answers: it has all that `[sim] lacks` does not name.
+pub fn answer(config: Option<&Sim>, need: &Need) -> Answer {
+    let name = need.name();
+    match config.is_some_and(|config| config.lacks.iter().any(|lack| *lack == name)) {
+        true => Answer::no(format!("the simulated machine has no {name}")),
+        false => Answer::yes("it is simulated"),
+    }
 }
 
 /// The simulated machine.

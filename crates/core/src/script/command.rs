@@ -1,7 +1,7 @@
 //! Commands that set something: their words as a request.
 
 use super::options::choices;
-use super::{Call, Knob, Mount, Request};
+use super::request::{Call, Knob, Mount, Request};
 
 /// Options that say how a program goes about it and not what comes out: they are no settings.
 const MANNERS: [&str; 11] =

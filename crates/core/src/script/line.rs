@@ -1,8 +1,9 @@
 //! Text files, line by line: shell scripts, fstab(5), sysctl.conf(5), udev(7) rules.
 
 use super::command::{knob, request};
+use super::device::is_device;
+use super::request::{Knob, Mount, Request, Script, Written};
 use super::words::{self, Token, Variables};
-use super::{Knob, Mount, Request, Script, Written, is_device};
 
 /// How deep `sh -c` and `echo ... >> /etc/fstab` may be nested.
 const DEPTH_MAX: usize = 4;

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::is_device;
+use super::device::is_device;
 
 /// One option, or one of the comma-separated suboptions of one.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -5,7 +5,7 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::options::choices;
-use super::{Call, Knob, Mount, Request, Script, Written};
+use super::request::{Call, Knob, Mount, Request, Script, Written};
 
 /// The settings of the contenders; `None` if the text is no TOML or has no contenders.
 pub fn read(text: &str) -> Option<Script> {

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use csv::{ReaderBuilder, StringRecord, Trim};
 
-use super::{TableError, figure, heading, hyperfine, options, wrong};
+use super::error::{TableError, wrong};
+use super::{figure, heading, hyperfine, options};
 use crate::model::{Job, Quantity, Row, Table, Test};
 
 const CONTENDER: [&str; 4] = ["contender", "file_system", "filesystem", "fs"];

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::{TableError, figure, heading, options, wrong};
+use super::error::{TableError, wrong};
+use super::{figure, heading, options};
 use crate::model::{Job, Printed, Row, Table, Test};
 
 /// fio counts its own time in whole milliseconds (`runtime`), and its rates follow from that.

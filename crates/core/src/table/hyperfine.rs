@@ -2,7 +2,8 @@
 
 use serde_json::Value;
 
-use super::{TableError, figure, heading, wrong};
+use super::error::{TableError, wrong};
+use super::{figure, heading};
 use crate::model::{Row, Table, Test};
 
 /// hyperfine takes the time of starting a shell off each run, and calls what is shorter than 5 ms

@@ -2,6 +2,7 @@
 //! hyperfine, a CSV. Nothing is judged here, only understood.
 
 mod csv;
+mod error;
 mod figure;
 mod fio;
 mod heading;
@@ -10,34 +11,13 @@ mod options;
 mod written;
 
 use serde_json::Value;
-use thiserror::Error;
 
 use crate::model::Table;
+use error::wrong;
 
+pub use error::TableError;
 pub use heading::meaning;
 pub use options::described;
-
-/// A file that is no table, or a wrong one. The messages say what to do.
-#[derive(Debug, Error, PartialEq, Eq)]
-#[expect(missing_docs, reason = "the messages say it")]
-pub enum TableError {
-    #[error("{0}")]
-    Wrong(String),
-    #[error(
-        "this is a plan, which holds no tables: to repeat its study give it to fsverdict run; to \
-         audit figures write them as a table (FORMAT.md, \"A table\")"
-    )]
-    Plan,
-    #[error(
-        "this is neither a table in TOML with [[test]], nor the JSON of fio or hyperfine, nor a \
-         CSV with a heading such as iops or wall_s (FORMAT.md, \"A table\")"
-    )]
-    Unknown,
-}
-
-fn wrong(text: impl Into<String>) -> TableError {
-    TableError::Wrong(text.into())
-}
 
 /// Reads `text`; what it is shows in what it holds, whatever its file is called.
 ///

@@ -8,7 +8,8 @@ use std::collections::BTreeMap;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use super::{TableError, figure, heading, options, wrong};
+use super::error::{TableError, wrong};
+use super::{figure, heading, options};
 use crate::model::{Bytes, Claim, Machine, Printed, Row, Table, Test};
 
 type Value<'a> = Spanned<DeValue<'a>>;

@@ -46,7 +46,7 @@ pub(super) fn create(
     }
 }
 
-/// Whether `folder` has room for so much, and a twentieth more for what else happens there.
+/// Whether `folder` has room for so much.
 pub(super) fn check_space(folder: &Path, size_bytes: u64) -> Result<(), BedError> {
     let free_bytes = sys::free_bytes(folder)
         .map_err(failed(|| format!("asking how much is free in {}", folder.display())))?;
@@ -56,7 +56,8 @@ pub(super) fn check_space(folder: &Path, size_bytes: u64) -> Result<(), BedError
     Err(BedError::Space { folder: folder.into(), free_bytes, size_bytes })
 }
 
-pub(super) fn with_margin(size_bytes: u64) -> u64 {
+/// So much, and a twentieth more for what else happens there.
+pub fn with_margin(size_bytes: u64) -> u64 {
     size_bytes.saturating_add(size_bytes / 20)
 }
 

@@ -16,7 +16,7 @@ use crate::sys;
 /// How many devices may be snatched away by other processes before it is called an error.
 const ATTEMPTS: u32 = 64;
 /// How long a device is waited for: udev opens each new one for a moment.
-pub(super) const PATIENCE: Duration = Duration::from_secs(10);
+pub(super) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A loop device. It exists as long as this value or a mount of it: the kernel detaches it when its
 /// last user is gone, even one that was killed. Children don't inherit it.

@@ -27,9 +27,11 @@ pub use block::Use;
 pub use guard::{Consent, Consents, check};
 use hold::Hold;
 pub use identity::Identity;
+pub use image::with_margin;
 pub use image::write_out;
 pub use loop_device::LoopDevice;
 pub use own::Own;
+pub use ram::available_bytes;
 pub use refusal::Refusal;
 pub use undo::Undo;
 

@@ -14,7 +14,7 @@ use thiserror::Error;
 use crate::tool::{self, Answer, Argv, ToolError};
 
 /// On an empty disk parted takes milliseconds.
-const LIMIT: Duration = Duration::from_secs(30);
+const LIMIT: Duration = Duration::from_secs(60);
 
 /// A partition that did not come about.
 #[derive(Debug, Error)]

@@ -26,7 +26,8 @@ pub(super) fn check_memory(size_bytes: u64) -> Result<(), BedError> {
     Err(BedError::Memory { free_bytes, size_bytes })
 }
 
-fn available_bytes(meminfo: &str) -> Option<u64> {
+/// proc_meminfo(5); its kB are KiB.
+pub fn available_bytes(meminfo: &str) -> Option<u64> {
     let line = meminfo.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
     let kib: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
     Some(kib * 1024)

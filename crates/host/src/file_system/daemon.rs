@@ -11,7 +11,7 @@ use super::Daemon;
 use crate::machine::mount;
 use crate::tool;
 
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(60);
 /// What the mounts that cover its folders are called in mountinfo.
 pub const COVER: &str = "fsverdict";
 

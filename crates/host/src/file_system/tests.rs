@@ -14,7 +14,8 @@ use crate::bed::{Identity, LoopDevice};
 use crate::machine::mount;
 use crate::machine::token::Token;
 use crate::place::lease::Grant;
-use crate::place::trial::{Here, with_site, work_directory};
+use crate::place::trial::TrialHost;
+use crate::place::trial::site::{with_site, work_directory};
 use crate::place::trial_process;
 use crate::undo::Journal;
 use crate::{sys, tool};
@@ -202,8 +203,8 @@ fn on<T>(node: &str, use_it: impl FnOnce(&Site) -> T) -> T {
 fn within_a_trial() {
     let Some(path) = std::env::var_os(TRIAL) else { return };
     let trial: Trial = serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap();
-    let mut here = Here::new(&trial).unwrap();
-    let mut perform = |step: Step| here.perform(step, &trial).unwrap();
+    let mut host = TrialHost::new(&trial).unwrap();
+    let mut perform = |step: Step| host.perform(step, &trial).unwrap();
     perform(Step::MakeFileSystem);
     perform(Step::Mount);
     let directory = work_directory(&trial);

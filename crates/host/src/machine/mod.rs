@@ -1,6 +1,6 @@
 //! What the system itself is asked and told: mounts, caches, knobs, processes, and what it can do.
 
-pub mod ability;
+pub mod answers;
 pub mod cache;
 pub mod mount;
 pub mod processes;

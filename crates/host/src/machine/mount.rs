@@ -122,6 +122,11 @@ pub fn mountable(name: &str) -> bool {
     known() || (tool::run_words(&["modprobe", "-q", name]).is_ok() && known())
 }
 
+/// modprobe(8) finds it; nothing is loaded.
+pub fn is_module(name: &str) -> bool {
+    tool::run_words(&["modprobe", "--dry-run", "--quiet", name]).is_ok()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

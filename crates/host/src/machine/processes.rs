@@ -77,10 +77,10 @@ impl Processes {
     }
 }
 
-/// Killed is not gone: a moment later they hold nothing any more.
+/// Killed is not gone: a moment later they hold nothing any more; on a busy machine a long one.
 fn until_none(mut none_is_left: impl FnMut() -> bool) {
     const PAUSE: Duration = Duration::from_millis(1);
-    for _ in 0..1000 {
+    for _ in 0..30_000 {
         if none_is_left() {
             return;
         }
@@ -98,7 +98,7 @@ fn others() -> BTreeSet<u32> {
 }
 
 /// `process` is one of `ancestors`, or was started by one, or by one that was.
-fn descends(
+pub fn descends(
     mut process: u32,
     parent: impl Fn(u32) -> Option<u32>,
     ancestors: &BTreeSet<u32>,

@@ -302,7 +302,7 @@ fn throttle_group(root: &Path) -> PathBuf {
 
 /// The group whose throttle rules bind a device for everyone; an error where there is none. `root`
 /// is `/` but in tests.
-pub fn check_throttle(root: &Path) -> Result<PathBuf, SettingError> {
+fn check_throttle(root: &Path) -> Result<PathBuf, SettingError> {
     let group = throttle_group(root);
     match group.join("blkio.throttle.read_iops_device").exists() {
         true => Ok(group),

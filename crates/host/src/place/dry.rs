@@ -1,20 +1,19 @@
 //! The host and place that only say what they would do: `--dry-run`.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
-use fsverdict_core::model::{
-    Bed, BedKind, Contender, Device, FsyncCase, Plan, Record, Tree, Trial, TrialBed, Work,
-};
+use fsverdict_core::model::{Bed, BedKind, Contender, Device, Plan, Record, Trial, TrialBed};
 use fsverdict_core::run::{self, Effect, Host, HostError, Place, Step};
 
+use super::trial::site::{command_of, commands, raw_device, scene, with_site, work_directory};
 use super::trial_process::{mount_point, trial_argv};
 use super::{link, vm};
 use crate::bed::partition;
 use crate::file_system::{self, daemon};
 use crate::machine::settings;
-use crate::place::trial::{command_of, commands, fio_argv, raw_device, with_site, work_directory};
 use crate::tool::shown;
-use crate::workload::{fio, replay, sysbench};
+use crate::workload::{self, engine::Act};
 
 /// Writes down every command and every write to /proc and /sys, as shell lines.
 #[derive(Debug, Default)]
@@ -83,43 +82,7 @@ impl DryRun {
     }
 
     fn work(&mut self, step: Step, trial: &Trial) -> Result<(), HostError> {
-        let raw = Path::new(&trial.raw);
-        match trial.workload.work()? {
-            Work::Command(command) => self.in_work(trial, &command.argv()),
-            Work::Fio(job) => {
-                fio::check(job)?;
-                self.in_work(trial, &fio_argv(job, &raw.join("fio.json"), trial)?);
-            }
-            Work::Sysbench(test) => {
-                self.in_work(trial, &sysbench::argv(test, "run", trial.seed));
-            }
-            Work::SmallFiles(files) => self.remark(&format!(
-                "{step}: {} files of {} in {} directories, {} threads, within fsverdict",
-                files.count, files.size, files.directories, files.threads
-            )),
-            Work::Metadata(metadata) => self.remark(&format!(
-                "{step}: {} directories with {} files each, {} threads, within fsverdict",
-                metadata.directories, metadata.files_per_directory, metadata.threads
-            )),
-            Work::Tree(tree) => self.remark(&format!(
-                "{step}: {}, {} threads, within fsverdict",
-                tree_shown(tree),
-                tree.threads
-            )),
-            Work::Replay(wanted) => {
-                let head = replay::head(wanted)?;
-                let pace = if wanted.paced { "with their pauses" } else { "without a pause" };
-                self.remark(&format!(
-                    "{step}: the {} calls of {}, {} threads, {pace}, within fsverdict",
-                    head.calls, wanted.recording, head.threads
-                ));
-            }
-            Work::FsyncFiles(files) => self.remark(&format!(
-                "{step}: {} times: open {} files, write {} to each, fsync the last, close, syncfs; \
-                 within fsverdict",
-                files.repetitions, files.files, files.size
-            )),
-        }
+        self.engine(step, trial)?;
         self.sync(trial, &work_directory(trial).display().to_string());
         self.remark("that ends the timed part");
         Ok(())
@@ -154,46 +117,17 @@ impl DryRun {
         self.lines.extend(commit.map(|argv| shown(&argv)));
     }
 
-    fn fill(&mut self, trial: &Trial) -> Result<(), HostError> {
-        match trial.workload.work()? {
-            Work::Fio(job) if fio::reads(job)? => {
-                let (name, raw) = (&trial.workload.name, Path::new(&trial.raw));
-                let argv = fio::fill_argv(job, name, trial.seed, &raw.join("fill.json"));
-                self.in_work(trial, &argv);
+    /// What the work's engine would do in this step.
+    fn engine(&mut self, step: Step, trial: &Trial) -> Result<(), HostError> {
+        let environment = BTreeMap::new();
+        let scene = scene(trial, &environment)?;
+        for act in workload::engine(trial.workload.work()?).dry(step, &scene)? {
+            match act {
+                Act::Command(argv) => self.in_work(trial, &argv),
+                Act::Within(what) => self.remark(&format!("{step}: {what}, within fsverdict")),
             }
-            Work::Sysbench(test) => {
-                self.in_work(trial, &sysbench::argv(test, "prepare", trial.seed));
-            }
-            Work::FsyncFiles(files) => {
-                let size = match files.case {
-                    FsyncCase::Allocating => "nothing".to_string(),
-                    FsyncCase::Overwriting => files.size.to_string(),
-                };
-                let (count, directories) = (files.all_files(), files.repetitions);
-                self.remark(&format!(
-                    "fill: {count} files of {size} in {directories} directories, within fsverdict"
-                ));
-            }
-            Work::Tree(tree) => {
-                self.remark(&format!("fill: {}, within fsverdict", tree_shown(tree)));
-            }
-            Work::Replay(wanted) => {
-                let (entries, from) = (replay::head(wanted)?.entries, &wanted.recording);
-                self.remark(&format!(
-                    "fill: the {entries} files and directories of {from}, within fsverdict"
-                ));
-            }
-            _ => {}
         }
         Ok(())
-    }
-}
-
-/// What tree it is, in a few words.
-fn tree_shown(tree: &Tree) -> String {
-    match &tree.source {
-        Some(source) => format!("the tree of {source}"),
-        None => format!("a tree of {} files in {} directories", tree.files, tree.directories()),
     }
 }
 
@@ -221,7 +155,7 @@ impl Host for DryRun {
             Step::RemoveDirectory => self.say(format!("rm -r {directory}")),
             Step::Link => self.link(trial),
             Step::Setup | Step::Prepare | Step::Check => self.command(step, trial),
-            Step::Fill => self.fill(trial)?,
+            Step::Fill => self.engine(step, trial)?,
             Step::Sync => self.sync(trial, &directory),
             Step::DropCaches => self.say("echo 3 > /proc/sys/vm/drop_caches"),
             Step::Limit if self.machines.is_some() => {}
@@ -236,9 +170,7 @@ impl Host for DryRun {
             Step::Figures => self.remark("read $FSVERDICT_FIGURES, if the work has written it"),
             Step::Cleanup => {
                 self.command(step, trial);
-                if let Work::Sysbench(test) = trial.workload.work()? {
-                    self.in_work(trial, &sysbench::argv(test, "cleanup", trial.seed));
-                }
+                self.engine(step, trial)?;
             }
         }
         Ok(Effect::Done)

@@ -12,11 +12,11 @@ use fsverdict_core::model::{Bed, BedKind, Contender, Record, Trial, TrialBed};
 use fsverdict_core::run::{HostError, Place};
 
 use super::lease::Grant;
-use super::trial_process::{Event, TICK, Watch, mount_point, trial_argv};
+use super::trial_process::{Event, TICK, Watch, machines_proc, mount_point, trial_argv};
 use crate::bed::{self, Consents, partition};
 use crate::file_system::zfs::Pool;
 use crate::machine::settings::{self, Change, Setting};
-use crate::place::trial::with_site;
+use crate::place::trial::site::with_site;
 use crate::undo::{self, Journal, Undo};
 use crate::{file_system, sys, tool};
 
@@ -161,7 +161,7 @@ impl Place for Lab<'_> {
             false => tool::users(&argv[..1]),
         };
         let errors = Path::new(&trial.raw).join("trial.stderr");
-        command.args(&argv[1..]).stdin(Stdio::null()).stdout(Stdio::piped());
+        command.args(&argv[1..]).stdin(machines_proc()?).stdout(Stdio::piped());
         command.stderr(File::create(&errors)?);
         sys::bind_to_us(&mut command);
         let pool = held_pool(trial).map(Undo::Pool);

@@ -1,8 +1,9 @@
-//! The places where trials run: this machine ([`local`]), a virtual machine for each trial ([`vm`]),
-//! and none, where it is only said what would be done ([`dry`]). [`trial`] is the inside of a trial's
-//! process. What a place must have for a plan is asked before the first trial: [`preflight`] for one
-//! plan, [`doctor`] for all there is.
+//! The places where trials run: this machine ([`local`]), a virtual machine for each ([`vm`]), and
+//! none, where it is only said what would be done ([`dry`]). [`trial`] is the inside of a trial's
+//! process. Each place answers what a plan needs ([`doctor`] for this machine), and [`choose`]
+//! takes one that has it, before anything is written.
 
+pub mod choose;
 pub mod doctor;
 pub mod dry;
 pub mod facts;

@@ -1,6 +1,8 @@
 //! The process of a trial: its command, where it mounts, and what is heard of it.
 
+use std::fs::File;
 use std::path::{Path, PathBuf};
+use std::process::Stdio;
 use std::time::Duration;
 
 use crate::{sys, undo};
@@ -57,4 +59,10 @@ pub fn trial_argv(input: &Path, output: &Path, networked: bool) -> Vec<String> {
 /// Where a trial's file system is mounted, in its own mount namespace: one place for all.
 pub fn mount_point() -> PathBuf {
     undo::registry().join("mnt")
+}
+
+/// The `/proc` of the whole machine, for the trial's standard input: it reads the clocks of the
+/// kernel's threads there.
+pub fn machines_proc() -> std::io::Result<Stdio> {
+    Ok(File::open("/proc")?.into())
 }

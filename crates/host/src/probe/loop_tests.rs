@@ -20,6 +20,17 @@ use crate::tool;
 /// sysstat prints two decimals.
 const ROUNDING: f64 = 0.0051;
 
+/// What the load shows in.
+const SHOWN: [&str; 7] = [
+    "device_reads_per_s",
+    "device_writes_per_s",
+    "device_discards_per_s",
+    "device_flushes_per_s",
+    "device_queue_depth_mean",
+    "cpu_nice_share",
+    "cpu_system_share",
+];
+
 /// The kernel's files at one instant: paths below the root, and texts.
 struct Snapshot([(String, String); 3]);
 
@@ -70,7 +81,7 @@ impl Load {
         fs::File::create(&path).unwrap().set_len(64 << 20).unwrap();
         let device = LoopDevice::attach(&path, false).unwrap();
         let job = "--name=load --rw=randrw --bs=4k-32k --size=32m --fsync=16 --ioengine=libaio \
-                   --iodepth=4 --direct=1 --thread --time_based --runtime=60";
+                   --iodepth=4 --direct=1 --thread --time_based --runtime=600";
         let fio = tool::command("nice")
             .unwrap()
             .args(["-n", "5", "fio"])
@@ -80,6 +91,26 @@ impl Load {
             .spawn()
             .unwrap();
         Load { device, fio, _folder: folder }
+    }
+
+    /// Two snapshots between which there were requests of all kinds, and ticks of all that work on
+    /// them: as long after one another as that takes.
+    fn of_all_kinds(&self) -> [Snapshot; 2] {
+        let first = Snapshot::take(&self.device.device());
+        self.discard();
+        for _ in 0..60 {
+            std::thread::sleep(Duration::from_secs(1));
+            let last = Snapshot::take(&self.device.device());
+            let (device, cpu) = ours(self, [&first, &last]);
+            let shows = |name: &str| {
+                let column = device.iter().chain(&cpu).find(|column| column.name == name);
+                column.is_some_and(|column| column.value > Some(2.0 * ROUNDING))
+            };
+            if SHOWN.iter().all(|name| shows(name)) {
+                return [first, last];
+            }
+        }
+        panic!("the load shows in not all of {SHOWN:?}");
     }
 
     /// Half of the device, which fio leaves alone.
@@ -130,11 +161,18 @@ fn iostat(tree: &tempfile::TempDir, name: &str, [first, last]: [&Snapshot; 2]) -
 }
 
 /// What `sar -u ALL` says of it, in the order of its columns.
-fn sar(tree: &tempfile::TempDir, [first, last]: [&Snapshot; 2]) -> Vec<f64> {
+///
+/// It does not show when it has read the files once. Where it had not when half of the time to the
+/// second reading was over, it has read the same twice, and is asked again, for four times as long.
+fn sar(tree: &tempfile::TempDir, snapshots: [&Snapshot; 2]) -> Vec<f64> {
+    let mut said = [4, 16, 64].into_iter().map(|period_s| sar_within(tree, snapshots, period_s));
+    said.find(|said| said[1] > 0.0).expect("sar has read the same twice")
+}
+
+fn sar_within(tree: &tempfile::TempDir, [first, last]: [&Snapshot; 2], period_s: u64) -> Vec<f64> {
     first.lay(tree);
-    let (mut child, mut stdout) = sysstat(tree, &["sar", "-u", "ALL", "4", "1"]);
-    // It does not show when it has read the files once, and takes four seconds to the second time.
-    std::thread::sleep(Duration::from_secs(2));
+    let (mut child, mut stdout) = sysstat(tree, &["sar", "-u", "ALL", &period_s.to_string(), "1"]);
+    std::thread::sleep(Duration::from_secs(period_s / 2));
     last.lay(tree);
     let mut text = String::new();
     stdout.read_to_string(&mut text).unwrap();
@@ -187,11 +225,7 @@ const DEVICE: [(&str, &str, f64); 22] = [
 #[ignore = "needs root and loop devices: run ./test"]
 fn the_columns_are_those_of_iostat_and_sar() {
     let load = Load::start();
-    std::thread::sleep(Duration::from_millis(700));
-    let first = Snapshot::take(&load.device.device());
-    load.discard();
-    std::thread::sleep(Duration::from_secs(2));
-    let last = Snapshot::take(&load.device.device());
+    let [first, last] = load.of_all_kinds();
     let (device, cpu) = ours(&load, [&first, &last]);
     let node = load.device.device().path;
     let tree = tempfile::tempdir().unwrap();

@@ -12,6 +12,7 @@
 
 mod applications;
 mod cpu;
+mod cpu_time;
 mod device;
 mod file;
 mod heat;
@@ -23,6 +24,8 @@ pub mod offered;
 mod page_cache;
 mod pressure;
 mod pulse;
+#[cfg(test)]
+mod tests;
 mod timeline;
 
 use std::io;
@@ -49,6 +52,7 @@ pub use timeline::Timeline;
 
 use crate::sys;
 use cpu::CpuReader;
+use cpu_time::{CpuClocks, KernelThreads};
 use heat::{HeatReader, HeatReading};
 use memory::MemoryReader;
 use network::NetworkReader;
@@ -169,6 +173,8 @@ pub struct Probe {
     samplers: Readers,
     /// Of the disks beneath the devices, for the totals alone.
     beneath: Option<DeviceReader>,
+    /// The same.
+    clocks: Option<CpuClocks>,
     /// For the totals alone, too.
     heat: Option<HeatReader>,
     series: Series,
@@ -183,6 +189,7 @@ impl Probe {
             own: Readers::open(root, devices)?,
             samplers: Readers::open(root, devices)?,
             beneath: None,
+            clocks: None,
             heat: HeatReader::open(root, devices),
             series: Series::for_time(time_limit),
         })
@@ -205,6 +212,13 @@ impl Probe {
         Ok(self)
     }
 
+    /// Reads the clocks of our processes and of the kernel's threads, too: these are in
+    /// `machines_proc`, the `/proc` of the whole machine.
+    pub fn with_cpu_clocks(mut self, root: &Path, machines_proc: &Path) -> Self {
+        self.clocks = CpuClocks::open(root, machines_proc);
+        self
+    }
+
     /// Reads a network interface too, of the network namespace that we are in.
     pub fn with_network(
         mut self,
@@ -220,7 +234,7 @@ impl Probe {
 
     /// Takes the first reading, with which the phase begins, and lets the sampler go on from it.
     pub fn start(self) -> Result<Running, ProbeError> {
-        let Probe { mut own, samplers, mut beneath, heat, series } = self;
+        let Probe { mut own, samplers, mut beneath, clocks, heat, series } = self;
         let stopping = Arc::new(AtomicBool::new(false));
         let (wake, woken) = channel();
         // Before the first reading, or else the thread's own start would count as a process.
@@ -235,13 +249,14 @@ impl Probe {
             let first = reader.read();
             (reader, first)
         });
+        let (clocks, kernel) = clocks.map(CpuClocks::start).unzip();
         let origin = Instant::now();
         let first_beneath = beneath.as_mut().map(DeviceReader::read).transpose()?;
         let first = own.read(origin)?;
         // Fails only if the thread is gone, which joining it will tell.
-        let _ = wake.send(Start { origin, first });
+        let _ = wake.send(Start { origin, first, kernel });
         let beneath = beneath.zip(first_beneath);
-        Ok(Running { own, beneath, heat, origin, first, stopping, wake, thread })
+        Ok(Running { own, beneath, clocks, heat, origin, first, stopping, wake, thread })
     }
 }
 
@@ -249,7 +264,11 @@ impl Probe {
 struct Start {
     origin: Instant,
     first: Reading,
+    kernel: Option<KernelThreads>,
 }
+
+/// What it hands back.
+type Sampled = (Series, Option<KernelThreads>);
 
 /// The sampler's thread: reads until the other end of `woken` is dropped.
 fn sample(
@@ -257,21 +276,22 @@ fn sample(
     mut series: Series,
     woken: &Receiver<Start>,
     stopping: &AtomicBool,
-) -> Result<Series, ProbeError> {
-    let Ok(Start { origin, first }) = woken.recv() else { return Ok(series) };
+) -> Result<Sampled, ProbeError> {
+    let Ok(Start { origin, first, mut kernel }) = woken.recv() else { return Ok((series, None)) };
     series.push(first);
     let mut due = origin + series.period();
     loop {
         let wait = due.saturating_duration_since(Instant::now());
         if matches!(woken.recv_timeout(wait), Err(RecvTimeoutError::Disconnected)) {
-            return Ok(series);
+            return Ok((series, kernel));
         }
         let reading = readers.read(origin)?;
         // One that was under way when the last was taken may be the later of the two.
         if stopping.load(Ordering::Acquire) {
-            return Ok(series);
+            return Ok((series, kernel));
         }
         series.push(reading);
+        kernel.iter_mut().for_each(KernelThreads::look_now_and_then);
         due = next_due(due, series.period());
     }
 }
@@ -289,26 +309,29 @@ pub struct Running {
     own: Readers,
     /// With the first reading.
     beneath: Option<(DeviceReader, DeviceReading)>,
+    clocks: Option<cpu_time::Started>,
     /// The same.
     heat: Option<(HeatReader, HeatReading)>,
     origin: Instant,
     first: Reading,
     stopping: Arc<AtomicBool>,
     wake: Sender<Start>,
-    thread: JoinHandle<Result<Series, ProbeError>>,
+    thread: JoinHandle<Result<Sampled, ProbeError>>,
 }
 
 impl Running {
     /// Takes the last reading, with which the phase ends, and then ends the sampler.
     pub fn stop(self) -> Result<(Totals, Timeline), ProbeError> {
-        let Running { mut own, beneath, heat, origin, first, stopping, wake, thread } = self;
-        stopping.store(true, Ordering::Release);
+        let Running { mut own, beneath, clocks, heat, origin, first, .. } = self;
+        self.stopping.store(true, Ordering::Release);
         let last = own.read(origin);
+        let work = clocks.map(|clocks| (clocks.work_ns(), clocks));
         let disks =
             beneath.map(|(mut reader, first)| Ok::<_, ProbeError>(reader.read()?.since(&first)));
         let heat = heat.map(|(reader, first)| reader.read().since(&first));
-        drop(wake);
-        let series = thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
+        drop(self.wake);
+        let sampled = self.thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        let (series, kernel) = sampled?;
         let last = series.integrated(last?);
         let peak = series.peak().max(last.memory);
         let tracked = own.device.as_ref().map(DeviceReader::tracked);
@@ -319,6 +342,9 @@ impl Running {
             write_bytes: disks.totals.write_bytes.saturating_sub(own.write_bytes),
         });
         totals.heat = heat;
+        let both = work.zip(kernel);
+        totals.cpu_time =
+            both.map(|((work_ns, clocks), mut kernel)| clocks.time(work_ns, &mut kernel));
         Ok((totals, timeline))
     }
 }
@@ -327,6 +353,7 @@ fn totals(first: &Reading, last: &Reading, peak: MemoryReading) -> Totals {
     let passed = last.since(first);
     Totals {
         cpu: passed.cpu,
+        cpu_time: None,
         device: passed.device.map(|device| device.totals),
         foreign: None,
         memory: MemoryTotals {
@@ -375,174 +402,5 @@ mod fake {
     pub fn devices(numbers: &[[u32; 2]]) -> Vec<Device> {
         let device = |&number| Device { path: "/dev/fake".into(), number, size_bytes: 1 << 30 };
         numbers.iter().map(device).collect()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::hint::black_box;
-
-    use fsverdict_core::model::HeatTotals;
-
-    use super::*;
-
-    const STAT: &str = "cpu  100 0 10 1000 5 0 0 0 0 0\nprocesses 40\n";
-    const STAT_LATER: &str = "cpu  130 0 20 1050 6 0 0 0 0 0\nprocesses 43\n";
-    const DEVICE: &str = "sys/dev/block/7:3/stat";
-
-    fn real() -> Probe {
-        Probe::open(Path::new("/"), &[], Duration::from_secs(60)).unwrap()
-    }
-
-    fn spin(time: Duration) {
-        let begin = Instant::now();
-        while begin.elapsed() < time {
-            black_box(begin);
-        }
-    }
-
-    #[test]
-    fn totals_are_the_last_reading_less_the_first() {
-        let tree = fake::tree(&[
-            ("proc/stat", STAT),
-            ("proc/meminfo", "Dirty: 8 kB\nWriteback: 0 kB\n"),
-            (DEVICE, "1 0 8 0 1 0 8 0 0 5 0 0 0 0 0 0 0\n"),
-        ]);
-        let devices = fake::devices(&[[7, 3]]);
-        let probe = Probe::open(tree.path(), &devices, Duration::from_secs(1)).unwrap();
-        let running = probe.start().unwrap();
-        fake::write(&tree, "proc/stat", STAT_LATER);
-        fake::write(&tree, "proc/meminfo", "Dirty: 4 kB\nWriteback: 2 kB\n");
-        fake::write(&tree, DEVICE, "1 0 8 0 11 0 808 0 2 45 0 0 0 0 0 3 0\n");
-        let (totals, timeline) = running.stop().unwrap();
-
-        assert_eq!(totals.cpu.busy_ns(), 40 * (1_000_000_000 / sys::ticks_per_second()));
-        assert_eq!(totals.processes_started, 3);
-        assert_eq!((totals.pressure, totals.network, totals.heat), (None, None, None));
-        let device = totals.device.unwrap();
-        assert_eq!((device.reads, device.writes, device.write_bytes), (0, 10, 800 * 512));
-        assert_eq!((device.flushes, device.busy_ns), (3, 40_000_000));
-        let memory = MemoryTotals {
-            dirty_bytes_start: 8192,
-            dirty_bytes_end: 4096,
-            dirty_bytes_max: 8192,
-            writeback_bytes_max: 2048,
-        };
-        assert_eq!(totals.memory, memory);
-        assert_eq!(timeline.readings().last().unwrap().device.unwrap().totals, device);
-    }
-
-    #[test]
-    fn what_the_disk_beneath_moved_besides_is_foreign_and_it_may_be_hot() {
-        const DISK: &str = "sys/dev/block/8:0/stat";
-        let tree = fake::tree(&[
-            ("proc/stat", STAT),
-            ("proc/meminfo", "Dirty: 8 kB\nWriteback: 0 kB\n"),
-            (DEVICE, "1 0 8 0 1 0 8 0 0 5 0\n"),
-            (DISK, "90 0 800 0 90 0 800 0 0 5 0\n"),
-            ("sys/dev/block/8:0/device/hwmon2/temp1_alarm", "0\n"),
-        ]);
-        let probe = Probe::open(tree.path(), &fake::devices(&[[7, 3]]), Duration::from_secs(1));
-        let disks = fake::devices(&[[8, 0]]);
-        let running = probe.unwrap().with_beneath(tree.path(), &disks).unwrap().start().unwrap();
-        fake::write(&tree, DEVICE, "1 0 108 0 11 0 808 0 0 45 0\n");
-        fake::write(&tree, DISK, "95 0 890 0 99 0 1700 0 0 50 0\n");
-        fake::write(&tree, "sys/dev/block/8:0/device/hwmon2/temp1_alarm", "1\n");
-        let totals = running.stop().unwrap().0;
-        let foreign = ForeignTotals { read_bytes: 0, write_bytes: 100 * 512 };
-        assert_eq!(totals.foreign, Some(foreign));
-        let heat = HeatTotals { drive_alarm: Some(true), ..HeatTotals::default() };
-        assert_eq!(totals.heat, Some(heat));
-    }
-
-    #[test]
-    fn a_network_is_read_where_it_is_asked_for() {
-        let tree = fake::tree(&[
-            ("proc/stat", STAT),
-            ("proc/meminfo", "Dirty: 8 kB\nWriteback: 0 kB\n"),
-            ("proc/net/dev", "eth0: 10 1 0 0 0 0 0 0 20 2 0 0 0 0 0 0\n"),
-        ]);
-        let open = || Probe::open(tree.path(), &[], Duration::from_secs(1)).unwrap();
-        let of = |name: &str| Interface { name: name.into(), rate_bits_per_s: None };
-        let running = open().with_network(tree.path(), Some(&of("eth0"))).unwrap().start().unwrap();
-        fake::write(&tree, "proc/net/dev", "eth0: 110 5 0 0 0 0 0 0 20 2 0 0 0 0 0 0\n");
-        let network = running.stop().unwrap().0.network.unwrap();
-        assert_eq!((network.received_bytes, network.received_packets), (100, 4));
-        assert_eq!((network.sent_bytes, network.sent_packets), (0, 0));
-        assert!(open().with_network(tree.path(), Some(&of("eth1"))).is_err());
-    }
-
-    #[test]
-    fn the_real_machine_shows_a_thread_that_spins() {
-        let running = real().start().unwrap();
-        std::thread::spawn(|| spin(Duration::from_millis(200))).join().unwrap();
-        let (totals, timeline) = running.stop().unwrap();
-
-        assert!(totals.cpu.busy_ns() >= 100_000_000, "{:?}", totals.cpu);
-        assert_eq!(totals.device, None);
-        assert!(totals.processes_started >= 1);
-        let readings = timeline.readings();
-        let lasted_ns = readings.last().unwrap().at_ns;
-        assert!(lasted_ns >= 200_000_000);
-        let intervals = readings.len() as u64 - 1;
-        assert!(intervals * 100_000_000 >= lasted_ns, "{intervals} in {lasted_ns} ns");
-        assert!(readings.is_sorted_by(|a, b| a.at_ns < b.at_ns));
-        let busy = |reading: &Reading| reading.cpu.busy_ns();
-        assert!(readings.is_sorted_by_key(busy));
-    }
-
-    #[test]
-    fn stopping_does_not_wait_for_the_next_reading() {
-        // The best of several, as other tests may have the processors.
-        let shortest = (0..10)
-            .map(|_| {
-                let running = real().start().unwrap();
-                std::thread::sleep(Duration::from_millis(5));
-                let begin = Instant::now();
-                running.stop().unwrap();
-                begin.elapsed()
-            })
-            .min();
-        println!("stopping took {shortest:?}");
-        assert!(shortest < Some(Duration::from_millis(10)), "{shortest:?}");
-    }
-
-    #[test]
-    fn a_reading_is_cheap() {
-        let mut readers = Readers::open(Path::new("/"), &some_device()).unwrap();
-        let origin = Instant::now();
-        let mut costs: Vec<Duration> = (0..200)
-            .map(|_| {
-                let begin = Instant::now();
-                readers.read(origin).unwrap();
-                begin.elapsed()
-            })
-            .collect();
-        costs.sort();
-        println!("one reading: median {:?}, p95 {:?}", costs[100], costs[190]);
-        // Far above what it takes, so that a busy machine passes; 2% of the period.
-        assert!(costs[100] < Duration::from_millis(1), "{:?}", costs[100]);
-    }
-
-    /// The machine's first block device, if it has any.
-    fn some_device() -> Vec<Device> {
-        let Ok(mut entries) = std::fs::read_dir("/sys/dev/block") else { return Vec::new() };
-        let Some(Ok(entry)) = entries.next() else { return Vec::new() };
-        let name = entry.file_name().into_string().unwrap();
-        let (major, minor) = name.split_once(':').unwrap();
-        fake::devices(&[[major.parse().unwrap(), minor.parse().unwrap()]])
-    }
-
-    #[test]
-    fn a_device_that_fails_meanwhile_is_told() {
-        let files = [("proc/stat", STAT), ("proc/meminfo", "Dirty: 8 kB\nWriteback: 0 kB\n")];
-        let tree = fake::tree(&files);
-        fake::write(&tree, DEVICE, "1 0 8 0 1 0 8 0 0 5 0\n");
-        let devices = fake::devices(&[[7, 3]]);
-        let probe = Probe::open(tree.path(), &devices, Duration::from_secs(1)).unwrap();
-        let running = probe.start().unwrap();
-        fake::write(&tree, DEVICE, "");
-        let error = running.stop().unwrap_err().to_string();
-        assert!(error.ends_with("7:3/stat lacks the 11 fields of a device"), "{error}");
     }
 }

@@ -3,9 +3,11 @@
 use std::fs;
 use std::path::Path;
 
+use fsverdict_core::model::need::Answer;
+
 use super::heat::{drive_alarms, throttle_counters};
 use super::page_cache::{PageCache, PageCacheError};
-use crate::machine::ability::{AS_ROOT, Answer};
+use crate::machine::answers::closed;
 use crate::sys;
 
 /// Documentation/admin-guide/iostats.rst: after number and name 11 fields, 15 with discards
@@ -13,14 +15,14 @@ use crate::sys;
 pub fn counters(root: &Path) -> Answer {
     let text = match fs::read_to_string(root.join("proc/diskstats")) {
         Ok(text) => text,
-        Err(error) => return Answer::closed("/proc/diskstats", &error, "run it where /proc is"),
+        Err(error) => return closed("/proc/diskstats", &error, "run it where /proc is"),
     };
     let fields = text.lines().map(|line| line.split_whitespace().count().saturating_sub(3)).min();
     match fields {
         None => Answer::yes("/proc/diskstats, which has no device yet"),
         Some(17..) => Answer::yes("/proc/diskstats, with discards and flushes"),
-        Some(15..) => Answer::yes("/proc/diskstats, with discards; flushes need Linux 5.5"),
-        Some(_) => Answer::yes("/proc/diskstats; discards need Linux 4.18, flushes 5.5"),
+        Some(15..) => Answer::partly("/proc/diskstats, with discards; flushes need Linux 5.5"),
+        Some(_) => Answer::partly("/proc/diskstats; discards need Linux 4.18, flushes 5.5"),
     }
 }
 
@@ -29,10 +31,8 @@ pub fn pressure(root: &Path) -> Answer {
     let paths = ["cpu", "io", "memory"].map(|name| root.join("proc/pressure").join(name));
     match paths.iter().all(|path| fs::read(path).is_ok()) {
         true => Answer::yes("/proc/pressure"),
-        false => Answer::no(
-            "this kernel keeps no pressure stall information",
-            "boot with psi=1, or a kernel with CONFIG_PSI; runs work without",
-        ),
+        false => Answer::no("this kernel keeps no pressure stall information")
+            .but("boot with psi=1, or a kernel with CONFIG_PSI; runs work without"),
     }
 }
 
@@ -46,10 +46,8 @@ pub fn heat(root: &Path) -> Answer {
         (true, false) => "throttle counters of the processors; no NVMe drive has an alarm",
         (false, true) => "alarms of the NVMe drives; the processors count no throttling",
         (false, false) => {
-            return Answer::no(
-                "processors and NVMe drives tell nothing",
-                "run it outside of virtual machines; runs work without",
-            );
+            return Answer::no("processors and NVMe drives tell nothing")
+                .but("run it outside of virtual machines; runs work without");
         }
     };
     Answer::yes(told)
@@ -60,11 +58,9 @@ pub fn page_cache(root: &Path) -> Answer {
     match PageCache::watch(root, [0, 0]) {
         Ok(_) => Answer::yes("for --probe page-cache"),
         Err(PageCacheError::Refused(_)) if !sys::is_root() => {
-            Answer::no("this user may give the kernel no programs", AS_ROOT)
+            Answer::no("this user may give the kernel no programs").but_root()
         }
-        Err(error) => Answer::no(
-            error.to_string(),
-            "boot Linux 6.13 or newer, with CONFIG_DEBUG_INFO_BTF; runs work without",
-        ),
+        Err(error) => Answer::no(error.to_string())
+            .but("boot Linux 6.13 or newer, with CONFIG_DEBUG_INFO_BTF; runs work without"),
     }
 }

@@ -45,6 +45,12 @@ impl Series {
         Series { readings, capacity, period: PERIOD, peak, latest: None }
     }
 
+    /// The same at other times, so that a test can wait for none.
+    #[cfg(test)]
+    pub fn every(self, period: Duration) -> Self {
+        Series { period, ..self }
+    }
+
     /// Time between readings.
     pub fn period(&self) -> Duration {
         self.period

@@ -116,6 +116,52 @@ pub fn reap() {
     while unsafe { libc::waitpid(-1, std::ptr::null_mut(), libc::WNOHANG) } > 0 {}
 }
 
+/// The time this process has run, all its threads together, those that have ended too: up to now,
+/// in nanoseconds (clock_gettime(2), CLOCK_PROCESS_CPUTIME_ID).
+pub fn process_cpu_ns() -> u64 {
+    clock_ns(libc::CLOCK_PROCESS_CPUTIME_ID).unwrap_or(0)
+}
+
+/// The same of this thread alone.
+#[cfg(test)]
+pub fn thread_cpu_ns() -> u64 {
+    clock_ns(libc::CLOCK_THREAD_CPUTIME_ID).unwrap_or(0)
+}
+
+/// The time another process of this PID namespace has run; `None` where it is gone.
+pub fn cpu_ns_of(process: u32) -> Option<u64> {
+    let process = libc::pid_t::try_from(process).ok()?;
+    let mut clock = libc::CLOCK_PROCESS_CPUTIME_ID;
+    // SAFETY: the number of a clock is written where there is one.
+    let error = unsafe { libc::clock_getcpuclockid(process, &mut clock) };
+    (error == 0).then(|| clock_ns(clock))?
+}
+
+fn clock_ns(clock: libc::clockid_t) -> Option<u64> {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the kernel writes one timespec where there is one.
+    match unsafe { libc::clock_gettime(clock, &mut time) } {
+        0 => Some(time.tv_sec.cast_unsigned() * 1_000_000_000 + time.tv_nsec.cast_unsigned()),
+        _ => None,
+    }
+}
+
+/// The time of our children that have ended and were waited for, and of theirs: getrusage(2), in
+/// microseconds. The two parts are guessed by ticks, their sum is the scheduler's (cputime_adjust
+/// in kernel/sched/cputime.c).
+pub fn children_cpu_ns() -> u64 {
+    let mut usage = std::mem::MaybeUninit::<libc::rusage>::zeroed();
+    // SAFETY: the kernel writes one rusage where there is room for one; all zero is a value, too.
+    let usage = unsafe {
+        libc::getrusage(libc::RUSAGE_CHILDREN, usage.as_mut_ptr());
+        usage.assume_init()
+    };
+    let ns = |time: libc::timeval| {
+        time.tv_sec.cast_unsigned() * 1_000_000_000 + time.tv_usec.cast_unsigned() * 1000
+    };
+    ns(usage.ru_utime) + ns(usage.ru_stime)
+}
+
 /// Clock ticks a second, the unit of /proc/stat.
 pub fn ticks_per_second() -> u64 {
     // SAFETY: sysconf takes a number.

@@ -1,12 +1,15 @@
-//! Any command, as a workload and as the untimed steps around one.
+//! Any command: the engine of a workload, and the untimed steps around one.
 
-use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::path::Path;
 use std::process::ExitStatus;
 
+use fsverdict_core::model::{Command, Phase, PhaseRecord};
+use fsverdict_core::run::{HostError, Step};
 use thiserror::Error;
 
+use super::engine::{Act, Engine, OVER, Scene, TimedPart, only_whole};
+use crate::machine::processes::Io;
 use crate::tool;
 
 /// A user's command that could not be run, or said that it failed.
@@ -21,17 +24,6 @@ pub enum CommandError {
     Failed { command: String, status: ExitStatus, said: String },
 }
 
-/// Where a command runs and where what it prints goes.
-#[derive(Clone, Copy, Debug)]
-pub struct Scene<'a> {
-    /// Its working directory: in the file system under test.
-    pub directory: &'a Path,
-    /// The folder for its output: `NAME.stdout` and `NAME.stderr`.
-    pub raw: &'a Path,
-    /// The trial's environment.
-    pub environment: &'a BTreeMap<String, String>,
-}
-
 /// A command with its output files open, so that starting it is all that is left to do.
 #[derive(Debug)]
 pub struct Ready {
@@ -41,7 +33,7 @@ pub struct Ready {
 }
 
 /// Prepares `argv` in `scene`; `name` names its output.
-pub fn ready(argv: &[String], name: &str, scene: Scene) -> Result<Ready, CommandError> {
+pub fn ready(argv: &[String], name: &str, scene: &Scene) -> Result<Ready, CommandError> {
     let open = |suffix: &str| {
         let path = scene.raw.join(format!("{name}.{suffix}"));
         File::create(&path)
@@ -51,7 +43,7 @@ pub fn ready(argv: &[String], name: &str, scene: Scene) -> Result<Ready, Command
     let (stdout, _) = open("stdout")?;
     let (errors, stderr) = open("stderr")?;
     let mut command = tool::users(argv);
-    command.current_dir(scene.directory).envs(scene.environment).stdout(stdout).stderr(errors);
+    command.current_dir(&scene.directory).envs(scene.environment).stdout(stdout).stderr(errors);
     Ok(Ready { command, shown: shown(argv), stderr })
 }
 
@@ -68,6 +60,58 @@ impl Ready {
         }
         let said = last_line(&self.stderr);
         Err(CommandError::Failed { command: shown, status, said })
+    }
+}
+
+impl Engine for Command {
+    fn prepare<'a>(
+        &'a self,
+        phase: Phase,
+        scene: &'a Scene,
+    ) -> Result<Box<dyn TimedPart + 'a>, HostError> {
+        only_whole(phase)?;
+        let ready = Some(ready(&self.argv(), "command", scene)?);
+        Ok(Box::new(Whole { ready, scene, before: so_far(), after: None }))
+    }
+
+    fn dry(&self, step: Step, _scene: &Scene) -> Result<Vec<Act>, HostError> {
+        let Step::Work(phase) = step else { return Ok(Vec::new()) };
+        only_whole(phase)?;
+        Ok(vec![Act::Command(self.argv())])
+    }
+}
+
+/// The command, and what this process and its awaited children had read and written before and
+/// after it.
+struct Whole<'a> {
+    ready: Option<Ready>,
+    scene: &'a Scene<'a>,
+    before: Option<Io>,
+    after: Option<Io>,
+}
+
+fn so_far() -> Option<Io> {
+    Io::read(Path::new("/proc/self/io"))
+}
+
+impl TimedPart for Whole<'_> {
+    fn run(&mut self) -> Result<(), HostError> {
+        self.ready.take().ok_or(OVER)?.run()?;
+        self.after = so_far();
+        Ok(())
+    }
+
+    fn figures(&mut self, record: &mut PhaseRecord) -> Result<(), HostError> {
+        record.operations = self.scene.workload.operations;
+        // What a server reads and writes for it is not its processes'.
+        if let (Some(before), Some(after), false) =
+            (&self.before, &self.after, self.scene.has_servers)
+        {
+            let read_bytes = after.passed_read_bytes - before.passed_read_bytes;
+            record.application_read_bytes = Some(read_bytes);
+            record.application_write_bytes = Some(after.written_since(before));
+        }
+        Ok(())
     }
 }
 
@@ -88,15 +132,27 @@ fn last_line(path: &Path) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
+    use fsverdict_core::model::Workload;
+
     use super::*;
 
     fn run(argv: &[&str]) -> (Result<(), CommandError>, tempfile::TempDir) {
         let folder = tempfile::tempdir().unwrap();
         let environment = BTreeMap::from([("FSVERDICT_SEED".to_string(), "7".to_string())]);
         let argv: Vec<String> = argv.iter().map(ToString::to_string).collect();
-        let scene =
-            Scene { directory: folder.path(), raw: folder.path(), environment: &environment };
-        let result = ready(&argv, "command", scene).and_then(Ready::run);
+        let scene = Scene {
+            workload: &Workload::default(),
+            directory: folder.path().into(),
+            device: None,
+            devices: &[],
+            raw: folder.path(),
+            environment: &environment,
+            seed: 7,
+            has_servers: false,
+        };
+        let result = ready(&argv, "command", &scene).and_then(Ready::run);
         (result, folder)
     }
 

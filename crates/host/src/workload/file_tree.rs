@@ -12,16 +12,17 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use fsverdict_core::model::{Reflink, Tree, TreePhase};
+use fsverdict_core::model::{Phase, PhaseRecord, Reflink, Tree, TreePhase};
+use fsverdict_core::run::{HostError, Step};
 use thiserror::Error;
 
-use super::{Done, PathError};
+use super::PathError;
+use super::engine::{Act, Done, Engine, OVER, Scene, TimedPart, no_phase};
 use crate::tree::{self, Counts, Shape, TreeError};
 
 /// Why it could not be done, or was not what was asked for.
 #[derive(Debug, Error)]
-#[expect(missing_docs, reason = "the messages say it")]
-pub enum FileTreeError {
+enum FileTreeError {
     #[error("{0}")]
     Path(#[from] PathError),
     #[error("{0}")]
@@ -38,15 +39,70 @@ pub enum FileTreeError {
     Left { path: PathBuf },
 }
 
+impl Engine for Tree {
+    fn lay_out(&self, scene: &Scene) -> Result<(), HostError> {
+        if self.is_filled() {
+            lay_out(self, &scene.directory, scene.seed)?;
+        }
+        Ok(())
+    }
+
+    fn prepare<'a>(
+        &'a self,
+        phase: Phase,
+        scene: &'a Scene,
+    ) -> Result<Box<dyn TimedPart + 'a>, HostError> {
+        let Phase::Tree(pass) = phase else { return Err(no_phase(phase)) };
+        let prepared = prepare(self, pass, &scene.directory, scene.seed)?;
+        Ok(Box::new(Pass { prepared, done: None }))
+    }
+
+    fn dry(&self, step: Step, _scene: &Scene) -> Result<Vec<Act>, HostError> {
+        let shown = match &self.source {
+            Some(source) => format!("the tree of {source}"),
+            None => format!("a tree of {} files in {} directories", self.files, self.directories()),
+        };
+        Ok(match step {
+            Step::Fill if self.is_filled() => vec![Act::Within(shown)],
+            Step::Work(Phase::Tree(_)) => {
+                vec![Act::Within(format!("{shown}, {} threads", self.threads))]
+            }
+            Step::Work(phase) => return Err(no_phase(phase)),
+            _ => Vec::new(),
+        })
+    }
+}
+
+/// One pass, and what it did.
+struct Pass<'a> {
+    prepared: Prepared<'a>,
+    done: Option<Done>,
+}
+
+impl TimedPart for Pass<'_> {
+    fn run(&mut self) -> Result<(), HostError> {
+        if self.done.is_some() {
+            return Err(OVER.into());
+        }
+        self.done = Some(self.prepared.run()?);
+        Ok(())
+    }
+
+    fn figures(&mut self, record: &mut PhaseRecord) -> Result<(), HostError> {
+        self.done.clone().unwrap_or_default().enter(record);
+        Ok(self.prepared.check_result()?)
+    }
+}
+
 /// Makes the tree where that is not to be timed.
-pub fn lay_out(tree: &Tree, directory: &Path, seed: u64) -> Result<(), FileTreeError> {
+fn lay_out(tree: &Tree, directory: &Path, seed: u64) -> Result<(), FileTreeError> {
     let prepared = prepare(tree, TreePhase::Fill, directory, seed)?;
     prepared.run()?;
     prepared.check_result()
 }
 
 /// One phase, with all it needs to know.
-pub struct Prepared<'a> {
+struct Prepared<'a> {
     tree: &'a Tree,
     phase: TreePhase,
     seed: u64,
@@ -58,7 +114,7 @@ pub struct Prepared<'a> {
 }
 
 /// Makes `phase` of `tree` ready in `directory`. The same seed gives the same tree.
-pub fn prepare<'a>(
+fn prepare<'a>(
     tree: &'a Tree,
     phase: TreePhase,
     directory: &Path,
@@ -83,7 +139,7 @@ pub fn prepare<'a>(
 
 impl Prepared<'_> {
     /// Does it.
-    pub fn run(&self) -> Result<Done, FileTreeError> {
+    fn run(&self) -> Result<Done, FileTreeError> {
         let (path, threads) = (self.path(), self.tree.threads);
         let did = match self.phase {
             TreePhase::Fill => self.fill(&path)?,
@@ -127,7 +183,7 @@ impl Prepared<'_> {
     }
 
     /// Whether what it did is what it should have done; not part of the time.
-    pub fn check_result(&self) -> Result<(), FileTreeError> {
+    fn check_result(&self) -> Result<(), FileTreeError> {
         let path = self.path();
         match (self.phase, &self.tree.source) {
             (TreePhase::Fill, None) => {

@@ -17,14 +17,17 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
 use fsverdict_core::model::{
-    Bytes, Device, DeviceTotals, FsyncCase, FsyncFiles, Operation, Sample, SmallFiles, Sync, Unit,
+    Bytes, Device, DeviceTotals, FsyncCase, FsyncFiles, Operation, Phase, Sample, SmallFiles, Sync,
+    Unit,
 };
+use fsverdict_core::run::{HostError, Step};
 use thiserror::Error;
 
+use super::PathError;
 use super::content::Content;
+use super::engine::{Act, Done, Engine, Scene, TimedPart, native, only_whole};
 use super::small_files::{self, SmallFilesError};
 use super::tree::{self, Names, Tree};
-use super::{Done, PathError};
 use crate::probe::{DeviceReader, ProbeError};
 use crate::sys;
 use crate::timing::Latencies;
@@ -34,8 +37,7 @@ const OTHER_DESCRIPTORS: u64 = 64;
 
 /// Why it could not be done.
 #[derive(Debug, Error)]
-#[expect(missing_docs, reason = "the messages say it")]
-pub enum FsyncFilesError {
+enum FsyncFilesError {
     #[error("lay the files out: {0}")]
     LayOut(#[from] SmallFilesError),
     #[error(
@@ -51,11 +53,54 @@ pub enum FsyncFilesError {
     Probe(#[from] ProbeError),
 }
 
+impl Engine for FsyncFiles {
+    fn lay_out(&self, scene: &Scene) -> Result<(), HostError> {
+        Ok(lay_out(self, &scene.directory, scene.seed)?)
+    }
+
+    fn prepare<'a>(
+        &'a self,
+        phase: Phase,
+        scene: &'a Scene,
+    ) -> Result<Box<dyn TimedPart + 'a>, HostError> {
+        only_whole(phase)?;
+        let prepared = prepare(self, &scene.directory, scene.devices, scene.seed)?;
+        native(|| prepared.run())
+    }
+
+    fn dry(&self, step: Step, _scene: &Scene) -> Result<Vec<Act>, HostError> {
+        Ok(match step {
+            Step::Fill => {
+                let size = size_before(self);
+                let size = if size.0 == 0 { "nothing".into() } else { size.to_string() };
+                let (count, directories) = (self.all_files(), self.repetitions);
+                vec![Act::Within(format!("{count} files of {size} in {directories} directories"))]
+            }
+            Step::Work(phase) => {
+                only_whole(phase)?;
+                vec![Act::Within(format!(
+                    "{} times: open {} files, write {} to each, fsync the last, close, syncfs",
+                    self.repetitions, self.files, self.size
+                ))]
+            }
+            _ => Vec::new(),
+        })
+    }
+}
+
+/// What a file holds before it is written to.
+fn size_before(files: &FsyncFiles) -> Bytes {
+    match files.case {
+        FsyncCase::Allocating => Bytes(0),
+        FsyncCase::Overwriting => files.size,
+    }
+}
+
 /// Makes the files of all repetitions in `directory`.
-pub fn lay_out(files: &FsyncFiles, directory: &Path, seed: u64) -> Result<(), FsyncFilesError> {
+fn lay_out(files: &FsyncFiles, directory: &Path, seed: u64) -> Result<(), FsyncFilesError> {
     let made = SmallFiles {
         count: files.all_files(),
-        size: if files.case == FsyncCase::Overwriting { files.size } else { Bytes(0) },
+        size: size_before(files),
         directories: files.repetitions,
         threads: 1,
         sync: Sync::End,
@@ -66,7 +111,7 @@ pub fn lay_out(files: &FsyncFiles, directory: &Path, seed: u64) -> Result<(), Fs
 }
 
 /// All repetitions, with everything they need in memory.
-pub struct Prepared {
+struct Prepared {
     files: FsyncFiles,
     path: PathBuf,
     work_directory: OwnedFd,
@@ -81,7 +126,7 @@ struct Repetition {
 }
 
 /// Makes everything ready; `devices` are those whose counters are read around each fsync.
-pub fn prepare(
+fn prepare(
     files: &FsyncFiles,
     directory: &Path,
     devices: &[Device],
@@ -121,7 +166,7 @@ pub fn prepare(
 
 impl Prepared {
     /// Does it.
-    pub fn run(mut self) -> Result<Done, FsyncFilesError> {
+    fn run(mut self) -> Result<Done, FsyncFilesError> {
         let start_ns = sys::monotonic_ns();
         for repetition in &self.repetitions {
             let done = self.hand.repeat(&self.work_directory, repetition);

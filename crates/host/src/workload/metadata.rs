@@ -23,11 +23,13 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use fsverdict_core::model::{Histogram, Metadata, MetadataOperation};
+use fsverdict_core::model::{Histogram, Metadata, MetadataOperation, Phase};
+use fsverdict_core::run::{HostError, Step};
 use thiserror::Error;
 
+use super::engine::{Act, Done, Engine, Scene, TimedPart, native, no_phase};
 use super::tree::{self, Names, Tree};
-use super::{Done, NOBODY, PathError, YEAR_2001_S};
+use super::{NOBODY, PathError, YEAR_2001_S};
 use crate::sys;
 use crate::timing::Latencies;
 use crate::timing::threads::{self, Failed};
@@ -38,8 +40,7 @@ const ATTRIBUTE_VALUE: &[u8; 32] = b"thirty-two bytes of an attribute";
 
 /// Why it could not be done.
 #[derive(Debug, Error)]
-#[expect(missing_docs, reason = "the messages say it")]
-pub enum MetadataError {
+enum MetadataError {
     #[error("{0}")]
     Path(#[from] PathError),
     #[error("start a thread for metadata: {0}")]
@@ -48,14 +49,39 @@ pub enum MetadataError {
 
 /// The file system has no such operation: setxattr(2) says ENOTSUP where it has no attributes of
 /// users, or is mounted without them.
-pub fn is_refusal(error: &(dyn std::error::Error + 'static)) -> bool {
+fn is_refusal(error: &(dyn std::error::Error + 'static)) -> bool {
     matches!(error.downcast_ref(), Some(MetadataError::Path(PathError { action, source, .. }))
         if *action == MetadataOperation::Setxattr.name()
             && source.raw_os_error() == Some(libc::ENOTSUP))
 }
 
+impl Engine for Metadata {
+    fn prepare<'a>(
+        &'a self,
+        phase: Phase,
+        scene: &'a Scene,
+    ) -> Result<Box<dyn TimedPart + 'a>, HostError> {
+        let Phase::Metadata(operation) = phase else { return Err(no_phase(phase)) };
+        let prepared = prepare(self, operation, &scene.directory)?;
+        native(|| prepared.run())
+    }
+
+    fn is_refusal(&self, error: &(dyn std::error::Error + 'static)) -> bool {
+        is_refusal(error)
+    }
+
+    fn dry(&self, step: Step, _scene: &Scene) -> Result<Vec<Act>, HostError> {
+        let Step::Work(phase) = step else { return Ok(Vec::new()) };
+        let Phase::Metadata(_) = phase else { return Err(no_phase(phase)) };
+        Ok(vec![Act::Within(format!(
+            "{} directories with {} files each, {} threads",
+            self.directories, self.files_per_directory, self.threads
+        ))])
+    }
+}
+
 /// One operation over everything, with all it needs in memory.
-pub struct Prepared {
+struct Prepared {
     operation: MetadataOperation,
     path: PathBuf,
     work_directory: OwnedFd,
@@ -63,7 +89,7 @@ pub struct Prepared {
 }
 
 /// Makes everything ready for `operation` in `directory`, and touches no file.
-pub fn prepare(
+fn prepare(
     metadata: &Metadata,
     operation: MetadataOperation,
     directory: &Path,
@@ -80,7 +106,7 @@ pub fn prepare(
 
 impl Prepared {
     /// Does it.
-    pub fn run(mut self) -> Result<Done, MetadataError> {
+    fn run(mut self) -> Result<Done, MetadataError> {
         let workers = std::mem::take(&mut self.workers);
         let work = |worker: &mut Worker| worker.run(self.work_directory.as_fd());
         match threads::at_once(workers, work) {

@@ -1,22 +1,26 @@
-//! What is run on a file system, and what running it brought.
+//! What is run on a file system, and what running it brought: each kind of work has an engine, in a
+//! file of its own.
 
 pub mod command;
 mod content;
-pub mod file_tree;
-pub mod fio;
-pub mod fsync_files;
-pub mod metadata;
-pub mod replay;
+pub mod engine;
+mod file_tree;
+mod fio;
+mod fsync_files;
+mod metadata;
+mod replay;
 pub mod small_files;
-pub mod sysbench;
+mod sysbench;
 mod tree;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use fsverdict_core::model::{Histogram, PhaseRecord, Plan, Sample, Workload};
+use fsverdict_core::model::{Plan, Work, Workload};
 use thiserror::Error;
+
+use engine::Engine;
 
 /// The overflow user and group, who own nothing (Documentation/admin-guide/sysctl/fs.rst).
 pub const NOBODY: (u32, u32) = (65534, 65534);
@@ -26,36 +30,21 @@ pub const YEAR_2001_S: i64 = 978_307_200;
 
 /// The programs that the plan's workloads need besides their own commands.
 pub fn programs(plan: &Plan) -> impl Iterator<Item = &'static str> {
-    let needed: BTreeSet<&str> = plan.workloads.iter().filter_map(Workload::program).collect();
+    let needed: BTreeSet<&str> = plan.workloads.iter().filter_map(Workload::tool).collect();
     needed.into_iter()
 }
 
-/// What a native workload did in one timed part.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Done {
-    /// What rates and costs count; `None` where the time is not that of the operations.
-    pub operations: Option<u64>,
-    /// Bytes read from files.
-    pub application_read_bytes: u64,
-    /// Bytes written to files.
-    pub application_write_bytes: u64,
-    /// Latencies, by operation.
-    pub histograms: BTreeMap<String, Histogram>,
-    /// Figures of its own.
-    pub samples: Vec<Sample>,
-    /// From the first thread's start to the last one's end.
-    pub work_ns: u64,
-}
-
-impl Done {
-    /// Enters it into the record of its phase.
-    pub fn enter(self, record: &mut PhaseRecord) {
-        record.work_ns = self.work_ns;
-        record.operations = self.operations;
-        record.application_read_bytes = Some(self.application_read_bytes);
-        record.application_write_bytes = Some(self.application_write_bytes);
-        record.histograms = self.histograms;
-        record.samples = self.samples;
+/// What does this work. Here alone is told which kind of work is which engine's.
+pub fn engine(work: Work<'_>) -> &dyn Engine {
+    match work {
+        Work::Command(command) => command,
+        Work::Fio(job) => job,
+        Work::SmallFiles(files) => files,
+        Work::FsyncFiles(files) => files,
+        Work::Metadata(metadata) => metadata,
+        Work::Tree(tree) => tree,
+        Work::Sysbench(test) => test,
+        Work::Replay(replay) => replay,
     }
 }
 
@@ -77,3 +66,6 @@ impl PathError {
         move |source| PathError { action, path: path.into(), source }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -25,11 +25,12 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
-use fsverdict_core::model::{Bytes, FILE_SIZE_MAX, FILES_MAX, Operation, SmallFiles, Sync};
+use fsverdict_core::model::{Bytes, FILE_SIZE_MAX, FILES_MAX, Operation, Phase, SmallFiles, Sync};
+use fsverdict_core::run::{HostError, Step};
 use thiserror::Error;
 
-use super::Done;
 use super::content::Content;
+use super::engine::{Act, Done, Engine, Scene, TimedPart, native, no_phase};
 use super::tree::{self, Names, Tree, directory_name};
 use crate::sys;
 use crate::timing::Latencies;
@@ -70,6 +71,27 @@ pub enum SmallFilesError {
     },
     #[error("start a thread for small files: {0}")]
     Thread(io::Error),
+}
+
+impl Engine for SmallFiles {
+    fn prepare<'a>(
+        &'a self,
+        phase: Phase,
+        scene: &'a Scene,
+    ) -> Result<Box<dyn TimedPart + 'a>, HostError> {
+        let Phase::SmallFiles(operation) = phase else { return Err(no_phase(phase)) };
+        let prepared = prepare(self, operation, &scene.directory, scene.seed)?;
+        native(|| prepared.run())
+    }
+
+    fn dry(&self, step: Step, _scene: &Scene) -> Result<Vec<Act>, HostError> {
+        let Step::Work(phase) = step else { return Ok(Vec::new()) };
+        let Phase::SmallFiles(_) = phase else { return Err(no_phase(phase)) };
+        Ok(vec![Act::Within(format!(
+            "{} files of {} in {} directories, {} threads",
+            self.count, self.size, self.directories, self.threads
+        ))])
+    }
 }
 
 /// One operation over all files, with everything it needs in memory.

@@ -8,8 +8,12 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use fsverdict_core::model::{Histogram, Sample, Sysbench, Unit};
+use fsverdict_core::model::{Histogram, Phase, PhaseRecord, Sample, Sysbench, Unit};
+use fsverdict_core::run::{HostError, Step};
 use thiserror::Error;
+
+use super::command::{self, Ready};
+use super::engine::{Act, Engine, OVER, Scene, TimedPart, only_whole};
 
 const MIB: f64 = 1_048_576.0;
 const NS_PER_MS: f64 = 1e6;
@@ -17,17 +21,70 @@ const NS_PER_S: f64 = 1e9;
 
 /// Output that can't be read.
 #[derive(Debug, Error)]
-#[expect(missing_docs, reason = "the messages say it")]
-pub enum SysbenchError {
+enum SysbenchError {
     #[error("sysbench's output {}: {source}", path.display())]
     Unreadable { path: PathBuf, source: std::io::Error },
     #[error("sysbench's output {} has no {missing:?}: is it sysbench 1.0?", path.display())]
     Unknown { path: PathBuf, missing: &'static str },
 }
 
+impl Engine for Sysbench {
+    fn lay_out(&self, scene: &Scene) -> Result<(), HostError> {
+        Ok(command::ready(&argv(self, "prepare", scene.seed), "fill", scene)?.run()?)
+    }
+
+    fn prepare<'a>(
+        &'a self,
+        phase: Phase,
+        scene: &'a Scene,
+    ) -> Result<Box<dyn TimedPart + 'a>, HostError> {
+        only_whole(phase)?;
+        let ready = command::ready(&argv(self, "run", scene.seed), "sysbench", scene)?;
+        Ok(Box::new(Whole { ready: Some(ready), printed: scene.raw.join("sysbench.stdout") }))
+    }
+
+    fn clean_up(&self, scene: &Scene) -> Result<(), HostError> {
+        let argv = argv(self, "cleanup", scene.seed);
+        Ok(command::ready(&argv, "sysbench-cleanup", scene)?.run()?)
+    }
+
+    fn dry(&self, step: Step, scene: &Scene) -> Result<Vec<Act>, HostError> {
+        let command = match step {
+            Step::Fill => "prepare",
+            Step::Work(phase) => only_whole(phase).map(|()| "run")?,
+            Step::Cleanup => "cleanup",
+            _ => return Ok(Vec::new()),
+        };
+        Ok(vec![Act::Command(argv(self, command, scene.seed))])
+    }
+}
+
+/// The run, and where it prints.
+struct Whole {
+    ready: Option<Ready>,
+    printed: PathBuf,
+}
+
+impl TimedPart for Whole {
+    fn run(&mut self) -> Result<(), HostError> {
+        Ok(self.ready.take().ok_or(OVER)?.run()?)
+    }
+
+    fn figures(&mut self, record: &mut PhaseRecord) -> Result<(), HostError> {
+        let result = parse(&self.printed)?;
+        record.tool_ns = Some(result.tool_ns);
+        record.operations = Some(result.operations);
+        record.application_read_bytes = Some(result.read_bytes);
+        record.application_write_bytes = Some(result.write_bytes);
+        record.histograms = result.histograms;
+        record.samples = result.samples;
+        Ok(())
+    }
+}
+
 /// The command line of `prepare`, `run` or `cleanup`. What the test itself gives comes after ours
 /// and wins.
-pub fn argv(test: &Sysbench, command: &str, seed: u64) -> Vec<String> {
+fn argv(test: &Sysbench, command: &str, seed: u64) -> Vec<String> {
     // sysbench keeps its seed in an int and takes 0 for the time of day.
     let seed = (seed % i32::MAX as u64) + 1;
     let ours = ["sysbench".to_string(), "fileio".into(), format!("--rand-seed={seed}")];
@@ -40,23 +97,23 @@ pub fn argv(test: &Sysbench, command: &str, seed: u64) -> Vec<String> {
 
 /// What a run did.
 #[derive(Debug, Default)]
-pub struct SysbenchResult {
+struct SysbenchResult {
     /// Reads and writes.
-    pub operations: u64,
+    operations: u64,
     /// Bytes read.
-    pub read_bytes: u64,
+    read_bytes: u64,
     /// Bytes written.
-    pub write_bytes: u64,
+    write_bytes: u64,
     /// sysbench's own time.
-    pub tool_ns: u64,
+    tool_ns: u64,
     /// Latencies of reads, writes and fsyncs together.
-    pub histograms: BTreeMap<String, Histogram>,
+    histograms: BTreeMap<String, Histogram>,
     /// sysbench's own figures.
-    pub samples: Vec<Sample>,
+    samples: Vec<Sample>,
 }
 
 /// Reads what `run` printed to `path`.
-pub fn parse(path: &Path) -> Result<SysbenchResult, SysbenchError> {
+fn parse(path: &Path) -> Result<SysbenchResult, SysbenchError> {
     let text = fs::read_to_string(path)
         .map_err(|source| SysbenchError::Unreadable { path: path.into(), source })?;
     let output = Output { text: &text, path };

@@ -4,33 +4,38 @@
 //! is there again when it ends. Keys do nothing and are not shown; Ctrl-C is the signal that it is
 //! everywhere, which is why the terminal is not put into raw mode.
 
+mod canvas;
+mod line;
 mod screen;
 #[cfg(test)]
 mod tests;
 
-use std::io::{Stderr, stderr};
+use std::io::{Write, stderr};
 use std::os::fd::AsFd;
 use std::sync::Once;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
+use console::Term;
 use fsverdict_host::sys;
-use ratatui::Terminal;
-use ratatui::backend::CrosstermBackend;
-use ratatui::crossterm::cursor::{Hide, Show};
-use ratatui::crossterm::execute;
-use ratatui::crossterm::terminal::{EnterAlternateScreen, LeaveAlternateScreen};
 
 use super::state::State;
 use super::{Listener, News};
 use crate::exit::Usage;
+use canvas::Canvas;
 
 /// Between two drawings for something new.
 const PAUSE: Duration = Duration::from_millis(100);
 
 /// Between two drawings because time passes.
 const PERIOD: Duration = Duration::from_secs(1);
+
+/// The other screen, without a cursor (DECSET 1049 and DECTCEM of xterm's control sequences).
+const SHOW: &[u8] = b"\x1b[?1049h\x1b[?25l";
+
+/// The cursor and the screen there was.
+const HIDE: &[u8] = b"\x1b[?25h\x1b[?1049l";
 
 /// The terminal shows the view.
 static SHOWN: AtomicBool = AtomicBool::new(false);
@@ -41,7 +46,7 @@ static ECHOED: AtomicBool = AtomicBool::new(false);
 /// The view.
 #[derive(Debug)]
 pub struct Live {
-    terminal: Option<Terminal<CrosstermBackend<Stderr>>>,
+    canvas: Option<Canvas>,
     drawn: Option<Instant>,
 }
 
@@ -53,16 +58,16 @@ impl Live {
                         none";
             return Err(Usage(text.into()).into());
         }
-        Ok(Live { terminal: None, drawn: None })
+        Ok(Live { canvas: None, drawn: None })
     }
 
     fn draw(&mut self, state: &State, pause: Duration) {
         if self.drawn.is_some_and(|drawn| drawn.elapsed() < pause) {
             return;
         }
-        if let Some(terminal) = &mut self.terminal {
+        if let Some(canvas) = &mut self.canvas {
             // A terminal that is gone ends the run by a signal, or nobody looks.
-            let _ = terminal.draw(|frame| screen::draw(frame, state));
+            let _ = canvas.draw(|width, height| screen::page(state, width, height));
             self.drawn = Some(Instant::now());
         }
     }
@@ -73,14 +78,14 @@ impl Listener for Live {
         match news {
             News::Begun => {
                 show();
-                self.terminal = Terminal::new(CrosstermBackend::new(stderr())).ok();
+                self.canvas = Some(Canvas::new(Term::buffered_stderr()));
                 self.draw(state, Duration::ZERO);
             }
             News::Kept(..) => self.draw(state, Duration::ZERO),
             News::Writing(..) | News::Trial(_) | News::Step(_) => self.draw(state, PAUSE),
             News::Tick => self.draw(state, PERIOD),
             News::Ended(_) => {
-                self.terminal = None;
+                self.canvas = None;
                 hide();
             }
         }
@@ -106,13 +111,13 @@ fn show() {
     SHOWN.store(true, Ordering::SeqCst);
     let echoed = sys::set_echo(stderr().as_fd(), false).unwrap_or(false);
     ECHOED.store(echoed, Ordering::SeqCst);
-    let _ = execute!(stderr(), EnterAlternateScreen, Hide);
+    let _ = stderr().write_all(SHOW);
 }
 
 /// Goes back, where it has not been done yet.
 fn hide() {
     if SHOWN.swap(false, Ordering::SeqCst) {
-        let _ = execute!(stderr(), Show, LeaveAlternateScreen);
+        let _ = stderr().write_all(HIDE);
         let _ = sys::set_echo(stderr().as_fd(), ECHOED.load(Ordering::SeqCst));
     }
 }

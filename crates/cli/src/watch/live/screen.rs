@@ -1,16 +1,14 @@
 //! What the view shows: where the run is, the rounds as a grid, the verdicts with their intervals,
 //! device and processors second by second, and the findings.
 
+use comfy_table::presets::NOTHING;
+use comfy_table::{ContentArrangement, Table};
 use fsverdict_core::model::{Comparison, Key, Unit};
-use ratatui::Frame;
-use ratatui::layout::{Constraint, Layout, Rect};
-use ratatui::style::{Style, Stylize};
-use ratatui::text::{Line, Span};
-use ratatui::widgets::{Paragraph, Sparkline, Wrap};
 
 use super::super::machine::Second;
 use super::super::plain::found;
 use super::super::state::{Cell, State, clock, left_text};
+use super::line::Line;
 
 /// The widest a name may be.
 const NAME_WIDTH: usize = 24;
@@ -21,37 +19,30 @@ const FIGURES_WIDTH: usize = 6 + 2 + 14 + 2 + 17;
 
 const LEGEND: &str = "  ■ measured  ▶ under way  × failed  · to come  - settled";
 
-/// Draws the view.
-pub fn draw(frame: &mut Frame, state: &State) {
-    let area = frame.area();
-    let width = area.width as usize;
+/// Before the picture of a machine's row, and behind it.
+const MACHINE_NAME_WIDTH: usize = 8;
+const MACHINE_TEXT_WIDTH: usize = 44;
+
+/// The view, of lines that may be too long and too many.
+pub fn page(state: &State, width: usize, height: usize) -> Vec<Line> {
     let contenders = state.contenders(state.workload());
-    let findings = state.findings.len();
-    let fixed = 3 + 1 + contenders.len() + 1 + 1 + 2;
-    let room = (area.height as usize).saturating_sub(fixed);
+    let mut page = head(state, width);
+    page.extend(grid(state, &contenders, width));
+    page.push(Line::default());
+    let machine = machine_lines(state, width);
+    let room = height.saturating_sub(page.len() + machine.len());
     // Findings are kept in sight, but do not crowd out the verdicts.
-    let kept_for_findings = if findings > 0 { (findings + 2).min(5) } else { 0 };
-    let verdicts = (state.comparisons.len() + 1).min(room.saturating_sub(kept_for_findings));
-    let length = |lines: usize| Constraint::Length(u16::try_from(lines).unwrap_or(u16::MAX));
-    let layout = [
-        length(3),
-        length(1 + contenders.len() + 1),
-        length(verdicts),
-        length(1 + 2),
-        Constraint::Min(0),
-    ];
-    let [head_area, grid_area, verdicts_area, machine_area, findings_area] =
-        Layout::vertical(layout).areas(area);
-    frame.render_widget(Paragraph::new(head(state, width)), head_area);
-    frame.render_widget(Paragraph::new(grid(state, &contenders, width)), grid_area);
-    let lines = verdict_lines(state, width, verdicts_area.height as usize);
-    frame.render_widget(Paragraph::new(lines), verdicts_area);
-    draw_machine(frame, state, machine_area);
-    let lines = finding_lines(state);
-    frame.render_widget(Paragraph::new(lines).wrap(Wrap { trim: false }), findings_area);
+    let kept_for_findings = match state.findings.len() {
+        0 => 0,
+        findings => (findings + 2).min(5),
+    };
+    page.extend(verdict_lines(state, width, room.saturating_sub(kept_for_findings)));
+    page.extend(machine);
+    page.extend(finding_lines(state, width));
+    page
 }
 
-fn head(state: &State, width: usize) -> Vec<Line<'static>> {
+fn head(state: &State, width: usize) -> Vec<Line> {
     let title = format!(" fsverdict {:<width$}", state.run.name);
     let rounds = state.plan.judgement.rounds().map_or(String::new(), |rounds| format!("/{rounds}"));
     let now = match (&state.trial, state.writing) {
@@ -69,11 +60,12 @@ fn head(state: &State, width: usize) -> Vec<Line<'static>> {
         (None, None) => format!("round {}{rounds}", state.round()),
     };
     let time = format!("{} gone{}", clock(state.gone()), left_text(state.left()));
-    vec![Line::from(title).reversed(), Line::from(now).bold(), Line::from(time)]
+    let line = Line::default;
+    vec![line().reversed(&title), line().bold(&now), line().plain(&time)]
 }
 
 /// A row for each contender, a column for each round; where they don't all fit, the last ones.
-fn grid(state: &State, contenders: &[String], width: usize) -> Vec<Line<'static>> {
+fn grid(state: &State, contenders: &[String], width: usize) -> Vec<Line> {
     let name_width = names_width(contenders.iter().map(String::as_str));
     let room = width.saturating_sub(name_width + 2);
     let round = state.round().max(1);
@@ -93,7 +85,7 @@ fn grid(state: &State, contenders: &[String], width: usize) -> Vec<Line<'static>
         all => format!("{workload} ({place} of {all}){rounds}"),
     };
     let title = cut(&title, width.saturating_sub(LEGEND.chars().count()));
-    let mut lines = vec![Line::from(vec![Span::from(title).bold(), Span::from(LEGEND).dim()])];
+    let mut lines = vec![Line::default().bold(&title).dim(LEGEND)];
     for contender in contenders {
         let mut row = format!("{:name_width$}  ", cut(contender, name_width));
         for round in first..first + shown {
@@ -108,12 +100,12 @@ fn grid(state: &State, contenders: &[String], width: usize) -> Vec<Line<'static>
             });
             row.extend(std::iter::repeat_n(' ', cell_width - 1));
         }
-        lines.push(Line::from(row));
+        lines.push(Line::default().plain(&row));
     }
     lines
 }
 
-fn verdict_lines(state: &State, width: usize, height: usize) -> Vec<Line<'static>> {
+fn verdict_lines(state: &State, width: usize, height: usize) -> Vec<Line> {
     let here = state.workload();
     let (mut rows, others): (Vec<&Comparison>, Vec<&Comparison>) =
         state.comparisons.iter().partition(|it| it.workload == here);
@@ -125,15 +117,16 @@ fn verdict_lines(state: &State, width: usize, height: usize) -> Vec<Line<'static
     let scale = Scale::of(&rows, margin, room);
     let percent = state.plan.judgement.margin;
     let title = format!("against {}, margin {percent}", state.plan.reference());
-    let mut lines = vec![Line::from(title).bold()];
+    let mut lines = vec![Line::default().bold(&title)];
     let all_fit = rows.len() < height;
     let shown = if all_fit { rows.len() } else { height.saturating_sub(2) };
     for (row, name) in rows.iter().zip(&names).take(shown) {
         lines.push(verdict_line(row, &cut(name, name_width), name_width, &scale));
     }
     if !all_fit {
-        lines.push(Line::from(format!("and {} more", rows.len() - shown)).dim());
+        lines.push(Line::default().dim(&format!("and {} more", rows.len() - shown)));
     }
+    lines.truncate(height);
     lines
 }
 
@@ -145,12 +138,7 @@ fn name(state: &State, comparison: &Comparison) -> String {
     }
 }
 
-fn verdict_line(
-    comparison: &Comparison,
-    name: &str,
-    name_width: usize,
-    scale: &Scale,
-) -> Line<'static> {
+fn verdict_line(comparison: &Comparison, name: &str, name_width: usize, scale: &Scale) -> Line {
     let ratio = comparison.ratio.map_or("-".into(), |ratio| format!("{ratio:.3}"));
     let interval = match comparison.high {
         Some(high) => format!("{:.3} to {high:.3}", comparison.low),
@@ -158,12 +146,11 @@ fn verdict_line(
     };
     let picture = scale.picture(comparison);
     let figures = format!("{name:name_width$}  {ratio:>6}  {picture}  {interval:14}  ");
-    let verdict = Span::from(comparison.verdict.label());
-    let verdict = match comparison.verdict.is_settled() {
-        true => verdict.bold(),
-        false => verdict.dim(),
-    };
-    Line::from(vec![Span::from(figures), verdict])
+    let line = Line::default().plain(&figures);
+    match comparison.verdict.is_settled() {
+        true => line.bold(comparison.verdict.label()),
+        false => line.dim(comparison.verdict.label()),
+    }
 }
 
 /// What a column of an interval's picture stands for: logarithms of ratios, 1 in the middle.
@@ -221,8 +208,7 @@ impl Scale {
     }
 }
 
-fn draw_machine(frame: &mut Frame, state: &State, area: Rect) {
-    type Share = fn(&Second) -> f64;
+fn machine_lines(state: &State, width: usize) -> [Line; 3] {
     let seconds = &state.machine.seconds;
     let last = seconds.back();
     let device = last.and_then(|second| second.device);
@@ -233,37 +219,43 @@ fn draw_machine(frame: &mut Frame, state: &State, area: Rect) {
     });
     let cpu_text =
         last.map_or(String::new(), |second| format!("{:3.0}%", second.cpu_busy_share * 100.0));
+    let room = width.saturating_sub(MACHINE_NAME_WIDTH + MACHINE_TEXT_WIDTH);
+    let line = |name: &str, text: &str, share: fn(&Second) -> f64| {
+        let skipped = seconds.len().saturating_sub(room);
+        let bars: String = seconds.iter().skip(skipped).map(|second| bar(share(second))).collect();
+        let name = format!("{name:MACHINE_NAME_WIDTH$}");
+        Line::default().bold(&name).plain(&format!("{bars:room$}  {text}"))
+    };
     let utilisation = |second: &Second| second.device.map_or(0.0, |device| device.utilisation);
-    let busy = |second: &Second| second.cpu_busy_share;
-    let rows: [(&str, String, Share); 2] =
-        [("device", device_text, utilisation), ("CPU", cpu_text, busy)];
-    for (place, (name, text, share)) in (1..).zip(rows) {
-        if place >= area.height {
-            return;
-        }
-        let line = Rect { y: area.y + place, height: 1, ..area };
-        let columns = [Constraint::Length(8), Constraint::Min(0), Constraint::Length(44)];
-        let [name_area, spark_area, text_area] = Layout::horizontal(columns).areas(line);
-        frame.render_widget(Paragraph::new(name).bold(), name_area);
-        let skipped = seconds.len().saturating_sub(spark_area.width as usize);
-        let percent = |second: &Second| (share(second) * 100.0).clamp(0.0, 100.0) as u64;
-        let data: Vec<u64> = seconds.iter().skip(skipped).map(percent).collect();
-        let spark = Sparkline::default().data(&data).max(100).style(Style::new());
-        frame.render_widget(spark, spark_area);
-        frame.render_widget(Paragraph::new(format!("  {text}")), text_area);
-    }
+    [
+        Line::default(),
+        line("device", &device_text, utilisation),
+        line("CPU", &cpu_text, |second| second.cpu_busy_share),
+    ]
 }
 
-/// The latest grave ones first.
-fn finding_lines(state: &State) -> Vec<Line<'static>> {
+/// A second's share as a bar, in eighths of a line.
+fn bar(share: f64) -> char {
+    [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'][(share.clamp(0.0, 1.0) * 8.0) as usize]
+}
+
+/// The gravest first, wrapped: a table of one column, without borders.
+fn finding_lines(state: &State, width: usize) -> Vec<Line> {
     if state.findings.is_empty() {
         return Vec::new();
     }
     let mut findings: Vec<_> = state.findings.iter().collect();
     findings.sort_by_key(|finding| std::cmp::Reverse(finding.severity));
     let title = format!("findings: {}", findings.len());
-    let mut lines = vec![Line::from(""), Line::from(title).bold()];
-    lines.extend(findings.into_iter().map(|finding| Line::from(found(finding))));
+    let mut table = Table::new();
+    table.load_preset(NOTHING).set_content_arrangement(ContentArrangement::Dynamic);
+    table.set_width(u16::try_from(width).unwrap_or(u16::MAX));
+    table.add_rows(findings.into_iter().map(|finding| [found(finding)]));
+    table.column_iter_mut().for_each(|column| {
+        column.set_padding((0, 0));
+    });
+    let mut lines = vec![Line::default(), Line::default().bold(&title)];
+    lines.extend(table.lines().map(|line| Line::default().plain(&line)));
     lines
 }
 

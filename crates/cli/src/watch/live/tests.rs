@@ -1,22 +1,23 @@
 //! The view, drawn into memory, and in a terminal that a panic must give back.
 
+use std::fs::{self, OpenOptions};
+
+use console::{measure_text_width, strip_ansi_codes};
+use fsverdict_core::model::{Audit, Finding, Severity};
 use fsverdict_host::tool;
-use ratatui::Terminal;
-use ratatui::backend::TestBackend;
 
 use super::super::testing::{self, PLAN, begun, judged, rounds, trial};
 use super::*;
 use crate::watch::machine::{DeviceSecond, Second};
 
-fn drawn(state: &State, width: u16, height: u16) -> String {
-    let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
-    terminal.draw(|frame| screen::draw(frame, state)).unwrap();
-    let buffer = terminal.backend().buffer();
-    let row = |row: u16| -> String {
-        let cells = (0..width).map(|column| buffer[(column, row)].symbol());
-        cells.collect::<String>().trim_end().to_string()
-    };
-    (0..height).map(row).collect::<Vec<_>>().join("\n")
+fn drawn(state: &State, width: usize, height: usize) -> String {
+    let page = screen::page(state, width, height);
+    let rows = page.iter().take(height).map(|line| {
+        let row = line.cut(width);
+        assert!(measure_text_width(&row) <= width, "{row:?}");
+        strip_ansi_codes(&row).trim_end().to_string()
+    });
+    rows.collect::<Vec<_>>().join("\n")
 }
 
 /// After six rounds, in the seventh.
@@ -105,4 +106,68 @@ fn a_panic_gives_the_terminal_back_before_it_is_told() {
     assert!(shown < hidden && hidden < place("in the view"), "{seen:?}");
     assert!(place("\x1b[?25h") > shown, "the cursor is back: {seen:?}");
     assert!(seen.contains(" echo ") || seen.contains("\necho "), "{seen:?}");
+}
+
+#[test]
+fn findings_are_wrapped_and_can_not_control_the_terminal() {
+    let mut state = state();
+    let evidence = "the device wrote \x1b[31mmore\x1b[0m than anybody asked it to, \
+                    in each and every one of the six rounds";
+    state.findings = vec![Finding {
+        audit: Audit::A3,
+        severity: Severity::Warning,
+        workload: None,
+        contender: Some("b\x1b[2J".into()),
+        evidence: evidence.into(),
+        advice: String::new(),
+    }];
+    for width in [40, 80] {
+        let text = drawn(&state, width, 40);
+        let findings: Vec<&str> =
+            text.lines().skip_while(|line| !line.starts_with("findings: 1")).skip(1).collect();
+        assert!(findings.len() > 1 && findings[0].starts_with("warning "), "{text}");
+        let words = findings.join(" ");
+        assert!(words.ends_with("asked it to, in each and every one of the six rounds"), "{text}");
+    }
+    for line in screen::page(&state, 80, 40) {
+        let line = line.cut(80);
+        assert!(!line.contains("\x1b[31m") && !line.contains("\x1b[2J"), "{line:?}");
+    }
+}
+
+/// What a canvas wrote for each of `pages`, into a terminal of 24 lines.
+fn written(pages: &[Vec<&str>]) -> Vec<String> {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("terminal");
+    let file = || OpenOptions::new().create(true).append(true).read(true).open(&path).unwrap();
+    let mut canvas = Canvas::new(Term::read_write_pair(file(), file()));
+    let mut before = 0;
+    let draw = |page: &Vec<&str>| {
+        let lines = page.iter().map(|text| line::Line::default().plain(text)).collect();
+        canvas.draw(|_, _| lines).unwrap();
+        let all = fs::read_to_string(&path).unwrap();
+        all[std::mem::replace(&mut before, all.len())..].to_string()
+    };
+    pages.iter().map(draw).collect()
+}
+
+#[test]
+fn only_lines_that_have_changed_are_written() {
+    let full = "x".repeat(79);
+    let pages = [
+        vec!["title", "round 1", &full, "gone"],
+        vec!["title", "round 2", &full],
+        vec!["title", "round 2", &full],
+        vec!["title"; 30],
+    ];
+    let written = written(&pages);
+    assert!(!written[1].contains("title") && !written[1].contains('x'), "{written:?}");
+    assert_eq!(written[2], "");
+    let mut parser = vt100::Parser::new(24, 79, 0);
+    for (page, written) in pages.iter().zip(&written) {
+        parser.process(written.as_bytes());
+        let shown = parser.screen().contents();
+        let expected: Vec<&str> = page.iter().copied().take(24).collect();
+        assert_eq!(shown.lines().collect::<Vec<_>>(), expected);
+    }
 }

@@ -2,14 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use crate::judge::compare::pairs;
 use crate::judge::interval::{Course, Interval};
+use crate::judge::lane::Lane;
 use crate::judge::stopping::Rule;
-use crate::model::{
-    Arm, Audit, Contender, Finding, Plan, Record, Severity, Unit, Workload, median,
-};
-
-use super::measured;
+use crate::judge::trials::{Trials, Which};
+use crate::model::{Arm, Audit, Contender, Finding, Plan, Severity, Unit, Workload, median};
 
 /// The error that all metrics of a workload share when its duplicate is compared with the
 /// reference. Small, for what it finds is that nothing else of the workload holds.
@@ -33,18 +30,23 @@ const FSYNC: &str = "fsync_latency_p50";
 /// What the device is asked in each operation of a fio job.
 const RATE: &str = "iops";
 
-/// A15: the reference differs from itself. What it differs in is the measurement.
+/// A15: the reference differs from itself. What it differs in is the measurement. `lanes` are those
+/// of the metrics, as far as they were followed before.
 pub fn duplicate_differs(
     plan: &Plan,
     workload: &Workload,
     rules: &BTreeMap<usize, Rule>,
-    records: &[Record],
+    trials: &Trials,
+    lanes: &mut Vec<Lane>,
 ) -> Option<Finding> {
     let again = plan.arm(Arm::Duplicate)?;
     let metrics = workload.primary();
     let rule = rules.get(&metrics.len())?;
-    let courses = metrics.iter().map(|metric| {
-        (metric, course(workload, metric, [&again.name, plan.reference()], rule, records))
+    lanes.resize_with(metrics.len(), Lane::default);
+    let names = [again.name.as_str(), plan.reference()];
+    let courses = metrics.iter().zip(lanes).map(|(metric, lane)| {
+        let both = trials.both(&workload.name, metric, names, Which::Latest);
+        (metric, lane.course(both, rule, 0.0))
     });
     let excludes_1 =
         |(_, course): &(&String, Course)| course.interval.low > 0.0 || course.interval.high < 0.0;
@@ -76,13 +78,11 @@ pub fn duplicate_differs(
 fn course(
     workload: &Workload,
     metric: &str,
-    [one, other]: [&str; 2],
+    names: [&str; 2],
     rule: &Rule,
-    records: &[Record],
+    trials: &Trials,
 ) -> Course {
-    let pairs = pairs(records, &workload.name, metric, one, other);
-    let differences: Vec<f64> = pairs.iter().map(|pair| pair.difference).collect();
-    Course::of(&differences, rule, 0.0)
+    Course::of(&trials.differences(&workload.name, metric, names), rule, 0.0)
 }
 
 /// What the bare device says of the contenders.
@@ -90,12 +90,12 @@ pub fn against_the_device(
     plan: &Plan,
     workload: &Workload,
     rule: &Rule,
-    records: &[Record],
+    trials: &Trials,
 ) -> Vec<Finding> {
     let Some(raw) = plan.arm(Arm::Raw).filter(|_| workload.fio.is_some()) else {
         return Vec::new();
     };
-    let device = Device { workload, raw, deep: plan.deep_arm(workload), rule, records };
+    let device = Device { workload, raw, deep: plan.deep_arm(workload), rule, trials };
     let mut findings: Vec<Finding> =
         plan.contenders.iter().filter_map(|it| device.faster(it)).collect();
     findings.extend(plan.contenders.iter().filter_map(|it| device.fsync_too_fast(it)));
@@ -110,19 +110,19 @@ struct Device<'a> {
     /// The bare device at twice the depth, for a job that has one.
     deep: Option<Contender>,
     rule: &'a Rule,
-    records: &'a [Record],
+    trials: &'a Trials,
 }
 
 impl Device<'_> {
     /// The contender's rate over the device's.
     fn share(&self, contender: &str) -> Course {
-        course(self.workload, RATE, [contender, &self.raw.name], self.rule, self.records)
+        course(self.workload, RATE, [contender, &self.raw.name], self.rule, self.trials)
     }
 
     /// The median of a figure of one contender.
     fn median(&self, contender: &str, metric: &str) -> Option<f64> {
-        let trials = measured(self.records, &self.workload.name, contender);
-        median(trials.values().filter_map(|record| Some(record.sample(metric)?.value)))
+        let trials = self.trials.latest(&self.workload.name, contender);
+        median(trials.values().filter_map(|kept| Some(kept.sample(metric)?.value)))
     }
 
     fn finding(&self, audit: Audit, contender: &str, evidence: String, advice: &str) -> Finding {
@@ -157,7 +157,7 @@ impl Device<'_> {
     /// trials differ by several times on a busy machine: the rounds decide.
     fn fsync_too_fast(&self, contender: &Contender) -> Option<Finding> {
         let pair = [contender.name.as_str(), self.raw.name.as_str()];
-        let course = course(self.workload, FSYNC, pair, self.rule, self.records);
+        let course = course(self.workload, FSYNC, pair, self.rule, self.trials);
         (course.interval.low > -FSYNC_SHARE.ln()).then(|| {
             let shown = |name| {
                 self.median(name, FSYNC).map_or("-".into(), |ns| Unit::Nanoseconds.format(ns))
@@ -179,7 +179,7 @@ impl Device<'_> {
     fn deeper(&self) -> Option<Course> {
         let deep = self.deep.as_ref()?;
         let pair = [deep.name.as_str(), self.raw.name.as_str()];
-        let course = course(self.workload, RATE, pair, self.rule, self.records);
+        let course = course(self.workload, RATE, pair, self.rule, self.trials);
         (course.rounds > 0).then_some(course)
     }
 
@@ -259,7 +259,7 @@ mod tests {
     use super::*;
     use crate::judge::Judge;
     use crate::judge::testing::{plan, record};
-    use crate::model::{Sample, Verdict};
+    use crate::model::{Record, Sample, Verdict};
 
     const PLAN: &str = r#"
         [[contender]]

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use crate::judge::student::two_sided_tail;
-use crate::model::{Audit, Finding, Plan, Record, Severity, Workload, median};
+use crate::judge::trials::Trials;
+use crate::model::{Audit, Finding, Plan, Severity, Workload};
 
 use super::series;
 
@@ -24,18 +25,21 @@ const EXPLAINED: [f64; 15] = [
 ];
 const FEWEST: usize = 6;
 
+/// No slope is known better than this, in ln units a round.
+const SLOPE_ERROR: f64 = 1e-10;
+
 /// A12 of one workload: at most one finding for each contender or arm, of the metric that changed
 /// most.
 pub fn findings<'a>(
     plan: &'a Plan,
     workload: &'a Workload,
-    records: &'a [Record],
+    trials: &'a Trials,
 ) -> impl Iterator<Item = Finding> + 'a {
     let arms = plan.arms(workload).into_iter().map(|arm| arm.name);
     let names = plan.contenders.iter().map(|contender| contender.name.clone()).chain(arms);
     names.filter_map(move |name| {
         let changed = workload.primary().into_iter().filter_map(|metric| {
-            let series = series::goodness(records, &workload.name, &name, &metric);
+            let series = series::goodness(trials, &workload.name, &name, &metric);
             Some((change(&series)?, series.len(), metric))
         });
         let most = changed.max_by(|one, other| one.0.by.abs().total_cmp(&other.0.by.abs()));
@@ -121,8 +125,15 @@ fn best_step(values: &[f64]) -> Option<Step> {
     let total: f64 = values.iter().sum();
     let squares: f64 = values.iter().map(|value| (value - total / n).powi(2)).sum();
     let last = values.len().checked_sub(FEWEST_BESIDE)?;
+    let sums: Vec<f64> = values
+        .iter()
+        .scan(0.0, |sum, value| {
+            *sum += value;
+            Some(*sum)
+        })
+        .collect();
     let step = |before: usize| {
-        let sum: f64 = values[..before].iter().sum();
+        let sum = sums[before - 1];
         let (early, late) = (before as f64, n - before as f64);
         let by = (total - sum) / late - sum / early;
         Step { before, by, explained: by * by * early * late / n / squares }
@@ -149,18 +160,66 @@ fn explained_by_line(values: &[f64]) -> f64 {
 pub fn trend(series: &BTreeMap<u32, f64>) -> Option<f64> {
     let points: Vec<(f64, f64)> =
         series.iter().map(|(&round, &value)| (f64::from(round), value)).collect();
-    let pairs = || {
-        let later = |place: usize| points[place + 1..].iter();
-        points.iter().enumerate().flat_map(move |(place, &one)| {
-            later(place).map(move |&other| (other.0 - one.0, other.1 - one.1))
-        })
+    let rounds = points.last()?.0 - points.first()?.0;
+    let mut values: Vec<f64> = series.values().copied().collect();
+    let mut backwards: Vec<f64> = values.iter().rev().copied().collect();
+    let (rises, falls) = (falls(&mut backwards), falls(&mut values));
+    if chance(points.len(), rises, falls) >= LEVEL {
+        return None;
+    }
+    let whole = median_slope(&points)? * rounds;
+    (whole.abs() > LEAST_CHANGE.ln_1p()).then_some(whole)
+}
+
+/// How many pairs of `values` fall: the later one is less. Sorts them, for merging counts that
+/// (Knuth, TAOCP 3, 5.1.1, exercise 21).
+fn falls(values: &mut [f64]) -> usize {
+    if values.len() < 2 {
+        return 0;
+    }
+    let (early, late) = values.split_at_mut(values.len() / 2);
+    let mut count = falls(early) + falls(late);
+    let mut merged = Vec::with_capacity(early.len() + late.len());
+    let (mut one, mut other) = (0, 0);
+    while one < early.len() && other < late.len() {
+        if late[other] < early[one] {
+            count += early.len() - one;
+            merged.push(late[other]);
+            other += 1;
+        } else {
+            merged.push(early[one]);
+            one += 1;
+        }
+    }
+    merged.extend_from_slice(&early[one..]);
+    merged.extend_from_slice(&late[other..]);
+    values.copy_from_slice(&merged);
+    count
+}
+
+/// The median of the slopes between all pairs of `points`, in order of their places, to a
+/// billionth: halved until it is found, since the slopes below one are the pairs that fall when it
+/// is taken off. So the pairs, of which a long run has millions, are never listed.
+fn median_slope(points: &[(f64, f64)]) -> Option<f64> {
+    let pairs = points.len() * points.len().saturating_sub(1) / 2;
+    let slope = |pair: &[(f64, f64)]| (pair[1].1 - pair[0].1) / (pair[1].0 - pair[0].0);
+    // No two are joined by a steeper line than all of their neighbours.
+    let steepest = points.windows(2).map(|pair| slope(pair).abs()).fold(0.0, f64::max);
+    let below = |slope: f64| {
+        let mut left: Vec<f64> = points.iter().map(|(place, it)| it - slope * place).collect();
+        falls(&mut left)
     };
-    let slope = median(pairs().map(|(rounds, change)| change / rounds))?;
-    let whole = slope * (points.last()?.0 - points.first()?.0);
-    let rises = pairs().filter(|(_, change)| *change > 0.0).count();
-    let falls = pairs().filter(|(_, change)| *change < 0.0).count();
-    (whole.abs() > LEAST_CHANGE.ln_1p() && chance(points.len(), rises, falls) < LEVEL)
-        .then_some(whole)
+    let at_rank = |rank: usize| {
+        let (mut low, mut high) = (-steepest - SLOPE_ERROR, steepest + SLOPE_ERROR);
+        while high - low > SLOPE_ERROR {
+            let middle = f64::midpoint(low, high);
+            if below(middle) > rank { high = middle } else { low = middle }
+        }
+        f64::midpoint(low, high)
+    };
+    let last = pairs.checked_sub(1)?;
+    let lower = at_rank(last / 2);
+    Some(if last % 2 == 0 { lower } else { f64::midpoint(lower, at_rank(last / 2 + 1)) })
 }
 
 /// The chance of so many more rises than falls, or the reverse, among the pairs of `n` values in
@@ -193,10 +252,13 @@ fn chance(n: usize, rises: usize, falls: usize) -> f64 {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
+    use crate::judge::audit::Audited;
     use crate::judge::stopping::Normals;
     use crate::judge::testing::{plan, record};
-    use crate::model::{Sample, Unit};
+    use crate::model::{Sample, Unit, median};
 
     /// Kendall's tables: n = 4, S = 6 has a one-sided chance of 0.042; n = 8, S = 20 of 0.0071.
     #[test]
@@ -226,6 +288,34 @@ mod tests {
             explained.sort_by(f64::total_cmp);
             let got = explained[39_600];
             assert!((got - stated).abs() < 0.008, "{n}: {got}, stated {stated}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn pairs_that_fall_and_the_median_slope_are_those_of_all_pairs(
+            values in prop::collection::vec(-4..4i8, 2..40),
+            gaps in prop::collection::vec(1..4u8, 40),
+        ) {
+            let mut place = 0.0;
+            let points: Vec<(f64, f64)> = values
+                .iter()
+                .zip(gaps)
+                .map(|(value, gap)| {
+                    place += f64::from(gap);
+                    (place, f64::from(*value) / 7.0)
+                })
+                .collect();
+            let mut slopes = Vec::new();
+            for (at, one) in points.iter().enumerate() {
+                let later = points[at + 1..].iter();
+                slopes.extend(later.map(|other| (other.1 - one.1) / (other.0 - one.0)));
+            }
+            let fallen = slopes.iter().filter(|slope| **slope < 0.0).count();
+            prop_assert_eq!(falls(&mut points.iter().map(|it| it.1).collect::<Vec<_>>()), fallen);
+            let expected = median(slopes).unwrap();
+            let got = median_slope(&points).unwrap();
+            prop_assert!((got - expected).abs() < 1e-9, "{} {}", got, expected);
         }
     }
 
@@ -272,7 +362,8 @@ mod tests {
                 [timed(round, "a", 1.0), timed(round, "b", slower)]
             })
             .collect();
-        let found: Vec<Finding> = findings(&plan, &plan.workloads[0], &records).collect();
+        let audited = Audited::of(&plan, &records);
+        let found: Vec<Finding> = findings(&plan, &plan.workloads[0], audited.trials()).collect();
         assert_eq!(found.len(), 1);
         assert_eq!(found[0].contender.as_deref(), Some("b"));
         assert!(found[0].evidence.starts_with("wall_time became worse steadily, 1.1"));

@@ -2,10 +2,10 @@
 
 use crate::model::{PhaseRecord, Sample, Severity, Unit};
 
-use super::trial::{Case, Seen, most};
+use super::case::{Case, Seen, most};
 
-/// The kernel counts CPU time in hundredths of a second (proc_stat(5), USER_HZ), fio its time in
-/// thousandths.
+/// Where the clocks of tasks were not read, CPU time is in hundredths of a second (proc_stat(5),
+/// USER_HZ); fio has its time in thousandths.
 const CPU_UNIT_S: f64 = 0.01;
 const FIO_UNIT_S: f64 = 0.001;
 
@@ -83,9 +83,11 @@ pub fn clock_too_coarse(case: &Case) -> Option<Seen> {
                 metric.strip_prefix(&prefix).is_some_and(|metric| metric.starts_with(what))
             })
         };
+        let in_ticks = phase.totals.cpu_time.is_none();
         let cpu_s = phase.totals.cpu.busy_ns() as f64 / 1e9;
         let tool_s = phase.tool_ns.map(|ns| ns as f64 / 1e9).filter(|_| phase.queue.is_some());
-        let (what, units, unit_s) = if judges("cpu_") && cpu_s < FEWEST_UNITS * CPU_UNIT_S {
+        let cpu_is_coarse = in_ticks && cpu_s < FEWEST_UNITS * CPU_UNIT_S;
+        let (what, units, unit_s) = if judges("cpu_") && cpu_is_coarse {
             ("CPU time", cpu_s / CPU_UNIT_S, CPU_UNIT_S)
         } else if let Some(tool_s) = tool_s.filter(|tool_s| *tool_s < FEWEST_UNITS * FIO_UNIT_S) {
             ("fio's time", tool_s / FIO_UNIT_S, FIO_UNIT_S)
@@ -103,7 +105,7 @@ pub fn clock_too_coarse(case: &Case) -> Option<Seen> {
 mod tests {
     use super::*;
     use crate::judge::testing::{phase, plan, record};
-    use crate::model::{CpuTotals, Histogram, Phase, Queue, Record, Totals};
+    use crate::model::{CpuTime, CpuTotals, Histogram, Phase, Queue, Record, Totals};
 
     fn seen(test: fn(&Case) -> Option<Seen>, primary: &str, record: &Record) -> Option<String> {
         let plan = plan(&format!(
@@ -170,5 +172,8 @@ mod tests {
         assert_eq!(coarse.as_deref(), Some("fio's time is 99 of its clock's units of 1.00 ms"));
         assert!(seen("cpu_per_operation", with(500, 120)).unwrap().starts_with("CPU time is 12"));
         assert_eq!(seen("cpu_time", with(500, 1000)), None);
+        let mut by_clocks = with(500, 120);
+        by_clocks.phases[0].totals.cpu_time = Some(CpuTime::default());
+        assert_eq!(seen("cpu_time", by_clocks), None, "they count nanoseconds");
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::model::{PhaseRecord, Severity};
 
-use super::trial::{Case, Seen, bytes, most, percent, prefix};
+use super::case::{Case, Seen, bytes, most, percent, prefix};
 
 /// A13's advice where others were seen.
 pub const ADVICE: &str = "stop whatever else uses the disk meanwhile, or give the bed a disk of \

@@ -2,7 +2,7 @@
 
 use crate::model::{HeatTotals, PhaseRecord, Severity};
 
-use super::trial::{Case, Seen, most, prefix};
+use super::case::{Case, Seen, most, prefix};
 
 pub const ADVICE: &str = "cool it better, or let it rest between the trials; hold processors and \
                           device down to what they keep up (cpupower frequency-set, bed.limits)";
@@ -45,7 +45,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
-    use crate::judge::audit::voiding;
+    use crate::judge::audit::Audited;
     use crate::judge::testing::{phase, plan, record};
     use crate::model::{Audit, Phase, Record, Totals};
 
@@ -59,7 +59,7 @@ mod tests {
         let phases = vec![PhaseRecord { totals, ..phase(Phase::Whole) }];
         let trial = |round| Record { phases: phases.clone(), ..record(round, "w", "a") };
         let records: Vec<Record> = (1..=3).map(trial).collect();
-        let found = voiding(&plan, &BTreeMap::new(), &records).into_iter();
+        let found = Audited::of(&plan, &records).voiding(&plan, &BTreeMap::new()).into_iter();
         let found = found.filter(|finding| finding.audit == Audit::A11);
         found.map(|it| format!("{:?}: {}", it.severity, it.evidence)).collect()
     }

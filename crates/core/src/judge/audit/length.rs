@@ -4,47 +4,28 @@
 //! T. Kalibera and R. Jones, "Rigorous Benchmarking in Reasonable Time" (ISMM 2013), with two
 //! levels: batches of a run, and trials.
 
-use crate::judge::compare::pairs;
 use crate::judge::stopping::FIRST_LOOK;
-use crate::model::{Audit, Finding, Plan, RateOverTime, Record, Severity, Unit, Workload, median};
+use crate::judge::trials::Trials;
+use crate::model::{Audit, Finding, Plan, Severity, Unit, Workload, median};
 
-use super::measured;
-
-/// Fewer batches of a run say nothing of how they scatter.
-const FEWEST_BATCHES: usize = 4;
+use super::batches::{Batches, variance};
 
 /// The metric that the rate over time is of.
 const RATE: &str = "iops";
 
-/// One trial, of which the rate over time is known.
-struct Trial {
-    /// Its batches.
-    batches: usize,
-    /// Variance of their rate, relative to its mean.
-    variance: f64,
-    /// What a batch takes.
-    batch_ns: f64,
-    /// What the trial takes besides its run.
-    beside_ns: f64,
-}
-
 /// The note on the length of one workload's runs, at most one.
-pub fn finding(plan: &Plan, workload: &Workload, records: &[Record]) -> Option<Finding> {
-    let of = |name: &str| measured(records, &workload.name, name).into_values().collect::<Vec<_>>();
-    let trials: Vec<Trial> = plan
-        .contenders
-        .iter()
-        .flat_map(|contender| of(&contender.name))
-        .filter_map(Trial::of)
-        .collect();
-    let mean = |value: fn(&Trial) -> f64| {
-        (!trials.is_empty()).then(|| trials.iter().map(value).sum::<f64>() / trials.len() as f64)
+pub fn finding(plan: &Plan, workload: &Workload, trials: &Trials) -> Option<Finding> {
+    let of = |name: &str| trials.latest(&workload.name, name).values();
+    let trials_of = plan.contenders.iter().flat_map(|contender| of(&contender.name));
+    let batched: Vec<Batches> = trials_of.filter_map(|kept| kept.batches).collect();
+    let mean = |value: fn(&Batches) -> f64| {
+        (!batched.is_empty()).then(|| batched.iter().map(value).sum::<f64>() / batched.len() as f64)
     };
-    let within = mean(|trial| trial.variance)?;
-    let batches = mean(|trial| trial.batches as f64)?;
-    let batch_ns = mean(|trial| trial.batch_ns)?;
-    let beside_ns = median(trials.iter().map(|trial| trial.beside_ns))?;
-    let between = between(plan, workload, records)?;
+    let within = mean(|it| it.variance)?;
+    let batches = mean(|it| it.count as f64)?;
+    let batch_ns = mean(|it| it.batch_ns)?;
+    let beside_ns = median(batched.iter().map(|it| it.beside_ns))?;
+    let between = between(plan, workload, trials)?;
     let best = best_batches(within, between - within / batches, beside_ns / batch_ns);
     let time = |ns: f64| Unit::Nanoseconds.format(ns);
     let percent = |variance: f64| format!("{:.1}%", variance.sqrt() * 100.0);
@@ -84,46 +65,25 @@ fn best_batches(within: f64, between: f64, cost: f64) -> Option<f64> {
 
 /// The variance of a trial, as far as it matters: half of that of the differences of ln(rate)
 /// within a round, for what changes from round to round cancels. The mean over the contenders.
-fn between(plan: &Plan, workload: &Workload, records: &[Record]) -> Option<f64> {
+fn between(plan: &Plan, workload: &Workload, trials: &Trials) -> Option<f64> {
     let reference = plan.reference();
     let others = plan.contenders.iter().filter(|contender| contender.name != reference);
     let variances: Vec<f64> = others
         .filter_map(|contender| {
-            let pairs = pairs(records, &workload.name, RATE, &contender.name, reference);
-            let differences: Vec<f64> = pairs.iter().map(|pair| pair.difference).collect();
+            let names = [contender.name.as_str(), reference];
+            let differences = trials.differences(&workload.name, RATE, names);
             (differences.len() >= FIRST_LOOK as usize).then(|| variance(&differences) / 2.0)
         })
         .collect();
     (!variances.is_empty()).then(|| variances.iter().sum::<f64>() / variances.len() as f64)
 }
 
-fn variance(values: &[f64]) -> f64 {
-    let mean = values.iter().sum::<f64>() / values.len() as f64;
-    values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / (values.len() - 1) as f64
-}
-
-impl Trial {
-    fn of(record: &Record) -> Option<Trial> {
-        let phase = record.phases.first()?;
-        let course: &RateOverTime = phase.rate_over_time.as_ref()?;
-        let batches = course.batches();
-        let mean = batches.iter().sum::<f64>() / batches.len() as f64;
-        let enough = batches.len() >= FEWEST_BATCHES && mean > 0.0;
-        let all_ns: u64 = record.steps.iter().map(|step| step.duration_ns).sum();
-        enough.then(|| Trial {
-            batches: batches.len(),
-            variance: variance(&batches) / (mean * mean),
-            batch_ns: course.batch_ns() as f64,
-            beside_ns: all_ns.saturating_sub(phase.work_ns) as f64,
-        })
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::judge::audit::Audited;
     use crate::judge::testing::{phase, plan, record};
-    use crate::model::{Draws, Phase, PhaseRecord, Sample, StepTime};
+    use crate::model::{Draws, Phase, PhaseRecord, RateOverTime, Record, Sample, StepTime};
 
     /// Twelve rounds of runs of 30 s that take 15 s besides; batches of 2.5 s scatter by `within`
     /// and trials by `between`.
@@ -149,7 +109,7 @@ mod tests {
         };
         let records: Vec<Record> =
             (1..=12).flat_map(|round| [trial(round, "a"), trial(round, "b")]).collect();
-        finding(&plan, &plan.workloads[0], &records)
+        finding(&plan, &plan.workloads[0], Audited::of(&plan, &records).trials())
     }
 
     /// The worked relation: quadrupling the cost of a trial, or halving its scatter, doubles the
@@ -179,6 +139,6 @@ mod tests {
              [[workload]]\nname = \"w\"\nfio = { rw = \"randread\" }",
         );
         let records = [record(1, "w", "a"), record(1, "w", "b")];
-        assert_eq!(finding(&plan, &plan.workloads[0], &records), None);
+        assert_eq!(finding(&plan, &plan.workloads[0], Audited::of(&plan, &records).trials()), None);
     }
 }

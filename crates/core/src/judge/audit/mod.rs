@@ -1,187 +1,180 @@
-//! What speaks against a measurement: the audits of METHODOLOGY, section 7, that follow from a plan
-//! and its records.
+//! What speaks against a measurement: those audits of docs/audits.md that follow from a plan and
+//! its records.
 //!
 //! The audits of single trials are in [`trial`], [`queue`], [`steady`], [`foreign`], [`heat`],
-//! [`network`] and [`figures`]; those of the terms on which contenders are compared are in
-//! [`terms`]; those that look at all rounds in [`drift`], [`order`] and [`modes`]; what the
-//! duplicate and the bare device show is in [`arms`]; how long the work had better run in
-//! [`length`]. Each is one function.
+//! [`cpu`], [`network`] and [`figures`], and [`over_trials`] says what they come to over all of them; those
+//! of the terms on which contenders are compared are in [`terms`]; those that look at all rounds in
+//! [`drift`], [`order`] and [`modes`]; what the duplicate and the bare device show is in [`arms`];
+//! how long the work had better run in [`length`]. Each is one function.
 
 mod arms;
+pub(super) mod batches;
+pub(super) mod case;
+mod cpu;
 mod drift;
 mod figures;
 mod foreign;
 mod heat;
 mod length;
 mod modes;
+pub(super) mod mounted;
 mod network;
 mod order;
+mod over_trials;
 mod queue;
 mod series;
 mod steady;
 mod terms;
-mod trial;
+pub(super) mod trial;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
+use std::rc::Rc;
 
+use crate::judge::kept::Kept;
+use crate::judge::lane::Lane;
 use crate::judge::stopping::Rule;
-use crate::model::{Contender, Finding, Plan, Record, Severity, Workload};
+use crate::judge::trials::Trials;
+use crate::model::{Finding, Plan, Record, Workload};
 
 pub use arms::DUPLICATE_ALPHA;
 pub use drift::trend;
-pub(super) use terms::without_flush;
-pub use terms::{DEPTH_ADVICE, WITHOUT_FLUSH, depth_ignored_by, durability_advice};
+pub use mounted::WITHOUT_FLUSH;
+pub use terms::{DEPTH_ADVICE, depth_ignored_by, durability_advice};
 pub use trial::{CACHE_ADVICE, HARNESS_ADVICE, PROCESS_S, SYNC_ADVICE};
 
-use trial::{AUDITS, Case, Seen, TrialAudit};
+use mounted::Terms;
+use over_trials::OverTrials;
+use terms::Said;
 
-/// How wide the intervals of the audits are.
-pub struct Rules<'a> {
-    /// For the duplicate, by the number of metrics that share its error.
-    pub duplicate: &'a BTreeMap<usize, Rule>,
-    /// For the bare device: that of the workload's comparisons.
-    pub device: &'a dyn Fn(&Workload) -> &'a Rule,
+/// The trials of a plan, and what the audits have seen of them so far.
+#[derive(Debug)]
+pub struct Audited {
+    trials: Trials,
+    /// By the places of workload and contender in the plan.
+    over_trials: BTreeMap<(usize, usize), OverTrials>,
+    /// By the place of the workload: in how many trials of a round one was void by itself.
+    void_rounds: Vec<BTreeMap<u32, u32>>,
+    /// By the place of the contender.
+    terms: Vec<Terms>,
+    taken: usize,
+    emulated: usize,
+    /// By the place of the workload: of each metric, the reference against its duplicate.
+    duplicates: Vec<Vec<Lane>>,
 }
 
-/// Everything the audits notice in `records`, the trials of `plan`.
-pub fn findings(plan: &Plan, rules: &Rules, records: &[Record]) -> Vec<Finding> {
-    let mut findings = terms::findings(plan, records);
-    findings.extend(voiding(plan, rules.duplicate, records));
-    for workload in &plan.workloads {
-        findings.extend(drift::findings(plan, workload, records));
-        findings.extend(order::findings(plan, workload, records));
-        findings.extend(modes::findings(plan, workload, records));
-        let rule = (rules.device)(workload);
-        findings.extend(arms::against_the_device(plan, workload, rule, records));
-    }
-    let lengths = plan.workloads.iter().filter_map(|it| length::finding(plan, it, records));
-    findings.extend(lengths);
-    findings
-}
-
-/// What the audits notice that can make a workload void.
-///
-/// Of those of single trials that is one finding at most for each audit of each workload and
-/// contender, with the trial of the median figure as its evidence. It voids where more than half
-/// of the trials show it; where fewer do it is a warning: one trial out of many that went wrong
-/// widens the interval, it does not make the verdict false.
-pub fn voiding(plan: &Plan, duplicate: &BTreeMap<usize, Rule>, records: &[Record]) -> Vec<Finding> {
-    let mut findings = Vec::new();
-    for workload in &plan.workloads {
-        for contender in &plan.contenders {
-            let trials = measured(records, &workload.name, &contender.name);
-            let found =
-                AUDITS.iter().filter_map(|it| over_trials(plan, it, workload, contender, &trials));
-            findings.extend(found);
-            findings.extend(repeated(plan, workload, contender, records));
+impl Audited {
+    /// Before the first trial of `plan`.
+    pub fn new(plan: &Plan) -> Audited {
+        let workloads = plan.workloads.len();
+        Audited {
+            trials: Trials::default(),
+            over_trials: BTreeMap::new(),
+            void_rounds: vec![BTreeMap::new(); workloads],
+            terms: vec![Terms::default(); plan.contenders.len()],
+            taken: 0,
+            emulated: 0,
+            duplicates: (0..workloads).map(|_| Vec::new()).collect(),
         }
-        findings.extend(arms::duplicate_differs(plan, workload, duplicate, records));
     }
-    findings
-}
 
-/// The rounds of a workload in which a trial was void by itself.
-pub fn void_rounds(plan: &Plan, records: &[Record]) -> BTreeSet<(u32, String)> {
-    let mut rounds = BTreeSet::new();
-    for workload in &plan.workloads {
-        for contender in &plan.contenders {
-            for (round, record) in measured(records, &workload.name, &contender.name) {
-                if void_of(plan, workload, contender, record).is_some() {
-                    rounds.insert((round, workload.name.clone()));
-                }
+    /// All of these.
+    pub fn of(plan: &Plan, records: &[Record]) -> Audited {
+        let mut audited = Audited::new(plan);
+        for (at, record) in records.iter().enumerate() {
+            audited.take(plan, &Rc::new(Kept::of(plan, record, at)));
+        }
+        audited
+    }
+
+    /// Takes one more trial.
+    pub fn take(&mut self, plan: &Plan, kept: &Rc<Kept>) {
+        self.taken += 1;
+        self.emulated += kept.terms.emulated;
+        let before = self.trials.take(kept);
+        let contender = plan.contenders.iter().position(|it| it.name == kept.key.contender);
+        let Some(contender) = contender else { return };
+        self.terms[contender].add(&kept.terms);
+        let workload = plan.workloads.iter().position(|it| it.name == kept.key.workload);
+        let Some(workload) = workload.filter(|_| kept.is_measured) else { return };
+        let void_trials = self.void_rounds[workload].entry(kept.key.round).or_default();
+        *void_trials += u32::from(kept.void().is_some());
+        if let Some(before) = &before {
+            *void_trials -= u32::from(before.void().is_some());
+        }
+        if *void_trials == 0 {
+            self.void_rounds[workload].remove(&kept.key.round);
+        }
+        self.over_trials.entry((workload, contender)).or_default().take(kept, before.as_deref());
+    }
+
+    /// The trials.
+    pub fn trials(&self) -> &Trials {
+        &self.trials
+    }
+
+    /// How many were taken.
+    pub fn taken(&self) -> usize {
+        self.taken
+    }
+
+    /// The rounds in which a trial of the workload at that place was void by itself.
+    pub fn void_rounds(&self, workload: usize) -> &BTreeMap<u32, u32> {
+        &self.void_rounds[workload]
+    }
+
+    /// What the records say of the terms.
+    fn said(&self) -> Said<'_> {
+        Said { of_contenders: &self.terms, trials: self.taken, emulated: self.emulated }
+    }
+
+    /// What the audits notice of the terms on which contenders are compared.
+    pub fn of_terms(&self, plan: &Plan) -> Vec<Finding> {
+        terms::findings(plan, &self.said(), &self.trials)
+    }
+
+    /// What the audits notice that can make a workload void; `rules` are for the duplicate, by the
+    /// number of metrics that share its error.
+    pub fn voiding(&mut self, plan: &Plan, rules: &BTreeMap<usize, Rule>) -> Vec<Finding> {
+        let mut findings = Vec::new();
+        for (place, workload) in plan.workloads.iter().enumerate() {
+            for (contender, it) in plan.contenders.iter().enumerate() {
+                let Some(over) = self.over_trials.get(&(place, contender)) else { continue };
+                let latest = self.trials.latest(&workload.name, &it.name);
+                findings.extend(over.findings(latest, &workload.name, &it.name));
             }
+            let lanes = &mut self.duplicates[place];
+            let differs = arms::duplicate_differs(plan, workload, rules, &self.trials, lanes);
+            findings.extend(differs);
         }
+        findings
     }
-    rounds
+
+    /// What the audits notice that look at all rounds of a workload; `rule` is that of its
+    /// comparisons. This reads all of its trials.
+    pub fn over_rounds(&self, plan: &Plan, workload: &Workload, rule: &Rule) -> OverRounds {
+        let trials = &self.trials;
+        let mut findings: Vec<Finding> = drift::findings(plan, workload, trials).collect();
+        findings.extend(order::findings(plan, workload, trials));
+        findings.extend(modes::findings(plan, workload, trials));
+        findings.extend(arms::against_the_device(plan, workload, rule, trials));
+        OverRounds { findings, length: length::finding(plan, workload, trials) }
+    }
 }
 
-/// The audit that makes a single trial void, and what it saw.
-fn void_of(
-    plan: &Plan,
-    workload: &Workload,
-    contender: &Contender,
-    record: &Record,
-) -> Option<(&'static TrialAudit, Seen)> {
-    let case = Case::new(plan, workload, contender, record);
-    let seen = AUDITS.iter().filter_map(|audit| Some((audit, (audit.test)(&case)?)));
-    seen.into_iter().find(|(_, seen)| seen.severity == Severity::Void)
-}
-
-/// A note on each trial that was void and was run again.
-fn repeated<'a>(
-    plan: &'a Plan,
-    workload: &'a Workload,
-    contender: &'a Contender,
-    records: &'a [Record],
-) -> impl Iterator<Item = Finding> + 'a {
-    let latest = measured(records, &workload.name, &contender.name);
-    let superseded = records.iter().filter(move |record| {
-        let later = latest.get(&record.key.round).is_some_and(|it| !std::ptr::eq(*it, *record));
-        later && is_of(record, &workload.name, &contender.name)
-    });
-    superseded.filter_map(move |record| {
-        let (audit, seen) = void_of(plan, workload, contender, record)?;
-        Some(Finding {
-            audit: audit.audit,
-            severity: Severity::Note,
-            workload: Some(workload.name.clone()),
-            contender: Some(contender.name.clone()),
-            evidence: format!("round {} was run again: {}", record.key.round, seen.evidence),
-            advice: "nothing: the verdict holds with the first trials and with the later ones"
-                .into(),
-        })
-    })
-}
-
-fn is_of(record: &Record, workload: &str, contender: &str) -> bool {
-    record.is_measured() && record.key.workload == workload && record.key.contender == contender
-}
-
-/// The trials of one contender in one workload that ran whole, by round; where one was run again
-/// the later record counts.
-fn measured<'a>(
-    records: &'a [Record],
-    workload: &str,
-    contender: &str,
-) -> BTreeMap<u32, &'a Record> {
-    let of_it = |record: &&Record| is_of(record, workload, contender);
-    records.iter().filter(of_it).map(|record| (record.key.round, record)).collect()
-}
-
-/// What one audit says about all trials of one contender in one workload.
-fn over_trials(
-    plan: &Plan,
-    audit: &TrialAudit,
-    workload: &Workload,
-    contender: &Contender,
-    trials: &BTreeMap<u32, &Record>,
-) -> Option<Finding> {
-    let case = |&record| Case::new(plan, workload, contender, record);
-    let mut seen: Vec<Seen> =
-        trials.values().filter_map(|record| (audit.test)(&case(record))).collect();
-    seen.sort_by(|one, other| one.figure.total_cmp(&other.figure));
-    let median = seen.get(seen.len() / 2)?;
-    let mostly = seen.len() * 2 > trials.len();
-    Some(Finding {
-        audit: audit.audit,
-        severity: if mostly { median.severity } else { median.severity.min(Severity::Warning) },
-        workload: Some(workload.name.clone()),
-        contender: Some(contender.name.clone()),
-        evidence: format!("{}; in {} of {} trials", median.evidence, seen.len(), trials.len()),
-        advice: audit.advice.into(),
-    })
-}
-
-/// The mount options of a contender one by one: both `["a", "b"]` and `["a,b"]` are written.
-fn options(contender: &Contender) -> impl Iterator<Item = &str> {
-    contender.mount.iter().flat_map(|options| options.split(','))
+/// What the audits notice that look at all rounds of a workload.
+#[derive(Clone, Debug, Default)]
+pub struct OverRounds {
+    /// What speaks against the measurement.
+    pub findings: Vec<Finding>,
+    /// How long the work had better run.
+    pub length: Option<Finding>,
 }
 
 #[cfg(test)]
 mod tests {
     use super::super::testing::{plan, record};
     use super::*;
-    use crate::model::{Audit, CacheState};
+    use crate::model::{Audit, CacheState, Severity};
 
     const PLAN: &str = r#"
         [[contender]]
@@ -205,7 +198,8 @@ mod tests {
     }
 
     fn seen(records: &[Record]) -> Vec<Finding> {
-        let mut findings = voiding(&plan(PLAN), &BTreeMap::new(), records);
+        let plan = plan(PLAN);
+        let mut findings = Audited::of(&plan, records).voiding(&plan, &BTreeMap::new());
         findings.retain(|finding| finding.audit != Audit::A18);
         findings
     }

@@ -1,6 +1,7 @@
 //! A16: trials that fall into two groups. Their mean is a place where no trial is.
 
-use crate::model::{Audit, Finding, Plan, Record, Severity, Workload};
+use crate::judge::trials::Trials;
+use crate::model::{Audit, Finding, Plan, Severity, Workload};
 
 use super::series;
 
@@ -16,13 +17,13 @@ const FEWEST: usize = 4;
 pub fn findings<'a>(
     plan: &'a Plan,
     workload: &'a Workload,
-    records: &'a [Record],
+    trials: &'a Trials,
 ) -> impl Iterator<Item = Finding> + 'a {
     let margin = plan.judgement.margin.0.ln_1p();
     let metrics = workload.primary();
     plan.contenders.iter().flat_map(move |contender| {
         let of = |metric: &String| {
-            let series = series::goodness(records, &workload.name, &contender.name, metric);
+            let series = series::goodness(trials, &workload.name, &contender.name, metric);
             let modes = modes(series.into_values().collect(), margin)?;
             Some(finding(workload, &contender.name, metric, &modes))
         };

@@ -2,7 +2,7 @@
 
 use crate::model::{NetworkTotals, PhaseRecord, Severity, Unit};
 
-use super::trial::{Case, Seen, most};
+use super::case::{Case, Seen, most};
 
 /// At this share of what the link carries, the link is the limit: the file system could not have
 /// been faster by more than a ninth. TCP's headers take 5% of a link with packets of 1500 bytes.

@@ -3,9 +3,8 @@
 use std::collections::BTreeMap;
 
 use crate::judge::stopping::FIRST_LOOK;
-use crate::model::{Audit, Draws, Finding, Plan, Record, Severity, Workload};
-
-use super::measured;
+use crate::judge::trials::Trials;
+use crate::model::{Audit, Draws, Finding, Plan, Severity, Workload};
 
 /// Orders that are drawn beside the one that was.
 const PERMUTATIONS: u32 = 1999;
@@ -17,10 +16,10 @@ const LEVEL: f64 = 0.01;
 pub fn findings<'a>(
     plan: &'a Plan,
     workload: &'a Workload,
-    records: &'a [Record],
+    trials: &'a Trials,
 ) -> impl Iterator<Item = Finding> + 'a {
     workload.primary().into_iter().filter_map(move |metric| {
-        let rounds = residuals(plan, workload, &metric, records);
+        let rounds = residuals(plan, workload, &metric, trials);
         let (what, chance) = effect(&rounds)?;
         Some(Finding {
             audit: Audit::A14,
@@ -51,21 +50,16 @@ struct Trial {
 
 /// The rounds in which every contender was measured, with what is left of them. Arms have a place
 /// in the order and no figure.
-fn residuals(
-    plan: &Plan,
-    workload: &Workload,
-    metric: &str,
-    records: &[Record],
-) -> Vec<Vec<Trial>> {
+fn residuals(plan: &Plan, workload: &Workload, metric: &str, trials: &Trials) -> Vec<Vec<Trial>> {
     let mut rounds: BTreeMap<u32, Vec<(u32, usize, Option<f64>)>> = BTreeMap::new();
     let arms = plan.arms(workload).into_iter().map(|arm| arm.name);
     let contenders = plan.contenders.iter().map(|contender| contender.name.clone());
     for (number, name) in (1..).zip(contenders.chain(arms)) {
-        for (round, record) in measured(records, &workload.name, &name) {
+        for (&round, kept) in trials.latest(&workload.name, &name) {
             let figure = (number <= plan.contenders.len())
-                .then(|| record.sample(metric)?.goodness())
+                .then(|| kept.sample(metric)?.goodness())
                 .flatten();
-            rounds.entry(round).or_default().push((record.position, number, figure));
+            rounds.entry(round).or_default().push((kept.position, number, figure));
         }
     }
     let complete = |trials: &Vec<(u32, usize, Option<f64>)>| {
@@ -94,29 +88,29 @@ fn residuals(
 
 /// What the residuals depend on, and how rarely chance would have it so: they are shuffled within
 /// their rounds, for the order of a round was drawn.
+///
+/// Once so many drawn orders show as much that none of the two can be rare any more, no more are
+/// drawn: Besag and Clifford, "Sequential Monte Carlo p-values" (Biometrika 78, 1991).
 fn effect(rounds: &[Vec<Trial>]) -> Option<(&'static str, f64)> {
     if rounds.len() < FIRST_LOOK as usize {
         return None;
     }
-    let seen = [by_place(rounds), by_predecessor(rounds)];
+    let mut flat = Flat::of(rounds);
+    let seen = [flat.by_place(), flat.by_predecessor()];
+    let chance = |count: u32| f64::from(count) / f64::from(PERMUTATIONS + 1);
     let mut at_least = [1; 2];
     let mut draws = Draws::new(0);
-    let mut shuffled = rounds.to_vec();
     for _ in 0..PERMUTATIONS {
-        for round in &mut shuffled {
-            let mut residuals: Vec<f64> = round.iter().map(|trial| trial.residual).collect();
-            draws.shuffle(&mut residuals);
-            round.iter_mut().zip(residuals).for_each(|(trial, it)| trial.residual = it);
-        }
-        for (count, (drawn, seen)) in at_least
-            .iter_mut()
-            .zip([by_place(&shuffled), by_predecessor(&shuffled)].iter().zip(seen))
-        {
+        flat.shuffle(&mut draws);
+        let drawn = [flat.by_place(), flat.by_predecessor()];
+        for (count, (drawn, seen)) in at_least.iter_mut().zip(drawn.iter().zip(seen)) {
             // What differs by rounding alone is the same.
             *count += u32::from(*drawn >= seen * (1.0 - 1e-9));
         }
+        if at_least.iter().all(|count| chance(*count) >= LEVEL) {
+            return None;
+        }
     }
-    let chance = |count: u32| f64::from(count) / f64::from(PERMUTATIONS + 1);
     let what = match at_least.map(|count| chance(count) < LEVEL) {
         [true, true] => "its place in the round and the trial before it",
         [true, false] => "its place in the round",
@@ -126,31 +120,71 @@ fn effect(rounds: &[Vec<Trial>]) -> Option<(&'static str, f64)> {
     Some((what, chance(at_least[0].min(at_least[1]))))
 }
 
-/// How strongly the residuals go with the place in the round.
-fn by_place(rounds: &[Vec<Trial>]) -> f64 {
-    let of_round = |trials: &Vec<Trial>| {
-        let middle = trials.iter().map(|it| it.place as f64).sum::<f64>() / trials.len() as f64;
-        trials.iter().map(|it| it.residual * (it.place as f64 - middle)).sum::<f64>()
-    };
-    rounds.iter().map(of_round).sum::<f64>().abs()
+/// The trials of all rounds, one after the other.
+struct Flat {
+    /// How many each round holds.
+    lengths: Vec<usize>,
+    /// How far each is from the middle of its round.
+    places: Vec<f64>,
+    predecessors: Vec<usize>,
+    residuals: Vec<f64>,
+    /// Sum and number of the residuals by predecessor.
+    groups: Vec<(f64, f64)>,
 }
 
-/// How far apart the means are by whom a trial followed.
-fn by_predecessor(rounds: &[Vec<Trial>]) -> f64 {
-    let mut groups: BTreeMap<usize, (f64, f64)> = BTreeMap::new();
-    for trial in rounds.iter().flatten() {
-        let (sum, count) = groups.entry(trial.predecessor).or_default();
-        *sum += trial.residual;
-        *count += 1.0;
+impl Flat {
+    fn of(rounds: &[Vec<Trial>]) -> Flat {
+        let trials = || rounds.iter().flatten();
+        let from_middle = |round: &Vec<Trial>| {
+            let middle = round.iter().map(|it| it.place as f64).sum::<f64>() / round.len() as f64;
+            round.iter().map(|it| it.place as f64 - middle).collect::<Vec<f64>>()
+        };
+        let predecessors: Vec<usize> = trials().map(|trial| trial.predecessor).collect();
+        let groups = predecessors.iter().max().map_or(0, |last| last + 1);
+        Flat {
+            lengths: rounds.iter().map(Vec::len).collect(),
+            places: rounds.iter().flat_map(from_middle).collect(),
+            predecessors,
+            residuals: trials().map(|trial| trial.residual).collect(),
+            groups: vec![(0.0, 0.0); groups],
+        }
     }
-    groups.values().map(|(sum, count)| sum * sum / count).sum()
+
+    /// Puts the residuals of each round in another order.
+    fn shuffle(&mut self, draws: &mut Draws) {
+        let mut rest = self.residuals.as_mut_slice();
+        for length in &self.lengths {
+            let (round, others) = rest.split_at_mut(*length);
+            draws.shuffle(round);
+            rest = others;
+        }
+    }
+
+    /// How strongly the residuals go with the place in the round.
+    fn by_place(&self) -> f64 {
+        let both = self.residuals.iter().zip(&self.places);
+        both.map(|(residual, place)| residual * place).sum::<f64>().abs()
+    }
+
+    /// How far apart the means are by whom a trial followed.
+    fn by_predecessor(&mut self) -> f64 {
+        self.groups.fill((0.0, 0.0));
+        for (residual, predecessor) in self.residuals.iter().zip(&self.predecessors) {
+            let (sum, count) = &mut self.groups[*predecessor];
+            *sum += residual;
+            *count += 1.0;
+        }
+        let known = self.groups.iter().filter(|(_, count)| *count > 0.0);
+        known.map(|(sum, count)| sum * sum / count).sum()
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::judge::audit::Audited;
     use crate::judge::testing::{plan, record};
-    use crate::model::{Sample, Unit};
+    use crate::model::{Record, Sample, Unit};
 
     /// Twelve rounds of three contenders in an order drawn from `seed`; a trial takes longer by
     /// `late` for each one before it, and by `after_c` after c.
@@ -177,7 +211,9 @@ mod tests {
             "[[contender]]\nname = \"a\"\n[[contender]]\nname = \"b\"\n\
              [[contender]]\nname = \"c\"\n[[workload]]\nname = \"w\"\ncommand = \"true\"",
         );
-        findings(&plan, &plan.workloads[0], records).next().map(|finding| finding.evidence)
+        let audited = Audited::of(&plan, records);
+        let mut findings = findings(&plan, &plan.workloads[0], audited.trials());
+        findings.next().map(|finding| finding.evidence)
     }
 
     #[test]

@@ -3,7 +3,7 @@
 
 use crate::model::{PhaseRecord, Queue, Severity};
 
-use super::trial::{Case, Seen, most};
+use super::case::{Case, Seen, most};
 
 /// A2: more requests under way than the jobs can have, or fewer than a closed loop keeps.
 pub fn impossible_or_starved(case: &Case) -> Option<Seen> {

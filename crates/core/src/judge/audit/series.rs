@@ -2,18 +2,15 @@
 
 use std::collections::BTreeMap;
 
-use crate::model::Record;
-
-use super::measured;
+use crate::judge::trials::Trials;
 
 /// ln(goodness) of `metric` by round, of one contender in one workload.
 pub fn goodness(
-    records: &[Record],
+    trials: &Trials,
     workload: &str,
     contender: &str,
     metric: &str,
 ) -> BTreeMap<u32, f64> {
-    let trials = measured(records, workload, contender);
-    let figure = |record: &Record| record.sample(metric)?.goodness();
-    trials.into_iter().filter_map(|(round, record)| Some((round, figure(record)?))).collect()
+    let latest = trials.latest(workload, contender).iter();
+    latest.filter_map(|(round, kept)| Some((*round, kept.sample(metric)?.goodness()?))).collect()
 }

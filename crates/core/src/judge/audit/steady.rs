@@ -2,7 +2,7 @@
 
 use crate::model::{PhaseRecord, RateOverTime, Severity, Steady, Unit};
 
-use super::trial::{Case, Seen, most};
+use super::case::{Case, Seen, most};
 
 /// A24's advice where there was no steady state.
 pub const NEVER_ADVICE: &str = "the figure is the mean of whatever the rate passed through: let \

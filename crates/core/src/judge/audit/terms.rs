@@ -1,13 +1,11 @@
 //! The audits of the terms on which contenders are compared.
 
-use std::collections::BTreeSet;
-
 use crate::judge::stopping::FIRST_LOOK;
-use crate::model::{
-    Audit, Contender, Finding, Mounted, Plan, Record, Severity, Workload, is_synchronous_engine,
-};
+use crate::judge::trials::Trials;
+use crate::model::{Audit, Contender, Finding, Plan, Severity, Workload, is_synchronous_engine};
 
-use super::{measured, options};
+use super::case::options;
+use super::mounted::{Terms, without_flush};
 
 /// A3's evidence.
 pub fn depth_ignored_by(engine: &str, depth: u32) -> String {
@@ -26,21 +24,26 @@ pub fn durability_advice(option: &str) -> String {
     )
 }
 
-/// Mount options with which fsync does not flush the device's cache: ext4(5), f2fs, ZFS.
-pub const WITHOUT_FLUSH: [&str; 4] =
-    ["nobarrier", "barrier=0", "fsync_mode=nobarrier", "sync=disabled"];
+/// What the records say of the terms of the contenders, in the order of the plan, and how many
+/// there are.
+pub struct Said<'a> {
+    pub of_contenders: &'a [Terms],
+    pub trials: usize,
+    pub emulated: usize,
+}
 
 /// What they find.
-pub fn findings(plan: &Plan, records: &[Record]) -> Vec<Finding> {
+pub fn findings(plan: &Plan, said: &Said, trials: &Trials) -> Vec<Finding> {
+    let each = || plan.contenders.iter().zip(said.of_contenders);
     let mut findings: Vec<Finding> = plan.workloads.iter().filter_map(depth_ignored).collect();
-    findings.extend(unequal_durability(plan, records));
-    findings.extend(plan.contenders.iter().filter_map(|it| options_unseen(it, records)));
-    findings.extend(plan.contenders.iter().filter_map(|it| misaligned(it, records)));
-    findings.extend(emulated(records));
-    findings.extend(plan.contenders.iter().filter_map(|it| kernel_lacks(it, records)));
+    findings.extend(unequal_durability(plan, said));
+    findings.extend(each().filter_map(|(it, terms)| options_unseen(it, terms)));
+    findings.extend(each().filter_map(|(it, terms)| misaligned(it, terms)));
+    findings.extend(emulated(said));
+    findings.extend(each().filter_map(|(it, terms)| kernel_lacks(it, terms)));
     for workload in &plan.workloads {
         let others = plan.contenders.iter().filter(|it| it.name != plan.reference());
-        findings.extend(others.filter_map(|it| descriptive(plan, workload, it, records)));
+        findings.extend(others.filter_map(|it| descriptive(plan, workload, it, trials)));
     }
     findings
 }
@@ -69,12 +72,14 @@ fn descriptive(
     plan: &Plan,
     workload: &Workload,
     contender: &Contender,
-    records: &[Record],
+    trials: &Trials,
 ) -> Option<Finding> {
     let reference = plan.reference();
-    let references = measured(records, &workload.name, reference);
-    let rounds = measured(records, &workload.name, &contender.name);
-    let both = rounds.keys().filter(|round| references.contains_key(round)).count();
+    let references = trials.latest(&workload.name, reference);
+    let rounds = trials.latest(&workload.name, &contender.name).keys();
+    // More than are asked for need not be counted.
+    let both = rounds.filter(|round| references.contains_key(round));
+    let both = both.take(FIRST_LOOK as usize).count();
     // Of none at all the verdict's own sentence speaks.
     (1..FIRST_LOOK as usize).contains(&both).then(|| Finding {
         audit: Audit::A18,
@@ -91,8 +96,12 @@ fn descriptive(
 }
 
 /// A19: some contenders are spared the flushes that the others pay for.
-fn unequal_durability(plan: &Plan, records: &[Record]) -> Vec<Finding> {
-    let found: Vec<_> = plan.contenders.iter().map(|it| (it, without_flush(it, records))).collect();
+fn unequal_durability(plan: &Plan, said: &Said) -> Vec<Finding> {
+    let sparing = |(contender, terms): (_, &Terms)| {
+        let declared = without_flush(options(contender));
+        (contender, declared.or_else(|| terms.without_flush.clone()))
+    };
+    let found: Vec<_> = plan.contenders.iter().zip(said.of_contenders).map(sparing).collect();
     let Some((flushing, _)) = found.iter().find(|(_, option)| option.is_none()) else {
         return Vec::new();
     };
@@ -113,18 +122,9 @@ fn unequal_durability(plan: &Plan, records: &[Record]) -> Vec<Finding> {
     found.iter().filter_map(finding).collect()
 }
 
-/// The mount option by which the contender's fsync does not flush the device's cache, if any.
-pub(in crate::judge) fn without_flush(contender: &Contender, records: &[Record]) -> Option<String> {
-    let mounts = of(contender, records).flat_map(|mounted| &mounted.options);
-    let mut all = options(contender).chain(mounts.map(String::as_str));
-    all.find(|option| WITHOUT_FLUSH.contains(option)).map(String::from)
-}
-
 /// A19: mount options that the kernel does not show: defaults, or ignored.
-fn options_unseen(contender: &Contender, records: &[Record]) -> Option<Finding> {
-    let unseen: BTreeSet<&str> =
-        of(contender, records).flat_map(|mounted| &mounted.unseen).map(String::as_str).collect();
-    let unseen = Vec::from_iter(unseen).join(", ");
+fn options_unseen(contender: &Contender, terms: &Terms) -> Option<Finding> {
+    let unseen = Vec::from_iter(terms.unseen.iter().cloned()).join(", ");
     (!unseen.is_empty()).then(|| Finding {
         audit: Audit::A19,
         severity: Severity::Note,
@@ -137,68 +137,55 @@ fn options_unseen(contender: &Contender, records: &[Record]) -> Option<Finding> 
 }
 
 /// A19: a partition whose start does not suit the device.
-fn misaligned(contender: &Contender, records: &[Record]) -> Option<Finding> {
-    let its = records.iter().filter(|record| record.key.contender == contender.name);
-    let mut partitions = its.flat_map(|record| &record.partitions);
-    let (partition, cost) = partitions.find_map(|it| Some((it, it.misaligned()?)))?;
+fn misaligned(contender: &Contender, terms: &Terms) -> Option<Finding> {
+    let (start_bytes, cost) = terms.misaligned?;
     Some(Finding {
         audit: Audit::A19,
         severity: Severity::Note,
         workload: None,
         contender: Some(contender.name.clone()),
-        evidence: format!(
-            "its partition begins at {} B, no multiple of 1 MiB: {cost}",
-            partition.start_bytes
-        ),
+        evidence: format!("its partition begins at {start_bytes} B, no multiple of 1 MiB: {cost}"),
         advice: "let it begin at 1MiB, unless this is what is compared".into(),
     })
 }
 
 /// A22: the processor was emulated, so that its work costs many times what it costs elsewhere,
 /// and not the same multiple for every instruction.
-fn emulated(records: &[Record]) -> Option<Finding> {
-    let guests = records.iter().filter_map(|record| record.guest.as_ref());
-    let count = guests.filter(|guest| guest.emulated).count();
+fn emulated(said: &Said) -> Option<Finding> {
+    let (count, all) = (said.emulated, said.trials);
     (count > 0).then(|| Finding {
         audit: Audit::A22,
         severity: Severity::Note,
         workload: None,
         contender: None,
-        evidence: format!("{count} of {} trials ran on an emulated processor (TCG)", records.len()),
-        advice: "read times and rates as those of this emulation: they weigh the processor's \
-                 work far above the disk's; counts, bytes, flushes and their order hold. Times \
-                 need KVM: fsverdict doctor"
+        evidence: format!("{count} of {all} trials ran on an emulated processor (TCG)"),
+        advice: "read times and rates as those of this emulation, in which the processor's work \
+                 takes far longer and the disk's does not; counts, bytes, flushes and their order \
+                 hold. Times need KVM: fsverdict doctor"
             .into(),
     })
 }
 
 /// A23: what the contender's kernel can't tell.
-fn kernel_lacks(contender: &Contender, records: &[Record]) -> Option<Finding> {
-    let of_it = |record: &&Record| record.key.contender == contender.name;
-    let mut guests = records.iter().filter(of_it).filter_map(|record| record.guest.as_ref());
-    let guest = guests.find(|guest| !guest.lacks.is_empty())?;
+fn kernel_lacks(contender: &Contender, terms: &Terms) -> Option<Finding> {
+    let (kernel, lacks) = terms.lacks.as_ref()?;
     Some(Finding {
         audit: Audit::A23,
         severity: Severity::Note,
         workload: None,
         contender: Some(contender.name.clone()),
-        evidence: format!("Linux {}: {}", guest.kernel, guest.lacks.join("; ")),
+        evidence: format!("Linux {kernel}: {}", lacks.join("; ")),
         advice: "what is lacking is not compared: between kernels, look only at what all have"
             .into(),
     })
 }
 
-/// How the trials of a contender were mounted.
-fn of<'a>(contender: &'a Contender, records: &'a [Record]) -> impl Iterator<Item = &'a Mounted> {
-    let of_it = records.iter().filter(|record| record.key.contender == contender.name);
-    of_it.filter_map(|record| record.mounted.as_ref())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::judge::audit::Audited;
     use crate::judge::testing::{plan, record};
-    use crate::model::{Guest, Partition};
+    use crate::model::{Guest, Mounted, Partition, Record};
 
     fn with(workload: &str, mount: &str) -> Plan {
         plan(&format!(
@@ -210,6 +197,11 @@ mod tests {
     /// Rounds of both, enough for an interval.
     fn rounds(rounds: u32) -> Vec<Record> {
         (1..=rounds).flat_map(|n| [record(n, "w", "a"), record(n, "w", "b")]).collect()
+    }
+
+    fn findings(plan: &Plan, records: &[Record]) -> Vec<Finding> {
+        let audited = Audited::of(plan, records);
+        super::findings(plan, &audited.said(), audited.trials())
     }
 
     fn fio(options: &str) -> Vec<Finding> {

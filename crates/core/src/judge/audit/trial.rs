@@ -1,11 +1,9 @@
 //! The audits of single trials.
 
-use crate::model::{
-    Audit, Cache, CacheState, Contender, Operation, Phase, PhaseRecord, Plan, Record, Severity,
-    Unit, Workload,
-};
+use crate::model::{Audit, Cache, CacheState, Operation, Phase, PhaseRecord, Severity, Unit};
 
-use super::{figures, foreign, heat, network, options, queue, steady};
+use super::case::{Case, Seen, bytes, least, most, options, percent, prefix};
+use super::{cpu, figures, foreign, heat, network, queue, steady};
 
 /// What may stay cached or dirty around a drop: a file system's own superblock and log pages.
 const CACHE_ALLOWANCE_BYTES: u64 = 1 << 20;
@@ -32,45 +30,12 @@ pub const CACHE_ADVICE: &str = "drop the caches before it as root, read with dir
                                 memory is what was measured";
 
 /// A9's advice.
-pub const SYNC_ADVICE: &str = "end the work with fsync or syncfs on the files it writes, and write \
-                               what is not rewritten, deleted or made of zeros within the timed \
-                               part";
+pub const SYNC_ADVICE: &str = "end the work with fsync or syncfs on the files it writes; don't \
+                               rewrite or delete them within the timed part, and don't write zeros";
 
 /// A10's advice.
 pub const HARNESS_ADVICE: &str = "do many operations in one process: use small_files or fio, or a \
                                   tool that loops by itself";
-
-/// One trial with what it was a trial of.
-pub struct Case<'a> {
-    pub workload: &'a Workload,
-    pub contender: &'a Contender,
-    pub record: &'a Record,
-    /// Its device was held down by us.
-    pub limited: bool,
-}
-
-impl<'a> Case<'a> {
-    /// The case of `record`, a trial of `plan`.
-    pub fn new(
-        plan: &Plan,
-        workload: &'a Workload,
-        contender: &'a Contender,
-        record: &'a Record,
-    ) -> Case<'a> {
-        let limited = plan.bed.limits.is_some() || contender.limits.is_some();
-        Case { workload, contender, record, limited }
-    }
-}
-
-/// What an audit saw in one trial.
-#[derive(Debug)]
-pub struct Seen {
-    pub severity: Severity,
-    /// By which trials are put in order, to find the median one.
-    pub figure: f64,
-    /// What was seen, with its figures.
-    pub evidence: String,
-}
 
 /// An audit that looks at one trial at a time.
 pub struct TrialAudit {
@@ -103,8 +68,8 @@ pub const AUDITS: &[TrialAudit] = &[
     TrialAudit {
         audit: Audit::A7,
         test: not_cold,
-        advice: "run it as root, on a bed that is unmounted in between (an image in memory is bed \
-                 ram's); or declare cache = \"warm\"",
+        advice: "run it as root, on a bed that is unmounted in between (for an image in memory use \
+                 bed ram); or declare cache = \"warm\"",
     },
     TrialAudit { audit: Audit::A9, test: not_durable, advice: SYNC_ADVICE },
     TrialAudit { audit: Audit::A10, test: harness_measured, advice: HARNESS_ADVICE },
@@ -121,6 +86,8 @@ pub const AUDITS: &[TrialAudit] = &[
                  -E lazy_itable_init=0,lazy_journal_init=0",
     },
     TrialAudit { audit: Audit::A13, test: foreign::others_at_work, advice: foreign::ADVICE },
+    TrialAudit { audit: Audit::A13, test: cpu::others_at_work, advice: cpu::OTHERS_ADVICE },
+    TrialAudit { audit: Audit::A17, test: cpu::ticks_missed, advice: cpu::TICKS_ADVICE },
     TrialAudit {
         audit: Audit::A17,
         test: figures::clock_too_coarse,
@@ -294,34 +261,11 @@ fn compresses(case: &Case) -> bool {
         || case.contender.mkfs.iter().any(|argument| argument.contains("compress"))
 }
 
-fn least(seen: impl Iterator<Item = Seen>) -> Option<Seen> {
-    seen.min_by(|one, other| one.figure.total_cmp(&other.figure))
-}
-
-pub fn most(seen: impl Iterator<Item = Seen>) -> Option<Seen> {
-    seen.max_by(|one, other| one.figure.total_cmp(&other.figure))
-}
-
-pub fn prefix(phase: Phase) -> String {
-    match phase.name() {
-        "" => String::new(),
-        name => format!("{name}: "),
-    }
-}
-
-pub fn bytes(bytes: u64) -> String {
-    Unit::Bytes.format(bytes as f64)
-}
-
-pub fn percent(share: f64) -> String {
-    format!("{:.1}%", share * 100.0)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::judge::testing::{phase, plan, record};
-    use crate::model::{CpuTotals, DeviceTotals, Mounted, Quiet, Totals};
+    use crate::model::{CpuTotals, DeviceTotals, Mounted, Plan, Quiet, Record, Totals};
 
     const MIB: u64 = 1 << 20;
     const COMMAND: &str = "command = \"work\"";

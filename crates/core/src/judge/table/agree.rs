@@ -1,7 +1,8 @@
 //! A1: figures that follow from one another and don't.
 
 use super::cells::{Cell, Cells, shown};
-use super::{Reach, found};
+use super::found::found;
+use super::reach::Reach;
 use crate::model::{Audit, Finding, Part, Quantity, Severity, Test};
 
 /// Ratios that show one unit under the name of another (1024 and 1000), once or more often.

@@ -1,6 +1,6 @@
 //! A row's figures by what they are.
 
-use super::Reach;
+use super::reach::Reach;
 use crate::model::{Column, Part, Printed, Quantity, Row, Statistic, Test};
 
 /// One row of a test.

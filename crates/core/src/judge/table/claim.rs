@@ -1,7 +1,7 @@
 //! A5: a figure of the conclusion that the tables don't hold.
 
-use super::Reach;
 use super::cells::{Cell, Cells};
+use super::reach::Reach;
 use crate::model::{Audit, Claim, Claimed, Finding, Printed, Severity, Test};
 
 /// How many figures are shown instead.

@@ -1,22 +1,23 @@
-//! What speaks against a published table: those audits of METHODOLOGY, section 7, that follow from
-//! what was printed.
+//! What speaks against a published table: those audits of docs/audits.md, "Published figures", that
+//! follow from what was printed.
 //!
-//! A printed figure stands for anything within one unit of its last digit ([`Reach`]), and a rule
-//! is broken only when nothing within reach of its figures keeps it. So figures that were rounded
-//! or cut from true ones that agree are never found to disagree.
+//! A printed figure stands for anything within one unit of its last digit
+//! ([`Reach`](reach::Reach)), and a rule is broken only when nothing within reach of its figures
+//! keeps it. So figures that were rounded or cut from true ones that agree are never found to
+//! disagree.
 
 mod agree;
 mod cells;
 mod claim;
+mod found;
 mod queue;
 mod reach;
 mod summary;
 mod terms;
 
-use crate::model::{Audit, Finding, Severity, Table, Test};
+use crate::model::{Finding, Table, Test};
 
 use cells::Cells;
-use reach::Reach;
 
 /// Everything the audits notice in `table`, test by test, then what concerns all of it.
 pub fn table_findings(table: &Table) -> Vec<Finding> {
@@ -59,22 +60,4 @@ fn without(what: &str, table: &Table, lacks: impl Fn(&Test) -> bool) -> Option<S
     let names: Vec<&str> =
         table.tests.iter().filter(|test| lacks(test)).map(|test| test.name.as_str()).collect();
     (!names.is_empty()).then(|| format!("{what} ({})", names.join(", ")))
-}
-
-/// A finding of one test, and of one of its rows where `contender` says which.
-fn found(
-    test: &Test,
-    contender: &str,
-    (audit, severity): (Audit, Severity),
-    evidence: String,
-    advice: &str,
-) -> Finding {
-    Finding {
-        audit,
-        severity,
-        workload: Some(test.name.clone()),
-        contender: (!contender.is_empty()).then(|| contender.to_string()),
-        evidence,
-        advice: advice.into(),
-    }
 }

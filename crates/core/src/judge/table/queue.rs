@@ -2,7 +2,8 @@
 //! limits.
 
 use super::cells::{Cell, Cells, shown};
-use super::{Reach, found};
+use super::found::found;
+use super::reach::Reach;
 use crate::judge::audit::{DEPTH_ADVICE, depth_ignored_by};
 use crate::model::{
     Audit, Finding, Job, Machine, Part, Quantity, Severity, Test, is_synchronous_engine,
@@ -126,7 +127,7 @@ fn limits(test: &Test, machine: &Machine) -> Vec<Finding> {
     }
     findings.extend(at_limit.into_iter().map(|(contenders, limit)| {
         let evidence = format!(
-            "{} are at the device's limit of {limit}: it was measured, and a tie there is no win",
+            "{} are at the device's limit of {limit}: the device was measured, a tie is no win",
             contenders.join(", ")
         );
         let advice = "compare CPU time and device bytes for each operation, or latency at 70% of \

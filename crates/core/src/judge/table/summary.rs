@@ -1,7 +1,8 @@
 //! A5: summaries that no set of figures has. A17: figures too coarse to compare.
 
 use super::cells::{Cell, Cells, shown};
-use super::{Reach, found};
+use super::found::found;
+use super::reach::Reach;
 use crate::model::{Audit, Finding, Part, Quantity, Severity, Statistic, Test, median};
 
 /// A figure of fewer units than this hides differences of a percent.

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use super::cells::{Cell, Cells};
-use super::{Reach, found};
+use super::found::found;
+use super::reach::Reach;
 use crate::judge::audit::{
     CACHE_ADVICE, HARNESS_ADVICE, PROCESS_S, SYNC_ADVICE, WITHOUT_FLUSH, durability_advice,
 };
@@ -140,7 +141,7 @@ fn unrepeated(test: &Test) -> Option<String> {
         Some(runs) if !has_spread => Some(format!("of {runs} runs no spread is given")),
         Some(_) => None,
         None if has_spread => None,
-        None => Some("how often it was run is not said, and no spread is given".into()),
+        None => Some("neither the number of runs nor a spread is given".into()),
     }
 }
 

@@ -4,9 +4,10 @@
 use maud::{Markup, html};
 
 use super::super::Report;
+use super::drawing::{Figure, Live, Place, named};
+use super::palette;
 use super::plot::{LINE, marks, percent, place, row_text};
 use super::scale::Scale;
-use super::{Figure, Live, Place, named, palette};
 use crate::model::{Comparison, Joined, Percent, Verdict};
 
 /// Height of the drawn part of a row, in px.

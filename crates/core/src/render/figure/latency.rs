@@ -5,9 +5,10 @@ use std::collections::BTreeMap;
 use maud::{Markup, html};
 
 use super::super::{Report, table};
+use super::drawing::{Figure, Live, Place, WIDTH, named};
+use super::palette;
 use super::plot::{LINE, curve, legend, marks, percent, place, stretched};
 use super::scale::Scale;
-use super::{Figure, Live, Place, WIDTH, named, palette};
 use crate::model::{Histogram, Phase, Record, Unit, Workload};
 
 /// Height of the curves and of a contender's course over the rounds, in px.
@@ -151,8 +152,8 @@ fn percentiles(report: &Report, latencies: &Latencies) -> Parts {
         (stretched(top, CURVES, &inside))
     };
     let caption = format!(
-        "How long the quickest so many percent of all operations took at most, all rounds \
-         together; lower is better. A curve ends where fewer than 30 operations lie beyond. {}",
+        "The latency within which so many percent of all operations ended, over all rounds; lower \
+         is better. A curve ends where fewer than 30 operations lie beyond. {}",
         quantiles(&whole)
     );
     let title = format!("Latency of {}", title(latencies));

@@ -4,6 +4,7 @@
 //! width it gets and its text stays as large as the text around it. Only curves have coordinates
 //! of their own, in a nested `svg` that is stretched; their strokes are not.
 
+mod drawing;
 mod forest;
 mod latency;
 pub(super) mod palette;
@@ -15,122 +16,13 @@ mod trend;
 
 use std::collections::BTreeSet;
 
-use maud::{Markup, PreEscaped, html};
-
 use super::Report;
 use crate::model::Timeline;
-use palette::LIGHT;
 
+pub use drawing::Figure;
+pub(super) use drawing::{Place, STYLE};
 pub use forest::joined as joined_figure;
 pub(super) use trend::figures as trends;
-
-/// How wide a figure is that stands alone, in px.
-const WIDTH: f64 = 760.0;
-/// The margin around it.
-const MARGIN: f64 = 16.0;
-
-/// The style of what figures are made of; the page has it too.
-pub(super) const STYLE: &str = include_str!("figure.css");
-
-/// What a figure is of, and so where a report has it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Place {
-    /// All comparisons.
-    Verdicts,
-    /// A metric of a workload, by its name, over many runs.
-    Trend(String),
-    /// A judged metric of a workload, by its name.
-    Rounds(String),
-    /// Latencies of a workload; `judged`: of a timed part that is judged.
-    Latency { workload: String, judged: bool },
-    /// The course of a workload's timed part; `judged` as above.
-    Timeline { workload: String, judged: bool },
-}
-
-impl Place {
-    /// The workload it is of; `None`: all.
-    pub fn workload(&self) -> Option<&String> {
-        match self {
-            Place::Verdicts => None,
-            Place::Rounds(workload) | Place::Trend(workload) => Some(workload),
-            Place::Latency { workload, .. } | Place::Timeline { workload, .. } => Some(workload),
-        }
-    }
-}
-
-/// How a script may bring a figure to life.
-#[derive(Clone, Copy, Debug, PartialEq)]
-enum Live {
-    /// All its numbers are written in it.
-    Not,
-    /// Dots with a text each.
-    Dots,
-    /// Curves with a text at each of equally spaced places.
-    Curves,
-    /// The same over so many seconds, to be zoomed.
-    Seconds(f64),
-}
-
-/// A drawing with what it shows in words.
-#[derive(Clone, Debug)]
-pub struct Figure {
-    /// What its file is called, without an ending; its own within a report.
-    pub name: String,
-    /// What it shows, in a line.
-    pub title: String,
-    /// What is to be seen in it, with its figures: it stands for the drawing where that can't be
-    /// seen.
-    pub caption: String,
-    pub(super) place: Place,
-    live: Live,
-    /// In px.
-    height: f64,
-    drawing: Markup,
-}
-
-impl Figure {
-    /// The figure as a file: light, with its title, 792 px wide.
-    pub fn svg(&self) -> String {
-        let (top, width) = (34.0, WIDTH + 2.0 * MARGIN);
-        let height = self.height + top + MARGIN;
-        let style = LIGHT.resolved(STYLE);
-        let markup = html! {
-            svg xmlns="http://www.w3.org/2000/svg" class="figure" role="img" width=(width)
-                height=(height) viewBox=(format!("0 0 {width} {height}")) {
-                title { (self.title) }
-                desc { (self.caption) }
-                style { (PreEscaped(style)) }
-                rect width="100%" height="100%" fill=(LIGHT.page) {}
-                text.strong x=(MARGIN) y="24" { (self.title) }
-                svg x=(MARGIN) y=(top) width=(WIDTH) height=(self.height) { (self.drawing) }
-            }
-        };
-        markup.into_string() + "\n"
-    }
-
-    /// The figure in a page that has [`STYLE`].
-    pub(super) fn inline(&self) -> Markup {
-        let live = match self.live {
-            Live::Not => None,
-            Live::Dots => Some("dots"),
-            Live::Curves => Some("curves"),
-            Live::Seconds(_) => Some("seconds"),
-        };
-        let seconds = match self.live {
-            Live::Seconds(seconds) => Some(seconds),
-            _ => None,
-        };
-        html! {
-            figure id=(self.name) data-live=[live] data-seconds=[seconds] {
-                figcaption { strong { (self.title) } " " (self.caption) }
-                div.drawing {
-                    svg.figure role="img" aria-label=(self.title) width="100%"
-                        height=(self.height) { (self.drawing) }
-                }
-            }
-        }
-    }
-}
 
 /// All figures of a report, in its order.
 pub fn figures(report: &Report, timelines: &[Timeline]) -> Vec<Figure> {
@@ -156,24 +48,5 @@ fn number(figures: &mut [Figure]) {
             name = format!("{}-{again}", figure.name);
         }
         figure.name = name;
-    }
-}
-
-/// Words as a file's name: `small-files-create_rate`.
-fn named(words: &[&str]) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || c == '_';
-    let words = words.iter().filter(|word| !word.is_empty());
-    let words = words.map(|word| word.replace(|c| !plain(c), "-").trim_matches('-').to_string());
-    words.filter(|word| !word.is_empty()).collect::<Vec<_>>().join("-")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn names_are_those_of_files() {
-        assert_eq!(named(&["small files", "create_rate"]), "small-files-create_rate");
-        assert_eq!(named(&["<b>/../x", "", "a b"]), "b-----x-a-b");
     }
 }

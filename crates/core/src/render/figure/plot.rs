@@ -3,7 +3,7 @@
 use maud::{Markup, html};
 
 use super::super::Report;
-use super::WIDTH;
+use super::drawing::WIDTH;
 use super::palette::{class, dashes};
 
 /// Height of a line of text, in px.

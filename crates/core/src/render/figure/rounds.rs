@@ -3,9 +3,10 @@
 use maud::{Markup, html};
 
 use super::super::{Report, table};
+use super::drawing::{Figure, Live, Place, WIDTH, named};
+use super::palette;
 use super::plot::{LINE, marks, percent, place, row_text, stretched};
 use super::scale::Scale;
-use super::{Figure, Live, Place, WIDTH, named, palette};
 use crate::model::{Better, Record, Sample, Workload, median};
 
 /// Height of a row's dots, in px.

@@ -7,9 +7,10 @@
 use maud::{Markup, html};
 
 use super::super::Report;
+use super::drawing::{Figure, Live, Place, WIDTH, named};
+use super::palette;
 use super::plot::{LINE, curve, legend, marks, percent, place, stretched};
 use super::scale::Scale;
-use super::{Figure, Live, Place, WIDTH, named, palette};
 use crate::model::{Gauge, Phase, Timeline, Unit, Workload, median};
 
 /// Height of a panel, in px.

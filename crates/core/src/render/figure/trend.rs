@@ -4,9 +4,10 @@
 use maud::{Markup, html};
 
 use super::super::history::{day, name_of, when};
+use super::drawing::{Figure, Live, Place, WIDTH, named};
+use super::palette;
 use super::plot::{LINE, marks, percent, row_text, stretched};
 use super::scale::Scale;
-use super::{Figure, Live, Place, WIDTH, named, palette};
 use crate::model::{History, Past, Point, Series, Unit, Verdict, median};
 
 /// Height of a row's drawn part, in px.
@@ -95,10 +96,11 @@ fn told(history: &History) -> [(&'static str, Vec<&str>); 3] {
 }
 
 fn caption(history: &History, has_strips: bool) -> String {
-    let mut caption = "A dot is a run, in order of time and equally far apart. Of a contender it \
-                       is the ratio to the reference of the same run, above 1 is better, and the \
-                       bar its interval; of the reference it is the median. Each row has an axis \
-                       of its own; a line stands at the median between two changes."
+    let mut caption = "A dot is a run. Runs stand in the order of time, equally far apart. A \
+                       contender's dot is its ratio to the reference of the same run, above 1 is \
+                       better, and the bar is the interval; the reference's dot is its median. \
+                       Each row has an axis of its own; a line stands at the median between two \
+                       changes."
         .to_string();
     if history.series.iter().any(|series| !series.shifts.is_empty()) {
         caption += " A dashed line is a change, with its number below.";

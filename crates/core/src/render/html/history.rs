@@ -6,7 +6,8 @@ use maud::{Markup, html};
 
 use super::super::figure::{Figure, Place, trends};
 use super::super::history::{came, chance, day, name_of, runs, shifted, trend, when};
-use super::{Page, parts};
+use super::page::Page;
+use super::parts;
 use crate::model::{History, Past, Point, Series, Shift, median};
 
 /// Among fewer runs none shows a change: six on either side.

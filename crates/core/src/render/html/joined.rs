@@ -6,7 +6,8 @@ use maud::{Markup, html};
 use super::super::Report;
 use super::super::figure::{Figure, joined_figure};
 use super::super::joined::{NEXT, Part, Section, answer, day, heads, sections, title};
-use super::{Page, parts};
+use super::page::Page;
+use super::parts;
 use crate::model::{Command, Joined};
 
 /// The whole page.

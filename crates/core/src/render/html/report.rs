@@ -5,7 +5,8 @@ use maud::{Markup, html};
 use super::super::answer::answer;
 use super::super::figure::{Figure, Place, figures};
 use super::super::{Report, csv, markdown, table, terminal};
-use super::{Page, parts, settings};
+use super::page::Page;
+use super::{parts, settings};
 use crate::model::{Command, Timeline, Workload};
 use comfy_table::presets::NOTHING;
 

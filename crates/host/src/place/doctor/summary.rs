@@ -2,42 +2,48 @@
 
 use std::collections::BTreeSet;
 
-use super::{Ability, LOOP, NAMESPACES, ROOT, State, ZRAM, install, mkfs_check, mount_check};
-use crate::file_system::{self, FileSystem};
+use fsverdict_core::model::need::{Asked, Remedy, install};
+use fsverdict_core::model::{Bed, BedKind, Need};
 
-/// The beds as `--bed` names them, with the abilities each needs.
-pub const BEDS: [(&str, &[&str]); 5] = [
-    ("loop", &[ROOT, NAMESPACES, LOOP]),
-    ("ram", &[ROOT, NAMESPACES, LOOP]),
-    ("ram:zram", &[ROOT, NAMESPACES, ZRAM]),
-    ("device", &[ROOT, NAMESPACES]),
-    ("directory", &[]),
-];
+use crate::file_system;
 
-/// What can be run, and one command for all that can be installed, a line each.
-pub fn conclusion(abilities: &[Ability]) -> String {
-    let mut text = available(abilities);
-    let packages: BTreeSet<&str> = abilities.iter().filter_map(|a| a.answer.package).collect();
+/// A bed of each kind, of the usual size.
+pub fn beds() -> [Bed; 5] {
+    let of = |kind| Bed { kind, ..Bed::default() };
+    let zram = Bed { zram: true, ..of(BedKind::Ram) };
+    [of(BedKind::Loop), of(BedKind::Ram), zram, of(BedKind::Device), of(BedKind::Directory)]
+}
+
+/// What can be run, and one command for all of `needs` that can be installed, a line each.
+pub fn conclusion(asked: &Asked, needs: &[Need]) -> String {
+    let mut text = available(asked);
+    let remedies = needs.iter().filter_map(|need| asked.answer(need).remedy);
+    let packages: BTreeSet<String> = remedies
+        .filter_map(|remedy| match remedy {
+            Remedy::Install { package, .. } => Some(package),
+            Remedy::Sudo | Remedy::Words(_) => None,
+        })
+        .collect();
     if !packages.is_empty() {
-        let packages: Vec<&str> = packages.into_iter().collect();
+        let packages: Vec<String> = packages.into_iter().collect();
         text += &format!("For what is missing: {}\n", install(&packages.join(" ")));
     }
     text
 }
 
-fn available(abilities: &[Ability]) -> String {
-    let able =
-        |name: &str| abilities.iter().any(|a| a.name == name && a.answer.state == State::Yes);
-    let beds = BEDS.iter().filter(|(_, needs)| needs.iter().all(|name| able(name)));
-    let beds: Vec<&str> = beds.map(|(bed, _)| *bed).collect();
+fn available(asked: &Asked) -> String {
+    let able = |need: &Need| asked.answer(need).is_able();
+    let can_be_made = |bed: &Bed| bed.needs().iter().all(able);
+    let beds = beds();
+    let beds: Vec<&str> = beds.iter().filter(|bed| can_be_made(bed)).map(Bed::name).collect();
     // Bed directory needs nothing, so that there is always one.
-    if beds.len() == 1 {
-        let root = if able(ROOT) { "" } else { "; the others need root: sudo fsverdict doctor" };
-        return format!("Bed {} is available{root}.\n", beds[0]);
+    if let [only] = beds.as_slice() {
+        let is_root = able(&Need::Root);
+        let root = if is_root { "" } else { "; the others need root: sudo fsverdict doctor" };
+        return format!("Bed {only} is available{root}.\n");
     }
-    let made = file_system::ALL.map(FileSystem::here).into_iter();
-    let made = made.filter(|it| able(&mkfs_check(it)) && able(&mount_check(it)));
-    let made: Vec<&str> = made.map(|it| it.name).collect();
+    let made = file_system::ALL.iter().map(|it| it.name);
+    let made: Vec<&str> = made.filter(|name| able(&Need::FileSystem((*name).into()))).collect();
     let with = match made.as_slice() {
         [] => "but no file system can be made".into(),
         made => format!("with {}", listed(made)),

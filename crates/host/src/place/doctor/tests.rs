@@ -1,5 +1,11 @@
 //! The report of what a machine can do, on made-up machines.
 
+use std::collections::BTreeSet;
+use std::fs;
+
+use fsverdict_core::model::need::State;
+use fsverdict_core::model::{ExtraProbe, Place};
+
 use super::*;
 
 fn tree(files: &[(&str, &str)]) -> tempfile::TempDir {
@@ -12,62 +18,124 @@ fn tree(files: &[(&str, &str)]) -> tempfile::TempDir {
     tree
 }
 
+fn machine(root: &tempfile::TempDir) -> Machine {
+    Machine { root: root.path().into(), folder: root.path().into() }
+}
+
 #[test]
 fn every_mkfs_has_a_package_to_install() {
     for file_system in file_system::ALL {
-        let answer = Answer::not_installed(file_system.program);
-        assert!(answer.package.is_some(), "{}", file_system.program);
-        assert!(answer.lack().unwrap().contains(": apt-get install "), "{answer:?}");
+        let lack = not_installed(file_system.program).lack().unwrap();
+        assert!(lack.contains(": apt-get install "), "{lack}");
     }
     assert!(tool::package(QEMU).is_some() && tool::package("fio").is_some());
 }
 
 #[test]
-fn checks_have_names_of_their_own_and_beds_need_known_ones() {
-    let checks = checks(Path::new("/"), Path::new("/"));
-    let names: BTreeSet<&str> = checks.iter().map(|check| check.name.as_str()).collect();
-    assert_eq!(names.len(), checks.len());
-    assert!(BEDS.iter().flat_map(|(_, needs)| *needs).all(|name| names.contains(name)));
+fn needs_have_names_of_their_own_and_beds_probes_and_places_need_known_ones() {
+    let needs = needs();
+    let names: BTreeSet<_> = needs.iter().map(Need::name).collect();
+    assert_eq!(names.len(), needs.len());
+    let of_beds = beds().into_iter().flat_map(|bed| bed.needs());
+    let of_places = [Place::Here, Place::Vm, Place::Sim].into_iter().flat_map(Place::needs);
+    for need in of_beds.chain(of_places).chain([ExtraProbe::PageCache.need()]) {
+        assert!(needs.contains(&need), "{need:?}");
+    }
 }
 
 #[test]
 fn an_empty_machine_can_nothing_and_says_why() {
     let root = tree(&[]);
-    let answers = [zram, drop_caches, counters, pressure, heat, tracefs, throttling, kvm::check];
-    for answer in answers.map(|check| check(root.path())) {
+    let probe = |kind| Need::Probe(kind);
+    let needs = [
+        Need::Zram,
+        Need::DropCaches,
+        probe(ProbeKind::Device),
+        probe(ProbeKind::Pressure),
+        probe(ProbeKind::Heat),
+        Need::BlockEvents,
+        Need::Limits,
+        Need::Kvm,
+    ];
+    for need in needs {
+        let answer = machine(&root).answer(&need);
         assert_eq!(answer.state, State::No, "{answer:?}");
-        assert!(answer.advice.is_some(), "{answer:?}");
+        assert!(answer.remedy.is_some(), "{answer:?}");
     }
-    assert_eq!(memory(root.path()).state, State::Unknown);
+    assert_eq!(machine(&root).answer(&Need::Memory { bytes: 1 }).state, State::Unknown);
 }
 
 #[test]
 fn memory_is_compared_with_what_an_image_takes() {
-    let little = tree(&[("proc/meminfo", "MemTotal: 9 kB\nMemAvailable:  1024 kB\n")]);
-    let answer = memory(little.path());
-    assert_eq!((answer.state, answer.detail.as_str()), (State::No, "1.00 MiB available"));
-    let much = tree(&[("proc/meminfo", "MemAvailable: 8388608 kB\n")]);
-    assert_eq!(memory(much.path()), Answer::yes("8.00 GiB available"));
+    let of = |meminfo: &str| {
+        let root = tree(&[("proc/meminfo", meminfo)]);
+        machine(&root).answer(&Need::Memory { bytes: 4 << 30 })
+    };
+    let little = of("MemTotal: 9 kB\nMemAvailable:  1024 kB\n");
+    let detail = "1.00 MiB available, a bed in memory needs 4.00 GiB";
+    assert_eq!((little.state, little.detail.as_str()), (State::No, detail));
+    assert_eq!(of("MemAvailable: 8388608 kB\n"), Answer::yes("8.00 GiB available"));
+}
+
+#[test]
+fn room_is_compared_with_what_is_needed() {
+    let root = tree(&[]);
+    let of = |need| machine(&root).answer(&need);
+    let at = root.path().display().to_string();
+    assert_eq!(of(Need::Images { bytes: 1 }).state, State::Yes);
+    let lack = of(Need::Images { bytes: 1 << 60 }).lack().unwrap();
+    assert!(lack.contains("free, the image needs 1024 PiB: choose another --dir"), "{lack}");
+    assert_eq!(of(Need::Space { at: at.clone(), bytes: 1 }).state, State::Yes);
+    let lack = of(Need::Space { at: at.clone(), bytes: 1 << 60 }).lack().unwrap();
+    assert!(lack.starts_with(&format!("1024 PiB are needed, {at} has ")), "{lack}");
+    assert_eq!(of(Need::Space { at: "/no/such".into(), bytes: 1 }).state, State::Unknown);
+}
+
+#[test]
+fn programs_of_the_work_are_found_by_name_or_path() {
+    let root = tree(&[]);
+    let of = |name: &str, package: Option<&str>| {
+        let package = package.map(Into::into);
+        machine(&root).answer(&Need::Program { name: name.into(), package }).lack()
+    };
+    assert_eq!(of("sh", None), None);
+    assert_eq!(of("/etc/passwd", Some("base-passwd")), None);
+    let lack = of("no-bench", Some("no-db")).unwrap();
+    assert_eq!(lack, "no-bench is not installed: apt-get install no-db");
+}
+
+#[test]
+fn an_interface_must_be_there() {
+    let text = " face |bytes\n  eth0: 1 2\n    lo: 3 4\n";
+    let root = tree(&[("proc/net/dev", text)]);
+    let over = |name: &str| machine(&root).answer(&Need::Interface(name.into())).lack();
+    assert_eq!(over("eth0"), None);
+    let lack = over("eth1").unwrap();
+    assert!(lack.ends_with("no network interface eth1; did you mean eth0?"), "{lack}");
 }
 
 #[test]
 fn counters_are_told_by_the_number_of_fields() {
     let of = |count: usize| {
         let line = format!("7 0 loop0{}\n", " 1".repeat(count));
-        counters(tree(&[("proc/diskstats", &line)]).path()).detail
+        let answer = offered::counters(tree(&[("proc/diskstats", &line)]).path());
+        assert!(answer.is_able());
+        (answer.state, answer.detail)
     };
-    assert!(of(17).ends_with("with discards and flushes"));
-    assert!(of(15).ends_with("flushes need Linux 5.5"));
-    assert!(of(11).contains("discards need Linux 4.18"));
+    assert_eq!(of(17).0, State::Yes);
+    assert!(of(17).1.ends_with("with discards and flushes"));
+    assert_eq!((of(15).0, of(11).0), (State::Partly, State::Partly));
+    assert!(of(15).1.ends_with("flushes need Linux 5.5"));
+    assert!(of(11).1.contains("discards need Linux 4.18"));
 }
 
 #[test]
 fn pressure_needs_all_three_files() {
     let two = tree(&[("proc/pressure/cpu", "some"), ("proc/pressure/io", "some")]);
-    assert_eq!(pressure(two.path()).state, State::No);
+    assert_eq!(offered::pressure(two.path()).state, State::No);
     let files = ["cpu", "io", "memory"].map(|name| format!("proc/pressure/{name}"));
     let three = tree(&files.each_ref().map(|path| (path.as_str(), "some")));
-    assert_eq!(pressure(three.path()).state, State::Yes);
+    assert_eq!(offered::pressure(three.path()).state, State::Yes);
 }
 
 #[test]
@@ -76,7 +144,7 @@ fn heat_is_told_by_processors_drives_or_both() {
     let drive = "sys/class/nvme/nvme0/hwmon0/temp1_alarm";
     let told = |files: &[&str]| {
         let files: Vec<_> = files.iter().map(|path| (*path, "0\n")).collect();
-        let answer = heat(tree(&files).path());
+        let answer = offered::heat(tree(&files).path());
         assert_eq!(answer.state, State::Yes);
         answer.detail
     };
@@ -89,18 +157,21 @@ fn heat_is_told_by_processors_drives_or_both() {
 fn tracefs_is_found_where_it_is_mounted() {
     const MOUNTS: &str = "22 1 0:7 / /sys/kernel/tracing rw - tracefs tracefs rw\n";
     let bare = tree(&[("proc/self/mountinfo", MOUNTS)]);
-    assert!(tracefs(bare.path()).detail.contains("/sys/kernel/tracing/events/block"));
+    assert!(block_events(bare.path()).detail.contains("/sys/kernel/tracing/events/block"));
     let event = "sys/kernel/tracing/events/block/block_rq_issue/format";
     let whole = tree(&[("proc/self/mountinfo", MOUNTS), (event, "name: block_rq_issue\n")]);
-    assert_eq!(tracefs(whole.path()), Answer::yes("/sys/kernel/tracing, with the block events"));
+    assert_eq!(
+        block_events(whole.path()),
+        Answer::yes("/sys/kernel/tracing, with the block events")
+    );
 }
 
 #[test]
 fn throttling_is_that_of_cgroups_v1() {
     let v1 = tree(&[("sys/fs/cgroup/blkio/blkio.throttle.read_iops_device", "")]);
-    assert_eq!(throttling(v1.path()).state, State::Yes);
+    assert_eq!(devices::limits(v1.path()).state, State::Yes);
     let v2 = tree(&[("sys/fs/cgroup/cgroup.controllers", "cpuset cpu io memory\n")]);
-    let answer = throttling(v2.path());
+    let answer = devices::limits(v2.path());
     assert_eq!(answer.state, State::No);
     assert!(answer.detail.contains("v2 has io"), "{answer:?}");
 }
@@ -116,11 +187,11 @@ fn a_kernels_file_systems_are_read() {
 #[ignore = "needs root and loop devices: run ./test"]
 fn loop_one_is_attached_and_nothing_of_it_stays() {
     let folder = tempfile::tempdir().unwrap();
-    let answer = loop_devices(folder.path());
+    let answer = devices::loop_devices(folder.path());
     assert_ne!(answer.state, State::No, "{answer:?}");
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
     let path = folder.path().to_str().unwrap();
-    for name in loop_names() {
+    for name in devices::loop_names() {
         let file = fs::read_to_string(format!("/sys/block/{name}/loop/backing_file"));
         assert!(!file.unwrap_or_default().contains(path), "{name}");
     }
@@ -128,27 +199,34 @@ fn loop_one_is_attached_and_nothing_of_it_stays() {
 
 #[test]
 fn the_conclusion_names_beds_file_systems_and_packages() {
-    let yes = |name: &str| Ability { name: name.into(), answer: Answer::yes("") };
-    let nobody = [Ability { name: ROOT.into(), answer: Answer::no("", "") }, yes(LOOP)];
+    let all = needs();
+    let nobody = Asked::new(|need| match need {
+        Need::Root | Need::Namespaces => Answer::no("").but_root(),
+        _ => Answer::yes(""),
+    });
     assert_eq!(
-        conclusion(&nobody),
+        conclusion(&nobody, &all),
         "Bed directory is available; the others need root: sudo fsverdict doctor.\n"
     );
-    let missing =
-        |program: &str| Ability { name: program.into(), answer: Answer::not_installed(program) };
-    let some = [
-        yes(ROOT),
-        yes(NAMESPACES),
-        yes(LOOP),
-        yes("mkfs.ext4"),
-        yes("mount ext4"),
-        missing("mkfs.xfs"),
-        yes("mount xfs"),
-        missing("fio"),
-    ];
+    let some = Asked::new(|need| match need {
+        Need::FileSystem(name) if name == "xfs" => not_installed("mkfs.xfs"),
+        Need::FileSystem(name) if name != "ext4" => Answer::no("").but("another kernel"),
+        Need::Tool("fio") => not_installed("fio"),
+        Need::Zram => Answer::unknown(""),
+        _ => Answer::yes(""),
+    });
     assert_eq!(
-        conclusion(&some),
+        conclusion(&some, &all),
         "Beds loop, ram, device and directory are available, with ext4.\n\
          For what is missing: apt-get install fio xfsprogs\n"
     );
+}
+
+#[test]
+fn a_server_that_debian_starts_is_to_be_stopped() {
+    let lack = installed(not_installed("vsftpd")).lack().unwrap();
+    let says = ": apt-get install vsftpd, and then systemctl disable --now vsftpd: a trial starts \
+                its own";
+    assert!(lack.ends_with(says), "{lack}");
+    assert_eq!(installed(not_installed("fio")), not_installed("fio"));
 }

@@ -11,16 +11,16 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
+use fsverdict_core::model::need::State;
 use fsverdict_core::model::{Device, Guest, Trial};
 use fsverdict_core::run::HostError;
 use serde::{Deserialize, Serialize};
 
 use super::archive::{self, Archive};
 use crate::bed::Identity;
-use crate::machine::ability::{self, State};
 use crate::machine::settings::{self, Setting};
 use crate::place::lease::Grant;
-use crate::place::trial_process::trial_argv;
+use crate::place::trial_process::{machines_proc, trial_argv};
 use crate::probe::offered;
 use crate::undo::Journal;
 use crate::{file_system, sys, tool};
@@ -48,7 +48,7 @@ const MOUNT_POINT: &str = "/fsverdict/mnt";
 const LINKS: [(&str, &str); 3] =
     [("/etc/mtab", "/proc/self/mounts"), ("/var/lock", "/run/lock"), ("/var/run", "/run")];
 /// Disks on a bus that is searched beside the boot take a moment to appear.
-const DISK_PATIENCE: Duration = Duration::from_secs(20);
+const DISK_PATIENCE: Duration = Duration::from_secs(60);
 /// `newc`'s first bytes.
 const MAGIC: &[u8; 6] = b"070701";
 const MOUNTS: [(&CStr, &CStr); 3] =
@@ -119,7 +119,7 @@ fn serve() -> Result<(), HostError> {
     let mut guest =
         Guest { kernel: sys::kernel_release(), emulated: job.emulated, ..Guest::default() };
     guest.boot_ns = uptime_ns();
-    guest.lacks = lacks();
+    guest.lacks = lacks(Path::new("/"));
     let error = run(job, &disk).err().map(|error| error.to_string());
     let answer = serde_json::to_vec(&Answer { guest, error })?;
     fs::write(Path::new(OUT).join(ANSWER), answer)?;
@@ -165,13 +165,10 @@ fn uptime_ns() -> u64 {
     seconds.map_or(0, |seconds| (seconds * 1e9) as u64)
 }
 
-/// What probes of this kernel can't tell.
-fn lacks() -> Vec<String> {
-    let answers = [offered::pressure, offered::counters].map(|ask| ask(Path::new("/")));
-    let incomplete = |answer: &ability::Answer| {
-        answer.state != State::Yes || answer.detail.contains("need Linux")
-    };
-    answers.into_iter().filter(incomplete).map(|it| it.detail).collect()
+/// What probes of this kernel can't tell, or only in part.
+fn lacks(root: &Path) -> Vec<String> {
+    let answers = [offered::pressure, offered::counters].map(|ask| ask(root));
+    answers.into_iter().filter_map(|it| (it.state != State::Yes).then_some(it.detail)).collect()
 }
 
 /// The disk on which the job came, and the job.
@@ -271,7 +268,7 @@ fn run(job: Job, job_disk: &Path) -> Result<(), HostError> {
     let argv = trial_argv(input, &output, false);
     let errors = out.join("raw/trial.stderr");
     let mut command = tool::command(&argv[0])?;
-    command.args(&argv[1..]).env("PATH", job.path).stdin(Stdio::null());
+    command.args(&argv[1..]).env("PATH", job.path).stdin(machines_proc()?);
     command.stderr(File::create(&errors)?);
     if !say("\r") {
         command.stdout(Stdio::null());
@@ -282,4 +279,28 @@ fn run(job: Job, job_disk: &Path) -> Result<(), HostError> {
     }
     let said = fs::read_to_string(&errors).unwrap_or_default();
     Err(format!("the trial's process {}: {}", tool::ended(status), said.trim()).into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_kernel_that_counts_in_part_lacks_the_rest() {
+        let root = tempfile::tempdir().unwrap();
+        let lacks_with = |fields: usize| {
+            fs::create_dir_all(root.path().join("proc/pressure")).unwrap();
+            for name in ["cpu", "io", "memory"] {
+                fs::write(root.path().join("proc/pressure").join(name), "some").unwrap();
+            }
+            let line = format!("7 0 loop0{}\n", " 1".repeat(fields));
+            fs::write(root.path().join("proc/diskstats"), line).unwrap();
+            lacks(root.path())
+        };
+        assert_eq!(lacks_with(17), [""; 0]);
+        assert_eq!(lacks_with(15), ["/proc/diskstats, with discards; flushes need Linux 5.5"]);
+        fs::remove_file(root.path().join("proc/pressure/io")).unwrap();
+        fs::remove_file(root.path().join("proc/diskstats")).unwrap();
+        assert_eq!(lacks(root.path()).len(), 2);
+    }
 }

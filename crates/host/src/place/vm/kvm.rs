@@ -10,11 +10,13 @@ use std::path::Path;
 use std::process::{Child, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::machine::ability::{Answer, nameless_file};
+use fsverdict_core::model::need::Answer;
+
+use crate::machine::answers::{closed, nameless_file};
 use crate::{sys, tool};
 
 /// Start of QEMU and firmware 0.2 s, counting 0.1 s; there is room for a slow machine.
-const LIMIT: Duration = Duration::from_secs(5);
+const LIMIT: Duration = Duration::from_secs(10);
 /// The program, for guests of x86-64.
 pub const QEMU: &str = "qemu-system-x86_64";
 const POLL: Duration = Duration::from_millis(10);
@@ -70,9 +72,9 @@ pub fn check(root: &Path) -> Answer {
     if let Err(error) = OpenOptions::new().read(true).write(true).open(root.join("dev/kvm")) {
         return match error.kind() {
             io::ErrorKind::PermissionDenied => {
-                Answer::no("/dev/kvm is not for this user", "add the user to the group kvm")
+                Answer::no("/dev/kvm is not for this user").but("add the user to the group kvm")
             }
-            _ => Answer::closed(
+            _ => closed(
                 "/dev/kvm",
                 &error,
                 "turn virtualisation on in the firmware, or nested virtualisation on the host",
@@ -80,9 +82,8 @@ pub fn check(root: &Path) -> Answer {
         };
     }
     if tool::find(QEMU).is_none() {
-        let unknown =
-            Answer::unknown("needs QEMU: /dev/kvm exists, but only a guest tells if it works");
-        return Answer { advice: Some("install QEMU and ask again".into()), ..unknown };
+        return Answer::unknown("needs QEMU: /dev/kvm exists, but only a guest tells if it works")
+            .but("install QEMU and ask again");
     }
     match boot("kvm", &boot_sector(), LIMIT) {
         Ok(end) => judged(&end),
@@ -107,16 +108,14 @@ fn judged(end: &End) -> Answer {
         End::Done(took) => {
             Answer::yes(format!("a guest counted to 100,000,000 in {:.1} s", took.as_secs_f64()))
         }
-        End::Hung(limit) => Answer::no(
-            format!(
-                "/dev/kvm exists, but a guest that needs 0.3 s was not done after {:.0} s",
-                limit.as_secs_f64()
-            ),
-            advice,
-        ),
+        End::Hung(limit) => Answer::no(format!(
+            "/dev/kvm exists, but a guest that needs 0.3 s was not done after {:.0} s",
+            limit.as_secs_f64()
+        ))
+        .but(advice),
         End::Failed(status, said) => {
             let said = said.lines().next().unwrap_or("it said nothing");
-            Answer::no(format!("QEMU {}: {said}", tool::ended(*status)), advice)
+            Answer::no(format!("QEMU {}: {said}", tool::ended(*status))).but(advice)
         }
     }
 }
@@ -208,7 +207,7 @@ mod tests {
             println!("skipped: {QEMU} is not installed");
             return;
         }
-        let end = boot("tcg", &boot_sector(), Duration::from_secs(30)).unwrap();
+        let end = boot("tcg", &boot_sector(), Duration::from_secs(300)).unwrap();
         assert!(matches!(end, End::Done(_)), "{end:?}");
 
         let mut stuck = boot_sector();
@@ -216,7 +215,7 @@ mod tests {
         let limit = Duration::from_millis(500);
         assert_eq!(boot("tcg", &stuck, limit).unwrap(), End::Hung(limit));
 
-        let end = boot("nosuch", &boot_sector(), Duration::from_secs(30)).unwrap();
+        let end = boot("nosuch", &boot_sector(), Duration::from_secs(300)).unwrap();
         assert!(matches!(&end, End::Failed(_, said) if said.contains("nosuch")), "{end:?}");
     }
 }

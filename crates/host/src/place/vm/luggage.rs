@@ -8,7 +8,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
 use std::time::Duration;
 
-use fsverdict_core::model::{Command, Fio, Plan};
+use fsverdict_core::model::{Command, Plan};
 
 use super::archive::Archive;
 use super::error::VmError;
@@ -78,9 +78,13 @@ impl Luggage {
                 luggage.command(command, false)?;
             }
             workload.command.iter().try_for_each(|command| luggage.command(command, true))?;
-            luggage.fio(workload.fio.as_ref())?;
-            let recording = workload.replay.iter().map(|replay| &replay.recording);
-            recording.into_iter().try_for_each(|path| luggage.tree(path))?;
+            for (needed, _) in workload.needed() {
+                luggage.needed(needed)?;
+            }
+            let source = workload.tree.iter().filter_map(|tree| tree.source.as_ref());
+            source.into_iter().try_for_each(|path| luggage.tree(path))?;
+            let files = workload.work().map(|work| workload::engine(work).files());
+            files.iter().flatten().try_for_each(|path| luggage.tree(path))?;
         }
         luggage.libraries()?;
         let bytes = luggage.bytes();
@@ -101,16 +105,6 @@ impl Luggage {
         known.helpers.iter().try_for_each(|helper| self.system_program(helper))
     }
 
-    /// Job files; a job's own options name none that are not in the file system under test.
-    fn fio(&mut self, job: Option<&Fio>) -> Result<(), VmError> {
-        let words = match job {
-            Some(Fio::File(path)) => vec![path.clone()],
-            Some(Fio::Arguments(words)) => words.clone(),
-            _ => Vec::new(),
-        };
-        words.iter().filter(|word| word.starts_with('/')).try_for_each(|word| self.tree(word))
-    }
-
     /// Its program, and whatever its words may mean: programs, and paths that exist here.
     fn command(&mut self, command: &Command, must_be_there: bool) -> Result<(), VmError> {
         let argv = command.argv();
@@ -129,6 +123,15 @@ impl Luggage {
             }
         }
         Ok(())
+    }
+
+    /// A program, or a file by its path; preflight has said what is not there.
+    fn needed(&mut self, name: &str) -> Result<(), VmError> {
+        match users_program(name) {
+            Some(path) => self.program(&path),
+            None if Path::new(name).is_file() => self.tree(name),
+            None => Ok(()),
+        }
     }
 
     fn system_program(&mut self, name: &str) -> Result<(), VmError> {

@@ -5,6 +5,7 @@
 //! goes in and its record comes out as the same documents as everywhere, in archives on a disk of
 //! their own: that needs no file system, no network and no serial console.
 
+mod answers;
 mod archive;
 mod error;
 pub mod fetch;
@@ -29,10 +30,10 @@ use fsverdict_core::run::{self, HostError, Place};
 use crate::bed::{self, Own};
 use crate::file_system::{self, FileSystem};
 use crate::machine::token::Token;
-use crate::place::preflight;
 use crate::place::trial_process::{Event, Watch};
 use crate::tool;
 use crate::undo::{Journal, Undo};
+pub use answers::answer;
 use archive::Archive;
 pub use error::VmError;
 use guest::{Answer, Job};
@@ -133,11 +134,9 @@ impl Prepared {
     }
 }
 
-/// Checks that the plan can be run in virtual machines on this host; changes nothing.
-pub fn check(plan: &Plan) -> Result<(), HostError> {
-    preflight::check_plan(plan)?;
-    Prepared::of(plan)?;
-    Ok(())
+/// Checks that all that the plan's machines hold can be brought into them; changes nothing.
+pub fn check(plan: &Plan) -> Result<(), VmError> {
+    Prepared::of(plan).map(drop)
 }
 
 /// The command that would boot the machine of `trial`; kernels that are not there are imagined.

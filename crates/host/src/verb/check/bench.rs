@@ -19,7 +19,7 @@ use crate::tool::{self, Answer, ToolError};
 /// Sparse: what is made in it takes some tens of megabytes for a moment.
 pub const IMAGE_BYTES: u64 = 4 << 30;
 /// No tool may take longer: on an empty image they take milliseconds.
-const LIMIT: Duration = Duration::from_secs(10);
+const LIMIT: Duration = Duration::from_secs(60);
 
 /// Where settings are tried.
 #[derive(Debug)]

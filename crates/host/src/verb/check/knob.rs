@@ -29,7 +29,7 @@ const HARMLESS: [&str; 4] =
 const ROOT: &str = "/";
 
 /// How long a run that changes settings is waited for.
-const LOCK_PATIENCE: Duration = Duration::from_secs(2);
+const LOCK_PATIENCE: Duration = Duration::from_secs(20);
 
 /// Findings for all knobs of a file, in their order: one setting may undo another.
 pub fn check(bench: &Bench, wishes: &[Wish]) -> Vec<Checked> {

@@ -2,13 +2,13 @@
 
 use std::collections::BTreeSet;
 
+use fsverdict_core::model::need::install;
 use fsverdict_core::model::{Checked, Judged, Unit};
 use fsverdict_core::script::{Call, Choice, argv};
 
 use super::bench::{Bench, Disk, Refused};
 use super::sort::{Change, Facts, Fate, sort};
 use super::{documented, elsewhere, finding, mounting, topology};
-use crate::machine::ability::install;
 use crate::tool::{self, ToolError};
 
 /// What has to be known of a kind of file system to try its options.

@@ -25,7 +25,7 @@ const FOLDER_TIME: &str = "listing a folder updates its access time";
 /// What is deleted to see discards. Large enough not to lie within an inode or a leaf.
 const DELETED_BYTES: usize = 8 << 20;
 /// How long discards are waited for, where the kernel says that there will be some.
-const DISCARD_PATIENCE: Duration = Duration::from_millis(100);
+const DISCARD_PATIENCE: Duration = Duration::from_millis(500);
 const DAY: Duration = Duration::from_secs(24 * 3600);
 
 /// Options that mount(8) or systemd reads and the file system never sees: mount(8),

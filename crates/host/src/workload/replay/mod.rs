@@ -15,8 +15,8 @@
 //!   away; times become the start of 2001; attributes are called `user.` and as long as they were.
 
 mod content;
-mod deed;
 mod lay_out;
+mod perform;
 mod progress;
 mod words;
 
@@ -30,17 +30,19 @@ use std::path::{Path, PathBuf};
 use std::sync::RwLock;
 
 use fsverdict_core::model::{
-    Action, Call, FILE_SIZE_MAX, Gave, Head, On, Recording, Replay, Sample, Unit,
+    Action, Call, FILE_SIZE_MAX, Gave, Head, On, Phase, Recording, Replay, Sample, Unit,
 };
 use fsverdict_core::recording::{self, RecordingError};
+use fsverdict_core::run::{HostError, Step};
 use thiserror::Error;
 
-use super::{Done, PathError};
+use super::PathError;
+use super::engine::{Act, Done, Engine, Scene, TimedPart, native, only_whole};
 use crate::sys;
 use crate::timing::Latencies;
 use crate::timing::threads::{self, Failed};
 use content::{Buffer, Pool};
-use deed::{Deed, Expected, Worker};
+use perform::{Expected, PreparedCall, Worker};
 use progress::Progress;
 
 /// Descriptors there are besides the recording's: standard ones, the probes', the directory's.
@@ -48,8 +50,7 @@ const OTHER_DESCRIPTORS: u64 = 64;
 
 /// Why it could not be done, or was not what was recorded.
 #[derive(Debug, Error)]
-#[expect(missing_docs, reason = "the messages say it")]
-pub enum ReplayError {
+enum ReplayError {
     #[error("recording {}: {source}", path.display())]
     Recording { path: PathBuf, source: RecordingError },
     #[error("{0}")]
@@ -76,8 +77,46 @@ pub enum ReplayError {
     Differs { count: u64, calls: usize, first: String },
 }
 
+impl Engine for Replay {
+    fn check(&self) -> Result<(), HostError> {
+        Ok(head(self).map(drop)?)
+    }
+
+    fn files(&self) -> Vec<String> {
+        vec![self.recording.clone()]
+    }
+
+    fn lay_out(&self, scene: &Scene) -> Result<(), HostError> {
+        Ok(lay_out(self, &scene.directory, scene.seed)?)
+    }
+
+    fn prepare<'a>(
+        &'a self,
+        phase: Phase,
+        scene: &'a Scene,
+    ) -> Result<Box<dyn TimedPart + 'a>, HostError> {
+        only_whole(phase)?;
+        let prepared = prepare(self, &scene.directory, scene.seed)?;
+        native(|| prepared.run())
+    }
+
+    fn dry(&self, step: Step, _scene: &Scene) -> Result<Vec<Act>, HostError> {
+        let (head, from) = (head(self)?, &self.recording);
+        let said = match step {
+            Step::Fill => format!("the {} files and directories of {from}", head.entries),
+            Step::Work(phase) => {
+                only_whole(phase)?;
+                let pace = if self.paced { "with their pauses" } else { "without a pause" };
+                format!("the {} calls of {from}, {} threads, {pace}", head.calls, head.threads)
+            }
+            _ => return Ok(Vec::new()),
+        };
+        Ok(vec![Act::Within(said)])
+    }
+}
+
 /// The recording's first line: whether there is one, and what is in it.
-pub fn head(replay: &Replay) -> Result<Head, ReplayError> {
+fn head(replay: &Replay) -> Result<Head, ReplayError> {
     opened(replay, recording::read_head)
 }
 
@@ -92,14 +131,14 @@ fn opened<T>(
 }
 
 /// Lays out what was there before the first call.
-pub fn lay_out(replay: &Replay, directory: &Path, seed: u64) -> Result<(), ReplayError> {
+fn lay_out(replay: &Replay, directory: &Path, seed: u64) -> Result<(), ReplayError> {
     let recording = opened(replay, recording::read)?;
     // Another seed: what is written over it must not be what it holds.
     Ok(lay_out::lay_out(&recording, replay, directory, !seed)?)
 }
 
 /// All calls, with everything they need in memory.
-pub struct Prepared {
+struct Prepared {
     recording: Recording,
     shared: Shared,
     workers: Vec<Worker>,
@@ -117,7 +156,7 @@ struct Shared {
 }
 
 /// Makes everything ready in `directory`. The same seed gives the same contents.
-pub fn prepare(replay: &Replay, directory: &Path, seed: u64) -> Result<Prepared, ReplayError> {
+fn prepare(replay: &Replay, directory: &Path, seed: u64) -> Result<Prepared, ReplayError> {
     let recording = opened(replay, recording::read)?;
     let needed =
         most_open(&recording.calls) + OTHER_DESCRIPTORS + u64::from(recording.head.threads);
@@ -163,7 +202,7 @@ fn worker(
     thread: u32,
     seed: u64,
 ) -> Result<Worker, ReplayError> {
-    let (mut deeds, mut latencies) = (Vec::new(), Vec::<(&str, Latencies)>::new());
+    let (mut prepared, mut latencies) = (Vec::new(), Vec::<(&str, Latencies)>::new());
     let (mut most_read, mut most_written) = (0, 0);
     let calls = recording.calls.iter().enumerate();
     for (number, call) in calls.filter(|(_, call)| call.thread == thread) {
@@ -180,11 +219,11 @@ fn worker(
             latencies.push((name, Latencies::new()));
             latencies.len() - 1
         });
-        deeds.push(deed(recording, directory, number, call, operation)?);
+        prepared.push(prepared_call(recording, directory, number, call, operation)?);
     }
     Ok(Worker {
         thread: thread as usize,
-        deeds,
+        calls: prepared,
         latencies,
         pool: Pool::new(replay, most_written, [seed, thread.into()]),
         buffer: Buffer::new(most_read),
@@ -214,13 +253,13 @@ fn sizes(action: &Action) -> [u64; 2] {
     }
 }
 
-fn deed(
+fn prepared_call(
     recording: &Recording,
     directory: &Path,
     number: usize,
     call: &Call,
     operation: usize,
-) -> Result<Deed, ReplayError> {
+) -> Result<PreparedCall, ReplayError> {
     let word = |word| ReplayError::Word { call: number + 1, word };
     let flags = match &call.action {
         Action::Open { flags, .. }
@@ -250,7 +289,7 @@ fn deed(
         _ => Vec::new(),
     };
     let name = |source| ReplayError::Name { call: number + 1, source };
-    Ok(Deed {
+    Ok(PreparedCall {
         number,
         flags: words::flags(flags).map_err(word)?,
         text: CString::new(text).map_err(name)?,
@@ -297,7 +336,7 @@ fn expected(call: &Call) -> Result<Expected, String> {
 impl Prepared {
     /// Does it. Calls that did not give what they gave when they were recorded are an error: what
     /// was measured is something else.
-    pub fn run(mut self) -> Result<Done, ReplayError> {
+    fn run(mut self) -> Result<Done, ReplayError> {
         let workers = std::mem::take(&mut self.workers);
         let work = |worker: &mut Worker| {
             worker.run(&self.shared);
@@ -316,8 +355,8 @@ impl Prepared {
     fn check(&self, workers: &[Worker]) -> Result<(), ReplayError> {
         let count = workers.iter().map(|worker| worker.differences).sum();
         let firsts = workers.iter().filter_map(|worker| {
-            let (deed, gave) = worker.first_difference?;
-            Some((worker.deeds[deed].number, gave))
+            let (place, gave) = worker.first_difference?;
+            Some((worker.calls[place].number, gave))
         });
         let Some((number, gave)) = firsts.min() else { return Ok(()) };
         let Recording { calls, .. } = &self.recording;

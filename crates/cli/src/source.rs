@@ -1,0 +1,199 @@
+//! A run read back, from its folder or from the one file that `fsverdict pack` makes of it.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+use fsverdict_core::campaign::Campaign;
+use fsverdict_core::judge::{self, Fold, Judge, Side};
+use fsverdict_core::model::{Beside, Comparison, Finding, Plan, Record, Run, SCHEMA, Timeline};
+use fsverdict_core::render::Report;
+
+use crate::pack;
+
+/// The files of a run itself.
+const OF_RUN: [&str; 5] = ["plan.toml", "report.html", "report.md", "run.json", "samples.csv"];
+/// Those of each trial, but for its tools' own output.
+const OF_TRIAL: [&str; 5] =
+    ["applications.csv", "per_second.csv", "record.json", "series.csv", "trial.json"];
+
+/// Where a run is read from.
+#[derive(Debug)]
+pub enum Source {
+    /// Its folder.
+    Folder(PathBuf),
+    /// The file it was packed into.
+    Packed(PathBuf),
+}
+
+impl Source {
+    /// The folder of a run that was begun, or a packed run.
+    pub fn open(path: &Path) -> Result<Source> {
+        if path.is_file() {
+            if !pack::is_gzip(path).with_context(|| path.display().to_string())? {
+                bail!("{} is neither the folder of a run nor a packed run", path.display());
+            }
+            return Ok(Source::Packed(path.into()));
+        }
+        if !path.join("run.json").exists() {
+            bail!("{} is not the folder of a run: it holds no run.json", path.display());
+        }
+        Ok(Source::Folder(path.canonicalize()?))
+    }
+
+    /// The names of a run's files in a folder, whether they are there or not.
+    pub fn names(folder: &Path) -> Result<Vec<String>> {
+        let mut names: Vec<String> = OF_RUN.map(String::from).into();
+        let trials = folder.join("trials");
+        let entries = match fs::read_dir(&trials) {
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(names),
+            entries => entries.with_context(|| trials.display().to_string())?,
+        };
+        for entry in entries {
+            let trial = entry?.file_name().display().to_string();
+            names.extend(OF_TRIAL.map(|name| format!("trials/{trial}/{name}")));
+        }
+        Ok(names)
+    }
+
+    /// Hands over the name and text of each file that is there and wanted. What was handed over
+    /// counts only once this has returned: a packed run may turn out to be damaged at its end.
+    pub fn read(
+        &self,
+        wanted: &dyn Fn(&str) -> bool,
+        each: &mut dyn FnMut(&str, String) -> Result<()>,
+    ) -> Result<()> {
+        let folder = match self {
+            Source::Folder(folder) => folder,
+            Source::Packed(file) => return pack::read(file, wanted, each),
+        };
+        for name in Source::names(folder)?.iter().filter(|name| wanted(name)) {
+            let path = folder.join(name);
+            let of = || path.display().to_string();
+            match fs::read_to_string(&path) {
+                Ok(text) => each(name, text).with_context(of)?,
+                Err(error) if error.kind() == ErrorKind::NotFound => {}
+                Err(error) if error.kind() == ErrorKind::NotADirectory => {}
+                Err(error) => return Err(error).with_context(of),
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads the run back: every trial that has a whole record.
+    pub fn load(&self) -> Result<Loaded> {
+        let (mut run, mut plan, mut records) = (None, None, Vec::new());
+        let is_wanted = |name: &str| {
+            ["run.json", "plan.toml"].contains(&name) || of_trial(name, "record.json").is_some()
+        };
+        self.read(&is_wanted, &mut |name, text| {
+            match name {
+                "run.json" => run = Some(known(&text)?),
+                "plan.toml" => plan = Some(Plan::parse(&text)?),
+                _ => records.push(serde_json::from_str(&text)?),
+            }
+            Ok(())
+        })?;
+        records.sort_by_key(|record: &Record| record.number);
+        let (Source::Folder(path) | Source::Packed(path)) = self;
+        let lacks = |name: &str| format!("{} holds no {name}", path.display());
+        Ok(Loaded {
+            run: run.with_context(|| lacks("run.json"))?,
+            plan: plan.with_context(|| lacks("plan.toml"))?,
+            records,
+        })
+    }
+
+    /// The timelines of trials that ran whole; a simulated trial has none.
+    pub fn timelines(&self, records: &[Record]) -> Result<Vec<Timeline>> {
+        let measured = records.iter().filter(|record| record.is_measured());
+        let keys: BTreeMap<u32, _> = measured.map(|record| (record.number, &record.key)).collect();
+        let key = |name: &str| {
+            let number = of_trial(name, "series.csv")?.parse().ok()?;
+            Some((number, *keys.get(&number)?))
+        };
+        let mut timelines = BTreeMap::new();
+        self.read(&|name| key(name).is_some(), &mut |name, text| {
+            let (number, key) = key(name).context("only these are wanted")?;
+            timelines.insert(number, Timeline::parse(key, &text)?);
+            Ok(())
+        })?;
+        Ok(timelines.into_values().flatten().collect())
+    }
+}
+
+/// The trial whose file `file` this name is.
+fn of_trial<'a>(name: &'a str, file: &str) -> Option<&'a str> {
+    name.strip_prefix("trials/")?.strip_suffix(file)?.strip_suffix('/')
+}
+
+/// A run's facts, if they are of a schema that we know.
+fn known(text: &str) -> Result<Run> {
+    let run: Run = serde_json::from_str(text)?;
+    if run.schema > SCHEMA {
+        bail!("the run is of schema {}, this fsverdict reads up to {SCHEMA}", run.schema);
+    }
+    Ok(run)
+}
+
+/// A run, read back or under way.
+#[derive(Debug)]
+pub struct Loaded {
+    /// Its facts.
+    pub run: Run,
+    /// Its plan.
+    pub plan: Plan,
+    /// Its records, by number.
+    pub records: Vec<Record>,
+}
+
+/// What the judge says of a run.
+#[derive(Debug)]
+pub struct Judged {
+    /// The verdicts.
+    pub comparisons: Vec<Comparison>,
+    /// The findings.
+    pub findings: Vec<Finding>,
+    /// What the plan's study printed, beside what was measured.
+    pub published: Vec<Beside>,
+}
+
+impl Loaded {
+    /// Audits and judges it.
+    pub fn judged(&self, judge: &Judge) -> Judged {
+        let mut fold = Fold::of(judge, &self.records);
+        self.with_facts(fold.comparisons(), fold.findings())
+    }
+
+    /// The same while the run goes on, by its campaign, which has taken all of the records.
+    pub fn judged_meanwhile(&self, campaign: &mut Campaign) -> Judged {
+        assert_eq!(campaign.taken(), self.records.len(), "the campaign knows each record");
+        self.with_facts(campaign.comparisons(), campaign.findings_meanwhile())
+    }
+
+    /// Adds what follows from the run's facts and its study.
+    fn with_facts(&self, comparisons: Vec<Comparison>, mut findings: Vec<Finding>) -> Judged {
+        findings.extend(judge::of_memory(&self.plan, &self.run));
+        let published = judge::beside(&self.plan, &comparisons);
+        Judged { comparisons, findings, published }
+    }
+
+    /// What is set beside other runs.
+    pub fn side(&self) -> Side<'_> {
+        Side { run: &self.run, plan: &self.plan, records: &self.records }
+    }
+
+    /// What a report is made of.
+    pub fn report<'a>(&'a self, judged: &'a Judged) -> Report<'a> {
+        Report {
+            run: &self.run,
+            plan: &self.plan,
+            records: &self.records,
+            comparisons: &judged.comparisons,
+            findings: &judged.findings,
+            published: &judged.published,
+        }
+    }
+}

@@ -1,0 +1,72 @@
+//! Who still takes part: what the verdicts so far leave open.
+
+use crate::judge::FIRST_LOOK;
+use crate::model::{Comparison, Intervals, Plan, Stop, Verdict, Workload};
+
+use super::tally::Tally;
+
+/// The contenders each workload still needs by the `comparisons` of the trials, or why there is
+/// none.
+pub fn wanted<'a>(
+    plan: &'a Plan,
+    comparisons: &[Comparison],
+    tally: &Tally,
+) -> Result<Vec<(&'a Workload, Vec<String>)>, Stop> {
+    let mut failed = false;
+    let mut wanted = Vec::new();
+    for workload in &plan.workloads {
+        let given_up = |contender: &str| tally.gives_up(&workload.name, contender);
+        if given_up(plan.reference()) {
+            failed = true;
+            continue;
+        }
+        let others = plan.contenders.iter().map(|contender| &contender.name);
+        let mut contenders: Vec<String> =
+            others.filter(|name| *name != plan.reference()).cloned().collect();
+        let is_open = |name: &String| is_open(comparisons, &workload.name, name);
+        let goes_on = contenders.iter().any(|name| is_open(name) && !given_up(name));
+        // A pooled interval is of rounds that hold all of them.
+        if plan.judgement.interval == Intervals::Paired || !goes_on {
+            contenders.retain(is_open);
+        }
+        let before = contenders.len();
+        contenders.retain(|contender| !given_up(contender));
+        failed |= before > contenders.len();
+        if !contenders.is_empty() {
+            let leader = leader(comparisons, &workload.name).filter(|_| plan.judgement.race);
+            let stays = |name: &String| !contenders.contains(name) && !given_up(name);
+            contenders.extend(leader.filter(stays));
+            contenders.push(plan.reference().into());
+            let arms = plan.arms(workload).into_iter().map(|arm| arm.name);
+            contenders.extend(arms.filter(|arm| !given_up(arm)));
+            wanted.push((workload, contenders));
+        }
+    }
+    match (wanted.is_empty(), failed) {
+        (false, _) => Ok(wanted),
+        (true, false) if comparisons.iter().any(|it| it.beaten_by.is_some()) => Err(Stop::Race),
+        (true, false) => Err(Stop::Settled),
+        (true, true) => Err(Stop::Failed),
+    }
+}
+
+/// A comparison is open until it is settled, or its contender out of the race. Void is not believed
+/// before the first look: what voids one trial may have been an accident.
+fn is_open(comparisons: &[Comparison], workload: &str, contender: &str) -> bool {
+    comparisons.iter().filter(|c| c.workload == workload && c.contender == contender).any(
+        |comparison| match comparison.verdict {
+            Verdict::Void => comparison.rounds < FIRST_LOOK,
+            verdict => !verdict.is_settled() && comparison.beaten_by.is_none(),
+        },
+    )
+}
+
+/// The contender that is furthest ahead of the reference. In a race it stays though it is settled:
+/// it is the one that puts others out.
+fn leader(comparisons: &[Comparison], workload: &str) -> Option<String> {
+    let ahead = |it: &&Comparison| it.workload == workload && it.ratio > Some(1.0);
+    let ratio = |it: &Comparison| it.ratio.unwrap_or(0.0);
+    let its = comparisons.iter().filter(ahead);
+    let first = its.max_by(|one, other| ratio(one).total_cmp(&ratio(other)))?;
+    Some(first.contender.clone())
+}

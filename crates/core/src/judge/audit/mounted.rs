@@ -1,0 +1,64 @@
+//! On what terms a trial ran, as its record says: how it was mounted and partitioned, and on what
+//! kernel.
+
+use std::collections::BTreeSet;
+
+use crate::model::Record;
+
+/// Mount options with which fsync does not flush the device's cache: ext4(5), f2fs, ZFS.
+pub const WITHOUT_FLUSH: [&str; 4] =
+    ["nobarrier", "barrier=0", "fsync_mode=nobarrier", "sync=disabled"];
+
+/// The first of these mount options with which fsync does not flush the device's cache.
+pub fn without_flush<'a>(options: impl IntoIterator<Item = &'a str>) -> Option<String> {
+    options.into_iter().find(|option| WITHOUT_FLUSH.contains(option)).map(String::from)
+}
+
+/// What the records of a contender say of its terms.
+#[derive(Clone, Debug, Default)]
+pub struct Terms {
+    /// The first option in effect that spares flushes.
+    pub without_flush: Option<String>,
+    /// Options that were asked for and that the kernel does not show.
+    pub unseen: BTreeSet<String>,
+    /// The first partition whose start does not suit the device: where it begins, and what that
+    /// costs.
+    pub misaligned: Option<(u64, &'static str)>,
+    /// The first kernel that can't tell all, and what it can't.
+    pub lacks: Option<(String, Vec<String>)>,
+    /// How many trials ran on an emulated processor.
+    pub emulated: usize,
+}
+
+impl Terms {
+    /// Those of one trial.
+    pub fn of(record: &Record) -> Terms {
+        let mounted = record.mounted.iter();
+        let options = mounted.clone().flat_map(|it| &it.options).map(String::as_str);
+        let guest = record.guest.as_ref();
+        let lacks = guest.filter(|guest| !guest.lacks.is_empty());
+        Terms {
+            without_flush: without_flush(options),
+            unseen: mounted.flat_map(|it| &it.unseen).cloned().collect(),
+            misaligned: record
+                .partitions
+                .iter()
+                .find_map(|it| Some((it.start_bytes, it.misaligned()?))),
+            lacks: lacks.map(|guest| (guest.kernel.clone(), guest.lacks.clone())),
+            emulated: guest.is_some_and(|guest| guest.emulated).into(),
+        }
+    }
+
+    /// Adds those of a later trial.
+    pub fn add(&mut self, later: &Terms) {
+        if self.without_flush.is_none() {
+            self.without_flush.clone_from(&later.without_flush);
+        }
+        self.unseen.extend(later.unseen.iter().cloned());
+        self.misaligned = self.misaligned.or(later.misaligned);
+        if self.lacks.is_none() {
+            self.lacks.clone_from(&later.lacks);
+        }
+        self.emulated += later.emulated;
+    }
+}

@@ -1,0 +1,315 @@
+//! Records in, one by one; comparisons and findings out, after each.
+//!
+//! What a record costs does not grow with those before it: a [`Fold`] keeps of it what the judge
+//! needs again ([`Kept`]), and every course of a comparison goes on from where it was left
+//! ([`lane`](super::lane)). The answers are those of all records at once, whenever it is asked;
+//! [`Judge::comparisons`] and [`Judge::findings`] are folds too.
+
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use super::audit::{Audited, OverRounds};
+use super::compare::{Judge, voids};
+use super::interval::Course;
+use super::kept::Kept;
+use super::lane::{Lane, Medians, Pooling};
+use super::trials::Which;
+use crate::model::{Comparison, Finding, Record, Verdict, Workload};
+
+/// Up to so many rounds the audits that read all of them do so after each.
+const ALWAYS: usize = 16;
+
+/// The judge with the records so far.
+#[derive(Debug)]
+pub struct Fold<'a> {
+    judge: &'a Judge,
+    audited: Audited,
+    lanes: BTreeMap<Asked, Lane>,
+    medians: BTreeMap<Asked, Medians>,
+    pooled: BTreeMap<(usize, usize, Which), Pooling>,
+    /// By the place of the workload: what the audits that read all rounds last said.
+    over_rounds: Vec<Read>,
+}
+
+/// Which two are compared, in what, by what rule: workload, metric and contenders by their places.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Asked {
+    workload: usize,
+    metric: usize,
+    pair: [usize; 2],
+    by: By,
+}
+
+/// By what rule two contenders are compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum By {
+    /// As a comparison of the plan.
+    Plan(Which),
+    /// As all pairs of a race.
+    Race,
+}
+
+/// What the audits that read all rounds said, and of how much.
+#[derive(Debug, Default)]
+struct Read {
+    rounds: usize,
+    taken: usize,
+    said: OverRounds,
+}
+
+/// What is compared.
+#[derive(Clone, Copy)]
+struct Task<'t> {
+    place: usize,
+    workload: &'t Workload,
+    metric: (usize, &'t str),
+    contender: usize,
+}
+
+impl Judge {
+    /// The comparisons of these records ([`Fold::comparisons`]).
+    pub fn comparisons(&self, records: &[Record]) -> Vec<Comparison> {
+        Fold::of(self, records).comparisons()
+    }
+
+    /// Everything the audits notice in `records`.
+    pub fn findings(&self, records: &[Record]) -> Vec<Finding> {
+        Fold::of(self, records).findings()
+    }
+}
+
+impl<'a> Fold<'a> {
+    /// Before the first record.
+    pub fn new(judge: &'a Judge) -> Fold<'a> {
+        let over_rounds = judge.plan().workloads.iter().map(|_| Read::default()).collect();
+        Fold {
+            judge,
+            audited: Audited::new(judge.plan()),
+            lanes: BTreeMap::new(),
+            medians: BTreeMap::new(),
+            pooled: BTreeMap::new(),
+            over_rounds,
+        }
+    }
+
+    /// All of these records.
+    pub fn of(judge: &'a Judge, records: &[Record]) -> Fold<'a> {
+        let mut fold = Fold::new(judge);
+        for (at, record) in records.iter().enumerate() {
+            fold.take(&Rc::new(Kept::of(judge.plan(), record, at)));
+        }
+        fold
+    }
+
+    /// Takes one more record. Each comes once, in the order in which they were made.
+    pub(crate) fn take(&mut self, kept: &Rc<Kept>) {
+        self.audited.take(self.judge.plan(), kept);
+    }
+
+    /// How many records were taken.
+    pub fn taken(&self) -> usize {
+        self.audited.taken()
+    }
+
+    /// The rounds in which a trial of the workload, by its place in the plan, was void by itself,
+    /// in order.
+    pub fn void_rounds(&self, workload: usize) -> impl ExactSizeIterator<Item = u32> {
+        self.audited.void_rounds(workload).keys().copied()
+    }
+
+    /// Each contender but the reference against it, in each primary metric of each workload, in the
+    /// order of the plan. All are there from the start: before its first look a comparison is
+    /// undecided, before its first round it has no ratio. Where either of the two refuses the timed
+    /// part that the metric is of, there is nothing to compare.
+    ///
+    /// A finding that voids a workload, or one of the two contenders in it, outranks the figures.
+    pub fn comparisons(&mut self) -> Vec<Comparison> {
+        let judge = self.judge;
+        let (plan, reference) = (judge.plan(), judge.plan().reference());
+        let findings = self.audited.voiding(plan, judge.duplicate_rules());
+        let mut comparisons = Vec::new();
+        for (place, workload) in plan.workloads.iter().enumerate() {
+            for (number, metric) in workload.primary().iter().enumerate() {
+                let phase = workload.phase_of(metric);
+                let refuses =
+                    |name: &str| self.audited.trials().refuses(&workload.name, name, phase);
+                let is_compared =
+                    |name: &str| name != reference && !refuses(name) && !refuses(reference);
+                let contenders = plan.contenders.iter().enumerate();
+                let its: Vec<usize> = contenders
+                    .filter(|(_, it)| is_compared(&it.name))
+                    .map(|(contender, _)| contender)
+                    .collect();
+                for contender in its {
+                    let task = Task { place, workload, metric: (number, metric), contender };
+                    comparisons.push(self.judged(task, &findings));
+                }
+            }
+        }
+        comparisons
+    }
+
+    /// One comparison, with what outranks its figures.
+    fn judged(&mut self, task: Task, findings: &[Finding]) -> Comparison {
+        let mut comparison = self.compare(task);
+        let both = [comparison.contender.as_str(), comparison.reference.as_str()];
+        if findings.iter().any(|finding| voids(finding, &task.workload.name, both)) {
+            comparison.verdict = Verdict::Void;
+            comparison.visible = None;
+        }
+        if !comparison.verdict.is_settled() {
+            comparison.beaten_by = self.beaten_by(task, findings);
+        }
+        comparison
+    }
+
+    /// One comparison by its figures alone.
+    fn compare(&mut self, task: Task) -> Comparison {
+        let (judge, reference) = (self.judge, self.judge.reference());
+        let Task { workload, metric: (number, metric), contender, place } = task;
+        let names = [contender, reference].map(|it| judge.plan().contenders[it].name.as_str());
+        let course = self.course_with_again(task);
+        let trials = self.audited.trials();
+        let (unit, better) = trials.unit_of(&workload.name, metric);
+        let by = By::Plan(Which::Latest);
+        let asked = Asked { workload: place, metric: number, pair: [contender, reference], by };
+        let medians = self.medians.entry(asked).or_default();
+        let [median, reference_median] =
+            medians.of(trials.both(&workload.name, metric, names, Which::Latest));
+        let high = course.interval.high.exp();
+        let visible = course.visible().filter(|_| course.verdict == Verdict::Undecided);
+        Comparison {
+            workload: workload.name.clone(),
+            metric: metric.into(),
+            unit,
+            better,
+            contender: names[0].into(),
+            reference: names[1].into(),
+            ratio: (course.rounds > 0).then(|| course.estimate.exp()),
+            low: course.interval.low.exp(),
+            high: high.is_finite().then_some(high),
+            rounds: course.rounds,
+            verdict: course.verdict,
+            median,
+            reference_median,
+            moved: course.moved,
+            visible: visible.map(f64::exp),
+            beaten_by: None,
+        }
+    }
+
+    /// The course of one comparison. Where rounds were run again, what is said has to hold without
+    /// that too.
+    fn course_with_again(&mut self, task: Task) -> Course {
+        let plan = self.judge.plan();
+        let trials = self.audited.trials();
+        let has_again =
+            plan.contenders.iter().any(|it| trials.has_again(&task.workload.name, &it.name));
+        let latest = self.course(task, Which::Latest);
+        match has_again {
+            false => latest,
+            true => latest.or(&self.course(task, Which::First), self.judge.margin()),
+        }
+    }
+
+    /// The course of one comparison by its latest or its first trials.
+    fn course(&mut self, task: Task, which: Which) -> Course {
+        let (judge, reference) = (self.judge, self.judge.reference());
+        let Task { workload, metric: (number, metric), contender, place } = task;
+        let pair = [contender, reference];
+        let (trials, plan) = (self.audited.trials(), judge.plan());
+        let Some(rules) = judge.pooled_rules(workload) else {
+            let asked = Asked { workload: place, metric: number, pair, by: By::Plan(which) };
+            let names = pair.map(|it| plan.contenders[it].name.as_str());
+            let both = trials.both(&workload.name, metric, names, which);
+            let lane = self.lanes.entry(asked).or_default();
+            return lane.course(both, judge.rule_of(workload), judge.margin());
+        };
+        let names = plan.contenders.iter().map(|it| it.name.as_str());
+        let series: Vec<_> =
+            names.map(|name| trials.series(&workload.name, metric, name, which)).collect();
+        let pooling = self.pooled.entry((place, number, which)).or_default();
+        pooling.course(&series, pair, rules, judge.margin()).unwrap_or(Course::BEGIN)
+    }
+
+    /// In a race, who beats the contender at the workload: by more than the margin, in each metric
+    /// that is judged.
+    ///
+    /// The intervals of all pairs hold together, as those of `advise` do: with the declared
+    /// confidence nobody who is not beaten is taken for it. Of several metrics all have to be won,
+    /// which takes no further share of the error.
+    fn beaten_by(&mut self, task: Task, findings: &[Finding]) -> Option<String> {
+        let rule = self.judge.race_rule()?;
+        let Task { workload, contender, place, .. } = task;
+        let contenders = &self.judge.plan().contenders;
+        let metrics = workload.primary();
+        let trials = self.audited.trials();
+        for (other, it) in contenders.iter().enumerate().filter(|(other, _)| *other != contender) {
+            let names = [it.name.as_str(), contenders[contender].name.as_str()];
+            let lanes = &mut self.lanes;
+            let beats = metrics.iter().enumerate().all(|(metric, name)| {
+                let pair = [other, contender];
+                let asked = Asked { workload: place, metric, pair, by: By::Race };
+                let both = trials.both(&workload.name, name, names, Which::Latest);
+                let lane = lanes.entry(asked).or_default();
+                lane.course(both, rule, self.judge.margin()).verdict == Verdict::Faster
+            });
+            if beats && !findings.iter().any(|finding| voids(finding, &workload.name, names)) {
+                return Some(it.name.clone());
+            }
+        }
+        None
+    }
+
+    /// Everything the audits notice. Some of them read all rounds of a workload: who asks after
+    /// each round asks for [`Fold::findings_meanwhile`].
+    pub fn findings(&mut self) -> Vec<Finding> {
+        (0..self.over_rounds.len()).for_each(|workload| self.read_rounds(workload));
+        self.all_findings()
+    }
+
+    /// What the audits notice while a run goes on: those that read all rounds of a workload do so
+    /// after each of the first sixteen, and then whenever a quarter more have come. So they read
+    /// each round some five times in a run, however long it is; and what can make a verdict void is
+    /// always that of the last record.
+    pub fn findings_meanwhile(&mut self) -> Vec<Finding> {
+        for workload in 0..self.over_rounds.len() {
+            let rounds = self.rounds(workload);
+            if rounds <= ALWAYS || 4 * rounds >= 5 * self.over_rounds[workload].rounds {
+                self.read_rounds(workload);
+            }
+        }
+        self.all_findings()
+    }
+
+    fn all_findings(&mut self) -> Vec<Finding> {
+        let plan = self.judge.plan();
+        let mut findings = self.audited.of_terms(plan);
+        findings.extend(self.audited.voiding(plan, self.judge.duplicate_rules()));
+        let said = || self.over_rounds.iter().map(|read| &read.said);
+        findings.extend(said().flat_map(|said| &said.findings).cloned());
+        findings.extend(said().filter_map(|said| said.length.clone()));
+        findings
+    }
+
+    /// How many rounds hold the most frequent contender of the workload.
+    fn rounds(&self, workload: usize) -> usize {
+        let plan = self.judge.plan();
+        let name = &plan.workloads[workload].name;
+        let trials = self.audited.trials();
+        let rounds = plan.contenders.iter().map(|it| trials.latest(name, &it.name).len());
+        rounds.max().unwrap_or(0)
+    }
+
+    /// Has the audits read all rounds of the workload, unless nothing has come since they did.
+    fn read_rounds(&mut self, workload: usize) {
+        let (rounds, taken) = (self.rounds(workload), self.audited.taken());
+        if self.over_rounds[workload].taken == taken {
+            return;
+        }
+        let plan = self.judge.plan();
+        let its = &plan.workloads[workload];
+        let said = self.audited.over_rounds(plan, its, self.judge.rule_of(its));
+        self.over_rounds[workload] = Read { rounds, taken, said };
+    }
+}

@@ -1,0 +1,178 @@
+//! Courses that go on from where they were left, as figures come.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Bound;
+
+use super::interval::{Course, Paired, Pooled};
+use super::middle::Middle;
+use super::pairs::{Pair, Series};
+use super::stopping::{PooledRules, Rule};
+
+/// Rounds from one up to another.
+type Rounds = (Bound<u32>, Bound<u32>);
+
+/// How far some series have been read together.
+///
+/// Each round is read once, in order. Where a figure came late (a trial was run again, a run went
+/// on from the middle of a round) all is read anew: that happens a few times in a run, and each
+/// costs as much as the run has rounds.
+#[derive(Debug, Default)]
+struct Reader {
+    after: Option<u32>,
+    rewrites: u32,
+}
+
+impl Reader {
+    /// The rounds since the last time, up to the last that all have reached; and whether all that
+    /// was read before is void.
+    fn next(&mut self, series: &[&Series]) -> (bool, Option<Rounds>) {
+        let rewrites = series.iter().map(|it| it.rewrites()).sum();
+        let is_anew = rewrites != self.rewrites;
+        if is_anew {
+            *self = Reader { after: None, rewrites };
+        }
+        let last = series.iter().map(|it| it.last_round()).min().flatten();
+        let Some(last) = last.filter(|last| Some(*last) > self.after) else {
+            return (is_anew, None);
+        };
+        let from = self.after.map_or(Bound::Unbounded, Bound::Excluded);
+        self.after = Some(last);
+        (is_anew, Some((from, Bound::Included(last))))
+    }
+
+    /// The new rounds that hold both.
+    fn pairs(&mut self, series: [&Series; 2]) -> (bool, Vec<Pair>) {
+        let (is_anew, range) = self.next(&series);
+        let pairs = range.map(|range| series[0].pairs(series[1], range).collect());
+        (is_anew, pairs.unwrap_or_default())
+    }
+}
+
+/// The course of a contender against another. It is always asked with the same series, rule and
+/// margin.
+#[derive(Debug)]
+pub struct Lane {
+    reader: Reader,
+    paired: Paired,
+    course: Course,
+}
+
+impl Default for Lane {
+    fn default() -> Lane {
+        Lane { reader: Reader::default(), paired: Paired::default(), course: Course::BEGIN }
+    }
+}
+
+impl Lane {
+    /// The course of all rounds that hold both.
+    pub fn course(&mut self, series: [&Series; 2], rule: &Rule, margin: f64) -> Course {
+        let (is_anew, pairs) = self.reader.pairs(series);
+        if is_anew {
+            (self.paired, self.course) = (Paired::default(), Course::BEGIN);
+        }
+        for pair in pairs {
+            self.course.take(self.paired.take(pair.difference), rule, margin);
+        }
+        self.course
+    }
+}
+
+/// The medians of two contenders, over the rounds that hold both.
+#[derive(Debug, Default)]
+pub struct Medians {
+    reader: Reader,
+    middles: [Middle; 2],
+}
+
+impl Medians {
+    /// Both medians.
+    pub fn of(&mut self, series: [&Series; 2]) -> [Option<f64>; 2] {
+        let (is_anew, pairs) = self.reader.pairs(series);
+        if is_anew {
+            self.middles = Default::default();
+        }
+        for pair in pairs {
+            self.middles[0].put(pair.contender, pair.round);
+            self.middles[1].put(pair.reference, pair.round);
+        }
+        [self.middles[0].median(), self.middles[1].median()]
+    }
+}
+
+/// The courses of one metric's contenders against the reference by what scatters in all of them.
+///
+/// They are of the rounds that hold a figure of every contender that has one in half of the rounds
+/// or more. Who fails more often has no part in it, lest a round never count again.
+#[derive(Debug, Default)]
+pub struct Pooling {
+    rounds: BTreeSet<u32>,
+    read: Vec<Reader>,
+    /// By who has a part.
+    lanes: BTreeMap<Vec<usize>, PooledLane>,
+}
+
+#[derive(Debug)]
+struct PooledLane {
+    reader: Reader,
+    rule: Rule,
+    pooled: Pooled,
+    /// Of each that has a part, against the reference.
+    courses: Vec<Course>,
+}
+
+impl Pooling {
+    /// The course of `contender` against `reference`, which are places in `series`: one series for
+    /// each contender of the plan. `None` where one of the two has no part.
+    pub fn course(
+        &mut self,
+        series: &[&Series],
+        [contender, reference]: [usize; 2],
+        rules: &PooledRules,
+        margin: f64,
+    ) -> Option<Course> {
+        let taking_part = self.taking_part(series);
+        let at = |place: usize| taking_part.binary_search(&place).ok();
+        let (one, other) = (at(contender)?, at(reference)?);
+        let series: Vec<&Series> = taking_part.iter().map(|place| series[*place]).collect();
+        let count = taking_part.len();
+        let lane = self.lanes.entry(taking_part).or_insert_with(|| PooledLane {
+            reader: Reader::default(),
+            rule: rules.of(count as u32),
+            pooled: Pooled::new(count),
+            courses: vec![Course::BEGIN; count],
+        });
+        lane.catch_up(&series, other, margin);
+        Some(lane.courses[one])
+    }
+
+    /// The places of those that have a figure in half of the rounds or more, in order.
+    fn taking_part(&mut self, series: &[&Series]) -> Vec<usize> {
+        self.read.resize_with(series.len(), Reader::default);
+        for (reader, series) in self.read.iter_mut().zip(series) {
+            let (_, range) = reader.next(&[series]);
+            self.rounds.extend(range.into_iter().flat_map(|range| series.rounds(range)));
+        }
+        let rounds = self.rounds.len();
+        let is_part = |place: &usize| series[*place].len() * 2 >= rounds;
+        (0..series.len()).filter(is_part).collect()
+    }
+}
+
+impl PooledLane {
+    fn catch_up(&mut self, series: &[&Series], reference: usize, margin: f64) {
+        let (is_anew, range) = self.reader.next(series);
+        if is_anew {
+            self.pooled = Pooled::new(series.len());
+            self.courses.fill(Course::BEGIN);
+        }
+        let rounds = range.into_iter().flat_map(|range| series[0].rounds(range));
+        let goodness = |round| move |it: &&Series| it.get(round).map(|it| it.goodness);
+        for figures in rounds.filter_map(|it| series.iter().map(goodness(it)).collect()) {
+            let figures: Vec<f64> = figures;
+            self.pooled.take(&figures);
+            for (place, course) in self.courses.iter_mut().enumerate() {
+                course.take(self.pooled.difference([place, reference]), &self.rule, margin);
+            }
+        }
+    }
+}

@@ -1,0 +1,129 @@
+//! What is compared: the figures of two contenders, round by round.
+
+use std::collections::BTreeMap;
+use std::ops::RangeBounds;
+
+use crate::model::{Better, Record, Sample, Unit};
+
+/// One figure.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Figure {
+    /// As it was measured.
+    pub value: f64,
+    /// ln(goodness).
+    pub goodness: f64,
+}
+
+impl Figure {
+    /// The figure of a sample; `None` where it has no logarithm.
+    pub fn of(sample: &Sample) -> Option<Figure> {
+        Some(Figure { value: sample.value, goodness: sample.goodness()? })
+    }
+}
+
+/// The figures of one metric of one contender, by round.
+#[derive(Debug, Default)]
+pub struct Series {
+    figures: BTreeMap<u32, Figure>,
+    rewrites: u32,
+}
+
+impl Series {
+    /// Nothing yet.
+    pub const EMPTY: &Series = &Series { figures: BTreeMap::new(), rewrites: 0 };
+
+    fn of(records: &[Record], workload: &str, metric: &str, contender: &str) -> Series {
+        let of_it = |record: &&Record| {
+            record.is_measured()
+                && record.key.workload == workload
+                && record.key.contender == contender
+        };
+        let figure =
+            |record: &Record| Some((record.key.round, Figure::of(record.sample(metric)?)?));
+        let figures = records.iter().filter(of_it).filter_map(figure).collect();
+        Series { figures, rewrites: 0 }
+    }
+
+    /// Puts the figure of a round. Where there was one before, the later one counts.
+    pub fn put(&mut self, round: u32, figure: Figure) {
+        if self.last_round() >= Some(round) {
+            self.rewrites += 1;
+        }
+        self.figures.insert(round, figure);
+    }
+
+    /// Its last round.
+    pub fn last_round(&self) -> Option<u32> {
+        self.figures.last_key_value().map(|(round, _)| *round)
+    }
+
+    /// How often a figure came that was not of a round after all others: whoever has read the
+    /// series before that has to read it anew.
+    pub fn rewrites(&self) -> u32 {
+        self.rewrites
+    }
+
+    /// How many figures there are.
+    pub fn len(&self) -> usize {
+        self.figures.len()
+    }
+
+    /// The figure of a round.
+    pub fn get(&self, round: u32) -> Option<Figure> {
+        self.figures.get(&round).copied()
+    }
+
+    /// Its rounds within a range, in order.
+    pub fn rounds(&self, range: impl RangeBounds<u32>) -> impl Iterator<Item = u32> {
+        self.figures.range(range).map(|(round, _)| *round)
+    }
+
+    /// The rounds within a range that hold a figure of both, in order.
+    pub fn pairs(
+        &self,
+        reference: &Series,
+        range: impl RangeBounds<u32>,
+    ) -> impl Iterator<Item = Pair> {
+        self.figures.range(range).filter_map(|(&round, contender)| {
+            let reference = reference.get(round)?;
+            let difference = contender.goodness - reference.goodness;
+            Some(Pair { round, contender: contender.value, reference: reference.value, difference })
+        })
+    }
+}
+
+/// One round in which both were measured.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Pair {
+    /// The round.
+    pub round: u32,
+    /// The contender's raw value.
+    pub contender: f64,
+    /// The reference's raw value.
+    pub reference: f64,
+    /// ln(goodness) of the contender less that of the reference.
+    pub difference: f64,
+}
+
+/// The rounds that hold a figure of `metric` of both, in order. Where a trial was run again the
+/// later record counts.
+pub fn pairs(
+    records: &[Record],
+    workload: &str,
+    metric: &str,
+    contender: &str,
+    reference: &str,
+) -> Vec<Pair> {
+    let series = |name: &str| Series::of(records, workload, metric, name);
+    series(contender).pairs(&series(reference), ..).collect()
+}
+
+/// What the metric counts, by the first record that has it; a bare number where none has.
+pub fn unit_of(records: &[Record], workload: &str, metric: &str) -> (Unit, Better) {
+    let mut of_it = records.iter().filter(|record| record.key.workload == workload);
+    let known = |sample: &Sample| (sample.unit, sample.better);
+    of_it.find_map(|record| record.sample(metric)).map_or(NO_UNIT, known)
+}
+
+/// What a metric counts that nobody has measured.
+pub const NO_UNIT: (Unit, Better) = (Unit::Ratio, Better::Higher);

@@ -1,0 +1,308 @@
+//! The judge by its definitions: each answer from all records anew. Slow, short, and what the folds
+//! are held against.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::audit::case::{Case, Seen};
+use super::audit::trial::{AUDITS, TrialAudit};
+use super::compare::{Judge, voids};
+use super::interval::{Course, Interval, Pooled};
+use super::pairs::{Figure, pairs, unit_of};
+use crate::model::{
+    Arm, Audit, Comparison, Contender, Finding, Key, Plan, Record, Severity, Verdict, Workload,
+    median,
+};
+
+/// The trials of one contender that ran whole, by round; the later one counts.
+fn latest<'r>(records: &'r [Record], workload: &str, name: &str) -> BTreeMap<u32, &'r Record> {
+    let is_of = |key: &Key| key.workload == workload && key.contender == name;
+    let its = records.iter().filter(|record| record.is_measured() && is_of(&record.key));
+    its.map(|record| (record.key.round, record)).collect()
+}
+
+/// The records without the trials that were run again.
+fn first_trials(records: &[Record]) -> Vec<Record> {
+    let mut seen = BTreeSet::new();
+    let mut first: Vec<&Record> = records.iter().collect();
+    first.retain(|record| !record.is_measured() || seen.insert(&record.key));
+    first.into_iter().cloned().collect()
+}
+
+/// The audits that saw something in one trial, and what.
+fn seen(
+    plan: &Plan,
+    workload: &Workload,
+    contender: &Contender,
+    record: &Record,
+) -> Vec<(&'static TrialAudit, Seen)> {
+    let case = Case::new(plan, workload, contender, record);
+    AUDITS.iter().filter_map(|audit| Some((audit, (audit.test)(&case)?))).collect()
+}
+
+fn void_of(
+    plan: &Plan,
+    workload: &Workload,
+    contender: &Contender,
+    record: &Record,
+) -> Option<(&'static TrialAudit, Seen)> {
+    let mut seen = seen(plan, workload, contender, record).into_iter();
+    seen.find(|(_, seen)| seen.severity == Severity::Void)
+}
+
+/// The rounds, each with a workload's name, in which a trial was void by itself.
+pub fn void_rounds(plan: &Plan, records: &[Record]) -> BTreeSet<(u32, String)> {
+    let mut rounds = BTreeSet::new();
+    for workload in &plan.workloads {
+        for contender in &plan.contenders {
+            for (round, record) in latest(records, &workload.name, &contender.name) {
+                if void_of(plan, workload, contender, record).is_some() {
+                    rounds.insert((round, workload.name.clone()));
+                }
+            }
+        }
+    }
+    rounds
+}
+
+/// What can make a workload void.
+pub fn voiding(judge: &Judge, records: &[Record]) -> Vec<Finding> {
+    let plan = judge.plan();
+    let mut findings = Vec::new();
+    for workload in &plan.workloads {
+        for contender in &plan.contenders {
+            findings.extend(over_trials(plan, workload, contender, records));
+            findings.extend(repeated(plan, workload, contender, records));
+        }
+        findings.extend(duplicate_differs(judge, workload, records));
+    }
+    findings
+}
+
+fn finding(
+    (audit, severity): (&TrialAudit, Severity),
+    workload: &Workload,
+    contender: &Contender,
+    evidence: String,
+    advice: &str,
+) -> Finding {
+    Finding {
+        audit: audit.audit,
+        severity,
+        workload: Some(workload.name.clone()),
+        contender: Some(contender.name.clone()),
+        evidence,
+        advice: advice.into(),
+    }
+}
+
+fn over_trials(
+    plan: &Plan,
+    workload: &Workload,
+    contender: &Contender,
+    records: &[Record],
+) -> Vec<Finding> {
+    let trials = latest(records, &workload.name, &contender.name);
+    let one = |audit: &TrialAudit| {
+        let test = |record: &&Record| (audit.test)(&Case::new(plan, workload, contender, record));
+        let mut seen: Vec<Seen> = trials.values().filter_map(test).collect();
+        seen.sort_by(|one, other| one.figure.total_cmp(&other.figure));
+        let median = seen.get(seen.len() / 2)?;
+        let mostly = seen.len() * 2 > trials.len();
+        let severity =
+            if mostly { median.severity } else { median.severity.min(Severity::Warning) };
+        let evidence = format!("{}; in {} of {} trials", median.evidence, seen.len(), trials.len());
+        Some(finding((audit, severity), workload, contender, evidence, audit.advice))
+    };
+    AUDITS.iter().filter_map(one).collect()
+}
+
+fn repeated(
+    plan: &Plan,
+    workload: &Workload,
+    contender: &Contender,
+    records: &[Record],
+) -> Vec<Finding> {
+    let latest = latest(records, &workload.name, &contender.name);
+    let is_superseded = |record: &&Record| {
+        let (key, later) = (&record.key, latest.get(&record.key.round));
+        let is_of = key.workload == workload.name && key.contender == contender.name;
+        is_of && record.is_measured() && later.is_some_and(|it| !std::ptr::eq(*it, *record))
+    };
+    let note = |record: &Record| {
+        let (audit, seen) = void_of(plan, workload, contender, record)?;
+        let evidence = format!("round {} was run again: {}", record.key.round, seen.evidence);
+        let advice = "nothing: the verdict holds with the first trials and with the later ones";
+        Some(finding((audit, Severity::Note), workload, contender, evidence, advice))
+    };
+    records.iter().filter(is_superseded).filter_map(note).collect()
+}
+
+fn duplicate_differs(judge: &Judge, workload: &Workload, records: &[Record]) -> Option<Finding> {
+    let (plan, reference) = (judge.plan(), judge.plan().reference());
+    let again = plan.arm(Arm::Duplicate)?.name;
+    let metrics = workload.primary();
+    let rule = judge.duplicate_rules().get(&metrics.len())?;
+    let courses = metrics.iter().map(|metric| {
+        let pairs = pairs(records, &workload.name, metric, &again, reference);
+        let differences: Vec<f64> = pairs.iter().map(|pair| pair.difference).collect();
+        (metric, Course::of(&differences, rule, 0.0))
+    });
+    let excludes_1 = |it: &(_, Course)| it.1.interval.low > 0.0 || it.1.interval.high < 0.0;
+    let (metric, course) = courses.into_iter().find(excludes_1)?;
+    let Interval { low, high } = course.interval;
+    Some(Finding {
+        audit: Audit::A15,
+        severity: Severity::Void,
+        workload: Some(workload.name.clone()),
+        contender: None,
+        evidence: format!(
+            "{again} and {reference} are the same and differ in {metric}: {:.3} times (99.5% \
+             interval {:.3} to {:.3}, {} rounds)",
+            course.estimate.exp(),
+            low.exp(),
+            high.exp(),
+            course.rounds
+        ),
+        advice: "look for what else changes from trial to trial: the order (A14), a device that \
+                 remembers what was written before, settings that are not put back, another \
+                 program"
+            .into(),
+    })
+}
+
+/// All comparisons.
+pub fn comparisons(judge: &Judge, records: &[Record]) -> Vec<Comparison> {
+    let (plan, reference) = (judge.plan(), judge.plan().reference());
+    let findings = voiding(judge, records);
+    let mut comparisons = Vec::new();
+    for workload in &plan.workloads {
+        for metric in workload.primary() {
+            let phase = workload.phase_of(&metric);
+            let refuses = |name: &str| {
+                let is_of = |key: &Key| key.workload == workload.name && key.contender == name;
+                records.iter().any(|record| is_of(&record.key) && record.refuses(phase))
+            };
+            for contender in plan.contenders.iter().filter(|it| it.name != reference) {
+                if refuses(&contender.name) || refuses(reference) {
+                    continue;
+                }
+                let mut comparison = compare(judge, workload, &metric, &contender.name, records);
+                let both = [contender.name.as_str(), reference];
+                if findings.iter().any(|finding| voids(finding, &workload.name, both)) {
+                    comparison.verdict = Verdict::Void;
+                    comparison.visible = None;
+                }
+                if !comparison.verdict.is_settled() {
+                    let by = beaten_by(judge, workload, &contender.name, &findings, records);
+                    comparison.beaten_by = by;
+                }
+                comparisons.push(comparison);
+            }
+        }
+    }
+    comparisons
+}
+
+fn beaten_by(
+    judge: &Judge,
+    workload: &Workload,
+    contender: &str,
+    findings: &[Finding],
+    records: &[Record],
+) -> Option<String> {
+    let rule = judge.race_rule()?;
+    let beats = |other: &str| {
+        workload.primary().iter().all(|metric| {
+            let pairs = pairs(records, &workload.name, metric, other, contender);
+            let differences: Vec<f64> = pairs.iter().map(|pair| pair.difference).collect();
+            Course::of(&differences, rule, judge.margin()).verdict == Verdict::Faster
+        })
+    };
+    let is_void =
+        |other: &str| findings.iter().any(|it| voids(it, &workload.name, [other, contender]));
+    let mut others = judge.plan().contenders.iter().map(|it| &it.name);
+    others.find(|it| **it != contender && beats(it) && !is_void(it)).cloned()
+}
+
+fn compare(
+    judge: &Judge,
+    workload: &Workload,
+    metric: &str,
+    contender: &str,
+    records: &[Record],
+) -> Comparison {
+    let reference = judge.plan().reference();
+    let figures = pairs(records, &workload.name, metric, contender, reference);
+    let (unit, better) = unit_of(records, &workload.name, metric);
+    let of = |records: &[Record]| course(judge, workload, metric, contender, records);
+    let course = of(records).or(&of(&first_trials(records)), judge.margin());
+    let high = course.interval.high.exp();
+    let visible = course.visible().filter(|_| course.verdict == Verdict::Undecided);
+    Comparison {
+        workload: workload.name.clone(),
+        metric: metric.into(),
+        unit,
+        better,
+        contender: contender.into(),
+        reference: reference.into(),
+        ratio: (course.rounds > 0).then(|| course.estimate.exp()),
+        low: course.interval.low.exp(),
+        high: high.is_finite().then_some(high),
+        rounds: course.rounds,
+        verdict: course.verdict,
+        median: median(figures.iter().map(|pair| pair.contender)),
+        reference_median: median(figures.iter().map(|pair| pair.reference)),
+        moved: course.moved,
+        visible: visible.map(f64::exp),
+        beaten_by: None,
+    }
+}
+
+fn course(
+    judge: &Judge,
+    workload: &Workload,
+    metric: &str,
+    contender: &str,
+    records: &[Record],
+) -> Course {
+    let (plan, reference) = (judge.plan(), judge.plan().reference());
+    let Some(rules) = judge.pooled_rules(workload) else {
+        let pairs = pairs(records, &workload.name, metric, contender, reference);
+        let differences: Vec<f64> = pairs.iter().map(|pair| pair.difference).collect();
+        return Course::of(&differences, judge.rule_of(workload), judge.margin());
+    };
+    let (names, rounds) = complete(plan, records, &workload.name, metric);
+    let place = |name: &str| names.iter().position(|it| *it == name);
+    let (Some(one), Some(other)) = (place(contender), place(reference)) else {
+        return Course::BEGIN;
+    };
+    let rule = rules.of(names.len() as u32);
+    let (mut pooled, mut course) = (Pooled::new(names.len()), Course::BEGIN);
+    for figures in rounds {
+        pooled.take(&figures);
+        course.take(pooled.difference([one, other]), &rule, judge.margin());
+    }
+    course
+}
+
+/// Who has a figure in half of the rounds or more, and the rounds that hold one of each of them.
+fn complete<'p>(
+    plan: &'p Plan,
+    records: &[Record],
+    workload: &str,
+    metric: &str,
+) -> (Vec<&'p str>, Vec<Vec<f64>>) {
+    let of = |name: &'p str| {
+        let its = records.iter().filter(|it| {
+            it.is_measured() && it.key.workload == workload && it.key.contender == name
+        });
+        let figure = |it: &Record| Some((it.key.round, Figure::of(it.sample(metric)?)?.goodness));
+        (name, its.filter_map(figure).collect::<BTreeMap<u32, f64>>())
+    };
+    let mut all: Vec<_> = plan.contenders.iter().map(|it| of(&it.name)).collect();
+    let rounds: BTreeSet<u32> = all.iter().flat_map(|(_, it)| it.keys().copied()).collect();
+    all.retain(|(_, figures)| figures.len() * 2 >= rounds.len());
+    let whole = |round: u32| all.iter().map(|(_, it)| it.get(&round).copied()).collect();
+    let figures = rounds.into_iter().filter_map(whole).collect();
+    (all.into_iter().map(|(name, _)| name).collect(), figures)
+}

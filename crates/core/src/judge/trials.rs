@@ -1,0 +1,138 @@
+//! The trials of a run as the judge keeps them, by workload and contender.
+
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use super::kept::Kept;
+use super::pairs::{Figure, NO_UNIT, Series};
+use crate::model::{Better, Phase, Unit};
+
+/// Which trial of a round counts where one was run again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Which {
+    /// The last.
+    Latest,
+    /// The first, as if nothing had been run again.
+    First,
+}
+
+/// The trials of a run.
+#[derive(Debug, Default)]
+pub struct Trials {
+    works: BTreeMap<String, Work>,
+}
+
+/// Those of one workload.
+#[derive(Debug, Default)]
+struct Work {
+    /// What the metrics count, by the first record that has each.
+    units: BTreeMap<String, (Unit, Better)>,
+    cells: BTreeMap<String, Cell>,
+}
+
+/// Those of one contender in one workload.
+#[derive(Debug, Default)]
+struct Cell {
+    /// The trials that ran whole, by round; of those that were run again the latest.
+    latest: BTreeMap<u32, Rc<Kept>>,
+    /// By metric the figures of the latest trials, and those of the first.
+    series: BTreeMap<String, [Series; 2]>,
+    /// Some trial that ran whole was run again.
+    has_again: bool,
+    /// The timed parts that were refused.
+    refused: Vec<Phase>,
+}
+
+/// None.
+const NO_TRIALS: &BTreeMap<u32, Rc<Kept>> = &BTreeMap::new();
+
+impl Trials {
+    /// Takes one more trial; gives the one of the same round that it stands for from now on.
+    pub fn take(&mut self, kept: &Rc<Kept>) -> Option<Rc<Kept>> {
+        let work = self.works.entry(kept.key.workload.clone()).or_default();
+        for sample in kept.samples() {
+            if !work.units.contains_key(&sample.metric) {
+                work.units.insert(sample.metric.clone(), (sample.unit, sample.better));
+            }
+        }
+        work.cells.entry(kept.key.contender.clone()).or_default().take(kept)
+    }
+
+    fn cell(&self, workload: &str, contender: &str) -> Option<&Cell> {
+        self.works.get(workload)?.cells.get(contender)
+    }
+
+    /// The trials of one contender in one workload that ran whole, by round; where one was run
+    /// again the later one counts.
+    pub fn latest(&self, workload: &str, contender: &str) -> &BTreeMap<u32, Rc<Kept>> {
+        self.cell(workload, contender).map_or(NO_TRIALS, |cell| &cell.latest)
+    }
+
+    /// The figures of one contender's metric. Where a later trial of a round lacks the figure, the
+    /// one before it counts.
+    pub fn series(&self, workload: &str, metric: &str, contender: &str, which: Which) -> &Series {
+        let its = self.cell(workload, contender).and_then(|cell| cell.series.get(metric));
+        its.map_or(Series::EMPTY, |both| &both[which as usize])
+    }
+
+    /// Both contenders' figures.
+    pub fn both(
+        &self,
+        workload: &str,
+        metric: &str,
+        names: [&str; 2],
+        which: Which,
+    ) -> [&Series; 2] {
+        names.map(|name| self.series(workload, metric, name, which))
+    }
+
+    /// The differences of ln(goodness) of two contenders, round by round.
+    pub fn differences(&self, workload: &str, metric: &str, names: [&str; 2]) -> Vec<f64> {
+        let [one, other] = self.both(workload, metric, names, Which::Latest);
+        one.pairs(other, ..).map(|pair| pair.difference).collect()
+    }
+
+    /// Some trial of the contender in the workload was run again.
+    pub fn has_again(&self, workload: &str, contender: &str) -> bool {
+        self.cell(workload, contender).is_some_and(|cell| cell.has_again)
+    }
+
+    /// Some trial of the contender in the workload was refused that timed part.
+    pub fn refuses(&self, workload: &str, contender: &str, phase: Phase) -> bool {
+        self.cell(workload, contender).is_some_and(|cell| cell.refused.contains(&phase))
+    }
+
+    /// What the metric counts, by the first record that has it; a bare number where none has.
+    pub fn unit_of(&self, workload: &str, metric: &str) -> (Unit, Better) {
+        let unit = self.works.get(workload).and_then(|work| work.units.get(metric));
+        unit.copied().unwrap_or(NO_UNIT)
+    }
+}
+
+impl Cell {
+    fn take(&mut self, kept: &Rc<Kept>) -> Option<Rc<Kept>> {
+        for phase in &kept.refused {
+            if !self.refused.contains(phase) {
+                self.refused.push(*phase);
+            }
+        }
+        if !kept.is_measured {
+            return None;
+        }
+        let round = kept.key.round;
+        let before = self.latest.insert(round, Rc::clone(kept));
+        self.has_again |= before.is_some();
+        for sample in kept.samples() {
+            let Some(figure) = Figure::of(sample) else { continue };
+            if !self.series.contains_key(&sample.metric) {
+                self.series.insert(sample.metric.clone(), Default::default());
+            }
+            let [latest, first] = self.series.get_mut(&sample.metric).expect("it is there by now");
+            latest.put(round, figure);
+            if before.is_none() {
+                first.put(round, figure);
+            }
+        }
+        before
+    }
+}

@@ -1,0 +1,83 @@
+//! What a script asks for.
+
+use super::options::Choice;
+
+/// One line's wish.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Written {
+    /// The line's number, from 1.
+    pub line: usize,
+    /// The command as written, its variables replaced.
+    pub command: String,
+    /// What it asks for.
+    pub request: Request,
+}
+
+/// What a line asks for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Request {
+    /// A file system is to be made, or one that there is to be changed (tune2fs).
+    Make(Call),
+    /// A file system is to be mounted.
+    Mount(Mount),
+    /// A value is to be written to a file of the kernel's.
+    Knob {
+        /// Which.
+        knob: Knob,
+        /// The value.
+        value: String,
+    },
+    /// A partition table is to be written.
+    Partition(Call),
+    /// A setting that this version can't try, and why.
+    Other(String),
+}
+
+/// A program with its options and its devices, apart.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Call {
+    /// The program: `mkfs.xfs`, `tune2fs`.
+    pub program: String,
+    /// Its options, one suboption each.
+    pub choices: Vec<Choice>,
+    /// The devices it was to work on; what is tried works on images in their place.
+    pub devices: Vec<String>,
+    /// What follows the devices: a size for mke2fs, commands for parted.
+    pub rest: Vec<String>,
+}
+
+/// A mount.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Mount {
+    /// The file system's type, where it is given.
+    pub file_system: Option<String>,
+    /// The options of all its lists.
+    pub options: Vec<String>,
+    /// What was to be mounted.
+    pub device: String,
+}
+
+/// A file of the kernel's.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Knob {
+    /// `/sys/block/DEVICE/queue/FILE`.
+    Queue {
+        /// The device's name, or what stands for it.
+        device: String,
+        /// The file.
+        file: String,
+    },
+    /// A sysctl by its dotted name.
+    Sysctl(String),
+    /// Another file of /sys or /proc.
+    Other(String),
+}
+
+/// What a file asks for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Script {
+    /// The settings, in order.
+    pub settings: Vec<Written>,
+    /// How many lines hold something else: neither a setting, nor empty, nor a comment.
+    pub other_lines: usize,
+}

@@ -1,0 +1,162 @@
+//! The place where a plan is run, chosen by asking the places for what it needs.
+
+use std::path::Path;
+
+use fsverdict_core::model::need::{Asked, State};
+use fsverdict_core::model::{Lacking, LeftOut, Place, Plan};
+use fsverdict_core::run::{HostError, sim};
+use thiserror::Error;
+
+use super::doctor::Machine;
+use super::{preflight, vm};
+
+/// Where a plan is run.
+#[derive(Debug)]
+pub struct Choice {
+    /// The place.
+    pub place: Place,
+    /// The plan, without what the place lacks something for where it is a study.
+    pub plan: Plan,
+    /// What was left out.
+    pub left_out: Vec<LeftOut>,
+    /// Probes that were asked for and can't be read there, each with why. Trials go on without.
+    pub unread: Vec<String>,
+    /// Why it is not this machine, where nobody has named another.
+    pub not_here: Option<Lacking>,
+}
+
+/// Neither this machine nor a virtual one can run the plan.
+#[derive(Debug, Error)]
+#[error("{here}; and in a virtual machine (--place vm): {on_vm}")]
+struct Nowhere {
+    here: Lacking,
+    on_vm: Lacking,
+}
+
+/// The place that the plan names, once it is sure that it can be run there. Where it names none:
+/// this machine, or virtual ones where those have what it lacks. Images would go to `folder`.
+pub fn choose(plan: &Plan, folder: &Path) -> Result<Choice, HostError> {
+    preflight::check_plan(plan)?;
+    let machine = Machine::new(folder);
+    let asked = |place, plan| asked(place, plan, &machine);
+    let choice = match plan.named_place() {
+        Some(place) => fitted(plan, place, &asked(place, plan))?,
+        None => settle(plan, asked)?,
+    };
+    if choice.place != Place::Sim {
+        preflight::check_details(&choice.plan)?;
+    }
+    if choice.place == Place::Vm {
+        vm::check(&choice.plan)?;
+    }
+    Ok(choice)
+}
+
+/// A place, ready to be asked what it has for `plan`.
+fn asked<'a>(place: Place, plan: &'a Plan, machine: &'a Machine) -> Asked<'a> {
+    match place {
+        Place::Here => machine.asked(),
+        Place::Vm => Asked::new(|need| vm::answer(machine, plan, need)),
+        Place::Sim => Asked::new(|need| sim::answer(plan.sim.as_ref(), need)),
+    }
+}
+
+fn fitted(plan: &Plan, place: Place, asked: &Asked) -> Result<Choice, Lacking> {
+    let (fitted, left_out) = plan.fitted(place, asked)?;
+    let unread = plan.probes.iter().filter_map(|probe| {
+        let need = probe.need();
+        let answer = Some(asked.answer(&need)).filter(|answer| answer.state == State::No)?;
+        Some(format!("{}: {}", need.name(), answer.lack()?))
+    });
+    Ok(Choice { place, plan: fitted, left_out, unread: unread.collect(), not_here: None })
+}
+
+/// This machine or a virtual one. What both lack has to be installed, and is said alone.
+fn settle<'a>(
+    plan: &'a Plan,
+    asked: impl Fn(Place, &'a Plan) -> Asked<'a>,
+) -> Result<Choice, HostError> {
+    let here = match fitted(plan, Place::Here, &asked(Place::Here, plan)) {
+        Ok(choice) => return Ok(choice),
+        Err(here) => here,
+    };
+    if (Plan { place: Some(Place::Vm), ..plan.clone() }).check().is_err() {
+        return Err(here.into());
+    }
+    let on_vm = match fitted(plan, Place::Vm, &asked(Place::Vm, plan)) {
+        Ok(choice) => return Ok(Choice { not_here: Some(here), ..choice }),
+        Err(on_vm) => on_vm,
+    };
+    let (only_here, only_on_vm) = (here.without(&on_vm), on_vm.without(&here));
+    Err(match (only_here.0.is_empty(), only_on_vm.0.is_empty()) {
+        (true, _) => here.into(),
+        (_, true) => on_vm.into(),
+        _ => Nowhere { here, on_vm: only_on_vm }.into(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use fsverdict_core::model::Need;
+    use fsverdict_core::model::need::Answer;
+
+    use super::*;
+
+    const PLAN: &str = r#"
+        probes = ["page-cache"]
+        contender = [
+            { name = "a", file_system = "ext4" },
+            { name = "b", file_system = "jfs" },
+        ]
+        workload = [{ name = "db", command = "true", needs = ["mariadbd:mariadb-server"] }]
+    "#;
+
+    /// What is chosen where these places lack what is named.
+    fn chosen(here: &[&str], on_vm: &[&str]) -> Result<Choice, String> {
+        let plan = Plan::parse(PLAN).unwrap();
+        let answer = |lacks: &[&str], need: &Need| match lacks.contains(&&*need.name()) {
+            false => Answer::yes(""),
+            true => match need {
+                Need::Root => Answer::no("not root").but_root(),
+                Need::Program { name, package } => Answer::not_installed(name, package.as_deref()),
+                need => Answer::no(format!("no {}", need.name())),
+            },
+        };
+        let asked = |place, _: &Plan| {
+            let lacks = if place == Place::Here { here } else { on_vm };
+            Asked::new(move |need| answer(lacks, need))
+        };
+        settle(&plan, asked).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn this_machine_is_chosen_where_it_has_all_and_a_virtual_one_where_that_has_the_rest() {
+        let choice = chosen(&[], &["QEMU"]).unwrap();
+        assert!((choice.place, choice.not_here) == (Place::Here, None));
+        let choice = chosen(&["root", "jfs"], &[]).unwrap();
+        assert_eq!((choice.place, choice.not_here.unwrap().0.len()), (Place::Vm, 2));
+    }
+
+    #[test]
+    fn a_program_that_is_lacking_on_both_is_to_be_installed_and_sends_nobody_elsewhere() {
+        let says = "workload \"db\" needs mariadbd: apt-get install mariadb-server";
+        let lacking = |here: &[&str], on_vm: &[&str]| chosen(here, on_vm).unwrap_err();
+        assert_eq!(lacking(&["mariadbd"], &["mariadbd"]), says);
+        assert_eq!(lacking(&["mariadbd"], &["mariadbd", "QEMU"]), says);
+        assert_eq!(lacking(&["mariadbd", "root"], &["mariadbd"]), says);
+    }
+
+    #[test]
+    fn a_probe_that_can_not_be_read_is_told_and_stops_nothing() {
+        let choice = chosen(&["page cache"], &[]).unwrap();
+        assert_eq!(choice.unread, ["page cache: no page cache"]);
+        assert_eq!((choice.place, chosen(&[], &[]).unwrap().unread.len()), (Place::Here, 0));
+    }
+
+    #[test]
+    fn where_neither_can_both_are_told() {
+        let error = chosen(&["root"], &["QEMU"]).unwrap_err();
+        let says = "--bed directory:PATH,PATH; and in a virtual machine (--place vm): no QEMU";
+        assert!(error.starts_with("bed loop needs root: ") && error.ends_with(says), "{error}");
+    }
+}

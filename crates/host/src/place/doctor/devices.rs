@@ -1,0 +1,117 @@
+//! Block devices as the trials need them: files and memory as devices, and limits on them.
+
+use std::collections::BTreeSet;
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use fsverdict_core::model::need::Answer;
+
+use crate::machine::answers::{closed, nameless_file};
+use crate::machine::mount::is_module;
+use crate::sys;
+
+/// How long the kernel may take to let go of a loop device; udev opens each new one for a moment.
+const DETACH_PATIENCE: Duration = Duration::from_secs(30);
+
+/// Files as block devices, found out with one that has no name.
+pub(super) fn loop_devices(folder: &Path) -> Answer {
+    const CONTROL: &str = "/dev/loop-control";
+    let control = match OpenOptions::new().read(true).write(true).open(CONTROL) {
+        Ok(control) => control,
+        Err(error) => return closed(CONTROL, &error, "modprobe loop"),
+    };
+    let file = match nameless_file(folder) {
+        Ok(file) => file,
+        Err(error) => {
+            let path = folder.display();
+            return Answer::unknown(format!("no file to try them with in {path}: {error}"));
+        }
+    };
+    match attach_for_a_moment(&control, &file) {
+        Ok(true) => Answer::yes("with direct I/O to files of this folder"),
+        Ok(false) => Answer::partly("without direct I/O to files of this folder")
+            .but("for images that go past the page cache choose another --dir"),
+        // Another process took the device between the kernel's answer and our use of it.
+        Err(error) if error.raw_os_error() == Some(libc::EBUSY) => {
+            Answer::unknown("another process was faster to take the free one: ask again")
+        }
+        Err(error) => Answer::no(format!("a file can't be attached: {error}"))
+            .but("run it outside the container, or give the container the devices"),
+    }
+}
+
+/// Whether `file` could be attached with direct I/O. Asking the kernel for a free device makes one
+/// where there is none: that one is removed again.
+fn attach_for_a_moment(control: &File, file: &File) -> io::Result<bool> {
+    const FILE_BYTES: u64 = 1 << 20;
+    file.set_len(FILE_BYTES)?;
+    let before = loop_names();
+    let number = sys::loop_free_number(control)?;
+    let result = attached_directly(number, file);
+    if !before.contains(&format!("loop{number}")) {
+        // Whoever has taken it meanwhile keeps it: the kernel removes none that is in use.
+        let _ = sys::loop_remove(control, number);
+    }
+    result
+}
+
+pub(super) fn loop_names() -> BTreeSet<String> {
+    let entries = fs::read_dir("/sys/block").into_iter().flatten().flatten();
+    entries.filter_map(|entry| entry.file_name().into_string().ok()).collect()
+}
+
+fn attached_directly(number: u32, file: &File) -> io::Result<bool> {
+    let device = OpenOptions::new().read(true).write(true).open(format!("/dev/loop{number}"))?;
+    sys::loop_configure(&device, file, true)?;
+    let folder = PathBuf::from(format!("/sys/block/loop{number}/loop"));
+    // The kernel falls back to buffered I/O without a word when the file can't do direct I/O.
+    let direct = fs::read_to_string(folder.join("dio")).unwrap_or_default();
+    drop(device);
+    let begin = Instant::now();
+    while folder.join("backing_file").exists() && begin.elapsed() < DETACH_PATIENCE {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    Ok(direct.trim() == "1")
+}
+
+/// Compressed memory as a block device.
+pub(super) fn zram(root: &Path) -> Answer {
+    let control = root.join("sys/class/zram-control/hot_add");
+    // Reading it would make a device; opening it does not.
+    match File::open(&control) {
+        Ok(_) => Answer::yes("for --bed ram:zram"),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => match is_module("zram") {
+            true => Answer::no("this kernel has no zram yet").but("modprobe zram"),
+            false => Answer::no("this kernel has no zram")
+                .but("--bed ram works without; zram needs a kernel with CONFIG_ZRAM"),
+        },
+        Err(error) => closed("/sys/class/zram-control/hot_add", &error, "modprobe zram"),
+    }
+}
+
+/// Limits are rules of the root group of cgroups v1: those bind the kernel's own threads too,
+/// which write most of what a file system writes. The root group of v2 can't have any
+/// (Documentation/admin-guide/cgroup-v2.rst, "io.max").
+pub(super) fn limits(root: &Path) -> Answer {
+    let cgroup = root.join("sys/fs/cgroup");
+    let rule = cgroup.join("blkio/blkio.throttle.read_iops_device");
+    let Err(error) = OpenOptions::new().write(true).open(rule) else {
+        return Answer::yes("blkio of cgroups v1");
+    };
+    let boot = "boot with cgroups v1 for limits; runs without limits need none";
+    let has_io = |path: &str| {
+        let text = fs::read_to_string(cgroup.join(path)).unwrap_or_default();
+        text.split_whitespace().any(|controller| controller == "io")
+    };
+    match error.kind() {
+        io::ErrorKind::NotFound
+            if has_io("cgroup.controllers") || has_io("unified/cgroup.controllers") =>
+        {
+            Answer::no("cgroups v2 has io, but limits are set through blkio of v1").but(boot)
+        }
+        io::ErrorKind::NotFound => Answer::no("there is no blkio of cgroups v1").but(boot),
+        _ => closed("/sys/fs/cgroup/blkio", &error, boot),
+    }
+}

@@ -1,0 +1,177 @@
+//! This machine as the host of one trial: the inside of `fsverdict trial`.
+//!
+//! What a trial's document means here is in `site.rs`, what is done to its file system in
+//! `mounting.rs`, and how its work is timed in `timed.rs`. The work itself is an engine's
+//! ([`crate::workload`]).
+
+mod environment;
+mod mounting;
+pub mod site;
+mod timed;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::path::Path;
+use std::time::Instant;
+
+use fsverdict_core::model::{self, BedKind, Phase, Refused, Trial};
+use fsverdict_core::run::{Effect, Host, HostError, Step};
+
+use super::lease::Lease;
+use super::link;
+use crate::bed::{self, partition};
+use crate::machine::processes::Processes;
+use crate::machine::settings::{self, Setting};
+use crate::machine::{mount, settle};
+use crate::workload::{self, command};
+use mounting::Mounting;
+use site::{WORK, command_of, figures_file, scene, work_directory};
+use timed::{Part, Timing};
+
+/// This machine, during one trial.
+#[derive(Debug)]
+pub struct TrialHost {
+    start: Instant,
+    environment: BTreeMap<String, String>,
+    lease: Lease,
+    mounting: Mounting,
+    processes: Processes,
+    timing: Timing,
+}
+
+impl TrialHost {
+    /// This machine, about to run `trial`.
+    ///
+    /// # Errors
+    /// When no living run has given this trial out.
+    pub fn new(trial: &Trial) -> Result<Self, HostError> {
+        Ok(TrialHost {
+            start: Instant::now(),
+            environment: environment::environment(trial),
+            lease: Lease::of(trial)?,
+            mounting: Mounting::of(trial),
+            processes: Processes::default(),
+            timing: Timing::default(),
+        })
+    }
+
+    /// Runs the command that the workload has for `step`.
+    fn command(&self, step: Step, trial: &Trial) -> Result<(), HostError> {
+        if let Some(command) = command_of(step, &trial.workload) {
+            let scene = scene(trial, &self.environment)?;
+            command::ready(&command.argv(), &step.to_string(), &scene)?.run()?;
+        }
+        Ok(())
+    }
+
+    /// What setup and prepare leave running serves the work: a database's server.
+    fn with_servers(&mut self, step: Step, trial: &Trial) -> Result<(), HostError> {
+        self.command(step, trial)?;
+        self.processes.settle_servers();
+        Ok(())
+    }
+
+    fn figures(trial: &Trial) -> Result<Effect, HostError> {
+        let path = figures_file(trial);
+        let text = match fs::read_to_string(&path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
+            text => text.map_err(|error| format!("{}: {error}", path.display()))?,
+        };
+        let figures = model::figures(&text);
+        Ok(Effect::Figures(figures.map_err(|error| format!("{}: {error}", path.display()))?))
+    }
+
+    fn fill(&self, trial: &Trial) -> Result<(), HostError> {
+        let scene = scene(trial, &self.environment)?;
+        workload::engine(trial.workload.work()?).lay_out(&scene)
+    }
+
+    fn cleanup(&self, trial: &Trial) -> Result<(), HostError> {
+        self.command(Step::Cleanup, trial)?;
+        let scene = scene(trial, &self.environment)?;
+        workload::engine(trial.workload.work()?).clean_up(&scene)
+    }
+
+    fn work(&mut self, phase: Phase, trial: &Trial) -> Result<Effect, HostError> {
+        if trial.contender.is_raw() {
+            self.lease.check_devices(trial)?;
+        }
+        let closing = self.mounting.closing(trial)?;
+        let engine = workload::engine(trial.workload.work()?);
+        let mut scene = scene(trial, &self.environment)?;
+        scene.has_servers = self.processes.has_servers();
+        let mut work = engine.prepare(phase, &scene)?;
+        let part = Part { trial, phase, closing: &closing, processes: &self.processes };
+        let mut record = match self.timing.timed(&part, || work.run()) {
+            Err(error) if engine.is_refusal(&*error) => {
+                return Ok(Effect::Refused(Refused { phase, why: error.to_string() }));
+            }
+            timed => timed?,
+        };
+        work.figures(&mut record)?;
+        record.processes_left = self.processes.strangers();
+        Ok(Effect::Worked(Box::new(record)))
+    }
+}
+
+impl Host for TrialHost {
+    fn perform(&mut self, step: Step, trial: &Trial) -> Result<Effect, HostError> {
+        let writes = [Step::Partition, Step::RemovePartition, Step::MakeFileSystem];
+        if writes.contains(&step) {
+            self.lease.check_devices(trial)?;
+        }
+        let Self { mounting, processes, .. } = self;
+        match step {
+            Step::Partition => {
+                let words = &trial.contender.partition;
+                return Ok(Effect::Partitioned(partition::make(words, &trial.bed.devices)?));
+            }
+            Step::RemovePartition => partition::remove(&trial.bed.devices)?,
+            Step::MakeFileSystem => mounting.make(processes, trial)?,
+            Step::MakeDirectory => fs::create_dir(work_directory(trial))?,
+            Step::Mount => return Ok(Effect::Mounted(mounting.mount(processes, trial)?)),
+            Step::Link => trial.workload.link().map_or(Ok(()), link::make)?,
+            Step::Setup | Step::Prepare => self.with_servers(step, trial)?,
+            Step::Check => self.command(step, trial)?,
+            Step::Figures => return Self::figures(trial),
+            Step::Fill => self.fill(trial)?,
+            Step::Sync => mounting.closing(trial)?.sync()?,
+            Step::Unmount => mounting.unmount(processes, trial)?,
+            Step::DropCaches => return Ok(Effect::Dropped(mounting::drop_caches(trial)?)),
+            Step::Limit => {
+                let rules = settings::rules(Path::new("/"), trial.limits(), &trial.bed.devices)?;
+                rules.iter().try_for_each(|rule: &Setting| rule.set(Path::new("/")))?;
+            }
+            Step::Settle => return Ok(Effect::Settled(settle::settle(&trial.bed.devices))),
+            Step::Work(phase) => return self.work(phase, trial),
+            Step::Cleanup => self.cleanup(trial)?,
+            Step::RemoveDirectory => {
+                processes.end_strangers();
+                bed::own::clear(Path::new(&trial.directory), WORK)?;
+            }
+        }
+        Ok(Effect::Done)
+    }
+
+    fn clean_up(&mut self, trial: &Trial) -> Vec<String> {
+        self.processes.end_strangers();
+        let mut errors = Vec::new();
+        if trial.bed.kind == BedKind::Directory {
+            let cleared = bed::own::clear(Path::new(&trial.directory), WORK);
+            errors.extend(cleared.err().map(|error| error.to_string()));
+        } else if let Ok(Some(_)) = mount::at(&trial.directory) {
+            let unmounted = self.mounting.unmount(&mut self.processes, trial);
+            errors.extend(unmounted.err().map(|error| error.to_string()));
+        }
+        if !trial.contender.partition.is_empty() {
+            let removed = self.perform(Step::RemovePartition, trial);
+            errors.extend(removed.err().map(|error| error.to_string()));
+        }
+        errors
+    }
+
+    fn clock_ns(&mut self) -> u64 {
+        self.start.elapsed().as_nanos() as u64
+    }
+}

@@ -1,0 +1,85 @@
+//! What a trial's document means on this machine: its folders, its devices and its commands.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use fsverdict_core::model::{BedKind, Command, Device, Trial, Workload};
+use fsverdict_core::run::{HostError, Step};
+
+use crate::bed::partition;
+use crate::file_system::{FileSystem, Site};
+use crate::tool::Argv;
+use crate::workload::engine::Scene;
+
+/// The folder of the work, in the file system or in the run's own folder.
+pub const WORK: &str = "work";
+
+/// The folder the work happens in: its own, so that `lost+found` is not part of it. On the bare
+/// device there is none, and the tool works beside its output.
+pub fn work_directory(trial: &Trial) -> PathBuf {
+    let directory = Path::new(&trial.directory);
+    match trial.bed.kind {
+        _ if trial.contender.is_raw() => PathBuf::from(&trial.raw),
+        _ => directory.join(WORK),
+    }
+}
+
+/// Where a command leaves figures of its own.
+pub fn figures_file(trial: &Trial) -> PathBuf {
+    Path::new(&trial.raw).join("figures")
+}
+
+/// The device on which a trial without a file system works: one of its bed, and nothing else.
+pub fn raw_device(trial: &Trial) -> Result<&str, HostError> {
+    let device = trial.bed.devices.first().filter(|_| trial.bed.kind != BedKind::Directory);
+    Ok(device.map(|it| it.path.as_str()).ok_or("this bed has no device of its own")?)
+}
+
+/// The command of the workload that a step runs, if it has one.
+pub fn command_of(step: Step, workload: &Workload) -> Option<&Command> {
+    match step {
+        Step::Setup => workload.setup.as_ref(),
+        Step::Prepare => workload.prepare.as_ref(),
+        Step::Check => workload.check.as_ref(),
+        Step::Cleanup => workload.cleanup.as_ref(),
+        _ => None,
+    }
+}
+
+/// The commands that make, mount or unmount the trial's file system.
+pub fn commands(file_system: &FileSystem, step: Step, trial: &Trial) -> Vec<Argv> {
+    with_site(trial, |site| match step {
+        Step::MakeFileSystem => file_system.make(&trial.contender.mkfs, site),
+        Step::Mount => file_system.mount(&trial.contender.mount, site),
+        Step::Unmount => file_system.unmount(site),
+        _ => Vec::new(),
+    })
+}
+
+/// Where the trial's file system is.
+pub fn with_site<T>(trial: &Trial, use_it: impl FnOnce(&Site) -> T) -> T {
+    let on = |disk: &Device| match trial.contender.partition.is_empty() {
+        true => disk.path.clone(),
+        false => partition::node(&disk.path),
+    };
+    let devices: Vec<String> = trial.bed.devices.iter().map(on).collect();
+    use_it(&Site { devices: &devices, at: &trial.directory })
+}
+
+/// Where the trial's work is done, and with what.
+pub fn scene<'a>(
+    trial: &'a Trial,
+    environment: &'a BTreeMap<String, String>,
+) -> Result<Scene<'a>, HostError> {
+    let device = trial.contender.is_raw().then(|| raw_device(trial)).transpose()?;
+    Ok(Scene {
+        workload: &trial.workload,
+        directory: work_directory(trial),
+        device,
+        devices: &trial.bed.devices,
+        raw: Path::new(&trial.raw),
+        environment,
+        seed: trial.seed,
+        has_servers: false,
+    })
+}

@@ -1,0 +1,105 @@
+//! What virtual machines on this host answer to each need.
+
+use fsverdict_core::model::need::{Answer, ProbeKind};
+use fsverdict_core::model::{Need, Plan};
+
+use super::Bootable;
+use super::error::VmError;
+use crate::place::doctor::{Machine, tools};
+
+/// Virtual machines on `machine`, with the kernels that `plan` names. Programs come from the host,
+/// for the guest gets copies of them.
+pub fn answer(machine: &Machine, plan: &Plan, need: &Need) -> Answer {
+    match need {
+        Need::Root | Need::Namespaces | Need::LoopDevices | Need::DropCaches => {
+            Answer::yes("each trial has a machine of its own")
+        }
+        Need::Limits => Answer::yes("QEMU holds its disks down to them"),
+        Need::Zram | Need::Partitions | Need::Link | Need::Interface(_) => {
+            Answer::no(format!("a virtual machine here has no {}", need.name()))
+                .but("write --place here")
+        }
+        Need::FileSystem(name) => file_system(plan, name),
+        Need::Probe(ProbeKind::Cpu | ProbeKind::Memory | ProbeKind::Network) => {
+            Answer::yes("every kernel tells")
+        }
+        Need::Probe(ProbeKind::Heat) => Answer::no("a virtual machine has no sensors"),
+        Need::Probe(ProbeKind::Device | ProbeKind::Pressure | ProbeKind::PageCache)
+        | Need::BlockEvents => Answer::unknown("it shows when the kernel runs"),
+        Need::Images { .. }
+        | Need::Space { .. }
+        | Need::Memory { .. }
+        | Need::Tool(_)
+        | Need::Program { .. }
+        | Need::Directory(_)
+        | Need::Qemu
+        | Need::Kernel(_)
+        | Need::Kvm
+        | Need::Png => machine.answer(need),
+    }
+}
+
+/// The kernel of each of its contenders has it, and the host has its tools.
+fn file_system(plan: &Plan, name: &str) -> Answer {
+    for contender in plan.contenders.iter().filter(|it| it.file_system == name) {
+        let alone = Plan { contenders: vec![contender.clone()], ..plan.clone() };
+        match Bootable::of(contender.kernel.as_deref(), &alone) {
+            Ok(bootable) => {
+                let lacking = bootable.file_system(contender).map(tools);
+                if let Some(lacking) = lacking.filter(|answer| !answer.is_able()) {
+                    return lacking;
+                }
+            }
+            Err(error @ VmError::NoFileSystem { .. }) => return Answer::no(error.to_string()),
+            // That is the kernel's need.
+            Err(error) => return Answer::unknown(error.to_string()),
+        }
+    }
+    Answer::yes("the kernel has it")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use fsverdict_core::model::need::State;
+
+    use super::*;
+    use crate::place::doctor::needs;
+
+    #[test]
+    fn what_the_machine_does_by_itself_needs_nothing_and_programs_are_the_hosts() {
+        let (machine, plan) = (Machine::new(Path::new("/")), Plan::default());
+        let of = |need: &Need| answer(&machine, &plan, need);
+        let able =
+            [Need::Root, Need::Namespaces, Need::LoopDevices, Need::Limits, Need::DropCaches];
+        assert!(able.iter().all(|need| of(need).is_able()));
+        for need in [Need::Zram, Need::Partitions, Need::Link, Need::Interface("eth0".into())] {
+            let lack = of(&need).lack().unwrap();
+            assert!(lack.ends_with(": write --place here"), "{lack}");
+        }
+        for name in ["sh", "no-bench"] {
+            let need = Need::Program { name: name.into(), package: Some("some".into()) };
+            assert_eq!(of(&need), machine.answer(&need));
+            assert_eq!(of(&need).is_able(), name == "sh");
+        }
+        let silent = needs().into_iter().map(|need| of(&need)).find(|it| it.detail.is_empty());
+        assert_eq!(silent, None);
+    }
+
+    #[test]
+    fn a_kernel_that_is_not_there_is_lacking_and_its_file_systems_are_not_known() {
+        let machine = Machine::new(Path::new("/"));
+        let contender = |name: &str| {
+            format!("[[contender]]\nname = \"{name}\"\nfile_system = \"ext4\"\nkernel = \"0.1\"\n")
+        };
+        let work = "[[workload]]\nname = \"w\"\ncommand = \"true\"\n";
+        let plan = [contender("a"), contender("b"), work.into()].concat();
+        let plan = Plan::parse(&plan).unwrap();
+        let kernel = answer(&machine, &plan, &Need::Kernel(Some("0.1".into())));
+        let says = "there is no kernel 0.1 here: fsverdict kernels get 0.1";
+        assert_eq!(kernel.lack().unwrap(), says);
+        let ext4 = answer(&machine, &plan, &Need::FileSystem("ext4".into()));
+        assert_eq!(ext4.state, State::Unknown);
+    }
+}

@@ -1,0 +1,170 @@
+//! What an engine is: one kind of work, from laying its files out to its figures.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use fsverdict_core::model::{Device, Histogram, Phase, PhaseRecord, Sample, Workload};
+use fsverdict_core::run::{HostError, Step};
+
+use crate::tool::ToolError;
+
+/// One kind of work. Each file of this folder has one, for its part of the plan.
+///
+/// What it needs is stated by the plan's part itself ([`Workload::needs`]): a place is asked for it
+/// before there is anything to run.
+pub trait Engine {
+    /// What is wrong with it, as far as that shows without its tool.
+    fn check(&self) -> Result<(), HostError> {
+        Ok(())
+    }
+
+    /// Has its tool read it and do nothing else: the tool's complaint, if it has one.
+    fn refused(&self) -> Result<Option<String>, ToolError> {
+        Ok(None)
+    }
+
+    /// Files that it reads outside the file system under test: a virtual machine has to have them.
+    fn files(&self) -> Vec<String> {
+        Vec::new()
+    }
+
+    /// Lays out the files that the work finds there, before the caches are dropped.
+    fn lay_out(&self, _scene: &Scene) -> Result<(), HostError> {
+        Ok(())
+    }
+
+    /// Makes `phase` ready, so that nothing but the work itself is left to be timed.
+    fn prepare<'a>(
+        &'a self,
+        phase: Phase,
+        scene: &'a Scene,
+    ) -> Result<Box<dyn TimedPart + 'a>, HostError>;
+
+    /// Whether this error of a timed part says that the file system has nothing for it.
+    fn is_refusal(&self, _error: &(dyn std::error::Error + 'static)) -> bool {
+        false
+    }
+
+    /// Removes what the work leaves, where its tool has a command for that.
+    fn clean_up(&self, _scene: &Scene) -> Result<(), HostError> {
+        Ok(())
+    }
+
+    /// What it would do in `step`: for `--dry-run`.
+    fn dry(&self, step: Step, scene: &Scene) -> Result<Vec<Act>, HostError>;
+}
+
+/// A part of the work that is ready to be timed. It is called once, and not once an operation.
+pub trait TimedPart {
+    /// What is timed: all of the part, and nothing else.
+    fn run(&mut self) -> Result<(), HostError>;
+
+    /// Checks what it did and enters its figures, after the clock has stopped.
+    fn figures(&mut self, record: &mut PhaseRecord) -> Result<(), HostError>;
+}
+
+/// Something an engine does, as `--dry-run` says it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Act {
+    /// A command is run in the work's folder.
+    Command(Vec<String>),
+    /// fsverdict does this by itself.
+    Within(String),
+}
+
+/// Where the work is done, and with what.
+#[derive(Clone, Debug)]
+pub struct Scene<'a> {
+    /// The workload.
+    pub workload: &'a Workload,
+    /// The folder of the work: in the file system under test.
+    pub directory: PathBuf,
+    /// The bare device, where there is no file system.
+    pub device: Option<&'a str>,
+    /// The devices under test.
+    pub devices: &'a [Device],
+    /// The folder for what programs print: `NAME.stdout` and `NAME.stderr`.
+    pub raw: &'a Path,
+    /// The environment of commands.
+    pub environment: &'a BTreeMap<String, String>,
+    /// The same seed gives the same work.
+    pub seed: u64,
+    /// Servers do part of the work.
+    pub has_servers: bool,
+}
+
+/// What a native workload did in one timed part.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Done {
+    /// What rates and costs count; `None` where the time is not that of the operations.
+    pub operations: Option<u64>,
+    /// Bytes read from files.
+    pub application_read_bytes: u64,
+    /// Bytes written to files.
+    pub application_write_bytes: u64,
+    /// Latencies, by operation.
+    pub histograms: BTreeMap<String, Histogram>,
+    /// Figures of its own.
+    pub samples: Vec<Sample>,
+    /// From the first thread's start to the last one's end.
+    pub work_ns: u64,
+}
+
+impl Done {
+    /// Enters it into the record of its phase.
+    pub fn enter(self, record: &mut PhaseRecord) {
+        record.work_ns = self.work_ns;
+        record.operations = self.operations;
+        record.application_read_bytes = Some(self.application_read_bytes);
+        record.application_write_bytes = Some(self.application_write_bytes);
+        record.histograms = self.histograms;
+        record.samples = self.samples;
+    }
+}
+
+/// A timed part that fsverdict does by itself. What `run` holds is dropped within it.
+struct Native<Run> {
+    run: Option<Run>,
+    done: Done,
+}
+
+impl<Run, Fault> TimedPart for Native<Run>
+where
+    Run: FnOnce() -> Result<Done, Fault>,
+    HostError: From<Fault>,
+{
+    fn run(&mut self) -> Result<(), HostError> {
+        let run = self.run.take().ok_or(OVER)?;
+        self.done = run()?;
+        Ok(())
+    }
+
+    fn figures(&mut self, record: &mut PhaseRecord) -> Result<(), HostError> {
+        std::mem::take(&mut self.done).enter(record);
+        Ok(())
+    }
+}
+
+/// What is said of a part that is to run again.
+pub const OVER: &str = "this timed part is over: it runs once";
+
+/// The part that `run` does, in one call.
+pub fn native<'a, Fault>(
+    run: impl FnOnce() -> Result<Done, Fault> + 'a,
+) -> Result<Box<dyn TimedPart + 'a>, HostError>
+where
+    HostError: From<Fault>,
+    Fault: 'a,
+{
+    Ok(Box::new(Native { run: Some(run), done: Done::default() }))
+}
+
+/// Refuses every phase but the whole, for work without parts.
+pub fn only_whole(phase: Phase) -> Result<(), HostError> {
+    if phase == Phase::Whole { Ok(()) } else { Err(no_phase(phase)) }
+}
+
+/// Says that the work has no such phase.
+pub fn no_phase(phase: Phase) -> HostError {
+    format!("the work has no phase {phase:?}").into()
+}

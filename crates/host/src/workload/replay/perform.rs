@@ -1,0 +1,355 @@
+//! One thread of a replay: its calls, made one after the other.
+
+use std::ffi::CString;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::{PoisonError, RwLock};
+use std::time::Duration;
+
+use fsverdict_core::model::{Action, On};
+use libc::c_int;
+
+use super::Shared;
+use super::content::{Buffer, Pool};
+use crate::sys::{self, Attributed};
+use crate::timing::Latencies;
+use crate::workload::YEAR_2001_S;
+
+/// Shorter pauses are not slept: waking up takes about that long.
+const SHORTEST_SLEEP_NS: u64 = 60_000;
+
+/// What a call must give.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Expected {
+    /// Just that.
+    Value(u64),
+    /// No error.
+    Success,
+    /// That error, by its number.
+    Error(c_int),
+    /// It is not compared.
+    Anything,
+}
+
+/// A call with all it needs.
+#[derive(Debug)]
+pub struct PreparedCall {
+    /// Its place in the recording.
+    pub number: usize,
+    pub action: Action,
+    /// Flags, mode or advice.
+    pub flags: c_int,
+    /// The target of a link, or the name of an attribute.
+    pub text: CString,
+    /// The whole path, for calls that take no directory.
+    pub absolute: CString,
+    pub expected: Expected,
+    /// Threads, and how many of their calls must be done.
+    pub waits: Box<[(usize, u64)]>,
+    pub pause_ns: u64,
+    /// The place of its latencies.
+    pub operation: usize,
+}
+
+/// What makes the calls of one thread.
+#[derive(Debug)]
+pub struct Worker {
+    pub thread: usize,
+    pub calls: Vec<PreparedCall>,
+    /// By operation.
+    pub latencies: Vec<(&'static str, Latencies)>,
+    pub pool: Pool,
+    pub buffer: Buffer,
+    pub read_bytes: u64,
+    pub written_bytes: u64,
+    pub differences: u64,
+    /// Which call was the first that gave something else, and what: an error is negative.
+    pub first_difference: Option<(usize, i64)>,
+    /// By how much pauses were too long so far.
+    pub late_ns: u64,
+}
+
+impl Worker {
+    /// The timed loop: nothing is allocated, formatted or logged in it. It goes on after a
+    /// difference, for others wait for its calls.
+    pub fn run(&mut self, shared: &Shared) {
+        let calls = std::mem::take(&mut self.calls);
+        for (place, call) in calls.iter().enumerate() {
+            for &(thread, done) in &call.waits {
+                shared.progress[thread].wait_for(done);
+            }
+            if shared.paced {
+                self.pause(call.pause_ns);
+            }
+            let start_ns = sys::monotonic_ns();
+            let gave = self.make(call, shared);
+            let latency_ns = sys::monotonic_ns() - start_ns;
+            self.latencies[call.operation].1.record(latency_ns);
+            shared.progress[self.thread].advance();
+            self.compare(place, call.expected, &gave);
+        }
+        self.calls = calls;
+    }
+
+    /// Waits; what one pause took too long the next ones make up for.
+    fn pause(&mut self, pause_ns: u64) {
+        let due_ns = pause_ns.saturating_sub(self.late_ns);
+        self.late_ns -= pause_ns - due_ns;
+        if due_ns == 0 {
+            return;
+        }
+        let begin_ns = sys::monotonic_ns();
+        if due_ns >= SHORTEST_SLEEP_NS {
+            std::thread::sleep(Duration::from_nanos(due_ns));
+        }
+        let mut took_ns = sys::monotonic_ns() - begin_ns;
+        while took_ns < due_ns {
+            std::hint::spin_loop();
+            took_ns = sys::monotonic_ns() - begin_ns;
+        }
+        self.late_ns += took_ns - due_ns;
+    }
+
+    #[inline]
+    fn compare(&mut self, place: usize, expected: Expected, gave: &io::Result<u64>) {
+        let error = || gave.as_ref().err().and_then(io::Error::raw_os_error).unwrap_or(libc::EIO);
+        let fits = match (expected, gave) {
+            (Expected::Anything, _) | (Expected::Success, Ok(_)) => true,
+            (Expected::Value(expected), Ok(value)) => expected == *value,
+            (Expected::Error(expected), Err(_)) => expected == error(),
+            (Expected::Success | Expected::Value(_), Err(_)) | (Expected::Error(_), Ok(_)) => false,
+        };
+        if !fits {
+            self.differences += 1;
+            let gave = gave.as_ref().map_or_else(|_| -i64::from(error()), |it| it.cast_signed());
+            self.first_difference.get_or_insert((place, gave));
+        }
+    }
+
+    /// Makes the call: what it gave, where that is compared.
+    #[inline]
+    fn make(&mut self, call: &PreparedCall, shared: &Shared) -> io::Result<u64> {
+        match &call.action {
+            Action::Read { .. } | Action::Pread { .. } => {
+                let got = self.read(&call.action, shared)?;
+                self.read_bytes += got;
+                Ok(got)
+            }
+            Action::Write { .. } | Action::Pwrite { .. } => {
+                let taken = self.write(&call.action, shared)?;
+                self.written_bytes += taken;
+                Ok(taken)
+            }
+            Action::CopyRange { .. } | Action::Sendfile { .. } | Action::Clone { .. } => {
+                let copied = shared.copy(&call.action)?;
+                self.read_bytes += copied;
+                self.written_bytes += copied;
+                Ok(copied)
+            }
+            Action::List { handle, bytes } => {
+                let buffer = self.buffer.first(*bytes as usize);
+                let on = |file: BorrowedFd<'_>| sys::read_directory(file, buffer).map(drop);
+                shared.with(*handle, on).map(|()| 0)
+            }
+            Action::Readlink { path } => {
+                let buffer = self.buffer.first(4096);
+                let name = &shared.paths[*path as usize];
+                sys::read_link_at(shared.directory.as_fd(), name, buffer).map(|len| len as u64)
+            }
+            Action::Setxattr { on, bytes, .. } => {
+                let value = self.pool.next(*bytes as usize);
+                shared.attributed(*on, call, |on| sys::give_attribute(on, &call.text, value))
+            }
+            Action::Getxattr { on, bytes, .. } => {
+                let buffer = self.buffer.first(*bytes as usize);
+                let get = |on: Attributed<'_>| sys::attribute(on, &call.text, buffer).map(drop);
+                shared.attributed(*on, call, get)
+            }
+            Action::Listxattr { on, bytes } => {
+                let buffer = self.buffer.first(*bytes as usize);
+                let list = |on: Attributed<'_>| sys::attributes(on, buffer).map(drop);
+                shared.attributed(*on, call, list)
+            }
+            Action::Removexattr { on, .. } => {
+                shared.attributed(*on, call, |on| sys::remove_attribute(on, &call.text))
+            }
+            Action::Seek { handle, place } => {
+                shared.with(*handle, |file| sys::seek_from_start(file, *place))
+            }
+            _ => shared.make(call).map(|()| 0),
+        }
+    }
+
+    #[inline]
+    fn read(&mut self, action: &Action, shared: &Shared) -> io::Result<u64> {
+        let got = match *action {
+            Action::Read { handle, bytes } => {
+                let buffer = self.buffer.first(bytes as usize);
+                shared.with(handle, |file| sys::read(file, buffer))
+            }
+            Action::Pread { handle, bytes, place } => {
+                let buffer = self.buffer.first(bytes as usize);
+                shared.with(handle, |file| sys::read_at(file, buffer, place))
+            }
+            _ => Ok(0),
+        };
+        got.map(|got| got as u64)
+    }
+
+    #[inline]
+    fn write(&mut self, action: &Action, shared: &Shared) -> io::Result<u64> {
+        let taken = match *action {
+            Action::Write { handle, bytes } => {
+                let content = self.pool.next(bytes as usize);
+                shared.with(handle, |file| sys::write(file, content))
+            }
+            Action::Pwrite { handle, bytes, place } => {
+                let content = self.pool.next(bytes as usize);
+                shared.with(handle, |file| sys::write_at(file, content, place))
+            }
+            _ => Ok(0),
+        };
+        taken.map(|taken| taken as u64)
+    }
+}
+
+fn taken(handle: &RwLock<Option<OwnedFd>>) -> Option<OwnedFd> {
+    handle.write().unwrap_or_else(PoisonError::into_inner).take()
+}
+
+fn closed() -> io::Error {
+    io::Error::from_raw_os_error(libc::EBADF)
+}
+
+impl Shared {
+    /// Uses an open file.
+    #[inline]
+    fn with<T>(
+        &self,
+        handle: u32,
+        call: impl FnOnce(BorrowedFd<'_>) -> io::Result<T>,
+    ) -> io::Result<T> {
+        let open = self.handles[handle as usize].read().unwrap_or_else(PoisonError::into_inner);
+        call(open.as_ref().ok_or_else(closed)?.as_fd())
+    }
+
+    fn attributed(
+        &self,
+        on: On,
+        call: &PreparedCall,
+        make: impl FnOnce(Attributed<'_>) -> io::Result<()>,
+    ) -> io::Result<u64> {
+        match on {
+            On::Path(_) => make(Attributed::Path(&call.absolute)),
+            On::Handle(handle) => self.with(handle, |file| make(Attributed::File(file))),
+        }
+        .map(|()| 0)
+    }
+
+    /// Data moved within the kernel: how much.
+    fn copy(&self, action: &Action) -> io::Result<u64> {
+        match *action {
+            Action::CopyRange { from, from_place, to, to_place, bytes } => self
+                .both([from, to], |from, to| {
+                    sys::copy_range_at((from, from_place), (to, to_place), bytes as usize)
+                }),
+            Action::Sendfile { from, place, to, bytes } => {
+                self.both([from, to], |from, to| sys::send_file(from, place, to, bytes as usize))
+            }
+            Action::Clone { from, to } => {
+                self.both([from, to], |from, to| sys::clone_file(from, to).map(|()| 0))
+            }
+            _ => Ok(0),
+        }
+        .map(|copied| copied as u64)
+    }
+
+    /// Uses two open files, or one twice.
+    fn both<T>(
+        &self,
+        [from, to]: [u32; 2],
+        call: impl FnOnce(BorrowedFd<'_>, BorrowedFd<'_>) -> io::Result<T>,
+    ) -> io::Result<T> {
+        self.with(from, |first| match from == to {
+            true => call(first, first),
+            false => self.with(to, |second| call(first, second)),
+        })
+    }
+
+    /// Calls that need nothing of the thread's.
+    fn make(&self, call: &PreparedCall) -> io::Result<()> {
+        let (root, flags) = (self.directory.as_fd(), call.flags);
+        let name = |path: u32| self.paths[path as usize].as_c_str();
+        match call.action {
+            Action::Open { path, mode, handle, .. } => {
+                let file = sys::open_as(root, name(path), flags, mode)?;
+                if let Some(handle) = handle {
+                    let slot = &self.handles[handle as usize];
+                    *slot.write().unwrap_or_else(PoisonError::into_inner) = Some(file);
+                }
+                Ok(())
+            }
+            Action::Close { handle } => {
+                sys::close(taken(&self.handles[handle as usize]).ok_or_else(closed)?)
+            }
+            Action::Fsync { handle } => self.with(handle, sys::fsync),
+            Action::Fdatasync { handle } => self.with(handle, sys::data_sync),
+            Action::SyncRange { handle, place, bytes, .. } => {
+                self.with(handle, |file| sys::sync_range(file, place, bytes, flags))
+            }
+            Action::Syncfs { handle } => self.with(handle, sys::sync_fs),
+            Action::Sync {} => sys::sync_fs(root),
+            Action::Allocate { handle, place, bytes, .. } => {
+                self.with(handle, |file| sys::allocate_range(file, flags, place, bytes))
+            }
+            Action::Advise { handle, place, bytes, .. } => {
+                self.with(handle, |file| sys::advise(file, place, bytes, flags))
+            }
+            Action::Rename { from, to, .. } => sys::rename_as(root, name(from), name(to), flags),
+            Action::Unlink { path } => sys::unlink_at(root, name(path)),
+            Action::Mkdir { path, mode } => sys::make_directory_as(root, name(path), mode),
+            Action::Rmdir { path } => sys::remove_directory_at(root, name(path)),
+            Action::Link { from, to } => sys::link_at(root, name(from), root, name(to)),
+            Action::Symlink { path, .. } => sys::symbolic_link_at(&call.text, root, name(path)),
+            Action::Mknod { path } => {
+                sys::make_node_at(root, name(path), libc::S_IFSOCK | 0o600, 0)
+            }
+            Action::Access { path, .. } => sys::access_at(root, name(path), flags),
+            _ => self.alter(call),
+        }
+    }
+
+    /// Calls on what a path leads to, or on an open file.
+    fn alter(&self, call: &PreparedCall) -> io::Result<()> {
+        let root = self.directory.as_fd();
+        let name = |path: u32| self.paths[path as usize].as_c_str();
+        let times = [(YEAR_2001_S, 0); 2];
+        match call.action {
+            Action::Truncate { on: On::Path(_), bytes } => {
+                sys::truncate_path(&call.absolute, bytes)
+            }
+            Action::Truncate { on: On::Handle(handle), bytes } => {
+                self.with(handle, |file| sys::truncate(file, bytes))
+            }
+            Action::Stat { on: On::Path(path), follow } => sys::look_at(root, name(path), follow),
+            Action::Stat { on: On::Handle(handle), .. } => {
+                self.with(handle, |file| sys::status(file).map(drop))
+            }
+            Action::Chmod { on: On::Path(path), mode } => sys::chmod_at(root, name(path), mode),
+            Action::Chmod { on: On::Handle(handle), mode } => {
+                self.with(handle, |file| sys::change_mode(file, mode))
+            }
+            Action::Chown { on: On::Path(path) } => sys::chown_at(root, name(path), self.owner),
+            Action::Chown { on: On::Handle(handle) } => {
+                self.with(handle, |file| sys::change_owner(file, self.owner))
+            }
+            Action::Utimes { on: On::Path(path) } => {
+                sys::set_times_at(root, name(path), YEAR_2001_S)
+            }
+            Action::Utimes { on: On::Handle(handle) } => {
+                self.with(handle, |file| sys::change_times(file, times))
+            }
+            _ => Err(io::Error::from_raw_os_error(libc::ENOSYS)),
+        }
+    }
+}
