@@ -213,6 +213,8 @@ fn an_interrupted_run_in_directories_leaves_nothing_there_and_is_resumed() {
     wait_for("the work", || fs::metadata(&at_work).is_ok_and(|data| data.len() > 0));
     run.signal("INT");
     run.wait().exits(130);
+    // The kernel ends what the trial has started, a moment after the trial.
+    wait_for("the work's end", || Left::of(&scene.path("")).processes.is_empty());
     for name in ["one", "two"] {
         assert_eq!(fs::read_dir(scene.path(name)).unwrap().count(), 0, "{name} is not empty");
     }

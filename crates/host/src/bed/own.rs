@@ -12,6 +12,7 @@ use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
@@ -23,6 +24,10 @@ const PREFIX: &str = ".fsverdict-";
 const MARK: &CStr = c"mark.json";
 /// More than any mark of ours has.
 const MARK_BYTES: u64 = 4096;
+
+/// How often a folder that is not empty yet is emptied again, and how long between.
+const TRIES: u32 = 100;
+const PAUSE: Duration = Duration::from_millis(10);
 
 /// What a mark says.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -118,7 +123,18 @@ impl Own {
     /// Removes it, with all that is in it.
     pub fn remove(self) -> Result<(), BedError> {
         let removing = || format!("removing {}", self.path.display());
-        empty_and_remove(&self.parent, &self.directory, &self.token).map_err(failed(removing))
+        let remove = || empty_and_remove(&self.parent, &self.directory, &self.token);
+        let mut removed = remove();
+        for _ in 0..TRIES {
+            // What a trial that was killed is about to make comes after our look, and ends soon.
+            let is_filled = |error: &io::Error| error.kind() == io::ErrorKind::DirectoryNotEmpty;
+            if !removed.as_ref().is_err_and(is_filled) {
+                break;
+            }
+            std::thread::sleep(PAUSE);
+            removed = remove();
+        }
+        removed.map_err(failed(removing))
     }
 }
 
