@@ -55,13 +55,11 @@ impl Store {
         Source::Folder(self.folder.clone())
     }
 
-    /// Removes the folder of a run that measured nothing, unless there is still something to undo.
-    pub fn discard_if_undone(&self) {
-        let undone = |data: fs::Metadata| data.len() == 0;
-        if fs::metadata(self.folder.join("undo.jsonl")).map_or(true, undone) {
-            // A folder that stays is only untidy.
-            let _ = fs::remove_dir_all(&self.folder);
-        }
+    /// Removes the folder of a run that measured nothing. What is still to be undone is not known
+    /// from here.
+    pub fn discard(&self) {
+        // A folder that stays is only untidy.
+        let _ = fs::remove_dir_all(&self.folder);
     }
 
     /// Where it is.

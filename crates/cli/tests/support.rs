@@ -132,8 +132,10 @@ impl Scene {
         assert_eq!(self.images(), [""; 0], "images left behind");
     }
 
-    fn images(&self) -> Vec<String> {
-        files_below(&self.path("")).into_iter().filter(|path| path.ends_with(".img")).collect()
+    /// Images and marks of ours in the folder.
+    pub fn images(&self) -> Vec<String> {
+        let is_ours = |path: &String| path.ends_with(".img") || path.ends_with("mark.json");
+        files_below(&self.path("")).into_iter().filter(is_ours).collect()
     }
 }
 
@@ -156,6 +158,7 @@ impl Knobs {
     fn now() -> Knobs {
         let names = ["dirty_ratio", "dirty_bytes"].into_iter();
         let names = names.chain(["dirty_background_ratio", "dirty_background_bytes"]);
+        let names = names.chain(["vfs_cache_pressure"]);
         let paths = names.map(|name| Path::new("/proc/sys/vm").join(name));
         Knobs(
             paths.filter_map(|path| Some((path.clone(), fs::read_to_string(path).ok()?))).collect(),
@@ -203,8 +206,8 @@ pub struct Left {
     pub mounts: Vec<String>,
     /// Processes that name the folder in their arguments or in their environment.
     pub processes: Vec<u32>,
-    /// Registered journals of runs in the folder.
-    pub links: Vec<PathBuf>,
+    /// Journals of runs in the folder.
+    pub journals: Vec<PathBuf>,
 }
 
 impl Left {
@@ -213,7 +216,7 @@ impl Left {
         let prefix = folder.display().to_string();
         let loops = loop_devices(&prefix);
         let mounts = mounts(&prefix, &loops);
-        Left { mounts, loops, processes: processes(&prefix), links: links(folder) }
+        Left { mounts, loops, processes: processes(&prefix), journals: journals(folder) }
     }
 
     /// There is nothing.
@@ -221,7 +224,7 @@ impl Left {
         self.loops.is_empty()
             && self.mounts.is_empty()
             && self.processes.is_empty()
-            && self.links.is_empty()
+            && self.journals.is_empty()
     }
 
     /// Removes it, as well as may be.
@@ -235,8 +238,8 @@ impl Left {
         for node in &self.loops {
             let _ = tool("losetup", &["--detach", node]);
         }
-        for link in &self.links {
-            let _ = fs::remove_file(link);
+        for journal in &self.journals {
+            let _ = fs::remove_file(journal);
         }
     }
 }
@@ -277,8 +280,8 @@ fn processes(prefix: &str) -> Vec<u32> {
         .collect()
 }
 
-/// Links in the registries that root and other users have.
-fn links(folder: &Path) -> Vec<PathBuf> {
+/// Journals in the registries that root and other users have, with what stands beside them.
+fn journals(folder: &Path) -> Vec<PathBuf> {
     let mut registries = vec![PathBuf::from("/run/fsverdict")];
     let temporary = fs::read_dir(std::env::temp_dir()).into_iter().flatten().flatten();
     registries.extend(temporary.map(|entry| entry.path()).filter(|path| {
@@ -287,11 +290,14 @@ fn links(folder: &Path) -> Vec<PathBuf> {
             digits.is_some_and(|digits| digits.parse::<u32>().is_ok())
         })
     }));
-    let entries = registries.iter().flat_map(fs::read_dir).flatten().flatten();
-    let links = entries.map(|entry| entry.path());
-    links
-        .filter(|link| fs::read_link(link).is_ok_and(|target| target.starts_with(folder)))
-        .collect()
+    let folders = registries.iter().map(|registry| registry.join("journals"));
+    let entries = folders.flat_map(fs::read_dir).flatten().flatten().map(|entry| entry.path());
+    let run = |path: &PathBuf| {
+        let text = fs::read_to_string(path.with_extension("jsonl")).ok()?;
+        let head: Value = serde_json::from_str(text.lines().next()?).ok()?;
+        Some(PathBuf::from(head["run"].as_str()?))
+    };
+    entries.filter(|path| run(path).is_some_and(|run| run.starts_with(folder))).collect()
 }
 
 /// Runs a tool of the system; gives its standard output, or what it said.

@@ -19,7 +19,7 @@ const DIRECTORIES: [&str; 6] =
     ["/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"];
 
 /// Which Debian package brings a program.
-const PACKAGES: [(&str, &str); 42] = [
+const PACKAGES: [(&str, &str); 43] = [
     ("apt-get", "apt"),
     ("bcachefs", "bcachefs-tools"),
     ("blkid", "util-linux"),
@@ -44,6 +44,7 @@ const PACKAGES: [(&str, &str); 42] = [
     ("mount", "mount"),
     ("nsenter", "util-linux"),
     ("parted", "parted"),
+    ("partx", "util-linux"),
     ("qemu-system-x86_64", "qemu-system-x86"),
     ("rsvg-convert", "librsvg2-bin"),
     ("rsync", "rsync"),

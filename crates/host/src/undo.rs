@@ -1,12 +1,14 @@
 //! The undo journal: what a run changes is written down before it is changed.
 //!
-//! The journal is `undo.jsonl` in the run's folder, one [`Undo`] a line, each synced before its
-//! change is made. A run holds a lock on its journal while it lives; a link to it stands in
-//! [`registry`], so that `clean` and the next run find what a killed run left. Everything but
-//! image files is gone after a reboot, and so is the registry.
+//! A journal is a file of [`registry`], a folder that nobody else may write to: whoever plays one
+//! back, root perhaps, does what it says. Its first line names the run, each other one is an
+//! [`Undo`], synced before its change is made. A run holds a lock on its journal while it lives, so
+//! that `clean` and the next run find what a killed run left. After a reboot nothing is left to
+//! undo but folders of our own, and these tell by themselves: [`bed::own`].
 
 use std::fs::{self, File};
-use std::io::{self, BufRead, BufReader, Write};
+use std::io::{self, Read, Write};
+use std::os::fd::AsFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
@@ -14,21 +16,25 @@ use serde::{Deserialize, Serialize};
 
 use crate::bed;
 use crate::file_system::zfs;
+use crate::machine::registry;
+pub use crate::machine::registry::registry;
 use crate::machine::settings::{self, Change};
+use crate::machine::token::Token;
 use crate::sys;
+
+const JOURNALS: &str = "journals";
+const ENDING: &str = ".jsonl";
 
 /// One thing to undo. Undoing what is undone already does nothing.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Undo {
     /// Part of a bed is to be removed.
     Bed(bed::Undo),
     /// Settings are to have their former values again, in this order.
     Settings(Vec<Change>),
     /// The kernel holds the bed's devices by this pool: ZFS.
-    Pool(String),
-    /// A trial's own folder on bed `directory` is to be removed.
-    Directory(PathBuf),
+    Pool(zfs::Pool),
 }
 
 impl Undo {
@@ -36,66 +42,86 @@ impl Undo {
     pub fn apply(&self) -> Result<(), String> {
         match self {
             Undo::Bed(part) => part.apply().map_err(|error| error.to_string()),
-            Undo::Pool(pool) => zfs::release(pool).map_err(|error| error.to_string()),
+            Undo::Pool(pool) => pool.release().map_err(|error| error.to_string()),
             Undo::Settings(changes) => {
-                let errors: Vec<String> =
-                    settings::put_back(changes).iter().map(ToString::to_string).collect();
+                let errors = settings::put_back(Path::new("/"), changes);
+                let errors: Vec<String> = errors.iter().map(ToString::to_string).collect();
                 if errors.is_empty() { Ok(()) } else { Err(errors.join("; ")) }
             }
-            Undo::Directory(path) => match fs::remove_dir_all(path) {
-                Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                    Err(format!("{}: {error}", path.display()))
-                }
-                _ => Ok(()),
-            },
         }
     }
+}
+
+/// The first line of a journal.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Head {
+    /// The run's folder; `check` has none.
+    run: Option<PathBuf>,
 }
 
 /// The journal of a living run.
 #[derive(Debug)]
 pub struct Journal {
     file: File,
-    path: PathBuf,
-    link: PathBuf,
+    token: Token,
     written: Vec<Undo>,
 }
 
-/// Where links to the journals of living runs stand.
-pub fn registry() -> PathBuf {
-    if sys::is_root() {
-        return "/run/fsverdict".into();
-    }
-    match std::env::var_os("XDG_RUNTIME_DIR") {
-        Some(folder) => PathBuf::from(folder).join("fsverdict"),
-        None => std::env::temp_dir().join(format!("fsverdict-{}", sys::user_id())),
+/// The folder of the journals, locked: nobody makes one, or takes one for a dead run's, meanwhile.
+pub(crate) fn journals() -> io::Result<File> {
+    let folder = registry::private_folder(&registry::open()?, Path::new(JOURNALS), 0o700)?;
+    folder.lock()?;
+    Ok(folder)
+}
+
+fn file_name(token: &Token) -> PathBuf {
+    format!("{token}{ENDING}").into()
+}
+
+/// What stands beside a journal while a trial is under way.
+pub(crate) fn trial_name(token: &Token) -> PathBuf {
+    format!("{token}.trial").into()
+}
+
+/// The journal of that token, open for reading and writing.
+fn opened(journals: &File, token: &Token) -> io::Result<File> {
+    let file = sys::open_beneath(journals.as_fd(), &file_name(token), libc::O_RDWR, 0)?;
+    let data = file.metadata()?;
+    match data.is_file() && data.uid() == sys::user_id() {
+        true => Ok(file),
+        false => Err(io::Error::other("it is not ours")),
     }
 }
 
-/// It belongs to us. Playing back a journal writes and removes what it says: one that somebody else
-/// wrote, in a folder of his or in a temporary folder for all, is not to be trusted.
-fn is_ours(path: &Path) -> bool {
-    fs::metadata(path).is_ok_and(|data| data.uid() == sys::user_id())
+fn is_alive(journal: &File) -> bool {
+    journal.try_lock_shared().is_err()
 }
 
 impl Journal {
-    /// Opens the journal of the run in `folder`, and takes its lock: an error says that another
-    /// process runs it.
-    pub fn open(folder: &Path) -> io::Result<Journal> {
-        let path = folder.canonicalize()?.join("undo.jsonl");
-        let file = File::options().create(true).append(true).open(&path)?;
-        file.try_lock().map_err(|_| io::Error::other("another process is running this run"))?;
-        let registry = registry();
-        fs::create_dir_all(&registry)?;
-        if !is_ours(&registry) {
-            let text = format!("{} belongs to another user", registry.display());
-            return Err(io::Error::other(text));
+    /// Opens the journal of the run in `folder`, or of none: an error says that another process
+    /// runs it.
+    pub fn open(folder: Option<&Path>) -> io::Result<Journal> {
+        let run = folder.map(Path::canonicalize).transpose()?;
+        let journals = journals()?;
+        let of_it = |other: &Found| run.is_some() && other.head().is_ok_and(|it| it.run == run);
+        if all(&journals)?.iter().any(|other| of_it(other) && is_alive(&other.file)) {
+            return Err(io::Error::other("another process is running this run"));
         }
-        let name = folder.canonicalize()?.display().to_string().replace('/', "_");
-        let link = registry.join(format!("{name}.jsonl"));
-        let _ = fs::remove_file(&link);
-        std::os::unix::fs::symlink(&path, &link)?;
-        Ok(Journal { file, path, link, written: Vec::new() })
+        let token = Token::random()?;
+        let flags = libc::O_RDWR | libc::O_CREAT | libc::O_EXCL | libc::O_APPEND;
+        let file = sys::open_beneath(journals.as_fd(), &file_name(&token), flags, 0o600)?;
+        file.lock()?;
+        let mut journal = Journal { file, token, written: Vec::new() };
+        journal.write(&Head { run })?;
+        Ok(journal)
+    }
+
+    fn write(&mut self, line: &impl Serialize) -> io::Result<()> {
+        let line = serde_json::to_string(line).map_err(io::Error::other)?;
+        // In one call: a line that is not whole was being written when the run was killed.
+        self.file.write_all(format!("{line}\n").as_bytes())?;
+        self.file.sync_data()
     }
 
     /// Writes `undo` down, unless it is written already.
@@ -103,65 +129,118 @@ impl Journal {
         if self.written.contains(undo) {
             return Ok(());
         }
-        let line = serde_json::to_string(undo).map_err(io::Error::other)?;
-        writeln!(self.file, "{line}")?;
-        self.file.sync_data()?;
+        self.write(undo)?;
         self.written.push(undo.clone());
         Ok(())
     }
 
-    /// Everything has been undone: the journal is emptied and its link removed.
+    /// Everything has been undone: the journal is removed.
     pub fn close(self) -> io::Result<()> {
-        fs::remove_file(&self.link)?;
-        self.file.set_len(0)?;
-        Ok(())
+        sys::unlink_at(journals()?.as_fd(), &sys::c_path(&file_name(&self.token))?)
+    }
+
+    /// The run's own name.
+    pub fn token(&self) -> &Token {
+        &self.token
     }
 
     /// Where it stands.
-    pub fn path(&self) -> &Path {
-        &self.path
+    pub fn path(&self) -> PathBuf {
+        registry().join(JOURNALS).join(file_name(&self.token))
     }
 }
 
-/// What a journal of a run that is no more says to undo.
+/// A journal, whoever's.
+#[derive(Debug)]
+struct Found {
+    file: File,
+    token: Token,
+}
+
+impl Found {
+    fn lines(&self) -> io::Result<Vec<String>> {
+        let mut text = String::new();
+        let mut file = &self.file;
+        io::Seek::rewind(&mut file)?;
+        file.read_to_string(&mut text)?;
+        // The last line may not be whole: its change was not made then.
+        let whole = text.rfind('\n').map_or("", |end| &text[..end]);
+        Ok(whole.lines().map(String::from).collect())
+    }
+
+    fn head(&self) -> io::Result<Head> {
+        match self.lines()?.first() {
+            Some(line) => Ok(serde_json::from_str(line)?),
+            None => Ok(Head { run: None }),
+        }
+    }
+}
+
+fn all(journals: &File) -> io::Result<Vec<Found>> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(bed::own::held(journals))? {
+        let name = entry?.file_name();
+        let token = name.to_str().and_then(|it| Token::parse(it.strip_suffix(ENDING)?));
+        let Some(token) = token else { continue };
+        found.push(Found { file: opened(journals, &token)?, token });
+    }
+    Ok(found)
+}
+
+/// What a journal of a run that is no more says to undo. Nobody else plays it back meanwhile.
 #[derive(Debug)]
 pub struct Stale {
-    /// The journal.
-    pub path: PathBuf,
-    /// The link to it, if it is registered.
-    link: Option<PathBuf>,
+    /// The folder of that run, if it had one.
+    pub run: Option<PathBuf>,
+    journal: Found,
 }
 
-/// The registered journals, by their links.
-fn registered() -> Vec<(PathBuf, PathBuf)> {
-    let registry = registry();
-    if !is_ours(&registry) {
-        return Vec::new();
+impl Stale {
+    /// Who has left it, for a person.
+    pub fn whose(&self) -> String {
+        let none = || "a check of settings".to_string();
+        self.run.as_ref().map_or_else(none, |run| format!("the run of {}", run.display()))
     }
-    let links = fs::read_dir(registry).into_iter().flatten().flatten().map(|entry| entry.path());
-    links.filter_map(|link| Some((fs::read_link(&link).ok()?, link))).collect()
 }
 
-/// The registered journals whose runs have ended without closing them.
-pub fn stale() -> Vec<Stale> {
-    let dead = registered().into_iter().filter(|(path, _)| !is_alive(path));
-    dead.map(|(path, link)| Stale { path, link: Some(link) }).collect()
+/// The journals whose runs have ended without closing them.
+pub fn stale() -> io::Result<Vec<Stale>> {
+    let mut stale = Vec::new();
+    for journal in all(&journals()?)? {
+        if journal.file.try_lock().is_ok() {
+            // One that can't be read says so when it is played back.
+            let run = journal.head().ok().and_then(|head| head.run);
+            stale.push(Stale { run, journal });
+        }
+    }
+    Ok(stale)
 }
 
-/// The journal of the run in `folder`, if that run has left one and lives no more.
-pub fn stale_in(folder: &Path) -> Option<Stale> {
-    let path = folder.join("undo.jsonl").canonicalize().ok()?;
-    let empty = fs::metadata(&path).is_ok_and(|data| data.len() == 0);
-    (!empty && is_ours(&path) && !is_alive(&path)).then_some(Stale { path, link: None })
+/// A run that is not over and done with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unended {
+    /// It is under way.
+    Alive,
+    /// It was killed, and has left something to undo.
+    Killed,
+}
+
+/// How it stands with the run in `folder`, unless it is over and done with.
+pub fn unended(folder: &Path) -> io::Result<Option<Unended>> {
+    let run = Some(folder.canonicalize()?);
+    let journals = all(&journals()?)?;
+    let its = journals.iter().find(|journal| journal.head().is_ok_and(|head| head.run == run));
+    Ok(its.map(|journal| match is_alive(&journal.file) {
+        true => Unended::Alive,
+        false => Unended::Killed,
+    }))
 }
 
 /// The right to change settings of the kernel, for as long as the file is held: two runs that
 /// changed the same one would each take the other's value for the original. Fails while another
 /// process holds it.
 pub fn lock_settings() -> io::Result<File> {
-    let registry = registry();
-    fs::create_dir_all(&registry)?;
-    let file = File::create(registry.join("settings.lock"))?;
+    let file = registry::lock_file("settings.lock")?;
     file.try_lock().map_err(|_| {
         io::Error::other("another run that changes kernel settings is under way: wait for its end")
     })?;
@@ -170,47 +249,36 @@ pub fn lock_settings() -> io::Result<File> {
 
 /// How many runs are under way on this machine, as far as we may see them.
 pub fn runs_under_way() -> usize {
-    registered().iter().filter(|(path, _)| is_alive(path)).count()
+    let journals = journals().and_then(|journals| all(&journals)).unwrap_or_default();
+    journals.iter().filter(|journal| is_alive(&journal.file)).count()
 }
 
-fn is_alive(journal: &Path) -> bool {
-    File::open(journal).is_ok_and(|file| file.try_lock_shared().is_err())
+/// The run of that token lives: it holds its journal, which is given, open.
+pub(crate) fn living(token: &Token) -> io::Result<Option<File>> {
+    let file = match opened(&journals()?, token) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        file => file?,
+    };
+    Ok(is_alive(&file).then_some(file))
 }
 
 impl Stale {
     /// What there is to undo, in the order in which it must be undone: the last change first.
-    /// A last line that is not whole was being written when the run was killed, before its change
-    /// was made.
     pub fn undos(&self) -> io::Result<Vec<Undo>> {
-        let file = match File::open(&self.path) {
-            Ok(file) => file,
-            // The run's folder was deleted: there is nothing to read and nothing to be done.
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-            Err(error) => return Err(error),
-        };
-        let mut undos = Vec::new();
-        for line in BufReader::new(file).lines() {
-            match serde_json::from_str(&line?) {
-                Ok(undo) => undos.push(undo),
-                Err(_) => break,
-            }
-        }
-        undos.reverse();
-        Ok(undos)
+        let lines = self.journal.lines()?;
+        let undos = lines.iter().skip(1).rev().map(|line| serde_json::from_str(line));
+        undos.collect::<Result<_, _>>().map_err(io::Error::from)
     }
 
     /// Undoes everything it can and gives what could not be undone. When nothing is left, the
-    /// journal is emptied and its link removed.
+    /// journal is removed.
     pub fn play_back(&self) -> io::Result<Vec<String>> {
         let errors: Vec<String> =
             self.undos()?.iter().filter_map(|undo| undo.apply().err()).collect();
         if errors.is_empty() {
-            if let Ok(file) = File::options().write(true).open(&self.path) {
-                file.set_len(0)?;
-            }
-            if let Some(link) = &self.link {
-                fs::remove_file(link)?;
-            }
+            let (journals, token) = (journals()?, &self.journal.token);
+            let _ = sys::unlink_at(journals.as_fd(), &sys::c_path(&trial_name(token))?);
+            sys::unlink_at(journals.as_fd(), &sys::c_path(&file_name(token))?)?;
         }
         Ok(errors)
     }
@@ -219,48 +287,82 @@ impl Stale {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::machine::settings::Setting;
 
-    fn setting(path: &Path, ours: &str, back: &str) -> Undo {
-        let setting = |value: &str| Setting { path: path.into(), value: value.into(), line: None };
-        Undo::Settings(vec![Change { back: setting(back), ours: setting(ours) }])
+    fn stale_of(folder: &Path) -> Option<Stale> {
+        let run = folder.canonicalize().ok();
+        stale().unwrap().into_iter().find(|stale| stale.run == run)
+    }
+
+    fn own_folder(journal: &mut Journal, dir: &Path) -> PathBuf {
+        let token = journal.token().clone();
+        let mut before = |undo: &bed::Undo| journal.before(&Undo::Bed(undo.clone()));
+        bed::own_folder(dir, &token, 0o700, &mut before).unwrap().path().into()
     }
 
     #[test]
     fn a_killed_run_is_undone_from_its_journal_and_a_living_one_is_not() {
         let folder = tempfile::tempdir().unwrap();
-        let knob = folder.path().join("knob");
-        let own = folder.path().join("own");
-        fs::write(&knob, "changed").unwrap();
-        fs::create_dir(&own).unwrap();
-        let mut journal = Journal::open(folder.path()).unwrap();
-        journal.before(&setting(&knob, "earlier", "original")).unwrap();
-        journal.before(&setting(&knob, "changed", "original")).unwrap();
-        journal.before(&setting(&knob, "changed", "original")).unwrap();
-        journal.before(&Undo::Directory(own.clone())).unwrap();
-        assert!(stale_in(folder.path()).is_none(), "it lives");
-        assert!(Journal::open(folder.path()).is_err(), "two processes would run one run");
-        let link = journal.link.clone();
-        writeln!(journal.file, "{{\"setting\":{{\"pa").unwrap();
+        let mut journal = Journal::open(Some(folder.path())).unwrap();
+        let own = own_folder(&mut journal, folder.path());
+        fs::write(own.join("1.img"), "image").unwrap();
+        let again = Undo::Bed(bed::Undo::DetachLoop { folder: journal.token().clone() });
+        journal.before(&again).unwrap();
+        journal.before(&again).unwrap();
+        assert!(stale_of(folder.path()).is_none(), "it lives");
+        assert!(Journal::open(Some(folder.path())).is_err(), "two processes would run one run");
+        assert!(living(journal.token()).unwrap().is_some());
+        write!(journal.file, "{{\"settings\":[{{\"ba").unwrap();
+        let (token, path) = (journal.token().clone(), journal.path());
         drop(journal);
 
-        let stale = stale_in(folder.path()).expect("a journal is left");
-        assert_eq!(stale.undos().unwrap().len(), 3);
+        assert!(living(&token).unwrap().is_none());
+        let stale = stale_of(folder.path()).expect("a journal is left");
+        assert_eq!(stale.undos().unwrap().len(), 2);
         assert!(stale.play_back().unwrap().is_empty());
-        assert_eq!(fs::read_to_string(&knob).unwrap(), "original");
-        assert!(!own.exists());
-        assert!(stale_in(folder.path()).is_none(), "it is empty now");
-        fs::remove_file(link).unwrap();
+        assert!(!own.exists() && !path.exists());
+        assert!(stale_of(folder.path()).is_none());
     }
 
     #[test]
     fn a_run_that_ends_well_leaves_no_journal() {
         let folder = tempfile::tempdir().unwrap();
-        let mut journal = Journal::open(folder.path()).unwrap();
-        journal.before(&setting(Path::new("/nonexistent"), "1", "0")).unwrap();
-        let link = journal.link.clone();
+        let journal = Journal::open(Some(folder.path())).unwrap();
+        let path = journal.path();
+        assert!(path.exists());
         journal.close().unwrap();
-        assert!(!link.exists());
-        assert!(stale_in(folder.path()).is_none());
+        assert!(!path.exists() && stale_of(folder.path()).is_none());
+    }
+
+    #[test]
+    fn what_is_not_on_the_list_is_not_undone() {
+        let folder = tempfile::tempdir().unwrap();
+        let victim = folder.path().join("victim");
+        fs::write(&victim, "precious").unwrap();
+        let victim = victim.to_str().unwrap();
+        let up = format!("../../..{victim}");
+        let own = r#"{"bed":{"undo":"folder","parent":"/home","folder":"0123456789abcdef"}}"#;
+        serde_json::from_str::<Undo>(own).unwrap();
+        for line in [
+            format!(r#"{{"directory":"{victim}"}}"#),
+            format!(r#"{{"bed":{{"undo":"remove_image","path":"{victim}"}}}}"#),
+            r#"{"bed":{"undo":"folder","parent":"/","folder":"home"}}"#.to_string(),
+            r#"{"bed":{"undo":"folder","parent":"/","folder":"../3456789abcdef"}}"#.into(),
+            r#"{"pool":"rpool"}"#.into(),
+            r#"{"pool":"fsverdict-a b"}"#.into(),
+            format!(r#"{{"settings":[{{"path":"{victim}","value":"1"}}]}}"#),
+        ] {
+            assert!(serde_json::from_str::<Undo>(&line).is_err(), "{line}");
+        }
+        let setting = |knob: &str, value: &str| format!(r#"{{"knob":{knob},"value":"{value}"}}"#);
+        for knob in [
+            format!(r#"{{"sysctl":"{up}"}}"#),
+            format!(r#"{{"queue":{{"device":[7,0],"file":"{up}"}}}}"#),
+        ] {
+            let (back, ours) = (setting(&knob, "EVIL"), setting(&knob, "precious"));
+            let line = format!(r#"{{"settings":[{{"back":{back},"ours":{ours}}}]}}"#);
+            let undo: Undo = serde_json::from_str(&line).unwrap();
+            let _ = undo.apply();
+            assert_eq!(fs::read_to_string(victim).unwrap(), "precious", "{line}");
+        }
     }
 }

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, FromArgMatches, ValueEnum};
 use fsverdict_core::model::{Bytes, Percent, Span};
-use fsverdict_host::bed::Consent;
+use fsverdict_host::bed::{Consent, Consents};
 
 use crate::watch::Wish;
 
@@ -36,6 +36,9 @@ pub struct Arguments {
     /// /dev/sdb=gpt,ext4. Once for each device.
     #[arg(long, value_name = "PATH[=SIGNATURE,...]")]
     pub erase: Vec<Consent>,
+    /// Erase data without a signature, too: archives, raw databases, encrypted disks.
+    #[arg(long)]
+    pub erase_data: bool,
     /// Where image files are made [default: the run's folder].
     #[arg(long)]
     pub dir: Option<PathBuf>,
@@ -126,12 +129,17 @@ pub struct Arguments {
 }
 
 impl Arguments {
+    /// All that may be erased.
+    pub fn consents(&self) -> Consents {
+        Consents { named: self.erase.clone(), data: self.erase_data }
+    }
+
     /// `fsverdict run PLAN --output FOLDER`, with what may be erased.
-    pub fn of_plan(plan: &Path, folder: &Path, erase: &[Consent]) -> Result<Self, clap::Error> {
+    pub fn of_plan(plan: &Path, folder: &Path, erase: &Consents) -> Result<Self, clap::Error> {
         let words = ["run".as_ref(), plan.as_os_str(), "--output".as_ref(), folder.as_os_str()];
         let typed = Self::augment_args(clap::Command::default()).try_get_matches_from(words)?;
         let mut arguments = Self::from_arg_matches(&typed)?;
-        arguments.erase = erase.to_vec();
+        (arguments.erase, arguments.erase_data) = (erase.named.clone(), erase.data);
         Ok(arguments)
     }
 }

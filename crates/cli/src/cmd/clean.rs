@@ -1,52 +1,95 @@
 //! `fsverdict clean`: undo what a killed run left.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::Result;
+use fsverdict_core::model::{BedKind, Plan};
+use fsverdict_host::bed;
 use fsverdict_host::undo::{self, Stale};
 
 use crate::exit;
 
 /// Undo what killed runs left: images, loop devices, settings.
 ///
-/// Without a folder, every run that registered itself since the machine was booted and is no
-/// longer alive. A run that is alive is left alone.
+/// What that is stands in journals that only you may write to, until the machine is booted anew.
+/// After that only images and folders on disks are left: name the folders of their runs, or those
+/// in which they are. They are known by marks of ours, and nothing else is removed. A run that is
+/// alive is left alone.
 #[derive(clap::Args)]
 #[command(after_help = "Example:\n  sudo fsverdict clean\n  sudo fsverdict clean runs/*")]
 pub struct Arguments {
-    /// Folders of runs to clean up after.
-    #[arg(value_name = "RUN")]
-    runs: Vec<PathBuf>,
+    /// Folders of runs, or folders in which runs left theirs.
+    #[arg(value_name = "FOLDER")]
+    folders: Vec<PathBuf>,
 }
 
 /// Plays back the undo journals.
 pub fn run(arguments: &Arguments) -> Result<u8> {
-    let mut stale = undo::stale();
-    stale.extend(arguments.runs.iter().filter_map(|folder| undo::stale_in(folder)));
-    if stale.is_empty() {
-        println!("nothing to clean");
-        return Ok(exit::DONE);
+    let stale = undo::stale()?;
+    let mut errors: usize = stale.iter().map(play_back).sum();
+    let mut removed = 0;
+    for folder in &arguments.folders {
+        let (count, failures) = sweep(folder);
+        (removed, errors) = (removed + count, errors + failures);
     }
-    let errors: usize = stale.iter().map(play_back).sum();
+    if stale.is_empty() && removed == 0 && errors == 0 {
+        println!("nothing to clean");
+    }
     Ok(if errors == 0 { exit::DONE } else { exit::FAILED })
+}
+
+/// Removes what killed runs left in this folder and in those of which its plan speaks, if it is
+/// the folder of a run; gives how much it removed and how much it could not look at.
+pub fn sweep(folder: &Path) -> (usize, usize) {
+    let (mut removed, mut errors) = (0, 0);
+    for place in places(folder) {
+        match bed::own::remove_left(&place) {
+            Ok(paths) => {
+                removed += paths.len();
+                for path in paths {
+                    eprintln!("fsverdict: removed {}, which a killed run left", path.display());
+                }
+            }
+            // What is gone has nothing of ours in it.
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+            Err(error) => {
+                eprintln!("fsverdict: {}: {error}", place.display());
+                errors += 1;
+            }
+        }
+    }
+    (removed, errors)
+}
+
+fn places(folder: &Path) -> Vec<PathBuf> {
+    let mut places = vec![folder.to_path_buf()];
+    let text = std::fs::read_to_string(folder.join("plan.toml")).unwrap_or_default();
+    if let Ok(Plan { bed, contenders, .. }) = Plan::parse(&text) {
+        places.extend(bed.dir.map(PathBuf::from));
+        if bed.kind == BedKind::Directory {
+            let own = contenders.into_iter().filter_map(|contender| contender.path);
+            places.extend(bed.paths.into_iter().chain(own).map(PathBuf::from));
+        }
+    }
+    places
 }
 
 /// Plays back one journal, says what it did, and gives the number of things it could not do.
 pub fn play_back(stale: &Stale) -> usize {
-    let path = stale.path.display();
+    let whose = stale.whose();
     match stale.play_back() {
         Ok(errors) if errors.is_empty() => {
-            eprintln!("fsverdict: cleaned up after the run of {path}");
+            eprintln!("fsverdict: cleaned up after {whose}");
             0
         }
         Ok(errors) => {
             for error in &errors {
-                eprintln!("fsverdict: {path}: {error}");
+                eprintln!("fsverdict: {whose}: {error}");
             }
             errors.len()
         }
         Err(error) => {
-            eprintln!("fsverdict: {path}: {error}");
+            eprintln!("fsverdict: {whose}: {error}");
             1
         }
     }

@@ -10,7 +10,7 @@ use clap::ValueEnum;
 use fsverdict_core::judge::{self, Judge};
 use fsverdict_core::model::{Across, Change, Incomparable, Measured, Percent, Plan, Stop, Verdict};
 use fsverdict_core::render;
-use fsverdict_host::bed::Consent;
+use fsverdict_host::bed::{Consent, Consents};
 
 use super::{arguments, run};
 use crate::exit;
@@ -48,6 +48,9 @@ pub struct Arguments {
     /// As for run, with --rerun on bed `device`.
     #[arg(long, value_name = "PATH[=SIGNATURE,...]", requires = "rerun")]
     erase: Vec<Consent>,
+    /// As for run, with --rerun on bed `device`.
+    #[arg(long, requires = "rerun")]
+    erase_data: bool,
     /// With --rerun: the folder for the new runs [default: runs/TIME-compare].
     #[arg(long, value_name = "DIR", requires = "rerun")]
     output: Option<PathBuf>,
@@ -156,7 +159,8 @@ fn rerun(arguments: &Arguments, baseline: &Loaded, run: &Loaded, margin: Percent
         if !arguments.metric.is_empty() {
             plan.workloads.iter_mut().for_each(|it| it.primary.clone_from(&arguments.metric));
         }
-        let (loaded, stop) = anew(&plan, &folder.join(run::slug(name)), &arguments.erase)?;
+        let consents = Consents { named: arguments.erase.clone(), data: arguments.erase_data };
+        let (loaded, stop) = anew(&plan, &folder.join(run::slug(name)), &consents)?;
         if stop == Stop::Interrupted {
             return Ok(Rerun::Interrupted);
         }
@@ -173,7 +177,7 @@ fn rerun(arguments: &Arguments, baseline: &Loaded, run: &Loaded, margin: Percent
 }
 
 /// Runs `plan` in `folder`, as `fsverdict run` would, and keeps its report there.
-fn anew(plan: &Plan, folder: &Path, erase: &[Consent]) -> Result<(Loaded, Stop)> {
+fn anew(plan: &Plan, folder: &Path, erase: &Consents) -> Result<(Loaded, Stop)> {
     fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
     let file = folder.join("plan.toml");
     write_whole(&file, &toml::to_string(plan)?)?;

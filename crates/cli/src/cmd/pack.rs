@@ -1,12 +1,13 @@
 //! `fsverdict pack`: a run as one file.
 
-use std::fs::{self, File, TryLockError};
+use std::fs::{self, File};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
 use anyhow::{Context, Result, bail, ensure};
 use fsverdict_core::model::Unit;
+use fsverdict_host::undo::{self, Unended};
 
 use crate::exit;
 use crate::pack::{self, Places};
@@ -61,22 +62,17 @@ pub fn run(arguments: &Arguments) -> Result<u8> {
     Ok(exit::DONE)
 }
 
-/// What a living run measures next would be missing, and what a killed one has left is undone
-/// with its folder's journal.
+/// What a living run measures next would be missing, and what a killed one has left may lie in its
+/// folder.
 fn check_ended(folder: &Path) -> Result<()> {
-    let path = folder.join("undo.jsonl");
-    let journal = match File::open(&path) {
-        Ok(journal) => journal,
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
-        Err(error) => return Err(error).with_context(|| path.display().to_string()),
-    };
-    let folder = folder.display();
-    if let Err(TryLockError::WouldBlock) = journal.try_lock_shared() {
-        bail!("the run in {folder} is under way: wait for its end");
+    let shown = folder.display();
+    match undo::unended(folder)? {
+        None => Ok(()),
+        Some(Unended::Alive) => bail!("the run in {shown} is under way: wait for its end"),
+        Some(Unended::Killed) => {
+            bail!("{shown} has left something to undo: fsverdict clean {shown} first")
+        }
     }
-    let is_undone = journal.metadata()?.len() == 0;
-    ensure!(is_undone, "{folder} has left something to undo: fsverdict clean {folder} first");
-    Ok(())
 }
 
 /// Written beside under another name, read back, and only then given its own. Gives the length.

@@ -46,8 +46,13 @@ pub fn run(arguments: &Arguments) -> Result<u8> {
 pub(super) fn conduct(arguments: &Arguments) -> Result<(Store, Loaded, Result<Stop>)> {
     let interrupted = interrupt_flag()?;
     let audience = Audience::new(&arguments.watching)?;
-    for stale in undo::stale() {
-        clean::play_back(&stale);
+    match undo::stale() {
+        Ok(stale) => {
+            for stale in &stale {
+                clean::play_back(stale);
+            }
+        }
+        Err(error) => eprintln!("fsverdict: what killed runs left can't be told: {error}"),
     }
     if undo::runs_under_way() > 0 {
         eprintln!(
@@ -85,9 +90,7 @@ fn begin(arguments: &Arguments) -> Result<(Store, Loaded)> {
     let seed = *plan.seed.get_or_insert_with(random_seed);
     plan.place = Some(place);
     if place == PlaceKind::Local && plan.bed.kind == BedKind::Device {
-        for path in &plan.bed.paths {
-            bed::check(path, &arguments.erase)?;
-        }
+        bed::check(&plan.bed.paths, &arguments.consents())?;
     }
     let now = SystemTime::now();
     let folder = match &arguments.output {
@@ -170,9 +173,7 @@ pub(super) fn slug(name: &str) -> String {
 
 fn resume(folder: &Path) -> Result<(Store, Loaded)> {
     let store = Store::open(folder)?;
-    if let Some(stale) = undo::stale_in(folder) {
-        clean::play_back(&stale);
-    }
+    clean::sweep(folder);
     let mut loaded = store.load()?;
     loaded.run.stop = None;
     Ok((store, loaded))
@@ -201,7 +202,7 @@ fn measure(
     let mut simulated;
     let place: &mut dyn Place = match loaded.run.place {
         PlaceKind::Local => {
-            let consents = arguments.erase.clone();
+            let consents = arguments.consents();
             here = Lab::new(store.folder(), consents, Arc::clone(interrupted), Box::new(hear))?;
             &mut here
         }
@@ -325,7 +326,7 @@ fn document(plan: &Plan, slot: Slot, bed: &TrialBed, store: &Store, number: u32)
         BedKind::Directory => {
             let path = contender.path.as_ref().or(plan.bed.paths.first()).context("no path")?;
             bed.devices = bed::beneath(Path::new(path)).into_iter().collect();
-            path.clone()
+            bed::own::of_run(Path::new(path), &bed.lab).display().to_string()
         }
         _ => mount_point().display().to_string(),
     };
@@ -354,7 +355,7 @@ fn finish(
 ) -> Result<u8> {
     if loaded.records.is_empty() {
         if arguments.resume.is_none() {
-            store.discard_if_undone();
+            store.discard();
         }
         let interrupted = result? == Stop::Interrupted;
         return Ok(if interrupted { exit::INTERRUPTED } else { exit::FAILED });

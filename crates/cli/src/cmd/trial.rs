@@ -8,13 +8,14 @@ use fsverdict_core::model::{SCHEMA, Trial};
 use fsverdict_core::run::{self, Effect, Host, HostError, Step};
 use fsverdict_host::place::trial::TrialHost;
 
-use crate::exit::{self, Usage};
+use crate::exit::{self, PlaceError, Usage};
 use crate::store;
 
 /// Run one trial: a document in, a document out (FORMAT.md has both).
 ///
-/// `run` starts one of these for each trial. It makes the file system that the document names, on
-/// the devices that the document names, without asking.
+/// `run` starts one of these for each trial, and it works while that run lives and means this
+/// trial: a document that is kept makes no file system. What is at the paths it names has to be
+/// what the run was allowed to erase, or made.
 #[derive(clap::Args)]
 pub struct Arguments {
     /// The trial's document.
@@ -35,7 +36,8 @@ pub fn run(arguments: &Arguments) -> Result<u8> {
         let text = format!("{path} is of schema {}, this is fsverdict of {SCHEMA}", trial.schema);
         return Err(Usage(text).into());
     }
-    let record = run::trial(&mut Announced(TrialHost::new(&trial)), &trial);
+    let host = TrialHost::new(&trial).map_err(PlaceError)?;
+    let record = run::trial(&mut Announced(host), &trial);
     store::write_record(&arguments.output, &record)?;
     Ok(exit::DONE)
 }

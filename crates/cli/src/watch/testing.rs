@@ -100,7 +100,12 @@ pub fn trial(plan: &Plan, round: u32, contender: &str) -> Trial {
         seed: 1,
         workload: plan.workloads[0].clone(),
         contender: plan.contender(contender).unwrap().clone(),
-        bed: TrialBed { kind: BedKind::Loop, devices: Vec::new(), limits: None },
+        bed: TrialBed {
+            kind: BedKind::Loop,
+            devices: Vec::new(),
+            limits: None,
+            lab: String::new(),
+        },
         probes: Vec::new(),
         directory: String::new(),
         raw: String::new(),

@@ -5,17 +5,15 @@ use std::path::Path;
 use serde_json::Value;
 
 use super::{device, run_command, run_plan};
-use crate::support::{Scene, Started, list, sample, text};
+use crate::support::{Scene, list, sample, text};
 
 const MIB: u64 = 1 << 20;
 
-fn run_on(scene: &Scene, bed: &str, name: &str) -> (u32, Value) {
+fn run_on(scene: &Scene, bed: &str, name: &str) -> Value {
     let mut words =
         vec!["run", "--fs", "ext4,xfs", "--size", "320M", "--rounds", "1", "--bed", bed];
     words.extend(["--output", name, "--json", "-", "--", "sh", "-c", "seq 300000 > numbers"]);
-    let started: Started = scene.start(&words);
-    let id = started.id();
-    (id, started.wait().exits(0).json())
+    scene.fsverdict(&words).exits(0).json()
 }
 
 fn node(scene: &Scene, name: &str) -> String {
@@ -27,15 +25,14 @@ fn node(scene: &Scene, name: &str) -> String {
 #[ignore = "needs root and loop devices: run ./test"]
 fn memory_is_a_bed_and_is_given_back() {
     let scene = Scene::alone();
-    let (id, document) = run_on(&scene, "ram", "loop");
+    let document = run_on(&scene, "ram", "loop");
     for trial in list(&document["trials"]) {
         assert!(device(trial, 0, "write_bytes") > MIB && sample(trial, "wall_time") > 0.0);
     }
     assert!(node(&scene, "loop").starts_with("/dev/loop"));
-    let images = std::fs::read_dir("/dev/shm").unwrap().flatten();
-    let ours = format!("fsverdict-{id}-");
-    let left = images.filter(|entry| entry.file_name().to_string_lossy().starts_with(&ours));
-    assert_eq!(left.count(), 0);
+    let lab = scene.read_json("loop/trials/1/trial.json")["bed"]["lab"].clone();
+    let own = format!("/dev/shm/.fsverdict-{}", text(&lab));
+    assert!(!Path::new(&own).exists(), "{own}");
     scene.assert_nothing_left();
 }
 
@@ -49,7 +46,7 @@ fn zram_is_a_bed_and_is_given_back() {
         return;
     }
     let scene = Scene::alone();
-    let (_, document) = run_on(&scene, "ram:zram", "zram");
+    let document = run_on(&scene, "ram:zram", "zram");
     for trial in list(&document["trials"]) {
         assert!(device(trial, 0, "write_bytes") > MIB && sample(trial, "wall_time") > 0.0);
     }

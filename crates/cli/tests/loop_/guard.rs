@@ -3,7 +3,7 @@
 use std::fs;
 
 use super::of;
-use crate::support::{Done, Scene, tool};
+use crate::support::{Done, Scene, tool, wait_for};
 
 /// A disk of the test's own. It goes with the scene.
 struct Disk<'a> {
@@ -27,10 +27,15 @@ impl<'a> Disk<'a> {
 
     /// Compares two ext4 on the disk, with these `--erase`.
     fn run(&self, erase: &[&str]) -> Done {
+        let erase: Vec<&str> = erase.iter().flat_map(|path| ["--erase", path]).collect();
+        self.run_with(&erase)
+    }
+
+    fn run_with(&self, options: &[&str]) -> Done {
         let bed = format!("device:{}", self.node);
         let mut words = vec!["run", "--fs", "ext4,ext4", "--bed", &bed, "--rounds", "1"];
         words.extend(["--output", "run", "--json", "-"]);
-        words.extend(erase.iter().flat_map(|path| ["--erase", path]));
+        words.extend(options);
         words.extend(["--", "sh", "-c", "seq 100000 > numbers"]);
         self.scene.fsverdict(&words)
     }
@@ -87,4 +92,124 @@ fn a_dry_run_on_a_disk_touches_nothing() {
     let said = scene.fsverdict(&words).exits(0).stdout;
     assert!(said.contains(&format!("lazy_journal_init=0 {}", disk.node)), "{said}");
     assert!(fs::read(scene.path("disk")).unwrap() == before, "the disk was changed");
+}
+
+#[test]
+#[ignore = "needs root and loop devices: run ./test"]
+fn data_without_a_signature_is_not_erased() {
+    let scene = Scene::alone();
+    let disk = Disk::new(&scene);
+    let node = disk.node.as_str();
+    let write = |at_bytes: u64, bytes: &[u8]| {
+        use std::os::unix::fs::FileExt;
+        fs::File::options().write(true).open(node).unwrap().write_all_at(bytes, at_bytes).unwrap();
+    };
+    // A tar archive of one file, a database's pages in the midst of it, and what looks like noise.
+    let folder = scene.typed("");
+    scene.write("thesis", &"precious ".repeat(1000));
+    tool("tar", &["-cf", node, "-C", &folder, "thesis"]).unwrap();
+    disk.refuses(&[node], "--erase-data");
+    write(0, &vec![0; 1 << 20]);
+    write(40 << 20, &b"page".repeat(2 << 20));
+    disk.refuses(&[node], "--erase-data");
+    write(40 << 20, &vec![0; 8 << 20]);
+    let noise: Vec<u8> =
+        (0..1 << 20).map(|at: u32| (at.wrapping_mul(2654435761) >> 13) as u8).collect();
+    write(95 << 20, &noise);
+    disk.refuses(&[node], "--erase-data");
+    let before = disk.kind();
+    disk.run_with(&["--erase", node, "--erase-data"]).exits(0);
+    assert_ne!(disk.kind(), before);
+    tool("losetup", &["--detach", node]).unwrap();
+    scene.assert_nothing_left();
+}
+
+#[test]
+#[ignore = "needs root and loop devices: run ./test"]
+fn what_lies_in_partitions_that_the_kernel_does_not_know_must_be_named() {
+    let scene = Scene::alone();
+    let disk = Disk::new(&scene);
+    let node = disk.node.as_str();
+    let words = "mklabel gpt mkpart p 1MiB 41MiB mkpart p 48MiB 88MiB";
+    let words: Vec<&str> = ["--script", node].into_iter().chain(words.split(' ')).collect();
+    tool("parted", &words).unwrap();
+    tool("partx", &["--delete", node]).unwrap();
+    let part = |start_mib: u32| {
+        let offset = format!("{}", start_mib << 20);
+        let file = scene.typed("disk");
+        let words = ["--find", "--show", "--offset", &offset, "--sizelimit", "41943040", &file];
+        tool("losetup", &words).unwrap().trim().to_string()
+    };
+    let second = part(48);
+    tool("mkfs.ext4", &["-q", "-L", "photos", &second]).unwrap();
+    tool("losetup", &["--detach", &second]).unwrap();
+    disk.refuses(&[&format!("{node}=gpt")], "carries ext4 (label photos)");
+    // The first partition is plain dm-crypt, say.
+    let first = part(1);
+    fs::write(&first, vec![0xA5; 1 << 20]).unwrap();
+    tool("losetup", &["--detach", &first]).unwrap();
+    disk.refuses(&[&format!("{node}=gpt,ext4")], "--erase-data");
+    disk.run_with(&["--erase", &format!("{node}=gpt,ext4"), "--erase-data"]).exits(0);
+    tool("losetup", &["--detach", node]).unwrap();
+    scene.assert_nothing_left();
+}
+
+#[test]
+#[ignore = "needs root and loop devices: run ./test"]
+fn other_ways_to_the_same_bytes_are_seen() {
+    let scene = Scene::alone();
+    let disk = Disk::new(&scene);
+    let node = disk.node.as_str();
+    let number = fs::read_to_string(format!("/sys/block/{}/dev", &node[5..])).unwrap();
+    let (major, minor) = number.trim().split_once(':').unwrap();
+    // Another loop device over the same file, by another of its names.
+    fs::hard_link(scene.path("disk"), scene.path("alias")).unwrap();
+    let attach =
+        |file: &str| tool("losetup", &["--find", "--show", file]).unwrap().trim().to_string();
+    let second = attach(&scene.typed("alias"));
+    disk.refuses(&[node], &format!("is held by {}", &second[5..]));
+    tool("losetup", &["--detach", &second]).unwrap();
+    // A loop device upon another node of the same device, which is gone by now.
+    let twin = scene.typed("twin");
+    tool("mknod", &[&twin, "b", major, minor]).unwrap();
+    let upper = attach(&twin);
+    fs::remove_file(&twin).unwrap();
+    disk.refuses(&[node], &format!("is held by {}", &upper[5..]));
+    tool("losetup", &["--detach", &upper]).unwrap();
+    // A program that writes through a node outside /dev, also when that is gone.
+    tool("mknod", &[&twin, "b", major, minor]).unwrap();
+    let mut writer = crate::support::program("sh");
+    writer.args(["-c", "exec 3<>\"$0\"; rm \"$0\"; exec sleep 600", &twin]);
+    let mut writer = writer.spawn().unwrap();
+    wait_for("the writer", || !scene.path("twin").exists());
+    disk.refuses(&[node], "is open for writing by s");
+    writer.kill().unwrap();
+    writer.wait().unwrap();
+    tool("losetup", &["--detach", node]).unwrap();
+}
+
+#[test]
+#[ignore = "needs root and loop devices: run ./test"]
+fn a_device_is_locked_while_it_is_measured_and_named_once() {
+    let scene = Scene::alone();
+    let disk = Disk::new(&scene);
+    let node = disk.node.as_str();
+    let go = scene.typed("go");
+    let line = format!("touch '{}'; while [ ! -e '{go}' ]; do sleep 0.01; done", scene.typed("at"));
+    let bed = format!("device:{node}");
+    let words = ["run", "--fs", "ext4,ext4", "--bed", &bed, "--rounds", "1", "--erase", node];
+    let words = [&words[..], &["--output", "long", "--cleanup", &line, "--", "true"]].concat();
+    let long = scene.start(&words);
+    // Not mounted any more, and held all the same.
+    wait_for("the first trial", || scene.path("at").exists());
+    disk.refuses(&[&format!("{node}=ext4")], "run");
+    scene.write("go", "");
+    long.wait().exits(0);
+    let twice = format!("device:{node},{node}");
+    let words = ["run", "--fs", "ext4,ext4", "--bed", &twice, "--erase-data"];
+    let erase = format!("{node}=ext4");
+    let words = [&words[..], &["--erase", &erase, "--output", "run", "--", "true"]].concat();
+    scene.fsverdict(&words).exits(3).says("share bytes: name each disk once");
+    tool("losetup", &["--detach", node]).unwrap();
+    scene.assert_nothing_left();
 }

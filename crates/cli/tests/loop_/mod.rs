@@ -12,6 +12,7 @@ mod probes;
 mod replays;
 mod runs;
 mod settings;
+mod strangers;
 mod workloads;
 mod zfs;
 

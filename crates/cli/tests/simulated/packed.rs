@@ -1,11 +1,11 @@
 //! Runs as one file: `pack`.
 
-use std::fs::{self, File};
+use std::fs;
 use std::path::Path;
 
 use super::joined::two_machines;
 use super::{PLAN, noisy, run_plan};
-use crate::support::{Scene, assert_same, text, tool};
+use crate::support::{Left, Scene, assert_same, text, tool, wait_for};
 
 /// Every command that takes a run says the same of the packed one.
 #[test]
@@ -147,13 +147,6 @@ fn what_can_not_be_packed_is_refused_and_nothing_is_overwritten() {
     scene.run("report run.tar.gz").exits(1).says("neither the folder of a run nor a packed run");
     scene.run("pack run --output no/such/folder").exits(1).says("making no/such/folder");
 
-    let journal = File::create(scene.path("run/undo.jsonl")).unwrap();
-    journal.lock().unwrap();
-    scene.run("pack run --output a.tar.gz").exits(1).says("is under way: wait for its end");
-    drop(journal);
-    scene.write("run/undo.jsonl", "{}\n");
-    scene.run("pack run --output a.tar.gz").exits(1).says("fsverdict clean ");
-    scene.write("run/undo.jsonl", "");
     scene.run("pack run --output a.tar.gz").exits(0);
     scene.run("pack a.tar.gz").exits(1).says("a.tar.gz is a packed run already");
     let resumed = scene.run("run --resume a.tar.gz").exits(1);
@@ -169,6 +162,30 @@ fn what_can_not_be_packed_is_refused_and_nothing_is_overwritten() {
     let mut left: Vec<_> = left.map(|name| name.into_string().unwrap()).collect();
     left.sort();
     assert_eq!(left, ["a.tar.gz", "run", "run.tar.gz", "run.toml"]);
+}
+
+#[test]
+fn a_run_is_packed_when_it_is_over_and_has_left_nothing() {
+    let scene = Scene::new();
+    for name in ["one", "two"] {
+        fs::create_dir(scene.path(name)).unwrap();
+    }
+    let bed = format!("directory:{},{}", scene.typed("one"), scene.typed("two"));
+    // Its first trial ends, and its second one does not.
+    let first = scene.typed("first");
+    let line = format!("[ -e {first} ] || {{ touch {first}; exit; }}; echo; sleep 600");
+    let words = ["run", "--warm", "--rounds", "1", "--output", "run", "--bed", &bed];
+    let run = scene.start(&[&words[..], &["--", "sh", "-c", &line]].concat());
+    let second = scene.path("run/trials/2/raw/command.stdout");
+    wait_for("the second trial", || fs::metadata(&second).is_ok_and(|data| data.len() > 0));
+    scene.run("pack run --output a.tar.gz").exits(1).says("is under way: wait for its end");
+    run.signal("KILL");
+    run.wait();
+    wait_for("the trial's end", || Left::of(&scene.path("run/trials")).processes.is_empty());
+    scene.run("pack run --output a.tar.gz").exits(1).says("fsverdict clean ");
+    scene.run("clean").exits(0);
+    scene.run("pack run --output a.tar.gz").exits(0);
+    scene.assert_nothing_left();
 }
 
 #[test]

@@ -73,8 +73,72 @@ impl Contender {
     /// The `file_system` of the bare device.
     pub const RAW: &str = "raw";
 
+    /// Its knobs have names that a knob can have.
+    pub(super) fn check_knobs(&self) -> Result<(), String> {
+        if let Some(name) = self.sysctl.keys().find(|name| sysctl_file(name).is_none()) {
+            return Err(format!("sets {name:?}, which is no name of a sysctl: vm.dirty_ratio"));
+        }
+        match self.queue.keys().find(|file| !is_below(file)) {
+            Some(file) => Err(format!("sets {file:?}, which is no file of a block queue")),
+            None => Ok(()),
+        }
+    }
+
     /// It is the bare device, without a file system.
     pub fn is_raw(&self) -> bool {
         self.file_system == Contender::RAW
+    }
+}
+
+/// The file below `/proc/sys` of the sysctl that is called so. Whichever of `.` and `/` comes first
+/// stands between the parts, and the other for itself, as in `net/ipv4/conf/eth0.1/forwarding`
+/// (sysctl(8)).
+pub fn sysctl_file(name: &str) -> Option<String> {
+    let swapped = |c: char| match c {
+        '.' => '/',
+        '/' => '.',
+        other => other,
+    };
+    let file: String = match name.find(['.', '/']).map(|at| &name[at..=at]) {
+        Some(".") => name.chars().map(swapped).collect(),
+        _ => name.into(),
+    };
+    is_below(&file).then_some(file)
+}
+
+/// The path leads below where it begins, and nowhere else.
+fn is_below(path: &str) -> bool {
+    let is_name = |part: &str| !matches!(part, "" | "." | "..") && !part.contains('\0');
+    path.split('/').all(is_name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sysctl_has_a_file_below_its_folder_or_none() {
+        let file = |name: &str| sysctl_file(name).unwrap_or_default();
+        assert_eq!(file("vm.dirty_ratio"), "vm/dirty_ratio");
+        assert_eq!(file("vm/dirty_ratio"), "vm/dirty_ratio");
+        assert_eq!(file("net/ipv4/conf/eth0.1/forwarding"), "net/ipv4/conf/eth0.1/forwarding");
+        assert_eq!(file("net.ipv4.conf.eth0/1.forwarding"), "net/ipv4/conf/eth0.1/forwarding");
+        for odd in ["", ".tmp.x", "/tmp/x", "vm..x", "../../tmp/x", "vm/../../x", "vm.", ".//.x"] {
+            assert_eq!(sysctl_file(odd), None, "{odd}");
+        }
+    }
+
+    #[test]
+    fn knobs_with_odd_names_are_refused() {
+        let contender = |sysctl: &str, queue: &str| Contender {
+            sysctl: [(sysctl.to_string(), Scalar::Whole(1))].into(),
+            queue: [(queue.to_string(), Scalar::Whole(1))].into(),
+            ..Contender::default()
+        };
+        contender("vm.swappiness", "iosched/low_latency").check_knobs().unwrap();
+        let wrong = contender(".tmp.x", "scheduler").check_knobs().unwrap_err();
+        assert!(wrong.contains(".tmp.x"), "{wrong}");
+        let wrong = contender("vm.swappiness", "../../x").check_knobs().unwrap_err();
+        assert!(wrong.contains("../../x"), "{wrong}");
     }
 }

@@ -39,7 +39,7 @@ mod workload;
 pub use across::{Across, BASELINE, Change, Difference, Incomparable, Measured, NotCompared};
 pub use checked::{Checked, Judged};
 pub use columns::{SysstatColumn, blocked_column};
-pub use contender::{Contender, Limits};
+pub use contender::{Contender, Limits, sysctl_file};
 pub use cpu::{CpuClock, CpuTime, CpuTotals};
 pub use figures::{FigureError, figures};
 pub use finding::{Audit, Finding, Severity};

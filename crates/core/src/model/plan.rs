@@ -368,9 +368,11 @@ impl Plan {
             workload.work().map_err(PlanError::Workload)?;
         }
         for contender in &self.contenders {
-            super::workload::check_environment(&contender.environment).map_err(|wrong| {
-                PlanError::Invalid(format!("contender {:?} {wrong}", contender.name))
-            })?;
+            super::workload::check_environment(&contender.environment)
+                .and_then(|()| contender.check_knobs())
+                .map_err(|wrong| {
+                    PlanError::Invalid(format!("contender {:?} {wrong}", contender.name))
+                })?;
         }
         self.check_published()?;
         self.check_reference()?;

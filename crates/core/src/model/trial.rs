@@ -36,9 +36,12 @@ pub struct TrialBed {
     /// What its devices are held down to while the work is done.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limits: Option<Limits>,
+    /// The living run's own name: by it the trial's process finds what the run allows.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub lab: String,
 }
 
-/// One trial, complete: `fsverdict trial` needs nothing else to run it.
+/// One trial, complete: `fsverdict trial` needs nothing else to run it but a run that lives.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Trial {
     /// [`super::SCHEMA`].
@@ -64,8 +67,8 @@ pub struct Trial {
     /// What is read during the timed parts besides what always is.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub probes: Vec<ExtraProbe>,
-    /// The folder where the file system is mounted, or in which the trial makes its own folder
-    /// (bed `directory`).
+    /// The folder where the file system is mounted; on bed `directory` one of the run's own, in
+    /// which the trial makes its folder.
     pub directory: String,
     /// The folder for the tools' own output.
     pub raw: String,

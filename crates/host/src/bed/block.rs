@@ -1,12 +1,13 @@
 //! Block devices as `/sys` and `/proc` show them, and what uses them. Only reads.
 
-use std::fs;
-use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::fs::{self, File};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use fsverdict_core::model::Device;
 
 use crate::machine::mount::{self, Mount, unescaped};
+use crate::sys::{self, LoopBacking};
 
 /// `[major, minor]`.
 pub type Number = [u32; 2];
@@ -17,6 +18,8 @@ pub(super) struct Machine {
     pub sys: PathBuf,
     /// The number of the block device at a path; `None` where there is none.
     pub number_of: fn(&Path) -> Option<Number>,
+    /// What is behind the loop device at a path, by numbers.
+    pub backing_of: fn(&Path) -> Option<LoopBacking>,
 }
 
 /// A disk or a partition.
@@ -25,7 +28,7 @@ pub(super) struct Block {
     pub name: String,
     pub node: String,
     pub number: Number,
-    directory: PathBuf,
+    pub(super) directory: PathBuf,
 }
 
 /// One use of a block device.
@@ -44,9 +47,11 @@ pub enum Use {
 
 /// The number of the block device that `path`, a node or a link to one, stands for.
 pub(super) fn number_of(path: &Path) -> Option<Number> {
-    let metadata = fs::metadata(path).ok()?;
-    let device = metadata.rdev();
-    metadata.file_type().is_block_device().then(|| [libc::major(device), libc::minor(device)])
+    sys::block_number(path).ok().flatten()
+}
+
+fn backing_of(node: &Path) -> Option<LoopBacking> {
+    sys::loop_backing(&File::open(node).ok()?).ok().flatten()
 }
 
 fn parse_number(text: &str) -> Option<Number> {
@@ -88,6 +93,11 @@ impl Block {
         read(self.directory.join("size")).trim().parse::<u64>().unwrap_or(0) * 512
     }
 
+    /// Where a partition begins on its disk.
+    pub fn start_bytes(&self) -> u64 {
+        read(self.directory.join("start")).trim().parse::<u64>().unwrap_or(0) * 512
+    }
+
     /// Read-only, or not known to be anything else.
     pub fn read_only(&self) -> bool {
         read(self.directory.join("ro")).trim() != "0"
@@ -104,7 +114,7 @@ impl Block {
     }
 
     /// The disk of which this is a partition.
-    fn whole(&self) -> Option<Block> {
+    pub fn whole(&self) -> Option<Block> {
         self.is_partition().then(|| Block::at(self.directory.parent()?)).flatten()
     }
 
@@ -161,7 +171,7 @@ fn among(blocks: &[Block], number: Option<Number>) -> Option<&Block> {
 impl Machine {
     /// This one.
     pub fn real() -> Machine {
-        Machine { proc: "/proc".into(), sys: "/sys".into(), number_of }
+        Machine { proc: "/proc".into(), sys: "/sys".into(), number_of, backing_of }
     }
 
     pub fn block(&self, number: Number) -> Option<Block> {
@@ -268,13 +278,33 @@ impl Machine {
         blocks.iter().flat_map(held).collect()
     }
 
-    /// Loop devices upon a block device: the kernel neither lists them as holders nor claims the
-    /// device for them, so that even an exclusive open succeeds.
+    /// Other loop devices upon the same bytes: upon one of the block devices, or upon the file
+    /// that is behind one of them. The kernel neither lists them as holders nor claims the device
+    /// for them, so that even an exclusive open succeeds. Nodes and files may have several names,
+    /// or none any more: the kernel's numbers tell.
     fn looped(&self, blocks: &[Block]) -> Vec<Use> {
-        let used = entries(self.sys.join("block")).into_iter().filter_map(|folder| {
-            let backing = read(folder.join("loop/backing_file"));
-            let block = among(blocks, self.number(backing.trim_end_matches('\n')))?;
-            Some(Use::Held { node: block.node.clone(), holder: file_name(&folder) })
+        let loops: Vec<(Block, String)> = entries(self.sys.join("block"))
+            .into_iter()
+            .map(|folder| (read(folder.join("loop/backing_file")), folder))
+            .filter(|(text, _)| !text.is_empty())
+            .filter_map(|(text, folder)| Some((Block::at(&folder)?, text)))
+            .collect();
+        let backing = |block: &Block| (self.backing_of)(Path::new(&block.node));
+        let is_among = |block: &Block| among(blocks, Some(block.number)).is_some();
+        let (ours, others): (Vec<_>, Vec<_>) =
+            loops.into_iter().partition(|(block, _)| is_among(block));
+        let used = others.iter().filter_map(|(other, text)| {
+            let numbers = backing(other);
+            let upon = numbers.filter(|it| it.device != 0).map(|it| it.device);
+            let upon = upon.map(|device| [libc::major(device), libc::minor(device)]);
+            let beside = ours.iter().find(|(own, path)| {
+                path == text
+                    || numbers.is_some_and(|it| Some(it.file) == backing(own).map(|it| it.file))
+            });
+            let block = among(blocks, self.number(text.trim_end_matches('\n')))
+                .or_else(|| among(blocks, upon))
+                .or_else(|| beside.map(|(own, _)| own))?;
+            Some(Use::Held { node: block.node.clone(), holder: other.name.clone() })
         });
         used.collect()
     }
@@ -312,8 +342,8 @@ impl Machine {
 
     /// The block device that this open file, `/proc/PID/fd/N`, writes to.
     fn written_file<'a>(&self, file: &Path, blocks: &'a [Block]) -> Option<&'a Block> {
-        // Following a link to a file on a dead server would hang: only what lies in /dev.
-        fs::read_link(file).ok().filter(|target| target.starts_with("/dev"))?;
+        // Sockets, pipes and the like have no path. Nodes are anywhere.
+        fs::read_link(file).ok().filter(|target| target.is_absolute())?;
         let block = among(blocks, self.number(file))?;
         let info = read(file.parent()?.parent()?.join("fdinfo").join(file.file_name()?));
         let flags = info.lines().find_map(|line| line.strip_prefix("flags:"))?;

@@ -1,26 +1,33 @@
 //! What stands between `--bed device:/dev/sdb` and somebody's data. It only reads.
 //!
-//! A device passes when the user named it twice, when nothing uses it, and when every signature on
-//! it and on its partitions was named as well. It judges the device as it is now: whoever mounts
-//! it a second later is stopped by the exclusive open of mkfs.
+//! A device passes when the user named it twice, when nothing uses it, when every signature on it
+//! and in its partitions was named as well, and when there are no data without a signature unless
+//! that was allowed. It is held from before it is looked at: [`Hold`].
 
-use std::fs::{self, OpenOptions};
-use std::io;
-use std::os::unix::fs::OpenOptionsExt;
+use std::fs;
 use std::str::FromStr;
 
-use fsverdict_core::model::Device;
-use serde::Deserialize;
 use thiserror::Error;
 
-use super::block::{Block, Machine, Use};
-use crate::tool::{self, ToolError};
+use super::block::{Block, Machine};
+use super::contents::{self, Contents};
+use super::hold::Hold;
+use super::refusal::{Refusal, Signature};
 
 /// What the user agreed to lose: `--erase /dev/sdb`, or `--erase /dev/sdb=gpt,ext4`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Consent {
     path: String,
     signatures: Vec<String>,
+}
+
+/// All that the user agreed to lose.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Consents {
+    /// Devices, and what they carry.
+    pub named: Vec<Consent>,
+    /// Data without a signature, too: `--erase-data`.
+    pub data: bool,
 }
 
 /// An `--erase` that could not be read.
@@ -45,75 +52,43 @@ impl FromStr for Consent {
     }
 }
 
-/// Why a device is not touched, and what to do.
-#[derive(Debug, Error)]
-#[expect(missing_docs, reason = "the messages say it")]
-pub enum Refusal {
-    #[error("{path} can't be found: {source} (lsblk shows the disks of this machine)")]
-    Missing { path: String, source: io::Error },
-    #[error("{path} is not a block device: give a disk or a partition, or --bed directory:{path}")]
-    NotBlock { path: String },
-    #[error("{path} is a block device, but /sys does not show it: it can't be checked")]
-    Unknown { path: String },
-    #[error("{path} is read-only: choose another, or see blockdev --setrw")]
-    ReadOnly { path: String },
-    #[error("{path} has no size: no medium or no file is behind it")]
-    Empty { path: String },
-    #[error("{path} carries this machine's root file system ({node}): it is never erased")]
-    System { path: String, node: String },
-    #[error("{path} is in use: {}", listed(uses, "; "))]
-    InUse { path: String, uses: Vec<Use> },
-    #[error("{path} would be erased: if that is meant, say so by --erase {path}")]
-    NotNamed { path: String },
-    #[error(
-        "{path} is held by the kernel, by something that neither /proc nor /sys shows: a mount in \
-         another container, perhaps, or ZFS (lsblk -f may tell)"
-    )]
-    Busy { path: String },
-    #[error("{path} can't be opened to see what it carries: {source}{}", rights(source))]
-    Unreadable { path: String, source: io::Error },
-    #[error("what {path} carries can't be told, so it is not touched: {source}")]
-    Probe { path: String, source: ToolError },
-    #[error("what {path} carries can't be told, so it is not touched: wipefs says {text:?}")]
-    Answer { path: String, text: String },
-    #[error("{}: to erase it all the same say --erase {path}={kinds}", listed(found, ", "))]
-    Carries { path: String, found: Vec<Signature>, kinds: String },
-}
-
-fn rights(error: &io::Error) -> &'static str {
-    if error.kind() == io::ErrorKind::PermissionDenied { " (run it as root)" } else { "" }
-}
-
-fn listed(things: &[impl ToString], separator: &str) -> String {
-    things.iter().map(ToString::to_string).collect::<Vec<_>>().join(separator)
-}
-
-/// A file system, partition table or the like, known by its magic number.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("{node} carries {kind}{}", shown(label))]
-pub struct Signature {
-    /// Where it was found: the device itself, or one of its partitions.
-    pub node: String,
-    /// What blkid calls it: `ext4`, `gpt`, `LVM2_member`.
-    pub kind: String,
-    /// Its label, if it has one.
-    pub label: Option<String>,
-}
-
-fn shown(label: &Option<String>) -> String {
-    label.as_ref().map(|label| format!(" (label {label})")).unwrap_or_default()
-}
-
-/// Whether `path` may be erased: the device, or why not.
-pub fn check(path: &str, consents: &[Consent]) -> Result<Device, Refusal> {
-    let (target, named) = Machine::real().examine(path, consents)?;
-    claim(path, &target)?;
-    let mut found = Vec::new();
-    for block in std::iter::once(&target).chain(&target.partitions()) {
-        found.extend(signatures(path, &block.node)?);
+/// Whether all of `paths` may be erased: the disks, held, or why not.
+pub fn check(paths: &[String], consents: &Consents) -> Result<Vec<Hold>, Refusal> {
+    let machine = Machine::real();
+    let mut targets: Vec<(Block, Vec<String>)> = Vec::new();
+    for path in paths {
+        let target = machine.examine(path, &consents.named)?;
+        let numbers: Vec<_> = target.0.overlapping().iter().map(|block| block.number).collect();
+        let mut others = targets.iter().map(|(other, _)| other);
+        if let Some(other) = others.find(|other| numbers.contains(&other.number)) {
+            let (one, other) = (other.node.clone(), path.clone());
+            return Err(Refusal::Overlap { one, other });
+        }
+        targets.push(target);
     }
-    unnamed(path, found, &named)?;
-    Ok(target.device())
+    let each = paths.iter().zip(targets);
+    each.map(|(path, (target, named))| cleared(path, &target, &named, consents.data)).collect()
+}
+
+/// The disk, held, once all that is on it may go.
+fn cleared(path: &str, target: &Block, named: &[String], data: bool) -> Result<Hold, Refusal> {
+    let hold = Hold::take(path, target)?;
+    let Contents { signatures, data_at_bytes } = contents::examine(path, target, hold.file())?;
+    unnamed(path, signatures, named)?;
+    match data_at_bytes {
+        Some(at_bytes) if !data => Err(Refusal::Data { path: path.into(), at_bytes }),
+        _ => Ok(hold),
+    }
+}
+
+/// Whether nothing uses the disk that is held, before it is lent to a trial.
+pub(super) fn check_unused(hold: &Hold) -> Result<(), Refusal> {
+    let machine = Machine::real();
+    let device = hold.device();
+    let path = || device.path.clone();
+    let block = machine.block(device.number).ok_or_else(|| Refusal::Unknown { path: path() })?;
+    let uses = machine.uses(&block.overlapping());
+    if uses.is_empty() { Ok(()) } else { Err(Refusal::InUse { path: path(), uses }) }
 }
 
 impl Machine {
@@ -156,60 +131,6 @@ impl Machine {
         block.node = node.to_string_lossy().into_owned();
         Ok(block)
     }
-}
-
-/// Opens the device as mkfs would, and closes it again. For a block device O_EXCL fails with EBUSY
-/// while the kernel holds it or a part of it (open(2)), whoever's mount namespace that is in.
-fn claim(path: &str, target: &Block) -> Result<(), Refusal> {
-    let opened = OpenOptions::new().read(true).custom_flags(libc::O_EXCL).open(&target.node);
-    match opened {
-        Ok(_) => Ok(()),
-        Err(error) if error.raw_os_error() == Some(libc::EBUSY) => {
-            Err(Refusal::Busy { path: path.into() })
-        }
-        Err(source) => Err(Refusal::Unreadable { path: path.into(), source }),
-    }
-}
-
-#[derive(Deserialize)]
-struct Listing {
-    signatures: Vec<Found>,
-}
-
-#[derive(Deserialize)]
-struct Found {
-    #[serde(rename = "type")]
-    kind: String,
-    label: Option<String>,
-}
-
-/// What `node` carries. wipefs, not blkid: it lists all signatures, also those that contradict
-/// each other, where blkid reports an ambivalent device as an empty one.
-fn signatures(path: &str, node: &str) -> Result<Vec<Signature>, Refusal> {
-    let probe = |source| Refusal::Probe { path: path.into(), source };
-    // Without --all it opens the device for reading alone; --no-act says so twice.
-    let text = tool::run_words(&["wipefs", "--no-act", "--json", node]).map_err(probe)?;
-    parse_signatures(node, &text).ok_or_else(|| Refusal::Answer { path: path.into(), text })
-}
-
-fn parse_signatures(node: &str, text: &str) -> Option<Vec<Signature>> {
-    if text.trim().is_empty() {
-        return Some(Vec::new());
-    }
-    let listing: Listing = serde_json::from_str(text).ok()?;
-    let mut signatures: Vec<Signature> = Vec::new();
-    for Found { kind, label } in listing.signatures {
-        let signature = Signature { node: node.into(), kind, label };
-        // GPT and ZFS lie on the disk more than once.
-        if !signatures.contains(&signature) {
-            signatures.push(signature);
-        }
-    }
-    // The protective MBR is part of GPT: nobody would think of naming it.
-    if signatures.iter().any(|signature| signature.kind == "gpt") {
-        signatures.retain(|signature| signature.kind != "PMBR");
-    }
-    Some(signatures)
 }
 
 /// Refuses when something was found that was not named. More may be named than is found: the next

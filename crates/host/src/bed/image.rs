@@ -6,73 +6,44 @@
 //!
 //! For the same reason it is written again wherever mkfs had the device zero it: [`write_out`].
 
+use std::ffi::CStr;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::os::fd::{AsFd, AsRawFd};
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
-use std::path::{Path, PathBuf};
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
+use std::path::Path;
 
-use super::{BedError, failed};
+use fsverdict_core::model::Device;
+
+use super::{BedError, Own, failed};
 use crate::sys;
 
 const CHUNK_BYTES: usize = 1 << 20;
 /// Direct I/O asks for the device's logical block; 4 KiB is the largest in use.
 const BLOCK_BYTES: usize = 4096;
 
-/// An image file. It stays until it is removed.
-#[derive(Debug)]
-pub struct Image {
-    path: PathBuf,
-}
-
-impl Image {
-    /// Makes the file, which must not exist, and fills it. `progress` hears how many bytes are
-    /// written, and ends it by an error. A file that could not be filled is removed.
-    pub fn create(
-        path: &Path,
-        size_bytes: u64,
-        progress: impl FnMut(u64) -> io::Result<()>,
-    ) -> Result<Image, BedError> {
-        if size_bytes == 0 || !size_bytes.is_multiple_of(BLOCK_BYTES as u64) {
-            return Err(BedError::Size { size_bytes });
-        }
-        check_space(folder(path), size_bytes)?;
-        // Making the file is apart from filling it: a file that was there before is not removed.
-        let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
-        let file = file.map_err(failed(|| format!("making {}", path.display())))?;
-        let image = Image { path: path.into() };
-        match fill(&file, size_bytes, progress) {
-            Ok(()) => Ok(image),
-            Err(source) => {
-                let cause = failed(|| format!("filling {}", path.display()))(source);
-                Err(cause.after(image.remove()))
-            }
+/// Makes the image `name` in `own`, where it must not exist, and fills it. `progress` hears how
+/// many bytes are written, and ends it by an error. A file that could not be filled is removed.
+pub(super) fn create(
+    own: &Own,
+    name: &CStr,
+    size_bytes: u64,
+    progress: impl FnMut(u64) -> io::Result<()>,
+) -> Result<File, BedError> {
+    if size_bytes == 0 || !size_bytes.is_multiple_of(BLOCK_BYTES as u64) {
+        return Err(BedError::Size { size_bytes });
+    }
+    check_space(own.path(), size_bytes)?;
+    let doing = |what: &str| format!("{what} {}/{}", own.path().display(), name.to_string_lossy());
+    // Making the file is apart from filling it: a file that was there before is not removed.
+    let file = own.create(name).map_err(failed(|| doing("making")))?;
+    match fill(&file, size_bytes, progress) {
+        Ok(()) => Ok(file),
+        Err(source) => {
+            let cause = failed(|| doing("filling"))(source);
+            Err(cause.after(own.remove_file(name).map_err(failed(|| doing("removing")))))
         }
     }
-
-    /// Where it is.
-    pub fn path(&self) -> &Path {
-        &self.path
-    }
-
-    /// Removes it; one that is gone already is no error.
-    pub fn remove(self) -> Result<(), BedError> {
-        remove(&self.path)
-    }
-}
-
-/// Removes an image; one that is gone already is no error.
-pub(super) fn remove(path: &Path) -> Result<(), BedError> {
-    match fs::remove_file(path) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => {
-            Err(failed(|| format!("removing {}", path.display()))(error))
-        }
-        _ => Ok(()),
-    }
-}
-
-fn folder(path: &Path) -> &Path {
-    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
 /// Whether `folder` has room for so much.
@@ -107,17 +78,35 @@ fn fill(
     file.sync_all()
 }
 
-/// Writes zeros to all of an image that reads as zeros without having been written; gives how many
-/// bytes that were.
+/// Writes zeros to all of the image behind a loop device that reads as zeros without having been
+/// written; gives how many bytes that were.
 ///
 /// What mkfs asks a loop device to zero (BLKZEROOUT, as mkfs.ext4 and mkfs.xfs do for journals)
 /// becomes unwritten extents of the image (drivers/block/loop.c, `lo_fallocate`). The first write
 /// to each block, and the flush after it, would then measure how the host converts it: a flush
 /// after a 4K write took 62 µs the first time and 34 µs the second.
-pub fn write_out(path: &Path) -> io::Result<u64> {
-    let file = File::options().read(true).write(true).open(path)?;
+pub fn write_out(device: &Device) -> io::Result<u64> {
+    let [major, minor] = device.number;
+    let said = format!("/sys/dev/block/{major}:{minor}/loop/backing_file");
+    let path = match fs::read_to_string(said) {
+        // To a virtual machine it is a disk like any other.
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(0),
+        path => path?,
+    };
+    let path = Path::new(path.trim_end_matches('\n'));
+    let nothing = || io::Error::other("no file is behind it");
+    let backing = sys::loop_backing(&File::open(&device.path)?)?.ok_or_else(nothing)?;
+    let file = sys::open_without_links(path, libc::O_RDWR | libc::O_NONBLOCK)?;
+    let data = file.metadata()?;
+    if (data.dev(), data.ino()) != backing.file {
+        return Err(io::Error::other(format!("{} is another file by now", path.display())));
+    }
+    write_holes(&file)
+}
+
+fn write_holes(file: &File) -> io::Result<u64> {
     let size_bytes = file.metadata()?.len();
-    let mut sink = Sink::into(&file);
+    let mut sink = Sink::into(file);
     let mut zeros = Chunk::new();
     let (mut at, mut written_bytes) = (0, 0);
     while at < size_bytes {
@@ -221,87 +210,87 @@ fn number_blocks(chunk: &mut [u8], at: u64) {
 
 #[cfg(test)]
 mod tests {
-    use std::os::unix::fs::MetadataExt;
+    use tempfile::TempDir;
 
     use super::*;
+    use crate::machine::token::Token;
 
     const SIZE_BYTES: u64 = (3 << 20) + 8192;
 
+    fn own() -> (TempDir, Own) {
+        let folder = TempDir::new().unwrap();
+        let token = Token::random().unwrap();
+        let own = Own::make(folder.path(), &token, 0o700, |_| Ok(())).unwrap();
+        (folder, own)
+    }
+
+    fn refused(size_bytes: u64, progress: impl FnMut(u64) -> io::Result<()>) -> String {
+        let (_folder, own) = own();
+        let error = create(&own, c"1.img", size_bytes, progress).unwrap_err().to_string();
+        assert!(!own.path().join("1.img").exists());
+        error
+    }
+
     #[test]
     fn an_image_is_full_of_blocks_that_differ() {
-        let folder = tempfile::TempDir::new().unwrap();
-        let path = folder.path().join("image");
+        let (_folder, own) = own();
         let mut heard = Vec::new();
         let hear = |bytes| {
             heard.push(bytes);
             Ok(())
         };
-        let image = Image::create(&path, SIZE_BYTES, hear).unwrap();
+        let metadata = create(&own, c"1.img", SIZE_BYTES, hear).unwrap().metadata().unwrap();
         assert_eq!(heard, [1 << 20, 2 << 20, 3 << 20, SIZE_BYTES]);
-        let metadata = fs::metadata(&path).unwrap();
         assert_eq!((metadata.len(), metadata.mode() & 0o777), (SIZE_BYTES, 0o600));
         assert!(metadata.blocks() * 512 >= SIZE_BYTES, "sparse: {} blocks", metadata.blocks());
-        let bytes = fs::read(&path).unwrap();
+        let bytes = fs::read(own.path().join("1.img")).unwrap();
         let blocks: std::collections::BTreeSet<&[u8]> = bytes.chunks(BLOCK_BYTES).collect();
         assert_eq!(blocks.len() as u64, SIZE_BYTES / BLOCK_BYTES as u64);
-        image.remove().unwrap();
-        assert!(!path.exists());
-        remove(&path).unwrap();
     }
 
     #[test]
     fn what_was_zeroed_beneath_is_written() {
-        let folder = tempfile::TempDir::new().unwrap();
-        let path = folder.path().join("image");
-        Image::create(&path, SIZE_BYTES, |_| Ok(())).unwrap();
-        assert_eq!(write_out(&path).unwrap(), 0);
-        let zero = |mode: i32, at: u64, bytes: u64| {
-            let file = File::options().write(true).open(&path).unwrap();
-            sys::allocate_range(file.as_fd(), mode, at, bytes)
-        };
+        let (_folder, own) = own();
+        let file = create(&own, c"1.img", SIZE_BYTES, |_| Ok(())).unwrap();
+        assert_eq!(write_holes(&file).unwrap(), 0);
+        let zero =
+            |mode: i32, at: u64, bytes: u64| sys::allocate_range(file.as_fd(), mode, at, bytes);
         let zeroed = zero(libc::FALLOC_FL_ZERO_RANGE, 8192, 1 << 20);
         if zeroed.is_err_and(|it| it.raw_os_error() == Some(libc::EOPNOTSUPP)) {
             println!("the file system can't zero a range");
             return;
         }
         zero(libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE, 3 << 20, 8192).unwrap();
+        let path = own.path().join("1.img");
         let before = fs::read(&path).unwrap();
         // What is in the page cache counts as data.
-        let file = File::open(&path).unwrap();
         file.sync_all().unwrap();
         sys::advise(file.as_fd(), 0, 0, libc::POSIX_FADV_DONTNEED).unwrap();
-        assert_eq!(write_out(&path).unwrap(), (1 << 20) + 8192);
+        assert_eq!(write_holes(&file).unwrap(), (1 << 20) + 8192);
         assert_eq!(sys::next_data(file.as_fd(), 0).unwrap(), Some((0, SIZE_BYTES)));
         assert!(fs::read(&path).unwrap() == before);
     }
 
     #[test]
     fn no_room_is_said_before_anything_is_written() {
-        let folder = tempfile::TempDir::new().unwrap();
-        let path = folder.path().join("image");
-        let error = Image::create(&path, 1 << 60, |_| Ok(())).unwrap_err().to_string();
+        let error = refused(1 << 60, |_| Ok(()));
         assert!(error.contains("free, the image needs"), "{error}");
         assert!(error.ends_with("for a study, a smaller --scale"), "{error}");
-        assert!(!path.exists());
-        let error = Image::create(&path, 1000, |_| Ok(())).unwrap_err().to_string();
+        let error = refused(1000, |_| Ok(()));
         assert!(error.contains("4 KiB"), "{error}");
     }
 
     #[test]
     fn an_image_that_is_called_off_is_removed() {
-        let folder = tempfile::TempDir::new().unwrap();
-        let path = folder.path().join("image");
-        let stop = |_| Err(io::Error::from(io::ErrorKind::Interrupted));
-        assert!(Image::create(&path, SIZE_BYTES, stop).is_err());
-        assert!(!path.exists());
+        refused(SIZE_BYTES, |_| Err(io::Error::from(io::ErrorKind::Interrupted)));
     }
 
     #[test]
     fn a_file_that_is_there_already_is_left_alone() {
-        let folder = tempfile::TempDir::new().unwrap();
-        let path = folder.path().join("image");
+        let (_folder, own) = own();
+        let path = own.path().join("1.img");
         fs::write(&path, "precious").unwrap();
-        Image::create(&path, SIZE_BYTES, |_| Ok(())).unwrap_err();
+        create(&own, c"1.img", SIZE_BYTES, |_| Ok(())).unwrap_err();
         assert_eq!(fs::read_to_string(&path).unwrap(), "precious");
     }
 }

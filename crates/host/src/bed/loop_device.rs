@@ -9,7 +9,8 @@ use std::time::{Duration, Instant};
 use fsverdict_core::model::Device;
 
 use super::block::Machine;
-use super::{BedError, failed};
+use super::{BedError, failed, own};
+use crate::machine::token::Token;
 use crate::sys;
 
 /// How many devices may be snatched away by other processes before it is called an error.
@@ -32,6 +33,7 @@ pub struct LoopDevice {
 
 impl LoopDevice {
     /// Puts the file at `path` behind a free loop device.
+    #[cfg(test)]
     pub fn attach(path: &Path, direct_io: bool) -> Result<LoopDevice, BedError> {
         let attaching = || format!("attaching {} to a loop device", path.display());
         let backing = fs::canonicalize(path).map_err(failed(attaching))?;
@@ -40,10 +42,10 @@ impl LoopDevice {
     }
 
     /// Puts an open file, which may have no name, behind a free loop device.
-    pub fn attach_file(file: &File) -> Result<LoopDevice, BedError> {
+    pub fn attach_file(file: &File, direct_io: bool) -> Result<LoopDevice, BedError> {
         let backing = fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd()))
             .map_err(failed(|| "looking for an image's name"))?;
-        LoopDevice::of(file, backing, false)
+        LoopDevice::of(file, backing, direct_io)
     }
 
     fn of(file: &File, backing: PathBuf, direct_io: bool) -> Result<LoopDevice, BedError> {
@@ -114,10 +116,15 @@ fn is(backing_file: &str, path: &Path) -> bool {
 }
 
 /// Waits until `done`, for [`PATIENCE`] at most.
-pub(super) fn wait_until(mut done: impl FnMut() -> bool) -> Result<(), ()> {
+pub(super) fn wait_until(done: impl FnMut() -> bool) -> Result<(), ()> {
+    wait_for(PATIENCE, done)
+}
+
+/// Waits until `done`, for `patience` at most.
+pub(super) fn wait_for(patience: Duration, mut done: impl FnMut() -> bool) -> Result<(), ()> {
     let start = Instant::now();
     while !done() {
-        if start.elapsed() > PATIENCE {
+        if start.elapsed() > patience {
             return Err(());
         }
         std::thread::sleep(Duration::from_millis(5));
@@ -125,31 +132,40 @@ pub(super) fn wait_until(mut done: impl FnMut() -> bool) -> Result<(), ()> {
     Ok(())
 }
 
-/// The loop devices behind which that file is.
-fn backed_by(path: &Path) -> Vec<u32> {
+/// The file is an image in our folder of that token, wherever that stands and whether it is there
+/// still: nobody else gives such names.
+fn is_image_of(backing_file: &str, folder: &Token) -> bool {
+    let name = backing_file.strip_suffix(" (deleted)").unwrap_or(backing_file);
+    let parent = Path::new(name).parent().and_then(Path::file_name);
+    parent.is_some_and(|parent| *parent == *own::name(folder))
+}
+
+/// The loop devices upon images in our folder of that token.
+fn backed_by(folder: &Token) -> Vec<u32> {
     let folders = fs::read_dir("/sys/block").into_iter().flatten().flatten();
     let numbers = folders.filter_map(|folder| {
         folder.file_name().to_str()?.strip_prefix("loop")?.parse::<u32>().ok()
     });
-    numbers.filter(|&number| backing_file(number).is_some_and(|file| is(&file, path))).collect()
+    let is_ours = |number: u32| backing_file(number).is_some_and(|file| is_image_of(&file, folder));
+    numbers.filter(|&number| is_ours(number)).collect()
 }
 
-/// Detaches all loop devices behind which the file at `path` is, and no others.
-pub(super) fn detach_all(path: &Path) -> Result<(), BedError> {
-    for number in backed_by(path) {
+/// Detaches all loop devices upon images in our folder of that token, and no others.
+pub(super) fn detach_all(folder: &Token) -> Result<(), BedError> {
+    for number in backed_by(folder) {
         let node = format!("/dev/loop{number}");
         let detaching = || format!("detaching {node}");
         let device = File::open(&node).map_err(failed(detaching))?;
         // It may have been given to another file before it was opened here.
-        if backing_file(number).is_some_and(|file| is(&file, path))
-            && sys::loop_is_attached(&device).map_err(failed(detaching))?
+        if backing_file(number).is_some_and(|file| is_image_of(&file, folder))
+            && sys::loop_backing(&device).map_err(failed(detaching))?.is_some()
         {
             sys::loop_clear(&device).map_err(failed(detaching))?;
         }
     }
-    wait_until(|| backed_by(path).is_empty()).map_err(|()| {
+    wait_until(|| backed_by(folder).is_empty()).map_err(|()| {
         let devices: Vec<String> =
-            backed_by(path).iter().map(|number| format!("/dev/loop{number}")).collect();
+            backed_by(folder).iter().map(|number| format!("/dev/loop{number}")).collect();
         BedError::Held { device: devices.join(", ") }
     })
 }
@@ -165,5 +181,15 @@ mod tests {
         assert!(is("/run/a.img (deleted)", path));
         assert!(!is("/run/a.img2", path));
         assert!(is("/run/b (deleted)", Path::new("/run/b (deleted)")));
+    }
+
+    #[test]
+    fn an_image_of_ours_is_known_by_its_folder() {
+        let folder = Token::parse("0123456789abcdef").unwrap();
+        assert!(is_image_of("/a/.fsverdict-0123456789abcdef/1.img", &folder));
+        assert!(is_image_of("/b/.fsverdict-0123456789abcdef/1.img (deleted)", &folder));
+        assert!(!is_image_of("/a/.fsverdict-0123456789abcdee/1.img", &folder));
+        assert!(!is_image_of("/a/.fsverdict-0123456789abcdef/deep/1.img", &folder));
+        assert!(!is_image_of("/a/1.img", &folder));
     }
 }

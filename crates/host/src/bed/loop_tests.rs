@@ -2,7 +2,6 @@
 
 use std::fs;
 use std::io::{BufRead, BufReader};
-use std::os::unix::fs::MetadataExt;
 use std::process::{Child, Stdio};
 
 use fsverdict_core::model::Bytes;
@@ -94,7 +93,17 @@ impl Drop for Disk {
 }
 
 fn check_path(path: &str, signatures: &str) -> Result<Device, Refusal> {
-    check(path, &[format!("{path}={signatures}").parse().unwrap()])
+    check_named(path, &[&format!("{path}={signatures}")])
+}
+
+fn check_named(path: &str, named: &[&str]) -> Result<Device, Refusal> {
+    let held = check(&[path.to_string()], &consents(named))?;
+    Ok(held[0].device())
+}
+
+fn consents(named: &[&str]) -> Consents {
+    let named = named.iter().map(|consent| consent.parse().unwrap()).collect();
+    Consents { named, data: false }
 }
 
 #[test]
@@ -104,14 +113,13 @@ fn loop_an_empty_named_disk_passes() {
     let device = disk.check("").unwrap();
     assert_eq!(device, disk.device.as_ref().unwrap().device());
     assert_eq!((device.number[0], device.size_bytes), (7, 128 * MIB));
-    assert!(matches!(check(&disk.node, &[]), Err(Refusal::NotNamed { .. })));
-    let other = ["/dev/sdb".parse().unwrap()];
-    assert!(matches!(check(&disk.node, &other), Err(Refusal::NotNamed { .. })));
+    assert!(matches!(check_named(&disk.node, &[]), Err(Refusal::NotNamed { .. })));
+    assert!(matches!(check_named(&disk.node, &["/dev/sdb"]), Err(Refusal::NotNamed { .. })));
     let link = disk.folder.path().join("by-id");
     std::os::unix::fs::symlink(&disk.node, &link).unwrap();
     assert_eq!(check_path(link.to_str().unwrap(), "").unwrap(), device);
-    let by_link = [link.to_str().unwrap().parse().unwrap()];
-    assert!(matches!(check(&disk.node, &by_link), Err(Refusal::NotNamed { .. })));
+    let by_link = link.to_str().unwrap();
+    assert!(matches!(check_named(&disk.node, &[by_link]), Err(Refusal::NotNamed { .. })));
 }
 
 #[test]
@@ -265,17 +273,16 @@ fn loop_the_disk_of_the_root_file_system_is_refused() {
 fn loop_a_device_lives_as_long_as_its_owner() {
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("image");
-    let image = Image::create(&path, 64 * MIB, |_| Ok(())).unwrap();
-    assert!(fs::metadata(image.path()).unwrap().blocks() * 512 >= 64 * MIB);
+    fs::write(&path, vec![7; 64 << 20]).unwrap();
     let attached = || tool::run_words(&["losetup", "-j", path.to_str().unwrap()]).unwrap();
-    let device = LoopDevice::attach(image.path(), true).unwrap();
+    let device = LoopDevice::attach(&path, true).unwrap();
     let dio = tool::run_words(&["losetup", "-n", "-O", "DIO", &device.device().path]).unwrap();
     assert_eq!(dio.trim() == "1", device.direct_io());
     // A child that outlives it does not hold it.
     let mut child = tool::command("sleep").unwrap().arg("60").spawn().unwrap();
     let detached = device.detach();
     let left = attached();
-    drop(LoopDevice::attach(image.path(), false).unwrap());
+    drop(LoopDevice::attach(&path, false).unwrap());
     let gone = loop_device::wait_until(|| attached().is_empty());
     child.kill().unwrap();
     child.wait().unwrap();
@@ -304,11 +311,13 @@ fn loop_undo_detaches_that_file_alone() {
     let (disk, other) = (Disk::new(), Disk::new());
     let path = disk.folder.path().canonicalize().unwrap().join("disk");
     // As a killed run leaves it: attached, and nobody holds it open. (Not autoclear, that is.)
-    let left = disk.folder.path().canonicalize().unwrap().join("left");
-    fs::File::create_new(&left).unwrap().set_len(MIB).unwrap();
-    run(&["losetup", "--find", left.to_str().unwrap()]);
-    fs::remove_file(&left).unwrap();
-    let undo = Undo::DetachLoop { path: left.clone() };
+    let folder = Token::random().unwrap();
+    let left = disk.folder.path().canonicalize().unwrap().join(own::name(&folder));
+    fs::create_dir(&left).unwrap();
+    fs::File::create_new(left.join("1.img")).unwrap().set_len(MIB).unwrap();
+    run(&["losetup", "--find", left.join("1.img").to_str().unwrap()]);
+    fs::remove_file(left.join("1.img")).unwrap();
+    let undo = Undo::DetachLoop { folder };
     undo.apply().unwrap();
     undo.apply().unwrap();
     let attached = tool::run_words(&["losetup", "--list", "-n", "-O", "BACK-FILE"]).unwrap();
@@ -325,8 +334,8 @@ fn bed(kind: BedKind, devices: u32) -> Bed {
 fn made(bed: &Bed, dir: &Path, look: impl FnOnce(&Made)) -> (Vec<Undo>, u64) {
     let (mut journal, mut written_bytes) = (Vec::new(), 0);
     let mut before = |undo: &Undo| {
-        if let Undo::RemoveImage { path } = undo {
-            assert!(!path.exists());
+        if let Undo::Folder { parent, folder } = undo {
+            assert!(!parent.join(own::name(folder)).exists());
         }
         journal.push(undo.clone());
         Ok(())
@@ -335,7 +344,8 @@ fn made(bed: &Bed, dir: &Path, look: impl FnOnce(&Made)) -> (Vec<Undo>, u64) {
         written_bytes = bytes;
         Ok(())
     };
-    let made = make(bed, dir, &[], &mut before, &mut progress).unwrap();
+    let token = Token::random().unwrap();
+    let made = make(bed, dir, &token, &Consents::default(), &mut before, &mut progress).unwrap();
     look(&made);
     made.remove().unwrap();
     for undo in journal.iter().rev() {
@@ -352,9 +362,11 @@ fn loop_a_bed_of_two_images_leaves_nothing() {
         assert_eq!((made.devices.len(), made.compresses), (2, false));
         assert!(made.direct_io.is_some());
         assert!(made.devices.iter().all(|device| device.size_bytes == 64 * MIB));
-        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2);
+        let own = fs::read_dir(folder.path()).unwrap().next().unwrap().unwrap().path();
+        let images = ["1.img", "2.img"].map(|name| own.join(name).exists());
+        assert_eq!(images, [true, true]);
     });
-    assert_eq!((journal.len(), written_bytes), (4, 128 * MIB));
+    assert_eq!((journal.len(), written_bytes), (2, 128 * MIB));
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
 }
 
@@ -363,18 +375,23 @@ fn loop_a_bed_of_two_images_leaves_nothing() {
 fn loop_a_bed_that_can_not_be_finished_leaves_nothing() {
     let folder = TempDir::new().unwrap();
     let mut steps = 0;
-    // The journal's disk is full at the third change: one image and its device are made by then.
+    // The journal's disk is full at the second change: the images are made by then.
     let mut before = |_: &Undo| {
         steps += 1;
-        if steps == 3 { Err(io::Error::from_raw_os_error(libc::ENOSPC)) } else { Ok(()) }
+        if steps == 2 { Err(io::Error::from_raw_os_error(libc::ENOSPC)) } else { Ok(()) }
     };
     let bed = bed(BedKind::Loop, 2);
-    let error =
-        make(&bed, folder.path(), &[], &mut before, &mut |_| Ok(())).unwrap_err().to_string();
+    let (token, none) = (Token::random().unwrap(), Consents::default());
+    let made = make(&bed, folder.path(), &token, &none, &mut before, &mut |_| Ok(()));
+    let error = made.unwrap_err().to_string();
     assert!(error.starts_with("writing the undo journal: No space left"), "{error}");
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
     let dir = folder.path().to_str().unwrap();
     assert!(!tool::run_words(&["losetup", "--list"]).unwrap().contains(dir));
+}
+
+fn own_in(dir: &Path) -> Own {
+    Own::make(dir, &Token::random().unwrap(), 0o700, |_| Ok(())).unwrap()
 }
 
 #[test]
@@ -384,9 +401,10 @@ fn loop_an_image_that_does_not_fit_is_removed() {
     let place = folder.path().join("small");
     fs::create_dir(&place).unwrap();
     run(&["mount", "-t", "tmpfs", "-o", "size=68m", "none", place.to_str().unwrap()]);
-    let path = place.join("image");
+    let own = own_in(&place);
+    let path = own.path().join("1.img");
     // Somebody else takes the space while the image is written.
-    let result = Image::create(&path, 64 * MIB, |written_bytes| {
+    let result = image::create(&own, c"1.img", 64 * MIB, |written_bytes| {
         if written_bytes == MIB {
             fs::File::options().write(true).open(&path).unwrap().set_len(0).unwrap();
             fs::write(place.join("thief"), vec![1; 60 << 20]).unwrap();
@@ -394,6 +412,7 @@ fn loop_an_image_that_does_not_fit_is_removed() {
         Ok(())
     });
     let (left, thief) = (path.exists(), fs::remove_file(place.join("thief")));
+    drop(own);
     run(&["umount", place.to_str().unwrap()]);
     thief.unwrap();
     let error = result.unwrap_err().to_string();
@@ -406,13 +425,15 @@ fn loop_an_image_that_does_not_fit_is_removed() {
 fn loop_an_image_on_btrfs_is_overwritten_in_place() {
     let mut disk = Disk::new();
     run(&["mkfs.btrfs", "-q", &disk.node]);
-    let path = PathBuf::from(disk.mount(&disk.node.clone())).join("image");
-    let image = Image::create(&path, 16 * MIB, |_| Ok(())).unwrap();
+    let own = own_in(disk.mount(&disk.node.clone()).as_ref());
+    let image = image::create(&own, c"1.img", 16 * MIB, |_| Ok(())).unwrap();
+    let path = own.path().join("1.img");
     let flags = tool::run_words(&["lsattr", path.to_str().unwrap()]).unwrap();
     assert!(flags.split(' ').next().unwrap().contains('C'), "{flags}");
-    let upper = LoopDevice::attach(&path, true).unwrap();
+    let upper = LoopDevice::attach_file(&image, true).unwrap();
     upper.detach().unwrap();
-    image.remove().unwrap();
+    drop(image);
+    own.remove().unwrap();
 }
 
 #[test]
@@ -436,8 +457,33 @@ fn loop_memory_beds_leave_nothing() {
         run(&["mkfs.ext4", "-q", &made.devices[1].path]);
         nodes.extend(made.devices.iter().map(|device| device.path.clone()));
     });
-    assert_eq!(journal.len(), 2);
+    assert_eq!(journal.len(), 4);
     assert!(nodes.iter().all(|node| !Path::new(node).exists()), "{nodes:?}");
+}
+
+#[test]
+#[ignore = "needs root and loop devices: run ./test"]
+fn loop_who_is_killed_while_a_zram_device_is_added_leaves_none() {
+    if !Path::new("/sys/class/zram-control").exists() {
+        return;
+    }
+    let boot = ram::boot().unwrap();
+    let undo = |number, sequence| Undo::RemoveZram { number, boot: boot.clone(), sequence };
+    let exists = |number: u32| Path::new(&format!("/sys/block/zram{number}")).exists();
+    // Told, made, and killed before anything more is told.
+    let told = undo(ram::next_zram(), None);
+    let number = ram::add_zram().unwrap();
+    assert_eq!(told, undo(number, None));
+    told.apply().unwrap();
+    assert!(!exists(number));
+    // Somebody else has got the number since, and uses it.
+    let other = ram::add_zram().unwrap();
+    ram::size_zram(other, 64 * MIB).unwrap();
+    undo(other, None).apply().unwrap();
+    undo(other, Some(ram::sequence(other).wrapping_add(1))).apply().unwrap();
+    assert!(exists(other));
+    undo(other, Some(ram::sequence(other))).apply().unwrap();
+    assert!(!exists(other));
 }
 
 #[test]
@@ -446,15 +492,27 @@ fn loop_a_bed_of_disks_is_guarded_and_named_once() {
     let disk = Disk::new();
     let partition = disk.partition(1);
     let mut bed = bed(BedKind::Device, 1);
-    let consents: Vec<Consent> =
-        [&disk.node, &partition].iter().map(|path| path.parse().unwrap()).collect();
-    let make = |bed: &Bed, consents: &[Consent]| {
-        make(bed, Path::new("/nowhere"), consents, &mut |_| unreachable!(), &mut |_| Ok(()))
+    let consents = consents(&[&disk.node, &partition]);
+    let token = Token::random().unwrap();
+    let make = |bed: &Bed, consents: &Consents| {
+        let nowhere = Path::new("/nowhere");
+        make(bed, nowhere, &token, consents, &mut |_| unreachable!(), &mut |_| Ok(()))
     };
     bed.paths = vec![disk.node.clone()];
-    assert!(matches!(make(&bed, &[]), Err(BedError::Refused(_))));
-    make(&bed, &consents).unwrap().remove().unwrap();
-    disk.check("").unwrap();
+    assert!(matches!(make(&bed, &Consents::default()), Err(BedError::Refused(_))));
+    let mut made = make(&bed, &consents).unwrap();
+    // Held, lent to a trial, and held again.
+    let others = || disk.check("").map_err(|refusal| refusal.to_string());
+    assert!(others().unwrap_err().contains("held by the kernel"));
+    made.lend().unwrap();
+    assert!(others().unwrap_err().contains("is locked"));
+    let mkfs = || tool::run_words(&["mkfs.ext4", "-q", "-F", "-F", &disk.node]);
+    mkfs().unwrap();
+    made.take_back().unwrap();
+    mkfs().unwrap_err();
+    made.remove().unwrap();
+    disk.check("ext4").unwrap();
     bed.paths.push(partition);
-    assert!(matches!(make(&bed, &consents), Err(BedError::Overlap { .. })));
+    let refused = make(&bed, &consents).map(drop).unwrap_err().to_string();
+    assert!(refused.contains("share bytes"), "{refused}");
 }

@@ -1,16 +1,21 @@
 //! What the file systems are made on.
 
 mod block;
+mod contents;
 pub mod guard;
+mod hold;
+mod identity;
 mod image;
 mod loop_device;
 #[cfg(test)]
 mod loop_tests;
+pub mod own;
 pub mod partition;
 mod ram;
+mod refusal;
 mod undo;
 
-use std::fs;
+use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -19,13 +24,19 @@ use thiserror::Error;
 
 use block::Machine;
 pub use block::Use;
-pub use guard::{Consent, Refusal, check};
-pub use image::Image;
+pub use guard::{Consent, Consents, check};
+use hold::Hold;
+pub use identity::Identity;
 pub use image::with_margin;
 pub use image::write_out;
 pub use loop_device::LoopDevice;
+pub use own::Own;
 pub use ram::available_bytes;
+pub use refusal::Refusal;
 pub use undo::Undo;
+
+use crate::machine::token::Token;
+use crate::sys;
 
 /// A bed that could not be made or cleared away.
 #[derive(Debug, Error)]
@@ -53,8 +64,6 @@ pub enum BedError {
     Held { device: String },
     #[error(transparent)]
     Refused(#[from] Refusal),
-    #[error("{one} and {other} share bytes: name each disk once")]
-    Overlap { one: String, other: String },
     #[error("{}", listed(.0))]
     Several(Vec<BedError>),
     #[error("{cause}; clearing up failed too: {cleanup}")]
@@ -97,7 +106,8 @@ pub type Progress<'a> = &'a mut dyn FnMut(u64) -> io::Result<()>;
 
 #[derive(Debug)]
 enum Part {
-    Image(Image),
+    /// A folder with images, or for trials.
+    Own(Own),
     Loop(LoopDevice),
     Zram(u32),
 }
@@ -105,7 +115,7 @@ enum Part {
 impl Part {
     fn remove(self) -> Result<(), BedError> {
         match self {
-            Part::Image(image) => image.remove(),
+            Part::Own(own) => own.remove(),
             Part::Loop(device) => device.detach(),
             Part::Zram(number) => ram::remove_zram(number),
         }
@@ -121,10 +131,62 @@ pub struct Made {
     pub direct_io: Option<bool>,
     /// Whether it compresses what is written: then the data's content is part of the result.
     pub compresses: bool,
+    /// The user's disks.
+    holds: Vec<Hold>,
     parts: Vec<Part>,
 }
 
 impl Made {
+    fn nothing() -> Made {
+        let (devices, holds, parts) = (Vec::new(), Vec::new(), Vec::new());
+        Made { devices, direct_io: None, compresses: false, holds, parts }
+    }
+
+    /// Makes the folder of `token` in `dir`, where trials make theirs, unless there it is.
+    pub fn own_folder(
+        &mut self,
+        dir: &Path,
+        token: &Token,
+        before: Before<'_>,
+    ) -> Result<(), BedError> {
+        let looking = || format!("looking for the folder {}", dir.display());
+        let path = fs::canonicalize(dir).map_err(failed(looking))?.join(own::name(token));
+        let is_it = |part: &Part| matches!(part, Part::Own(own) if own.path() == path);
+        if !self.parts.iter().any(is_it) {
+            // The work may be another user's.
+            self.parts.push(Part::Own(own_folder(dir, token, 0o777, before)?));
+        }
+        Ok(())
+    }
+
+    /// Leaves the devices to a trial, if they are what they were and nobody else uses them: which
+    /// they are, for its process to compare.
+    pub fn lend(&mut self) -> Result<Vec<Identity>, Refusal> {
+        self.take_back()?;
+        for hold in &mut self.holds {
+            guard::check_unused(hold)?;
+            hold.lend()?;
+        }
+        let identity = |device: &Device| {
+            let held = self.holds.iter().find(|hold| hold.device() == *device);
+            let now = Identity::of(device);
+            let known = held.map_or_else(|| now.clone(), |hold| Some(hold.identity().clone()));
+            let changed = || Refusal::Changed { path: device.path.clone() };
+            known.filter(|known| Some(known) == now.as_ref()).ok_or_else(changed)
+        };
+        self.devices.iter().map(identity).collect()
+    }
+
+    /// The disks that are lent are the ones at their paths.
+    pub fn check_same(&self) -> Result<(), Refusal> {
+        self.holds.iter().try_for_each(Hold::check_same)
+    }
+
+    /// Has the devices again, when the trial is over.
+    pub fn take_back(&mut self) -> Result<(), Refusal> {
+        self.holds.iter_mut().try_for_each(Hold::take_back)
+    }
+
     /// Clears away all that was made, the last first, and goes on after an error.
     pub fn remove(mut self) -> Result<(), BedError> {
         let mut errors = self.take_down();
@@ -137,6 +199,7 @@ impl Made {
 
     fn take_down(&mut self) -> Vec<BedError> {
         self.devices.clear();
+        self.holds.clear();
         let mut errors = Vec::new();
         while let Some(part) = self.parts.pop() {
             errors.extend(part.remove().err());
@@ -150,6 +213,20 @@ impl Drop for Made {
     fn drop(&mut self) {
         self.take_down();
     }
+}
+
+/// Makes the folder of `token` in `dir`, told to the journal before. `mode` is less the umask.
+pub fn own_folder(
+    dir: &Path,
+    token: &Token,
+    mode: u32,
+    before: Before<'_>,
+) -> Result<Own, BedError> {
+    let making = || format!("making a folder in {}", dir.display());
+    Own::make(dir, token, mode, |parent| {
+        before(&Undo::Folder { parent: parent.into(), folder: token.clone() })
+    })
+    .map_err(failed(making))
 }
 
 /// The device that the file system holding `path` lies on, where it can be told.
@@ -170,16 +247,17 @@ pub fn is_partition(path: &Path) -> bool {
     block.is_some_and(|block| block.is_partition())
 }
 
-/// Makes the bed of a plan. Images lie in the bed's own `dir`, otherwise in `dir`.
+/// Makes the bed of a plan, for the run of `token`. Images lie in the bed's own `dir`, otherwise in
+/// `dir`, in a folder of ours.
 pub fn make(
     bed: &Bed,
     dir: &Path,
-    consents: &[Consent],
+    token: &Token,
+    consents: &Consents,
     before: Before<'_>,
     progress: Progress<'_>,
 ) -> Result<Made, BedError> {
-    let empty = Made { devices: Vec::new(), direct_io: None, compresses: false, parts: Vec::new() };
-    let mut maker = Maker { made: empty, before, progress, written_bytes: 0 };
+    let mut maker = Maker::new(token, before, progress);
     let result = match bed.kind {
         BedKind::Loop => maker.loops(bed, bed.dir.as_deref().map_or(dir, Path::new), true),
         BedKind::Ram if bed.zram => maker.zram(bed),
@@ -190,10 +268,7 @@ pub fn make(
             Ok(())
         }
     };
-    match result {
-        Ok(()) => Ok(maker.made),
-        Err(cause) => Err(cause.after(maker.made.remove())),
-    }
+    maker.end(result)
 }
 
 /// Makes the images of a bed as [`make`] does, on bed `ram` in memory, and leaves it at that: each
@@ -201,36 +276,48 @@ pub fn make(
 pub fn make_images(
     bed: &Bed,
     dir: &Path,
+    token: &Token,
     before: Before<'_>,
     progress: Progress<'_>,
 ) -> Result<Made, BedError> {
-    let made = Made { devices: Vec::new(), direct_io: None, compresses: false, parts: Vec::new() };
-    let mut maker = Maker { made, before, progress, written_bytes: 0 };
-    match maker.images(bed, dir) {
-        Ok(()) => Ok(maker.made),
-        Err(cause) => Err(cause.after(maker.made.remove())),
-    }
+    let mut maker = Maker::new(token, before, progress);
+    let result = maker.images(bed, dir);
+    maker.end(result)
 }
 
 struct Maker<'a> {
     made: Made,
+    token: &'a Token,
     before: Before<'a>,
     progress: Progress<'a>,
     written_bytes: u64,
 }
 
-impl Maker<'_> {
+impl<'a> Maker<'a> {
+    fn new(token: &'a Token, before: Before<'a>, progress: Progress<'a>) -> Self {
+        Maker { made: Made::nothing(), token, before, progress, written_bytes: 0 }
+    }
+
+    fn end(self, result: Result<(), BedError>) -> Result<Made, BedError> {
+        match result {
+            Ok(()) => Ok(self.made),
+            Err(cause) => Err(cause.after(self.made.remove())),
+        }
+    }
+
     fn announce(&mut self, undo: &Undo) -> Result<(), BedError> {
         (self.before)(undo).map_err(failed(|| "writing the undo journal"))
     }
 
     fn loops(&mut self, bed: &Bed, dir: &Path, direct_io: bool) -> Result<(), BedError> {
-        let looking = || format!("looking for the folder {}", dir.display());
-        // The journal finds a loop device by the path the kernel shows, which has no links.
-        let dir = fs::canonicalize(dir).map_err(failed(looking))?;
-        image::check_space(&dir, total_bytes(bed))?;
-        for _ in 0..bed.devices {
-            self.loop_device(&unused_path(&dir), bed.size.0, direct_io)?;
+        let images = self.filled(bed, dir)?;
+        self.announce(&Undo::DetachLoop { folder: self.token.clone() })?;
+        for (_, image) in images {
+            let device = LoopDevice::attach_file(&image, direct_io)?;
+            self.made.devices.push(device.device());
+            let all_direct = self.made.direct_io.unwrap_or(true) && device.direct_io();
+            self.made.direct_io = Some(all_direct);
+            self.made.parts.push(Part::Loop(device));
         }
         Ok(())
     }
@@ -243,36 +330,32 @@ impl Maker<'_> {
         if bed.kind == BedKind::Ram {
             ram::check_memory(total_bytes(bed))?;
         }
-        let looking = || format!("looking for the folder {}", dir.display());
-        let dir = fs::canonicalize(dir).map_err(failed(looking))?;
-        image::check_space(&dir, total_bytes(bed))?;
-        for _ in 0..bed.devices {
-            let path = unused_path(&dir);
-            self.image(&path, bed.size.0)?;
+        for (path, _) in self.filled(bed, dir)? {
             let (path, size_bytes) = (path.display().to_string(), bed.size.0);
             self.made.devices.push(Device { path, number: [0, 0], size_bytes });
         }
         Ok(())
     }
 
-    fn image(&mut self, path: &Path, size: u64) -> Result<(), BedError> {
-        self.announce(&Undo::RemoveImage { path: path.into() })?;
-        let (before_bytes, progress) = (self.written_bytes, &mut self.progress);
-        let image = Image::create(path, size, |bytes| progress(before_bytes + bytes))?;
-        self.made.parts.push(Part::Image(image));
-        self.written_bytes += size;
-        Ok(())
-    }
-
-    fn loop_device(&mut self, path: &Path, size: u64, direct_io: bool) -> Result<(), BedError> {
-        self.image(path, size)?;
-        self.announce(&Undo::DetachLoop { path: path.into() })?;
-        let device = LoopDevice::attach(path, direct_io)?;
-        self.made.devices.push(device.device());
-        let all_direct = self.made.direct_io.unwrap_or(true) && device.direct_io();
-        self.made.direct_io = Some(all_direct);
-        self.made.parts.push(Part::Loop(device));
-        Ok(())
+    /// The bed's images, each with its path, in a folder of ours in `dir`.
+    fn filled(&mut self, bed: &Bed, dir: &Path) -> Result<Vec<(PathBuf, File)>, BedError> {
+        let looking = || format!("looking for the folder {}", dir.display());
+        let dir = fs::canonicalize(dir).map_err(failed(looking))?;
+        image::check_space(&dir, total_bytes(bed))?;
+        let own = own_folder(&dir, self.token, 0o700, self.before)?;
+        self.made.parts.push(Part::Own(own));
+        let Some(Part::Own(own)) = self.made.parts.last() else { return Ok(Vec::new()) };
+        let mut images = Vec::new();
+        for number in 1..=bed.devices {
+            let name = format!("{number}.img");
+            let c_name = sys::c_path(Path::new(&name)).map_err(failed(looking))?;
+            let (before_bytes, progress) = (self.written_bytes, &mut self.progress);
+            let hear = |bytes| progress(before_bytes + bytes);
+            let image = image::create(own, &c_name, bed.size.0, hear)?;
+            self.written_bytes += bed.size.0;
+            images.push((own.path().join(name), image));
+        }
+        Ok(images)
     }
 
     fn ram(&mut self, bed: &Bed) -> Result<(), BedError> {
@@ -287,30 +370,24 @@ impl Maker<'_> {
         self.made.compresses = true;
         let boot = ram::boot().map_err(failed(|| "reading the boot id"))?;
         for _ in 0..bed.devices {
-            // Only the device itself tells its number, so it comes before the journal's line: one
-            // left by a kill in between has no size and takes no memory.
+            // Only the device itself tells its number. The one that it should get is told before;
+            // who is killed in between leaves a device of that number without a size.
+            let undo = |number, sequence| {
+                let boot = boot.clone();
+                Undo::RemoveZram { number, boot, sequence }
+            };
+            self.announce(&undo(ram::next_zram(), None))?;
             let number = ram::add_zram()?;
             self.made.parts.push(Part::Zram(number));
-            self.announce(&Undo::RemoveZram { number, boot: boot.clone() })?;
+            self.announce(&undo(number, Some(ram::sequence(number))))?;
             self.made.devices.push(ram::size_zram(number, bed.size.0)?);
         }
         Ok(())
     }
 
-    fn disks(&mut self, bed: &Bed, consents: &[Consent]) -> Result<(), BedError> {
-        let machine = Machine::real();
-        for path in &bed.paths {
-            let device = check(path, consents)?;
-            let overlapping = machine.block(device.number).map(|block| block.overlapping());
-            let numbers: Vec<_> =
-                overlapping.into_iter().flatten().map(|block| block.number).collect();
-            let mut others = self.made.devices.iter();
-            if let Some(other) = others.find(|other| numbers.contains(&other.number)) {
-                let (one, other) = (other.path.clone(), device.path);
-                return Err(BedError::Overlap { one, other });
-            }
-            self.made.devices.push(device);
-        }
+    fn disks(&mut self, bed: &Bed, consents: &Consents) -> Result<(), BedError> {
+        self.made.holds = check(&bed.paths, consents)?;
+        self.made.devices = self.made.holds.iter().map(Hold::device).collect();
         Ok(())
     }
 
@@ -326,10 +403,4 @@ impl Maker<'_> {
 
 fn total_bytes(bed: &Bed) -> u64 {
     bed.size.0.saturating_mul(bed.devices.into())
-}
-
-/// A name that is free: the journal is to remove no file that was there before.
-fn unused_path(dir: &Path) -> PathBuf {
-    let path = |index: u32| dir.join(format!("fsverdict-{}-{index}.img", std::process::id()));
-    (1..).map(path).find(|path| !path.exists()).expect("a folder has fewer files than u32")
 }

@@ -39,6 +39,26 @@ pub(super) fn boot() -> io::Result<String> {
     Ok(text.trim().to_string())
 }
 
+/// The number that the next zram device gets: the kernel takes the lowest that is free
+/// (drivers/block/zram/zram_drv.c, `zram_add`).
+pub(super) fn next_zram() -> u32 {
+    let is_free = |number: &u32| !Path::new(&format!("/sys/block/zram{number}")).exists();
+    (0..).find(is_free).expect("a machine has fewer devices than u32")
+}
+
+/// Which of the disks since the machine's start zram device `number` is (diskseq, Linux 5.15:
+/// Documentation/ABI/stable/sysfs-block); 0 where the kernel counts none.
+pub(super) fn sequence(number: u32) -> u64 {
+    let text = fs::read_to_string(format!("/sys/block/zram{number}/diskseq")).unwrap_or_default();
+    text.trim().parse().unwrap_or(0)
+}
+
+/// The zram device is the one of that sequence; without one, it has no size.
+pub(super) fn is_ours(number: u32, known: Option<u64>) -> bool {
+    let size = fs::read_to_string(format!("/sys/block/zram{number}/disksize")).unwrap_or_default();
+    known.map_or(size.trim() == "0", |known| known == sequence(number))
+}
+
 /// A new zram device, without a size: it takes no memory yet.
 /// See Documentation/admin-guide/blockdev/zram.rst.
 pub(super) fn add_zram() -> Result<u32, BedError> {

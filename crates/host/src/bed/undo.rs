@@ -4,23 +4,27 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use super::{BedError, image, loop_device, ram};
+use super::{BedError, loop_device, own, ram};
 use crate::bed::failed;
+use crate::machine::token::Token;
 
 /// Takes one change back. Told before the change is made, so that a run that is killed at any
-/// point can be cleared away; play them back last to first.
+/// point can be cleared away; play them back last to first. There is nothing in it but what
+/// fsverdict makes, and each is looked at before it is removed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case", tag = "undo")]
+#[serde(rename_all = "snake_case", tag = "undo", deny_unknown_fields)]
 pub enum Undo {
-    /// Removes an image file.
-    RemoveImage {
-        /// The file; it did not exist before.
-        path: PathBuf,
+    /// Removes a folder of our own, with all that is in it.
+    Folder {
+        /// The folder in which it is, as an absolute path without links.
+        parent: PathBuf,
+        /// The token in its name.
+        folder: Token,
     },
-    /// Detaches the loop devices upon that file, whatever their numbers.
+    /// Detaches the loop devices upon images in our folder, whatever their numbers.
     DetachLoop {
-        /// The file behind them, as an absolute path without links.
-        path: PathBuf,
+        /// The token in the folder's name.
+        folder: Token,
     },
     /// Removes a zram device.
     RemoveZram {
@@ -29,6 +33,9 @@ pub enum Undo {
         /// The start of the machine it was made in: it did not outlive that, and the number may
         /// since belong to somebody's swap.
         boot: String,
+        /// Which disk it is since then; before it is made only what number it will have, and then
+        /// one that has a size is not it.
+        sequence: Option<u64>,
     },
 }
 
@@ -36,11 +43,22 @@ impl Undo {
     /// Takes the change back. One that was never made, or is undone already, is no error.
     pub fn apply(&self) -> Result<(), BedError> {
         match self {
-            Undo::RemoveImage { path } => image::remove(path),
-            Undo::DetachLoop { path } => loop_device::detach_all(path),
-            Undo::RemoveZram { number, boot } => {
+            Undo::Folder { parent, folder } => {
+                let path = || parent.join(own::name(folder)).display().to_string();
+                let removed = own::remove(parent, folder);
+                match removed.map_err(failed(|| format!("removing {}", path())))? {
+                    // What is called so now and has no mark of ours is somebody else's.
+                    own::Removal::Gone | own::Removal::Foreign => Ok(()),
+                    own::Removal::Alive => Err(BedError::Held { device: path() }),
+                }
+            }
+            Undo::DetachLoop { folder } => loop_device::detach_all(folder),
+            Undo::RemoveZram { number, boot, sequence } => {
                 let now = ram::boot().map_err(failed(|| "reading the boot id"))?;
-                if *boot == now { ram::remove_zram(*number) } else { Ok(()) }
+                match *boot == now && ram::is_ours(*number, *sequence) {
+                    true => ram::remove_zram(*number),
+                    false => Ok(()),
+                }
             }
         }
     }
@@ -52,10 +70,12 @@ mod tests {
 
     #[test]
     fn what_was_never_done_is_undone_twice() {
-        let folder = tempfile::TempDir::new().unwrap();
-        let path = folder.path().join("image");
-        let zram = Undo::RemoveZram { number: 0, boot: "an earlier one".into() };
-        for undo in [Undo::RemoveImage { path: path.clone() }, Undo::DetachLoop { path }, zram] {
+        let dir = tempfile::TempDir::new().unwrap();
+        let (folder, parent) = (Token::random().unwrap(), dir.path().canonicalize().unwrap());
+        let boot = "an earlier one".into();
+        let zram = Undo::RemoveZram { number: 0, boot, sequence: None };
+        let detach = Undo::DetachLoop { folder: folder.clone() };
+        for undo in [Undo::Folder { parent, folder }, detach, zram] {
             undo.apply().unwrap();
             undo.apply().unwrap();
         }
@@ -63,9 +83,9 @@ mod tests {
 
     #[test]
     fn an_undo_survives_writing_and_reading() {
-        let undo = Undo::DetachLoop { path: "/run/a.img".into() };
+        let undo = Undo::DetachLoop { folder: Token::parse("0123456789abcdef").unwrap() };
         let text = serde_json::to_string(&undo).unwrap();
-        assert_eq!(text, r#"{"undo":"detach_loop","path":"/run/a.img"}"#);
+        assert_eq!(text, r#"{"undo":"detach_loop","folder":"0123456789abcdef"}"#);
         assert_eq!(serde_json::from_str::<Undo>(&text).unwrap(), undo);
     }
 }

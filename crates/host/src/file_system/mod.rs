@@ -178,8 +178,8 @@ impl FileSystem {
     }
 
     /// The pool by which the kernel holds the devices beyond the last mount, if it does.
-    pub fn held_pool(&self, site: &Site) -> Option<String> {
-        self.held.then(|| zfs::pool(site))
+    pub fn held_pool(&self, site: &Site) -> Option<zfs::Pool> {
+        self.held.then(|| zfs::Pool::of(site))
     }
 }
 

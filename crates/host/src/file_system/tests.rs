@@ -10,11 +10,14 @@ use fsverdict_core::run::{Effect, Host, Step};
 use serde_json::json;
 
 use super::*;
-use crate::bed::LoopDevice;
+use crate::bed::{Identity, LoopDevice};
 use crate::machine::mount;
+use crate::machine::token::Token;
+use crate::place::lease::Grant;
 use crate::place::trial::TrialHost;
 use crate::place::trial::site::{with_site, work_directory};
 use crate::place::trial_process;
+use crate::undo::Journal;
 use crate::{sys, tool};
 
 const DEVICES: [&str; 2] = ["/dev/loop1", "/dev/loop2"];
@@ -141,7 +144,7 @@ impl Bed {
         Bed { devices: (0..count).map(device).collect(), folder }
     }
 
-    fn trial(&self, case: &Case) -> PathBuf {
+    fn trial(&self, case: &Case, lab: &Token) -> PathBuf {
         let path = |name: &str| self.folder.path().join(name);
         fs::create_dir(path("mnt")).unwrap();
         let label = known(case.name).label.map(|option| [option, LABEL]);
@@ -153,7 +156,7 @@ impl Bed {
             "position": 1, "seed": 7, "work": { "name": case.work, "command": ["true"] },
             "settings": { "name": "c", "file_system": case.name, "mkfs": mkfs,
                           "mount": ["noatime"] },
-            "bed": { "kind": "loop", "devices": devices },
+            "bed": { "kind": "loop", "devices": devices, "lab": lab },
             "directory": path("mnt"), "raw": self.folder.path(), "series": path("series.csv"),
         });
         fs::write(path("trial.json"), trial.to_string()).unwrap();
@@ -167,13 +170,18 @@ fn conforms(case: &Case) {
         return;
     }
     let bed = Bed::new(case.devices);
+    let journal = Journal::open(None).unwrap();
+    let identities = bed.devices.iter().map(|device| Identity::of(&device.device()).unwrap());
+    let granted = Grant::new(&journal, 1, identities.collect()).unwrap();
     let namespaces = trial_process::trial_argv(Path::new(""), Path::new(""), false);
     let count = namespaces.iter().position(|word| word == "--").unwrap() + 1;
     let mut command = tool::command(&namespaces[0]).unwrap();
     command.args(&namespaces[1..count]).arg(std::env::current_exe().unwrap());
     command.args(["--exact", "file_system::tests::within_a_trial", "--ignored", "--nocapture"]);
-    let output = command.env(TRIAL, bed.trial(case)).output().unwrap();
+    let output = command.env(TRIAL, bed.trial(case, journal.token())).output().unwrap();
     let said = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
+    drop(granted);
+    journal.close().unwrap();
     assert!(output.status.success() && said.contains("conforms: "), "{}: {said}", case.name);
     let kind = said.lines().find_map(|line| line.split_once("conforms: ")).unwrap().1;
     assert!(case.kind.contains(&kind), "{}: {kind}", case.name);
@@ -195,7 +203,7 @@ fn on<T>(node: &str, use_it: impl FnOnce(&Site) -> T) -> T {
 fn within_a_trial() {
     let Some(path) = std::env::var_os(TRIAL) else { return };
     let trial: Trial = serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap();
-    let mut host = TrialHost::new(&trial);
+    let mut host = TrialHost::new(&trial).unwrap();
     let mut perform = |step: Step| host.perform(step, &trial).unwrap();
     perform(Step::MakeFileSystem);
     perform(Step::Mount);

@@ -5,6 +5,8 @@
 //! A pool has the name of its first device, and nothing but this name is ever exported or imported.
 //! It is exported at each unmount: that empties its cache, which dropping caches does not reach.
 
+use serde::{Deserialize, Serialize};
+
 use super::{Argv, Daemon, FileSystem, PLAIN, Promise, Promises, Site, then, words};
 use crate::tool;
 
@@ -84,10 +86,12 @@ const PROMISES: Promises = Promises {
 /// zfs-fuse's zpool looks through folders only. In a folder that is covered within the trial.
 const LINKS: &str = "/run/zfs/devices";
 
+const PREFIX: &str = "fsverdict-";
+
 /// The pool's name: on one machine a device is in one run at a time.
 pub fn pool(site: &Site) -> String {
     let name = site.devices[0].rsplit('/').next().unwrap_or_default();
-    format!("fsverdict-{name}")
+    format!("{PREFIX}{name}")
 }
 
 /// Exported at once, so that it is mounted by an import and with that one's options.
@@ -158,10 +162,40 @@ fn links(site: &Site) -> Vec<Argv> {
     vec![words(&["mkdir", "-p", LINKS]), link]
 }
 
-/// Has the kernel let go of a pool that a killed trial left. One that is gone is none.
-pub fn release(pool: &str) -> Result<(), tool::ToolError> {
-    if tool::run_words(&["zpool", "list", "-H", "-o", "name", pool]).is_err() {
-        return Ok(());
+/// The name of a pool of ours.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct Pool(String);
+
+impl Pool {
+    /// The pool of a site.
+    pub fn of(site: &Site) -> Pool {
+        Pool(pool(site))
     }
-    tool::run_words(&["zpool", "export", "-f", pool]).map(drop)
+
+    /// Has the kernel let go of a pool that a killed trial left. One that is gone is none.
+    pub fn release(&self) -> Result<(), tool::ToolError> {
+        if tool::run_words(&["zpool", "list", "-H", "-o", "name", &self.0]).is_err() {
+            return Ok(());
+        }
+        tool::run_words(&["zpool", "export", "-f", &self.0]).map(drop)
+    }
+}
+
+impl TryFrom<String> for Pool {
+    type Error = String;
+
+    fn try_from(name: String) -> Result<Pool, String> {
+        let is_part = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | ':');
+        match name.strip_prefix(PREFIX) {
+            Some(device) if !device.is_empty() && device.chars().all(is_part) => Ok(Pool(name)),
+            _ => Err(format!("{name:?} is no pool of ours")),
+        }
+    }
+}
+
+impl From<Pool> for String {
+    fn from(pool: Pool) -> String {
+        pool.0
+    }
 }

@@ -4,5 +4,7 @@ pub mod answers;
 pub mod cache;
 pub mod mount;
 pub mod processes;
+pub mod registry;
 pub mod settings;
 pub mod settle;
+pub mod token;

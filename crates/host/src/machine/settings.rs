@@ -1,26 +1,34 @@
 //! Settings of the block queue, the kernel and the throttle: read, set, read back, put back.
+//!
+//! A setting is named by its knob, not by a path: what is written lies below `/proc/sys` or below a
+//! device's queue, or is one of the throttle's files, whatever a plan or a journal says.
 
-use std::fs;
+use std::fmt;
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 
-use fsverdict_core::model::{Contender, Device, Limits};
+use fsverdict_core::model::{Contender, Device, Limits, sysctl_file};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
+
+use crate::sys;
 
 /// Knobs that change when another is set: the kernel keeps a ratio or an amount of bytes, and
 /// clears the other (Documentation/admin-guide/sysctl/vm.rst).
 const COUPLED_SYSCTLS: [(&str, &str); 2] = [
-    ("vm.dirty_ratio", "vm.dirty_bytes"),
-    ("vm.dirty_background_ratio", "vm.dirty_background_bytes"),
+    ("vm/dirty_ratio", "vm/dirty_bytes"),
+    ("vm/dirty_background_ratio", "vm/dirty_background_bytes"),
 ];
 
 /// A setting that did not take.
 #[derive(Debug, Error)]
 pub enum SettingError {
     #[error("{knob}: {source}")]
-    Unreadable { knob: String, source: std::io::Error },
+    Unreadable { knob: String, source: io::Error },
     #[error("{knob} can't be set to {value:?}: {source}")]
-    Refused { knob: String, value: String, source: std::io::Error },
+    Refused { knob: String, value: String, source: io::Error },
     #[error("{knob} was set to {value:?} but reads {seen:?}: the setting did not take")]
     NotTaken { knob: String, value: String, seen: String },
     #[error(
@@ -29,34 +37,135 @@ pub enum SettingError {
     NoThrottle(String),
 }
 
-/// A file of /proc or /sys with the value it should have.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Setting {
-    /// Its path.
-    pub path: PathBuf,
-    /// The value to write.
-    pub value: String,
-    /// Reading gives something else than was written: the throttle rules, which are one line for
-    /// each device. The line that begins with this word is the value; no line means 0.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub line: Option<String>,
+/// What the throttle holds down: a file of the blkio controller.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Rate {
+    ReadIops,
+    WriteIops,
+    ReadBps,
+    WriteBps,
 }
 
+/// Something that can be set.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum Knob {
+    /// A file below `/proc/sys`.
+    Sysctl(PathBuf),
+    /// A file below the queue of the device of that number.
+    Queue {
+        /// `[major, minor]`.
+        device: [u32; 2],
+        /// The file.
+        file: PathBuf,
+    },
+    /// A rule of the throttle for the device of that number.
+    Throttle {
+        /// `[major, minor]`.
+        device: [u32; 2],
+        /// Which rule.
+        rate: Rate,
+    },
+}
+
+impl Knob {
+    /// The sysctl that people call so: `vm.dirty_ratio`, `net/ipv4/conf/eth0.1/forwarding`.
+    pub fn sysctl(name: &str) -> Knob {
+        // What is no name of a sysctl becomes one that the kernel does not have.
+        Knob::Sysctl(sysctl_file(name).unwrap_or_else(|| name.into()).into())
+    }
+
+    /// A file of the queue of `device`. `read_ahead` is what people call it, `read_ahead_kb` what
+    /// the kernel does.
+    pub fn queue(device: [u32; 2], file: &str) -> Knob {
+        let file = if file == "read_ahead" { "read_ahead_kb" } else { file };
+        Knob::Queue { device, file: file.into() }
+    }
+
+    /// The folder that it does not leave, and the file below that.
+    fn place(&self, root: &Path) -> (PathBuf, PathBuf) {
+        match self {
+            Knob::Sysctl(file) => (root.join("proc/sys"), file.clone()),
+            Knob::Queue { device, file } => (queue_of(root, *device), file.clone()),
+            Knob::Throttle { rate, .. } => (throttle_group(root), rate.file().into()),
+        }
+    }
+
+    /// Reading gives something else than was written: the throttle's rules, which are one line for
+    /// each device. The line that begins with this word is the value; no line means 0.
+    pub fn line(&self) -> Option<String> {
+        match self {
+            Knob::Throttle { device: [major, minor], .. } => Some(format!("{major}:{minor}")),
+            _ => None,
+        }
+    }
+
+    fn open(&self, root: &Path, flags: i32) -> io::Result<File> {
+        let (folder, file) = self.place(root);
+        sys::open_beneath(File::open(folder)?.as_fd(), &file, flags, 0)
+    }
+
+    /// The kernel has it.
+    pub fn exists(&self) -> bool {
+        let open = self.open(Path::new("/"), libc::O_PATH);
+        open.and_then(|file| file.metadata()).is_ok_and(|data| data.is_file())
+    }
+
+    /// The whole of what its file says.
+    pub fn text(&self, root: &Path) -> io::Result<String> {
+        let mut text = String::new();
+        self.open(root, libc::O_RDONLY)?.read_to_string(&mut text)?;
+        Ok(text)
+    }
+}
+
+/// Its path, as people know it.
+impl fmt::Display for Knob {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        let (folder, file) = self.place(Path::new("/"));
+        write!(f, "{}/{}", folder.display(), file.display())
+    }
+}
+
+impl Rate {
+    fn file(self) -> &'static str {
+        match self {
+            Rate::ReadIops => "blkio.throttle.read_iops_device",
+            Rate::WriteIops => "blkio.throttle.write_iops_device",
+            Rate::ReadBps => "blkio.throttle.read_bps_device",
+            Rate::WriteBps => "blkio.throttle.write_bps_device",
+        }
+    }
+}
+
+/// A knob with the value it should have.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Setting {
+    /// What is set.
+    pub knob: Knob,
+    /// The value to write.
+    pub value: String,
+}
+
+/// The kernel puts tabs between several numbers, and people spaces.
+impl PartialEq for Setting {
+    fn eq(&self, other: &Self) -> bool {
+        let same = self.value.split_whitespace().eq(other.value.split_whitespace());
+        self.knob == other.knob && same
+    }
+}
+
+impl Eq for Setting {}
+
 impl Setting {
-    fn plain(path: PathBuf, value: String) -> Self {
-        Setting { path, value, line: None }
-    }
-
-    /// What people call it.
-    pub fn knob(&self) -> String {
-        self.path.display().to_string()
-    }
-
-    /// The value it has now.
-    pub fn current(&self) -> Result<Setting, SettingError> {
-        let text = fs::read_to_string(&self.path)
-            .map_err(|source| SettingError::Unreadable { knob: self.knob(), source })?;
-        let value = match &self.line {
+    /// The value it has now. `root` is `/` but in tests, here and below.
+    pub fn current(&self, root: &Path) -> Result<Setting, SettingError> {
+        let knob = || self.knob.to_string();
+        let text = self.knob.text(root);
+        let text = text.map_err(|source| SettingError::Unreadable { knob: knob(), source })?;
+        let value = match self.knob.line() {
             None => chosen(text.trim()).to_string(),
             Some(word) => text
                 .lines()
@@ -64,23 +173,25 @@ impl Setting {
                 .unwrap_or("0")
                 .to_string(),
         };
-        Ok(Setting { value, ..self.clone() })
+        Ok(Setting { value, knob: self.knob.clone() })
     }
 
     /// Writes the value and reads it back.
-    pub fn set(&self) -> Result<(), SettingError> {
-        let text = match &self.line {
+    pub fn set(&self, root: &Path) -> Result<(), SettingError> {
+        let text = match self.knob.line() {
             None => self.value.clone(),
             Some(word) => format!("{word} {}", self.value),
         };
-        let (knob, value) = (self.knob(), self.value.clone());
-        fs::write(&self.path, text).map_err(|source| SettingError::Refused {
-            knob: knob.clone(),
-            value: value.clone(),
-            source,
-        })?;
-        let seen = self.current()?.value;
-        if seen == value { Ok(()) } else { Err(SettingError::NotTaken { knob, value, seen }) }
+        let (knob, value) = (self.knob.to_string(), self.value.clone());
+        let opened = self.knob.open(root, libc::O_WRONLY | libc::O_TRUNC);
+        if let Err(source) = opened.and_then(|mut file| file.write_all(text.as_bytes())) {
+            return Err(SettingError::Refused { knob, value, source });
+        }
+        let seen = self.current(root)?;
+        if seen == *self {
+            return Ok(());
+        }
+        Err(SettingError::NotTaken { knob, value, seen: seen.value })
     }
 }
 
@@ -90,19 +201,19 @@ fn chosen(text: &str) -> &str {
 }
 
 /// What `contender` asks for of queue and kernel, in the order it must be set: the scheduler before
-/// the other queue settings, which it resets. `root` is `/` but in tests.
-pub fn wanted(root: &Path, contender: &Contender, devices: &[Device]) -> Vec<Setting> {
+/// the other queue settings, which it resets.
+pub fn wanted(contender: &Contender, devices: &[Device]) -> Vec<Setting> {
     let mut settings = Vec::new();
     for device in devices {
-        let queue = queue_of(root, device);
         let mut knobs: Vec<_> = contender.queue.iter().collect();
         knobs.sort_by_key(|(knob, _)| *knob != "scheduler");
         for (knob, value) in knobs {
-            settings.push(Setting::plain(queue.join(file_of(knob)), value.to_string()));
+            let knob = Knob::queue(device.number, knob);
+            settings.push(Setting { knob, value: value.to_string() });
         }
     }
     for (name, value) in &contender.sysctl {
-        settings.push(Setting::plain(sysctl(root, name), value.to_string()));
+        settings.push(Setting { knob: Knob::sysctl(name), value: value.to_string() });
     }
     settings
 }
@@ -136,52 +247,48 @@ pub struct Change {
 pub fn before(root: &Path, settings: &[Setting]) -> Result<Vec<Change>, SettingError> {
     let mut changes: Vec<Change> = Vec::new();
     for ours in settings {
-        let coupled = coupled(root, ours);
-        for knob in [Some(ours.clone()), coupled].into_iter().flatten() {
-            let is_it =
-                |known: &Change| known.back.path == knob.path && known.back.line == knob.line;
-            if !changes.iter().any(is_it) {
-                changes.push(Change { back: knob.current()?, ours: ours.clone() });
+        for knob in [Some(ours.knob.clone()), coupled(&ours.knob)].into_iter().flatten() {
+            if !changes.iter().any(|known| known.back.knob == knob) {
+                let back = Setting { knob, value: String::new() }.current(root)?;
+                changes.push(Change { back, ours: ours.clone() });
             }
         }
     }
     // Of a ratio and its bytes, one is 0 and can't be written; it becomes 0 with the other's value.
-    changes.retain(|it| !(it.back.value == "0" && is_coupled_sysctl(root, &it.back.path)));
+    changes.retain(|it| !(it.back.value == "0" && is_coupled_sysctl(&it.back.knob)));
     Ok(changes)
 }
 
 /// Puts back what still is as we set it; gives what could not be. What has another value by now was
 /// never changed, is put back already, or has been changed by somebody else since: a loop device's
 /// number may even be another run's.
-pub fn put_back(changes: &[Change]) -> Vec<SettingError> {
-    let holds = |change: &&Change| change.ours.current().is_ok_and(|now| now == change.ours);
+pub fn put_back(root: &Path, changes: &[Change]) -> Vec<SettingError> {
+    let holds = |change: &&Change| change.ours.current(root).is_ok_and(|now| now == change.ours);
     // Looked at together, for putting one back changes those that are coupled to it.
     let ours: Vec<&Change> = changes.iter().filter(holds).collect();
-    ours.into_iter().filter_map(|change| change.back.set().err()).collect()
+    ours.into_iter().filter_map(|change| change.back.set(root).err()).collect()
 }
 
-fn coupled(root: &Path, setting: &Setting) -> Option<Setting> {
-    let directory = setting.path.parent()?;
-    if setting.path.file_name()? == "scheduler" {
-        return Some(Setting::plain(directory.join("nr_requests"), String::new()));
+fn coupled(knob: &Knob) -> Option<Knob> {
+    match knob {
+        Knob::Queue { device, file } if file == Path::new("scheduler") => {
+            Some(Knob::queue(*device, "nr_requests"))
+        }
+        Knob::Sysctl(file) => {
+            let both = COUPLED_SYSCTLS.iter().flat_map(|&(a, b)| [(a, b), (b, a)]);
+            let mut others = both.filter(|(name, _)| file == Path::new(name));
+            others.next().map(|(_, other)| Knob::Sysctl(other.into()))
+        }
+        _ => None,
     }
-    COUPLED_SYSCTLS.iter().flat_map(|&(a, b)| [(a, b), (b, a)]).find_map(|(name, other)| {
-        (sysctl(root, name) == setting.path)
-            .then(|| Setting::plain(sysctl(root, other), String::new()))
-    })
 }
 
-fn is_coupled_sysctl(root: &Path, path: &Path) -> bool {
-    COUPLED_SYSCTLS.iter().any(|(a, b)| sysctl(root, a) == path || sysctl(root, b) == path)
-}
-
-fn sysctl(root: &Path, name: &str) -> PathBuf {
-    root.join("proc/sys").join(name.replace('.', "/"))
+fn is_coupled_sysctl(knob: &Knob) -> bool {
+    matches!(knob, Knob::Sysctl(_)) && coupled(knob).is_some()
 }
 
 /// A partition has no queue of its own: its disk's counts.
-fn queue_of(root: &Path, device: &Device) -> PathBuf {
-    let [major, minor] = device.number;
+fn queue_of(root: &Path, [major, minor]: [u32; 2]) -> PathBuf {
     let own = root.join(format!("sys/dev/block/{major}:{minor}"));
     match own.join("partition").exists() {
         true => own.join("../queue"),
@@ -189,15 +296,14 @@ fn queue_of(root: &Path, device: &Device) -> PathBuf {
     }
 }
 
-/// `read_ahead` is what people call it, `read_ahead_kb` what the kernel does.
-fn file_of(knob: &str) -> &str {
-    if knob == "read_ahead" { "read_ahead_kb" } else { knob }
+fn throttle_group(root: &Path) -> PathBuf {
+    root.join("sys/fs/cgroup/blkio")
 }
 
 /// The group whose throttle rules bind a device for everyone; an error where there is none. `root`
 /// is `/` but in tests.
 fn check_throttle(root: &Path) -> Result<PathBuf, SettingError> {
-    let group = root.join("sys/fs/cgroup/blkio");
+    let group = throttle_group(root);
     match group.join("blkio.throttle.read_iops_device").exists() {
         true => Ok(group),
         false => Err(SettingError::NoThrottle(group.display().to_string())),
@@ -207,27 +313,22 @@ fn check_throttle(root: &Path) -> Result<PathBuf, SettingError> {
 /// Throttle rules of the root group (Documentation/admin-guide/cgroup-v1/blkio-controller.rst).
 /// They bind the device for every process, its kernel threads included.
 fn throttle(root: &Path, device: &Device, limits: Limits) -> Result<Vec<Setting>, SettingError> {
-    let group = check_throttle(root)?;
-    let [major, minor] = device.number;
-    let rule = |file: &str, value: u64| Setting {
-        path: group.join(file),
+    check_throttle(root)?;
+    let rule = |rate: Rate, value: u64| Setting {
+        knob: Knob::Throttle { device: device.number, rate },
         value: value.to_string(),
-        line: Some(format!("{major}:{minor}")),
     };
-    let mut rules = Vec::new();
-    if let Some(iops) = limits.iops {
-        rules.push(rule("blkio.throttle.read_iops_device", iops));
-        rules.push(rule("blkio.throttle.write_iops_device", iops));
-    }
-    if let Some(bandwidth) = limits.bandwidth {
-        rules.push(rule("blkio.throttle.read_bps_device", bandwidth.0));
-        rules.push(rule("blkio.throttle.write_bps_device", bandwidth.0));
-    }
-    Ok(rules)
+    let iops =
+        limits.iops.into_iter().flat_map(|iops| [(Rate::ReadIops, iops), (Rate::WriteIops, iops)]);
+    let bytes = limits.bandwidth.map(|bandwidth| bandwidth.0).into_iter();
+    let bytes = bytes.flat_map(|bytes| [(Rate::ReadBps, bytes), (Rate::WriteBps, bytes)]);
+    Ok(iops.chain(bytes).map(|(rate, value)| rule(rate, value)).collect())
 }
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
     use fsverdict_core::model::Scalar;
 
@@ -260,8 +361,10 @@ mod tests {
     #[test]
     fn the_scheduler_comes_first_and_what_changes_along_is_remembered() {
         let (root, device) = machine();
-        let wanted = wanted(root.path(), &contender(), &[device]);
-        let name = |setting: &Setting| setting.path.file_name().unwrap().to_owned();
+        let wanted = wanted(&contender(), &[device]);
+        let name = |setting: &Setting| {
+            setting.knob.place(Path::new("/")).1.file_name().unwrap().to_owned()
+        };
         let names: Vec<_> = wanted.iter().map(name).collect();
         assert_eq!(names, ["scheduler", "nr_requests", "dirty_background_bytes"]);
         let before = before(root.path(), &wanted).unwrap();
@@ -272,34 +375,68 @@ mod tests {
         assert_eq!(values, expected.map(|(name, value)| (name.into(), value)));
     }
 
+    fn of_queue(file: &str, value: &str) -> Setting {
+        Setting { knob: Knob::queue([7, 1], file), value: value.into() }
+    }
+
     #[test]
     fn a_setting_that_reads_back_differently_is_an_error() {
         let (root, _) = machine();
-        let queue = root.path().join("sys/dev/block/7:1/queue");
-        Setting::plain(queue.join("nr_requests"), "64".into()).set().unwrap();
+        of_queue("nr_requests", "64").set(root.path()).unwrap();
         // A plain file keeps what was written; the kernel's would still say [none].
-        let path = queue.join("scheduler");
-        let error = Setting::plain(path, "[none] bfq".into()).set().unwrap_err().to_string();
+        let error = of_queue("scheduler", "[none] bfq").set(root.path()).unwrap_err().to_string();
         assert!(error.contains("did not take"), "{error}");
-        let gone = Setting::plain(queue.join("gone/knob"), "1".into()).set().unwrap_err();
+        let gone = of_queue("gone", "1").set(root.path()).unwrap_err();
         assert!(gone.to_string().contains("can't be set"), "{gone}");
+    }
+
+    #[test]
+    fn several_numbers_are_the_same_whatever_is_between_them() {
+        let (root, _) = machine();
+        let knob = Knob::sysctl("net.ipv4.tcp_rmem");
+        let file = root.path().join("proc/sys/net/ipv4/tcp_rmem");
+        fs::create_dir_all(file.parent().unwrap()).unwrap();
+        fs::write(&file, "4096\t131072\t6291456\n").unwrap();
+        let setting = |value: &str| Setting { knob: knob.clone(), value: value.into() };
+        assert_eq!(setting("").current(root.path()).unwrap(), setting("4096 131072 6291456"));
+        assert_ne!(setting("4096 131072"), setting("4096 131072 6291456"));
+        assert_ne!(setting("40 96"), setting("4096"));
+    }
+
+    #[test]
+    fn nothing_but_a_knob_is_written() {
+        let (root, _) = machine();
+        let victim = root.path().join("victim");
+        fs::write(&victim, "precious").unwrap();
+        std::os::unix::fs::symlink(&victim, root.path().join("proc/sys/vm/link")).unwrap();
+        let absolute = victim.display().to_string();
+        let mut knobs: Vec<Knob> =
+            ["...victim", "/../victim", "../../victim", "vm.link", "vm/../../../victim", &absolute]
+                .map(Knob::sysctl)
+                .into();
+        knobs.push(Knob::queue([7, 1], "../../../../../victim"));
+        knobs.push(Knob::queue([7, 1], &absolute));
+        for knob in knobs {
+            let error = Setting { knob, value: "HELLO".into() }.set(root.path()).unwrap_err();
+            assert_eq!(fs::read_to_string(&victim).unwrap(), "precious", "{error}");
+        }
     }
 
     #[test]
     fn only_what_still_is_as_we_set_it_is_put_back() {
         let (root, _) = machine();
-        let knob = root.path().join("sys/dev/block/7:1/queue/nr_requests");
-        let ours = Setting::plain(knob.clone(), "64".into());
-        let changes = before(root.path(), std::slice::from_ref(&ours)).unwrap();
-        let now = || fs::read_to_string(&knob).unwrap().trim().to_string();
-        assert!(put_back(&changes).is_empty());
+        let file = root.path().join("sys/dev/block/7:1/queue/nr_requests");
+        let (root, ours) = (root.path(), of_queue("nr_requests", "64"));
+        let changes = before(root, std::slice::from_ref(&ours)).unwrap();
+        let now = || fs::read_to_string(&file).unwrap().trim().to_string();
+        assert!(put_back(root, &changes).is_empty());
         assert_eq!(now(), "128", "it was never changed");
-        ours.set().unwrap();
-        fs::write(&knob, "32").unwrap();
-        assert!(put_back(&changes).is_empty());
+        ours.set(root).unwrap();
+        fs::write(&file, "32").unwrap();
+        assert!(put_back(root, &changes).is_empty());
         assert_eq!(now(), "32", "somebody else has changed it since");
-        ours.set().unwrap();
-        assert!(put_back(&changes).is_empty());
+        ours.set(root).unwrap();
+        assert!(put_back(root, &changes).is_empty());
         assert_eq!(now(), "128");
     }
 

@@ -59,8 +59,8 @@ impl DryRun {
 
     fn set(&mut self, settings: Vec<settings::Setting>) {
         for setting in settings {
-            let line = setting.line.map_or(String::new(), |_| "MAJOR:MINOR ".to_string());
-            let path = setting.path.display().to_string().replace("0:0", "MAJOR:MINOR");
+            let line = setting.knob.line().map_or("", |_| "MAJOR:MINOR ");
+            let path = setting.knob.to_string().replace("0:0", "MAJOR:MINOR");
             self.say(format!("echo {line}{} > {path}", setting.value));
         }
     }
@@ -151,7 +151,7 @@ impl Host for DryRun {
                     self.say(format!("mkdir -p {directory}"));
                 }
             }
-            Step::MakeDirectory => self.say(format!("mkdir {directory}")),
+            Step::MakeDirectory => self.say(format!("mkdir -p {directory}")),
             Step::RemoveDirectory => self.say(format!("rm -r {directory}")),
             Step::Link => self.link(trial),
             Step::Setup | Step::Prepare | Step::Check => self.command(step, trial),
@@ -191,7 +191,7 @@ impl Place for DryRun {
             self.make_images(bed);
             // QEMU holds a guest's disks down to their limits.
             let devices = devices(&self.devices);
-            return Ok(TrialBed { kind: bed.kind, devices, limits: None });
+            return Ok(TrialBed { kind: bed.kind, devices, limits: None, lab: String::new() });
         }
         let dir = bed.dir.as_deref().unwrap_or("RUN");
         for number in 0..bed.devices {
@@ -216,11 +216,16 @@ impl Place for DryRun {
         if bed.kind == BedKind::Device {
             self.devices = bed.paths.clone();
         }
-        Ok(TrialBed { kind: bed.kind, devices: devices(&self.devices), limits: bed.limits })
+        Ok(TrialBed {
+            kind: bed.kind,
+            devices: devices(&self.devices),
+            limits: bed.limits,
+            lab: String::new(),
+        })
     }
 
     fn apply(&mut self, contender: &Contender, bed: &TrialBed) -> Result<(), HostError> {
-        self.set(settings::wanted(Path::new("/"), contender, &bed.devices));
+        self.set(settings::wanted(contender, &bed.devices));
         Ok(())
     }
 

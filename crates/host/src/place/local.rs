@@ -11,17 +11,19 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use fsverdict_core::model::{Bed, BedKind, Contender, Record, Trial, TrialBed};
 use fsverdict_core::run::{HostError, Place};
 
+use super::lease::Grant;
 use super::trial_process::{Event, TICK, Watch, machines_proc, mount_point, trial_argv};
-use crate::bed::{self, Consent, partition};
+use crate::bed::{self, Consents, partition};
+use crate::file_system::zfs::Pool;
 use crate::machine::settings::{self, Change, Setting};
-use crate::place::trial::site::{with_site, work_directory};
+use crate::place::trial::site::with_site;
 use crate::undo::{self, Journal, Undo};
 use crate::{file_system, sys, tool};
 
 /// This machine, during one run.
 pub struct Lab<'a> {
     folder: PathBuf,
-    consents: Vec<Consent>,
+    consents: Consents,
     interrupted: Arc<AtomicBool>,
     watch: Watch<'a>,
     journal: Option<Journal>,
@@ -36,11 +38,11 @@ impl<'a> Lab<'a> {
     /// The lab of the run in `folder`. Fails when another process runs it.
     pub fn new(
         folder: &Path,
-        consents: Vec<Consent>,
+        consents: Consents,
         interrupted: Arc<AtomicBool>,
         watch: Watch<'a>,
     ) -> std::io::Result<Self> {
-        let journal = Some(Journal::open(folder)?);
+        let journal = Some(Journal::open(Some(folder))?);
         let folder = folder.canonicalize()?;
         let (made, changed, settings_lock) = (None, Vec::new(), None);
         Ok(Lab { folder, consents, interrupted, watch, journal, made, changed, settings_lock })
@@ -48,6 +50,25 @@ impl<'a> Lab<'a> {
 
     fn journal(&mut self) -> Result<&mut Journal, HostError> {
         self.journal.as_mut().ok_or_else(|| "the journal is closed".into())
+    }
+
+    /// Makes the run's own folder in the directory of a trial, unless there it is.
+    fn make_own_folder(&mut self, trial: &Trial) -> Result<(), HostError> {
+        let Lab { journal, made, .. } = self;
+        let (journal, made) = journal.as_mut().zip(made.as_mut()).ok_or("the bed is not made")?;
+        let dir = Path::new(&trial.directory).parent().ok_or("the trial has no directory")?;
+        let token = journal.token().clone();
+        let mut before = |undo: &bed::Undo| journal.before(&Undo::Bed(undo.clone()));
+        Ok(made.own_folder(dir, &token, &mut before)?)
+    }
+
+    /// Lends the trial the bed's devices, and says so to its process.
+    fn grant(&mut self, trial: &Trial) -> Result<Grant, HostError> {
+        let Lab { journal, made, .. } = self;
+        let (journal, made) = journal.as_ref().zip(made.as_mut()).ok_or("the bed is not made")?;
+        let directories = trial.bed.kind == BedKind::Directory;
+        let devices = if directories { Vec::new() } else { made.lend()? };
+        Grant::new(journal, trial.number, devices)
     }
 
     /// Waits for the trial's end. It prints a line at each step, and its end closes the pipe.
@@ -82,7 +103,7 @@ impl<'a> Lab<'a> {
 }
 
 /// The pool by which the kernel may hold the devices when the trial is over.
-fn held_pool(trial: &Trial) -> Option<String> {
+fn held_pool(trial: &Trial) -> Option<Pool> {
     let file_system = file_system::find(&trial.contender.file_system)?;
     with_site(trial, |site| file_system.held_pool(site))
 }
@@ -92,6 +113,7 @@ impl Place for Lab<'_> {
         fs::create_dir_all(mount_point())?;
         let Lab { folder, consents, interrupted, watch, journal, .. } = self;
         let journal = journal.as_mut().ok_or("the journal is closed")?;
+        let token = journal.token().clone();
         let total_bytes = bed.size.0.saturating_mul(bed.devices.into());
         let mut before = |undo: &bed::Undo| journal.before(&Undo::Bed(undo.clone()));
         let mut progress = |bytes: u64| {
@@ -101,15 +123,15 @@ impl Place for Lab<'_> {
                 false => Ok(()),
             }
         };
-        let made = bed::make(bed, folder, consents, &mut before, &mut progress)?;
+        let made = bed::make(bed, folder, &token, consents, &mut before, &mut progress)?;
         let devices = made.devices.clone();
         self.made = Some(made);
-        Ok(TrialBed { kind: bed.kind, devices, limits: bed.limits })
+        Ok(TrialBed { kind: bed.kind, devices, limits: bed.limits, lab: token.to_string() })
     }
 
     fn apply(&mut self, contender: &Contender, bed: &TrialBed) -> Result<(), HostError> {
         let root = Path::new("/");
-        let wanted = settings::wanted(root, contender, &bed.devices);
+        let wanted = settings::wanted(contender, &bed.devices);
         let rules = settings::rules(root, contender.limits.or(bed.limits), &bed.devices)?;
         let all = [wanted.as_slice(), &rules].concat();
         if !all.is_empty() && self.settings_lock.is_none() {
@@ -121,13 +143,13 @@ impl Place for Lab<'_> {
         }
         self.changed = changes;
         // The rules are the trial's to set, when it has made and filled its file system.
-        wanted.iter().try_for_each(Setting::set)?;
+        wanted.iter().try_for_each(|setting: &Setting| setting.set(root))?;
         Ok(())
     }
 
     fn run_trial(&mut self, trial: &Trial) -> Result<Record, HostError> {
         if trial.bed.kind == BedKind::Directory {
-            self.journal()?.before(&Undo::Directory(work_directory(trial)))?;
+            self.make_own_folder(trial)?;
         }
         let folder = Path::new(&trial.raw).parent().ok_or("the trial has no folder")?.to_owned();
         fs::create_dir_all(&trial.raw)?;
@@ -144,23 +166,30 @@ impl Place for Lab<'_> {
         sys::bind_to_us(&mut command);
         let pool = held_pool(trial).map(Undo::Pool);
         pool.iter().try_for_each(|undo| self.journal()?.before(undo).map_err(HostError::from))?;
+        let granted = self.grant(trial)?;
         let mut child = command.spawn()?;
         let ended = self.wait(&mut child).map_err(|error| {
             let said = fs::read_to_string(&errors).unwrap_or_default();
             format!("{error}{}{}", if said.is_empty() { "" } else { ": " }, said.trim())
         });
+        drop(granted);
         // One that was killed in the midst of it could not let go of its devices itself.
         pool.iter().try_for_each(Undo::apply)?;
         if ended.is_err() && !trial.contender.partition.is_empty() {
+            self.made.as_ref().map_or(Ok(()), bed::Made::check_same)?;
             partition::remove(&trial.bed.devices)?;
         }
+        let taken_back = self.made.as_mut().map_or(Ok(()), bed::Made::take_back);
         ended?;
+        taken_back?;
         Ok(serde_json::from_str(&fs::read_to_string(output)?)?)
     }
 
     fn restore(&mut self) -> Result<(), HostError> {
-        let errors: Vec<String> =
-            settings::put_back(&self.changed).iter().map(ToString::to_string).collect();
+        let errors: Vec<String> = settings::put_back(Path::new("/"), &self.changed)
+            .iter()
+            .map(ToString::to_string)
+            .collect();
         if errors.is_empty() {
             self.changed.clear();
             return Ok(());
@@ -195,7 +224,7 @@ impl Place for Lab<'_> {
     }
 
     fn left(&self) -> Vec<String> {
-        let knobs = self.changed.iter().map(|change| format!("setting {}", change.back.knob()));
+        let knobs = self.changed.iter().map(|change| format!("setting {}", change.back.knob));
         let journal = self.journal.as_ref().map(|journal| journal.path().display().to_string());
         knobs.chain(journal.map(|path| format!("what {path} lists"))).collect()
     }

@@ -7,6 +7,7 @@ pub mod choose;
 pub mod doctor;
 pub mod dry;
 pub mod facts;
+pub(crate) mod lease;
 mod link;
 pub mod local;
 pub mod preflight;

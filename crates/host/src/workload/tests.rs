@@ -16,8 +16,11 @@ use fsverdict_core::run::{self, Step};
 use serde_json::json;
 
 use super::engine::Act;
+use crate::bed::own;
+use crate::place::lease::Grant;
 use crate::place::trial::TrialHost;
 use crate::tool;
+use crate::undo::Journal;
 use stage::{Stage, found, one_line, told};
 
 /// One engine's pass through the suite.
@@ -257,22 +260,28 @@ fn says(stage: &Stage, error: &str, reason: &str) {
 
 fn fails_in_a_full_file_system(stage: &Stage) {
     let small = stage.path("work");
-    mount_tmpfs(&small, "size=16k,nr_inodes=6");
+    mount_tmpfs(&small, "size=16k,nr_inodes=7");
+    let journal = Journal::open(None).unwrap();
+    let granted = Grant::new(&journal, 1, Vec::new()).unwrap();
+    let own = small.join(own::name(journal.token()));
+    fs::create_dir(&own).unwrap();
     let trial: Trial = serde_json::from_value(json!({
         "schema": 1, "number": 1, "round": 1, "workload": "w", "contender": "c", "position": 1,
         "seed": 7, "work": stage.workload, "settings": { "name": "c" },
-        "bed": { "kind": "directory", "devices": [] }, "directory": small, "raw": stage.raw,
-        "series": stage.path("series.csv"),
+        "bed": { "kind": "directory", "devices": [], "lab": journal.token() },
+        "directory": own, "raw": stage.raw, "series": stage.path("series.csv"),
     }))
     .unwrap();
-    let record = run::trial(&mut TrialHost::new(&trial), &trial);
+    let record = run::trial(&mut TrialHost::new(&trial).unwrap(), &trial);
     let Outcome::Failed(failure) = &record.outcome else { panic!("{record:?}") };
     says(stage, &failure.error, "No space left on device");
     assert_eq!(failure.cleanup_errors, [""; 0]);
-    assert_eq!(found(&small).len(), 0);
+    assert_eq!(found(&own).len(), 0);
     let kept: Record = serde_json::from_str(&serde_json::to_string(&record).unwrap()).unwrap();
     assert_eq!(kept, record);
-    tool::run_words(&["umount", &trial.directory]).unwrap();
+    drop(granted);
+    journal.close().unwrap();
+    tool::run_words(&["umount", &small.display().to_string()]).unwrap();
 }
 
 fn fails_where_nothing_is_written(stage: &Stage) {

@@ -5,8 +5,11 @@ use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
 
+use fsverdict_core::model::Device;
+
 use super::*;
 use crate::bed::block::Number;
+use crate::bed::contents::parse_signatures;
 
 /// A machine with the disks sda (root on sda2) and sdb (one partition), in a folder.
 struct Fake {
@@ -70,7 +73,7 @@ impl Fake {
             let (major, minor) = text.split_once(':')?;
             Some([major.parse().ok()?, minor.parse().ok()?])
         };
-        Machine { proc: self.at("proc"), sys: self.at("sys"), number_of }
+        Machine { proc: self.at("proc"), sys: self.at("sys"), number_of, backing_of: |_| None }
     }
 
     fn examine(&self, name: &str, erase: &[&str]) -> Result<(Block, Vec<String>), Refusal> {
@@ -148,12 +151,26 @@ fn swap_holders_members_and_writers_are_refused() {
     let swap = fake.at("dev/sdb1");
     fake.write("proc/swaps", &format!("Filename Type\n{} partition 1 0 -2\n", swap.display()));
     fake.write("sys/block/sdb/sdb1/holders/dm-3/dm/name", "vg-home\n");
+    fake.disk("loop7", "7:7");
     fake.write("sys/block/loop7/loop/backing_file", &format!("{}\n", swap.display()));
     fake.write("sys/fs/btrfs/0a-1b/devices/sdb1", "");
     let refused = fake.refused("sdb");
     for part in ["sdb1 is swap", "by dm-3 (vg-home)", "by loop7", "by the mounted btrfs 0a-1b"] {
         assert!(refused.contains(part), "{part}: {refused}");
     }
+}
+
+#[test]
+fn another_loop_device_over_the_same_file_is_a_use() {
+    let fake = Fake::new();
+    for (name, number) in [("loop1", "7:1"), ("loop2", "7:2"), ("loop3", "7:3")] {
+        fake.disk(name, number);
+        fake.write(&format!("sys/block/{name}/loop/backing_file"), "/home/disk\n");
+    }
+    fake.write("sys/block/loop3/loop/backing_file", "/home/other\n");
+    let message = "/dev/loop1 is in use: /dev/loop1 is held by loop2 (take that down first)";
+    assert_eq!(fake.refused("loop1"), message);
+    fake.examine("loop3", &["loop3"]).unwrap();
 }
 
 #[test]

@@ -18,14 +18,15 @@ use std::time::Instant;
 use fsverdict_core::model::{self, BedKind, Phase, Refused, Trial};
 use fsverdict_core::run::{Effect, Host, HostError, Step};
 
+use super::lease::Lease;
 use super::link;
-use crate::bed::partition;
+use crate::bed::{self, partition};
 use crate::machine::processes::Processes;
 use crate::machine::settings::{self, Setting};
 use crate::machine::{mount, settle};
 use crate::workload::{self, command};
 use mounting::Mounting;
-use site::{command_of, figures_file, scene, work_directory};
+use site::{WORK, command_of, figures_file, scene, work_directory};
 use timed::{Part, Timing};
 
 /// This machine, during one trial.
@@ -33,6 +34,7 @@ use timed::{Part, Timing};
 pub struct TrialHost {
     start: Instant,
     environment: BTreeMap<String, String>,
+    lease: Lease,
     mounting: Mounting,
     processes: Processes,
     timing: Timing,
@@ -40,14 +42,18 @@ pub struct TrialHost {
 
 impl TrialHost {
     /// This machine, about to run `trial`.
-    pub fn new(trial: &Trial) -> Self {
-        TrialHost {
+    ///
+    /// # Errors
+    /// When no living run has given this trial out.
+    pub fn new(trial: &Trial) -> Result<Self, HostError> {
+        Ok(TrialHost {
             start: Instant::now(),
             environment: environment::environment(trial),
+            lease: Lease::of(trial)?,
             mounting: Mounting::of(trial),
             processes: Processes::default(),
             timing: Timing::default(),
-        }
+        })
     }
 
     /// Runs the command that the workload has for `step`.
@@ -88,6 +94,9 @@ impl TrialHost {
     }
 
     fn work(&mut self, phase: Phase, trial: &Trial) -> Result<Effect, HostError> {
+        if trial.contender.is_raw() {
+            self.lease.check_devices(trial)?;
+        }
         let closing = self.mounting.closing(trial)?;
         let engine = workload::engine(trial.workload.work()?);
         let mut scene = scene(trial, &self.environment)?;
@@ -108,6 +117,10 @@ impl TrialHost {
 
 impl Host for TrialHost {
     fn perform(&mut self, step: Step, trial: &Trial) -> Result<Effect, HostError> {
+        let writes = [Step::Partition, Step::RemovePartition, Step::MakeFileSystem];
+        if writes.contains(&step) {
+            self.lease.check_devices(trial)?;
+        }
         let Self { mounting, processes, .. } = self;
         match step {
             Step::Partition => {
@@ -128,14 +141,14 @@ impl Host for TrialHost {
             Step::DropCaches => return Ok(Effect::Dropped(mounting::drop_caches(trial)?)),
             Step::Limit => {
                 let rules = settings::rules(Path::new("/"), trial.limits(), &trial.bed.devices)?;
-                rules.iter().try_for_each(Setting::set)?;
+                rules.iter().try_for_each(|rule: &Setting| rule.set(Path::new("/")))?;
             }
             Step::Settle => return Ok(Effect::Settled(settle::settle(&trial.bed.devices))),
             Step::Work(phase) => return self.work(phase, trial),
             Step::Cleanup => self.cleanup(trial)?,
             Step::RemoveDirectory => {
                 processes.end_strangers();
-                fs::remove_dir_all(work_directory(trial))?;
+                bed::own::clear(Path::new(&trial.directory), WORK)?;
             }
         }
         Ok(Effect::Done)
@@ -145,18 +158,15 @@ impl Host for TrialHost {
         self.processes.end_strangers();
         let mut errors = Vec::new();
         if trial.bed.kind == BedKind::Directory {
-            match fs::remove_dir_all(work_directory(trial)) {
-                Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                    errors.push(error.to_string());
-                }
-                _ => {}
-            }
+            let cleared = bed::own::clear(Path::new(&trial.directory), WORK);
+            errors.extend(cleared.err().map(|error| error.to_string()));
         } else if let Ok(Some(_)) = mount::at(&trial.directory) {
             let unmounted = self.mounting.unmount(&mut self.processes, trial);
             errors.extend(unmounted.err().map(|error| error.to_string()));
         }
         if !trial.contender.partition.is_empty() {
-            errors.extend(partition::remove(&trial.bed.devices).err().map(|it| it.to_string()));
+            let removed = self.perform(Step::RemovePartition, trial);
+            errors.extend(removed.err().map(|error| error.to_string()));
         }
         errors
     }

@@ -55,8 +55,8 @@ impl Mounting {
         fs::write(Path::new(&trial.raw).join("mkfs.stdout"), said)?;
         processes.end_all();
         if trial.bed.kind == BedKind::Loop {
-            for path in cache::images(&trial.bed.devices) {
-                bed::write_out(&path).map_err(|error| format!("{}: {error}", path.display()))?;
+            for device in &trial.bed.devices {
+                bed::write_out(device).map_err(|error| format!("{}: {error}", device.path))?;
             }
         }
         Ok(())

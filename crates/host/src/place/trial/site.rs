@@ -11,14 +11,16 @@ use crate::file_system::{FileSystem, Site};
 use crate::tool::Argv;
 use crate::workload::engine::Scene;
 
+/// The folder of the work, in the file system or in the run's own folder.
+pub const WORK: &str = "work";
+
 /// The folder the work happens in: its own, so that `lost+found` is not part of it. On the bare
 /// device there is none, and the tool works beside its output.
 pub fn work_directory(trial: &Trial) -> PathBuf {
     let directory = Path::new(&trial.directory);
     match trial.bed.kind {
         _ if trial.contender.is_raw() => PathBuf::from(&trial.raw),
-        BedKind::Directory => directory.join(".fsverdict-work"),
-        _ => directory.join("work"),
+        _ => directory.join(WORK),
     }
 }
 

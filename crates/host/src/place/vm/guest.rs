@@ -17,9 +17,12 @@ use fsverdict_core::run::HostError;
 use serde::{Deserialize, Serialize};
 
 use super::archive::{self, Archive};
+use crate::bed::Identity;
 use crate::machine::settings::{self, Setting};
+use crate::place::lease::Grant;
 use crate::place::trial_process::{machines_proc, trial_argv};
 use crate::probe::offered;
+use crate::undo::Journal;
 use crate::{file_system, sys, tool};
 
 /// What the kernel starts, a link to [`PROGRAM`]: by this name we know that we are the first
@@ -254,8 +257,12 @@ fn run(job: Job, job_disk: &Path) -> Result<(), HostError> {
     (trial.raw, trial.series) = (file("raw"), file("series.csv"));
     trial.directory = MOUNT_POINT.into();
     trial.contender.limits = None;
-    let wanted = settings::wanted(Path::new("/"), &trial.contender, &trial.bed.devices);
-    wanted.iter().try_for_each(Setting::set)?;
+    let wanted = settings::wanted(&trial.contender, &trial.bed.devices);
+    wanted.iter().try_for_each(|setting: &Setting| setting.set(Path::new("/")))?;
+    let journal = Journal::open(None)?;
+    trial.bed.lab = journal.token().to_string();
+    let identities = trial.bed.devices.iter().map(Identity::of).collect::<Option<Vec<_>>>();
+    let _granted = Grant::new(&journal, trial.number, identities.ok_or("a disk has no node")?)?;
     let (input, output) = (Path::new("/fsverdict/trial.json"), out.join("record.json"));
     fs::write(input, serde_json::to_vec(&trial)?)?;
     let argv = trial_argv(input, &output, false);

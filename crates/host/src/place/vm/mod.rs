@@ -27,15 +27,15 @@ use std::sync::atomic::AtomicBool;
 use fsverdict_core::model::{Bed, BedKind, Contender, Device, Plan, Record, Trial, TrialBed};
 use fsverdict_core::run::{self, HostError, Place};
 
-use crate::bed;
+use crate::bed::{self, Own};
 use crate::file_system::{self, FileSystem};
+use crate::machine::token::Token;
 use crate::place::trial_process::{Event, Watch};
 use crate::tool;
 use crate::undo::{Journal, Undo};
 pub use answers::answer;
 use archive::Archive;
 pub use error::VmError;
-use error::failed;
 use guest::{Answer, Job};
 use host_files::HostFiles;
 use kernel::Kernel;
@@ -178,6 +178,8 @@ pub struct Vm<'a> {
     journal: Option<Journal>,
     prepared: Prepared,
     made: Option<bed::Made>,
+    /// The folder for what the machines need, which goes when the run is over.
+    own: Option<Own>,
     /// By the name that contenders have for the kernel.
     initrds: BTreeMap<Option<String>, PathBuf>,
     kvm: bool,
@@ -193,7 +195,7 @@ impl<'a> Vm<'a> {
         watch: Watch<'a>,
     ) -> Result<Self, HostError> {
         let prepared = Prepared::of(plan)?;
-        let journal = Some(Journal::open(folder)?);
+        let journal = Some(Journal::open(Some(folder))?);
         Ok(Vm {
             folder: folder.canonicalize()?,
             plan: plan.clone(),
@@ -202,14 +204,14 @@ impl<'a> Vm<'a> {
             journal,
             prepared,
             made: None,
+            own: None,
             initrds: BTreeMap::new(),
             kvm: qemu::has_kvm(),
         })
     }
 
-    /// The folder for what the machines need, which goes when the run is over.
-    fn own_folder(&self) -> PathBuf {
-        self.folder.join("vm")
+    fn own_folder(&self) -> Result<&Path, HostError> {
+        Ok(self.own.as_ref().map(Own::path).ok_or("the bed is not made")?)
     }
 
     /// One archive for each kernel: the host's files, ourselves, and the modules of all contenders.
@@ -217,7 +219,7 @@ impl<'a> Vm<'a> {
         let host_files = std::mem::take(&mut self.prepared.host_files);
         let (host_files, ourselves) = host_files.with_ourselves(guest::PROGRAM)?;
         for (index, (name, bootable)) in self.prepared.kernels.iter().enumerate() {
-            let path = self.own_folder().join(format!("{index}.cpio"));
+            let path = self.own_folder()?.join(format!("{index}.cpio"));
             let mut archive = Archive::new(BufWriter::new(File::create(&path)?));
             for folder in ["fsverdict", "fsverdict/modules", "dev"] {
                 archive.directory(folder, 0o755)?;
@@ -273,7 +275,7 @@ impl<'a> Vm<'a> {
         let bootable = self.prepared.kernels.get(&trial.contender.kernel);
         let initrd = self.initrds.get(&trial.contender.kernel);
         let (bootable, initrd) = bootable.zip(initrd).ok_or("the bed is not made")?;
-        let exchange = self.own_folder().join("exchange");
+        let exchange = self.own_folder()?.join("exchange");
         write_job(&exchange, &self.job(trial, bootable))?;
         let disks = self.disks(&exchange, trial);
         let machine = Machine {
@@ -356,14 +358,13 @@ fn can_be_direct(path: &Path) -> bool {
 
 impl Place for Vm<'_> {
     fn make_bed(&mut self, bed: &Bed) -> Result<TrialBed, HostError> {
-        let own = self.own_folder();
         let (folder, interrupted) = (self.folder.clone(), Arc::clone(&self.interrupted));
-        let Vm { watch, journal, .. } = self;
+        let Vm { watch, journal, own, .. } = self;
         let journal = journal.as_mut().ok_or("the journal is closed")?;
-        journal.before(&Undo::Directory(own.clone()))?;
-        fs::create_dir_all(&own).map_err(failed(format!("making {}", own.display())))?;
+        let token = journal.token().clone();
         let total_bytes = bed.size.0.saturating_mul(bed.devices.into());
         let mut before = |undo: &bed::Undo| journal.before(&Undo::Bed(undo.clone()));
+        *own = Some(bed::own_folder(&folder, &Token::random()?, 0o700, &mut before)?);
         let mut progress = |bytes: u64| {
             watch(Event::Writing(bytes, total_bytes));
             match interrupted.load(std::sync::atomic::Ordering::Relaxed) {
@@ -371,12 +372,12 @@ impl Place for Vm<'_> {
                 false => Ok(()),
             }
         };
-        let made = bed::make_images(bed, &folder, &mut before, &mut progress)?;
+        let made = bed::make_images(bed, &folder, &token, &mut before, &mut progress)?;
         let devices = made.devices.clone();
         self.made = Some(made);
         self.make_initrds()?;
         // QEMU holds the disks down to their limits.
-        Ok(TrialBed { kind: bed.kind, devices, limits: None })
+        Ok(TrialBed { kind: bed.kind, devices, limits: None, lab: token.to_string() })
     }
 
     /// The guest sets them, before each trial: nothing of the host is changed.
@@ -414,7 +415,9 @@ impl Place for Vm<'_> {
         if let Some(made) = self.made.take() {
             made.remove()?;
         }
-        Undo::Directory(self.own_folder()).apply()?;
+        if let Some(own) = self.own.take() {
+            own.remove()?;
+        }
         if let Some(journal) = self.journal.take() {
             journal.close()?;
         }

@@ -2,8 +2,6 @@
 //! machine and back at once. Both outlive us, so they are journalled before they are made.
 
 use std::fs::{self, File};
-use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use fsverdict_core::model::{Checked, Judged};
@@ -26,6 +24,9 @@ pub struct Wish<'a> {
 /// `vm.nr_hugepages`) or for good (`kernel.modules_disabled`).
 const HARMLESS: [&str; 4] =
     ["vm.dirty_", "vm.dirtytime_", "vm.swappiness", "vm.vfs_cache_pressure"];
+
+/// Where `/proc` and `/sys` are.
+const ROOT: &str = "/";
 
 /// How long a run that changes settings is waited for.
 const LOCK_PATIENCE: Duration = Duration::from_secs(20);
@@ -84,7 +85,6 @@ fn other(wish: &Wish) -> Checked {
 
 /// What was changed, to be put back: written to a journal first, for the case that we are killed.
 struct Changes {
-    folder: PathBuf,
     journal: Option<Journal>,
     /// What each setting changed, in order.
     made: Vec<Vec<Change>>,
@@ -92,32 +92,24 @@ struct Changes {
 
 impl Changes {
     fn new() -> Result<Changes, String> {
-        static NEXT: AtomicU32 = AtomicU32::new(0);
-        let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let name = format!("check-{}-{number}", std::process::id());
-        let folder = undo::registry().join(name);
-        let failed = |error: std::io::Error| format!("{}: {error}", folder.display());
-        fs::create_dir_all(&folder).map_err(failed)?;
-        let mut journal = Journal::open(&folder).map_err(failed)?;
-        // Played back last: the journal's own folder.
-        journal.before(&Undo::Directory(folder.clone())).map_err(failed)?;
-        Ok(Changes { folder, journal: Some(journal), made: Vec::new() })
+        let journal = Journal::open(None).map_err(|error| format!("the undo journal: {error}"))?;
+        Ok(Changes { journal: Some(journal), made: Vec::new() })
     }
 
     /// Sets it, its old value and those that it drags along remembered.
     fn set(&mut self, setting: &Setting) -> Result<(), SettingError> {
-        let changes = settings::before(Path::new("/"), std::slice::from_ref(setting))?;
+        let changes = settings::before(ROOT.as_ref(), std::slice::from_ref(setting))?;
         let unwritten =
             |source| SettingError::Unreadable { knob: "the undo journal".into(), source };
         if let Some(journal) = &mut self.journal {
             journal.before(&Undo::Settings(changes.clone())).map_err(unwritten)?;
         }
-        let done = setting.set();
+        let done = setting.set(ROOT.as_ref());
         match done {
             // Something else was set than what was asked for: it would not be known as ours later.
             Err(SettingError::NotTaken { .. }) => {
                 for change in &changes {
-                    change.back.set()?;
+                    change.back.set(ROOT.as_ref())?;
                 }
             }
             Ok(()) => self.made.push(changes),
@@ -130,7 +122,8 @@ impl Changes {
     /// back stays in the journal, for `clean`.
     fn put_back(&mut self) {
         let made = std::mem::take(&mut self.made);
-        let failed = made.iter().rev().any(|changes| !settings::put_back(changes).is_empty());
+        let failed =
+            made.iter().rev().any(|changes| !settings::put_back(ROOT.as_ref(), changes).is_empty());
         if failed {
             self.journal = None;
         }
@@ -142,7 +135,6 @@ impl Drop for Changes {
         self.put_back();
         if let Some(journal) = self.journal.take() {
             let _ = journal.close();
-            let _ = fs::remove_dir_all(&self.folder);
         }
     }
 }
@@ -188,13 +180,11 @@ fn lock() -> Result<File, String> {
 }
 
 fn setting_of(name: &str, value: &str) -> Result<Setting, String> {
-    let parts: Vec<&str> = name.split(['.', '/']).collect();
-    let path = Path::new("/proc/sys").join(parts.join("/"));
-    let good = parts.iter().all(|part| !part.is_empty());
-    if !good || !path.is_file() {
-        return Err(format!("this kernel has no sysctl {name}"));
+    let knob = settings::Knob::sysctl(name);
+    match knob.exists() {
+        true => Ok(Setting { knob, value: value.into() }),
+        false => Err(format!("this kernel has no sysctl {name}")),
     }
-    Ok(Setting { path, value: value.into(), line: None })
 }
 
 fn sysctl(
@@ -205,7 +195,7 @@ fn sysctl(
     locked: &Result<File, String>,
     changes: &mut Changes,
 ) -> Checked {
-    let Ok(now) = setting.current() else {
+    let Ok(now) = setting.current(ROOT.as_ref()) else {
         return untried(wish, "it can be written only, which would act at once");
     };
     let words = |text: &str| text.split_whitespace().count();
@@ -253,11 +243,11 @@ impl Taken {
     fn add(&mut self, findings: &mut [Checked], index: usize, setting: Setting) {
         let line = findings[index].line;
         self.0.retain(|(earlier, known)| {
-            let now = known.current().map(|now| now.value).unwrap_or_default();
+            let now = known.current(ROOT.as_ref()).map(|now| now.value).unwrap_or_default();
             if now == known.value {
                 return true;
             }
-            let how = if known.path == setting.path { "sets it again" } else { "undoes it" };
+            let how = if known.knob == setting.knob { "sets it again" } else { "undoes it" };
             findings[*earlier].state = Judged::NoEffect;
             findings[*earlier].said = Some(format!("line {line} {how}: it is {now:?} then"));
             false
@@ -282,8 +272,7 @@ fn check_queues(
     for name in devices {
         let disk = bench.disk()?;
         let number = disk.device().ok_or("no loop device")?.number;
-        let queue = PathBuf::from(format!("/sys/dev/block/{}:{}/queue", number[0], number[1]));
-        let mut trial = QueueTrial { bench, disk, queue, changes };
+        let mut trial = QueueTrial { bench, disk, number, changes };
         let mut own: Vec<Checked> = Vec::new();
         let mut taken = Taken::default();
         let mine: Vec<usize> = (0..wishes.len()).filter(|&i| device(wishes[i]) == name).collect();
@@ -315,13 +304,13 @@ fn device<'a>(wish: &Wish<'a>) -> &'a str {
 struct QueueTrial<'a> {
     bench: &'a Bench,
     disk: Disk,
-    queue: PathBuf,
+    number: [u32; 2],
     changes: &'a mut Changes,
 }
 
 impl QueueTrial<'_> {
     fn setting(&self, file: &str, value: &str) -> Setting {
-        Setting { path: self.queue.join(file), value: value.into(), line: None }
+        Setting { knob: settings::Knob::queue(self.number, file), value: value.into() }
     }
 
     /// The finding, and the setting if it was taken.
@@ -330,7 +319,7 @@ impl QueueTrial<'_> {
             return (untried(wish, "no queue"), None);
         };
         let setting = self.setting(file, wish.value);
-        if file.contains("..") || file.starts_with('/') || !setting.path.is_file() {
+        if !setting.knob.exists() {
             let said = format!("a queue has no file {file} here");
             return (finding(wish, Judged::Invalid, said), None);
         }
@@ -361,8 +350,9 @@ impl QueueTrial<'_> {
     }
 
     fn refused(&mut self, wish: &Wish, file: &str, said: &str, yours: &str) -> Checked {
-        let now = self.setting(file, "").current().map(|now| now.value).unwrap_or_default();
-        let text = fs::read_to_string(self.queue.join(file)).unwrap_or_default();
+        let now =
+            self.setting(file, "").current(ROOT.as_ref()).map(|now| now.value).unwrap_or_default();
+        let text = self.setting(file, "").knob.text(ROOT.as_ref()).unwrap_or_default();
         let mut found = finding(wish, Judged::Invalid, "");
         if text.contains('[') {
             found.said = Some(format!("the kernel: {said:?}; there is {}{yours}", text.trim()));
@@ -372,8 +362,8 @@ impl QueueTrial<'_> {
             }
             return found;
         }
-        let scheduler =
-            self.setting("scheduler", "").current().map(|s| s.value).unwrap_or_default();
+        let scheduler = self.setting("scheduler", "").current(ROOT.as_ref());
+        let scheduler = scheduler.map(|setting| setting.value).unwrap_or_default();
         found.said = Some(format!(
             "the kernel: {said:?}, under scheduler {scheduler}, of a loop device with {now}{yours}"
         ));
@@ -383,9 +373,9 @@ impl QueueTrial<'_> {
 
     /// Whether another scheduler takes the value. The one that was set comes back.
     fn other_scheduler(&mut self, wish: &Wish, file: &str, scheduler: &str) -> Option<String> {
-        let text = fs::read_to_string(self.queue.join("scheduler")).ok()?;
+        let text = self.setting("scheduler", "").knob.text(ROOT.as_ref()).ok()?;
         let names: Vec<&str> = text.split_whitespace().filter(|n| !n.starts_with('[')).collect();
-        let (limit, mut takers) = (self.setting(file, "").current().ok()?, Vec::new());
+        let (limit, mut takers) = (self.setting(file, "").current(ROOT.as_ref()).ok()?, Vec::new());
         for name in names {
             let chosen = self.changes.set(&self.setting("scheduler", name)).is_ok();
             if chosen && self.changes.set(&self.setting(file, wish.value)).is_ok() {
@@ -418,16 +408,14 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let file = tempfile::tempfile_in(&folder).unwrap();
         file.set_len(1 << 20).unwrap();
-        let device = crate::bed::LoopDevice::attach_file(&file).unwrap();
-        let [major, minor] = device.device().number;
-        let queue = PathBuf::from(format!("/sys/dev/block/{major}:{minor}/queue"));
-        let setting = |file: &str, value: &str| Setting {
-            path: queue.join(file),
-            value: value.into(),
-            line: None,
+        let device = crate::bed::LoopDevice::attach_file(&file, false).unwrap();
+        let number = device.device().number;
+        let setting = |file: &str, value: &str| {
+            let knob = settings::Knob::queue(number, file);
+            Setting { knob, value: value.into() }
         };
         let files = ["scheduler", "nr_requests", "rq_affinity", "write_cache"];
-        let read = || files.map(|file| setting(file, "").current().unwrap().value);
+        let read = || files.map(|file| setting(file, "").current(ROOT.as_ref()).unwrap().value);
         let before = read();
         let mut changes = Changes::new().unwrap();
         for (file, value) in [
@@ -443,10 +431,10 @@ mod tests {
         let odd = changes.set(&setting("rq_affinity", "7"));
         assert!(matches!(odd, Err(SettingError::NotTaken { .. })), "{odd:?}");
         assert_ne!(read(), before);
-        let own = changes.folder.clone();
+        let journal = changes.journal.as_ref().unwrap().path();
         drop(changes);
         assert_eq!(read(), before);
-        assert!(!own.exists());
+        assert!(!journal.exists());
         device.detach().unwrap();
     }
 }

@@ -1,0 +1,120 @@
+//! A disk of the user's, held from the guard's word to the end of the run.
+//!
+//! Between trials it is claimed exclusively, so that neither mkfs nor a mount gets it, and locked
+//! as programs that partition lock a disk (flock(2); systemd's "Locking Block Device Access"). A
+//! trial's own mkfs and mount need the claim, and the file system's tools may wait for udev, which
+//! leaves a locked disk alone: then a shared lock remains, which udev does not mind. Other runs are
+//! kept away all the time by locks of our own, also from parts of the disk: an open partition could
+//! not be removed.
+
+use std::fs::{File, OpenOptions};
+use std::os::unix::fs::OpenOptionsExt;
+use std::time::Duration;
+
+use fsverdict_core::model::Device;
+
+use super::block::Block;
+use super::identity::Identity;
+use super::loop_device::wait_for;
+use super::refusal::Refusal;
+use crate::machine::registry;
+
+/// How long a lock is waited for: udev has one while it looks at a disk.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// A disk that may be erased, and that nobody else gets meanwhile.
+#[derive(Debug)]
+pub struct Hold {
+    /// As it was typed.
+    path: String,
+    device: Device,
+    identity: Identity,
+    /// None during a trial.
+    exclusive: Option<File>,
+    node: File,
+    /// Never read: locked against other runs, on it and on the disk of which it is a part.
+    _ours: Vec<File>,
+}
+
+impl Hold {
+    pub(super) fn take(path: &str, block: &Block) -> Result<Hold, Refusal> {
+        let exclusive = Some(claim(path, &block.node)?);
+        let node = open(path, &block.node, 0)?;
+        lock(path, || node.try_lock())?;
+        let own = ours(path, block)?;
+        lock(path, || own.try_lock())?;
+        let whole = block.whole().map(|disk| ours(path, &disk)).transpose()?;
+        // Other parts of it may be another run's.
+        whole.iter().try_for_each(|disk| lock(path, || disk.try_lock_shared()))?;
+        let (device, identity) = (block.device(), block.identity());
+        let _ours = std::iter::once(own).chain(whole).collect();
+        Ok(Hold { path: path.into(), device, identity, exclusive, node, _ours })
+    }
+
+    /// The disk.
+    pub fn device(&self) -> Device {
+        self.device.clone()
+    }
+
+    pub(super) fn identity(&self) -> &Identity {
+        &self.identity
+    }
+
+    pub(super) fn file(&self) -> &File {
+        &self.node
+    }
+
+    /// Leaves the disk to a trial.
+    pub(super) fn lend(&mut self) -> Result<(), Refusal> {
+        lock(&self.path, || self.node.try_lock_shared())?;
+        self.exclusive = None;
+        Ok(())
+    }
+
+    /// It still stands at its path.
+    pub(super) fn check_same(&self) -> Result<(), Refusal> {
+        match Identity::of(&self.device).as_ref() == Some(&self.identity) {
+            true => Ok(()),
+            false => Err(Refusal::Changed { path: self.path.clone() }),
+        }
+    }
+
+    /// Takes it again, if it is the same.
+    pub(super) fn take_back(&mut self) -> Result<(), Refusal> {
+        self.check_same()?;
+        if self.exclusive.is_none() {
+            self.exclusive = Some(claim(&self.path, &self.device.path)?);
+        }
+        lock(&self.path, || self.node.try_lock())
+    }
+}
+
+/// Opens the device as mkfs would. For a block device O_EXCL fails with EBUSY while the kernel
+/// holds it or a part of it (open(2)), whoever's mount namespace that is in.
+fn claim(path: &str, node: &str) -> Result<File, Refusal> {
+    open(path, node, libc::O_EXCL)
+}
+
+fn open(path: &str, node: &str, flags: i32) -> Result<File, Refusal> {
+    let path = path.to_string();
+    OpenOptions::new().read(true).custom_flags(flags).open(node).map_err(|source| {
+        match source.raw_os_error() {
+            Some(libc::EBUSY) => Refusal::Busy { path },
+            _ => Refusal::Unreadable { path, source },
+        }
+    })
+}
+
+/// What stands for the device among runs.
+fn ours(path: &str, block: &Block) -> Result<File, Refusal> {
+    let [major, minor] = block.number;
+    let unreadable = |source| Refusal::Unreadable { path: path.into(), source };
+    registry::lock_file(&format!("disk-{major}:{minor}.lock")).map_err(unreadable)
+}
+
+fn lock(
+    path: &str,
+    try_lock: impl Fn() -> Result<(), std::fs::TryLockError>,
+) -> Result<(), Refusal> {
+    wait_for(PATIENCE, || try_lock().is_ok()).map_err(|()| Refusal::Locked { path: path.into() })
+}

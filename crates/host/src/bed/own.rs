@@ -1,0 +1,351 @@
+//! Folders of our own: all that a run leaves on a disk lies in one of these.
+//!
+//! Such a folder is called `.fsverdict-` and a random number, and holds a mark: a file of ours that
+//! names the folder and its inode. Only a folder with its mark is ever emptied, so that nothing is
+//! lost that others have put under such a name; and by its mark it is known after a reboot, too. A
+//! run that lives has the mark locked. All is done by descriptors: what the names on the way to it
+//! stand for by now does not matter.
+
+use std::ffi::{CStr, CString};
+use std::fs::{self, File};
+use std::io::{self, Read, Write};
+use std::os::fd::{AsFd, AsRawFd};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use super::{BedError, failed};
+use crate::machine::token::Token;
+use crate::sys;
+
+const PREFIX: &str = ".fsverdict-";
+const MARK: &CStr = c"mark.json";
+/// More than any mark of ours has.
+const MARK_BYTES: u64 = 4096;
+
+/// How often a folder that is not empty yet is emptied again, and how long between.
+const TRIES: u32 = 100;
+const PAUSE: Duration = Duration::from_millis(10);
+
+/// What a mark says.
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Mark {
+    /// The token in the folder's name.
+    folder: Token,
+    /// The folder's inode: a mark that was taken elsewhere marks nothing.
+    inode: u64,
+}
+
+/// A folder of our own, held. It stays until it is removed.
+#[derive(Debug)]
+pub struct Own {
+    parent: File,
+    directory: File,
+    /// Never read: the lock on it says that we live.
+    _mark: File,
+    token: Token,
+    path: PathBuf,
+}
+
+/// The name of the folder of that token.
+pub fn name(token: &Token) -> String {
+    format!("{PREFIX}{token}")
+}
+
+/// The token in a folder's name, if it is one of ours.
+pub fn token_of(name: &str) -> Option<Token> {
+    Token::parse(name.strip_prefix(PREFIX)?)
+}
+
+/// Where the run called `lab` has its folder in `dir`, as an absolute path without links if there
+/// is one. A run that is only talked about has no name.
+pub fn of_run(dir: &Path, lab: &str) -> PathBuf {
+    let lab = if lab.is_empty() { "RUN" } else { lab };
+    let dir = fs::canonicalize(dir).unwrap_or_else(|_| dir.into());
+    dir.join(format!("{PREFIX}{lab}"))
+}
+
+fn c_name(token: &Token) -> CString {
+    CString::new(name(token)).expect("a token holds no NUL")
+}
+
+impl Own {
+    /// Makes the folder in `dir`, whose path without links `before` hears first. `mode` is less
+    /// the umask.
+    pub(super) fn make(
+        dir: &Path,
+        token: &Token,
+        mode: u32,
+        before: impl FnOnce(&Path) -> io::Result<()>,
+    ) -> io::Result<Own> {
+        let path = fs::canonicalize(dir)?;
+        let parent = sys::open_without_links(&path, libc::O_DIRECTORY | libc::O_RDONLY)?;
+        before(&path)?;
+        Own::make_in(parent, &path, token, mode)
+    }
+
+    fn make_in(parent: File, at: &Path, token: &Token, mode: u32) -> io::Result<Own> {
+        let (path, name) = (at.join(name(token)), c_name(token));
+        sys::make_directory_as(parent.as_fd(), &name, mode)?;
+        let directory = opened(&parent, token)?;
+        // In a folder of somebody else's, another may stand there by now.
+        let owner = directory.metadata()?.uid();
+        if owner != sys::user_id() || fs::read_dir(held(&directory))?.next().is_some() {
+            return Err(io::Error::other(format!("{} was exchanged", path.display())));
+        }
+        let flags = libc::O_RDWR | libc::O_CREAT | libc::O_EXCL;
+        let mut mark = File::from(sys::open_as(directory.as_fd(), MARK, flags, 0o600)?);
+        mark.lock()?;
+        let text = Mark { folder: token.clone(), inode: directory.metadata()?.ino() };
+        mark.write_all(&serde_json::to_vec(&text)?)?;
+        Ok(Own { parent, directory, _mark: mark, token: token.clone(), path })
+    }
+
+    /// Where it was made.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// A new file in it, for reading and writing, that only we may open.
+    pub(super) fn create(&self, name: &CStr) -> io::Result<File> {
+        let flags = libc::O_RDWR | libc::O_CREAT | libc::O_EXCL | libc::O_NOFOLLOW;
+        sys::open_as(self.directory.as_fd(), name, flags, 0o600).map(File::from)
+    }
+
+    /// Removes a file in it.
+    pub(super) fn remove_file(&self, name: &CStr) -> io::Result<()> {
+        sys::unlink_at(self.directory.as_fd(), name)
+    }
+
+    /// Removes it, with all that is in it.
+    pub fn remove(self) -> Result<(), BedError> {
+        let removing = || format!("removing {}", self.path.display());
+        let remove = || empty_and_remove(&self.parent, &self.directory, &self.token);
+        let mut removed = remove();
+        for _ in 0..TRIES {
+            // What a trial that was killed is about to make comes after our look, and ends soon.
+            let is_filled = |error: &io::Error| error.kind() == io::ErrorKind::DirectoryNotEmpty;
+            if !removed.as_ref().is_err_and(is_filled) {
+                break;
+            }
+            std::thread::sleep(PAUSE);
+            removed = remove();
+        }
+        removed.map_err(failed(removing))
+    }
+}
+
+/// What became of a folder that was to be removed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Removal {
+    /// It is gone, or was before.
+    Gone,
+    /// A living run has it.
+    Alive,
+    /// It is not ours, whatever its name.
+    Foreign,
+}
+
+/// Removes the folder of `token` in `parent`, if it is ours and no living run's.
+pub(super) fn remove(parent: &Path, token: &Token) -> io::Result<Removal> {
+    let flags = libc::O_DIRECTORY | libc::O_RDONLY;
+    let parent = match sys::open_without_links(parent, flags) {
+        // Moved, removed or exchanged: what is there now has nothing of ours.
+        Err(error) if is_elsewhere(&error) => return Ok(Removal::Gone),
+        parent => parent?,
+    };
+    let directory = match opened(&parent, token) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Removal::Gone),
+        Err(error) if is_elsewhere(&error) => return Ok(Removal::Foreign),
+        directory => directory?,
+    };
+    if directory.metadata()?.uid() != sys::user_id() {
+        return Ok(Removal::Foreign);
+    }
+    let Some(mark) = marked(&directory, token)? else {
+        // Killed between making and marking it: then it is empty.
+        return match sys::remove_directory_at(parent.as_fd(), &c_name(token)) {
+            Err(error) if error.kind() == io::ErrorKind::DirectoryNotEmpty => Ok(Removal::Foreign),
+            removed => removed.map(|()| Removal::Gone),
+        };
+    };
+    if mark.try_lock().is_err() {
+        return Ok(Removal::Alive);
+    }
+    empty_and_remove(&parent, &directory, token).map(|()| Removal::Gone)
+}
+
+fn is_elsewhere(error: &io::Error) -> bool {
+    let elsewhere = [libc::ENOENT, libc::ELOOP, libc::ENOTDIR, libc::EXDEV];
+    error.raw_os_error().is_some_and(|number| elsewhere.contains(&number))
+}
+
+fn opened(parent: &File, token: &Token) -> io::Result<File> {
+    let flags = libc::O_DIRECTORY | libc::O_RDONLY;
+    sys::open_beneath(parent.as_fd(), Path::new(&name(token)), flags, 0)
+}
+
+/// The folder's mark, if it has one that is ours and is about this folder.
+fn marked(directory: &File, token: &Token) -> io::Result<Option<File>> {
+    let flags = libc::O_RDWR | libc::O_NOFOLLOW | libc::O_NONBLOCK;
+    let mut mark = match sys::open_as(directory.as_fd(), MARK, flags, 0) {
+        Ok(mark) => File::from(mark),
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => return Err(error),
+        Err(_) => return Ok(None),
+    };
+    let data = mark.metadata()?;
+    if !data.is_file() || data.uid() != sys::user_id() || data.nlink() != 1 {
+        return Ok(None);
+    }
+    let mut text = Vec::new();
+    Read::by_ref(&mut mark).take(MARK_BYTES).read_to_end(&mut text)?;
+    let is_this = Mark { folder: token.clone(), inode: directory.metadata()?.ino() };
+    let says: Option<Mark> = serde_json::from_slice(&text).ok();
+    Ok((says == Some(is_this)).then_some(mark))
+}
+
+/// A path that leads to what is held, and to nothing else: proc_pid_fd(5).
+pub(crate) fn held(directory: &File) -> PathBuf {
+    format!("/proc/self/fd/{}", directory.as_raw_fd()).into()
+}
+
+/// The mark last: who is killed before has to be able to begin anew.
+fn empty_and_remove(parent: &File, directory: &File, token: &Token) -> io::Result<()> {
+    let at = held(directory);
+    for entry in fs::read_dir(&at)? {
+        let entry = entry?;
+        if entry.file_name().as_encoded_bytes() == MARK.to_bytes() {
+            continue;
+        }
+        match entry.file_type()?.is_dir() {
+            // It follows no link on its way down, whoever makes one meanwhile.
+            true => fs::remove_dir_all(entry.path())?,
+            false => fs::remove_file(entry.path())?,
+        }
+    }
+    match sys::unlink_at(directory.as_fd(), MARK) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    match sys::remove_directory_at(parent.as_fd(), &c_name(token)) {
+        // Somebody has moved the folder since; it is empty now.
+        Err(error) if is_elsewhere(&error) => Ok(()),
+        removed => removed,
+    }
+}
+
+/// Removes `name` and all below it in the folder of our own that `directory` names. One that is
+/// not there is no error.
+pub fn clear(directory: &Path, name: &str) -> io::Result<()> {
+    let own = sys::open_without_links(directory, libc::O_DIRECTORY | libc::O_RDONLY)?;
+    match fs::remove_dir_all(held(&own).join(name)) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
+}
+
+/// Removes what killed runs left in `dir`, by its marks: after a reboot no journal tells of it.
+/// Gives the folders that it removed.
+pub fn remove_left(dir: &Path) -> io::Result<Vec<PathBuf>> {
+    let dir = fs::canonicalize(dir)?;
+    let names = fs::read_dir(&dir)?.flatten().map(|entry| entry.file_name());
+    let tokens: Vec<Token> = names.filter_map(|name| token_of(name.to_str()?)).collect();
+    let mut removed = Vec::new();
+    for token in tokens {
+        if remove(&dir, &token)? == Removal::Gone {
+            removed.push(dir.join(name(&token)));
+        }
+    }
+    Ok(removed)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    fn made(dir: &Path) -> Own {
+        Own::make(dir, &Token::random().unwrap(), 0o700, |_| Ok(())).unwrap()
+    }
+
+    #[test]
+    fn a_living_runs_folder_stays_and_a_dead_ones_goes_with_all_in_it() {
+        let dir = tempfile::tempdir().unwrap();
+        fs::write(dir.path().join("mine"), "precious").unwrap();
+        let own = made(dir.path());
+        fs::create_dir_all(own.path().join("work/deep")).unwrap();
+        fs::write(own.path().join("work/deep/file"), "text").unwrap();
+        symlink("/etc", own.path().join("work/out")).unwrap();
+        own.create(c"1.img").unwrap();
+        assert_eq!(remove(dir.path(), &own.token).unwrap(), Removal::Alive);
+        let path = own.path().to_path_buf();
+        drop(own);
+        assert_eq!(remove_left(dir.path()).unwrap(), std::slice::from_ref(&path));
+        assert!(!path.exists() && Path::new("/etc/passwd").exists());
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn it_is_told_before_and_removed_by_its_owner() {
+        let dir = tempfile::tempdir().unwrap();
+        let token = Token::random().unwrap();
+        let mut told = Vec::new();
+        let before = |parent: &Path| {
+            assert_eq!(fs::read_dir(dir.path())?.count(), 0);
+            told.push(parent.to_path_buf());
+            Ok(())
+        };
+        let own = Own::make(dir.path(), &token, 0o755, before).unwrap();
+        assert_eq!(told, [dir.path().canonicalize().unwrap()]);
+        own.remove().unwrap();
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn what_has_no_mark_of_its_own_is_not_ours() {
+        let dir = tempfile::tempdir().unwrap();
+        let own = made(dir.path());
+        let token = Token::random().unwrap();
+        let place = dir.path().join(name(&token));
+        let stays = |why: &str| {
+            fs::write(place.join("thesis"), "precious").unwrap();
+            assert_eq!(remove(dir.path(), &token).unwrap(), Removal::Foreign, "{why}");
+            assert!(place.join("thesis").exists(), "{why}");
+            fs::remove_dir_all(&place).unwrap();
+        };
+        fs::create_dir(&place).unwrap();
+        stays("no mark");
+        fs::create_dir(&place).unwrap();
+        fs::copy(own.path().join("mark.json"), place.join("mark.json")).unwrap();
+        stays("another folder's mark");
+        fs::create_dir(&place).unwrap();
+        let text = Mark { folder: token.clone(), inode: 1 };
+        fs::write(place.join("mark.json"), serde_json::to_vec(&text).unwrap()).unwrap();
+        stays("a mark that was made elsewhere");
+        symlink(own.path(), &place).unwrap();
+        assert_eq!(remove(dir.path(), &token).unwrap(), Removal::Foreign);
+        assert!(own.path().join("mark.json").exists());
+        fs::remove_file(&place).unwrap();
+        fs::create_dir(&place).unwrap();
+        assert_eq!(remove(dir.path(), &token).unwrap(), Removal::Gone, "empty: never marked");
+        assert_eq!(remove(&dir.path().join("nowhere"), &token).unwrap(), Removal::Gone);
+    }
+
+    #[test]
+    fn a_folder_that_moved_is_emptied_and_what_took_its_place_is_not() {
+        let dir = tempfile::tempdir().unwrap();
+        let own = made(dir.path());
+        fs::write(own.path().join("1.img"), "image").unwrap();
+        let (at, away) = (own.path().to_path_buf(), dir.path().join("away"));
+        fs::rename(&at, &away).unwrap();
+        fs::create_dir(&at).unwrap();
+        fs::write(at.join("thesis"), "precious").unwrap();
+        own.remove().unwrap_err();
+        assert_eq!(fs::read_dir(&away).unwrap().count(), 0);
+        assert!(at.join("thesis").exists());
+    }
+}
