@@ -194,9 +194,22 @@ pub struct Answer {
 /// Runs a system tool in `folder` and gives its answer, in English. One that is not done within
 /// `limit` is killed, with all that it has started.
 pub fn ask(argv: &[String], folder: &Path, limit: Duration) -> Result<Answer, ToolError> {
+    ask_where(argv, limit, |command| {
+        command.current_dir(folder);
+        Ok(())
+    })
+}
+
+/// [`ask`], where `place` says.
+pub fn ask_where(
+    argv: &[String],
+    limit: Duration,
+    place: impl FnOnce(&mut Command) -> std::io::Result<()>,
+) -> Result<Answer, ToolError> {
     let start = |source| ToolError::Start { command: shown(argv), source };
     let mut command = command(&argv[0])?;
-    command.args(&argv[1..]).current_dir(folder).env("LC_ALL", "C");
+    command.args(&argv[1..]).env("LC_ALL", "C");
+    place(&mut command).map_err(start)?;
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
     sys::bind_to_us(&mut command);
     let mut child = command.spawn().map_err(start)?;

@@ -42,6 +42,9 @@ pub struct Arguments {
     /// Where image files are made [default: the run's folder].
     #[arg(long)]
     pub dir: Option<PathBuf>,
+    /// A folder outside the file system under test that the work may write to; once for each.
+    #[arg(long, value_name = "DIR")]
+    pub writable: Vec<PathBuf>,
     /// Size of each image [default: 4G].
     #[arg(long)]
     pub size: Option<Bytes>,

@@ -1,7 +1,7 @@
 //! From what was typed to the plan that was meant.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use fsverdict_core::model::{
@@ -37,6 +37,7 @@ pub fn plan(arguments: &Arguments) -> Result<Plan> {
         plan.published.clear();
     }
     set_rest(&mut plan, arguments);
+    allow_writing(&mut plan, &arguments.writable)?;
     for workload in &mut plan.workloads {
         recognise_fio(workload);
         recognise_sysbench(workload);
@@ -161,6 +162,27 @@ fn set_rest(plan: &mut Plan, arguments: &Arguments) {
             PlaceName::Sim => Place::Sim,
         });
     }
+}
+
+/// The folders that the command line opens to the work. A plan may ask for one: it is for who runs
+/// the plan to allow it.
+fn allow_writing(plan: &mut Plan, allowed: &[PathBuf]) -> Result<()> {
+    let mut folders = Vec::new();
+    for folder in allowed {
+        let shown = folder.display();
+        let found = folder.canonicalize().with_context(|| format!("--writable {shown}"))?;
+        if !found.is_dir() || found.parent().is_none() {
+            let text = format!("--writable {shown}: name a folder, and not the whole machine");
+            return Err(Usage(text).into());
+        }
+        folders.push(found.display().to_string());
+    }
+    if let Some(asked) = plan.writable.iter().find(|asked| !folders.contains(asked)) {
+        let text = format!("the plan is to write to {asked}: allow it by --writable {asked}");
+        return Err(Usage(text).into());
+    }
+    plan.writable = folders;
+    Ok(())
 }
 
 /// The workload on the command line, if there is one.
@@ -329,6 +351,21 @@ mod tests {
         assert_eq!((tree.compression, tree.hard_links.0), (2.5, 0.03));
         let source = workload("--tree source=/usr/../usr").tree.unwrap().source;
         assert_eq!(source.as_deref(), Some("/usr"));
+    }
+
+    #[test]
+    fn a_plan_writes_only_where_the_command_line_lets_it() {
+        let allowed = |asked: &str, words: &str| {
+            let writable = vec![asked.to_string()];
+            let mut plan = Plan { writable, ..Plan::default() };
+            let folders: Vec<PathBuf> = words.split_whitespace().map(PathBuf::from).collect();
+            allow_writing(&mut plan, &folders).map(|()| plan.writable)
+        };
+        let told = allowed("/usr", "").unwrap_err().to_string();
+        assert_eq!(told, "the plan is to write to /usr: allow it by --writable /usr");
+        assert_eq!(allowed("/usr", "/usr/../usr /etc").unwrap(), ["/usr", "/etc"]);
+        assert!(allowed("/usr", "/usr /").is_err(), "the whole machine");
+        assert!(allowed("/usr", "/usr /etc/passwd").is_err(), "no folder");
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! `fsverdict run`: compare.
 
 use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -107,7 +108,7 @@ fn begin(arguments: &Arguments) -> Result<(Store, Loaded)> {
         started: humantime::format_rfc3339_seconds(now).to_string(),
         seed,
         place,
-        host: facts::host(&plan, store.folder()),
+        host: host_facts(&plan, &store, place),
         memory_bytes: match place {
             PlaceKind::Local => facts::memory_bytes(),
             PlaceKind::Vm => Some(plan.vm.clone().unwrap_or_default().memory.0),
@@ -120,6 +121,19 @@ fn begin(arguments: &Arguments) -> Result<(Store, Loaded)> {
     };
     store.write_head(&run, &plan)?;
     Ok((store, Loaded { run, plan, records: Vec::new() }))
+}
+
+/// The machine, and what of it the work may write to.
+fn host_facts(plan: &Plan, store: &Store, place: PlaceKind) -> BTreeMap<String, String> {
+    let mut told = facts::host(plan, store.folder());
+    if place == PlaceKind::Local {
+        let why_not = facts::why_unconfined();
+        told.extend(why_not.map(|why| ("confinement".into(), format!("none: {why}"))));
+    }
+    if !plan.writable.is_empty() {
+        told.insert("writable by the work".into(), plan.writable.join(", "));
+    }
+    told
 }
 
 /// Chooses the place, and says at once why it is not this machine, and what of a study is left out.
@@ -340,6 +354,7 @@ fn document(plan: &Plan, slot: Slot, bed: &TrialBed, store: &Store, number: u32)
         contender,
         bed,
         probes: plan.probes.clone(),
+        writable: plan.writable.clone(),
         directory,
         raw: path("raw"),
         series: path("series.csv"),

@@ -107,6 +107,7 @@ pub fn trial(plan: &Plan, round: u32, contender: &str) -> Trial {
             lab: String::new(),
         },
         probes: Vec::new(),
+        writable: Vec::new(),
         directory: String::new(),
         raw: String::new(),
         series: String::new(),

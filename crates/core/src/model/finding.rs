@@ -45,6 +45,7 @@ pub enum Audit {
     A22,
     A23,
     A24,
+    A25,
     /// The device is the limit, whichever the file system.
     DeviceBound,
     /// The depth of the work is the limit: at twice of it the bare device does more.

@@ -64,9 +64,9 @@ pub use purpose::{
 };
 pub use rate::{RateOverTime, Steady};
 pub use record::{
-    Application, CacheState, DeviceTotals, Failure, ForeignTotals, Guest, HeatTotals, MemoryTotals,
-    Mounted, NetworkTotals, Outcome, PageCacheTotals, PhaseRecord, PressureTotals, Queue, Quiet,
-    Record, Refused, StepTime, Totals,
+    Application, Astray, CacheState, DeviceTotals, Failure, ForeignTotals, Guest, HeatTotals,
+    MemoryTotals, Mounted, NetworkTotals, Outcome, PageCacheTotals, PhaseRecord, PressureTotals,
+    Queue, Quiet, Record, Refused, StepTime, Totals,
 };
 pub use replay::{Action, Call, Entry, Gave, Head, Laid, On, RECORDING, Recording, Replay};
 pub use run::{Run, SCHEMA};

@@ -301,6 +301,10 @@ pub struct Plan {
     /// What is read during the timed parts besides what always is.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub probes: Vec<ExtraProbe>,
+    /// Folders outside the file system under test that the work may write to; the command line has
+    /// to name them, too.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub writable: Vec<String>,
     /// What the file systems are made on.
     #[serde(default)]
     pub bed: Bed,

@@ -72,6 +72,35 @@ pub struct Refused {
     pub why: String,
 }
 
+/// What the work left in folders outside its own. It was written to memory, and is gone.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Astray {
+    /// How many files and folders were written, or removed as it saw them.
+    pub files: u64,
+    /// The first of them, by their paths.
+    pub paths: Vec<String>,
+}
+
+impl Astray {
+    /// How many paths are kept.
+    pub const PATHS: usize = 5;
+
+    /// Adds one.
+    pub fn add(&mut self, path: String) {
+        self.files += 1;
+        if self.paths.len() < Self::PATHS && !self.paths.contains(&path) {
+            self.paths.push(path);
+        }
+    }
+
+    /// Adds what is found later.
+    pub fn append(&mut self, later: Astray) {
+        let files = self.files + later.files;
+        later.paths.into_iter().for_each(|path| self.add(path));
+        self.files = files;
+    }
+}
+
 /// Whether the device had come to rest before the timed part.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Quiet {
@@ -415,6 +444,9 @@ pub struct Record {
     /// Timed parts that the file system refused.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub refused: Vec<Refused>,
+    /// What the work left where it was not to write, if anything.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub astray: Option<Astray>,
     /// The timed parts.
     pub phases: Vec<PhaseRecord>,
     /// All figures, by metric.
@@ -438,6 +470,7 @@ impl Record {
             caches: Vec::new(),
             settled: Vec::new(),
             refused: Vec::new(),
+            astray: None,
             phases: Vec::new(),
             samples: Vec::new(),
         }

@@ -67,6 +67,9 @@ pub struct Trial {
     /// What is read during the timed parts besides what always is.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub probes: Vec<ExtraProbe>,
+    /// Folders outside the file system under test that the work may write to.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub writable: Vec<String>,
     /// The folder where the file system is mounted; on bed `directory` one of the run's own, in
     /// which the trial makes its folder.
     pub directory: String,

@@ -3,8 +3,8 @@
 use super::step::wants_cleanup;
 use super::{Step, sample, steps};
 use crate::model::{
-    CacheState, Failure, Mounted, Outcome, Partition, PhaseRecord, Quiet, Record, Refused, Sample,
-    StepTime, Trial,
+    Astray, CacheState, Failure, Mounted, Outcome, Partition, PhaseRecord, Quiet, Record, Refused,
+    Sample, StepTime, Trial,
 };
 
 /// Why a host could not do a step; its message is whole.
@@ -23,6 +23,8 @@ pub enum Effect {
     Dropped(CacheState),
     /// Whether the device came to rest.
     Settled(Quiet),
+    /// The work has left something outside its folder.
+    Astray(Astray),
     /// The file system has nothing for this timed part.
     Refused(Refused),
     /// A timed part is over.
@@ -110,6 +112,7 @@ fn note(record: &mut Record, effect: Effect) {
         Effect::Mounted(mounted) => record.mounted = Some(mounted),
         Effect::Dropped(state) => record.caches.push(state),
         Effect::Settled(quiet) => record.settled.push(quiet),
+        Effect::Astray(astray) => record.astray.get_or_insert_default().append(astray),
         Effect::Refused(refused) => record.refused.push(refused),
         Effect::Worked(phase) => record.phases.push(*phase),
         Effect::Figures(figures) => {

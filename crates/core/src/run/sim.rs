@@ -315,6 +315,7 @@ pub(crate) fn example_trial(
             lab: String::new(),
         },
         probes: Vec::new(),
+        writable: Vec::new(),
         directory: "/mnt/fsverdict".into(),
         raw: "raw".into(),
         series: "series.csv".into(),

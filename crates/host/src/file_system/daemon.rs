@@ -1,6 +1,7 @@
 //! Starting the program that does a file system's work, within a trial.
 
 use std::fs::{self, File};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::process::Child;
 use std::time::{Duration, Instant};
@@ -34,7 +35,8 @@ pub fn start(daemon: &Daemon, log: &Path) -> Result<(), HostError> {
         }
     }
     let _ = fs::remove_file(daemon.socket);
-    let file = File::options().create(true).append(true).open(log)?;
+    let file =
+        File::options().create(true).append(true).custom_flags(libc::O_NOFOLLOW).open(log)?;
     let mut command = tool::command(daemon.argv[0])?;
     command.args(&daemon.argv[1..]).stdout(file.try_clone()?).stderr(file);
     wait(&mut command.spawn()?, daemon, log)

@@ -173,7 +173,7 @@ fn conforms(case: &Case) {
     let journal = Journal::open(None).unwrap();
     let identities = bed.devices.iter().map(|device| Identity::of(&device.device()).unwrap());
     let granted = Grant::new(&journal, 1, identities.collect()).unwrap();
-    let namespaces = trial_process::trial_argv(Path::new(""), Path::new(""), false);
+    let namespaces = trial_process::trial_argv(Path::new(""), Path::new(""));
     let count = namespaces.iter().position(|word| word == "--").unwrap() + 1;
     let mut command = tool::command(&namespaces[0]).unwrap();
     command.args(&namespaces[1..count]).arg(std::env::current_exe().unwrap());

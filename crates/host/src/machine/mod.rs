@@ -2,6 +2,7 @@
 
 pub mod answers;
 pub mod cache;
+pub mod cell;
 pub mod mount;
 pub mod processes;
 pub mod registry;

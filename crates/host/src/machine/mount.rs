@@ -28,10 +28,15 @@ pub fn all(proc: &Path) -> std::io::Result<Vec<Mount>> {
     Ok(text.lines().filter_map(parse).collect())
 }
 
-/// The mount on top at `path` in this thread's namespace, which may not be the process's.
-pub fn of_thread(path: &str) -> std::io::Result<Option<Mount>> {
+/// All mounts of this thread's namespace, which may not be the process's.
+pub fn of_this_thread() -> std::io::Result<Vec<Mount>> {
     let text = std::fs::read_to_string("/proc/thread-self/mountinfo")?;
-    Ok(text.lines().filter_map(parse).rfind(|mount| mount.at == path))
+    Ok(text.lines().filter_map(parse).collect())
+}
+
+/// The mount on top at `path` in this thread's namespace.
+pub fn of_thread(path: &str) -> std::io::Result<Option<Mount>> {
+    Ok(of_this_thread()?.into_iter().rfind(|mount| mount.at == path))
 }
 
 /// The mount that is on top at `at`.

@@ -57,14 +57,14 @@ impl Processes {
         others().difference(&self.residents).copied().collect()
     }
 
-    /// Ends all but those who belong to the file system.
-    pub fn end_strangers(&mut self) {
+    /// Ends all but those who belong to the file system; whether they are gone.
+    pub fn end_strangers(&mut self) -> bool {
         self.servers.clear();
         until_none(|| {
             let left = self.left();
             left.iter().for_each(|&process| sys::kill_other(process));
             left.is_empty()
-        });
+        })
     }
 
     /// Ends all there are: what belonged to the file system has nothing to do any more.
@@ -78,14 +78,15 @@ impl Processes {
 }
 
 /// Killed is not gone: a moment later they hold nothing any more; on a busy machine a long one.
-fn until_none(mut none_is_left: impl FnMut() -> bool) {
+fn until_none(mut none_is_left: impl FnMut() -> bool) -> bool {
     const PAUSE: Duration = Duration::from_millis(1);
     for _ in 0..30_000 {
         if none_is_left() {
-            return;
+            return true;
         }
         std::thread::sleep(PAUSE);
     }
+    false
 }
 
 /// All processes of the namespace but the first, which we are.

@@ -76,7 +76,9 @@ impl DryRun {
     }
 
     fn link(&mut self, trial: &Trial) {
-        self.say(format!(": > {}", link::clients().display()));
+        let clients = link::clients();
+        let clients = clients.display();
+        self.remark(&format!("in a network of the work's own; that of its clients is {clients}"));
         let commands = trial.workload.link().map(link::commands).unwrap_or_default();
         self.lines.extend(commands.iter().map(|argv| shown(argv)));
     }
@@ -120,7 +122,7 @@ impl DryRun {
     /// What the work's engine would do in this step.
     fn engine(&mut self, step: Step, trial: &Trial) -> Result<(), HostError> {
         let environment = BTreeMap::new();
-        let scene = scene(trial, &environment)?;
+        let scene = scene(trial, &environment, None)?;
         for act in workload::engine(trial.workload.work()?).dry(step, &scene)? {
             match act {
                 Act::Command(argv) => self.in_work(trial, &argv),
@@ -236,7 +238,7 @@ impl Place for DryRun {
             self.say(shown(&argv));
         }
         let (input, output) = (folder.join("trial.json"), folder.join("record.json"));
-        self.say(shown(&trial_argv(&input, &output, trial.workload.link().is_some())));
+        self.say(shown(&trial_argv(&input, &output)));
         let from = self.lines.len();
         let record = run::trial(self, trial);
         for line in &mut self.lines[from..] {

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use fsverdict_core::model::{BedKind, Plan, Unit, Workload};
 
-use crate::machine::mount;
+use crate::machine::{cell, mount};
 use crate::tool::{self, version};
 use crate::{file_system, workload};
 
@@ -29,6 +29,11 @@ pub fn host(plan: &Plan, folder: &Path) -> BTreeMap<String, String> {
         add("image files on", on.map(|m| format!("{} on {}", m.file_system, m.source)));
     }
     facts
+}
+
+/// Why the work of trials on this machine can't be confined, where it can't.
+pub fn why_unconfined() -> Option<String> {
+    cell::is_possible().err().map(|error| error.to_string())
 }
 
 /// The machine's memory; `None` where /proc/meminfo does not say.

@@ -2,17 +2,19 @@
 //! end in the trial's own network namespace, the other in one that is the clients'.
 //!
 //! Nothing of it outlives the trial: its network namespace is its own, and the clients' is held by
-//! a mount in the trial's own mount namespace (unshare(1), "--net=file").
+//! a mount in the trial's own mount namespace.
 
 use std::fs::{self, File};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
 use fsverdict_core::model::{Network, Workload};
 use fsverdict_core::run::HostError;
 
+use crate::machine::cell;
 use crate::probe::Interface;
 use crate::tool::Argv;
-use crate::{tool, undo};
+use crate::{sys, tool, undo};
 
 /// The server's end, which is watched.
 const SERVER: &str = "server0";
@@ -35,7 +37,8 @@ pub fn clients() -> PathBuf {
     undo::registry().join("clients")
 }
 
-/// The commands that make the link of `network`, in the trial's own network namespace.
+/// The commands that make the link of `network`, in the server's network namespace, when there are
+/// that and the clients'.
 ///
 /// What would merge packets on their way is switched off, so that as many are counted as a wire
 /// would carry.
@@ -43,7 +46,6 @@ pub fn commands(network: &Network) -> Vec<Argv> {
     let clients = clients().display().to_string();
     let there = format!("nsenter --net={clients} ");
     let mut lines = vec![
-        format!("unshare --net={clients} true"),
         format!("ip link add {SERVER} type veth peer name {CLIENT}"),
         format!("ip link set {CLIENT} netns {clients}"),
     ];
@@ -68,13 +70,17 @@ pub fn commands(network: &Network) -> Vec<Argv> {
     lines.iter().map(|line| line.split_whitespace().map(String::from).collect()).collect()
 }
 
-/// Makes the link.
-pub fn make(network: &Network) -> Result<(), HostError> {
+/// Makes the link, and has the trial be at the server's end from now on. Both ends belong to
+/// `user`, in which the work has its power.
+pub fn make(network: &Network, user: Option<&OwnedFd>) -> Result<(), HostError> {
     // Anywhere else it would be the machine's own network.
     if std::process::id() != 1 {
         return Err("a link needs a trial with namespaces of its own: run it as root".into());
     }
+    sys::enter_network(cell::network(user)?.as_fd())?;
+    let clients_end = cell::network(user)?;
     File::create(clients())?;
+    sys::bind(Path::new(&format!("/proc/self/fd/{}", clients_end.as_raw_fd())), &clients())?;
     tool::run_all(&commands(network))?;
     Ok(())
 }

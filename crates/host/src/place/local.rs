@@ -155,7 +155,7 @@ impl Place for Lab<'_> {
         fs::create_dir_all(&trial.raw)?;
         let (input, output) = (folder.join("trial.json"), folder.join("record.json"));
         fs::write(&input, serde_json::to_string_pretty(trial)?)?;
-        let argv = trial_argv(&input, &output, trial.workload.link().is_some());
+        let argv = trial_argv(&input, &output);
         let mut command = match sys::is_root() {
             true => tool::command(&argv[0])?,
             false => tool::users(&argv[..1]),

@@ -26,15 +26,15 @@ pub type Watch<'a> = Box<dyn FnMut(Event) + 'a>;
 
 /// The command that runs a trial: as root in a mount namespace of its own, so that its mounts go
 /// with it, in a PID namespace of its own, so that whatever it starts goes with it too, and in an
-/// IPC namespace of its own, so that no shared memory of a server stays (ipc_namespaces(7)). One
-/// that makes a link has a network namespace of its own, too (`networked`).
-pub fn trial_argv(input: &Path, output: &Path, networked: bool) -> Vec<String> {
+/// IPC namespace of its own, so that no shared memory of a server stays (ipc_namespaces(7)).
+/// What is unmounted outside goes from there, too.
+pub fn trial_argv(input: &Path, output: &Path) -> Vec<String> {
     // util-linux unshare(1).
     const NAMESPACES: [&str; 10] = [
         "unshare",
         "--mount",
         "--propagation",
-        "private",
+        "slave",
         "--pid",
         "--ipc",
         "--fork",
@@ -47,9 +47,6 @@ pub fn trial_argv(input: &Path, output: &Path, networked: bool) -> Vec<String> {
         true => NAMESPACES.map(String::from).to_vec(),
         false => Vec::new(),
     };
-    if networked && sys::is_root() {
-        argv.insert(1, "--net".into());
-    }
     let path = |path: &Path| path.display().to_string();
     argv.extend([path(&program), "trial".into(), "--in".into(), path(input)]);
     argv.extend(["--out".into(), path(output)]);

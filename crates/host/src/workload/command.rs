@@ -1,6 +1,7 @@
 //! Any command: the engine of a workload, and the untimed steps around one.
 
 use std::fs::{self, File};
+use std::io;
 use std::path::Path;
 use std::process::ExitStatus;
 
@@ -9,6 +10,7 @@ use fsverdict_core::run::{HostError, Step};
 use thiserror::Error;
 
 use super::engine::{Act, Engine, OVER, Scene, TimedPart, only_whole};
+use crate::machine::cell::CellError;
 use crate::machine::processes::Io;
 use crate::tool;
 
@@ -20,8 +22,18 @@ pub enum CommandError {
     Output { path: String, source: std::io::Error },
     #[error("{command} could not be started: {source}")]
     Start { command: String, source: std::io::Error },
-    #[error("{command} {}{said}", tool::ended(*status))]
+    #[error(transparent)]
+    Cell(#[from] CellError),
+    #[error("{command} {}{said}{}", tool::ended(*status), advice(said))]
     Failed { command: String, status: ExitStatus, said: String },
+}
+
+/// What to do where a command was kept from writing: EROFS, as strerror(3) has it.
+fn advice(said: &str) -> &'static str {
+    match said.contains("Read-only file system") {
+        true => " (work writes in its own folder: --writable DIR opens another)",
+        false => "",
+    }
 }
 
 /// A command with its output files open, so that starting it is all that is left to do.
@@ -36,15 +48,30 @@ pub struct Ready {
 pub fn ready(argv: &[String], name: &str, scene: &Scene) -> Result<Ready, CommandError> {
     let open = |suffix: &str| {
         let path = scene.raw.join(format!("{name}.{suffix}"));
-        File::create(&path)
+        created_anew(&path)
             .map(|file| (file, path.clone()))
             .map_err(|source| CommandError::Output { path: path.display().to_string(), source })
     };
     let (stdout, _) = open("stdout")?;
     let (errors, stderr) = open("stderr")?;
     let mut command = tool::users(argv);
-    command.current_dir(&scene.directory).envs(scene.environment).stdout(stdout).stderr(errors);
+    command.envs(scene.environment).stdout(stdout).stderr(errors);
+    match scene.cells {
+        Some(cells) => cells.cell()?.confine(&mut command, &scene.directory)?,
+        None => {
+            command.current_dir(&scene.directory);
+        }
+    }
     Ok(Ready { command, shown: shown(argv), stderr })
+}
+
+/// A file at `path` in the place of what may be there: the work can write in that folder, and might
+/// have left a link to somewhere else.
+fn created_anew(path: &Path) -> io::Result<File> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => File::create_new(path),
+    }
 }
 
 impl Ready {
@@ -148,6 +175,7 @@ mod tests {
             device: None,
             devices: &[],
             raw: folder.path(),
+            cells: None,
             environment: &environment,
             seed: 7,
             has_servers: false,

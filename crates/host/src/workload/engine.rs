@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use fsverdict_core::model::{Device, Histogram, Phase, PhaseRecord, Sample, Workload};
 use fsverdict_core::run::{HostError, Step};
 
+use crate::machine::cell::Cells;
 use crate::tool::ToolError;
 
 /// One kind of work. Each file of this folder has one, for its part of the plan.
@@ -85,6 +86,8 @@ pub struct Scene<'a> {
     pub devices: &'a [Device],
     /// The folder for what programs print: `NAME.stdout` and `NAME.stderr`.
     pub raw: &'a Path,
+    /// The cells in which commands run; without, they run as we do.
+    pub cells: Option<&'a Cells>,
     /// The environment of commands.
     pub environment: &'a BTreeMap<String, String>,
     /// The same seed gives the same work.

@@ -21,7 +21,7 @@ use super::vm::kernel;
 use super::vm::kvm::{self, QEMU};
 use crate::file_system::{self, FileSystem};
 use crate::machine::answers::{closed, not_installed};
-use crate::machine::mount;
+use crate::machine::{cell, mount};
 use crate::probe::offered;
 use crate::{sys, tool};
 pub use summary::{beds, conclusion};
@@ -129,7 +129,10 @@ fn namespaces() -> Answer {
         return not_installed(missing);
     }
     match tool::run_words(&["unshare", "--mount", "--pid", "--fork", "true"]) {
-        Ok(_) => Answer::yes("a trial's mounts and processes go with it"),
+        Ok(_) => match cell::is_possible() {
+            Ok(()) => Answer::yes("a trial's mounts and processes go with it"),
+            Err(error) => Answer::no(error.to_string()).but("sysctl user.max_user_namespaces=1000"),
+        },
         Err(_) if !sys::is_root() => Answer::no("this user may not unshare").but_root(),
         Err(error) => Answer::no(error.to_string())
             .but("run it outside the container, or in a privileged one"),

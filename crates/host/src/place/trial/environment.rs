@@ -1,11 +1,15 @@
 //! What the commands of a trial find in their environment.
 
 use std::collections::BTreeMap;
+use std::hash::Hasher;
+use std::path::PathBuf;
 
-use fsverdict_core::model::Trial;
+use fsverdict_core::model::{Command, Trial, Workload};
 
-use super::site::figures_file;
+use super::site::{CACHE, figures_file};
 use crate::place::link;
+use crate::place::vm::kernel;
+use crate::sys;
 
 /// fsverdict's own variables, and those of the plan.
 pub fn environment(trial: &Trial) -> BTreeMap<String, String> {
@@ -28,6 +32,13 @@ pub fn environment(trial: &Trial) -> BTreeMap<String, String> {
         environment.insert("FSVERDICT_SERVER".into(), link::SERVER_ADDRESS.into());
         environment.insert("FSVERDICT_CLIENTS".into(), value(&link::clients().display()));
     }
+    if !sys::is_root() {
+        // Others' temporary files are not the work's to write; root has private ones.
+        environment.insert("TMPDIR".into(), value(&trial.raw));
+    }
+    if uses_cache(workload) {
+        environment.insert(CACHE.into(), value(&cache(workload).display()));
+    }
     let operations = workload.operations.map(|operations| ("FSVERDICT_OPERATIONS", operations));
     let bytes = workload.bytes.map(|bytes| ("FSVERDICT_BYTES", bytes.0));
     for (name, size) in operations.into_iter().chain(bytes) {
@@ -37,4 +48,23 @@ pub fn environment(trial: &Trial) -> BTreeMap<String, String> {
         environment.insert(name.clone(), value.to_string());
     }
     environment
+}
+
+fn uses_cache(workload: &Workload) -> bool {
+    let commands = [&workload.setup, &workload.prepare, &workload.command, &workload.check];
+    let argv = commands.into_iter().flatten().flat_map(Command::argv);
+    argv.chain(workload.environment.values().map(ToString::to_string)).any(|it| it.contains(CACHE))
+}
+
+/// Where the work may keep what its setup makes once, from one trial to the next. Each setup has a
+/// folder of its own, so that none finds what another has made.
+fn cache(workload: &Workload) -> PathBuf {
+    let mut hasher = siphasher::sip::SipHasher13::new();
+    let setup = workload.setup.as_ref().map(Command::argv).unwrap_or_default();
+    let variables = workload.environment.iter().map(|(name, value)| format!("{name}={value}"));
+    for text in setup.into_iter().chain(variables) {
+        hasher.write(text.as_bytes());
+        hasher.write_u8(0);
+    }
+    kernel::cache().join("inputs").join(format!("{:016x}", hasher.finish()))
 }

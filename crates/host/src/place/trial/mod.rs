@@ -20,13 +20,16 @@ use fsverdict_core::run::{Effect, Host, HostError, Step};
 
 use super::lease::Lease;
 use super::link;
+use super::vm::guest;
 use crate::bed::{self, partition};
+use crate::machine::cell::{self, Cells};
 use crate::machine::processes::Processes;
 use crate::machine::settings::{self, Setting};
 use crate::machine::{mount, settle};
+use crate::sys;
 use crate::workload::{self, command};
 use mounting::Mounting;
-use site::{WORK, command_of, figures_file, scene, work_directory};
+use site::{WORK, command_of, figures_file, ground, scene, work_directory};
 use timed::{Part, Timing};
 
 /// This machine, during one trial.
@@ -37,6 +40,8 @@ pub struct TrialHost {
     lease: Lease,
     mounting: Mounting,
     processes: Processes,
+    /// None where the work runs as we do.
+    cells: Option<Cells>,
     timing: Timing,
 }
 
@@ -46,9 +51,11 @@ impl TrialHost {
     /// # Errors
     /// When no living run has given this trial out.
     pub fn new(trial: &Trial) -> Result<Self, HostError> {
+        let environment = environment::environment(trial);
         Ok(TrialHost {
             start: Instant::now(),
-            environment: environment::environment(trial),
+            cells: cells(trial, &environment),
+            environment,
             lease: Lease::of(trial)?,
             mounting: Mounting::of(trial),
             processes: Processes::default(),
@@ -59,7 +66,7 @@ impl TrialHost {
     /// Runs the command that the workload has for `step`.
     fn command(&self, step: Step, trial: &Trial) -> Result<(), HostError> {
         if let Some(command) = command_of(step, &trial.workload) {
-            let scene = scene(trial, &self.environment)?;
+            let scene = scene(trial, &self.environment, self.cells.as_ref())?;
             command::ready(&command.argv(), &step.to_string(), &scene)?.run()?;
         }
         Ok(())
@@ -82,14 +89,40 @@ impl TrialHost {
         Ok(Effect::Figures(figures.map_err(|error| format!("{}: {error}", path.display()))?))
     }
 
+    fn link(&self, trial: &Trial) -> Result<(), HostError> {
+        let user = self.cells.as_ref().map(Cells::user).transpose()?;
+        trial.workload.link().map_or(Ok(()), |network| link::make(network, user))
+    }
+
+    /// Ends what the work has left running, and then its cell, which would hold the file system:
+    /// unmounting it here would not show that. The cell's mounts go at once where we are the last
+    /// to leave it, and some time later where a process is (fs/namespace.c, `mntput_no_expire`).
+    fn end_work(&mut self) -> Result<Effect, HostError> {
+        let is_over = self.processes.end_strangers();
+        let left = self.cells.as_mut().map(Cells::leave);
+        if !is_over {
+            return Err("what the work has left running can't be ended".into());
+        }
+        Ok(match left {
+            Some(astray) if astray.files > 0 => Effect::Astray(astray),
+            _ => Effect::Done,
+        })
+    }
+
+    fn unmount(&mut self, trial: &Trial) -> Result<Effect, HostError> {
+        let left = self.end_work()?;
+        self.mounting.unmount(&mut self.processes, trial)?;
+        Ok(left)
+    }
+
     fn fill(&self, trial: &Trial) -> Result<(), HostError> {
-        let scene = scene(trial, &self.environment)?;
+        let scene = scene(trial, &self.environment, self.cells.as_ref())?;
         workload::engine(trial.workload.work()?).lay_out(&scene)
     }
 
     fn cleanup(&self, trial: &Trial) -> Result<(), HostError> {
         self.command(Step::Cleanup, trial)?;
-        let scene = scene(trial, &self.environment)?;
+        let scene = scene(trial, &self.environment, self.cells.as_ref())?;
         workload::engine(trial.workload.work()?).clean_up(&scene)
     }
 
@@ -99,7 +132,7 @@ impl TrialHost {
         }
         let closing = self.mounting.closing(trial)?;
         let engine = workload::engine(trial.workload.work()?);
-        let mut scene = scene(trial, &self.environment)?;
+        let mut scene = scene(trial, &self.environment, self.cells.as_ref())?;
         scene.has_servers = self.processes.has_servers();
         let mut work = engine.prepare(phase, &scene)?;
         let part = Part { trial, phase, closing: &closing, processes: &self.processes };
@@ -113,6 +146,18 @@ impl TrialHost {
         record.processes_left = self.processes.strangers();
         Ok(Effect::Worked(Box::new(record)))
     }
+}
+
+/// Cells for the work of `trial`. A guest whose kernel has none confines its work by itself, and a
+/// user's work can do no more than its user.
+fn cells(trial: &Trial, environment: &BTreeMap<String, String>) -> Option<Cells> {
+    let cells = Cells::new(ground(trial, environment));
+    if let Some(cache) = environment.get(site::CACHE) {
+        // Where it can't be made the cell says so.
+        let _ = fs::create_dir_all(cache);
+    }
+    let goes_without = cell::is_possible().is_err() && (guest::is_within() || !sys::is_root());
+    (!goes_without).then_some(cells)
 }
 
 impl Host for TrialHost {
@@ -131,13 +176,13 @@ impl Host for TrialHost {
             Step::MakeFileSystem => mounting.make(processes, trial)?,
             Step::MakeDirectory => fs::create_dir(work_directory(trial))?,
             Step::Mount => return Ok(Effect::Mounted(mounting.mount(processes, trial)?)),
-            Step::Link => trial.workload.link().map_or(Ok(()), link::make)?,
+            Step::Link => self.link(trial)?,
             Step::Setup | Step::Prepare => self.with_servers(step, trial)?,
             Step::Check => self.command(step, trial)?,
             Step::Figures => return Self::figures(trial),
             Step::Fill => self.fill(trial)?,
             Step::Sync => mounting.closing(trial)?.sync()?,
-            Step::Unmount => mounting.unmount(processes, trial)?,
+            Step::Unmount => return self.unmount(trial),
             Step::DropCaches => return Ok(Effect::Dropped(mounting::drop_caches(trial)?)),
             Step::Limit => {
                 let rules = settings::rules(Path::new("/"), trial.limits(), &trial.bed.devices)?;
@@ -147,21 +192,22 @@ impl Host for TrialHost {
             Step::Work(phase) => return self.work(phase, trial),
             Step::Cleanup => self.cleanup(trial)?,
             Step::RemoveDirectory => {
-                processes.end_strangers();
+                let left = self.end_work()?;
                 bed::own::clear(Path::new(&trial.directory), WORK)?;
+                return Ok(left);
             }
         }
         Ok(Effect::Done)
     }
 
     fn clean_up(&mut self, trial: &Trial) -> Vec<String> {
-        self.processes.end_strangers();
-        let mut errors = Vec::new();
+        let ended = self.end_work();
+        let mut errors: Vec<String> = ended.err().map(|it| it.to_string()).into_iter().collect();
         if trial.bed.kind == BedKind::Directory {
             let cleared = bed::own::clear(Path::new(&trial.directory), WORK);
             errors.extend(cleared.err().map(|error| error.to_string()));
         } else if let Ok(Some(_)) = mount::at(&trial.directory) {
-            let unmounted = self.mounting.unmount(&mut self.processes, trial);
+            let unmounted = self.unmount(trial);
             errors.extend(unmounted.err().map(|error| error.to_string()));
         }
         if !trial.contender.partition.is_empty() {

@@ -8,11 +8,17 @@ use fsverdict_core::run::{HostError, Step};
 
 use crate::bed::partition;
 use crate::file_system::{FileSystem, Site};
+use crate::machine::cell::{Cells, Ground};
+use crate::place::link;
 use crate::tool::Argv;
+use crate::workload::engine;
 use crate::workload::engine::Scene;
 
 /// The folder of the work, in the file system or in the run's own folder.
 pub const WORK: &str = "work";
+
+/// The variable that names where the work may keep what its setup makes once.
+pub const CACHE: &str = "FSVERDICT_CACHE";
 
 /// The folder the work happens in: its own, so that `lost+found` is not part of it. On the bare
 /// device there is none, and the tool works beside its output.
@@ -70,6 +76,7 @@ pub fn with_site<T>(trial: &Trial, use_it: impl FnOnce(&Site) -> T) -> T {
 pub fn scene<'a>(
     trial: &'a Trial,
     environment: &'a BTreeMap<String, String>,
+    cells: Option<&'a Cells>,
 ) -> Result<Scene<'a>, HostError> {
     let device = trial.contender.is_raw().then(|| raw_device(trial)).transpose()?;
     Ok(Scene {
@@ -78,8 +85,41 @@ pub fn scene<'a>(
         device,
         devices: &trial.bed.devices,
         raw: Path::new(&trial.raw),
+        cells,
         environment,
         seed: trial.seed,
         has_servers: false,
     })
+}
+
+/// What the work of `trial` may see and write.
+pub fn ground(trial: &Trial, environment: &BTreeMap<String, String>) -> Ground {
+    let is_raw = trial.contender.is_raw();
+    let workload = &trial.workload;
+    let commands = [&workload.command, &workload.setup, &workload.prepare];
+    let commands = commands.into_iter().chain([&workload.check, &workload.cleanup]).flatten();
+    let mut texts: Vec<String> = commands.flat_map(Command::argv).collect();
+    texts.extend(workload.work().map(|work| engine(work).files()).unwrap_or_default());
+    texts.extend(environment.values().chain(&workload.needs).cloned());
+    texts.extend(std::env::var("PATH"));
+    let here = std::env::current_dir().map(|folder| folder.display().to_string());
+    let named = texts.iter().chain(&here).flat_map(|text| paths_in(text)).collect();
+    let device = is_raw.then(|| raw_device(trial).ok()).flatten();
+    let networks = workload.link().map(|_| link::clients());
+    let opened = trial.writable.iter().map(PathBuf::from);
+    let cache = environment.get(CACHE).map(PathBuf::from);
+    // Not more of the file system: the folder itself is not to become a link to somewhere else.
+    let own = [work_directory(trial), PathBuf::from(&trial.raw)].into_iter();
+    Ground {
+        writable: own.chain(opened).chain(cache).collect(),
+        named,
+        kept: networks.into_iter().collect(),
+        devices: device.into_iter().map(PathBuf::from).collect(),
+    }
+}
+
+/// The absolute paths that a text may hold.
+fn paths_in(text: &str) -> impl Iterator<Item = PathBuf> {
+    let ends = |c: char| c.is_whitespace() || ":=,;'\"<>()&|".contains(c);
+    text.split(ends).filter(|word| word.len() > 1 && word.starts_with('/')).map(PathBuf::from)
 }

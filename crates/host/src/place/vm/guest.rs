@@ -86,6 +86,11 @@ pub fn is_guest() -> bool {
     std::process::id() == 1 && std::env::args_os().next().is_some_and(|name| name == INIT)
 }
 
+/// We are a process of a guest.
+pub fn is_within() -> bool {
+    std::env::current_exe().is_ok_and(|program| program == Path::new(PROGRAM))
+}
+
 /// The guest's whole life. It ends with the machine.
 pub fn live() -> ! {
     if let Err(error) = serve() {
@@ -265,7 +270,7 @@ fn run(job: Job, job_disk: &Path) -> Result<(), HostError> {
     let _granted = Grant::new(&journal, trial.number, identities.ok_or("a disk has no node")?)?;
     let (input, output) = (Path::new("/fsverdict/trial.json"), out.join("record.json"));
     fs::write(input, serde_json::to_vec(&trial)?)?;
-    let argv = trial_argv(input, &output, false);
+    let argv = trial_argv(input, &output);
     let errors = out.join("raw/trial.stderr");
     let mut command = tool::command(&argv[0])?;
     command.args(&argv[1..]).env("PATH", job.path).stdin(machines_proc()?);

@@ -3,6 +3,7 @@
 mod output;
 
 use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -12,6 +13,8 @@ use thiserror::Error;
 
 use super::command::{self, Ready};
 use super::engine::{Act, Engine, OVER, Scene, TimedPart, only_whole};
+use crate::machine::cell::{Cells, Ground};
+use crate::sys;
 use crate::tool::{self, ToolError};
 
 /// fio reads a job in milliseconds.
@@ -264,12 +267,25 @@ fn time_ms(text: &str) -> Option<u64> {
     number.parse::<u64>().ok()?.checked_mul(unit_ms)
 }
 
+/// Lets fio write nothing while it reads a job. Who is not root can do no more than its user.
+fn confine(fio: &Fio, command: &mut std::process::Command) -> io::Result<()> {
+    let folder = Path::new("/");
+    if !sys::is_root() {
+        command.current_dir(folder);
+        return Ok(());
+    }
+    let named = fio.files().into_iter().map(PathBuf::from).collect();
+    let cells = Cells::new(Ground { named, ..Ground::default() });
+    let confined = cells.cell().and_then(|cell| cell.confine(command, folder));
+    confined.map_err(io::Error::other)
+}
+
 /// Has fio read the job and do nothing else; its complaint, if it has one. Where an engine is
 /// unknown, with the nearest of those that fio has.
 fn refused(fio: &Fio) -> Result<Option<String>, ToolError> {
     let ask = |words: &[String]| {
         let argv: Vec<String> = std::iter::once("fio".into()).chain(words.to_vec()).collect();
-        tool::ask(&argv, Path::new("/"), PARSE_LIMIT)
+        tool::ask_where(&argv, PARSE_LIMIT, |command| confine(fio, command))
     };
     let words: Vec<String> =
         std::iter::once("--parse-only".into()).chain(fio.arguments("job")).collect();

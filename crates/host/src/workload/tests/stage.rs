@@ -101,6 +101,7 @@ impl Stage {
             device: None,
             devices: &[],
             raw: &self.raw,
+            cells: None,
             environment: &self.environment,
             seed: self.seed,
             has_servers: false,

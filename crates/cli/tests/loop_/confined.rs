@@ -1,0 +1,366 @@
+//! What a trial's work can't do: reach a disk or a file that is none of its bed's.
+
+use std::fs::{self, File};
+use std::io::Read;
+use std::os::unix::fs::PermissionsExt;
+
+use super::{of, printed, run_command, run_plan};
+use crate::support::{Done, Scene, Started, list, program, text, tool, wait_for};
+
+const MIB: usize = 1 << 20;
+const OPTIONS: &str = "--fs ext4,ext4 --size 64M --rounds 1";
+
+/// Somebody else's disk and file, and what they hold.
+struct Victim {
+    node: String,
+    file: String,
+    image: String,
+    holds: Vec<u8>,
+}
+
+impl Victim {
+    fn new(scene: &Scene) -> Victim {
+        let holds = vec![b'v'; MIB];
+        let [file, image] = ["victim", "victim.disk"].map(|name| scene.typed(name));
+        fs::write(&file, &holds).unwrap();
+        fs::write(&image, &holds).unwrap();
+        let node = tool("losetup", &["--find", "--show", &image]).unwrap().trim().to_string();
+        Victim { node, file, image, holds }
+    }
+
+    #[track_caller]
+    fn is_whole(&self, attack: &str) {
+        tool("sync", &[]).unwrap();
+        let mut disk = Vec::new();
+        File::open(&self.node).unwrap().read_to_end(&mut disk).unwrap();
+        for (what, found) in [("disk", disk), ("image", fs::read(&self.image).unwrap())] {
+            assert!(found == self.holds, "the {what} was written to by: {attack}");
+        }
+        let found = fs::read(&self.file).unwrap();
+        assert!(found == self.holds, "the file was written to by: {attack}");
+    }
+
+    /// Runs `command` with both in its environment, as NODE and FILE.
+    fn is_attacked(&self, scene: &Scene, command: &[&str]) -> Done {
+        let environment = [format!("NODE={}", self.node), format!("FILE={}", self.file)];
+        let mut words = vec!["run", "--output", "run", "--json", "-"];
+        words.extend(OPTIONS.split(' '));
+        words.push("--");
+        words.push("env");
+        words.extend(environment.iter().map(String::as_str));
+        words.extend(command);
+        scene.fsverdict(&words)
+    }
+}
+
+fn again(scene: &Scene) {
+    fs::remove_dir_all(scene.path("run")).unwrap();
+}
+
+/// Job files that leave the file system under test, by `lines` of a job or by its name.
+fn attacks(scene: &Scene, victim: &Victim) -> Vec<String> {
+    let Victim { node, file, .. } = victim;
+    let log = |name: &str, to: &str| {
+        let lines = [" add", " open", " write 0 4096"].map(|act| format!("{to}{act}\n"));
+        scene.write(name, &format!("fio version 2 iolog\n{}", lines.concat()))
+    };
+    let [of_node, of_file] = [log("node.log", node), log("file.log", file)];
+    let other = scene.write("other.fio", &format!("filename={node}\n"));
+    let lines = [
+        "filename=${VICTIM}".to_string(),
+        "include other.fio".into(),
+        format!("include {other}"),
+        format!("read_iolog={of_node}"),
+        format!("read_iolog={of_file}"),
+        format!("read_iolog={of_node}\nreplay_redirect={node}"),
+        format!("read_iolog={of_file}\nreplay_redirect={file}"),
+        format!("opendir={}", scene.typed("")),
+    ];
+    let jobs = lines.map(|lines| format!("[job]\nrw=write\nsize=64k\n{lines}\n"));
+    let named = [node, file].map(|name| format!("[{name}]\nrw=write\nsize=64k\n"));
+    jobs.into_iter().chain(named).collect()
+}
+
+#[test]
+#[ignore = "needs root and loop devices: run ./test"]
+fn a_fio_job_file_leaves_other_disks_and_files_alone() {
+    let scene = Scene::alone();
+    let victim = Victim::new(&scene);
+    for job in attacks(&scene, &victim) {
+        scene.write("job.fio", &job);
+        let mut words = vec!["run", "--output", "run"];
+        words.extend(OPTIONS.split(' '));
+        let mut command = scene.command(&[&words[..], &["--", "fio", "job.fio"]].concat());
+        command.env("VICTIM", &victim.node);
+        Started::new(command).wait();
+        victim.is_whole(&job);
+        again(&scene);
+    }
+    drop_disk(&victim);
+    scene.assert_nothing_left();
+}
+
+#[test]
+#[ignore = "needs root and loop devices: run ./test"]
+fn options_of_fio_leave_other_disks_and_files_alone() {
+    let scene = Scene::alone();
+    let victim = Victim::new(&scene);
+    let arguments = ["fio", "--name=job", "--rw=write", "--size=64k", "--directo=/var"];
+    run_command(&scene, OPTIONS, &arguments);
+    assert!(fs::read_dir("/var").unwrap().all(|it| !is_job(&it.unwrap().file_name())));
+    victim.is_whole("--directo");
+    again(&scene);
+    let log = format!("fio version 2 iolog\n{0} add\n{0} open\n{0} write 0 4096\n", victim.node);
+    let plan = format!(
+        r#"
+        bed = {{ size = "64M" }}
+        judgement = {{ rounds = 1 }}
+        contender = [{{ name = "a", file_system = "ext4" }}, {{ name = "b", file_system = "ext4" }}]
+        [[workload]]
+        name = "w"
+        fio = {{ rw = "write", size = "64k", read_iolog = "{}", replay_redirect = "{}" }}
+        "#,
+        scene.write("node.log", &log),
+        victim.node,
+    );
+    run_plan(&scene, &plan);
+    victim.is_whole("a plan's read_iolog");
+    drop_disk(&victim);
+    scene.assert_nothing_left();
+}
+
+fn is_job(name: &std::ffi::OsStr) -> bool {
+    name.to_string_lossy().starts_with("job.")
+}
+
+fn drop_disk(victim: &Victim) {
+    tool("losetup", &["--detach", &victim.node]).unwrap();
+}
+
+#[test]
+#[ignore = "needs root and loop devices: run ./test"]
+fn a_command_leaves_other_disks_and_files_alone() {
+    let scene = Scene::alone();
+    let victim = Victim::new(&scene);
+    let fio = "--name=job --rw=write --size=64k --filename=";
+    let attacks = [
+        format!("/usr/bin/fio {fio}$NODE"),
+        format!("env fio {fio}$NODE"),
+        format!("sh -c 'fio {fio}$NODE'"),
+        format!("/usr/bin/fio {fio}$FILE"),
+        "cat /etc/hostname > $FILE".into(),
+        "cat /etc/hostname > $NODE".into(),
+        "mv $FILE here".into(),
+        "rm $FILE".into(),
+        "truncate -s 0 $FILE".into(),
+        "dd if=/etc/hostname of=$NODE".into(),
+        "blkdiscard -f $NODE".into(),
+        "mkfs.ext4 -q -F $NODE".into(),
+        "echo x > /proc/1/root$FILE".into(),
+        "nsenter -t 1 -m -- truncate -s 0 $FILE".into(),
+        "unshare -m sh -c 'mount -o remount,rw /; mount -o remount,bind,rw /; > /etc/fsverdict-x'"
+            .into(),
+        "mount --bind / /mnt && mount -o remount,bind,rw /mnt && > /mnt$FILE".into(),
+    ];
+    let script: Vec<String> =
+        attacks.iter().map(|attack| format!("( {attack} ) 2>&1 || true")).collect();
+    victim.is_attacked(&scene, &["sh", "-c", &script.join("\n")]).exits(0);
+    victim.is_whole("one of the commands");
+    assert!(!fs::exists("/etc/fsverdict-x").unwrap());
+    drop_disk(&victim);
+    scene.assert_nothing_left();
+}
+
+/// Each says its name where it gets out.
+const ESCAPES: &str = r#"
+exec 2>&1
+minor=$(cat /sys/block/$(basename "$NODE")/dev)
+out() { echo "escaped: $*"; }
+for file in /etc/x /usr/x /var/x /var/lib/x /opt/x /x; do > $file && out open $file; done
+mv /etc/hostname /etc/hostnam && out rename
+ln /etc/hostname /etc/hostnam && out link
+ln -s /etc/hostname /etc/hostnam && out symlink
+mount -o remount,rw / && out remount
+mount -o remount,bind,rw / && out remount bind
+mount -o remount,bind,rw /proc/sys && out remount sys
+umount /proc/sys && out umount proc
+umount /tmp && out umount tmp
+umount /dev && out umount dev
+mount -t proc proc /mnt && out mount proc
+unshare --pid --fork --mount-proc true && out a proc of its own
+mount "$NODE" /mnt && out mount a disk
+unshare --cgroup true && out cgroup namespace
+mkdir m; mount -t cgroup2 none m && out mount cgroups
+unshare --net sh -c 'mount -t sysfs none m && > m/kernel/mm/ksm/run' && out a sysfs of its own
+mv ../work ../moved && out move the folder of the work
+> ../beside && out beside the work
+mknod node b ${minor%:*} ${minor#*:} && out mknod
+mknod node c 1 3 && out mknod character
+head -c 1 "$NODE" > /dev/null && out read a disk
+ls /dev/loop-control /dev/mapper/control /dev/kmsg /dev/mem && out devices
+ls /proc/1/root/ && out root
+ls /proc/1/cwd/ && out cwd
+for fd in /proc/1/fd/*; do readlink "$fd" && out fd; (: < "$fd") && out open fd; done
+cat /proc/1/environ && out environ
+cat /proc/1/maps && out maps
+head -c 1 /proc/1/mem && out mem
+nsenter -t 1 -m true && out nsenter
+nsenter -t 1 -U true && out nsenter user
+head -c 1 /proc/kcore > /dev/null && out kcore
+echo 10 > /proc/sys/vm/swappiness && out sysctl
+echo h > /proc/sysrq-trigger && out sysrq
+echo 0 > /sys/block/$(basename "$NODE")/queue/nomerges && out sysfs
+hostname fsverdict && out hostname
+date -s 2001-01-01 && out date
+for fd in /proc/self/fd/*; do
+    to=$(readlink "$fd") || continue
+    case $to in
+        /dev/null | "$FSVERDICT_RAW"/* | "$PWD"/* | pipe:* | /proc/*/fd) ;;
+        *) out "descriptor $fd $to" ;;
+    esac
+done
+> /dev/tty && out terminal
+echo done
+"#;
+
+#[test]
+#[ignore = "needs root and loop devices: run ./test"]
+fn no_way_leads_out_of_the_cell() {
+    let scene = Scene::alone();
+    let victim = Victim::new(&scene);
+    let document = victim.is_attacked(&scene, &["sh", "-c", ESCAPES]).exits(0).json();
+    for trial in of(&document, "ext4") {
+        let said = printed(&scene, trial);
+        let escaped: Vec<&str> =
+            said.lines().filter(|line| line.starts_with("escaped: ")).collect();
+        assert!(escaped.is_empty(), "{escaped:#?}");
+        assert!(said.ends_with("done\n"), "{said}");
+    }
+    victim.is_whole("an escape");
+    drop_disk(&victim);
+    scene.assert_nothing_left();
+}
+
+#[test]
+#[ignore = "needs root and loop devices: run ./test"]
+fn work_finds_what_it_needs_and_keeps_its_files_to_itself() {
+    let scene = Scene::alone();
+    scene.write("input", "read me\n");
+    let name = format!("fsverdict-{}", std::process::id());
+    let script = format!(
+        "set -e; cat '{}'; for at in /tmp /var/tmp /run /dev/shm \"$HOME\"; do echo > $at/{name}; done
+         mkdir inner; mount -t tmpfs none inner; umount inner
+         chown 1000:1000 inner; setpriv --reuid=1000 --regid=1000 --clear-groups touch inner/file
+         mount -t tmpfs none inner; echo x > /dev/null; head -c 8 /dev/urandom > random
+         echo > '{}'",
+        scene.typed("input"),
+        scene.typed("output"),
+    );
+    let document = run_command(&scene, OPTIONS, &["sh", "-c", &script]).exits(0).json();
+    for trial in of(&document, "ext4") {
+        assert_eq!(printed(&scene, trial), "read me\n");
+        assert_eq!(trial["astray"]["files"], 5, "{trial:#}");
+    }
+    let findings = list(&document["findings"]);
+    let told = findings.iter().find(|finding| finding["audit"] == "A25").unwrap();
+    assert!(text(&told["evidence"]).contains(&format!("/var/tmp/{name}")), "{told}");
+    let home = std::env::var("HOME").unwrap_or("/root".into());
+    for at in ["/tmp", "/var/tmp", "/run", "/dev/shm", &home] {
+        assert!(!fs::exists(format!("{at}/{name}")).unwrap(), "{at}");
+    }
+    assert!(!scene.path("output").exists());
+    scene.assert_nothing_left();
+}
+
+#[test]
+#[ignore = "needs root and loop devices: run ./test"]
+fn a_stick_that_is_not_the_trials_can_be_unmounted_while_it_runs() {
+    let scene = Scene::alone();
+    let [image, at] = ["stick", "mounted"].map(|name| scene.typed(name));
+    File::create(&image).unwrap().set_len(16 << 20).unwrap();
+    tool("mkfs.ext4", &["-q", &image]).unwrap();
+    fs::create_dir(&at).unwrap();
+    // As on a machine with systemd, whose mounts are shared.
+    tool("mount", &["--bind", &at, &at]).unwrap();
+    tool("mount", &["--make-shared", &at]).unwrap();
+    fs::create_dir(format!("{at}/stick")).unwrap();
+    tool("mount", &["-o", "loop", &image, &format!("{at}/stick")]).unwrap();
+    let attached = || tool("losetup", &["--associated", &image]).unwrap();
+    assert!(!attached().is_empty());
+    let words = ["run", "--output", "run", "--fs", "ext4,ext4", "--size", "64M", "--rounds", "1"];
+    let run = scene.start(&[&words[..], &["--", "sh", "-c", "echo works; sleep 600"]].concat());
+    let stdout = scene.path("run/trials/1/raw/command.stdout");
+    wait_for("the work", || fs::read_to_string(&stdout).is_ok_and(|said| said == "works\n"));
+    tool("umount", &[&format!("{at}/stick")]).unwrap();
+    wait_for("the stick's device to be free", || attached().is_empty());
+    run.signal("INT");
+    run.wait();
+    tool("umount", &[&at]).unwrap();
+    scene.assert_nothing_left();
+}
+
+#[test]
+#[ignore = "needs root and loop devices: run ./test"]
+fn links_that_the_work_leaves_lead_the_trial_nowhere() {
+    let scene = Scene::alone();
+    let victim = Victim::new(&scene);
+    let link = format!("ln -s {} \"$FSVERDICT_RAW/$name.$of\"", victim.file);
+    let setup = format!(
+        "for name in command prepare check; do for of in stdout stderr; do {link}; done; done; \
+         cd ..; mv work w && ln -s {} work; exit 0",
+        scene.typed("")
+    );
+    let mut words = vec!["run", "--output", "run", "--setup", &setup, "--prepare", "echo x"];
+    words.extend(OPTIONS.split(' '));
+    scene.fsverdict(&[&words[..], &["--", "echo", "printed"]].concat()).exits(0);
+    victim.is_whole("the trial, by a link");
+    assert_eq!(scene.read("run/trials/1/raw/command.stdout"), "printed\n");
+    drop_disk(&victim);
+    scene.assert_nothing_left();
+}
+
+#[test]
+#[ignore = "needs root and loop devices: run ./test"]
+fn a_folder_is_opened_to_the_work_by_name_and_the_report_says_so() {
+    let scene = Scene::alone();
+    fs::create_dir(scene.path("open")).unwrap();
+    let open = scene.typed("open");
+    let write = ["sh", "-c", &format!("echo $FSVERDICT_ROUND > {open}/round")];
+    let options = format!("{OPTIONS} --writable open");
+    let document = run_command(&scene, &options, &write).exits(0).json();
+    assert_eq!(scene.read("open/round"), "1\n");
+    assert!(of(&document, "ext4").iter().all(|trial| trial["astray"].is_null()));
+    let report = scene.read("run/report.md");
+    assert!(report.contains("writable") && report.contains(&open), "{report}");
+    again(&scene);
+    let done = run_command(&scene, OPTIONS, &["sh", "-c", "echo > /etc/x"]);
+    assert!(done.stdout.contains("--writable DIR opens another"), "{}", done.stdout);
+    scene.assert_nothing_left();
+}
+
+#[test]
+#[ignore = "needs root and loop devices: run ./test"]
+fn a_users_work_is_kept_in_its_folder_too() {
+    let scene = Scene::alone();
+    let copy = scene.path("fsverdict");
+    fs::copy(env!("CARGO_BIN_EXE_fsverdict"), &copy).unwrap();
+    for name in ["", "a", "b", "of-user"] {
+        fs::create_dir_all(scene.path(name)).unwrap();
+        fs::set_permissions(scene.path(name), fs::Permissions::from_mode(0o777)).unwrap();
+    }
+    let [one, other] = ["a", "b"].map(|name| scene.typed(name));
+    let outside = scene.typed("of-user");
+    let bed = format!("directory:{one},{other}");
+    let script = format!(
+        "echo > {outside}/x; mv {outside} here; mkdir m; echo > m/x; mv m/x y; echo > $TMPDIR/z; \
+         [ ! -e {outside}/x ]"
+    );
+    let mut command = program("setpriv");
+    command.args(["--reuid=65534", "--regid=65534", "--clear-groups"]).arg(copy);
+    command.args(["run", "--bed", &bed, "--rounds", "1", "--output", "run", "--warm"]);
+    command.args(["--", "sh", "-c", &script]).current_dir(scene.path(""));
+    command.env("XDG_RUNTIME_DIR", scene.path("of-user"));
+    Started::new(command).wait().exits(0);
+    assert!(!scene.path("of-user/x").exists());
+    scene.assert_nothing_left();
+}

@@ -1,0 +1,194 @@
+//! The cell: where the work of a trial runs. Its root shows the machine's files, but lets nothing
+//! be written but what the work is for; there are no devices, and what a process of it can do as
+//! root ends with it (user_namespaces(7)). ARCHITECTURE.md says why it is made so.
+
+mod tree;
+
+use std::fs::{self, File};
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::OnceLock;
+
+use fsverdict_core::model::Astray;
+use thiserror::Error;
+
+use crate::sys::{self, Holder, NewNamespace};
+
+/// What a cell is made for.
+#[derive(Clone, Debug, Default)]
+pub struct Ground {
+    /// What may be written: folders.
+    pub writable: Vec<PathBuf>,
+    /// What the work names: the mounts that hold it are kept.
+    pub named: Vec<PathBuf>,
+    /// Files that are to be there as they are: a network to enter.
+    pub kept: Vec<PathBuf>,
+    /// Devices that may be opened.
+    pub devices: Vec<PathBuf>,
+}
+
+impl Ground {
+    fn places(&self) -> impl Iterator<Item = &Path> {
+        self.writable.iter().chain(&self.named).chain(&self.kept).map(PathBuf::as_path)
+    }
+}
+
+/// Why there is no cell.
+#[derive(Debug, Error)]
+#[error("the work can't be confined: {what}: {source}")]
+pub struct CellError {
+    what: String,
+    source: io::Error,
+}
+
+impl CellError {
+    fn of(what: impl ToString) -> impl FnOnce(io::Error) -> CellError {
+        move |source| CellError { what: what.to_string(), source }
+    }
+}
+
+/// A cell. It is gone when this and the last process in it are.
+#[derive(Debug)]
+pub enum Cell {
+    /// Root's: namespaces, and what is private in them.
+    Namespaces(OwnedFd, OwnedFd, tree::Grown),
+    /// A user's, who may mount nothing: rules of Landlock.
+    Rules(OwnedFd),
+}
+
+impl Cell {
+    /// What has been written in it outside what may be. Rules refuse it.
+    pub fn left(&self) -> Astray {
+        match self {
+            Cell::Namespaces(_, _, grown) => grown.left(),
+            Cell::Rules(_) => Astray::default(),
+        }
+    }
+
+    /// Has `command` run within, in `directory`.
+    pub fn confine(&self, command: &mut Command, directory: &Path) -> Result<(), CellError> {
+        let confined = match self {
+            Cell::Namespaces(user, mounts, _) => {
+                sys::start_within(command, user.as_fd(), mounts.as_fd(), directory)
+            }
+            Cell::Rules(rules) => {
+                command.current_dir(directory);
+                sys::start_under(command, rules.as_fd())
+            }
+        };
+        confined.map_err(CellError::of("a command"))
+    }
+}
+
+/// Makes the cell of `ground`, as one of the user namespace `user`.
+pub fn make(ground: &Ground, user: &OwnedFd) -> Result<Cell, CellError> {
+    let thread_failed = || CellError::of("a thread")(io::Error::other("it did not end well"));
+    let home = File::open("/proc/self/ns/mnt").map_err(CellError::of("/proc/self/ns/mnt"))?;
+    // The thread gets mounts of its own, and a root of its own.
+    std::thread::scope(|scope| {
+        let made = scope.spawn(|| {
+            let grown = tree::grow(ground)?;
+            let holder = Holder::new(Some(user.as_fd()), NewNamespace::Mounts)
+                .map_err(CellError::of("a mount namespace"))?;
+            let mounts = opened(&holder, NewNamespace::Mounts)?;
+            let user = user.try_clone().map_err(CellError::of("its user namespace"))?;
+            sys::enter_mounts(home.as_fd()).map_err(CellError::of("the way back"))?;
+            Ok(Cell::Namespaces(user, mounts, grown))
+        });
+        made.join().unwrap_or_else(|_| Err(thread_failed()))
+    })
+}
+
+fn rules(ground: &Ground) -> Result<OwnedFd, CellError> {
+    let folders: Vec<&Path> = ground.writable.iter().map(PathBuf::as_path).collect();
+    sys::rules(&folders).map_err(CellError::of("Landlock"))
+}
+
+/// Whether work that we start can be confined: an error says why not.
+pub fn is_possible() -> Result<(), CellError> {
+    match sys::is_root() {
+        true => users().map(drop),
+        false => rules(&Ground::default()).map(drop),
+    }
+}
+
+/// A user namespace with the users and groups that we know, by the same numbers. Who has power in
+/// it has power over nothing outside it.
+pub fn users() -> Result<OwnedFd, CellError> {
+    sys::lift_limits();
+    let holder =
+        Holder::new(None, NewNamespace::User).map_err(CellError::of("a user namespace"))?;
+    for map in ["uid_map", "gid_map"] {
+        let same = fs::read_to_string(format!("/proc/self/{map}")).map(|text| identity(&text));
+        let there = format!("/proc/{}/{map}", holder.id());
+        same.and_then(|same| fs::write(&there, same)).map_err(CellError::of(there))?;
+    }
+    opened(&holder, NewNamespace::User)
+}
+
+/// A new network that belongs to `user`.
+pub fn network(user: Option<&OwnedFd>) -> Result<OwnedFd, CellError> {
+    let holder = Holder::new(user.map(AsFd::as_fd), NewNamespace::Network)
+        .map_err(CellError::of("a network namespace"))?;
+    opened(&holder, NewNamespace::Network)
+}
+
+fn opened(holder: &Holder, what: NewNamespace) -> Result<OwnedFd, CellError> {
+    let path = format!("/proc/{}/ns/{}", holder.id(), what.file());
+    File::open(&path).map(OwnedFd::from).map_err(CellError::of(path))
+}
+
+/// Each number that `map` knows, as itself: /proc/self/uid_map has "inside, outside, count".
+fn identity(map: &str) -> String {
+    let mut lines = String::new();
+    for line in map.lines() {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        if let [inside, _, count] = words[..] {
+            lines += &format!("{inside} {inside} {count}\n");
+        }
+    }
+    lines
+}
+
+/// The cells of a trial: one at a time, made when it is first asked for.
+#[derive(Debug)]
+pub struct Cells {
+    ground: Ground,
+    user: OnceLock<OwnedFd>,
+    cell: OnceLock<Cell>,
+}
+
+impl Cells {
+    /// Cells on this ground.
+    pub fn new(ground: Ground) -> Cells {
+        Cells { ground, user: OnceLock::new(), cell: OnceLock::new() }
+    }
+
+    /// The user namespace that all of them share.
+    pub fn user(&self) -> Result<&OwnedFd, CellError> {
+        if let Some(user) = self.user.get() {
+            return Ok(user);
+        }
+        let made = users()?;
+        Ok(self.user.get_or_init(|| made))
+    }
+
+    /// The cell of now.
+    pub fn cell(&self) -> Result<&Cell, CellError> {
+        if let Some(cell) = self.cell.get() {
+            return Ok(cell);
+        }
+        let made = match sys::is_root() {
+            true => make(&self.ground, self.user()?)?,
+            false => Cell::Rules(rules(&self.ground)?),
+        };
+        Ok(self.cell.get_or_init(|| made))
+    }
+
+    /// Leaves the cell of now, which goes with its last process. Gives what is left in it.
+    pub fn leave(&mut self) -> Astray {
+        self.cell.take().map(|cell| cell.left()).unwrap_or_default()
+    }
+}

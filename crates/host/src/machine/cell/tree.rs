@@ -1,0 +1,290 @@
+//! What a cell shows: a root put together of mounts, in a mount namespace of one thread.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::{self, File};
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, symlink};
+use std::path::{Path, PathBuf};
+
+use fsverdict_core::model::Astray;
+
+use super::{CellError, Ground};
+use crate::machine::mount::{self, Mount};
+use crate::sys;
+
+/// Folders in which programs and their data lie: what is mounted there, or two folders deeper, is
+/// kept. What is mounted elsewhere, a user's stick, is not in the cell, so that it can be unmounted.
+const SYSTEM: [&str; 12] = [
+    "/bin", "/etc", "/lib", "/lib32", "/lib64", "/libx32", "/nix", "/opt", "/sbin", "/srv", "/usr",
+    "/var",
+];
+/// On this the root is put together, seen by nobody else: a folder that every machine has, and on
+/// which nothing that is shown lies.
+const SITE: &str = "/sys/kernel";
+/// Put together anew.
+const OWN: [&str; 3] = ["/dev", "/proc", "/sys"];
+/// Read as they are; what is written there is the cell's own. So are homes.
+const TEMPORARY: [&str; 3] = ["/tmp", "/var/tmp", "/run"];
+const NODES: [&str; 6] = ["null", "zero", "full", "random", "urandom", "tty"];
+const LINKS: [(&str, &str); 5] = [
+    ("fd", "/proc/self/fd"),
+    ("stdin", "/proc/self/fd/0"),
+    ("stdout", "/proc/self/fd/1"),
+    ("stderr", "/proc/self/fd/2"),
+    ("ptmx", "pts/ptmx"),
+];
+
+/// How a path is shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Shown {
+    /// As it is, to be read.
+    ReadOnly,
+    /// As it is; what is written goes elsewhere.
+    Private,
+    /// As it is, to be written.
+    Writable,
+}
+
+/// Puts the cell's root together and makes it this thread's, in a mount namespace of its own. Gives
+/// the folder that holds what is private: by the numbers of [`Grown::private`].
+pub fn grow(ground: &Ground) -> Result<Grown, CellError> {
+    sys::private_mounts().map_err(CellError::of("mounts of its own"))?;
+    let at = |path: &Path| CellError::of(path.display().to_string());
+    let site = Path::new(SITE);
+    let mounts = mount::of_this_thread().map_err(CellError::of("its mounts"))?;
+    let shown = shown(ground, &mounts, &homes(&mounts));
+    sys::mount_virtual(c"tmpfs", site, "mode=700").map_err(at(site))?;
+    let (root, private) = (site.join("root"), site.join("private"));
+    fs::create_dir(&root).and_then(|()| fs::create_dir(&private)).map_err(at(site))?;
+    show(Path::new("/"), &root, Shown::ReadOnly).map_err(at(&root))?;
+    let mut grown =
+        Grown { folder: sys::open_place(&private).map_err(at(&private))?, private: Vec::new() };
+    for (path, how) in shown {
+        let there = within(&root, &path);
+        let made = match how {
+            Shown::Private => {
+                let upper = private.join(grown.private.len().to_string());
+                grown.private.push(path.clone());
+                hide(&path, &there, &upper, ground)
+            }
+            _ => show(&path, &there, how),
+        };
+        made.map_err(at(&path))?;
+    }
+    devices(ground, &root.join("dev")).map_err(CellError::of("/dev"))?;
+    processes(&root.join("proc")).map_err(CellError::of("/proc"))?;
+    show(Path::new("/sys"), &root.join("sys"), Shown::ReadOnly).map_err(CellError::of("/sys"))?;
+    sys::enter_root(&root).map_err(CellError::of("its root"))?;
+    Ok(grown)
+}
+
+/// What has become of [`grow`].
+#[derive(Debug)]
+pub struct Grown {
+    /// The folder of what is private.
+    pub folder: OwnedFd,
+    /// Whose private files are there, in folders `0`, `1` and so on.
+    pub private: Vec<PathBuf>,
+}
+
+impl Grown {
+    /// What is private, by the paths that the work knows. Of what it only read nothing is there;
+    /// folders that hold something of its own, and temporary files that it removed, don't count.
+    pub fn left(&self) -> Astray {
+        let mut left = Astray::default();
+        let base = PathBuf::from(format!("/proc/self/fd/{}", self.folder.as_raw_fd()));
+        for (number, path) in self.private.iter().enumerate() {
+            collect(&base.join(number.to_string()).join("own"), path, &mut left);
+        }
+        left
+    }
+}
+
+/// Adds what is below `own`, which stands for `path`, to `left`. What can't be read is left out.
+fn collect(own: &Path, path: &Path, left: &mut Astray) {
+    let mut entries: Vec<_> = fs::read_dir(own).into_iter().flatten().flatten().collect();
+    entries.sort_by_key(fs::DirEntry::file_name);
+    for entry in entries {
+        let real = path.join(entry.file_name());
+        let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
+        if !is_folder || fs::symlink_metadata(&real).is_err() {
+            left.add(real.display().to_string());
+        }
+        if is_folder {
+            collect(&entry.path(), &real, left);
+        }
+    }
+}
+
+fn within(root: &Path, path: &Path) -> PathBuf {
+    root.join(path.strip_prefix("/").unwrap_or(path))
+}
+
+/// Folders of users: there people keep programs and inputs, too.
+fn homes(mounts: &[Mount]) -> BTreeSet<PathBuf> {
+    let own = std::env::var_os("HOME").map(PathBuf::from);
+    let own = own.filter(|home| home.is_absolute() && home.parent().is_some());
+    let below = |mount: &&Mount| Path::new(&mount.at).parent() == Some(Path::new("/home"));
+    let mounted = mounts.iter().filter(below).map(|mount| PathBuf::from(&mount.at));
+    ["/root", "/home"].into_iter().map(PathBuf::from).chain(own).chain(mounted).collect()
+}
+
+/// What the cell shows of the machine besides the root's own file system, those above before
+/// those below.
+fn shown(ground: &Ground, mounts: &[Mount], homes: &BTreeSet<PathBuf>) -> BTreeMap<PathBuf, Shown> {
+    let own = |path: &Path| OWN.iter().any(|own| path.starts_with(own));
+    let of_system = |path: &Path| {
+        SYSTEM.iter().any(|it| path.starts_with(it)) && path.components().count() <= 4
+    };
+    let holds = |path: &Path| ground.places().any(|place| place.starts_with(path));
+    let mut shown = BTreeMap::new();
+    for mount in mounts.iter().filter(|mount| mount.file_system != "autofs") {
+        let path = Path::new(&mount.at);
+        if path.parent().is_some() && !own(path) && (of_system(path) || holds(path)) {
+            shown.insert(path.to_path_buf(), Shown::ReadOnly);
+        }
+    }
+    let is_folder = |path: &PathBuf| fs::symlink_metadata(path).is_ok_and(|it| it.is_dir());
+    let private = TEMPORARY.iter().map(PathBuf::from).chain(homes.iter().cloned());
+    shown.extend(private.filter(is_folder).map(|path| (path, Shown::Private)));
+    shown.extend(ground.kept.iter().map(|path| (path.clone(), Shown::ReadOnly)));
+    shown.extend(ground.writable.iter().map(|path| (path.clone(), Shown::Writable)));
+    shown
+}
+
+/// Shows `path` at `there`, which is made where it is hidden by something private.
+fn show(path: &Path, there: &Path, how: Shown) -> io::Result<()> {
+    place_for(path, there)?;
+    sys::bind(path, there)?;
+    sys::forbid_devices(there)?;
+    match how {
+        Shown::Writable => Ok(()),
+        Shown::ReadOnly | Shown::Private => sys::make_read_only(there),
+    }
+}
+
+/// Something at `there` on which `path` can be mounted.
+fn place_for(path: &Path, there: &Path) -> io::Result<()> {
+    if fs::symlink_metadata(there).is_ok() {
+        return Ok(());
+    }
+    if path.is_dir() {
+        return fs::create_dir_all(there);
+    }
+    there.parent().map_or(Ok(()), fs::create_dir_all)?;
+    File::create(there).map(drop)
+}
+
+/// Shows `path` at `there` so that what is written goes to `upper`. Where the kernel has no overlay
+/// the folder is empty, but for what the work names.
+fn hide(path: &Path, there: &Path, upper: &Path, ground: &Ground) -> io::Result<()> {
+    let (real, own, work) = (fs::metadata(path)?, upper.join("own"), upper.join("work"));
+    fs::create_dir_all(&own).and_then(|()| fs::create_dir(&work))?;
+    fs::set_permissions(&own, fs::Permissions::from_mode(real.mode() & 0o7777))?;
+    chown(&own, Some(real.uid()), Some(real.gid()))?;
+    let layers = [path, &own, &work].map(escaped);
+    let options = format!("lowerdir={},upperdir={},workdir={}", layers[0], layers[1], layers[2]);
+    if sys::mount_virtual(c"overlay", there, &options).is_ok() {
+        return Ok(());
+    }
+    sys::bind(&own, there).and_then(|()| sys::forbid_devices(there))?;
+    let below = |place: &&Path| place.starts_with(path) && *place != path && place.exists();
+    for place in ground.named.iter().map(PathBuf::as_path).filter(below) {
+        show(place, &there.join(place.strip_prefix(path).unwrap_or(place)), Shown::ReadOnly)?;
+    }
+    Ok(())
+}
+
+/// A path among the options of an overlay (Documentation/filesystems/overlayfs.rst, "Multiple
+/// lower layers"; a comma ends an option).
+fn escaped(path: &Path) -> String {
+    let mut text = String::new();
+    for letter in path.display().to_string().chars() {
+        if matches!(letter, '\\' | ':' | ',') {
+            text.push('\\');
+        }
+        text.push(letter);
+    }
+    text
+}
+
+/// Devices that are none but in name, terminals of its own, and what the work may open. Nodes are
+/// mounted, since a user namespace can make none.
+fn devices(ground: &Ground, at: &Path) -> io::Result<()> {
+    sys::mount_virtual(c"tmpfs", at, "mode=755")?;
+    let nodes = NODES.iter().map(|name| Path::new("/dev").join(name));
+    for node in nodes.filter(|node| node.exists()).chain(ground.devices.iter().cloned()) {
+        let there = at.join(node.strip_prefix("/dev").unwrap_or(&node));
+        place_for(&node, &there)?;
+        sys::bind(&node, &there)?;
+    }
+    for (link, to) in LINKS {
+        symlink(to, at.join(link))?;
+    }
+    let (terminals, shared) = (at.join("pts"), at.join("shm"));
+    fs::create_dir(&terminals).and_then(|()| fs::create_dir(&shared))?;
+    sys::mount_virtual(c"tmpfs", &shared, "mode=1777")?;
+    // Not every kernel has them.
+    let _ = sys::mount_virtual(c"devpts", &terminals, "newinstance,ptmxmode=0666,mode=620");
+    sys::make_read_only(at)
+}
+
+/// Processes as they are, and all that sets something of the machine to be read only. The owner of
+/// those files is root by its number, which the work may have.
+fn processes(at: &Path) -> io::Result<()> {
+    sys::bind(Path::new("/proc"), at)?;
+    for entry in fs::read_dir("/proc")? {
+        let entry = entry?;
+        let name = entry.file_name();
+        let is_process = name.as_encoded_bytes().first().is_some_and(u8::is_ascii_digit);
+        let Ok(status) = fs::symlink_metadata(entry.path()) else { continue };
+        let sets = status.is_dir() || status.is_file() && status.mode() & 0o222 != 0;
+        if !is_process && sets {
+            let there = at.join(name);
+            sys::bind(&there, &there).and_then(|()| sys::make_read_only(&there))?;
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn mount(at: &str) -> Mount {
+        Mount {
+            at: at.into(),
+            file_system: "ext4".into(),
+            source: String::new(),
+            number: [7, 1],
+            options: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn a_stick_is_not_kept_but_for_work_that_names_it() {
+        let mounts = ["/", "/dev", "/usr", "/var/lib/big", "/var/lib/docker/a/b", "/media/stick"];
+        let mounts = mounts.map(mount);
+        let named = |named: &[&str]| {
+            let named = named.iter().map(PathBuf::from).collect();
+            let shown = shown(&Ground { named, ..Ground::default() }, &mounts, &BTreeSet::new());
+            let kept = shown.into_iter().filter(|(_, how)| *how == Shown::ReadOnly);
+            kept.map(|(path, _)| path.display().to_string()).collect::<Vec<_>>()
+        };
+        assert_eq!(named(&[]), ["/usr", "/var/lib/big"]);
+        let named = named(&["/media/stick/script"]);
+        assert_eq!(named, ["/media/stick", "/usr", "/var/lib/big"]);
+    }
+
+    #[test]
+    fn what_may_be_written_lies_above_what_is_private() {
+        let ground = Ground { writable: vec!["/tmp/run/raw".into()], ..Ground::default() };
+        let shown = shown(&ground, &[], &BTreeSet::new());
+        let order: Vec<_> =
+            shown.into_iter().filter(|(path, _)| path.starts_with("/tmp")).collect();
+        let wanted = [("/tmp", Shown::Private), ("/tmp/run/raw", Shown::Writable)];
+        assert_eq!(order, wanted.map(|(path, how)| (PathBuf::from(path), how)));
+        assert_eq!(escaped(Path::new("/home/a:b")), r"/home/a\:b");
+    }
+}

@@ -1,0 +1,90 @@
+//! Landlock: what a process of a user without power may write to (landlock(7)).
+
+use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::Command;
+
+use super::namespace::open_place;
+
+/// linux/landlock.h, LANDLOCK_ACCESS_FS_*: writing, removing, making, moving between folders, and
+/// truncating, as kernels know them one after the other.
+const WRITE_FILE: u64 = 1 << 1;
+const TRUNCATE: u64 = 1 << 14;
+const CHANGES_OF_V2: u64 = WRITE_FILE | (0b11_1111_1111 << 4);
+const CREATE_RULESET_VERSION: u32 = 1;
+const RULE_PATH_BENEATH: u32 = 1;
+
+#[repr(C, packed)]
+struct PathBeneath {
+    allowed_access: u64,
+    parent_fd: i32,
+}
+
+/// The kernel's version of Landlock. The first would forbid every move between folders.
+fn version() -> io::Result<u32> {
+    let nothing = std::ptr::null::<u64>();
+    // SAFETY: this way to ask takes no memory.
+    let version = unsafe {
+        libc::syscall(libc::SYS_landlock_create_ruleset, nothing, 0usize, CREATE_RULESET_VERSION)
+    };
+    match u32::try_from(version) {
+        Ok(version) if version >= 2 => Ok(version),
+        Ok(_) => Err(io::Error::other("Landlock needs Linux 5.19")),
+        Err(_) => Err(io::Error::last_os_error()),
+    }
+}
+
+/// Rules by which only what is below `folders` can be changed, and devices and processes' own
+/// settings be written to.
+pub fn rules(folders: &[&Path]) -> io::Result<OwnedFd> {
+    let handled = CHANGES_OF_V2 | if version()? >= 3 { TRUNCATE } else { 0 };
+    // SAFETY: the kernel reads the one number that is there.
+    let rules = unsafe {
+        libc::syscall(
+            libc::SYS_landlock_create_ruleset,
+            &raw const handled,
+            size_of_val(&handled),
+            0u32,
+        )
+    };
+    let rules = i32::try_from(rules).ok().filter(|&fd| fd >= 0);
+    let rules = rules.ok_or_else(io::Error::last_os_error)?;
+    // SAFETY: the kernel has just made this descriptor, so nobody else owns it.
+    let rules = unsafe { OwnedFd::from_raw_fd(rules) };
+    for folder in folders {
+        allow(&rules, folder, handled)?;
+    }
+    allow(&rules, Path::new("/dev"), handled)?;
+    allow(&rules, Path::new("/proc"), handled & (WRITE_FILE | TRUNCATE))?;
+    Ok(rules)
+}
+
+fn allow(rules: &OwnedFd, folder: &Path, access: u64) -> io::Result<()> {
+    let place = open_place(folder)?;
+    let rule = PathBeneath { allowed_access: access, parent_fd: place.as_raw_fd() };
+    let (call, rules) = (libc::SYS_landlock_add_rule, rules.as_raw_fd());
+    // SAFETY: the kernel reads the rule, whose layout is its own; the descriptors are open.
+    match unsafe { libc::syscall(call, rules, RULE_PATH_BENEATH, &raw const rule, 0u32) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+/// Has `command` start under `rules`. They hold for all that it starts, and it gets no more rights
+/// by set-user-ID programs.
+pub fn start_under(command: &mut Command, rules: BorrowedFd<'_>) -> io::Result<()> {
+    let rules = rules.try_clone_to_owned()?;
+    let obey = move || {
+        // SAFETY: prctl with these arguments, and the call after it, touch no memory.
+        let refused = unsafe {
+            libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0
+                || libc::syscall(libc::SYS_landlock_restrict_self, rules.as_raw_fd(), 0u32) != 0
+        };
+        if refused { Err(io::Error::last_os_error()) } else { Ok(()) }
+    };
+    // SAFETY: the closure only makes system calls that are safe after a fork; it allocates nothing.
+    unsafe { command.pre_exec(obey) };
+    Ok(())
+}

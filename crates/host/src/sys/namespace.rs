@@ -1,0 +1,256 @@
+//! Namespaces, and the mounts of which a new root is made.
+
+use std::ffi::{CStr, CString};
+use std::io::{self, Read};
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::Command;
+
+use libc::c_int;
+
+fn c_path(path: &Path) -> io::Result<CString> {
+    CString::new(path.as_os_str().as_bytes()).map_err(io::Error::other)
+}
+
+fn checked(answer: c_int) -> io::Result<()> {
+    if answer == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// mount(2) of a file system that needs no device: tmpfs, devpts, overlay.
+pub fn mount_virtual(kind: &CStr, at: &Path, options: &str) -> io::Result<()> {
+    let (at, options) = (c_path(at)?, CString::new(options)?);
+    let (kind, at, options) = (kind.as_ptr(), at.as_ptr(), options.as_ptr());
+    let flags = libc::MS_NOSUID | libc::MS_NODEV;
+    // SAFETY: all texts end in NUL and outlive the call.
+    checked(unsafe { libc::mount(kind, at, kind, flags, options.cast()) })
+}
+
+/// Shows `from`, without what is mounted below it, at `to` too: mount(2), MS_BIND.
+pub fn bind(from: &Path, to: &Path) -> io::Result<()> {
+    let (from, to) = (c_path(from)?, c_path(to)?);
+    let nothing = std::ptr::null();
+    // SAFETY: both paths end in NUL and outlive the call; a bind takes no type and no data.
+    checked(unsafe {
+        libc::mount(from.as_ptr(), to.as_ptr(), nothing, libc::MS_BIND, nothing.cast())
+    })
+}
+
+/// Adds `flags` to those that the mount at `at` has: mount(2), MS_REMOUNT | MS_BIND. Flags of
+/// access times stay where none is given.
+fn add_flags(at: &Path, flags: libc::c_ulong) -> io::Result<()> {
+    const KEPT: [(libc::c_ulong, libc::c_ulong); 4] = [
+        (libc::ST_RDONLY, libc::MS_RDONLY),
+        (libc::ST_NOSUID, libc::MS_NOSUID),
+        (libc::ST_NODEV, libc::MS_NODEV),
+        (libc::ST_NOEXEC, libc::MS_NOEXEC),
+    ];
+    let at = c_path(at)?;
+    let mut status = std::mem::MaybeUninit::<libc::statvfs>::zeroed();
+    // SAFETY: the path ends in NUL, and there is room for the one statvfs that is written.
+    checked(unsafe { libc::statvfs(at.as_ptr(), status.as_mut_ptr()) })?;
+    // SAFETY: the call has succeeded, and all zeros were a value before it.
+    let has = unsafe { status.assume_init() }.f_flag;
+    let kept = KEPT.iter().filter(|(shown, _)| has & shown != 0).map(|(_, flag)| flag);
+    let flags = kept.fold(flags | libc::MS_REMOUNT | libc::MS_BIND, |sum, flag| sum | flag);
+    let nothing = std::ptr::null();
+    // SAFETY: the path ends in NUL; a remount of this kind takes no source, type or data.
+    checked(unsafe { libc::mount(nothing, at.as_ptr(), nothing, flags, nothing.cast()) })
+}
+
+/// Lets nothing be written by way of the mount at `at`.
+pub fn make_read_only(at: &Path) -> io::Result<()> {
+    add_flags(at, libc::MS_RDONLY)
+}
+
+/// Lets no device be opened by way of the mount at `at`.
+pub fn forbid_devices(at: &Path) -> io::Result<()> {
+    add_flags(at, libc::MS_NODEV)
+}
+
+/// Makes the mount at `root` the root of this thread's mount namespace, and of this thread; what
+/// was there before is gone (pivot_root(2), "pivot_root(".", ".")"). The root that a kernel
+/// unpacks for itself can't be put away: it is covered.
+pub fn enter_root(root: &Path) -> io::Result<()> {
+    let root = c_path(root)?;
+    let (dot, nothing) = (c".".as_ptr(), std::ptr::null());
+    // SAFETY: the path ends in NUL.
+    checked(unsafe { libc::chdir(root.as_ptr()) })?;
+    // SAFETY: both paths end in NUL.
+    if unsafe { libc::syscall(libc::SYS_pivot_root, dot, dot) } == 0 {
+        // SAFETY: the path ends in NUL.
+        checked(unsafe { libc::umount2(dot, libc::MNT_DETACH) })?;
+    } else {
+        // SAFETY: the paths end in NUL; a move takes no type and no data.
+        checked(unsafe {
+            libc::mount(dot, c"/".as_ptr(), nothing, libc::MS_MOVE, nothing.cast())
+        })?;
+        // SAFETY: the path ends in NUL.
+        checked(unsafe { libc::chroot(dot) })?;
+    }
+    // SAFETY: the path ends in NUL.
+    checked(unsafe { libc::chdir(c"/".as_ptr()) })
+}
+
+/// What a holder is to make.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NewNamespace {
+    /// A user namespace.
+    User,
+    /// A copy of this thread's mounts.
+    Mounts,
+    /// A network without anything in it.
+    Network,
+}
+
+impl NewNamespace {
+    fn flag(self) -> c_int {
+        match self {
+            NewNamespace::User => libc::CLONE_NEWUSER,
+            NewNamespace::Mounts => libc::CLONE_NEWNS,
+            NewNamespace::Network => libc::CLONE_NEWNET,
+        }
+    }
+
+    /// Its file in /proc/PID/ns (namespaces(7)).
+    pub fn file(self) -> &'static str {
+        match self {
+            NewNamespace::User => "user",
+            NewNamespace::Mounts => "mnt",
+            NewNamespace::Network => "net",
+        }
+    }
+}
+
+/// A process that does nothing but be in namespaces of its own, until it is dropped.
+#[derive(Debug)]
+pub struct Holder(libc::pid_t);
+
+impl Holder {
+    /// In a new namespace, which belongs to the user namespace `owner`.
+    pub fn new(owner: Option<BorrowedFd<'_>>, what: NewNamespace) -> io::Result<Holder> {
+        let (mut ready, said) = io::pipe()?;
+        let (said, owner) = (OwnedFd::from(said), owner.map(|owner| owner.as_raw_fd()));
+        // SAFETY: the child makes nothing but system calls that are safe after a fork.
+        let child = unsafe { libc::fork() };
+        match child {
+            -1 => return Err(io::Error::last_os_error()),
+            0 => hold(owner, what.flag(), said.as_raw_fd()),
+            _ => drop(said),
+        }
+        let holder = Holder(child);
+        let mut error = [0; size_of::<c_int>()];
+        ready.read_exact(&mut error)?;
+        match c_int::from_ne_bytes(error) {
+            0 => Ok(holder),
+            error => Err(io::Error::from_raw_os_error(error)),
+        }
+    }
+
+    /// Its number.
+    pub fn id(&self) -> u32 {
+        self.0.cast_unsigned()
+    }
+}
+
+impl Drop for Holder {
+    fn drop(&mut self) {
+        // SAFETY: the process is a child of ours that has not been waited for, so that the number
+        // can't be anybody else's; waitpid may be given no place for the status.
+        unsafe {
+            libc::kill(self.0, libc::SIGKILL);
+            libc::waitpid(self.0, std::ptr::null_mut(), 0);
+        }
+    }
+}
+
+/// No control groups of its own in a new user namespace: by them it could mount those in which we
+/// are, and set limits for us and whoever shares them (cgroup_namespaces(7), namespaces(7)).
+const NO_GROUPS: &CStr = c"/proc/sys/user/max_cgroup_namespaces";
+
+/// The life of a [`Holder`]: says how it went, and waits for its end.
+fn hold(owner: Option<c_int>, flag: c_int, said: c_int) -> ! {
+    let mut error: c_int = 0;
+    // SAFETY: these calls touch no memory but texts of ours, and the number in `error`.
+    unsafe {
+        libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
+        let entered = owner.is_none_or(|owner| libc::setns(owner, libc::CLONE_NEWUSER) == 0);
+        if !entered || libc::unshare(flag) != 0 {
+            error = *libc::__errno_location();
+        } else if flag == libc::CLONE_NEWUSER {
+            // Kernels without such namespaces (before Linux 4.6) have no file for them.
+            let file = libc::open(NO_GROUPS.as_ptr(), libc::O_WRONLY);
+            if file >= 0 && libc::write(file, c"0".as_ptr().cast(), 1) != 1 {
+                error = *libc::__errno_location();
+            }
+        }
+        libc::write(said, (&raw const error).cast(), size_of::<c_int>());
+        loop {
+            libc::pause();
+        }
+    }
+}
+
+/// Puts this thread, and what it starts from now on, into `network`.
+pub fn enter_network(network: BorrowedFd<'_>) -> io::Result<()> {
+    // SAFETY: setns takes a descriptor, which is borrowed for the call, and a number.
+    checked(unsafe { libc::setns(network.as_raw_fd(), libc::CLONE_NEWNET) })
+}
+
+/// Puts this thread into the mount namespace `mounts`. The one it leaves is gone at once, if nobody
+/// else is in it; with a thread that ends there it would go some time later.
+pub fn enter_mounts(mounts: BorrowedFd<'_>) -> io::Result<()> {
+    // SAFETY: setns takes a descriptor, which is borrowed for the call, and a number.
+    checked(unsafe { libc::setns(mounts.as_raw_fd(), libc::CLONE_NEWNS) })
+}
+
+/// Has `command` start in those namespaces, in `directory` as it is there, and in a session of its
+/// own, so that our terminal is not its to type on (ioctl_tty(2), TIOCSTI).
+pub fn start_within(
+    command: &mut Command,
+    user: BorrowedFd<'_>,
+    mounts: BorrowedFd<'_>,
+    directory: &Path,
+) -> io::Result<()> {
+    let (user, mounts) = (user.try_clone_to_owned()?, mounts.try_clone_to_owned()?);
+    let directory = c_path(directory)?;
+    let enter = move || {
+        // SAFETY: setsid takes nothing. It fails where we lead a group already, which is as good.
+        unsafe { libc::setsid() };
+        // SAFETY: the descriptors live as long as this closure.
+        checked(unsafe { libc::setns(mounts.as_raw_fd(), libc::CLONE_NEWNS) })?;
+        // SAFETY: as before.
+        checked(unsafe { libc::setns(user.as_raw_fd(), libc::CLONE_NEWUSER) })?;
+        // SAFETY: the path ends in NUL and lives as long as this closure.
+        checked(unsafe { libc::chdir(directory.as_ptr()) })
+    };
+    // SAFETY: the closure only makes system calls that are safe after a fork, and allocates nothing.
+    unsafe { command.pre_exec(enter) };
+    Ok(())
+}
+
+/// Lifts the limits that bind who has no power over the whole machine, as far as we may
+/// (setrlimit(2)): memory that stays, priorities, and how many files a process may ask for.
+pub fn lift_limits() {
+    const LIMITS: [libc::__rlimit_resource_t; 3] =
+        [libc::RLIMIT_MEMLOCK, libc::RLIMIT_NICE, libc::RLIMIT_RTPRIO];
+    let infinite = libc::rlimit { rlim_cur: libc::RLIM_INFINITY, rlim_max: libc::RLIM_INFINITY };
+    for limit in LIMITS {
+        // SAFETY: the kernel reads one rlimit where there is one.
+        unsafe { libc::setrlimit(limit, &infinite) };
+    }
+}
+
+/// Opens a directory to be looked at, not into (open(2), O_PATH).
+pub fn open_place(path: &Path) -> io::Result<OwnedFd> {
+    let path = c_path(path)?;
+    let flags = libc::O_PATH | libc::O_DIRECTORY | libc::O_CLOEXEC;
+    // SAFETY: the path ends in NUL.
+    let fd = unsafe { libc::open(path.as_ptr(), flags) };
+    if fd < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: the kernel has just made this descriptor, so nobody else owns it.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
