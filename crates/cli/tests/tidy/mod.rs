@@ -252,6 +252,11 @@ fn functions(text: &str) -> Vec<(String, usize)> {
             continue;
         }
         let end = format!("{}}}", &line[..line.len() - bare.len()]);
+        // One of a trait may have no body.
+        let signature = lines[start..].iter().find(|line| line.ends_with(['{', ';', '}']));
+        if signature.is_some_and(|line| line.ends_with(';')) {
+            continue;
+        }
         let length = lines[start..].iter().position(|line| **line == end);
         let name = bare.split("fn ").nth(1).unwrap().split(['(', '<']).next().unwrap();
         functions.extend(length.map(|length| (name.to_string(), length + 1)));
@@ -341,6 +346,10 @@ fn the_rules_see_what_they_look_for() {
     assert_eq!(imported("use crate::model::X;\nlet y = crate::judge::median(&z);").len(), 2);
     let text = "    fn long() {\n        x();\n    }\n\npub fn next() -> u8 {\n    1\n}\n";
     assert_eq!(functions(text), [("long".to_string(), 3), ("next".to_string(), 3)]);
+    assert_eq!(
+        functions("trait It {\n    fn of(\n        &self,\n    ) -> u8;\n\n    x\n    }\n}\n"),
+        []
+    );
     let source =
         Source { path: "core/src/a.rs".into(), text: "x\n#[cfg(test)]\nmod tests {".into() };
     assert_eq!(source.product(), "x");

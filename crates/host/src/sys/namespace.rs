@@ -225,7 +225,7 @@ pub fn start_within(
         // SAFETY: the path ends in NUL and lives as long as this closure.
         checked(unsafe { libc::chdir(directory.as_ptr()) })
     };
-    // SAFETY: the closure only makes system calls that are safe after a fork, and allocates nothing.
+    // SAFETY: the closure only makes system calls that are safe after a fork; it allocates nothing.
     unsafe { command.pre_exec(enter) };
     Ok(())
 }

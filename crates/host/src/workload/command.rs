@@ -69,7 +69,7 @@ pub fn ready(argv: &[String], name: &str, scene: &Scene) -> Result<Ready, Comman
 /// have left a link to somewhere else.
 fn created_anew(path: &Path) -> io::Result<File> {
     match fs::remove_file(path) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
         _ => File::create_new(path),
     }
 }
