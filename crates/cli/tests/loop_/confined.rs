@@ -248,7 +248,8 @@ fn work_finds_what_it_needs_and_keeps_its_files_to_itself() {
     scene.write("input", "read me\n");
     let name = format!("fsverdict-{}", std::process::id());
     let script = format!(
-        "set -e; cat '{}'; for at in /tmp /var/tmp /run /dev/shm \"$HOME\"; do echo > $at/{name}; done
+        "set -e; cat '{}'
+         for at in /tmp /var/tmp /run /dev/shm \"$HOME\"; do echo > $at/{name}; done
          mkdir inner; mount -t tmpfs none inner; umount inner
          chown 1000:1000 inner; setpriv --reuid=1000 --regid=1000 --clear-groups touch inner/file
          mount -t tmpfs none inner; echo x > /dev/null; head -c 8 /dev/urandom > random

@@ -64,15 +64,6 @@ pub trait TimedPart {
     fn figures(&mut self, record: &mut PhaseRecord) -> Result<(), HostError>;
 }
 
-/// Something an engine does, as `--dry-run` says it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Act {
-    /// A command is run in the work's folder.
-    Command(Vec<String>),
-    /// fsverdict does this by itself.
-    Within(String),
-}
-
 /// Where the work is done, and with what.
 #[derive(Clone, Debug)]
 pub struct Scene<'a> {
@@ -123,6 +114,15 @@ impl Done {
         record.histograms = self.histograms;
         record.samples = self.samples;
     }
+}
+
+/// Something an engine does, as `--dry-run` says it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Act {
+    /// A command is run in the work's folder.
+    Command(Vec<String>),
+    /// fsverdict does this by itself.
+    Within(String),
 }
 
 /// A timed part that fsverdict does by itself. What `run` holds is dropped within it.

@@ -14,7 +14,7 @@ use crate::machine::mount::{self, Mount};
 use crate::sys;
 
 /// Folders in which programs and their data lie: what is mounted there, or two folders deeper, is
-/// kept. What is mounted elsewhere, a user's stick, is not in the cell, and can be unmounted.
+/// kept. What is mounted elsewhere, a user's stick, is not in the cell and can be unmounted.
 const SYSTEM: [&str; 12] = [
     "/bin", "/etc", "/lib", "/lib32", "/lib64", "/libx32", "/nix", "/opt", "/sbin", "/srv", "/usr",
     "/var",
