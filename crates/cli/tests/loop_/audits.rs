@@ -358,8 +358,7 @@ fn a_device_that_stays_in_memory_is_not_cold() {
 #[ignore = "needs root and loop devices: run ./test"]
 fn an_effect_of_the_order_is_noticed() {
     let scene = Scene::alone();
-    let document = alike(
-        &scene,
+    let plan = plan_of_alike(
         r#"
         [[contender]]
         name = "third"
@@ -371,11 +370,15 @@ fn an_effect_of_the_order_is_noticed() {
         name = "queue"
         primary = ["said"]
         command = """
-        before=$FSVERDICT_RAW/../../../before-$FSVERDICT_ROUND
+        before=$FSVERDICT_RAW/../../../../shared/$FSVERDICT_ROUND
         echo >>$before
         echo said 0.$(wc -l <$before) seconds lower >$FSVERDICT_FIGURES"""
         "#,
     );
+    let (file, shared) = (scene.write("plan.toml", &plan), scene.typed("shared"));
+    fs::create_dir(&shared).unwrap();
+    let words = ["run", &file, "--output", "run", "--json", "-", "--writable", &shared];
+    let document = scene.fsverdict(&words).json();
     let order = found(&document, "A14");
     assert_eq!(order.len(), 1, "{:#}", document["findings"]);
     assert!(text(&order[0]["evidence"]).contains("its place in the round"), "{}", order[0]);
