@@ -3,7 +3,7 @@
 //! Nouns are files in [`model`]; verbs are modules beside it: [`campaign`] chooses the next round,
 //! [`run`] takes a trial through its steps over a [`run::Host`], [`judge`] turns records into
 //! verdicts and findings, [`render`] turns those into what a person or a program reads. [`script`]
-//! and [`table`] read what people wrote: settings, and published figures; [`recording`] what
+//! and [`published`] read what people wrote: settings, and published figures; [`recording`] what
 //! strace(1) wrote about an application.
 //!
 //! Nothing here opens a file, reads a clock or starts a process; `clippy.toml` beside this crate

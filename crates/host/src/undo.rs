@@ -1,6 +1,6 @@
 //! The undo journal: what a run changes is written down before it is changed.
 //!
-//! A journal is a file of [`registry`], a folder that nobody else may write to: whoever plays one
+//! A journal is a file of [`registry()`], a folder that nobody else may write to: whoever plays one
 //! back, root perhaps, does what it says. Its first line names the run, each other one is an
 //! [`Undo`], synced before its change is made. A run holds a lock on its journal while it lives, so
 //! that `clean` and the next run find what a killed run left. After a reboot nothing is left to

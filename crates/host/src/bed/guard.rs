@@ -2,7 +2,7 @@
 //!
 //! A device passes when the user named it twice, when nothing uses it, when every signature on it
 //! and in its partitions was named as well, and when there are no data without a signature unless
-//! that was allowed. It is held from before it is looked at: [`Hold`].
+//! that was allowed. It is held from before it is looked at: `Hold`.
 
 use std::fs;
 use std::str::FromStr;
