@@ -1,5 +1,6 @@
 //! All unsafe code: system calls that the standard library lacks, each made safe by itself.
 
+mod beneath;
 mod block;
 mod bpf;
 mod calls;
@@ -10,6 +11,7 @@ mod page_cache;
 mod process;
 mod terminal;
 
+pub use beneath::*;
 pub use block::*;
 pub use bpf::*;
 pub use calls::*;
