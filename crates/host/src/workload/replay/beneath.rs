@@ -10,7 +10,7 @@ use std::ffi::{CStr, CString, NulError};
 use std::fs::File;
 use std::io::{self, Write};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use libc::c_int;
 
@@ -28,6 +28,8 @@ pub enum Way {
 /// The work's directory, ready to keep paths in.
 #[derive(Debug)]
 pub struct Folder {
+    /// Where it is.
+    pub path: PathBuf,
     /// It, open.
     pub directory: File,
     /// How this process may do it.
@@ -46,7 +48,7 @@ impl Folder {
             }
             Err(error) => return Err(error),
         };
-        Ok(Folder { directory, way })
+        Ok(Folder { path: path.into(), directory, way })
     }
 
     /// Does `work` with all paths ending in the directory: those of this thread, and of the ones

@@ -19,6 +19,7 @@ mod buffers;
 mod lay_out;
 mod perform;
 mod progress;
+mod room;
 mod words;
 
 use std::collections::BTreeMap;
@@ -45,6 +46,7 @@ use beneath::{Beneath, Folder, Name};
 use buffers::{Buffer, Pool};
 use perform::{Expected, PreparedCall, Worker};
 use progress::Progress;
+use room::Part;
 
 /// Descriptors there are besides the recording's: standard ones, the probes', the directory's.
 const OTHER_DESCRIPTORS: u64 = 64;
@@ -60,6 +62,18 @@ enum ReplayError {
     Word { call: usize, word: String },
     #[error("call {call} is of {bytes} bytes: at most {FILE_SIZE_MAX} are replayed at once")]
     TooLarge { call: usize, bytes: u64 },
+    #[error(
+        "its calls take buffers of {} at once, and {} of memory are available",
+        Unit::Bytes.format(*needed_bytes as f64), Unit::Bytes.format(*available_bytes as f64)
+    )]
+    Memory { needed_bytes: u64, available_bytes: u64 },
+    #[error(
+        "it begins with files of {}, and {} are free: take a larger place for it",
+        Unit::Bytes.format(*needed_bytes as f64), Unit::Bytes.format(*free_bytes as f64)
+    )]
+    Room { needed_bytes: u64, free_bytes: u64 },
+    #[error("ask for the free space: {0}")]
+    Free(io::Error),
     #[error("call {call}: {source}")]
     Name { call: usize, source: NulError },
     #[error(
@@ -144,6 +158,7 @@ fn folder(path: &Path) -> Result<Folder, ReplayError> {
 /// Lays out what was there before the first call.
 fn lay_out(replay: &Replay, folder: &Folder, seed: u64) -> Result<(), ReplayError> {
     let recording = opened(replay, recording::read)?;
+    room::in_folder(&recording, replay, folder)?;
     // Another seed: what is written over it must not be what it holds.
     let all = |beneath: &Beneath<'_>| lay_out::lay_out(&recording, replay, beneath, !seed);
     Ok(folder.keep(all).map_err(ReplayError::Keep)??)
@@ -177,7 +192,8 @@ fn prepare(replay: &Replay, folder: Folder, seed: u64) -> Result<Prepared, Repla
         return Err(ReplayError::OpenFiles { needed, allowed });
     }
     let threads = recording.head.threads;
-    let workers = (0..threads).map(|thread| worker(&recording, replay, thread, seed));
+    let parts = (0..).zip(room::parts(&recording)?);
+    let workers = parts.map(|(thread, part)| worker(replay, thread, &part, seed));
     let workers = workers.collect::<Result<_, _>>()?;
     let shared = Shared {
         paths: names(&recording),
@@ -210,23 +226,9 @@ fn most_open(calls: &[Call]) -> u64 {
 }
 
 /// One thread's calls with all they need.
-fn worker(
-    recording: &Recording,
-    replay: &Replay,
-    thread: u32,
-    seed: u64,
-) -> Result<Worker, ReplayError> {
+fn worker(replay: &Replay, thread: u32, part: &Part, seed: u64) -> Result<Worker, ReplayError> {
     let (mut prepared, mut latencies) = (Vec::new(), Vec::<(&str, Latencies)>::new());
-    let (mut most_read, mut most_written) = (0, 0);
-    let calls = recording.calls.iter().enumerate();
-    for (number, call) in calls.filter(|(_, call)| call.thread == thread) {
-        let [read, written] = sizes(&call.action);
-        let bytes = read.max(written);
-        if bytes > FILE_SIZE_MAX.0 {
-            return Err(ReplayError::TooLarge { call: number + 1, bytes });
-        }
-        most_read = most_read.max(read as usize);
-        most_written = most_written.max(written as usize);
+    for &(number, call) in &part.calls {
         let name = call.action.name();
         let operation = latencies.iter().position(|(known, _)| *known == name);
         let operation = operation.unwrap_or_else(|| {
@@ -235,6 +237,7 @@ fn worker(
         });
         prepared.push(prepared_call(number, call, operation)?);
     }
+    let [most_read, most_written] = part.most;
     Ok(Worker {
         thread: thread as usize,
         calls: prepared,
@@ -247,24 +250,6 @@ fn worker(
         first_difference: None,
         late_ns: 0,
     })
-}
-
-/// How many bytes a call may put into a buffer, and take from one.
-fn sizes(action: &Action) -> [u64; 2] {
-    /// PATH_MAX, for the target of a link.
-    const LINK_BYTES: u64 = 4096;
-    match *action {
-        Action::Read { bytes, .. }
-        | Action::Pread { bytes, .. }
-        | Action::List { bytes, .. }
-        | Action::Getxattr { bytes, .. }
-        | Action::Listxattr { bytes, .. } => [bytes, 0],
-        Action::Write { bytes, .. }
-        | Action::Pwrite { bytes, .. }
-        | Action::Setxattr { bytes, .. } => [0, bytes],
-        Action::Readlink { .. } => [LINK_BYTES, 0],
-        _ => [0, 0],
-    }
 }
 
 fn prepared_call(

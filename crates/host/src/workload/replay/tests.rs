@@ -19,10 +19,16 @@ pub(super) fn error(name: &str) -> Gave {
 /// Written beside `folder`, with the counts of its head put right.
 pub(super) fn written(mut recording: Recording, folder: &Path) -> Replay {
     let threads = recording.calls.iter().map(|call| call.thread + 1).max().unwrap_or(0);
+    let mut handles = 0;
+    let mut see = |on| match on {
+        On::Handle(handle) => handles = handles.max(handle + 1),
+        On::Path(_) => {}
+    };
+    recording.calls.iter().for_each(|call| call.action.each(&mut see));
     recording.head = Head {
         recording: RECORDING,
         threads,
-        handles: 4,
+        handles,
         paths: recording.paths.len() as u64,
         entries: recording.entries.len() as u64,
         calls: recording.calls.len() as u64,
@@ -193,6 +199,27 @@ fn a_call_that_gives_something_else_is_told() {
     }
     let none = head(&Replay { recording: "/no/such.calls".into(), ..Replay::default() });
     assert!(none.unwrap_err().to_string().starts_with("recording /no/such.calls: No such file"));
+}
+
+#[test]
+fn what_there_is_no_room_for_is_refused_before_it_is_begun() {
+    let dir = tempfile::tempdir().unwrap();
+    let says = |recording: Recording| {
+        let work = tempfile::tempdir().unwrap();
+        let replay = written(recording, dir.path());
+        let says = replayed(&replay, || folder(work.path())).unwrap_err().to_string();
+        (says, fs::read_dir(work.path()).unwrap().count())
+    };
+    let mut large = recording(Vec::new());
+    large.entries[1].what = Laid::File { bytes: 1 << 60, mode: 0o600, data: Vec::new() };
+    let (told, laid) = says(large);
+    assert!(told.starts_with("it begins with files of 1024 PiB, and "), "{told}");
+    assert_eq!(laid, 0, "nothing is laid out");
+    // Each of them is allowed.
+    let look = Action::Getxattr { on: On::Path(OLD), name_bytes: 9, bytes: FILE_SIZE_MAX.0 };
+    let looks = (0..4096).map(|thread| Call { thread, ..call(look.clone(), Gave::Value(0)) });
+    let (told, _) = says(recording(looks.collect()));
+    assert!(told.starts_with("its calls take buffers of 4.00 TiB at once, and "), "{told}");
 }
 
 /// Two threads that hand a file to each other, many times.
