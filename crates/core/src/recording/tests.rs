@@ -262,7 +262,7 @@ proptest! {
         names in proptest::collection::vec("[^/\0]{3,9}", 7),
         drawn in proptest::collection::vec(
             (0usize..20, any::<u32>(), "[A-Z_|]{0,12}", any::<u64>()),
-            0..40,
+            5..40,
         ),
         keep in any::<bool>(),
     ) {
@@ -332,6 +332,12 @@ fn a_recording_that_would_lead_astray_is_refused() {
     for (from, to, says) in [
         ("\"recording\":1", "\"recording\":9", "of version 9"),
         ("{\"recording\"", "{\"something\"", "no recording of fsverdict record"),
+        ("\"threads\":1", "\"threads\":4000000000", "claims 4000000000 threads, and 4096 is"),
+        ("\"threads\":1", "\"threads\":4096", "claims 4096 threads for 2 calls"),
+        ("\"handles\":0", "\"handles\":4000000000", "claims 4000000000 open files for 2 calls"),
+        ("\"paths\":3", "\"paths\":18446744073709551615", "paths, which have numbers of 32"),
+        ("\"entries\":1", "\"entries\":4", "claims 4 files and directories with 3 paths"),
+        ("\"calls\":2", "\"calls\":18446744073709551615", "ends too early, at line 7"),
         ("\"0/new\"", "\"0/../../new\"", "line 2: a path leads out"),
         ("\"0/new\"", "\"/new\"", "a path leads out"),
         ("\"target\":\"d\"", "\"target\":\"../../d\"", "a link leads out"),
@@ -342,6 +348,19 @@ fn a_recording_that_would_lead_astray_is_refused() {
         assert!(text.contains(from), "{from} in {text}");
         let error = read(text.replace(from, to).as_bytes()).unwrap_err().to_string();
         assert!(error.contains(says), "{to}: {error}");
+    }
+    let file = |bytes: u64, data: &[(u64, u64)]| {
+        let mut with = recording.clone();
+        with.entries[0].what = Laid::File { bytes, mode: 0o600, data: data.to_vec() };
+        let mut text = Vec::new();
+        write(&with, &mut text).unwrap();
+        read(text.as_slice()).map(drop).map_err(|error| error.to_string())
+    };
+    assert_eq!(file(9, &[(0, 4), (4, 9)]), Ok(()));
+    for (bytes, data) in
+        [(u64::MAX, &[][..]), (9, &[(0, 10)]), (9, &[(4, 3)]), (9, &[(4, 8), (0, 2)])]
+    {
+        assert!(file(bytes, data).unwrap_err().contains("a file's data"), "{bytes}: {data:?}");
     }
     let cut = text.lines().take(3).collect::<Vec<_>>().join("\n");
     assert!(read(cut.as_bytes()).unwrap_err().to_string().contains("ends too early"));

@@ -1,11 +1,20 @@
 //! A recording as text: a line of JSON for its head, one for each path, entry and call.
 
-use std::io::{self, BufRead, Write};
+use std::io::{self, BufRead, Read, Write};
 
 use serde::de::DeserializeOwned;
 use thiserror::Error;
 
 use crate::model::{Action, Head, Laid, On, RECORDING, Recording};
+
+/// More threads than any application has that is worth a replay; each costs memory of its own.
+const THREADS_MAX: u32 = 4096;
+
+/// The longest line that is read: a sparse file may have very many pieces.
+const LINE_BYTES_MAX: u64 = 64 << 20;
+
+/// The longest first line.
+const HEAD_BYTES_MAX: u64 = 1 << 20;
 
 /// Why a file is no recording that can be replayed.
 #[derive(Debug, Error)]
@@ -17,6 +26,8 @@ pub enum RecordingError {
     Head(serde_json::Error),
     #[error("it is of version {found}, and this fsverdict reads {RECORDING}: record again")]
     Version { found: u32 },
+    #[error("its first line claims {0}: such a recording is not replayed")]
+    Claims(String),
     #[error("it ends too early, at line {0}: record again")]
     Short(u64),
     #[error("line {line}: {error}")]
@@ -38,14 +49,29 @@ pub fn write(recording: &Recording, mut out: impl Write) -> io::Result<()> {
 }
 
 /// Reads the first line alone: is it a recording?
-pub fn read_head(mut text: impl BufRead) -> Result<Head, RecordingError> {
+pub fn read_head(text: impl BufRead) -> Result<Head, RecordingError> {
     let mut line = String::new();
-    text.read_line(&mut line)?;
+    text.take(HEAD_BYTES_MAX).read_line(&mut line)?;
     let head: Head = serde_json::from_str(&line).map_err(RecordingError::Head)?;
-    match head.recording {
-        RECORDING => Ok(head),
-        found => Err(RecordingError::Version { found }),
+    if head.recording != RECORDING {
+        return Err(RecordingError::Version { found: head.recording });
     }
+    absurd(&head).map_or(Ok(head), |claim| Err(RecordingError::Claims(claim)))
+}
+
+/// What a first line claims and no recording has. A replay makes room for threads and open files by
+/// their counts; that of lines makes room for nothing that is not read.
+fn absurd(head: &Head) -> Option<String> {
+    let &Head { threads, handles, paths, entries, calls, .. } = head;
+    [
+        (threads > THREADS_MAX, format!("{threads} threads, and {THREADS_MAX} is the most")),
+        (u64::from(threads) > calls, format!("{threads} threads for {calls} calls")),
+        (u64::from(handles) > calls, format!("{handles} open files for {calls} calls")),
+        (paths > u64::from(u32::MAX), format!("{paths} paths, which have numbers of 32 bits")),
+        (entries > paths, format!("{entries} files and directories with {paths} paths")),
+    ]
+    .into_iter()
+    .find_map(|(is_absurd, claim)| is_absurd.then_some(claim))
 }
 
 /// Reads it, and sees to it that a replay can rely on it.
@@ -75,7 +101,7 @@ impl<R: BufRead> Numbered<R> {
 
     fn one<T: DeserializeOwned>(&mut self) -> Result<T, RecordingError> {
         self.buffer.clear();
-        if self.text.read_line(&mut self.buffer)? == 0 {
+        if self.text.by_ref().take(LINE_BYTES_MAX).read_line(&mut self.buffer)? == 0 {
             return Err(RecordingError::Short(self.line));
         }
         self.line += 1;
@@ -117,6 +143,9 @@ fn check(recording: &Recording) -> Result<(), RecordingError> {
         if is_wrong {
             return wrong(line, "an entry has no path, or leads out of the folder");
         }
+        if matches!(&entry.what, Laid::File { bytes, data, .. } if !is_file(*bytes, data)) {
+            return wrong(line, "a file's data are out of order, or beyond its end");
+        }
     }
     let mut done = vec![0; head.threads as usize];
     for (line, call) in (head.paths + head.entries..).zip(calls) {
@@ -134,6 +163,16 @@ fn check(recording: &Recording) -> Result<(), RecordingError> {
         }
     }
     Ok(())
+}
+
+/// Pieces of data lie one after the other in a file that can be (off_t has a sign).
+fn is_file(bytes: u64, data: &[(u64, u64)]) -> bool {
+    let mut last = 0;
+    let follows = |&(begin, end): &(u64, u64)| {
+        let before = std::mem::replace(&mut last, end);
+        before <= begin && begin <= end && end <= bytes
+    };
+    i64::try_from(bytes).is_ok() && data.iter().all(follows)
 }
 
 /// All paths and open files that a call names are there.

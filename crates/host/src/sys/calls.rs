@@ -81,17 +81,16 @@ pub fn advise(file: BorrowedFd<'_>, place: u64, bytes: u64, advice: c_int) -> io
     }
 }
 
-/// renameat2(2) below one directory.
+/// renameat2(2).
 #[inline]
 pub fn rename_as(
-    directory: BorrowedFd<'_>,
-    from: &CStr,
-    to: &CStr,
+    (from, old): (BorrowedFd<'_>, &CStr),
+    (to, new): (BorrowedFd<'_>, &CStr),
     flags: c_int,
 ) -> io::Result<()> {
-    let (fd, flags) = (directory.as_raw_fd(), flags.cast_unsigned());
-    // SAFETY: the descriptor and both names are borrowed for the whole call; the names end in NUL.
-    retried(|| unsafe { libc::renameat2(fd, from.as_ptr(), fd, to.as_ptr(), flags) }).map(drop)
+    let (from, to, flags) = (from.as_raw_fd(), to.as_raw_fd(), flags.cast_unsigned());
+    // SAFETY: descriptors and names are borrowed for the whole call; the names end in NUL.
+    retried(|| unsafe { libc::renameat2(from, old.as_ptr(), to, new.as_ptr(), flags) }).map(drop)
 }
 
 /// mkdirat(2) with `mode` less the umask.

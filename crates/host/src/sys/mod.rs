@@ -11,6 +11,7 @@ mod machine;
 mod namespace;
 mod page_cache;
 mod process;
+mod root;
 mod terminal;
 
 pub use beneath::*;
@@ -24,4 +25,5 @@ pub use machine::*;
 pub use namespace::*;
 pub use page_cache::{Cached, cached, page_bytes};
 pub use process::*;
+pub use root::*;
 pub use terminal::*;

@@ -14,10 +14,12 @@
 //! - Owners become nobody (65534), or stay where the process is not root, which may not give files
 //!   away; times become the start of 2001; attributes are called `user.` and as long as they were.
 
+mod beneath;
 mod buffers;
 mod lay_out;
 mod perform;
 mod progress;
+mod room;
 mod words;
 
 use std::collections::BTreeMap;
@@ -25,7 +27,6 @@ use std::ffi::{CString, NulError};
 use std::fs::File;
 use std::io::{self, BufReader};
 use std::os::fd::OwnedFd;
-use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 use std::sync::RwLock;
 
@@ -41,9 +42,11 @@ use super::engine::{Act, Done, Engine, Scene, TimedPart, native, only_whole};
 use crate::sys;
 use crate::timing::Latencies;
 use crate::timing::threads::{self, Failed};
+use beneath::{Beneath, Folder, Name};
 use buffers::{Buffer, Pool};
 use perform::{Expected, PreparedCall, Worker};
 use progress::Progress;
+use room::Part;
 
 /// Descriptors there are besides the recording's: standard ones, the probes', the directory's.
 const OTHER_DESCRIPTORS: u64 = 64;
@@ -59,6 +62,18 @@ enum ReplayError {
     Word { call: usize, word: String },
     #[error("call {call} is of {bytes} bytes: at most {FILE_SIZE_MAX} are replayed at once")]
     TooLarge { call: usize, bytes: u64 },
+    #[error(
+        "its calls take buffers of {} at once, and {} of memory are available",
+        Unit::Bytes.format(*needed_bytes as f64), Unit::Bytes.format(*available_bytes as f64)
+    )]
+    Memory { needed_bytes: u64, available_bytes: u64 },
+    #[error(
+        "it begins with files of {}, and {} are free: take a larger place for it",
+        Unit::Bytes.format(*needed_bytes as f64), Unit::Bytes.format(*free_bytes as f64)
+    )]
+    Room { needed_bytes: u64, free_bytes: u64 },
+    #[error("ask for the free space: {0}")]
+    Free(io::Error),
     #[error("call {call}: {source}")]
     Name { call: usize, source: NulError },
     #[error(
@@ -68,6 +83,11 @@ enum ReplayError {
     OpenFiles { needed: u64, allowed: u64 },
     #[error("raise the limit on open files: {0}")]
     Limit(io::Error),
+    #[error(
+        "keep the replay in its folder: {0}; it needs the right to change the root \
+         (CAP_SYS_CHROOT), or openat2 (Linux 5.6)"
+    )]
+    Keep(io::Error),
     #[error("start a thread for the replay: {0}")]
     Thread(io::Error),
     #[error(
@@ -87,7 +107,7 @@ impl Engine for Replay {
     }
 
     fn lay_out(&self, scene: &Scene) -> Result<(), HostError> {
-        Ok(lay_out(self, &scene.directory, scene.seed)?)
+        Ok(lay_out(self, &folder(&scene.directory)?, scene.seed)?)
     }
 
     fn prepare<'a>(
@@ -96,7 +116,7 @@ impl Engine for Replay {
         scene: &'a Scene,
     ) -> Result<Box<dyn TimedPart + 'a>, HostError> {
         only_whole(phase)?;
-        let prepared = prepare(self, &scene.directory, scene.seed)?;
+        let prepared = prepare(self, folder(&scene.directory)?, scene.seed)?;
         native(|| prepared.run())
     }
 
@@ -130,24 +150,31 @@ fn opened<T>(
     read.map_err(|source| ReplayError::Recording { path, source })
 }
 
+/// The folder of the work, which no path of the recording leads out of.
+fn folder(path: &Path) -> Result<Folder, ReplayError> {
+    Folder::open(path).map_err(ReplayError::Keep)
+}
+
 /// Lays out what was there before the first call.
-fn lay_out(replay: &Replay, directory: &Path, seed: u64) -> Result<(), ReplayError> {
+fn lay_out(replay: &Replay, folder: &Folder, seed: u64) -> Result<(), ReplayError> {
     let recording = opened(replay, recording::read)?;
+    room::in_folder(&recording, replay, folder)?;
     // Another seed: what is written over it must not be what it holds.
-    Ok(lay_out::lay_out(&recording, replay, directory, !seed)?)
+    let all = |beneath: &Beneath<'_>| lay_out::lay_out(&recording, replay, beneath, !seed);
+    Ok(folder.keep(all).map_err(ReplayError::Keep)??)
 }
 
 /// All calls, with everything they need in memory.
 struct Prepared {
     recording: Recording,
+    folder: Folder,
     shared: Shared,
     workers: Vec<Worker>,
 }
 
 /// What all threads use.
 struct Shared {
-    directory: OwnedFd,
-    paths: Vec<CString>,
+    paths: Vec<Name>,
     /// The open files: closed by a call, and read by those that use them.
     handles: Vec<RwLock<Option<OwnedFd>>>,
     progress: Vec<Progress>,
@@ -155,8 +182,8 @@ struct Shared {
     paced: bool,
 }
 
-/// Makes everything ready in `directory`. The same seed gives the same contents.
-fn prepare(replay: &Replay, directory: &Path, seed: u64) -> Result<Prepared, ReplayError> {
+/// Makes everything ready in `folder`. The same seed gives the same contents.
+fn prepare(replay: &Replay, folder: Folder, seed: u64) -> Result<Prepared, ReplayError> {
     let recording = opened(replay, recording::read)?;
     let needed =
         most_open(&recording.calls) + OTHER_DESCRIPTORS + u64::from(recording.head.threads);
@@ -164,20 +191,24 @@ fn prepare(replay: &Replay, directory: &Path, seed: u64) -> Result<Prepared, Rep
     if allowed < needed {
         return Err(ReplayError::OpenFiles { needed, allowed });
     }
-    let opened = File::open(directory).map_err(PathError::of("open", directory))?;
     let threads = recording.head.threads;
-    let workers = (0..threads).map(|thread| worker(&recording, replay, directory, thread, seed));
+    let parts = (0..).zip(room::parts(&recording)?);
+    let workers = parts.map(|(thread, part)| worker(replay, thread, &part, seed));
     let workers = workers.collect::<Result<_, _>>()?;
-    let name = |path: &String| CString::new(path.as_str()).expect("a path is read without NUL");
     let shared = Shared {
-        directory: opened.into(),
-        paths: recording.paths.iter().map(name).collect(),
+        paths: names(&recording),
         handles: (0..recording.head.handles).map(|_| RwLock::default()).collect(),
         progress: (0..threads).map(|_| Progress::default()).collect(),
         owner: if sys::is_root() { super::NOBODY } else { (sys::user_id(), sys::group_id()) },
         paced: replay.paced,
     };
-    Ok(Prepared { recording, shared, workers })
+    Ok(Prepared { recording, folder, shared, workers })
+}
+
+/// The paths of a recording that has been checked.
+fn names(recording: &Recording) -> Vec<Name> {
+    let name = |path: &String| Name::new(path).expect("a path is read without NUL");
+    recording.paths.iter().map(name).collect()
 }
 
 /// How many files are open at once, in the order of the recording.
@@ -195,32 +226,18 @@ fn most_open(calls: &[Call]) -> u64 {
 }
 
 /// One thread's calls with all they need.
-fn worker(
-    recording: &Recording,
-    replay: &Replay,
-    directory: &Path,
-    thread: u32,
-    seed: u64,
-) -> Result<Worker, ReplayError> {
+fn worker(replay: &Replay, thread: u32, part: &Part, seed: u64) -> Result<Worker, ReplayError> {
     let (mut prepared, mut latencies) = (Vec::new(), Vec::<(&str, Latencies)>::new());
-    let (mut most_read, mut most_written) = (0, 0);
-    let calls = recording.calls.iter().enumerate();
-    for (number, call) in calls.filter(|(_, call)| call.thread == thread) {
-        let [read, written] = sizes(&call.action);
-        let bytes = read.max(written);
-        if bytes > FILE_SIZE_MAX.0 {
-            return Err(ReplayError::TooLarge { call: number + 1, bytes });
-        }
-        most_read = most_read.max(read as usize);
-        most_written = most_written.max(written as usize);
+    for &(number, call) in &part.calls {
         let name = call.action.name();
         let operation = latencies.iter().position(|(known, _)| *known == name);
         let operation = operation.unwrap_or_else(|| {
             latencies.push((name, Latencies::new()));
             latencies.len() - 1
         });
-        prepared.push(prepared_call(recording, directory, number, call, operation)?);
+        prepared.push(prepared_call(number, call, operation)?);
     }
+    let [most_read, most_written] = part.most;
     Ok(Worker {
         thread: thread as usize,
         calls: prepared,
@@ -235,27 +252,7 @@ fn worker(
     })
 }
 
-/// How many bytes a call may put into a buffer, and take from one.
-fn sizes(action: &Action) -> [u64; 2] {
-    /// PATH_MAX, for the target of a link.
-    const LINK_BYTES: u64 = 4096;
-    match *action {
-        Action::Read { bytes, .. }
-        | Action::Pread { bytes, .. }
-        | Action::List { bytes, .. }
-        | Action::Getxattr { bytes, .. }
-        | Action::Listxattr { bytes, .. } => [bytes, 0],
-        Action::Write { bytes, .. }
-        | Action::Pwrite { bytes, .. }
-        | Action::Setxattr { bytes, .. } => [0, bytes],
-        Action::Readlink { .. } => [LINK_BYTES, 0],
-        _ => [0, 0],
-    }
-}
-
 fn prepared_call(
-    recording: &Recording,
-    directory: &Path,
     number: usize,
     call: &Call,
     operation: usize,
@@ -277,23 +274,11 @@ fn prepared_call(
         | Action::Removexattr { name_bytes, .. } => attribute_name(*name_bytes),
         _ => String::new(),
     };
-    // Calls that take no directory: truncate(2), and those on attributes.
-    let absolute = match call.action {
-        Action::Truncate { on: On::Path(path), .. }
-        | Action::Setxattr { on: On::Path(path), .. }
-        | Action::Getxattr { on: On::Path(path), .. }
-        | Action::Listxattr { on: On::Path(path), .. }
-        | Action::Removexattr { on: On::Path(path), .. } => {
-            directory.join(&recording.paths[path as usize]).into_os_string().into_vec()
-        }
-        _ => Vec::new(),
-    };
     let name = |source| ReplayError::Name { call: number + 1, source };
     Ok(PreparedCall {
         number,
         flags: words::flags(flags).map_err(word)?,
         text: CString::new(text).map_err(name)?,
-        absolute: CString::new(absolute).map_err(name)?,
         expected: expected(call).map_err(word)?,
         waits: call.waits.iter().map(|&(thread, calls)| (thread as usize, calls)).collect(),
         pause_ns: call.pause_ns,
@@ -338,11 +323,14 @@ impl Prepared {
     /// was measured is something else.
     fn run(mut self) -> Result<Done, ReplayError> {
         let workers = std::mem::take(&mut self.workers);
-        let work = |worker: &mut Worker| {
-            worker.run(&self.shared);
-            Ok::<(), io::Error>(())
+        let all = |beneath: &Beneath<'_>| {
+            let work = |worker: &mut Worker| {
+                worker.run(&self.shared, beneath);
+                Ok::<(), io::Error>(())
+            };
+            threads::at_once(workers, work)
         };
-        let (workers, work_ns) = match threads::at_once(workers, work) {
+        let (workers, work_ns) = match self.folder.keep(all).map_err(ReplayError::Keep)? {
             Ok(done) => done,
             Err(Failed::Thread(error) | Failed::Work(error)) => {
                 return Err(ReplayError::Thread(error));
@@ -416,5 +404,7 @@ impl Prepared {
     }
 }
 
+#[cfg(test)]
+mod escapes;
 #[cfg(test)]
 mod tests;

@@ -1,6 +1,6 @@
 //! One thread of a replay: its calls, made one after the other.
 
-use std::ffi::CString;
+use std::ffi::{CStr, CString};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::{PoisonError, RwLock};
@@ -10,6 +10,7 @@ use fsverdict_core::model::{Action, On};
 use libc::c_int;
 
 use super::Shared;
+use super::beneath::Beneath;
 use super::buffers::{Buffer, Pool};
 use crate::sys::{self, Attributed};
 use crate::timing::Latencies;
@@ -41,8 +42,6 @@ pub struct PreparedCall {
     pub flags: c_int,
     /// The target of a link, or the name of an attribute.
     pub text: CString,
-    /// The whole path, for calls that take no directory.
-    pub absolute: CString,
     pub expected: Expected,
     /// Threads, and how many of their calls must be done.
     pub waits: Box<[(usize, u64)]>,
@@ -72,7 +71,7 @@ pub struct Worker {
 impl Worker {
     /// The timed loop: nothing is allocated, formatted or logged in it. It goes on after a
     /// difference, for others wait for its calls.
-    pub fn run(&mut self, shared: &Shared) {
+    pub fn run(&mut self, shared: &Shared, beneath: &Beneath<'_>) {
         let calls = std::mem::take(&mut self.calls);
         for (place, call) in calls.iter().enumerate() {
             for &(thread, done) in &call.waits {
@@ -82,7 +81,7 @@ impl Worker {
                 self.pause(call.pause_ns);
             }
             let start_ns = sys::monotonic_ns();
-            let gave = self.make(call, shared);
+            let gave = self.make(call, shared, beneath);
             let latency_ns = sys::monotonic_ns() - start_ns;
             self.latencies[call.operation].1.record(latency_ns);
             shared.progress[self.thread].advance();
@@ -128,7 +127,12 @@ impl Worker {
 
     /// Makes the call: what it gave, where that is compared.
     #[inline]
-    fn make(&mut self, call: &PreparedCall, shared: &Shared) -> io::Result<u64> {
+    fn make(
+        &mut self,
+        call: &PreparedCall,
+        shared: &Shared,
+        beneath: &Beneath<'_>,
+    ) -> io::Result<u64> {
         match &call.action {
             Action::Read { .. } | Action::Pread { .. } => {
                 let got = self.read(&call.action, shared)?;
@@ -153,30 +157,30 @@ impl Worker {
             }
             Action::Readlink { path } => {
                 let buffer = self.buffer.first(4096);
-                let name = &shared.paths[*path as usize];
-                sys::read_link_at(shared.directory.as_fd(), name, buffer).map(|len| len as u64)
+                let read = |at: BorrowedFd<'_>, name: &CStr| sys::read_link_at(at, name, buffer);
+                beneath.at(&shared.paths[*path as usize], read).map(|len| len as u64)
             }
             Action::Setxattr { on, bytes, .. } => {
                 let value = self.pool.next(*bytes as usize);
-                shared.attributed(*on, call, |on| sys::give_attribute(on, &call.text, value))
+                shared.attributed(*on, beneath, |on| sys::give_attribute(on, &call.text, value))
             }
             Action::Getxattr { on, bytes, .. } => {
                 let buffer = self.buffer.first(*bytes as usize);
                 let get = |on: Attributed<'_>| sys::attribute(on, &call.text, buffer).map(drop);
-                shared.attributed(*on, call, get)
+                shared.attributed(*on, beneath, get)
             }
             Action::Listxattr { on, bytes } => {
                 let buffer = self.buffer.first(*bytes as usize);
                 let list = |on: Attributed<'_>| sys::attributes(on, buffer).map(drop);
-                shared.attributed(*on, call, list)
+                shared.attributed(*on, beneath, list)
             }
             Action::Removexattr { on, .. } => {
-                shared.attributed(*on, call, |on| sys::remove_attribute(on, &call.text))
+                shared.attributed(*on, beneath, |on| sys::remove_attribute(on, &call.text))
             }
             Action::Seek { handle, place } => {
                 shared.with(*handle, |file| sys::seek_from_start(file, *place))
             }
-            _ => shared.make(call).map(|()| 0),
+            _ => shared.make(call, beneath).map(|()| 0),
         }
     }
 
@@ -236,11 +240,13 @@ impl Shared {
     fn attributed(
         &self,
         on: On,
-        call: &PreparedCall,
+        beneath: &Beneath<'_>,
         make: impl FnOnce(Attributed<'_>) -> io::Result<()>,
     ) -> io::Result<u64> {
         match on {
-            On::Path(_) => make(Attributed::Path(&call.absolute)),
+            On::Path(path) => {
+                beneath.to(&self.paths[path as usize], |_, path| make(Attributed::Path(path)))
+            }
             On::Handle(handle) => self.with(handle, |file| make(Attributed::File(file))),
         }
         .map(|()| 0)
@@ -277,12 +283,12 @@ impl Shared {
     }
 
     /// Calls that need nothing of the thread's.
-    fn make(&self, call: &PreparedCall) -> io::Result<()> {
-        let (root, flags) = (self.directory.as_fd(), call.flags);
-        let name = |path: u32| self.paths[path as usize].as_c_str();
+    fn make(&self, call: &PreparedCall, beneath: &Beneath<'_>) -> io::Result<()> {
+        let flags = call.flags;
+        let name = |path: u32| &self.paths[path as usize];
         match call.action {
             Action::Open { path, mode, handle, .. } => {
-                let file = sys::open_as(root, name(path), flags, mode)?;
+                let file = beneath.open(name(path), flags, mode)?;
                 if let Some(handle) = handle {
                     let slot = &self.handles[handle as usize];
                     *slot.write().unwrap_or_else(PoisonError::into_inner) = Some(file);
@@ -298,53 +304,83 @@ impl Shared {
                 self.with(handle, |file| sys::sync_range(file, place, bytes, flags))
             }
             Action::Syncfs { handle } => self.with(handle, sys::sync_fs),
-            Action::Sync {} => sys::sync_fs(root),
+            Action::Sync {} => sys::sync_fs(beneath.directory()),
             Action::Allocate { handle, place, bytes, .. } => {
                 self.with(handle, |file| sys::allocate_range(file, flags, place, bytes))
             }
             Action::Advise { handle, place, bytes, .. } => {
                 self.with(handle, |file| sys::advise(file, place, bytes, flags))
             }
-            Action::Rename { from, to, .. } => sys::rename_as(root, name(from), name(to), flags),
-            Action::Unlink { path } => sys::unlink_at(root, name(path)),
-            Action::Mkdir { path, mode } => sys::make_directory_as(root, name(path), mode),
-            Action::Rmdir { path } => sys::remove_directory_at(root, name(path)),
-            Action::Link { from, to } => sys::link_at(root, name(from), root, name(to)),
-            Action::Symlink { path, .. } => sys::symbolic_link_at(&call.text, root, name(path)),
-            Action::Mknod { path } => {
-                sys::make_node_at(root, name(path), libc::S_IFSOCK | 0o600, 0)
+            Action::Access { path, .. } => {
+                beneath.to(name(path), |at, name| sys::access_at(at, name, flags))
             }
-            Action::Access { path, .. } => sys::access_at(root, name(path), flags),
-            _ => self.alter(call),
+            _ => self.rearrange(call, beneath),
+        }
+    }
+
+    /// Calls on names, whatever they stand for.
+    fn rearrange(&self, call: &PreparedCall, beneath: &Beneath<'_>) -> io::Result<()> {
+        let name = |path: u32| &self.paths[path as usize];
+        match call.action {
+            Action::Rename { from, to, .. } => beneath.at(name(from), |from, old| {
+                let to_there = |to: BorrowedFd<'_>, new: &CStr| {
+                    sys::rename_as((from, old), (to, new), call.flags)
+                };
+                beneath.at(name(to), to_there)
+            }),
+            Action::Link { from, to } => beneath.at(name(from), |from, old| {
+                beneath.at(name(to), |to, new| sys::link_at(from, old, to, new))
+            }),
+            Action::Unlink { path } => beneath.at(name(path), sys::unlink_at),
+            Action::Rmdir { path } => beneath.at(name(path), sys::remove_directory_at),
+            Action::Mkdir { path, mode } => {
+                beneath.at(name(path), |at, name| sys::make_directory_as(at, name, mode))
+            }
+            Action::Symlink { path, .. } => {
+                beneath.at(name(path), |at, name| sys::symbolic_link_at(&call.text, at, name))
+            }
+            Action::Mknod { path } => {
+                let mode = libc::S_IFSOCK | 0o600;
+                beneath.at(name(path), |at, name| sys::make_node_at(at, name, mode, 0))
+            }
+            _ => self.alter(call, beneath),
         }
     }
 
     /// Calls on what a path leads to, or on an open file.
-    fn alter(&self, call: &PreparedCall) -> io::Result<()> {
-        let root = self.directory.as_fd();
-        let name = |path: u32| self.paths[path as usize].as_c_str();
+    fn alter(&self, call: &PreparedCall, beneath: &Beneath<'_>) -> io::Result<()> {
+        let name = |path: u32| &self.paths[path as usize];
         let times = [(YEAR_2001_S, 0); 2];
         match call.action {
-            Action::Truncate { on: On::Path(_), bytes } => {
-                sys::truncate_path(&call.absolute, bytes)
+            Action::Truncate { on: On::Path(path), bytes } => {
+                beneath.to(name(path), |_, path| sys::truncate_path(path, bytes))
             }
             Action::Truncate { on: On::Handle(handle), bytes } => {
                 self.with(handle, |file| sys::truncate(file, bytes))
             }
-            Action::Stat { on: On::Path(path), follow } => sys::look_at(root, name(path), follow),
+            Action::Stat { on: On::Path(path), follow: true } => {
+                beneath.to(name(path), |at, name| sys::look_at(at, name, true))
+            }
+            Action::Stat { on: On::Path(path), follow: false } => {
+                beneath.at(name(path), |at, name| sys::look_at(at, name, false))
+            }
             Action::Stat { on: On::Handle(handle), .. } => {
                 self.with(handle, |file| sys::status(file).map(drop))
             }
-            Action::Chmod { on: On::Path(path), mode } => sys::chmod_at(root, name(path), mode),
+            Action::Chmod { on: On::Path(path), mode } => {
+                beneath.to(name(path), |at, name| sys::chmod_at(at, name, mode))
+            }
             Action::Chmod { on: On::Handle(handle), mode } => {
                 self.with(handle, |file| sys::change_mode(file, mode))
             }
-            Action::Chown { on: On::Path(path) } => sys::chown_at(root, name(path), self.owner),
+            Action::Chown { on: On::Path(path) } => {
+                beneath.at(name(path), |at, name| sys::chown_at(at, name, self.owner))
+            }
             Action::Chown { on: On::Handle(handle) } => {
                 self.with(handle, |file| sys::change_owner(file, self.owner))
             }
             Action::Utimes { on: On::Path(path) } => {
-                sys::set_times_at(root, name(path), YEAR_2001_S)
+                beneath.at(name(path), |at, name| sys::set_times_at(at, name, YEAR_2001_S))
             }
             Action::Utimes { on: On::Handle(handle) } => {
                 self.with(handle, |file| sys::change_times(file, times))

@@ -5,23 +5,30 @@ use std::path::Path;
 
 use fsverdict_core::model::{Entry, Laid, RECORDING};
 
+use super::beneath::Way;
 use super::*;
 
-fn call(action: Action, gave: Gave) -> Call {
+pub(super) fn call(action: Action, gave: Gave) -> Call {
     Call { thread: 0, pause_ns: 0, waits: Vec::new(), action, gave }
 }
 
-fn error(name: &str) -> Gave {
+pub(super) fn error(name: &str) -> Gave {
     Gave::Error(name.into())
 }
 
 /// Written beside `folder`, with the counts of its head put right.
-fn written(mut recording: Recording, folder: &Path) -> Replay {
+pub(super) fn written(mut recording: Recording, folder: &Path) -> Replay {
     let threads = recording.calls.iter().map(|call| call.thread + 1).max().unwrap_or(0);
+    let mut handles = 0;
+    let mut see = |on| match on {
+        On::Handle(handle) => handles = handles.max(handle + 1),
+        On::Path(_) => {}
+    };
+    recording.calls.iter().for_each(|call| call.action.each(&mut see));
     recording.head = Head {
         recording: RECORDING,
         threads,
-        handles: 4,
+        handles,
         paths: recording.paths.len() as u64,
         entries: recording.entries.len() as u64,
         calls: recording.calls.len() as u64,
@@ -52,21 +59,41 @@ fn open(path: u32, flags: &str, handle: u32) -> Call {
     call(Action::Open { path, flags, mode: 0o640, handle }, Gave::Value(3))
 }
 
-fn run(calls: Vec<Call>) -> (Result<Done, ReplayError>, tempfile::TempDir) {
-    let dir = tempfile::tempdir().unwrap();
-    let work = dir.path().join("work");
-    fs::create_dir(&work).unwrap();
-    let replay = written(recording(calls), dir.path());
-    lay_out(&replay, &work, 7).unwrap();
-    let done = prepare(&replay, &work, 7).and_then(Prepared::run);
-    (done, dir)
+/// Lays it out and makes its calls.
+fn replayed(
+    replay: &Replay,
+    folder: impl Fn() -> Result<Folder, ReplayError>,
+) -> Result<Done, ReplayError> {
+    lay_out(replay, &folder()?, 7)?;
+    prepare(replay, folder()?, 7)?.run()
+}
+
+/// How paths are kept inside: all ways that this process may go.
+pub(super) fn all_ways() -> Vec<Way> {
+    let best = folder(&std::env::temp_dir()).unwrap().way;
+    if best == Way::Root { vec![Way::Root, Way::Resolved] } else { vec![best] }
+}
+
+/// Makes the calls in each way, which must come to the same.
+fn run(calls: &[Call]) -> (Result<Done, ReplayError>, tempfile::TempDir) {
+    let in_each = all_ways().into_iter().map(|way| {
+        let dir = tempfile::tempdir().unwrap();
+        let work = dir.path().join("work");
+        fs::create_dir(&work).unwrap();
+        let replay = written(recording(calls.to_vec()), dir.path());
+        (replayed(&replay, || Ok(Folder { way, ..folder(&work)? })), dir)
+    });
+    let mut in_each: Vec<_> = in_each.collect();
+    let says = |done: &Result<Done, ReplayError>| done.as_ref().err().map(ToString::to_string);
+    assert!(in_each.windows(2).all(|two| says(&two[0].0) == says(&two[1].0)), "{in_each:?}");
+    in_each.remove(0)
 }
 
 #[test]
 fn calls_are_made_again_and_counted() {
     let on = On::Handle(0);
     let flags = || String::from("R_OK");
-    let (done, dir) = run(vec![
+    let (done, dir) = run(&[
         open(OLD, "O_RDWR", 0),
         call(Action::Read { handle: 0, bytes: 4096 }, Gave::Value(4096)),
         call(Action::Read { handle: 0, bytes: 4096 }, Gave::Value(904)),
@@ -120,7 +147,7 @@ fn files_are_copied_and_attributed() {
     let (from_place, to_place) = (Some(1000), None);
     let copy = Action::CopyRange { from: 0, from_place, to: 1, to_place, bytes: 9999 };
     let on = On::Handle(1);
-    let (done, dir) = run(vec![
+    let (done, dir) = run(&[
         open(OLD, "O_RDONLY", 0),
         open(NEW, "O_RDWR|O_CREAT|O_EXCL|O_APPEND", 1),
         open(OTHER, "O_WRONLY|O_CREAT", 2),
@@ -167,11 +194,32 @@ fn a_call_that_gives_something_else_is_told() {
             "call 1: this fsverdict does not know EMAGIC",
         ),
     ] {
-        let (done, _dir) = run(calls);
+        let (done, _dir) = run(&calls);
         assert_eq!(done.unwrap_err().to_string(), says);
     }
     let none = head(&Replay { recording: "/no/such.calls".into(), ..Replay::default() });
     assert!(none.unwrap_err().to_string().starts_with("recording /no/such.calls: No such file"));
+}
+
+#[test]
+fn what_there_is_no_room_for_is_refused_before_it_is_begun() {
+    let dir = tempfile::tempdir().unwrap();
+    let says = |recording: Recording| {
+        let work = tempfile::tempdir().unwrap();
+        let replay = written(recording, dir.path());
+        let says = replayed(&replay, || folder(work.path())).unwrap_err().to_string();
+        (says, fs::read_dir(work.path()).unwrap().count())
+    };
+    let mut large = recording(Vec::new());
+    large.entries[1].what = Laid::File { bytes: 1 << 60, mode: 0o600, data: Vec::new() };
+    let (told, laid) = says(large);
+    assert!(told.starts_with("it begins with files of 1024 PiB, and "), "{told}");
+    assert_eq!(laid, 0, "nothing is laid out");
+    // Each of them is allowed.
+    let look = Action::Getxattr { on: On::Path(OLD), name_bytes: 9, bytes: FILE_SIZE_MAX.0 };
+    let looks = (0..4096).map(|thread| Call { thread, ..call(look.clone(), Gave::Value(0)) });
+    let (told, _) = says(recording(looks.collect()));
+    assert!(told.starts_with("its calls take buffers of 4.00 TiB at once, and "), "{told}");
 }
 
 /// Two threads that hand a file to each other, many times.
@@ -187,7 +235,7 @@ fn threads_keep_the_order_of_the_recording() {
         let waits = vec![(0, turn + 1)];
         calls.push(Call { thread: 1, waits, ..call(take, Gave::Value(0)) });
     }
-    let done = run(calls).0.unwrap();
+    let done = run(&calls).0.unwrap();
     assert_eq!(done.operations, Some(2 * TURNS));
     assert_eq!(done.histograms["rmdir"].count(), TURNS);
 }
@@ -199,8 +247,7 @@ fn a_paced_replay_takes_as_long_as_its_pauses() {
     let pause_ns = 1_000_000;
     let calls = vec![Call { pause_ns, ..call(look, Gave::Value(0)) }; 50];
     let paced = Replay { paced: true, ..written(recording(calls), dir.path()) };
-    lay_out(&paced, dir.path(), 7).unwrap();
-    let done = prepare(&paced, dir.path(), 7).unwrap().run().unwrap();
+    let done = replayed(&paced, || folder(dir.path())).unwrap();
     let in_calls = done.samples.iter().find(|it| it.metric == "call_time").unwrap().value;
     let between_ns = done.work_ns as f64 - in_calls * 1e9;
     assert!(between_ns >= 49e6, "pauses are no latency: {between_ns} of {} ns", done.work_ns);

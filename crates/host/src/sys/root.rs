@@ -1,0 +1,99 @@
+//! Paths that can't lead out of a directory, whatever links lie in it: the thread's root is changed
+//! to it, or each path is resolved as if it were.
+
+use std::ffi::CStr;
+use std::io;
+use std::marker::PhantomData;
+use std::mem;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+
+use libc::c_int;
+
+use super::calls::open_as;
+use super::file::retried;
+
+/// While it lives, a directory is the root and the working directory of the thread that made it,
+/// and of those that it starts meanwhile: all paths, links and `..` end there (chroot(2)). Threads
+/// that were there before keep theirs.
+///
+/// The way back is two descriptors, which nothing but the drop uses.
+#[derive(Debug)]
+pub struct ChangedRoot {
+    root: OwnedFd,
+    working: OwnedFd,
+    /// It belongs to its thread.
+    thread: PhantomData<*const ()>,
+}
+
+impl ChangedRoot {
+    /// EPERM without CAP_SYS_CHROOT.
+    pub fn enter(directory: BorrowedFd<'_>) -> io::Result<ChangedRoot> {
+        // SAFETY: AT_FDCWD is no descriptor that could be closed meanwhile.
+        let here = unsafe { BorrowedFd::borrow_raw(libc::AT_FDCWD) };
+        let way_back = |path| open_as(here, path, libc::O_PATH | libc::O_DIRECTORY, 0);
+        let (root, working) = (way_back(c"/")?, way_back(c".")?);
+        // SAFETY: unshare takes a number. CLONE_FS gives this thread a root, a working directory
+        // and an umask of its own, with the values that they have.
+        retried(|| unsafe { libc::unshare(libc::CLONE_FS) })?;
+        if let Err(error) = change_root(directory) {
+            change_directory(working.as_fd())?;
+            return Err(error);
+        }
+        Ok(ChangedRoot { root, working, thread: PhantomData })
+    }
+}
+
+impl Drop for ChangedRoot {
+    fn drop(&mut self) {
+        let back = change_root(self.root.as_fd());
+        if back.and_then(|()| change_directory(self.working.as_fd())).is_err() {
+            // Every path would mean something else from now on.
+            std::process::abort();
+        }
+    }
+}
+
+/// chroot(2) to a directory, which becomes the working directory.
+fn change_root(directory: BorrowedFd<'_>) -> io::Result<()> {
+    change_directory(directory)?;
+    // SAFETY: the path ends in NUL.
+    retried(|| unsafe { libc::chroot(c".".as_ptr()) }).map(drop)
+}
+
+fn change_directory(directory: BorrowedFd<'_>) -> io::Result<()> {
+    // SAFETY: the descriptor is borrowed for the whole call.
+    retried(|| unsafe { libc::fchdir(directory.as_raw_fd()) }).map(drop)
+}
+
+/// openat2(2) with `directory` as the root of all that the path and its links lead to; otherwise as
+/// [`open_as`]. Since Linux 5.6.
+pub fn open_in_root(
+    directory: BorrowedFd<'_>,
+    path: &CStr,
+    flags: c_int,
+    mode: u32,
+) -> io::Result<OwnedFd> {
+    // It refuses what openat(2) ignores: flags beside O_PATH, a mode where nothing is created.
+    const BESIDE_PATH: c_int = libc::O_PATH | libc::O_DIRECTORY | libc::O_NOFOLLOW;
+    let flags = if flags & libc::O_PATH == 0 { flags } else { flags & BESIDE_PATH };
+    let creates = flags & libc::O_CREAT != 0 || flags & libc::O_TMPFILE == libc::O_TMPFILE;
+    // SAFETY: the structure holds integers only, for which zero is a value.
+    let mut how: libc::open_how = unsafe { mem::zeroed() };
+    how.flags = u64::from((flags | libc::O_CLOEXEC).cast_unsigned());
+    how.mode = if creates { u64::from(mode & 0o7777) } else { 0 };
+    how.resolve = libc::RESOLVE_IN_ROOT;
+    let (fd, bytes) = (directory.as_raw_fd(), mem::size_of_val(&how));
+    loop {
+        // SAFETY: the descriptor is borrowed for the whole call, the path ends in NUL, and the
+        // kernel reads one `open_how` of the size that is given.
+        let opened = retried(|| unsafe {
+            libc::syscall(libc::SYS_openat2, fd, path.as_ptr(), &raw const how, bytes)
+        });
+        match opened {
+            // Somebody renamed or mounted something while it went up a `..`.
+            Err(error) if error.raw_os_error() == Some(libc::EAGAIN) => {}
+            // SAFETY: the kernel has just made this descriptor, so nobody else owns it.
+            opened => return opened.map(|fd| unsafe { OwnedFd::from_raw_fd(fd as c_int) }),
+        }
+    }
+}
