@@ -75,12 +75,12 @@ pub(super) fn all_ways() -> Vec<Way> {
 }
 
 /// Makes the calls in each way, which must come to the same.
-fn run(calls: Vec<Call>) -> (Result<Done, ReplayError>, tempfile::TempDir) {
+fn run(calls: &[Call]) -> (Result<Done, ReplayError>, tempfile::TempDir) {
     let in_each = all_ways().into_iter().map(|way| {
         let dir = tempfile::tempdir().unwrap();
         let work = dir.path().join("work");
         fs::create_dir(&work).unwrap();
-        let replay = written(recording(calls.clone()), dir.path());
+        let replay = written(recording(calls.to_vec()), dir.path());
         (replayed(&replay, || Ok(Folder { way, ..folder(&work)? })), dir)
     });
     let mut in_each: Vec<_> = in_each.collect();
@@ -93,7 +93,7 @@ fn run(calls: Vec<Call>) -> (Result<Done, ReplayError>, tempfile::TempDir) {
 fn calls_are_made_again_and_counted() {
     let on = On::Handle(0);
     let flags = || String::from("R_OK");
-    let (done, dir) = run(vec![
+    let (done, dir) = run(&[
         open(OLD, "O_RDWR", 0),
         call(Action::Read { handle: 0, bytes: 4096 }, Gave::Value(4096)),
         call(Action::Read { handle: 0, bytes: 4096 }, Gave::Value(904)),
@@ -147,7 +147,7 @@ fn files_are_copied_and_attributed() {
     let (from_place, to_place) = (Some(1000), None);
     let copy = Action::CopyRange { from: 0, from_place, to: 1, to_place, bytes: 9999 };
     let on = On::Handle(1);
-    let (done, dir) = run(vec![
+    let (done, dir) = run(&[
         open(OLD, "O_RDONLY", 0),
         open(NEW, "O_RDWR|O_CREAT|O_EXCL|O_APPEND", 1),
         open(OTHER, "O_WRONLY|O_CREAT", 2),
@@ -194,7 +194,7 @@ fn a_call_that_gives_something_else_is_told() {
             "call 1: this fsverdict does not know EMAGIC",
         ),
     ] {
-        let (done, _dir) = run(calls);
+        let (done, _dir) = run(&calls);
         assert_eq!(done.unwrap_err().to_string(), says);
     }
     let none = head(&Replay { recording: "/no/such.calls".into(), ..Replay::default() });
@@ -235,7 +235,7 @@ fn threads_keep_the_order_of_the_recording() {
         let waits = vec![(0, turn + 1)];
         calls.push(Call { thread: 1, waits, ..call(take, Gave::Value(0)) });
     }
-    let done = run(calls).0.unwrap();
+    let done = run(&calls).0.unwrap();
     assert_eq!(done.operations, Some(2 * TURNS));
     assert_eq!(done.histograms["rmdir"].count(), TURNS);
 }
