@@ -24,7 +24,6 @@ pub use image::Image;
 pub use image::with_margin;
 pub use image::write_out;
 pub use loop_device::LoopDevice;
-pub use ram::available_bytes;
 pub use undo::Undo;
 
 /// A bed that could not be made or cleared away.

@@ -2,6 +2,7 @@
 
 pub mod answers;
 pub mod cache;
+pub mod memory;
 pub mod mount;
 pub mod processes;
 pub mod settings;
