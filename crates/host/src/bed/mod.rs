@@ -31,7 +31,6 @@ pub use image::with_margin;
 pub use image::write_out;
 pub use loop_device::LoopDevice;
 pub use own::Own;
-pub use ram::available_bytes;
 pub use refusal::Refusal;
 pub use undo::Undo;
 

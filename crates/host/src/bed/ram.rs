@@ -10,6 +10,7 @@ use super::block::Machine;
 use super::image::with_margin;
 use super::loop_device::wait_until;
 use super::{BedError, failed};
+use crate::machine::memory::available_bytes;
 
 /// The tmpfs that every distribution mounts.
 pub(super) const TMPFS: &str = "/dev/shm";
@@ -24,13 +25,6 @@ pub(super) fn check_memory(size_bytes: u64) -> Result<(), BedError> {
         return Ok(());
     }
     Err(BedError::Memory { free_bytes, size_bytes })
-}
-
-/// proc_meminfo(5); its kB are KiB.
-pub fn available_bytes(meminfo: &str) -> Option<u64> {
-    let line = meminfo.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
-    let kib: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
-    Some(kib * 1024)
 }
 
 /// The start of the machine: a number of a zram device means nothing after the next one.
@@ -113,10 +107,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn available_memory_is_read() {
-        let text = "MemTotal:  100 kB\nMemFree:  1 kB\nMemAvailable:    2048 kB\n";
-        assert_eq!(available_bytes(text), Some(2 << 20));
-        assert_eq!(available_bytes("MemTotal: 100 kB\n"), None);
+    fn more_than_the_memory_is_refused() {
         assert!(check_memory(1 << 60).unwrap_err().to_string().contains("of memory to spare"));
     }
 }

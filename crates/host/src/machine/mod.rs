@@ -3,6 +3,7 @@
 pub mod answers;
 pub mod cache;
 pub mod cell;
+pub mod memory;
 pub mod mount;
 pub mod processes;
 pub mod registry;

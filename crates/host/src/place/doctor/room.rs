@@ -8,7 +8,8 @@ use std::path::Path;
 use fsverdict_core::model::Unit;
 use fsverdict_core::model::need::Answer;
 
-use crate::bed::{available_bytes, with_margin};
+use crate::bed::with_margin;
+use crate::machine::memory::available_bytes;
 use crate::machine::mount;
 use crate::sys;
 

@@ -3,8 +3,8 @@
 //! A recording is data, and may be a stranger's. What its links lead to shows only when they are
 //! used: a link that stays inside leads out once it is renamed further up. So no path is looked at
 //! here; the kernel ends each of them at the directory. Either that is the root of the threads that
-//! make the calls, which is why these cost what they would elsewhere, or, without the right to change
-//! the root, each path is resolved first and the call made on what it has led to.
+//! make the calls, which is why these cost what they would elsewhere. Or, without the right to
+//! change the root, each path is resolved first and the call made on what it has led to.
 
 use std::ffi::{CStr, CString, NulError};
 use std::fs::File;

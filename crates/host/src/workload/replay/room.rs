@@ -7,7 +7,7 @@ use fsverdict_core::model::{Action, Call, FILE_SIZE_MAX, Laid, Recording, Replay
 
 use super::ReplayError;
 use super::beneath::Folder;
-use crate::bed::available_bytes;
+use crate::machine::memory::available_bytes;
 use crate::sys;
 
 /// How much smaller than itself a file system may store the text that is written.
