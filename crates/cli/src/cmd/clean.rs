@@ -6,6 +6,7 @@ use anyhow::Result;
 use fsverdict_host::undo::{self, Stale};
 
 use crate::exit;
+use crate::say::{self, remark};
 
 /// Undo what killed runs left: images, loop devices, settings.
 ///
@@ -24,7 +25,7 @@ pub fn run(arguments: &Arguments) -> Result<u8> {
     let mut stale = undo::stale();
     stale.extend(arguments.runs.iter().filter_map(|folder| undo::stale_in(folder)));
     if stale.is_empty() {
-        println!("nothing to clean");
+        say::print("nothing to clean\n")?;
         return Ok(exit::DONE);
     }
     let errors: usize = stale.iter().map(play_back).sum();
@@ -36,17 +37,17 @@ pub fn play_back(stale: &Stale) -> usize {
     let path = stale.path.display();
     match stale.play_back() {
         Ok(errors) if errors.is_empty() => {
-            eprintln!("fsverdict: cleaned up after the run of {path}");
+            remark!("cleaned up after the run of {path}");
             0
         }
         Ok(errors) => {
             for error in &errors {
-                eprintln!("fsverdict: {path}: {error}");
+                remark!("{path}: {error}");
             }
             errors.len()
         }
         Err(error) => {
-            eprintln!("fsverdict: {path}: {error}");
+            remark!("{path}: {error}");
             1
         }
     }

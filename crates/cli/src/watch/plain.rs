@@ -26,7 +26,7 @@ impl<W: Write> Plain<W> {
     }
 
     fn say(&mut self, state: &State, text: &str) {
-        let _ = writeln!(self.out, "[{}] {text}", clock(state.gone()));
+        let _ = writeln!(self.out, "[{}] {}", clock(state.gone()), render::one_line(text));
         self.said = Instant::now();
     }
 
