@@ -101,7 +101,8 @@ pub(super) fn marked_list(lines: &[String]) -> String {
 pub(super) fn marked_code(text: &str) -> String {
     let line = one_line(&text.replace('\n', " "));
     let ticks = "`".repeat(backticks(&line) + 1);
-    let gap = if line.starts_with('`') || line.ends_with('`') { " " } else { "" };
+    let needs_gap = line.is_empty() || line.starts_with('`') || line.ends_with('`');
+    let gap = if needs_gap { " " } else { "" };
     format!("{ticks}{gap}{line}{gap}{ticks}")
 }
 
@@ -162,6 +163,7 @@ mod tests {
         assert_eq!(marked_code("a b"), "`a b`");
         assert_eq!(marked_code("a`b``<c>"), "```a`b``<c>```");
         assert_eq!(marked_code("`a`"), "`` `a` ``");
+        assert_eq!(marked_code(""), "`  `", "two in a row would begin another code");
         assert_eq!(marked_lines("x\n```\n<script>\n"), "````sh\nx\n```\n<script>\n````\n");
     }
 }
