@@ -2,6 +2,7 @@
 
 use std::process::ExitCode;
 
+use crate::say::remark;
 use fsverdict_core::model::{Incomparable, PlanError, PurposeError};
 use fsverdict_core::published::TableError;
 use fsverdict_core::run::HostError;
@@ -39,7 +40,7 @@ pub fn code(result: anyhow::Result<u8>) -> ExitCode {
         Ok(code) => code.into(),
         Err(error) if is_broken_pipe(&error) => DONE.into(),
         Err(error) => {
-            eprintln!("fsverdict: {}", whole(&error));
+            remark!("{}", whole(&error));
             status(&error).into()
         }
     }

@@ -3,6 +3,7 @@
 mod cmd;
 mod exit;
 mod pack;
+mod say;
 mod shipped;
 mod source;
 mod store;

@@ -1,6 +1,5 @@
 //! `fsverdict advise`: the best contender of a run for a use, with its evidence.
 
-use std::io::Write;
 use std::path::PathBuf;
 
 use anyhow::{Context, Result};
@@ -10,6 +9,7 @@ use fsverdict_host::file_system;
 
 use super::compare::Format;
 use crate::exit;
+use crate::say;
 use crate::source::Source;
 use crate::store::write_whole;
 use crate::uses;
@@ -76,7 +76,7 @@ pub fn run(arguments: &Arguments) -> Result<u8> {
         Format::Markdown => render::advice_markdown(&advice, &command),
         Format::Json => render::advice_json(&advice),
     };
-    std::io::stdout().write_all(text.as_bytes())?;
+    say::print(&text)?;
     Ok(exit::DONE)
 }
 

@@ -1,7 +1,7 @@
 //! `fsverdict audit`: what speaks against a run, or against figures that somebody published.
 
 use std::fs;
-use std::io::{Read, Write};
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
@@ -10,6 +10,7 @@ use fsverdict_core::judge::{Judge, table_findings, table_lacking};
 use fsverdict_core::model::{Audited, Bytes, Severity, Table, Test, Verdict};
 use fsverdict_core::{published, render};
 
+use crate::say;
 use crate::source::Source;
 use crate::{exit, pack};
 
@@ -68,7 +69,7 @@ pub fn run(arguments: &Arguments) -> Result<u8> {
         Format::Markdown => render::audited_markdown(&audited),
         Format::Json => render::audited_json(&audited),
     };
-    std::io::stdout().write_all(text.as_bytes())?;
+    say::print(&text)?;
     Ok(if is_void { exit::VOID } else { exit::DONE })
 }
 

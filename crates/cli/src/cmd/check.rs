@@ -1,6 +1,6 @@
 //! `fsverdict check`: are these settings valid, effective, safe?
 
-use std::io::{Read, Write};
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
@@ -8,6 +8,7 @@ use fsverdict_core::model::Judged;
 use fsverdict_core::{render, script};
 
 use crate::exit;
+use crate::say;
 
 /// Try mkfs, mount, tune, queue and sysctl settings, and say which are valid, effective and safe.
 ///
@@ -47,7 +48,7 @@ pub fn run(arguments: &Arguments) -> Result<u8> {
         true => render::checked_json(&checked, script.other_lines),
         false => render::checked(&checked, script.other_lines),
     };
-    std::io::stdout().write_all(text.as_bytes())?;
+    say::print(&text)?;
     let bad = checked.iter().any(|it| matches!(it.state, Judged::Invalid | Judged::Unsafe));
     Ok(if bad { exit::FAILED } else { exit::DONE })
 }

@@ -8,6 +8,7 @@ use fsverdict_host::bed;
 use fsverdict_host::undo::{self, Stale};
 
 use crate::exit;
+use crate::say::{self, remark};
 
 /// Undo what killed runs left: images, loop devices, settings.
 ///
@@ -33,7 +34,7 @@ pub fn run(arguments: &Arguments) -> Result<u8> {
         (removed, errors) = (removed + count, errors + failures);
     }
     if stale.is_empty() && removed == 0 && errors == 0 {
-        println!("nothing to clean");
+        say::print("nothing to clean\n")?;
     }
     Ok(if errors == 0 { exit::DONE } else { exit::FAILED })
 }
@@ -47,13 +48,13 @@ pub fn sweep(folder: &Path) -> (usize, usize) {
             Ok(paths) => {
                 removed += paths.len();
                 for path in paths {
-                    eprintln!("fsverdict: removed {}, which a killed run left", path.display());
+                    remark!("removed {}, which a killed run left", path.display());
                 }
             }
             // What is gone has nothing of ours in it.
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
             Err(error) => {
-                eprintln!("fsverdict: {}: {error}", place.display());
+                remark!("{}: {error}", place.display());
                 errors += 1;
             }
         }
@@ -79,17 +80,17 @@ pub fn play_back(stale: &Stale) -> usize {
     let whose = stale.whose();
     match stale.play_back() {
         Ok(errors) if errors.is_empty() => {
-            eprintln!("fsverdict: cleaned up after {whose}");
+            remark!("cleaned up after {whose}");
             0
         }
         Ok(errors) => {
             for error in &errors {
-                eprintln!("fsverdict: {whose}: {error}");
+                remark!("{whose}: {error}");
             }
             errors.len()
         }
         Err(error) => {
-            eprintln!("fsverdict: {whose}: {error}");
+            remark!("{whose}: {error}");
             1
         }
     }

@@ -1,7 +1,6 @@
 //! `fsverdict compare`: a run against an earlier one.
 
 use std::fs;
-use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
@@ -14,6 +13,7 @@ use fsverdict_host::bed::{Consent, Consents};
 
 use super::{arguments, run};
 use crate::exit;
+use crate::say::{self, remark};
 use crate::source::{Loaded, Source};
 use crate::store::write_whole;
 
@@ -102,7 +102,7 @@ pub fn run(arguments: &Arguments) -> Result<u8> {
         Format::Markdown => render::across_markdown(&across),
         Format::Json => render::across_json(&across),
     };
-    std::io::stdout().write_all(text.as_bytes())?;
+    say::print(&text)?;
     Ok(match across.changes.iter().any(|change| fails(change, arguments.fail_on)) {
         _ if failed => exit::FAILED,
         true => exit::WORSE,
@@ -133,8 +133,8 @@ fn rerun(arguments: &Arguments, baseline: &Loaded, run: &Loaded, margin: Percent
         return Err(Incomparable::NoContender.into());
     }
     if changed.iter().all(|it| run.plan.has_same(&baseline.plan, &it.name)) {
-        eprintln!(
-            "fsverdict: all contenders have the settings they had in the baseline: this measures \
+        remark!(
+            "all contenders have the settings they had in the baseline: this measures \
              the machine against itself"
         );
     }

@@ -1,12 +1,11 @@
 //! `fsverdict doctor`: what this machine can do.
 
-use std::io::{self, Write};
-
 use anyhow::{Context, Result};
 use fsverdict_core::model::need::{Answer, State};
 use fsverdict_host::place::doctor::{self, Machine};
 
 use crate::exit;
+use crate::say;
 
 /// Show what this machine can do, and what to install for the rest.
 ///
@@ -22,14 +21,12 @@ pub fn run(_: &Arguments) -> Result<u8> {
     let machine = Machine::new(&folder);
     let (asked, needs) = (machine.asked(), doctor::needs());
     let width = needs.iter().map(|need| need.name().len()).max().unwrap_or(0);
-    let mut out = io::stdout().lock();
     for need in &needs {
-        write!(out, "{:width$}  ", need.name())?;
         // The name stands there while its answer is waited for.
-        out.flush()?;
-        writeln!(out, "{}", line(&asked.answer(need), width))?;
+        say::print(&format!("{:width$}  ", need.name()))?;
+        say::print(&format!("{}\n", line(&asked.answer(need), width)))?;
     }
-    write!(out, "\n{}", doctor::conclusion(&asked, &needs))?;
+    say::print(&format!("\n{}", doctor::conclusion(&asked, &needs)))?;
     Ok(exit::DONE)
 }
 

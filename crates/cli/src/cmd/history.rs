@@ -2,7 +2,6 @@
 
 use std::collections::HashSet;
 use std::fs;
-use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
@@ -12,6 +11,7 @@ use fsverdict_core::render;
 
 use crate::exit::{self, Usage};
 use crate::pack;
+use crate::say::{self, remark};
 use crate::source::{Loaded, Source};
 
 /// Show how each figure went over many runs, and with which run it changed.
@@ -64,7 +64,7 @@ pub fn run(arguments: &Arguments) -> Result<u8> {
         Format::Html => render::history_html(&history),
         Format::Json => render::history_json(&history),
     };
-    std::io::stdout().write_all(text.as_bytes())?;
+    say::print(&text)?;
     Ok(exit::DONE)
 }
 
@@ -78,7 +78,7 @@ fn load(dir: &Path) -> Result<Vec<Loaded>> {
         match Source::open(path).and_then(|source| source.load()) {
             Ok(loaded) if loaded.records.is_empty() => {}
             Ok(loaded) => runs.push(loaded),
-            Err(error) => eprintln!("fsverdict: left out: {error:#}"),
+            Err(error) => remark!("left out: {error:#}"),
         }
     }
     runs.sort_by(|one, other| one.run.started.cmp(&other.run.started));
@@ -113,7 +113,7 @@ fn is_packed_run(path: &Path) -> bool {
     let may_be = path.as_os_str().as_encoded_bytes().ends_with(b".tar.gz");
     may_be
         && pack::is_pack(path).unwrap_or_else(|error| {
-            eprintln!("fsverdict: left out: {error:#}");
+            remark!("left out: {error:#}");
             false
         })
 }

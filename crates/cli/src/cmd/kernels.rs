@@ -8,6 +8,7 @@ use fsverdict_host::place::vm::kernel;
 use fsverdict_host::place::vm::modules::Modules;
 
 use crate::exit;
+use crate::say;
 
 /// Fetch kernels for place vm, or list those that are there.
 #[derive(clap::Args)]
@@ -53,16 +54,16 @@ pub fn run(arguments: &Arguments) -> Result<u8> {
             for name in &get.names {
                 let mirror = get.mirror.as_deref();
                 let wanted = Wanted { name, flavour: &get.flavour, mirror };
-                let kernel = fetch::get(wanted, &mut |text| eprintln!("{text}"))?;
-                println!("{} {}", kernel.release, kernel.image.display());
+                let kernel = fetch::get(wanted, &mut |text| say::tell(text))?;
+                say::print(&format!("{} {}\n", kernel.release, kernel.image.display()))?;
             }
         }
-        Command::List => list(),
+        Command::List => list()?,
     }
     Ok(exit::DONE)
 }
 
-fn list() {
+fn list() -> Result<()> {
     let mut table = Table::new();
     table.load_preset(UTF8_HORIZONTAL_ONLY).set_header(["kernel", "has", "image"]);
     let kernels = kernel::all();
@@ -71,8 +72,9 @@ fn list() {
         table.add_row([kernel.release.clone(), Modules::file_systems(kernel), image]);
     }
     if kernels.is_empty() {
-        println!("There is no kernel to boot here: fsverdict kernels get 6.12");
+        say::print("There is no kernel to boot here: fsverdict kernels get 6.12\n")?;
     } else {
-        println!("{table}");
+        say::print(&format!("{table}\n"))?;
     }
+    Ok(())
 }

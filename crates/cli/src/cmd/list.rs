@@ -1,7 +1,5 @@
 //! `fsverdict list`: what can be compared, on what and with what, and what this machine lacks.
 
-use std::io::Write;
-
 use anyhow::Result;
 use clap::ValueEnum;
 use comfy_table::presets::UTF8_HORIZONTAL_ONLY;
@@ -12,6 +10,7 @@ use fsverdict_host::file_system::{self, Promise, Promises};
 use fsverdict_host::place::doctor::{self, Machine};
 
 use crate::exit;
+use crate::say;
 use crate::shipped::{self, Shipped};
 use crate::uses;
 
@@ -65,7 +64,7 @@ pub fn run(arguments: &Arguments) -> Result<u8> {
     let machine = Machine::new(".".as_ref());
     let asked = machine.asked();
     let texts: Vec<String> = sections.iter().map(|section| text(section, &asked)).collect();
-    std::io::stdout().write_all(texts.join("\n").as_bytes())?;
+    say::print(&texts.join("\n"))?;
     Ok(exit::DONE)
 }
 

@@ -11,6 +11,7 @@ use fsverdict_host::undo::{self, Unended};
 
 use crate::exit;
 use crate::pack::{self, Places};
+use crate::say::{self, remark};
 use crate::source::{Loaded, Source};
 
 /// Make one file of a run, to keep it or send it.
@@ -55,9 +56,9 @@ pub fn run(arguments: &Arguments) -> Result<u8> {
     let output = arguments.output.clone().unwrap_or_else(|| format!("{name}.tar.gz").into());
     let bytes = make(&folder, &loaded, &output, arguments.raw)?;
     let (trials, size) = (loaded.records.len(), Unit::Bytes.format(bytes as f64));
-    println!("{}: {trials} trials, {size}", output.display());
+    say::print(&format!("{}: {trials} trials, {size}\n", output.display()))?;
     if loaded.run.stop.is_none() {
-        eprintln!("fsverdict: {name} never ended: packed is what it has measured");
+        remark!("{name} never ended: packed is what it has measured");
     }
     Ok(exit::DONE)
 }

@@ -15,6 +15,7 @@ use fsverdict_host::verb::recording::{self as host, Wanted};
 
 use super::plan::shortened;
 use crate::exit::{self, Usage};
+use crate::say::{self, remark};
 
 /// Watch a command, and write a plan that makes the same calls on files without it.
 ///
@@ -76,7 +77,7 @@ pub fn run(arguments: &Arguments) -> Result<u8> {
     recording::write(&recording, BufWriter::new(file)).with_context(|| shown(&calls))?;
     fs::write(output, plan(arguments, &recording, &calls)).with_context(|| shown(output))?;
     // Standard output is the command's.
-    eprint!("{}", said(&recording, output, &calls));
+    say::tell(said(&recording, output, &calls).trim_end());
     Ok(ended(&arguments.command, status))
 }
 
@@ -87,7 +88,7 @@ fn ended(command: &[String], status: ExitStatus) -> u8 {
     }
     let command = Command::Argv(command.to_vec());
     let ended = tool::ended(status);
-    eprintln!("fsverdict: {command} {ended}; what it did until then is recorded");
+    remark!("{command} {ended}; what it did until then is recorded");
     exit::FAILED
 }
 

@@ -1,7 +1,6 @@
 //! `fsverdict report`: a run's report, remade from its folder; or that of several, side by side.
 
 use std::fs;
-use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
@@ -12,6 +11,7 @@ use fsverdict_core::render::{self, Figure, Report};
 use fsverdict_host::tool;
 
 use crate::exit;
+use crate::say::{self, remark};
 use crate::source::{Judged, Loaded, Source};
 use crate::store::write_whole;
 
@@ -56,7 +56,7 @@ pub fn run(arguments: &Arguments) -> Result<u8> {
         [run] => single(arguments, run)?,
         runs => joined(arguments, runs)?,
     };
-    std::io::stdout().write_all(text.as_bytes())?;
+    say::print(&text)?;
     if let Some(folder) = &arguments.figures {
         write_figures(&figures, folder)?;
     }
@@ -132,6 +132,6 @@ fn write_figures(figures: &[Figure], folder: &Path) -> Result<()> {
         tool::run_words(&words).context("the figures are there as SVG, but not as PNG")?;
     }
     let s = if figures.len() == 1 { "" } else { "s" };
-    eprintln!("fsverdict: {} figure{s} in {}", figures.len(), folder.display());
+    remark!("{} figure{s} in {}", figures.len(), folder.display());
     Ok(())
 }

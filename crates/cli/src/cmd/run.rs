@@ -30,6 +30,7 @@ use fsverdict_host::undo;
 use super::arguments::Arguments;
 use super::{clean, plan};
 use crate::exit::{self, PlaceError, Usage};
+use crate::say::{self, remark};
 use crate::source::{Judged, Loaded};
 use crate::store::{Store, write_whole};
 use crate::watch::{Audience, News, Watch};
@@ -53,12 +54,10 @@ pub(super) fn conduct(arguments: &Arguments) -> Result<(Store, Loaded, Result<St
                 clean::play_back(stale);
             }
         }
-        Err(error) => eprintln!("fsverdict: what killed runs left can't be told: {error}"),
+        Err(error) => remark!("what killed runs left can't be told: {error}"),
     }
     if undo::runs_under_way() > 0 {
-        eprintln!(
-            "fsverdict: another run is under way here: each disturbs what the other measures"
-        );
+        remark!("another run is under way here: each disturbs what the other measures");
     }
     let (store, mut loaded) = match &arguments.resume {
         Some(folder) => resume(folder)?,
@@ -140,16 +139,16 @@ fn host_facts(plan: &Plan, store: &Store, place: PlaceKind) -> BTreeMap<String, 
 fn settle(plan: &Plan, output: Option<&Path>) -> Result<Choice> {
     let choice = choose(plan, output.unwrap_or(Path::new("."))).map_err(PlaceError)?;
     if let Some(lacking) = &choice.not_here {
-        eprintln!(
-            "fsverdict: each trial runs in a virtual machine, since this machine lacks something: \
+        remark!(
+            "each trial runs in a virtual machine, since this machine lacks something: \
              {lacking}"
         );
     }
     for unread in &choice.unread {
-        eprintln!("fsverdict: not read: {unread}");
+        remark!("not read: {unread}");
     }
     for LeftOut { what, name, why } in &choice.left_out {
-        eprintln!("fsverdict: left out: {what} {name}: {why}");
+        remark!("left out: {what} {name}: {why}");
     }
     if !choice.left_out.is_empty() && choice.plan.check().is_err() {
         bail!("too little of the study can run here to compare anything: install what is missing");
@@ -381,11 +380,11 @@ fn finish(
     let path = store.folder().join("report.html");
     match &arguments.json {
         Some(file) if file.as_os_str() == "-" => {
-            eprintln!("{text}\nReport: {}", path.display());
-            print!("{}", render::json(&report));
+            say::tell(&format!("{text}\nReport: {}", path.display()));
+            say::print(&render::json(&report))?;
         }
         file => {
-            println!("{text}\nReport: {}", path.display());
+            say::print(&format!("{text}\nReport: {}\n", path.display()))?;
             file.iter().try_for_each(|file| write_whole(file, &render::json(&report)))?;
         }
     }
@@ -438,7 +437,7 @@ fn dry_run(arguments: &Arguments) -> Result<u8> {
     dry.remark("and so on, each round in an order of its own, until the campaign ends");
     dry.remove_bed().map_err(PlaceError)?;
     for line in dry.into_lines() {
-        println!("{line}");
+        say::print(&format!("{line}\n"))?;
     }
     Ok(exit::DONE)
 }

@@ -11,6 +11,7 @@ use serde::de::DeserializeOwned;
 use serde::de::value::StrDeserializer;
 
 use crate::exit::{self, Usage};
+use crate::say;
 
 /// Make, walk, copy, delete or digest a tree of files.
 ///
@@ -114,11 +115,11 @@ pub fn run(arguments: &Arguments) -> Result<u8> {
             done
         }
         Action::Digest { directory, times } => {
-            println!("{:016x}", tree::digest(directory, *times)?);
+            say::print(&format!("{:016x}\n", tree::digest(directory, *times)?))?;
             return Ok(exit::DONE);
         }
     };
-    print!("{}", text(&done));
+    say::print(&text(&done))?;
     Ok(exit::DONE)
 }
 

@@ -9,6 +9,7 @@ use fsverdict_core::run::{self, Effect, Host, HostError, Step};
 use fsverdict_host::place::trial::TrialHost;
 
 use crate::exit::{self, PlaceError, Usage};
+use crate::say;
 use crate::store;
 
 /// Run one trial: a document in, a document out (FORMAT.md has both).
@@ -47,7 +48,7 @@ struct Announced(TrialHost);
 
 impl Host for Announced {
     fn perform(&mut self, step: Step, trial: &Trial) -> Result<Effect, HostError> {
-        println!("{step}");
+        say::print(&format!("{step}\n"))?;
         self.0.perform(step, trial)
     }
 

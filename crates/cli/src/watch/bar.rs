@@ -1,5 +1,6 @@
 //! The progress bar of a run: round, contender, step, time gone, time left.
 
+use fsverdict_core::render;
 use indicatif::{ProgressBar, ProgressStyle};
 
 use super::state::{State, clock, left_text};
@@ -55,7 +56,8 @@ fn message(state: &State) -> String {
     let colon = if trial.step.is_empty() { "" } else { ": " };
     let (key, step) = (&trial.key, &trial.step);
     let (gone, left) = (clock(state.gone()), left_text(state.left()));
-    format!("round {}{rounds}, {}{colon}{step}, {gone} gone{left}", key.round, key.contender)
+    let contender = render::one_line(&key.contender);
+    format!("round {}{rounds}, {contender}{colon}{step}, {gone} gone{left}", key.round)
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@ use std::io::Write;
 use std::time::{Duration, Instant};
 
 use fsverdict_core::model::{BedKind, Outcome, Record, SCHEMA, Workload};
+use fsverdict_core::render;
 use serde_json::{Value, json};
 
 use super::machine::Second;
@@ -35,7 +36,7 @@ impl<W: Write> Json<W> {
             line.extend(fields);
         }
         // One write, so that no other line comes between.
-        let _ = self.out.write_all(format!("{line}\n").as_bytes());
+        let _ = self.out.write_all(format!("{}\n", render::one_line(&line.to_string())).as_bytes());
     }
 
     /// At most once in a period.

@@ -26,7 +26,7 @@ impl<W: Write> Plain<W> {
     }
 
     fn say(&mut self, state: &State, text: &str) {
-        let _ = writeln!(self.out, "[{}] {text}", clock(state.gone()));
+        let _ = writeln!(self.out, "[{}] {}", clock(state.gone()), render::one_line(text));
         self.said = Instant::now();
     }
 
@@ -73,7 +73,8 @@ pub fn found(finding: &Finding) -> String {
     };
     let of = [&finding.workload, &finding.contender].into_iter().flatten();
     let of: String = of.map(|name| format!(", {name}")).collect();
-    format!("{severity} {:?}{of}: {}", finding.audit, finding.evidence)
+    let line = format!("{severity} {:?}{of}: {}", finding.audit, finding.evidence);
+    render::one_line(&line)
 }
 
 impl<W: Write + std::fmt::Debug> Listener for Plain<W> {

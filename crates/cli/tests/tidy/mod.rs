@@ -302,6 +302,23 @@ fn programs_are_started_in_one_place() {
 }
 
 #[test]
+fn what_is_shown_leaves_in_one_place() {
+    // What completions prints is the program's own, tabs included.
+    let places_of_it = ["cli/src/say.rs", "cli/src/cmd/completions.rs"];
+    let ways = ["println!(", "print!(", "stdout()"];
+    let found = places(&sources(), |source, line| {
+        let shows = source.is_in("cli/src/") && ways.iter().any(|way| code(line).contains(way));
+        shows && !places_of_it.contains(&source.path.as_str())
+    });
+    assert_none("say.rs is the one place that prints", &found);
+    let found = places(&sources(), |source, line| {
+        let draws = source.is_in("core/src/render/") && code(line).contains("Table::new(");
+        draws && source.path != "core/src/render/grid.rs"
+    });
+    assert_none("a table of a report is a Grid", &found);
+}
+
+#[test]
 fn which_work_is_which_engines_is_told_in_one_place() {
     let found = places(&sources(), |source, line| {
         let tells = source.is_in("host/src/") && code(line).contains("Work::");

@@ -1,10 +1,11 @@
 //! A run against its baseline, for a terminal, for the summary of a CI job, and for programs.
 
 use comfy_table::presets::{ASCII_MARKDOWN, UTF8_BORDERS_ONLY};
-use comfy_table::{CellAlignment, Table};
 
+use super::grid::Grid;
 use super::json;
 use super::sentence::{direction, interval, praise, rounds};
+use super::text::{marked, marked_list, visible};
 use crate::model::{Across, BASELINE, Change, Measured, Verdict};
 
 /// For a terminal; ends with a line break.
@@ -26,19 +27,25 @@ pub fn across(across: &Across) -> String {
 
 /// As Markdown; ends with a line break.
 pub fn across_markdown(across: &Across) -> String {
-    let mut out = format!("# {} against {}\n\n{}\n", across.run, across.baseline, terms(across));
+    let mut out = format!(
+        "# {} against {}\n\n{}\n",
+        marked(&across.run),
+        marked(&across.baseline),
+        marked(&terms(across))
+    );
     for workload in workloads(across) {
-        out += &format!("\n## {workload}\n\n{}\n\n", table(across, workload, ASCII_MARKDOWN));
+        let table = table(across, workload, ASCII_MARKDOWN);
+        out += &format!("\n## {}\n\n{table}\n\n", marked(workload));
         for change in of(across, workload) {
-            out += &format!("- {}\n", sentence(across, change));
+            out += &format!("- {}\n", marked(&sentence(across, change)));
         }
     }
     for (title, lines) in [("Not alike", differences(across)), ("Left out", left_out(across))] {
         if !lines.is_empty() {
-            out += &format!("\n## {title}\n\n- {}\n", lines.join("\n- "));
+            out += &format!("\n## {title}\n\n{}", marked_list(&lines));
         }
     }
-    out
+    visible(&out).into_owned()
 }
 
 /// As a JSON document; ends with a line break.
@@ -74,14 +81,13 @@ fn of<'a>(across: &'a Across, workload: &'a str) -> impl Iterator<Item = &'a Cha
     across.changes.iter().filter(move |change| change.workload == workload)
 }
 
-fn table(across: &Across, workload: &str, preset: &str) -> Table {
-    let mut table = Table::new();
+fn table(across: &Across, workload: &str, preset: &str) -> Grid {
     let apart = across.measured == Measured::Apart;
     let ratios = ["baseline ratio", "ratio now"];
     let ratios = ratios.into_iter().filter(|_| apart).map(String::from);
     let header = ["metric", "contender"].map(String::from).into_iter().chain(ratios);
     let header = header.chain(["change", "interval", "verdict"].map(String::from));
-    table.load_preset(preset).set_header(header);
+    let mut table = Grid::new(preset, header);
     for change in of(across, workload) {
         let ratio = |ratio: Option<f64>| ratio.map_or("-".into(), |ratio| format!("{ratio:.3}"));
         let ratios = [change.baseline_ratio, change.run_ratio];
@@ -94,11 +100,9 @@ fn table(across: &Across, workload: &str, preset: &str) -> Table {
         let moved = change.moved && change.verdict != Verdict::Void;
         let mark = if moved { " (moved)" } else { "" };
         let verdict = format!("{}{mark}", change.verdict.label());
-        table.add_row(cells.chain([ratio(change.ratio), interval, verdict]));
+        table.add(cells.chain([ratio(change.ratio), interval, verdict]));
     }
-    for column in table.column_iter_mut().skip(2).take(if apart { 3 } else { 1 }) {
-        column.set_cell_alignment(CellAlignment::Right);
-    }
+    table.right(if apart { 2..5 } else { 2..3 });
     table
 }
 

@@ -1,10 +1,11 @@
 //! Advice, for a terminal, as Markdown and for programs.
 
 use comfy_table::presets::{ASCII_MARKDOWN, UTF8_BORDERS_ONLY};
-use comfy_table::{CellAlignment, Table};
 
+use super::grid::Grid;
 use super::json;
 use super::sentence::{interval, rounds};
+use super::text::{marked, marked_list, visible};
 use crate::model::{Advice, Answer, Basis, Condition, Lever, Standing, Turn, Verdict};
 
 /// For a terminal; ends with a line break. `command` is what was typed, but for its options.
@@ -24,17 +25,17 @@ pub fn advice(advice: &Advice, command: &str) -> String {
 
 /// As Markdown; ends with a line break.
 pub fn advice_markdown(advice: &Advice, command: &str) -> String {
-    let mut out = format!("# {}\n\n{}\n\n", advice.purpose, advice.about);
-    out += &format!("**{}**\n", answer(advice));
+    let mut out = format!("# {}\n\n{}\n\n", marked(&advice.purpose), marked(&advice.about));
+    out += &format!("**{}**\n", marked(&answer(advice)));
     if !advice.weighed.is_empty() {
         out += &format!("\n{}\n", table(advice, ASCII_MARKDOWN));
     }
     for (title, lines) in sections(advice, command) {
         if !lines.is_empty() {
-            out += &format!("\n## {title}\n\n- {}\n", lines.join("\n- "));
+            out += &format!("\n## {title}\n\n{}", marked_list(&lines));
         }
     }
-    out
+    visible(&out).into_owned()
 }
 
 /// As a JSON document; ends with a line break.
@@ -81,20 +82,18 @@ fn measured_share(advice: &Advice) -> Option<(f64, f64)> {
     (missing > 0.0 && measured > 0.0).then_some((measured, measured + missing))
 }
 
-fn table(advice: &Advice, preset: &str) -> Table {
+fn table(advice: &Advice, preset: &str) -> Grid {
     let names: Vec<&String> =
         advice.weighed.iter().take(1).flat_map(|it| it.ratios.keys()).collect();
-    let mut table = Table::new();
     let header = ["what counts", "metric", "weight"].map(String::from).into_iter();
-    table.load_preset(preset).set_header(header.chain(names.iter().map(ToString::to_string)));
+    let header = header.chain(names.iter().map(ToString::to_string));
+    let mut table = Grid::new(preset, header);
     for it in &advice.weighed {
         let ratio = |name: &&String| it.ratios.get(*name).map_or("-".into(), |r| format!("{r:.3}"));
         let cells = [it.what.clone(), it.metric.clone(), it.weight.to_string()].into_iter();
-        table.add_row(cells.chain(names.iter().map(ratio)));
+        table.add(cells.chain(names.iter().map(ratio)));
     }
-    for column in table.column_iter_mut().skip(2) {
-        column.set_cell_alignment(CellAlignment::Right);
-    }
+    table.right(2..table.width);
     table
 }
 

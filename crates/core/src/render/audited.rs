@@ -6,6 +6,7 @@ use serde_json::{Map, Value};
 use super::checked::{plural, wrapped};
 use super::json;
 use super::terminal::headline;
+use super::text::{marked, marked_list, visible};
 use crate::model::{Audited, Finding, Severity};
 
 /// What was read as what, the findings, and a sentence that counts them.
@@ -23,16 +24,14 @@ pub fn audited(audited: &Audited) -> String {
 
 /// The same as Markdown.
 pub fn audited_markdown(audited: &Audited) -> String {
-    let mut out = format!("# {}\n\n", audited.title);
-    for line in preface(audited) {
-        out += &format!("- {line}\n");
-    }
+    let mut out = format!("# {}\n\n{}", marked(&audited.title), marked_list(&preface(audited)));
     out += &format!("\n## Findings\n\n{}\n", sentence(&audited.findings));
     for (place, finding) in audited.findings.iter().enumerate() {
         let gap = if place == 0 { "\n" } else { "" };
-        out += &format!("{gap}- **{}**\n  {}\n", headline(finding), finding.advice);
+        let (headline, advice) = (marked(&headline(finding)), marked(&finding.advice));
+        out += &format!("{gap}- **{headline}**\n  {advice}\n");
     }
-    out
+    visible(&out).into_owned()
 }
 
 /// What it was taken for, so that a misunderstanding shows.

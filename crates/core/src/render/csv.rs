@@ -1,5 +1,6 @@
 //! `samples.csv`: tidy, a row for each sample.
 
+use super::text::csv_cell;
 use crate::model::{Better, Record, Sample};
 
 /// What each column is of.
@@ -31,7 +32,7 @@ pub fn samples_of_runs(runs: &[(&str, &[Record])]) -> String {
         for (record, sample) in
             records.iter().flat_map(|it| it.samples.iter().map(move |s| (it, s)))
         {
-            let _ = writer.write_record([run.to_string()].into_iter().chain(row(record, sample)));
+            let _ = writer.write_record([csv_cell(run)].into_iter().chain(row(record, sample)));
         }
     }
     text(writer)
@@ -63,10 +64,10 @@ fn row(record: &Record, sample: &Sample) -> [String; 10] {
         record.number.to_string(),
         key.round.to_string(),
         record.position.to_string(),
-        key.workload.clone(),
-        key.contender.clone(),
+        csv_cell(&key.workload),
+        csv_cell(&key.contender),
         record.seed.to_string(),
-        sample.metric.clone(),
+        csv_cell(&sample.metric),
         sample.value.to_string(),
         sample.unit.symbol().into(),
         better.into(),

@@ -1,9 +1,9 @@
 //! Many runs over time, for a terminal and for programs.
 
+use super::grid::Grid;
 use super::json;
 use crate::model::{Difference, History, Past, Point, Series, Shift};
 use comfy_table::presets::UTF8_BORDERS_ONLY;
-use comfy_table::{CellAlignment, Table};
 
 /// A history of one run is none: fewer are only listed.
 const POINTS_MIN: usize = 2;
@@ -86,10 +86,9 @@ pub(super) fn runs(runs: &[Past]) -> String {
     )
 }
 
-fn table(series: &[&Series]) -> Table {
-    let mut table = Table::new();
+fn table(series: &[&Series]) -> Grid {
     let header = ["metric", "contender", "runs", "first", "last", "ratio first", "ratio last", ""];
-    table.load_preset(UTF8_BORDERS_ONLY).set_header(header);
+    let mut table = Grid::new(UTF8_BORDERS_ONLY, header);
     for series in series {
         let name = match series.variant {
             1 => series.contender.clone(),
@@ -99,7 +98,7 @@ fn table(series: &[&Series]) -> Table {
             continue;
         };
         let ratio = |point: &Point| point.ratio.map_or("-".into(), |ratio| format!("{ratio:.3}"));
-        table.add_row([
+        table.add([
             series.metric.clone(),
             name,
             series.points.len().to_string(),
@@ -110,9 +109,7 @@ fn table(series: &[&Series]) -> Table {
             if series.points.len() < POINTS_MIN { String::new() } else { line(series) },
         ]);
     }
-    for column in table.column_iter_mut().skip(2).take(5) {
-        column.set_cell_alignment(CellAlignment::Right);
-    }
+    table.right(2..7);
     table
 }
 

@@ -4,11 +4,12 @@
 use std::collections::BTreeSet;
 
 use comfy_table::presets::{ASCII_MARKDOWN, UTF8_BORDERS_ONLY};
-use comfy_table::{CellAlignment, ColumnConstraint, Table, Width};
 use serde::Serialize;
 
 use super::answer::listed;
 use super::figure::Figure;
+use super::grid::Grid;
+use super::text::{marked, marked_list, visible};
 use super::{Report, json, markdown, table, terminal};
 use crate::model::{Abreast, Accord, Comparison, Finding, Joined, Run, Term, Verdict, Workload};
 
@@ -24,9 +25,9 @@ pub(super) enum Part {
     /// Lines of one kind.
     List(Vec<String>),
     /// A table, and what it is of.
-    Grid(String, Table),
+    Grid(String, Grid),
     /// A table of what few want to see.
-    Folded(String, Table),
+    Folded(String, Grid),
     /// What the audits noticed of a run, by its place.
     Findings(usize),
     /// The ratios as a figure.
@@ -146,14 +147,14 @@ fn terms(joined: &Joined, preset: &str) -> Section {
             grid(preset, ["term".into()].into_iter().chain(joined.names.iter().cloned()));
         for Term { what, values, .. } in different {
             let values = values.iter().map(|it| it.as_deref().unwrap_or("-"));
-            add(&mut table, preset, [what.as_str()].into_iter().chain(values));
+            table.add([what.as_str()].into_iter().chain(values));
         }
         parts.push(Part::Grid("What is not the same for all runs".into(), table));
     }
     let mut table = grid(preset, ["term", "in all runs"].map(String::from));
     for Term { what, values, .. } in &equal {
         let value = values.iter().flatten().next().map_or("-", String::as_str);
-        add(&mut table, preset, [what.as_str(), value]);
+        table.add([what.as_str(), value]);
     }
     let names: Vec<&str> = equal.iter().map(|term| term.what.as_str()).collect();
     let summary = match preset {
@@ -195,7 +196,7 @@ fn work(joined: &Joined, reports: &[Report], name: &str, preset: &str) -> Sectio
     Section { title: name.into(), parts }
 }
 
-fn side_by_side(joined: &Joined, rows: &[&Abreast], preset: &str) -> Table {
+fn side_by_side(joined: &Joined, rows: &[&Abreast], preset: &str) -> Grid {
     let fixed = ["metric", "contender", "against"].map(String::from).into_iter();
     let header = fixed.chain(joined.names.iter().cloned()).chain(["together".into()]);
     let mut table = grid(preset, header);
@@ -213,7 +214,7 @@ fn side_by_side(joined: &Joined, rows: &[&Abreast], preset: &str) -> Table {
         };
         let fixed = [metric, &row.contender, &row.reference];
         let cells = cells.iter().map(String::as_str);
-        add(&mut table, preset, fixed.into_iter().chain(cells).chain([together]));
+        table.add(fixed.into_iter().chain(cells).chain([together]));
     }
     table
 }
@@ -229,7 +230,7 @@ fn cell(comparison: &Comparison, preset: &str) -> String {
 }
 
 /// A row for each metric and contender of any run.
-fn medians(joined: &Joined, reports: &[Report], name: &str, preset: &str) -> Table {
+fn medians(joined: &Joined, reports: &[Report], name: &str, preset: &str) -> Grid {
     let fixed = ["metric", "contender"].map(String::from).into_iter();
     let mut table = grid(preset, fixed.chain(joined.names.iter().cloned()));
     let works: Vec<Option<&Workload>> = reports
@@ -254,13 +255,11 @@ fn medians(joined: &Joined, reports: &[Report], name: &str, preset: &str) -> Tab
                 continue;
             }
             let fixed = [shown_metric, contender.as_str()];
-            add(&mut table, preset, fixed.into_iter().chain(cells.iter().map(String::as_str)));
+            table.add(fixed.into_iter().chain(cells.iter().map(String::as_str)));
             shown_metric = "";
         }
     }
-    for column in table.column_iter_mut().skip(2) {
-        column.set_cell_alignment(CellAlignment::Right);
-    }
+    table.right(2..table.width);
     table
 }
 
@@ -275,28 +274,12 @@ fn once(names: impl Iterator<Item = String>) -> Vec<String> {
     known
 }
 
-fn grid(preset: &str, header: impl IntoIterator<Item = String>) -> Table {
-    let mut table = Table::new();
-    let header = header.into_iter().map(|name| fitted(&name, preset));
-    table.load_preset(preset).set_header(header);
+fn grid(preset: &str, header: impl IntoIterator<Item = String>) -> Grid {
+    let mut grid = Grid::new(preset, header);
     if preset == UTF8_BORDERS_ONLY {
-        for column in table.column_iter_mut() {
-            column.set_constraint(ColumnConstraint::UpperBoundary(Width::Fixed(VALUE_MAX)));
-        }
+        grid.narrow(VALUE_MAX);
     }
-    table
-}
-
-fn add<'a>(table: &mut Table, preset: &str, cells: impl IntoIterator<Item = &'a str>) {
-    table.add_row(cells.into_iter().map(|cell| fitted(cell, preset)));
-}
-
-/// In Markdown a bar ends a cell, and so does a line's end.
-fn fitted(cell: &str, preset: &str) -> String {
-    match preset {
-        ASCII_MARKDOWN => cell.trim().replace('|', "\\|").replace('\n', " "),
-        _ => cell.trim().into(),
-    }
+    grid
 }
 
 /// What helps to go on.
@@ -334,28 +317,30 @@ pub fn joined_markdown(
     reports: &[Report],
     shown: Option<(&[Figure], &str)>,
 ) -> String {
-    let mut out = format!("# {}\n\n{}\n\n", title(joined, reports), answer(joined));
-    out += &format!("- {}\n", heads(joined, reports).join("\n- "));
+    let (title, answer) = (title(joined, reports), answer(joined));
+    let mut out = format!("# {}\n\n{}\n\n", marked(&title), marked(&answer));
+    out += &marked_list(&heads(joined, reports));
     for Section { title, parts } in sections(joined, reports, ASCII_MARKDOWN) {
-        let marked = |part: &Part| match part {
-            Part::Says(text) => format!("\n{text}\n"),
-            Part::Warns(text) => format!("\n**{text}**\n"),
+        let drawn = |part: &Part| match part {
+            Part::Says(text) => format!("\n{}\n", marked(text)),
+            Part::Warns(text) => format!("\n**{}**\n", marked(text)),
             Part::Folded(text, table) => {
-                format!("\n<details><summary>{text}</summary>\n\n{table}\n\n</details>\n")
+                let summary = marked(text);
+                format!("\n<details><summary>{summary}</summary>\n\n{table}\n\n</details>\n")
             }
-            Part::List(lines) => format!("\n- {}\n", lines.join("\n- ")),
+            Part::List(lines) => format!("\n{}", marked_list(lines)),
             Part::Grid(_, table) => format!("\n{table}\n"),
             Part::Findings(run) => format!("\n{}", markdown::noticed(reports[*run].findings)),
             Part::Forest => shown.map_or(String::new(), |(figures, folder)| {
                 figures.iter().map(|figure| markdown::image(figure, folder)).collect()
             }),
         };
-        let text: String = parts.iter().map(marked).collect();
+        let text: String = parts.iter().map(drawn).collect();
         if !text.is_empty() {
-            out += &format!("\n## {title}\n{text}");
+            out += &format!("\n## {}\n{text}", marked(&title));
         }
     }
-    out + &format!("\n{NEXT}\n")
+    visible(&(out + &format!("\n{NEXT}\n"))).into_owned()
 }
 
 #[derive(Serialize)]

@@ -3,6 +3,7 @@
 use serde::Serialize;
 
 use super::Report;
+use super::text::visible;
 use crate::model::{Beside, Comparison, Finding, Plan, Record, Run, SCHEMA};
 
 #[derive(Serialize)]
@@ -32,5 +33,6 @@ struct Stamped<'a, T> {
 /// A document of ours, with the schema that every one of them carries; ends with a line break.
 pub(super) fn stamped<T: Serialize>(document: &T) -> String {
     // Every type that is given serialises: there are no maps with keys other than text.
-    serde_json::to_string_pretty(&Stamped { schema: SCHEMA, document }).unwrap_or_default() + "\n"
+    let text = serde_json::to_string_pretty(&Stamped { schema: SCHEMA, document });
+    visible(&text.unwrap_or_default()).into_owned() + "\n"
 }

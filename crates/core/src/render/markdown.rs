@@ -3,6 +3,7 @@
 use comfy_table::presets::ASCII_MARKDOWN;
 
 use super::figure::{Figure, Place};
+use super::text::{marked, marked_code, marked_lines, marked_list, visible};
 use super::{Report, table, terminal};
 use crate::model::{BedKind, Command, Contender, Finding};
 
@@ -14,13 +15,14 @@ pub fn report(report: &Report, shown: Option<(&[Figure], &str)>) -> String {
             figures.iter().filter(|it| wanted(&it.place)).map(|it| image(it, folder)).collect()
         })
     };
-    let mut out = format!("# {}\n\n", title(report));
-    out += &format!("`{}`, started {}.\n", Command::Argv(run.command.clone()), run.started);
-    out += &format!("{}\n\n## Verdicts\n\n", terminal::ending(report));
+    let mut out = format!("# {}\n\n", marked(&title(report)));
+    let command = marked_code(&Command::Argv(run.command.clone()).to_string());
+    out += &format!("{command}, started {}.\n", marked(&run.started));
+    out += &format!("{}\n\n## Verdicts\n\n", marked(&terminal::ending(report)));
     for workload in &report.plan.workloads {
-        out += &format!("{}:\n\n", workload.name);
+        out += &format!("{}:\n\n", marked(&workload.name));
         for comparison in report.comparisons.iter().filter(|c| c.workload == workload.name) {
-            out += &format!("- {}\n", report.sentence(comparison));
+            out += &format!("- {}\n", marked(&report.sentence(comparison)));
         }
         out += "\n";
     }
@@ -29,9 +31,9 @@ pub fn report(report: &Report, shown: Option<(&[Figure], &str)>) -> String {
             workload.\n";
     out += &show(&|place| *place == Place::Verdicts);
     for workload in &report.plan.workloads {
-        out += &format!("\n## {}\n\n", workload.name);
+        out += &format!("\n## {}\n\n", marked(&workload.name));
         if let Some(command) = &workload.command {
-            out += &format!("```sh\n{}\n```\n\n", command.to_string().trim_end());
+            out += &format!("{}\n", marked_lines(&command.to_string()));
         }
         out += &format!("{}\n", table::table(report, workload, ASCII_MARKDOWN));
         for (title, table) in table::meanwhile(report, workload, ASCII_MARKDOWN) {
@@ -45,13 +47,13 @@ pub fn report(report: &Report, shown: Option<(&[Figure], &str)>) -> String {
     out += &left_out(report);
     out += &failures(report);
     out += &contenders(report);
-    out + &machine(report)
+    visible(&(out + &machine(report))).into_owned()
 }
 
-/// A figure, with its caption below it; names are escaped, for what is in brackets ends there.
+/// A figure, with its caption below it.
 pub(super) fn image(figure: &Figure, folder: &str) -> String {
-    let title = figure.title.replace(['[', ']', '\\'], " ");
-    let Figure { name, caption, .. } = figure;
+    let (title, caption) = (marked(&figure.title), marked(&figure.caption));
+    let (name, folder) = (&figure.name, folder.replace(['<', '>', '\n'], "_"));
     format!("\n![{title}](<{folder}/{name}.svg>)\n\n*{title}.* {caption}\n")
 }
 
@@ -68,14 +70,16 @@ pub(super) fn title(report: &Report) -> String {
 fn published(report: &Report) -> String {
     let Some(study) = &report.plan.study else { return String::new() };
     let scale = terminal::scale(report);
-    let mut out = format!("\n## {}, as published, and here{scale}\n\n", study.title);
+    let mut out = format!("\n## {}, as published, and here{scale}\n\n", marked(&study.title));
     if !study.protocol.is_empty() {
-        out += &format!("{}\n\n", study.protocol.trim());
+        for paragraph in study.protocol.trim().split("\n\n") {
+            out += &format!("{}\n\n", marked(paragraph));
+        }
     }
     if !study.claims.is_empty() {
         let claims: Vec<String> =
-            study.claims.iter().map(|(of, claim)| format!("- {}: {claim}", spaced(of))).collect();
-        out += &format!("It claims:\n\n{}\n\n", claims.join("\n"));
+            study.claims.iter().map(|(of, claim)| format!("{}: {claim}", spaced(of))).collect();
+        out += &format!("It claims:\n\n{}\n", marked_list(&claims));
     }
     if report.published.is_empty() {
         return out.trim_end().to_string() + "\n";
@@ -101,7 +105,7 @@ fn working_sets(report: &Report) -> String {
 fn left_out(report: &Report) -> String {
     match report.left_out().as_slice() {
         [] => String::new(),
-        lines => format!("\n## Left out\n\n- {}\n", lines.join("\n- ")),
+        lines => format!("\n## Left out\n\n{}", marked_list(lines)),
     }
 }
 
@@ -113,8 +117,8 @@ pub(super) fn noticed(findings: &[Finding]) -> String {
     let mut out = String::new();
     for alike in terminal::alike(findings) {
         let lines: Vec<String> =
-            alike.iter().map(|it| format!("**{}**", terminal::headline(it))).collect();
-        out += &format!("- {}\n  {}\n", lines.join("\\\n  "), alike[0].advice);
+            alike.iter().map(|it| format!("**{}**", marked(&terminal::headline(it)))).collect();
+        out += &format!("- {}\n  {}\n", lines.join("\\\n  "), marked(&alike[0].advice));
     }
     out
 }
@@ -122,53 +126,53 @@ pub(super) fn noticed(findings: &[Finding]) -> String {
 fn failures(report: &Report) -> String {
     match terminal::failures(report).as_slice() {
         [] => String::new(),
-        failures => format!("\n## Not measured\n\n- {}\n", failures.join("\n- ")),
+        failures => format!("\n## Not measured\n\n{}", marked_list(failures)),
     }
 }
 
 fn contenders(report: &Report) -> String {
     let mut out = "\n## Contenders\n\n".to_string();
     for contender in &report.plan.contenders {
-        out += &format!("- **{}**: {}", contender.name, described(contender));
+        out += &format!("- **{}**: {}", marked(&contender.name), described(contender));
         if let Some(partition) = report.partition(contender) {
             out += &format!("; its partition begins at {} B", partition.start_bytes);
         }
         if let Some(name) = report.other_name(contender) {
-            out += &format!("; mounted as `{name}`");
+            out += &format!("; mounted as {}", marked_code(name));
         }
         if let Some(mounted) = report.mounted(contender) {
-            out += &format!("; in effect: `{}`", mounted.options.join(","));
+            out += &format!("; in effect: {}", marked_code(&mounted.options.join(",")));
         }
         out += "\n";
     }
     out
 }
 
-/// A contender's settings in a line.
+/// A contender's settings in a line of Markdown.
 fn described(contender: &Contender) -> String {
     let mut parts = Vec::new();
     match &contender.path {
-        Some(path) => parts.push(format!("the directory `{path}`")),
-        None => parts.push(contender.file_system.clone()),
+        Some(path) => parts.push(format!("the directory {}", marked_code(path))),
+        None => parts.push(marked(&contender.file_system)),
     }
     if !contender.partition.is_empty() {
-        parts.push(format!("partition `{}`", contender.partition.join(" ")));
+        parts.push(format!("partition {}", marked_code(&contender.partition.join(" "))));
     }
     if let Some(kernel) = &contender.kernel {
-        parts.push(format!("kernel {kernel}"));
+        parts.push(format!("kernel {}", marked(kernel)));
     }
     if !contender.mkfs.is_empty() {
-        parts.push(format!("mkfs `{}`", contender.mkfs.join(" ")));
+        parts.push(format!("mkfs {}", marked_code(&contender.mkfs.join(" "))));
     }
     if !contender.mount.is_empty() {
-        parts.push(format!("mount `{}`", contender.mount.join(",")));
+        parts.push(format!("mount {}", marked_code(&contender.mount.join(","))));
     }
     let settings = contender.queue.iter().chain(&contender.sysctl);
     for (name, value) in settings.chain(&contender.environment) {
-        parts.push(format!("{name} = {value}"));
+        parts.push(marked(&format!("{name} = {value}")));
     }
     if let Some(limits) = contender.limits {
-        parts.push(format!("held down to {limits}"));
+        parts.push(marked(&format!("held down to {limits}")));
     }
     parts.join(", ")
 }
@@ -176,14 +180,14 @@ fn described(contender: &Contender) -> String {
 fn machine(report: &Report) -> String {
     let mut out = "\n## Machine\n\n".to_string();
     for (fact, value) in report.run.host.iter().chain(&report.run.tools) {
-        out += &format!("- {fact}: {value}\n");
+        out += &format!("- {}\n", marked(&format!("{fact}: {value}")));
     }
-    out += &format!("- bed: {}\n", bed(report));
+    out += &format!("- bed: {}\n", marked(&bed(report)));
     if report.plan.scale.is_some() {
         let scale = terminal::scale(report);
         out += &format!("- sizes, counts and times{}\n", scale.trim_start_matches(','));
     }
-    out + &format!("- fsverdict {}\n", report.run.program_version)
+    out + &format!("- fsverdict {}\n", marked(&report.run.program_version))
 }
 
 /// What the file systems were made on: `loop, 4GiB`.

@@ -1,5 +1,6 @@
 //! Records and verdicts as something to read: for a person at a terminal, as Markdown, as CSV and
-//! JSON for programs. All of it can be remade from a run's folder.
+//! JSON for programs. All of it can be remade from a run's folder. Names and messages go through
+//! [`visible`] and what stands beside it.
 
 mod across;
 mod advice;
@@ -8,6 +9,7 @@ mod audited;
 mod checked;
 mod csv;
 mod figure;
+mod grid;
 mod history;
 mod html;
 mod joined;
@@ -17,6 +19,7 @@ mod report;
 mod sentence;
 mod table;
 mod terminal;
+mod text;
 
 pub use across::{across, across_json, across_markdown};
 pub use advice::{advice, advice_json, advice_markdown};
@@ -32,3 +35,4 @@ pub use markdown::report as markdown;
 pub use report::Report;
 pub use sentence::sentence;
 pub use terminal::report as terminal;
+pub use text::{one_line, visible};

@@ -1,8 +1,7 @@
 //! The table of a workload: a row for each metric and contender.
 
-use comfy_table::{CellAlignment, Table};
-
 use super::Report;
+use super::grid::Grid;
 use crate::model::{
     Application, Bytes, Comparison, Phase, Record, Unit, Verdict, Workload, median, share_of_memory,
 };
@@ -19,25 +18,20 @@ const HEADER: [&str; 8] = [
 ];
 
 /// The table of `workload`, drawn in `preset`.
-pub(super) fn table(report: &Report, workload: &Workload, preset: &str) -> Table {
-    let mut table = Table::new();
-    table.load_preset(preset).set_header(HEADER);
+pub(super) fn table(report: &Report, workload: &Workload, preset: &str) -> Grid {
+    let mut table = Grid::new(preset, HEADER);
     for metric in workload.primary().into_iter().chain(given(report, workload)) {
         for (place, contender) in report.plan.contenders.iter().enumerate() {
             let name = if place == 0 { metric.as_str() } else { "" };
-            table.add_row(row(report, workload, &metric, name, &contender.name));
+            table.add(row(report, workload, &metric, name, &contender.name));
         }
         for arm in report.plan.arms(workload) {
             let mut row = row(report, workload, &metric, "", &arm.name);
             row[3..6].clone_from_slice(&["-".into(), "".into(), "arm".into()]);
-            table.add_row(row);
+            table.add(row);
         }
     }
-    for column in [2, 3, 6, 7] {
-        if let Some(column) = table.column_mut(column) {
-            column.set_cell_alignment(CellAlignment::Right);
-        }
-    }
+    table.right([2, 3, 6, 7]);
     table
 }
 
@@ -73,7 +67,7 @@ pub(super) fn meanwhile(
     report: &Report,
     workload: &Workload,
     preset: &str,
-) -> Vec<(&'static str, Table)> {
+) -> Vec<(&'static str, Grid)> {
     let owned = |columns: &[(&str, &str)]| -> Columns {
         columns.iter().map(|(header, metric)| (header.to_string(), metric.to_string())).collect()
     };
@@ -112,7 +106,7 @@ fn seen(
     workload: &Workload,
     columns: &[(String, String)],
     preset: &str,
-) -> Option<Table> {
+) -> Option<Grid> {
     let phases = workload.phases().into_iter().map(Phase::name);
     let named = phases.clone().any(|phase| !phase.is_empty());
     let told = columns.iter().filter(|(_, metric)| {
@@ -120,19 +114,16 @@ fn seen(
         phases.clone().any(|phase| its.clone().any(|it| it.sample(&of(phase, metric)).is_some()))
     });
     let told: Vec<_> = told.collect();
-    let mut table = Table::new();
     let head = ["part", "contender"].into_iter().skip((!named).into());
     let header = head.clone().chain(told.iter().map(|(header, _)| header.as_str()));
-    table.load_preset(preset).set_header(header);
-    for column in table.column_iter_mut().skip(head.count()) {
-        column.set_cell_alignment(CellAlignment::Right);
-    }
+    let mut table = Grid::new(preset, header);
+    table.right(head.count()..table.width);
     for phase in phases {
         for (place, contender) in report.plan.contenders.iter().enumerate() {
             let records = records(report, workload, &contender.name);
             let name = named.then(|| if place == 0 { phase } else { "" }.to_string());
             let cells = told.iter().map(|(_, metric)| shown_share(&records, &of(phase, metric)));
-            table.add_row(name.into_iter().chain([contender.name.clone()]).chain(cells));
+            table.add(name.into_iter().chain([contender.name.clone()]).chain(cells));
         }
     }
     (!told.is_empty()).then_some(table)
@@ -235,15 +226,14 @@ fn prefix(workload: &Workload, metric: &str) -> String {
 }
 
 /// What each workload goes over, as a part of memory here and in the study.
-pub(super) fn working_sets(report: &Report, preset: &str) -> Table {
-    let mut table = Table::new();
+pub(super) fn working_sets(report: &Report, preset: &str) -> Grid {
     let header = ["workload", "working set", "of memory here", "study's set", "of its memory", ""];
-    table.load_preset(preset).set_header(header);
+    let mut table = Grid::new(preset, header);
     let bytes = |bytes: Bytes| Unit::Bytes.format(bytes.0 as f64);
     for set in report.working_sets() {
         let study = set.study.map(|(set, share)| [bytes(set), share_of_memory(share)]);
         let [study, of_its_memory] = study.unwrap_or(["-".into(), "-".into()]);
-        table.add_row([
+        table.add([
             set.workload,
             bytes(set.here.bytes),
             set.share.map_or("-".into(), share_of_memory),
@@ -252,26 +242,14 @@ pub(super) fn working_sets(report: &Report, preset: &str) -> Table {
             if set.here.buffered { "" } else { "direct: goes past memory" }.into(),
         ]);
     }
-    for column in 1..5 {
-        if let Some(column) = table.column_mut(column) {
-            column.set_cell_alignment(CellAlignment::Right);
-        }
-    }
+    table.right(1..5);
     table
 }
 
 /// What a study printed, beside what was measured.
-pub(super) fn published(report: &Report, preset: &str) -> Table {
-    let mut table = Table::new();
-    table.load_preset(preset).set_header([
-        "workload",
-        "published column",
-        "contender",
-        "printed",
-        "ratio",
-        "measured",
-        "",
-    ]);
+pub(super) fn published(report: &Report, preset: &str) -> Grid {
+    let header = ["workload", "published column", "contender", "printed", "ratio", "measured", ""];
+    let mut table = Grid::new(preset, header);
     let mut before = ("", "");
     for row in report.published {
         let new = (row.workload.as_str(), row.column.as_str());
@@ -285,7 +263,7 @@ pub(super) fn published(report: &Report, preset: &str) -> Table {
             .measured
             .map_or("-".into(), |[ratio, low, high]| format!("{ratio:.3} ({low:.3} to {high:.3})"));
         let [printed, reference] = row.printed;
-        table.add_row([
+        table.add([
             workload.into(),
             column.into(),
             format!("{} to {}", row.contender, row.reference),

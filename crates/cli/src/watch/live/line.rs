@@ -1,6 +1,7 @@
 //! A line of the view: parts, each plain or set apart.
 
 use console::{StyledObject, style, truncate_str};
+use fsverdict_core::render;
 
 /// A line, with the terminal's sequences for its styles in it.
 #[derive(Clone, Debug, Default)]
@@ -32,11 +33,10 @@ impl Line {
         truncate_str(&self.0, width, "").into_owned()
     }
 
-    /// Names and messages come from elsewhere: what would control the terminal is left out. The
+    /// Names and messages come from elsewhere: nothing in them controls the terminal. The
     /// styles are no colours, so `NO_COLOR` does not turn them off.
     fn add(mut self, text: &str, look: fn(StyledObject<String>) -> StyledObject<String>) -> Line {
-        let text = text.chars().filter(|char| !char.is_control()).collect();
-        self.0.push_str(&look(style(text)).force_styling(true).to_string());
+        self.0.push_str(&look(style(render::one_line(text))).force_styling(true).to_string());
         self
     }
 }

@@ -1,6 +1,7 @@
 //! The text that is scraped: OpenMetrics 1.0 (IETF draft-richih-opsawg-openmetrics-00), and the
 //! older format of Prometheus (version 0.0.4) for those who do not ask for it.
 
+use fsverdict_core::render;
 use std::fmt::Write;
 
 /// Which of the two formats.
@@ -145,7 +146,8 @@ fn number(value: f64) -> String {
 }
 
 fn escaped(text: &str) -> String {
-    text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
+    let lines: Vec<String> = text.split('\n').map(render::one_line).collect();
+    lines.join("\n").replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
 }
 
 #[cfg(test)]

@@ -18,6 +18,7 @@ use fsverdict_core::model::{
 
 use super::state::State;
 use super::{Listener, News};
+use crate::say::remark;
 use exposition::{Dialect, Exposition, Kind};
 
 /// Where the page is served.
@@ -103,7 +104,7 @@ impl Metrics {
             let place = usize::from(dialect == DIALECTS[1]);
             format!("{}{}{}", page.now[place], page.kept[place], dialect.end())
         })?;
-        eprintln!("fsverdict: metrics at http://{address}/metrics");
+        remark!("metrics at http://{address}/metrics");
         let (latencies, figures) = (BTreeMap::new(), BTreeMap::new());
         Ok(Metrics { page, latencies, figures })
     }

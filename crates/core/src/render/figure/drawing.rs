@@ -2,6 +2,7 @@
 
 use maud::{Markup, PreEscaped, html};
 
+use super::super::text::visible;
 use super::palette::LIGHT;
 
 /// How wide a figure is that stands alone, in px.
@@ -85,7 +86,7 @@ impl Figure {
                 svg x=(MARGIN) y=(top) width=(WIDTH) height=(self.height) { (self.drawing) }
             }
         };
-        markup.into_string() + "\n"
+        visible(&(markup.into_string() + "\n")).into_owned()
     }
 
     /// The figure in a page that has [`STYLE`].

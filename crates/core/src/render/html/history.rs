@@ -1,10 +1,10 @@
 //! The history of many runs as a page: what has changed first, then how every figure went.
 
-use comfy_table::Table;
 use comfy_table::presets::NOTHING;
 use maud::{Markup, html};
 
 use super::super::figure::{Figure, Place, trends};
+use super::super::grid::Grid;
 use super::super::history::{came, chance, day, name_of, runs, shifted, trend, when};
 use super::page::Page;
 use super::parts;
@@ -128,14 +128,15 @@ fn answer(history: &History) -> String {
 
 /// Every change as a row, in the order of the figures below; and the steady trends.
 fn changes(history: &History) -> Markup {
-    let mut table = Table::new();
-    table.load_preset(NOTHING);
-    table.set_header(["since", "run", "what", "times as good", "chance", "what came with it"]);
+    let mut table = Grid::new(
+        NOTHING,
+        ["since", "run", "what", "times as good", "chance", "what came with it"],
+    );
     let all = history.series.iter().flat_map(|it| it.shifts.iter().map(move |shift| (it, shift)));
     for (series, shift) in all {
         let run = &history.runs[shift.run];
         let with = came(&shift.differences);
-        table.add_row([
+        table.add([
             day(run).into(),
             run.run.clone(),
             format!("{}, {}: {}", series.workload, series.metric, name_of(series)),
@@ -146,7 +147,7 @@ fn changes(history: &History) -> Markup {
     }
     let trends: Vec<String> = history.series.iter().filter_map(trend).collect();
     html! {
-        @if table.row_count() == 0 { p { "No change stands out." } }
+        @if table.rows().is_empty() { p { "No change stands out." } }
         @else {
             p {
                 "What came with a change may be its cause, or not. Chance: how often runs in a \
@@ -184,10 +185,9 @@ fn columns(series: &[&Series]) -> Vec<String> {
 }
 
 /// A row for each stretch of runs of one kernel and version, with the medians of what they say.
-fn stretches(history: &History, series: &[&Series]) -> Table {
-    let mut table = Table::new();
+fn stretches(history: &History, series: &[&Series]) -> Grid {
     let header = ["kernel", "fsverdict", "from", "to", "runs"].map(String::from);
-    table.load_preset(NOTHING).set_header(header.into_iter().chain(columns(series)));
+    let mut table = Grid::new(NOTHING, header.into_iter().chain(columns(series)));
     let same = |one: &Past, other: &Past| {
         (&one.kernel, &one.program_version) == (&other.kernel, &other.program_version)
     };
@@ -208,7 +208,7 @@ fn stretches(history: &History, series: &[&Series]) -> Table {
             let values = its.map(|point| point.ratio.unwrap_or(point.median));
             median(values).map_or("-".into(), |value| shown(series, value))
         };
-        table.add_row(fixed.into_iter().chain(series.iter().map(middle)));
+        table.add(fixed.into_iter().chain(series.iter().map(middle)));
     }
     table
 }
@@ -218,10 +218,9 @@ fn shown(series: &Series, value: f64) -> String {
 }
 
 /// A row for each run, with what it says of each series.
-fn values(history: &History, series: &[&Series]) -> Table {
-    let mut table = Table::new();
-    table.load_preset(NOTHING);
-    table.set_header(["run", "begun"].map(String::from).into_iter().chain(columns(series)));
+fn values(history: &History, series: &[&Series]) -> Grid {
+    let header = ["run", "begun"].map(String::from);
+    let mut table = Grid::new(NOTHING, header.into_iter().chain(columns(series)));
     for (place, run) in history.runs.iter().enumerate() {
         let of = |series: &&Series| {
             let point = series.points.iter().find(|point| point.run == place);
@@ -229,7 +228,7 @@ fn values(history: &History, series: &[&Series]) -> Table {
         };
         let its: Vec<String> = series.iter().map(of).collect();
         if its.iter().any(|value| value != "-") {
-            table.add_row([run.run.clone(), run.started.clone()].into_iter().chain(its));
+            table.add([run.run.clone(), run.started.clone()].into_iter().chain(its));
         }
     }
     table
@@ -247,12 +246,11 @@ fn value(series: &Series, point: &Point) -> String {
 }
 
 /// Every run with what is not what it was for the one before.
-fn each_run(history: &History) -> Table {
-    let mut table = Table::new();
+fn each_run(history: &History) -> Grid {
     let header = ["run", "begun", "kernel", "fsverdict", "what is new since the run before"];
-    table.load_preset(NOTHING).set_header(header);
+    let mut table = Grid::new(NOTHING, header);
     for run in &history.runs {
-        table.add_row([
+        table.add([
             run.run.clone(),
             run.started.clone(),
             run.kernel.clone().unwrap_or_else(|| "not known".into()),

@@ -4,6 +4,7 @@ use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 use super::super::figure::STYLE;
 use super::super::figure::palette::{DARK, LIGHT};
+use super::super::text::visible;
 
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'";
 const PAGE_STYLE: &str = include_str!("report.css");
@@ -62,7 +63,9 @@ impl Page<'_> {
                 }
             }
         };
-        page.into_string() + "\n"
+        // A tab is markup to nobody, and a plan that is shown may need it.
+        let page = page.into_string().replace('\t', "&#9;") + "\n";
+        visible(&page).into_owned()
     }
 }
 

@@ -1,9 +1,9 @@
 //! Sections that are lists and tables.
 
 use comfy_table::presets::NOTHING;
-use comfy_table::{Cell, Row, Table};
 use maud::{Markup, html};
 
+use super::super::grid::Grid;
 use super::super::{Report, markdown, table as tables, terminal};
 use crate::model::{Finding, Severity};
 
@@ -12,10 +12,8 @@ const SHORT: usize = 16;
 
 /// A table with its headings as a screen reader wants them: what a row is of stands in its first
 /// cell, over all rows that leave theirs empty.
-pub(super) fn table(caption: &str, table: &Table) -> Markup {
-    let cells = |row: &Row| row.cell_iter().map(Cell::content).collect::<Vec<_>>();
-    let header = table.header().map(cells).unwrap_or_default();
-    let rows: Vec<Vec<String>> = table.row_iter().map(cells).collect();
+pub(super) fn table(caption: &str, table: &Grid) -> Markup {
+    let (header, rows) = (table.header(), table.rows());
     let is_number = |column: usize| column > 0 && rows.iter().all(|row| is_figure(&row[column]));
     let numbers: Vec<bool> = (0..header.len()).map(is_number).collect();
     let spans = spans(&rows);
@@ -159,11 +157,10 @@ mod tests {
 
     #[test]
     fn a_table_has_headings_for_columns_and_rows() {
-        let mut made = Table::new();
-        made.set_header(["metric", "contender", "median"]);
-        made.add_row(["rate", "<script>", "12/s"]);
-        made.add_row(["", "xfs", "-"]);
-        made.add_row(["time", "xfs", "3 s"]);
+        let mut made = Grid::new(NOTHING, ["metric", "contender", "median"]);
+        made.add(["rate", "<script>", "12/s"]);
+        made.add(["", "xfs", "-"]);
+        made.add(["time", "xfs", "3 s"]);
         let html = table("a & b", &made).into_string();
         for part in [
             "<caption>a &amp; b</caption>",
