@@ -1,6 +1,5 @@
 //! All unsafe code: system calls that the standard library lacks, each made safe by itself.
 
-mod beneath;
 mod block;
 mod bpf;
 mod calls;
@@ -9,9 +8,9 @@ mod file;
 mod machine;
 mod page_cache;
 mod process;
+mod root;
 mod terminal;
 
-pub use beneath::*;
 pub use block::*;
 pub use bpf::*;
 pub use calls::*;
@@ -20,4 +19,5 @@ pub use file::*;
 pub use machine::*;
 pub use page_cache::{Cached, cached, page_bytes};
 pub use process::*;
+pub use root::*;
 pub use terminal::*;
