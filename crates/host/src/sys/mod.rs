@@ -1,5 +1,6 @@
 //! All unsafe code: system calls that the standard library lacks, each made safe by itself.
 
+mod beneath;
 mod block;
 mod bpf;
 mod calls;
@@ -13,6 +14,7 @@ mod process;
 mod root;
 mod terminal;
 
+pub use beneath::*;
 pub use block::*;
 pub use bpf::*;
 pub use calls::*;
