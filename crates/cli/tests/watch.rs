@@ -253,7 +253,7 @@ fn metrics_tell_of_the_trial_under_way_and_of_those_before() {
         "seq 99999 > numbers
         [ $FSVERDICT_ROUND != 3 ] || until [ -e {looked} ]; do sleep 0.1; done"
     );
-    let (started, address) = serving(&scene, 4, &["--", "sh", "-c", &waits]);
+    let (started, address) = serving(&scene, 4, &["--writable", ".", "--", "sh", "-c", &waits]);
     let measured = |body: &str| body.contains("outcome=\"measured\"} 2");
     let working = |body: &str| body.contains("step=\"work\"}");
     let mut body = String::new();

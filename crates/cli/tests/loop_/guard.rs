@@ -198,7 +198,8 @@ fn a_device_is_locked_while_it_is_measured_and_named_once() {
     let line = format!("touch '{}'; while [ ! -e '{go}' ]; do sleep 0.01; done", scene.typed("at"));
     let bed = format!("device:{node}");
     let words = ["run", "--fs", "ext4,ext4", "--bed", &bed, "--rounds", "1", "--erase", node];
-    let words = [&words[..], &["--output", "long", "--cleanup", &line, "--", "true"]].concat();
+    let words = [&words[..], &["--output", "long", "--writable", "."]].concat();
+    let words = [&words[..], &["--cleanup", &line, "--", "true"]].concat();
     let long = scene.start(&words);
     // Not mounted any more, and held all the same.
     wait_for("the first trial", || scene.path("at").exists());

@@ -27,7 +27,7 @@ fn dirty_bytes() -> String {
 fn started(scene: &Scene, number: u32) -> Started {
     let plan = PLAN.replace("HELD", &number.to_string()).replace("OPEN", &scene.typed("open"));
     let plan = scene.write("plan.toml", &plan);
-    let run = scene.start(&["run", &plan, "--output", "run"]);
+    let run = scene.start(&["run", &plan, "--output", "run", "--writable", "."]);
     let at_work = scene.path(&format!("run/trials/{number}/raw/command.stdout"));
     wait_for("a trial at work", || at_work.exists());
     run

@@ -156,7 +156,8 @@ fn a_path_of_four_thousand_characters_is_a_path() {
 /// Bed `directory` upon `shared`, in a run's folder of its own.
 fn on_directory<'a>(folder: &'a str, at: &'a str, line: &'a str) -> Vec<&'a str> {
     let words = ["run", "--warm", "--rounds", "1", "--output", folder, "--bed", at];
-    [&words[..], &["--", "sh", "-c", line]].concat()
+    // The work is to see what the test writes meanwhile.
+    [&words[..], &["--writable", ".", "--", "sh", "-c", line]].concat()
 }
 
 #[test]
@@ -361,7 +362,8 @@ fn a_device_that_changes_under_a_run_is_not_formatted() {
     );
     let disk = Disk::new(&scene, "disk", 96 << 20);
     scene.write("plan.toml", &fs::read_to_string(&plan).unwrap().replace("DEVICE", &disk.0));
-    let run = scene.start(&["run", &plan, "--erase", &disk.0, "--output", "run", "--json", "-"]);
+    let words = ["run", &plan, "--erase", &disk.0, "--output", "run", "--writable", "."];
+    let run = scene.start(&[&words[..], &["--json", "-"]].concat());
     wait_for("the first trial", || scene.path("reached").exists());
     // The node stands for another disk from now on.
     let other = Disk::new(&scene, "other", 96 << 20);
