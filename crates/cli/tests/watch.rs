@@ -303,7 +303,7 @@ fn a_real_prometheus_scrapes_and_answers() {
     let answers = |query: &str| ask(query).as_array().is_some_and(|found| !found.is_empty());
     for query in [
         "up{job=\"fsverdict\"} == 1",
-        "fsverdict_run_info{place=\"here\"}",
+        "fsverdict_run_info{place=\"local\"}",
         "sum(fsverdict_trials_total{outcome=\"measured\"}) > 2",
         "fsverdict_trial_info{step=\"work\"}",
         "rate(fsverdict_cpu_seconds_total{mode=\"user\"}[10s]) > 0",
