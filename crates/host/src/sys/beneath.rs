@@ -55,19 +55,34 @@ fn open_resolved(
     flags: c_int,
     mode: u32,
 ) -> io::Result<File> {
+    let resolve = libc::RESOLVE_BENEATH | libc::RESOLVE_NO_SYMLINKS;
+    open_how(directory, name, flags, mode, resolve).map(File::from)
+}
+
+/// openat2(2) with `flags` and `mode`, and with `resolve` of what a path may lead to;
+/// close-on-exec. It refuses a mode where nothing may be created, which openat(2) ignores: that is
+/// left out.
+pub(super) fn open_how(
+    directory: BorrowedFd<'_>,
+    path: &CStr,
+    flags: c_int,
+    mode: u32,
+    resolve: u64,
+) -> io::Result<OwnedFd> {
+    let creates = flags & libc::O_CREAT != 0 || flags & libc::O_TMPFILE == libc::O_TMPFILE;
     // SAFETY: the structure holds integers only, for which zero is a value.
     let mut how: libc::open_how = unsafe { std::mem::zeroed() };
     how.flags = u64::from((flags | libc::O_CLOEXEC).cast_unsigned());
-    // The kernel takes a mode only where something may be created.
-    how.mode = if flags & libc::O_CREAT == 0 { 0 } else { u64::from(mode) };
-    how.resolve = libc::RESOLVE_BENEATH | libc::RESOLVE_NO_SYMLINKS;
-    let (fd, size) = (directory.as_raw_fd(), size_of::<libc::open_how>());
-    // SAFETY: the name ends in NUL, and the kernel reads one structure of the size it is told.
+    how.mode = if creates { u64::from(mode & 0o7777) } else { 0 };
+    how.resolve = resolve;
+    let (fd, bytes) = (directory.as_raw_fd(), size_of::<libc::open_how>());
+    // SAFETY: the descriptor is borrowed for the whole call, the path ends in NUL, and the kernel
+    // reads one structure of the size it is told.
     let fd = retried(|| unsafe {
-        libc::syscall(libc::SYS_openat2, fd, name.as_ptr(), &raw const how, size)
+        libc::syscall(libc::SYS_openat2, fd, path.as_ptr(), &raw const how, bytes)
     })?;
     // SAFETY: the kernel has just made this descriptor, so nobody else owns it.
-    Ok(unsafe { File::from_raw_fd(fd as c_int) })
+    Ok(unsafe { OwnedFd::from_raw_fd(fd as c_int) })
 }
 
 /// What openat2 does, by a call for each part of the path.

@@ -4,11 +4,11 @@
 use std::ffi::CStr;
 use std::io;
 use std::marker::PhantomData;
-use std::mem;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
 use libc::c_int;
 
+use super::beneath::open_how;
 use super::calls::open_as;
 use super::file::retried;
 
@@ -73,27 +73,14 @@ pub fn open_in_root(
     flags: c_int,
     mode: u32,
 ) -> io::Result<OwnedFd> {
-    // It refuses what openat(2) ignores: flags beside O_PATH, a mode where nothing is created.
+    // It refuses flags beside O_PATH, which openat(2) ignores.
     const BESIDE_PATH: c_int = libc::O_PATH | libc::O_DIRECTORY | libc::O_NOFOLLOW;
     let flags = if flags & libc::O_PATH == 0 { flags } else { flags & BESIDE_PATH };
-    let creates = flags & libc::O_CREAT != 0 || flags & libc::O_TMPFILE == libc::O_TMPFILE;
-    // SAFETY: the structure holds integers only, for which zero is a value.
-    let mut how: libc::open_how = unsafe { mem::zeroed() };
-    how.flags = u64::from((flags | libc::O_CLOEXEC).cast_unsigned());
-    how.mode = if creates { u64::from(mode & 0o7777) } else { 0 };
-    how.resolve = libc::RESOLVE_IN_ROOT;
-    let (fd, bytes) = (directory.as_raw_fd(), mem::size_of_val(&how));
     loop {
-        // SAFETY: the descriptor is borrowed for the whole call, the path ends in NUL, and the
-        // kernel reads one `open_how` of the size that is given.
-        let opened = retried(|| unsafe {
-            libc::syscall(libc::SYS_openat2, fd, path.as_ptr(), &raw const how, bytes)
-        });
-        match opened {
+        match open_how(directory, path, flags, mode, libc::RESOLVE_IN_ROOT) {
             // Somebody renamed or mounted something while it went up a `..`.
             Err(error) if error.raw_os_error() == Some(libc::EAGAIN) => {}
-            // SAFETY: the kernel has just made this descriptor, so nobody else owns it.
-            opened => return opened.map(|fd| unsafe { OwnedFd::from_raw_fd(fd as c_int) }),
+            opened => return opened,
         }
     }
 }
