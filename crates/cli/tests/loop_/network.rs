@@ -118,7 +118,7 @@ fn uploads_to_a_slow_device_go_at_the_devices_pace() {
 #[ignore = "needs root and loop devices: run ./test"]
 fn an_upload_that_is_not_what_was_sent_does_not_count() {
     let scene = Scene::alone();
-    let wait = "do wait \"$client\"; done\n";
+    let wait = "do wait \"$client\" || failed=$?; done\n";
     for (after, says) in [
         ("echo more >> uploads/backup-1.1\n", "cmp: EOF on"),
         ("rm uploads/backup-6.2\n", "11 of 12 volumes have arrived"),
