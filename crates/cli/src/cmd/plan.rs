@@ -399,7 +399,7 @@ mod tests {
             ("--fs ext4,xfs --metadata --fsync-files", "not both"),
             ("--fs ext4,xfs --metadata fast", "write KEY=VALUE"),
             ("--fs ext4,xfs -- sysbench fileio run", "needs file-test-mode"),
-            ("--fs ext4 -- true", "two contenders"),
+            ("-- true", "a contender, or several"),
             ("--fs ext4,xfs", "a workload"),
             ("--fs ext4,xfs --small-files count=5 -- true", "not both"),
             ("--fs ext4,xfs --bed device: -- true", "needs a path"),

@@ -32,15 +32,33 @@ pub fn record(number: u32, slot: Slot, sample: Sample) -> Record {
     Record { samples: vec![sample], ..record }
 }
 
-/// Runs a campaign whose trials scatter by `noise` (ln units, in the order of time), b being
-/// `ratio` times as fast as a. `noise` has to last for all rounds.
-pub fn run(judge: &Judge, seed: u64, noise: &[f64], ratio: f64) -> Ended {
+/// The noise of trials, in ln units; it has to last for all rounds.
+pub enum Noises<'a> {
+    /// In the order of time.
+    InTime(&'a [f64]),
+    /// Round by round, of a and of b.
+    ByRound([&'a [f64]; 2]),
+}
+
+impl Noises<'_> {
+    fn of(&self, slot: &Slot, taken: usize) -> f64 {
+        match self {
+            Noises::InTime(noise) => noise[taken],
+            Noises::ByRound(both) => {
+                both[usize::from(slot.key.contender == "b")][slot.key.round as usize - 1]
+            }
+        }
+    }
+}
+
+/// Runs a campaign whose trials scatter by `noise`, b being `ratio` times as fast as a.
+pub fn run(judge: &Judge, seed: u64, noise: &Noises, ratio: f64) -> Ended {
     let mut records: Vec<Record> = Vec::new();
     let mut campaign = Campaign::new(seed, judge);
     while let Next::Round(slots) = campaign.next(Duration::ZERO) {
         for slot in slots {
             let speed = if slot.key.contender == "b" { ratio } else { 1.0 };
-            let time_s = noise[records.len()].exp() / speed;
+            let time_s = noise.of(&slot, records.len()).exp() / speed;
             let sample = Sample::lower("wall_time", time_s, Unit::Seconds);
             let record = record(records.len() as u32 + 1, slot, sample);
             campaign.take(&record);

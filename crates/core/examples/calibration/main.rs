@@ -10,9 +10,10 @@ mod noise;
 mod peers;
 mod recorded;
 
-use fsverdict_core::judge::{Judge, Rule, level_of_each_look};
+use fsverdict_core::judge::{Course, FIRST_LOOK, Interval, Judge, Rule, level_of_last_look};
 use fsverdict_core::model::{Draws, Plan, Verdict, derived_seed};
 
+use campaign::Noises;
 use noise::Noise;
 use peers::{RUNS, Says};
 
@@ -45,6 +46,17 @@ impl Scenario<'_> {
         }
     }
 
+    /// The noise of a and of b, where it is of each one's own rounds.
+    fn by_round<'s>(&self, series: &'s [f64]) -> Option<[&'s [f64]; 2]> {
+        match self.source {
+            Source::Simulated(noise, _) if noise.is_by_contender() => {
+                let (one, other) = series.split_at(series.len() / 2);
+                Some([one, other])
+            }
+            _ => None,
+        }
+    }
+
     fn series(&self, draws: &mut Draws) -> Vec<f64> {
         match self.source {
             Source::Simulated(noise, deviation) => noise.series(deviation, TRIALS, draws),
@@ -66,6 +78,9 @@ struct Tally {
     no_matter: u32,
     interval_misses: u32,
     rounds: u32,
+    /// The sum of ln(ratio) as printed; and of those found *faster*.
+    printed: f64,
+    printed_faster: f64,
     /// hyperfine, Welch, benchstat, criterion: found, in the right direction where there is one.
     peers: [u32; 4],
     /// The same: the wrong one called faster.
@@ -82,6 +97,8 @@ impl Tally {
         self.no_matter += other.no_matter;
         self.interval_misses += other.interval_misses;
         self.rounds += other.rounds;
+        self.printed += other.printed;
+        self.printed_faster += other.printed_faster;
         for place in 0..self.peers.len() {
             self.peers[place] += other.peers[place];
             self.peers_wrong[place] += other.peers_wrong[place];
@@ -90,6 +107,15 @@ impl Tally {
 
     fn percent(&self, count: u32) -> String {
         format!("{:.1}%", f64::from(count) * 100.0 / f64::from(self.campaigns))
+    }
+
+    /// The geometric mean of the ratios as printed, and of those of *faster* alone.
+    fn mean_ratios(&self) -> [String; 2] {
+        let mean = |sum: f64, count: u32| match count {
+            0 => "-".into(),
+            _ => format!("{:.3}", (sum / f64::from(count)).exp()),
+        };
+        [mean(self.printed, self.campaigns), mean(self.printed_faster, self.full_size)]
     }
 
     fn mean_rounds(&self) -> String {
@@ -116,7 +142,9 @@ fn one_campaign(plan: &Plan, judge: &Judge, scenario: &Scenario, number: u32, ta
     let seed = derived_seed(number.into(), &["calibration", &scenario.name()], 0);
     let mut draws = Draws::new(seed);
     let series = scenario.series(&mut draws);
-    let ended = campaign::run(judge, seed, &series, scenario.ratio);
+    let by_round = scenario.by_round(&series);
+    let noises = by_round.map_or(Noises::InTime(&series), Noises::ByRound);
+    let ended = campaign::run(judge, seed, &noises, scenario.ratio);
     let (comparison, ten) = (&ended.comparison, &ended.after_ten);
     let high = comparison.high.unwrap_or(f64::INFINITY);
     let truth = scenario.ratio;
@@ -132,9 +160,12 @@ fn one_campaign(plan: &Plan, judge: &Judge, scenario: &Scenario, number: u32, ta
     tally.no_matter += count(small.contains(&verdict));
     tally.interval_misses += count(comparison.low > truth || high < truth);
     tally.rounds += comparison.rounds;
-    let first: Vec<f64> = series[..RUNS].iter().map(|noise| noise.exp()).collect();
-    let second: Vec<f64> =
-        series[RUNS..2 * RUNS].iter().map(|noise| noise.exp() / scenario.ratio).collect();
+    let printed = comparison.ratio.unwrap_or(1.0).ln();
+    tally.printed += printed;
+    tally.printed_faster += if verdict == Verdict::Faster { printed } else { 0.0 };
+    let [one, other] = by_round.unwrap_or([&series, &series[RUNS..]]);
+    let first: Vec<f64> = one[..RUNS].iter().map(|noise| noise.exp()).collect();
+    let second: Vec<f64> = other[..RUNS].iter().map(|noise| noise.exp() / scenario.ratio).collect();
     let said = [
         peers::hyperfine(&first, &second),
         peers::welch(&first, &second),
@@ -171,7 +202,12 @@ fn simulated<'a>(noise: Noise, deviation: f64, ratio: f64) -> Scenario<'a> {
 }
 
 const DEVIATIONS: [f64; 4] = [0.01, 0.03, 0.10, 0.15];
-const UNPLEASANT: [Noise; 4] = [Noise::Drift, Noise::HeavyTails, Noise::Bursts, Noise::TwoModes];
+const UNPLEASANT: [Noise; 5] =
+    [Noise::Drift, Noise::HeavyTails, Noise::Bursts, Noise::TwoModes, Noise::Stalls];
+
+/// How much of their noise contenders keep from round to round: what breaks the rule that rounds
+/// are independent.
+const REMEMBERED: [f64; 2] = [0.5, 0.8];
 
 fn alike(pools: &[recorded::Pool]) -> Vec<Scenario<'_>> {
     let mut scenarios = Vec::from(DEVIATIONS.map(|sd| simulated(Noise::Plain, sd, 1.0)));
@@ -182,11 +218,20 @@ fn alike(pools: &[recorded::Pool]) -> Vec<Scenario<'_>> {
     scenarios
 }
 
+fn remembering() -> Vec<Scenario<'static>> {
+    let mut scenarios = Vec::new();
+    for share in REMEMBERED {
+        let of = |sd| simulated(Noise::Remembering(share), sd, 1.0);
+        scenarios.extend([0.01, 0.03, 0.10].map(of));
+    }
+    scenarios
+}
+
 fn planted(pools: &[recorded::Pool]) -> Vec<Scenario<'_>> {
     let mut scenarios = Vec::new();
     for deviation in DEVIATIONS {
         let of = |ratio| simulated(Noise::Plain, deviation, ratio);
-        scenarios.extend([1.02, 1.05, 1.10, 1.30].map(of));
+        scenarios.extend([1.02, 1.05, 1.08, 1.10, 1.30].map(of));
     }
     scenarios.extend(UNPLEASANT.map(|noise| simulated(noise, 0.03, 1.10)));
     let recorded = |ratio| Scenario { source: Source::Recorded(pools), ratio };
@@ -221,6 +266,9 @@ fn print_alike(plan: &Plan, judge: &Judge, pools: &[recorded::Pool], campaigns: 
         all.add(&tally);
     }
     row("all", &all);
+    for scenario in remembering() {
+        row(&scenario.name(), &tally(plan, judge, &scenario, campaigns));
+    }
 }
 
 fn print_planted(plan: &Plan, judge: &Judge, pools: &[recorded::Pool], campaigns: u32) {
@@ -228,8 +276,9 @@ fn print_planted(plan: &Plan, judge: &Judge, pools: &[recorded::Pool], campaigns
         "\nThe second is faster: how often that is found (the interval leaves out 1), and what \
          is false.\n\n\
          | noise | faster by | found | by round 10 | *faster* | too small to matter | false | \
-         interval misses | rounds | hyperfine ± | hyperfine Welch | benchstat | criterion |\n\
-         | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |"
+         interval misses | rounds | ratio | of *faster* | hyperfine ± | hyperfine Welch | \
+         benchstat | criterion |\n|{}",
+        " --- |".repeat(15)
     );
     for scenario in planted(pools) {
         let tally = tally(plan, judge, &scenario, campaigns);
@@ -242,11 +291,12 @@ fn print_planted(plan: &Plan, judge: &Judge, pools: &[recorded::Pool], campaigns
             tally.interval_misses,
         ];
         println!(
-            "| {} | {:.0}% | {} | {} | {} |",
+            "| {} | {:.0}% | {} | {} | {} | {} |",
             scenario.name(),
             (scenario.ratio - 1.0) * 100.0,
             own.map(|count| tally.percent(count)).join(" | "),
             tally.mean_rounds(),
+            tally.mean_ratios().join(" | "),
             tally.peers.map(|count| tally.percent(count)).join(" | ")
         );
     }
@@ -254,9 +304,9 @@ fn print_planted(plan: &Plan, judge: &Judge, pools: &[recorded::Pool], campaigns
 
 /// The levels of each look, and what they come to in campaigns that they were not derived from.
 fn print_levels() {
-    const CAMPAIGNS: u32 = 400_000;
+    const CAMPAIGNS: u32 = 100_000;
     println!(
-        "\nThe level a′ of each look, and how often any look then misses ({CAMPAIGNS} other \
+        "\nThe level a′ of the last look, and how often any look then misses ({CAMPAIGNS} other \
          campaigns).\n\n\
          | rounds | α | a′ | misses | misses / α |\n\
          | --- | --- | --- | --- | --- |"
@@ -266,7 +316,7 @@ fn print_levels() {
             let missed = ever_missed(&Rule::capped(alpha, rounds), rounds, CAMPAIGNS);
             println!(
                 "| {rounds} | {shown} | {:.5} | {:.3}% | {:.2} |",
-                level_of_each_look(alpha, rounds),
+                level_of_last_look(alpha, rounds),
                 missed * 100.0,
                 missed / alpha
             );
@@ -277,16 +327,12 @@ fn print_levels() {
 /// The share of `campaigns` of normal differences around zero in which some look leaves zero out.
 fn ever_missed(rule: &Rule, rounds: u32, campaigns: u32) -> f64 {
     let one = |draws: &mut Draws| {
-        let (mut mean, mut squares, mut missed) = (0.0, 0.0, false);
-        for round in 1..=rounds {
-            let n = f64::from(round);
-            let step = draws.normal() - mean;
-            mean += step / n;
-            squares += step * step * (n - 1.0) / n;
-            let error = (squares / (n - 1.0).max(1.0) / n).sqrt();
-            missed |= mean.abs() > rule.half_width(round, error);
-        }
-        missed
+        let differences: Vec<f64> = (0..rounds).map(|_| draws.normal()).collect();
+        let misses = |rounds: usize| {
+            let Interval { low, high } = Course::of(&differences[..rounds], rule, 0.0).interval;
+            low > 0.0 || high < 0.0
+        };
+        (FIRST_LOOK..=rounds).any(|rounds| misses(rounds as usize))
     };
     let half = |seed| {
         let mut draws = Draws::new(seed);

@@ -17,23 +17,40 @@ pub enum Noise {
     Bursts,
     /// Normal around two places: three trials of ten are slower by five standard deviations.
     TwoModes,
+    /// Normal, and one trial of twenty stalls: it is slower by ten standard deviations.
+    Stalls,
+    /// Normal, each contender's of a round being this share of its noise of the round before, and
+    /// what is new: AR(1), of one variance throughout.
+    Remembering(f64),
 }
 
 impl Noise {
     /// Its name in the table.
-    pub fn name(self) -> &'static str {
+    pub fn name(self) -> String {
         match self {
-            Noise::Plain => "plain",
-            Noise::Drift => "drift",
-            Noise::HeavyTails => "heavy tails",
-            Noise::Bursts => "bursts",
-            Noise::TwoModes => "two modes",
+            Noise::Plain => "plain".into(),
+            Noise::Drift => "drift".into(),
+            Noise::HeavyTails => "heavy tails".into(),
+            Noise::Bursts => "bursts".into(),
+            Noise::TwoModes => "two modes".into(),
+            Noise::Stalls => "stalls".into(),
+            Noise::Remembering(share) => format!("remembers {share}"),
         }
+    }
+
+    /// It is of each contender's own rounds: all of the first one's, then all of the other's.
+    pub fn is_by_contender(self) -> bool {
+        matches!(self, Noise::Remembering(_))
     }
 
     /// The noise of `length` trials in a row, in ln units, with standard deviation `deviation`
     /// before what makes it unpleasant is added.
     pub fn series(self, deviation: f64, length: usize, draws: &mut Draws) -> Vec<f64> {
+        if let Noise::Remembering(share) = self {
+            let half = || remembering(share, length / 2, draws);
+            let both: Vec<f64> = std::iter::repeat_with(half).take(2).flatten().collect();
+            return both.into_iter().map(|noise| deviation * noise).collect();
+        }
         let direction = if draws.uniform() < 0.5 { -1.0 } else { 1.0 };
         let mut burst = false;
         let mut next = |place: usize| {
@@ -44,6 +61,17 @@ impl Noise {
     }
 }
 
+/// AR(1) from its stationary state, with a variance of 1.
+fn remembering(share: f64, length: usize, draws: &mut Draws) -> Vec<f64> {
+    let mut noise = draws.normal();
+    let mut next = || {
+        let now = noise;
+        noise = share * noise + (1.0 - share * share).sqrt() * draws.normal();
+        now
+    };
+    (0..length).map(|_| next()).collect()
+}
+
 fn normal_with(
     noise: Noise,
     normal: f64,
@@ -52,7 +80,9 @@ fn normal_with(
     draws: &mut Draws,
 ) -> f64 {
     match noise {
-        Noise::Plain => normal,
+        // The second is made by rounds, above.
+        Noise::Plain | Noise::Remembering(_) => normal,
+        Noise::Stalls => normal + if draws.uniform() < 0.05 { 10.0 } else { 0.0 },
         Noise::Drift => normal + drifted,
         Noise::HeavyTails => {
             let squares: f64 = (0..3).map(|_| draws.normal().powi(2)).sum();

@@ -1,7 +1,7 @@
 //! How much of a run is still to come: for who waits, not for what is run next.
 
 use crate::judge::FIRST_LOOK;
-use crate::model::{Comparison, Percent, Plan, Workload};
+use crate::model::{Comparison, Plan, Workload};
 
 use super::tally::Tally;
 use super::wanted::wanted;
@@ -37,7 +37,7 @@ pub fn remaining(plan: &Plan, comparisons: &[Comparison], tally: &Tally) -> Vec<
             u32::try_from(more + under_way).unwrap_or(u32::MAX)
         };
         let rounds = plan.judgement.rounds();
-        let likely = likely_rounds(plan, comparisons, workload);
+        let likely = likely_rounds(comparisons, workload);
         Remaining {
             workload: workload.name.clone(),
             contenders,
@@ -49,24 +49,12 @@ pub fn remaining(plan: &Plan, comparisons: &[Comparison], tally: &Tally) -> Vec<
 }
 
 /// The round after which all comparisons of the workload are settled, as it looks now.
-fn likely_rounds(plan: &Plan, comparisons: &[Comparison], workload: &Workload) -> Option<u32> {
+fn likely_rounds(comparisons: &[Comparison], workload: &Workload) -> Option<u32> {
     let its = comparisons.iter().filter(|it| it.workload == workload.name);
     let open = its.filter(|it| !it.verdict.is_settled());
-    let rounds = open.map(|it| settled_after(it, plan.judgement.margin));
-    rounds.collect::<Option<Vec<u32>>>()?.into_iter().max()
-}
-
-/// The round after which the comparison is settled if its estimate stays: when its interval no
-/// longer reaches the nearer end of the margin. The interval shrinks with the square root of the
-/// rounds.
-fn settled_after(comparison: &Comparison, margin: Percent) -> Option<u32> {
-    let (ratio, high) = (comparison.ratio?, comparison.high?);
-    let half_width = (high.ln() - comparison.low.ln()) / 2.0;
-    let room = (ratio.ln().abs() - margin.0.ln_1p()).abs();
-    let rounds = f64::from(comparison.rounds) * (half_width / room).powi(2);
-    // As many as there can be where the estimate lies on the margin itself.
-    let rounds = rounds.ceil().min(1e6) as u32;
-    Some(rounds.clamp(FIRST_LOOK.max(comparison.rounds + 1), 1_000_000))
+    let rounds = open.map(|it| Some(it.rounds + it.rounds_to_settle?));
+    let last = rounds.collect::<Option<Vec<u32>>>()?.into_iter().max()?;
+    Some(last.max(FIRST_LOOK))
 }
 
 #[cfg(test)]
@@ -131,24 +119,5 @@ mod tests {
         let mut settled = records(4);
         settled.retain(|record| record.key.contender != "c");
         assert_eq!(left(&two, &settled), []);
-    }
-
-    #[test]
-    fn half_the_room_takes_four_times_the_rounds() {
-        let plan = plan(&format!("{PLAN}[judgement]\nrounds = 8"));
-        let mut comparison = Judge::new(&plan).comparisons(&records(4))[1].clone();
-        let margin = plan.judgement.margin;
-        comparison.rounds = 4;
-        let at = |ratio: f64, comparison: &Comparison| {
-            let half = 0.1_f64;
-            let (low, high) = ((ratio.ln() - half).exp(), (ratio.ln() + half).exp());
-            let there =
-                Comparison { ratio: Some(ratio), low, high: Some(high), ..comparison.clone() };
-            settled_after(&there, margin).unwrap()
-        };
-        let beyond = |room: f64| (margin.0.ln_1p() + room).exp();
-        assert!((16..=17).contains(&at(beyond(0.05), &comparison)));
-        assert!((64..=65).contains(&at(beyond(0.025), &comparison)));
-        assert_eq!(at(beyond(1.0), &comparison), 5, "one more at least");
     }
 }

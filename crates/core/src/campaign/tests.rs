@@ -335,3 +335,19 @@ fn what_is_void_most_of_the_time_is_not_run_again() {
     assert_eq!(next(&records(6, &[6])), both(6), "also after the last round");
     assert_eq!(next(&records(6, &[])), []);
 }
+
+#[test]
+fn who_is_alone_is_measured_to_the_last_round() {
+    let alone = "[[contender]]\nname = \"a\"\n[[workload]]\nname = \"w\"\ncommand = \"true\"\n\
+                 [judgement]\nrounds = 6";
+    let judge = Judge::new(&plan(alone));
+    let mut campaign = Campaign::new(1, &judge);
+    while let Next::Round(slots) = campaign.next(Duration::ZERO) {
+        for Slot { key, .. } in slots {
+            assert_eq!(key.contender, "a");
+            campaign.take(&record(key.round, "w", "a"));
+        }
+    }
+    assert_eq!(campaign.taken(), 6);
+    assert_eq!(campaign.next(Duration::ZERO), Next::End(Stop::Rounds));
+}

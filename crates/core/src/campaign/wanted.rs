@@ -32,7 +32,8 @@ pub fn wanted<'a>(
         let before = contenders.len();
         contenders.retain(|contender| !given_up(contender));
         failed |= before > contenders.len();
-        if !contenders.is_empty() {
+        // One that is alone is measured to the end: nothing about it is ever settled.
+        if !contenders.is_empty() || plan.contenders.len() == 1 {
             let leader = leader(comparisons, &workload.name).filter(|_| plan.judgement.race);
             let stays = |name: &String| !contenders.contains(name) && !given_up(name);
             contenders.extend(leader.filter(stays));

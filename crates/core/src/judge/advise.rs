@@ -266,11 +266,13 @@ fn standings(
     let mut standings = Vec::new();
     for (place, one) in candidates.iter().enumerate() {
         for other in &candidates[place + 1..] {
-            let differences = scores[one].differences(&scores[other]);
-            let behind = differences.iter().sum::<f64>() < 0.0;
+            let of = |one: &&str, other: &&str| {
+                let differences = scores[*one].differences(&scores[*other]);
+                Course::of(&differences, &rule, margin.0.ln_1p())
+            };
+            let behind = of(one, other).estimate < 0.0;
             let (first, second) = if behind { (other, one) } else { (one, other) };
-            let differences = scores[first].differences(&scores[second]);
-            let course = Course::of(&differences, &rule, margin.0.ln_1p());
+            let course = of(first, second);
             let high = course.interval.high.exp();
             standings.push(Standing {
                 contender: first.to_string(),

@@ -116,7 +116,13 @@ mod tests {
             median: None,
             reference_median: None,
             moved: false,
+            sharing: 1,
+            exact: false,
+            outlying: Vec::new(),
+            widened: None,
             visible: None,
+            rounds_to_settle: None,
+            seconds_to_settle: None,
             beaten_by: None,
         }
     }

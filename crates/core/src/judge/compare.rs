@@ -40,8 +40,8 @@ impl Judge {
             let (alpha, rounds) = (alpha(plan) / sharing as f64, plan.judgement.rounds());
             (sharing, PooledRules::new(alpha, rounds, contenders as u32))
         };
-        let is_pooled = plan.judgement.interval == Intervals::Pooled;
-        let pairs = contenders * (contenders - 1) / 2;
+        let is_pooled = plan.judgement.interval == Intervals::Pooled && contenders > 1;
+        let pairs = (contenders * (contenders - 1) / 2).max(1);
         let is_reference = |it: &Contender| it.name == plan.reference();
         Judge {
             plan: plan.clone(),
@@ -67,6 +67,11 @@ impl Judge {
     /// The place of the reference among the plan's contenders.
     pub(super) fn reference(&self) -> usize {
         self.reference
+    }
+
+    /// How many comparisons share the error with one of the workload, itself counted.
+    pub(super) fn sharing(&self, workload: &Workload) -> usize {
+        sharing(&self.plan, workload)
     }
 
     /// The rule of the comparisons of a workload.
@@ -137,12 +142,14 @@ fn comparisons_of(plan: &Plan, workload: &Workload) -> usize {
     (plan.contenders.len() - 1) * workload.primary().len()
 }
 
-/// How many comparisons share the error with one of `workload`, itself counted.
+/// How many comparisons share the error with one of `workload`, itself counted; one where a
+/// contender is alone and there is none.
 pub(super) fn sharing(plan: &Plan, workload: &Workload) -> usize {
-    match plan.judgement.family {
+    let all = match plan.judgement.family {
         Family::Workload => comparisons_of(plan, workload),
         Family::Run => plan.workloads.iter().map(|work| comparisons_of(plan, work)).sum(),
-    }
+    };
+    all.max(1)
 }
 
 /// Whether `finding` takes the ground from a comparison of two contenders in a workload.
@@ -160,7 +167,9 @@ mod tests {
     use super::super::testing::{plan, record};
     use super::*;
     use crate::judge::pairs::pairs;
-    use crate::model::{Comparison, MetadataOperation, Phase, Refused, Sample, Unit, Verdict};
+    use crate::model::{
+        Comparison, MetadataOperation, Phase, Refused, Sample, StepTime, Unit, Verdict,
+    };
 
     const PLAN: &str = r#"
         [[contender]]
@@ -211,6 +220,51 @@ mod tests {
         };
         assert_eq!(compared("b"), ["c"]);
         assert_eq!(compared("a"), [""; 0], "the reference itself");
+    }
+
+    #[test]
+    fn who_is_alone_is_compared_with_nobody() {
+        let alone = PLAN.replace("[[contender]]\n        name = \"b\"", "");
+        let alone = alone.replace("[[contender]]\n        name = \"c\"", "");
+        let judge = Judge::new(&plan(&alone));
+        assert_eq!(judge.comparisons(&rounds(1.0)), []);
+        assert_eq!(judge.expected_false().0, 0);
+    }
+
+    #[test]
+    fn a_count_that_never_varies_is_exact() {
+        let judge = Judge::new(&plan(PLAN));
+        let mut records: Vec<Record> =
+            (1..=6).flat_map(|round| [timed(round, "a", 2.0), timed(round, "b", 2.5)]).collect();
+        let of = |records: &[Record]| judge.comparisons(records)[0].clone();
+        assert!(of(&records).exact && !of(&records[..6]).exact, "three rounds are no look");
+        let compared = of(&records);
+        assert!((compared.ratio.unwrap() - 0.8).abs() < 1e-12);
+        assert_eq!((compared.verdict, compared.sharing), (Verdict::Slower, 2));
+        records[5].samples[0].value *= 1.001;
+        assert!(!of(&records).exact);
+    }
+
+    #[test]
+    fn a_comparison_names_the_rounds_that_outlie_and_what_would_settle_it() {
+        let judge = Judge::new(&plan(PLAN));
+        let mut records = rounds(1.2);
+        records[7].samples[0].value *= 3.0;
+        let stalled = &judge.comparisons(&records)[0];
+        assert_eq!((stalled.outlying.as_slice(), stalled.verdict), (&[4][..], Verdict::Slower));
+        assert_eq!((stalled.rounds_to_settle, stalled.visible), (None, None));
+        let noisy = |round: u32| 2.0 * if round.is_multiple_of(2) { 1.3 } else { 0.8 };
+        let step = |record| {
+            let steps = vec![StepTime { step: "work".into(), duration_ns: 3_000_000_000 }];
+            Record { steps, ..record }
+        };
+        let open: Vec<Record> = (1..=12)
+            .flat_map(|round| [timed(round, "a", 2.0), timed(round, "b", noisy(round))].map(step))
+            .collect();
+        let open = &judge.comparisons(&open)[0];
+        let more = open.rounds_to_settle.unwrap();
+        assert!(more > 12, "{open:?}");
+        assert_eq!(open.seconds_to_settle, Some(6.0 * f64::from(more)));
     }
 
     #[test]

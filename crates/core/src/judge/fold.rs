@@ -13,6 +13,7 @@ use super::compare::{Judge, voids};
 use super::interval::Course;
 use super::kept::Kept;
 use super::lane::{Lane, Medians, Pooling};
+use super::stopping::FIRST_LOOK;
 use super::trials::Which;
 use crate::model::{Comparison, Finding, Record, Verdict, Workload};
 
@@ -156,6 +157,7 @@ impl<'a> Fold<'a> {
         if findings.iter().any(|finding| voids(finding, &task.workload.name, both)) {
             comparison.verdict = Verdict::Void;
             comparison.visible = None;
+            (comparison.rounds_to_settle, comparison.seconds_to_settle) = (None, None);
         }
         if !comparison.verdict.is_settled() {
             comparison.beaten_by = self.beaten_by(task, findings);
@@ -176,7 +178,14 @@ impl<'a> Fold<'a> {
         let medians = self.medians.entry(asked).or_default();
         let [median, reference_median] =
             medians.of(trials.both(&workload.name, metric, names, Which::Latest));
+        let exact = course.rounds >= FIRST_LOOK && medians.are_constant();
+        let seconds = names.iter().map(|name| trials.seconds_of(&workload.name, name));
+        let seconds: Option<f64> = seconds.sum();
+        let lane = self.lanes.get(&asked);
+        let outlying = lane.map(Lane::outlying).unwrap_or_default();
         let high = course.interval.high.exp();
+        let rounds_to_settle =
+            course.rounds_to_settle(judge.margin()).filter(|_| !course.verdict.is_settled());
         let visible = course.visible().filter(|_| course.verdict == Verdict::Undecided);
         Comparison {
             workload: workload.name.clone(),
@@ -193,7 +202,13 @@ impl<'a> Fold<'a> {
             median,
             reference_median,
             moved: course.moved,
+            sharing: judge.sharing(workload) as u32,
+            exact,
+            outlying,
+            widened: Some(course.widened).filter(|widened| *widened > 1.0),
             visible: visible.map(f64::exp),
+            rounds_to_settle,
+            seconds_to_settle: rounds_to_settle.and_then(|it| Some(f64::from(it) * seconds?)),
             beaten_by: None,
         }
     }

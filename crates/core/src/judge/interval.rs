@@ -2,7 +2,9 @@
 
 use crate::model::Verdict;
 
+use super::estimate::{Estimate, Paired};
 use super::stopping::Rule;
+use super::student::two_sided_quantile;
 
 /// No figure is known better than to a billionth: each interval is wider by this on either side,
 /// so that the rounding of logarithms never looks like an effect, or like one that moved.
@@ -51,9 +53,9 @@ impl Interval {
         Interval { low: middle - half_width, high: middle + half_width }
     }
 
-    fn intersection(self, other: Interval) -> Option<Interval> {
-        let both = Interval { low: self.low.max(other.low), high: self.high.min(other.high) };
-        (both.low <= both.high).then_some(both)
+    /// The higher lower end and the lower upper end: out of order where nothing is in both.
+    fn ends_of_both(self, other: Interval) -> Interval {
+        Interval { low: self.low.max(other.low), high: self.high.min(other.high) }
     }
 
     fn hull(self, other: Interval) -> Interval {
@@ -63,52 +65,32 @@ impl Interval {
 
 /// What the rounds so far say about one difference.
 ///
-/// The intervals of successive looks are intersected: all of them hold the truth at once with the
-/// declared confidence, so that a settled verdict stays settled. *Faster* stays *faster*;
-/// *equivalent* can only sharpen to a trivial difference, which is as small.
+/// Estimate, interval and verdict are of the last look alone, and one follows from the other: the
+/// interval is the estimate give or take so many standard errors, the verdict is what the interval
+/// says of the margin. That is sound whenever a run ends, for the intervals of all looks hold the
+/// truth at once with the declared confidence ([`Rule`]). It is a function of the rounds and not of
+/// when one looked; and where there is no memory, not of their order either.
 ///
-/// An empty intersection means that there was no one truth to find: `moved`. A verdict settled
-/// before that is kept with its interval, under this reservation. One that was open stays open for
-/// good: its interval becomes the hull of the last intersection and all later intervals, and what
-/// contains an interval without a settled verdict has none either.
+/// So a verdict that was settled may open again while rounds go on. Two intervals without a point
+/// in common mean that there was no one truth to find: `moved`, a reservation about the answer.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Course {
-    /// Mean of the differences in ln units: NaN before the first round. Where late rounds pull,
-    /// it may lie outside the interval.
+    /// Where the differences lie, in ln units: NaN before the first round, else in the interval.
     pub estimate: f64,
     /// Where the difference lies.
     pub interval: Interval,
     /// What that means for the margin.
     pub verdict: Verdict,
-    /// Rounds after which the verdict was settled first.
-    pub settled_after: Option<u32>,
-    /// Some interval had no point in common with those before it.
+    /// Two looks had no point in common.
     pub moved: bool,
     /// Rounds so far.
     pub rounds: u32,
-}
-
-/// Mean and standard error of differences that come one by one: Welford's recurrences (Knuth,
-/// TAOCP 2, 4.2.2).
-///
-/// Whatever estimates a difference round by round stands here: a [`Course`] asks for no more than
-/// the estimate and its standard error after each.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Paired {
-    n: f64,
-    mean: f64,
-    squares: f64,
-}
-
-impl Paired {
-    /// Takes the difference of one more round; gives mean and standard error of all so far.
-    pub fn take(&mut self, difference: f64) -> (f64, f64) {
-        self.n += 1.0;
-        let step = difference - self.mean;
-        self.mean += step / self.n;
-        self.squares += step * (difference - self.mean);
-        (self.mean, (self.squares / (self.n - 1.0).max(1.0) / self.n).sqrt())
-    }
+    /// Of the estimate, in ln units.
+    pub standard_error: f64,
+    /// How many times as wide the interval is as it would be if rounds were independent.
+    pub widened: f64,
+    /// The highest lower and the lowest upper end of all looks.
+    common: Interval,
 }
 
 /// The means of several contenders and the standard error of a difference of any two, of rounds
@@ -139,12 +121,11 @@ impl Pooled {
         }
     }
 
-    /// The difference of two contenders by place, the first less the second, and its standard
-    /// error.
-    pub fn difference(&self, [one, other]: [usize; 2]) -> (f64, f64) {
+    /// The difference of two contenders by place, the first less the second.
+    pub fn difference(&self, [one, other]: [usize; 2]) -> Estimate {
         let freedom = (self.n - 1.0).max(1.0) * (self.means.len() as f64 - 1.0);
         let error = (2.0 * self.squares / freedom / self.n).sqrt();
-        (self.means[one] - self.means[other], error)
+        Estimate::plain(self.means[one] - self.means[other], error)
     }
 }
 
@@ -154,9 +135,11 @@ impl Course {
         estimate: f64::NAN,
         interval: Interval::UNBOUNDED,
         verdict: Verdict::Undecided,
-        settled_after: None,
         moved: false,
         rounds: 0,
+        standard_error: f64::INFINITY,
+        widened: 1.0,
+        common: Interval::UNBOUNDED,
     };
 
     /// The course of `differences` of ln(goodness), contender less reference, in the order of the
@@ -167,52 +150,60 @@ impl Course {
         course
     }
 
-    /// Takes one more round: the estimate of all so far and its standard error.
-    pub fn take(&mut self, (estimate, standard_error): (f64, f64), rule: &Rule, margin: f64) {
+    /// Takes one more round: the estimate of all so far.
+    pub fn take(&mut self, estimate: Estimate, rule: &Rule, margin: f64) {
+        let Estimate { mean, standard_error, widened, .. } = estimate;
         self.rounds += 1;
-        self.estimate = estimate;
+        (self.estimate, self.standard_error, self.widened) = (mean, standard_error, widened);
         let half_width = rule.half_width(self.rounds, standard_error);
-        if half_width.is_finite() {
-            self.look(Interval::around(estimate, half_width));
-            self.verdict = self.interval.verdict(margin);
-        }
-        assert!(self.interval.low <= self.interval.high, "an interval has its ends in order");
-        if self.verdict.is_settled() {
-            self.settled_after.get_or_insert(self.rounds);
-        }
+        self.interval = match half_width.is_finite() {
+            true => Interval::around(mean, half_width),
+            false => Interval::UNBOUNDED,
+        };
+        self.common = self.common.ends_of_both(self.interval);
+        self.moved = self.common.low > self.common.high;
+        self.verdict = self.interval.verdict(margin);
+        assert!(self.interval.low <= mean && mean <= self.interval.high, "it holds its estimate");
     }
 
     /// What both courses say: the interval holds both of theirs, and a verdict that only one of
     /// them gives is none. The estimate is this one's.
     pub fn or(self, other: &Course, margin: f64) -> Course {
         let interval = self.interval.hull(other.interval);
-        Course {
-            interval,
-            verdict: interval.verdict(margin),
-            settled_after: self.settled_after.and(other.settled_after),
-            moved: self.moved || other.moved,
-            ..self
-        }
+        let verdict = interval.verdict(margin);
+        Course { interval, verdict, moved: self.moved || other.moved, ..self }
     }
 
-    /// The smallest difference, in ln units, that data as these could have shown: half the width
-    /// of the interval. `None` while it is unbounded.
-    pub fn visible(&self) -> Option<f64> {
+    /// Half the width of the interval; `None` while it is unbounded.
+    fn half_width(&self) -> Option<f64> {
         let Interval { low, high } = self.interval;
         self.interval.is_bounded().then_some((high - low) / 2.0)
     }
 
-    /// Takes in the interval of one more look.
-    fn look(&mut self, seen: Interval) {
-        match self.interval.intersection(seen) {
-            Some(both) if !self.moved => self.interval = both,
-            _ => {
-                self.moved = true;
-                if !self.verdict.is_settled() {
-                    self.interval = self.interval.hull(seen);
-                }
-            }
-        }
+    /// The smallest difference, in ln units, that rounds as these would have told from none in four
+    /// of five runs: its estimate then lies beyond half the width of the interval with a chance of
+    /// 80%. `None` while the interval is unbounded.
+    pub fn visible(&self) -> Option<f64> {
+        Some(self.half_width()? + self.usual_error())
+    }
+
+    /// What an estimate errs by in one direction in one run of five at most, in ln units.
+    fn usual_error(&self) -> f64 {
+        let freedom = f64::from(self.rounds.max(2) - 1);
+        two_sided_quantile(0.4, freedom) * self.standard_error
+    }
+
+    /// So many rounds more would settle the verdict in four of five runs if the difference is the
+    /// one estimated: until the interval no longer reaches the nearer end of the margin. It shrinks
+    /// with the square root of the rounds. `None` while there is no interval, and where no number
+    /// of rounds is enough because the difference is just the margin.
+    pub fn rounds_to_settle(&self, margin: f64) -> Option<u32> {
+        /// Who would need more does better to change something.
+        const MOST: f64 = 10_000.0;
+        let reach = self.half_width()? + self.usual_error();
+        let room = (self.estimate.abs() - margin).abs();
+        let rounds = (f64::from(self.rounds) * (reach / room).powi(2)).ceil();
+        (rounds < MOST).then(|| (rounds as u32).saturating_sub(self.rounds).max(1))
     }
 }
 
@@ -262,31 +253,59 @@ mod tests {
     #[test]
     fn identical_differences_give_a_point() {
         let same = course(&[0.1_f64.ln() - 0.0997_f64.ln(); 7]);
-        assert!(same.visible().unwrap() < 1e-8);
+        assert!(same.half_width().unwrap() < 1e-8);
         assert_eq!(same.verdict, Verdict::TriviallyFaster);
-        assert_eq!((same.settled_after, same.moved), (Some(4), false));
+        assert!(!same.moved);
         assert_eq!(course(&[0.0; 4]).verdict, Verdict::Equivalent);
     }
 
     #[test]
-    fn an_effect_that_moves_after_it_was_settled_keeps_its_verdict_and_is_reported() {
-        let steady = [0.100, 0.101, 0.099, 0.100];
-        let one_outlier = course(&[steady.as_slice(), &[0.2]].concat());
-        assert!(!one_outlier.moved, "the interval that holds it holds the others too");
-        let moved = course(&[steady.as_slice(), &[0.2; 8]].concat());
-        assert_eq!(moved.interval.high, course(&steady).interval.high);
-        assert_eq!((moved.verdict, moved.moved), (Verdict::Faster, true));
+    fn looks_without_a_point_in_common_are_reported_and_the_last_one_counts() {
+        let mut course = Course::BEGIN;
+        let mut take = |mean| course.take(Estimate::plain(mean, 0.001), &CAPPED, MARGIN);
+        (0..6).for_each(|_| take(0.1));
+        (0..6).for_each(|_| take(0.2));
+        assert!(course.moved && course.interval.low > 0.19, "{course:?}");
+        assert_eq!(course.verdict, Verdict::Faster);
     }
 
     #[test]
-    fn an_effect_that_moves_while_it_is_open_stays_open() {
-        let mut course = course(&[]);
-        for (low, high) in [(-0.02, 0.06), (0.07, 0.09), (0.08, 0.085)] {
-            course.look(Interval { low, high });
-            course.verdict = course.interval.verdict(MARGIN);
+    fn an_effect_that_moves_is_noise_that_remembers_and_no_verdict() {
+        let moving = [0.10, 0.11, 0.09, 0.10, 0.11, 0.09, 0.2, 0.3, 0.2, 0.3, 0.2, 0.3];
+        let course = course(&moving);
+        assert_eq!((course.verdict, course.widened), (Verdict::Undecided, 4.0), "{course:?}");
+    }
+
+    /// As it was found: a stall in the last of twelve rounds had the ratio outside its interval,
+    /// and in the first there was no verdict.
+    #[test]
+    fn one_stalled_trial_neither_decides_nor_hinders_wherever_it_is() {
+        let quiet = [0.09, 0.11, 0.10, 0.08, 0.12, 0.10, 0.09, 0.11, 0.10, 0.12, 0.08];
+        let verdict = |at: usize, stall: f64| {
+            let mut differences = quiet.to_vec();
+            differences.insert(at, stall);
+            let course = course(&differences);
+            assert!((course.estimate - 0.1).abs() < 0.003, "{at}: {course:?}");
+            course.verdict
+        };
+        for stall in [-2.0, 2.0] {
+            assert!((0..=11).all(|at| verdict(at, stall) == Verdict::Faster));
         }
-        assert_eq!(course.interval, Interval { low: -0.02, high: 0.09 });
-        assert_eq!((course.verdict, course.moved), (Verdict::Undecided, true));
+    }
+
+    #[test]
+    fn what_would_have_been_seen_is_more_than_half_the_interval() {
+        let noisy = course(&[0.1, -0.1, 0.05, -0.05, 0.1, -0.12, 0.03, -0.02]);
+        assert_eq!(noisy.verdict, Verdict::Undecided);
+        let half = noisy.half_width().unwrap();
+        let usual = noisy.visible().unwrap() - half;
+        // t of seven degrees of freedom has a fifth above 0.896.
+        assert!((usual / noisy.standard_error - 0.896).abs() < 1e-3, "{usual}");
+        let more = noisy.rounds_to_settle(MARGIN).unwrap();
+        let room = MARGIN - noisy.estimate.abs();
+        let expected = 8.0 * ((half + usual) / room).powi(2);
+        assert!((f64::from(more) + 8.0 - expected).abs() <= 1.0, "{more}");
+        assert_eq!(noisy.rounds_to_settle(noisy.estimate.abs()), None, "just the margin");
     }
 
     fn campaigns() -> impl Strategy<Value = Vec<f64>> {
@@ -344,6 +363,24 @@ mod tests {
         assert_eq!(pooled.verdict, course(&differences).verdict);
     }
 
+    /// One follows from the other.
+    fn is_one_answer(course: &Course) -> bool {
+        let Interval { low, high } = course.interval;
+        let holds = course.rounds == 0 || (low <= course.estimate && course.estimate <= high);
+        holds && course.verdict == course.interval.verdict(MARGIN)
+    }
+
+    /// Both are claims, and one of them is not so: what is less than the margin may be told from
+    /// none too.
+    fn contradict(one: Verdict, other: Verdict) -> bool {
+        let is_small = |it| {
+            matches!(it, Verdict::Equivalent | Verdict::TriviallyFaster | Verdict::TriviallySlower)
+        };
+        let both_ways = one.is_better() && other.is_worse() || one.is_worse() && other.is_better();
+        let is_large = |it| matches!(it, Verdict::Faster | Verdict::Slower);
+        both_ways || is_small(one) && is_large(other) || is_large(one) && is_small(other)
+    }
+
     proptest! {
         #[test]
         fn pooled_swapping_mirrors_and_scaling_and_order_change_nothing(
@@ -354,7 +391,6 @@ mod tests {
             let (one, other) = (pooled(&rounds, [0, 1]), pooled(&rounds, [1, 0]));
             prop_assert_eq!(one.verdict, other.verdict.mirrored());
             prop_assert_eq!(one.interval.low, -other.interval.high);
-            prop_assert_eq!(one.settled_after, other.settled_after);
             let scaled: Vec<Vec<f64>> =
                 rounds.iter().map(|round| round.iter().map(|it| it + scale).collect()).collect();
             prop_assert!(near(one.interval, pooled(&scaled, [0, 1]).interval));
@@ -364,47 +400,53 @@ mod tests {
         }
 
         #[test]
-        fn pooled_more_rounds_never_undo_a_settled_verdict(rounds in layouts()) {
-            let mut settled: Option<Verdict> = None;
-            for n in 0..=rounds.len() {
-                let now = pooled_course(&rounds[..n], [0, 1], &POOLED).verdict;
-                let small = [Verdict::TriviallyFaster, Verdict::TriviallySlower];
-                match settled {
-                    Some(Verdict::Equivalent) if small.contains(&now) => {}
-                    Some(before) => prop_assert_eq!(now, before),
-                    None => {}
-                }
-                settled = now.is_settled().then_some(now);
-            }
-        }
-
-        #[test]
         fn swapping_the_contenders_mirrors_everything(differences in campaigns()) {
             let negated: Vec<f64> = differences.iter().map(|d| -d).collect();
             let (one, other) = (course(&differences), course(&negated));
             prop_assert_eq!(one.verdict, other.verdict.mirrored());
             prop_assert_eq!(one.interval.low, -other.interval.high);
             prop_assert_eq!(one.interval.high, -other.interval.low);
-            prop_assert_eq!((one.moved, one.settled_after), (other.moved, other.settled_after));
+            prop_assert_eq!((one.moved, one.widened), (other.moved, other.widened));
         }
 
         #[test]
-        fn more_rounds_never_undo_a_settled_verdict(
+        fn estimate_interval_and_verdict_are_one_answer_after_every_round(
             differences in campaigns(),
+            stall in (0..12usize, -3.0..3.0f64),
             open in any::<bool>(),
         ) {
             let rule = if open { Rule::open_ended(0.05) } else { CAPPED.clone() };
-            let mut settled: Option<Verdict> = None;
-            for n in 0..=differences.len() {
-                let now = Course::of(&differences[..n], &rule, MARGIN).verdict;
-                let small = [Verdict::TriviallyFaster, Verdict::TriviallySlower];
-                match settled {
-                    Some(Verdict::Equivalent) if small.contains(&now) => {}
-                    Some(before) => prop_assert_eq!(now, before),
-                    None => {}
-                }
-                settled = now.is_settled().then_some(now);
+            let mut differences = differences;
+            if let Some(it) = differences.get_mut(stall.0) {
+                *it += stall.1;
             }
+            for n in 0..=differences.len() {
+                let course = Course::of(&differences[..n], &rule, MARGIN);
+                prop_assert!(is_one_answer(&course), "{:?}", course);
+            }
+        }
+
+        #[test]
+        fn the_order_of_rounds_turns_no_verdict_into_its_contrary(
+            (differences, shuffled) in campaigns()
+                .prop_flat_map(|it| (Just(it.clone()), Just(it).prop_shuffle())),
+        ) {
+            let (one, other) = (course(&differences), course(&shuffled));
+            prop_assert!(!contradict(one.verdict, other.verdict), "{:?} {:?}", one, other);
+            if !differences.is_empty() {
+                prop_assert!((one.estimate - other.estimate).abs() < 1e-9);
+                let scale = one.standard_error / one.widened;
+                prop_assert!((other.standard_error / other.widened - scale).abs() < 1e-9);
+            }
+        }
+
+        #[test]
+        fn a_course_together_with_another_is_one_answer(
+            differences in campaigns(),
+            others in campaigns(),
+        ) {
+            let both = course(&differences).or(&course(&others), MARGIN);
+            prop_assert!(is_one_answer(&both), "{:?}", both);
         }
     }
 }

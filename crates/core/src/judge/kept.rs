@@ -21,6 +21,8 @@ pub struct Kept {
     pub position: u32,
     /// It ran whole.
     pub is_measured: bool,
+    /// What it took, all its steps.
+    pub took_ns: u64,
     /// The figures that are judged or audited.
     samples: Vec<Sample>,
     /// The timed parts that the file system refused.
@@ -60,6 +62,7 @@ impl Kept {
             key,
             position: record.position,
             is_measured: record.is_measured(),
+            took_ns: record.steps.iter().map(|step| step.duration_ns).sum(),
             samples: asked,
             refused: record.refused.iter().map(|it| it.phase).collect(),
             seen: case.map(seen).unwrap_or_default(),

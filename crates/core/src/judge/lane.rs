@@ -3,7 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 
-use super::interval::{Course, Paired, Pooled};
+use super::estimate::{Estimate, Paired};
+use super::interval::{Course, Pooled};
 use super::middle::Middle;
 use super::pairs::{Pair, Series};
 use super::stopping::{PooledRules, Rule};
@@ -55,11 +56,14 @@ pub struct Lane {
     reader: Reader,
     paired: Paired,
     course: Course,
+    /// The rounds that were read.
+    rounds: Vec<u32>,
 }
 
 impl Default for Lane {
     fn default() -> Lane {
-        Lane { reader: Reader::default(), paired: Paired::default(), course: Course::BEGIN }
+        let (reader, paired) = Default::default();
+        Lane { reader, paired, course: Course::BEGIN, rounds: Vec::new() }
     }
 }
 
@@ -68,12 +72,18 @@ impl Lane {
     pub fn course(&mut self, series: [&Series; 2], rule: &Rule, margin: f64) -> Course {
         let (is_anew, pairs) = self.reader.pairs(series);
         if is_anew {
-            (self.paired, self.course) = (Paired::default(), Course::BEGIN);
+            *self = Lane { reader: std::mem::take(&mut self.reader), ..Lane::default() };
         }
         for pair in pairs {
+            self.rounds.push(pair.round);
             self.course.take(self.paired.take(pair.difference), rule, margin);
         }
         self.course
+    }
+
+    /// The rounds of the course that outlie, in order.
+    pub fn outlying(&self) -> Vec<u32> {
+        self.paired.outlying().into_iter().map(|place| self.rounds[place]).collect()
     }
 }
 
@@ -97,6 +107,11 @@ impl Medians {
         }
         [self.middles[0].median(), self.middles[1].median()]
     }
+
+    /// Each of the two has had one value only.
+    pub fn are_constant(&self) -> bool {
+        self.middles.iter().all(Middle::is_constant)
+    }
 }
 
 /// The courses of one metric's contenders against the reference by what scatters in all of them.
@@ -117,7 +132,7 @@ struct PooledLane {
     rule: Rule,
     pooled: Pooled,
     /// Of each that has a part, against the reference.
-    courses: Vec<Course>,
+    against: Vec<(Paired, Course)>,
 }
 
 impl Pooling {
@@ -139,10 +154,10 @@ impl Pooling {
             reader: Reader::default(),
             rule: rules.of(count as u32),
             pooled: Pooled::new(count),
-            courses: vec![Course::BEGIN; count],
+            against: vec![(Paired::default(), Course::BEGIN); count],
         });
         lane.catch_up(&series, other, margin);
-        Some(lane.courses[one])
+        Some(lane.against[one].1)
     }
 
     /// The places of those that have a figure in half of the rounds or more, in order.
@@ -163,16 +178,24 @@ impl PooledLane {
         let (is_anew, range) = self.reader.next(series);
         if is_anew {
             self.pooled = Pooled::new(series.len());
-            self.courses.fill(Course::BEGIN);
+            self.against.fill((Paired::default(), Course::BEGIN));
         }
         let rounds = range.into_iter().flat_map(|range| series[0].rounds(range));
         let goodness = |round| move |it: &&Series| it.get(round).map(|it| it.goodness);
         for figures in rounds.filter_map(|it| series.iter().map(goodness(it)).collect()) {
             let figures: Vec<f64> = figures;
             self.pooled.take(&figures);
-            for (place, course) in self.courses.iter_mut().enumerate() {
-                course.take(self.pooled.difference([place, reference]), &self.rule, margin);
+            for (place, (paired, course)) in self.against.iter_mut().enumerate() {
+                let own = paired.take(figures[place] - figures[reference]);
+                let pooled = self.pooled.difference([place, reference]);
+                course.take(remembering(pooled, own), &self.rule, margin);
             }
         }
     }
+}
+
+/// A pooled estimate, as wide for noise that remembers as that of the two alone.
+pub fn remembering(pooled: Estimate, own: Estimate) -> Estimate {
+    let standard_error = pooled.standard_error * own.widened;
+    Estimate { standard_error, widened: own.widened, ..pooled }
 }

@@ -79,6 +79,13 @@ impl Middle {
         self.upper.first().map(|placed| placed.tag)
     }
 
+    /// There is one value only, however often.
+    pub fn is_constant(&self) -> bool {
+        let ends = [&self.lower, &self.upper].map(|half| [half.first(), half.last()]);
+        let mut values = ends.into_iter().flatten().flatten().map(|placed| placed.value);
+        values.next().is_some_and(|first| values.all(|value| value == first))
+    }
+
     /// The middle value, or the mean of the two in the middle.
     pub fn median(&self) -> Option<f64> {
         let upper = self.upper.first()?.value;
@@ -115,6 +122,8 @@ mod tests {
                 sorted.sort_by(|one, other| one.0.total_cmp(&other.0).then(one.1.cmp(&other.1)));
                 prop_assert_eq!(middle.tag(), sorted.get(left.len() / 2).map(|it| it.1));
                 prop_assert_eq!(middle.len(), left.len());
+                let is_constant = left.iter().all(|it| it.0 == left[0].0);
+                prop_assert_eq!(middle.is_constant(), is_constant && !left.is_empty());
             }
         }
     }

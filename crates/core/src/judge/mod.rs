@@ -1,9 +1,9 @@
 //! From records to verdicts.
 //!
 //! The judge pairs the trials of each round, takes the differences of ln(goodness), and after every
-//! round gives an interval that may be looked at so often without misleading ([`Rule`]); the
-//! intersection of all so far gives the verdict ([`Course`]). A [`Judge`] does that for every
-//! comparison of a plan, with the error shared over their family. Beside it, [`Judge::findings`]
+//! round gives an interval that may be looked at so often without misleading ([`Rule`]); that of
+//! the last look gives the verdict ([`Course`]). A [`Judge`] does that for every comparison of a
+//! plan, with the error shared over their family. Beside it, [`Judge::findings`]
 //! audits the measurement itself: what was not one of the file system is void, whatever the figures
 //! say; [`table_findings`] does so for figures that somebody else published.
 //! The method is that of METHODOLOGY, "Rounds, not runs" to "The verdicts", and of docs/audits.md.
@@ -13,6 +13,7 @@ mod advise;
 mod audit;
 mod beside;
 mod compare;
+mod estimate;
 mod fold;
 mod history;
 mod interval;
@@ -43,6 +44,6 @@ pub use joined::joined;
 pub(crate) use kept::Kept;
 pub use memory::of_memory;
 pub use published::{table_findings, table_lacking};
-pub use stopping::{FIRST_LOOK, Layout, Rule, level_of_each_look};
+pub use stopping::{FIRST_LOOK, Layout, Rule, level_of_last_look};
 pub use student::two_sided_tail;
 pub use terms::{Side, differences};

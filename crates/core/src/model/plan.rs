@@ -359,8 +359,11 @@ impl Plan {
 
     /// Checks what can be checked without a machine.
     pub fn check(&self) -> Result<(), PlanError> {
-        if self.contenders.len() < 2 {
-            let wanted = "two contenders or more, to compare";
+        let (least, wanted) = match self.study {
+            Some(_) => (2, "two contenders or more, to compare"),
+            None => (1, "a contender, or several to compare"),
+        };
+        if self.contenders.len() < least {
             return Err(PlanError::TooFew { wanted, got: self.contenders.len() });
         }
         if self.workloads.is_empty() {
@@ -700,7 +703,7 @@ mod tests {
         assert!(wrong("\"xfs-log-256m\"", "\"xfs\"").contains("own name"));
         assert!(wrong("command =", "comand =").contains("comand"));
         assert!(wrong("command = [\"tar\", \"xf\", \"/srv/source.tar\"]", "").contains("exactly"));
-        assert!(Plan::parse("").unwrap_err().to_string().contains("two contenders"));
+        assert!(Plan::parse("").unwrap_err().to_string().contains("a contender, or"));
         let mount = |option: &str| {
             wrong("mkfs = [\"-l\", \"size=256m\"]", &format!("mount = [\"noatime,{option}\"]"))
         };

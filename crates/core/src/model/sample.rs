@@ -58,9 +58,40 @@ pub fn median(values: impl IntoIterator<Item = f64>) -> Option<f64> {
     Some(f64::midpoint(sorted[last / 2], sorted[last.div_ceil(2)]))
 }
 
+/// An interval of the median of what the values are drawn from, at `confidence` or more: from the
+/// value at place k from below to that from above, where fewer than k of n lie below a median with
+/// a small enough binomial chance (Conover, Practical Nonparametric Statistics, 1999, section 3.2).
+/// `None` of values too few for it: five at 95%.
+pub fn median_interval(values: impl IntoIterator<Item = f64>, confidence: f64) -> Option<[f64; 2]> {
+    let mut sorted: Vec<f64> = values.into_iter().collect();
+    sorted.sort_by(f64::total_cmp);
+    let n = sorted.len();
+    let allowed = (1.0 - confidence) / 2.0;
+    // The chance that so many of n lie below the median, and that so many or fewer do.
+    let (mut chance, mut tail, mut below) = (0.5_f64.powi(i32::try_from(n).ok()?), 0.0, 0);
+    while below < n && tail + chance <= allowed {
+        tail += chance;
+        chance *= (n - below) as f64 / (below + 1) as f64;
+        below += 1;
+    }
+    (below > 0).then(|| [sorted[below - 1], sorted[n - below]])
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// The ranks are those of printed tables (Conover's table A3; Dixon and Massey, table A-25).
+    #[test]
+    fn the_interval_of_a_median_goes_by_ranks() {
+        let ranks = |n: u32, confidence| median_interval((1..=n).rev().map(f64::from), confidence);
+        for (n, low) in [(6, 1.0), (8, 1.0), (9, 2.0), (12, 3.0), (20, 6.0)] {
+            assert_eq!(ranks(n, 0.95), Some([low, f64::from(n) + 1.0 - low]), "{n}");
+        }
+        assert_eq!(ranks(5, 0.95), None);
+        assert_eq!(ranks(0, 0.95), None);
+        assert_eq!(ranks(12, 0.99), Some([2.0, 11.0]));
+    }
 
     #[test]
     fn the_median_of_an_even_number_is_between_the_two() {

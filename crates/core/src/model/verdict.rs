@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Better, Unit};
+use super::{Better, Unit, Words};
 
 /// The five verdicts and void. "Faster" says the contender is better than the reference, whatever
 /// the metric: less time, more operations a second.
@@ -106,14 +106,58 @@ pub struct Comparison {
     pub reference_median: Option<f64>,
     /// The intervals of successive rounds had no point in common: the effect moved meanwhile.
     pub moved: bool,
-    /// Of an undecided comparison: the smallest ratio (above 1) that these rounds could have told
-    /// from 1. `None` while the interval is unbounded.
+    /// So many comparisons share the error, this one counted: the interval holds with the declared
+    /// confidence for all of them together.
+    #[serde(default = "one")]
+    pub sharing: u32,
+    /// A count that never varied: each of the two has the same figure in every trial, so that the
+    /// ratio is known and no luck is in it.
+    #[serde(default, skip_serializing_if = "is_no")]
+    pub exact: bool,
+    /// The rounds that outlie, in order: the ratio is that of the others.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub outlying: Vec<u32>,
+    /// Where rounds resemble those before them: how many times as wide the interval is as that of
+    /// independent rounds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub widened: Option<f64>,
+    /// Of an undecided comparison: the smallest ratio (above 1) that four of five such runs would
+    /// have told from 1. `None` while the interval is unbounded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub visible: Option<f64>,
+    /// Of an open comparison: so many rounds more would settle it in four of five such runs, if the
+    /// ratio is the one estimated. `None` where no number of rounds would.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rounds_to_settle: Option<u32>,
+    /// What these rounds of the two would take, in seconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seconds_to_settle: Option<f64>,
     /// Of an open comparison in a race: the contender that beats this one by more than the margin
     /// in all that is judged, so that it gets no more trials.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub beaten_by: Option<String>,
+}
+
+impl Comparison {
+    /// The words for its metric.
+    pub fn words(&self) -> Words {
+        Words::of(&self.metric, self.unit, self.better)
+    }
+
+    /// The verdict in a table's cell.
+    pub fn label(&self) -> String {
+        self.words().label(self.verdict)
+    }
+}
+
+/// The number of a comparison that shares the error with none.
+fn one() -> u32 {
+    1
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for a reference")]
+fn is_no(yes: &bool) -> bool {
+    !yes
 }
 
 /// Why a run ended.

@@ -4,9 +4,9 @@ use comfy_table::presets::{ASCII_MARKDOWN, UTF8_BORDERS_ONLY};
 
 use super::grid::Grid;
 use super::json;
-use super::sentence::{direction, interval, praise, rounds};
+use super::sentence::{interval, rounds};
 use super::text::{marked, marked_list, visible};
-use crate::model::{Across, BASELINE, Change, Measured, Verdict};
+use crate::model::{Across, BASELINE, Change, Measured, Verdict, Words};
 
 /// For a terminal; ends with a line break.
 pub fn across(across: &Across) -> String {
@@ -99,7 +99,8 @@ fn table(across: &Across, workload: &str, preset: &str) -> Grid {
         };
         let moved = change.moved && change.verdict != Verdict::Void;
         let mark = if moved { " (moved)" } else { "" };
-        let verdict = format!("{}{mark}", change.verdict.label());
+        let label = Words::of(&change.metric, change.unit, change.better).label(change.verdict);
+        let verdict = format!("{label}{mark}");
         table.add(cells.chain([ratio(change.ratio), interval, verdict]));
     }
     table.right(if apart { 2..5 } else { 2..3 });
@@ -113,19 +114,20 @@ fn sentence(across: &Across, change: &Change) -> String {
     let Some(ratio) = change.ratio else {
         return format!("{metric}: {contender} and {reference} were never measured in one round.");
     };
-    let times = format!("{ratio:.2} times as {}", praise(metric, change.unit));
+    let words = Words::of(metric, change.unit, change.better);
+    let times = words.times(ratio);
     let evidence = evidence(across, change);
-    let word = direction(change.verdict, metric, change.unit);
+    let than = words.than(change.verdict);
     match change.verdict {
         Verdict::Faster | Verdict::Slower => {
-            format!("{metric}: {contender} is {word} than it was, {times} ({evidence}).")
+            format!("{metric}: {contender} {than} before, {times} ({evidence}).")
         }
         Verdict::TriviallyFaster | Verdict::TriviallySlower => format!(
-            "{metric}: {contender} is {word} than it was, but by less than {margin}: {times} \
+            "{metric}: {contender} {than} before, but by less than {margin}: {times} \
              ({evidence})."
         ),
         Verdict::FasterSizeOpen | Verdict::SlowerSizeOpen => format!(
-            "{metric}: {contender} is {word} than it was, {times}; whether by more than {margin} \
+            "{metric}: {contender} {than} before, {times}; whether by more than {margin} \
              is open ({evidence})."
         ),
         Verdict::Equivalent => format!(
@@ -149,7 +151,7 @@ fn sentence(across: &Across, change: &Change) -> String {
 }
 
 fn evidence(across: &Across, change: &Change) -> String {
-    let interval = interval(across.confidence, change.low, change.high);
+    let interval = interval(across.confidence, change.sharing, change.low, change.high);
     match across.measured {
         Measured::Together => format!("{interval}, {}", rounds(change.rounds)),
         Measured::Apart => format!(

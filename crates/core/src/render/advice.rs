@@ -129,8 +129,10 @@ fn standing(advice: &Advice, it: &Standing) -> String {
     let Some(ratio) = it.ratio else {
         return format!("{contender} and {reference} have no whole round together.");
     };
-    let interval = interval(advice.confidence, it.low, it.high);
-    let evidence = format!("{ratio:.2} times as good ({interval}, {})", rounds(it.rounds));
+    // Every two contenders have one.
+    let all = advice.standings.len() as u32;
+    let interval = interval(advice.confidence, all, it.low, it.high);
+    let evidence = format!("{ratio:.3} times as good ({interval}, {})", rounds(it.rounds));
     match it.verdict {
         Verdict::Faster => format!("{contender} is better than {reference}, {evidence}."),
         Verdict::TriviallyFaster => format!(

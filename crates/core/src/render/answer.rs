@@ -23,6 +23,10 @@ const NAMED_MAX: usize = 4;
 pub(super) fn answer(report: &Report) -> String {
     let reference = report.plan.reference();
     match report.comparisons {
+        [] if report.plan.contenders.len() == 1 => {
+            let works = report.plan.workloads.iter();
+            works.flat_map(|it| report.sentences(it)).collect::<Vec<_>>().join(" ")
+        }
         [] => "Nothing has been compared yet.".into(),
         [only] => report.sentence(only),
         _ => {

@@ -21,8 +21,8 @@ pub fn report(report: &Report, shown: Option<(&[Figure], &str)>) -> String {
     out += &format!("{}\n\n## Verdicts\n\n", marked(&terminal::ending(report)));
     for workload in &report.plan.workloads {
         out += &format!("{}:\n\n", marked(&workload.name));
-        for comparison in report.comparisons.iter().filter(|c| c.workload == workload.name) {
-            out += &format!("- {}\n", marked(&report.sentence(comparison)));
+        for sentence in report.sentences(workload) {
+            out += &format!("- {}\n", marked(&sentence));
         }
         out += "\n";
     }

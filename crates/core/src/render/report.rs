@@ -2,10 +2,11 @@
 
 use crate::model::{
     Beside, Comparison, Contender, Finding, Key, LeftOut, Mounted, OverMemory, Partition, Plan,
-    Record, Refused, Run, meant,
+    Record, Refused, Run, Workload, meant,
 };
 
-use super::sentence::sentence;
+use super::sentence::{alone, sentence};
+use super::table::records;
 
 /// Everything a report is made of.
 #[derive(Clone, Copy, Debug)]
@@ -28,6 +29,20 @@ impl Report<'_> {
     /// The finished rounds.
     pub fn rounds(&self) -> u32 {
         self.records.iter().map(|record| record.key.round).max().unwrap_or(0)
+    }
+
+    /// What was decided of a workload, comparison by comparison; where a contender is alone, what
+    /// was measured of it.
+    pub(super) fn sentences(&self, workload: &Workload) -> Vec<String> {
+        if let [contender] = self.plan.contenders.as_slice() {
+            let trials = records(self, workload, &contender.name);
+            let of = |metric: &String| {
+                alone(&contender.name, metric, &trials, self.plan.judgement.confidence)
+            };
+            return workload.primary().iter().map(of).collect();
+        }
+        let its = self.comparisons.iter().filter(|it| it.workload == workload.name);
+        its.map(|it| self.sentence(it)).collect()
     }
 
     /// A comparison in words; where its metric is none of the workload's, those that it may mean.

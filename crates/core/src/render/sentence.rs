@@ -1,6 +1,10 @@
 //! A verdict as a sentence.
 
-use crate::model::{Comparison, Judgement, Percent, Unit, Verdict};
+use std::collections::BTreeMap;
+
+use crate::model::{
+    Comparison, Judgement, Percent, Record, Sample, Verdict, median, median_interval,
+};
 
 /// One comparison in words, with its interval, below its workload's name. It says only what the
 /// interval carries.
@@ -21,27 +25,22 @@ fn verdict(comparison: &Comparison, judgement: &Judgement) -> String {
     let Some(ratio) = comparison.ratio else {
         return format!("{metric}: {contender} and {reference} were never measured in one round.");
     };
-    let times = format!("{ratio:.2} times as {}", praise(metric, comparison.unit));
+    let words = comparison.words();
+    let (than, times) = (words.than(comparison.verdict), words.times(ratio));
     let evidence = evidence(comparison, judgement);
     match comparison.verdict {
         Verdict::Faster | Verdict::Slower => {
-            let word = direction(comparison.verdict, metric, comparison.unit);
-            format!("{metric}: {contender} is {word} than {reference}, {times} ({evidence}).")
+            format!("{metric}: {contender} {than} {reference}, {times} ({evidence}).")
         }
-        Verdict::TriviallyFaster | Verdict::TriviallySlower => {
-            let word = direction(comparison.verdict, metric, comparison.unit);
-            format!(
-                "{metric}: {contender} is {word} than {reference}, but by less than {margin}: \
-                 {times} ({evidence})."
-            )
-        }
-        Verdict::FasterSizeOpen | Verdict::SlowerSizeOpen => {
-            let word = direction(comparison.verdict, metric, comparison.unit);
-            format!(
-                "{metric}: {contender} is {word} than {reference}, {times}; whether by more than \
-                 {margin} is open ({evidence})."
-            )
-        }
+        Verdict::TriviallyFaster | Verdict::TriviallySlower => format!(
+            "{metric}: {contender} {than} {reference}, but by less than {margin}: {times} \
+             ({evidence})."
+        ),
+        Verdict::FasterSizeOpen | Verdict::SlowerSizeOpen => format!(
+            "{metric}: {contender} {than} {reference}, {times}; whether by more than {margin} is \
+             open ({evidence}){}.",
+            to_settle(comparison)
+        ),
         Verdict::Equivalent => format!(
             "{metric}: {contender} and {reference} are equivalent, any difference is under \
              {margin} ({evidence})."
@@ -54,59 +53,218 @@ fn verdict(comparison: &Comparison, judgement: &Judgement) -> String {
     }
 }
 
-/// What a ratio of this metric is a ratio of.
-pub(super) fn praise(metric: &str, unit: Unit) -> &'static str {
-    let is_cost = ["cpu", "bytes", "processes"].iter().any(|cost| metric.contains(cost));
-    match unit {
-        Unit::Seconds
-        | Unit::Nanoseconds
-        | Unit::PerSecond
-        | Unit::BytesPerSecond
-        | Unit::BitsPerSecond
-            if !is_cost =>
-        {
-            "fast"
-        }
-        _ => "good",
-    }
-}
-
-/// What is not fast is good.
-pub(super) fn direction(verdict: Verdict, metric: &str, unit: Unit) -> &'static str {
-    match (praise(metric, unit), verdict.is_better()) {
-        ("fast", true) => "faster",
-        ("fast", false) => "slower",
-        (_, true) => "better",
-        (_, false) => "worse",
-    }
-}
-
 fn undecided(comparison: &Comparison, evidence: &str) -> String {
     let Comparison { contender, reference, metric, .. } = comparison;
     let visible = match comparison.visible {
-        Some(ratio) if ratio < 2.0 => {
-            format!("; a difference of {:.0}% would have been seen", (ratio - 1.0) * 100.0)
+        Some(ratio) if ratio < 2.0 => format!(
+            "; a difference of {:.0}% would have been seen in four of five such runs",
+            (ratio - 1.0) * 100.0
+        ),
+        Some(_) => {
+            "; twice the speed would have been seen in fewer than four of five such runs".into()
         }
-        Some(_) => "; not even twice the speed would have been seen for certain".into(),
         None => String::new(),
     };
-    format!("{metric}: no verdict on {contender} against {reference} ({evidence}){visible}.")
+    let more = to_settle(comparison);
+    format!("{metric}: no verdict on {contender} against {reference} ({evidence}){visible}{more}.")
+}
+
+/// What would probably settle it, where that is known.
+fn to_settle(comparison: &Comparison) -> String {
+    let Some(more) = comparison.rounds_to_settle else { return String::new() };
+    let time = comparison.seconds_to_settle.map_or(String::new(), |it| format!(" ({})", about(it)));
+    format!("; some {}{time} more would probably decide", rounds(more))
+}
+
+/// A time that is only roughly known.
+fn about(seconds: f64) -> String {
+    match seconds {
+        ..90.0 => format!("{seconds:.0} s"),
+        ..5400.0 => format!("{:.0} min", seconds / 60.0),
+        _ => format!("{:.0} h", seconds / 3600.0),
+    }
 }
 
 fn evidence(comparison: &Comparison, judgement: &Judgement) -> String {
-    let interval = interval(judgement.confidence, comparison.low, comparison.high);
-    format!("{interval}, {}", rounds(comparison.rounds))
+    /// Less is what chance makes of independent rounds.
+    const WIDE: f64 = 2.0;
+    let Comparison { low, high, sharing, .. } = *comparison;
+    let mut evidence = match (comparison.exact, comparison.ratio) {
+        (true, Some(ratio)) => format!("exactly {ratio:.3} in every trial"),
+        _ => interval(judgement.confidence, sharing, low, high),
+    };
+    evidence += &format!(", {}", rounds(comparison.rounds));
+    match comparison.outlying.as_slice() {
+        [] => {}
+        [round] => evidence += &format!(" of which round {round} outlies"),
+        several => {
+            let names: Vec<String> = several.iter().map(ToString::to_string).collect();
+            evidence += &format!(" of which rounds {} outlie", names.join(", "));
+        }
+    }
+    if let Some(widened) = comparison.widened.filter(|widened| *widened >= WIDE) {
+        let because = "because rounds resemble those before them";
+        evidence += &format!("; {widened:.1} times as wide as usual, {because}");
+    }
+    evidence
 }
 
-/// The interval of a ratio, or that there is none.
-pub(super) fn interval(confidence: Percent, low: f64, high: Option<f64>) -> String {
-    match high {
-        Some(high) => format!("{confidence} interval {low:.3} to {high:.3}"),
-        None => "no interval yet".into(),
+/// The interval of a ratio with what it holds for, or that there is none.
+pub(super) fn interval(confidence: Percent, sharing: u32, low: f64, high: Option<f64>) -> String {
+    match (high, sharing) {
+        (Some(high), 0..=1) => format!("{confidence} interval {low:.3} to {high:.3}"),
+        (Some(high), all) => {
+            format!("interval {low:.3} to {high:.3}, {confidence} for all {all} together")
+        }
+        (None, _) => "no interval yet".into(),
     }
+}
+
+/// What was measured of a contender that is compared with nobody.
+pub(super) fn alone(
+    contender: &str,
+    metric: &str,
+    trials: &[&Record],
+    confidence: Percent,
+) -> String {
+    // Of a trial that was run again the later record counts.
+    let measured = trials.iter().copied().filter(|it| it.is_measured());
+    let figures: BTreeMap<u32, &Sample> =
+        measured.filter_map(|it| Some((it.key.round, it.sample(metric)?))).collect();
+    let values = || figures.values().map(|sample| sample.value);
+    let Some((middle, sample)) = median(values()).zip(figures.values().next()) else {
+        return format!("{metric}: {contender} was never measured.");
+    };
+    let shown = |value| sample.unit.format(value);
+    let interval = match median_interval(values(), confidence.0) {
+        Some([low, high]) => {
+            format!("{confidence} interval {} to {}", shown(low), shown(high))
+        }
+        None => "too few rounds for an interval".into(),
+    };
+    let rounds = rounds(figures.len() as u32);
+    format!(
+        "{metric}: the median of {contender} is {} ({interval}, {rounds}); it is compared with \
+         nobody.",
+        shown(middle)
+    )
 }
 
 /// So many rounds.
 pub(super) fn rounds(rounds: u32) -> String {
     format!("{rounds} round{}", if rounds == 1 { "" } else { "s" })
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::judge::Judge;
+    use crate::judge::testing::{plan, record};
+    use crate::model::{Plan, Unit};
+
+    const PLAN: &str = "[[contender]]\nname = \"a\"\n[[contender]]\nname = \"b\"\n\
+                        [[workload]]\nname = \"w\"\ncommand = \"true\"\ncache = \"warm\"\n";
+
+    /// Rounds in which b takes these times of what a takes.
+    fn judged(plan: &Plan, times: &[f64]) -> (Comparison, String) {
+        let trial = |round: usize, name: &str, seconds| {
+            let samples = vec![Sample::lower("wall_time", seconds, Unit::Seconds)];
+            Record { samples, ..record(round as u32 + 1, "w", name) }
+        };
+        let round =
+            |(round, times): (usize, &f64)| [trial(round, "a", 1.0), trial(round, "b", *times)];
+        let records: Vec<Record> = times.iter().enumerate().flat_map(round).collect();
+        let comparison = Judge::new(plan).comparisons(&records).swap_remove(0);
+        let sentence = sentence(&comparison, &plan.judgement);
+        (comparison, sentence)
+    }
+
+    #[test]
+    fn what_was_set_aside_and_what_more_would_take_is_said() {
+        let plan = plan(PLAN);
+        let quiet = [0.80, 0.81, 0.79, 0.80, 0.81, 0.80, 0.79, 9.0];
+        let (_, sentence) = judged(&plan, &quiet);
+        assert!(sentence.contains("8 rounds of which round 8 outlies"), "{sentence}");
+        let (_, exact) = judged(&plan, &[0.8; 5]);
+        assert_eq!(
+            exact,
+            "wall_time: b is faster than a, 1.250 times as fast (exactly 1.250 in every trial, \
+             5 rounds)."
+        );
+        let (_, open) = judged(&plan, &[1.2, 0.8, 1.1, 0.9, 1.2, 0.8, 1.1, 0.9]);
+        assert!(open.contains("would have been seen in four of five such runs; some "), "{open}");
+        assert!(open.ends_with("rounds more would probably decide."), "{open}");
+    }
+
+    #[test]
+    fn an_interval_says_for_how_many_it_holds() {
+        let all = Percent(0.95);
+        assert_eq!(interval(all, 1, 0.5, Some(2.0)), "95% interval 0.500 to 2.000");
+        let shared = "interval 0.500 to 2.000, 95% for all 14 together";
+        assert_eq!(interval(all, 14, 0.5, Some(2.0)), shared);
+    }
+
+    #[test]
+    fn who_is_alone_has_a_median_and_its_interval() {
+        let trial = |round: u32| {
+            let samples = vec![Sample::lower("wall_time", f64::from(round), Unit::Seconds)];
+            Record { samples, ..record(round, "w", "a") }
+        };
+        let records: Vec<Record> = (1..=12).map(trial).collect();
+        let trials: Vec<&Record> = records.iter().collect();
+        let said = alone("a", "wall_time", &trials, Percent(0.95));
+        let shown = |seconds| Unit::Seconds.format(seconds);
+        assert!(said.contains(&format!("is {} (95% interval", shown(6.5))), "{said}");
+        assert!(said.contains(&format!("{} to {}, 12 rounds)", shown(3.0), shown(10.0))), "{said}");
+        let few = alone("a", "wall_time", &trials[..4], Percent(0.95));
+        assert!(few.contains("too few rounds"), "{few}");
+        assert!(alone("a", "iops", &trials, Percent(0.95)).contains("never measured"));
+    }
+
+    /// What the sentence claims.
+    fn claims(sentence: &str) -> Verdict {
+        let says = |part: &str| sentence.contains(part);
+        match () {
+            () if says("no verdict") => Verdict::Undecided,
+            () if says("equivalent") => Verdict::Equivalent,
+            () if says("faster") && says("by less than") => Verdict::TriviallyFaster,
+            () if says("slower") && says("by less than") => Verdict::TriviallySlower,
+            () if says("faster") && says("is open") => Verdict::FasterSizeOpen,
+            () if says("slower") && says("is open") => Verdict::SlowerSizeOpen,
+            () if says("faster") => Verdict::Faster,
+            () => Verdict::Slower,
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(96))]
+
+        /// As printed: the ratio lies in the interval, the verdict is what the interval says, and
+        /// the sentence says the verdict.
+        #[test]
+        fn a_sentence_says_one_thing(
+            size in prop::sample::select(vec![0.8, 0.96, 1.0, 1.05, 1.2]),
+            noise in prop::sample::select(vec![0.0, 0.003, 0.03, 0.3]),
+            draws in prop::collection::vec(-1.0..1.0f64, 1..12),
+            stall in (0..12usize, 0.2..20.0f64),
+        ) {
+            static PLANNED: std::sync::LazyLock<Plan> = std::sync::LazyLock::new(|| plan(PLAN));
+            let mut times: Vec<f64> = draws.iter().map(|it| size * (noise * it).exp()).collect();
+            if let Some(time) = times.get_mut(stall.0) {
+                *time *= stall.1;
+            }
+            let (comparison, sentence) = judged(&PLANNED, &times);
+            prop_assert_eq!(claims(&sentence), comparison.verdict, "{}", sentence);
+            let printed = |value: f64| format!("{value:.3}").parse::<f64>().unwrap();
+            let (ratio, low) = (printed(comparison.ratio.unwrap()), printed(comparison.low));
+            prop_assert!(low <= ratio, "{}", sentence);
+            prop_assert!(comparison.high.is_none_or(|high| ratio <= printed(high)), "{}", sentence);
+            let said = format!("{ratio:.3} times as fast");
+            let claims_ratio = comparison.verdict != Verdict::Undecided
+                && comparison.verdict != Verdict::Equivalent;
+            prop_assert_eq!(sentence.contains(&said), claims_ratio, "{}", sentence);
+        }
+    }
 }

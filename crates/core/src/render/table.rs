@@ -280,12 +280,13 @@ pub(super) fn published(report: &Report, preset: &str) -> Grid {
 pub(super) fn judged(comparison: &Comparison) -> [String; 3] {
     let ratio = comparison.ratio.map_or("-".into(), |ratio| format!("{ratio:.3}"));
     let interval = match comparison.high {
+        Some(_) if comparison.exact => "exact".into(),
         Some(high) => format!("{:.3} to {high:.3}", comparison.low),
         None => "-".into(),
     };
     let mark =
         if comparison.moved && comparison.verdict != Verdict::Void { " (moved)" } else { "" };
-    [ratio, interval, format!("{}{mark}", comparison.verdict.label())]
+    [ratio, interval, format!("{}{mark}", comparison.label())]
 }
 
 /// The median of `metric` over the measured trials, in its unit.

@@ -15,8 +15,8 @@ pub fn report(report: &Report) -> String {
     for workload in &report.plan.workloads {
         out += &format!("\n{}\n", workload.name);
         out += &format!("{}\n", table::table(report, workload, UTF8_BORDERS_ONLY));
-        for comparison in report.comparisons.iter().filter(|c| c.workload == workload.name) {
-            out += &format!("  {}\n", report.sentence(comparison));
+        for sentence in report.sentences(workload) {
+            out += &format!("  {sentence}\n");
         }
         for (title, table) in table::meanwhile(report, workload, UTF8_BORDERS_ONLY) {
             out += &format!("\n{title}\n{table}\n");

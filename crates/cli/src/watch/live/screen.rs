@@ -141,6 +141,7 @@ fn name(state: &State, comparison: &Comparison) -> String {
 fn verdict_line(comparison: &Comparison, name: &str, name_width: usize, scale: &Scale) -> Line {
     let ratio = comparison.ratio.map_or("-".into(), |ratio| format!("{ratio:.3}"));
     let interval = match comparison.high {
+        Some(_) if comparison.exact => "exact".into(),
         Some(high) => format!("{:.3} to {high:.3}", comparison.low),
         None => "-".into(),
     };
@@ -148,8 +149,8 @@ fn verdict_line(comparison: &Comparison, name: &str, name_width: usize, scale: &
     let figures = format!("{name:name_width$}  {ratio:>6}  {picture}  {interval:14}  ");
     let line = Line::default().plain(&figures);
     match comparison.verdict.is_settled() {
-        true => line.bold(comparison.verdict.label()),
-        false => line.dim(comparison.verdict.label()),
+        true => line.bold(&comparison.label()),
+        false => line.dim(&comparison.label()),
     }
 }
 

@@ -8,7 +8,7 @@ use super::drawing::{Figure, Live, Place, named};
 use super::palette;
 use super::plot::{LINE, marks, percent, place, row_text};
 use super::scale::Scale;
-use crate::model::{Comparison, Joined, Percent, Verdict};
+use crate::model::{Comparison, Family, Joined, Percent, Verdict};
 
 /// Height of the drawn part of a row, in px.
 const TRACK: f64 = 16.0;
@@ -153,11 +153,15 @@ fn drawn(groups: &[Group], margin: Option<Percent>, reference: &str) -> (Markup,
 
 fn caption(report: &Report) -> String {
     let judgement = &report.plan.judgement;
+    let family = match judgement.family {
+        Family::Workload => "workload",
+        Family::Run => "run",
+    };
     let mut text = format!(
-        "Ratio and {} interval of each comparison; to the right of 1 the contender is better. In \
-         the grey band differences are under {}, too small to matter. A filled mark is a settled \
-         verdict, a hollow one is open, a cross is void.",
-        judgement.confidence, judgement.margin
+        "Ratio and interval of each comparison ({} for all of a {} together); to the right of 1 \
+         the contender is better. In the grey band differences are under {}, too small to \
+         matter. A filled mark is a settled verdict, a hollow one is open, a cross is void.",
+        judgement.confidence, family, judgement.margin
     );
     if report.comparisons.iter().any(|comparison| comparison.high.is_none()) {
         text += " A dotted line across stands where there is no interval yet.";
@@ -175,8 +179,9 @@ fn title(report: &Report, comparison: &Comparison) -> String {
 
 fn says(comparison: &Comparison) -> String {
     let ratio = comparison.ratio.unwrap_or(1.0);
-    let label = comparison.verdict.label();
+    let label = comparison.label();
     match comparison.high {
+        Some(_) if comparison.exact => format!("{ratio:.3} exactly, {label}"),
         Some(high) => format!("{ratio:.3} ({:.3} to {high:.3}) {label}", comparison.low),
         None => format!("{ratio:.3}, {label}"),
     }

@@ -66,7 +66,9 @@ fn main(report: &Report, figures: &[Figure]) -> Markup {
         section #verdicts {
             h2 { "Verdicts" }
             @if let Some(figure) = verdicts { (figure.inline()) }
-            @else { p { "No round has held two contenders of one workload yet." } }
+            @else if report.plan.contenders.len() == 1 {
+                p { "One contender is compared with nobody." }
+            } @else { p { "No round has held two contenders of one workload yet." } }
         }
         (parts::findings(report))
         @for workload in &report.plan.workloads { (work(report, workload, figures)) }
@@ -85,7 +87,6 @@ fn work(report: &Report, workload: &Workload, figures: &[Figure]) -> Markup {
     let latency = |judged| Place::Latency { workload: name.clone(), judged };
     let course = |judged| Place::Timeline { workload: name.clone(), judged };
     let table = table::table(report, workload, NOTHING);
-    let sentences = report.comparisons.iter().filter(|it| it.workload == *name);
     html! {
         section.far id=(anchor(report, workload)) {
             h2 { (name) }
@@ -93,7 +94,7 @@ fn work(report: &Report, workload: &Workload, figures: &[Figure]) -> Markup {
                 pre { (command.to_string().trim_end()) }
             }
             (parts::table(&format!("{name}: medians and verdicts"), &table))
-            ul { @for sentence in sentences { li { (report.sentence(sentence)) } } }
+            ul { @for sentence in report.sentences(workload) { li { (sentence) } } }
             @for figure in rounds { (figure.inline()) }
             (chapter("Latency", figures, latency))
             (chapter("The course of time", figures, course))

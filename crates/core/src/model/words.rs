@@ -1,0 +1,121 @@
+//! What is said of a metric: each has words of its own, the same in every report.
+
+use super::{Better, Unit, Verdict};
+
+/// The words for one metric.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Words {
+    better: String,
+    worse: String,
+    times: &'static str,
+}
+
+impl Words {
+    /// Those of a metric of this name, which counts that.
+    pub fn of(metric: &str, unit: Unit, better: Better) -> Words {
+        let has = |part: &str| metric.contains(part);
+        let pair = |better: &str, worse: &str| (better.to_string(), worse.to_string());
+        let is_time = matches!(unit, Unit::Seconds | Unit::Nanoseconds);
+        let is_rate = matches!(unit, Unit::PerSecond | Unit::BytesPerSecond | Unit::BitsPerSecond);
+        let (better, worse) = match better {
+            Better::Lower if has("cpu") => {
+                pair("takes less processor time", "takes more processor time")
+            }
+            Better::Lower if has("latency") && is_time => {
+                let when = quantile(metric);
+                (format!("waits less{when}"), format!("waits longer{when}"))
+            }
+            Better::Lower if has("device_bytes_per") => pair(
+                "moves fewer bytes to and from the device",
+                "moves more bytes to and from the device",
+            ),
+            Better::Lower if has("read_bytes") => pair("reads fewer bytes", "reads more bytes"),
+            Better::Lower if has("write_bytes") => pair("writes fewer bytes", "writes more bytes"),
+            Better::Lower if unit == Unit::Bytes => pair("takes fewer bytes", "takes more bytes"),
+            Better::Lower if has("flush") => pair("flushes less often", "flushes more often"),
+            Better::Lower if has("process") => {
+                pair("starts fewer processes", "starts more processes")
+            }
+            Better::Lower if is_time => pair("is faster", "is slower"),
+            Better::Higher if is_rate => pair("is faster", "is slower"),
+            _ => pair("is better", "is worse"),
+        };
+        let is_speed = better == "is faster" || better.starts_with("waits");
+        Words { better, worse, times: if is_speed { "fast" } else { "good" } }
+    }
+
+    /// "is faster than", "takes more processor time than".
+    pub fn than(&self, verdict: Verdict) -> String {
+        let does = if verdict.is_better() { &self.better } else { &self.worse };
+        format!("{does} than")
+    }
+
+    /// "1.25 times as fast": a ratio of goodness, with as many digits as its interval has.
+    pub fn times(&self, ratio: f64) -> String {
+        format!("{ratio:.3} times as {}", self.times)
+    }
+
+    /// The verdict in a table's cell: what is not fast is better.
+    pub fn label(&self, verdict: Verdict) -> String {
+        match self.better.as_str() {
+            "is faster" => verdict.label().into(),
+            _ => verdict.label().replace("faster", "better").replace("slower", "worse"),
+        }
+    }
+}
+
+/// " at p99", " on average": of what the latency is, by the end of its name.
+fn quantile(metric: &str) -> String {
+    let end = metric.rsplit_once("latency_").map_or("", |(_, end)| end);
+    match end {
+        "" => String::new(),
+        "mean" => " on average".into(),
+        "max" => " at most".into(),
+        end => format!(" at {}", end.replace('_', ".")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_metric_has_its_own_words() {
+        let of = |metric: &str, unit, better| {
+            let words = Words::of(metric, unit, better);
+            let [more, less] = [Verdict::Faster, Verdict::SlowerSizeOpen];
+            format!("{}; {}; {}", words.than(more), words.than(less), words.times(1.25))
+        };
+        let time = "is faster than; is slower than; 1.250 times as fast";
+        assert_eq!(of("wall_time", Unit::Seconds, Better::Lower), time);
+        assert_eq!(of("iops", Unit::PerSecond, Better::Higher), time);
+        assert_eq!(
+            of("cpu_per_operation", Unit::Nanoseconds, Better::Lower),
+            "takes less processor time than; takes more processor time than; 1.250 times as good"
+        );
+        assert_eq!(
+            of("fsync_latency_p99_9", Unit::Nanoseconds, Better::Lower),
+            "waits less at p99.9 than; waits longer at p99.9 than; 1.250 times as fast"
+        );
+        let first =
+            |metric, unit, better| of(metric, unit, better).split(';').next().map(String::from);
+        assert_eq!(
+            first("device_write_bytes", Unit::Bytes, Better::Lower).unwrap(),
+            "writes fewer bytes than"
+        );
+        assert_eq!(
+            first("device_flushes", Unit::Count, Better::Lower).unwrap(),
+            "flushes less often than"
+        );
+        assert_eq!(first("score", Unit::Ratio, Better::Higher).unwrap(), "is better than");
+    }
+
+    #[test]
+    fn a_cell_says_better_where_nothing_is_fast() {
+        let label = |metric: &str| {
+            Words::of(metric, Unit::Nanoseconds, Better::Lower).label(Verdict::TriviallySlower)
+        };
+        assert_eq!(label("create_time"), "trivially slower");
+        assert_eq!(label("cpu_time"), "trivially worse");
+    }
+}
