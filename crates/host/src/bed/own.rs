@@ -20,7 +20,8 @@ use super::{BedError, failed};
 use crate::machine::token::Token;
 use crate::sys;
 
-const PREFIX: &str = ".fsverdict-";
+/// How they are called, before their token.
+pub(crate) const PREFIX: &str = ".fsverdict-";
 const MARK: &CStr = c"mark.json";
 /// More than any mark of ours has.
 const MARK_BYTES: u64 = 4096;
