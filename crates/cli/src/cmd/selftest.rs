@@ -41,7 +41,7 @@ pub struct Arguments {
     /// Draws the points and their order [default: another each time].
     #[arg(long)]
     seed: Option<u64>,
-    /// The folder for an image of 192 MiB, which has no name and goes with the program.
+    /// The folder for an image of 384 MiB, which has no name and goes with the program.
     #[arg(long, value_name = "FOLDER", default_value = "/var/tmp")]
     dir: PathBuf,
     /// The campaign's folder: its own process gets this.

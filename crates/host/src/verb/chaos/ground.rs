@@ -15,7 +15,7 @@ use crate::{sys, tool, undo};
 
 const MIB: u64 = 1 << 20;
 /// The disk on which the runs' folders and images lie.
-const DISK_BYTES: u64 = 192 * MIB;
+const DISK_BYTES: u64 = 384 * MIB;
 /// Memory for beds in memory.
 const MEMORY: &str = "size=96m,mode=1777";
 const BED_BYTES: u64 = 20 * MIB;
@@ -41,9 +41,10 @@ pub struct Ground {
     /// A copy of this program, which nobody builds anew meanwhile.
     program: PathBuf,
     folder: PathBuf,
-    device: LoopDevice,
-    /// Somebody else's, which stays attached.
-    _stranger: LoopDevice,
+    /// The node of the disk that runs may erase, and what keeps it attached.
+    device: (String, File),
+    /// Somebody else's disk, which stays attached.
+    _stranger: File,
 }
 
 impl Ground {
@@ -64,7 +65,7 @@ impl Ground {
         }
         fs::write(disk.join("recording.calls"), RECORDING)?;
         let device = attached(&disk.join("own/device.img"), &vec![0; BED_BYTES as usize])?;
-        let stranger = attached(&disk.join(STRANGER), &[b's'; STRANGERS_BYTES])?;
+        let (_, stranger) = attached(&disk.join(STRANGER), &[b's'; STRANGERS_BYTES])?;
         fs::write(disk.join("one/stranger"), "precious")?;
         Ok(Ground { program, folder, device, _stranger: stranger })
     }
@@ -86,7 +87,7 @@ impl Ground {
 
     /// The node of the disk that runs may erase.
     pub fn device(&self) -> String {
-        self.device.device().path
+        self.device.0.clone()
     }
 
     /// Whoever asked for the campaign wants it to stop.
@@ -166,8 +167,13 @@ fn mount_disk(folder: &Path, disk: &Path) -> Result<(), HostError> {
     Ok(fs::remove_file(image)?)
 }
 
-fn attached(image: &Path, bytes: &[u8]) -> Result<LoopDevice, HostError> {
+/// A file behind a loop device: its node, and what keeps it attached, which is open for reading
+/// alone: nothing that is open for writing may be erased.
+fn attached(image: &Path, bytes: &[u8]) -> Result<(String, File), HostError> {
     fs::write(image, bytes)?;
     let file = File::options().read(true).write(true).open(image)?;
-    Ok(LoopDevice::attach_file(&file, false)?)
+    let device = LoopDevice::attach_file(&file, false)?;
+    let node = device.device().path;
+    let held = File::open(&node)?;
+    Ok((node, held))
 }

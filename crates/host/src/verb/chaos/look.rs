@@ -1,12 +1,14 @@
 //! What is on the machine because of a run: looked for before it and after it.
 
 use std::collections::BTreeSet;
-use std::fs;
+use std::fs::{self, File};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use super::ground::Ground;
 use super::promise::Promise;
+use super::scene::ZRAM_BYTES;
 use crate::bed::own;
 use crate::{machine, sys, undo};
 
@@ -103,20 +105,32 @@ fn processes() -> BTreeSet<String> {
     others.map(shown).collect()
 }
 
-/// Loop devices on images of ours, and all zram devices.
+/// Loop devices on images of ours, and zram devices that may be. Other programs have such devices
+/// too, whose images are elsewhere, or of other sizes.
 fn devices(disk: &Path) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
     for block in entries("/sys/block") {
         let name = block.file_name().unwrap_or_default().display().to_string();
-        let backing = fs::read_to_string(block.join("loop/backing_file")).unwrap_or_default();
-        if Path::new(backing.trim()).starts_with(disk) || backing.contains(own::PREFIX) {
+        let text = |file: &str| fs::read_to_string(block.join(file)).unwrap_or_default();
+        let backing = text("loop/backing_file");
+        if Path::new(backing.trim()).starts_with(disk) || is_in_our_memory(&name, &backing) {
             found.insert(format!("{name} on {}", backing.trim()));
         }
-        if name.starts_with("zram") {
+        if name.starts_with("zram") && ["0", ZRAM_BYTES].contains(&text("disksize").trim()) {
             found.insert(name);
         }
     }
     found
+}
+
+/// Our tmpfs is none of another namespace, though images there are called the same.
+fn is_in_our_memory(name: &str, backing: &str) -> bool {
+    let memory = Path::new("/dev/shm");
+    let is_there = Path::new(backing).starts_with(memory);
+    let node = || File::open(format!("/dev/{name}")).ok();
+    let behind = || sys::loop_backing(&node()?).ok()?;
+    let ours = || memory.metadata().ok().map(|data| data.dev());
+    is_there && behind().map(|it| it.file.0) == ours()
 }
 
 /// Journals, images, folders of ours; whatever lies where only runs leave something.

@@ -176,7 +176,7 @@ pub struct Known {
 }
 
 /// The trial that signals are aimed at: one has ended before it, two come after.
-const TRIAL: u32 = 2;
+pub const TRIAL: u32 = 2;
 
 /// All points of a scene, in an order drawn from the seed: those that every bed meets at every
 /// step come twice as often as others.
