@@ -12,7 +12,7 @@ mod promise;
 mod scene;
 mod trace;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fs;
 use std::path::Path;
 
@@ -32,8 +32,11 @@ use trace::Calls;
 
 /// The file in the campaign's folder that asks it to stop.
 pub const STOP: &str = "stop";
-/// The statuses that a run may have: README, "Exit status".
+/// The statuses that a run may have: 0 done, 1 something could not be done, 3 refused, 5 void,
+/// 130 interrupted.
 const STATUSES: [i32; 5] = [0, 1, 3, 5, 130];
+/// Those of a run that was not broken. Whether its verdicts are void is up to the machine.
+const WHOLE: [i32; 2] = [0, 5];
 
 /// What there is to try.
 #[derive(Debug)]
@@ -70,6 +73,18 @@ pub enum News<'a> {
 struct Opened {
     unbroken: Vec<Record>,
     points: std::vec::IntoIter<Point>,
+    /// How many turns it lets pass after each that it takes, and how many are left of them.
+    pauses: [u32; 2],
+}
+
+impl Opened {
+    /// Whether it lets this turn pass.
+    fn pause(&mut self) -> bool {
+        let [each, left] = &mut self.pauses;
+        let is_passed = *left > 0;
+        *left = if is_passed { *left - 1 } else { *each };
+        is_passed
+    }
 }
 
 /// Tries points until `hear` says that it is enough, or there are none left. Whoever calls this is
@@ -84,7 +99,7 @@ pub fn campaign(
     }
     let ground = Ground::new(folder)?;
     let mut scenes = scenes(wanted);
-    let mut opened: Vec<Opened> = Vec::new();
+    let mut opened: VecDeque<Opened> = VecDeque::new();
     while !scenes.is_empty() || !opened.is_empty() {
         // Every scene in turn, so that each is tried however soon it ends.
         let mut next = match scenes.pop() {
@@ -95,11 +110,15 @@ pub fn campaign(
                     continue;
                 }
             },
-            None => opened.remove(0),
+            None => opened.pop_front().ok_or("no scene is left")?,
         };
+        if next.pause() {
+            opened.push_back(next);
+            continue;
+        }
         let Some(point) = next.points.next() else { continue };
         let outcome = attempt(&ground, point, &next.unbroken)?;
-        opened.push(next);
+        opened.push_back(next);
         if !hear(&News::Tried(&outcome)) || ground.is_stopped() {
             break;
         }
@@ -130,7 +149,7 @@ fn open(ground: &Ground, scene: Scene, wanted: &Wanted) -> Result<Opened, HostEr
     let of_scene: Vec<Point> =
         wanted.points.iter().filter(|point| point.scene == scene).cloned().collect();
     if scene.bed == scene::VIRTUAL {
-        // Each takes ten times as long as another: they are killed at random moments alone.
+        // They are killed at random moments alone.
         known.steps.clear();
     } else if of_scene.is_empty() {
         unbroken(ground, scene, &trace::options(&ground.trace(), None))?;
@@ -144,7 +163,9 @@ fn open(ground: &Ground, scene: Scene, wanted: &Wanted) -> Result<Opened, HostEr
         true => point::points(scene, &known, &mut Draws::new(seed)),
         false => of_scene,
     };
-    Ok(Opened { unbroken: records, points: points.into_iter() })
+    // A point with virtual machines takes as long as ten others.
+    let pauses = if scene.bed == scene::VIRTUAL { [3, 0] } else { [0, 0] };
+    Ok(Opened { unbroken: records, points: points.into_iter(), pauses })
 }
 
 fn unbroken(ground: &Ground, scene: Scene, before: &[String]) -> Result<Ended, HostError> {
@@ -152,7 +173,7 @@ fn unbroken(ground: &Ground, scene: Scene, before: &[String]) -> Result<Ended, H
     let ended = act::run(ground, before, &words(&erase))?;
     look::until_alone();
     match ended.code() {
-        Some(0) => Ok(ended),
+        Some(code) if WHOLE.contains(&code) => Ok(ended),
         _ => {
             let failure = failures(ground).unwrap_or_default();
             Err(format!("its run failed: {}{failure}", ended.said.trim()).into())
@@ -258,7 +279,7 @@ impl Trying<'_> {
         self.note(Promise::Said, odd);
         // A call that fails may be one of the run's own clean-up, which says so and leaves it.
         let cleans = match self.point.fault {
-            Fault::Call(_) => ended.code() == Some(0),
+            Fault::Call(_) => ended.code().is_some_and(|code| WHOLE.contains(&code)),
             _ => ended.code().is_some(),
         };
         if cleans {
@@ -316,7 +337,7 @@ impl Trying<'_> {
         let resumed = act::run(self.ground, &[], &words)?;
         let is_alone = look::until_alone();
         let panicked = resumed.said.contains("panicked at");
-        let fits = resumed.code().is_some_and(|code| code == 0 || code == 1 && !is_whole);
+        let fits = resumed.code().is_some_and(|it| WHOLE.contains(&it) || it == 1 && !is_whole);
         let odd = (panicked || !fits)
             .then(|| format!("then {:?}: {}", resumed.status, resumed.said.trim()));
         self.note(Promise::Said, odd);
