@@ -38,7 +38,7 @@ impl Seen {
             mounts: lines("/proc/self/mounts"),
             devices: devices(&disk),
             files: files(ground),
-            settings: settings(&ground.device()),
+            settings: settings(ground),
             open: open(),
         }
     }
@@ -149,8 +149,9 @@ fn files(ground: &Ground) -> BTreeSet<String> {
 }
 
 /// The sysctl and the queue that the plans set, limits of our device, and control groups.
-fn settings(device: &str) -> BTreeSet<String> {
-    let name = Path::new(device).file_name().unwrap_or_default().display().to_string();
+fn settings(ground: &Ground) -> BTreeSet<String> {
+    let node = ground.device();
+    let name = Path::new(&node).file_name().unwrap_or_default().display().to_string();
     let queue = entries(format!("/sys/block/{name}/queue"));
     let files = queue.chain(["/proc/sys/net/core/somaxconn".into()]);
     let shown = |path: PathBuf| {
@@ -158,19 +159,31 @@ fn settings(device: &str) -> BTreeSet<String> {
         Some(format!("{} = {}", path.display(), value.trim()))
     };
     let mut found: BTreeSet<String> = files.filter_map(shown).collect();
-    groups(Path::new("/sys/fs/cgroup"), &mut found);
+    groups(Path::new("/sys/fs/cgroup"), &tokens(&ground.run()), &mut found);
     found
 }
 
-fn groups(folder: &Path, found: &mut BTreeSet<String>) {
+/// The names under which the labs of the run have made things: other runs of the machine have
+/// control groups, too.
+fn tokens(run: &Path) -> Vec<String> {
+    let text = |trial: PathBuf| fs::read_to_string(trial.join("trial.json")).ok();
+    let trials = entries(run.join("trials")).filter_map(text);
+    let lab = |text: String| {
+        let trial: serde_json::Value = serde_json::from_str(&text).ok()?;
+        Some(trial["bed"]["lab"].as_str()?.to_string())
+    };
+    trials.filter_map(lab).collect()
+}
+
+fn groups(folder: &Path, tokens: &[String], found: &mut BTreeSet<String>) {
     for path in entries(folder) {
         let is_folder = path.symlink_metadata().is_ok_and(|data| data.is_dir());
         if is_folder {
-            let shown = path.display().to_string();
-            if shown.contains("fsverdict") {
-                found.insert(shown);
+            let name = path.file_name().unwrap_or_default().to_string_lossy();
+            if tokens.iter().any(|token| name.contains(token)) {
+                found.insert(path.display().to_string());
             }
-            groups(&path, found);
+            groups(&path, tokens, found);
         }
     }
 }
