@@ -151,8 +151,26 @@ pub fn run(argv: &[String]) -> Result<String, ToolError> {
     let mut command = command(&argv[0])?;
     command.args(&argv[1..]);
     let output =
-        command.output().map_err(|source| ToolError::Start { command: shown(argv), source })?;
+        output(&mut command).map_err(|source| ToolError::Start { command: shown(argv), source })?;
     succeeded(argv, &output)
+}
+
+/// What `command` prints, to its end. The standard library's own way to get it panics where a pipe
+/// can't be read.
+fn output(command: &mut Command) -> std::io::Result<Output> {
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
+    let stderr = child.stderr.take();
+    let beside = std::thread::spawn(move || all_of(stderr));
+    let stdout = all_of(child.stdout.take());
+    let status = child.wait()?;
+    let stderr = beside.join().map_err(|_| std::io::Error::other("reading it ended"))??;
+    Ok(Output { status, stdout: stdout?, stderr })
+}
+
+fn all_of(pipe: Option<impl Read>) -> std::io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    pipe.map_or(Ok(0), |mut pipe| pipe.read_to_end(&mut bytes))?;
+    Ok(bytes)
 }
 
 /// Runs one after the other; gives their standard output together.
@@ -165,7 +183,7 @@ pub fn bytes(argv: &[String]) -> Result<Vec<u8>, ToolError> {
     let mut command = command(&argv[0])?;
     command.args(&argv[1..]);
     let output =
-        command.output().map_err(|source| ToolError::Start { command: shown(argv), source })?;
+        output(&mut command).map_err(|source| ToolError::Start { command: shown(argv), source })?;
     succeeded(argv, &output)?;
     Ok(output.stdout)
 }
@@ -224,9 +242,7 @@ pub fn ask_where(
 /// Reads a pipe to its end beside us, so that a program that says much is not held up.
 fn reader(pipe: Option<impl Read + Send + 'static>) -> std::thread::JoinHandle<String> {
     std::thread::spawn(move || {
-        let mut bytes = Vec::new();
-        let _ = pipe.map(|mut pipe| pipe.read_to_end(&mut bytes));
-        String::from_utf8_lossy(&bytes).into_owned()
+        String::from_utf8_lossy(&all_of(pipe).unwrap_or_default()).into_owned()
     })
 }
 
@@ -257,7 +273,7 @@ fn succeeded(argv: &[String], output: &Output) -> Result<String, ToolError> {
 
 /// The version that a command prints, on whichever output: the first line.
 pub fn version(argv: &[&str]) -> Option<String> {
-    let output = command(argv[0]).ok()?.args(&argv[1..]).output().ok()?;
+    let output = output(command(argv[0]).ok()?.args(&argv[1..])).ok()?;
     let said = if output.stdout.is_empty() { output.stderr } else { output.stdout };
     String::from_utf8_lossy(&said).lines().next().map(|line| line.trim().to_string())
 }

@@ -17,5 +17,6 @@ mod plan;
 pub mod record;
 pub mod report;
 pub mod run;
+pub mod selftest;
 pub mod tree;
 pub mod trial;

@@ -69,7 +69,7 @@ pub(super) fn conduct(arguments: &Arguments) -> Result<(Store, Loaded, Result<St
 
 /// Ctrl-C and SIGTERM end the run after killing the trial under way. A second one does nothing
 /// more: the clean-up is not to be cut short.
-fn interrupt_flag() -> Result<Arc<AtomicBool>> {
+pub(super) fn interrupt_flag() -> Result<Arc<AtomicBool>> {
     let flag = Arc::new(AtomicBool::new(false));
     for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
         signal_hook::flag::register(signal, Arc::clone(&flag))?;
@@ -162,7 +162,7 @@ fn typed() -> Vec<String> {
 }
 
 /// Under 2^53, so that every JSON reader keeps it exact.
-fn random_seed() -> u64 {
+pub(super) fn random_seed() -> u64 {
     use std::hash::{BuildHasher, Hasher};
     // The standard library keys its hash maps from the system's random numbers.
     let hasher = std::collections::hash_map::RandomState::new().build_hasher();

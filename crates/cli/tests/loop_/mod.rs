@@ -3,6 +3,7 @@
 mod applications;
 mod audits;
 mod beds;
+mod chaos;
 mod confined;
 mod cpu;
 mod guard;

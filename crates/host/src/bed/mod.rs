@@ -70,6 +70,11 @@ pub enum BedError {
 }
 
 impl BedError {
+    /// Something of the bed that could not be made is still there.
+    pub fn is_half_made(&self) -> bool {
+        matches!(self, BedError::Cleanup { .. })
+    }
+
     /// This error, and that of clearing up after it if there was one.
     fn after(self, cleanup: Result<(), BedError>) -> BedError {
         match cleanup {

@@ -20,7 +20,8 @@ use super::{BedError, failed};
 use crate::machine::token::Token;
 use crate::sys;
 
-const PREFIX: &str = ".fsverdict-";
+/// How they are called, before their token.
+pub(crate) const PREFIX: &str = ".fsverdict-";
 const MARK: &CStr = c"mark.json";
 /// More than any mark of ours has.
 const MARK_BYTES: u64 = 4096;
@@ -90,18 +91,33 @@ impl Own {
     fn make_in(parent: File, at: &Path, token: &Token, mode: u32) -> io::Result<Own> {
         let (path, name) = (at.join(name(token)), c_name(token));
         sys::make_directory_as(parent.as_fd(), &name, mode)?;
-        let directory = opened(&parent, token)?;
+        match Own::begun(&parent, token) {
+            Ok((directory, mark)) => {
+                Ok(Own { parent, directory, _mark: mark, token: token.clone(), path })
+            }
+            Err(error) => {
+                // Nobody would look for it later. What is not empty is somebody else's.
+                let _ = sys::remove_directory_at(parent.as_fd(), &name);
+                Err(error)
+            }
+        }
+    }
+
+    /// The folder that was made, open, and its mark; none stays that could not be written.
+    fn begun(parent: &File, token: &Token) -> io::Result<(File, File)> {
+        let directory = opened(parent, token)?;
         // In a folder of somebody else's, another may stand there by now.
         let owner = directory.metadata()?.uid();
         if owner != sys::user_id() || fs::read_dir(held(&directory))?.next().is_some() {
-            return Err(io::Error::other(format!("{} was exchanged", path.display())));
+            return Err(io::Error::other(format!("{} was exchanged", name(token))));
         }
         let flags = libc::O_RDWR | libc::O_CREAT | libc::O_EXCL;
         let mut mark = File::from(sys::open_as(directory.as_fd(), MARK, flags, 0o600)?);
-        mark.lock()?;
-        let text = Mark { folder: token.clone(), inode: directory.metadata()?.ino() };
-        mark.write_all(&serde_json::to_vec(&text)?)?;
-        Ok(Own { parent, directory, _mark: mark, token: token.clone(), path })
+        let written = mark.lock().and_then(|()| mark.write_all(&text_of(&directory, token)?));
+        if written.is_err() {
+            let _ = sys::unlink_at(directory.as_fd(), MARK);
+        }
+        written.map(|()| (directory, mark))
     }
 
     /// Where it was made.
@@ -166,7 +182,10 @@ pub(super) fn remove(parent: &Path, token: &Token) -> io::Result<Removal> {
         return Ok(Removal::Foreign);
     }
     let Some(mark) = marked(&directory, token)? else {
-        // Killed between making and marking it: then it is empty.
+        // Killed between making and marking it: then it holds nothing, or a mark's beginning.
+        if is_begun(&directory, token)? {
+            sys::unlink_at(directory.as_fd(), MARK)?;
+        }
         return match sys::remove_directory_at(parent.as_fd(), &c_name(token)) {
             Err(error) if error.kind() == io::ErrorKind::DirectoryNotEmpty => Ok(Removal::Foreign),
             removed => removed.map(|()| Removal::Gone),
@@ -188,8 +207,29 @@ fn opened(parent: &File, token: &Token) -> io::Result<File> {
     sys::open_beneath(parent.as_fd(), Path::new(&name(token)), flags, 0)
 }
 
+/// What the folder's mark says.
+fn text_of(directory: &File, token: &Token) -> io::Result<Vec<u8>> {
+    let mark = Mark { folder: token.clone(), inode: directory.metadata()?.ino() };
+    Ok(serde_json::to_vec(&mark)?)
+}
+
 /// The folder's mark, if it has one that is ours and is about this folder.
 fn marked(directory: &File, token: &Token) -> io::Result<Option<File>> {
+    let Some((mark, text)) = read_mark(directory)? else { return Ok(None) };
+    let is_this = Mark { folder: token.clone(), inode: directory.metadata()?.ino() };
+    let says: Option<Mark> = serde_json::from_slice(&text).ok();
+    Ok((says == Some(is_this)).then_some(mark))
+}
+
+/// Whoever wrote the folder's mark has not come to its end.
+fn is_begun(directory: &File, token: &Token) -> io::Result<bool> {
+    let whole = text_of(directory, token)?;
+    let mark = read_mark(directory)?;
+    Ok(mark.is_some_and(|(_, text)| text.len() < whole.len() && whole.starts_with(&text)))
+}
+
+/// A mark of ours, open, and its text.
+fn read_mark(directory: &File) -> io::Result<Option<(File, Vec<u8>)>> {
     let flags = libc::O_RDWR | libc::O_NOFOLLOW | libc::O_NONBLOCK;
     let mut mark = match sys::open_as(directory.as_fd(), MARK, flags, 0) {
         Ok(mark) => File::from(mark),
@@ -202,9 +242,7 @@ fn marked(directory: &File, token: &Token) -> io::Result<Option<File>> {
     }
     let mut text = Vec::new();
     Read::by_ref(&mut mark).take(MARK_BYTES).read_to_end(&mut text)?;
-    let is_this = Mark { folder: token.clone(), inode: directory.metadata()?.ino() };
-    let says: Option<Mark> = serde_json::from_slice(&text).ok();
-    Ok((says == Some(is_this)).then_some(mark))
+    Ok(Some((mark, text)))
 }
 
 /// A path that leads to what is held, and to nothing else: proc_pid_fd(5).
@@ -333,6 +371,24 @@ mod tests {
         fs::create_dir(&place).unwrap();
         assert_eq!(remove(dir.path(), &token).unwrap(), Removal::Gone, "empty: never marked");
         assert_eq!(remove(&dir.path().join("nowhere"), &token).unwrap(), Removal::Gone);
+    }
+
+    #[test]
+    fn who_is_killed_while_a_mark_is_written_leaves_a_folder_that_goes() {
+        let dir = tempfile::tempdir().unwrap();
+        let token = Token::random().unwrap();
+        let place = dir.path().join(name(&token));
+        for length in [0, 7, 30] {
+            fs::create_dir(&place).unwrap();
+            let text = text_of(&File::open(&place).unwrap(), &token).unwrap();
+            fs::write(place.join("mark.json"), &text[..length]).unwrap();
+            assert_eq!(remove(dir.path(), &token).unwrap(), Removal::Gone, "{length} bytes");
+            assert!(!place.exists());
+        }
+        fs::create_dir(&place).unwrap();
+        fs::write(place.join("mark.json"), "my own").unwrap();
+        assert_eq!(remove(dir.path(), &token).unwrap(), Removal::Foreign);
+        assert!(place.join("mark.json").exists());
     }
 
     #[test]

@@ -28,6 +28,8 @@ pub struct Lab<'a> {
     watch: Watch<'a>,
     journal: Option<Journal>,
     made: Option<bed::Made>,
+    /// Part of a bed that could not be made could not be taken away either: the journal has it.
+    is_half_made: bool,
     /// The settings under which the trial runs.
     changed: Vec<Change>,
     /// Held from the first change of a setting to the end of the run.
@@ -44,8 +46,17 @@ impl<'a> Lab<'a> {
     ) -> std::io::Result<Self> {
         let journal = Some(Journal::open(Some(folder))?);
         let folder = folder.canonicalize()?;
-        let (made, changed, settings_lock) = (None, Vec::new(), None);
-        Ok(Lab { folder, consents, interrupted, watch, journal, made, changed, settings_lock })
+        Ok(Lab {
+            folder,
+            consents,
+            interrupted,
+            watch,
+            journal,
+            made: None,
+            is_half_made: false,
+            changed: Vec::new(),
+            settings_lock: None,
+        })
     }
 
     fn journal(&mut self) -> Result<&mut Journal, HostError> {
@@ -111,7 +122,7 @@ fn held_pool(trial: &Trial) -> Option<Pool> {
 impl Place for Lab<'_> {
     fn make_bed(&mut self, bed: &Bed) -> Result<TrialBed, HostError> {
         fs::create_dir_all(mount_point())?;
-        let Lab { folder, consents, interrupted, watch, journal, .. } = self;
+        let Lab { folder, consents, interrupted, watch, journal, is_half_made, .. } = self;
         let journal = journal.as_mut().ok_or("the journal is closed")?;
         let token = journal.token().clone();
         let total_bytes = bed.size.0.saturating_mul(bed.devices.into());
@@ -123,7 +134,8 @@ impl Place for Lab<'_> {
                 false => Ok(()),
             }
         };
-        let made = bed::make(bed, folder, &token, consents, &mut before, &mut progress)?;
+        let made = bed::make(bed, folder, &token, consents, &mut before, &mut progress)
+            .inspect_err(|error| *is_half_made = error.is_half_made())?;
         let devices = made.devices.clone();
         self.made = Some(made);
         Ok(TrialBed { kind: bed.kind, devices, limits: bed.limits, lab: token.to_string() })
@@ -202,6 +214,7 @@ impl Place for Lab<'_> {
             made.remove()?;
         }
         if self.changed.is_empty()
+            && !self.is_half_made
             && let Some(journal) = self.journal.take()
         {
             journal.close()?;

@@ -109,6 +109,20 @@ pub fn kill_other(process: u32) {
     }
 }
 
+/// Sends another process of this PID namespace a signal, under the same condition.
+pub fn signal_other(process: u32, signal: i32) -> io::Result<()> {
+    let process = libc::pid_t::try_from(process).map_err(io::Error::other)?;
+    if std::process::id() != 1 || process <= 1 {
+        return Err(io::Error::other("not the first process of a PID namespace"));
+    }
+    // SAFETY: kill takes two numbers. The process is one other than us, and the namespace holds
+    // only what we have started.
+    match unsafe { libc::kill(process, signal) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
 /// Collects children that have ended, our own and those whose parents are gone.
 /// Only for a process that waits for no child of its own at the same time.
 pub fn reap() {

@@ -1,4 +1,5 @@
 //! What the program does to a machine besides running trials.
 
+pub mod chaos;
 pub mod check;
 pub mod recording;

@@ -1,0 +1,163 @@
+//! The kinds of bed and of work that are tried, as plans.
+
+use std::fmt;
+use std::path::Path;
+
+/// A kind of bed with a kind of work upon it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Scene {
+    /// Its bed.
+    pub bed: &'static str,
+    /// Its work.
+    pub work: &'static str,
+}
+
+impl fmt::Display for Scene {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        write!(f, "{}/{}", self.bed, self.work)
+    }
+}
+
+/// Where the simulated machine runs the trials.
+pub const SIMULATED: &str = "sim";
+/// Where virtual machines do.
+pub const VIRTUAL: &str = "vm";
+
+/// Of an odd size, by which it is known among those of others.
+pub const ZRAM_BYTES: &str = "20987904";
+
+/// The beds, those of real trials first.
+const BEDS: [&str; 8] =
+    ["loop", "ram", "zram", "partitions", "device", "directory", SIMULATED, VIRTUAL];
+
+/// The kinds of work, each with its lines of a plan. The first counts what it does, so that its
+/// figure depends on the seed alone; it has all the commands that a workload may have.
+const WORKS: [(&str, &str); 9] = [
+    (
+        "command",
+        "command = '''seq 200 > out; sync out
+             echo \"work $FSVERDICT_SEED count lower\" > \"$FSVERDICT_FIGURES\"'''
+         setup = \"seq 1000 > in\"
+         prepare = \"cat in > prepared\"
+         check = \"test -s out\"
+         cleanup = \": > prepared\"",
+    ),
+    ("fio", "fio = { rw = \"write\", bs = \"4k\", size = \"1m\", fsync = 16 }"),
+    (
+        "sysbench",
+        "sysbench = { file-test-mode = \"rndrw\", file-num = 4, file-total-size = \"4M\", \
+         events = 50 }",
+    ),
+    ("small-files", "small_files = { count = 100, size = \"1k\" }"),
+    ("fsync-files", "fsync_files = { files = 4, repetitions = 5 }"),
+    ("metadata", "metadata = { directories = 4, files_per_directory = 4 }"),
+    ("tree", "tree = { files = 40, mean_size = \"2k\" }"),
+    ("replay", "replay = { recording = \"RECORDING\" }"),
+    (
+        "server",
+        "command = \"for n in 1 2 3; do echo $n > asked; read x < answered; done\"
+         setup = \"true\"
+         prepare = \"mkfifo asked answered; (while read n < asked; do echo $n > answered; done) &\"
+         cleanup = \"rm -f asked answered\"
+         network = { rate = \"1G\" }",
+    ),
+];
+
+/// A recording of a few calls, for the work that replays one.
+pub const RECORDING: &str = include_str!("recording.calls");
+
+/// All of them: every bed with the work that counts, and every work on a loop device.
+pub fn all() -> Vec<Scene> {
+    let on_each = BEDS.iter().map(|bed| Scene { bed, work: WORKS[0].0 });
+    let of_each = WORKS[1..].iter().map(|(work, _)| Scene { bed: BEDS[0], work });
+    on_each.chain(of_each).collect()
+}
+
+impl Scene {
+    /// The scene of that name, `BED/WORK`.
+    pub fn parse(text: &str) -> Option<Scene> {
+        let (bed, work) = text.split_once('/')?;
+        let bed = BEDS.iter().find(|known| **known == bed)?;
+        let (work, _) = WORKS.iter().find(|(known, _)| *known == work)?;
+        Some(Scene { bed, work })
+    }
+
+    /// Trials are processes of this machine, which say their steps.
+    pub fn is_real(self) -> bool {
+        ![SIMULATED, VIRTUAL].contains(&self.bed)
+    }
+
+    /// What is counted is the same whenever it is done again: the metrics for which that holds, of
+    /// all there are where the machine is simulated.
+    pub fn counts(self, metric: &str) -> bool {
+        self.bed == SIMULATED || metric == "work" && self.work == WORKS[0].0
+    }
+
+    /// Its plan, on the campaign's own `disk` and `device`.
+    pub fn plan(self, disk: &Path, device: &str) -> String {
+        let disk = disk.display();
+        let bed = match self.bed {
+            "ram" => "kind = \"ram\", size = \"20M\"".into(),
+            "zram" => format!("kind = \"ram\", zram = true, size = {ZRAM_BYTES}"),
+            "device" => format!("kind = \"device\", paths = [\"{device}\"]"),
+            "directory" => format!("kind = \"directory\", paths = [\"{disk}/one\"]"),
+            _ => "size = \"20M\"".to_string(),
+        };
+        let lines = WORKS.iter().find(|(work, _)| *work == self.work).map_or("", |(_, it)| it);
+        let lines = lines.replace("RECORDING", &format!("{disk}/recording.calls"));
+        let rounds = if self.bed == VIRTUAL { 1 } else { 2 };
+        let place = if self.is_real() { "local" } else { self.bed };
+        format!(
+            "seed = 5\nplace = \"{place}\"\nbed = {{ {bed} }}\njudgement = {{ rounds = {rounds} }}\n\
+             {}\n[[workload]]\nname = \"work\"\n{lines}\n",
+            self.contenders(&disk.to_string()),
+        )
+    }
+
+    /// Two of them. A sysctl of network namespaces is the campaign's own.
+    fn contenders(self, disk: &str) -> String {
+        let [one, other] = match self.bed {
+            "directory" => [format!("path = \"{disk}/one\""), format!("path = \"{disk}/two\"")],
+            "partitions" => ["1MiB", "2MiB"].map(|start| {
+                format!(
+                    "file_system = \"ext4\"\npartition = [\"mklabel\", \"gpt\", \"mkpart\", \"p\", \
+                     \"{start}\", \"100%\"]"
+                )
+            }),
+            // Small kernels lack ext2.
+            VIRTUAL => ["", ""].map(|_| "file_system = \"ext4\"".to_string()),
+            _ => ["ext4", "ext2"].map(|name| format!("file_system = \"{name}\"")),
+        };
+        let sysctl = match self.is_real() {
+            true => "sysctl = { \"net.core.somaxconn\" = 1000 }",
+            false => "",
+        };
+        let queue = match self.bed {
+            "device" => "queue = { read_ahead_kb = 256, scheduler = \"none\" }",
+            _ => "",
+        };
+        format!(
+            "[[contender]]\nname = \"a\"\n{one}\n{sysctl}\n{queue}\n\
+             [[contender]]\nname = \"b\"\n{other}\n"
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use fsverdict_core::model::Plan;
+
+    use super::*;
+
+    #[test]
+    fn every_scene_is_a_plan_and_found_by_its_name() {
+        let scenes = all();
+        assert_eq!(scenes.len(), BEDS.len() + WORKS.len() - 1);
+        for scene in scenes {
+            let plan = scene.plan(Path::new("/x"), "/dev/loop9");
+            Plan::parse(&plan).unwrap_or_else(|error| panic!("{scene}: {error}\n{plan}"));
+            assert_eq!(Scene::parse(&scene.to_string()), Some(scene));
+        }
+        assert_eq!(Scene::parse("loop/nothing"), None);
+    }
+}

@@ -1,0 +1,14 @@
+//! Recordings: what is read is written and read the same.
+#![no_main]
+
+use fsverdict_core::recording;
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|bytes: &[u8]| {
+    let _ = recording::read_head(bytes);
+    let Ok(read) = recording::read(bytes) else { return };
+    let mut written = Vec::new();
+    recording::write(&read, &mut written).expect("memory takes it");
+    let again = recording::read(written.as_slice()).expect("what was written is read");
+    assert_eq!(again, read);
+});

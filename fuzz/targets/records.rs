@@ -1,0 +1,51 @@
+//! A run's facts on the first line and its records on the others, judged, and shown by every
+//! renderer.
+#![no_main]
+
+use std::sync::OnceLock;
+
+use fsverdict_core::campaign::Campaign;
+use fsverdict_core::judge::{Fold, Judge};
+use fsverdict_core::model::{Plan, Record, Run, Timeline};
+use fsverdict_core::render::{self, Report};
+use libfuzzer_sys::fuzz_target;
+
+const PLAN: &str = "seed = 5\nplace = \"sim\"\njudgement = { rounds = 6 }\n\
+    contender = [{ name = \"ext4\", file_system = \"ext4\" },\
+    { name = \"xfs\", file_system = \"xfs\" }]\n\
+    [[workload]]\nname = \"work\"\ncommand = \"true\"\n";
+
+fuzz_target!(|text: &str| {
+    static MADE: OnceLock<(Plan, Judge)> = OnceLock::new();
+    let (plan, judge) = MADE.get_or_init(|| {
+        let plan = Plan::parse(PLAN).expect("a plan");
+        let judge = Judge::new(&plan);
+        (plan, judge)
+    });
+    let mut lines = text.lines();
+    let Some(Ok(run)) = lines.next().map(serde_json::from_str::<Run>) else { return };
+    let mut records: Vec<Record> =
+        lines.filter_map(|line| serde_json::from_str(line).ok()).collect();
+    records.sort_by_key(|record| record.number);
+    let mut campaign = Campaign::of(run.seed, judge, &records);
+    let _ = campaign.next(std::time::Duration::ZERO);
+    let mut fold = Fold::of(judge, &records);
+    let (comparisons, findings) = (fold.comparisons(), fold.findings());
+    let report = Report {
+        run: &run,
+        plan,
+        records: &records,
+        comparisons: &comparisons,
+        findings: &findings,
+        published: &[],
+    };
+    render::terminal(&report);
+    render::markdown(&report, None);
+    render::json(&report);
+    render::samples_csv(&records);
+    let timelines: Vec<Timeline> = records
+        .first()
+        .and_then(|record| Timeline::parse(&record.key, text).ok())
+        .unwrap_or_default();
+    render::html(&report, &timelines);
+});
