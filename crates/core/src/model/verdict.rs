@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Better, Unit, Words};
+use super::{Better, Unit};
 
 /// The five verdicts and void. "Faster" says the contender is better than the reference, whatever
 /// the metric: less time, more operations a second.
@@ -136,18 +136,6 @@ pub struct Comparison {
     /// in all that is judged, so that it gets no more trials.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub beaten_by: Option<String>,
-}
-
-impl Comparison {
-    /// The words for its metric.
-    pub fn words(&self) -> Words {
-        Words::of(&self.metric, self.unit, self.better)
-    }
-
-    /// The verdict in a table's cell.
-    pub fn label(&self) -> String {
-        self.words().label(self.verdict)
-    }
 }
 
 /// The number of a comparison that shares the error with none.

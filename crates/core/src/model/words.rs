@@ -1,6 +1,6 @@
 //! What is said of a metric: each has words of its own, the same in every report.
 
-use super::{Better, Unit, Verdict};
+use super::{Better, Comparison, Unit, Verdict};
 
 /// The words for one metric.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -61,6 +61,18 @@ impl Words {
             "is faster" => verdict.label().into(),
             _ => verdict.label().replace("faster", "better").replace("slower", "worse"),
         }
+    }
+}
+
+impl Comparison {
+    /// The words for its metric.
+    pub fn words(&self) -> Words {
+        Words::of(&self.metric, self.unit, self.better)
+    }
+
+    /// The verdict in a table's cell.
+    pub fn label(&self) -> String {
+        self.words().label(self.verdict)
     }
 }
 

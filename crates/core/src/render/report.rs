@@ -6,7 +6,6 @@ use crate::model::{
 };
 
 use super::sentence::{alone, sentence};
-use super::table::records;
 
 /// Everything a report is made of.
 #[derive(Clone, Copy, Debug)]
@@ -35,7 +34,8 @@ impl Report<'_> {
     /// was measured of it.
     pub(super) fn sentences(&self, workload: &Workload) -> Vec<String> {
         if let [contender] = self.plan.contenders.as_slice() {
-            let trials = records(self, workload, &contender.name);
+            let is_of = |it: &&Record| it.key.workload == workload.name;
+            let trials: Vec<&Record> = self.records.iter().filter(is_of).collect();
             let of = |metric: &String| {
                 alone(&contender.name, metric, &trials, self.plan.judgement.confidence)
             };

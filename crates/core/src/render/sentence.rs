@@ -128,7 +128,8 @@ pub(super) fn alone(
     confidence: Percent,
 ) -> String {
     // Of a trial that was run again the later record counts.
-    let measured = trials.iter().copied().filter(|it| it.is_measured());
+    let is_its = |it: &&Record| it.is_measured() && it.key.contender == contender;
+    let measured = trials.iter().copied().filter(is_its);
     let figures: BTreeMap<u32, &Sample> =
         measured.filter_map(|it| Some((it.key.round, it.sample(metric)?))).collect();
     let values = || figures.values().map(|sample| sample.value);
