@@ -51,12 +51,13 @@ impl Calls {
     }
 }
 
-/// Process, name and arguments of a line that begins a call: `12 openat(AT_FDCWD, ...`.
+/// Process, name and arguments of a line that begins a call: `12 openat(AT_FDCWD, ...`. strace
+/// does not know again the names that it makes up for calls unknown to it.
 fn call(line: &str) -> Option<(u32, &str, &str)> {
     let (process, rest) = line.split_once(' ')?;
     let (name, arguments) = rest.trim_start().split_once('(')?;
-    let is_name =
-        !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
+    let is_letter = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
+    let is_name = !name.is_empty() && !name.starts_with("syscall_") && name.bytes().all(is_letter);
     is_name.then_some((process.parse().ok()?, name, arguments))
 }
 
