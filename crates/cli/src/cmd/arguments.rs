@@ -103,6 +103,13 @@ pub struct Arguments {
     /// Time at most; alone, without rounds, the run is open-ended.
     #[arg(long, value_name = "TIME")]
     pub budget: Option<Span>,
+    /// How long a trial may take: then it is ended, has failed, and the run goes on [default: 2h, or
+    /// the budget, if that is over 10m].
+    #[arg(long, value_name = "TIME")]
+    pub trial_timeout: Option<Span>,
+    /// The same of a step: mkfs=2h,work=30m [default: FORMAT.md, `timeout`].
+    #[arg(long, value_delimiter = ',', value_name = "STEP=TIME,...", value_parser = step_timeout)]
+    pub step_timeout: Vec<(String, Span)>,
     /// Differences smaller than this are trivial [default: 5%].
     #[arg(long)]
     pub margin: Option<Percent>,
@@ -160,6 +167,13 @@ pub enum PlaceName {
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub enum ProbeName {
     PageCache,
+}
+
+/// `STEP=TIME`. Which steps there are the plan knows.
+fn step_timeout(text: &str) -> Result<(String, Span), String> {
+    let (step, limit) = text.split_once('=').ok_or("write STEP=TIME")?;
+    let limit = limit.parse::<Span>().map_err(|error| error.to_string())?;
+    Ok((step.into(), limit))
 }
 
 /// A factor, or a fraction such as 1/10.

@@ -147,6 +147,9 @@ fn set_rest(plan: &mut Plan, arguments: &Arguments) {
     if arguments.seed.is_some() {
         plan.seed = arguments.seed;
     }
+    arguments.trial_timeout.iter().for_each(|limit| plan.timeouts.set_trial(*limit));
+    let steps = &arguments.step_timeout;
+    steps.iter().for_each(|(step, limit)| plan.timeouts.set(step, *limit));
     for probe in &arguments.probe {
         let probe = match probe {
             ProbeName::PageCache => ExtraProbe::PageCache,
@@ -399,6 +402,8 @@ mod tests {
             ("--fs ext4,xfs --metadata --fsync-files", "not both"),
             ("--fs ext4,xfs --metadata fast", "write KEY=VALUE"),
             ("--fs ext4,xfs -- sysbench fileio run", "needs file-test-mode"),
+            ("--fs ext4,xfs --step-timeout wrok=1s -- true", "did you mean work?"),
+            ("--fs ext4,xfs --step-timeout work -- true", "write STEP=TIME"),
             ("--fs ext4 -- true", "two contenders"),
             ("--fs ext4,xfs", "a workload"),
             ("--fs ext4,xfs --small-files count=5 -- true", "not both"),

@@ -15,7 +15,7 @@ use fsverdict_core::model::{
     BedKind, LeftOut, Outcome, Place as PlaceKind, Plan, Record, Run, SCHEMA, Stop, Trial,
     TrialBed, Verdict,
 };
-use fsverdict_core::render;
+use fsverdict_core::render::{self, Report};
 use fsverdict_core::run::sim::SimPlace;
 use fsverdict_core::run::{Place, settled_trial};
 use fsverdict_host::bed;
@@ -67,11 +67,12 @@ pub(super) fn conduct(arguments: &Arguments) -> Result<(Store, Loaded, Result<St
     Ok((store, loaded, result))
 }
 
-/// Ctrl-C and SIGTERM end the run after killing the trial under way. A second one does nothing
-/// more: the clean-up is not to be cut short.
+/// Ctrl-C, SIGTERM and the end of the terminal end the run after killing the trial under way. A
+/// second one does nothing more: the clean-up is not to be cut short.
 fn interrupt_flag() -> Result<Arc<AtomicBool>> {
+    use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
     let flag = Arc::new(AtomicBool::new(false));
-    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
+    for signal in [SIGHUP, SIGINT, SIGTERM] {
         signal_hook::flag::register(signal, Arc::clone(&flag))?;
     }
     Ok(flag)
@@ -354,6 +355,7 @@ fn document(plan: &Plan, slot: Slot, bed: &TrialBed, store: &Store, number: u32)
         bed,
         probes: plan.probes.clone(),
         writable: plan.writable.clone(),
+        timeouts: plan.timeouts(),
         directory,
         raw: path("raw"),
         series: path("series.csv"),
@@ -376,25 +378,34 @@ fn finish(
     }
     let judged = keep_report(store, loaded, &result)?;
     let report = loaded.report(&judged);
-    let text = render::terminal(&report);
-    let path = store.folder().join("report.html");
-    match &arguments.json {
-        Some(file) if file.as_os_str() == "-" => {
-            say::tell(&format!("{text}\nReport: {}", path.display()));
-            say::print(&render::json(&report))?;
-        }
-        file => {
-            say::print(&format!("{text}\nReport: {}\n", path.display()))?;
-            file.iter().try_for_each(|file| write_whole(file, &render::json(&report)))?;
-        }
-    }
+    let shown = show(arguments, &report, store.folder());
     let stop = result?;
+    if stop == Stop::Interrupted {
+        // Who has closed the terminal reads nothing more there.
+        return Ok(exit::INTERRUPTED);
+    }
+    shown?;
     Ok(match stop {
-        Stop::Interrupted => exit::INTERRUPTED,
         _ if report.failures().next().is_some() => exit::FAILED,
         _ if judged.comparisons.iter().all(|c| c.verdict == Verdict::Void) => exit::VOID,
         _ => exit::DONE,
     })
+}
+
+/// Prints the report, and writes it as JSON where that is asked for.
+fn show(arguments: &Arguments, report: &Report, folder: &Path) -> Result<()> {
+    let text = render::terminal(report);
+    let path = folder.join("report.html");
+    match &arguments.json {
+        Some(file) if file.as_os_str() == "-" => {
+            say::tell(&format!("{text}\nReport: {}", path.display()));
+            Ok(say::print(&render::json(report))?)
+        }
+        file => {
+            say::print(&format!("{text}\nReport: {}\n", path.display()))?;
+            file.iter().try_for_each(|file| write_whole(file, &render::json(report)))
+        }
+    }
 }
 
 /// Judges what was measured, and writes the report into the run's folder.
@@ -426,6 +437,7 @@ fn dry_run(arguments: &Arguments) -> Result<u8> {
         Some(PlaceKind::Vm) => DryRun::in_machines(&plan),
         _ => DryRun::default(),
     };
+    dry.remark(&format!("what takes longer is ended: {}", plan.timeouts()));
     let bed = dry.make_bed(&plan.bed).map_err(PlaceError)?;
     let next = campaign::next_round(seed, &Judge::new(&plan), &[], Duration::ZERO);
     if let Next::Round(slots) = next {

@@ -1,7 +1,7 @@
 //! What surrounds the trials: the bed they run on and the settings they run under.
 
 use super::{HostError, host};
-use crate::model::{Bed, Contender, Failure, Outcome, Record, Trial, TrialBed};
+use crate::model::{Bed, Contender, Failure, Outcome, Overdue, Record, Trial, TrialBed};
 
 /// Who runs the trials.
 pub trait Place {
@@ -11,7 +11,8 @@ pub trait Place {
     /// Sets what `contender` asks of the devices and the kernel, and reads it back.
     fn apply(&mut self, contender: &Contender, bed: &TrialBed) -> Result<(), HostError>;
 
-    /// Runs one trial, as a process of its own where the place has processes.
+    /// Runs one trial, as a process of its own where the place has processes. One that takes longer
+    /// than it may is ended, with the error [`Overdue`].
     fn run_trial(&mut self, trial: &Trial) -> Result<Record, HostError>;
 
     /// Puts back every setting that [`Place::apply`] changed.
@@ -35,8 +36,10 @@ pub trait Place {
 /// contender would be measured under settings that are not its own.
 pub fn settled_trial(place: &mut dyn Place, trial: &Trial) -> Record {
     let failed = |step: &str, error: HostError| {
-        let (step, error) = (step.to_string(), error.to_string());
-        host::failed(trial, Failure { step, error, cleanup_errors: Vec::new() })
+        let overdue = error.downcast_ref::<Overdue>();
+        let step = overdue.map_or(step, |overdue| &overdue.step).to_string();
+        let cleanup_errors = overdue.map(|overdue| overdue.left.clone()).unwrap_or_default();
+        host::failed(trial, Failure { step, error: error.to_string(), cleanup_errors })
     };
     let mut record = match place.apply(&trial.contender, &trial.bed) {
         Ok(()) => place.run_trial(trial).unwrap_or_else(|error| failed("trial", error)),

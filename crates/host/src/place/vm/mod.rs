@@ -30,7 +30,7 @@ use fsverdict_core::run::{self, HostError, Place};
 use crate::bed::{self, Own};
 use crate::file_system::{self, FileSystem};
 use crate::machine::token::Token;
-use crate::place::trial_process::{Event, Watch};
+use crate::place::trial_process::{Event, Patience, Watch};
 use crate::tool;
 use crate::undo::{Journal, Undo};
 pub use answers::answer;
@@ -289,9 +289,19 @@ impl<'a> Vm<'a> {
         };
         let steps: Vec<String> = run::steps(trial).iter().map(ToString::to_string).collect();
         (self.watch)(Event::Step("boot"));
-        let mut watch = |event: Event| match event {
-            Event::Step(line) if !steps.iter().any(|step| step == line) => {}
-            event => (self.watch)(event),
+        let mut patience = Patience::new(&trial.timeouts);
+        patience.step("boot");
+        let mut watch = |event: Event| {
+            match event {
+                Event::Step(line) if !steps.iter().any(|step| step == line) => {}
+                event => {
+                    if let Event::Step(step) = event {
+                        patience.step(step);
+                    }
+                    (self.watch)(event);
+                }
+            }
+            Ok(patience.check()?)
         };
         let log = Path::new(&trial.raw).join("console.log");
         let silence = qemu::SILENCE;
