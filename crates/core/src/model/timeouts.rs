@@ -119,9 +119,9 @@ impl fmt::Display for Timeouts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "trial {}", self.of_trial())?;
         let steps = STEPS.iter().filter_map(|(step, _)| Some((step, self.of_step(step)?)));
-        steps.filter(|(step, _)| **step != "trial").try_for_each(|(step, limit)| {
-            write!(f, ", {step} {limit}")
-        })
+        steps
+            .filter(|(step, _)| **step != "trial")
+            .try_for_each(|(step, limit)| write!(f, ", {step} {limit}"))
     }
 }
 
@@ -132,7 +132,9 @@ fn key(step: &str) -> String {
 
 /// A trial that took too long, and was ended.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("{what}not done after {limit}, and ended with all that it had started: {option} allows more")]
+#[error(
+    "{what}not done after {limit}, and ended with all that it had started: {option} allows more"
+)]
 pub struct Overdue {
     /// The step it was at.
     pub step: String,

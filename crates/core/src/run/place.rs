@@ -60,3 +60,53 @@ pub fn settled_trial(place: &mut dyn Place, trial: &Trial) -> Record {
     }
     record
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::model::{BedKind, Timeouts, Workload};
+    use crate::run::sim::example_trial;
+
+    /// A place where each trial takes too long.
+    struct Slow;
+
+    impl Place for Slow {
+        fn make_bed(&mut self, _bed: &Bed) -> Result<TrialBed, HostError> {
+            Err("it has none".into())
+        }
+
+        fn apply(&mut self, _contender: &Contender, _bed: &TrialBed) -> Result<(), HostError> {
+            Ok(())
+        }
+
+        fn run_trial(&mut self, _trial: &Trial) -> Result<Record, HostError> {
+            let day = Duration::from_secs(86_400);
+            let mut overdue = Timeouts::default().check_time("mkfs", day, day).unwrap_err();
+            overdue.left.push("a mount".into());
+            Err(overdue.into())
+        }
+
+        fn restore(&mut self) -> Result<(), HostError> {
+            Ok(())
+        }
+
+        fn remove_bed(&mut self) -> Result<(), HostError> {
+            Ok(())
+        }
+
+        fn left(&self) -> Vec<String> {
+            Vec::new()
+        }
+    }
+
+    #[test]
+    fn a_trial_that_takes_too_long_has_failed_at_its_step() {
+        let record = settled_trial(&mut Slow, &example_trial(BedKind::Loop, Workload::default()));
+        let Outcome::Failed(failure) = record.outcome else { panic!("it was measured") };
+        assert_eq!(failure.step, "mkfs");
+        assert!(failure.error.starts_with("not done after 1h"), "{}", failure.error);
+        assert_eq!(failure.cleanup_errors, ["a mount"]);
+    }
+}

@@ -41,9 +41,9 @@ impl Printed {
         let printed = Printed(Arc::new(Mutex::new(way)));
         let ours = printed.clone();
         // It is there before the work is timed, and goes with the last who could write.
-        std::thread::Builder::new().name("printed".into()).spawn(move || {
-            while sys::wait_readable(&watched).is_ok() && ours.way().empty() {}
-        })?;
+        std::thread::Builder::new()
+            .name("printed".into())
+            .spawn(move || while sys::wait_readable(&watched).is_ok() && ours.way().empty() {})?;
         Ok((printed, writer))
     }
 

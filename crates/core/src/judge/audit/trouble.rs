@@ -45,9 +45,7 @@ pub fn full(case: &Case) -> Option<Seen> {
     let (free, size) = (bytes(free_bytes), bytes(size_bytes));
     let evidence = match free_files {
         Some(0) => "after the work no file could be made any more (ENOSPC)".to_string(),
-        _ => format!(
-            "after the work {free} of {size} were free: writes may have failed (ENOSPC)"
-        ),
+        _ => format!("after the work {free} of {size} were free: writes may have failed (ENOSPC)"),
     };
     Some(Seen { severity: Severity::Warning, figure: free_bytes as f64, evidence })
 }
