@@ -15,7 +15,8 @@ use thiserror::Error;
 
 use crate::sys;
 
-const DIRECTORIES: [&str; 6] =
+/// Where the system's programs are.
+pub const DIRECTORIES: [&str; 6] =
     ["/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"];
 
 /// Which Debian package brings a program.

@@ -58,6 +58,13 @@ pub struct Arguments {
     /// A kernel to boot in place vm: a version, or the path of a bzImage; several are compared.
     #[arg(long, value_name = "KERNEL")]
     pub kernel: Vec<String>,
+    /// A file or folder of this machine that a virtual one gets, besides those that commands name.
+    #[arg(long, value_name = "PATH")]
+    pub bring: Vec<PathBuf>,
+    /// A stranger wrote the plan: run it in virtual machines that get nothing of this machine but
+    /// what --bring names.
+    #[arg(long, conflicts_with_all = ["resume", "erase", "writable"])]
+    pub untrusted: bool,
     /// Many small files, natively: count=10000,size=1k,directories=1,threads=1,sync=end.
     #[arg(long, value_name = "KEY=VALUE,...", num_args = 0..=1, default_missing_value = "")]
     pub small_files: Option<String>,

@@ -11,6 +11,7 @@ use fsverdict_core::model::{
 use serde::de::DeserializeOwned;
 
 use super::arguments::{Arguments, PlaceName, ProbeName};
+use super::untrusted::distrust;
 use crate::exit::Usage;
 use crate::shipped;
 
@@ -37,6 +38,7 @@ pub fn plan(arguments: &Arguments) -> Result<Plan> {
         plan.published.clear();
     }
     set_rest(&mut plan, arguments);
+    distrust(&mut plan, arguments)?;
     allow_writing(&mut plan, &arguments.writable)?;
     for workload in &mut plan.workloads {
         recognise_fio(workload);

@@ -242,12 +242,14 @@ fn measure(
         Err(error) => Err(PlaceError(error).into()),
     };
     watch.borrow_mut().tell(&News::Ended(&result));
+    let records = store.load().map(|stored| loaded.records = stored.records);
     // What could not be put back after its trial is tried once more; the run has failed by then,
     // and says so. Where nothing is left to put back, this does nothing.
     let restored = place.restore().map_err(PlaceError);
     let removed = place.remove_bed().map_err(PlaceError);
     let left = place.left();
     let ended = result.and_then(|stop| {
+        records?;
         restored?;
         removed.context("removing the bed: fsverdict clean tries again")?;
         Ok(stop)
@@ -262,7 +264,8 @@ fn measure(
     })
 }
 
-/// Round after round, until the campaign ends it.
+/// Round after round, until the campaign ends it. The records, of which there may be ten thousand,
+/// are on the disk, and not kept here: what the campaign makes of them is.
 fn rounds(
     place: &mut dyn Place,
     bed: &TrialBed,
@@ -275,6 +278,7 @@ fn rounds(
     let (start, before_s) = (Instant::now(), loaded.run.elapsed_s);
     let spent = || Duration::from_secs_f64(before_s) + start.elapsed();
     let mut campaign = Campaign::of(loaded.run.seed, judge, &loaded.records);
+    let mut number = std::mem::take(&mut loaded.records).last().map_or(0, |last| last.number);
     loop {
         let slots = match campaign.next(spent()) {
             Next::Round(slots) => slots,
@@ -282,7 +286,7 @@ fn rounds(
         };
         let mut slots = slots.into_iter().peekable();
         while let Some(slot) = slots.next() {
-            let number = loaded.records.last().map_or(0, |record| record.number) + 1;
+            number += 1;
             let trial = document(&loaded.plan, slot, bed, store, number)?;
             watch.borrow_mut().tell(&News::Trial(&trial));
             let record = settled_trial(place, &trial);
@@ -291,27 +295,24 @@ fn rounds(
                 return Ok(Stop::Interrupted);
             }
             campaign.take(&record);
-            keep(store, &mut loaded.records, record)?;
+            keep(store, &record)?;
             let is_last = slots.peek().is_none_or(|next| next.key.workload != trial.key.workload);
             let judged = is_last.then(|| loaded.judged_meanwhile(&mut campaign));
-            watch.borrow_mut().tell(&News::Kept(&loaded.records, judged));
+            watch.borrow_mut().tell(&News::Kept(&record, judged));
         }
         store.write_run(&loaded.run)?;
     }
 }
 
 /// Keeps the record. A machine whose settings could not be put back measures nothing further.
-fn keep(store: &Store, records: &mut Vec<Record>, record: Record) -> Result<()> {
+fn keep(store: &Store, record: &Record) -> Result<()> {
     let failure = match &record.outcome {
         Outcome::Measured => None,
         Outcome::Failed(failure) => Some(failure.clone()),
     };
     if failure.is_some() || !store.trial(record.number).join("record.json").exists() {
-        store.write_record(&record)?;
+        store.write_record(record)?;
     }
-    let is_next = records.last().is_none_or(|last| last.number < record.number);
-    assert!(is_next, "records stand in the order of their numbers");
-    records.push(record);
     match failure {
         Some(failure) if !failure.cleanup_errors.is_empty() => {
             let errors = failure.cleanup_errors.join("; ");

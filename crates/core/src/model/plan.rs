@@ -271,11 +271,22 @@ pub struct Vm {
     /// its commands name.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub bring: Vec<String>,
+    /// A stranger wrote the plan: of the host's files its machines get those of `bring`, and what
+    /// they themselves need.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub untrusted: bool,
+}
+
+impl Vm {
+    /// What the machines of a stranger's plan may have of the host.
+    pub fn given(&self) -> Option<&[String]> {
+        self.untrusted.then_some(&*self.bring)
+    }
 }
 
 impl Default for Vm {
     fn default() -> Self {
-        Vm { memory: Bytes(1 << 30), processors: 2, bring: Vec::new() }
+        Vm { memory: Bytes(1 << 30), processors: 2, bring: Vec::new(), untrusted: false }
     }
 }
 

@@ -264,7 +264,7 @@ impl<'a> Vm<'a> {
         Job {
             trial: trial.clone(),
             modules: bootable.modules_for(&trial.contender),
-            path: guest_path(),
+            path: guest_path(self.plan.vm.as_ref().is_some_and(|vm| vm.untrusted)),
             disks: trial.bed.devices.len(),
             emulated: !self.kvm,
         }
@@ -345,10 +345,11 @@ fn pack_modules<W: Write>(
     Ok(())
 }
 
-/// The user's own, and where system tools are.
-fn guest_path() -> String {
-    const USUAL: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
-    std::env::var("PATH").map_or(USUAL.into(), |path| format!("{path}:{USUAL}"))
+/// The user's own, unless that is no business of the plan's, and where system tools are.
+fn guest_path(is_untrusted: bool) -> String {
+    let usual = tool::DIRECTORIES.join(":");
+    let own = std::env::var("PATH").ok().filter(|_| !is_untrusted);
+    own.map_or(usual.clone(), |path| format!("{path}:{usual}"))
 }
 
 fn write_job(exchange: &Path, job: &Job) -> Result<(), HostError> {
