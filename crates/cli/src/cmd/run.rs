@@ -15,7 +15,7 @@ use fsverdict_core::model::{
     BedKind, LeftOut, Outcome, Place as PlaceKind, Plan, Record, Run, SCHEMA, Stop, Trial,
     TrialBed, Verdict,
 };
-use fsverdict_core::render::{self, Report};
+use fsverdict_core::render;
 use fsverdict_core::run::sim::SimPlace;
 use fsverdict_core::run::{Place, settled_trial};
 use fsverdict_host::bed;
@@ -40,8 +40,8 @@ pub fn run(arguments: &Arguments) -> Result<u8> {
     if arguments.dry_run {
         return dry_run(arguments);
     }
-    let (store, mut loaded, result) = conduct(arguments)?;
-    finish(arguments, &store, &mut loaded, result)
+    let (store, loaded, result) = conduct(arguments)?;
+    finish(arguments, &store, loaded, result)
 }
 
 /// Runs the rounds, from the plan to why they ended; what was measured is kept however they did.
@@ -367,7 +367,7 @@ fn document(plan: &Plan, slot: Slot, bed: &TrialBed, store: &Store, number: u32)
 fn finish(
     arguments: &Arguments,
     store: &Store,
-    loaded: &mut Loaded,
+    mut loaded: Loaded,
     result: Result<Stop>,
 ) -> Result<u8> {
     if loaded.records.is_empty() {
@@ -377,34 +377,37 @@ fn finish(
         let interrupted = result? == Stop::Interrupted;
         return Ok(if interrupted { exit::INTERRUPTED } else { exit::FAILED });
     }
-    let judged = keep_report(store, loaded, &result)?;
+    let judged = keep_report(store, &mut loaded, &result)?;
     let report = loaded.report(&judged);
-    let shown = show(arguments, &report, store.folder());
-    let stop = result?;
-    if stop == Stop::Interrupted {
-        // Who has closed the terminal reads nothing more there.
-        return Ok(exit::INTERRUPTED);
-    }
-    shown?;
-    Ok(match stop {
+    let json = arguments.json.as_ref().map(|_| render::json(&report));
+    let status = match &result {
+        Ok(Stop::Interrupted) => exit::INTERRUPTED,
         _ if report.failures().next().is_some() => exit::FAILED,
         _ if judged.comparisons.iter().all(|c| c.verdict == Verdict::Void) => exit::VOID,
         _ => exit::DONE,
-    })
+    };
+    let loaded = loaded.on_one_line();
+    let judged = loaded.judged(&Judge::new(&loaded.plan));
+    let text = render::terminal(&loaded.report(&judged));
+    let shown = show(arguments, &text, json.as_deref(), store.folder());
+    if result? == Stop::Interrupted {
+        // Who has closed the terminal reads nothing more there.
+        return Ok(status);
+    }
+    shown.map(|()| status)
 }
 
 /// Prints the report, and writes it as JSON where that is asked for.
-fn show(arguments: &Arguments, report: &Report, folder: &Path) -> Result<()> {
-    let text = render::terminal(report);
-    let path = folder.join("report.html");
-    match &arguments.json {
-        Some(file) if file.as_os_str() == "-" => {
-            say::tell(&format!("{text}\nReport: {}", path.display()));
-            Ok(say::print(&render::json(report))?)
+fn show(arguments: &Arguments, text: &str, json: Option<&str>, folder: &Path) -> Result<()> {
+    let text = format!("{text}\nReport: {}", folder.join("report.html").display());
+    match arguments.json.as_deref().zip(json) {
+        Some((file, json)) if file.as_os_str() == "-" => {
+            say::tell(&text);
+            Ok(say::print(json)?)
         }
         file => {
-            say::print(&format!("{text}\nReport: {}\n", path.display()))?;
-            file.iter().try_for_each(|file| write_whole(file, &render::json(report)))
+            say::print(&format!("{text}\n"))?;
+            file.map_or(Ok(()), |(file, json)| write_whole(file, json))
         }
     }
 }

@@ -11,6 +11,7 @@ mod fit;
 mod histogram;
 mod history;
 mod joined;
+mod lines;
 mod native;
 mod near;
 pub mod need;

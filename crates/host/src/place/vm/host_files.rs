@@ -510,7 +510,7 @@ mod tests {
         }
         let whole = brought("cp -r ROOT/given .").unwrap();
         assert!(has(&whole, "given/link") && !has(&whole, "kept/file"), "a link alone");
-        assert!(brought("ls / /home /tmp /root").is_ok_and(|it| !has(&it, "given")));
+        assert!(brought("ls / /home /tmp").is_ok_and(|it| !has(&it, "given")));
     }
 
     #[test]
