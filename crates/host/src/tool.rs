@@ -15,7 +15,8 @@ use thiserror::Error;
 
 use crate::sys;
 
-const DIRECTORIES: [&str; 6] =
+/// Where the system's programs are.
+pub const DIRECTORIES: [&str; 6] =
     ["/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"];
 
 /// Which Debian package brings a program.
@@ -64,6 +65,9 @@ const PACKAGES: [(&str, &str); 43] = [
     ("zramctl", "util-linux"),
     ("zstd", "zstd"),
 ];
+
+/// How long a system tool may take where no step of a trial says it.
+const LIMIT: Duration = Duration::from_secs(600);
 
 /// A program with its arguments.
 pub type Argv = Vec<String>;
@@ -146,25 +150,23 @@ fn new(program: impl AsRef<std::ffi::OsStr>) -> Command {
     Command::new(program)
 }
 
-/// Runs a system tool to its end; gives its standard output.
+/// Runs a system tool to its end, for ten minutes at most; gives its standard output.
 pub fn run(argv: &[String]) -> Result<String, ToolError> {
-    let mut command = command(&argv[0])?;
-    command.args(&argv[1..]);
-    let output =
-        output(&mut command).map_err(|source| ToolError::Start { command: shown(argv), source })?;
-    succeeded(argv, &output)
+    let Answer { status, stdout, stderr } = ask(argv, Path::new("/"), LIMIT)?;
+    match status.success() {
+        true => Ok(stdout),
+        false => Err(ToolError::Failed { command: shown(argv), status, stdout, stderr }),
+    }
 }
 
 /// What `command` prints, to its end. The standard library's own way to get it panics where a pipe
 /// can't be read.
 fn output(command: &mut Command) -> std::io::Result<Output> {
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
-    let stderr = child.stderr.take();
-    let beside = std::thread::spawn(move || all_of(stderr));
+    let stderr = reader(child.stderr.take());
     let stdout = all_of(child.stdout.take());
     let status = child.wait()?;
-    let stderr = beside.join().map_err(|_| std::io::Error::other("reading it ended"))??;
-    Ok(Output { status, stdout: stdout?, stderr })
+    Ok(Output { status, stdout: stdout?, stderr: read(stderr)? })
 }
 
 fn all_of(pipe: Option<impl Read>) -> std::io::Result<Vec<u8>> {
@@ -173,12 +175,13 @@ fn all_of(pipe: Option<impl Read>) -> std::io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Runs one after the other; gives their standard output together.
+/// Runs one after the other, for as long as the step of the trial may take; gives their standard
+/// output together.
 pub fn run_all(commands: &[Vec<String>]) -> Result<String, ToolError> {
-    commands.iter().map(|argv| run(argv)).collect()
+    commands.iter().map(|argv| Ok(String::from_utf8_lossy(&bytes(argv)?).into_owned())).collect()
 }
 
-/// [`run`], for a program that prints no text.
+/// Runs a system tool that prints no text to its end.
 pub fn bytes(argv: &[String]) -> Result<Vec<u8>, ToolError> {
     let mut command = command(&argv[0])?;
     command.args(&argv[1..]);
@@ -233,17 +236,24 @@ pub fn ask_where(
     let mut child = command.spawn().map_err(start)?;
     let (stdout, stderr) = (reader(child.stdout.take()), reader(child.stderr.take()));
     let status = wait(&mut child, limit).map_err(start)?;
-    let text = |thread: std::thread::JoinHandle<String>| thread.join().unwrap_or_default();
-    let (stdout, stderr) = (text(stdout), text(stderr));
+    let (stdout, stderr) = (text(stdout).map_err(start)?, text(stderr).map_err(start)?);
     let slow = || ToolError::Slow { command: shown(argv), limit };
     status.map(|status| Answer { status, stdout, stderr }).ok_or_else(slow)
 }
 
+type Reader = std::thread::JoinHandle<std::io::Result<Vec<u8>>>;
+
 /// Reads a pipe to its end beside us, so that a program that says much is not held up.
-fn reader(pipe: Option<impl Read + Send + 'static>) -> std::thread::JoinHandle<String> {
-    std::thread::spawn(move || {
-        String::from_utf8_lossy(&all_of(pipe).unwrap_or_default()).into_owned()
-    })
+fn reader(pipe: Option<impl Read + Send + 'static>) -> Reader {
+    std::thread::spawn(move || all_of(pipe))
+}
+
+fn read(reader: Reader) -> std::io::Result<Vec<u8>> {
+    reader.join().map_err(|_| std::io::Error::other("reading it ended"))?
+}
+
+fn text(reader: Reader) -> std::io::Result<String> {
+    Ok(String::from_utf8_lossy(&read(reader)?).into_owned())
 }
 
 /// `None` if it had to be killed.

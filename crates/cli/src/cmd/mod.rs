@@ -20,3 +20,4 @@ pub mod run;
 pub mod selftest;
 pub mod tree;
 pub mod trial;
+mod untrusted;

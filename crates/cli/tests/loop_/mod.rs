@@ -15,6 +15,7 @@ mod replays;
 mod runs;
 mod settings;
 mod strangers;
+mod unattended;
 mod workloads;
 mod zfs;
 
