@@ -4,7 +4,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use anyhow::{Context, Result};
-use fsverdict_core::model::{SCHEMA, Trial};
+use fsverdict_core::model::{Disk, SCHEMA, Trial};
 use fsverdict_core::run::{self, Effect, Host, HostError, Step};
 use fsverdict_host::place::trial::TrialHost;
 
@@ -54,6 +54,10 @@ impl Host for Announced {
 
     fn clean_up(&mut self, trial: &Trial) -> Vec<String> {
         self.0.clean_up(trial)
+    }
+
+    fn disk(&mut self, trial: &Trial) -> Option<Disk> {
+        self.0.disk(trial)
     }
 
     fn clock_ns(&mut self) -> u64 {

@@ -46,6 +46,8 @@ pub enum Audit {
     A23,
     A24,
     A25,
+    /// The disk says of itself what it is not, or the bed what the disk does not say.
+    DiskFlag,
     /// The device is the limit, whichever the file system.
     DeviceBound,
     /// The depth of the work is the limit: at twice of it the bare device does more.

@@ -3,8 +3,8 @@
 use super::step::wants_cleanup;
 use super::{Step, sample, steps};
 use crate::model::{
-    Astray, CacheState, Failure, Mounted, Outcome, Partition, PhaseRecord, Quiet, Record, Refused,
-    Sample, StepTime, Trial,
+    Astray, CacheState, Disk, Failure, Mounted, Outcome, Partition, PhaseRecord, Quiet, Record,
+    Refused, Sample, StepTime, Trial,
 };
 
 /// Why a host could not do a step; its message is whole.
@@ -43,6 +43,11 @@ pub trait Host {
     /// a step has failed. Gives what could not be undone.
     fn clean_up(&mut self, trial: &Trial) -> Vec<String>;
 
+    /// What the disk under test says of itself now, where that can be told; of several, the first.
+    fn disk(&mut self, _trial: &Trial) -> Option<Disk> {
+        None
+    }
+
     /// Nanoseconds of a steady clock.
     fn clock_ns(&mut self) -> u64;
 }
@@ -50,7 +55,7 @@ pub trait Host {
 /// Runs `trial` on `host`. A step that fails ends the trial, not the program: the record says
 /// which step and why, and what could not be cleaned up after it.
 pub fn trial(host: &mut dyn Host, trial: &Trial) -> Record {
-    let mut record = empty(trial);
+    let mut record = Record { disk: host.disk(trial), ..empty(trial) };
     let steps = steps(trial);
     for (place, &step) in steps.iter().enumerate() {
         if let Err(error) = perform(host, step, trial, &mut record) {
@@ -89,7 +94,8 @@ fn perform(
 
 /// The record of a trial that has not begun.
 fn empty(trial: &Trial) -> Record {
-    Record::new(trial.number, trial.key.clone(), trial.position, trial.seed)
+    let record = Record::new(trial.number, trial.key.clone(), trial.position, trial.seed);
+    Record { probed: trial.bed.probed.clone(), ..record }
 }
 
 /// The record of a trial that failed before or beside its steps.

@@ -1,7 +1,7 @@
 //! Settings tried: each option of a file's commands on images of our own, and what the tools and
 //! the kernel say and do.
 //!
-//! Nothing that a file names is touched. Its devices are replaced by nameless images; options that
+//! Nothing that a file names is written to. Its devices are replaced by nameless images; options that
 //! name other devices or files are not tried; its lines are read and never run. There is no list
 //! of good and bad options: a verdict comes from leaving an option out, giving it alone and giving
 //! its opposite (`sort`), and from counting flushes, discards and access times (`mounting`). What
@@ -10,6 +10,7 @@
 mod bench;
 mod documented;
 mod finding;
+mod flag;
 mod knob;
 #[cfg(test)]
 mod loop_tests;
@@ -54,6 +55,7 @@ fn check_all(bench: &Bench, script: &Script) -> Vec<Checked> {
                 let kind = mounting::kind(mount, &made);
                 let options = mounting::made_by(&made, &kind);
                 findings.extend(mounting::check(bench, mount, &kind, options, &blank));
+                findings.extend(flag::check(&kind, &mount.device, &mount.options, &blank));
             }
             Request::Partition(call) => findings.extend(tables.check(call, &blank)),
             Request::Other(why) => {
