@@ -83,7 +83,7 @@ pub(super) fn of(device: &Path) -> Disk {
 /// request (block/blk-settings.c, `blk_apply_bdi_limits`, Linux 6.18).
 pub(super) fn read_ahead_of_rotation(block: &Block) -> Option<u64> {
     let text = fs::read_to_string(block.directory.join("queue/max_sectors_kb")).ok()?;
-    Some(text.trim().parse::<u64>().ok()? * 2 << 10)
+    Some((text.trim().parse::<u64>().ok()? * 2) << 10)
 }
 
 /// Reads some blocks anywhere in the file or device at `path`, one after the other and past the

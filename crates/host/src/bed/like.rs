@@ -32,6 +32,17 @@ pub struct Like {
     read_ahead_of_rotation: Option<u64>,
 }
 
+/// Whether a device is told what its cache is, by which the kernel sends it flushes or not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Flushes {
+    /// As the disk says.
+    Like,
+    /// It gets them all: it is an image in the page cache, and without them nothing is written.
+    Kept,
+    /// It is not told.
+    Own,
+}
+
 impl Like {
     /// What `bed` is to be like; images lie in `dir`. `None`: it stays what it is.
     pub(super) fn of(bed: &Bed, dir: &Path) -> Result<Option<Like>, BedError> {
@@ -87,7 +98,7 @@ impl Like {
     }
 
     /// It without a flag that the disk's own answers contradict, unless the plan names the disk:
-    /// ARCHITECTURE, "A bed says what its disk is".
+    /// ARCHITECTURE, "Decisions", has why.
     pub(super) fn mended(mut self, reads: Option<Reads>) -> Like {
         let contradicted = reads.is_some_and(|reads| reads.contradict_rotation());
         if !self.is_named && self.disk.rotational && contradicted {
@@ -107,16 +118,17 @@ impl Like {
     }
 
     /// What has the device of that number say so, in the order in which it must be set: the kernel
-    /// reads ahead by rotation, the scheduler comes before what it resets. A device that is an
-    /// image in the page cache, `cached`, keeps its flushes: without them nothing would be written.
-    pub fn settings(&self, number: [u32; 2], cached: bool) -> Vec<Setting> {
+    /// reads ahead by rotation, the scheduler comes before what it resets.
+    pub fn settings(&self, number: [u32; 2], flushes: Flushes) -> Vec<Setting> {
         let disk = &self.disk;
-        let cache = if disk.write_cache || cached { "write back" } else { "write through" };
+        let flushed = disk.write_cache || flushes == Flushes::Kept;
+        let cache = if flushed { "write back" } else { "write through" };
+        let cache = Some(cache.to_string()).filter(|_| flushes != Flushes::Own);
         let ahead = disk.read_ahead_bytes.map(|bytes| (bytes >> 10).to_string());
         let scheduler = disk.scheduler.clone().filter(|_| self.is_named);
         let all = [
             ("rotational", Some(u8::from(disk.rotational).to_string())),
-            ("write_cache", Some(cache.to_string())),
+            ("write_cache", cache),
             ("scheduler", scheduler),
             ("read_ahead_kb", ahead),
         ];
@@ -127,10 +139,10 @@ impl Like {
     }
 
     /// Of these those that this kernel has.
-    pub(super) fn offered(&self, number: [u32; 2], cached: bool) -> Vec<Setting> {
+    pub(super) fn offered(&self, number: [u32; 2], flushes: Flushes) -> Vec<Setting> {
         let offers =
             |it: &Setting| it.knob.text(Path::new(ROOT)).is_ok_and(|text| takes(&text, it));
-        let mut settings = self.settings(number, cached);
+        let mut settings = self.settings(number, flushes);
         settings.retain(offers);
         settings
     }
@@ -138,7 +150,7 @@ impl Like {
     /// Has the device of that number say so, as far as this kernel lets it: in a guest, where
     /// nothing need be put back.
     pub fn set_on(&self, number: [u32; 2]) -> Result<(), BedError> {
-        set(&self.offered(number, false))
+        set(&self.offered(number, Flushes::Like))
     }
 
     /// For the report: whose, and in what `device` differs from it.
@@ -202,8 +214,8 @@ mod tests {
         assert_eq!(ahead, Some(1 << 20), "somebody has set it");
     }
 
-    fn lines(like: &Like, cached: bool) -> Vec<String> {
-        let settings = like.settings([7, 1], cached);
+    fn lines(like: &Like, flushes: Flushes) -> Vec<String> {
+        let settings = like.settings([7, 1], flushes);
         let file = |knob: &Knob| knob.to_string().rsplit('/').next().unwrap().to_string();
         settings.iter().map(|it| format!("{}={}", file(&it.knob), it.value)).collect()
     }
@@ -217,13 +229,17 @@ mod tests {
             "scheduler=mq-deadline",
             "read_ahead_kb=128",
         ];
-        assert_eq!(lines(&ssd, false), expected);
-        let hdd = lines(&Like::named("hdd").unwrap(), false);
+        assert_eq!(lines(&ssd, Flushes::Like), expected);
+        let hdd = lines(&Like::named("hdd").unwrap(), Flushes::Like);
         assert_eq!(hdd, ["rotational=1", "write_cache=write back", "scheduler=mq-deadline"]);
         let mut safe = Like { is_named: false, ..ssd };
         safe.disk.write_cache = false;
-        assert_eq!(lines(&safe, false)[1..], ["write_cache=write through", "read_ahead_kb=128"]);
-        assert_eq!(lines(&safe, true)[1], "write_cache=write back");
+        assert_eq!(
+            lines(&safe, Flushes::Like)[1..],
+            ["write_cache=write through", "read_ahead_kb=128"]
+        );
+        assert_eq!(lines(&safe, Flushes::Kept)[1], "write_cache=write back");
+        assert_eq!(lines(&safe, Flushes::Own), ["rotational=0", "read_ahead_kb=128"]);
     }
 
     #[test]

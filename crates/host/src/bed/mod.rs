@@ -34,7 +34,7 @@ use hold::Hold;
 pub use identity::Identity;
 pub use image::with_margin;
 pub use image::write_out;
-pub use like::Like;
+pub use like::{Flushes, Like};
 pub use loop_device::LoopDevice;
 pub use own::Own;
 pub use refusal::Refusal;
@@ -70,8 +70,8 @@ pub enum BedError {
     )]
     NoLike { path: String },
     #[error(
-        "like = {path:?}: it takes each zone's blocks only in their order, which no image can stand \
-         for: measure on it, by --bed device:{path}"
+        "like = {path:?}: it takes each zone's blocks only in their order, as no image does: \
+         measure on it, by --bed device:{path}"
     )]
     Zoned { path: String },
     #[error(transparent)]
@@ -411,9 +411,14 @@ impl<'a> Maker<'a> {
     /// Has the devices say what the bed is to be like.
     fn be_like(&mut self) -> Result<(), BedError> {
         let Some(like) = self.made.like.clone() else { return Ok(()) };
-        let cached = self.made.direct_io == Some(false);
+        let cache = match self.made.direct_io {
+            // A disk of the user's has other partitions perhaps, and an owner after a crash.
+            None => Flushes::Own,
+            Some(false) => Flushes::Kept,
+            Some(true) => Flushes::Like,
+        };
         for device in self.made.devices.clone() {
-            let settings = like.offered(device.number, cached);
+            let settings = like.offered(device.number, cache);
             let changes = settings::before(Path::new("/"), &settings).map_err(BedError::Setting)?;
             let is_ours = self.made.direct_io.is_some();
             let number = device.path.strip_prefix("/dev/loop").and_then(|it| it.parse().ok());

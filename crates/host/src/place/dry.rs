@@ -9,7 +9,7 @@ use fsverdict_core::run::{self, Effect, Host, HostError, Place, Step};
 use super::trial::site::{command_of, commands, raw_device, scene, with_site, work_directory};
 use super::trial_process::{mount_point, trial_argv};
 use super::{link, vm};
-use crate::bed::{Like, partition};
+use crate::bed::{Flushes, Like, partition};
 use crate::file_system::{self, daemon};
 use crate::machine::settings;
 use crate::tool::shown;
@@ -71,8 +71,10 @@ impl DryRun {
         let of_named = bed.like.as_deref().map(|name| (name, Like::named(name)));
         match (of_named, bed.kind) {
             (Some((_, Some(like))), _) => {
+                let is_users = bed.kind == BedKind::Device;
+                let flushes = if is_users { Flushes::Own } else { Flushes::Like };
                 for _ in 0..self.devices.len() {
-                    self.set(like.settings([0, 0], false));
+                    self.set(like.settings([0, 0], flushes));
                 }
             }
             (Some((path, None)), _) => {
