@@ -234,7 +234,7 @@ fn a_plan_has_the_documented_keys() {
 fn trials_records_and_runs_have_the_documented_keys() {
     let types = Types::of_model();
     for (heading, root, elsewhere) in [
-        ("## A trial", "Trial", &["Workload", "Contender", "Limits"][..]),
+        ("## A trial", "Trial", &["Workload", "Contender", "Limits", "Probed"][..]),
         ("## A record", "Record", &[]),
         ("### run.json", "Run", &[]),
     ] {

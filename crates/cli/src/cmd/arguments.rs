@@ -32,6 +32,10 @@ pub struct Arguments {
     /// The target: loop, ram, ram:zram, device:/dev/NAME[,...] or directory:PATH[,...].
     #[arg(long)]
     pub bed: Option<String>,
+    /// The disk whose flags the bed has: nvme, ssd, hdd, virtio, or a path such as /dev/nvme0n1
+    /// [default: that on which images lie].
+    #[arg(long, value_name = "DISK")]
+    pub like: Option<String>,
     /// A device of bed `device` that may be erased, named again; with what it carries, if anything:
     /// /dev/sdb=gpt,ext4. Once for each device.
     #[arg(long, value_name = "PATH[=SIGNATURE,...]")]

@@ -140,6 +140,9 @@ fn set_rest(plan: &mut Plan, arguments: &Arguments) {
         plan.judgement.rounds = arguments.rounds;
         plan.judgement.budget = arguments.budget;
     }
+    if arguments.like.is_some() {
+        plan.bed.like.clone_from(&arguments.like);
+    }
     if arguments.dir.is_some() {
         plan.bed.dir = arguments.dir.as_ref().map(|dir| dir.display().to_string());
     }
@@ -410,6 +413,8 @@ mod tests {
             ("--fs ext4,xfs", "a workload"),
             ("--fs ext4,xfs --small-files count=5 -- true", "not both"),
             ("--fs ext4,xfs --bed device: -- true", "needs a path"),
+            ("--fs ext4,xfs --like sdd -- true", "did you mean ssd or hdd?"),
+            ("--bed directory:/a,/b --like ssd -- true", "leave --like out"),
             ("--fs ext4,xfs --place local --kernel 6.1 -- true", "takes --place vm"),
             ("--fs ext4,xfs --place vm --bed directory:/tmp -- true", "can't be given to"),
         ] {

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use anyhow::{Context, Result};
-use fsverdict_core::model::{SCHEMA, Trial, Trouble};
+use fsverdict_core::model::{Disk, SCHEMA, Trial, Trouble};
 use fsverdict_core::run::{self, Effect, Host, HostError, Step};
 use fsverdict_host::place::trial::TrialHost;
 
@@ -63,6 +63,10 @@ impl Host for Announced {
 
     fn unkept_bytes(&mut self) -> BTreeMap<String, u64> {
         self.0.unkept_bytes()
+    }
+
+    fn disk(&mut self, trial: &Trial) -> Option<Disk> {
+        self.0.disk(trial)
     }
 
     fn clock_ns(&mut self) -> u64 {

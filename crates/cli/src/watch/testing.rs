@@ -4,8 +4,8 @@ use std::path::Path;
 
 use fsverdict_core::judge::Judge;
 use fsverdict_core::model::{
-    BedKind, Failure, Histogram, Key, Outcome, Phase, PhaseRecord, Place, Plan, Record, Run,
-    SCHEMA, Sample, StepTime, Trial, TrialBed, Unit,
+    Failure, Histogram, Key, Outcome, Phase, PhaseRecord, Place, Plan, Record, Run, SCHEMA, Sample,
+    StepTime, Trial, TrialBed, Unit,
 };
 
 use super::state::State;
@@ -100,12 +100,7 @@ pub fn trial(plan: &Plan, round: u32, contender: &str) -> Trial {
         seed: 1,
         workload: plan.workloads[0].clone(),
         contender: plan.contender(contender).unwrap().clone(),
-        bed: TrialBed {
-            kind: BedKind::Loop,
-            devices: Vec::new(),
-            limits: None,
-            lab: String::new(),
-        },
+        bed: TrialBed::default(),
         probes: Vec::new(),
         writable: Vec::new(),
         timeouts: plan.timeouts(),

@@ -85,3 +85,28 @@ fn a_file_system_takes_several_devices_if_it_can() {
     }
     scene.assert_nothing_left();
 }
+
+#[test]
+#[ignore = "needs root and loop devices: run ./test"]
+fn btrfs_chooses_by_what_the_bed_says_and_a_finding_tells() {
+    let scene = Scene::alone();
+    for (like, rotates) in [("hdd", true), ("ssd", false)] {
+        let mut words = vec!["run", "--fs", "btrfs,ext4", "--size", "200M", "--rounds", "1"];
+        words.extend([
+            "--bed", "ram", "--like", like, "--output", like, "--json", "-", "--", "true",
+        ]);
+        let document = scene.fsverdict(&words).exits(0).json();
+        for trial in list(&document["trials"]) {
+            assert_eq!(trial["disk"]["rotational"], rotates, "{like}: {trial:#}");
+        }
+        let btrfs = super::of(&document, "btrfs")[0];
+        let has_ssd = list(&btrfs["mounted"]["options"]).iter().any(|option| option == "ssd");
+        assert_eq!(has_ssd, !rotates, "{like}: {:#}", btrfs["mounted"]);
+        assert!(text(&document["run"]["host"]["bed is like"]).starts_with(like));
+        let flags = list(&document["findings"]).iter().filter(|it| it["audit"] == "DiskFlag");
+        // Before Linux 6.6 memory can't be read past the page cache, so that nothing is probed.
+        let expected = if rotates && btrfs["probed"].is_object() { 2 } else { 0 };
+        assert_eq!(flags.count(), expected, "{like}: {:#}", document["findings"]);
+    }
+    scene.assert_nothing_left();
+}

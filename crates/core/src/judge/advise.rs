@@ -9,13 +9,15 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::audit::Audited;
 use super::audit::case::options;
 use super::audit::mounted::without_flush;
 use super::compare::{alpha, rule, void};
 use super::interval::Course;
 use crate::model::{
-    Advice, Answer, Basis, Condition, Feature, Finding, Lever, Missing, Percent, Plan, Purpose,
-    Record, Scalar, Severity, Standing, Turn, Verdict, Want, Weighed, Work, Workload, median,
+    Advice, Answer, Audit, Basis, Condition, Feature, Finding, Lever, Missing, Percent, Plan,
+    Purpose, Record, Scalar, Severity, Standing, Turn, Verdict, Want, Weighed, Work, Workload,
+    median,
 };
 
 /// The advice for `purpose` by the run's records. `documented` has what is known of its contenders
@@ -77,9 +79,18 @@ pub fn advise(
         weighed: weighed(&counted, leader, &gaps),
         missing,
         standings,
+        findings: flags(plan, records),
         margin,
         confidence: plan.judgement.confidence,
     }
+}
+
+/// The findings on what disks say of themselves: on a disk that says something else another
+/// contender may be the best.
+fn flags(plan: &Plan, records: &[Record]) -> Vec<Finding> {
+    let mut findings = Audited::of(plan, records).of_terms(plan);
+    findings.retain(|finding| finding.audit == Audit::DiskFlag);
+    findings
 }
 
 /// A want with the run's workloads that measure it.

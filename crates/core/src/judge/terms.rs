@@ -68,19 +68,20 @@ pub(super) fn all(sides: &[Side]) -> Vec<Term> {
 
 /// Whether these runs were made on one machine, with one device; not, on one kernel.
 pub(super) fn on_one_machine(sides: &[Side]) -> bool {
-    const SOFTWARE: [&str; 2] = ["kernel", "distribution"];
+    const SOFTWARE: [&str; 3] = ["kernel", "distribution", "bed is like"];
     let machine = of_runs(sides, |run| &run.host);
     machine.iter().all(|term| term.equal || SOFTWARE.contains(&term.what.as_str()))
 }
 
 /// What makes even the ratios of runs mean something else.
-const CONDITIONS: [&str; 6] = [
+const CONDITIONS: [&str; 7] = [
     "the place",
     "the kind of bed",
     "the bed's size",
     "the number of devices",
     "what the bed is made of",
     "what the bed is held down to",
+    "whether the bed's disk says that it rotates",
 ];
 
 /// The [`CONDITIONS`] of all runs.
@@ -90,21 +91,30 @@ pub(super) fn conditions(sides: &[Side]) -> Vec<Term> {
         // Sizes and numbers are those of beds that are made.
         let made = |what: String| if is_made(bed) { what } else { "its own".into() };
         [
-            text(&side.run.place),
-            bed.kind.name().into(),
-            made(bed.size.to_string()),
-            made(bed.devices.to_string()),
-            if bed.zram { "zram" } else { "a loop device" }.into(),
-            bed.limits.map_or("none".into(), |limits| limits.to_string()),
+            Some(text(&side.run.place)),
+            Some(bed.kind.name().into()),
+            Some(made(bed.size.to_string())),
+            Some(made(bed.devices.to_string())),
+            Some(if bed.zram { "zram" } else { "a loop device" }.into()),
+            Some(bed.limits.map_or("none".into(), |limits| limits.to_string())),
+            rotation(side.records).map(Into::into),
         ]
     };
-    let each: Vec<[String; 6]> = sides.iter().map(of).collect();
+    let each: Vec<[Option<String>; 7]> = sides.iter().map(of).collect();
     let term = |(place, what): (usize, &str)| {
-        let values: Vec<_> = each.iter().map(|values| Some(values[place].clone())).collect();
-        let equal = values.windows(2).all(|pair| pair[0] == pair[1]);
+        let values: Vec<_> = each.iter().map(|values| values[place].clone()).collect();
+        // What older records do not tell makes no difference.
+        let known: BTreeSet<&String> = values.iter().flatten().collect();
+        let equal = known.len() < 2;
         Term { what: what.into(), values, equal }
     };
     CONDITIONS.into_iter().enumerate().map(term).collect()
+}
+
+/// Whether the disk said that it rotates, by the first record that tells.
+fn rotation(records: &[Record]) -> Option<&'static str> {
+    let rotational = records.iter().find_map(|it| Some(it.disk.as_ref()?.rotational))?;
+    Some(if rotational { "it does" } else { "it does not" })
 }
 
 /// What a workload of one name is in each of the runs that hold it, but for what is judged of it.

@@ -48,6 +48,8 @@ pub enum Audit {
     A25,
     A26,
     A27,
+    /// The disk says of itself what it is not, or the bed what the disk does not say.
+    DiskFlag,
     /// The device is the limit, whichever the file system.
     DeviceBound,
     /// The depth of the work is the limit: at twice of it the bare device does more.

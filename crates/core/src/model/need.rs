@@ -58,6 +58,8 @@ pub enum Need {
     Namespaces,
     /// Files as block devices.
     LoopDevices,
+    /// A disk beneath the images that says of itself what it is.
+    Disk,
     /// Compressed memory as a block device.
     Zram,
     /// Free space for image files.
@@ -122,6 +124,7 @@ impl Need {
             Need::Root => "root",
             Need::Namespaces => "namespaces",
             Need::LoopDevices => "loop devices",
+            Need::Disk => "disk beneath",
             Need::Zram => "zram",
             Need::Images { .. } => "space for images",
             Need::Space { at, .. } => return Cow::Owned(format!("space in {at}")),

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use super::near::{meant, with_near};
-use super::{Bytes, Contender, Fio, Limits, Percent, Published, Span, Study, Timeouts, Workload};
+use super::{Bytes, Contender, Disk, Fio, Limits, Percent, Published, Span, Study, Timeouts, Workload};
 
 /// What the file systems are made on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -55,6 +55,10 @@ pub struct Bed {
     #[serde(alias = "path", deserialize_with = "one_or_several")]
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub paths: Vec<String>,
+    /// The disk that it is to be like: `nvme`, `ssd`, `hdd`, `virtio`, or the path of one. Where
+    /// none is named, images are like the disk that they lie on.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub like: Option<String>,
     /// What every device is held down to.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub limits: Option<Limits>,
@@ -90,6 +94,7 @@ impl Default for Bed {
             dir: None,
             zram: false,
             paths: Vec::new(),
+            like: None,
             limits: None,
         }
     }
@@ -577,6 +582,7 @@ impl Plan {
         self.check_place()?;
         let bed = &self.bed;
         let invalid = |text: String| Err(PlanError::Invalid(text));
+        check_like(bed)?;
         if matches!(bed.kind, BedKind::Loop | BedKind::Ram) {
             self.contenders.iter().try_for_each(|contender| check_discard(contender, bed.kind))?;
             self.workloads.iter().try_for_each(|workload| check_size(workload, bed.size))?;
@@ -623,6 +629,19 @@ fn check_discard(contender: &Contender, kind: BedKind) -> Result<(), PlanError> 
             contender.name,
             kind.name()
         ))),
+    }
+}
+
+/// What is mounted already has chosen by what its disk says of itself.
+fn check_like(bed: &Bed) -> Result<(), PlanError> {
+    match &bed.like {
+        Some(_) if bed.kind == BedKind::Directory => Err(PlanError::Invalid(
+            "bed directory can't be like another disk: its file systems have been made and mounted \
+             by what theirs says of itself; leave --like out"
+                .into(),
+        )),
+        Some(like) => Disk::check_like(like).map_err(PlanError::Invalid),
+        None => Ok(()),
     }
 }
 
@@ -741,6 +760,15 @@ mod tests {
         let refused = Plan::parse(&format!("{bed}{directory}")).unwrap_err().to_string();
         assert!(refused.contains("a directory is neither partitioned"), "{refused}");
         assert!(wrong("\"unpack\"", "\"unpack\"\nneeds_bytes = \"5G\"").contains("--size 5G"));
+        let like = |bed: &str| {
+            let plan =
+                format!("[bed]\n{bed}\n{}", PLAN.replace("mkfs = [\"-l\", \"size=256m\"]", ""));
+            Plan::parse(&plan).map_err(|error| error.to_string())
+        };
+        assert_eq!(like("like = \"ssd\"").unwrap().bed.like.as_deref(), Some("ssd"));
+        assert!(like("like = \"nvm\"").unwrap_err().contains("did you mean nvme?"));
+        let mounted = like("kind = \"directory\"\npath = \"/mnt\"\nlike = \"ssd\"").unwrap_err();
+        assert!(mounted.contains("leave --like out"), "{mounted}");
         let network = PLAN.replace("\"unpack\"", "\"unpack\"\nnetwork = {}");
         Plan::parse(&network).unwrap();
         let in_machine = Plan::parse(&format!("place = \"vm\"\n{network}")).unwrap_err();

@@ -319,6 +319,8 @@ pub struct Advice {
     pub missing: Vec<Missing>,
     /// Every two contenders, together.
     pub standings: Vec<Standing>,
+    /// What the contenders have chosen by what their disk says of itself, and that it is not.
+    pub findings: Vec<super::Finding>,
     /// What would change the answer.
     pub turns: Vec<Turn>,
     /// Differences smaller than this are trivial.

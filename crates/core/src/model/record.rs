@@ -4,7 +4,10 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::{CpuTime, CpuTotals, Histogram, Key, Partition, Phase, RateOverTime, SCHEMA, Sample};
+use super::{
+    CpuTime, CpuTotals, Disk, Histogram, Key, Partition, Phase, Probed, RateOverTime, SCHEMA,
+    Sample,
+};
 
 /// How a trial ended.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -484,6 +487,13 @@ pub struct Record {
     /// The partitions it was made on, where its contender has the devices partitioned.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub partitions: Vec<Partition>,
+    /// What the disk under test said of itself when the file system was made; of several, the
+    /// first.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub disk: Option<Disk>,
+    /// What was found out of the bed's disk before the first trial.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub probed: Option<Probed>,
     /// How it was mounted for the timed part.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mounted: Option<Mounted>,
@@ -524,6 +534,8 @@ impl Record {
             guest: None,
             steps: Vec::new(),
             partitions: Vec::new(),
+            disk: None,
+            probed: None,
             mounted: None,
             caches: Vec::new(),
             settled: Vec::new(),

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{BedKind, Contender, ExtraProbe, Limits, Timeouts, Workload};
+use super::{BedKind, Contender, ExtraProbe, Limits, Probed, Timeouts, Workload};
 
 /// Which trial of a run: its place in the rounds.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -27,7 +27,7 @@ pub struct Device {
 }
 
 /// What a trial needs to know of the bed.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TrialBed {
     /// What kind of bed.
     pub kind: BedKind,
@@ -36,6 +36,9 @@ pub struct TrialBed {
     /// What its devices are held down to while the work is done.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limits: Option<Limits>,
+    /// What was found out of its disk before the first trial.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub probed: Option<Probed>,
     /// The living run's own name: by it the trial's process finds what the run allows.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub lab: String,

@@ -5,8 +5,9 @@ use comfy_table::presets::{ASCII_MARKDOWN, UTF8_BORDERS_ONLY};
 use super::grid::Grid;
 use super::json;
 use super::sentence::{interval, rounds};
+use super::terminal::headline;
 use super::text::{marked, marked_list, visible};
-use crate::model::{Advice, Answer, Basis, Condition, Lever, Standing, Turn, Verdict};
+use crate::model::{Advice, Answer, Basis, Condition, Finding, Lever, Standing, Turn, Verdict};
 
 /// For a terminal; ends with a line break. `command` is what was typed, but for its options.
 pub fn advice(advice: &Advice, command: &str) -> String {
@@ -97,7 +98,7 @@ fn table(advice: &Advice, preset: &str) -> Grid {
     table
 }
 
-fn sections(advice: &Advice, command: &str) -> [(&'static str, Vec<String>); 5] {
+fn sections(advice: &Advice, command: &str) -> [(&'static str, Vec<String>); 6] {
     let standings = advice.standings.iter().map(|it| standing(advice, it)).collect();
     let left_out = advice.left_out.iter().map(|(name, why)| format!("{name}: {why}"));
     let mut missing: Vec<String> = advice
@@ -115,11 +116,13 @@ fn sections(advice: &Advice, command: &str) -> [(&'static str, Vec<String>); 5] 
         missing
             .push(format!("measure it too: {command} --plan {file}, then: fsverdict run {file}"));
     }
+    let finding = |it: &Finding| format!("{}: {}", headline(it), it.advice);
     [
         ("All that was measured together", standings),
         ("Conditions", advice.conditions.iter().map(condition).collect()),
         ("Left out", left_out.collect()),
         ("Not measured", missing),
+        ("Findings", advice.findings.iter().map(finding).collect()),
         ("What would change the answer", advice.turns.iter().map(turn).collect()),
     ]
 }

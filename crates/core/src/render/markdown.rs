@@ -183,11 +183,26 @@ fn machine(report: &Report) -> String {
         out += &format!("- {}\n", marked(&format!("{fact}: {value}")));
     }
     out += &format!("- bed: {}\n", marked(&bed(report)));
+    for line in disks(report) {
+        out += &format!("- {}\n", marked(&line));
+    }
     if report.plan.scale.is_some() {
         let scale = terminal::scale(report);
         out += &format!("- sizes, counts and times{}\n", scale.trim_start_matches(','));
     }
     out + &format!("- fsverdict {}\n", marked(&report.run.program_version))
+}
+
+/// What the bed's disk said of itself: once, or for each contender where they met another.
+fn disks(report: &Report) -> Vec<String> {
+    let contenders = report.plan.contenders.iter();
+    let seen: Vec<_> = contenders.filter_map(|it| Some((&it.name, report.disk(it)?))).collect();
+    match seen.as_slice() {
+        [(_, first), rest @ ..] if rest.iter().all(|(_, disk)| disk == first) => {
+            vec![format!("disk: {first}")]
+        }
+        several => several.iter().map(|(name, disk)| format!("disk of {name}: {disk}")).collect(),
+    }
 }
 
 /// What the file systems were made on: `loop, 4GiB`.

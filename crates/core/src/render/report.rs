@@ -1,8 +1,7 @@
 //! What a report is made of.
 
 use crate::model::{
-    Beside, Comparison, Contender, Finding, Key, LeftOut, Mounted, OverMemory, Partition, Plan,
-    Record, Refused, Run, Workload, meant,
+    Beside, Comparison, Contender, Disk, Finding, Key, LeftOut, Mounted, OverMemory, Partition, Plan, Record, Refused, Run, Workload, meant,
 };
 
 use super::sentence::{alone, sentence};
@@ -63,6 +62,12 @@ impl Report<'_> {
     pub(super) fn mounted(&self, contender: &Contender) -> Option<&Mounted> {
         let mut its = self.records.iter().filter(|it| it.key.contender == contender.name);
         its.find_map(|record| record.mounted.as_ref())
+    }
+
+    /// What its disk said of itself.
+    pub(super) fn disk(&self, contender: &Contender) -> Option<&Disk> {
+        let mut its = self.records.iter().filter(|it| it.key.contender == contender.name);
+        its.find_map(|record| record.disk.as_ref())
     }
 
     /// The partition it was made on, where it was.

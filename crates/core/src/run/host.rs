@@ -5,8 +5,7 @@ use std::collections::BTreeMap;
 use super::step::wants_cleanup;
 use super::{Step, sample, steps};
 use crate::model::{
-    Astray, CacheState, Failure, Mounted, Outcome, Partition, PhaseRecord, Quiet, Record, Refused,
-    Sample, StepTime, Trial, Trouble,
+    Astray, CacheState, Disk, Failure, Mounted, Outcome, Partition, PhaseRecord, Quiet, Record, Refused, Sample, StepTime, Trial, Trouble,
 };
 
 /// Why a host could not do a step; its message is whole.
@@ -55,6 +54,11 @@ pub trait Host {
         BTreeMap::new()
     }
 
+    /// What the disk under test says of itself now, where that can be told; of several, the first.
+    fn disk(&mut self, _trial: &Trial) -> Option<Disk> {
+        None
+    }
+
     /// Nanoseconds of a steady clock.
     fn clock_ns(&mut self) -> u64;
 }
@@ -74,7 +78,7 @@ pub fn trial(host: &mut dyn Host, trial: &Trial) -> Record {
 }
 
 fn taken_through(host: &mut dyn Host, trial: &Trial) -> Record {
-    let mut record = empty(trial);
+    let mut record = Record { disk: host.disk(trial), ..empty(trial) };
     let steps = steps(trial);
     for (place, &step) in steps.iter().enumerate() {
         if let Err(error) = perform(host, step, trial, &mut record) {
@@ -113,7 +117,8 @@ fn perform(
 
 /// The record of a trial that has not begun.
 fn empty(trial: &Trial) -> Record {
-    Record::new(trial.number, trial.key.clone(), trial.position, trial.seed)
+    let record = Record::new(trial.number, trial.key.clone(), trial.position, trial.seed);
+    Record { probed: trial.bed.probed.clone(), ..record }
 }
 
 /// The record of a trial that failed before or beside its steps.

@@ -238,7 +238,7 @@ impl Place for SimPlace {
             self.attached += 1;
             devices.push(sim_device(number, bed.size.0));
         }
-        Ok(TrialBed { kind: bed.kind, devices, limits: bed.limits, lab: String::new() })
+        Ok(TrialBed { kind: bed.kind, devices, limits: bed.limits, ..TrialBed::default() })
     }
 
     fn apply(&mut self, contender: &Contender, _bed: &TrialBed) -> Result<(), HostError> {
@@ -308,12 +308,7 @@ pub(crate) fn example_trial(
         seed: 7,
         workload,
         contender,
-        bed: TrialBed {
-            kind,
-            devices: vec![sim_device(0, 4 << 30)],
-            limits: None,
-            lab: String::new(),
-        },
+        bed: TrialBed { kind, devices: vec![sim_device(0, 4 << 30)], ..TrialBed::default() },
         probes: Vec::new(),
         writable: Vec::new(),
         timeouts: crate::model::Timeouts::default(),

@@ -120,7 +120,7 @@ impl Block {
 
     /// The disk that all bytes of this one go to: down through partitions, and through device
     /// mapper and md where there is one device beneath.
-    fn disk(self) -> Block {
+    pub(super) fn disk(self) -> Block {
         if let Some(whole) = self.whole() {
             return whole.disk();
         }

@@ -20,7 +20,7 @@ use crate::sys;
 
 const CHUNK_BYTES: usize = 1 << 20;
 /// Direct I/O asks for the device's logical block; 4 KiB is the largest in use.
-const BLOCK_BYTES: usize = 4096;
+pub(super) const BLOCK_BYTES: usize = 4096;
 
 /// Makes the image `name` in `own`, where it must not exist, and fills it. `progress` hears how
 /// many bytes are written, and ends it by an error. A file that could not be filled is removed.
@@ -125,21 +125,21 @@ fn write_holes(file: &File) -> io::Result<u64> {
 }
 
 /// Memory as direct I/O asks for it.
-struct Chunk {
+pub(super) struct Chunk {
     memory: Vec<u8>,
     start: usize,
 }
 
 impl Chunk {
     /// Of zeros.
-    fn new() -> Chunk {
+    pub(super) fn new() -> Chunk {
         let memory = vec![0; CHUNK_BYTES + BLOCK_BYTES];
         let start = memory.as_ptr().align_offset(BLOCK_BYTES);
         Chunk { memory, start }
     }
 
     /// Its beginning, of no more than `most_bytes`.
-    fn part(&mut self, most_bytes: u64) -> &mut [u8] {
+    pub(super) fn part(&mut self, most_bytes: u64) -> &mut [u8] {
         let bytes = usize::try_from(most_bytes).unwrap_or(usize::MAX).min(CHUNK_BYTES);
         &mut self.memory[self.start..self.start + bytes]
     }

@@ -38,19 +38,29 @@ impl LoopDevice {
         let attaching = || format!("attaching {} to a loop device", path.display());
         let backing = fs::canonicalize(path).map_err(failed(attaching))?;
         let file = writable().open(&backing).map_err(failed(attaching))?;
-        LoopDevice::of(&file, backing, direct_io)
+        LoopDevice::of(&file, backing, direct_io, 0)
     }
 
-    /// Puts an open file, which may have no name, behind a free loop device.
-    pub fn attach_file(file: &File, direct_io: bool) -> Result<LoopDevice, BedError> {
+    /// Puts an open file, which may have no name, behind a free loop device with blocks of
+    /// `block_bytes`; 0: the smallest that it can have.
+    pub fn attach_file(
+        file: &File,
+        direct_io: bool,
+        block_bytes: u32,
+    ) -> Result<LoopDevice, BedError> {
         let backing = fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd()))
             .map_err(failed(|| "looking for an image's name"))?;
-        LoopDevice::of(file, backing, direct_io)
+        LoopDevice::of(file, backing, direct_io, block_bytes)
     }
 
-    fn of(file: &File, backing: PathBuf, direct_io: bool) -> Result<LoopDevice, BedError> {
+    fn of(
+        file: &File,
+        backing: PathBuf,
+        direct_io: bool,
+        block_bytes: u32,
+    ) -> Result<LoopDevice, BedError> {
         let attaching = || format!("attaching {} to a loop device", backing.display());
-        let (number, open) = configure(file, direct_io).map_err(failed(attaching))?;
+        let (number, open) = configure(file, direct_io, block_bytes).map_err(failed(attaching))?;
         let node = PathBuf::from(format!("/dev/loop{number}"));
         let machine = Machine::real();
         let block = (machine.number_of)(&node).and_then(|number| machine.block(number));
@@ -84,12 +94,12 @@ fn writable() -> OpenOptions {
     OpenOptions::new().read(true).write(true).to_owned()
 }
 
-fn configure(backing: &File, direct_io: bool) -> io::Result<(u32, File)> {
+fn configure(backing: &File, direct_io: bool, block_bytes: u32) -> io::Result<(u32, File)> {
     let control = writable().open("/dev/loop-control")?;
     for _ in 0..ATTEMPTS {
         let number = sys::loop_free_number(&control)?;
         let device = writable().open(format!("/dev/loop{number}"))?;
-        match sys::loop_configure(&device, backing, direct_io) {
+        match sys::loop_configure(&device, backing, direct_io, block_bytes) {
             Ok(()) => return Ok((number, device)),
             // Another process took it between the question and the answer.
             Err(error) if error.raw_os_error() == Some(libc::EBUSY) => {}
@@ -148,6 +158,12 @@ fn backed_by(folder: &Token) -> Vec<u32> {
     });
     let is_ours = |number: u32| backing_file(number).is_some_and(|file| is_image_of(&file, folder));
     numbers.filter(|&number| is_ours(number)).collect()
+}
+
+/// Nobody else has what was the loop device of a run with that folder: it is so still, or no file
+/// is behind it.
+pub(super) fn is_nobody_elses(number: u32, folder: &Token) -> bool {
+    backing_file(number).is_none_or(|file| is_image_of(&file, folder))
 }
 
 /// Detaches all loop devices upon images in our folder of that token, and no others.

@@ -2,10 +2,14 @@
 
 mod block;
 mod contents;
+mod disk;
 pub mod guard;
 mod hold;
 mod identity;
 mod image;
+mod like;
+#[cfg(test)]
+mod like_loop_tests;
 mod loop_device;
 #[cfg(test)]
 mod loop_tests;
@@ -21,21 +25,24 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use fsverdict_core::model::{Bed, BedKind, Device, Unit};
+use fsverdict_core::model::{Bed, BedKind, Device, Probed, Unit};
 use thiserror::Error;
 
 use block::Machine;
 pub use block::Use;
+pub use disk::{Seen, says};
 pub use guard::{Consent, Consents, check};
 use hold::Hold;
 pub use identity::Identity;
 pub use image::with_margin;
 pub use image::write_out;
+pub use like::{Flushes, Like};
 pub use loop_device::LoopDevice;
 pub use own::Own;
 pub use refusal::Refusal;
 pub use undo::Undo;
 
+use crate::machine::settings::{self, Change, SettingError};
 use crate::machine::token::Token;
 use crate::sys;
 
@@ -59,6 +66,18 @@ pub enum BedError {
     Size { size_bytes: u64 },
     #[error("this kernel has no zram (modprobe zram): leave it out for a loop device on tmpfs")]
     NoZram,
+    #[error(
+        "like = {path:?}: no disk is there (lsblk shows those of this machine): name one, or write \
+         nvme, ssd, hdd or virtio"
+    )]
+    NoLike { path: String },
+    #[error(
+        "like = {path:?}: it takes each zone's blocks only in their order, as no image does: \
+         measure on it, by --bed device:{path}"
+    )]
+    Zoned { path: String },
+    #[error(transparent)]
+    Setting(SettingError),
     #[error("{what}: {source}{}", rights(source))]
     Io { what: String, source: io::Error },
     #[error("{device} is still held: something has it mounted or open (see lsof {device})")]
@@ -119,6 +138,8 @@ enum Part {
     Own(Own),
     Loop(LoopDevice),
     Zram(u32),
+    /// What a device said of itself before it was told to be like another.
+    Queue(Vec<Change>),
 }
 
 impl Part {
@@ -127,6 +148,7 @@ impl Part {
             Part::Own(own) => own.remove(),
             Part::Loop(device) => device.detach(),
             Part::Zram(number) => ram::remove_zram(number),
+            Part::Queue(changes) => undo::put_back(&changes),
         }
     }
 }
@@ -140,6 +162,10 @@ pub struct Made {
     pub direct_io: Option<bool>,
     /// Whether it compresses what is written: then the data's content is part of the result.
     pub compresses: bool,
+    /// What was found out of its disk.
+    pub probed: Option<Probed>,
+    /// What it says of itself, where it was told to say that.
+    pub like: Option<Like>,
     /// The user's disks.
     holds: Vec<Hold>,
     parts: Vec<Part>,
@@ -148,7 +174,14 @@ pub struct Made {
 impl Made {
     fn nothing() -> Made {
         let (devices, holds, parts) = (Vec::new(), Vec::new(), Vec::new());
-        Made { devices, direct_io: None, compresses: false, holds, parts }
+        let (probed, like) = (None, None);
+        Made { devices, direct_io: None, compresses: false, probed, like, holds, parts }
+    }
+
+    /// For the report: whose place it takes, where it was told to be like another.
+    pub fn like(&self) -> Option<String> {
+        let device = self.devices.first().and_then(|device| says(device.number));
+        self.like.as_ref().map(|like| like.told(device.as_ref()))
     }
 
     /// Makes the folder of `token` in `dir`, where trials make theirs, unless there it is.
@@ -279,9 +312,11 @@ pub fn make(
     before: Before<'_>,
     progress: Progress<'_>,
 ) -> Result<Made, BedError> {
+    let dir = bed.dir.as_deref().map_or(dir, Path::new);
     let mut maker = Maker::new(token, before, progress);
+    maker.made.like = Like::of(bed, dir)?;
     let result = match bed.kind {
-        BedKind::Loop => maker.loops(bed, bed.dir.as_deref().map_or(dir, Path::new), true),
+        BedKind::Loop => maker.loops(bed, dir, true),
         BedKind::Ram if bed.zram => maker.zram(bed),
         BedKind::Ram => maker.ram(bed),
         BedKind::Device => maker.disks(bed, consents),
@@ -290,6 +325,7 @@ pub fn make(
             Ok(())
         }
     };
+    let result = result.and_then(|()| maker.be_like());
     maker.end(result)
 }
 
@@ -303,6 +339,7 @@ pub fn make_images(
     progress: Progress<'_>,
 ) -> Result<Made, BedError> {
     let mut maker = Maker::new(token, before, progress);
+    maker.made.like = Like::of(bed, bed.dir.as_deref().map_or(dir, Path::new))?;
     let result = maker.images(bed, dir);
     maker.end(result)
 }
@@ -333,9 +370,10 @@ impl<'a> Maker<'a> {
 
     fn loops(&mut self, bed: &Bed, dir: &Path, direct_io: bool) -> Result<(), BedError> {
         let images = self.filled(bed, dir)?;
+        let block_bytes = self.made.like.as_ref().map_or(0, Like::loop_block_bytes);
         self.announce(&Undo::DetachLoop { folder: self.token.clone() })?;
         for (_, image) in images {
-            let device = LoopDevice::attach_file(&image, direct_io)?;
+            let device = LoopDevice::attach_file(&image, direct_io, block_bytes)?;
             self.made.devices.push(device.device());
             let all_direct = self.made.direct_io.unwrap_or(true) && device.direct_io();
             self.made.direct_io = Some(all_direct);
@@ -377,7 +415,42 @@ impl<'a> Maker<'a> {
             self.written_bytes += bed.size.0;
             images.push((own.path().join(name), image));
         }
+        if let Some((image, _)) = images.first() {
+            let disk = Machine::real().beneath(&dir).map(|block| block.disk().device().path);
+            self.probe(image, disk);
+        }
         Ok(images)
+    }
+
+    /// Sees how the disk answers at `path`, and whether that contradicts what it says.
+    fn probe(&mut self, path: &Path, disk: Option<String>) {
+        let reads = disk::reads(path);
+        let like = self.made.like.take().map(|like| like.mended(reads));
+        let mended = like.as_ref().is_some_and(|like| like.mended);
+        self.made.probed = reads.map(|reads| Probed { reads, disk, mended });
+        self.made.like = like;
+    }
+
+    /// Has the devices say what the bed is to be like.
+    fn be_like(&mut self) -> Result<(), BedError> {
+        let Some(like) = self.made.like.clone() else { return Ok(()) };
+        let cache = match self.made.direct_io {
+            // A disk of the user's has other partitions perhaps, and an owner after a crash.
+            None => Flushes::Own,
+            Some(false) => Flushes::Kept,
+            Some(true) => Flushes::Like,
+        };
+        for device in self.made.devices.clone() {
+            let settings = like.offered(device.number, cache);
+            let changes = settings::before(Path::new("/"), &settings).map_err(BedError::Setting)?;
+            let is_ours = self.made.direct_io.is_some();
+            let number = device.path.strip_prefix("/dev/loop").and_then(|it| it.parse().ok());
+            let image = number.filter(|_| is_ours).map(|number| (number, self.token.clone()));
+            self.announce(&Undo::Queue { image, changes: changes.clone() })?;
+            self.made.parts.push(Part::Queue(changes));
+            like::set(&settings)?;
+        }
+        Ok(())
     }
 
     fn ram(&mut self, bed: &Bed) -> Result<(), BedError> {
@@ -411,6 +484,10 @@ impl<'a> Maker<'a> {
     fn disks(&mut self, bed: &Bed, consents: &Consents) -> Result<(), BedError> {
         self.made.holds = check(&bed.paths, consents)?;
         self.made.devices = self.made.holds.iter().map(Hold::device).collect();
+        if let [device] = self.made.devices.as_slice() {
+            let (path, disk) = (device.path.clone(), whole_disk(device));
+            self.probe(Path::new(&path), disk);
+        }
         Ok(())
     }
 
@@ -421,7 +498,17 @@ impl<'a> Maker<'a> {
                 self.made.devices.push(block.device());
             }
         }
+        // Of several each contender has met another.
+        if let [device] = self.made.devices.as_slice() {
+            let (path, disk) = (device.path.clone(), whole_disk(device));
+            self.probe(Path::new(&path), disk);
+        }
     }
+}
+
+/// The whole disk on which the device lies.
+fn whole_disk(device: &Device) -> Option<String> {
+    Machine::real().block(device.number).map(|block| block.disk().device().path)
 }
 
 fn total_bytes(bed: &Bed) -> u64 {

@@ -1,11 +1,12 @@
 //! What takes back each change that a bed makes, as a value that a journal can hold.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
 use super::{BedError, loop_device, own, ram};
 use crate::bed::failed;
+use crate::machine::settings::{self, Change};
 use crate::machine::token::Token;
 
 /// Takes one change back. Told before the change is made, so that a run that is killed at any
@@ -25,6 +26,14 @@ pub enum Undo {
     DetachLoop {
         /// The token in the folder's name.
         folder: Token,
+    },
+    /// Has a device say of itself again what it did before.
+    Queue {
+        /// Of a loop device its number, and the token in the name of the folder with its image:
+        /// by now it may be another's.
+        image: Option<(u32, Token)>,
+        /// What was changed.
+        changes: Vec<Change>,
     },
     /// Removes a zram device.
     RemoveZram {
@@ -53,6 +62,15 @@ impl Undo {
                 }
             }
             Undo::DetachLoop { folder } => loop_device::detach_all(folder),
+            Undo::Queue { image, changes } => {
+                let is_others = |(number, folder): &(u32, Token)| {
+                    !loop_device::is_nobody_elses(*number, folder)
+                };
+                match image.as_ref().is_some_and(is_others) {
+                    true => Ok(()),
+                    false => put_back(changes),
+                }
+            }
             Undo::RemoveZram { number, boot, sequence } => {
                 let now = ram::boot().map_err(failed(|| "reading the boot id"))?;
                 match *boot == now && ram::is_ours(*number, *sequence) {
@@ -62,6 +80,12 @@ impl Undo {
             }
         }
     }
+}
+
+/// Puts back what still is as we set it.
+pub(super) fn put_back(changes: &[Change]) -> Result<(), BedError> {
+    let mut errors = settings::put_back(Path::new("/"), changes).into_iter().map(BedError::Setting);
+    errors.next().map_or(Ok(()), Err)
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use fsverdict_core::run::{self, Effect, Host, HostError, Place, Step};
 use super::trial::site::{command_of, commands, raw_device, scene, with_site, work_directory};
 use super::trial_process::{mount_point, trial_argv};
 use super::{link, vm};
-use crate::bed::partition;
+use crate::bed::{Flushes, Like, partition};
 use crate::file_system::{self, daemon};
 use crate::machine::settings;
 use crate::tool::shown;
@@ -63,6 +63,28 @@ impl DryRun {
             let line = setting.knob.line().map_or("", |_| "MAJOR:MINOR ");
             let path = setting.knob.to_string().replace("0:0", "MAJOR:MINOR");
             self.say(format!("echo {line}{} > {path}", setting.value));
+        }
+    }
+
+    /// The devices say what the disk says that they are to be like. Which one images lie on is for
+    /// the run to see.
+    fn be_like(&mut self, bed: &Bed) {
+        let of_named = bed.like.as_deref().map(|name| (name, Like::named(name)));
+        match (of_named, bed.kind) {
+            (Some((_, Some(like))), _) => {
+                let is_users = bed.kind == BedKind::Device;
+                let flushes = if is_users { Flushes::Own } else { Flushes::Like };
+                for _ in 0..self.devices.len() {
+                    self.set(like.settings([0, 0], flushes));
+                }
+            }
+            (Some((path, None)), _) => {
+                self.remark(&format!("have it say of itself in its queue what {path} says"));
+            }
+            (None, BedKind::Loop) => {
+                self.remark("have it say of itself in its queue what the disk beneath says");
+            }
+            _ => {}
         }
     }
 
@@ -195,7 +217,7 @@ impl Place for DryRun {
             self.make_images(bed);
             // QEMU holds a guest's disks down to their limits.
             let devices = devices(&self.devices);
-            return Ok(TrialBed { kind: bed.kind, devices, limits: None, lab: String::new() });
+            return Ok(TrialBed { kind: bed.kind, devices, ..TrialBed::default() });
         }
         let dir = bed.dir.as_deref().unwrap_or("RUN");
         for number in 0..bed.devices {
@@ -220,12 +242,9 @@ impl Place for DryRun {
         if bed.kind == BedKind::Device {
             self.devices = bed.paths.clone();
         }
-        Ok(TrialBed {
-            kind: bed.kind,
-            devices: devices(&self.devices),
-            limits: bed.limits,
-            lab: String::new(),
-        })
+        self.be_like(bed);
+        let (kind, devices, limits) = (bed.kind, devices(&self.devices), bed.limits);
+        Ok(TrialBed { kind, devices, limits, ..TrialBed::default() })
     }
 
     fn apply(&mut self, contender: &Contender, bed: &TrialBed) -> Result<(), HostError> {

@@ -164,9 +164,10 @@ impl Place for Lab<'_> {
         };
         let made = bed::make(bed, folder, &token, consents, &mut before, &mut progress)
             .inspect_err(|error| *is_half_made = error.is_half_made())?;
-        let devices = made.devices.clone();
+        let (devices, probed) = (made.devices.clone(), made.probed.clone());
         self.made = Some(made);
-        Ok(TrialBed { kind: bed.kind, devices, limits: bed.limits, lab: token.to_string() })
+        let (kind, limits, lab) = (bed.kind, bed.limits, token.to_string());
+        Ok(TrialBed { kind, devices, limits, probed, lab })
     }
 
     fn apply(&mut self, contender: &Contender, bed: &TrialBed) -> Result<(), HostError> {
@@ -261,6 +262,7 @@ impl Place for Lab<'_> {
             let how = if direct { "direct I/O" } else { "through the host's page cache" };
             facts.push(("loop devices".into(), how.into()));
         }
+        facts.extend(made.like().map(|like| ("bed is like".into(), like)));
         if made.compresses {
             facts.push(("memory".into(), "zram, which compresses what is written".into()));
         }

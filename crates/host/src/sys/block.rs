@@ -68,10 +68,18 @@ pub fn loop_remove(control: &File, number: u32) -> io::Result<()> {
 /// Puts `backing` behind the loop device. It detaches itself when its last user is gone.
 /// Partitions of it go with it: without a scan the kernel would leave them upon a device that has
 /// no file any more. EBUSY: another process was faster.
-pub fn loop_configure(device: &File, backing: &File, direct_io: bool) -> io::Result<()> {
+///
+/// `block_bytes` is its smallest request; 0: the smallest with which it can do direct I/O.
+pub fn loop_configure(
+    device: &File,
+    backing: &File,
+    direct_io: bool,
+    block_bytes: u32,
+) -> io::Result<()> {
     // SAFETY: the structure holds integers only, for which zero is a value.
     let mut config: LoopConfig = unsafe { mem::zeroed() };
     config.fd = backing.as_raw_fd().cast_unsigned();
+    config.block_size = block_bytes;
     config.info.flags = LO_FLAGS_AUTOCLEAR | LO_FLAGS_PARTSCAN;
     if direct_io {
         config.info.flags |= LO_FLAGS_DIRECT_IO;

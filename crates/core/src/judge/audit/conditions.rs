@@ -6,6 +6,7 @@ use crate::model::{Audit, Contender, Finding, Plan, Severity, Workload, is_synch
 
 use super::case::options;
 use super::mounted::{Terms, without_flush};
+use super::rotation;
 
 /// A3's evidence.
 pub fn depth_ignored_by(engine: &str, depth: u32) -> String {
@@ -39,6 +40,7 @@ pub fn findings(plan: &Plan, said: &Said, trials: &Trials) -> Vec<Finding> {
     findings.extend(unequal_durability(plan, said));
     findings.extend(each().filter_map(|(it, terms)| options_unseen(it, terms)));
     findings.extend(each().filter_map(|(it, terms)| misaligned(it, terms)));
+    findings.extend(each().filter_map(|(it, terms)| rotation::finding(plan, it, terms)));
     findings.extend(emulated(said));
     findings.extend(each().filter_map(|(it, terms)| kernel_lacks(it, terms)));
     for workload in &plan.workloads {

@@ -3,9 +3,10 @@
 //!
 //! The audits of single trials are in [`trial`], [`queue`], [`steady`], [`foreign`], [`heat`],
 //! [`cpu`], [`network`], [`trouble`] and [`figures`], and [`over_trials`] says what they come to over all of
-//! them; those of the terms on which contenders are compared are in [`conditions`]; those that look
-//! at all rounds in [`drift`], [`order`] and [`modes`]; what the duplicate and the bare device show
-//! is in [`arms`]; how long the work had better run in [`length`]. Each is one function.
+//! them; those of the terms on which contenders are compared are in [`conditions`] and
+//! [`rotation`]; those that look at all rounds in [`drift`], [`order`] and [`modes`]; what the
+//! duplicate and the bare device show is in [`arms`]; how long the work had better run in
+//! [`length`]. Each is one function.
 
 mod arms;
 pub(super) mod batches;
@@ -23,6 +24,7 @@ mod network;
 mod order;
 mod over_trials;
 mod queue;
+mod rotation;
 mod series;
 mod steady;
 pub(super) mod trial;

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::model::Record;
+use crate::model::{Disk, Probed, Record};
 
 /// Mount options with which fsync does not flush the device's cache: ext4(5), f2fs, ZFS.
 pub const WITHOUT_FLUSH: [&str; 4] =
@@ -28,6 +28,8 @@ pub struct Terms {
     pub lacks: Option<(String, Vec<String>)>,
     /// How many trials ran on an emulated processor.
     pub emulated: usize,
+    /// What the disk said of itself and how it answered, where both are known.
+    pub disk: Option<(Disk, Probed)>,
 }
 
 impl Terms {
@@ -46,6 +48,7 @@ impl Terms {
                 .find_map(|it| Some((it.start_bytes, it.misaligned()?))),
             lacks: lacks.map(|guest| (guest.kernel.clone(), guest.lacks.clone())),
             emulated: guest.is_some_and(|guest| guest.emulated).into(),
+            disk: record.disk.clone().zip(record.probed.clone()),
         }
     }
 
@@ -60,5 +63,8 @@ impl Terms {
             self.lacks.clone_from(&later.lacks);
         }
         self.emulated += later.emulated;
+        if self.disk.is_none() {
+            self.disk.clone_from(&later.disk);
+        }
     }
 }

@@ -82,6 +82,7 @@ fn of(report: &Report, contender: &Contender) -> BTreeMap<(u8, String), String> 
         ("mkfs", words(&contender.mkfs, " ")),
         ("mount", words(&contender.mount, ",")),
         ("mounted with", report.mounted(contender).map(|it| it.options.join(","))),
+        ("disk", report.disk(contender).map(ToString::to_string)),
         ("limits", contender.limits.map(|limits| limits.to_string())),
     ];
     let known = (0..)

@@ -7,7 +7,9 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use fsverdict_core::model::need::Answer;
+use fsverdict_core::model::udev_rule;
 
+use crate::bed::Seen;
 use crate::machine::answers::{closed, nameless_file};
 use crate::machine::mount::is_module;
 use crate::sys;
@@ -42,6 +44,28 @@ pub(super) fn loop_devices(folder: &Path) -> Answer {
     }
 }
 
+/// What the disk beneath images in `folder` says of itself, and whether it answers so.
+pub(super) fn disk(folder: &Path) -> Answer {
+    match Seen::beneath(folder) {
+        Some(seen) => says(&seen),
+        None => Answer::unknown("on which disk images here would lie can't be told"),
+    }
+}
+
+pub(super) fn says(seen: &Seen) -> Answer {
+    let Seen { path, disk, reads } = seen;
+    if let Some(reads) = seen.contradicts_itself() {
+        let said = format!("{path} says that it rotates, but {reads}; beds here don't repeat it");
+        return Answer::partly(said).but(format!(
+            "for the disk itself: {} in /etc/udev/rules.d/99-rotational.rules",
+            udev_rule(path)
+        ));
+    }
+    let answers = reads
+        .map_or("it could not be read to see how it answers".into(), |reads| reads.to_string());
+    Answer::yes(format!("{path}: {disk}; {answers}"))
+}
+
 /// Whether `file` could be attached with direct I/O. Asking the kernel for a free device makes one
 /// where there is none: that one is removed again.
 fn attach_for_a_moment(control: &File, file: &File) -> io::Result<bool> {
@@ -64,7 +88,7 @@ pub(super) fn loop_names() -> BTreeSet<String> {
 
 fn attached_directly(number: u32, file: &File) -> io::Result<bool> {
     let device = OpenOptions::new().read(true).write(true).open(format!("/dev/loop{number}"))?;
-    sys::loop_configure(&device, file, true)?;
+    sys::loop_configure(&device, file, true, 0)?;
     let folder = PathBuf::from(format!("/sys/block/loop{number}/loop"));
     // The kernel falls back to buffered I/O without a word when the file can't do direct I/O.
     let direct = fs::read_to_string(folder.join("dio")).unwrap_or_default();

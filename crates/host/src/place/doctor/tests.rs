@@ -4,9 +4,10 @@ use std::collections::BTreeSet;
 use std::fs;
 
 use fsverdict_core::model::need::State;
-use fsverdict_core::model::{ExtraProbe, Place};
+use fsverdict_core::model::{Disk, ExtraProbe, Place, Reads};
 
 use super::*;
+use crate::bed::Seen;
 
 fn tree(files: &[(&str, &str)]) -> tempfile::TempDir {
     let tree = tempfile::tempdir().unwrap();
@@ -220,6 +221,24 @@ fn the_conclusion_names_beds_file_systems_and_packages() {
         "Beds loop, ram, device and directory are available, with ext4.\n\
          For what is missing: apt-get install fio xfsprogs\n"
     );
+}
+
+#[test]
+fn a_disk_that_contradicts_itself_is_mended_by_a_rule() {
+    let seen = |name: &str, reads: Option<Reads>| Seen {
+        path: "/dev/vda".into(),
+        disk: Disk::named(name).unwrap(),
+        reads,
+    };
+    let at_once = Some(Reads { count: 64, median_ns: 97_000, p90_ns: 141_000 });
+    let odd = devices::says(&seen("virtio", at_once));
+    assert_eq!(odd.state, State::Partly);
+    assert!(odd.detail.contains("says that it rotates, but random reads of 4 KiB take 97.0 µs"));
+    assert!(odd.remedy.unwrap().to_string().contains(r#"KERNEL=="vda""#));
+    let sound = devices::says(&seen("nvme", at_once));
+    assert!(sound.state == State::Yes && sound.detail.ends_with("nine in ten 141 µs)"));
+    let unread = devices::says(&seen("virtio", None));
+    assert!(unread.state == State::Yes && unread.detail.ends_with("to see how it answers"));
 }
 
 #[test]

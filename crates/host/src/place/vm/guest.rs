@@ -17,7 +17,7 @@ use fsverdict_core::run::HostError;
 use serde::{Deserialize, Serialize};
 
 use super::archive::{self, Archive};
-use crate::bed::Identity;
+use crate::bed::{Identity, Like};
 use crate::machine::settings::{self, Setting};
 use crate::place::lease::Grant;
 use crate::place::trial_process::{machines_proc, trial_argv};
@@ -70,6 +70,8 @@ pub struct Job {
     pub disks: usize,
     /// Every instruction is emulated.
     pub emulated: bool,
+    /// The disk that they are to be like.
+    pub like: Option<Like>,
 }
 
 /// What comes out, besides the trial's own files.
@@ -262,6 +264,11 @@ fn run(job: Job, job_disk: &Path) -> Result<(), HostError> {
     (trial.raw, trial.series) = (file("raw"), file("series.csv"));
     trial.directory = MOUNT_POINT.into();
     trial.contender.limits = None;
+    for (like, device) in
+        job.like.iter().flat_map(|it| trial.bed.devices.iter().map(move |d| (it, d)))
+    {
+        like.set_on(device.number)?;
+    }
     let wanted = settings::wanted(&trial.contender, &trial.bed.devices);
     wanted.iter().try_for_each(|setting: &Setting| setting.set(Path::new("/")))?;
     let journal = Journal::open(None)?;

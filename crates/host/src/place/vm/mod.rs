@@ -24,10 +24,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use fsverdict_core::model::{Bed, BedKind, Contender, Device, Plan, Record, Trial, TrialBed};
+use fsverdict_core::model::{self, Bed, BedKind, Contender, Device, Plan, Record, Trial, TrialBed};
 use fsverdict_core::run::{self, HostError, Place};
 
-use crate::bed::{self, Own};
+use crate::bed::{self, Like, Own};
 use crate::file_system::{self, FileSystem};
 use crate::machine::token::Token;
 use crate::place::trial_process::{Event, Patience, Watch};
@@ -154,6 +154,7 @@ pub fn imagined(plan: &Plan, trial: &Trial) -> Result<Vec<String>, HostError> {
         direct: plan.bed.kind == BedKind::Loop,
         scratch: false,
         limits,
+        like: plan.bed.like.as_deref().and_then(model::Disk::named),
     });
     let disks: Vec<Disk> =
         std::iter::once(Disk::exchange("RUN/vm/exchange".as_ref())).chain(bed).collect();
@@ -254,10 +255,16 @@ impl<'a> Vm<'a> {
             direct: can_be_direct(Path::new(&device.path)),
             scratch: false,
             limits,
+            like: self.like().map(|like| like.disk.clone()),
         };
         std::iter::once(Disk::exchange(exchange))
             .chain(trial.bed.devices.iter().map(bed_disk))
             .collect()
+    }
+
+    /// The disk that those of the guests are to be like.
+    fn like(&self) -> Option<&Like> {
+        self.made.as_ref()?.like.as_ref()
     }
 
     fn job(&self, trial: &Trial, bootable: &Bootable) -> Job {
@@ -267,6 +274,7 @@ impl<'a> Vm<'a> {
             path: guest_path(self.plan.vm.as_ref().is_some_and(|vm| vm.untrusted)),
             disks: trial.bed.devices.len(),
             emulated: !self.kvm,
+            like: self.like().cloned(),
         }
     }
 
@@ -384,11 +392,11 @@ impl Place for Vm<'_> {
             }
         };
         let made = bed::make_images(bed, &folder, &token, &mut before, &mut progress)?;
-        let devices = made.devices.clone();
+        let (devices, probed) = (made.devices.clone(), made.probed.clone());
         self.made = Some(made);
         self.make_initrds()?;
         // QEMU holds the disks down to their limits.
-        Ok(TrialBed { kind: bed.kind, devices, limits: None, lab: token.to_string() })
+        Ok(TrialBed { kind: bed.kind, devices, limits: None, probed, lab: token.to_string() })
     }
 
     /// The guest sets them, before each trial: nothing of the host is changed.
@@ -453,6 +461,8 @@ impl Place for Vm<'_> {
             false => "through the host's page cache",
         };
         facts.push(("disks".into(), how.into()));
+        let like = self.made.as_ref().and_then(bed::Made::like);
+        facts.extend(like.map(|like| ("bed is like".into(), like)));
         for (name, bootable) in &self.prepared.kernels {
             let Kernel { release, image, .. } = &bootable.kernel;
             let disks = if bootable.bus == Bus::Ide { ", IDE disks" } else { "" };

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
-use fsverdict_core::model::{Limits, Overdue};
+use fsverdict_core::model::{self, Limits, Overdue};
 use fsverdict_core::run::HostError;
 
 use super::kernel;
@@ -53,6 +53,8 @@ pub struct Disk {
     pub scratch: bool,
     /// What it is held down to.
     pub limits: Option<Limits>,
+    /// Whose blocks it has.
+    pub like: Option<model::Disk>,
 }
 
 /// A machine to be started.
@@ -105,7 +107,11 @@ impl Machine<'_> {
     /// What a guest wants zeroed it writes itself: see `bed/image.rs`, `write_out`.
     fn device(&self, index: usize) -> String {
         match self.bus {
-            Bus::Virtio => format!("virtio-blk-pci,drive=disk{index},write-zeroes=off"),
+            Bus::Virtio => {
+                let blocks = self.disks[index].blocks();
+                format!("virtio-blk-pci,drive=disk{index},write-zeroes=off{blocks}")
+            }
+            // Its blocks have 512 bytes, whatever is asked of it (hw/ide/ide-dev.c).
             Bus::Ide => {
                 format!("ide-hd,drive=disk{index},bus=ide.{},unit={}", index / 2, index % 2)
             }
@@ -116,7 +122,19 @@ impl Machine<'_> {
 impl Disk {
     /// The one by which a trial goes in and its record comes out.
     pub fn exchange(path: &Path) -> Disk {
-        Disk { path: path.into(), direct: false, scratch: true, limits: None }
+        Disk { path: path.into(), direct: false, scratch: true, limits: None, like: None }
+    }
+
+    /// QEMU takes powers of two up to 2 MiB (hw/core/qdev-properties-system.c,
+    /// `check_block_size`), and images of whole blocks: ours have blocks of 4 KiB.
+    fn blocks(&self) -> String {
+        let takes = |bytes: u64| bytes.is_power_of_two() && (512..=4096).contains(&bytes);
+        let Some(like) = &self.like else { return String::new() };
+        let (logical, physical) = (like.logical_block_bytes, like.physical_block_bytes);
+        match takes(logical) && takes(physical) && logical <= physical {
+            true => format!(",logical_block_size={logical},physical_block_size={physical}"),
+            false => String::new(),
+        }
     }
 
     /// qemu(1), `-drive`. A discard is no business of the host's: it would give blocks back.
@@ -319,13 +337,16 @@ mod tests {
     #[test]
     fn limits_and_caches_are_on_the_command_line() {
         let limits = Limits { iops: Some(100), bandwidth: Some(fsverdict_core::model::Bytes(5)) };
-        let disk = Disk { path: "/a,b".into(), direct: true, scratch: false, limits: Some(limits) };
+        let like = model::Disk::named("ssd");
+        let limits = Some(limits);
+        let disk = Disk { path: "/a,b".into(), direct: true, scratch: false, limits, like };
         assert_eq!(
             disk.drive(1),
             "if=none,id=disk1,format=raw,file=/a,,b,cache=none,discard=ignore,\
              throttling.iops-read=100,throttling.bps-read=5,throttling.iops-write=100,\
              throttling.bps-write=5"
         );
+        assert_eq!(disk.blocks(), ",logical_block_size=512,physical_block_size=4096");
         let disks = [Disk { scratch: true, limits: None, ..disk.clone() }, disk];
         let machine = Machine {
             kernel: Path::new("/k"),

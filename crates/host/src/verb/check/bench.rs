@@ -115,7 +115,9 @@ impl Disk {
         let file = nameless(images).map_err(failed)?;
         file.set_len(IMAGE_BYTES).map_err(failed)?;
         let device = match as_device {
-            true => Some(LoopDevice::attach_file(&file, false).map_err(|error| error.to_string())?),
+            true => {
+                Some(LoopDevice::attach_file(&file, false, 0).map_err(|error| error.to_string())?)
+            }
             false => None,
         };
         Ok(Disk { device, file })

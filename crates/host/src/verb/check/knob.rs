@@ -408,7 +408,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let file = tempfile::tempfile_in(&folder).unwrap();
         file.set_len(1 << 20).unwrap();
-        let device = crate::bed::LoopDevice::attach_file(&file, false).unwrap();
+        let device = crate::bed::LoopDevice::attach_file(&file, false, 0).unwrap();
         let number = device.device().number;
         let setting = |file: &str, value: &str| {
             let knob = settings::Knob::queue(number, file);

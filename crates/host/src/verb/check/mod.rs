@@ -1,15 +1,17 @@
 //! Settings tried: each option of a file's commands on images of our own, and what the tools and
 //! the kernel say and do.
 //!
-//! Nothing that a file names is touched. Its devices are replaced by nameless images; options that
-//! name other devices or files are not tried; its lines are read and never run. There is no list
-//! of good and bad options: a verdict comes from leaving an option out, giving it alone and giving
+//! Nothing that a file names is written to. Its devices are replaced by nameless images; options
+//! that name other devices or files are not tried; its lines are read and never run. There is no
+//! list of good and bad options: a verdict comes from leaving an option out, giving it alone and giving
 //! its opposite (`sort`), and from counting flushes, discards and access times (`mounting`). What
-//! shows only after a crash is told from the manuals (`documented`).
+//! shows only after a crash is told from the manuals (`documented`), and of a disk it mounts what
+//! that says of itself (`flag`).
 
 mod bench;
 mod documented;
 mod finding;
+mod flag;
 mod knob;
 #[cfg(test)]
 mod loop_tests;
@@ -54,6 +56,7 @@ fn check_all(bench: &Bench, script: &Script) -> Vec<Checked> {
                 let kind = mounting::kind(mount, &made);
                 let options = mounting::made_by(&made, &kind);
                 findings.extend(mounting::check(bench, mount, &kind, options, &blank));
+                findings.extend(flag::check(&kind, &mount.device, &mount.options, &blank));
             }
             Request::Partition(call) => findings.extend(tables.check(call, &blank)),
             Request::Other(why) => {
