@@ -26,6 +26,7 @@ mod sample;
 mod scalar;
 mod scale;
 mod seed;
+mod strangers;
 mod study;
 mod table;
 mod timeline;
@@ -73,6 +74,7 @@ pub use run::{Run, SCHEMA};
 pub use sample::{Better, Sample, median};
 pub use scalar::Scalar;
 pub use seed::{Draws, derived_seed};
+pub use strangers::{OwnTotals, Stranger, Strangers, WorkIo};
 pub use study::{Agreement, Beside, Published, Study};
 pub use table::{
     Audited, Claim, Claimed, Column, Job, Machine, Part, Printed, Quantity, Row, Statistic, Table,

@@ -4,7 +4,10 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::{CpuTime, CpuTotals, Histogram, Key, Partition, Phase, RateOverTime, SCHEMA, Sample};
+use super::{
+    CpuTime, CpuTotals, Histogram, Key, OwnTotals, Partition, Phase, RateOverTime, SCHEMA, Sample,
+    Strangers, WorkIo,
+};
 
 /// How a trial ended.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -251,10 +254,16 @@ pub struct Totals {
     /// Others on the disk that the devices under test lie on, where they lie on one that is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub foreign: Option<ForeignTotals>,
+    /// The work on all disks, where its processes tell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub work_io: Option<WorkIo>,
     /// Dirty memory.
     pub memory: MemoryTotals,
     /// Pressure, where the kernel has PSI.
     pub pressure: Option<PressureTotals>,
+    /// Of the trial's own cgroup, where it has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub own: Option<OwnTotals>,
     /// The page cache, where the plan asks for it and the kernel tells.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub page_cache: Option<PageCacheTotals>,
@@ -328,6 +337,9 @@ pub struct PhaseRecord {
     /// Disk I/O by application, where servers do the work.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub applications: Vec<Application>,
+    /// Other programs, where they can be seen.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub strangers: Option<Strangers>,
     /// Latencies by kind of operation.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub histograms: BTreeMap<String, Histogram>,
@@ -353,6 +365,7 @@ impl PhaseRecord {
             totals: Totals::default(),
             peaks: Vec::new(),
             applications: Vec::new(),
+            strangers: None,
             histograms: BTreeMap::new(),
             samples: Vec::new(),
         }

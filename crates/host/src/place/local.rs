@@ -15,7 +15,9 @@ use super::lease::Grant;
 use super::trial_process::{Event, TICK, Watch, machines_proc, mount_point, trial_argv};
 use crate::bed::{self, Consents, partition};
 use crate::file_system::zfs::Pool;
+use crate::machine::cgroup::{self, Controller, Places};
 use crate::machine::settings::{self, Change, Setting};
+use crate::machine::throttle::{self, Means};
 use crate::place::trial::site::with_site;
 use crate::undo::{self, Journal, Undo};
 use crate::{file_system, sys, tool};
@@ -32,6 +34,10 @@ pub struct Lab<'a> {
     changed: Vec<Change>,
     /// Held from the first change of a setting to the end of the run.
     settings_lock: Option<File>,
+    /// Where trials have cgroups of their own.
+    cgroups: Option<Places>,
+    /// What the cgroups in the root were given.
+    given: Vec<Controller>,
 }
 
 impl<'a> Lab<'a> {
@@ -44,8 +50,18 @@ impl<'a> Lab<'a> {
     ) -> std::io::Result<Self> {
         let journal = Some(Journal::open(Some(folder))?);
         let folder = folder.canonicalize()?;
-        let (made, changed, settings_lock) = (None, Vec::new(), None);
-        Ok(Lab { folder, consents, interrupted, watch, journal, made, changed, settings_lock })
+        Ok(Lab {
+            folder,
+            consents,
+            interrupted,
+            watch,
+            journal,
+            made: None,
+            changed: Vec::new(),
+            settings_lock: None,
+            cgroups: None,
+            given: Vec::new(),
+        })
     }
 
     fn journal(&mut self) -> Result<&mut Journal, HostError> {
@@ -71,8 +87,44 @@ impl<'a> Lab<'a> {
         Grant::new(journal, trial.number, devices)
     }
 
+    /// Two runs that changed the same setting would each take the other's value for the original.
+    fn lock_settings(&mut self) -> Result<(), HostError> {
+        if self.settings_lock.is_none() {
+            self.settings_lock = Some(undo::lock_settings()?);
+        }
+        Ok(())
+    }
+
+    /// Gives the cgroups in the root what limits need of them, where it is the trial's own cgroup
+    /// that holds the devices down.
+    fn give_controllers(&mut self) -> Result<(), HostError> {
+        let root = Path::new("/");
+        if Means::of(root)? == Means::Root || !self.given.is_empty() {
+            return Ok(());
+        }
+        let missing = Controller::missing(root);
+        if !missing.is_empty() {
+            self.lock_settings()?;
+            self.journal()?.before(&Undo::Controllers(missing.clone()))?;
+            self.given = missing;
+            self.given.iter().try_for_each(|controller| controller.give(root))?;
+        }
+        Ok(())
+    }
+
+    /// The cgroups of `trial`.
+    fn cgroups_of(&self, trial: &Trial) -> cgroup::Made {
+        let Some(places) = &self.cgroups else { return cgroup::Made::default() };
+        let limited =
+            trial.limits().is_some() && Means::of(Path::new("/")).ok() == Some(Means::Own);
+        match limited {
+            true => places.make_limited(trial.number, &trial.bed.devices),
+            false => places.make(trial.number),
+        }
+    }
+
     /// Waits for the trial's end. It prints a line at each step, and its end closes the pipe.
-    fn wait(&mut self, child: &mut Child) -> Result<(), HostError> {
+    fn wait(&mut self, child: &mut Child, cgroups: &cgroup::Made) -> Result<(), HostError> {
         let stdout = child.stdout.take().ok_or("the trial has no output")?;
         let (sender, lines) = mpsc::channel();
         std::thread::spawn(move || {
@@ -84,7 +136,10 @@ impl<'a> Lab<'a> {
         });
         loop {
             match lines.recv_timeout(TICK) {
-                Ok(step) => (self.watch)(Event::Step(&step)),
+                Ok(step) => {
+                    cgroups.bring_in_threads();
+                    (self.watch)(Event::Step(&step));
+                }
                 Err(RecvTimeoutError::Timeout) => (self.watch)(Event::Tick),
                 Err(RecvTimeoutError::Disconnected) => break,
             }
@@ -125,6 +180,9 @@ impl Place for Lab<'_> {
         };
         let made = bed::make(bed, folder, &token, consents, &mut before, &mut progress)?;
         let devices = made.devices.clone();
+        let cgroups = Places::find(Path::new("/"), &token);
+        journal.before(&Undo::Cgroups(cgroups.clone()))?;
+        self.cgroups = Some(cgroups);
         self.made = Some(made);
         Ok(TrialBed { kind: bed.kind, devices, limits: bed.limits, lab: token.to_string() })
     }
@@ -132,10 +190,14 @@ impl Place for Lab<'_> {
     fn apply(&mut self, contender: &Contender, bed: &TrialBed) -> Result<(), HostError> {
         let root = Path::new("/");
         let wanted = settings::wanted(contender, &bed.devices);
-        let rules = settings::rules(root, contender.limits.or(bed.limits), &bed.devices)?;
+        let limits = contender.limits.or(bed.limits);
+        let rules = throttle::rules(root, limits, &bed.devices)?;
+        if limits.is_some() {
+            self.give_controllers()?;
+        }
         let all = [wanted.as_slice(), &rules].concat();
-        if !all.is_empty() && self.settings_lock.is_none() {
-            self.settings_lock = Some(undo::lock_settings()?);
+        if !all.is_empty() {
+            self.lock_settings()?;
         }
         let changes = settings::before(root, &all)?;
         if !changes.is_empty() {
@@ -164,15 +226,17 @@ impl Place for Lab<'_> {
         command.args(&argv[1..]).stdin(machines_proc()?).stdout(Stdio::piped());
         command.stderr(File::create(&errors)?);
         sys::bind_to_us(&mut command);
+        let cgroups = self.cgroups_of(trial);
+        cgroups.enter(&mut command)?;
         let pool = held_pool(trial).map(Undo::Pool);
         pool.iter().try_for_each(|undo| self.journal()?.before(undo).map_err(HostError::from))?;
         let granted = self.grant(trial)?;
         let mut child = command.spawn()?;
-        let ended = self.wait(&mut child).map_err(|error| {
+        let ended = self.wait(&mut child, &cgroups).map_err(|error| {
             let said = fs::read_to_string(&errors).unwrap_or_default();
             format!("{error}{}{}", if said.is_empty() { "" } else { ": " }, said.trim())
         });
-        drop(granted);
+        drop((granted, cgroups));
         // One that was killed in the midst of it could not let go of its devices itself.
         pool.iter().try_for_each(Undo::apply)?;
         if ended.is_err() && !trial.contender.partition.is_empty() {
@@ -201,6 +265,9 @@ impl Place for Lab<'_> {
         if let Some(made) = self.made.take() {
             made.remove()?;
         }
+        let root = Path::new("/");
+        self.given.drain(..).try_for_each(|controller| controller.take_back(root))?;
+        self.cgroups.take().map_or(Ok(()), |cgroups| cgroups.clear())?;
         if self.changed.is_empty()
             && let Some(journal) = self.journal.take()
         {

@@ -3,7 +3,7 @@
 use crate::model::{Audit, Cache, CacheState, Operation, Phase, PhaseRecord, Severity, Unit};
 
 use super::case::{Case, Seen, bytes, least, most, options, percent, prefix};
-use super::{cpu, figures, foreign, heat, network, queue, steady};
+use super::{cpu, figures, foreign, heat, limits, network, queue, steady};
 
 /// What may stay cached or dirty around a drop: a file system's own superblock and log pages.
 const CACHE_ALLOWANCE_BYTES: u64 = 1 << 20;
@@ -101,6 +101,7 @@ pub const AUDITS: &[TrialAudit] = &[
         advice: "have the work write in its own folder, which is what is measured, or allow the \
                  other by --writable",
     },
+    TrialAudit { audit: Audit::PastLimits, test: limits::gone_past, advice: limits::ADVICE },
     TrialAudit {
         audit: Audit::NetworkBound,
         test: network::sets_the_pace,
