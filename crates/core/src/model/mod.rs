@@ -66,15 +66,15 @@ pub use purpose::{
 pub use rate::{RateOverTime, Steady};
 pub use record::{
     Application, Astray, CacheState, DeviceTotals, Failure, ForeignTotals, Guest, HeatTotals,
-    MemoryTotals, Mounted, NetworkTotals, Outcome, PageCacheTotals, PhaseRecord, PressureTotals,
-    Queue, Quiet, Record, Refused, StepTime, Totals,
+    MemoryTotals, Mounted, NetworkTotals, Outcome, PageCacheTotals, PhaseRecord, Queue, Quiet,
+    Record, Refused, StepTime, Totals,
 };
 pub use replay::{Action, Call, Entry, Gave, Head, Laid, On, RECORDING, Recording, Replay};
 pub use run::{Run, SCHEMA};
 pub use sample::{Better, Sample, median};
 pub use scalar::Scalar;
 pub use seed::{Draws, derived_seed};
-pub use strangers::{OwnTotals, Stranger, Strangers, WorkIo};
+pub use strangers::{OwnTotals, PressureTotals, Stranger, Strangers, WorkIo};
 pub use study::{Agreement, Beside, Published, Study};
 pub use table::{
     Audited, Claim, Claimed, Column, Job, Machine, Part, Printed, Quantity, Row, Statistic, Table,

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    CpuTime, CpuTotals, Histogram, Key, OwnTotals, Partition, Phase, RateOverTime, SCHEMA, Sample,
-    Strangers, WorkIo,
+    CpuTime, CpuTotals, Histogram, Key, OwnTotals, Partition, Phase, PressureTotals, RateOverTime,
+    SCHEMA, Sample, Strangers, WorkIo,
 };
 
 /// How a trial ended.
@@ -148,17 +148,6 @@ pub struct MemoryTotals {
     pub dirty_bytes_end: u64,
     pub dirty_bytes_max: u64,
     pub writeback_bytes_max: u64,
-}
-
-/// Pressure stall time (PSI): some task, or all tasks that were not idle, waited for the resource.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[expect(missing_docs, reason = "Documentation/accounting/psi.rst has the words")]
-pub struct PressureTotals {
-    pub cpu_some_ns: u64,
-    pub io_some_ns: u64,
-    pub io_full_ns: u64,
-    pub memory_some_ns: u64,
-    pub memory_full_ns: u64,
 }
 
 /// Pages of files that reads looked up in the page cache (METHODOLOGY, "The page cache").

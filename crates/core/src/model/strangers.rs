@@ -1,8 +1,7 @@
-//! Other programs that ran during a timed part, and what is told of the trial's own.
+//! Other programs that ran during a timed part, what waited for them, and what is told of the
+//! trial's own cgroup.
 
 use serde::{Deserialize, Serialize};
-
-use super::PressureTotals;
 
 /// What programs that belong to no part of the run did meanwhile: not the trial, not the lab, and
 /// no thread of the kernel.
@@ -41,6 +40,17 @@ pub struct Stranger {
 pub struct WorkIo {
     pub read_bytes: u64,
     pub write_bytes: u64,
+}
+
+/// Pressure stall time (PSI): some task, or all tasks that were not idle, waited for the resource.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "Documentation/accounting/psi.rst has the words")]
+pub struct PressureTotals {
+    pub cpu_some_ns: u64,
+    pub io_some_ns: u64,
+    pub io_full_ns: u64,
+    pub memory_some_ns: u64,
+    pub memory_full_ns: u64,
 }
 
 /// What the kernel tells of the trial's own cgroup, as far as it does.

@@ -215,8 +215,8 @@ impl Guarded {
         Guarded { names, since_ticks: uptime_ns() / (1_000_000_000 / sys::ticks_per_second()) }
     }
 
-    /// `jbd2/loop3-8`, `xfsaild/loop3`, `f2fs_gc-7:3`: between the device's name and others there is
-    /// a letter that is part of neither.
+    /// `jbd2/loop3-8`, `xfsaild/loop3`, `f2fs_gc-7:3`: between the device's name and others there
+    /// is a letter that is part of neither.
     fn is_named(&self, thread: &str) -> bool {
         let ends = |c: char| c == '/' || c == '-';
         let is_one = |name: &String| thread.split(ends).skip(1).any(|word| word == name);
@@ -287,9 +287,9 @@ impl Controller {
     }
 }
 
-/// Removes a cgroup. Who is still in it is killed first: nobody but the trial's own goes there. The
-/// kernel refuses to remove one that is not empty, and version 1 kills nobody; but there a trial has
-/// a PID namespace, with which its processes go.
+/// Removes a cgroup. Who is still in it is killed first: nobody but the trial's own goes there.
+/// The kernel refuses to remove one that is not empty, and version 1 kills nobody; but there a
+/// trial has a PID namespace, with which its processes go.
 fn remove(folder: &Path) -> io::Result<()> {
     const PAUSE: Duration = Duration::from_millis(2);
     let began = Instant::now();

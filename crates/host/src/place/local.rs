@@ -38,6 +38,8 @@ pub struct Lab<'a> {
     cgroups: Option<Places>,
     /// What the cgroups in the root were given.
     given: Vec<Controller>,
+    /// A trial was held down.
+    limited: bool,
 }
 
 impl<'a> Lab<'a> {
@@ -61,6 +63,7 @@ impl<'a> Lab<'a> {
             settings_lock: None,
             cgroups: None,
             given: Vec::new(),
+            limited: false,
         })
     }
 
@@ -193,6 +196,7 @@ impl Place for Lab<'_> {
         let limits = contender.limits.or(bed.limits);
         let rules = throttle::rules(root, limits, &bed.devices)?;
         if limits.is_some() {
+            self.limited = true;
             self.give_controllers()?;
         }
         let all = [wanted.as_slice(), &rules].concat();
@@ -283,6 +287,10 @@ impl Place for Lab<'_> {
         if let Some(direct) = made.direct_io {
             let how = if direct { "direct I/O" } else { "through the host's page cache" };
             facts.push(("loop devices".into(), how.into()));
+        }
+        if self.limited {
+            let by = "cgroups: operations are bios, counted before they are merged into requests";
+            facts.push(("limits".into(), by.into()));
         }
         if made.compresses {
             facts.push(("memory".into(), "zram, which compresses what is written".into()));

@@ -191,9 +191,9 @@ mod tests {
         flags: u64,
         [ticks, read_bytes]: [u64; 2],
     ) {
-        let stat = format!(
-            "{number} ({name}) S {parent} 1 1 0 -1 {flags} 0 0 0 0 {ticks} 0 0 0 20 0 1 0 {number}7 0"
-        );
+        let (head, tail) =
+            (format!("{number} ({name}) S {parent}"), format!("20 0 1 0 {number}7 0"));
+        let stat = format!("{head} 1 1 0 -1 {flags} 0 0 0 0 {ticks} 0 0 0 {tail}");
         fake::write(tree, &format!("{number}/stat"), &stat);
         let io = format!(
             "rchar: 0\nwchar: 0\nsyscr: 0\nsyscw: 0\nread_bytes: {read_bytes}\nwrite_bytes: 8192\n\

@@ -1,5 +1,5 @@
-//! A13: other programs had the processors. A17: CPU time by the clocks of its tasks contradicts that
-//! of the whole machine by its ticks.
+//! A13: other programs had the processors. A17: CPU time by the clocks of its tasks contradicts
+//! that of the whole machine by its ticks.
 
 use crate::model::{CpuTime, CpuTotals, PhaseRecord, Severity, Strangers, Unit};
 

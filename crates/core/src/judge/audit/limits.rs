@@ -5,8 +5,8 @@ use crate::model::{DeviceTotals, Limits, PhaseRecord, Severity};
 use super::case::{Case, Seen, bytes, most, percent, prefix};
 
 /// The advice.
-pub const ADVICE: &str = "run it in place vm, where QEMU holds whole disks down; or compare without \
-                          limits";
+pub const ADVICE: &str = "run it in place vm, where QEMU holds whole disks down; or compare \
+                          without limits";
 
 /// What a throttle lets pass at once: its slices are a tenth of a second long, and two may follow
 /// each other (block/blk-throttle.c, `DFL_THROTL_SLICE_HD`).
@@ -21,8 +21,8 @@ const VOID: f64 = 2.0;
 /// What may go past them: so much is a file system's own.
 const PAST: f64 = 0.05;
 
-/// The device moved more than the limits allow, and more than was charged to the trial's own cgroup,
-/// whose limits bind nobody else. (Where they bind the whole device there is no such charge.)
+/// The device moved more than the limits allow, and more than was charged to the trial's own
+/// cgroup, whose limits bind nobody else. Where they bind the whole device there is no such charge.
 pub fn gone_past(case: &Case) -> Option<Seen> {
     let limits = case.limits?;
     let phase = |phase: &PhaseRecord| {
