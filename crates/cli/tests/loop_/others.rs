@@ -127,6 +127,7 @@ fn others_who_have_the_processors_are_noticed_and_named() {
     }
     let warned = warned(&document, "other programs had");
     assert_eq!(warned, ["ext4", "ext4#2"], "{document:#}");
+    drop(others);
     scene.assert_nothing_left();
 }
 
