@@ -208,6 +208,8 @@ pub struct Left {
     pub processes: Vec<u32>,
     /// Journals of runs in the folder.
     pub journals: Vec<PathBuf>,
+    /// Cgroups of trials, whosever, whose run has no journal that would have them removed.
+    pub cgroups: Vec<PathBuf>,
 }
 
 impl Left {
@@ -216,7 +218,8 @@ impl Left {
         let prefix = folder.display().to_string();
         let loops = loop_devices(&prefix);
         let mounts = mounts(&prefix, &loops);
-        Left { mounts, loops, processes: processes(&prefix), journals: journals(folder) }
+        let (processes, journals) = (processes(&prefix), journals(folder));
+        Left { mounts, loops, processes, journals, cgroups: cgroups() }
     }
 
     /// There is nothing.
@@ -225,6 +228,7 @@ impl Left {
             && self.mounts.is_empty()
             && self.processes.is_empty()
             && self.journals.is_empty()
+            && self.cgroups.is_empty()
     }
 
     /// Removes it, as well as may be.
@@ -298,6 +302,30 @@ fn journals(folder: &Path) -> Vec<PathBuf> {
         Some(PathBuf::from(head["run"].as_str()?))
     };
     entries.filter(|path| run(path).is_some_and(|run| run.starts_with(folder))).collect()
+}
+
+/// Cgroups of trials that no journal speaks of: a run removes them before it closes its journal.
+fn cgroups() -> Vec<PathBuf> {
+    let is_lost = |folder: &PathBuf| {
+        let name = folder.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        let token = name.strip_prefix("fsverdict-trial-").and_then(|it| it.split('-').next());
+        let journal = |token| format!("/run/fsverdict/journals/{token}.jsonl");
+        // Those of tests hold the cgroups of trials.
+        token.is_some_and(|token| token.len() == 16 && !Path::new(&journal(token)).exists())
+            // It may have been removed meanwhile.
+            && folder.exists()
+    };
+    folders_below(Path::new("/sys/fs/cgroup")).into_iter().filter(is_lost).collect()
+}
+
+fn folders_below(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let folders = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
+    let below = folders.flat_map(|entry| {
+        let path = entry.path();
+        [vec![path.clone()], folders_below(&path)].concat()
+    });
+    below.collect()
 }
 
 /// Runs a tool of the system; gives its standard output, or what it said.

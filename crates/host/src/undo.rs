@@ -16,6 +16,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::bed;
 use crate::file_system::zfs;
+use crate::machine::cgroup::{self, Controller};
 use crate::machine::registry;
 pub use crate::machine::registry::registry;
 use crate::machine::settings::{self, Change};
@@ -35,6 +36,10 @@ pub enum Undo {
     Settings(Vec<Change>),
     /// The kernel holds the bed's devices by this pool: ZFS.
     Pool(zfs::Pool),
+    /// Cgroups of trials are to be removed.
+    Cgroups(cgroup::Places),
+    /// Controllers are to be taken back from the cgroups in the root.
+    Controllers(Vec<Controller>),
 }
 
 impl Undo {
@@ -43,6 +48,11 @@ impl Undo {
         match self {
             Undo::Bed(part) => part.apply().map_err(|error| error.to_string()),
             Undo::Pool(pool) => pool.release().map_err(|error| error.to_string()),
+            Undo::Cgroups(places) => places.clear().map_err(|error| error.to_string()),
+            Undo::Controllers(given) => given
+                .iter()
+                .try_for_each(|controller| controller.take_back(Path::new("/")))
+                .map_err(|error| error.to_string()),
             Undo::Settings(changes) => {
                 let errors = settings::put_back(Path::new("/"), changes);
                 let errors: Vec<String> = errors.iter().map(ToString::to_string).collect();

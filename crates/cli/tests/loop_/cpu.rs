@@ -37,7 +37,7 @@ int main(int count, char **words) {
 }
 "#;
 
-fn burn(scene: &Scene) -> String {
+pub fn burn(scene: &Scene) -> String {
     let (source, program) = (scene.write("burn.c", BURN), scene.typed("burn"));
     tool("cc", &["-O1", "-o", &program, &source]).unwrap();
     program
@@ -75,7 +75,7 @@ fn cpu_time_is_what_the_work_has_burnt() {
     let options = "--fs ext4,ext4 --size 64M --rounds 1";
     let document = run_command(&scene, options, &["sh", "-c", &work]).exits(0).json();
     for trial in list(&document["trials"]) {
-        assert_eq!(cpu_time(trial, "clock"), "processes", "{trial:#}");
+        assert_eq!(cpu_time(trial, "clock"), "cgroup", "{trial:#}");
         assert_burnt(&scene, trial);
         // Nobody works for longer than there was time; each column is cut to ticks.
         let machine = trial["phases"][0]["totals"]["cpu"].as_object().unwrap();
@@ -149,8 +149,9 @@ fn a_cgroup_of_the_trials_own_is_the_clock() {
     let scene = Scene::alone();
     let burn = burn(&scene);
     // A shell that waits for its children twice: of those that have ended while it still runs, its
-    // own clock knows hundredths of a second.
-    let work = format!("sh -c '{}; exit'", second_of_work(&burn));
+    // own clock knows hundredths of a second. What is left running ends with the trial.
+    let burnt = second_of_work(&burn);
+    let work = format!("sh -c '{burnt}; exit'; cat /proc/self/cgroup >&2; setsid sleep 1000 &");
     let cgroups = Cgroup::of_each_kind();
     assert!(!cgroups.is_empty(), "this machine has no cgroups");
     for cgroup in cgroups {
@@ -162,9 +163,20 @@ fn a_cgroup_of_the_trials_own_is_the_clock() {
         command.args(["--output", "run", "--json", "-", "--", "sh", "-c", &work]);
         command.current_dir(scene.path(""));
         let document = Started::new(command).wait().exits(0).json();
+        let ours = cgroup.0.file_name().unwrap().display();
         for trial in list(&document["trials"]) {
             assert_eq!(text(cpu_time(trial, "clock")), "cgroup", "{}", cgroup.0.display());
             assert_burnt(&scene, trial);
+            // It lies within ours, and is the trial's alone.
+            let number = &trial["number"];
+            let said = scene.read(&format!("run/trials/{number}/raw/command.stderr"));
+            let within = said.lines().filter(|line| line.contains(&format!("{ours}/")));
+            let names: Vec<&str> = within.filter_map(|line| line.rsplit('/').next()).collect();
+            let is_its = |name: &&str| {
+                name.starts_with("fsverdict-trial-") && name.ends_with(&format!("-{number}"))
+            };
+            assert!(!names.is_empty() && names.iter().all(is_its), "{said}");
+            assert_eq!(trial["phases"][0]["processes_left"], 1, "{trial:#}");
         }
         fs::remove_dir_all(scene.path("run")).unwrap();
     }

@@ -9,6 +9,7 @@ mod cpu;
 mod guard;
 mod interrupted;
 mod network;
+mod others;
 mod partitions;
 mod probes;
 mod replays;

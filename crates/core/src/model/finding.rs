@@ -58,6 +58,8 @@ pub enum Audit {
     RunLength,
     /// The link, or the processors at its ends, are the limit, whichever the file system.
     NetworkBound,
+    /// Limits bound a part of what moved.
+    PastLimits,
 }
 
 /// What an audit noticed, with its evidence and what to do about it.

@@ -28,6 +28,7 @@ mod sample;
 mod scalar;
 mod scale;
 mod seed;
+mod strangers;
 mod study;
 mod table;
 mod timeline;
@@ -70,14 +71,14 @@ pub use purpose::{
 pub use rate::{RateOverTime, Steady};
 pub use record::{
     Application, Astray, CacheState, DeviceTotals, Failure, ForeignTotals, Guest, HeatTotals,
-    MemoryTotals, Mounted, NetworkTotals, Outcome, PageCacheTotals, PhaseRecord, PressureTotals,
-    Queue, Quiet, Record, Refused, Room, StepTime, Totals, Trouble,
+    MemoryTotals, Mounted, NetworkTotals, Outcome, PageCacheTotals, PhaseRecord, Queue, Quiet, Record, Refused, Room, StepTime, Totals, Trouble,
 };
 pub use replay::{Action, Call, Entry, Gave, Head, Laid, On, RECORDING, Recording, Replay};
 pub use run::{Run, SCHEMA};
 pub use sample::{Better, Sample, median, median_interval};
 pub use scalar::Scalar;
 pub use seed::{Draws, derived_seed};
+pub use strangers::{OwnTotals, PressureTotals, Stranger, Strangers, WorkIo};
 pub use study::{Agreement, Beside, Published, Study};
 pub use table::{
     Audited, Claim, Claimed, Column, Job, Machine, Part, Printed, Quantity, Row, Statistic, Table,

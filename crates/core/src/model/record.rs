@@ -5,8 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    CpuTime, CpuTotals, Disk, Histogram, Key, Partition, Phase, Probed, RateOverTime, SCHEMA,
-    Sample,
+    CpuTime, CpuTotals, Disk, Histogram, Key, OwnTotals, Partition, Phase, PressureTotals, Probed, RateOverTime, SCHEMA, Sample, Strangers, WorkIo,
 };
 
 /// How a trial ended.
@@ -202,17 +201,6 @@ pub struct MemoryTotals {
     pub writeback_bytes_max: u64,
 }
 
-/// Pressure stall time (PSI): some task, or all tasks that were not idle, waited for the resource.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[expect(missing_docs, reason = "Documentation/accounting/psi.rst has the words")]
-pub struct PressureTotals {
-    pub cpu_some_ns: u64,
-    pub io_some_ns: u64,
-    pub io_full_ns: u64,
-    pub memory_some_ns: u64,
-    pub memory_full_ns: u64,
-}
-
 /// Pages of files that reads looked up in the page cache (METHODOLOGY, "The page cache").
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PageCacheTotals {
@@ -306,10 +294,16 @@ pub struct Totals {
     /// Others on the disk that the devices under test lie on, where they lie on one that is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub foreign: Option<ForeignTotals>,
+    /// The work on all disks, where its processes tell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub work_io: Option<WorkIo>,
     /// Dirty memory.
     pub memory: MemoryTotals,
     /// Pressure, where the kernel has PSI.
     pub pressure: Option<PressureTotals>,
+    /// Of the trial's own cgroup, where it has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub own: Option<OwnTotals>,
     /// The page cache, where the plan asks for it and the kernel tells.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub page_cache: Option<PageCacheTotals>,
@@ -383,6 +377,9 @@ pub struct PhaseRecord {
     /// Disk I/O by application, where servers do the work.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub applications: Vec<Application>,
+    /// Other programs, where they can be seen.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub strangers: Option<Strangers>,
     /// Latencies by kind of operation.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub histograms: BTreeMap<String, Histogram>,
@@ -408,6 +405,7 @@ impl PhaseRecord {
             totals: Totals::default(),
             peaks: Vec::new(),
             applications: Vec::new(),
+            strangers: None,
             histograms: BTreeMap::new(),
             samples: Vec::new(),
         }

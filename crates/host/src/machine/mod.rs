@@ -3,10 +3,12 @@
 pub mod answers;
 pub mod cache;
 pub mod cell;
+pub mod cgroup;
 pub mod memory;
 pub mod mount;
 pub mod processes;
 pub mod registry;
 pub mod settings;
 pub mod settle;
+pub mod throttle;
 pub mod token;

@@ -12,6 +12,8 @@ use crate::tool;
 pub struct Mount {
     /// Where it is mounted.
     pub at: String,
+    /// What of the file system is there: a folder of it.
+    pub root: String,
     /// The file system's type.
     pub file_system: String,
     /// What is mounted.
@@ -62,6 +64,7 @@ fn parse(line: &str) -> Option<Mount> {
     options.extend(list(after.get(2).unwrap_or(&"")));
     Some(Mount {
         at: unescaped(before.get(4)?),
+        root: unescaped(before.get(3)?),
         file_system: (*after.first()?).into(),
         source: unescaped(after.get(1)?),
         number: [major.parse().ok()?, minor.parse().ok()?],

@@ -118,13 +118,51 @@ fn parent(process: u32) -> Option<u32> {
     Some(name_and_parent(Path::new("/"), process)?.1)
 }
 
-/// What `process` is called, and who has started it: the second and fourth fields of
-/// proc_pid_stat(5); the name may hold anything, between parentheses.
+/// What `process` is called, and who has started it.
 pub fn name_and_parent(root: &Path, process: u32) -> Option<(String, u32)> {
-    let text = fs::read_to_string(root.join(format!("proc/{process}/stat"))).ok()?;
-    let (name, rest) = text.rsplit_once(')')?;
-    let name = name.split_once('(')?.1.to_string();
-    Some((name, rest.split_whitespace().nth(1)?.parse().ok()?))
+    let stat = Stat::read(&root.join(format!("proc/{process}")))?;
+    let parent = stat.parent()?;
+    Some((stat.name, parent))
+}
+
+/// What the kernel tells of a process or a thread: proc_pid_stat(5).
+#[derive(Debug)]
+pub struct Stat {
+    /// What it is called, which may hold anything.
+    pub name: String,
+    rest: String,
+}
+
+impl Stat {
+    /// The one in `folder` of `/proc`; `None` where it is gone.
+    pub fn read(folder: &Path) -> Option<Stat> {
+        let text = fs::read_to_string(folder.join("stat")).ok()?;
+        let (name, rest) = text.rsplit_once(')')?;
+        Some(Stat { name: name.split_once('(')?.1.into(), rest: rest.into() })
+    }
+
+    /// A field that is a number, by its number in the manual.
+    pub fn field(&self, number: usize) -> Option<u64> {
+        // The first after the name is the third.
+        self.rest.split_whitespace().nth(number.checked_sub(3)?)?.parse().ok()
+    }
+
+    /// Who has started it.
+    pub fn parent(&self) -> Option<u32> {
+        self.field(4)?.try_into().ok()
+    }
+
+    /// When it began, in ticks since the machine did: another with its number did at another time.
+    pub fn began(&self) -> Option<u64> {
+        self.field(22)
+    }
+
+    /// It is a thread of the kernel.
+    pub fn is_kernels(&self) -> bool {
+        // PF_KTHREAD of include/linux/sched.h.
+        const KERNEL_THREAD: u64 = 0x0020_0000;
+        self.field(9).is_some_and(|flags| flags & KERNEL_THREAD != 0)
+    }
 }
 
 /// `process` is there, and no zombie: the third field of proc_pid_stat(5).
@@ -195,6 +233,13 @@ impl Io {
 pub fn numbers_in(directory: &Path) -> impl Iterator<Item = u32> + use<> {
     let names = fs::read_dir(directory).into_iter().flatten().flatten().map(|e| e.file_name());
     names.filter_map(|name| name.to_str()?.parse().ok())
+}
+
+/// Nanoseconds since the kernel began, to a hundredth of a second: proc_uptime(5).
+pub fn uptime_ns() -> u64 {
+    let text = fs::read_to_string("/proc/uptime").unwrap_or_default();
+    let seconds = text.split(' ').next().and_then(|word| word.parse::<f64>().ok());
+    seconds.map_or(0, |seconds| (seconds * 1e9) as u64)
 }
 
 #[cfg(test)]

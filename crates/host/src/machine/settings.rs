@@ -9,7 +9,7 @@ use std::io::{self, Read, Write};
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 
-use fsverdict_core::model::{Contender, Device, Limits, sysctl_file};
+use fsverdict_core::model::{Contender, Device, sysctl_file};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
@@ -31,9 +31,7 @@ pub enum SettingError {
     Refused { knob: String, value: String, source: io::Error },
     #[error("{knob} was set to {value:?} but reads {seen:?}: the setting did not take")]
     NotTaken { knob: String, value: String, seen: String },
-    #[error(
-        "limits need the blkio controller of cgroups v1 at {0}, and this machine has none there"
-    )]
+    #[error("limits need a cgroup controller: {0}")]
     NoThrottle(String),
 }
 
@@ -218,21 +216,6 @@ pub fn wanted(contender: &Contender, devices: &[Device]) -> Vec<Setting> {
     settings
 }
 
-/// The throttle rules that hold `devices` down to `limits`.
-pub fn rules(
-    root: &Path,
-    limits: Option<Limits>,
-    devices: &[Device],
-) -> Result<Vec<Setting>, SettingError> {
-    let mut rules = Vec::new();
-    if let Some(limits) = limits {
-        for device in devices {
-            rules.extend(throttle(root, device, limits)?);
-        }
-    }
-    Ok(rules)
-}
-
 /// A setting that is changed, and what it was.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Change {
@@ -296,33 +279,8 @@ fn queue_of(root: &Path, [major, minor]: [u32; 2]) -> PathBuf {
     }
 }
 
-fn throttle_group(root: &Path) -> PathBuf {
+pub(super) fn throttle_group(root: &Path) -> PathBuf {
     root.join("sys/fs/cgroup/blkio")
-}
-
-/// The group whose throttle rules bind a device for everyone; an error where there is none. `root`
-/// is `/` but in tests.
-fn check_throttle(root: &Path) -> Result<PathBuf, SettingError> {
-    let group = throttle_group(root);
-    match group.join("blkio.throttle.read_iops_device").exists() {
-        true => Ok(group),
-        false => Err(SettingError::NoThrottle(group.display().to_string())),
-    }
-}
-
-/// Throttle rules of the root group (Documentation/admin-guide/cgroup-v1/blkio-controller.rst).
-/// They bind the device for every process, its kernel threads included.
-fn throttle(root: &Path, device: &Device, limits: Limits) -> Result<Vec<Setting>, SettingError> {
-    check_throttle(root)?;
-    let rule = |rate: Rate, value: u64| Setting {
-        knob: Knob::Throttle { device: device.number, rate },
-        value: value.to_string(),
-    };
-    let iops =
-        limits.iops.into_iter().flat_map(|iops| [(Rate::ReadIops, iops), (Rate::WriteIops, iops)]);
-    let bytes = limits.bandwidth.map(|bandwidth| bandwidth.0).into_iter();
-    let bytes = bytes.flat_map(|bytes| [(Rate::ReadBps, bytes), (Rate::WriteBps, bytes)]);
-    Ok(iops.chain(bytes).map(|(rate, value)| rule(rate, value)).collect())
 }
 
 #[cfg(test)]
@@ -438,15 +396,5 @@ mod tests {
         ours.set(root).unwrap();
         assert!(put_back(root, &changes).is_empty());
         assert_eq!(now(), "128");
-    }
-
-    #[test]
-    fn limits_without_the_controller_are_refused() {
-        let (root, device) = machine();
-        let limits = Limits { iops: Some(100), bandwidth: None };
-        let error = rules(root.path(), Some(limits), &[device]);
-        assert!(matches!(error, Err(SettingError::NoThrottle(_))));
-        fs::create_dir_all(root.path().join("sys/fs/cgroup/blkio")).unwrap();
-        assert!(check_throttle(root.path()).is_err(), "the group alone is not the controller");
     }
 }

@@ -12,6 +12,7 @@ use super::{link, vm};
 use crate::bed::{Flushes, Like, partition};
 use crate::file_system::{self, daemon};
 use crate::machine::settings;
+use crate::machine::throttle::{self, Means};
 use crate::tool::shown;
 use crate::workload::printed::Outputs;
 use crate::workload::{self, engine::Act};
@@ -85,6 +86,21 @@ impl DryRun {
                 self.remark("have it say of itself in its queue what the disk beneath says");
             }
             _ => {}
+        }
+    }
+
+    fn limit(&mut self, trial: &Trial) {
+        let (root, devices) = (Path::new("/"), &trial.bed.devices);
+        let rules = throttle::rules(root, trial.limits(), devices);
+        match (Means::of(root), rules, trial.limits()) {
+            (Ok(Means::Root), Ok(rules), _) => self.set(rules),
+            (Ok(Means::Own), _, Some(limits)) => {
+                for device in devices {
+                    let line = throttle::line(device, limits).replace("0:0", "MAJOR:MINOR");
+                    self.say(format!("echo {line} > /sys/fs/cgroup/fsverdict-trial-RUN-1/io.max"));
+                }
+            }
+            _ => self.remark("limits can't be set on this machine"),
         }
     }
 
@@ -185,12 +201,7 @@ impl Host for DryRun {
             Step::Sync => self.sync(trial, &directory),
             Step::DropCaches => self.say("echo 3 > /proc/sys/vm/drop_caches"),
             Step::Limit if self.machines.is_some() => {}
-            Step::Limit => {
-                match settings::rules(Path::new("/"), trial.limits(), &trial.bed.devices) {
-                    Ok(rules) => self.set(rules),
-                    Err(_) => self.remark("limits can't be set on this machine"),
-                }
-            }
+            Step::Limit => self.limit(trial),
             Step::Settle => self.remark("wait until the device is at rest"),
             Step::Work(_) => self.work(step, trial)?,
             Step::Figures => self.remark("read $FSVERDICT_FIGURES, if the work has written it"),

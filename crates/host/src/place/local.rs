@@ -17,7 +17,9 @@ use super::trial_process::{
 };
 use crate::bed::{self, Consents, partition};
 use crate::file_system::zfs::Pool;
+use crate::machine::cgroup::{self, Controller, Places};
 use crate::machine::settings::{self, Change, Setting};
+use crate::machine::throttle::{self, Means};
 use crate::place::trial::site::{WORK, with_site};
 use crate::undo::{self, Journal, Undo};
 use crate::{file_system, sys, tool};
@@ -36,6 +38,12 @@ pub struct Lab<'a> {
     changed: Vec<Change>,
     /// Held from the first change of a setting to the end of the run.
     settings_lock: Option<File>,
+    /// Where trials have cgroups of their own.
+    cgroups: Option<Places>,
+    /// What the cgroups in the root were given.
+    given: Vec<Controller>,
+    /// A trial was held down.
+    limited: bool,
 }
 
 impl<'a> Lab<'a> {
@@ -58,6 +66,9 @@ impl<'a> Lab<'a> {
             is_half_made: false,
             changed: Vec::new(),
             settings_lock: None,
+            cgroups: None,
+            given: Vec::new(),
+            limited: false,
         })
     }
 
@@ -84,8 +95,49 @@ impl<'a> Lab<'a> {
         Grant::new(journal, trial.number, devices)
     }
 
+    /// Two runs that changed the same setting would each take the other's value for the original.
+    fn lock_settings(&mut self) -> Result<(), HostError> {
+        if self.settings_lock.is_none() {
+            self.settings_lock = Some(undo::lock_settings()?);
+        }
+        Ok(())
+    }
+
+    /// Gives the cgroups in the root what limits need of them, where it is the trial's own cgroup
+    /// that holds the devices down.
+    fn give_controllers(&mut self) -> Result<(), HostError> {
+        let root = Path::new("/");
+        if Means::of(root)? == Means::Root || !self.given.is_empty() {
+            return Ok(());
+        }
+        let missing = Controller::missing(root);
+        if !missing.is_empty() {
+            self.lock_settings()?;
+            self.journal()?.before(&Undo::Controllers(missing.clone()))?;
+            self.given = missing;
+            self.given.iter().try_for_each(|controller| controller.give(root))?;
+        }
+        Ok(())
+    }
+
+    /// The cgroups of `trial`.
+    fn cgroups_of(&self, trial: &Trial) -> cgroup::Made {
+        let Some(places) = &self.cgroups else { return cgroup::Made::default() };
+        let limited =
+            trial.limits().is_some() && Means::of(Path::new("/")).ok() == Some(Means::Own);
+        match limited {
+            true => places.make_limited(trial.number, &trial.bed.devices),
+            false => places.make(trial.number),
+        }
+    }
+
     /// Waits for the trial's end. It prints a line at each step, and its end closes the pipe.
-    fn wait(&mut self, child: &mut Child, trial: &Trial) -> Result<(), HostError> {
+    fn wait(
+        &mut self,
+        child: &mut Child,
+        trial: &Trial,
+        cgroups: &cgroup::Made,
+    ) -> Result<(), HostError> {
         let stdout = child.stdout.take().ok_or("the trial has no output")?;
         let (sender, lines) = mpsc::channel();
         std::thread::spawn(move || {
@@ -100,6 +152,7 @@ impl<'a> Lab<'a> {
             match lines.recv_timeout(TICK) {
                 Ok(step) => {
                     patience.step(&step);
+                    cgroups.bring_in_threads();
                     (self.watch)(Event::Step(&step));
                 }
                 Err(RecvTimeoutError::Timeout) => (self.watch)(Event::Tick),
@@ -165,6 +218,9 @@ impl Place for Lab<'_> {
         let made = bed::make(bed, folder, &token, consents, &mut before, &mut progress)
             .inspect_err(|error| *is_half_made = error.is_half_made())?;
         let (devices, probed) = (made.devices.clone(), made.probed.clone());
+        let cgroups = Places::find(Path::new("/"), &token);
+        journal.before(&Undo::Cgroups(cgroups.clone()))?;
+        self.cgroups = Some(cgroups);
         self.made = Some(made);
         let (kind, limits, lab) = (bed.kind, bed.limits, token.to_string());
         Ok(TrialBed { kind, devices, limits, probed, lab })
@@ -173,10 +229,15 @@ impl Place for Lab<'_> {
     fn apply(&mut self, contender: &Contender, bed: &TrialBed) -> Result<(), HostError> {
         let root = Path::new("/");
         let wanted = settings::wanted(contender, &bed.devices);
-        let rules = settings::rules(root, contender.limits.or(bed.limits), &bed.devices)?;
+        let limits = contender.limits.or(bed.limits);
+        let rules = throttle::rules(root, limits, &bed.devices)?;
+        if limits.is_some() {
+            self.limited = true;
+            self.give_controllers()?;
+        }
         let all = [wanted.as_slice(), &rules].concat();
-        if !all.is_empty() && self.settings_lock.is_none() {
-            self.settings_lock = Some(undo::lock_settings()?);
+        if !all.is_empty() {
+            self.lock_settings()?;
         }
         let changes = settings::before(root, &all)?;
         if !changes.is_empty() {
@@ -205,18 +266,20 @@ impl Place for Lab<'_> {
         command.args(&argv[1..]).stdin(machines_proc()?).stdout(Stdio::piped());
         command.stderr(File::create(&errors)?);
         sys::bind_to_us(&mut command);
+        let cgroups = self.cgroups_of(trial);
+        cgroups.enter(&mut command)?;
         let pool = held_pool(trial).map(Undo::Pool);
         pool.iter().try_for_each(|undo| self.journal()?.before(undo).map_err(HostError::from))?;
         let granted = self.grant(trial)?;
         let mut child = command.spawn()?;
-        let ended = self.wait(&mut child, trial).map_err(|error| {
+        let ended = self.wait(&mut child, trial, &cgroups).map_err(|error| {
             let said = fs::read_to_string(&errors).unwrap_or_default();
             match said.is_empty() || error.is::<Overdue>() {
                 true => error,
                 false => format!("{error}: {}", said.trim()).into(),
             }
         });
-        drop(granted);
+        drop((granted, cgroups));
         // One that was killed in the midst of it could not let go of its devices itself.
         pool.iter().try_for_each(Undo::apply)?;
         if ended.is_err() && !trial.contender.partition.is_empty() {
@@ -245,6 +308,9 @@ impl Place for Lab<'_> {
         if let Some(made) = self.made.take() {
             made.remove()?;
         }
+        let root = Path::new("/");
+        self.given.drain(..).try_for_each(|controller| controller.take_back(root))?;
+        self.cgroups.take().map_or(Ok(()), |cgroups| cgroups.clear())?;
         if self.changed.is_empty()
             && !self.is_half_made
             && let Some(journal) = self.journal.take()
@@ -263,6 +329,10 @@ impl Place for Lab<'_> {
             facts.push(("loop devices".into(), how.into()));
         }
         facts.extend(made.like().map(|like| ("bed is like".into(), like)));
+        if self.limited {
+            let by = "cgroups: operations are bios, counted before they are merged into requests";
+            facts.push(("limits".into(), by.into()));
+        }
         if made.compresses {
             facts.push(("memory".into(), "zram, which compresses what is written".into()));
         }

@@ -21,9 +21,11 @@ mod loop_tests;
 mod memory;
 mod network;
 pub mod offered;
+mod own;
 mod page_cache;
 mod pressure;
 mod pulse;
+mod strangers;
 #[cfg(test)]
 mod tests;
 mod timeline;
@@ -38,8 +40,8 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use fsverdict_core::model::{
-    CpuTotals, Device, ForeignTotals, MemoryTotals, NetworkTotals, PageCacheTotals, PressureTotals,
-    Totals,
+    CpuTotals, Device, ForeignTotals, MemoryTotals, NetworkTotals, OwnTotals, PageCacheTotals,
+    PressureTotals, Totals,
 };
 use thiserror::Error;
 
@@ -49,6 +51,7 @@ pub use memory::MemoryReading;
 pub use network::Interface;
 pub use page_cache::{PageCache, PageCacheError};
 pub use pulse::Pulse;
+pub use strangers::Others;
 pub use timeline::Timeline;
 pub use trouble::Troubles;
 
@@ -58,6 +61,7 @@ use cpu_time::{CpuClocks, KernelThreads};
 use heat::{HeatReader, HeatReading};
 use memory::MemoryReader;
 use network::NetworkReader;
+use own::OwnReader;
 use pressure::PressureReader;
 use timeline::Series;
 
@@ -177,6 +181,8 @@ pub struct Probe {
     beneath: Option<DeviceReader>,
     /// The same.
     clocks: Option<CpuClocks>,
+    /// The same.
+    cgroup: Option<OwnReader>,
     /// For the totals alone, too.
     heat: Option<HeatReader>,
     series: Series,
@@ -192,6 +198,7 @@ impl Probe {
             samplers: Readers::open(root, devices)?,
             beneath: None,
             clocks: None,
+            cgroup: OwnReader::open(root, devices),
             heat: HeatReader::open(root, devices),
             series: Series::for_time(time_limit),
         })
@@ -236,7 +243,7 @@ impl Probe {
 
     /// Takes the first reading, with which the phase begins, and lets the sampler go on from it.
     pub fn start(self) -> Result<Running, ProbeError> {
-        let Probe { mut own, samplers, mut beneath, clocks, heat, series } = self;
+        let Probe { mut own, samplers, mut beneath, clocks, cgroup, heat, series } = self;
         let stopping = Arc::new(AtomicBool::new(false));
         let (wake, woken) = channel();
         // Before the first reading, or else the thread's own start would count as a process.
@@ -251,6 +258,10 @@ impl Probe {
             let first = reader.read();
             (reader, first)
         });
+        let cgroup = cgroup.map(|mut reader| {
+            let first = reader.first();
+            (reader, first)
+        });
         let (clocks, kernel) = clocks.map(CpuClocks::start).unzip();
         let origin = Instant::now();
         let first_beneath = beneath.as_mut().map(DeviceReader::read).transpose()?;
@@ -258,7 +269,7 @@ impl Probe {
         // Fails only if the thread is gone, which joining it will tell.
         let _ = wake.send(Start { origin, first, kernel });
         let beneath = beneath.zip(first_beneath);
-        Ok(Running { own, beneath, clocks, heat, origin, first, stopping, wake, thread })
+        Ok(Running { own, beneath, clocks, cgroup, heat, origin, first, stopping, wake, thread })
     }
 }
 
@@ -312,6 +323,8 @@ pub struct Running {
     /// With the first reading.
     beneath: Option<(DeviceReader, DeviceReading)>,
     clocks: Option<cpu_time::Started>,
+    /// With the first reading.
+    cgroup: Option<(OwnReader, OwnTotals)>,
     /// The same.
     heat: Option<(HeatReader, HeatReading)>,
     origin: Instant,
@@ -324,12 +337,13 @@ pub struct Running {
 impl Running {
     /// Takes the last reading, with which the phase ends, and then ends the sampler.
     pub fn stop(self) -> Result<(Totals, Timeline), ProbeError> {
-        let Running { mut own, beneath, clocks, heat, origin, first, .. } = self;
+        let Running { mut own, beneath, clocks, cgroup, heat, origin, first, .. } = self;
         self.stopping.store(true, Ordering::Release);
         let last = own.read(origin);
         let work = clocks.map(|clocks| (clocks.work_ns(), clocks));
         let disks =
             beneath.map(|(mut reader, first)| Ok::<_, ProbeError>(reader.read()?.since(&first)));
+        let cgroup = cgroup.map(|(mut reader, first)| reader.since(&first));
         let heat = heat.map(|(reader, first)| reader.read().since(&first));
         drop(self.wake);
         let sampled = self.thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
@@ -343,7 +357,7 @@ impl Running {
             read_bytes: disks.totals.read_bytes.saturating_sub(own.read_bytes),
             write_bytes: disks.totals.write_bytes.saturating_sub(own.write_bytes),
         });
-        totals.heat = heat;
+        (totals.own, totals.heat) = (cgroup, heat);
         let both = work.zip(kernel);
         totals.cpu_time =
             both.map(|((work_ns, clocks), mut kernel)| clocks.time(work_ns, &mut kernel));
@@ -358,6 +372,7 @@ fn totals(first: &Reading, last: &Reading, peak: MemoryReading) -> Totals {
         cpu_time: None,
         device: passed.device.map(|device| device.totals),
         foreign: None,
+        work_io: None,
         memory: MemoryTotals {
             dirty_bytes_start: first.memory.dirty_bytes,
             dirty_bytes_end: last.memory.dirty_bytes,
@@ -365,6 +380,7 @@ fn totals(first: &Reading, last: &Reading, peak: MemoryReading) -> Totals {
             writeback_bytes_max: peak.writeback_bytes,
         },
         pressure: passed.pressure,
+        own: None,
         page_cache: passed.page_cache,
         network: passed.network,
         heat: None,

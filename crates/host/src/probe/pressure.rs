@@ -1,6 +1,6 @@
 //! Pressure stall information: `/proc/pressure`, by Documentation/accounting/psi.rst.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use fsverdict_core::model::PressureTotals;
 
@@ -21,7 +21,16 @@ impl PressureReader {
     /// `None` where the kernel has no PSI: built without it there are no files, and started with
     /// `psi=0` there may be files that can't be read.
     pub fn open(root: &Path) -> Option<Self> {
-        let open = |name| ProcFile::open(&root.join("proc/pressure").join(name)).ok();
+        PressureReader::of(|name| root.join("proc/pressure").join(name))
+    }
+
+    /// That of a cgroup of version 2 (Documentation/admin-guide/cgroup-v2.rst).
+    pub fn of_cgroup(folder: &Path) -> Option<Self> {
+        PressureReader::of(|name| folder.join(format!("{name}.pressure")))
+    }
+
+    fn of(path: impl Fn(&str) -> PathBuf) -> Option<Self> {
+        let open = |name| ProcFile::open(&path(name)).ok();
         Some(PressureReader { cpu: open("cpu")?, io: open("io")?, memory: open("memory")? })
     }
 

@@ -1,6 +1,8 @@
 //! Processes: who we are, dying with our parent, ending those we started.
 
+use std::fs::File;
 use std::io;
+use std::os::fd::AsRawFd;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
@@ -61,6 +63,22 @@ pub fn bind_to_us(command: &mut Command) {
     // SAFETY: the closure only makes system calls that are safe after a fork; it allocates nothing
     // but on the way out with an error that the standard library turns into a number.
     unsafe { command.pre_exec(die_with_parent) };
+}
+
+/// Has `command` move itself, before it starts, into the cgroups whose `cgroup.procs` are open as
+/// `doors`: 0 stands for who writes (cgroups(7)). Where it may not it stays where we are.
+pub fn start_in_cgroups(command: &mut Command, doors: &[File]) -> io::Result<()> {
+    let doors = doors.iter().map(File::try_clone).collect::<io::Result<Vec<File>>>()?;
+    let enter = move || {
+        for door in &doors {
+            // SAFETY: the descriptor is open, and the pointer is valid for reads of one byte.
+            unsafe { libc::write(door.as_raw_fd(), c"0".as_ptr().cast(), 1) };
+        }
+        Ok(())
+    };
+    // SAFETY: the closure only makes system calls that are safe after a fork; it allocates nothing.
+    unsafe { command.pre_exec(enter) };
+    Ok(())
 }
 
 /// Gives this thread, and what it starts, a mount namespace of its own, out of which no mount

@@ -1,14 +1,14 @@
 //! What the audits of single trials look at, and what they see in it.
 
-use crate::model::{Contender, Phase, Plan, Record, Severity, Unit, Workload};
+use crate::model::{Contender, Limits, Phase, Plan, Record, Severity, Unit, Workload};
 
 /// One trial with what it was a trial of.
 pub struct Case<'a> {
     pub workload: &'a Workload,
     pub contender: &'a Contender,
     pub record: &'a Record,
-    /// Its device was held down by us.
-    pub limited: bool,
+    /// What its device was held down to.
+    pub limits: Option<Limits>,
 }
 
 impl<'a> Case<'a> {
@@ -19,8 +19,7 @@ impl<'a> Case<'a> {
         contender: &'a Contender,
         record: &'a Record,
     ) -> Case<'a> {
-        let limited = plan.bed.limits.is_some() || contender.limits.is_some();
-        Case { workload, contender, record, limited }
+        Case { workload, contender, record, limits: contender.limits.or(plan.bed.limits) }
     }
 }
 
@@ -60,4 +59,16 @@ pub fn bytes(bytes: u64) -> String {
 
 pub fn percent(share: f64) -> String {
     format!("{:.1}%", share * 100.0)
+}
+
+/// Programs with what each of them did, of which all together did `all`, in parentheses; nothing
+/// where none is known.
+pub fn named(most: &[(&str, u64)], all: u64, shown: fn(u64) -> String) -> String {
+    const SHOWN: usize = 3;
+    let most = &most[..most.len().min(SHOWN)];
+    let rest = all.saturating_sub(most.iter().map(|(_, much)| much).sum());
+    let rest = Some(("others", rest)).filter(|(_, rest)| *rest > 0 && !most.is_empty());
+    let all = most.iter().copied().chain(rest);
+    let parts: Vec<String> = all.map(|(name, much)| format!("{name} {}", shown(much))).collect();
+    if parts.is_empty() { String::new() } else { format!(" ({})", parts.join(", ")) }
 }

@@ -1,8 +1,9 @@
-//! A13 and A17: CPU time by the clocks of its tasks beside that of the whole machine by its ticks.
+//! A13: other programs had the processors. A17: CPU time by the clocks of its tasks contradicts
+//! that of the whole machine by its ticks.
 
-use crate::model::{CpuTime, CpuTotals, PhaseRecord, Severity, Unit};
+use crate::model::{CpuTime, CpuTotals, PhaseRecord, Severity, Strangers, Unit};
 
-use super::case::{Case, Seen, most, percent, prefix};
+use super::case::{Case, Seen, most, named, percent, prefix};
 
 /// A13's advice where others had the processors.
 pub const OTHERS_ADVICE: &str = "stop whatever else runs meanwhile; CPU time leaves others out, \
@@ -13,8 +14,15 @@ pub const TICKS_ADVICE: &str = "nothing for cpu_time, which is by the clocks; do
                                 of processors, nor cpu_*_ns in series.csv, here: the ticks came \
                                 too seldom, or in step with the work";
 
-/// What others may take of all processors' time, interrupts included.
+/// What others may take of all processors' time.
 const SHARE: f64 = 0.05;
+
+/// The CPU time of a process is told in hundredths of a second: less than ten of them is not told
+/// from what many processes have begun.
+const OTHERS_S: f64 = 0.1;
+
+/// What others may cost the work of its time: less leaves it as it is.
+const WAITED: f64 = 0.01;
 
 /// Ticks are drawn, not counted: whoever runs when one comes has it all. Less than this is not told
 /// from that.
@@ -35,20 +43,44 @@ fn seconds(ns: u64) -> f64 {
     ns as f64 / 1e9
 }
 
-/// A13: the machine was busy with more than the work and the kernel's threads.
+/// A13: other programs had the processors. What that did to the work is what ranks it: a note where
+/// it took nothing from it.
 pub fn others_at_work(case: &Case) -> Option<Seen> {
-    seen_in(case, |machine, own, phase| {
-        let others_ns = machine.busy_ns().saturating_sub(own.ns());
-        let share = others_ns as f64 / machine.all_ns() as f64;
-        (share > SHARE && seconds(others_ns) > TICKS_S).then(|| Seen {
-            severity: Severity::Warning,
-            figure: share,
-            evidence: format!(
-                "{phase}others, and interrupts, had {} of all processors' time meanwhile",
-                percent(share)
-            ),
+    let phase = |phase: &PhaseRecord| {
+        let others = phase.strangers.as_ref()?;
+        let share = others.cpu_ns as f64 / phase.totals.cpu.all_ns().max(1) as f64;
+        (share > SHARE && seconds(others.cpu_ns) > OTHERS_S).then(|| {
+            let waited = waited(phase, others);
+            let costs = waited.is_none_or(|waited| waited >= WAITED);
+            let effect = waited.map_or(String::new(), |waited| match costs {
+                true => format!("; it cost the work up to {} of its time", percent(waited)),
+                false => "; the work hardly waited for a processor".into(),
+            });
+            let by_name = others.by(|it| it.cpu_ns);
+            let shown = |ns| Unit::Seconds.format(seconds(ns));
+            Seen {
+                severity: if costs { Severity::Warning } else { Severity::Note },
+                figure: waited.unwrap_or(share),
+                evidence: format!(
+                    "{}other programs had {} of all processors' time meanwhile{}{effect}",
+                    prefix(phase.phase),
+                    percent(share),
+                    named(&by_name, others.cpu_ns, shown),
+                ),
+            }
         })
-    })
+    };
+    most(case.record.phases.iter().filter_map(phase))
+}
+
+/// The share of the timed part that others can have cost: some task that could run waited for a
+/// processor, the work's where its cgroup tells, and nobody waits for others longer than they ran
+/// (Documentation/accounting/psi.rst, "some").
+fn waited(phase: &PhaseRecord, others: &Strangers) -> Option<f64> {
+    let totals = &phase.totals;
+    let own = totals.own.and_then(|own| own.pressure);
+    let waited_ns = own.or(totals.pressure)?.cpu_some_ns.min(others.cpu_ns);
+    Some((seconds(waited_ns) / phase.timed_s()).min(1.0))
 }
 
 /// A17: the two contradict each other the other way round.
@@ -72,41 +104,76 @@ pub fn ticks_missed(case: &Case) -> Option<Seen> {
 mod tests {
     use super::*;
     use crate::judge::testing::{phase, plan, record};
-    use crate::model::{CpuClock, Phase, Record, Totals};
+    use crate::model::{CpuClock, OwnTotals, Phase, PressureTotals, Record, Stranger, Totals};
 
     /// Times in ms: of the work, the kernel, the machine when busy, and all there was.
-    fn seen(test: fn(&Case) -> Option<Seen>, times: Option<[u64; 2]>, machine: [u64; 2]) -> String {
-        let plan = plan(
-            "[[contender]]\nname = \"a\"\n[[contender]]\nname = \"b\"\n\
-             [[workload]]\nname = \"w\"\ncommand = \"work\"",
-        );
+    fn ticks(times: Option<[u64; 2]>, machine: [u64; 2]) -> Totals {
         let [busy, all] = machine.map(|ms| ms * 1_000_000);
         let cpu = CpuTotals { user_ns: busy, idle_ns: all - busy, ..CpuTotals::default() };
         let cpu_time = times.map(|times| {
             let [work_ns, kernel_ns] = times.map(|ms| ms * 1_000_000);
             CpuTime { work_ns, kernel_ns, clock: CpuClock::Cgroup }
         });
-        let totals = Totals { cpu, cpu_time, ..Totals::default() };
-        let phases = vec![PhaseRecord { totals, ..phase(Phase::Whole) }];
-        let record = &Record { phases, ..record(1, "w", "a") };
+        Totals { cpu, cpu_time, ..Totals::default() }
+    }
+
+    fn seen(test: fn(&Case) -> Option<Seen>, phase: PhaseRecord) -> Option<(Severity, String)> {
+        let plan = plan(
+            "[[contender]]\nname = \"a\"\n[[contender]]\nname = \"b\"\n\
+             [[workload]]\nname = \"w\"\ncommand = \"work\"",
+        );
+        let record = &Record { phases: vec![phase], ..record(1, "w", "a") };
         let case = Case::new(&plan, &plan.workloads[0], &plan.contenders[0], record);
-        test(&case).map(|seen| seen.evidence).unwrap_or_default()
+        test(&case).map(|seen| (seen.severity, seen.evidence))
+    }
+
+    /// Two seconds on two processors, beside others who ran for so many ms; some task waited for
+    /// so many, and of the work one, where that is known.
+    fn beside(others_ms: &[(&str, u64)], waited_ms: Option<u64>, own_ms: Option<u64>) -> String {
+        let mut strangers = Strangers::default();
+        for &(name, ms) in others_ms {
+            let cpu_ns = ms * 1_000_000;
+            strangers.cpu_ns += cpu_ns;
+            let name = name.to_string();
+            strangers.most.push(Stranger { name, cpu_ns, ..Stranger::default() });
+        }
+        let pressure =
+            |ms: u64| PressureTotals { cpu_some_ns: ms * 1_000_000, ..Default::default() };
+        let mut totals = ticks(None, [4000, 4000]);
+        totals.pressure = waited_ms.map(pressure);
+        let own = own_ms.map(pressure);
+        totals.own = Some(OwnTotals { pressure: own, ..OwnTotals::default() });
+        let mut phase = PhaseRecord { totals, ..phase(Phase::Whole) };
+        (phase.work_ns, phase.syncfs_ns) = (1_500_000_000, 500_000_000);
+        phase.strangers = Some(strangers);
+        let seen = seen(others_at_work, phase);
+        seen.map_or(String::new(), |(severity, evidence)| format!("{severity:?}: {evidence}"))
     }
 
     #[test]
     fn a13_others_had_the_processors() {
-        let seen = |times, machine| seen(others_at_work, times, machine);
-        assert_eq!(seen(None, [4000, 4000]), "", "no clock was read");
-        assert_eq!(seen(Some([700, 300]), [1180, 4000]), "", "4.5% are others'");
-        let evidence = "others, and interrupts, had 25.0% of all processors' time meanwhile";
-        assert_eq!(seen(Some([700, 300]), [2000, 4000]), evidence);
-        assert_eq!(seen(Some([3, 1]), [90, 100]), "", "too short for ticks");
-        assert_eq!(seen(Some([3, 1]), [0, 100]), "");
+        let unknown = PhaseRecord { totals: ticks(None, [4000, 4000]), ..phase(Phase::Whole) };
+        assert_eq!(seen(others_at_work, unknown), None, "nobody can be seen");
+        assert_eq!(beside(&[], Some(2000), None), "", "the machine's own interrupts");
+        assert_eq!(beside(&[("cc1", 190)], Some(2000), None), "", "4.75% are others'");
+        let of = "other programs had 25.0% of all processors' time meanwhile (rustc 700 ms, cc1 \
+                  200 ms, ld 60.0 ms, others 40.0 ms)";
+        let others = [("cc1", 200), ("ld", 60), ("rustc", 700), ("as", 40)];
+        assert_eq!(beside(&others, None, None), format!("Warning: {of}"));
+        let costs = format!("Warning: {of}; it cost the work up to 50.0% of its time");
+        assert_eq!(beside(&others, Some(1800), None), costs, "no longer than they ran");
+        let costs = format!("Warning: {of}; it cost the work up to 12.0% of its time");
+        assert_eq!(beside(&others, Some(1800), Some(240)), costs, "the work alone counts");
+        let idle = format!("Note: {of}; the work hardly waited for a processor");
+        assert_eq!(beside(&others, Some(1800), Some(3)), idle);
     }
 
     #[test]
     fn a17_the_ticks_may_differ_but_not_by_so_much() {
-        let seen = |times, machine| seen(ticks_missed, times, machine);
+        let seen = |times, machine| {
+            let phase = PhaseRecord { totals: ticks(times, machine), ..phase(Phase::Whole) };
+            seen(ticks_missed, phase).map(|seen| seen.1).unwrap_or_default()
+        };
         assert_eq!(seen(None, [10, 4000]), "");
         assert_eq!(seen(Some([1200, 390]), [1000, 4000]), "");
         let evidence = "work and kernel ran for 1.61 s by their clocks, the whole machine for \

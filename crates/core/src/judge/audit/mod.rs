@@ -2,7 +2,7 @@
 //! its records.
 //!
 //! The audits of single trials are in [`trial`], [`queue`], [`steady`], [`foreign`], [`heat`],
-//! [`cpu`], [`network`], [`trouble`] and [`figures`], and [`over_trials`] says what they come to over all of
+//! [`cpu`], [`limits`], [`network`], [`trouble`] and [`figures`], and [`over_trials`] says what they come to over all of
 //! them; those of the terms on which contenders are compared are in [`conditions`] and
 //! [`rotation`]; those that look at all rounds in [`drift`], [`order`] and [`modes`]; what the
 //! duplicate and the bare device show is in [`arms`]; how long the work had better run in
@@ -18,6 +18,7 @@ mod figures;
 mod foreign;
 mod heat;
 mod length;
+mod limits;
 mod modes;
 pub(super) mod mounted;
 mod network;

@@ -32,7 +32,7 @@ pub fn impossible_or_starved(case: &Case) -> Option<Seen> {
 /// for: something between the two takes the requests one by one. A limit holds them back before
 /// the device's counters see them (block/blk-throttle.c), and shows nothing.
 pub fn device_never_saw_it(case: &Case) -> Option<Seen> {
-    if case.limited {
+    if case.limits.is_some() {
         return None;
     }
     let phase = |phase: &PhaseRecord| {

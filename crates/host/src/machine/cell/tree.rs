@@ -254,6 +254,7 @@ mod tests {
 
     fn mount(at: &str) -> Mount {
         Mount {
+            root: "/".into(),
             at: at.into(),
             file_system: "ext4".into(),
             source: String::new(),

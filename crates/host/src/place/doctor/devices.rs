@@ -11,7 +11,9 @@ use fsverdict_core::model::udev_rule;
 
 use crate::bed::Seen;
 use crate::machine::answers::{closed, nameless_file};
+use crate::machine::cgroup::Hierarchy;
 use crate::machine::mount::is_module;
+use crate::machine::throttle::Means;
 use crate::sys;
 
 /// How long the kernel may take to let go of a loop device; udev opens each new one for a moment.
@@ -115,27 +117,22 @@ pub(super) fn zram(root: &Path) -> Answer {
     }
 }
 
-/// Limits are rules of the root group of cgroups v1: those bind the kernel's own threads too,
-/// which write most of what a file system writes. The root group of v2 can't have any
-/// (Documentation/admin-guide/cgroup-v2.rst, "io.max").
+/// Limits are set where this machine has a throttle, and may be written to.
 pub(super) fn limits(root: &Path) -> Answer {
-    let cgroup = root.join("sys/fs/cgroup");
-    let rule = cgroup.join("blkio/blkio.throttle.read_iops_device");
-    let Err(error) = OpenOptions::new().write(true).open(rule) else {
-        return Answer::yes("blkio of cgroups v1");
+    let instead = "write --place vm: QEMU holds its disks down; runs without limits need none";
+    let (file, detail) = match Means::of(root) {
+        Err(error) => return Answer::no(error.to_string()).but(instead),
+        Ok(Means::Root) => (
+            Some(root.join("sys/fs/cgroup/blkio/blkio.throttle.read_iops_device")),
+            "blkio of cgroup v1, for every process; it counts bios",
+        ),
+        Ok(Means::Own) => (
+            Hierarchy::Unified.at(root).map(|at| at.join("cgroup.subtree_control")),
+            "io.max of cgroup v2, for the trial's own; it counts bios",
+        ),
     };
-    let boot = "boot with cgroups v1 for limits; runs without limits need none";
-    let has_io = |path: &str| {
-        let text = fs::read_to_string(cgroup.join(path)).unwrap_or_default();
-        text.split_whitespace().any(|controller| controller == "io")
-    };
-    match error.kind() {
-        io::ErrorKind::NotFound
-            if has_io("cgroup.controllers") || has_io("unified/cgroup.controllers") =>
-        {
-            Answer::no("cgroups v2 has io, but limits are set through blkio of v1").but(boot)
-        }
-        io::ErrorKind::NotFound => Answer::no("there is no blkio of cgroups v1").but(boot),
-        _ => closed("/sys/fs/cgroup/blkio", &error, boot),
+    match OpenOptions::new().write(true).open(file.unwrap_or_default()) {
+        Ok(_) => Answer::yes(detail),
+        Err(error) => closed("/sys/fs/cgroup", &error, instead),
     }
 }

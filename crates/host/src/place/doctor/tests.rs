@@ -168,13 +168,17 @@ fn tracefs_is_found_where_it_is_mounted() {
 }
 
 #[test]
-fn throttling_is_that_of_cgroups_v1() {
+fn throttling_is_that_of_cgroups_v1_or_v2() {
     let v1 = tree(&[("sys/fs/cgroup/blkio/blkio.throttle.read_iops_device", "")]);
-    assert_eq!(devices::limits(v1.path()).state, State::Yes);
-    let v2 = tree(&[("sys/fs/cgroup/cgroup.controllers", "cpuset cpu io memory\n")]);
+    assert!(devices::limits(v1.path()).detail.contains("v1, for every process"));
+    let mounts = ("proc/self/mountinfo", "32 1 0:28 / /cg rw - cgroup2 cgroup2 rw\n");
+    let controllers = ("cg/cgroup.controllers", "cpuset cpu io memory\n");
+    let v2 = tree(&[mounts, controllers, ("cg/cgroup.subtree_control", "")]);
     let answer = devices::limits(v2.path());
-    assert_eq!(answer.state, State::No);
-    assert!(answer.detail.contains("v2 has io"), "{answer:?}");
+    assert!(answer.state == State::Yes && answer.detail.contains("io.max"), "{answer:?}");
+    let neither = devices::limits(tree(&[]).path());
+    assert_eq!(neither.state, State::No);
+    assert!(neither.detail.contains("no cgroup v2"), "{neither:?}");
 }
 
 #[test]

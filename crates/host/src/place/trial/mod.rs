@@ -24,8 +24,8 @@ use super::vm::guest;
 use crate::bed::{self, partition};
 use crate::machine::cell::{self, Cells};
 use crate::machine::processes::Processes;
+use crate::machine::{mount, settle, throttle};
 use crate::machine::settings::{self, Setting};
-use crate::machine::{mount, settle};
 use crate::probe::Troubles;
 use crate::sys;
 use crate::workload::engine::Scene;
@@ -203,8 +203,8 @@ impl Host for TrialHost {
             Step::Unmount => return self.unmount(trial),
             Step::DropCaches => return Ok(Effect::Dropped(mounting::drop_caches(trial)?)),
             Step::Limit => {
-                let rules = settings::rules(Path::new("/"), trial.limits(), &trial.bed.devices)?;
-                rules.iter().try_for_each(|rule: &Setting| rule.set(Path::new("/")))?;
+                let hold = |it| throttle::hold_down(Path::new("/"), it, &trial.bed.devices);
+                trial.limits().map_or(Ok(()), hold)?;
             }
             Step::Settle => return Ok(Effect::Settled(settle::settle(&trial.bed.devices))),
             Step::Work(phase) => return self.work(phase, trial),

@@ -15,7 +15,7 @@ use crate::bed;
 use crate::machine::mount;
 use crate::machine::processes::Processes;
 use crate::place::link;
-use crate::probe::{Applications, PageCache, PageCacheError, Probe, Shares, Timeline};
+use crate::probe::{Applications, Others, PageCache, PageCacheError, Probe, Shares, Timeline};
 use crate::sys;
 
 /// A timed part up to this long keeps its timeline at full resolution; a longer one halves it.
@@ -58,6 +58,7 @@ impl Timing {
         let probe = probe.with_network(root, interface.as_ref())?;
         let servers = processes.has_servers().then(|| processes.servers());
         let watching = servers.map(|servers| Applications::watch(root, servers)).transpose()?;
+        let others = Others::look(Path::new(MACHINES_PROC));
         let running = probe.start()?;
         let residents = processes.resident_threads();
         let last_pid = last_pid();
@@ -68,6 +69,8 @@ impl Timing {
         let end_ns = sys::monotonic_ns();
         let own = own_processes(last_pid);
         let (mut totals, timeline) = running.stop()?;
+        let (strangers, work_io) = others.map(Others::passed).unzip();
+        totals.work_io = work_io;
         let applications = watching.map(Applications::stop);
         if let Some((own, of)) = own {
             // The one that commits is ours and not the work's, and so are threads of a daemon.
@@ -81,6 +84,7 @@ impl Timing {
         Ok(PhaseRecord {
             peaks: timeline.peaks(),
             applications: applications.map(|shares| shares.last()).unwrap_or_default(),
+            strangers,
             totals,
             ..PhaseRecord::new(phase, worked_ns - start_ns, end_ns - worked_ns)
         })

@@ -18,6 +18,7 @@ use serde::{Deserialize, Serialize};
 
 use super::archive::{self, Archive};
 use crate::bed::{Identity, Like};
+use crate::machine::processes::uptime_ns;
 use crate::machine::settings::{self, Setting};
 use crate::place::lease::Grant;
 use crate::place::trial_process::{machines_proc, trial_argv};
@@ -163,13 +164,6 @@ fn load<'a>(files: impl Iterator<Item = &'a str>) {
             say(&format!("fsverdict: module {file}: {error}\n"));
         }
     }
-}
-
-/// Nanoseconds since the kernel began: proc_uptime(5).
-fn uptime_ns() -> u64 {
-    let text = fs::read_to_string("/proc/uptime").unwrap_or_default();
-    let seconds = text.split(' ').next().and_then(|word| word.parse::<f64>().ok());
-    seconds.map_or(0, |seconds| (seconds * 1e9) as u64)
 }
 
 /// What probes of this kernel can't tell, or only in part.

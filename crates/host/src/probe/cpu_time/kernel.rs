@@ -6,10 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use crate::machine::processes::numbers_in;
-
-/// PF_KTHREAD of include/linux/sched.h, in the flags of proc_pid_stat(5).
-const KERNEL_THREAD: u64 = 0x0020_0000;
+use crate::machine::processes::{Stat, numbers_in};
 
 /// How often they are looked at meanwhile. A worker ends after five minutes without work
 /// (IDLE_WORKER_TIMEOUT in kernel/workqueue.c), and so has been looked at since its last.
@@ -89,12 +86,7 @@ impl KernelThreads {
     }
 
     fn is_kernel_thread(&self, number: u32) -> bool {
-        let stat = fs::read_to_string(self.proc.join(format!("{number}/stat")));
-        let flags = stat.ok().and_then(|text| {
-            let (_, rest) = text.rsplit_once(')')?;
-            rest.split_whitespace().nth(6)?.parse::<u64>().ok()
-        });
-        flags.is_some_and(|flags| flags & KERNEL_THREAD != 0)
+        Stat::read(&self.proc.join(number.to_string())).is_some_and(|stat| stat.is_kernels())
     }
 
     fn ran_ns(&self, number: u32) -> Option<u64> {

@@ -6,11 +6,9 @@ use std::path::{Path, PathBuf};
 
 use fsverdict_core::model::CpuClock;
 
-use crate::machine::processes::{descends, name_and_parent, numbers_in};
+use crate::machine::cgroup::Hierarchy;
+use crate::machine::processes::{Stat, descends, name_and_parent, numbers_in};
 use crate::sys;
-
-/// What the name of a cgroup begins with that holds one trial and nothing else.
-const OWN_CGROUP: &str = "fsverdict-trial";
 
 /// A file of the trial's own cgroup that tells the time of all that ran in it, and how it does so.
 #[derive(Debug, PartialEq, Eq)]
@@ -22,27 +20,18 @@ enum Cgroup {
 }
 
 impl Cgroup {
-    /// The trial's own, if it has been put into one.
+    /// The trial's own, if it has been put into one: the finer clock, if it has both.
     fn find(root: &Path) -> Option<Cgroup> {
-        let ours = fs::read_to_string(root.join("proc/self/cgroup")).ok()?;
-        let mounts = fs::read_to_string(root.join("proc/self/mounts")).ok()?;
-        ours.lines().find_map(|line| {
-            let (_, rest) = line.split_once(':')?;
-            let (controllers, path) = rest.split_once(':')?;
-            Path::new(path).file_name()?.to_str()?.starts_with(OWN_CGROUP).then_some(())?;
-            let folder = |kind: &str, option: &str| {
-                let at = mounted(&mounts, kind, option)?;
-                Some(root.join(at.trim_start_matches('/')).join(path.trim_start_matches('/')))
-            };
-            let found = match controllers {
-                "" => Cgroup::Second(folder("cgroup2", "")?.join("cpu.stat")),
-                _ if controllers.split(',').any(|it| it == "cpuacct") => {
-                    Cgroup::First(folder("cgroup", "cpuacct")?.join("cpuacct.usage"))
-                }
-                _ => return None,
-            };
-            found.read().map(|_| found)
-        })
+        let first =
+            || Some(Cgroup::First(Hierarchy::First("cpuacct").own(root)?.join("cpuacct.usage")));
+        let second = || {
+            let own = Hierarchy::Unified.own(root)?;
+            // Where devices are held down in it, threads of the kernel are, too.
+            let limited = fs::read_to_string(own.join("io.max")).is_ok_and(|it| !it.is_empty());
+            (!limited).then(|| Cgroup::Second(own.join("cpu.stat")))
+        };
+        let found = first().filter(|found| found.read().is_some());
+        found.or_else(second).filter(|found| found.read().is_some())
     }
 
     fn read(&self) -> Option<u64> {
@@ -55,16 +44,6 @@ impl Cgroup {
             }
         }
     }
-}
-
-/// Where a hierarchy of this kind with this option is mounted, by the lines of `/proc/mounts`.
-fn mounted<'a>(mounts: &'a str, kind: &str, option: &str) -> Option<&'a str> {
-    mounts.lines().find_map(|line| {
-        let mut words = line.split(' ').skip(1);
-        let (at, its_kind, options) = (words.next()?, words.next()?, words.next()?);
-        let has = option.is_empty() || options.split(',').any(|it| it == option);
-        (its_kind == kind && has).then_some(at)
-    })
 }
 
 /// The clock of the trial's processes.
@@ -138,10 +117,8 @@ fn others(root: &Path) -> impl Iterator<Item = u32> + use<> {
 
 /// The time of a process's ended children, in ticks: cutime and cstime of proc_pid_stat(5).
 fn children_ticks(root: &Path, process: u32) -> Option<u64> {
-    let text = fs::read_to_string(root.join(format!("proc/{process}/stat"))).ok()?;
-    let (_, rest) = text.rsplit_once(')')?;
-    let ticks = rest.split_whitespace().skip(13).take(2).map(str::parse::<u64>);
-    ticks.sum::<Result<u64, _>>().ok()
+    let stat = Stat::read(&root.join(format!("proc/{process}")))?;
+    Some(stat.field(16)? + stat.field(17)?)
 }
 
 #[cfg(test)]
@@ -151,16 +128,16 @@ mod tests {
     use super::super::super::fake;
     use super::*;
 
-    const MOUNTS: &str = "proc /proc proc rw 0 0\n\
-                          cgroup /cg/cpu,cpuacct cgroup rw,relatime,cpu,cpuacct 0 0\n\
-                          cgroup2 /cg/unified cgroup2 rw 0 0\n";
+    const MOUNTS: &str = "22 1 0:5 / /proc rw - proc proc rw\n\
+         30 1 0:26 / /cg/cpu,cpuacct rw - cgroup cgroup rw,cpu,cpuacct\n\
+         32 1 0:28 / /cg/unified rw - cgroup2 cgroup2 rw\n";
     const USAGE: &str = "cg/cpu,cpuacct/a/fsverdict-trial-7/cpuacct.usage";
     const STAT: &str = "cg/unified/fsverdict-trial-7/cpu.stat";
 
     fn found(ours: &str) -> Option<(Option<u64>, Cgroup)> {
         let tree = fake::tree(&[
             ("proc/self/cgroup", ours),
-            ("proc/self/mounts", MOUNTS),
+            ("proc/self/mountinfo", MOUNTS),
             (USAGE, "123456789\n"),
             (STAT, "usage_usec 4567\nuser_usec 4000\nsystem_usec 567\n"),
         ]);

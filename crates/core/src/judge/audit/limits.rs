@@ -1,0 +1,103 @@
+//! PastLimits: the device did more than it was held down to.
+
+use crate::model::{DeviceTotals, Limits, PhaseRecord, Severity};
+
+use super::case::{Case, Seen, bytes, most, percent, prefix};
+
+/// The advice.
+pub const ADVICE: &str = "run it in place vm, where QEMU holds whole disks down; or compare \
+                          without limits";
+
+/// What a throttle lets pass at once: its slices are a tenth of a second long, and two may follow
+/// each other (block/blk-throttle.c, `DFL_THROTL_SLICE_HD`).
+const BURST_S: f64 = 0.2;
+
+/// So much more than its limit is none: rates are rounded to whole slices.
+const ALLOWED: f64 = 1.1;
+
+/// From here on the limits are not what was measured.
+const VOID: f64 = 2.0;
+
+/// What may go past them: so much is a file system's own.
+const PAST: f64 = 0.05;
+
+/// The device moved more than the limits allow, and more than was charged to the trial's own
+/// cgroup, whose limits bind nobody else. Where they bind the whole device there is no such charge.
+pub fn gone_past(case: &Case) -> Option<Seen> {
+    let limits = case.limits?;
+    let phase = |phase: &PhaseRecord| {
+        let (device, held) = (phase.totals.device?, phase.totals.own?.device?);
+        let all = device.read_bytes + device.write_bytes;
+        let past = all.saturating_sub(held.read_bytes + held.write_bytes);
+        let share = past as f64 / all.max(1) as f64;
+        let times = times_over(limits, &device, phase.timed_s() + BURST_S);
+        (share > PAST && times > ALLOWED).then(|| Seen {
+            severity: if times > VOID { Severity::Void } else { Severity::Warning },
+            figure: times,
+            evidence: format!(
+                "{}the device did {times:.1} times what it was held down to: {} of the {} that it \
+                 moved ({}) went past the limits, by workers that the kernel's file systems share",
+                prefix(phase.phase),
+                bytes(past),
+                bytes(all),
+                percent(share)
+            ),
+        })
+    };
+    most(case.record.phases.iter().filter_map(phase))
+}
+
+/// How many times more the device did than its limits allow in so long: of the four the one that
+/// was broken most. Limits count bios, which are merged into requests later.
+fn times_over(limits: Limits, device: &DeviceTotals, time_s: f64) -> f64 {
+    let bios = [device.reads + device.reads_merged, device.writes + device.writes_merged];
+    let moved = [device.read_bytes, device.write_bytes];
+    let over = |done: [u64; 2], limit: Option<u64>| {
+        let most = done[0].max(done[1]) as f64;
+        limit.map_or(0.0, |limit| most / (limit.max(1) as f64 * time_s))
+    };
+    over(bios, limits.iops).max(over(moved, limits.bandwidth.map(|it| it.0)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::judge::testing::{phase, plan, record};
+    use crate::model::{OwnTotals, Phase, Record, Totals, WorkIo};
+
+    const MIB: u64 = 1 << 20;
+
+    /// Of a trial that wrote 80 MiB in 2,000 bios and 9.8 s.
+    fn seen(limits: &str, held_mib: Option<u64>) -> Option<(Severity, String)> {
+        let plan = plan(&format!(
+            "{limits}\n[[contender]]\nname = \"a\"\n[[contender]]\nname = \"b\"\n\
+             [[workload]]\nname = \"w\"\ncommand = \"work\"",
+        ));
+        let (writes, writes_merged, write_bytes) = (500, 1500, 80 * MIB);
+        let device = DeviceTotals { writes, writes_merged, write_bytes, ..Default::default() };
+        let held = |mib| WorkIo { read_bytes: 0, write_bytes: mib * MIB };
+        let own = OwnTotals { device: held_mib.map(held), ..OwnTotals::default() };
+        let totals = Totals { device: Some(device), own: Some(own), ..Totals::default() };
+        let mut phase = PhaseRecord { totals, ..phase(Phase::Whole) };
+        (phase.work_ns, phase.syncfs_ns) = (9_000_000_000, 800_000_000);
+        let record = &Record { phases: vec![phase], ..record(1, "w", "a") };
+        let case = Case::new(&plan, &plan.workloads[0], &plan.contenders[0], record);
+        gone_past(&case).map(|seen| (seen.severity, seen.evidence))
+    }
+
+    #[test]
+    fn a_device_that_does_more_than_its_limits_allow_is_noticed() {
+        const LIMITED: &str = "bed.limits = { bandwidth = \"5M\" }";
+        assert_eq!(seen(LIMITED, None), None, "all of the device is held down");
+        assert_eq!(seen("", Some(0)), None, "nothing is");
+        assert_eq!(seen(LIMITED, Some(78)), None, "its superblocks");
+        assert_eq!(seen("bed.limits = { bandwidth = \"8M\" }", Some(0)), None, "it had no need to");
+        let evidence = "the device did 1.6 times what it was held down to: 30.0 MiB of the 80.0 \
+                        MiB that it moved (37.5%) went past the limits, by workers that the \
+                        kernel's file systems share";
+        assert_eq!(seen(LIMITED, Some(50)), Some((Severity::Warning, evidence.into())));
+        let slow = "bed.limits = { iops = 190 }";
+        assert_eq!(seen(slow, Some(0)), None, "2,000 bios in 10 s are 200 a second");
+        assert_eq!(seen("bed.limits = { iops = 90 }", Some(0)).unwrap().0, Severity::Void);
+    }
+}

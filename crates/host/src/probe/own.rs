@@ -1,0 +1,152 @@
+//! The trial's own cgroup: what its processes waited for, how much memory was charged to it, and
+//! what it moved on the devices.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use fsverdict_core::model::{Device, OwnTotals, WorkIo};
+
+use super::pressure::{self, PressureReader};
+use crate::machine::cgroup::Hierarchy;
+
+/// Of version 1 the file with the most that was charged; writing to it begins anew
+/// (Documentation/admin-guide/cgroup-v1/memory.rst).
+const MEMORY_FIRST: &str = "memory.max_usage_in_bytes";
+
+/// The same of version 2, since Linux 5.19. It tells the most since the trial began.
+const MEMORY: &str = "memory.peak";
+
+/// What there is to be read of it.
+#[derive(Debug)]
+pub(super) struct OwnReader {
+    pressure: Option<PressureReader>,
+    memory: Option<PathBuf>,
+    /// `io.stat`, with the numbers of the devices.
+    io: Option<(PathBuf, Vec<[u32; 2]>)>,
+}
+
+impl OwnReader {
+    /// `None` where the trial has no cgroup of its own. What was charged on the devices is told
+    /// where these are held down in it, for only then it has the controller.
+    pub fn open(root: &Path, devices: &[Device]) -> Option<OwnReader> {
+        let unified = Hierarchy::Unified.own(root);
+        let first = Hierarchy::First("memory").own(root);
+        (unified.is_some() || first.is_some()).then_some(())?;
+        let file = |folder: &Option<PathBuf>, name: &str| {
+            folder.as_ref().map(|folder| folder.join(name)).filter(|file| file.exists())
+        };
+        let numbers: Vec<[u32; 2]> = devices.iter().map(|device| device.number).collect();
+        let is_limited =
+            |file: &PathBuf| fs::read_to_string(file).is_ok_and(|it| !it.trim().is_empty());
+        let limited = file(&unified, "io.max").filter(is_limited);
+        Some(OwnReader {
+            pressure: unified.as_ref().and_then(|folder| PressureReader::of_cgroup(folder)),
+            memory: file(&first, MEMORY_FIRST).or_else(|| file(&unified, MEMORY)),
+            io: limited.and_then(|_| Some((file(&unified, "io.stat")?, numbers))),
+        })
+    }
+
+    /// The first reading; the most of memory is counted from here, where it can be.
+    pub fn first(&mut self) -> OwnTotals {
+        let of_first = |file: &&PathBuf| file.ends_with(MEMORY_FIRST);
+        if let Some(file) = self.memory.as_ref().filter(of_first) {
+            // Refused, it tells the most since the trial began.
+            let _ = fs::write(file, "0");
+        }
+        self.read()
+    }
+
+    /// What passed since `first`.
+    pub fn since(&mut self, first: &OwnTotals) -> OwnTotals {
+        let last = self.read();
+        let device = last.device.zip(first.device).map(|(now, then)| WorkIo {
+            read_bytes: now.read_bytes.saturating_sub(then.read_bytes),
+            write_bytes: now.write_bytes.saturating_sub(then.write_bytes),
+        });
+        let pressure = last.pressure.zip(first.pressure);
+        OwnTotals {
+            pressure: pressure.map(|(now, then)| pressure::since(&now, &then)),
+            device,
+            ..last
+        }
+    }
+
+    fn read(&mut self) -> OwnTotals {
+        let number = |file: &PathBuf| fs::read_to_string(file).ok()?.trim().parse().ok();
+        OwnTotals {
+            pressure: self.pressure.as_mut().and_then(|reader| reader.read().ok()),
+            memory_max_bytes: self.memory.as_ref().and_then(number),
+            device: self.io.as_ref().and_then(|(file, devices)| charged(file, devices)),
+        }
+    }
+}
+
+/// What `io.stat` tells of some devices: `7:0 rbytes=4096 wbytes=0 rios=1 wios=0 ...`, a line for
+/// each (Documentation/admin-guide/cgroup-v2.rst).
+fn charged(file: &Path, devices: &[[u32; 2]]) -> Option<WorkIo> {
+    let text = fs::read_to_string(file).ok()?;
+    let mut sum = WorkIo::default();
+    for [major, minor] in devices {
+        let number = format!("{major}:{minor} ");
+        let Some(line) = text.lines().find_map(|line| line.strip_prefix(&number)) else { continue };
+        let field = |name: &str| {
+            line.split(' ').find_map(|word| word.strip_prefix(name)?.parse::<u64>().ok())
+        };
+        sum.read_bytes += field("rbytes=").unwrap_or(0);
+        sum.write_bytes += field("wbytes=").unwrap_or(0);
+    }
+    Some(sum)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::fake;
+    use super::*;
+
+    const MOUNTS: &str = "31 1 0:27 / /cg/memory rw - cgroup cgroup rw,memory\n\
+         32 1 0:28 / /cg/unified rw - cgroup2 cgroup2 rw\n";
+    const OURS: &str = "4:memory:/fsverdict-trial-7\n0::/fsverdict-trial-7\n";
+
+    fn pressure(cpu_us: u64) -> String {
+        format!("some avg10=0.00 avg60=0.00 avg300=0.00 total={cpu_us}\nfull total=0\n")
+    }
+
+    #[test]
+    fn what_the_kernel_tells_of_it_is_read() {
+        let own = |file: &str| format!("cg/unified/fsverdict-trial-7/{file}");
+        let memory = "cg/memory/fsverdict-trial-7/memory.max_usage_in_bytes";
+        let tree = fake::tree(&[
+            ("proc/self/mountinfo", MOUNTS),
+            ("proc/self/cgroup", OURS),
+            (memory, "900\n"),
+            (&own("memory.peak"), "1\n"),
+            (&own("io.max"), "7:1 rbps=max wbps=4096 riops=max wiops=max\n"),
+            (&own("io.stat"), "7:1 rbytes=10 wbytes=20 rios=1 wios=2\n"),
+            (&own("cpu.pressure"), &pressure(5)),
+            (&own("io.pressure"), &pressure(0)),
+            (&own("memory.pressure"), &pressure(0)),
+        ]);
+        let mut reader = OwnReader::open(tree.path(), &fake::devices(&[[7, 1], [7, 2]])).unwrap();
+        let first = reader.first();
+        assert_eq!(first.memory_max_bytes, Some(0), "it begins anew");
+        fake::write(&tree, memory, "777\n");
+        let stat = "7:2 rbytes=5 wbytes=0 rios=1 wios=0\n7:1 rbytes=10 wbytes=4116 rios=1 wios=3\n";
+        fake::write(&tree, &own("io.stat"), stat);
+        fake::write(&tree, &own("cpu.pressure"), &pressure(25));
+        let passed = reader.since(&first);
+        assert_eq!(passed.device, Some(WorkIo { read_bytes: 5, write_bytes: 4096 }));
+        assert_eq!(passed.memory_max_bytes, Some(777));
+        assert_eq!(passed.pressure.unwrap().cpu_some_ns, 20_000);
+        // Without limits nothing is held down, and nothing goes past them.
+        fake::write(&tree, &own("io.max"), "");
+        let unlimited = OwnReader::open(tree.path(), &fake::devices(&[[7, 1]])).unwrap().first();
+        assert_eq!(unlimited.device, None);
+    }
+
+    #[test]
+    fn without_a_cgroup_of_its_own_nothing_is_told() {
+        let ours = "4:memory:/a\n0::/user.slice\n";
+        let tree = fake::tree(&[("proc/self/mountinfo", MOUNTS), ("proc/self/cgroup", ours)]);
+        assert!(OwnReader::open(tree.path(), &[]).is_none());
+    }
+}
