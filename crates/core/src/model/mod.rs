@@ -71,7 +71,8 @@ pub use purpose::{
 pub use rate::{RateOverTime, Steady};
 pub use record::{
     Application, Astray, CacheState, DeviceTotals, Failure, ForeignTotals, Guest, HeatTotals,
-    MemoryTotals, Mounted, NetworkTotals, Outcome, PageCacheTotals, PhaseRecord, Queue, Quiet, Record, Refused, Room, StepTime, Totals, Trouble,
+    MemoryTotals, Mounted, NetworkTotals, Outcome, PageCacheTotals, PhaseRecord, Queue, Quiet,
+    Record, Refused, Room, StepTime, Totals, Trouble,
 };
 pub use replay::{Action, Call, Entry, Gave, Head, Laid, On, RECORDING, Recording, Replay};
 pub use run::{Run, SCHEMA};

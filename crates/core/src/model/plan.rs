@@ -6,7 +6,9 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use super::near::{meant, with_near};
-use super::{Bytes, Contender, Disk, Fio, Limits, Percent, Published, Span, Study, Timeouts, Workload};
+use super::{
+    Bytes, Contender, Disk, Fio, Limits, Percent, Published, Span, Study, Timeouts, Workload,
+};
 
 /// What the file systems are made on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

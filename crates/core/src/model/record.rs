@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    CpuTime, CpuTotals, Disk, Histogram, Key, OwnTotals, Partition, Phase, PressureTotals, Probed, RateOverTime, SCHEMA, Sample, Strangers, WorkIo,
+    CpuTime, CpuTotals, Disk, Histogram, Key, OwnTotals, Partition, Phase, PressureTotals, Probed,
+    RateOverTime, SCHEMA, Sample, Strangers, WorkIo,
 };
 
 /// How a trial ended.

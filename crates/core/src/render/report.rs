@@ -1,7 +1,8 @@
 //! What a report is made of.
 
 use crate::model::{
-    Beside, Comparison, Contender, Disk, Finding, Key, LeftOut, Mounted, OverMemory, Partition, Plan, Record, Refused, Run, Workload, meant,
+    Beside, Comparison, Contender, Disk, Finding, Key, LeftOut, Mounted, OverMemory, Partition,
+    Plan, Record, Refused, Run, Workload, meant,
 };
 
 use super::sentence::{alone, sentence};

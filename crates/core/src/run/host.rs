@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use super::step::wants_cleanup;
 use super::{Step, sample, steps};
 use crate::model::{
-    Astray, CacheState, Disk, Failure, Mounted, Outcome, Partition, PhaseRecord, Quiet, Record, Refused, Sample, StepTime, Trial, Trouble,
+    Astray, CacheState, Disk, Failure, Mounted, Outcome, Partition, PhaseRecord, Quiet, Record,
+    Refused, Sample, StepTime, Trial, Trouble,
 };
 
 /// Why a host could not do a step; its message is whole.

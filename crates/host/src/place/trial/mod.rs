@@ -25,7 +25,6 @@ use crate::bed::{self, partition};
 use crate::machine::cell::{self, Cells};
 use crate::machine::processes::Processes;
 use crate::machine::{mount, settle, throttle};
-use crate::machine::settings::{self, Setting};
 use crate::probe::Troubles;
 use crate::sys;
 use crate::workload::engine::Scene;
