@@ -118,6 +118,7 @@ mod tests {
             moved: false,
             visible: None,
             beaten_by: None,
+            runs: None,
         }
     }
 

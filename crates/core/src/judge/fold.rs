@@ -14,6 +14,7 @@ use super::interval::Course;
 use super::kept::Kept;
 use super::lane::{Lane, Medians, Pooling};
 use super::trials::Which;
+use super::unpaired;
 use crate::model::{Comparison, Finding, Record, Verdict, Workload};
 
 /// Up to so many rounds the audits that read all of them do so after each.
@@ -173,9 +174,14 @@ impl<'a> Fold<'a> {
         let (unit, better) = trials.unit_of(&workload.name, metric);
         let by = By::Plan(Which::Latest);
         let asked = Asked { workload: place, metric: number, pair: [contender, reference], by };
-        let medians = self.medians.entry(asked).or_default();
-        let [median, reference_median] =
-            medians.of(trials.both(&workload.name, metric, names, Which::Latest));
+        let both = trials.both(&workload.name, metric, names, Which::Latest);
+        let ([median, reference_median], runs) = match judge.unpaired_alpha(workload) {
+            Some(_) => {
+                let (medians, runs) = unpaired::medians(both);
+                (medians, Some(runs))
+            }
+            None => (self.medians.entry(asked).or_default().of(both), None),
+        };
         let high = course.interval.high.exp();
         let visible = course.visible().filter(|_| course.verdict == Verdict::Undecided);
         Comparison {
@@ -189,6 +195,7 @@ impl<'a> Fold<'a> {
             low: course.interval.low.exp(),
             high: high.is_finite().then_some(high),
             rounds: course.rounds,
+            runs,
             verdict: course.verdict,
             median,
             reference_median,
@@ -218,6 +225,11 @@ impl<'a> Fold<'a> {
         let Task { workload, metric: (number, metric), contender, place } = task;
         let pair = [contender, reference];
         let (trials, plan) = (self.audited.trials(), judge.plan());
+        if let Some(alpha) = judge.unpaired_alpha(workload) {
+            let names = pair.map(|it| plan.contenders[it].name.as_str());
+            let both = trials.both(&workload.name, metric, names, which);
+            return unpaired::course(both, alpha, judge.margin());
+        }
         let Some(rules) = judge.pooled_rules(workload) else {
             let asked = Asked { workload: place, metric: number, pair, by: By::Plan(which) };
             let names = pair.map(|it| plan.contenders[it].name.as_str());

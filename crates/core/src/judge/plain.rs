@@ -255,6 +255,7 @@ fn compare(
         moved: course.moved,
         visible: visible.map(f64::exp),
         beaten_by: None,
+        runs: None,
     }
 }
 

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Bytes, Finding};
+use super::{Better, Bytes, Finding, Unit};
 
 /// What a column's figures are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,6 +69,43 @@ pub struct Column {
     pub subject: String,
     /// What its figures are multiplied by to have them in the unit of [`Quantity`].
     pub scale: f64,
+    /// Which direction is better, where the file says so.
+    pub better: Option<Better>,
+}
+
+impl Column {
+    /// Which direction is better: as the file says, or as rates and times have it. `None`: who
+    /// knows.
+    pub fn better(&self) -> Option<Better> {
+        self.better.or(match self.quantity {
+            Quantity::Iops | Quantity::Rate | Quantity::Bandwidth => Some(Better::Higher),
+            Quantity::Latency | Quantity::Time => Some(Better::Lower),
+            Quantity::Count | Quantity::Bytes | Quantity::Share | Quantity::Other => None,
+        })
+    }
+
+    /// The unit of its figures, once they are multiplied by the scale.
+    pub fn unit(&self) -> Unit {
+        match self.quantity {
+            Quantity::Iops | Quantity::Rate => Unit::PerSecond,
+            Quantity::Bandwidth => Unit::BytesPerSecond,
+            Quantity::Latency | Quantity::Time => Unit::Seconds,
+            Quantity::Count => Unit::Count,
+            Quantity::Bytes => Unit::Bytes,
+            Quantity::Share | Quantity::Other => Unit::Ratio,
+        }
+    }
+
+    /// It gives a figure of the work, and not how that scatters or its least.
+    pub fn is_figure(&self) -> bool {
+        !matches!(self.statistic, Some(Statistic::Deviation | Statistic::Least))
+    }
+
+    /// Processor time, which is no part of elapsed time.
+    pub fn is_processor(&self) -> bool {
+        let mut words = self.subject.split(' ');
+        words.any(|word| matches!(word, "user" | "system" | "sys" | "cpu"))
+    }
 }
 
 /// A figure as printed. What it stands for lies within one unit of its last digit: some tools
@@ -88,6 +125,8 @@ pub struct Printed {
 pub struct Row {
     /// The contender; empty where only one thing was measured.
     pub contender: String,
+    /// The round it is of, where the file has rounds.
+    pub round: Option<u32>,
     /// A figure for each column, where there is one.
     pub cells: Vec<Option<Printed>>,
     /// The times of the single runs in seconds, where they are given.
@@ -204,6 +243,12 @@ pub struct Table {
     pub kind: String,
     /// What is known of the machine.
     pub machine: Machine,
+    /// Somebody wrote it down from an article: its figures are what was printed.
+    pub is_written: bool,
+    /// Which of its columns were taken for what, and why.
+    pub taken: Vec<(String, String)>,
+    /// All of it comes from one process, which has drawn its luck once: its samples are no runs.
+    pub one_process: bool,
     /// The tests.
     pub tests: Vec<Test>,
     /// What is concluded from them.

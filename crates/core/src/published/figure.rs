@@ -24,6 +24,11 @@ pub fn exact(value: f64, step: f64) -> Printed {
     Printed { text: format!("{value}"), value, step }
 }
 
+/// A figure that a program wrote in full, in binary.
+pub fn whole(value: f64) -> Printed {
+    exact(value, value.abs() * 1e-9 + 1e-12)
+}
+
 /// A change: `6.9x`, `+9%`, `-12%`, `30-50%`, `-3-5%` (the sign is of both ends).
 pub fn change(text: &str) -> Option<Claimed> {
     let text = text.trim();

@@ -52,7 +52,8 @@ pub fn read(text: &str) -> Result<Table, TableError> {
     }
     let title = root.get("title").map_or("a table".into(), plain);
     let machine = reader.machine(environment, &contenders)?;
-    let table = Table { title, kind: "a table in TOML".into(), machine, tests, claims };
+    let kind = "a table in TOML".to_string();
+    let table = Table { title, kind, machine, is_written: true, tests, claims, ..Table::default() };
     reader.check_names(&table)?;
     Ok(table)
 }
@@ -176,7 +177,7 @@ impl Reader<'_> {
             return Err(self.wrong(value, &what));
         }
         let cells = figures.into_iter().map(|it| self.figure(it)).collect::<Result<_, _>>()?;
-        Ok(Row { contender, cells, times_s: Vec::new() })
+        Ok(Row { contender, cells, ..Row::default() })
     }
 
     /// Numbers by heading.

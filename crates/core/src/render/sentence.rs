@@ -19,7 +19,11 @@ fn verdict(comparison: &Comparison, judgement: &Judgement) -> String {
     let Comparison { contender, reference, metric, .. } = comparison;
     let margin = judgement.margin;
     let Some(ratio) = comparison.ratio else {
-        return format!("{metric}: {contender} and {reference} were never measured in one round.");
+        let never = match comparison.runs {
+            Some(_) => "not both measured",
+            None => "never measured in one round",
+        };
+        return format!("{metric}: {contender} and {reference} were {never}.");
     };
     let times = format!("{ratio:.2} times as {}", praise(metric, comparison.unit));
     let evidence = evidence(comparison, judgement);
@@ -95,7 +99,10 @@ fn undecided(comparison: &Comparison, evidence: &str) -> String {
 
 fn evidence(comparison: &Comparison, judgement: &Judgement) -> String {
     let interval = interval(judgement.confidence, comparison.low, comparison.high);
-    format!("{interval}, {}", rounds(comparison.rounds))
+    match comparison.runs {
+        Some([its, references]) => format!("{interval}, {its} against {references} runs"),
+        None => format!("{interval}, {}", rounds(comparison.rounds)),
+    }
 }
 
 /// The interval of a ratio, or that there is none.
