@@ -121,7 +121,7 @@ fn figures(row: &Row, columns: &[Column]) -> Vec<Vec<(Column, f64)>> {
     if row.times_s.is_empty() {
         let cells = columns.iter().zip(&row.cells);
         let figure = |(column, cell): (&Column, &Option<crate::model::Printed>)| {
-            let value = cell.as_ref()?.value * column.scale;
+            let value = cell.as_ref()?.in_unit_of(column);
             column.is_figure().then(|| (column.clone(), value))
         };
         return vec![cells.filter_map(figure).collect()];
