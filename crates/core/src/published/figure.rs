@@ -41,7 +41,10 @@ fn clock(text: &str) -> Option<(f64, f64)> {
     Some((f64::from(minutes) * 60.0 + seconds, step))
 }
 
-/// A figure as a text has it: with a unit of its own (`3.2 GB/s`), roughly (`~3.2`), or a range
+/// What is said roughly is known to so much of it.
+const ROUGHLY: f64 = 0.05;
+
+/// A figure as a text has it: with a unit of its own (`3.2 GB/s`), roughly (`~3200`), or a range
 /// (`3-5 ms`), whose middle gives or takes half of it.
 pub fn said(text: &str) -> Option<Printed> {
     let bare = without_about(text);
@@ -65,7 +68,9 @@ pub fn said(text: &str) -> Option<Printed> {
         }
         None => printed(number)?,
     };
-    Some(Printed { text: text.trim().into(), scale, ..figure })
+    let is_rough = bare.len() < text.trim().len();
+    let least = if is_rough { figure.value.abs() * ROUGHLY } else { 0.0 };
+    Some(Printed { text: text.trim().into(), step: figure.step.max(least), scale, ..figure })
 }
 
 /// The text without what says that it is roughly so.
@@ -168,7 +173,7 @@ mod tests {
     fn a_figure_of_a_text_may_have_a_unit_be_rough_or_a_range() {
         let read = |text| said(text).map(|it| (it.value, (it.step * 1e9).round() / 1e9, it.scale));
         assert_eq!(read("3.2 GB/s"), Some((3.2, 0.1, Some(1e9))));
-        assert_eq!(read("~3.2"), Some((3.2, 0.1, None)));
+        assert_eq!(read("~3.2"), Some((3.2, 0.16, None)));
         assert_eq!(read("12-15 ms"), Some((13.5, 2.5, Some(1e-3))));
         assert_eq!(read("8,141"), Some((8141.0, 1.0, None)));
         assert_eq!(read("40.2k"), Some((40_200.0, 100.0, None)));
