@@ -39,6 +39,7 @@ Exit status: 0 done; 1 something could not be done; 2 usage; 3 refused for safet
 enum Command {
     Run(Box<cmd::arguments::Arguments>),
     Audit(cmd::audit::Arguments),
+    Judge(cmd::judge::Arguments),
     Check(cmd::check::Arguments),
     Report(cmd::report::Arguments),
     Compare(cmd::compare::Arguments),
@@ -64,6 +65,7 @@ fn main() -> std::process::ExitCode {
     let result = match Arguments::parse().command {
         Command::Run(arguments) => cmd::run::run(&arguments),
         Command::Audit(arguments) => cmd::audit::run(&arguments),
+        Command::Judge(arguments) => cmd::judge::run(&arguments),
         Command::Check(arguments) => cmd::check::run(&arguments),
         Command::Report(arguments) => cmd::report::run(&arguments),
         Command::Compare(arguments) => cmd::compare::run(&arguments),

@@ -9,6 +9,7 @@ pub mod compare;
 pub mod completions;
 pub mod doctor;
 pub mod history;
+pub mod judge;
 pub mod kernels;
 pub mod list;
 pub mod man;

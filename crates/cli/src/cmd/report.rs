@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 use clap::ValueEnum;
 use fsverdict_core::judge::{self, Judge, Side};
-use fsverdict_core::model::Comparison;
+use fsverdict_core::model::{Comparison, Timeline};
 use fsverdict_core::render::{self, Figure, Report};
 use fsverdict_host::tool;
 
@@ -26,6 +26,13 @@ pub struct Arguments {
     /// The runs: their folders, or files of fsverdict pack.
     #[arg(required = true, value_name = "RUN")]
     runs: Vec<PathBuf>,
+    #[command(flatten)]
+    output: Output,
+}
+
+/// How a report is written.
+#[derive(clap::Args)]
+pub struct Output {
     /// What to write on standard output.
     #[arg(long, value_enum, default_value = "text")]
     format: Format,
@@ -52,46 +59,72 @@ enum Format {
 
 /// Judges each run anew from its records and prints the report.
 pub fn run(arguments: &Arguments) -> Result<u8> {
+    let output = &arguments.output;
     let (text, figures) = match arguments.runs.as_slice() {
-        [run] => single(arguments, run)?,
-        runs => joined(arguments, runs)?,
+        [run] => single(output, run)?,
+        runs => joined(output, runs)?,
     };
-    say::print(&text)?;
-    if let Some(folder) = &arguments.figures {
-        write_figures(&figures, folder)?;
-    }
+    output.print(&text, &figures)?;
     Ok(exit::DONE)
 }
 
-/// One run's report, and its figures where they are wanted.
-fn single(arguments: &Arguments, run: &Path) -> Result<(String, Vec<Figure>)> {
+impl Output {
+    /// Writes a run's report; `timelines` gives those that it may show.
+    pub fn write(
+        &self,
+        report: &Report,
+        timelines: impl FnOnce() -> Result<Vec<Timeline>>,
+    ) -> Result<()> {
+        let (text, figures) = self.rendered(report, timelines)?;
+        self.print(&text, &figures)
+    }
+
+    /// A run's report, and its figures where they are wanted.
+    fn rendered(
+        &self,
+        report: &Report,
+        timelines: impl FnOnce() -> Result<Vec<Timeline>>,
+    ) -> Result<(String, Vec<Figure>)> {
+        let timelines = match (self.format, &self.figures) {
+            (Format::Html, _) | (_, Some(_)) => timelines()?,
+            _ => Vec::new(),
+        };
+        let figures = match &self.figures {
+            Some(_) => render::figures(report, &timelines),
+            None => Vec::new(),
+        };
+        let at = self.figures.as_deref().map(Path::to_string_lossy);
+        let shown = at.as_ref().map(|at| (figures.as_slice(), at.as_ref()));
+        let text = match self.format {
+            Format::Text => render::terminal(report),
+            Format::Markdown => render::markdown(report, shown),
+            Format::Html => render::html(report, &timelines),
+            Format::Csv => render::samples_csv(report.records),
+            Format::Json => render::json(report),
+        };
+        Ok((text, figures))
+    }
+
+    fn print(&self, text: &str, figures: &[Figure]) -> Result<()> {
+        say::print(text)?;
+        match &self.figures {
+            Some(folder) => write_figures(figures, folder),
+            None => Ok(()),
+        }
+    }
+}
+
+/// One run's report, and its figures.
+fn single(output: &Output, run: &Path) -> Result<(String, Vec<Figure>)> {
     let source = Source::open(run)?;
-    let loaded = source.load_for(matches!(arguments.format, Format::Text))?;
+    let loaded = source.load_for(matches!(output.format, Format::Text))?;
     let judged = loaded.judged(&Judge::new(&loaded.plan));
-    let report = loaded.report(&judged);
-    let timelines = match (arguments.format, &arguments.figures) {
-        (Format::Html, _) | (_, Some(_)) => source.timelines(&loaded.records)?,
-        _ => Vec::new(),
-    };
-    let figures = match &arguments.figures {
-        Some(_) => render::figures(&report, &timelines),
-        None => Vec::new(),
-    };
-    let at = arguments.figures.as_deref().map(Path::to_string_lossy);
-    let shown = at.as_ref().map(|at| (figures.as_slice(), at.as_ref()));
-    let text = match arguments.format {
-        Format::Text => render::terminal(&report),
-        Format::Markdown => render::markdown(&report, shown),
-        Format::Html => render::html(&report, &timelines),
-        Format::Csv => render::samples_csv(report.records),
-        Format::Json => render::json(&report),
-    };
-    Ok((text, figures))
+    output.rendered(&loaded.report(&judged), || source.timelines(&loaded.records))
 }
 
 /// Several runs in one report, and its figure.
-fn joined(arguments: &Arguments, runs: &[PathBuf]) -> Result<(String, Vec<Figure>)> {
-    let is_text = matches!(arguments.format, Format::Text);
+fn joined(output: &Output, runs: &[PathBuf]) -> Result<(String, Vec<Figure>)> {
+    let is_text = matches!(output.format, Format::Text);
     let load = |run: &PathBuf| Source::open(run)?.load_for(is_text);
     let runs: Vec<Loaded> = runs.iter().map(load).collect::<Result<_>>()?;
     let judged: Vec<Judged> = runs.iter().map(|run| run.judged(&Judge::new(&run.plan))).collect();
@@ -100,9 +133,9 @@ fn joined(arguments: &Arguments, runs: &[PathBuf]) -> Result<(String, Vec<Figure
     let joined = judge::joined(&sides, &verdicts);
     let reports: Vec<Report> = runs.iter().zip(&judged).map(|(run, it)| run.report(it)).collect();
     let figures: Vec<Figure> = render::joined_figure(&joined, &reports).into_iter().collect();
-    let at = arguments.figures.as_deref().map(Path::to_string_lossy);
+    let at = output.figures.as_deref().map(Path::to_string_lossy);
     let shown = at.as_ref().map(|at| (figures.as_slice(), at.as_ref()));
-    let text = match arguments.format {
+    let text = match output.format {
         Format::Text => render::joined(&joined, &reports),
         Format::Markdown => render::joined_markdown(&joined, &reports, shown),
         Format::Html => render::joined_html(&joined, &reports),

@@ -116,6 +116,7 @@ fn begin(arguments: &Arguments) -> Result<(Store, Loaded)> {
         },
         tools: facts::tools(&plan),
         left_out,
+        read: Vec::new(),
         stop: None,
         elapsed_s: 0.0,
     };
@@ -158,7 +159,7 @@ fn settle(plan: &Plan, output: Option<&Path>) -> Result<Choice> {
 }
 
 /// The command line as it was typed, but for the program's path.
-fn typed() -> Vec<String> {
+pub(super) fn typed() -> Vec<String> {
     std::iter::once("fsverdict".into()).chain(std::env::args().skip(1)).collect()
 }
 

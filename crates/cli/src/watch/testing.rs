@@ -31,6 +31,7 @@ pub fn loaded(plan: &str, records: Vec<Record>) -> Loaded {
         memory_bytes: None,
         tools: [].into(),
         left_out: Vec::new(),
+        read: Vec::new(),
         stop: None,
         elapsed_s: 0.0,
     };

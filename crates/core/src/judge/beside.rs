@@ -124,6 +124,7 @@ mod tests {
             rounds_to_settle: None,
             seconds_to_settle: None,
             beaten_by: None,
+            runs: None,
         }
     }
 

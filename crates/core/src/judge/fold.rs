@@ -15,6 +15,7 @@ use super::kept::Kept;
 use super::lane::{Lane, Medians, Pooling};
 use super::stopping::FIRST_LOOK;
 use super::trials::Which;
+use super::unpaired;
 use crate::model::{Comparison, Finding, Record, Verdict, Workload};
 
 /// Up to so many rounds the audits that read all of them do so after each.
@@ -175,10 +176,17 @@ impl<'a> Fold<'a> {
         let (unit, better) = trials.unit_of(&workload.name, metric);
         let by = By::Plan(Which::Latest);
         let asked = Asked { workload: place, metric: number, pair: [contender, reference], by };
+        let both = trials.both(&workload.name, metric, names, Which::Latest);
+        let is_unpaired = judge.unpaired_alpha(workload).is_some();
         let medians = self.medians.entry(asked).or_default();
-        let [median, reference_median] =
-            medians.of(trials.both(&workload.name, metric, names, Which::Latest));
-        let exact = course.rounds >= FIRST_LOOK && medians.are_constant();
+        let ([median, reference_median], runs) = match is_unpaired {
+            true => {
+                let (medians, runs) = unpaired::medians(both);
+                (medians, Some(runs))
+            }
+            false => (medians.of(both), None),
+        };
+        let exact = !is_unpaired && course.rounds >= FIRST_LOOK && medians.are_constant();
         let seconds = names.iter().map(|name| trials.seconds_of(&workload.name, name));
         let seconds: Option<f64> = seconds.sum();
         let lane = self.lanes.get(&asked);
@@ -198,6 +206,7 @@ impl<'a> Fold<'a> {
             low: course.interval.low.exp(),
             high: high.is_finite().then_some(high),
             rounds: course.rounds,
+            runs,
             verdict: course.verdict,
             median,
             reference_median,
@@ -233,6 +242,11 @@ impl<'a> Fold<'a> {
         let Task { workload, metric: (number, metric), contender, place } = task;
         let pair = [contender, reference];
         let (trials, plan) = (self.audited.trials(), judge.plan());
+        if let Some(alpha) = judge.unpaired_alpha(workload) {
+            let names = pair.map(|it| plan.contenders[it].name.as_str());
+            let both = trials.both(&workload.name, metric, names, which);
+            return unpaired::course(both, alpha, judge.margin());
+        }
         let Some(rules) = judge.pooled_rules(workload) else {
             let asked = Asked { workload: place, metric: number, pair, by: By::Plan(which) };
             let names = pair.map(|it| plan.contenders[it].name.as_str());

@@ -150,6 +150,18 @@ impl Course {
         course
     }
 
+    /// Of one look, at the end of so many runs of each.
+    pub fn at_once(
+        estimate: f64,
+        standard_error: f64,
+        interval: Interval,
+        rounds: u32,
+        margin: f64,
+    ) -> Course {
+        let verdict = interval.verdict(margin);
+        Course { estimate, standard_error, interval, verdict, rounds, ..Course::BEGIN }
+    }
+
     /// Takes one more round: the estimate of all so far.
     pub fn take(&mut self, estimate: Estimate, rule: &Rule, margin: f64) {
         let Estimate { mean, standard_error, widened, .. } = estimate;

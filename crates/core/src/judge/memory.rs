@@ -72,6 +72,7 @@ mod tests {
             memory_bytes: Some(memory_bytes),
             tools: Default::default(),
             left_out: Vec::new(),
+            read: Vec::new(),
             stop: None,
             elapsed_s: 0.0,
         }

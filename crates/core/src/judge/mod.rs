@@ -32,6 +32,7 @@ mod terms;
 #[cfg(test)]
 pub(crate) mod testing;
 mod trials;
+mod unpaired;
 
 pub use across::across;
 pub use advise::advise;

@@ -272,6 +272,7 @@ fn compare(
         seconds_to_settle: rounds_to_settle.and_then(|it| Some(f64::from(it) * seconds?)),
         visible: visible.map(f64::exp),
         beaten_by: None,
+        runs: None,
     }
 }
 

@@ -29,6 +29,7 @@ pub fn run(name: &str, host: &[(&str, &str)]) -> Run {
         memory_bytes: None,
         tools: BTreeMap::new(),
         left_out: Vec::new(),
+        read: Vec::new(),
         stop: None,
         elapsed_s: 0.0,
     }

@@ -82,8 +82,8 @@ pub use seed::{Draws, derived_seed};
 pub use strangers::{OwnTotals, PressureTotals, Stranger, Strangers, WorkIo};
 pub use study::{Agreement, Beside, Published, Study};
 pub use table::{
-    Audited, Claim, Claimed, Column, Job, Machine, Part, Printed, Quantity, Row, Statistic, Table,
-    Test,
+    Audited, Claim, Claimed, Column, Job, Limit, Machine, Part, Printed, Quantity, Row, Statistic,
+    Table, Test,
 };
 pub use timeline::{Gauge, Stretch, Timeline, TimelineError};
 pub use timeouts::{Overdue, Timeouts};

@@ -122,6 +122,9 @@ pub enum Intervals {
     Paired,
     /// By how all contenders scatter, when rounds and contenders are taken off.
     Pooled,
+    /// By how the runs of each scatter, for they are of no rounds: files of others alone, never a
+    /// run of our own.
+    Unpaired,
 }
 
 impl Intervals {
@@ -498,6 +501,11 @@ impl Plan {
                 "race takes contenders out of the rounds, and interval = \"pooled\" needs all of \
                  them in every round: leave one of the two out"
                     .into(),
+            );
+        }
+        if self.judgement.interval == Intervals::Unpaired {
+            return invalid(
+                "interval = \"unpaired\" is for files of others: a run has rounds".into(),
             );
         }
         match rounds {

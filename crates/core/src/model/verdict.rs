@@ -98,6 +98,10 @@ pub struct Comparison {
     pub high: Option<f64>,
     /// Rounds in which both were measured.
     pub rounds: u32,
+    /// Of runs that are of no rounds: how many of the contender, and of the reference. `rounds` is
+    /// the smaller number.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub runs: Option<[u32; 2]>,
     /// The verdict.
     pub verdict: Verdict,
     /// Median of the contender's raw values, in `unit`.

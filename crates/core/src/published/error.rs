@@ -14,8 +14,9 @@ pub enum TableError {
     )]
     Plan,
     #[error(
-        "this is neither a table in TOML with [[test]], nor the JSON of fio or hyperfine, nor a \
-         CSV with a heading such as iops or wall_s (FORMAT.md, \"A table\")"
+        "this is neither a table in TOML with [[test]], nor the JSON of fio, hyperfine, Criterion \
+         (sample.json), Google Benchmark or MMTests, nor the composite.xml of the Phoronix Test \
+         Suite, nor a CSV with a heading such as iops or wall_s (FORMAT.md, \"A table\")"
     )]
     Unknown,
 }

@@ -28,7 +28,8 @@ pub fn column(heading: &str) -> Column {
         Quantity::Other if says(&["operations", "ios"]) => Quantity::Count,
         other => other,
     };
-    Column { heading: heading.into(), quantity, statistic, part, subject: subject.join(" "), scale }
+    let subject = subject.join(" ");
+    Column { heading: heading.into(), quantity, statistic, part, subject, scale, better: None }
 }
 
 /// Takes the unit off the end of `words`, and gives what it measures, and its scale.

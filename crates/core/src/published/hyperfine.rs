@@ -32,14 +32,13 @@ fn test(result: &Value) -> Result<Test, TableError> {
     let command = command.ok_or_else(|| wrong("a result of hyperfine's names no command"))?;
     let given =
         SUMMARIES.iter().filter_map(|(key, heading)| Some((heading, result[*key].as_f64()?)));
-    // Written in full, in binary.
-    let exact = |value: f64| Some(figure::exact(value, value.abs() * 1e-9 + 1e-12));
-    let (headings, cells): (Vec<_>, Vec<_>) =
-        given.map(|(heading, value)| (heading::column(heading), exact(value))).unzip();
+    let (headings, cells): (Vec<_>, Vec<_>) = given
+        .map(|(heading, value)| (heading::column(heading), Some(figure::whole(value))))
+        .unzip();
     let times = result["times"].as_array().into_iter().flatten();
     let times_s: Vec<f64> = times.filter_map(Value::as_f64).collect();
     let runs = u32::try_from(times_s.len()).ok().filter(|runs| *runs > 0);
-    let row = Row { contender: String::new(), cells, times_s };
+    let row = Row { cells, times_s, ..Row::default() };
     Ok(Test {
         name: command.into(),
         columns: headings,

@@ -17,7 +17,8 @@ pub fn report(report: &Report, shown: Option<(&[Figure], &str)>) -> String {
     };
     let mut out = format!("# {}\n\n", marked(&title(report)));
     let command = marked_code(&Command::Argv(run.command.clone()).to_string());
-    out += &format!("{command}, started {}.\n", marked(&run.started));
+    let started = if report.is_read() { "judged" } else { "started" };
+    out += &format!("{command}, {started} {}.\n", marked(&run.started));
     out += &format!("{}\n\n## Verdicts\n\n", marked(&terminal::ending(report)));
     for workload in &report.plan.workloads {
         out += &format!("{}:\n\n", marked(&workload.name));
@@ -46,8 +47,11 @@ pub fn report(report: &Report, shown: Option<(&[Figure], &str)>) -> String {
     out += &format!("\n## Findings\n\n{}", noticed(report.findings));
     out += &left_out(report);
     out += &failures(report);
-    out += &contenders(report);
-    visible(&(out + &machine(report))).into_owned()
+    out += &match report.is_read() {
+        true => read(report),
+        false => contenders(report) + &machine(report),
+    };
+    visible(&out).into_owned()
 }
 
 /// A figure, with its caption below it.
@@ -175,6 +179,12 @@ fn described(contender: &Contender) -> String {
         parts.push(marked(&format!("held down to {limits}")));
     }
     parts.join(", ")
+}
+
+/// What was read of files of others, and what of it was taken for what.
+fn read(report: &Report) -> String {
+    let lines = report.run.read.iter().map(|(what, it)| format!("{what}: {it}"));
+    format!("\n## What was read\n\n{}", marked_list(&lines.collect::<Vec<_>>()))
 }
 
 fn machine(report: &Report) -> String {

@@ -112,6 +112,11 @@ impl Report<'_> {
         lines
     }
 
+    /// The figures were read from files of others: there is no machine, no order and no seed.
+    pub(super) fn is_read(&self) -> bool {
+        !self.run.read.is_empty()
+    }
+
     /// Records of trials that failed.
     pub fn failures(&self) -> impl Iterator<Item = &Record> {
         self.records.iter().filter(|record| !record.is_measured())

@@ -23,7 +23,11 @@ fn verdict(comparison: &Comparison, judgement: &Judgement) -> String {
     let Comparison { contender, reference, metric, .. } = comparison;
     let margin = judgement.margin;
     let Some(ratio) = comparison.ratio else {
-        return format!("{metric}: {contender} and {reference} were never measured in one round.");
+        let never = match comparison.runs {
+            Some(_) => "not both measured",
+            None => "never measured in one round",
+        };
+        return format!("{metric}: {contender} and {reference} were {never}.");
     };
     let words = comparison.words();
     let (than, times) = (words.than(comparison.verdict), words.times(ratio));
@@ -93,7 +97,10 @@ fn evidence(comparison: &Comparison, judgement: &Judgement) -> String {
         (true, Some(ratio)) => format!("exactly {ratio:.3} in every trial"),
         _ => interval(judgement.confidence, sharing, low, high),
     };
-    evidence += &format!(", {}", rounds(comparison.rounds));
+    evidence += &match comparison.runs {
+        Some([its, references]) => format!(", {its} against {references} runs"),
+        None => format!(", {}", rounds(comparison.rounds)),
+    };
     match comparison.outlying.as_slice() {
         [] => {}
         [round] => evidence += &format!(" of which round {round} outlies"),

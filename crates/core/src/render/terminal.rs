@@ -12,6 +12,7 @@ use crate::model::{
 /// Tables, sentences and findings; ends with a line break. No colours: it reads the same in a log.
 pub fn report(report: &Report) -> String {
     let mut out = String::new();
+    out += &read(report);
     for workload in &report.plan.workloads {
         out += &format!("\n{}\n", workload.name);
         out += &format!("{}\n", table::table(report, workload, UTF8_BORDERS_ONLY));
@@ -47,6 +48,23 @@ pub fn report(report: &Report) -> String {
         out += &format!("\nFindings\n{}", findings(report.findings));
     }
     out + &format!("\n{}\n", ending(report))
+}
+
+/// So many files are named; more are counted.
+const FILES_MAX: usize = 4;
+
+/// What was read of files of others.
+fn read(report: &Report) -> String {
+    let (files, rest): (Vec<_>, Vec<_>) =
+        report.run.read.iter().partition(|(what, _)| what == "file");
+    let shown = if files.len() > FILES_MAX + 1 { FILES_MAX } else { files.len() };
+    let mut lines: Vec<String> =
+        files[..shown].iter().map(|(_, it)| format!("file: {it}\n")).collect();
+    if shown < files.len() {
+        lines.push(format!("      and {} more\n", files.len() - shown));
+    }
+    lines.extend(rest.iter().map(|(what, value)| format!("{what}: {value}\n")));
+    lines.concat()
 }
 
 /// What the audits noticed.
@@ -138,6 +156,11 @@ pub(super) fn ending(report: &Report) -> String {
         None => "The run has not ended".into(),
     };
     let s = if rounds == 1 { "" } else { "s" };
+    if report.is_read() {
+        let files = report.run.read.iter().filter(|(what, _)| what == "file").count();
+        let of = if files == 1 { "1 file".into() } else { format!("{files} files") };
+        return format!("Read from {of}: {trials} runs.{}", at_stake(report));
+    }
     let seed = report.run.seed;
     format!(
         "{why}: {rounds} round{s}, {trials} trials, {seconds:.0} s, seed {seed}.{}",

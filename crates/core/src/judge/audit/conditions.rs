@@ -2,7 +2,9 @@
 
 use crate::judge::stopping::FIRST_LOOK;
 use crate::judge::trials::Trials;
-use crate::model::{Audit, Contender, Finding, Plan, Severity, Workload, is_synchronous_engine};
+use crate::model::{
+    Audit, Contender, Finding, Intervals, Plan, Severity, Workload, is_synchronous_engine,
+};
 
 use super::case::options;
 use super::mounted::{Terms, without_flush};
@@ -78,7 +80,11 @@ fn descriptive(
 ) -> Option<Finding> {
     let reference = plan.reference();
     let references = trials.latest(&workload.name, reference);
-    let rounds = trials.latest(&workload.name, &contender.name).keys();
+    let its = trials.latest(&workload.name, &contender.name);
+    if plan.judgement.interval == Intervals::Unpaired {
+        return too_few_runs(workload, contender, [its.len(), references.len()], reference);
+    }
+    let rounds = its.keys();
     // More than are asked for need not be counted.
     let both = rounds.filter(|round| references.contains_key(round));
     let both = both.take(FIRST_LOOK as usize).count();
@@ -94,6 +100,28 @@ fn descriptive(
             contender.name
         ),
         advice: format!("run {FIRST_LOOK} rounds or more"),
+    })
+}
+
+/// A18 of runs that are of no rounds.
+fn too_few_runs(
+    workload: &Workload,
+    contender: &Contender,
+    [its, references]: [usize; 2],
+    reference: &str,
+) -> Option<Finding> {
+    let name = &contender.name;
+    let few = (1..FIRST_LOOK as usize).contains(&its.min(references));
+    few.then(|| Finding {
+        audit: Audit::A18,
+        severity: Severity::Warning,
+        workload: Some(workload.name.clone()),
+        contender: Some(name.clone()),
+        evidence: format!(
+            "runs of {name}: {its}, of {reference}: {references}; the figures describe, they decide \
+             nothing"
+        ),
+        advice: format!("measure each {FIRST_LOOK} times or more"),
     })
 }
 

@@ -135,7 +135,7 @@ fn parts_of_time(cells: Cells) -> Option<String> {
     for cell in cells.all().filter(|cell| cell.column.heading != total.column.heading) {
         sum = sum
             + match (cell.column.quantity, cell.column.statistic) {
-                (Quantity::Time, None) if is_processor(cell) => continue,
+                (Quantity::Time, None) if cell.column.is_processor() => continue,
                 (Quantity::Time, None) => cell.reach(),
                 (Quantity::Rate, None) => {
                     let operations = *cells.test.operations.get(&cell.column.heading)?;
@@ -208,16 +208,10 @@ fn is_compared(cell: Cell, by_clock: bool) -> bool {
     let column = cell.column;
     let is_whole = matches!(column.statistic, None | Some(Statistic::Mean));
     match column.quantity {
-        Quantity::Time if by_clock => is_whole && !is_processor(cell),
+        Quantity::Time if by_clock => is_whole && !cell.column.is_processor(),
         Quantity::Count | Quantity::Bytes | Quantity::Other => false,
         _ => {
             !by_clock && !matches!(column.statistic, Some(Statistic::Deviation | Statistic::Least))
         }
     }
-}
-
-/// Processor time, which is no part of elapsed time.
-fn is_processor(cell: Cell) -> bool {
-    let mut words = cell.column.subject.split(' ');
-    words.any(|word| matches!(word, "user" | "system" | "sys" | "cpu"))
 }

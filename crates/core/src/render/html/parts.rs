@@ -134,6 +134,16 @@ pub(super) fn lacking(report: &Report) -> Markup {
     }
 }
 
+/// What was read of files of others, and what of it was taken for what.
+pub(super) fn read(report: &Report) -> Markup {
+    html! {
+        section #machine {
+            h2 { "What was read" }
+            dl { @for (what, value) in &report.run.read { dt { (what) } dd { (value) } } }
+        }
+    }
+}
+
 /// The machine's facts and the tools' versions.
 pub(super) fn machine(report: &Report) -> Markup {
     html! {

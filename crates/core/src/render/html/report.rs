@@ -56,8 +56,10 @@ fn contents(report: &Report) -> Vec<(String, String)> {
     let works = report.plan.workloads.iter();
     let works = works.map(|workload| (anchor(report, workload), workload.name.clone()));
     let first = [("verdicts", "Verdicts"), ("findings", "Findings")].map(fixed);
-    let last = [("settings", "Settings"), ("machine", "Machine"), ("again", "Run it again")];
-    first.into_iter().chain(works).chain(last.map(fixed)).collect()
+    let own = [("settings", "Settings"), ("machine", "Machine"), ("again", "Run it again")];
+    let read = [("machine", "What was read"), ("again", "Judge it again")];
+    let last = if report.is_read() { read.as_slice() } else { &own };
+    first.into_iter().chain(works).chain(last.iter().copied().map(fixed)).collect()
 }
 
 fn main(report: &Report, figures: &[Figure]) -> Markup {
@@ -73,9 +75,9 @@ fn main(report: &Report, figures: &[Figure]) -> Markup {
         (parts::findings(report))
         @for workload in &report.plan.workloads { (work(report, workload, figures)) }
         (parts::published(report))
-        (settings::section(report))
+        @if !report.is_read() { (settings::section(report)) }
         (parts::lacking(report))
-        (parts::machine(report))
+        @if report.is_read() { (parts::read(report)) } @else { (parts::machine(report)) }
         (again(report))
     }
 }
@@ -134,11 +136,26 @@ fn again(report: &Report) -> Markup {
     let values = csv::chosen(report.records, |it, sample| judged(&sample.metric, &it.key.workload));
     let plan = toml::to_string(report.plan).unwrap_or_default();
     let file = format!("{}.csv", report.run.name);
+    let started = Command::Argv(report.run.command.clone()).to_string();
+    if report.is_read() {
+        return html! {
+            section #again {
+                h2 { "Judge it again" }
+                pre { (started) }
+                h3 { "The values" }
+                p {
+                    "Every judged value is in this page: "
+                    button type="button" data-file=(file) { "save them as CSV" }
+                }
+                template { (values) }
+            }
+        };
+    }
     html! {
         section #again {
             h2 { "Run it again" }
             p { "The run was started with" }
-            pre { (Command::Argv(report.run.command.clone()).to_string()) }
+            pre { (started) }
             p {
                 "The same seed gives the same order and the same work: " (report.run.seed) ". The \
                  whole plan, for " code { "fsverdict run plan.toml" } ":"
