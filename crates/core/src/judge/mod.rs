@@ -25,6 +25,7 @@ mod pairs;
 #[cfg(test)]
 pub(crate) mod plain;
 mod published;
+mod steps;
 mod stopping;
 mod student;
 mod terms;

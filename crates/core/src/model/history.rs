@@ -28,7 +28,7 @@ pub struct Past {
     pub program_version: String,
     /// Who ran the trials.
     pub place: Place,
-    /// What of machine, tools and version is not what it was for the run before.
+    /// What of machine, tools and version is not what it was for the run before on that machine.
     pub differences: Vec<Difference>,
 }
 
@@ -47,8 +47,11 @@ pub struct Series {
     pub contender: String,
     /// What it was compared with in each run; itself for the reference's own figures.
     pub reference: String,
-    /// Which of several that share these names and are of other work, settings or beds, from 1.
+    /// Which of several that share these names and the machine and are of other work, settings or
+    /// beds, or count CPU time in another way, from 1.
     pub variant: u32,
+    /// The machine, where the runs are of several.
+    pub machine: Option<String>,
     /// The runs that hold it, in order of time.
     pub points: Vec<Point>,
     /// The runs with which it changed.
@@ -56,6 +59,11 @@ pub struct Series {
     /// Where it did not change at once but steadily: goodness in the last run over that in the
     /// first, along the trend.
     pub trend: Option<f64>,
+    /// The same where it changed, and at once or steadily can't be told.
+    pub unclear: Option<f64>,
+    /// Where nothing shows: a change so many times would have been found in four cases of five,
+    /// halfway; `None` also among too few runs for any.
+    pub visible: Option<f64>,
 }
 
 impl Series {
@@ -87,17 +95,24 @@ pub struct Point {
 /// A change that stays.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Shift {
-    /// The first run after it, by its place in [`History::runs`].
+    /// The first run after it, by its place in [`History::runs`]: the likeliest.
     pub run: usize,
-    /// Goodness after over before, each the median of the runs up to the next shift: below 1, it
+    /// The runs with one of which it came, with 95% confidence, in order of time.
+    pub runs: Vec<usize>,
+    /// Goodness after over before, each the mean of the runs up to the next shift: below 1, it
     /// has become worse.
     pub ratio: f64,
+    /// Lower end of the 95% interval of `ratio`.
+    pub low: f64,
+    /// Its upper end; `None` while it is unbounded.
+    pub high: Option<f64>,
     /// The runs before it, up to the shift before.
     pub runs_before: u32,
     /// The runs since, up to the next shift.
     pub runs_after: u32,
-    /// The chance of runs that stand out as much in a random order.
+    /// The chance of runs that stand out as much where nothing changed.
     pub chance: f64,
-    /// What else is not the same for that run and the one before it: kernel, tools, versions.
+    /// What else changed with it: kernel, tools, versions. Of several runs that it may have come
+    /// with, what changed with each of them.
     pub differences: Vec<Difference>,
 }
