@@ -5,19 +5,21 @@
 //! machine did, or the reference. What a figure did is found in [`steps`](super::steps); a run is
 //! a night there. Here is which figures belong together, and what came with a change.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 
 use super::compare::{alpha, rule, sharing, void, voids};
+use super::hosts::{self, Seen, Together};
 use super::interval::Course;
+use super::nights::Night;
 use super::pairs::{pairs, unit_of};
-use super::steps::{self, Courses, Night, Step};
+use super::steps::{self, Courses, Step};
 use super::stopping::Rule;
 use super::terms::{Side, cpu_by, machine, other_facts};
 use crate::model::{
-    Bed, Difference, Finding, History, Past, Plan, Point, Record, Sample, Series, Shift, Verdict,
-    Workload, median,
+    Bed, Difference, Finding, Fleet, FleetChange, History, Past, Plan, Point, Record, Sample,
+    Series, Shift, Verdict, Workload, median,
 };
 
 /// The history of `runs`, which are in order of time, in `metrics`, or in what each run judges
@@ -40,6 +42,7 @@ pub fn history(runs: &[Side], metrics: &[String]) -> History {
     }
     let mut courses = Courses::default();
     tracks.iter_mut().for_each(|track| track.find(runs, &mut courses));
+    let fleets = fleets(&tracks, runs, &mut courses);
     let several = runs.iter().any(|side| machine(side.run) != machine(runs[0].run));
     let named = |Track { series, machine, .. }: Track| Series {
         machine: several.then_some(machine),
@@ -48,6 +51,7 @@ pub fn history(runs: &[Side], metrics: &[String]) -> History {
     History {
         runs: (0..runs.len()).map(|place| past(runs, place)).collect(),
         series: tracks.into_iter().map(named).collect(),
+        fleets,
     }
 }
 
@@ -71,7 +75,7 @@ fn name_of_machine(side: Side) -> String {
     processor.or(architecture).map_or("not known", String::as_str).into()
 }
 
-/// What makes figures those of the same work on the same terms, as text.
+/// What makes figures those of the same work on the same terms, as text; the machine aside.
 #[derive(PartialEq)]
 struct Identity(Vec<String>);
 
@@ -161,14 +165,7 @@ impl<'a> Bench<'a> {
         let place = text(&self.side.run.place);
         let counted = cpu_by(self.side.records, &self.workload.name, self.metric);
         let counted = counted.map_or(String::new(), |by| by.to_string());
-        let terms = [
-            text(&unjudged),
-            text(&bed),
-            place,
-            self.metric.into(),
-            counted,
-            text(&machine(self.side.run)),
-        ];
+        let terms = [text(&unjudged), text(&bed), place, self.metric.into(), counted];
         Identity(terms.into_iter().chain(settings).collect())
     }
 }
@@ -198,7 +195,9 @@ fn add(
     night: Option<Night>,
 ) {
     let identity = bench.identity(contender);
-    if let Some(known) = tracks.iter_mut().find(|known| known.identity == identity) {
+    let machine = name_of_machine(*bench.side);
+    let is_its = |known: &&mut Track| known.identity == identity && known.machine == machine;
+    if let Some(known) = tracks.iter_mut().find(is_its) {
         known.series.points.push(point);
         known.nights.push(night);
         return;
@@ -207,7 +206,6 @@ fn add(
     let named = |it: &Series| {
         it.workload == bench.workload.name && it.metric == bench.metric && it.contender == contender
     };
-    let machine = name_of_machine(*bench.side);
     let variant = tracks.iter().filter(|it| named(&it.series) && it.machine == machine).count();
     let series = Series {
         workload: bench.workload.name.clone(),
@@ -263,6 +261,82 @@ fn shift(step: &Step, of: &[usize], runs: &[Side]) -> Shift {
         runs_after: step.after as u32,
         chance: step.chance,
         differences: common(step.places.iter().map(came)),
+    }
+}
+
+/// What the machines say together of each figure that several of them have.
+fn fleets(tracks: &[Track], runs: &[Side], courses: &mut Courses) -> Vec<Fleet> {
+    let mut fleets = Vec::new();
+    for (place, track) in tracks.iter().enumerate() {
+        let is_its = |it: &&Track| it.identity == track.identity;
+        if tracks[..place].iter().any(|it| is_its(&it)) {
+            continue;
+        }
+        let its: Vec<&Track> = tracks.iter().filter(is_its).collect();
+        fleets.extend(fleet(&its, runs, courses));
+    }
+    fleets
+}
+
+/// What several machines say of one figure. `None` of one machine, and of those that have no days
+/// in common.
+fn fleet(its: &[&Track], runs: &[Side], courses: &mut Courses) -> Option<Fleet> {
+    let day = |run: usize| runs[run].run.started.split('T').next().unwrap_or_default();
+    let said = |(machine, track): (usize, &&Track)| {
+        let points = track.series.points.iter().zip(&track.nights);
+        let said = points.filter_map(|(point, night)| Some((point.run, (*night)?)));
+        said.map(|(run, night)| (machine, run, night)).collect::<Vec<_>>()
+    };
+    let said: Vec<(usize, usize, Night)> = its.iter().enumerate().flat_map(said).collect();
+    let days: BTreeSet<&str> = said.iter().map(|(_, run, _)| day(*run)).collect();
+    let days: Vec<&str> = days.into_iter().collect();
+    let place = |run: usize| days.binary_search(&day(run)).unwrap_or(0);
+    let seen = said.iter().map(|&(machine, run, night)| Seen { machine, day: place(run), night });
+    let seen: Vec<Seen> = seen.collect();
+    let nights = hosts::days(&seen, its.len(), days.len()).filter(|_| its.len() > 1)?;
+    let last = said.iter().map(|(_, run, _)| *run).max()?;
+    let series = &its[0].series;
+    let mut fleet = Fleet {
+        workload: series.workload.clone(),
+        metric: series.metric.clone(),
+        contender: series.contender.clone(),
+        reference: series.reference.clone(),
+        machines: its.iter().map(|it| it.machine.clone()).collect(),
+        days: days.iter().map(ToString::to_string).collect(),
+        changes: Vec::new(),
+        trend: None,
+        unclear: None,
+        visible: None,
+    };
+    match courses.of(&nights, runs[last].plan.judgement.margin.0.ln_1p()) {
+        steps::Course::Still(visible) => fleet.visible = visible.map(f64::exp),
+        steps::Course::Steadily(whole) => fleet.trend = Some(whole.exp()),
+        steps::Course::Unclear(whole) => fleet.unclear = Some(whole.exp()),
+        steps::Course::Stepped(steps) => {
+            let change = |step| of_fleet(step, &seen, &fleet);
+            fleet.changes = steps.iter().map(change).collect();
+        }
+    }
+    Some(fleet)
+}
+
+/// A change of several machines: between the changes before and after it.
+fn of_fleet(step: &Step, seen: &[Seen], fleet: &Fleet) -> FleetChange {
+    let near = step.place - step.before..step.place + step.after;
+    let seen: Vec<Seen> = seen.iter().filter(|it| near.contains(&it.day)).copied().collect();
+    let effects = hosts::effects(&seen, fleet.machines.len(), step.place);
+    let own = Together { size: step.size, half_width: f64::INFINITY, between: 0.0 };
+    let Together { size, half_width, between } = hosts::together(&effects).unwrap_or(own);
+    let high = (size + half_width).exp();
+    FleetChange {
+        day: fleet.days[step.place].clone(),
+        days: step.places.iter().map(|place| fleet.days[*place].clone()).collect(),
+        ratio: size.exp(),
+        low: (size - half_width).exp(),
+        high: high.is_finite().then_some(high),
+        machines: effects.len() as u32,
+        spread: between.exp(),
+        chance: step.chance,
     }
 }
 
@@ -418,6 +492,30 @@ mod tests {
         assert_eq!(series(&runs, "cpu_time"), [(1, None), (2, None)]);
         let runs = [on(1, "x", true), on(2, "y", true)];
         assert_eq!(series(&runs, "wall_time"), [(1, Some("x".into())), (1, Some("y".into()))]);
+    }
+
+    #[test]
+    fn several_machines_say_together_what_none_of_them_can() {
+        let plan = plan(PLAN);
+        let on = |number: usize, processor: &str| {
+            let mut run = facts_of(number, "6.1");
+            run.host.insert("processor".into(), processor.into());
+            let level = if processor == "x" { 1.0 } else { 2.0 };
+            let scatter = 1.0 + ((number * 7 + processor.len() * 3) % 5) as f64 / 100.0;
+            let change = if number < 6 { 1.0 } else { 1.25 };
+            (run, records(number, 1.0, level * scatter * change))
+        };
+        let runs: Vec<(Run, Vec<Record>)> =
+            (0..12).flat_map(|night| ["x", "yy", "zzz"].map(|it| on(night, it))).collect();
+        let sides = runs.iter().map(|(run, records)| Side { run, plan: &plan, records });
+        let history = history(&sides.collect::<Vec<_>>(), &[]);
+        let fleet = history.fleets.iter().find(|it| it.contender == "b").unwrap();
+        assert_eq!((fleet.machines.len(), fleet.days.len()), (3, 12));
+        let [change] = &fleet.changes[..] else { panic!("{fleet:?}") };
+        assert_eq!((change.day.as_str(), change.machines), ("2026-01-07", 3));
+        assert!(change.low < 0.8 && 0.8 < change.high.unwrap(), "{change:?}");
+        assert!((change.ratio - 0.8).abs() < 0.02 && change.days == ["2026-01-07"], "{change:?}");
+        assert_eq!(of(&plans(6), |_| (1.0, 1.0)).fleets, [], "of one machine there is none");
     }
 
     #[test]

@@ -10,17 +10,21 @@
 
 mod across;
 mod advise;
+mod apart;
 mod audit;
 mod beside;
 mod compare;
 mod fold;
 mod history;
+mod hosts;
 mod interval;
 mod joined;
 mod kept;
 mod lane;
 mod memory;
 mod middle;
+mod nights;
+mod not_measured;
 mod pairs;
 #[cfg(test)]
 pub(crate) mod plain;
@@ -33,7 +37,7 @@ mod terms;
 pub(crate) mod testing;
 mod trials;
 
-pub use across::across;
+pub use across::{Asked, across};
 pub use advise::advise;
 pub use beside::beside;
 pub use compare::Judge;

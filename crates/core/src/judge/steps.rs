@@ -1,9 +1,7 @@
 //! What a figure did over nights: it stayed, it changed at once, or it changed steadily.
 //!
-//! The model: the nights between two changes have one level, about which they scatter. How much
-//! nights differ without any cause is not known beforehand, so that it is estimated from the nights
-//! themselves; what a night's own rounds leave open says how much it counts beside the others, its
-//! weight being 1 / (tau^2 + v), with v the variance of its figure and tau^2 that between nights.
+//! The model: the nights between two changes have one level, about which they scatter
+//! ([`nights`](super::nights)).
 //!
 //! Looked for is the stretch of nights, one from an end included, that stands out most from the
 //! others: by the share of the squares that it explains (circular binary segmentation: Olshen and
@@ -17,6 +15,7 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
+use super::nights::{ForSteps, Line, NIGHTS_MIN, Night, SQUARES_MIN, Weighted};
 use super::student::{two_sided_quantile, two_sided_tail};
 use crate::model::Draws;
 
@@ -28,9 +27,6 @@ const KIND_LEVEL: f64 = 0.05;
 
 /// What the sets of nights and the intervals of sizes hold.
 const CONFIDENCE: f64 = 0.95;
-
-/// Nights in a stretch, and before or after it if there are any, at least.
-const NIGHTS_MIN: usize = 2;
 
 /// Among fewer no change can be found.
 pub const FEWEST: usize = 2 * NIGHTS_MIN;
@@ -46,17 +42,6 @@ const KIND_DRAWS: usize = 499;
 
 /// The standard normal quantile of four cases in five.
 const FOUR_IN_FIVE: f64 = 0.841_621;
-
-/// What one night says.
-#[derive(Clone, Copy, Debug)]
-pub struct Night {
-    /// ln(goodness), or its difference to the reference's.
-    pub value: f64,
-    /// The variance of what it is the mean of, round by round.
-    pub of_a_round: f64,
-    /// So many rounds.
-    pub rounds: u32,
-}
 
 /// A change at once.
 #[derive(Clone, Debug, PartialEq)]
@@ -116,7 +101,7 @@ impl Courses {
         }
         let line = values.line();
         let whole = line.slope * (values.len() - 1) as f64;
-        if (found || values.slopes(line)) && whole.abs() > margin {
+        if (found || slopes(&values, line)) && whole.abs() > margin {
             return match Kinds::of(&values).steps_are_out() {
                 true => Course::Steadily(whole),
                 false => Course::Unclear(whole),
@@ -171,8 +156,8 @@ impl Courses {
             // The same nights have the same changes whenever they are asked for.
             let mut draws = Draws::new(nights as u64);
             let mut explained = || {
-                let values = (0..nights).map(|_| draws.normal()).collect();
-                Weighted::alike(values).clearest().map_or(0.0, |(_, explained)| explained)
+                let values: Vec<f64> = (0..nights).map(|_| draws.normal()).collect();
+                Weighted::alike(&values).clearest().map_or(0.0, |(_, explained)| explained)
             };
             let mut still: Vec<f64> = (0..DRAWS).map(|_| explained()).collect();
             still.sort_by(f64::total_cmp);
@@ -220,7 +205,7 @@ fn steps(values: &Weighted, ends: &[(usize, f64)], margin: f64) -> Vec<Step> {
         let part = values.part(begin..end);
         let places = likeliest(&part);
         let Some(&(place, _)) = places.first() else { continue };
-        let (size, half_width) = part.size(place);
+        let (size, half_width) = size(&part, place);
         if size.abs() <= margin {
             continue;
         }
@@ -241,8 +226,8 @@ fn steps(values: &Weighted, ends: &[(usize, f64)], margin: f64) -> Vec<Step> {
     steps
 }
 
-/// The likeliest places of one change among `values`, with their shares of the posterior, until they
-/// hold [`CONFIDENCE`] of it.
+/// The likeliest places of one change among `values`, with their shares of the posterior, until
+/// they hold [`CONFIDENCE`] of it.
 fn likeliest(values: &Weighted) -> Vec<(usize, f64)> {
     let freedom = values.len().saturating_sub(2) as f64;
     let all = values.weight(0..values.len());
@@ -269,8 +254,27 @@ fn likeliest(values: &Weighted) -> Vec<(usize, f64)> {
     places
 }
 
-/// No figure is known better: the squares of nights that are all the same.
-const SQUARES_MIN: f64 = 1e-18;
+/// In noise a line is seldom as steep.
+fn slopes(values: &Weighted, line: Line) -> bool {
+    let freedom = (values.len() - 2) as f64;
+    let left = values.squares_about(line);
+    let t_squared = (values.squares() - left).max(0.0) / (left.max(SQUARES_MIN) / freedom);
+    two_sided_tail(t_squared.sqrt(), freedom) < LEVEL
+}
+
+/// How much the values from `place` on are above those before, and half the width of its
+/// interval.
+fn size(values: &Weighted, place: usize) -> (f64, f64) {
+    let [one, other] = [0..place, place..values.len()];
+    let size = values.mean(&other) - values.mean(&one);
+    let freedom = values.len().saturating_sub(2) as f64;
+    if freedom < 1.0 {
+        return (size, f64::INFINITY);
+    }
+    let squares = values.squares_of(one.clone()) + values.squares_of(other.clone());
+    let error = squares / freedom * (1.0 / values.weight(one) + 1.0 / values.weight(other));
+    (size, two_sided_quantile(1.0 - CONFIDENCE, freedom) * error.sqrt())
+}
 
 /// Steps and a line as explanations of the same nights: whether either is ruled out by series
 /// simulated under it.
@@ -278,14 +282,6 @@ struct Kinds<'a> {
     values: &'a Weighted,
     line: Line,
     for_steps: ForSteps,
-}
-
-/// How much better steps explain nights than a line does: ln of the squares that the line leaves
-/// over those that are left by the stretch that explains most, and by two steps of any size.
-#[derive(Clone, Copy, Debug)]
-struct ForSteps {
-    by_a_stretch: f64,
-    by_two: f64,
 }
 
 impl<'a> Kinds<'a> {
@@ -324,8 +320,8 @@ impl<'a> Kinds<'a> {
         let mut draws = Draws::new(values.len() as u64);
         let mut simulated = || {
             let night = |(level, w): (&f64, &f64)| level + deviation * draws.normal() / w.sqrt();
-            let simulated = levels.iter().zip(&values.weights).map(night).collect();
-            Weighted::new(simulated, values.weights.clone()).for_steps()
+            let simulated: Vec<f64> = levels.iter().zip(&values.weights).map(night).collect();
+            Weighted::new(&simulated, values.weights.clone()).for_steps()
         };
         (0..KIND_DRAWS).map(|_| simulated()).collect()
     }
@@ -335,224 +331,6 @@ impl<'a> Kinds<'a> {
 fn share(simulated: &[ForSteps], is: &dyn Fn(&ForSteps) -> bool) -> f64 {
     let count = simulated.iter().filter(|it| is(it)).count();
     (1 + count) as f64 / (1 + simulated.len()) as f64
-}
-
-/// A straight line over the places.
-#[derive(Clone, Copy, Debug)]
-struct Line {
-    middle: f64,
-    mean: f64,
-    slope: f64,
-}
-
-impl Line {
-    fn at(self, place: usize) -> f64 {
-        self.mean + self.slope * (place as f64 - self.middle)
-    }
-}
-
-/// Values with weights, and the sums over the first so many of them.
-#[derive(Clone, Debug)]
-struct Weighted {
-    values: Vec<f64>,
-    weights: Vec<f64>,
-    /// Of weights, weighted values and weighted squares.
-    sums: Vec<[f64; 3]>,
-}
-
-impl Weighted {
-    /// The nights, about their mean; the weights are 1 on average.
-    fn of(nights: &[Night]) -> Weighted {
-        let variances = variances(nights);
-        let between = between(nights, &variances);
-        let weights: Vec<f64> =
-            variances.iter().map(|it| 1.0 / (between + it).max(SQUARES_MIN)).collect();
-        let mean = weights.iter().sum::<f64>() / weights.len() as f64;
-        let weights = weights.iter().map(|it| it / mean).collect();
-        let values: Vec<f64> = nights.iter().map(|night| night.value).collect();
-        Weighted::new(values, weights)
-    }
-
-    fn alike(values: Vec<f64>) -> Weighted {
-        let weights = vec![1.0; values.len()];
-        Weighted::new(values, weights)
-    }
-
-    fn new(values: Vec<f64>, weights: Vec<f64>) -> Weighted {
-        // About a middle, so that no digits are lost.
-        let middle = values.iter().sum::<f64>() / values.len().max(1) as f64;
-        let values: Vec<f64> = values.iter().map(|value| value - middle).collect();
-        let mut sum = [0.0; 3];
-        let mut sums = vec![sum];
-        for (value, w) in values.iter().zip(&weights) {
-            sum = [sum[0] + w, sum[1] + w * value, sum[2] + w * value * value];
-            sums.push(sum);
-        }
-        Weighted { values, weights, sums }
-    }
-
-    fn len(&self) -> usize {
-        self.values.len()
-    }
-
-    fn part(&self, range: Range<usize>) -> Weighted {
-        Weighted::new(self.values[range.clone()].to_vec(), self.weights[range].to_vec())
-    }
-
-    fn in_order(&self, order: &[usize]) -> Weighted {
-        let of = |all: &[f64]| order.iter().map(|&place| all[place]).collect();
-        Weighted::new(of(&self.values), of(&self.weights))
-    }
-
-    fn sum(&self, range: &Range<usize>) -> [f64; 3] {
-        let (from, to) = (self.sums[range.start], self.sums[range.end]);
-        [to[0] - from[0], to[1] - from[1], to[2] - from[2]]
-    }
-
-    fn weight(&self, range: Range<usize>) -> f64 {
-        self.sum(&range)[0]
-    }
-
-    fn mean(&self, range: &Range<usize>) -> f64 {
-        let [weight, values, _] = self.sum(range);
-        values / weight
-    }
-
-    /// Weighted squares about the mean.
-    fn squares_of(&self, range: Range<usize>) -> f64 {
-        let [weight, values, squares] = self.sum(&range);
-        (squares - values * values / weight).max(0.0)
-    }
-
-    fn squares(&self) -> f64 {
-        self.squares_of(0..self.len())
-    }
-
-    /// The mean of a stretch less that of all others.
-    fn stands_out_by(&self, stretch: &Range<usize>) -> f64 {
-        let [weight, values, _] = self.sum(stretch);
-        let [all, of_all, _] = self.sums[self.len()];
-        values / weight - (of_all - values) / (all - weight)
-    }
-
-    /// The stretch that explains most of the squares, and the share that it explains. `None` of too
-    /// few nights, or of nights that are all the same.
-    fn clearest(&self) -> Option<(Range<usize>, f64)> {
-        let count = self.len();
-        let squares = self.squares();
-        if squares <= SQUARES_MIN {
-            return None;
-        }
-        let all = self.sums[count];
-        let is_end = |place: usize| {
-            place == 0
-                || place == count
-                || (NIGHTS_MIN..=count.saturating_sub(NIGHTS_MIN)).contains(&place)
-        };
-        let mut best: Option<(Range<usize>, f64)> = None;
-        for start in (0..count).filter(|&start| is_end(start)) {
-            let from = self.sums[start];
-            let most = count.min(start + count.saturating_sub(NIGHTS_MIN));
-            for end in (start + NIGHTS_MIN..=most).filter(|&end| is_end(end)) {
-                let (weight, values) = (self.sums[end][0] - from[0], self.sums[end][1] - from[1]);
-                let out_by = values / weight - (all[1] - values) / (all[0] - weight);
-                let explained = out_by * out_by * weight * (all[0] - weight) / all[0] / squares;
-                if best.as_ref().is_none_or(|(_, other)| explained > *other) {
-                    best = Some((start..end, explained));
-                }
-            }
-        }
-        best
-    }
-
-    /// See [`ForSteps`].
-    fn for_steps(&self) -> ForSteps {
-        let of_line = self.squares_about(self.line()).max(SQUARES_MIN).ln();
-        let mut of_two = f64::INFINITY;
-        let last = self.len() - NIGHTS_MIN;
-        for one in NIGHTS_MIN..=last {
-            let before = self.squares_of(0..one);
-            of_two = of_two.min(before + self.squares_of(one..self.len()));
-            for other in one + NIGHTS_MIN..=last {
-                let inner = self.squares_of(one..other);
-                of_two = of_two.min(before + inner + self.squares_of(other..self.len()));
-            }
-        }
-        let explained = self.clearest().map_or(0.0, |(_, explained)| explained);
-        let of_stretch = self.squares() * (1.0 - explained);
-        ForSteps {
-            by_a_stretch: of_line - of_stretch.max(SQUARES_MIN).ln(),
-            by_two: of_line - of_two.max(SQUARES_MIN).ln(),
-        }
-    }
-
-    /// The straight line with the least weighted squares.
-    fn line(&self) -> Line {
-        let weight = self.sums[self.len()][0];
-        let places = || self.weights.iter().zip(0..).map(|(w, place)| (w, f64::from(place)));
-        let middle = places().map(|(w, place)| w * place).sum::<f64>() / weight;
-        let mean = self.mean(&(0..self.len()));
-        let spread: f64 = places().map(|(w, place)| w * (place - middle).powi(2)).sum();
-        let along = places().zip(&self.values);
-        let along: f64 = along.map(|((w, place), value)| w * (place - middle) * value).sum();
-        Line { middle, mean, slope: along / spread }
-    }
-
-    /// In noise a line is seldom as steep.
-    fn slopes(&self, line: Line) -> bool {
-        let freedom = (self.len() - 2) as f64;
-        let left = self.squares_about(line);
-        let t_squared = (self.squares() - left).max(0.0) / (left.max(SQUARES_MIN) / freedom);
-        two_sided_tail(t_squared.sqrt(), freedom) < LEVEL
-    }
-
-    fn squares_about(&self, line: Line) -> f64 {
-        let left = |place: usize| self.values[place] - line.at(place);
-        (0..self.len()).map(|place| self.weights[place] * left(place).powi(2)).sum()
-    }
-
-    /// How much the values from `place` on are above those before, and half the width of its
-    /// interval.
-    fn size(&self, place: usize) -> (f64, f64) {
-        let [one, other] = [0..place, place..self.len()];
-        let size = self.mean(&other) - self.mean(&one);
-        let freedom = self.len().saturating_sub(2) as f64;
-        if freedom < 1.0 {
-            return (size, f64::INFINITY);
-        }
-        let squares = self.squares_of(one.clone()) + self.squares_of(other.clone());
-        let error = squares / freedom * (1.0 / self.weight(one) + 1.0 / self.weight(other));
-        (size, two_sided_quantile(1.0 - CONFIDENCE, freedom) * error.sqrt())
-    }
-}
-
-/// The variance of each night's figure. That of few rounds is badly known, so that all nights lend
-/// each other some (Smyth, Statistical Applications in Genetics and Molecular Biology 3, 2004; with
-/// the weight of the others declared).
-fn variances(nights: &[Night]) -> Vec<f64> {
-    const OTHERS: f64 = 4.0;
-    let known = nights.iter().filter(|night| night.rounds > 1);
-    let common = middle(known.map(|night| night.of_a_round).collect());
-    let variance = |night: &Night| {
-        let freedom = f64::from(night.rounds.saturating_sub(1));
-        let of_a_round = (OTHERS * common + freedom * night.of_a_round) / (OTHERS + freedom);
-        of_a_round / f64::from(night.rounds.max(1))
-    };
-    nights.iter().map(variance).collect()
-}
-
-/// The variance between nights: by the median of the squares of successive differences, in which a
-/// change counts once, less what the nights' own variances explain.
-fn between(nights: &[Night], variances: &[f64]) -> f64 {
-    /// The median of chi squared with one degree of freedom.
-    const MEDIAN: f64 = 0.454_94;
-    let squares = nights.windows(2).map(|pair| (pair[1].value - pair[0].value).powi(2));
-    let of_both = middle(squares.collect()) / MEDIAN;
-    (of_both / 2.0 - middle(variances.to_vec())).max(0.0)
-}
-
-fn middle(values: Vec<f64>) -> f64 {
-    crate::model::median(values).unwrap_or(0.0)
 }
 
 #[cfg(test)]
@@ -635,23 +413,13 @@ mod tests {
     }
 
     #[test]
-    fn a_night_that_is_badly_known_counts_less() {
-        let quiet = Night { value: 0.0, of_a_round: 1e-4, rounds: 12 };
-        let mut nights = vec![quiet; 11];
-        nights.push(Night { of_a_round: 0.04, rounds: 2, ..quiet });
-        let weights = Weighted::of(&nights).weights;
-        assert!(weights[11] < 0.3 && weights[0] > 1.0, "{weights:?}");
-        assert!((weights.iter().sum::<f64>() - 12.0).abs() < 1e-9);
-    }
-
-    #[test]
     fn many_nights_are_held_against_their_own_orders_too() {
         // One night far out would explain much of normal noise.
         let mut values = vec![0.0; 30];
         values.iter_mut().zip(0..).for_each(|(it, place)| *it = f64::from(place * 7 % 5) / 500.0);
         values[28] = 0.4;
         values[29] = 0.3;
-        let values = Weighted::alike(values);
+        let values = Weighted::alike(&values);
         let (stretch, explained) = values.clearest().unwrap();
         assert!([stretch.start, stretch.end].contains(&28), "{stretch:?}");
         assert_eq!(chance_in_any_order(&values, explained), None);

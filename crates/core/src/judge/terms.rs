@@ -86,7 +86,10 @@ pub(super) fn machine(run: &Run) -> [Option<&String>; 2] {
 /// difference.
 pub(super) fn other_machine(before: &Run, run: &Run) -> Option<&'static str> {
     let [known, now] = [before, run].map(machine);
-    let differ = |place: &usize| matches!((known[*place], now[*place]), (Some(before), Some(now)) if before != now);
+    let differ = |place: &usize| {
+        let both = known[*place].zip(now[*place]);
+        both.is_some_and(|(before, now)| before != now)
+    };
     (0..MACHINE.len()).find(differ).map(|place| MACHINE[place])
 }
 
@@ -108,8 +111,8 @@ impl fmt::Display for CpuBy {
     }
 }
 
-/// By what `metric` was counted in these records, if it is one of CPU time. Older records, and those
-/// of a container that hides the kernel's threads, know ticks alone; one such trial is enough.
+/// By what `metric` was counted in these records, if it is one of CPU time. Older records, and
+/// those of a container that hides the kernel's threads, know ticks alone; one such is enough.
 pub(super) fn cpu_by(records: &[Record], workload: &str, metric: &str) -> Option<CpuBy> {
     let is_cpu = ["cpu_time", "cpu_per_operation"].iter().any(|it| metric.ends_with(it));
     let its = |record: &&Record| {

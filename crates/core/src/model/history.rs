@@ -11,6 +11,8 @@ pub struct History {
     pub runs: Vec<Past>,
     /// The figures: one series for each that is the same work on the same bed all along.
     pub series: Vec<Series>,
+    /// Where the runs are of several machines: what these say together of each figure.
+    pub fleets: Vec<Fleet>,
 }
 
 /// One of the runs.
@@ -115,4 +117,50 @@ pub struct Shift {
     /// What else changed with it: kernel, tools, versions. Of several runs that it may have come
     /// with, what changed with each of them.
     pub differences: Vec<Difference>,
+}
+
+/// One metric of one contender on several machines, each with a level of its own, day by day.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Fleet {
+    /// The workload's name.
+    pub workload: String,
+    /// The metric's name.
+    pub metric: String,
+    /// The contender.
+    pub contender: String,
+    /// What it was compared with in each run; itself for the reference's own figures.
+    pub reference: String,
+    /// The machines.
+    pub machines: Vec<String>,
+    /// The days that any of them has, in order.
+    pub days: Vec<String>,
+    /// The days with which it changed.
+    pub changes: Vec<FleetChange>,
+    /// As of a [`Series`].
+    pub trend: Option<f64>,
+    /// As of a [`Series`].
+    pub unclear: Option<f64>,
+    /// As of a [`Series`].
+    pub visible: Option<f64>,
+}
+
+/// A change that several machines have together.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct FleetChange {
+    /// The first day after it: the likeliest.
+    pub day: String,
+    /// The days with one of which it came, with 95% confidence.
+    pub days: Vec<String>,
+    /// Goodness after over before: the mean of all machines of which these are some.
+    pub ratio: f64,
+    /// Lower end of the 95% interval of `ratio`.
+    pub low: f64,
+    /// Its upper end; `None` where fewer than two machines tell.
+    pub high: Option<f64>,
+    /// The machines that tell: with two runs on either side.
+    pub machines: u32,
+    /// How far machines differ in it: the standard deviation of ln(ratio), as a factor.
+    pub spread: f64,
+    /// The chance of days that stand out as much where nothing changed.
+    pub chance: f64,
 }

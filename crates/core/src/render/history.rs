@@ -2,7 +2,7 @@
 
 use super::grid::Grid;
 use super::json;
-use crate::model::{Difference, History, Past, Point, Series, Shift};
+use crate::model::{Difference, Fleet, FleetChange, History, Past, Point, Series, Shift};
 use comfy_table::presets::UTF8_BORDERS_ONLY;
 
 /// A history of one run is none: fewer are only listed.
@@ -24,6 +24,9 @@ pub fn history(history: &History) -> String {
         for series in its {
             let shifts = series.shifts.iter().map(|shift| shifted(history, series, shift));
             shifts.chain(trend(series)).for_each(|line| out += &format!("  {line}\n"));
+        }
+        for fleet in history.fleets.iter().filter(|it| it.workload == workload) {
+            together(fleet).iter().for_each(|line| out += &format!("  {line}\n"));
         }
     }
     out + &format!("\n{}\n", seen(history))
@@ -235,9 +238,60 @@ pub(super) fn shifted(history: &History, series: &Series, shift: &Shift) -> Stri
     )
 }
 
+/// What several machines say together, in words.
+pub(super) fn together(fleet: &Fleet) -> Vec<String> {
+    let Fleet { metric, contender, reference, machines, days, .. } = fleet;
+    let what = match contender == reference {
+        true => contender.clone(),
+        false => format!("{contender} against {reference}"),
+    };
+    let head = format!("{metric}, {} machines together: {what}", machines.len());
+    let open = [(fleet.trend, "steadily"), (fleet.unclear, "at once or steadily")];
+    let open = open.into_iter().filter_map(|(times, how)| Some((times?, how)));
+    let mut lines: Vec<String> = open
+        .map(|(times, how)| {
+            format!("{head} changed {how}, {times:.2} times over {} days.", days.len())
+        })
+        .collect();
+    if let Some(visible) = fleet.visible {
+        let percent = (visible - 1.0) * 100.0;
+        lines.push(format!(
+            "{head} shows no change; one of {percent:.0}% halfway would have shown."
+        ));
+    }
+    lines.extend(fleet.changes.iter().map(|change| of_fleet(&head, change)));
+    lines
+}
+
+fn of_fleet(head: &str, change: &FleetChange) -> String {
+    let word = if change.ratio < 1.0 { "worse" } else { "better" };
+    let since = match change.days.as_slice() {
+        [] | [_] => change.day.clone(),
+        [first, .., last] => {
+            format!("one of {} days from {first} to {last}, with 95% confidence", change.days.len())
+        }
+    };
+    let interval = match change.high {
+        Some(high) => format!("95% interval {:.2} to {high:.2}", change.low),
+        None => "no interval, for too few machines tell".into(),
+    };
+    let percent = (change.spread - 1.0) * 100.0;
+    format!(
+        "{head} is {word} since {since}, {:.2} times what it was ({interval}, {} machines tell, \
+         which differ by {percent:.0}% in it, chance {}).",
+        change.ratio,
+        change.machines,
+        percent_of(change.chance)
+    )
+}
+
 /// The chance of a shift, for a person.
 pub(super) fn chance(shift: &Shift) -> String {
-    match shift.chance {
+    percent_of(shift.chance)
+}
+
+fn percent_of(chance: f64) -> String {
+    match chance {
         small if small < 0.001 => "under 0.1%".into(),
         chance => format!("{:.1}%", chance * 100.0),
     }

@@ -340,7 +340,7 @@ mod tests {
             unclear: None,
             visible: None,
         };
-        History { runs: (1..=4).map(run).collect(), series: vec![series] }
+        History { runs: (1..=4).map(run).collect(), series: vec![series], fleets: Vec::new() }
     }
 
     #[test]

@@ -6,7 +6,7 @@ use maud::{Markup, html};
 use super::super::figure::{Figure, Place, trends};
 use super::super::grid::Grid;
 use super::super::history::{
-    came, candidates, chance, day, name_of, runs, shifted, trend, when, with,
+    came, candidates, chance, day, name_of, runs, shifted, together, trend, when, with,
 };
 use super::page::Page;
 use super::parts;
@@ -156,12 +156,15 @@ fn changes(history: &History) -> Markup {
         @if table.rows().is_empty() { p { "No change stands out." } }
         @else {
             p {
-                "What came with a change may be its cause, or not. Chance: how often runs stand out \
-                 as much where nothing changed."
+                "What came with a change may be its cause, or not. Chance: how often runs stand \
+                 out as much where nothing changed."
             }
             (parts::table("Changes, and what came with them", &table))
         }
         @if !trends.is_empty() { ul { @for trend in &trends { li { (trend) } } } }
+        @if !history.fleets.is_empty() {
+            ul { @for line in history.fleets.iter().flat_map(together) { li { (line) } } }
+        }
     }
 }
 
