@@ -6,13 +6,13 @@ use std::time::SystemTime;
 
 use anyhow::{Context, Result};
 use clap::ValueEnum;
-use fsverdict_core::judge::{self, Judge};
+use fsverdict_core::judge::{self, Asked, Judge};
 use fsverdict_core::model::{Across, Change, Incomparable, Measured, Percent, Plan, Stop, Verdict};
 use fsverdict_core::render;
 use fsverdict_host::bed::{Consent, Consents};
 
 use super::{arguments, run};
-use crate::exit;
+use crate::exit::{self, Usage};
 use crate::say::{self, remark};
 use crate::source::{Loaded, Source};
 use crate::store::write_whole;
@@ -35,9 +35,24 @@ pub struct Arguments {
     /// Changes smaller than this are trivial [default: the run's].
     #[arg(long)]
     margin: Option<Percent>,
-    /// What ends with status 4: slower by more than the margin, or slower at all.
-    #[arg(long, value_enum, default_value = "slower")]
-    fail_on: FailOn,
+    /// What fails: slower by more than the margin, `any` slower at all, a contender that `failed`
+    /// or has too few rounds, or a verdict that is open.
+    #[arg(
+        long,
+        value_enum,
+        value_delimiter = ',',
+        value_name = "WHAT,...",
+        default_value = "slower,failed"
+    )]
+    fail_on: Vec<FailOn>,
+    /// The smallest regression that had better be found: says how often these runs would miss it
+    /// [default: twice the margin].
+    #[arg(long, value_name = "PERCENT")]
+    regression: Option<Percent>,
+    /// Compare runs of two machines. Their processors may be kinder to one contender than to
+    /// another.
+    #[arg(long)]
+    across_machines: bool,
     /// What to write on standard output.
     #[arg(long, value_enum, default_value = "text")]
     format: Format,
@@ -56,10 +71,13 @@ pub struct Arguments {
     output: Option<PathBuf>,
 }
 
-#[derive(Clone, Copy, ValueEnum)]
+/// What makes a gate of it.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum FailOn {
     Slower,
     Any,
+    Failed,
+    Undecided,
 }
 
 /// What an answer can be written as.
@@ -79,8 +97,9 @@ Examples:
   fsverdict compare runs/main runs/change --format markdown >> $GITHUB_STEP_SUMMARY
   sudo fsverdict compare runs/main runs/change --rerun
 
-Exit status: 0 nothing is slower; 4 something is; 1 something could not be done; 2 the runs can't
-be compared; 5 all that was compared is void; 130 interrupted.";
+Exit status: 0 nothing that --fail-on names; 4 something is slower, or undecided where --fail-on
+says so; 1 a contender failed, or something could not be done; 2 the runs can't be compared; 5 all
+that was compared is void; 130 interrupted.";
 
 /// Compares the runs and prints how the second has changed.
 pub fn run(arguments: &Arguments) -> Result<u8> {
@@ -88,16 +107,13 @@ pub fn run(arguments: &Arguments) -> Result<u8> {
     let is_text = matches!(arguments.format, Format::Text) && !arguments.rerun;
     let baseline = Source::open(&arguments.baseline)?.load_for(is_text)?;
     let run = Source::open(&arguments.run)?.load_for(is_text)?;
-    let margin = arguments.margin.unwrap_or(run.plan.judgement.margin);
+    let asked = asked(arguments, &run)?;
     let (across, failed) = match arguments.rerun {
-        true => match rerun(arguments, &baseline, &run, margin)? {
-            Rerun::Done(across, failed) => (across, failed),
-            Rerun::Interrupted => return Ok(exit::INTERRUPTED),
+        true => match rerun(arguments, &baseline, &run, &asked)? {
+            Some(done) => done,
+            None => return Ok(exit::INTERRUPTED),
         },
-        false => {
-            let (before, now) = (baseline.side(), run.side());
-            (judge::across(before, now, &arguments.metric, margin)?, false)
-        }
+        false => (judge::across(baseline.side(), run.side(), &asked)?, false),
     };
     let text = match arguments.format {
         Format::Text => render::across(&across),
@@ -105,31 +121,63 @@ pub fn run(arguments: &Arguments) -> Result<u8> {
         Format::Json => render::across_json(&across),
     };
     say::print(&text)?;
-    Ok(match across.changes.iter().any(|change| fails(change, arguments.fail_on)) {
-        _ if failed => exit::FAILED,
-        true => exit::WORSE,
-        false if across.changes.iter().all(|it| it.verdict == Verdict::Void) => exit::VOID,
-        false => exit::DONE,
+    Ok(gate(&across, &arguments.fail_on, failed))
+}
+
+fn asked(arguments: &Arguments, run: &Loaded) -> Result<Asked> {
+    let margin = arguments.margin.unwrap_or(run.plan.judgement.margin);
+    let regression = arguments.regression.unwrap_or(Percent(2.0 * margin.0));
+    if regression <= margin {
+        let text = format!(
+            "a regression of {regression} is a trifle at a margin of {margin}: give a larger \
+             --regression, or a smaller --margin"
+        );
+        return Err(Usage(text).into());
+    }
+    Ok(Asked {
+        metrics: arguments.metric.clone(),
+        margin,
+        regression,
+        across_machines: arguments.across_machines,
     })
 }
 
-fn fails(change: &Change, on: FailOn) -> bool {
-    match change.verdict {
-        Verdict::Slower => true,
-        Verdict::TriviallySlower | Verdict::SlowerSizeOpen => matches!(on, FailOn::Any),
+/// Says why the gate is shut, if it is, and gives the exit status.
+fn gate(across: &Across, fail_on: &[FailOn], failed: bool) -> u8 {
+    let on = |what: FailOn| fail_on.contains(&what);
+    let shut = |change: &&Change| match change.verdict {
+        Verdict::Slower => on(FailOn::Slower) || on(FailOn::Any),
+        Verdict::TriviallySlower => on(FailOn::Any),
+        Verdict::SlowerSizeOpen => on(FailOn::Any) || on(FailOn::Undecided),
+        Verdict::Undecided | Verdict::Void => on(FailOn::Undecided),
         _ => false,
+    };
+    let worse: Vec<&Change> = across.changes.iter().filter(shut).collect();
+    for Change { workload, metric, contender, verdict, .. } in &worse {
+        remark!("fails: {contender} is {} at {workload}'s {metric}", verdict.label());
+    }
+    let missing = on(FailOn::Failed) && !across.not_measured.is_empty();
+    for it in across.not_measured.iter().filter(|_| missing) {
+        remark!("fails: {it}");
+    }
+    match worse.is_empty() {
+        _ if failed || missing => exit::FAILED,
+        false => exit::WORSE,
+        true if across.changes.iter().all(|it| it.verdict == Verdict::Void) => exit::VOID,
+        true => exit::DONE,
     }
 }
 
-enum Rerun {
-    /// The changes, and whether a trial has failed.
-    Done(Across, bool),
-    Interrupted,
-}
-
 /// A run of its own for each contender that has changed, so that each is interleaved with what it
-/// was, and none waits for another's verdict.
-fn rerun(arguments: &Arguments, baseline: &Loaded, run: &Loaded, margin: Percent) -> Result<Rerun> {
+/// was, and none waits for another's verdict. Gives the changes, and whether a trial has failed;
+/// `None` where it was interrupted.
+fn rerun(
+    arguments: &Arguments,
+    baseline: &Loaded,
+    run: &Loaded,
+    asked: &Asked,
+) -> Result<Option<(Across, bool)>> {
+    let Asked { margin, regression, .. } = *asked;
     let changed = run.plan.changed_since(&baseline.plan);
     if changed.is_empty() {
         return Err(Incomparable::NoContender.into());
@@ -148,9 +196,12 @@ fn rerun(arguments: &Arguments, baseline: &Loaded, run: &Loaded, margin: Percent
         run: run.run.name.clone(),
         measured: Measured::Together,
         margin,
+        regression,
         confidence: run.plan.judgement.confidence,
         differences: judge::differences(baseline.side(), run.side()),
+        not_measured: Vec::new(),
         left_out: Vec::new(),
+        references: Vec::new(),
         changes: Vec::new(),
     };
     for contender in &changed {
@@ -164,7 +215,7 @@ fn rerun(arguments: &Arguments, baseline: &Loaded, run: &Loaded, margin: Percent
         let consents = Consents { named: arguments.erase.clone(), data: arguments.erase_data };
         let (loaded, stop) = anew(&plan, &folder.join(run::slug(name)), &consents)?;
         if stop == Stop::Interrupted {
-            return Ok(Rerun::Interrupted);
+            return Ok(None);
         }
         failed |= loaded.records.iter().any(|record| !record.is_measured());
         let comparisons = Judge::new(&loaded.plan).comparisons(&loaded.records);
@@ -175,7 +226,7 @@ fn rerun(arguments: &Arguments, baseline: &Loaded, run: &Loaded, margin: Percent
         run.plan.workloads.iter().position(|workload| workload.name == change.workload)
     };
     across.changes.sort_by_key(place);
-    Ok(Rerun::Done(across, failed))
+    Ok(Some((across, failed)))
 }
 
 /// Runs `plan` in `folder`, as `fsverdict run` would, and keeps its report there.

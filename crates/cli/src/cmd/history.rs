@@ -18,8 +18,8 @@ use crate::source::{Loaded, Source};
 ///
 /// Takes the runs below a folder, packed ones too, in the order of time. It follows each
 /// contender's ratio to the reference, in which what the machine was like on a day cancels, and the
-/// reference's own median. A change needs six runs on either side to show; the kernel or the tool's
-/// version that came with it is listed.
+/// reference's own median. It says with which runs a change may have come, and what else changed
+/// with each of these: a kernel, a tool's version. Other machines have rows of their own.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Arguments {

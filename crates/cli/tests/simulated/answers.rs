@@ -80,6 +80,74 @@ fn what_has_become_slower_ends_with_status_4() {
     compare(&scene, "--margin 50% --fail-on any").exits(4);
 }
 
+/// Makes every trial of `contender` in the run `after` one that failed.
+fn fail(scene: &Scene, contender: &str) {
+    let records = scene.records("after");
+    for record in records.iter().filter(|it| it["contender"] == contender) {
+        let mut failed = record.clone();
+        let failure = serde_json::json!({"step": "mount", "error": "mount: wrong fs type"});
+        failed["outcome"] = serde_json::json!({ "failed": failure });
+        failed["samples"] = Value::Array(Vec::new());
+        let file = format!("after/trials/{}/record.json", record["number"]);
+        scene.write(&file, &failed.to_string());
+    }
+}
+
+#[test]
+fn who_failed_does_not_pass_the_gate() {
+    let scene = Scene::new();
+    let third = "[[contender]]\n    name = \"third\"\n    file_system = \"btrfs\"\n\n    [[work";
+    let plan = PLAN.replace("[[work", third);
+    run_plan(&scene, "before", &plan);
+    run_plan(&scene, "after", &seeded(&plan, 12));
+    compare(&scene, "").exits(0);
+    fail(&scene, "third");
+    let says = "trials failed in the run: mount: wrong fs type";
+    let done = compare(&scene, "").exits(1).says("fails: work, third: ").says(says);
+    assert!(done.stdout.contains("Not measured\n  work, third: "), "{}", done.stdout);
+    assert!(done.stdout.contains(says), "{}", done.stdout);
+    compare(&scene, "--fail-on slower").exits(0);
+    compare(&scene, "--fail-on slower,any,failed").exits(1);
+}
+
+#[test]
+fn what_is_open_passes_only_where_that_is_allowed_and_says_what_it_would_miss() {
+    let scene = Scene::new();
+    let noisy = PLAN.replace("noise = 0.01", "noise = 0.2");
+    run_plan(&scene, "before", &noisy);
+    run_plan(&scene, "after", &seeded(&noisy, 12));
+    let done = compare(&scene, "").exits(0);
+    let sentence = "this pair of runs would miss a regression of 10% in 9";
+    assert!(done.stdout.contains(sentence), "{}", done.stdout);
+    assert!(done.stdout.contains("to be called equivalent, if nothing has"), "{}", done.stdout);
+    let reference = "The reference itself\n  work, wall_time: plain ";
+    assert!(done.stdout.contains(reference), "{}", done.stdout);
+    compare(&scene, "--fail-on undecided").exits(4).says("fails: tuned is undecided at work's");
+    compare(&scene, "--regression 3%").exits(2).says("is a trifle at a margin of 5%");
+    compare(&scene, "--regression 400%").exits(2).says("a percentage");
+    let document = compare(&scene, "--regression 95% --format json").exits(0).json();
+    let change = &list(&document["changes"])[0];
+    assert!(change["missed"].as_f64() < Some(0.5), "{change}");
+    assert_eq!(document["regression"], "95%");
+}
+
+#[test]
+fn another_machine_is_compared_only_where_that_is_meant() {
+    let scene = Scene::new();
+    run_plan(&scene, "before", PLAN);
+    run_plan(&scene, "after", &seeded(PLAN, 12));
+    for (name, processor) in [("before", "Xeon"), ("after", "EPYC")] {
+        let mut run = scene.read_json(&format!("{name}/run.json"));
+        run["host"]["processor"] = processor.into();
+        scene.write(&format!("{name}/run.json"), &run.to_string());
+    }
+    let says = "processor is Xeon in the baseline and EPYC in the run; give --across-machines";
+    compare(&scene, "").exits(2).says(says);
+    let done = compare(&scene, "--across-machines").exits(0);
+    let says = "processor: Xeon in the baseline, EPYC in the run";
+    assert!(done.stdout.contains(says), "{}", done.stdout);
+}
+
 #[test]
 fn a_slower_machine_is_no_slower_contender() {
     let scene = Scene::new();

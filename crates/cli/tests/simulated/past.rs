@@ -37,6 +37,7 @@ fn a_change_is_found_with_the_run_and_the_kernel_it_came_with() {
     assert_eq!((text(&plain["contender"]), list(&plain["shifts"]).len()), ("plain", 0));
     let [shift] = list(&tuned["shifts"]) else { panic!("{tuned:#}") };
     assert_eq!((&shift["run"], &shift["runs_before"]), (&6.into(), &6.into()));
+    assert_eq!(list(&shift["runs"]), [6], "its night is known");
     let ratio = shift["ratio"].as_f64().unwrap();
     assert!((ratio - 0.8).abs() < 0.02, "{shift}");
     let kernel = &list(&shift["differences"])[0];
@@ -80,5 +81,5 @@ fn what_is_no_run_is_left_out_or_refused() {
     let one = scene.run("history nightly/2026/1").exits(0).stdout;
     assert!(one.starts_with("1 run from 2026-03-01"), "{one}");
     let html = scene.run("history nightly/2026/1 --format html").exits(0).stdout;
-    assert!(html.contains("No change shows; among fewer than 12 runs"), "{html}");
+    assert!(html.contains("No change shows; among fewer than 4 runs"), "{html}");
 }

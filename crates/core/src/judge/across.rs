@@ -2,43 +2,46 @@
 //!
 //! Rates of two runs are never compared: another hour, kernel or neighbour would be taken for the
 //! contender. In each run the contender's ratio to the reference is a mean of paired differences,
-//! as ever, and the two means are independent. Their difference is known within
+//! as ever, and the two means are independent: [`apart`](super::apart) has what they tell.
 //!
-//! ```text
-//! sqrt(h1^2 + h2^2)
-//! ```
-//!
-//! where h1 and h2 are the half-widths of each run's own interval, by its own rule. Where the
-//! number of rounds is fixed, these are t intervals, and the combined one holds with at least the
-//! declared confidence, whatever the two variances are (Banerjee, "Approximate confidence interval
-//! for linear functions of means of k populations when the population variances are not equal",
-//! Sankhya 22, 1960). Runs that stop early have intervals that are wider accordingly; a test below
-//! simulates that. Welch's interval (Biometrika 34, 1947), which does not know that the runs were
-//! stopped when they looked settled, misses up to twice as often as declared: another test.
+//! What could not be compared is never silent: who failed, who has too few rounds, what was left
+//! out. A gate decides by that, too.
 
 use std::collections::BTreeMap;
 
+use super::apart::{Apart, Rounds};
 use super::compare::{alpha, rule, void, voids};
-use super::interval::{Course, Interval};
+use super::interval::Course;
+use super::not_measured::{failed, too_few};
 use super::pairs::{pairs, unit_of};
-use super::stopping::Rule;
 use super::terms::{self, Side};
 use crate::model::{
-    Across, Change, Family, Finding, Incomparable, Measured, NotCompared, Percent, Plan, Term,
-    Verdict, Workload,
+    Across, Change, Family, Finding, Incomparable, Measured, NotCompared, Percent, Plan, Record,
+    ReferenceChange, Sample, Term, Verdict, Workload, median,
 };
 
-/// Compares the runs, which were measured apart: in `metrics`, or in the run's primary ones where
-/// none are given, with differences below `margin` trivial.
+/// What is asked of two runs.
+#[derive(Clone, Debug)]
+pub struct Asked {
+    /// In these metrics; in the run's primary ones where there are none.
+    pub metrics: Vec<String>,
+    /// Differences below it are trivial.
+    pub margin: Percent,
+    /// The smallest regression that had better be found.
+    pub regression: Percent,
+    /// Runs of two machines are compared.
+    pub across_machines: bool,
+}
+
+/// Compares the runs, which were measured apart.
 ///
 /// Fails where the runs are not alike, hold no reference together, or nothing at all can be
 /// compared.
-pub fn across(
-    baseline: Side,
-    run: Side,
-    metrics: &[String],
-    margin: Percent,
-) -> Result<Across, Incomparable> {
+pub fn across(baseline: Side, run: Side, asked: &Asked) -> Result<Across, Incomparable> {
+    let Asked { metrics, margin, regression, .. } = asked;
+    if !asked.across_machines {
+        one_machine(baseline, run)?;
+    }
     alike(baseline, run)?;
     let reference = run.plan.reference();
     if !run.plan.has_same(baseline.plan, reference) {
@@ -48,17 +51,31 @@ pub fn across(
     if tasks.is_empty() {
         return Err(Incomparable::Nothing { left_out });
     }
-    let bench = Bench::new(baseline, run, &tasks, margin);
+    let bench = Bench::new(baseline, run, &tasks, asked);
+    let changes: Vec<Change> = tasks.iter().map(|task| bench.change(task)).collect();
+    let mut not_measured = failed(baseline, run);
+    not_measured.extend(changes.iter().filter_map(too_few));
     Ok(Across {
         baseline: baseline.run.name.clone(),
         run: run.run.name.clone(),
         measured: Measured::Apart,
-        margin,
+        margin: *margin,
+        regression: *regression,
         confidence: run.plan.judgement.confidence,
         differences: terms::differences(baseline, run),
+        not_measured,
         left_out,
-        changes: tasks.iter().map(|task| bench.change(task)).collect(),
+        references: bench.references(&tasks),
+        changes,
     })
+}
+
+/// Refuses runs of two machines: a processor or an architecture may be kinder to one contender than
+/// to another.
+fn one_machine(baseline: Side, run: Side) -> Result<(), Incomparable> {
+    let Some(what) = terms::other_machine(baseline.run, run.run) else { return Ok(()) };
+    let value = |side: Side| side.run.host.get(what).cloned().unwrap_or_default();
+    Err(Incomparable::Machines { what: what.into(), baseline: value(baseline), run: value(run) })
 }
 
 /// Refuses runs of which not even the ratios mean the same.
@@ -115,6 +132,10 @@ fn tasks<'a>(
                 continue;
             }
             for metric in &wanted {
+                if let Some(why) = other_cpu_time(baseline, run, &workload.name, metric) {
+                    leave(Some(name), Some(metric), why);
+                    continue;
+                }
                 let none = |side: &Side| {
                     pairs(side.records, &workload.name, metric, name, reference).is_empty()
                 };
@@ -153,19 +174,25 @@ fn other_work(baseline: &Plan, workload: &Workload) -> Option<String> {
     Some(format!("it is other work: {what} was {before}, and is {now}"))
 }
 
+/// Why a metric of CPU time means something else in the other run, if it does.
+fn other_cpu_time(baseline: Side, run: Side, workload: &str, metric: &str) -> Option<String> {
+    let [before, now] = [baseline, run].map(|it| terms::cpu_by(it.records, workload, metric));
+    let (before, now) = before.zip(now).filter(|(before, now)| before != now)?;
+    Some(format!("the baseline counts it by {before}, the run by {now}"))
+}
+
 /// What all comparisons of two runs need.
 struct Bench<'a> {
     baseline: Side<'a>,
     run: Side<'a>,
     margin: f64,
-    /// Of the baseline and of the run, by the number of comparisons that share the error.
-    rules: BTreeMap<usize, [Rule; 2]>,
+    regression: f64,
     sharing: BTreeMap<&'a str, usize>,
     findings: Vec<Finding>,
 }
 
 impl<'a> Bench<'a> {
-    fn new(baseline: Side<'a>, run: Side<'a>, tasks: &[Task<'a>], margin: Percent) -> Bench<'a> {
+    fn new(baseline: Side<'a>, run: Side<'a>, tasks: &[Task<'a>], asked: &Asked) -> Bench<'a> {
         let mut sharing: BTreeMap<&str, usize> = BTreeMap::new();
         for task in tasks {
             *sharing.entry(&task.workload.name).or_default() += 1;
@@ -173,41 +200,30 @@ impl<'a> Bench<'a> {
         if run.plan.judgement.family == Family::Run {
             sharing.values_mut().for_each(|sharing| *sharing = tasks.len());
         }
-        let mut rules = BTreeMap::new();
-        for sharing in sharing.values() {
-            let alpha = alpha(run.plan) / *sharing as f64;
-            rules.entry(*sharing).or_insert_with(|| {
-                let now = rule(run.plan, alpha);
-                // A rule may take a while to make.
-                match baseline.plan.judgement.rounds() == run.plan.judgement.rounds() {
-                    true => [now.clone(), now],
-                    false => [rule(baseline.plan, alpha), now],
-                }
-            });
-        }
         let mut findings = void(baseline.plan, baseline.records);
         findings.extend(void(run.plan, run.records));
-        let margin = margin.0.ln_1p();
-        Bench { baseline, run, margin, rules, sharing, findings }
+        let [margin, regression] = [asked.margin, asked.regression].map(|it| it.0.ln_1p());
+        Bench { baseline, run, margin, regression, sharing, findings }
     }
 
     fn change(&self, task: &Task) -> Change {
         let Task { workload, metric, contender } = task;
         let reference = self.run.plan.reference();
-        let [rule_before, rule_now] = &self.rules[&self.sharing[workload.name.as_str()]];
-        let estimate = |side: Side, rule| {
+        let alpha = alpha(self.run.plan) / self.sharing[workload.name.as_str()] as f64;
+        let [(before, moved_before), (now, moved_now)] = [self.baseline, self.run].map(|side| {
             let pairs = pairs(side.records, &workload.name, metric, contender, reference);
             let differences: Vec<f64> = pairs.iter().map(|pair| pair.difference).collect();
-            Estimate::of(&differences, rule, self.margin)
-        };
-        let before = estimate(self.baseline, rule_before);
-        let now = estimate(self.run, rule_now);
-        let interval = now.less(&before);
+            let course = Course::of(&differences, &rule(side.plan, alpha), self.margin);
+            (Rounds::of(&differences), course.moved)
+        });
+        let runs = [before, now];
+        let apart = Apart::of(runs, alpha);
+        let said = apart.said(self.margin);
         let both = [contender, reference];
         let void = self.findings.iter().any(|finding| voids(finding, &workload.name, both));
-        let verdict = if void { Verdict::Void } else { interval.verdict(self.margin) };
         let (unit, better) = unit_of(self.run.records, &workload.name, metric);
-        let high = interval.high.exp();
+        let high = said.interval.high.exp();
+        let is_open = !said.verdict.is_settled();
         Change {
             workload: workload.name.clone(),
             metric: metric.clone(),
@@ -215,57 +231,65 @@ impl<'a> Bench<'a> {
             better,
             contender: contender.to_string(),
             reference: reference.into(),
-            baseline_ratio: Some(before.mean.exp()),
-            run_ratio: Some(now.mean.exp()),
-            ratio: Some((now.mean - before.mean).exp()),
-            low: interval.low.exp(),
+            baseline_ratio: Some(runs[0].mean.exp()),
+            run_ratio: Some(runs[1].mean.exp()),
+            ratio: Some(apart.change().exp()),
+            low: said.interval.low.exp(),
             high: high.is_finite().then_some(high),
-            baseline_rounds: before.rounds,
-            rounds: now.rounds,
+            is_one_sided: said.is_one_sided,
+            baseline_rounds: runs[0].count,
+            rounds: runs[1].count,
             sharing: self.sharing[workload.name.as_str()] as u32,
-            verdict,
-            moved: before.moved || now.moved,
+            verdict: if void { Verdict::Void } else { said.verdict },
+            missed: Some(apart.missed(self.regression, self.margin)),
+            rounds_needed: apart.rounds_needed(self.margin).filter(|_| is_open),
+            moved: moved_before || moved_now,
         }
     }
+
+    /// What the reference itself took in each run, once for each metric of each workload.
+    fn references(&self, tasks: &[Task]) -> Vec<ReferenceChange> {
+        let mut all: Vec<ReferenceChange> = Vec::new();
+        for Task { workload, metric, .. } in tasks {
+            if all.iter().any(|it| it.workload == workload.name && it.metric == *metric) {
+                continue;
+            }
+            let reference = self.run.plan.reference();
+            let of = |side: Side| middle(side.records, &workload.name, metric, reference);
+            let (Some(baseline), Some(run)) = (of(self.baseline), of(self.run)) else { continue };
+            let (unit, better) = unit_of(self.run.records, &workload.name, metric);
+            let goodness =
+                |value: f64| Sample { metric: metric.clone(), value, unit, better }.goodness();
+            let ratio = goodness(run).zip(goodness(baseline)).map(|(now, it)| (now - it).exp());
+            all.push(ReferenceChange {
+                workload: workload.name.clone(),
+                metric: metric.clone(),
+                unit,
+                reference: reference.into(),
+                baseline,
+                run,
+                ratio,
+            });
+        }
+        all
+    }
 }
 
-/// What one run knows of a difference of ln(goodness).
-struct Estimate {
-    /// In ln units.
-    mean: f64,
-    /// Of its interval, in ln units; infinite before the first look.
-    half_width: f64,
-    rounds: u32,
-    moved: bool,
-}
-
-impl Estimate {
-    /// Of some differences, one at least.
-    fn of(differences: &[f64], rule: &Rule, margin: f64) -> Estimate {
-        let course = Course::of(differences, rule, margin);
-        let half_width = rule.half_width(course.rounds, course.standard_error);
-        let (mean, rounds, moved) = (course.estimate, course.rounds, course.moved);
-        Estimate { mean, half_width, rounds, moved }
-    }
-
-    /// Where this less `other` lies: see the head of this file.
-    fn less(&self, other: &Estimate) -> Interval {
-        let half_width = self.half_width.hypot(other.half_width);
-        Interval::around(self.mean - other.mean, half_width)
-    }
+/// The median of what a contender's trials measured.
+fn middle(records: &[Record], workload: &str, metric: &str, contender: &str) -> Option<f64> {
+    let its = records.iter().filter(|record| {
+        record.is_measured() && record.key.workload == workload && record.key.contender == contender
+    });
+    median(its.filter_map(|record| record.sample(metric)).map(|sample| sample.value))
 }
 
 #[cfg(test)]
 mod tests {
-    use std::sync::LazyLock;
-
     use proptest::prelude::*;
 
-    use super::super::stopping::Normals;
-    use super::super::student::two_sided_quantile;
-    use super::super::testing::{plan, record, run};
+    use super::super::testing::{phase, plan, record, run};
     use super::*;
-    use crate::model::{Record, Run, Sample, Unit};
+    use crate::model::{CpuTime, Failure, Outcome, Phase, Run, Unit};
 
     const PLAN: &str = r#"
         [[contender]]
@@ -301,6 +325,15 @@ mod tests {
             .collect()
     }
 
+    fn asked() -> Asked {
+        Asked {
+            metrics: Vec::new(),
+            margin: Percent(0.05),
+            regression: Percent(0.1),
+            across_machines: false,
+        }
+    }
+
     const BEFORE: [(&str, f64); 3] = [("a", 1.0), ("b", 2.0), ("c", 0.5)];
 
     /// Open-ended rules are made in no time.
@@ -312,7 +345,7 @@ mod tests {
         let (runs, all) =
             ([facts("6.1"), facts("6.12")], [records(times[0], 0), records(times[1], 1)]);
         let side = |it: usize| Side { run: &runs[it], plan: plans[it], records: &all[it] };
-        across(side(0), side(1), &[], Percent(0.05))
+        across(side(0), side(1), &asked())
     }
 
     fn verdicts(across: &Across) -> BTreeMap<&str, Verdict> {
@@ -375,69 +408,93 @@ mod tests {
         }
         for (before, now) in [(&good, &bad), (&bad, &good)] {
             let side = |records| Side { run: &run, plan: &cold, records };
-            let found = across(side(before), side(now), &[], Percent(0.05)).unwrap();
+            let found = across(side(before), side(now), &asked()).unwrap();
             assert_eq!(verdicts(&found)["b"], Verdict::Void);
             assert_ne!(verdicts(&found)["c"], Verdict::Void);
         }
     }
 
-    const MARGIN: f64 = 0.0488;
-    static RULE: LazyLock<Rule> = LazyLock::new(|| Rule::capped(0.05, 12));
-
-    /// A run of a comparison that gets no more rounds once it is settled.
-    fn stopped(normals: &mut Normals, effect: f64, noise: f64) -> Vec<f64> {
-        let mut differences = Vec::new();
-        loop {
-            differences.push(effect + noise * normals.next());
-            let settled = Course::of(&differences, &RULE, MARGIN).verdict.is_settled();
-            if settled || differences.len() == 12 {
-                return differences;
-            }
-        }
-    }
-
-    /// Mean, squared standard error and degrees of freedom.
-    fn moments(differences: &[f64]) -> [f64; 3] {
-        let n = differences.len() as f64;
-        let mean = differences.iter().sum::<f64>() / n;
-        let squares: f64 = differences.iter().map(|it| (it - mean).powi(2)).sum();
-        [mean, squares / (n - 1.0) / n, n - 1.0]
-    }
-
-    /// The share of 2,000 pairs of runs in which the truth is missed by the combined interval, and
-    /// by Welch's with the degrees of freedom of Satterthwaite (Biometrics Bulletin 2, 1946).
-    fn missed(effects: [f64; 2], noises: [f64; 2]) -> [f64; 2] {
-        const CAMPAIGNS: u32 = 2000;
-        let mut normals = Normals::new();
-        // By tenths of a degree of freedom, rounded down: the wider interval.
-        let quantile = |tenths: usize| two_sided_quantile(0.05, tenths.max(10) as f64 / 10.0);
-        let quantiles: Vec<f64> = (0..=220).map(quantile).collect();
-        let mut missed = [0, 0];
-        for _ in 0..CAMPAIGNS {
-            let runs = [0, 1].map(|it| stopped(&mut normals, effects[it], noises[it]));
-            let truth = effects[1] - effects[0];
-            let [before, now] = [0, 1].map(|it| Estimate::of(&runs[it], &RULE, MARGIN));
-            let interval = now.less(&before);
-            missed[0] += u32::from(!(interval.low..=interval.high).contains(&truth));
-            let [[one, v, df], [other, w, of_other]] = [0, 1].map(|it| moments(&runs[it]));
-            let degrees = (v + w).powi(2) / (v * v / df + w * w / of_other);
-            let welch = quantiles[(degrees * 10.0) as usize] * (v + w).sqrt();
-            missed[1] += u32::from((other - one - truth).abs() > welch);
-        }
-        missed.map(|missed| f64::from(missed) / f64::from(CAMPAIGNS))
+    fn pair(plan: &Plan, before: &[Record], now: &[Record]) -> Result<Across, Incomparable> {
+        let runs = [facts("6.1"), facts("6.12")];
+        let side = |it: usize, records| Side { run: &runs[it], plan, records };
+        across(side(0, before), side(1, now), &asked())
     }
 
     #[test]
-    fn runs_that_stopped_early_are_compared_as_safely_as_declared() {
-        let mut worst_of_welch: f64 = 0.0;
-        for effects in [[0.0, 0.0], [0.05, 0.05], [0.1, -0.1], [0.2, 0.05], [0.03, -0.03]] {
-            for noises in [[0.02, 0.02], [0.02, 0.1], [0.1, 0.1]] {
-                let [ours, welch] = missed(effects, noises);
-                assert!(ours < 0.045, "{effects:?} {noises:?}: {ours}");
-                worst_of_welch = worst_of_welch.max(welch);
-            }
+    fn a_contender_that_failed_or_has_one_round_is_named() {
+        let (plan, before) = (plan(PLAN), records(BEFORE, 0));
+        let mut now = records(BEFORE, 1);
+        let failure = Failure {
+            step: "mount".into(),
+            error: "mount: wrong fs type\nsee dmesg".into(),
+            cleanup_errors: Vec::new(),
+        };
+        for record in now.iter_mut().filter(|it| it.key.contender == "c") {
+            record.outcome = Outcome::Failed(failure.clone());
         }
-        assert!(worst_of_welch > 0.06, "{worst_of_welch}");
+        now.retain(|it| it.key.contender != "b" || it.key.round == 1);
+        let found = pair(&plan, &before, &now).unwrap();
+        let named: Vec<(&str, &str)> =
+            found.not_measured.iter().map(|it| (it.contender.as_str(), it.why.as_str())).collect();
+        let of_c = "8 of its 8 trials failed in the run: mount: wrong fs type";
+        let of_b = "8 rounds of the baseline and 1 of the run have wall_time: 4 are needed of each";
+        assert_eq!(named, [("c", of_c), ("b", of_b)]);
+        assert_eq!(found.changes[0].verdict, Verdict::Undecided);
+        // Made good by a later trial, it has not failed.
+        now.extend(records(BEFORE, 1));
+        assert_eq!(pair(&plan, &before, &now).unwrap().not_measured, []);
+    }
+
+    #[test]
+    fn what_the_reference_took_is_told() {
+        let plan = plan(PLAN);
+        let slow = BEFORE.map(|(name, seconds)| (name, 4.0 * seconds));
+        let found = pair(&plan, &records(BEFORE, 0), &records(slow, 1)).unwrap();
+        let [reference] = &found.references[..] else { panic!("{:?}", found.references) };
+        assert_eq!((reference.reference.as_str(), reference.metric.as_str()), ("a", "wall_time"));
+        assert!((reference.ratio.unwrap() - 0.25).abs() < 0.01, "{reference:?}");
+        assert!(reference.run > 3.9 && reference.baseline < 1.1, "{reference:?}");
+    }
+
+    #[test]
+    fn another_machine_is_refused_unless_asked_for() {
+        let (plan, all) = (plan(PLAN), [records(BEFORE, 0), records(BEFORE, 1)]);
+        let on = |processor: &str| run("r", &[("machine", "x86_64"), ("processor", processor)]);
+        let runs = [on("one"), on("other")];
+        let side = |it: usize| Side { run: &runs[it], plan: &plan, records: &all[it] };
+        let refused = across(side(0), side(1), &asked()).unwrap_err().to_string();
+        assert!(refused.contains("processor is one in the baseline and other"), "{refused}");
+        assert!(refused.contains("--across-machines"), "{refused}");
+        let asked = Asked { across_machines: true, ..asked() };
+        assert_eq!(across(side(0), side(1), &asked).unwrap().differences[0].what, "processor");
+    }
+
+    #[test]
+    fn cpu_time_in_ticks_is_not_held_against_clocks() {
+        let plan = plan(PLAN);
+        let counted = |clocks: bool| {
+            let mut records = records(BEFORE, 0);
+            for record in &mut records {
+                let mut phase = phase(Phase::Whole);
+                phase.totals.cpu_time = clocks.then(CpuTime::default);
+                record.phases = vec![phase];
+                record.samples.push(Sample::lower("cpu_time", 1.0, Unit::Seconds));
+            }
+            records
+        };
+        let runs = [facts("6.1"), facts("6.12")];
+        let asked = Asked { metrics: vec!["wall_time".into(), "cpu_time".into()], ..asked() };
+        let metrics = |clocks: [bool; 2]| {
+            let all = clocks.map(counted);
+            let side = |it: usize| Side { run: &runs[it], plan: &plan, records: &all[it] };
+            let found = across(side(0), side(1), &asked).unwrap();
+            (found.changes.len(), found.left_out.into_iter().map(|it| it.why).next())
+        };
+        let why = "the baseline counts it by ticks of the whole machine, the run by the clocks of \
+                   the work and of the kernel's threads";
+        assert_eq!(metrics([false, true]), (2, Some(why.into())));
+        assert_eq!(metrics([false, false]), (4, None));
+        assert_eq!(metrics([true, true]), (4, None));
     }
 
     proptest! {
@@ -473,8 +530,8 @@ mod tests {
             let runs = [facts("1"), facts("2")];
             let all = [records(BEFORE, 0), records(after, 1)];
             let side = |it: usize| Side { run: &runs[it], plan: &plan, records: &all[it] };
-            let there = across(side(0), side(1), &[], Percent(0.05)).unwrap();
-            let back = across(side(1), side(0), &[], Percent(0.05)).unwrap();
+            let there = across(side(0), side(1), &asked()).unwrap();
+            let back = across(side(1), side(0), &asked()).unwrap();
             for (one, other) in there.changes.iter().zip(&back.changes) {
                 prop_assert_eq!(one.verdict, other.verdict.mirrored());
                 prop_assert!((one.low * other.high.unwrap() - 1.0).abs() < 1e-9);

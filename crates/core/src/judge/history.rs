@@ -2,46 +2,31 @@
 //!
 //! Of a contender the ratio to the reference is followed, as between two runs: what the machine
 //! was like on that day divides out. Of the reference its own median is: where that changes, the
-//! machine did, or the reference.
-//!
-//! How much one run differs from the next without any cause is not known beforehand, so that a
-//! change shows only among several runs. Looked for is the stretch of runs, one from an end
-//! included, that stands out most from the others by its standardised rank sum (Wilcoxon,
-//! Biometrics Bulletin 1, 1945). Its chance is the share of random orders of the same runs in which
-//! any stretch stands out as much. Under 1% and beyond the margin its ends are shifts, and each
-//! part is looked at again (circular binary segmentation: Olshen and others, Biostatistics 5,
-//! 2004). Six runs on either side can show a shift, fewer can not.
+//! machine did, or the reference. What a figure did is found in [`steps`](super::steps); a run is
+//! a night there. Here is which figures belong together, and what came with a change.
 
-use std::collections::BTreeMap;
-use std::ops::Range;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 
-use super::audit::trend;
 use super::compare::{alpha, rule, sharing, void, voids};
+use super::hosts::{self, Seen, Together};
 use super::interval::Course;
+use super::nights::Night;
 use super::pairs::{pairs, unit_of};
+use super::steps::{self, Courses, Step};
 use super::stopping::Rule;
-use super::terms::{Side, other_facts};
+use super::terms::{Side, cpu_by, machine, other_facts};
 use crate::model::{
-    Bed, Draws, Finding, History, Past, Plan, Point, Record, Series, Shift, Verdict, Workload,
-    median,
+    Bed, Difference, Finding, Fleet, FleetChange, History, Past, Plan, Point, Record, Sample,
+    Series, Shift, Verdict, Workload, median,
 };
-
-/// The chance of a stretch that stands out among runs in which nothing changed.
-const LEVEL: f64 = 0.01;
-
-/// Random orders that a stretch is compared with.
-const ORDERS: usize = 9_999;
-
-/// Runs in a stretch, and before or after it if there are any, at least.
-const RUNS_MIN: usize = 2;
 
 /// The history of `runs`, which are in order of time, in `metrics`, or in what each run judges
 /// where none are given.
 pub fn history(runs: &[Side], metrics: &[String]) -> History {
     let mut rules = Rules::default();
-    let mut series: Vec<(Identity, Series)> = Vec::new();
+    let mut tracks: Vec<Track> = Vec::new();
     for (run, side) in runs.iter().enumerate() {
         let findings = void(side.plan, side.records);
         for workload in &side.plan.workloads {
@@ -49,19 +34,31 @@ pub fn history(runs: &[Side], metrics: &[String]) -> History {
             for metric in of_metrics {
                 let rule = rules.of(side.plan, workload);
                 let bench = Bench { side, workload, metric: &metric, rule, findings: &findings };
-                bench.points(run).for_each(|(contender, point)| {
-                    add(&mut series, &bench, contender, point);
+                bench.points(run).for_each(|(contender, point, night)| {
+                    add(&mut tracks, &bench, contender, point, night);
                 });
             }
         }
     }
-    let mut all: Vec<Series> = series.into_iter().map(|(_, series)| series).collect();
-    all.iter_mut().for_each(|series| find_shifts(series, runs));
-    let past = |place: usize| past(place.checked_sub(1).map(|it| runs[it]), runs[place]);
-    History { runs: (0..runs.len()).map(past).collect(), series: all }
+    let mut courses = Courses::default();
+    tracks.iter_mut().for_each(|track| track.find(runs, &mut courses));
+    let fleets = fleets(&tracks, runs, &mut courses);
+    let several = runs.iter().any(|side| machine(side.run) != machine(runs[0].run));
+    let named = |Track { series, machine, .. }: Track| Series {
+        machine: several.then_some(machine),
+        ..series
+    };
+    History {
+        runs: (0..runs.len()).map(|place| past(runs, place)).collect(),
+        series: tracks.into_iter().map(named).collect(),
+        fleets,
+    }
 }
 
-fn past(before: Option<Side>, side: Side) -> Past {
+fn past(runs: &[Side], place: usize) -> Past {
+    let side = runs[place];
+    let on_it = |before: &&Side| machine(before.run) == machine(side.run);
+    let before = runs[..place].iter().rev().find(on_it);
     Past {
         run: side.run.name.clone(),
         started: side.run.started.clone(),
@@ -69,13 +66,26 @@ fn past(before: Option<Side>, side: Side) -> Past {
         processor: side.run.host.get("processor").cloned(),
         program_version: side.run.program_version.clone(),
         place: side.run.place,
-        differences: before.map_or(Vec::new(), |before| other_facts(before, side)),
+        differences: before.map_or(Vec::new(), |before| other_facts(*before, side)),
     }
 }
 
-/// What makes figures those of the same work on the same terms, as text.
+fn name_of_machine(side: Side) -> String {
+    let [architecture, processor] = machine(side.run);
+    processor.or(architecture).map_or("not known", String::as_str).into()
+}
+
+/// What makes figures those of the same work on the same terms, as text; the machine aside.
 #[derive(PartialEq)]
 struct Identity(Vec<String>);
+
+/// A series with what each of its points says as a night; `None` where it says nothing.
+struct Track {
+    identity: Identity,
+    machine: String,
+    series: Series,
+    nights: Vec<Option<Night>>,
+}
 
 /// The rules for intervals; one may take a while to make.
 #[derive(Default)]
@@ -100,24 +110,31 @@ struct Bench<'a> {
 
 impl<'a> Bench<'a> {
     /// What the run says of each contender, of those it measured.
-    fn points(&self, run: usize) -> impl Iterator<Item = (&'a str, Point)> {
+    fn points(&self, run: usize) -> impl Iterator<Item = (&'a str, Point, Option<Night>)> {
         let contenders = self.side.plan.contenders.iter().map(|it| it.name.as_str());
-        contenders.filter_map(move |name| Some((name, self.point(run, name)?)))
+        contenders.filter_map(move |name| {
+            let (point, night) = self.point(run, name)?;
+            Some((name, point, night))
+        })
     }
 
-    fn point(&self, run: usize, contender: &str) -> Option<Point> {
+    fn point(&self, run: usize, contender: &str) -> Option<(Point, Option<Night>)> {
         let its = |record: &&Record| {
             let key = &record.key;
             record.is_measured() && key.workload == self.workload.name && key.contender == contender
         };
-        let values = self.side.records.iter().filter(its).filter_map(|it| it.sample(self.metric));
-        let values: Vec<f64> = values.map(|sample| sample.value).collect();
-        let median = median(values.iter().copied())?;
+        let samples = self.side.records.iter().filter(its).filter_map(|it| it.sample(self.metric));
+        let samples: Vec<&Sample> = samples.collect();
+        let median = median(samples.iter().map(|sample| sample.value))?;
         let reference = self.side.plan.reference();
         if contender == reference {
-            let rounds = values.len() as u32;
+            let rounds = samples.len() as u32;
             let (ratio, low, high, verdict) = (None, 0.0, None, None);
-            return Some(Point { run, median, ratio, low, high, rounds, verdict });
+            let goodness: Vec<f64> = samples.iter().filter_map(|it| it.goodness()).collect();
+            let whole = goodness.len() == samples.len();
+            let night = whole.then(|| night(&goodness)).flatten();
+            let night = night.zip(middle(&goodness)).map(|(it, value)| Night { value, ..it });
+            return Some((Point { run, median, ratio, low, high, rounds, verdict }, night));
         }
         let pairs =
             pairs(self.side.records, &self.workload.name, self.metric, contender, reference);
@@ -127,7 +144,7 @@ impl<'a> Bench<'a> {
         let both = [contender, reference];
         let is_void = self.findings.iter().any(|it| voids(it, &self.workload.name, both));
         let high = course.interval.high.exp();
-        Some(Point {
+        let point = Point {
             run,
             median,
             ratio: (course.rounds > 0).then(|| course.estimate.exp()),
@@ -135,7 +152,8 @@ impl<'a> Bench<'a> {
             high: high.is_finite().then_some(high),
             rounds: course.rounds,
             verdict: Some(if is_void { Verdict::Void } else { course.verdict }),
-        })
+        };
+        Some((point, night(&differences).filter(|_| !is_void)))
     }
 
     fn identity(&self, contender: &str) -> Identity {
@@ -145,172 +163,201 @@ impl<'a> Bench<'a> {
         // Where image files lie is a fact of the machine, and told with a shift.
         let bed = Bed { dir: None, ..plan.bed.clone() };
         let place = text(&self.side.run.place);
-        let terms = [text(&unjudged), text(&bed), place, self.metric.to_string()];
+        let counted = cpu_by(self.side.records, &self.workload.name, self.metric);
+        let counted = counted.map_or(String::new(), |by| by.to_string());
+        let terms = [text(&unjudged), text(&bed), place, self.metric.into(), counted];
         Identity(terms.into_iter().chain(settings).collect())
     }
+}
+
+/// What rounds say as a night; `None` of none.
+fn night(figures: &[f64]) -> Option<Night> {
+    let count = figures.len();
+    let value = figures.iter().sum::<f64>() / count as f64;
+    let squares: f64 = figures.iter().map(|it| (it - value).powi(2)).sum();
+    let of_a_round = squares / (count.max(2) - 1) as f64;
+    (count > 0).then_some(Night { value, of_a_round, rounds: count as u32 })
+}
+
+fn middle(values: &[f64]) -> Option<f64> {
+    median(values.iter().copied())
 }
 
 fn text<T: Serialize>(it: &T) -> String {
     serde_json::to_string(it).unwrap_or_default()
 }
 
-fn add(series: &mut Vec<(Identity, Series)>, bench: &Bench, contender: &str, point: Point) {
+fn add(
+    tracks: &mut Vec<Track>,
+    bench: &Bench,
+    contender: &str,
+    point: Point,
+    night: Option<Night>,
+) {
     let identity = bench.identity(contender);
-    if let Some((_, known)) = series.iter_mut().find(|(known, _)| *known == identity) {
-        known.points.push(point);
+    let machine = name_of_machine(*bench.side);
+    let is_its = |known: &&mut Track| known.identity == identity && known.machine == machine;
+    if let Some(known) = tracks.iter_mut().find(is_its) {
+        known.series.points.push(point);
+        known.nights.push(night);
         return;
     }
     let (unit, better) = unit_of(bench.side.records, &bench.workload.name, bench.metric);
     let named = |it: &Series| {
         it.workload == bench.workload.name && it.metric == bench.metric && it.contender == contender
     };
-    let variant = series.iter().filter(|(_, it)| named(it)).count() as u32 + 1;
-    let new = Series {
+    let variant = tracks.iter().filter(|it| named(&it.series) && it.machine == machine).count();
+    let series = Series {
         workload: bench.workload.name.clone(),
         metric: bench.metric.into(),
         unit,
         better,
         contender: contender.into(),
         reference: bench.side.plan.reference().into(),
-        variant,
+        variant: variant as u32 + 1,
+        machine: None,
         points: vec![point],
         shifts: Vec::new(),
         trend: None,
+        unclear: None,
+        visible: None,
     };
-    series.push((identity, new));
+    tracks.push(Track { identity, machine, series, nights: vec![night] });
 }
 
-/// Finds the shifts, or where there are none the trend. Void points say nothing.
-fn find_shifts(series: &mut Series, runs: &[Side]) {
-    let figure = |point: &Point| -> Option<(usize, f64)> {
-        let goodness = match point.verdict {
-            Some(Verdict::Void) => None,
-            Some(_) => point.ratio.map(f64::ln),
-            None => goodness(series, point.median),
+impl Track {
+    /// Finds what the figure did. Void points say nothing.
+    fn find(&mut self, runs: &[Side], courses: &mut Courses) {
+        let points = self.series.points.iter().zip(&self.nights);
+        let said: Vec<(usize, Night)> =
+            points.filter_map(|(point, night)| Some((point.run, (*night)?))).collect();
+        let Some(margin) = said.last().map(|(run, _)| runs[*run].plan.judgement.margin) else {
+            return;
         };
-        goodness.map(|value| (point.run, value))
+        let (of, nights): (Vec<usize>, Vec<Night>) = said.into_iter().unzip();
+        let series = &mut self.series;
+        match courses.of(&nights, margin.0.ln_1p()) {
+            steps::Course::Still(visible) => series.visible = visible.map(f64::exp),
+            steps::Course::Steadily(whole) => series.trend = Some(whole.exp()),
+            steps::Course::Unclear(whole) => series.unclear = Some(whole.exp()),
+            steps::Course::Stepped(steps) => {
+                series.shifts = steps.iter().map(|step| shift(step, &of, runs)).collect();
+            }
+        }
+    }
+}
+
+/// A change with what came with it; `of` has the run of each night.
+fn shift(step: &Step, of: &[usize], runs: &[Side]) -> Shift {
+    let high = step.high.exp();
+    let came = |&place: &usize| other_facts(runs[of[place - 1]], runs[of[place]]);
+    Shift {
+        run: of[step.place],
+        runs: step.places.iter().map(|place| of[*place]).collect(),
+        ratio: step.size.exp(),
+        low: step.low.exp(),
+        high: high.is_finite().then_some(high),
+        runs_before: step.before as u32,
+        runs_after: step.after as u32,
+        chance: step.chance,
+        differences: common(step.places.iter().map(came)),
+    }
+}
+
+/// What the machines say together of each figure that several of them have.
+fn fleets(tracks: &[Track], runs: &[Side], courses: &mut Courses) -> Vec<Fleet> {
+    let mut fleets = Vec::new();
+    for (place, track) in tracks.iter().enumerate() {
+        let is_its = |it: &&Track| it.identity == track.identity;
+        if tracks[..place].iter().any(|it| is_its(&it)) {
+            continue;
+        }
+        let its: Vec<&Track> = tracks.iter().filter(is_its).collect();
+        fleets.extend(fleet(&its, runs, courses));
+    }
+    fleets
+}
+
+/// What several machines say of one figure. `None` of one machine, and of those that have no days
+/// in common.
+fn fleet(its: &[&Track], runs: &[Side], courses: &mut Courses) -> Option<Fleet> {
+    let day = |run: usize| runs[run].run.started.split('T').next().unwrap_or_default();
+    let said = |(machine, track): (usize, &&Track)| {
+        let points = track.series.points.iter().zip(&track.nights);
+        let said = points.filter_map(|(point, night)| Some((point.run, (*night)?)));
+        said.map(|(run, night)| (machine, run, night)).collect::<Vec<_>>()
     };
-    let figures: Vec<(usize, f64)> = series.points.iter().filter_map(figure).collect();
-    let values: Vec<f64> = figures.iter().map(|(_, value)| *value).collect();
-    let Some(margin) = figures.last().map(|(run, _)| runs[*run].plan.judgement.margin) else {
-        return;
+    let said: Vec<(usize, usize, Night)> = its.iter().enumerate().flat_map(said).collect();
+    let days: BTreeSet<&str> = said.iter().map(|(_, run, _)| day(*run)).collect();
+    let days: Vec<&str> = days.into_iter().collect();
+    let place = |run: usize| days.binary_search(&day(run)).unwrap_or(0);
+    let seen = said.iter().map(|&(machine, run, night)| Seen { machine, day: place(run), night });
+    let seen: Vec<Seen> = seen.collect();
+    let nights = hosts::days(&seen, its.len(), days.len()).filter(|_| its.len() > 1)?;
+    let last = said.iter().map(|(_, run, _)| *run).max()?;
+    let series = &its[0].series;
+    let mut fleet = Fleet {
+        workload: series.workload.clone(),
+        metric: series.metric.clone(),
+        contender: series.contender.clone(),
+        reference: series.reference.clone(),
+        machines: its.iter().map(|it| it.machine.clone()).collect(),
+        days: days.iter().map(ToString::to_string).collect(),
+        changes: Vec::new(),
+        trend: None,
+        unclear: None,
+        visible: None,
     };
-    let margin = margin.0.ln_1p();
-    let mut ends = vec![(values.len(), 0.0)];
-    split(&values, 0, margin, &mut ends);
-    ends.sort_by_key(|(place, _)| *place);
-    let mut begin = 0;
-    for (&(place, chance), &(end, _)) in ends.iter().zip(&ends[1..]) {
-        let middle = |range: Range<usize>| median(values[range].iter().copied());
-        let change = middle(place..end).zip(middle(begin..place)).map(|(after, it)| after - it);
-        let Some(change) = change.filter(|change| change.abs() > margin) else { continue };
-        let (before, run) = (figures[place - 1].0, figures[place].0);
-        series.shifts.push(Shift {
-            run,
-            ratio: change.exp(),
-            runs_before: (place - begin) as u32,
-            runs_after: (end - place) as u32,
-            chance,
-            differences: other_facts(runs[before], runs[run]),
+    match courses.of(&nights, runs[last].plan.judgement.margin.0.ln_1p()) {
+        steps::Course::Still(visible) => fleet.visible = visible.map(f64::exp),
+        steps::Course::Steadily(whole) => fleet.trend = Some(whole.exp()),
+        steps::Course::Unclear(whole) => fleet.unclear = Some(whole.exp()),
+        steps::Course::Stepped(steps) => {
+            let change = |step| of_fleet(step, &seen, &fleet);
+            fleet.changes = steps.iter().map(change).collect();
+        }
+    }
+    Some(fleet)
+}
+
+/// A change of several machines: between the changes before and after it.
+fn of_fleet(step: &Step, seen: &[Seen], fleet: &Fleet) -> FleetChange {
+    let near = step.place - step.before..step.place + step.after;
+    let seen: Vec<Seen> = seen.iter().filter(|it| near.contains(&it.day)).copied().collect();
+    let effects = hosts::effects(&seen, fleet.machines.len(), step.place);
+    let own = Together { size: step.size, half_width: f64::INFINITY, between: 0.0 };
+    let Together { size, half_width, between } = hosts::together(&effects).unwrap_or(own);
+    let high = (size + half_width).exp();
+    FleetChange {
+        day: fleet.days[step.place].clone(),
+        days: step.places.iter().map(|place| fleet.days[*place].clone()).collect(),
+        ratio: size.exp(),
+        low: (size - half_width).exp(),
+        high: high.is_finite().then_some(high),
+        machines: effects.len() as u32,
+        spread: between.exp(),
+        chance: step.chance,
+    }
+}
+
+/// What differs in every one of several nights, from what it was before the first of them to what
+/// it was since the last: only that may have brought a change that came with one of them.
+fn common(nights: impl Iterator<Item = Vec<Difference>>) -> Vec<Difference> {
+    let both = |mut first: Vec<Difference>, mut next: Vec<Difference>| {
+        first.retain_mut(|it| {
+            let also = next.iter_mut().find(|other| other.what == it.what);
+            also.map(|also| it.run = also.run.take()).is_some()
         });
-        begin = place;
-    }
-    if series.shifts.is_empty() {
-        let by_place = (1..).zip(values).collect();
-        series.trend = trend(&by_place).map(f64::exp);
-    }
-}
-
-fn goodness(series: &Series, value: f64) -> Option<f64> {
-    let sample = crate::model::Sample {
-        metric: String::new(),
-        value,
-        unit: series.unit,
-        better: series.better,
+        first
     };
-    sample.goodness()
-}
-
-/// Adds the places from which on `values` are others, with their chances; `offset` is where these
-/// values begin in the whole series.
-fn split(values: &[f64], offset: usize, margin: f64, places: &mut Vec<(usize, f64)>) {
-    let Some((stretch, chance)) = outstanding(values) else { return };
-    let Range { start, end } = stretch;
-    let middle = |parts: [&[f64]; 2]| median(parts.concat()).unwrap_or(0.0);
-    let others = middle([&values[..start], &values[end..]]);
-    if (middle([&values[start..end], &[]]) - others).abs() <= margin {
-        return;
-    }
-    let inner = [start, end].into_iter().filter(|place| (1..values.len()).contains(place));
-    places.extend(inner.map(|place| (offset + place, chance)));
-    for part in [0..start, start..end, end..values.len()] {
-        split(&values[part.clone()], offset + part.start, margin, places);
-    }
-}
-
-/// The stretch that stands out most, and the chance of one in a random order. `None` where that is
-/// not under [`LEVEL`].
-fn outstanding(values: &[f64]) -> Option<(Range<usize>, f64)> {
-    let mut ranks = ranks(values);
-    let (stretch, clearness) = clearest(&ranks)?;
-    // The same runs have the same shifts whenever they are asked for.
-    let mut draws = Draws::new(values.len() as u64);
-    let mut as_clear = 1;
-    for _ in 0..ORDERS {
-        draws.shuffle(&mut ranks);
-        let other = clearest(&ranks).map_or(0.0, |(_, other)| other);
-        as_clear += usize::from(other >= clearness - 1e-9);
-        if as_clear as f64 >= LEVEL * (1 + ORDERS) as f64 {
-            return None;
-        }
-    }
-    Some((stretch, as_clear as f64 / (1 + ORDERS) as f64))
-}
-
-/// Each value's rank, the mean of their ranks for equal ones.
-fn ranks(values: &[f64]) -> Vec<f64> {
-    let rank = |value: &f64| {
-        let smaller = values.iter().filter(|other| *other < value).count() as f64;
-        let equal = values.iter().filter(|other| *other == value).count() as f64;
-        smaller + (equal + 1.0) / 2.0
-    };
-    values.iter().map(rank).collect()
-}
-
-/// The stretch with the largest standardised rank sum, and that sum. `None` of too few runs.
-fn clearest(ranks: &[f64]) -> Option<(Range<usize>, f64)> {
-    let count = ranks.len();
-    let n = count as f64;
-    let can_end = |place: usize| {
-        place == 0 || place == count || {
-            (RUNS_MIN..=count.saturating_sub(RUNS_MIN)).contains(&place)
-        }
-    };
-    let mut best: Option<(Range<usize>, f64)> = None;
-    for start in (0..count).filter(|&start| can_end(start)) {
-        let mut sum = 0.0;
-        for end in start + 1..=count {
-            sum += ranks[end - 1];
-            let length = end - start;
-            if !can_end(end) || length < RUNS_MIN || length + RUNS_MIN > count {
-                continue;
-            }
-            let k = length as f64;
-            let deviation = (sum - k * (n + 1.0) / 2.0).abs();
-            let clearness = deviation / (k * (n - k) * (n + 1.0) / 12.0).sqrt();
-            if best.as_ref().is_none_or(|(_, other)| clearness > *other) {
-                best = Some((start..end, clearness));
-            }
-        }
-    }
-    best
+    nights.reduce(both).unwrap_or_default()
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::{plan, record, run};
+    use super::super::testing::{phase, plan, record, run};
     use super::*;
-    use crate::model::{Run, Sample, Unit};
+    use crate::model::{CpuTime, Phase, Run, Unit};
 
     const PLAN: &str = "[[contender]]\nname = \"a\"\n[[contender]]\nname = \"b\"\n\
                         [[workload]]\nname = \"w\"\ncommand = \"true\"\ncache = \"warm\"\n";
@@ -358,6 +405,8 @@ mod tests {
         assert!(reference.is_of_reference() && reference.shifts.is_empty(), "{reference:?}");
         let [shift] = &contender.shifts[..] else { panic!("{contender:?}") };
         assert_eq!((shift.run, shift.runs_before, shift.runs_after), (8, 8, 8));
+        assert_eq!(shift.runs, [8]);
+        assert!(shift.low < 0.8 && 0.8 < shift.high.unwrap(), "{shift:?}");
         assert!((shift.ratio - 0.8).abs() < 0.01 && shift.chance < 0.002, "{shift:?}");
         assert_eq!(shift.differences[0].what, "kernel");
         assert_eq!(shift.differences[0].run.as_deref(), Some("6.12"));
@@ -379,18 +428,94 @@ mod tests {
         assert_eq!(places, [8, 16]);
         let trifle = of(&plans(24), |number| (1.0, if number < 12 { 1.0 } else { 1.03 }));
         assert_eq!(trifle.series[1].shifts, []);
-        let few = of(&plans(8), |number| (1.0, if number < 4 { 1.0 } else { 2.0 }));
-        assert_eq!(few.series[1].shifts, [], "four and four may be chance");
+    }
+
+    #[test]
+    fn among_too_few_nothing_can_show_and_among_more_it_is_said_what_could() {
+        let scatter = |number: usize| (1.0, 1.0 + (number * 7 % 5) as f64 / 100.0);
+        let still = |count| of(&plans(count), scatter).series.remove(1);
+        assert_eq!(still(3).visible, None);
+        let [few, more] = [still(6), still(12)].map(|it| it.visible.unwrap());
+        assert!(1.02 < more && more < few && few < 1.2, "{more} {few}");
+        let few = of(&plans(3), |number| (1.0, if number < 2 { 1.0 } else { 2.0 }));
+        assert_eq!((few.series[1].shifts.len(), few.series[1].visible), (0, None));
     }
 
     #[test]
     fn what_creeps_is_a_trend() {
         let creeping = |number: usize| (1.0, 1.0 + 0.01 * number as f64);
-        let history = of(&plans(9), creeping);
-        let contender = &history.series[1];
-        assert!(contender.shifts.is_empty() || contender.trend.is_none());
-        let change = contender.trend.or(contender.shifts.first().map(|it| it.ratio)).unwrap();
-        assert!(change < 0.97, "{contender:?}");
+        let contender = of(&plans(12), creeping).series.remove(1);
+        assert_eq!((contender.shifts.len(), contender.unclear), (0, None));
+        assert!(contender.trend.unwrap() < 0.92, "{contender:?}");
+    }
+
+    #[test]
+    fn a_cause_is_named_where_every_night_of_the_set_has_it() {
+        let kernel = |before: &str, run: &str| Difference {
+            what: "kernel".into(),
+            baseline: Some(before.into()),
+            run: Some(run.into()),
+        };
+        let tool = Difference { what: "fio".into(), baseline: None, run: Some("3.36".into()) };
+        let of = |nights: &[Vec<Difference>]| common(nights.iter().cloned());
+        assert_eq!(of(&[vec![kernel("6.1", "6.2"), tool.clone()]]).len(), 2);
+        assert_eq!(of(&[vec![kernel("6.1", "6.2")], vec![]]), []);
+        let nightly = of(&[vec![kernel("6.1", "6.2"), tool], vec![kernel("6.2", "6.3")]]);
+        assert_eq!(nightly, [kernel("6.1", "6.3")]);
+    }
+
+    #[test]
+    fn machines_and_ways_to_count_cpu_time_are_series_of_their_own() {
+        let plan = plan(PLAN);
+        let on = |number: usize, processor: &str, clocks: bool| {
+            let mut run = facts_of(number, "6.1");
+            run.host.insert("processor".into(), processor.into());
+            let mut records = records(number, 1.0, 1.0);
+            for record in &mut records {
+                let mut phase = phase(Phase::Whole);
+                phase.totals.cpu_time = clocks.then(CpuTime::default);
+                record.phases = vec![phase];
+                let cpu = record.samples[0].value;
+                record.samples.push(Sample::lower("cpu_time", cpu, Unit::Seconds));
+            }
+            (run, records)
+        };
+        let series = |runs: &[(Run, Vec<Record>)], metric: &str| {
+            let side = |(run, records)| Side { run, plan: &plan, records };
+            let sides: Vec<Side> = runs.iter().map(|(run, records)| side((run, records))).collect();
+            let mut history = history(&sides, &[metric.to_string()]);
+            history.series.retain(|it| !it.is_of_reference());
+            history.series.into_iter().map(|it| (it.variant, it.machine)).collect::<Vec<_>>()
+        };
+        let runs = [on(1, "x", false), on(2, "x", true)];
+        assert_eq!(series(&runs, "wall_time"), [(1, None)]);
+        assert_eq!(series(&runs, "cpu_time"), [(1, None), (2, None)]);
+        let runs = [on(1, "x", true), on(2, "y", true)];
+        assert_eq!(series(&runs, "wall_time"), [(1, Some("x".into())), (1, Some("y".into()))]);
+    }
+
+    #[test]
+    fn several_machines_say_together_what_none_of_them_can() {
+        let plan = plan(PLAN);
+        let on = |number: usize, processor: &str| {
+            let mut run = facts_of(number, "6.1");
+            run.host.insert("processor".into(), processor.into());
+            let level = if processor == "x" { 1.0 } else { 2.0 };
+            let scatter = 1.0 + ((number * 7 + processor.len() * 3) % 5) as f64 / 100.0;
+            let change = if number < 6 { 1.0 } else { 1.25 };
+            (run, records(number, 1.0, level * scatter * change))
+        };
+        let runs: Vec<(Run, Vec<Record>)> =
+            (0..12).flat_map(|night| ["x", "yy", "zzz"].map(|it| on(night, it))).collect();
+        let sides = runs.iter().map(|(run, records)| Side { run, plan: &plan, records });
+        let history = history(&sides.collect::<Vec<_>>(), &[]);
+        let fleet = history.fleets.iter().find(|it| it.contender == "b").unwrap();
+        assert_eq!((fleet.machines.len(), fleet.days.len()), (3, 12));
+        let [change] = &fleet.changes[..] else { panic!("{fleet:?}") };
+        assert_eq!((change.day.as_str(), change.machines), ("2026-01-07", 3));
+        assert!(change.low < 0.8 && 0.8 < change.high.unwrap(), "{change:?}");
+        assert!((change.ratio - 0.8).abs() < 0.02 && change.days == ["2026-01-07"], "{change:?}");
+        assert_eq!(of(&plans(6), |_| (1.0, 1.0)).fleets, [], "of one machine there is none");
     }
 
     #[test]
@@ -402,34 +527,5 @@ mod tests {
             history.series.iter().map(|it| (it.contender.as_str(), it.variant)).collect();
         assert_eq!(variants, [("a", 1), ("b", 1), ("a", 2), ("b", 2)]);
         assert!(history.series.iter().all(|it| it.points.len() == 2));
-    }
-
-    /// With nothing to find, one series in a hundred may show a shift: some of 200, not many.
-    #[test]
-    fn chance_is_taken_for_a_shift_as_seldom_as_it_says() {
-        let mut draws = Draws::new(5);
-        let mut found = 0;
-        for _ in 0..200 {
-            let values: Vec<f64> = (0..14).map(|_| 0.2 * draws.normal()).collect();
-            let mut splits = Vec::new();
-            split(&values, 0, 0.0, &mut splits);
-            found += usize::from(!splits.is_empty());
-        }
-        assert!(found <= 8, "{found} of 200");
-    }
-
-    #[test]
-    fn equal_values_share_their_rank_and_none_stands_out() {
-        assert_eq!(ranks(&[3.0, 1.0, 3.0]), [2.5, 1.0, 2.5]);
-        assert_eq!(outstanding(&[1.0; 12]), None);
-        assert_eq!(clearest(&[1.0, 2.0, 3.0]), None);
-    }
-
-    #[test]
-    fn six_and_six_show_a_shift_and_five_and_five_do_not() {
-        let values =
-            |each: u8| -> Vec<f64> { (0..2 * each).map(|it| f64::from(it / each)).collect() };
-        assert_eq!(outstanding(&values(6)).unwrap().0, 0..6);
-        assert_eq!(outstanding(&values(5)), None);
     }
 }

@@ -10,22 +10,27 @@
 
 mod across;
 mod advise;
+mod apart;
 mod audit;
 mod beside;
 mod compare;
 mod estimate;
 mod fold;
 mod history;
+mod hosts;
 mod interval;
 mod joined;
 mod kept;
 mod lane;
 mod memory;
 mod middle;
+mod nights;
+mod not_measured;
 mod pairs;
 #[cfg(test)]
 pub(crate) mod plain;
 mod published;
+mod steps;
 mod stopping;
 mod student;
 mod terms;
@@ -34,7 +39,7 @@ pub(crate) mod testing;
 mod trials;
 mod unpaired;
 
-pub use across::across;
+pub use across::{Asked, across};
 pub use advise::advise;
 pub use beside::beside;
 pub use compare::Judge;

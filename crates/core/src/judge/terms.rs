@@ -1,6 +1,7 @@
 //! On what terms runs were measured: machine, tools, plan, and which of it is not the same for all.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 
 use serde::Serialize;
 
@@ -71,6 +72,58 @@ pub(super) fn on_one_machine(sides: &[Side]) -> bool {
     const SOFTWARE: [&str; 3] = ["kernel", "distribution", "bed is like"];
     let machine = of_runs(sides, |run| &run.host);
     machine.iter().all(|term| term.equal || SOFTWARE.contains(&term.what.as_str()))
+}
+
+/// What makes another machine of one: its architecture and its processor.
+const MACHINE: [&str; 2] = ["machine", "processor"];
+
+/// The facts by which machines are told apart.
+pub(super) fn machine(run: &Run) -> [Option<&String>; 2] {
+    MACHINE.map(|fact| run.host.get(fact))
+}
+
+/// What tells the machines of two runs apart, if anything does. What a run does not know is no
+/// difference.
+pub(super) fn other_machine(before: &Run, run: &Run) -> Option<&'static str> {
+    let [known, now] = [before, run].map(machine);
+    let differ = |place: &usize| {
+        let both = known[*place].zip(now[*place]);
+        both.is_some_and(|(before, now)| before != now)
+    };
+    (0..MACHINE.len()).find(differ).map(|place| MACHINE[place])
+}
+
+/// By what CPU time was counted: see [`Totals::cpu_time`](crate::model::Totals).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum CpuBy {
+    /// The kernel's ticks in which any processor of the machine was busy, whoever it worked for.
+    Ticks,
+    /// The scheduler's clocks of the work and of the kernel's threads.
+    Clocks,
+}
+
+impl fmt::Display for CpuBy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            CpuBy::Ticks => "ticks of the whole machine",
+            CpuBy::Clocks => "the clocks of the work and of the kernel's threads",
+        })
+    }
+}
+
+/// By what `metric` was counted in these records, if it is one of CPU time. Older records, and
+/// those of a container that hides the kernel's threads, know ticks alone; one such is enough.
+pub(super) fn cpu_by(records: &[Record], workload: &str, metric: &str) -> Option<CpuBy> {
+    let is_cpu = ["cpu_time", "cpu_per_operation"].iter().any(|it| metric.ends_with(it));
+    let its = |record: &&Record| {
+        record.is_measured() && record.key.workload == workload && record.sample(metric).is_some()
+    };
+    let phases = records.iter().filter(its).flat_map(|record| &record.phases);
+    let by = phases.map(|phase| match phase.totals.cpu_time {
+        Some(_) => CpuBy::Clocks,
+        None => CpuBy::Ticks,
+    });
+    by.min().filter(|_| is_cpu)
 }
 
 /// What makes even the ratios of runs mean something else.

@@ -34,6 +34,36 @@ pub struct NotCompared {
     pub why: String,
 }
 
+/// Who could not be measured, as the gate has to know.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NotMeasured {
+    /// The workload.
+    pub workload: String,
+    /// The contender.
+    pub contender: String,
+    /// What was wrong, as the end of a sentence.
+    pub why: String,
+}
+
+/// What the reference itself took in two runs. That is no verdict: the hour is in it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ReferenceChange {
+    /// The workload's name.
+    pub workload: String,
+    /// The metric's name.
+    pub metric: String,
+    /// The metric's unit.
+    pub unit: Unit,
+    /// The reference.
+    pub reference: String,
+    /// Median of the raw values in the baseline.
+    pub baseline: f64,
+    /// Median of the raw values in the run.
+    pub run: f64,
+    /// Goodness in the run over that in the baseline.
+    pub ratio: Option<f64>,
+}
+
 /// How one contender has changed in one metric of one workload.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Change {
@@ -60,6 +90,10 @@ pub struct Change {
     pub low: f64,
     /// Upper end of the interval of `ratio`; `None` while it is unbounded.
     pub high: Option<f64>,
+    /// The interval is that of two one-sided tests, which say *equivalent*: it misses twice as
+    /// often as the others, on one side or the other.
+    #[serde(default)]
+    pub is_one_sided: bool,
     /// Rounds of the baseline that count.
     pub baseline_rounds: u32,
     /// Rounds of the run that count.
@@ -69,6 +103,14 @@ pub struct Change {
     pub sharing: u32,
     /// The verdict on the change.
     pub verdict: Verdict,
+    /// The chance that two such runs don't show a regression of [`Across::regression`] to be one of
+    /// more than the margin. `None` in one run.
+    #[serde(default)]
+    pub missed: Option<f64>,
+    /// Where the verdict is open: rounds that each run would need to be called equivalent in four
+    /// cases of five, if nothing has changed.
+    #[serde(default)]
+    pub rounds_needed: Option<u32>,
     /// The effect moved during one of the runs, so that the change holds with a reservation.
     pub moved: bool,
 }
@@ -88,10 +130,13 @@ impl From<&Comparison> for Change {
             ratio: compared.ratio,
             low: compared.low,
             high: compared.high,
+            is_one_sided: false,
             baseline_rounds: compared.rounds,
             rounds: compared.rounds,
             sharing: compared.sharing,
             verdict: compared.verdict,
+            missed: None,
+            rounds_needed: None,
             moved: compared.moved,
         }
     }
@@ -118,12 +163,20 @@ pub struct Across {
     pub measured: Measured,
     /// Differences smaller than this are trivial.
     pub margin: Percent,
+    /// The smallest regression that had better be found.
+    pub regression: Percent,
     /// Chance that all intervals of a workload hold.
     pub confidence: Percent,
     /// What is not the same for both.
     pub differences: Vec<Difference>,
+    /// Who failed, or has too few rounds.
+    #[serde(default)]
+    pub not_measured: Vec<NotMeasured>,
     /// What could not be compared.
     pub left_out: Vec<NotCompared>,
+    /// What the reference itself took; nothing in one run.
+    #[serde(default)]
+    pub references: Vec<ReferenceChange>,
     /// What was compared.
     pub changes: Vec<Change>,
 }
@@ -137,6 +190,11 @@ pub enum Incomparable {
          {remedy}"
     )]
     Unlike { what: String, baseline: String, run: String, remedy: &'static str },
+    #[error(
+        "the runs are of two machines: {what} is {baseline} in the baseline and {run} in the run; \
+         give --across-machines where that is meant, or --rerun"
+    )]
+    Machines { what: String, baseline: String, run: String },
     #[error(
         "the baseline has no contender {reference:?} with the run's settings, so the two runs have \
          no reference in common; run both with the same --reference, or give --rerun"
@@ -154,6 +212,13 @@ fn nothing(left_out: &[NotCompared]) -> String {
         text += &format!("\n  {left_out}");
     }
     text + "\nrun the baseline's plan again (fsverdict run BASELINE/plan.toml), or give --rerun"
+}
+
+impl fmt::Display for NotMeasured {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let NotMeasured { workload, contender, why } = self;
+        write!(f, "{workload}, {contender}: {why}")
+    }
 }
 
 impl fmt::Display for NotCompared {

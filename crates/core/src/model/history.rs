@@ -11,6 +11,8 @@ pub struct History {
     pub runs: Vec<Past>,
     /// The figures: one series for each that is the same work on the same bed all along.
     pub series: Vec<Series>,
+    /// Where the runs are of several machines: what these say together of each figure.
+    pub fleets: Vec<Fleet>,
 }
 
 /// One of the runs.
@@ -28,7 +30,7 @@ pub struct Past {
     pub program_version: String,
     /// Who ran the trials.
     pub place: Place,
-    /// What of machine, tools and version is not what it was for the run before.
+    /// What of machine, tools and version is not what it was for the run before on that machine.
     pub differences: Vec<Difference>,
 }
 
@@ -47,8 +49,11 @@ pub struct Series {
     pub contender: String,
     /// What it was compared with in each run; itself for the reference's own figures.
     pub reference: String,
-    /// Which of several that share these names and are of other work, settings or beds, from 1.
+    /// Which of several that share these names and the machine and are of other work, settings or
+    /// beds, or count CPU time in another way, from 1.
     pub variant: u32,
+    /// The machine, where the runs are of several.
+    pub machine: Option<String>,
     /// The runs that hold it, in order of time.
     pub points: Vec<Point>,
     /// The runs with which it changed.
@@ -56,6 +61,11 @@ pub struct Series {
     /// Where it did not change at once but steadily: goodness in the last run over that in the
     /// first, along the trend.
     pub trend: Option<f64>,
+    /// The same where it changed, and at once or steadily can't be told.
+    pub unclear: Option<f64>,
+    /// Where nothing shows: a change so many times would have been found in four cases of five,
+    /// halfway; `None` also among too few runs for any.
+    pub visible: Option<f64>,
 }
 
 impl Series {
@@ -87,17 +97,70 @@ pub struct Point {
 /// A change that stays.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Shift {
-    /// The first run after it, by its place in [`History::runs`].
+    /// The first run after it, by its place in [`History::runs`]: the likeliest.
     pub run: usize,
-    /// Goodness after over before, each the median of the runs up to the next shift: below 1, it
+    /// The runs with one of which it came, with 95% confidence, in order of time.
+    pub runs: Vec<usize>,
+    /// Goodness after over before, each the mean of the runs up to the next shift: below 1, it
     /// has become worse.
     pub ratio: f64,
+    /// Lower end of the 95% interval of `ratio`.
+    pub low: f64,
+    /// Its upper end; `None` while it is unbounded.
+    pub high: Option<f64>,
     /// The runs before it, up to the shift before.
     pub runs_before: u32,
     /// The runs since, up to the next shift.
     pub runs_after: u32,
-    /// The chance of runs that stand out as much in a random order.
+    /// The chance of runs that stand out as much where nothing changed.
     pub chance: f64,
-    /// What else is not the same for that run and the one before it: kernel, tools, versions.
+    /// What else changed with it: kernel, tools, versions. Of several runs that it may have come
+    /// with, what changed with each of them.
     pub differences: Vec<Difference>,
+}
+
+/// One metric of one contender on several machines, each with a level of its own, day by day.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Fleet {
+    /// The workload's name.
+    pub workload: String,
+    /// The metric's name.
+    pub metric: String,
+    /// The contender.
+    pub contender: String,
+    /// What it was compared with in each run; itself for the reference's own figures.
+    pub reference: String,
+    /// The machines.
+    pub machines: Vec<String>,
+    /// The days that any of them has, in order.
+    pub days: Vec<String>,
+    /// The days with which it changed.
+    pub changes: Vec<FleetChange>,
+    /// As of a [`Series`].
+    pub trend: Option<f64>,
+    /// As of a [`Series`].
+    pub unclear: Option<f64>,
+    /// As of a [`Series`].
+    pub visible: Option<f64>,
+}
+
+/// A change that several machines have together.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct FleetChange {
+    /// The first day after it: the likeliest.
+    pub day: String,
+    /// The days with one of which it came, with 95% confidence.
+    pub days: Vec<String>,
+    /// Goodness after over before: the mean of all machines of which these are some.
+    pub ratio: f64,
+    /// Lower end of the 95% interval of `ratio`.
+    pub low: f64,
+    /// Its upper end; `None` where fewer than two machines tell.
+    pub high: Option<f64>,
+    /// The machines that tell: with two runs on either side.
+    pub machines: u32,
+    /// How far machines differ in it: the standard deviation of ln(ratio), as a factor.
+    pub spread: f64,
+    /// The chance of days that stand out as much where nothing changed.
+    pub chance: f64,
 }

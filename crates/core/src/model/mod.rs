@@ -41,7 +41,10 @@ mod words;
 mod working_set;
 mod workload;
 
-pub use across::{Across, BASELINE, Change, Difference, Incomparable, Measured, NotCompared};
+pub use across::{
+    Across, BASELINE, Change, Difference, Incomparable, Measured, NotCompared, NotMeasured,
+    ReferenceChange,
+};
 pub use checked::{Checked, Judged};
 pub use columns::{SysstatColumn, blocked_column};
 pub use contender::{Contender, Limits, sysctl_file};
@@ -51,7 +54,7 @@ pub use figures::{FigureError, figures};
 pub use finding::{Audit, Finding, Severity};
 pub use fit::{LeftOut, Unmet, UnmetNeeds, Who, lacks};
 pub use histogram::Histogram;
-pub use history::{History, Past, Point, Series, Shift};
+pub use history::{Fleet, FleetChange, History, Past, Point, Series, Shift};
 pub use joined::{Abreast, Accord, Joined, Term};
 pub use native::{
     FILE_SIZE_MAX, FILES_MAX, FsyncCase, FsyncFiles, Metadata, MetadataOperation, Operation,

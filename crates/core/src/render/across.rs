@@ -6,7 +6,7 @@ use super::grid::Grid;
 use super::json;
 use super::sentence::{interval, rounds};
 use super::text::{marked, marked_list, visible};
-use crate::model::{Across, BASELINE, Change, Measured, Verdict, Words};
+use crate::model::{Across, BASELINE, Change, Measured, Percent, ReferenceChange, Verdict, Words};
 
 /// For a terminal; ends with a line break.
 pub fn across(across: &Across) -> String {
@@ -17,7 +17,7 @@ pub fn across(across: &Across) -> String {
             out += &format!("  {}\n", sentence(across, change));
         }
     }
-    for (title, lines) in [("Not alike", differences(across)), ("Left out", left_out(across))] {
+    for (title, lines) in lists(across) {
         if !lines.is_empty() {
             out += &format!("\n{title}\n  {}\n", lines.join("\n  "));
         }
@@ -40,12 +40,35 @@ pub fn across_markdown(across: &Across) -> String {
             out += &format!("- {}\n", marked(&sentence(across, change)));
         }
     }
-    for (title, lines) in [("Not alike", differences(across)), ("Left out", left_out(across))] {
+    for (title, lines) in lists(across) {
         if !lines.is_empty() {
             out += &format!("\n## {title}\n\n{}", marked_list(&lines));
         }
     }
     visible(&out).into_owned()
+}
+
+/// What stands below the verdicts, each with its title.
+fn lists(across: &Across) -> [(&'static str, Vec<String>); 4] {
+    [
+        ("Not measured", across.not_measured.iter().map(ToString::to_string).collect()),
+        ("The reference itself", across.references.iter().map(of_reference).collect()),
+        ("Not alike", differences(across)),
+        ("Left out", left_out(across)),
+    ]
+}
+
+/// What the reference took: no verdict, for the hour is in it.
+fn of_reference(it: &ReferenceChange) -> String {
+    let [before, now] = [it.baseline, it.run].map(|value| it.unit.format(value));
+    let times = match it.ratio {
+        Some(ratio) => format!(", {ratio:.2} times as {}", praise(&it.metric, it.unit)),
+        None => String::new(),
+    };
+    format!(
+        "{}, {}: {} {before} in the baseline, {now} in the run{times}; another hour may be why",
+        it.workload, it.metric, it.reference
+    )
 }
 
 /// As a JSON document; ends with a line break.
@@ -86,7 +109,9 @@ fn table(across: &Across, workload: &str, preset: &str) -> Grid {
     let ratios = ["baseline ratio", "ratio now"];
     let ratios = ratios.into_iter().filter(|_| apart).map(String::from);
     let header = ["metric", "contender"].map(String::from).into_iter().chain(ratios);
-    let header = header.chain(["change", "interval", "verdict"].map(String::from));
+    let header = header.chain(["change", "interval"].map(String::from));
+    let misses = apart.then(|| format!("misses {}", across.regression));
+    let header = header.chain(misses).chain(["verdict".to_string()]);
     let mut table = Grid::new(preset, header);
     for change in of(across, workload) {
         let ratio = |ratio: Option<f64>| ratio.map_or("-".into(), |ratio| format!("{ratio:.3}"));
@@ -101,7 +126,9 @@ fn table(across: &Across, workload: &str, preset: &str) -> Grid {
         let mark = if moved { " (moved)" } else { "" };
         let label = Words::of(&change.metric, change.unit, change.better).label(change.verdict);
         let verdict = format!("{label}{mark}");
-        table.add(cells.chain([ratio(change.ratio), interval, verdict]));
+        let cells = cells.chain([ratio(change.ratio), interval]);
+        let misses = change.missed.map_or("-".into(), |chance| format!("{:.0}%", chance * 100.0));
+        table.add(cells.chain(apart.then_some(misses)).chain([verdict]));
     }
     table.right(if apart { 2..5 } else { 2..3 });
     table
@@ -134,14 +161,7 @@ fn sentence(across: &Across, change: &Change) -> String {
             "{metric}: {contender} is what it was, any change is under {margin} ({evidence})."
         ),
         Verdict::Undecided => {
-            let visible = match change.high {
-                Some(high) => {
-                    let percent = ((high / change.low).sqrt() - 1.0) * 100.0;
-                    format!("; a change of {percent:.0}% would have been seen")
-                }
-                None => String::new(),
-            };
-            format!("{metric}: no verdict on {contender} ({evidence}){visible}.")
+            format!("{metric}: no verdict on {contender} ({evidence}){}.", power(across, change))
         }
         Verdict::Void => format!(
             "{metric}: void, one of the runs did not measure {contender} against {reference}; see \
@@ -150,8 +170,28 @@ fn sentence(across: &Across, change: &Change) -> String {
     }
 }
 
+/// What two runs apart would have shown, and what they would need.
+fn power(across: &Across, change: &Change) -> String {
+    let mut text = String::new();
+    if let Some(missed) = change.missed {
+        let percent = missed * 100.0;
+        text += &format!(
+            "; this pair of runs would miss a regression of {} in {percent:.0}% of cases",
+            across.regression
+        );
+    }
+    if let Some(rounds) = change.rounds_needed {
+        text += &format!(
+            "; to be called equivalent, if nothing has changed, it takes some {rounds} rounds each"
+        );
+    }
+    text
+}
+
 fn evidence(across: &Across, change: &Change) -> String {
-    let interval = interval(across.confidence, change.sharing, change.low, change.high);
+    let sides = if change.is_one_sided { 2.0 } else { 1.0 };
+    let confidence = Percent(1.0 - sides * (1.0 - across.confidence.0));
+    let interval = interval(confidence, change.sharing, change.low, change.high);
     match across.measured {
         Measured::Together => format!("{interval}, {}", rounds(change.rounds)),
         Measured::Apart => format!(

@@ -2,7 +2,7 @@
 
 use super::grid::Grid;
 use super::json;
-use crate::model::{Difference, History, Past, Point, Series, Shift};
+use crate::model::{Difference, Fleet, FleetChange, History, Past, Point, Series, Shift};
 use comfy_table::presets::UTF8_BORDERS_ONLY;
 
 /// A history of one run is none: fewer are only listed.
@@ -25,8 +25,34 @@ pub fn history(history: &History) -> String {
             let shifts = series.shifts.iter().map(|shift| shifted(history, series, shift));
             shifts.chain(trend(series)).for_each(|line| out += &format!("  {line}\n"));
         }
+        for fleet in history.fleets.iter().filter(|it| it.workload == workload) {
+            together(fleet).iter().for_each(|line| out += &format!("  {line}\n"));
+        }
     }
-    out
+    out + &format!("\n{}\n", seen(history))
+}
+
+/// What the column of that name says.
+fn seen(history: &History) -> String {
+    let few = history.series.iter().any(|it| is_still(it) && it.visible.is_none());
+    let few = if few { "; too few: among fewer than 4 runs none can be found" } else { "" };
+    format!(
+        "\"shows from\": where nothing has changed, a change of so much halfway would have been \
+         found in 4 cases of 5{few}."
+    )
+}
+
+fn is_still(series: &Series) -> bool {
+    series.shifts.is_empty() && series.trend.is_none() && series.unclear.is_none()
+}
+
+/// The least change that a series without one would have shown.
+pub(super) fn shows_from(series: &Series) -> String {
+    match series.visible {
+        Some(times) => format!("{:.0}%", ((times - 1.0) * 100.0).max(1.0)),
+        None if is_still(series) => "too few".into(),
+        None => String::new(),
+    }
 }
 
 /// As a JSON document; ends with a line break.
@@ -48,15 +74,22 @@ pub(super) fn when(runs: &[Past], run: &Past) -> String {
     }
 }
 
-/// What a series is of: `xfs against ext4`, `xfs against ext4 (2)`, `ext4`.
+/// What a series is of: `xfs against ext4`, `xfs against ext4 (2)`, `ext4 on Xeon`.
 pub(super) fn name_of(series: &Series) -> String {
     let name = match series.is_of_reference() {
         true => series.contender.clone(),
         false => format!("{} against {}", series.contender, series.reference),
     };
-    match series.variant {
-        1 => name,
-        variant => format!("{name} ({variant})"),
+    marked(series, name)
+}
+
+/// `name` with what tells the series from others of that name.
+fn marked(series: &Series, name: String) -> String {
+    match (&series.machine, series.variant) {
+        (Some(machine), 1) => format!("{name} on {machine}"),
+        (Some(machine), variant) => format!("{name} on {machine} ({variant})"),
+        (None, 1) => name,
+        (None, variant) => format!("{name} ({variant})"),
     }
 }
 
@@ -87,13 +120,20 @@ pub(super) fn runs(runs: &[Past]) -> String {
 }
 
 fn table(series: &[&Series]) -> Grid {
-    let header = ["metric", "contender", "runs", "first", "last", "ratio first", "ratio last", ""];
+    let header = [
+        "metric",
+        "contender",
+        "runs",
+        "first",
+        "last",
+        "ratio first",
+        "ratio last",
+        "shows from",
+        "",
+    ];
     let mut table = Grid::new(UTF8_BORDERS_ONLY, header);
     for series in series {
-        let name = match series.variant {
-            1 => series.contender.clone(),
-            variant => format!("{} ({variant})", series.contender),
-        };
+        let name = marked(series, series.contender.clone());
         let (Some(first), Some(last)) = (series.points.first(), series.points.last()) else {
             continue;
         };
@@ -106,10 +146,11 @@ fn table(series: &[&Series]) -> Grid {
             series.unit.format(last.median),
             ratio(first),
             ratio(last),
+            shows_from(series),
             if series.points.len() < POINTS_MIN { String::new() } else { line(series) },
         ]);
     }
-    table.right(2..7);
+    table.right(2..8);
     table
 }
 
@@ -131,7 +172,7 @@ fn line(series: &Series) -> String {
     values.iter().map(bar).collect()
 }
 
-/// What is not what it was for the run before: `kernel (6.1 before, 6.12 then)`.
+/// What is not what it was: `kernel (6.1 before, 6.12 then)`.
 pub(super) fn came(differences: &[Difference]) -> String {
     let text = |value: &Option<String>| value.clone().unwrap_or_else(|| "nothing".into());
     let each = differences
@@ -140,46 +181,131 @@ pub(super) fn came(differences: &[Difference]) -> String {
     each.collect::<Vec<_>>().join("; ")
 }
 
+/// What came with a shift, as the end of a sentence. Where it may have come with one of several
+/// runs, nothing that came with only some of them is blamed.
+pub(super) fn with(shift: &Shift) -> String {
+    match (came(&shift.differences), shift.runs.len()) {
+        (none, 0 | 1) if none.is_empty() => "no other difference is known".into(),
+        (none, _) if none.is_empty() => "with which of them is open, so no cause is named".into(),
+        (differences, 0 | 1) => format!("with it came: {differences}"),
+        (differences, _) => format!("with each of them came: {differences}"),
+    }
+}
+
+/// The runs with one of which a shift came, where that is open.
+pub(super) fn candidates(history: &History, shift: &Shift) -> Option<String> {
+    /// So many are named; of more, the first and the last.
+    const NAMED_MAX: usize = 4;
+    let name = |run: &usize| {
+        let run = &history.runs[*run];
+        format!("{} ({})", when(&history.runs, run), run.run)
+    };
+    let runs = &shift.runs;
+    match runs.as_slice() {
+        [] | [_] => None,
+        [first, .., last] if runs.len() > NAMED_MAX => {
+            Some(format!("one of {} runs from {} to {}", runs.len(), name(first), name(last)))
+        }
+        few => Some(format!("one of {}", few.iter().map(name).collect::<Vec<_>>().join(", "))),
+    }
+}
+
 /// A shift in words, with what came with it.
 pub(super) fn shifted(history: &History, series: &Series, shift: &Shift) -> String {
-    let Series { metric, contender, reference, .. } = series;
+    let Series { metric, contender, .. } = series;
     let run = &history.runs[shift.run];
     let word = if shift.ratio < 1.0 { "worse" } else { "better" };
     let what = match series.is_of_reference() {
         true => format!("{contender} itself, or the machine,"),
-        false => format!("{contender} against {reference}"),
+        false => name_of(series),
     };
-    let with = match came(&shift.differences) {
-        none if none.is_empty() => "no other difference is known".to_string(),
-        differences => format!("with it came: {differences}"),
+    let since = match candidates(history, shift) {
+        Some(runs) => format!("{runs}, with 95% confidence"),
+        None => format!("{} ({})", day(run), run.run),
+    };
+    let interval = match shift.high {
+        Some(high) => format!("95% interval {:.2} to {high:.2}, ", shift.low),
+        None => String::new(),
     };
     format!(
-        "{metric}: {what} is {word} since {} ({}), {:.2} times what it was ({} runs before, {} \
-         since, chance {}); {with}.",
-        day(run),
-        run.run,
+        "{metric}: {what} is {word} since {since}, {:.2} times what it was ({interval}{} runs \
+         before, {} since, chance {}); {}.",
         shift.ratio,
         shift.runs_before,
         shift.runs_after,
-        chance(shift)
+        chance(shift),
+        with(shift)
+    )
+}
+
+/// What several machines say together, in words.
+pub(super) fn together(fleet: &Fleet) -> Vec<String> {
+    let Fleet { metric, contender, reference, machines, days, .. } = fleet;
+    let what = match contender == reference {
+        true => contender.clone(),
+        false => format!("{contender} against {reference}"),
+    };
+    let head = format!("{metric}, {} machines together: {what}", machines.len());
+    let open = [(fleet.trend, "steadily"), (fleet.unclear, "at once or steadily")];
+    let open = open.into_iter().filter_map(|(times, how)| Some((times?, how)));
+    let mut lines: Vec<String> = open
+        .map(|(times, how)| {
+            format!("{head} changed {how}, {times:.2} times over {} days.", days.len())
+        })
+        .collect();
+    if let Some(visible) = fleet.visible {
+        let percent = (visible - 1.0) * 100.0;
+        lines.push(format!(
+            "{head} shows no change; one of {percent:.0}% halfway would have shown."
+        ));
+    }
+    lines.extend(fleet.changes.iter().map(|change| of_fleet(&head, change)));
+    lines
+}
+
+fn of_fleet(head: &str, change: &FleetChange) -> String {
+    let word = if change.ratio < 1.0 { "worse" } else { "better" };
+    let since = match change.days.as_slice() {
+        [] | [_] => change.day.clone(),
+        [first, .., last] => {
+            format!("one of {} days from {first} to {last}, with 95% confidence", change.days.len())
+        }
+    };
+    let interval = match change.high {
+        Some(high) => format!("95% interval {:.2} to {high:.2}", change.low),
+        None => "no interval, for too few machines tell".into(),
+    };
+    let percent = (change.spread - 1.0) * 100.0;
+    format!(
+        "{head} is {word} since {since}, {:.2} times what it was ({interval}, {} machines tell, \
+         which differ by {percent:.0}% in it, chance {}).",
+        change.ratio,
+        change.machines,
+        percent_of(change.chance)
     )
 }
 
 /// The chance of a shift, for a person.
 pub(super) fn chance(shift: &Shift) -> String {
-    match shift.chance {
+    percent_of(shift.chance)
+}
+
+fn percent_of(chance: f64) -> String {
+    match chance {
         small if small < 0.001 => "under 0.1%".into(),
         chance => format!("{:.1}%", chance * 100.0),
     }
 }
 
-/// A steady trend in words, where there is one.
+/// A trend in words, or a change of which it is open whether it is one.
 pub(super) fn trend(series: &Series) -> Option<String> {
-    let Series { metric, contender, points, .. } = series;
-    let times = series.trend?;
-    let word = if times < 1.0 { "worse" } else { "better" };
-    let count = points.len();
-    Some(format!(
-        "{metric}: {contender} became {word} steadily, {times:.2} times over {count} runs."
-    ))
+    let Series { metric, points, .. } = series;
+    let (times, how) = match (series.trend, series.unclear) {
+        (Some(times), _) => (times, "became W steadily"),
+        (None, Some(times)) => (times, "became W, at once or steadily: too few runs to tell"),
+        (None, None) => return None,
+    };
+    let how = how.replace('W', if times < 1.0 { "worse" } else { "better" });
+    let (name, count) = (name_of(series), points.len());
+    Some(format!("{metric}: {name} {how}, {times:.2} times over {count} runs."))
 }

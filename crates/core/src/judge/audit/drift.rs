@@ -157,7 +157,7 @@ fn explained_by_line(values: &[f64]) -> f64 {
 /// The change of ln(goodness) from the first round to the last, where it is a trend: the Theil-Sen
 /// slope (Sen, 1968) is over 5%, and the order of the figures is one that chance gives in under 1%
 /// (Mann, 1945; Kendall, "Rank Correlation Methods").
-pub fn trend(series: &BTreeMap<u32, f64>) -> Option<f64> {
+fn trend(series: &BTreeMap<u32, f64>) -> Option<f64> {
     let points: Vec<(f64, f64)> =
         series.iter().map(|(&round, &value)| (f64::from(round), value)).collect();
     let rounds = points.last()?.0 - points.first()?.0;

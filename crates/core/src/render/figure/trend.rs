@@ -316,7 +316,10 @@ mod tests {
         };
         let shift = Shift {
             run: 2,
+            runs: vec![2],
             ratio: 0.8,
+            low: 0.75,
+            high: Some(0.85),
             runs_before: 2,
             runs_after: 2,
             chance: 0.001,
@@ -330,11 +333,14 @@ mod tests {
             contender: "<new>".into(),
             reference: "old".into(),
             variant: 1,
+            machine: None,
             points: [1.5, 7.0, 1.2, 1.2].into_iter().enumerate().map(point).collect(),
             shifts: vec![shift],
             trend: None,
+            unclear: None,
+            visible: None,
         };
-        History { runs: (1..=4).map(run).collect(), series: vec![series] }
+        History { runs: (1..=4).map(run).collect(), series: vec![series], fleets: Vec::new() }
     }
 
     #[test]

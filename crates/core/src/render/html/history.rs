@@ -5,13 +5,15 @@ use maud::{Markup, html};
 
 use super::super::figure::{Figure, Place, trends};
 use super::super::grid::Grid;
-use super::super::history::{came, chance, day, name_of, runs, shifted, trend, when};
+use super::super::history::{
+    came, candidates, chance, day, name_of, runs, shifted, together, trend, when, with,
+};
 use super::page::Page;
 use super::parts;
 use crate::model::{History, Past, Point, Series, Shift, median};
 
-/// Among fewer runs none shows a change: six on either side.
-const RUNS_MIN: usize = 12;
+/// Among fewer runs none shows a change: two on either side.
+const RUNS_MIN: usize = 4;
 /// So many changes are named in the answer; more are counted.
 const NAMED_MAX: usize = 3;
 
@@ -96,13 +98,17 @@ fn largest(history: &History) -> Vec<(&Series, &Shift)> {
 fn answer(history: &History) -> String {
     let shifts = largest(history);
     let count = history.runs.len();
+    let unclear = history.series.iter().filter(|series| series.unclear.is_some()).count();
     if shifts.is_empty() {
         return match history.series.iter().filter(|series| series.trend.is_some()).count() {
             0 if count < RUNS_MIN => format!(
-                "No change shows; among fewer than {RUNS_MIN} runs, six on either side of a \
+                "No change shows; among fewer than {RUNS_MIN} runs, two on either side of a \
                  change, none can."
             ),
-            0 => format!("No figure has changed in {count} runs, as far as they can show."),
+            0 if unclear == 0 => {
+                format!("No figure has changed in {count} runs, as far as they can show.")
+            }
+            0 => format!("{unclear} changed, at once or steadily: more runs would tell."),
             some => format!("No figure has changed at once, and {some} steadily."),
         };
     }
@@ -135,14 +141,14 @@ fn changes(history: &History) -> Markup {
     let all = history.series.iter().flat_map(|it| it.shifts.iter().map(move |shift| (it, shift)));
     for (series, shift) in all {
         let run = &history.runs[shift.run];
-        let with = came(&shift.differences);
+        let several = candidates(history, shift);
         table.add([
-            day(run).into(),
-            run.run.clone(),
+            several.as_ref().map_or(day(run).into(), |_| format!("{}?", day(run))),
+            several.unwrap_or(run.run.clone()),
             format!("{}, {}: {}", series.workload, series.metric, name_of(series)),
             format!("{:.3}", shift.ratio),
             chance(shift),
-            if with.is_empty() { "no other difference is known".into() } else { with },
+            with(shift),
         ]);
     }
     let trends: Vec<String> = history.series.iter().filter_map(trend).collect();
@@ -150,12 +156,15 @@ fn changes(history: &History) -> Markup {
         @if table.rows().is_empty() { p { "No change stands out." } }
         @else {
             p {
-                "What came with a change may be its cause, or not. Chance: how often runs in a \
-                 random order stand out as much."
+                "What came with a change may be its cause, or not. Chance: how often runs stand \
+                 out as much where nothing changed."
             }
             (parts::table("Changes, and what came with them", &table))
         }
         @if !trends.is_empty() { ul { @for trend in &trends { li { (trend) } } } }
+        @if !history.fleets.is_empty() {
+            ul { @for line in history.fleets.iter().flat_map(together) { li { (line) } } }
+        }
     }
 }
 

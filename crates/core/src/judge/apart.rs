@@ -1,0 +1,262 @@
+//! What two runs that were measured apart tell of a change: two samples of rounds, each of which
+//! may have ended when it looked settled.
+//!
+//! The change is the difference of the two means, and its interval Welch's (Biometrika 34, 1947),
+//! with Satterthwaite's degrees of freedom (Biometrics Bulletin 2, 1946). That takes the numbers of
+//! rounds for given. A run that stops as soon as its own verdict is settled stops more often where
+//! its rounds happen to agree, so that Welch's interval then misses up to twice as often as
+//! declared. So it is made at [`OF_DECLARED`] of the declared level: a test below simulates such
+//! runs.
+//!
+//! A change is *equivalent* where two one-sided tests rule out the margin on either side
+//! (Schuirmann, Journal of Pharmacokinetics and Biopharmaceutics 15, 1987): where the interval at
+//! twice the level lies within it. Only one of the two can be false.
+
+use super::interval::Interval;
+use super::stopping::FIRST_LOOK;
+use super::student::{two_sided_quantile, two_sided_tail};
+use crate::model::Verdict;
+
+/// The level of the interval, as a part of what is declared.
+const OF_DECLARED: f64 = 0.4;
+
+/// The normal quantile that nine in ten stay under: eight in ten are within it on both sides.
+const EIGHT_IN_TEN: f64 = 1.281_55;
+
+/// More rounds are nobody's.
+const ROUNDS_MAX: u32 = 1_000;
+
+/// The rounds of one run: its differences of ln(goodness) to the reference.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Rounds {
+    /// Their mean.
+    pub mean: f64,
+    /// Their variance.
+    pub variance: f64,
+    /// How many they are.
+    pub count: u32,
+}
+
+impl Rounds {
+    /// Of some differences.
+    pub fn of(differences: &[f64]) -> Rounds {
+        let n = differences.len() as f64;
+        let mean = differences.iter().sum::<f64>() / n;
+        let squares: f64 = differences.iter().map(|it| (it - mean).powi(2)).sum();
+        Rounds { mean, variance: squares / (n - 1.0).max(1.0), count: differences.len() as u32 }
+    }
+}
+
+/// A change from one run to another, in ln units.
+#[derive(Clone, Copy, Debug)]
+pub struct Apart {
+    runs: [Rounds; 2],
+    /// Of the interval: the chance that it misses, were the rounds given.
+    level: f64,
+    /// The standard error of the change, and its degrees of freedom.
+    error: f64,
+    freedom: f64,
+}
+
+/// What is said of a change.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Said {
+    /// By the interval.
+    pub verdict: Verdict,
+    /// Where the change lies.
+    pub interval: Interval,
+    /// It is the interval of two one-sided tests, and misses twice as often as declared.
+    pub is_one_sided: bool,
+}
+
+impl Apart {
+    /// The change between two runs; `alpha` is the chance that its interval misses it.
+    pub fn of(runs: [Rounds; 2], alpha: f64) -> Apart {
+        let [one, other] = runs.map(|run| run.variance / f64::from(run.count));
+        let part = |error: f64, run: &Rounds| error * error / f64::from(run.count.max(2) - 1);
+        let parts = part(one, &runs[0]) + part(other, &runs[1]);
+        let freedom = if parts > 0.0 { (one + other).powi(2) / parts } else { 1.0 };
+        Apart { runs, level: alpha * OF_DECLARED, error: (one + other).sqrt(), freedom }
+    }
+
+    /// The second mean less the first.
+    pub fn change(&self) -> f64 {
+        self.runs[1].mean - self.runs[0].mean
+    }
+
+    /// The verdict for a margin, in ln units.
+    pub fn said(&self, margin: f64) -> Said {
+        let interval = self.interval(self.level);
+        let said = Said { verdict: interval.verdict(margin), interval, is_one_sided: false };
+        let one_sided = self.interval(2.0 * self.level);
+        let is_within = -margin < one_sided.low && one_sided.high < margin;
+        match said.verdict {
+            Verdict::Undecided if is_within => {
+                Said { verdict: Verdict::Equivalent, interval: one_sided, is_one_sided: true }
+            }
+            _ => said,
+        }
+    }
+
+    fn interval(&self, level: f64) -> Interval {
+        let half_width = self.half_width(level);
+        match half_width.is_finite() {
+            true => Interval::around(self.change(), half_width),
+            false => Interval::UNBOUNDED,
+        }
+    }
+
+    /// Infinite where one of the runs has fewer rounds than a first look takes.
+    fn half_width(&self, level: f64) -> f64 {
+        match self.runs.iter().any(|run| run.count < FIRST_LOOK) {
+            true => f64::INFINITY,
+            false => two_sided_quantile(level, self.freedom) * self.error,
+        }
+    }
+
+    /// The chance that two such runs don't show a `regression` to be one of more than `margin`,
+    /// both in ln units.
+    pub fn missed(&self, regression: f64, margin: f64) -> f64 {
+        let beyond = regression - margin - self.half_width(self.level);
+        if beyond.is_infinite() || self.error == 0.0 {
+            return if beyond > 0.0 { 0.0 } else { 1.0 };
+        }
+        let tail = two_sided_tail((beyond / self.error).abs(), self.freedom) / 2.0;
+        if beyond > 0.0 { tail } else { 1.0 - tail }
+    }
+
+    /// How many rounds each run would need to be called equivalent in four cases of five if nothing
+    /// has changed. `None` where it would be more than anybody makes, or nothing is known.
+    pub fn rounds_needed(&self, margin: f64) -> Option<u32> {
+        if self.runs.iter().any(|run| run.count < 2) {
+            return None;
+        }
+        let variance = self.runs.iter().map(|run| run.variance).sum::<f64>();
+        let suffices = |n: u32| {
+            let error = (variance / f64::from(n)).sqrt();
+            let t = two_sided_quantile(2.0 * self.level, 2.0 * f64::from(n) - 2.0);
+            (t + EIGHT_IN_TEN) * error < margin
+        };
+        if !suffices(ROUNDS_MAX) {
+            return None;
+        }
+        // The quantile falls with n, as the error does.
+        let (mut few, mut enough) = (FIRST_LOOK - 1, ROUNDS_MAX);
+        while enough - few > 1 {
+            let middle = u32::midpoint(few, enough);
+            if suffices(middle) { enough = middle } else { few = middle }
+        }
+        Some(enough)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::LazyLock;
+
+    use super::super::interval::Course;
+    use super::super::stopping::{Normals, Rule};
+    use super::*;
+
+    const MARGIN: f64 = 0.048_79;
+    static RULE: LazyLock<Rule> = LazyLock::new(|| Rule::capped(0.05, 12));
+
+    fn rounds(mean: f64, deviation: f64, count: u32) -> Rounds {
+        Rounds { mean, variance: deviation.powi(2), count }
+    }
+
+    fn apart(one: Rounds, other: Rounds) -> Apart {
+        Apart::of([one, other], 0.05)
+    }
+
+    /// A run of a comparison that gets no more rounds once it is settled.
+    fn stopped(normals: &mut Normals, effect: f64, noise: f64) -> Rounds {
+        let mut differences = Vec::new();
+        loop {
+            differences.push(effect + noise * normals.next());
+            let settled = Course::of(&differences, &RULE, MARGIN).verdict.is_settled();
+            if settled || differences.len() == 12 {
+                return Rounds::of(&differences);
+            }
+        }
+    }
+
+    /// Of so many pairs of runs: what is said, and what Welch's interval would say.
+    fn pairs(effects: [f64; 2], noise: [f64; 2], count: u32) -> Vec<(Said, Interval)> {
+        let mut normals = Normals::new();
+        let mut pair = || {
+            let runs = [0, 1].map(|it| stopped(&mut normals, effects[it], noise[it]));
+            let apart = Apart::of(runs, 0.05);
+            (apart.said(MARGIN), apart.interval(0.05))
+        };
+        (0..count).map(|_| pair()).collect()
+    }
+
+    fn share<T>(all: &[T], is: impl Fn(&T) -> bool) -> f64 {
+        all.iter().filter(|it| is(it)).count() as f64 / all.len() as f64
+    }
+
+    #[test]
+    fn runs_that_stopped_early_are_compared_as_safely_as_declared() {
+        let mut worst_of_welch: f64 = 0.0;
+        for effects in [[0.0, 0.0], [0.05, 0.05], [0.1, -0.1], [0.2, 0.05], [0.03, -0.03]] {
+            for noise in [[0.02, 0.02], [0.02, 0.1], [0.1, 0.1]] {
+                let pairs = pairs(effects, noise, 2000);
+                let truth = effects[1] - effects[0];
+                let misses = |it: &Interval| !(it.low..=it.high).contains(&truth);
+                let missed =
+                    share(&pairs, |(said, _)| !said.is_one_sided && misses(&said.interval));
+                assert!(missed < 0.06, "{effects:?} {noise:?}: {missed}");
+                worst_of_welch = worst_of_welch.max(share(&pairs, |(_, welch)| misses(welch)));
+            }
+        }
+        assert!(worst_of_welch > 0.075, "{worst_of_welch}");
+    }
+
+    #[test]
+    fn a_change_of_the_margin_is_seldom_called_equivalent_or_more() {
+        for noise in [0.02, 0.042, 0.1] {
+            for base in [0.0, 0.05, 0.1] {
+                let pairs = pairs([base, base - MARGIN], [noise; 2], 2000);
+                let falsely = |verdict: Verdict| {
+                    use Verdict::{Equivalent, Slower, TriviallyFaster, TriviallySlower};
+                    [Equivalent, Slower, TriviallyFaster, TriviallySlower].contains(&verdict)
+                };
+                let count = share(&pairs, |(said, _)| falsely(said.verdict));
+                assert!(count < 0.06, "{noise} {base}: {count}");
+            }
+        }
+    }
+
+    /// At 3% from trial to trial nearly all pairs of the same were undecided when the two intervals
+    /// of the runs were added up.
+    #[test]
+    fn the_same_twice_is_often_equivalent_and_seldom_anything_else() {
+        let pairs = pairs([0.0, 0.0], [0.042; 2], 2000);
+        let undecided = share(&pairs, |(said, _)| said.verdict == Verdict::Undecided);
+        assert!(undecided < 0.65, "{undecided}");
+        let falsely =
+            share(&pairs, |(said, _)| said.verdict.is_worse() || said.verdict.is_better());
+        assert!(falsely < 0.05, "{falsely}");
+    }
+
+    #[test]
+    fn power_and_the_rounds_that_equivalence_needs_go_with_the_noise() {
+        let of = |deviation: f64| apart(rounds(0.0, deviation, 12), rounds(0.0, deviation, 12));
+        let missed = [0.01, 0.042, 0.2].map(|it| of(it).missed(0.0953, MARGIN));
+        assert!(missed[0] < 0.01 && missed[2] > 0.95, "{missed:?}");
+        assert!((0.25..0.6).contains(&missed[1]), "{missed:?}");
+        let needed = [0.01, 0.042].map(|it| of(it).rounds_needed(MARGIN).unwrap());
+        assert!(needed[0] <= 6 && (12..30).contains(&needed[1]), "{needed:?}");
+        assert_eq!(of(3.0).rounds_needed(MARGIN), None);
+        let exact = of(0.0);
+        assert_eq!((exact.missed(0.0953, MARGIN), exact.rounds_needed(MARGIN)), (0.0, Some(4)));
+    }
+
+    #[test]
+    fn a_single_round_says_nothing() {
+        let change = apart(rounds(0.0, 0.01, 12), rounds(-0.5, 0.0, 1));
+        assert_eq!(change.said(MARGIN).interval, Interval::UNBOUNDED);
+        assert_eq!((change.missed(0.0953, MARGIN), change.rounds_needed(MARGIN)), (1.0, None));
+    }
+}
