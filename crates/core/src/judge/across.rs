@@ -265,6 +265,7 @@ impl<'a> Bench<'a> {
                 workload: workload.name.clone(),
                 metric: metric.clone(),
                 unit,
+                better,
                 reference: reference.into(),
                 baseline,
                 run,

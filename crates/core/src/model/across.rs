@@ -54,6 +54,8 @@ pub struct ReferenceChange {
     pub metric: String,
     /// The metric's unit.
     pub unit: Unit,
+    /// Which way is better.
+    pub better: Better,
     /// The reference.
     pub reference: String,
     /// Median of the raw values in the baseline.

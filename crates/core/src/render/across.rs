@@ -62,7 +62,7 @@ fn lists(across: &Across) -> [(&'static str, Vec<String>); 4] {
 fn of_reference(it: &ReferenceChange) -> String {
     let [before, now] = [it.baseline, it.run].map(|value| it.unit.format(value));
     let times = match it.ratio {
-        Some(ratio) => format!(", {ratio:.2} times as {}", praise(&it.metric, it.unit)),
+        Some(ratio) => format!(", {}", Words::of(&it.metric, it.unit, it.better).times(ratio)),
         None => String::new(),
     };
     format!(

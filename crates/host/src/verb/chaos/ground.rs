@@ -172,7 +172,7 @@ fn mount_disk(folder: &Path, disk: &Path) -> Result<(), HostError> {
 fn attached(image: &Path, bytes: &[u8]) -> Result<(String, File), HostError> {
     fs::write(image, bytes)?;
     let file = File::options().read(true).write(true).open(image)?;
-    let device = LoopDevice::attach_file(&file, false)?;
+    let device = LoopDevice::attach_file(&file, false, 0)?;
     let node = device.device().path;
     let held = File::open(&node)?;
     Ok((node, held))
