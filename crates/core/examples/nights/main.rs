@@ -105,6 +105,7 @@ fn run(number: usize) -> Run {
         memory_bytes: None,
         tools: Default::default(),
         left_out: Vec::new(),
+        read: Vec::new(),
         stop: None,
         elapsed_s: 0.0,
     }
