@@ -1,6 +1,7 @@
 //! The audits of published tables: each with a table that shows it and one that does not, and what
 //! must hold for any table.
 
+mod measured;
 mod rules;
 
 use proptest::prelude::*;

@@ -81,8 +81,7 @@ impl<'a> Cells<'a> {
         }
     }
 
-    /// The figure of a part: of reads or of writes alone as printed, or because the job does nothing
-    /// else.
+    /// The figure of a part: of reads or of writes alone, as printed or since there is nothing else.
     pub fn of_part(self, quantity: Quantity, part: Part) -> Option<(Reach, Vec<Cell<'a>>)> {
         let job = &self.test.job;
         let alone = match part {
