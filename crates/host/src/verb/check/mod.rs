@@ -3,10 +3,10 @@
 //!
 //! Nothing that a file names is written to. Its devices are replaced by nameless images; options
 //! that name other devices or files are not tried; its lines are read and never run. There is no
-//! list of good and bad options: a verdict comes from leaving an option out, giving it alone and giving
-//! its opposite (`sort`), and from counting flushes, discards and access times (`mounting`). What
-//! shows only after a crash is told from the manuals (`documented`), and of a disk it mounts what
-//! that says of itself (`flag`).
+//! list of good and bad options: a verdict comes from leaving an option out, giving it alone and
+//! giving its opposite (`sort`), and from counting flushes, discards and access times (`mounting`).
+//! What shows only after a crash is told from the manuals (`documented`), and of a disk that is
+//! mounted what it says of itself (`flag`).
 
 mod bench;
 mod documented;
