@@ -186,6 +186,8 @@ impl<'a> Lab<'a> {
             let cleared = bed::own::clear(Path::new(&trial.directory), WORK);
             overdue.left.extend(cleared.err().map(|error| error.to_string()));
         } else {
+            // A pool that the kernel keeps would hold them for ever.
+            held_pool(trial).map(Undo::Pool).map_or(Ok(()), |pool| pool.apply())?;
             let made = self.made.as_ref().ok_or("the bed is not made")?;
             let unused = made.wait_until_unused(&self.interrupted);
             overdue.left.extend(unused.err().map(|error| error.to_string()));

@@ -103,15 +103,17 @@ fn each_record(log: &mut impl Read, mut hear: impl FnMut(&str)) {
 }
 
 /// The line of a record (`3,1206,98721,-;I/O error, ...`), if the kernel itself says that something
-/// failed. What a device can't do at all is no failure: mkfs asks it to write zeros.
+/// failed. What a device can't do at all is no failure, for mkfs asks it to write zeros; nor is
+/// that a feature is new (fs/xfs/xfs_message.c of older kernels, at KERN_ALERT).
 fn error_of(record: &str) -> Option<&str> {
     let (head, text) = record.split_once(';')?;
     let line = text.lines().next()?;
     let priority: u32 = head.split(',').next()?.parse().ok()?;
     let (facility, level) = (priority >> 3, priority & 7);
     let fails = level <= ERROR || level == WARNING && line.to_lowercase().contains("error");
-    let is_asked = line.starts_with("operation not supported error");
-    (facility == 0 && fails && !is_asked).then_some(line)
+    let is_harmless =
+        line.starts_with("operation not supported error") || line.contains("EXPERIMENTAL");
+    (facility == 0 && fails && !is_harmless).then_some(line)
 }
 
 /// The line names one of the devices, or a part of one.
