@@ -1,7 +1,7 @@
 //! What the program says: every text leaves here, on standard output or standard error, and nothing
 //! in it controls the terminal. Names and messages in it come from plans, runs and programs.
 
-use std::io::{self, Write, stdout};
+use std::io::{self, Write, stderr, stdout};
 
 use fsverdict_core::render;
 
@@ -12,9 +12,9 @@ pub fn print(text: &str) -> io::Result<()> {
     out.flush()
 }
 
-/// On standard error, as it is said.
+/// On standard error, as it is said. A terminal that is gone is no reason to end anything.
 pub fn tell(text: &str) {
-    eprintln!("{}", render::visible(text));
+    let _ = writeln!(stderr(), "{}", render::visible(text));
 }
 
 /// On standard error, with the program's name, as shells have it.

@@ -82,6 +82,12 @@ impl Source {
         Ok(())
     }
 
+    /// [`Source::load`], for text on a terminal where `is_text`.
+    pub fn load_for(&self, is_text: bool) -> Result<Loaded> {
+        let loaded = self.load()?;
+        Ok(if is_text { loaded.on_one_line() } else { loaded })
+    }
+
     /// Reads the run back: every trial that has a whole record.
     pub fn load(&self) -> Result<Loaded> {
         let (mut run, mut plan, mut records) = (None, None, Vec::new());
@@ -167,10 +173,15 @@ impl Loaded {
         self.with_facts(fold.comparisons(), fold.findings())
     }
 
-    /// The same while the run goes on, by its campaign, which has taken all of the records.
+    /// The same while the run goes on, by its campaign.
     pub fn judged_meanwhile(&self, campaign: &mut Campaign) -> Judged {
-        assert_eq!(campaign.taken(), self.records.len(), "the campaign knows each record");
         self.with_facts(campaign.comparisons(), campaign.findings_meanwhile())
+    }
+
+    /// With each name on one line: what is printed on a terminal stands in lines.
+    pub fn on_one_line(self) -> Loaded {
+        let records = self.records.into_iter().map(Record::on_one_line).collect();
+        Loaded { run: self.run.on_one_line(), plan: self.plan.on_one_line(), records }
     }
 
     /// Adds what follows from the run's facts and its study.

@@ -15,7 +15,8 @@ use thiserror::Error;
 
 use crate::sys;
 
-const DIRECTORIES: [&str; 6] =
+/// Where the system's programs are.
+pub const DIRECTORIES: [&str; 6] =
     ["/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"];
 
 /// Which Debian package brings a program.
@@ -64,6 +65,9 @@ const PACKAGES: [(&str, &str); 43] = [
     ("zramctl", "util-linux"),
     ("zstd", "zstd"),
 ];
+
+/// How long a system tool may take where no step of a trial says it.
+const LIMIT: Duration = Duration::from_secs(600);
 
 /// A program with its arguments.
 pub type Argv = Vec<String>;
@@ -146,21 +150,22 @@ fn new(program: impl AsRef<std::ffi::OsStr>) -> Command {
     Command::new(program)
 }
 
-/// Runs a system tool to its end; gives its standard output.
+/// Runs a system tool to its end, for ten minutes at most; gives its standard output.
 pub fn run(argv: &[String]) -> Result<String, ToolError> {
-    let mut command = command(&argv[0])?;
-    command.args(&argv[1..]);
-    let output =
-        command.output().map_err(|source| ToolError::Start { command: shown(argv), source })?;
-    succeeded(argv, &output)
+    let Answer { status, stdout, stderr } = ask(argv, Path::new("/"), LIMIT)?;
+    match status.success() {
+        true => Ok(stdout),
+        false => Err(ToolError::Failed { command: shown(argv), status, stdout, stderr }),
+    }
 }
 
-/// Runs one after the other; gives their standard output together.
+/// Runs one after the other, for as long as the step of the trial may take; gives their standard
+/// output together.
 pub fn run_all(commands: &[Vec<String>]) -> Result<String, ToolError> {
-    commands.iter().map(|argv| run(argv)).collect()
+    commands.iter().map(|argv| Ok(String::from_utf8_lossy(&bytes(argv)?).into_owned())).collect()
 }
 
-/// [`run`], for a program that prints no text.
+/// Runs a system tool that prints no text to its end.
 pub fn bytes(argv: &[String]) -> Result<Vec<u8>, ToolError> {
     let mut command = command(&argv[0])?;
     command.args(&argv[1..]);

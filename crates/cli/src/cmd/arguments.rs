@@ -58,6 +58,13 @@ pub struct Arguments {
     /// A kernel to boot in place vm: a version, or the path of a bzImage; several are compared.
     #[arg(long, value_name = "KERNEL")]
     pub kernel: Vec<String>,
+    /// A file or folder of this machine that a virtual one gets, besides those that commands name.
+    #[arg(long, value_name = "PATH")]
+    pub bring: Vec<PathBuf>,
+    /// A stranger wrote the plan: run it in virtual machines that get nothing of this machine but
+    /// what --bring names.
+    #[arg(long, conflicts_with_all = ["resume", "erase", "writable"])]
+    pub untrusted: bool,
     /// Many small files, natively: count=10000,size=1k,directories=1,threads=1,sync=end.
     #[arg(long, value_name = "KEY=VALUE,...", num_args = 0..=1, default_missing_value = "")]
     pub small_files: Option<String>,
@@ -103,6 +110,13 @@ pub struct Arguments {
     /// Time at most; alone, without rounds, the run is open-ended.
     #[arg(long, value_name = "TIME")]
     pub budget: Option<Span>,
+    /// How long a trial may take: then it is ended, has failed, and the run goes on [default: 2h, or
+    /// the budget, if that is over 10m].
+    #[arg(long, value_name = "TIME")]
+    pub trial_timeout: Option<Span>,
+    /// The same of a step: mkfs=2h,work=30m [default: FORMAT.md, `timeout`].
+    #[arg(long, value_delimiter = ',', value_name = "STEP=TIME,...", value_parser = step_timeout)]
+    pub step_timeout: Vec<(String, Span)>,
     /// Differences smaller than this are trivial [default: 5%].
     #[arg(long)]
     pub margin: Option<Percent>,
@@ -160,6 +174,13 @@ pub enum PlaceName {
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub enum ProbeName {
     PageCache,
+}
+
+/// `STEP=TIME`. Which steps there are the plan knows.
+fn step_timeout(text: &str) -> Result<(String, Span), String> {
+    let (step, limit) = text.split_once('=').ok_or("write STEP=TIME")?;
+    let limit = limit.parse::<Span>().map_err(|error| error.to_string())?;
+    Ok((step.into(), limit))
 }
 
 /// A factor, or a fraction such as 1/10.

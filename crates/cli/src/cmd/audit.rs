@@ -61,7 +61,7 @@ file is none of these, or has a mistake.";
 pub fn run(arguments: &Arguments) -> Result<u8> {
     let path = &arguments.path;
     let (audited, is_void) = match path.is_dir() || pack::is_gzip(path).unwrap_or(false) {
-        true => of_run(path)?,
+        true => of_run(path, matches!(arguments.format, Format::Text))?,
         false => of_table(arguments)?,
     };
     let text = match arguments.format {
@@ -73,8 +73,8 @@ pub fn run(arguments: &Arguments) -> Result<u8> {
     Ok(if is_void { exit::VOID } else { exit::DONE })
 }
 
-fn of_run(run: &Path) -> Result<(Audited, bool)> {
-    let loaded = Source::open(run)?.load()?;
+fn of_run(run: &Path, is_text: bool) -> Result<(Audited, bool)> {
+    let loaded = Source::open(run)?.load_for(is_text)?;
     let judged = loaded.judged(&Judge::new(&loaded.plan));
     let trials = loaded.records.len();
     let audited = Audited {

@@ -84,8 +84,10 @@ be compared; 5 all that was compared is void; 130 interrupted.";
 
 /// Compares the runs and prints how the second has changed.
 pub fn run(arguments: &Arguments) -> Result<u8> {
-    let baseline = Source::open(&arguments.baseline)?.load()?;
-    let run = Source::open(&arguments.run)?.load()?;
+    // What is run again keeps its names.
+    let is_text = matches!(arguments.format, Format::Text) && !arguments.rerun;
+    let baseline = Source::open(&arguments.baseline)?.load_for(is_text)?;
+    let run = Source::open(&arguments.run)?.load_for(is_text)?;
     let margin = arguments.margin.unwrap_or(run.plan.judgement.margin);
     let (across, failed) = match arguments.rerun {
         true => match rerun(arguments, &baseline, &run, margin)? {

@@ -52,7 +52,7 @@ const DEPTH_MAX: usize = 4;
 /// Judges the runs together and prints their history.
 pub fn run(arguments: &Arguments) -> Result<u8> {
     let dir = &arguments.dir;
-    let runs = load(dir)?;
+    let runs = load(dir, matches!(arguments.format, Format::Text))?;
     if runs.is_empty() {
         let text = format!("{} holds no run that measured something", dir.display());
         return Err(Usage(text).into());
@@ -70,12 +70,12 @@ pub fn run(arguments: &Arguments) -> Result<u8> {
 
 /// The runs at or below a folder that have measured something, in the order of time. One that is
 /// there as a folder and packed too is the same run.
-fn load(dir: &Path) -> Result<Vec<Loaded>> {
+fn load(dir: &Path, is_text: bool) -> Result<Vec<Loaded>> {
     let mut found = Vec::new();
     find(dir, DEPTH_MAX, &mut found).with_context(|| dir.display().to_string())?;
     let mut runs: Vec<Loaded> = Vec::new();
     for path in &found {
-        match Source::open(path).and_then(|source| source.load()) {
+        match Source::open(path).and_then(|source| source.load_for(is_text)) {
             Ok(loaded) if loaded.records.is_empty() => {}
             Ok(loaded) => runs.push(loaded),
             Err(error) => remark!("left out: {error:#}"),

@@ -19,3 +19,4 @@ pub mod report;
 pub mod run;
 pub mod tree;
 pub mod trial;
+mod untrusted;

@@ -11,6 +11,7 @@ use fsverdict_core::model::{
 use serde::de::DeserializeOwned;
 
 use super::arguments::{Arguments, PlaceName, ProbeName};
+use super::untrusted::distrust;
 use crate::exit::Usage;
 use crate::shipped;
 
@@ -37,6 +38,7 @@ pub fn plan(arguments: &Arguments) -> Result<Plan> {
         plan.published.clear();
     }
     set_rest(&mut plan, arguments);
+    distrust(&mut plan, arguments)?;
     allow_writing(&mut plan, &arguments.writable)?;
     for workload in &mut plan.workloads {
         recognise_fio(workload);
@@ -147,6 +149,9 @@ fn set_rest(plan: &mut Plan, arguments: &Arguments) {
     if arguments.seed.is_some() {
         plan.seed = arguments.seed;
     }
+    arguments.trial_timeout.iter().for_each(|limit| plan.timeouts.set_trial(*limit));
+    let steps = &arguments.step_timeout;
+    steps.iter().for_each(|(step, limit)| plan.timeouts.set(step, *limit));
     for probe in &arguments.probe {
         let probe = match probe {
             ProbeName::PageCache => ExtraProbe::PageCache,
@@ -399,6 +404,8 @@ mod tests {
             ("--fs ext4,xfs --metadata --fsync-files", "not both"),
             ("--fs ext4,xfs --metadata fast", "write KEY=VALUE"),
             ("--fs ext4,xfs -- sysbench fileio run", "needs file-test-mode"),
+            ("--fs ext4,xfs --step-timeout wrok=1s -- true", "did you mean work?"),
+            ("--fs ext4,xfs --step-timeout work -- true", "write STEP=TIME"),
             ("--fs ext4 -- true", "two contenders"),
             ("--fs ext4,xfs", "a workload"),
             ("--fs ext4,xfs --small-files count=5 -- true", "not both"),

@@ -66,7 +66,7 @@ pub fn run(arguments: &Arguments) -> Result<u8> {
 /// One run's report, and its figures where they are wanted.
 fn single(arguments: &Arguments, run: &Path) -> Result<(String, Vec<Figure>)> {
     let source = Source::open(run)?;
-    let loaded = source.load()?;
+    let loaded = source.load_for(matches!(arguments.format, Format::Text))?;
     let judged = loaded.judged(&Judge::new(&loaded.plan));
     let report = loaded.report(&judged);
     let timelines = match (arguments.format, &arguments.figures) {
@@ -91,7 +91,8 @@ fn single(arguments: &Arguments, run: &Path) -> Result<(String, Vec<Figure>)> {
 
 /// Several runs in one report, and its figure.
 fn joined(arguments: &Arguments, runs: &[PathBuf]) -> Result<(String, Vec<Figure>)> {
-    let load = |run: &PathBuf| Source::open(run)?.load();
+    let is_text = matches!(arguments.format, Format::Text);
+    let load = |run: &PathBuf| Source::open(run)?.load_for(is_text);
     let runs: Vec<Loaded> = runs.iter().map(load).collect::<Result<_>>()?;
     let judged: Vec<Judged> = runs.iter().map(|run| run.judged(&Judge::new(&run.plan))).collect();
     let sides: Vec<Side> = runs.iter().map(Loaded::side).collect();

@@ -40,8 +40,8 @@ pub fn run(arguments: &Arguments) -> Result<u8> {
     if arguments.dry_run {
         return dry_run(arguments);
     }
-    let (store, mut loaded, result) = conduct(arguments)?;
-    finish(arguments, &store, &mut loaded, result)
+    let (store, loaded, result) = conduct(arguments)?;
+    finish(arguments, &store, loaded, result)
 }
 
 /// Runs the rounds, from the plan to why they ended; what was measured is kept however they did.
@@ -67,11 +67,12 @@ pub(super) fn conduct(arguments: &Arguments) -> Result<(Store, Loaded, Result<St
     Ok((store, loaded, result))
 }
 
-/// Ctrl-C and SIGTERM end the run after killing the trial under way. A second one does nothing
-/// more: the clean-up is not to be cut short.
+/// Ctrl-C, SIGTERM and the end of the terminal end the run after killing the trial under way. A
+/// second one does nothing more: the clean-up is not to be cut short.
 fn interrupt_flag() -> Result<Arc<AtomicBool>> {
+    use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
     let flag = Arc::new(AtomicBool::new(false));
-    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
+    for signal in [SIGHUP, SIGINT, SIGTERM] {
         signal_hook::flag::register(signal, Arc::clone(&flag))?;
     }
     Ok(flag)
@@ -241,12 +242,14 @@ fn measure(
         Err(error) => Err(PlaceError(error).into()),
     };
     watch.borrow_mut().tell(&News::Ended(&result));
+    let records = store.load().map(|stored| loaded.records = stored.records);
     // What could not be put back after its trial is tried once more; the run has failed by then,
     // and says so. Where nothing is left to put back, this does nothing.
     let restored = place.restore().map_err(PlaceError);
     let removed = place.remove_bed().map_err(PlaceError);
     let left = place.left();
     let ended = result.and_then(|stop| {
+        records?;
         restored?;
         removed.context("removing the bed: fsverdict clean tries again")?;
         Ok(stop)
@@ -261,7 +264,8 @@ fn measure(
     })
 }
 
-/// Round after round, until the campaign ends it.
+/// Round after round, until the campaign ends it. The records, of which there may be ten thousand,
+/// are on the disk, and not kept here: what the campaign makes of them is.
 fn rounds(
     place: &mut dyn Place,
     bed: &TrialBed,
@@ -274,6 +278,7 @@ fn rounds(
     let (start, before_s) = (Instant::now(), loaded.run.elapsed_s);
     let spent = || Duration::from_secs_f64(before_s) + start.elapsed();
     let mut campaign = Campaign::of(loaded.run.seed, judge, &loaded.records);
+    let mut number = std::mem::take(&mut loaded.records).last().map_or(0, |last| last.number);
     loop {
         let slots = match campaign.next(spent()) {
             Next::Round(slots) => slots,
@@ -281,7 +286,7 @@ fn rounds(
         };
         let mut slots = slots.into_iter().peekable();
         while let Some(slot) = slots.next() {
-            let number = loaded.records.last().map_or(0, |record| record.number) + 1;
+            number += 1;
             let trial = document(&loaded.plan, slot, bed, store, number)?;
             watch.borrow_mut().tell(&News::Trial(&trial));
             let record = settled_trial(place, &trial);
@@ -290,27 +295,24 @@ fn rounds(
                 return Ok(Stop::Interrupted);
             }
             campaign.take(&record);
-            keep(store, &mut loaded.records, record)?;
+            keep(store, &record)?;
             let is_last = slots.peek().is_none_or(|next| next.key.workload != trial.key.workload);
             let judged = is_last.then(|| loaded.judged_meanwhile(&mut campaign));
-            watch.borrow_mut().tell(&News::Kept(&loaded.records, judged));
+            watch.borrow_mut().tell(&News::Kept(&record, judged));
         }
         store.write_run(&loaded.run)?;
     }
 }
 
 /// Keeps the record. A machine whose settings could not be put back measures nothing further.
-fn keep(store: &Store, records: &mut Vec<Record>, record: Record) -> Result<()> {
+fn keep(store: &Store, record: &Record) -> Result<()> {
     let failure = match &record.outcome {
         Outcome::Measured => None,
         Outcome::Failed(failure) => Some(failure.clone()),
     };
     if failure.is_some() || !store.trial(record.number).join("record.json").exists() {
-        store.write_record(&record)?;
+        store.write_record(record)?;
     }
-    let is_next = records.last().is_none_or(|last| last.number < record.number);
-    assert!(is_next, "records stand in the order of their numbers");
-    records.push(record);
     match failure {
         Some(failure) if !failure.cleanup_errors.is_empty() => {
             let errors = failure.cleanup_errors.join("; ");
@@ -354,6 +356,7 @@ fn document(plan: &Plan, slot: Slot, bed: &TrialBed, store: &Store, number: u32)
         bed,
         probes: plan.probes.clone(),
         writable: plan.writable.clone(),
+        timeouts: plan.timeouts(),
         directory,
         raw: path("raw"),
         series: path("series.csv"),
@@ -364,7 +367,7 @@ fn document(plan: &Plan, slot: Slot, bed: &TrialBed, store: &Store, number: u32)
 fn finish(
     arguments: &Arguments,
     store: &Store,
-    loaded: &mut Loaded,
+    mut loaded: Loaded,
     result: Result<Stop>,
 ) -> Result<u8> {
     if loaded.records.is_empty() {
@@ -374,27 +377,39 @@ fn finish(
         let interrupted = result? == Stop::Interrupted;
         return Ok(if interrupted { exit::INTERRUPTED } else { exit::FAILED });
     }
-    let judged = keep_report(store, loaded, &result)?;
+    let judged = keep_report(store, &mut loaded, &result)?;
     let report = loaded.report(&judged);
-    let text = render::terminal(&report);
-    let path = store.folder().join("report.html");
-    match &arguments.json {
-        Some(file) if file.as_os_str() == "-" => {
-            say::tell(&format!("{text}\nReport: {}", path.display()));
-            say::print(&render::json(&report))?;
-        }
-        file => {
-            say::print(&format!("{text}\nReport: {}\n", path.display()))?;
-            file.iter().try_for_each(|file| write_whole(file, &render::json(&report)))?;
-        }
-    }
-    let stop = result?;
-    Ok(match stop {
-        Stop::Interrupted => exit::INTERRUPTED,
+    let json = arguments.json.as_ref().map(|_| render::json(&report));
+    let status = match &result {
+        Ok(Stop::Interrupted) => exit::INTERRUPTED,
         _ if report.failures().next().is_some() => exit::FAILED,
         _ if judged.comparisons.iter().all(|c| c.verdict == Verdict::Void) => exit::VOID,
         _ => exit::DONE,
-    })
+    };
+    let loaded = loaded.on_one_line();
+    let judged = loaded.judged(&Judge::new(&loaded.plan));
+    let text = render::terminal(&loaded.report(&judged));
+    let shown = show(arguments, &text, json.as_deref(), store.folder());
+    if result? == Stop::Interrupted {
+        // Who has closed the terminal reads nothing more there.
+        return Ok(status);
+    }
+    shown.map(|()| status)
+}
+
+/// Prints the report, and writes it as JSON where that is asked for.
+fn show(arguments: &Arguments, text: &str, json: Option<&str>, folder: &Path) -> Result<()> {
+    let text = format!("{text}\nReport: {}", folder.join("report.html").display());
+    match arguments.json.as_deref().zip(json) {
+        Some((file, json)) if file.as_os_str() == "-" => {
+            say::tell(&text);
+            Ok(say::print(json)?)
+        }
+        file => {
+            say::print(&format!("{text}\n"))?;
+            file.map_or(Ok(()), |(file, json)| write_whole(file, json))
+        }
+    }
 }
 
 /// Judges what was measured, and writes the report into the run's folder.
@@ -426,6 +441,7 @@ fn dry_run(arguments: &Arguments) -> Result<u8> {
         Some(PlaceKind::Vm) => DryRun::in_machines(&plan),
         _ => DryRun::default(),
     };
+    dry.remark(&format!("what takes longer is ended: {}", plan.timeouts()));
     let bed = dry.make_bed(&plan.bed).map_err(PlaceError)?;
     let next = campaign::next_round(seed, &Judge::new(&plan), &[], Duration::ZERO);
     if let Next::Round(slots) = next {

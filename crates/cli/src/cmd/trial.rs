@@ -1,10 +1,11 @@
 //! `fsverdict trial`: one trial, a document in, a document out.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;
 
 use anyhow::{Context, Result};
-use fsverdict_core::model::{SCHEMA, Trial};
+use fsverdict_core::model::{SCHEMA, Trial, Trouble};
 use fsverdict_core::run::{self, Effect, Host, HostError, Step};
 use fsverdict_host::place::trial::TrialHost;
 
@@ -54,6 +55,14 @@ impl Host for Announced {
 
     fn clean_up(&mut self, trial: &Trial) -> Vec<String> {
         self.0.clean_up(trial)
+    }
+
+    fn trouble(&mut self) -> Trouble {
+        self.0.trouble()
+    }
+
+    fn unkept_bytes(&mut self) -> BTreeMap<String, u64> {
+        self.0.unkept_bytes()
     }
 
     fn clock_ns(&mut self) -> u64 {

@@ -135,11 +135,7 @@ impl<W: Write + Debug> Listener for Json<W> {
             }
             News::Step(step) => self.write(state, "step", json!({ "step": step })),
             News::Tick => self.write_now_and_then(state, "tick", || tick(state)),
-            News::Kept(records, _) => {
-                if let Some(record) = records.last() {
-                    self.write(state, "record", kept(state, record));
-                }
-            }
+            News::Kept(record, _) => self.write(state, "record", kept(state, record)),
             News::Ended(Ok(stop)) => self.write(state, "end", json!({ "stop": stop })),
             News::Ended(Err(error)) => {
                 self.write(state, "end", json!({ "stop": null, "error": format!("{error:#}") }));
@@ -166,7 +162,7 @@ mod tests {
             News::Writing(2 << 20, 1 << 30),
             News::Trial(&testing::trial(&plan, 6, "b")),
             News::Step("work"),
-            News::Kept(&records, Some(judged)),
+            News::Kept(records.last().unwrap(), Some(judged)),
             News::Ended(&Err(anyhow::anyhow!("no\nspace"))),
         ] {
             state.hear(&news);

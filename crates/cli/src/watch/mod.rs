@@ -68,9 +68,9 @@ pub enum News<'a> {
     Step(&'a str),
     /// A moment has passed.
     Tick,
-    /// The trial has ended and its record, the last of these, is kept. After the last trial of a
-    /// workload in a round the judge has looked at all of them: only then can verdicts change.
-    Kept(&'a [Record], Option<Judged>),
+    /// The trial has ended and this record of it is kept. After the last trial of a workload in a
+    /// round the judge has looked at all of them: only then can verdicts change.
+    Kept(&'a Record, Option<Judged>),
     /// Nothing further is measured.
     Ended(&'a Result<Stop>),
 }

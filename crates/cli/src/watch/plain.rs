@@ -31,8 +31,7 @@ impl<W: Write> Plain<W> {
     }
 
     fn kept(&mut self, state: &State, news: &News) {
-        let News::Kept(records, judged) = news else { return };
-        let Some(record) = records.last() else { return };
+        let News::Kept(record, judged) = news else { return };
         let (key, rounds) = (&record.key, state.plan.judgement.rounds());
         let of = rounds.map_or(String::new(), |rounds| format!("/{rounds}"));
         if let Outcome::Failed(failure) = &record.outcome {
@@ -123,10 +122,10 @@ mod tests {
         let plan = state.plan.clone();
         let mut plain = Plain::new(Vec::new());
         tell(&mut plain, &mut state, &News::Begun);
-        tell(&mut plain, &mut state, &News::Kept(&[failed(1, "b")], None));
+        tell(&mut plain, &mut state, &News::Kept(&failed(1, "b"), None));
         let records = rounds(6);
         let judged = judged(&plan, &records);
-        tell(&mut plain, &mut state, &News::Kept(&records, Some(judged)));
+        tell(&mut plain, &mut state, &News::Kept(records.last().unwrap(), Some(judged)));
         let said = said(plain);
         assert_eq!(said[0], "run: a, b");
         assert_eq!(said[1], "round 1/12, work, b failed at mkfs: no space");

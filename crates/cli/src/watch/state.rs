@@ -34,10 +34,8 @@ pub struct State {
     pub machine: Machine,
     /// How many records there are.
     pub kept: u32,
-    /// Whether a trial was measured, by where it belongs; of one that was run again the last.
-    trials: BTreeMap<Key, bool>,
-    /// Of each workload and contender: how many of these were measured, and how many failed.
-    counts: BTreeMap<(String, String), [u32; 2]>,
+    /// Of each workload and contender, the trials.
+    trials: BTreeMap<(String, String), Trials>,
     tally: Tally,
     /// Of each workload: seconds in trials, and how many.
     walls: BTreeMap<String, (f64, u32)>,
@@ -46,6 +44,15 @@ pub struct State {
     left_since: Instant,
     before: Duration,
     since: Instant,
+}
+
+/// The trials of one contender in one workload. A run may have ten thousand.
+#[derive(Debug, Default)]
+struct Trials {
+    /// Whether it was measured, by round; of one that was run again the last.
+    measured: BTreeMap<u32, bool>,
+    /// How many of these were measured, and how many failed.
+    counts: [u32; 2],
 }
 
 /// A trial under way.
@@ -108,7 +115,6 @@ impl State {
             machine: Machine::default(),
             kept: 0,
             trials: BTreeMap::new(),
-            counts: BTreeMap::new(),
             tally: Tally::default(),
             walls: BTreeMap::new(),
             remaining: Vec::new(),
@@ -146,10 +152,8 @@ impl State {
                 self.machine.beat();
             }
             News::Tick => self.machine.beat(),
-            News::Kept(records, judged) => {
-                if let Some(record) = records.last() {
-                    self.count(record);
-                }
+            News::Kept(record, judged) => {
+                self.count(record);
                 self.trial = None;
                 self.look(judged.as_ref());
             }
@@ -160,10 +164,10 @@ impl State {
     fn count(&mut self, record: &Record) {
         self.kept += 1;
         self.tally.take(&record.key, record.is_measured());
-        let Key { workload, contender, .. } = record.key.clone();
-        let counts = self.counts.entry((workload, contender)).or_default();
+        let Key { round, workload, contender } = record.key.clone();
+        let Trials { measured, counts } = self.trials.entry((workload, contender)).or_default();
         counts[usize::from(!record.is_measured())] += 1;
-        if let Some(before) = self.trials.insert(record.key.clone(), record.is_measured()) {
+        if let Some(before) = measured.insert(round, record.is_measured()) {
             counts[usize::from(!before)] -= 1;
         }
         let (seconds, trials) = self.walls.entry(record.key.workload.clone()).or_default();
@@ -213,7 +217,8 @@ impl State {
     /// The round under way, or the last one.
     pub fn round(&self) -> u32 {
         let under_way = self.trial.as_ref().map(|trial| trial.key.round);
-        under_way.or_else(|| self.trials.keys().map(|key| key.round).max()).unwrap_or(0)
+        let last = |trials: &Trials| trials.measured.keys().next_back().copied();
+        under_way.or_else(|| self.trials.values().filter_map(last).max()).unwrap_or(0)
     }
 
     /// The workload of the trial under way, or the first one that is not settled.
@@ -234,7 +239,9 @@ impl State {
 
     /// How a trial stands.
     pub fn cell(&self, key: &Key) -> Cell {
-        match (&self.trial, self.trials.get(key)) {
+        let of = (key.workload.clone(), key.contender.clone());
+        let measured = self.trials.get(&of).and_then(|trials| trials.measured.get(&key.round));
+        match (&self.trial, measured) {
             (Some(trial), _) if trial.key == *key => Cell::UnderWay,
             (_, Some(true)) => Cell::Measured,
             (_, Some(false)) => Cell::Failed,
@@ -253,9 +260,9 @@ impl State {
 
     /// How many trials have been kept, by workload and contender: measured and failed ones.
     pub fn counts(&self) -> BTreeMap<(&str, &str), [u32; 2]> {
-        self.counts
+        self.trials
             .iter()
-            .map(|(key, counts)| ((key.0.as_str(), key.1.as_str()), *counts))
+            .map(|(key, trials)| ((key.0.as_str(), key.1.as_str()), trials.counts))
             .collect()
     }
 
@@ -332,8 +339,8 @@ mod tests {
         let (one, other) = (measured(1, "a", 1.0), failed(1, "b"));
         state.hear(&News::Trial(&trial(&loaded.plan, 1, "a")));
         assert_eq!(state.cell(&key(1, "a")), Cell::UnderWay);
-        state.hear(&News::Kept(std::slice::from_ref(&one), None));
-        state.hear(&News::Kept(&[one, other], None));
+        state.hear(&News::Kept(&one, None));
+        state.hear(&News::Kept(&other, None));
         assert_eq!(state.cell(&key(1, "a")), Cell::Measured);
         assert_eq!(state.cell(&key(1, "b")), Cell::Failed);
         assert_eq!(state.cell(&key(2, "b")), Cell::ToCome);
@@ -347,11 +354,11 @@ mod tests {
             .collect();
         let loaded = loaded(PLAN, Vec::new());
         let mut state = State::new(Path::new("run"), &loaded, &judged(&loaded.plan, &[]));
-        state.hear(&News::Kept(&records, Some(judged(&loaded.plan, &records))));
+        state.hear(&News::Kept(records.last().unwrap(), Some(judged(&loaded.plan, &records))));
         assert_eq!(state.fresh.verdicts[0].verdict, Verdict::Faster);
         assert_eq!(state.cell(&key(7, "b")), Cell::Settled);
         assert_eq!(state.cell(&key(7, "a")), Cell::Settled, "the reference is not needed either");
-        state.hear(&News::Kept(&records, Some(judged(&loaded.plan, &records))));
+        state.hear(&News::Kept(records.last().unwrap(), Some(judged(&loaded.plan, &records))));
         assert!(state.fresh.verdicts.is_empty() && state.fresh.findings.is_empty());
     }
 

@@ -108,6 +108,7 @@ pub fn trial(plan: &Plan, round: u32, contender: &str) -> Trial {
         },
         probes: Vec::new(),
         writable: Vec::new(),
+        timeouts: plan.timeouts(),
         directory: String::new(),
         raw: String::new(),
         series: String::new(),

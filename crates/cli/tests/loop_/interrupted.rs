@@ -87,6 +87,40 @@ fn sigterm_ends_a_run_with_what_was_measured() {
 
 #[test]
 #[ignore = "needs root and loop devices: run ./test"]
+fn the_end_of_the_terminal_ends_a_run_with_what_was_measured() {
+    interrupted_by("HUP");
+}
+
+/// zram devices of this machine.
+fn zrams() -> Vec<String> {
+    let names = fs::read_dir("/sys/block").unwrap().map(|it| it.unwrap().file_name());
+    let names = names.map(|name| name.to_string_lossy().into_owned());
+    names.filter(|name| name.starts_with("zram")).collect()
+}
+
+#[test]
+#[ignore = "needs root and loop devices: run ./test"]
+fn a_run_interrupted_while_it_adds_memory_devices_leaves_none() {
+    let scene = Scene::alone();
+    if !Path::new("/sys/class/zram-control/hot_add").exists() {
+        println!("not tested: this kernel has no zram");
+        return;
+    }
+    let before = zrams();
+    for signal in ["INT", "HUP", "TERM"] {
+        let words = ["run", "--fs", "ext4,ext4", "--bed", "ram:zram", "--size", "32M"];
+        let more = ["--devices", "32", "--output", signal, "--", "true"];
+        let run = scene.start(&[&words[..], &more].concat());
+        wait_for("a zram device", || zrams().len() > before.len());
+        run.signal(signal);
+        run.wait().exits(130);
+        assert_eq!(zrams(), before, "after {signal}");
+    }
+    scene.assert_nothing_left();
+}
+
+#[test]
+#[ignore = "needs root and loop devices: run ./test"]
 fn a_run_interrupted_while_it_writes_its_image_leaves_nothing() {
     let scene = Scene::alone();
     let words = ["run", "--fs", "ext4,ext4", "--size", "1G", "--output", "run", "--", "true"];

@@ -14,6 +14,7 @@ mod replays;
 mod runs;
 mod settings;
 mod strangers;
+mod unattended;
 mod workloads;
 mod zfs;
 

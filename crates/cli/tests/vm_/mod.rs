@@ -71,6 +71,9 @@ macro_rules! or_left_out {
     };
 }
 
+// After the macro, which it uses.
+mod untrusted;
+
 fn as_root(scene: &Scene, words: &[&str]) -> Command {
     let mut command = scene.command(words);
     command.env("XDG_CACHE_HOME", cache());

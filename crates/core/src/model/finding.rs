@@ -46,6 +46,8 @@ pub enum Audit {
     A23,
     A24,
     A25,
+    A26,
+    A27,
     /// The device is the limit, whichever the file system.
     DeviceBound,
     /// The depth of the work is the limit: at twice of it the bare device does more.

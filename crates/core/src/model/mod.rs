@@ -11,6 +11,7 @@ mod fit;
 mod histogram;
 mod history;
 mod joined;
+mod lines;
 mod native;
 mod near;
 pub mod need;
@@ -29,6 +30,7 @@ mod seed;
 mod study;
 mod table;
 mod timeline;
+mod timeouts;
 mod tree;
 mod trial;
 mod unit;
@@ -66,7 +68,7 @@ pub use rate::{RateOverTime, Steady};
 pub use record::{
     Application, Astray, CacheState, DeviceTotals, Failure, ForeignTotals, Guest, HeatTotals,
     MemoryTotals, Mounted, NetworkTotals, Outcome, PageCacheTotals, PhaseRecord, PressureTotals,
-    Queue, Quiet, Record, Refused, StepTime, Totals,
+    Queue, Quiet, Record, Refused, Room, StepTime, Totals, Trouble,
 };
 pub use replay::{Action, Call, Entry, Gave, Head, Laid, On, RECORDING, Recording, Replay};
 pub use run::{Run, SCHEMA};
@@ -79,6 +81,7 @@ pub use table::{
     Test,
 };
 pub use timeline::{Gauge, Stretch, Timeline, TimelineError};
+pub use timeouts::{Overdue, Timeouts};
 pub use tree::{Reflink, Tree, TreeContent, TreePhase};
 pub use trial::{Device, Key, Trial, TrialBed};
 pub use unit::{BitRate, Bytes, ParseError, Percent, Span, Unit};

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use super::near::{meant, with_near};
-use super::{Bytes, Contender, Fio, Limits, Percent, Published, Span, Study, Workload};
+use super::{Bytes, Contender, Fio, Limits, Percent, Published, Span, Study, Timeouts, Workload};
 
 /// What the file systems are made on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -271,11 +271,22 @@ pub struct Vm {
     /// its commands name.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub bring: Vec<String>,
+    /// A stranger wrote the plan: of the host's files its machines get those of `bring`, and what
+    /// they themselves need.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub untrusted: bool,
+}
+
+impl Vm {
+    /// What the machines of a stranger's plan may have of the host.
+    pub fn given(&self) -> Option<&[String]> {
+        self.untrusted.then_some(&*self.bring)
+    }
 }
 
 impl Default for Vm {
     fn default() -> Self {
-        Vm { memory: Bytes(1 << 30), processors: 2, bring: Vec::new() }
+        Vm { memory: Bytes(1 << 30), processors: 2, bring: Vec::new(), untrusted: false }
     }
 }
 
@@ -311,6 +322,9 @@ pub struct Plan {
     /// How the run is judged.
     #[serde(default)]
     pub judgement: Judgement,
+    /// How long a trial and its steps may take, where it is not the default.
+    #[serde(default, rename = "timeout", skip_serializing_if = "Timeouts::is_empty")]
+    pub timeouts: Timeouts,
     /// The simulated host, for place `sim`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sim: Option<Sim>,
@@ -378,6 +392,7 @@ impl Plan {
                     PlanError::Invalid(format!("contender {:?} {wrong}", contender.name))
                 })?;
         }
+        self.timeouts.check().map_err(PlanError::Invalid)?;
         self.check_published()?;
         self.check_reference()?;
         self.check_judgement()?;
@@ -388,6 +403,11 @@ impl Plan {
     /// The contender the others are compared with. The plan has been checked.
     pub fn reference(&self) -> &str {
         self.judgement.reference.as_deref().unwrap_or(&self.contenders[0].name)
+    }
+
+    /// How long a trial and its steps may take.
+    pub fn timeouts(&self) -> Timeouts {
+        self.timeouts.within(self.judgement.budget)
     }
 
     /// The contender of that name.

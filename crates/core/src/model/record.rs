@@ -101,6 +101,58 @@ impl Astray {
     }
 }
 
+/// What went wrong beneath the work, whether it has noticed or not.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Trouble {
+    /// The kernel's own lines about the devices under test: the first of them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub kernel: Vec<String>,
+    /// How many there were.
+    pub kernel_lines: u64,
+    /// Errors that the file system has counted on its devices.
+    pub errors: u64,
+    /// The file system, mounted for writing, had become read-only.
+    pub read_only: bool,
+    /// No room was left after a timed part: what was free, and of how much.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub full: Option<Room>,
+}
+
+/// What is free of a file system, for who has no special rights.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "the names say it")]
+pub struct Room {
+    pub free_bytes: u64,
+    pub size_bytes: u64,
+    /// Files that can still be made, where that is limited.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub free_files: Option<u64>,
+}
+
+impl Trouble {
+    /// How many of the kernel's lines are kept.
+    pub const LINES: usize = 5;
+
+    /// There was none.
+    pub fn is_none(&self) -> bool {
+        *self == Trouble::default()
+    }
+
+    /// Data or metadata did not reach the device, or did not come back from it.
+    pub fn is_loss(&self) -> bool {
+        self.kernel_lines > 0 || self.errors > 0 || self.read_only
+    }
+
+    /// Adds what the kernel has said.
+    pub fn add(&mut self, line: String) {
+        self.kernel_lines += 1;
+        if self.kernel.len() < Self::LINES && !self.kernel.contains(&line) {
+            self.kernel.push(line);
+        }
+    }
+}
+
 /// Whether the device had come to rest before the timed part.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Quiet {
@@ -447,6 +499,12 @@ pub struct Record {
     /// What the work left where it was not to write, if anything.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub astray: Option<Astray>,
+    /// What went wrong beneath the work, if anything.
+    #[serde(default, skip_serializing_if = "Trouble::is_none")]
+    pub trouble: Trouble,
+    /// Of what was printed: bytes that are not in the file in `raw/` of that name.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub unkept_bytes: BTreeMap<String, u64>,
     /// The timed parts.
     pub phases: Vec<PhaseRecord>,
     /// All figures, by metric.
@@ -471,6 +529,8 @@ impl Record {
             settled: Vec::new(),
             refused: Vec::new(),
             astray: None,
+            trouble: Trouble::default(),
+            unkept_bytes: BTreeMap::new(),
             phases: Vec::new(),
             samples: Vec::new(),
         }

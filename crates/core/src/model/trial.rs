@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{BedKind, Contender, ExtraProbe, Limits, Workload};
+use super::{BedKind, Contender, ExtraProbe, Limits, Timeouts, Workload};
 
 /// Which trial of a run: its place in the rounds.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -70,6 +70,9 @@ pub struct Trial {
     /// Folders outside the file system under test that the work may write to.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub writable: Vec<String>,
+    /// How long it and its steps may take.
+    #[serde(default, rename = "timeout", skip_serializing_if = "Timeouts::is_empty")]
+    pub timeouts: Timeouts,
     /// The folder where the file system is mounted; on bed `directory` one of the run's own, in
     /// which the trial makes its folder.
     pub directory: String,

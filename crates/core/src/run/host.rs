@@ -1,10 +1,12 @@
 //! One trial, from its steps to its record.
 
+use std::collections::BTreeMap;
+
 use super::step::wants_cleanup;
 use super::{Step, sample, steps};
 use crate::model::{
     Astray, CacheState, Failure, Mounted, Outcome, Partition, PhaseRecord, Quiet, Record, Refused,
-    Sample, StepTime, Trial,
+    Sample, StepTime, Trial, Trouble,
 };
 
 /// Why a host could not do a step; its message is whole.
@@ -43,6 +45,16 @@ pub trait Host {
     /// a step has failed. Gives what could not be undone.
     fn clean_up(&mut self, trial: &Trial) -> Vec<String>;
 
+    /// What went wrong so far beneath the work, whether that has noticed or not.
+    fn trouble(&mut self) -> Trouble {
+        Trouble::default()
+    }
+
+    /// Of what commands have printed, bytes that were not kept, by the output's file.
+    fn unkept_bytes(&mut self) -> BTreeMap<String, u64> {
+        BTreeMap::new()
+    }
+
     /// Nanoseconds of a steady clock.
     fn clock_ns(&mut self) -> u64;
 }
@@ -50,6 +62,18 @@ pub trait Host {
 /// Runs `trial` on `host`. A step that fails ends the trial, not the program: the record says
 /// which step and why, and what could not be cleaned up after it.
 pub fn trial(host: &mut dyn Host, trial: &Trial) -> Record {
+    let mut record = taken_through(host, trial);
+    record.trouble = host.trouble();
+    record.unkept_bytes = host.unkept_bytes();
+    if let (Outcome::Failed(failure), Some(line)) =
+        (&mut record.outcome, record.trouble.kernel.first())
+    {
+        failure.error += &format!("; the kernel says: {line}");
+    }
+    record
+}
+
+fn taken_through(host: &mut dyn Host, trial: &Trial) -> Record {
     let mut record = empty(trial);
     let steps = steps(trial);
     for (place, &step) in steps.iter().enumerate() {

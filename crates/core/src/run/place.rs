@@ -1,7 +1,7 @@
 //! What surrounds the trials: the bed they run on and the settings they run under.
 
 use super::{HostError, host};
-use crate::model::{Bed, Contender, Failure, Outcome, Record, Trial, TrialBed};
+use crate::model::{Bed, Contender, Failure, Outcome, Overdue, Record, Trial, TrialBed};
 
 /// Who runs the trials.
 pub trait Place {
@@ -11,7 +11,8 @@ pub trait Place {
     /// Sets what `contender` asks of the devices and the kernel, and reads it back.
     fn apply(&mut self, contender: &Contender, bed: &TrialBed) -> Result<(), HostError>;
 
-    /// Runs one trial, as a process of its own where the place has processes.
+    /// Runs one trial, as a process of its own where the place has processes. One that takes longer
+    /// than it may is ended, with the error [`Overdue`].
     fn run_trial(&mut self, trial: &Trial) -> Result<Record, HostError>;
 
     /// Puts back every setting that [`Place::apply`] changed.
@@ -35,8 +36,10 @@ pub trait Place {
 /// contender would be measured under settings that are not its own.
 pub fn settled_trial(place: &mut dyn Place, trial: &Trial) -> Record {
     let failed = |step: &str, error: HostError| {
-        let (step, error) = (step.to_string(), error.to_string());
-        host::failed(trial, Failure { step, error, cleanup_errors: Vec::new() })
+        let overdue = error.downcast_ref::<Overdue>();
+        let step = overdue.map_or(step, |overdue| &overdue.step).to_string();
+        let cleanup_errors = overdue.map(|overdue| overdue.left.clone()).unwrap_or_default();
+        host::failed(trial, Failure { step, error: error.to_string(), cleanup_errors })
     };
     let mut record = match place.apply(&trial.contender, &trial.bed) {
         Ok(()) => place.run_trial(trial).unwrap_or_else(|error| failed("trial", error)),
@@ -56,4 +59,54 @@ pub fn settled_trial(place: &mut dyn Place, trial: &Trial) -> Record {
         host::fail(&mut record, failure);
     }
     record
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::model::{BedKind, Timeouts, Workload};
+    use crate::run::sim::example_trial;
+
+    /// A place where each trial takes too long.
+    struct Slow;
+
+    impl Place for Slow {
+        fn make_bed(&mut self, _bed: &Bed) -> Result<TrialBed, HostError> {
+            Err("it has none".into())
+        }
+
+        fn apply(&mut self, _contender: &Contender, _bed: &TrialBed) -> Result<(), HostError> {
+            Ok(())
+        }
+
+        fn run_trial(&mut self, _trial: &Trial) -> Result<Record, HostError> {
+            let day = Duration::from_secs(86_400);
+            let mut overdue = Timeouts::default().check_time("mkfs", day, day).unwrap_err();
+            overdue.left.push("a mount".into());
+            Err(overdue.into())
+        }
+
+        fn restore(&mut self) -> Result<(), HostError> {
+            Ok(())
+        }
+
+        fn remove_bed(&mut self) -> Result<(), HostError> {
+            Ok(())
+        }
+
+        fn left(&self) -> Vec<String> {
+            Vec::new()
+        }
+    }
+
+    #[test]
+    fn a_trial_that_takes_too_long_has_failed_at_its_step() {
+        let record = settled_trial(&mut Slow, &example_trial(BedKind::Loop, Workload::default()));
+        let Outcome::Failed(failure) = record.outcome else { panic!("it was measured") };
+        assert_eq!(failure.step, "mkfs");
+        assert!(failure.error.starts_with("not done after 1h"), "{}", failure.error);
+        assert_eq!(failure.cleanup_errors, ["a mount"]);
+    }
 }

@@ -316,6 +316,7 @@ pub(crate) fn example_trial(
         },
         probes: Vec::new(),
         writable: Vec::new(),
+        timeouts: crate::model::Timeouts::default(),
         directory: "/mnt/fsverdict".into(),
         raw: "raw".into(),
         series: "series.csv".into(),

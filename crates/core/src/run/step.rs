@@ -192,6 +192,23 @@ mod tests {
     }
 
     #[test]
+    fn each_step_may_be_given_a_limit() {
+        let work = Workload { tree: Some(Tree::default()), ..Workload::default() };
+        let mut trial = crate::run::sim::example_trial(BedKind::Loop, work);
+        trial.contender.partition = vec!["mklabel".into()];
+        let directories = crate::run::sim::example_trial(BedKind::Directory, Workload::default());
+        let untold = [Step::Link, Step::Setup, Step::Fill, Step::Limit, Step::Prepare, Step::Check];
+        let last = [Step::Figures, Step::Cleanup];
+        let told = [steps(&trial), steps(&directories)].concat();
+        for step in told.into_iter().chain(untold).chain(last) {
+            let key = step.to_string().split(':').next().unwrap().replace(' ', "_");
+            let mut timeouts = crate::model::Timeouts::default();
+            timeouts.set(&key, "1s".parse().unwrap());
+            timeouts.check().unwrap();
+        }
+    }
+
+    #[test]
     fn limits_are_for_the_work() {
         let command = Some(Command::Shell("cat in".into()));
         let workload = Workload {

@@ -91,7 +91,7 @@ impl Hold {
 
 /// Opens the device as mkfs would. For a block device O_EXCL fails with EBUSY while the kernel
 /// holds it or a part of it (open(2)), whoever's mount namespace that is in.
-fn claim(path: &str, node: &str) -> Result<File, Refusal> {
+pub(super) fn claim(path: &str, node: &str) -> Result<File, Refusal> {
     open(path, node, libc::O_EXCL)
 }
 

@@ -18,6 +18,8 @@ mod undo;
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use fsverdict_core::model::{Bed, BedKind, Device, Unit};
 use thiserror::Error;
@@ -96,6 +98,9 @@ fn listed(errors: &[BedError]) -> String {
 fn bytes(count: u64) -> String {
     Unit::Bytes.format(count as f64)
 }
+
+/// How long a file system that a killed trial had mounted may take to write out what is dirty.
+const UNUSED_PATIENCE: Duration = Duration::from_secs(3600);
 
 /// Hears of each change before it is made, to write it to the journal.
 pub type Before<'a> = &'a mut dyn FnMut(&Undo) -> io::Result<()>;
@@ -179,6 +184,19 @@ impl Made {
     /// The disks that are lent are the ones at their paths.
     pub fn check_same(&self) -> Result<(), Refusal> {
         self.holds.iter().try_for_each(Hold::check_same)
+    }
+
+    /// Waits until nothing has the devices mounted any more: the kernel takes the mounts of a trial
+    /// that was killed away some time after its processes. An interruption ends the wait.
+    pub fn wait_until_unused(&self, interrupted: &AtomicBool) -> Result<(), BedError> {
+        self.devices.iter().try_for_each(|device| {
+            let is_free = || {
+                let claimed = hold::claim(&device.path, &device.path);
+                !matches!(claimed, Err(Refusal::Busy { .. })) || interrupted.load(Ordering::Relaxed)
+            };
+            let held = || BedError::Held { device: device.path.clone() };
+            loop_device::wait_for(UNUSED_PATIENCE, is_free).map_err(|()| held())
+        })
     }
 
     /// Has the devices again, when the trial is over.
@@ -378,6 +396,7 @@ impl<'a> Maker<'a> {
             self.announce(&undo(ram::next_zram(), None))?;
             let number = ram::add_zram()?;
             self.made.parts.push(Part::Zram(number));
+            (self.progress)(0).map_err(failed(|| "adding a zram device"))?;
             self.announce(&undo(number, Some(ram::sequence(number))))?;
             self.made.devices.push(ram::size_zram(number, bed.size.0)?);
         }

@@ -127,6 +127,19 @@ pub fn name_and_parent(root: &Path, process: u32) -> Option<(String, u32)> {
     Some((name, rest.split_whitespace().nth(1)?.parse().ok()?))
 }
 
+/// `process` is there, and no zombie: the third field of proc_pid_stat(5).
+pub fn is_running(root: &Path, process: u32) -> bool {
+    let text = fs::read_to_string(root.join(format!("proc/{process}/stat"))).unwrap_or_default();
+    let state = text.rsplit_once(") ").and_then(|(_, rest)| rest.chars().next());
+    state.is_some_and(|state| !['Z', 'X'].contains(&state))
+}
+
+/// The same, and `parent` has started it.
+pub fn is_running_child(root: &Path, process: u32, parent: u32) -> bool {
+    let its = name_and_parent(root, process).is_some_and(|(_, above)| above == parent);
+    its && is_running(root, process)
+}
+
 /// What a process and its ended and awaited children have read and written so far:
 /// proc_pid_io(5); kernel/exit.c adds a child's to its parent's.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -157,6 +170,16 @@ impl Io {
             stored_bytes: field("write_bytes:")?,
             cancelled_bytes: field("cancelled_write_bytes:")?,
         })
+    }
+
+    /// Without what this process has read from pipes and written to files for others.
+    pub fn less(self, read_bytes: u64, written_bytes: u64) -> Io {
+        Io {
+            passed_read_bytes: self.passed_read_bytes.saturating_sub(read_bytes),
+            passed_write_bytes: self.passed_write_bytes.saturating_sub(written_bytes),
+            stored_bytes: self.stored_bytes.saturating_sub(written_bytes),
+            ..self
+        }
     }
 
     /// Bytes written to files. What was passed counts pipes and /dev/null, what was stored counts

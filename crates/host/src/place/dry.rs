@@ -13,6 +13,7 @@ use crate::bed::partition;
 use crate::file_system::{self, daemon};
 use crate::machine::settings;
 use crate::tool::shown;
+use crate::workload::printed::Outputs;
 use crate::workload::{self, engine::Act};
 
 /// Writes down every command and every write to /proc and /sys, as shell lines.
@@ -122,7 +123,8 @@ impl DryRun {
     /// What the work's engine would do in this step.
     fn engine(&mut self, step: Step, trial: &Trial) -> Result<(), HostError> {
         let environment = BTreeMap::new();
-        let scene = scene(trial, &environment, None)?;
+        let outputs = Outputs::default();
+        let scene = scene(trial, &environment, None, &outputs)?;
         for act in workload::engine(trial.workload.work()?).dry(step, &scene)? {
             match act {
                 Act::Command(argv) => self.in_work(trial, &argv),

@@ -8,15 +8,17 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
 
-use fsverdict_core::model::{Bed, BedKind, Contender, Record, Trial, TrialBed};
+use fsverdict_core::model::{Bed, BedKind, Contender, Overdue, Record, Trial, TrialBed};
 use fsverdict_core::run::{HostError, Place};
 
 use super::lease::Grant;
-use super::trial_process::{Event, TICK, Watch, machines_proc, mount_point, trial_argv};
+use super::trial_process::{
+    self, Event, Patience, TICK, Watch, machines_proc, mount_point, trial_argv,
+};
 use crate::bed::{self, Consents, partition};
 use crate::file_system::zfs::Pool;
 use crate::machine::settings::{self, Change, Setting};
-use crate::place::trial::site::with_site;
+use crate::place::trial::site::{WORK, with_site};
 use crate::undo::{self, Journal, Undo};
 use crate::{file_system, sys, tool};
 
@@ -72,7 +74,7 @@ impl<'a> Lab<'a> {
     }
 
     /// Waits for the trial's end. It prints a line at each step, and its end closes the pipe.
-    fn wait(&mut self, child: &mut Child) -> Result<(), HostError> {
+    fn wait(&mut self, child: &mut Child, trial: &Trial) -> Result<(), HostError> {
         let stdout = child.stdout.take().ok_or("the trial has no output")?;
         let (sender, lines) = mpsc::channel();
         std::thread::spawn(move || {
@@ -82,16 +84,22 @@ impl<'a> Lab<'a> {
                 }
             }
         });
+        let mut patience = Patience::new(&trial.timeouts);
         loop {
             match lines.recv_timeout(TICK) {
-                Ok(step) => (self.watch)(Event::Step(&step)),
+                Ok(step) => {
+                    patience.step(&step);
+                    (self.watch)(Event::Step(&step));
+                }
                 Err(RecvTimeoutError::Timeout) => (self.watch)(Event::Tick),
                 Err(RecvTimeoutError::Disconnected) => break,
             }
             if self.interrupted.load(Ordering::Relaxed) {
-                sys::kill_group(child.id());
-                child.wait()?;
+                trial_process::end(child)?;
                 return Err("interrupted".into());
+            }
+            if let Err(overdue) = patience.check() {
+                return Err(self.cut_short(child, trial, overdue)?.into());
             }
         }
         let status = child.wait()?;
@@ -99,6 +107,28 @@ impl<'a> Lab<'a> {
             true => Ok(()),
             false => Err(format!("the trial's process {}", tool::ended(status)).into()),
         }
+    }
+
+    /// Ends a trial that takes too long, and what it would have taken back itself.
+    fn cut_short(
+        &self,
+        child: &mut Child,
+        trial: &Trial,
+        mut overdue: Overdue,
+    ) -> Result<Overdue, HostError> {
+        if !trial_process::end(child)? {
+            overdue.left.push("the kernel does not let go of its processes".into());
+        } else if trial.bed.kind == BedKind::Directory {
+            let cleared = bed::own::clear(Path::new(&trial.directory), WORK);
+            overdue.left.extend(cleared.err().map(|error| error.to_string()));
+        } else {
+            // A pool that the kernel keeps would hold them for ever.
+            held_pool(trial).map(Undo::Pool).map_or(Ok(()), |pool| pool.apply())?;
+            let made = self.made.as_ref().ok_or("the bed is not made")?;
+            let unused = made.wait_until_unused(&self.interrupted);
+            overdue.left.extend(unused.err().map(|error| error.to_string()));
+        }
+        Ok(overdue)
     }
 }
 
@@ -168,9 +198,12 @@ impl Place for Lab<'_> {
         pool.iter().try_for_each(|undo| self.journal()?.before(undo).map_err(HostError::from))?;
         let granted = self.grant(trial)?;
         let mut child = command.spawn()?;
-        let ended = self.wait(&mut child).map_err(|error| {
+        let ended = self.wait(&mut child, trial).map_err(|error| {
             let said = fs::read_to_string(&errors).unwrap_or_default();
-            format!("{error}{}{}", if said.is_empty() { "" } else { ": " }, said.trim())
+            match said.is_empty() || error.is::<Overdue>() {
+                true => error,
+                false => format!("{error}: {}", said.trim()).into(),
+            }
         });
         drop(granted);
         // One that was killed in the midst of it could not let go of its devices itself.

@@ -2,9 +2,12 @@
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
-use std::time::Duration;
+use std::process::{Child, Stdio};
+use std::time::{Duration, Instant};
 
+use fsverdict_core::model::{Overdue, Timeouts};
+
+use crate::machine::processes;
 use crate::{sys, undo};
 
 /// How often a waiting lab tells its watcher that time passes.
@@ -23,6 +26,59 @@ pub enum Event<'a> {
 
 /// Hears of events as they happen.
 pub type Watch<'a> = Box<dyn FnMut(Event) + 'a>;
+
+/// How long the processes of a trial that was killed are waited for.
+const END_PATIENCE: Duration = Duration::from_secs(60);
+
+/// A trial under way, and how long it may go on.
+#[derive(Debug)]
+pub(crate) struct Patience<'a> {
+    timeouts: &'a Timeouts,
+    began: Instant,
+    /// Empty before the first.
+    step: String,
+    step_began: Instant,
+}
+
+impl<'a> Patience<'a> {
+    /// With a trial that begins now.
+    pub fn new(timeouts: &'a Timeouts) -> Patience<'a> {
+        let now = Instant::now();
+        Patience { timeouts, began: now, step: String::new(), step_began: now }
+    }
+
+    /// The trial has begun this step.
+    pub fn step(&mut self, step: &str) {
+        self.step = step.into();
+        self.step_began = Instant::now();
+    }
+
+    /// Whether it may go on.
+    pub fn check(&self) -> Result<(), Overdue> {
+        let step = if self.step.is_empty() { "start" } else { &self.step };
+        self.timeouts.check_time(step, self.step_began.elapsed(), self.began.elapsed())
+    }
+}
+
+/// Ends a trial with all that it has started: whether all of that is gone. Its PID namespace ends
+/// with the process that `child`, unshare(1), has started, which becomes a zombie or is gone when
+/// all others are (kernel/pid_namespace.c, `zap_pid_ns_processes`). What is in the kernel at a
+/// device that does not answer can't be ended.
+pub(crate) fn end(child: &mut Child) -> std::io::Result<bool> {
+    let root = Path::new("/");
+    let is_its = |&process: &u32| processes::is_running_child(root, process, child.id());
+    let first: Vec<u32> = processes::numbers_in(Path::new("/proc")).filter(is_its).collect();
+    sys::kill_group(child.id());
+    child.wait()?;
+    let start = Instant::now();
+    while first.iter().any(|&process| processes::is_running(root, process)) {
+        if start.elapsed() > END_PATIENCE {
+            return Ok(false);
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    Ok(true)
+}
 
 /// The command that runs a trial: as root in a mount namespace of its own, so that its mounts go
 /// with it, in a PID namespace of its own, so that whatever it starts goes with it too, and in an

@@ -27,6 +27,7 @@ mod pulse;
 #[cfg(test)]
 mod tests;
 mod timeline;
+mod trouble;
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -49,6 +50,7 @@ pub use network::Interface;
 pub use page_cache::{PageCache, PageCacheError};
 pub use pulse::Pulse;
 pub use timeline::Timeline;
+pub use trouble::Troubles;
 
 use crate::sys;
 use cpu::CpuReader;

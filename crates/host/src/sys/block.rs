@@ -162,10 +162,18 @@ pub fn do_not_copy_on_write(file: &File) -> io::Result<()> {
 
 /// What an unprivileged process could still write to the file system at `path`.
 pub fn free_bytes(path: &Path) -> io::Result<u64> {
+    Ok(room(path)?.0)
+}
+
+/// What is free of the file system at `path` for an unprivileged process (statvfs(3)): bytes, of so
+/// many, and files that can still be made, which those without a table of inodes don't count.
+pub fn room(path: &Path) -> io::Result<(u64, u64, Option<u64>)> {
     let path = CString::new(path.as_os_str().as_bytes())?;
     // SAFETY: the structure holds integers only, for which zero is a value.
     let mut stat: libc::statvfs = unsafe { mem::zeroed() };
     // SAFETY: the path ends in a zero byte; the kernel fills one `struct statvfs`.
     checked(unsafe { libc::statvfs(path.as_ptr(), &raw mut stat) })?;
-    Ok(stat.f_bavail * stat.f_frsize)
+    let bytes = |blocks| blocks * stat.f_frsize;
+    let free_files = (stat.f_files > 0).then_some(stat.f_favail);
+    Ok((bytes(stat.f_bavail), bytes(stat.f_blocks), free_files))
 }

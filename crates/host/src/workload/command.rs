@@ -10,6 +10,7 @@ use fsverdict_core::run::{HostError, Step};
 use thiserror::Error;
 
 use super::engine::{Act, Engine, OVER, Scene, TimedPart, only_whole};
+use super::printed::Printed;
 use crate::machine::cell::CellError;
 use crate::machine::processes::Io;
 use crate::tool;
@@ -24,6 +25,8 @@ pub enum CommandError {
     Start { command: String, source: std::io::Error },
     #[error(transparent)]
     Cell(#[from] CellError),
+    #[error("{path} lacks the last {bytes} bytes: the program printed more than is kept")]
+    TooMuch { path: String, bytes: u64 },
     #[error("{command} {}{said}{}", tool::ended(*status), advice(said))]
     Failed { command: String, status: ExitStatus, said: String },
 }
@@ -41,28 +44,36 @@ fn advice(said: &str) -> &'static str {
 pub struct Ready {
     command: std::process::Command,
     shown: String,
-    stderr: std::path::PathBuf,
+    /// Its outputs, with their files.
+    stdout: (Printed, String),
+    stderr: (Printed, String),
 }
 
 /// Prepares `argv` in `scene`; `name` names its output.
 pub fn ready(argv: &[String], name: &str, scene: &Scene) -> Result<Ready, CommandError> {
     let open = |suffix: &str| {
-        let path = scene.raw.join(format!("{name}.{suffix}"));
-        created_anew(&path)
-            .map(|file| (file, path.clone()))
-            .map_err(|source| CommandError::Output { path: path.display().to_string(), source })
+        let name = format!("{name}.{suffix}");
+        let path = scene.raw.join(&name);
+        let shown = path.display().to_string();
+        match created_anew(&path).and_then(Printed::into_file) {
+            Ok((printed, writer)) => {
+                scene.outputs.add(name, &printed);
+                Ok(((printed, shown), writer))
+            }
+            Err(source) => Err(CommandError::Output { path: shown, source }),
+        }
     };
-    let (stdout, _) = open("stdout")?;
-    let (errors, stderr) = open("stderr")?;
+    let (stdout, out) = open("stdout")?;
+    let (stderr, errors) = open("stderr")?;
     let mut command = tool::users(argv);
-    command.envs(scene.environment).stdout(stdout).stderr(errors);
+    command.envs(scene.environment).stdout(out).stderr(errors);
     match scene.cells {
         Some(cells) => cells.cell()?.confine(&mut command, &scene.directory)?,
         None => {
             command.current_dir(&scene.directory);
         }
     }
-    Ok(Ready { command, shown: shown(argv), stderr })
+    Ok(Ready { command, shown: shown(argv), stdout, stderr })
 }
 
 /// A file at `path` in the place of what may be there: the work can write in that folder, and might
@@ -76,17 +87,31 @@ fn created_anew(path: &Path) -> io::Result<File> {
 
 impl Ready {
     /// Runs it to its end; an exit status other than 0 is an error.
-    pub fn run(mut self) -> Result<(), CommandError> {
-        let shown = self.shown;
-        let status = match self.command.status() {
+    pub fn run(self) -> Result<(), CommandError> {
+        let Ready { mut command, shown, stdout, stderr } = self;
+        let status = match command.status() {
             Ok(status) => status,
             Err(source) => return Err(CommandError::Start { command: shown, source }),
         };
+        for (printed, path) in [&stdout, &stderr] {
+            let failed = |source| CommandError::Output { path: path.clone(), source };
+            printed.take_in().map_err(failed)?;
+        }
         if status.success() {
             return Ok(());
         }
-        let said = last_line(&self.stderr);
+        let said = last_line(&stderr.0.last());
         Err(CommandError::Failed { command: shown, status, said })
+    }
+
+    /// The same of one whose standard output is read: all of it has to be there.
+    pub fn run_whole(self) -> Result<(), CommandError> {
+        let (printed, path) = self.stdout.clone();
+        self.run()?;
+        match printed.unkept_bytes() {
+            0 => Ok(()),
+            bytes => Err(CommandError::TooMuch { path, bytes }),
+        }
     }
 }
 
@@ -98,7 +123,7 @@ impl Engine for Command {
     ) -> Result<Box<dyn TimedPart + 'a>, HostError> {
         only_whole(phase)?;
         let ready = Some(ready(&self.argv(), "command", scene)?);
-        Ok(Box::new(Whole { ready, scene, before: so_far(), after: None }))
+        Ok(Box::new(Whole { ready, scene, before: so_far(scene), after: None }))
     }
 
     fn dry(&self, step: Step, _scene: &Scene) -> Result<Vec<Act>, HostError> {
@@ -117,14 +142,15 @@ struct Whole<'a> {
     after: Option<Io>,
 }
 
-fn so_far() -> Option<Io> {
-    Io::read(Path::new("/proc/self/io"))
+fn so_far(scene: &Scene) -> Option<Io> {
+    let (read_bytes, written_bytes) = scene.outputs.moved_bytes();
+    Some(Io::read(Path::new("/proc/self/io"))?.less(read_bytes, written_bytes))
 }
 
 impl TimedPart for Whole<'_> {
     fn run(&mut self) -> Result<(), HostError> {
         self.ready.take().ok_or(OVER)?.run()?;
-        self.after = so_far();
+        self.after = so_far(self.scene);
         Ok(())
     }
 
@@ -150,9 +176,7 @@ fn shown(argv: &[String]) -> String {
     }
 }
 
-fn last_line(path: &Path) -> String {
-    let text = fs::read(path).unwrap_or_default();
-    let text = String::from_utf8_lossy(&text);
+fn last_line(text: &str) -> String {
     let line = text.lines().rev().find(|line| !line.trim().is_empty());
     line.map(|line| format!(": {line}")).unwrap_or_default()
 }
@@ -163,6 +187,7 @@ mod tests {
 
     use fsverdict_core::model::Workload;
 
+    use super::super::printed::Outputs;
     use super::*;
 
     fn run(argv: &[&str]) -> (Result<(), CommandError>, tempfile::TempDir) {
@@ -176,6 +201,7 @@ mod tests {
             devices: &[],
             raw: folder.path(),
             cells: None,
+            outputs: &Outputs::default(),
             environment: &environment,
             seed: 7,
             has_servers: false,

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use fsverdict_core::model::{Device, Histogram, Phase, PhaseRecord, Sample, Workload};
 use fsverdict_core::run::{HostError, Step};
 
+use super::printed::Outputs;
 use crate::machine::cell::Cells;
 use crate::tool::ToolError;
 
@@ -79,6 +80,8 @@ pub struct Scene<'a> {
     pub raw: &'a Path,
     /// The cells in which commands run; without, they run as we do.
     pub cells: Option<&'a Cells>,
+    /// What commands print.
+    pub outputs: &'a Outputs,
     /// The environment of commands.
     pub environment: &'a BTreeMap<String, String>,
     /// The same seed gives the same work.

@@ -8,6 +8,7 @@ mod file_tree;
 mod fio;
 mod fsync_files;
 mod metadata;
+pub mod printed;
 mod random_bytes;
 mod replay;
 pub mod small_files;

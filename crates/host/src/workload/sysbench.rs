@@ -67,7 +67,7 @@ struct Whole {
 
 impl TimedPart for Whole {
     fn run(&mut self) -> Result<(), HostError> {
-        Ok(self.ready.take().ok_or(OVER)?.run()?)
+        Ok(self.ready.take().ok_or(OVER)?.run_whole()?)
     }
 
     fn figures(&mut self, record: &mut PhaseRecord) -> Result<(), HostError> {

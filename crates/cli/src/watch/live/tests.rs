@@ -28,7 +28,7 @@ fn state() -> State {
     records[3] = testing::failed(2, "b");
     for done in 1..=records.len() {
         let judged = (done == records.len()).then(|| judged(&plan, &records));
-        state.hear(&News::Kept(&records[..done], judged));
+        state.hear(&News::Kept(&records[done - 1], judged));
     }
     state.hear(&News::Trial(&trial(&plan, 7, "a")));
     state.hear(&News::Step("work"));

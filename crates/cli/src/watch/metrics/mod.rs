@@ -150,8 +150,8 @@ impl Metrics {
 impl Listener for Metrics {
     fn hear(&mut self, news: &News, state: &State) {
         match news {
-            News::Kept(records, _) => {
-                records.iter().last().into_iter().for_each(|record| self.count(record, state));
+            News::Kept(record, _) => {
+                self.count(record, state);
                 self.write_kept(state);
             }
             News::Begun => self.write_kept(state),
@@ -400,7 +400,7 @@ mod tests {
             News::Begun,
             News::Trial(&testing::trial(&plan, 6, "b")),
             News::Step("work"),
-            News::Kept(&records, Some(testing::judged(&plan, &records))),
+            News::Kept(records.last().unwrap(), Some(testing::judged(&plan, &records))),
         ] {
             state.hear(&news);
             metrics.hear(&news, &state);

@@ -2,7 +2,7 @@
 //! its records.
 //!
 //! The audits of single trials are in [`trial`], [`queue`], [`steady`], [`foreign`], [`heat`],
-//! [`cpu`], [`network`] and [`figures`], and [`over_trials`] says what they come to over all of
+//! [`cpu`], [`network`], [`trouble`] and [`figures`], and [`over_trials`] says what they come to over all of
 //! them; those of the terms on which contenders are compared are in [`conditions`]; those that look
 //! at all rounds in [`drift`], [`order`] and [`modes`]; what the duplicate and the bare device show
 //! is in [`arms`]; how long the work had better run in [`length`]. Each is one function.
@@ -26,6 +26,7 @@ mod queue;
 mod series;
 mod steady;
 pub(super) mod trial;
+mod trouble;
 
 use std::collections::BTreeMap;
 use std::rc::Rc;

@@ -3,7 +3,7 @@
 use crate::model::{Audit, Cache, CacheState, Operation, Phase, PhaseRecord, Severity, Unit};
 
 use super::case::{Case, Seen, bytes, least, most, options, percent, prefix};
-use super::{cpu, figures, foreign, heat, network, queue, steady};
+use super::{cpu, figures, foreign, heat, network, queue, steady, trouble};
 
 /// What may stay cached or dirty around a drop: a file system's own superblock and log pages.
 const CACHE_ALLOWANCE_BYTES: u64 = 1 << 20;
@@ -101,6 +101,9 @@ pub const AUDITS: &[TrialAudit] = &[
         advice: "have the work write in its own folder, which is what is measured, or allow the \
                  other by --writable",
     },
+    TrialAudit { audit: Audit::A26, test: trouble::lost, advice: trouble::LOSS_ADVICE },
+    TrialAudit { audit: Audit::A26, test: trouble::full, advice: trouble::FULL_ADVICE },
+    TrialAudit { audit: Audit::A27, test: trouble::unkept, advice: trouble::UNKEPT_ADVICE },
     TrialAudit {
         audit: Audit::NetworkBound,
         test: network::sets_the_pace,

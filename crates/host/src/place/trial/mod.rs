@@ -15,7 +15,7 @@ use std::io;
 use std::path::Path;
 use std::time::Instant;
 
-use fsverdict_core::model::{self, BedKind, Phase, Refused, Trial};
+use fsverdict_core::model::{self, BedKind, Phase, Refused, Trial, Trouble};
 use fsverdict_core::run::{Effect, Host, HostError, Step};
 
 use super::lease::Lease;
@@ -26,7 +26,10 @@ use crate::machine::cell::{self, Cells};
 use crate::machine::processes::Processes;
 use crate::machine::settings::{self, Setting};
 use crate::machine::{mount, settle};
+use crate::probe::Troubles;
 use crate::sys;
+use crate::workload::engine::Scene;
+use crate::workload::printed::Outputs;
 use crate::workload::{self, command};
 use mounting::Mounting;
 use site::{WORK, command_of, figures_file, ground, scene, work_directory};
@@ -43,6 +46,9 @@ pub struct TrialHost {
     /// None where the work runs as we do.
     cells: Option<Cells>,
     timing: Timing,
+    /// What commands have printed.
+    outputs: Outputs,
+    troubles: Troubles,
 }
 
 impl TrialHost {
@@ -60,13 +66,19 @@ impl TrialHost {
             mounting: Mounting::of(trial),
             processes: Processes::default(),
             timing: Timing::default(),
+            outputs: Outputs::default(),
+            troubles: Troubles::of(Path::new("/"), &trial.bed.devices),
         })
+    }
+
+    fn scene<'a>(&'a self, trial: &'a Trial) -> Result<Scene<'a>, HostError> {
+        scene(trial, &self.environment, self.cells.as_ref(), &self.outputs)
     }
 
     /// Runs the command that the workload has for `step`.
     fn command(&self, step: Step, trial: &Trial) -> Result<(), HostError> {
         if let Some(command) = command_of(step, &trial.workload) {
-            let scene = scene(trial, &self.environment, self.cells.as_ref())?;
+            let scene = self.scene(trial)?;
             command::ready(&command.argv(), &step.to_string(), &scene)?.run()?;
         }
         Ok(())
@@ -116,13 +128,13 @@ impl TrialHost {
     }
 
     fn fill(&self, trial: &Trial) -> Result<(), HostError> {
-        let scene = scene(trial, &self.environment, self.cells.as_ref())?;
+        let scene = self.scene(trial)?;
         workload::engine(trial.workload.work()?).lay_out(&scene)
     }
 
     fn cleanup(&self, trial: &Trial) -> Result<(), HostError> {
         self.command(Step::Cleanup, trial)?;
-        let scene = scene(trial, &self.environment, self.cells.as_ref())?;
+        let scene = self.scene(trial)?;
         workload::engine(trial.workload.work()?).clean_up(&scene)
     }
 
@@ -132,11 +144,17 @@ impl TrialHost {
         }
         let closing = self.mounting.closing(trial)?;
         let engine = workload::engine(trial.workload.work()?);
-        let mut scene = scene(trial, &self.environment, self.cells.as_ref())?;
+        // Not by a method: what is timed is lent beside it.
+        let (cells, outputs) = (self.cells.as_ref(), &self.outputs);
+        let mut scene = scene(trial, &self.environment, cells, outputs)?;
         scene.has_servers = self.processes.has_servers();
         let mut work = engine.prepare(phase, &scene)?;
         let part = Part { trial, phase, closing: &closing, processes: &self.processes };
-        let mut record = match self.timing.timed(&part, || work.run()) {
+        let timed = self.timing.timed(&part, || work.run());
+        if !trial.contender.is_raw() {
+            self.troubles.look(&work_directory(trial));
+        }
+        let mut record = match timed {
             Err(error) if engine.is_refusal(&*error) => {
                 return Ok(Effect::Refused(Refused { phase, why: error.to_string() }));
             }
@@ -215,6 +233,14 @@ impl Host for TrialHost {
             errors.extend(removed.err().map(|error| error.to_string()));
         }
         errors
+    }
+
+    fn trouble(&mut self) -> Trouble {
+        self.troubles.so_far()
+    }
+
+    fn unkept_bytes(&mut self) -> BTreeMap<String, u64> {
+        self.outputs.unkept_bytes()
     }
 
     fn clock_ns(&mut self) -> u64 {

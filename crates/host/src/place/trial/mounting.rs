@@ -138,7 +138,7 @@ impl Closing {
     pub fn sync(&self) -> Result<(), HostError> {
         (self.sync)(&self.on)?;
         if let Some(commit) = &self.commit {
-            tool::run(commit)?;
+            tool::run_all(std::slice::from_ref(commit))?;
         }
         Ok(())
     }

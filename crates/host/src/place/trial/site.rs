@@ -13,6 +13,7 @@ use crate::place::link;
 use crate::tool::Argv;
 use crate::workload::engine;
 use crate::workload::engine::Scene;
+use crate::workload::printed::Outputs;
 
 /// The folder of the work, in the file system or in the run's own folder.
 pub const WORK: &str = "work";
@@ -77,6 +78,7 @@ pub fn scene<'a>(
     trial: &'a Trial,
     environment: &'a BTreeMap<String, String>,
     cells: Option<&'a Cells>,
+    outputs: &'a Outputs,
 ) -> Result<Scene<'a>, HostError> {
     let device = trial.contender.is_raw().then(|| raw_device(trial)).transpose()?;
     Ok(Scene {
@@ -86,6 +88,7 @@ pub fn scene<'a>(
         devices: &trial.bed.devices,
         raw: Path::new(&trial.raw),
         cells,
+        outputs,
         environment,
         seed: trial.seed,
         has_servers: false,

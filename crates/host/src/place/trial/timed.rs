@@ -2,11 +2,12 @@
 //! reading of the probes.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::BufWriter;
+use std::io::{BufWriter, Write, stderr};
 use std::path::Path;
 use std::time::Duration;
 
 use fsverdict_core::model::{ExtraProbe, Phase, PhaseRecord, Trial};
+use fsverdict_core::render::one_line;
 use fsverdict_core::run::HostError;
 
 use super::mounting::Closing;
@@ -14,7 +15,7 @@ use crate::bed;
 use crate::machine::mount;
 use crate::machine::processes::Processes;
 use crate::place::link;
-use crate::probe::{Applications, PageCache, Probe, Shares, Timeline};
+use crate::probe::{Applications, PageCache, PageCacheError, Probe, Shares, Timeline};
 use crate::sys;
 
 /// A timed part up to this long keeps its timeline at full resolution; a longer one halves it.
@@ -115,7 +116,12 @@ fn page_cache(trial: &Trial) -> Option<PageCache> {
     trial.probes.contains(&ExtraProbe::PageCache).then_some(())?;
     let mount = mount::holding(Path::new(&trial.directory)).ok()??;
     let watched = PageCache::watch(Path::new("/"), mount.number);
-    watched.inspect_err(|error| eprintln!("the page cache can't be watched: {error}")).ok()
+    let told = |error: &PageCacheError| {
+        let text = format!("the page cache can't be watched: {error}");
+        // Nothing hangs on its being read.
+        let _ = writeln!(stderr(), "{}", one_line(&text));
+    };
+    watched.inspect_err(told).ok()
 }
 
 /// The number of the process or thread that was started last in our PID namespace, which is the

@@ -39,6 +39,11 @@ pub enum VmError {
          or write what it needs with --setup", shown(*bytes)
     )]
     HostFiles { bytes: u64 },
+    #[error(
+        "the plan names {}, a file of this machine: --bring {} gives it to an untrusted plan",
+        path.display(), path.display()
+    )]
+    NotGiven { path: PathBuf },
     #[error("{what}: {source}")]
     Io { what: String, source: io::Error },
     #[error("{0}")]

@@ -8,7 +8,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
 use std::time::Duration;
 
-use fsverdict_core::model::{Command, Plan};
+use fsverdict_core::model::{Command, Plan, Vm};
 
 use super::archive::Archive;
 use super::error::VmError;
@@ -32,6 +32,8 @@ const USUAL: [&str; 8] = [
     "/etc/nsswitch.conf",
     "/etc/localtime",
 ];
+/// Those of [`USUAL`] that tell who uses the machine.
+const ACCOUNTS: [Option<&str>; 2] = [Some("/etc/passwd"), Some("/etc/group")];
 /// What a trial itself starts.
 const PROGRAMS: [&str; 4] = ["unshare", "mount", "umount", "sh"];
 /// Folders that the guest has of its own, and those that hold more than work can mean.
@@ -52,6 +54,8 @@ pub struct HostFiles {
     entries: BTreeMap<PathBuf, Entry>,
     /// Programs whose libraries are not looked for yet.
     programs: BTreeSet<PathBuf>,
+    /// For a stranger's plan, what it may name; programs of the system besides.
+    given: Option<Vec<PathBuf>>,
 }
 
 impl HostFiles {
@@ -60,8 +64,15 @@ impl HostFiles {
         plan: &Plan,
         file_systems: impl Iterator<Item = &'a FileSystem>,
     ) -> Result<HostFiles, VmError> {
-        let mut host_files = HostFiles::default();
-        for path in USUAL.iter().map(Path::new).filter(|path| path.exists()) {
+        let given = plan.vm.as_ref().and_then(Vm::given);
+        let given = given.map(|given| given.iter().map(PathBuf::from).collect());
+        let mut host_files = HostFiles { given, ..HostFiles::default() };
+        // Who uses this machine is no stranger's affair.
+        let is_told =
+            |path: &&Path| host_files.given.is_none() || !ACCOUNTS.contains(&path.to_str());
+        let usual: Vec<&Path> =
+            USUAL.iter().map(Path::new).filter(|path| path.exists()).filter(is_told).collect();
+        for path in usual {
             host_files.add(path)?;
         }
         for program in PROGRAMS.into_iter().chain(workload::programs(plan)) {
@@ -82,9 +93,9 @@ impl HostFiles {
                 host_files.needed(needed)?;
             }
             let source = workload.tree.iter().filter_map(|tree| tree.source.as_ref());
-            source.into_iter().try_for_each(|path| host_files.tree(path))?;
+            source.into_iter().try_for_each(|path| host_files.named(Path::new(path)))?;
             let files = workload.work().map(|work| workload::engine(work).files());
-            files.iter().flatten().try_for_each(|path| host_files.tree(path))?;
+            files.iter().flatten().try_for_each(|path| host_files.named(Path::new(path)))?;
         }
         host_files.libraries()?;
         let bytes = host_files.bytes();
@@ -108,7 +119,7 @@ impl HostFiles {
     /// Its program, and whatever its words may mean: programs, and paths that exist here.
     fn command(&mut self, command: &Command, must_be_there: bool) -> Result<(), VmError> {
         let argv = command.argv();
-        if must_be_there && users_program(&argv[0]).is_none() {
+        if must_be_there && self.users_program(&argv[0]).is_none() {
             return Err(tool::ToolError::Missing { program: argv[0].clone() }.into());
         }
         let is_part = |c: char| c.is_alphanumeric() || "/._-+@%~".contains(c);
@@ -116,9 +127,9 @@ impl HostFiles {
             let pieces = argument.split(|c| !is_part(c));
             for word in pieces.chain([argument.as_str()]).collect::<BTreeSet<_>>() {
                 match word.starts_with('/') {
-                    true if Path::new(word).exists() => self.tree(word)?,
+                    true if Path::new(word).exists() => self.named(Path::new(word))?,
                     true => {}
-                    false => users_program(word).map_or(Ok(()), |path| self.program(&path))?,
+                    false => self.users_program(word).map_or(Ok(()), |it| self.program(&it))?,
                 }
             }
         }
@@ -127,9 +138,9 @@ impl HostFiles {
 
     /// A program, or a file by its path; preflight has said what is not there.
     fn needed(&mut self, name: &str) -> Result<(), VmError> {
-        match users_program(name) {
+        match self.users_program(name) {
             Some(path) => self.program(&path),
-            None if Path::new(name).is_file() => self.tree(name),
+            None if Path::new(name).is_file() => self.named(Path::new(name)),
             None => Ok(()),
         }
     }
@@ -156,24 +167,47 @@ impl HostFiles {
             let line = line.lines().next().unwrap_or_default();
             // `/usr/bin/env python3` is two programs.
             for word in line.split_whitespace() {
-                let found = users_program(word).filter(|found| found != path);
+                let found = self.users_program(word).filter(|found| found != path);
                 found.map_or(Ok(()), |found| self.program(&found))?;
             }
         }
         Ok(())
     }
 
-    /// A file, or a folder with all that is in it; programs among them with what they need.
+    /// A program as its user's shell would find it. A stranger's plan gets those of the system.
+    fn users_program(&self, name: &str) -> Option<PathBuf> {
+        match self.given {
+            None => users_program(name),
+            Some(_) if name.contains('/') => Some(PathBuf::from(name)).filter(|it| is_systems(it)),
+            Some(_) => tool::find(name).filter(|path| path.is_file()),
+        }
+    }
+
+    /// What the plan names.
+    fn named(&mut self, path: &Path) -> Result<(), VmError> {
+        if let Some(given) = &self.given {
+            let found = path.canonicalize().map_err(reading(path))?;
+            if is_systems(path) {
+                return self.program(path);
+            }
+            let is_given = given.iter().any(|it| found.starts_with(it));
+            if !is_given && !is_left_out(path) {
+                return Err(VmError::NotGiven { path: found });
+            }
+        }
+        self.tree(path)
+    }
+
+    /// A file, or a folder with all that is in it; programs among them with what they need. Of what
+    /// a stranger's plan gets no program is asked: ldd(1) may run it.
     fn tree(&mut self, path: impl AsRef<Path>) -> Result<(), VmError> {
         let path = path.as_ref();
-        let is_own = |folder: &str| path.starts_with(folder);
-        let too_broad = NOT_BROUGHT.iter().any(|folder| path == Path::new(folder));
-        if too_broad || ["/dev", "/proc", "/sys"].into_iter().any(is_own) {
+        if is_left_out(path) {
             return Ok(());
         }
         let path = self.add(path)?;
         if !path.is_dir() {
-            return self.with_interpreter(&path);
+            return if self.given.is_some() { Ok(()) } else { self.with_interpreter(&path) };
         }
         let entries = fs::read_dir(&path).map_err(reading(&path))?;
         for entry in entries {
@@ -185,7 +219,7 @@ impl HostFiles {
                 kind if kind.is_file() => {
                     self.step(entry.path())?;
                     let is_program = entry.metadata().is_ok_and(|data| data.mode() & 0o111 != 0);
-                    if is_program {
+                    if is_program && self.given.is_none() {
                         self.with_interpreter(&entry.path())?;
                     }
                 }
@@ -277,6 +311,13 @@ impl HostFiles {
 
     /// Writes everything into `archive`.
     pub fn pack<W: Write>(&self, archive: &mut Archive<W>) -> Result<(), VmError> {
+        if self.given.is_some() {
+            let accounts = archive.directory("etc", 0o755).and_then(|()| {
+                archive.bytes("etc/passwd", 0o644, b"root:x:0:0::/root:/bin/sh\n")?;
+                archive.bytes("etc/group", 0o644, b"root:x:0:\n")
+            });
+            accounts.map_err(reading(Path::new("/etc")))?;
+        }
         for (path, entry) in &self.entries {
             let name = path.to_string_lossy();
             let name = name.trim_start_matches('/');
@@ -311,6 +352,21 @@ fn parts(path: &Path) -> VecDeque<PathBuf> {
 fn reading(path: &Path) -> impl FnOnce(io::Error) -> VmError {
     let what = format!("bringing {} into the guest", path.display());
     move |source| VmError::Io { what, source }
+}
+
+/// It is not brought: the guest has its own, or it is more than work can mean.
+fn is_left_out(path: &Path) -> bool {
+    let is_own = |folder: &str| path.starts_with(folder);
+    let too_broad = NOT_BROUGHT.iter().any(|folder| path == Path::new(folder));
+    too_broad || ["/dev", "/proc", "/sys"].into_iter().any(is_own)
+}
+
+/// It is one of the system's programs.
+fn is_systems(path: &Path) -> bool {
+    let name = path.file_name().and_then(|name| name.to_str());
+    let parent = path.parent().and_then(Path::to_str);
+    let is_there = |parent| tool::DIRECTORIES.contains(&parent) && path.is_file();
+    name.is_some() && parent.is_some_and(is_there)
 }
 
 /// A program as its user's shell would find it, in `PATH` or where system tools are.
@@ -422,6 +478,39 @@ mod tests {
         let missing = Command::Argv(vec!["fsverdict-no-such-program".into()]);
         let error = host_files.command(&missing, true).unwrap_err().to_string();
         assert!(error.contains("is not installed"), "{error}");
+    }
+
+    #[test]
+    fn a_strangers_plan_gets_what_it_was_given_and_programs_of_the_system() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().canonicalize().unwrap();
+        for name in ["given", "kept"] {
+            fs::create_dir(root.join(name)).unwrap();
+            fs::write(root.join(name).join("file"), "x").unwrap();
+        }
+        std::os::unix::fs::symlink(root.join("kept/file"), root.join("given/link")).unwrap();
+        fs::copy("/bin/true", root.join("given/program")).unwrap();
+        let brought = |line: &str| {
+            let given = Some(vec![root.join("given")]);
+            let mut host_files = HostFiles { given, ..HostFiles::default() };
+            let line = line.replace("ROOT", &root.display().to_string());
+            host_files.command(&Command::Shell(line), true)?;
+            Ok::<_, VmError>(host_files)
+        };
+        let has = |host_files: &HostFiles, name: &str| {
+            host_files.entries.keys().any(|path| path.ends_with(name))
+        };
+        let given = brought("cat ROOT/given/file /dev/null; /bin/ls; ROOT/given/program").unwrap();
+        assert!(has(&given, "given/file") && has(&given, "ls") && has(&given, "given/program"));
+        assert!(!given.programs.contains(&root.join("given/program")), "ldd(1) may run it");
+        for path in ["ROOT/kept/file", "ROOT/given/../kept", "ROOT/given/link", "/etc/hostname"] {
+            let Err(refused) = brought(&format!("cat {path}")) else { panic!("{path} was given") };
+            let says = refused.to_string();
+            assert!(says.contains("a file of this machine: --bring /"), "{says}");
+        }
+        let whole = brought("cp -r ROOT/given .").unwrap();
+        assert!(has(&whole, "given/link") && !has(&whole, "kept/file"), "a link alone");
+        assert!(brought("ls / /home /tmp").is_ok_and(|it| !has(&it, "given")));
     }
 
     #[test]

@@ -30,7 +30,7 @@ use fsverdict_core::run::{self, HostError, Place};
 use crate::bed::{self, Own};
 use crate::file_system::{self, FileSystem};
 use crate::machine::token::Token;
-use crate::place::trial_process::{Event, Watch};
+use crate::place::trial_process::{Event, Patience, Watch};
 use crate::tool;
 use crate::undo::{Journal, Undo};
 pub use answers::answer;
@@ -264,7 +264,7 @@ impl<'a> Vm<'a> {
         Job {
             trial: trial.clone(),
             modules: bootable.modules_for(&trial.contender),
-            path: guest_path(),
+            path: guest_path(self.plan.vm.as_ref().is_some_and(|vm| vm.untrusted)),
             disks: trial.bed.devices.len(),
             emulated: !self.kvm,
         }
@@ -289,9 +289,19 @@ impl<'a> Vm<'a> {
         };
         let steps: Vec<String> = run::steps(trial).iter().map(ToString::to_string).collect();
         (self.watch)(Event::Step("boot"));
-        let mut watch = |event: Event| match event {
-            Event::Step(line) if !steps.iter().any(|step| step == line) => {}
-            event => (self.watch)(event),
+        let mut patience = Patience::new(&trial.timeouts);
+        patience.step("boot");
+        let mut watch = |event: Event| {
+            match event {
+                Event::Step(line) if !steps.iter().any(|step| step == line) => {}
+                event => {
+                    if let Event::Step(step) = event {
+                        patience.step(step);
+                    }
+                    (self.watch)(event);
+                }
+            }
+            Ok(patience.check()?)
         };
         let log = Path::new(&trial.raw).join("console.log");
         let silence = qemu::SILENCE;
@@ -335,10 +345,11 @@ fn pack_modules<W: Write>(
     Ok(())
 }
 
-/// The user's own, and where system tools are.
-fn guest_path() -> String {
-    const USUAL: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
-    std::env::var("PATH").map_or(USUAL.into(), |path| format!("{path}:{USUAL}"))
+/// The user's own, unless that is no business of the plan's, and where system tools are.
+fn guest_path(is_untrusted: bool) -> String {
+    let usual = tool::DIRECTORIES.join(":");
+    let own = std::env::var("PATH").ok().filter(|_| !is_untrusted);
+    own.map_or(usual.clone(), |path| format!("{path}:{usual}"))
 }
 
 fn write_job(exchange: &Path, job: &Job) -> Result<(), HostError> {

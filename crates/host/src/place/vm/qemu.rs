@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
-use fsverdict_core::model::Limits;
+use fsverdict_core::model::{Limits, Overdue};
 use fsverdict_core::run::HostError;
 
 use super::kernel;
@@ -26,6 +26,10 @@ const MUTE: u32 = 5;
 
 /// So much of a console tells what went wrong.
 const LINES_KEPT: usize = 6;
+
+/// As much of a console is kept: a guest may run what a stranger has written.
+const LOG_BYTES_MAX: u64 = 64 << 20;
+const TEXT_BYTES_MAX: usize = 1 << 20;
 
 /// Kernel parameters (Documentation/admin-guide/kernel-parameters.txt). The machine ends when its
 /// kernel restarts it, which takes no ACPI (`reboot=t`), and its kernel restarts it at once when it
@@ -161,11 +165,35 @@ pub fn has_kvm() -> bool {
 /// What a guest said on its console, and how it ended.
 #[derive(Debug, Default)]
 pub struct Console {
-    /// All of it.
+    /// The end of it.
     text: String,
+    /// As much of that is told.
+    told: usize,
+    /// Bytes of all of it.
+    bytes: u64,
 }
 
 impl Console {
+    /// Takes in what was said; gives the lines that are whole now.
+    fn hear(&mut self, piece: &[u8]) -> Vec<String> {
+        self.bytes += piece.len() as u64;
+        self.text += &String::from_utf8_lossy(piece);
+        let mut lines = Vec::new();
+        while let Some(length) = self.text[self.told..].find('\n') {
+            lines.push(self.text[self.told..self.told + length].trim().to_string());
+            self.told += length + 1;
+        }
+        if self.text.len() > TEXT_BYTES_MAX {
+            let mut end = self.text.len() - TEXT_BYTES_MAX / 2;
+            while !self.text.is_char_boundary(end) {
+                end += 1;
+            }
+            self.text.drain(..end);
+            self.told = self.told.saturating_sub(end);
+        }
+        lines
+    }
+
     /// What went wrong, as its last lines tell it: those before a panic, or before the end. A
     /// panic's registers stay in the log.
     pub fn end(&self) -> String {
@@ -186,15 +214,18 @@ impl Console {
     }
 }
 
+/// Hears each whole line of a console, and that time passes; an error ends the machine.
+type Watching<'a> = &'a mut dyn FnMut(Event) -> Result<(), HostError>;
+
 /// Runs the machine to its end. `log` gets its console, `watch` each whole line of it.
-/// Fails when QEMU can't be started, when the guest is not heard of for as long as `silence`, and
-/// when `interrupted` is set; the process is gone in every case.
+/// Fails when QEMU can't be started, when the guest is not heard of for as long as `silence`, when
+/// `interrupted` is set, and as `watch` does; the process is gone in every case.
 pub fn run(
     argv: &[String],
     log: &Path,
     silence: Duration,
     interrupted: &AtomicBool,
-    watch: &mut dyn FnMut(Event),
+    watch: Watching,
 ) -> Result<Console, HostError> {
     let mut command = tool::command(&argv[0])?;
     let errors = log.with_extension("stderr");
@@ -208,7 +239,10 @@ pub fn run(
         sys::kill_group(child.id());
     }
     let status = child.wait()?;
-    heard.map_err(|error| format!("{error}; {}", console.end()))?;
+    heard.map_err(|error| match error.is::<Overdue>() {
+        true => error,
+        false => format!("{error}; {}", console.end()).into(),
+    })?;
     if status.success() {
         return Ok(console);
     }
@@ -220,7 +254,7 @@ pub fn run(
 struct Ear<'a> {
     silence: Duration,
     interrupted: &'a AtomicBool,
-    watch: &'a mut dyn FnMut(Event),
+    watch: Watching<'a>,
 }
 
 impl Ear<'_> {
@@ -231,26 +265,28 @@ impl Ear<'_> {
         console: &mut Console,
     ) -> Result<(), HostError> {
         let pieces = pieces(child)?;
-        let mut last = Instant::now();
-        let mut shown = 0;
+        let (mut last, mut ticked) = (Instant::now(), Instant::now());
         loop {
             match pieces.recv_timeout(TICK) {
                 Ok(piece) => {
                     last = Instant::now();
-                    log.write_all(&piece)?;
-                    console.text += &String::from_utf8_lossy(&piece);
-                    while let Some(length) = console.text[shown..].find('\n') {
-                        (self.watch)(Event::Step(console.text[shown..shown + length].trim()));
-                        shown += length + 1;
-                    }
+                    let room = LOG_BYTES_MAX.saturating_sub(console.bytes);
+                    log.write_all(&piece[..piece.len().min(room as usize)])?;
+                    let lines = console.hear(&piece);
+                    lines.iter().try_for_each(|line| (self.watch)(Event::Step(line)))?;
                 }
-                Err(RecvTimeoutError::Timeout) => (self.watch)(Event::Tick),
+                Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => return Ok(()),
+            }
+            // A guest that never stops talking leaves no pause.
+            if ticked.elapsed() >= TICK {
+                (self.watch)(Event::Tick)?;
+                ticked = Instant::now();
             }
             if self.interrupted.load(Ordering::Relaxed) {
                 return Err("interrupted".into());
             }
-            let limit = self.silence * if console.text.is_empty() { MUTE } else { 1 };
+            let limit = self.silence * if console.bytes == 0 { MUTE } else { 1 };
             if last.elapsed() > limit {
                 let seconds = limit.as_secs();
                 return Err(format!("the guest hangs: not heard of for {seconds} s").into());
@@ -276,6 +312,8 @@ fn pieces(child: &mut Child) -> Result<Receiver<Vec<u8>>, HostError> {
 
 #[cfg(test)]
 mod tests {
+    use fsverdict_core::model::Timeouts;
+
     use super::*;
 
     #[test]
@@ -313,6 +351,7 @@ mod tests {
             if let Event::Step(line) = event {
                 said.push(line.to_string());
             }
+            Ok(())
         };
         let mut boot = |line: &str, silence_ms: u64, stop: bool| {
             let argv = ["sh", "-c", line].map(String::from);
@@ -332,8 +371,30 @@ mod tests {
     }
 
     #[test]
+    fn a_guest_that_never_stops_talking_is_ended_in_time_and_little_of_it_is_kept() {
+        let folder = tempfile::tempdir().unwrap();
+        let timeouts = Timeouts::default().within(None);
+        let hour = Duration::from_secs(3600);
+        let mut ticks = 0;
+        let mut watch = |_: Event| {
+            ticks += 1;
+            Ok(timeouts.check_time("work", hour, ticks * hour)?)
+        };
+        let argv = ["sh", "-c", "yes no line ends here | tr -d '\\n'"].map(String::from);
+        let (log, never) = (folder.path().join("console.log"), AtomicBool::new(false));
+        let error = run(&argv, &log, hour, &never, &mut watch).unwrap_err();
+        assert_eq!(error.downcast_ref::<Overdue>().unwrap().step, "work");
+        let mut console = Console::default();
+        for piece in 0..3000 {
+            let lines = console.hear(format!("{piece}{}ä\n", "x".repeat(1000)).as_bytes());
+            assert_eq!(lines.len(), 1, "{piece}");
+        }
+        assert!(console.text.len() <= TEXT_BYTES_MAX && console.bytes > 3_000_000);
+    }
+
+    #[test]
     fn the_end_of_a_console_names_the_panic() {
-        let text = |lines: &[&str]| Console { text: lines.join("\r\n") };
+        let text = |lines: &[&str]| Console { text: lines.join("\r\n"), ..Console::default() };
         let lines = ["[ 1.0] one", "", "[ 1.1] Kernel panic - not syncing: VFS", "RAX: 0", "end"];
         assert_eq!(
             text(&lines).end(),

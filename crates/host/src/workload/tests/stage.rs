@@ -9,6 +9,7 @@ use fsverdict_core::model::{Phase, PhaseRecord, Workload};
 use fsverdict_core::run::{HostError, Step};
 
 use crate::workload::engine::{Act, Engine, Scene, TimedPart};
+use crate::workload::printed::Outputs;
 use crate::{tool, workload};
 
 /// A file of 5000 bytes is read and written to, and another one made: FORMAT.md, "A recording".
@@ -39,6 +40,7 @@ pub struct Stage {
     pub raw: PathBuf,
     pub workload: Workload,
     environment: BTreeMap<String, String>,
+    outputs: Outputs,
     seed: u64,
 }
 
@@ -73,7 +75,8 @@ impl Stage {
             return None;
         }
         let (raw, environment) = (path("raw"), BTreeMap::new());
-        Some(Stage { folder, raw, workload, environment, seed: 0 })
+        let outputs = Outputs::default();
+        Some(Stage { folder, raw, workload, environment, outputs, seed: 0 })
     }
 
     pub fn path(&self, name: &str) -> PathBuf {
@@ -102,6 +105,7 @@ impl Stage {
             devices: &[],
             raw: &self.raw,
             cells: None,
+            outputs: &self.outputs,
             environment: &self.environment,
             seed: self.seed,
             has_servers: false,
