@@ -110,8 +110,8 @@ pub struct Arguments {
     /// Time at most; alone, without rounds, the run is open-ended.
     #[arg(long, value_name = "TIME")]
     pub budget: Option<Span>,
-    /// How long a trial may take: then it is ended, has failed, and the run goes on [default: 2h, or
-    /// the budget, if that is over 10m].
+    /// How long a trial may take: then it is ended, has failed, and the run goes on [default: 2h,
+    /// or the budget, if that is over 10m].
     #[arg(long, value_name = "TIME")]
     pub trial_timeout: Option<Span>,
     /// The same of a step: mkfs=2h,work=30m [default: FORMAT.md, `timeout`].

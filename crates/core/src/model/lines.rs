@@ -20,9 +20,10 @@ fn flatten_keys<T>(map: &mut BTreeMap<String, T>) {
 }
 
 impl Plan {
-    /// With each name on one line, for a text that is read by people. Names that refer to each other
-    /// still do.
+    /// With each name on one line, for a text that is read by people. Names that refer to each
+    /// other still do.
     pub fn on_one_line(mut self) -> Plan {
+        flatten([&mut self.question]);
         for Contender {
             name,
             file_system,

@@ -103,8 +103,8 @@ fn each_record(log: &mut impl Read, mut hear: impl FnMut(&str)) {
 }
 
 /// The line of a record (`3,1206,98721,-;I/O error, ...`), if the kernel itself says that something
-/// failed. What a device can't do at all is no failure, for mkfs asks it to write zeros; nor is that a
-/// feature is new (fs/xfs/xfs_message.c of older kernels, at KERN_ALERT).
+/// failed. What a device can't do at all is no failure, for mkfs asks it to write zeros; nor is
+/// that a feature is new (fs/xfs/xfs_message.c of older kernels, at KERN_ALERT).
 fn error_of(record: &str) -> Option<&str> {
     let (head, text) = record.split_once(';')?;
     let line = text.lines().next()?;
