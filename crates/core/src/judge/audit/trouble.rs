@@ -6,12 +6,13 @@ use super::case::{Case, Seen, bytes};
 
 /// A26's advice where something was lost.
 pub const LOSS_ADVICE: &str = "no figure of such a trial holds: look at the kernel's log and at \
-                               the device (smartctl -a, the cable, what lies beneath an image), and \
-                               repeat the run";
+                               the device (smartctl -a, the cable, what lies beneath an image), \
+                               and repeat the run";
 
 /// A26's advice where the file system was full.
 pub const FULL_ADVICE: &str = "give the bed more room (--size) or the work less to do: what did \
-                               not fit was not measured, and the last of what did may have been slow";
+                               not fit was not measured, and the last of what did may have \
+                               been slow";
 
 /// A27's advice.
 pub const UNKEPT_ADVICE: &str = "have the command print less, or print into the file system under \
