@@ -13,7 +13,7 @@ fuzz_target!(|text: &str| {
         keep_names: false,
         tracer_ns: 100,
     };
-    let link = Laid::Symlink { target: "a".into() };
+    let link = Laid::Link { target: "a".into() };
     let link = Found { path: "/w/link".into(), what: link, identity: None };
     let mut watch = Watch::new(wanted, vec![link]);
     text.lines().for_each(|line| watch.foresee(line));

@@ -207,11 +207,13 @@ head -c 1 /proc/1/mem && out mem
 nsenter -t 1 -m true && out nsenter
 nsenter -t 1 -U true && out nsenter user
 timeout 5 strace -qq -o /dev/null -p 1; [ $? = 124 ] && out ptrace
-for number in "7 0" "8 0" "252 0" "254 0" "259 0"; do mknod other b $number && out mknod $number; done
+for number in "7 0" "8 0" "252 0" "254 0" "259 0"; do
+    mknod other b $number && out mknod $number
+done
 mount -t devtmpfs none m && out mount devices
 mount -t tmpfs -o dev none m && mknod m/disk b ${minor%:*} ${minor#*:} && out a disk in a tmpfs
 umount m
-exec 9< "$NODE" && out keep the disk open
+(exec 9< "$NODE") && out keep the disk open
 for fd in /proc/[0-9]*/fd/*; do
     case $(readlink "$fd") in /dev/[lsvz]*) out "kept descriptor $fd" ;; esac
 done

@@ -58,7 +58,7 @@ impl Ended {
 
 /// Runs the program to its end, without a fault.
 pub fn run(ground: &Ground, before: &[String], words: &[&str]) -> Result<Ended, HostError> {
-    Acting::start(ground, before, words, None)?.to_end()
+    Acting::start(ground, before, words, None)?.followed()
 }
 
 /// Runs it, and does the fault of `point`.
@@ -70,7 +70,7 @@ pub fn run_with(ground: &Ground, point: &Point, words: &[&str]) -> Result<Ended,
         }
         _ => Vec::new(),
     };
-    Acting::start(ground, &before, words, Some(point))?.to_end()
+    Acting::start(ground, &before, words, Some(point))?.followed()
 }
 
 /// A run under way.
@@ -111,7 +111,7 @@ impl<'a> Acting<'a> {
     }
 
     /// Hears its news, does the fault when its time has come, and waits for the end.
-    fn to_end(mut self) -> Result<Ended, HostError> {
+    fn followed(mut self) -> Result<Ended, HostError> {
         loop {
             match self.news.recv_timeout(PAUSE) {
                 Ok(line) => self.hear(&line),
@@ -174,12 +174,10 @@ impl<'a> Acting<'a> {
         let Some(point) = self.point.filter(|_| !self.ended.is_hit) else { return Ok(()) };
         match &point.when {
             When::Moment(ms) if self.start.elapsed().as_millis() >= u128::from(*ms) => self.act(),
-            When::Call(call, count) => {
-                if trace::is_reached(&self.ground.trace(), call, *count) {
-                    self.ended.is_hit = true;
-                    let tracer = others().into_iter().find(|it| name(*it) == "strace");
-                    tracer.map_or(Ok(()), |tracer| sys::signal_other(tracer, libc::SIGTERM))?;
-                }
+            When::Call(call, count) if trace::is_reached(&self.ground.trace(), call, *count) => {
+                self.ended.is_hit = true;
+                let tracer = others().into_iter().find(|it| name(*it) == "strace");
+                tracer.map_or(Ok(()), |tracer| sys::signal_other(tracer, libc::SIGTERM))?;
             }
             _ => {}
         }

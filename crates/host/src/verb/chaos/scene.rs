@@ -108,7 +108,8 @@ impl Scene {
         let rounds = if self.bed == VIRTUAL { 1 } else { 2 };
         let place = if self.is_real() { "local" } else { self.bed };
         format!(
-            "seed = 5\nplace = \"{place}\"\nbed = {{ {bed} }}\njudgement = {{ rounds = {rounds} }}\n\
+            "seed = 5\nplace = \"{place}\"\nbed = {{ {bed} }}\n\
+             judgement = {{ rounds = {rounds} }}\n\
              {}\n[[workload]]\nname = \"work\"\n{lines}\n",
             self.contenders(&disk.to_string()),
         )

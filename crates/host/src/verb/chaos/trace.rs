@@ -21,8 +21,8 @@ pub const BETWEEN: &str = "outside the trials";
 pub struct Calls(BTreeMap<String, Vec<(String, u32)>>);
 
 impl Calls {
-    /// The calls by which a step is reached first: (call, number) of whoever makes it first. `steps`
-    /// are the names that trials say.
+    /// Each call with its number, at the step in which any process comes so far first. `steps` are
+    /// the names that trials say.
     pub fn read(trace: &str, steps: &BTreeSet<String>) -> Calls {
         let mut lab = None;
         let mut step = BETWEEN.to_string();
