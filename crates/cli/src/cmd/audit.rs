@@ -4,10 +4,12 @@ use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use clap::ValueEnum;
 use fsverdict_core::judge::{Judge, table_findings, table_lacking};
-use fsverdict_core::model::{Audited, Bytes, Severity, Table, Test, Verdict};
+use fsverdict_core::model::{
+    Audited, Bytes, Limit, Machine, Part, Quantity, Severity, Table, Test, Verdict,
+};
 use fsverdict_core::{published, render};
 
 use crate::say;
@@ -32,12 +34,13 @@ pub struct Arguments {
     /// The memory of the machine, where the file does not state it.
     #[arg(long, value_name = "SIZE")]
     memory: Option<Bytes>,
-    /// Reads and writes a second that the device is specified for, likewise.
-    #[arg(long, value_name = "N")]
-    device_iops: Option<u64>,
+    /// Operations a second that the device is specified for, likewise: all, or reads and writes
+    /// each.
+    #[arg(long, value_name = "N[,N]", value_delimiter = ',')]
+    device_iops: Vec<u64>,
     /// Bytes a second that it is specified for, likewise.
-    #[arg(long, value_name = "SIZE")]
-    device_bandwidth: Option<Bytes>,
+    #[arg(long, value_name = "SIZE[,SIZE]", value_delimiter = ',')]
+    device_bandwidth: Vec<Bytes>,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -94,8 +97,9 @@ fn of_table(arguments: &Arguments) -> Result<(Audited, bool)> {
     let mut table = published::read(&text).with_context(|| shown)?;
     let machine = &mut table.machine;
     machine.memory = arguments.memory.or(machine.memory);
-    machine.device_iops = arguments.device_iops.map(|it| it as f64).or(machine.device_iops);
-    machine.device_bandwidth = arguments.device_bandwidth.or(machine.device_bandwidth);
+    let bytes: Vec<u64> = arguments.device_bandwidth.iter().map(|it| it.0).collect();
+    limit(machine, "--device-iops", Quantity::Iops, &arguments.device_iops)?;
+    limit(machine, "--device-bandwidth", Quantity::Bandwidth, &bytes)?;
     let findings = table_findings(&table);
     let is_void = table.tests.iter().all(|test| {
         let concerns = |name: &Option<String>| name.as_ref().is_none_or(|it| *it == test.name);
@@ -111,6 +115,25 @@ fn of_table(arguments: &Arguments) -> Result<(Audited, bool)> {
         findings,
     };
     Ok((audited, is_void))
+}
+
+/// Sets what the device is specified for in the file's place: one figure for all, or two for reads
+/// and writes.
+fn limit(machine: &mut Machine, option: &str, quantity: Quantity, given: &[u64]) -> Result<()> {
+    let parts: &[Part] = match given {
+        [] => return Ok(()),
+        [_] => &[Part::All],
+        [_, _] => &[Part::Read, Part::Write],
+        _ => bail!(exit::Usage(format!("{option} takes one figure, or reads and writes"))),
+    };
+    machine.limits.retain(|limit| limit.quantity != quantity);
+    let given = parts.iter().zip(given);
+    machine.limits.extend(given.map(|(part, value)| Limit {
+        quantity,
+        part: *part,
+        value: *value as f64,
+    }));
+    Ok(())
 }
 
 fn taken_for(table: &Table) -> String {

@@ -84,8 +84,7 @@ impl Judge {
         self.race.as_ref()
     }
 
-    /// The chance that the interval of a comparison of `workload` misses the truth, where runs are of
-    /// no rounds.
+    /// The chance that an interval of `workload` misses the truth, where runs are of no rounds.
     pub(super) fn unpaired_alpha(&self, workload: &Workload) -> Option<f64> {
         let is_unpaired = self.plan.judgement.interval == Intervals::Unpaired;
         is_unpaired.then(|| alpha(&self.plan) / sharing(&self.plan, workload) as f64)

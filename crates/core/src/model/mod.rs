@@ -75,8 +75,8 @@ pub use scalar::Scalar;
 pub use seed::{Draws, derived_seed};
 pub use study::{Agreement, Beside, Published, Study};
 pub use table::{
-    Audited, Claim, Claimed, Column, Job, Machine, Part, Printed, Quantity, Row, Statistic, Table,
-    Test,
+    Audited, Claim, Claimed, Column, Job, Limit, Machine, Part, Printed, Quantity, Row, Statistic,
+    Table, Test,
 };
 pub use timeline::{Gauge, Stretch, Timeline, TimelineError};
 pub use tree::{Reflink, Tree, TreeContent, TreePhase};

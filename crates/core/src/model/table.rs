@@ -116,8 +116,20 @@ pub struct Printed {
     pub text: String,
     /// Its value, in the unit of its column.
     pub value: f64,
-    /// One unit of its last digit.
+    /// One unit of its last digit, or half a range of figures and that.
     pub step: f64,
+    /// What stands behind a `±`: taken for the standard deviation of the runs, the reading that
+    /// makes most of the figure.
+    pub deviation: Option<f64>,
+    /// What it is multiplied by instead of its column's scale, where it has a unit of its own.
+    pub scale: Option<f64>,
+}
+
+impl Printed {
+    /// Its value, in the unit of the column's quantity.
+    pub fn in_unit_of(&self, column: &Column) -> f64 {
+        self.value * self.scale.unwrap_or(column.scale)
+    }
 }
 
 /// A row: what one contender reached.
@@ -156,6 +168,8 @@ pub struct Job {
     pub synced: Option<bool>,
     /// A new operation begins when one ends, and only then, for as long as the job runs.
     pub closed_loop: bool,
+    /// What is written is zeros.
+    pub zeros: bool,
 }
 
 impl Job {
@@ -184,6 +198,16 @@ pub struct Test {
     pub rows: Vec<Row>,
     /// How often each figure was measured, where it is said.
     pub runs: Option<u32>,
+    /// The bytes that the work moves.
+    pub bytes: Option<u64>,
+    /// How many files it is about.
+    pub files: Option<u64>,
+    /// The size of each.
+    pub file_bytes: Option<u64>,
+    /// What was done to the caches.
+    pub cache: Option<String>,
+    /// What is said of how it was done: commands and words.
+    pub words: Vec<String>,
     /// How many operations a column's figure is of, by heading.
     pub operations: BTreeMap<String, u64>,
     /// How many processes were started for them, by heading.
@@ -193,15 +217,28 @@ pub struct Test {
     pub clock_s: Option<f64>,
 }
 
+/// What a device is specified for.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Limit {
+    /// IOPS or bandwidth.
+    pub quantity: Quantity,
+    /// Of reads, of writes, or of all together.
+    pub part: Part,
+    /// Operations or bytes a second.
+    pub value: f64,
+}
+
 /// What is known of the machine.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Machine {
     /// Its memory.
     pub memory: Option<Bytes>,
-    /// Reads and writes a second that the device is specified for.
-    pub device_iops: Option<f64>,
-    /// Bytes a second that it is specified for.
-    pub device_bandwidth: Option<Bytes>,
+    /// What it is measured on, in words.
+    pub device: Option<String>,
+    /// What the device is specified for.
+    pub limits: Vec<Limit>,
+    /// The memory in which the device, or what stands before it, keeps data.
+    pub device_cache: Option<Bytes>,
     /// Mount options, by contender.
     pub mount: BTreeMap<String, Vec<String>>,
     /// Kernels, by contender.
@@ -223,6 +260,17 @@ pub struct Claim {
     pub figures: BTreeMap<String, Printed>,
     /// Changes (`+9%`, `6.9x`, `-3-5%`) by the heading of the column that they should follow from.
     pub changes: BTreeMap<String, Claimed>,
+    /// The headings of columns in which the contender is said to be better.
+    pub better: Vec<String>,
+    /// What each of these headings means.
+    pub columns: BTreeMap<String, Column>,
+}
+
+impl Claim {
+    /// There is something in it that can be held against the tables.
+    pub fn says_something(&self) -> bool {
+        !(self.figures.is_empty() && self.changes.is_empty() && self.better.is_empty())
+    }
 }
 
 /// A change that a text states: a ratio, or a range of them.

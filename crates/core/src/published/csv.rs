@@ -107,7 +107,7 @@ impl Rows<'_> {
         let round = self.rounds.get(text(places.round)).copied();
         match places.long {
             Some(long) => {
-                add_figure(test, Row { contender, round, ..Row::default() }, record, long)
+                add_figure(test, Row { contender, round, ..Row::default() }, record, long);
             }
             None => {
                 let cells = places.figures.iter();

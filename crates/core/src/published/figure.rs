@@ -1,11 +1,23 @@
 //! Figures as printed.
 
-use crate::model::{Claimed, Printed};
+use super::heading;
+use crate::model::{Claimed, Printed, Quantity};
 
-/// A figure: `8,141`, `31.50`, `40.2k`, `97.75%`. `None`: no figure.
+/// A figure: `8,141`, `31.50`, `40.2k`, `97.75%`, `12.1 ± 1.4`, `2:02.55`. `None`: no figure.
 pub fn printed(text: &str) -> Option<Printed> {
     let text = text.trim();
-    let bare = text.trim_end_matches('%').trim_end().replace([',', '_'], "");
+    let split = ["±", "+/-", "+-"].iter().find_map(|mark| text.split_once(mark));
+    let (figure, deviation) = match split {
+        Some((figure, deviation)) => (figure, Some(plain(deviation)?.0)),
+        None => (text, None),
+    };
+    let (value, step) = plain(figure).or_else(|| clock(figure))?;
+    Some(Printed { text: text.into(), value, step, deviation, scale: None })
+}
+
+/// Value and step of a bare figure.
+fn plain(text: &str) -> Option<(f64, f64)> {
+    let bare = text.trim().trim_end_matches('%').trim_end().replace([',', '_'], "");
     let (digits, prefix) = match bare.chars().last()? {
         'k' | 'K' => (&bare[..bare.len() - 1], 1e3),
         'M' => (&bare[..bare.len() - 1], 1e6),
@@ -16,12 +28,63 @@ pub fn printed(text: &str) -> Option<Printed> {
     let (mantissa, exponent) = digits.split_once(['e', 'E']).unwrap_or((digits, "0"));
     let decimals = mantissa.split_once('.').map_or(0, |(_, fraction)| fraction.len());
     let step = 10_f64.powi(exponent.parse::<i32>().ok()? - decimals as i32);
-    Some(Printed { text: text.into(), value: value * prefix, step: step * prefix })
+    Some((value * prefix, step * prefix))
+}
+
+/// Seconds of `32:06.78` and `1:02:03`, as time(1) prints them.
+fn clock(text: &str) -> Option<(f64, f64)> {
+    let (before, seconds) = text.trim().rsplit_once(':')?;
+    let (seconds, step) = plain(seconds).filter(|(it, _)| (0.0..60.0).contains(it))?;
+    let parts: Option<Vec<u32>> = before.split(':').map(|part| part.parse().ok()).collect();
+    let minutes = parts.filter(|parts| parts.len() < 3)?;
+    let minutes = minutes.into_iter().fold(0, |all, part| all * 60 + part);
+    Some((f64::from(minutes) * 60.0 + seconds, step))
+}
+
+/// What is said roughly is known to so much of it.
+const ROUGHLY: f64 = 0.05;
+
+/// A figure as a text has it: with a unit of its own (`3.2 GB/s`), roughly (`~3200`), or a range
+/// (`3-5 ms`), whose middle gives or takes half of it.
+pub fn said(text: &str) -> Option<Printed> {
+    let bare = without_about(text);
+    let is_word =
+        |(at, c): &(usize, char)| c.is_alphabetic() && bare[..*at].ends_with(char::is_whitespace);
+    let word = bare.char_indices().find(is_word).map(|(at, _)| at);
+    let unit_at = word.or_else(|| bare.find(char::is_alphabetic));
+    let (number, unit) = bare.split_at(unit_at.unwrap_or(bare.len()));
+    let known = heading::column(unit.trim());
+    let (number, scale) = match known.quantity {
+        // `40.2k` has a prefix and no unit.
+        Quantity::Other => (bare, None),
+        _ => (number, Some(known.scale)),
+    };
+    let range = number.trim().split_once(['-', '–']).filter(|(low, _)| !low.trim().is_empty());
+    let figure = match range {
+        Some((low, high)) => {
+            let ((low, step), (high, other)) = (plain(low)?, plain(high)?);
+            let (value, half) = (f64::midpoint(low, high), (high - low).abs() / 2.0);
+            Printed { value, step: half + step.max(other), ..printed("0")? }
+        }
+        None => printed(number)?,
+    };
+    let is_rough = bare.len() < text.trim().len();
+    let least = if is_rough { figure.value.abs() * ROUGHLY } else { 0.0 };
+    Some(Printed { text: text.trim().into(), step: figure.step.max(least), scale, ..figure })
+}
+
+/// The text without what says that it is roughly so.
+fn without_about(text: &str) -> &str {
+    let bare = text.trim().trim_start_matches(['~', '≈']).trim_start();
+    ["about ", "around ", "ca. ", "circa "]
+        .iter()
+        .find_map(|it| bare.strip_prefix(it))
+        .unwrap_or(bare)
 }
 
 /// A figure that a program wrote in full, known to `step`.
 pub fn exact(value: f64, step: f64) -> Printed {
-    Printed { text: format!("{value}"), value, step }
+    Printed { text: format!("{value}"), value, step, deviation: None, scale: None }
 }
 
 /// A figure that a program wrote in full, in binary.
@@ -29,24 +92,46 @@ pub fn whole(value: f64) -> Printed {
     exact(value, value.abs() * 1e-9 + 1e-12)
 }
 
-/// A change: `6.9x`, `+9%`, `-12%`, `30-50%`, `-3-5%` (the sign is of both ends).
+/// A change: `6.9x`, `3-4x`, `more than 2x`, `+9%`, `-12%`, `30-50%`, `~10-15%`, `up to 40%`,
+/// `-3-5%` (the sign is of both ends).
 pub fn change(text: &str) -> Option<Claimed> {
     let text = text.trim();
-    if let Some(times) = text.strip_suffix(['x', '×']) {
-        let times = printed(times)?;
-        let ratios = (times.value - times.step, times.value + times.step);
-        return Some(Claimed { text: text.into(), ratios });
+    let begins = |words: &[&str]| words.iter().find_map(|it| text.strip_prefix(it));
+    let (bare, at_least, at_most) =
+        match (begins(&["more than ", "over ", ">"]), begins(&["up to ", "<"])) {
+            (Some(bare), _) => (bare, true, false),
+            (_, Some(bare)) => (bare, false, true),
+            _ => (text, false, false),
+        };
+    let (one, other) = ratios(without_about(bare))?;
+    // A change that is at least so large goes on away from 1; at most, from there back to 1.
+    let away = if one.max(other) > 1.0 { f64::INFINITY } else { 0.0 };
+    let ratios = match (at_least, at_most) {
+        (true, _) => (one.min(away), other.max(away)),
+        (_, true) => (one.min(1.0), other.max(1.0)),
+        _ => (one, other),
+    };
+    Some(Claimed { text: text.into(), ratios })
+}
+
+/// The least and the greatest ratio.
+fn ratios(text: &str) -> Option<(f64, f64)> {
+    let range = |text: &str| {
+        let (low, high) = text.split_once(['-', '–']).unwrap_or((text, text));
+        let ((low, step), (high, other)) = (plain(low)?, plain(high)?);
+        Some((low - step, high + other))
+    };
+    if let Some(times) = text.strip_suffix(['x', '×']).or_else(|| text.strip_suffix(" times")) {
+        return range(times.trim());
     }
     let bare = text.strip_suffix('%')?.trim();
     let (sign, bare) = match bare.strip_prefix(['-', '−']) {
         Some(rest) => (-1.0, rest),
         None => (1.0, bare.strip_prefix('+').unwrap_or(bare)),
     };
-    let (low, high) = bare.split_once(['-', '–']).unwrap_or((bare, bare));
-    let (low, high) = (printed(low)?, printed(high)?);
-    let [one, other] =
-        [low.value - low.step, high.value + high.step].map(|it| 1.0 + sign * it / 1e2);
-    Some(Claimed { text: text.into(), ratios: (one.min(other), one.max(other)) })
+    let (low, high) = range(bare)?;
+    let [one, other] = [low, high].map(|it| 1.0 + sign * it / 1e2);
+    Some((one.min(other), one.max(other)))
 }
 
 #[cfg(test)]
@@ -76,5 +161,34 @@ mod tests {
         assert_eq!(read("-3-5%"), [0.94, 0.98]);
         assert_eq!(read("30-50%"), [1.29, 1.51]);
         assert_eq!([change("9"), change("a lot"), change("%")], [None, None, None]);
+        assert_eq!([read("3-4x"), read("~3-4 times")], [[2.0, 5.0]; 2]);
+        assert_eq!(read("~10-15%"), [1.09, 1.16]);
+        assert_eq!(read("about -12%"), [0.87, 0.89]);
+        assert_eq!(read("up to 40%"), [1.0, 1.41]);
+        assert_eq!(change("more than 2x").unwrap().ratios, (1.0, f64::INFINITY));
+        assert_eq!(change("more than -20%").unwrap().ratios.0, 0.0);
+    }
+
+    #[test]
+    fn a_figure_of_a_text_may_have_a_unit_be_rough_or_a_range() {
+        let read = |text| said(text).map(|it| (it.value, (it.step * 1e9).round() / 1e9, it.scale));
+        assert_eq!(read("3.2 GB/s"), Some((3.2, 0.1, Some(1e9))));
+        assert_eq!(read("~3.2"), Some((3.2, 0.16, None)));
+        assert_eq!(read("12-15 ms"), Some((13.5, 2.5, Some(1e-3))));
+        assert_eq!(read("8,141"), Some((8141.0, 1.0, None)));
+        assert_eq!(read("40.2k"), Some((40_200.0, 100.0, None)));
+        assert_eq!(read("150k IOPS"), Some((150_000.0, 1000.0, Some(1.0))));
+        assert_eq!(["fast", "", "-", "GB/s"].map(read), [None; 4]);
+    }
+
+    #[test]
+    fn a_spread_and_a_time_on_the_clock_are_read() {
+        let read = |text| printed(text).map(|it| (it.value, it.deviation));
+        for text in ["12.1 ± 1.4", "12.1 +- 1.4", "12.1+/-1.4"] {
+            assert_eq!(read(text), Some((12.1, Some(1.4))));
+        }
+        assert_eq!(read("2:02.55"), Some((122.55, None)));
+        assert_eq!(read("1:00:01"), Some((3601.0, None)));
+        assert_eq!([read("12.1 ± "), read("2:62"), read("a:1")], [None; 3]);
     }
 }

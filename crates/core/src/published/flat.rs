@@ -22,15 +22,15 @@ pub struct Run {
     pub figures: Vec<(Column, f64)>,
 }
 
-/// How contenders are told apart.
+/// By what contenders are told apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Told {
-    /// By the rows.
-    ByRow,
-    /// By the files they are in.
-    ByFile,
-    /// By the names of the tests.
-    ByTest,
+    /// The rows.
+    Rows,
+    /// The files they are in.
+    Files,
+    /// The names of the tests.
+    Tests,
 }
 
 /// What tests are called where their names are the contenders'.
@@ -42,9 +42,9 @@ pub fn runs(files: &[(Label, Table)]) -> (Told, Vec<Run>) {
     let in_rows: BTreeSet<&str> = rows().map(|row| row.contender.as_str()).collect();
     let labels: BTreeSet<&str> = files.iter().map(|(it, _)| it.contender.as_str()).collect();
     let told = match (in_rows.len() > 1, labels.len() > 1) {
-        (true, _) => Told::ByRow,
-        (_, true) => Told::ByFile,
-        _ => Told::ByTest,
+        (true, _) => Told::Rows,
+        (_, true) => Told::Files,
+        _ => Told::Tests,
     };
     let mut runs = Vec::new();
     for (label, table) in files {
@@ -52,9 +52,9 @@ pub fn runs(files: &[(Label, Table)]) -> (Told, Vec<Run>) {
         for (test, (name, contender)) in table.tests.iter().zip(names) {
             for row in &test.rows {
                 let contender = match told {
-                    Told::ByRow => row.contender.clone(),
-                    Told::ByFile => label.contender.clone(),
-                    Told::ByTest => contender.clone(),
+                    Told::Rows => row.contender.clone(),
+                    Told::Files => label.contender.clone(),
+                    Told::Tests => contender.clone(),
                 };
                 let round = row.round.or(label.round);
                 let run = |figures| Run {
@@ -77,8 +77,8 @@ pub fn together(told: Told, files: Vec<(Label, Table)>) -> Table {
     for (label, table) in files {
         let names = names(&table, told);
         for (mut test, (name, contender)) in table.tests.into_iter().zip(names) {
-            let whose = if told == Told::ByFile { &label.contender } else { &contender };
-            let rows = test.rows.iter_mut().filter(|_| told != Told::ByRow);
+            let whose = if told == Told::Files { &label.contender } else { &contender };
+            let rows = test.rows.iter_mut().filter(|_| told != Told::Rows);
             rows.for_each(|row| row.contender.clone_from(whose));
             let alike =
                 all.tests.iter_mut().find(|it| it.name == name && it.columns == test.columns);
@@ -97,11 +97,9 @@ fn names(table: &Table, told: Told) -> Vec<(String, String)> {
     let names: Vec<&str> = table.tests.iter().map(|test| test.name.as_str()).collect();
     let split: Option<Vec<(&str, &str)>> = names.iter().map(|it| it.rsplit_once('/')).collect();
     let whose: BTreeSet<&str> = split.iter().flatten().map(|(_, whose)| *whose).collect();
-    match split.filter(|_| told == Told::ByTest && whose.len() > 1) {
+    match split.filter(|_| told == Told::Tests && whose.len() > 1) {
         Some(split) => split.into_iter().map(|(test, it)| (test.into(), it.into())).collect(),
-        None if told == Told::ByTest => {
-            names.iter().map(|it| (WORK.into(), (*it).into())).collect()
-        }
+        None if told == Told::Tests => names.iter().map(|it| (WORK.into(), (*it).into())).collect(),
         None => table.tests.iter().map(|test| (named(table, test), String::new())).collect(),
     }
 }
@@ -121,7 +119,7 @@ fn figures(row: &Row, columns: &[Column]) -> Vec<Vec<(Column, f64)>> {
     if row.times_s.is_empty() {
         let cells = columns.iter().zip(&row.cells);
         let figure = |(column, cell): (&Column, &Option<crate::model::Printed>)| {
-            let value = cell.as_ref()?.value * column.scale;
+            let value = cell.as_ref()?.in_unit_of(column);
             column.is_figure().then(|| (column.clone(), value))
         };
         return vec![cells.filter_map(figure).collect()];
@@ -130,11 +128,20 @@ fn figures(row: &Row, columns: &[Column]) -> Vec<Vec<(Column, f64)>> {
     row.times_s.iter().map(|time_s| vec![(column.clone(), *time_s)]).collect()
 }
 
+/// The same was asked for. Whether the loop was closed, and how many tasks were behind one report,
+/// is in part told by how long a run took.
+fn is_same(one: &Job, other: &Job) -> bool {
+    let jobs = one.jobs.filter(|_| other.jobs.is_some());
+    let asked = |job: &Job| Job { closed_loop: false, jobs: job.jobs.and(jobs), ..job.clone() };
+    let known = one.jobs.is_none() || other.jobs.is_none() || one.jobs == other.jobs;
+    known && asked(one) == asked(other)
+}
+
 /// Refuses tests of one name that are other work.
 pub fn check_jobs(runs: &[Run]) -> Result<(), TableError> {
     for (place, run) in runs.iter().enumerate() {
         let first = runs[..place].iter().find(|it| it.test == run.test);
-        if let Some(first) = first.filter(|first| first.job != run.job) {
+        if let Some(first) = first.filter(|first| !is_same(&first.job, &run.job)) {
             let of = |run: &Run| options::described(&run.job).unwrap_or("unknown".into());
             return Err(wrong(format!(
                 "{} is not the same work for all: {} for {}, {} for {}",

@@ -88,8 +88,11 @@ pub fn measured(files: &[File], wanted: &Wanted) -> Result<Measured, TableError>
     Ok(Measured { plan, records, taken, findings, table: flat::together(told, tables) })
 }
 
+/// What was taken for what, or left out, and why.
+type Said = Vec<(String, String)>;
+
 /// The runs of tests that two contenders or more have, and the tests that are left out.
-fn compared(mut runs: Vec<Run>) -> Result<(Vec<Run>, Vec<(String, String)>), TableError> {
+fn compared(mut runs: Vec<Run>) -> Result<(Vec<Run>, Said), TableError> {
     let mut whose: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
     for run in &runs {
         whose.entry(run.test.clone()).or_default().insert(run.contender.clone());
@@ -237,10 +240,10 @@ fn by_themselves<'a>(columns: &[&'a Column]) -> Vec<&'a Column> {
 
 fn of_contenders(told: Told, files: &[File]) -> Option<(String, String)> {
     let why = match told {
-        Told::ByRow => return None,
-        Told::ByFile if files.iter().all(|it| it.contender.is_some()) => "as given with each file",
-        Told::ByFile => "what differs between the files' paths",
-        Told::ByTest => "the name of each test",
+        Told::Rows => return None,
+        Told::Files if files.iter().all(|it| it.contender.is_some()) => "as given with each file",
+        Told::Files => "what differs between the files' paths",
+        Told::Tests => "the name of each test",
     };
     Some(("contender".into(), why.into()))
 }

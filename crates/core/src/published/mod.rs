@@ -82,6 +82,4 @@ fn json(document: &Value) -> Result<Table, TableError> {
 }
 
 #[cfg(test)]
-mod measured_tests;
-#[cfg(test)]
 mod tests;

@@ -45,6 +45,7 @@ pub fn job(options: &BTreeMap<String, String>) -> Job {
         size_bytes: get(&["size", "filesize"]).and_then(|text| bytes(text)),
         synced: Some(synced),
         closed_loop: is_on("time_based") == Some(true) && !is_open(options),
+        zeros: is_on("zero_buffers") == Some(true),
     }
 }
 

@@ -115,7 +115,7 @@ fn what_is_wrong_with_a_table_is_said_with_its_line() {
         ("ext4 = [1]\n[[claim]]\ntext = \"t\"\nwho = 1", "line 9: who is no key of a claim"),
         (
             "ext4 = [1]\n[[claim]]\ntext = \"t\"\nchanges = { IOPS = \"more\" }",
-            "line 9: a change is written +9%, -12%, 8-12% or 6.9x",
+            "line 9: a change is written +9%, -12%, ~8-12%, 6.9x or 3-4x",
         ),
     ] {
         assert_eq!(read(&format!("{test}{rest}\n")), Err(wrong(says)), "{rest}");

@@ -10,15 +10,16 @@ use toml::de::{DeTable, DeValue};
 
 use super::error::{TableError, wrong};
 use super::{figure, heading, options};
-use crate::model::{Bytes, Claim, Machine, Printed, Row, Table, Test};
+use crate::model::{Bytes, Claim, Limit, Machine, Part, Printed, Quantity, Row, Table, Test};
 
 type Value<'a> = Spanned<DeValue<'a>>;
 
 /// Keys of a test that are no rows.
-const TEST_KEYS: [&str; 10] = [
+const TEST_KEYS: [&str; 11] = [
     "name",
     "fio",
     "columns",
+    "bytes",
     "operations",
     "processes",
     "runs",
@@ -29,7 +30,17 @@ const TEST_KEYS: [&str; 10] = [
 ];
 /// Keys of a test that describe files, for whoever reads it.
 const TEST_TEXTS: [&str; 3] = ["files", "file_size", "cache"];
-const CLAIM_KEYS: [&str; 6] = ["text", "test", "contender", "against", "figures", "changes"];
+const CLAIM_KEYS: [&str; 7] =
+    ["text", "test", "contender", "against", "figures", "changes", "better"];
+/// What a device is specified for.
+const LIMITS: [(&str, Quantity, Part); 6] = [
+    ("device_iops", Quantity::Iops, Part::All),
+    ("device_read_iops", Quantity::Iops, Part::Read),
+    ("device_write_iops", Quantity::Iops, Part::Write),
+    ("device_bandwidth", Quantity::Bandwidth, Part::All),
+    ("device_read_bandwidth", Quantity::Bandwidth, Part::Read),
+    ("device_write_bandwidth", Quantity::Bandwidth, Part::Write),
+];
 
 /// Reads the text.
 pub fn read(text: &str) -> Result<Table, TableError> {
@@ -82,7 +93,7 @@ impl Reader<'_> {
             _ => return Err(self.wrong(value, "a figure is a number, or text as printed")),
         };
         let missing = matches!(written.trim(), "" | "-" | "n/a");
-        let figure = figure::printed(&written);
+        let figure = figure::printed(&written).or_else(|| figure::said(&written));
         match figure.is_none() && !missing {
             true => {
                 Err(self.wrong(value, &format!("{written:?} is no figure; for none write \"-\"")))
@@ -105,12 +116,21 @@ impl Reader<'_> {
             },
             None => BTreeMap::new(),
         };
-        let iops = table.get("device_iops").map(|it| self.whole(it, "device_iops")).transpose()?;
+        let mut limits = Vec::new();
+        for (name, quantity, part) in LIMITS {
+            let Some(value) = table.get(name) else { continue };
+            let limit = match quantity {
+                Quantity::Iops => self.whole(value, name)?,
+                _ => size(name)?.map_or(0, |it| it.0),
+            };
+            limits.push(Limit { quantity, part, value: limit as f64 });
+        }
         let options = |line: &String| line.split(',').map(|it| it.trim().to_string()).collect();
         Ok(Machine {
             memory: size("memory")?,
-            device_iops: iops.map(|iops| iops as f64),
-            device_bandwidth: size("device_bandwidth")?,
+            device: table.get("device").map(plain),
+            limits,
+            device_cache: size("device_cache")?,
             mount: each("mount").iter().map(|(name, line)| (name.clone(), options(line))).collect(),
             kernel: each("kernel"),
         })
@@ -154,6 +174,14 @@ impl Reader<'_> {
             job.mode.get_or_insert("write".into());
         }
         let files = table.get("files").map(|files| self.whole(files, "files")).transpose()?;
+        let bytes =
+            match table.get("bytes") {
+                Some(value) => Some(options::bytes(&plain(value)).ok_or_else(|| {
+                    self.wrong(value, "bytes is what the work moves: write \"10G\"")
+                })?),
+                None => None,
+            };
+        let words = ["protocol", "preparation", "command"].iter().filter_map(|key| table.get(*key));
         let mut operations: BTreeMap<String, u64> = BTreeMap::new();
         let of_files = headings.iter().filter(|heading| heading.ends_with("files/s"));
         operations.extend(of_files.filter_map(|heading| Some((heading.clone(), files?))));
@@ -164,6 +192,11 @@ impl Reader<'_> {
             columns: headings.iter().map(|heading| heading::column(heading)).collect(),
             rows,
             runs: own_runs.or(runs).and_then(|runs| u32::try_from(runs).ok()),
+            bytes,
+            files,
+            file_bytes: table.get("file_size").and_then(|size| options::bytes(&plain(size))),
+            cache: table.get("cache").map(plain),
+            words: words.map(plain).collect(),
             operations,
             processes: self.counts(table.get("processes"), &headings)?,
             clock_s: None,
@@ -221,10 +254,16 @@ impl Reader<'_> {
             claim.figures.insert(heading, figure);
         }
         for (heading, value) in named("changes").into_iter().flat_map(pairs) {
-            let what = "a change is written +9%, -12%, 8-12% or 6.9x";
+            let what = "a change is written +9%, -12%, ~8-12%, 6.9x or 3-4x";
             let change = figure::change(&plain(value)).ok_or_else(|| self.wrong(value, what))?;
             claim.changes.insert(heading, change);
         }
+        claim.better = match table.get("better").map(Spanned::get_ref) {
+            Some(DeValue::String(heading)) => vec![heading.to_string()],
+            _ => list(table.get("better")).map(plain).collect(),
+        };
+        let headings = claim.figures.keys().chain(claim.changes.keys()).chain(&claim.better);
+        claim.columns = headings.map(|it| (it.clone(), heading::column(it))).collect();
         Ok(claim)
     }
 

@@ -116,8 +116,8 @@ fn too_few_runs(
         workload: Some(workload.name.clone()),
         contender: Some(name.clone()),
         evidence: format!(
-            "runs of {name}: {its}, of {reference}: {references}; the figures describe, they decide \
-             nothing"
+            "runs of {name}: {its}, of {reference}: {references}; the figures describe, they \
+             decide nothing"
         ),
         advice: format!("measure each {FIRST_LOOK} times or more"),
     })

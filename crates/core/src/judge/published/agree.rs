@@ -21,23 +21,28 @@ pub fn findings(test: &Test) -> Vec<Finding> {
         let both = || Some((cells.total(Quantity::Bandwidth)?, cells.total_iops()?));
         let pairs = [pair(Part::Read), pair(Part::Write), both()].into_iter().flatten();
         let evidence = pairs.filter_map(|(bandwidth, iops)| disagree(block_bytes, bandwidth, iops));
-        let mut evidence: Vec<String> = evidence.collect();
+        let mut evidence: Vec<(String, bool)> = evidence.collect();
         evidence.dedup();
-        findings.extend(evidence.into_iter().map(|evidence| {
-            let kind = (Audit::A1, Severity::Warning);
-            found(test, &cells.row.contender, kind, evidence, ADVICE)
+        findings.extend(evidence.into_iter().map(|(evidence, is_small)| {
+            let (severity, advice) =
+                if is_small { (Severity::Note, SMALL) } else { (Severity::Warning, ADVICE) };
+            found(test, &cells.row.contender, (Audit::A1, severity), evidence, advice)
         }));
     }
     findings
 }
 
 const ADVICE: &str = "take both from the tool's own output again; until then believe neither";
+/// Figures that are so near each other are of one measurement.
+const NEAR: f64 = 0.05;
+const SMALL: &str = "one of the two is rounded twice, or of another stretch of time: read no \
+                     difference as small as this from them";
 
 fn disagree(
     block_bytes: u64,
     (bandwidth, of_bandwidth): (Reach, Vec<Cell>),
     (iops, of_iops): (Reach, Vec<Cell>),
-) -> Option<String> {
+) -> Option<(String, bool)> {
     let follows = iops * Reach::exactly(block_bytes as f64);
     if !bandwidth.misses(follows) {
         return None;
@@ -49,10 +54,11 @@ fn disagree(
         Some((_, units)) => format!(": {units} are mixed"),
         None => String::new(),
     };
-    let middle = (bandwidth.low + bandwidth.high) / (follows.low + follows.high);
-    Some(format!(
+    let middle = bandwidth.middle() / follows.middle();
+    let evidence = format!(
         "{} is {middle:.3} of what follows from {} in blocks of {block_bytes} bytes{unit}",
         shown(&of_bandwidth),
         shown(&of_iops),
-    ))
+    );
+    Some((evidence, mixed.is_none() && (middle - 1.0).abs() < NEAR))
 }

@@ -81,6 +81,19 @@ impl<'a> Cells<'a> {
         }
     }
 
+    /// The figure of a part: of reads or of writes alone, as printed or since there is nothing else.
+    pub fn of_part(self, quantity: Quantity, part: Part) -> Option<(Reach, Vec<Cell<'a>>)> {
+        let job = &self.test.job;
+        let alone = match part {
+            Part::All => return self.total(quantity),
+            Part::Read => job.reads() && !job.writes(),
+            Part::Write => job.writes() && !job.reads(),
+        };
+        let own = self.plain(quantity, part);
+        let cell = own.or_else(|| self.plain(quantity, Part::All).filter(|_| alone))?;
+        Some((cell.reach(), vec![cell]))
+    }
+
     /// Reads and writes a second, together.
     pub fn total_iops(self) -> Option<(Reach, Vec<Cell<'a>>)> {
         self.total(Quantity::Iops)

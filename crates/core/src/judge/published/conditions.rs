@@ -131,6 +131,7 @@ fn unrepeated(test: &Test) -> Option<String> {
     let column_shows = |statistic| matches!(statistic, Some(Statistic::Deviation));
     let has_spread = test.columns.iter().any(|column| column_shows(column.statistic))
         || test.rows.iter().any(|row| row.times_s.len() > 1)
+        || test.rows.iter().flat_map(|row| &row.cells).flatten().any(|it| it.deviation.is_some())
         // A row for each run.
         || test.rows.iter().enumerate().any(|(place, row)| {
             test.rows[..place].iter().any(|other| other.contender == row.contender)

@@ -6,13 +6,14 @@ use super::found::found;
 use super::reach::Reach;
 use crate::judge::audit::{DEPTH_ADVICE, depth_ignored_by};
 use crate::model::{
-    Audit, Finding, Job, Machine, Part, Quantity, Severity, Test, is_synchronous_engine,
+    Audit, Bytes, Finding, Job, Limit, Machine, Part, Quantity, Severity, Test,
+    is_synchronous_engine,
 };
 
 /// Little's law may be missed by so much: operations in flight when the clock starts and stops.
-const SLACK: f64 = 1.02;
+pub const SLACK: f64 = 1.02;
 /// Below this share of the queue, something else than operations took the time.
-const STARVED: f64 = 0.9;
+pub const STARVED: f64 = 0.9;
 /// Above this multiple of its limit something answered in the device's place.
 const FASTER: f64 = 1.05;
 /// From this share of the device's limit on, the device was measured.
@@ -57,7 +58,7 @@ fn little(cells: Cells) -> Option<Finding> {
     let whole = product(cells, "latency");
     let can_starve = whole.is_some() && test.job.closed_loop && test.job.synced != Some(true);
     let (seen, of) = whole.or_else(|| product(cells, "clat"))?;
-    let implied = (seen.low + seen.high) / 2.0;
+    let implied = seen.middle();
     let says =
         |what: &str| format!("{} imply {implied:.3} operations in flight, {what}", shown(&of));
     let (evidence, advice) = if Reach::exactly(asked * SLACK).is_below(seen) {
@@ -76,8 +77,21 @@ fn little(cells: Cells) -> Option<Finding> {
     Some(found(test, &cells.row.contender, kind, evidence, advice))
 }
 
+/// `8050 IOPS`, `150MiB/s of writes`.
+fn shown_limit(limit: &Limit) -> String {
+    let of = match limit.part {
+        Part::All => "",
+        Part::Read => " of reads",
+        Part::Write => " of writes",
+    };
+    match limit.quantity {
+        Quantity::Iops => format!("{} IOPS{of}", limit.value),
+        _ => format!("{}iB/s{of}", Bytes(limit.value as u64)),
+    }
+}
+
 /// Operations in flight by the figures of a row, over reads and writes.
-fn product<'a>(cells: Cells<'a>, kind: &str) -> Option<(Reach, Vec<Cell<'a>>)> {
+pub fn product<'a>(cells: Cells<'a>, kind: &str) -> Option<(Reach, Vec<Cell<'a>>)> {
     let of = |part| {
         let (iops, latency) = (cells.plain(Quantity::Iops, part)?, cells.latency(kind, part)?);
         Some((iops.reach() * latency.reach(), vec![iops, latency]))
@@ -99,19 +113,17 @@ fn product<'a>(cells: Cells<'a>, kind: &str) -> Option<(Reach, Vec<Cell<'a>>)> {
 
 /// A8: more than the device can do, and what lies at its limit.
 fn limits(test: &Test, machine: &Machine) -> Vec<Finding> {
-    let iops = machine.device_iops.map(|limit| (Quantity::Iops, limit, format!("{limit} IOPS")));
-    let bandwidth = machine
-        .device_bandwidth
-        .map(|limit| (Quantity::Bandwidth, limit.0 as f64, format!("{limit}iB/s")));
     let mut findings = Vec::new();
     let mut at_limit: Vec<(Vec<String>, String)> = Vec::new();
-    for (quantity, limit, shown_limit) in iops.into_iter().chain(bandwidth) {
+    for limit in &machine.limits {
+        let (quantity, shown_limit) = (limit.quantity, shown_limit(limit));
+        let (part, limit) = (limit.part, limit.value);
         let mut here = Vec::new();
         for cells in Cells::of(test) {
-            let Some((reach, of)) = cells.total(quantity) else { continue };
+            let Some((reach, of)) = cells.of_part(quantity, part) else { continue };
             let contender = &cells.row.contender;
             if Reach::exactly(limit * FASTER).is_below(reach) {
-                let share = (reach.low + reach.high) / 2.0 / limit;
+                let share = reach.middle() / limit;
                 let evidence = format!("{}: {share:.3} of the device's {shown_limit}", shown(&of));
                 let advice = "a cache, compression or zeros answered, or the limit is not what it \
                               is said to be: count the device's own bytes";

@@ -14,13 +14,19 @@ pub struct Reach {
 impl Reach {
     /// What `figure` may stand for, in the unit of the column's quantity.
     pub fn of(figure: &Printed, column: &Column) -> Reach {
-        let Printed { value, step, .. } = *figure;
-        Reach { low: (value - step).max(0.0) * column.scale, high: (value + step) * column.scale }
+        let Printed { value, step, scale, .. } = *figure;
+        let scale = scale.unwrap_or(column.scale);
+        Reach { low: (value - step).max(0.0) * scale, high: (value + step) * scale }
     }
 
     /// Exactly `value`.
     pub fn exactly(value: f64) -> Reach {
         Reach { low: value, high: value }
+    }
+
+    /// The middle of it.
+    pub fn middle(self) -> f64 {
+        f64::midpoint(self.low, self.high)
     }
 
     /// All that `self / other` may be; unbounded where `other` may be nothing.

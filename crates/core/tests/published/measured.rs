@@ -1,20 +1,20 @@
 //! Files of others as a plan and records: formats, contenders, rounds, metrics, and refusals.
 
-use super::*;
-use crate::judge::{Judge, table_findings};
-use crate::model::{Audit, Better, Comparison, Intervals, Percent, Unit, Verdict};
+use fsverdict_core::judge::{Judge, table_findings};
+use fsverdict_core::model::{Audit, Better, Comparison, Intervals, Percent, Unit, Verdict};
+use fsverdict_core::published::{Columns, File, Measured, TableError, Wanted, measured, read};
 
 /// Written for these tests, in the formats that the readers' heads cite.
-const CRITERION: &str = include_str!("samples/criterion-sample.json");
-const CARGO_CRITERION: &str = include_str!("samples/cargo-criterion.jsonl");
-const GOOGLE: &str = include_str!("samples/google-benchmark.json");
-const MMTESTS: &str = include_str!("samples/mmtests.json");
-const PHORONIX: &str = include_str!("samples/composite.xml");
+const CRITERION: &str = include_str!("../../src/published/samples/criterion-sample.json");
+const CARGO_CRITERION: &str = include_str!("../../src/published/samples/cargo-criterion.jsonl");
+const GOOGLE: &str = include_str!("../../src/published/samples/google-benchmark.json");
+const MMTESTS: &str = include_str!("../../src/published/samples/mmtests.json");
+const PHORONIX: &str = include_str!("../../src/published/samples/composite.xml");
 /// As fio and hyperfine wrote them.
-const FIO: &str = include_str!("samples/fio-3.33.json");
-const HYPERFINE: &str = include_str!("samples/hyperfine-1.15.json");
+const FIO: &str = include_str!("../../src/published/samples/fio-3.33.json");
+const HYPERFINE: &str = include_str!("../../src/published/samples/hyperfine-1.15.json");
 /// `hyperfine -N --runs 6 -n ext4 'sleep 0.01' -n xfs 'sleep 0.012' --export-json`.
-const TWO: &str = include_str!("samples/hyperfine-two.json");
+const TWO: &str = include_str!("../../src/published/samples/hyperfine-two.json");
 
 fn wanted() -> Wanted {
     Wanted {

@@ -1,6 +1,9 @@
 //! The audits of published tables: each with a table that shows it and one that does not, and what
 //! must hold for any table.
 
+mod measured;
+mod rules;
+
 use proptest::prelude::*;
 
 use fsverdict_core::judge::{table_findings, table_lacking};
@@ -16,7 +19,7 @@ fn table(more: &str, fio: &str, columns: &str, rows: &[(&str, &str)]) -> Table {
     let text = format!(
         "title = \"t\"\n[environment]\ncontenders = [{}]\n{more}\n[[test]]\nname = \"w\"\n\
          runs = 5\n\
-         {fio}\ncolumns = [{columns}, \"IOPS stddev\"]\n{}",
+         {fio}\ncolumns = [{columns}, \"jitter stddev ms\"]\n{}",
         names.join(", "),
         rows.replace(']', ", 9999]")
     );

@@ -1,0 +1,100 @@
+//! What was written and read, and whether anything had to reach the device for it: zeros (A9), and
+//! a working set that fits in memory, or in the device's own (A6).
+
+use super::found::found;
+use crate::judge::audit::CACHE_ADVICE;
+use crate::model::{Audit, Bytes, Finding, Machine, Part, Quantity, Severity, Test, Unit};
+
+/// Words by which one knows that what is written is compressed or deduplicated.
+const SQUEEZES: [&str; 7] = ["compress", "zstd", "lzo", "lz4", "dedup", "vdo", "zram"];
+/// What may leave zeros out without a word.
+const MAY: [&str; 8] = ["virtual", "cloud", "volume", "ssd", "nvme", "thin", "array", "san "];
+
+/// What they find in one test.
+pub fn findings(test: &Test, machine: &Machine) -> Vec<Finding> {
+    let found = [zeros(test, machine), small_files(test, machine), device_cache(test, machine)];
+    found.into_iter().flatten().collect()
+}
+
+/// Some rule can find something in the test.
+pub fn fits(test: &Test, machine: &Machine) -> bool {
+    writes_zeros(test).is_some()
+        || machine.memory.is_some() && test.files.is_some() && test.file_bytes.is_some()
+        || machine.device_cache.is_some() && working_set(test).is_some()
+}
+
+/// By what one knows that zeros are written.
+fn writes_zeros(test: &Test) -> Option<&'static str> {
+    let says = |word: &str| test.words.iter().any(|words| words.contains(word));
+    match () {
+        () if test.job.zeros => Some("zero_buffers"),
+        () if says("if=/dev/zero") => Some("if=/dev/zero"),
+        () => None,
+    }
+}
+
+/// A9: zeros are written, of which next to nothing need reach the device.
+fn zeros(test: &Test, machine: &Machine) -> Option<Finding> {
+    let how = writes_zeros(test)?;
+    let squeezes = |text: &str| SQUEEZES.iter().find(|word| text.to_lowercase().contains(**word));
+    let options = machine.mount.iter().find_map(|(name, options)| {
+        let option = options.iter().find(|option| squeezes(option).is_some())?;
+        Some(format!("{name} is mounted with {option}"))
+    });
+    let named = test.rows.iter().find(|row| squeezes(&row.contender).is_some());
+    let named = named.map(|row| format!("{} squeezes them", row.contender));
+    let device = machine.device.as_deref().unwrap_or_default();
+    let below = squeezes(device).map(|_| format!("so does what lies below: {device}"));
+    let kind = |severity| (Audit::A9, severity);
+    let advice = "write data that do not compress: fio's refill_buffers, or a file of random bytes";
+    if let Some(why) = options.or(named).or(below) {
+        let evidence = format!("{how}: zeros, and {why}");
+        return Some(found(test, "", kind(Severity::Warning), evidence, advice));
+    }
+    let may = device.is_empty() || MAY.iter().any(|word| device.to_lowercase().contains(word));
+    let evidence = format!(
+        "{how}: zeros, which thin volumes, virtual disks and some SSDs do not store as they are"
+    );
+    may.then(|| found(test, "", kind(Severity::Note), evidence, advice))
+}
+
+/// A6: files that were just written, read back while memory holds all of them.
+fn small_files(test: &Test, machine: &Machine) -> Option<Finding> {
+    let memory = machine.memory?;
+    let all_bytes = test.files?.checked_mul(test.file_bytes?)?;
+    let reads = test.columns.iter().find(|it| {
+        it.part == Part::Read && matches!(it.quantity, Quantity::Rate | Quantity::Time)
+    })?;
+    let said = test.cache.iter().chain(&test.words).any(|words| {
+        let words = words.to_lowercase();
+        ["drop", "cold", "remount", "umount", "reboot"].iter().any(|it| words.contains(it))
+    });
+    let evidence = format!(
+        "{}: {} in files that were just written, with {} of memory, and nothing is said of the \
+         caches",
+        reads.heading,
+        Unit::Bytes.format(all_bytes as f64),
+        Unit::Bytes.format(memory.0 as f64)
+    );
+    let kind = (Audit::A6, Severity::Warning);
+    (!said && Bytes(all_bytes) < memory).then(|| found(test, "", kind, evidence, CACHE_ADVICE))
+}
+
+/// The bytes that a job goes over.
+fn working_set(test: &Test) -> Option<u64> {
+    let job = &test.job;
+    job.size_bytes?.checked_mul(u64::from(job.jobs?))
+}
+
+/// A6: all that is read and written fits in the device's own memory.
+fn device_cache(test: &Test, machine: &Machine) -> Option<Finding> {
+    let (cache, all_bytes) = (machine.device_cache?, working_set(test)?);
+    let evidence = format!(
+        "{} are gone over, and the device keeps {} in memory of its own",
+        Unit::Bytes.format(all_bytes as f64),
+        Unit::Bytes.format(cache.0 as f64)
+    );
+    let advice = "go over several times of what the device's memory holds";
+    let kind = (Audit::A6, Severity::Warning);
+    (Bytes(all_bytes) <= cache).then(|| found(test, "", kind, evidence, advice))
+}

@@ -1,0 +1,238 @@
+//! The rules that hold figures against one another, against what a text concludes from them, and
+//! against what they are figures of.
+
+use fsverdict_core::judge::{table_findings, table_lacking};
+use fsverdict_core::model::{Audit, Severity, Table};
+use fsverdict_core::published::read;
+
+use crate::{COLUMNS, SEQUENTIAL, found, table};
+
+/// A table with one test of these lines, and these claims.
+fn written(environment: &str, test: &str, claims: &str) -> Table {
+    let text = format!("[environment]\n{environment}\n[[test]]\nname = \"w\"\n{test}\n{claims}");
+    read(&text).unwrap_or_else(|error| panic!("{error}\n{text}"))
+}
+
+/// The findings but those of digits and runs.
+fn of_figures(table: &Table) -> Vec<(Audit, String)> {
+    let mut found = found(table);
+    found.retain(|(audit, _)| !matches!(audit, Audit::A17 | Audit::A18));
+    found
+}
+
+#[test]
+fn a_claim_is_worth_what_mean_spread_and_runs_make_of_it() {
+    let of = |runs: u32, xfs: &str, ext4: &str, claim: &str| {
+        let test = format!(
+            "runs = {runs}\ncolumns = [\"bandwidth MB/s\"]\nxfs = [\"{xfs}\"]\next4 = [\"{ext4}\"]"
+        );
+        let claim = format!("[[claim]]\ntext = \"XFS is faster\"\ncontender = \"xfs\"\n{claim}");
+        of_figures(&written("", &test, &claim))
+    };
+    let better = "better = \"bandwidth MB/s\"";
+    let wrong = of(10, "12.1 +- 1.4", "11.9 +- 1.3", better);
+    assert_eq!((wrong.len(), wrong[0].0), (1, Audit::A5));
+    assert!(wrong[0].1.starts_with("\"XFS is faster\": bandwidth MB/s of xfs 12.1 +- 1.4"));
+    assert!(wrong[0].1.contains("10 runs each: 95% interval of the ratio 0.9"), "{wrong:?}");
+    assert_eq!(of(10, "12.1 ± 0.05", "11.9 ± 0.05", better), []);
+    assert_eq!(of(1000, "12.1 ± 1.4", "11.9 ± 1.3", better), [], "enough runs show it");
+    assert_eq!(of(10, "11.9 ± 0.05", "12.1 ± 0.05", better).len(), 1, "the wrong way round");
+    let change = "changes = { \"bandwidth MB/s\" = \"+2%\" }";
+    assert_eq!(of(10, "12.1 ± 1.4", "11.9 ± 1.3", change).len(), 1, "2% is there, and is noise");
+    assert_eq!(of(10, "12.1 ± 0.05", "11.9 ± 0.05", change), []);
+    let plain = of(10, "11.9", "12.1", better);
+    assert!(plain[0].1.ends_with("11.9 is not better than the 12.1 of ext4"), "{plain:?}");
+    assert!(of(3, "12.1 ± 1.4", "11.9 ± 1.3", better)[0].1.ends_with("no interval before 4 runs"));
+}
+
+#[test]
+fn a_table_whose_spread_hides_every_difference_says_so() {
+    let of = |rows: &str| {
+        let columns = "columns = [\"mean s\", \"stddev s\"]";
+        found(&written("", &format!("runs = 10\n{columns}\n{rows}"), ""))
+    };
+    let hidden = of("a = [12.10, 1.4]\nb = [11.90, 1.3]\nc = [12.00, 1.2]");
+    assert_eq!((hidden.len(), hidden[0].0), (1, Audit::A18));
+    assert!(hidden[0].1.starts_with("no two of them differ: mean s of a 12.10"), "{hidden:?}");
+    assert!(hidden[0].1.contains("for all 3 together"), "{hidden:?}");
+    assert_eq!(of("a = [12.10, 1.4]\nb = [11.90, 1.3]\nc = [24.00, 1.2]"), []);
+}
+
+#[test]
+fn what_no_rule_fits_is_listed_as_not_audited() {
+    let lacks = |test: &str, claims: &str| table_lacking(&written("", test, claims)).join("; ");
+    let test = "columns = [\"walk s\"]\na = [122.55]\nb = [46.36]";
+    let none = lacks(test, "");
+    assert_eq!(none, "no rule but those of digits and runs (A17, A18) fits (w)");
+    let claim = "[[claim]]\ntext = \"b is faster\"";
+    assert!(
+        lacks(test, claim).ends_with("\"b is faster\": it names no figures, changes or better")
+    );
+    assert_eq!(lacks(test, &format!("{claim}\nchanges = {{ \"walk s\" = \"3x\" }}")), "");
+    let score =
+        lacks("columns = [\"score\"]\na = [1]\nb = [2]", &format!("{claim}\nbetter = \"score\""));
+    assert!(score.ends_with("whether more or less of score is better does not show"), "{score}");
+    assert_eq!(lacks("columns = [\"walk s\", \"stat s\", \"total s\"]\na = [1, 2, 3]", ""), "");
+}
+
+#[test]
+fn rate_time_and_amount_follow_from_each_other() {
+    let of = |test: &str| of_figures(&written("", test, ""));
+    let columns = "columns = [\"write MB/s\", \"write s\"]";
+    let dd = |bytes: &str| of(&format!("bytes = \"{bytes}\"\n{columns}\na = [\"210\", \"50.0\"]"));
+    let wrong = dd("39M");
+    assert_eq!((wrong.len(), wrong[0].0), (1, Audit::A1));
+    assert!(wrong[0].1.ends_with("make 9.78 GiB, and the work is 39.0 MiB"), "{wrong:?}");
+    assert_eq!(dd("10013M"), []);
+    // The other way round: what the rows imply is one piece of work.
+    let rows = |b: &str| of(&format!("{columns}\na = [210, 50.0]\nb = {b}"));
+    assert_eq!(rows("[105, 100.0]"), []);
+    let other = rows("[210, 100.0]");
+    assert!(other[0].1.contains("imply other amounts of work: 9.78 GiB for a, 19.6 GiB for b"));
+    assert_eq!(rows("[105, 50.0]"), [], "work for a given time is as much as it comes to");
+    let files = |rate: &str| {
+        of(&format!(
+            "files = 10000\ncolumns = [\"create files/s\", \"create s\"]\na = [{rate}, 20.0]"
+        ))
+    };
+    assert_eq!(files("500"), []);
+    assert!(
+        files("328")[0].1.ends_with("make 6,560 operations, and the work is 10,000 operations")
+    );
+}
+
+#[test]
+fn processor_time_is_its_share_of_the_time() {
+    let of = |share: &str| {
+        let columns = "columns = [\"user s\", \"system s\", \"CPU %\", \"wall s\"]";
+        let row = format!("a = [161.20, 255.46, {share}, \"32:06.78\"]");
+        of_figures(&written("", &format!("{columns}\n{row}"), ""))
+    };
+    assert_eq!(of("21"), []);
+    let wrong = of("31");
+    assert!(wrong[0].1.starts_with("CPU % 31 is not 21.6, as user s 161.20"), "{wrong:?}");
+    assert_eq!(of("5"), [], "of four processors");
+}
+
+#[test]
+fn a_figure_that_breaks_its_series_is_named() {
+    let sweep = |at_8: u32| {
+        let mut text = "fs,test,depth,jobs,engine,iops\n".to_string();
+        for (depth, iops) in [(1, 100), (2, 190), (4, 350), (8, at_8), (16, 900), (32, 1100)] {
+            text += &format!("xfs,w,{depth},1,libaio,{iops}\n");
+        }
+        of_figures(&read(&text).unwrap())
+    };
+    assert_eq!(sweep(600), []);
+    let wrong = sweep(60);
+    assert_eq!((wrong.len(), wrong[0].0), (1, Audit::A5));
+    let says = "iops 60 at depth 8 breaks its series: 350 at depth 4, 900 at depth 16";
+    assert_eq!(wrong[0].1, says);
+    assert_eq!(sweep(340), [], "noise breaks nothing");
+    let rows = "columns = [\"IOPS\"]\n1 = [100]\n2 = [200]\n4 = [4000]\n8 = [800]\n16 = [1600]";
+    let broken = of_figures(&written("", rows, ""));
+    assert!(broken[0].1.starts_with("IOPS 4000 at 4 breaks its series"), "{broken:?}");
+}
+
+#[test]
+fn zeros_are_no_data_where_something_may_leave_them_out() {
+    let of = |environment: &str, how: &str| {
+        let test = format!("{how}\ncolumns = [\"write MB/s\"]\nbtrfs = [900]");
+        let mut found = table_findings(&written(environment, &test, ""));
+        found.retain(|it| it.audit == Audit::A9);
+        found.into_iter().map(|it| (it.severity, it.evidence)).collect::<Vec<_>>()
+    };
+    let dd = "command = \"dd if=/dev/zero of=f bs=1M count=1000 conv=fsync\"";
+    let squeezed =
+        of("contenders = [\"btrfs\"]\nmount = { btrfs = \"noatime,compress=zstd\" }", dd);
+    assert_eq!(squeezed[0].0, Severity::Warning);
+    assert!(squeezed[0].1.ends_with("zeros, and btrfs is mounted with compress=zstd"));
+    assert_eq!(of("device = \"a cloud volume\"", dd)[0].0, Severity::Note);
+    assert_eq!(of("device = \"one spare HDD\"", dd), []);
+    assert_eq!(of("", "command = \"cp -a source .\""), []);
+    assert_eq!(of("", "fio = { rw = \"write\", direct = 1, zero_buffers = 1 }").len(), 1);
+}
+
+#[test]
+fn a_device_has_a_limit_for_reads_and_one_for_writes() {
+    let of = |mode: &str| {
+        let environment = "device_read_iops = 1000000\ndevice_write_iops = 180000\n\
+                           device_write_bandwidth = \"4G\"";
+        let job = format!("fio = {{ rw = \"{mode}\", direct = 1 }}");
+        let test = format!("{job}\ncolumns = [\"IOPS\"]\na = [400000]\nb = [100000]");
+        of_figures(&written(environment, &test, ""))
+    };
+    let writes = of("randwrite");
+    assert_eq!((writes.len(), writes[0].0), (1, Audit::A8));
+    assert!(writes[0].1.ends_with("2.222 of the device's 180000 IOPS of writes"), "{writes:?}");
+    assert_eq!(of("randread"), []);
+}
+
+#[test]
+fn a_working_set_is_held_against_memory_and_the_devices_own() {
+    let of = |environment: &str, test: &str| {
+        let mut found = of_figures(&written(environment, test, ""));
+        found.retain(|(audit, _)| *audit == Audit::A6);
+        found.into_iter().map(|(_, evidence)| evidence).collect::<Vec<_>>()
+    };
+    let files = "files = 10000\nfile_size = \"1K\"\ncolumns = [\"read files/s\"]\na = [28388]";
+    let cached = of("memory = \"8G\"", files);
+    assert!(cached[0].starts_with("read files/s: 9.77 MiB in files that were just written"));
+    assert_eq!(of("memory = \"8G\"", &format!("cache = \"dropped\"\n{files}")), [""; 0]);
+    assert_eq!(of("memory = \"4M\"", files), [""; 0]);
+    let fio = "fio = { rw = \"randread\", direct = 1, size = \"1G\", numjobs = 4 }\n\
+               columns = [\"IOPS\"]\na = [400000]";
+    assert_eq!(of("device_cache = \"8G\"", fio).len(), 1);
+    assert_eq!(of("device_cache = \"1G\"", fio), [""; 0]);
+}
+
+#[test]
+fn a_latency_that_follows_from_the_rate_is_not_unfounded() {
+    let of = |claim: &str| {
+        let test = "runs = 5\nfio = { rw = \"randwrite\", numjobs = 16, iodepth = 64, \
+                    ioengine = \"libaio\", direct = 1 }\ncolumns = [\"IOPS\"]\n\
+                    xfs = [350000]\next4 = [310000]";
+        let claim = format!("[[claim]]\ntext = \"t\"\ncontender = \"xfs\"\n{claim}");
+        of_figures(&written("", test, &claim))
+    };
+    // 1,024 in flight at 350,000 a second: 2.93 ms each.
+    assert_eq!(of("figures = { \"mean latency ms\" = \"2.9\" }"), []);
+    assert_eq!(of("figures = { \"mean latency us\" = \"~2.9 ms\" }"), []);
+    assert_eq!(of("figures = { \"mean latency ms\" = \"1.5\" }").len(), 1);
+    assert_eq!(of("figures = { \"p99 latency ms\" = \"2.9\" }").len(), 1, "no mean");
+    assert_eq!(of("changes = { \"latency ms\" = \"~-10-15%\" }"), []);
+    assert_eq!(of("changes = { \"latency ms\" = \"-30%\" }").len(), 1);
+}
+
+#[test]
+fn figures_of_texts_are_read_as_they_are_written() {
+    let of = |claim: &str| {
+        let test = "runs = 5\ncolumns = [\"bandwidth MB/s\"]\nxfs = [3210]\next4 = [910]";
+        let claim = format!("[[claim]]\ntext = \"t\"\ncontender = \"xfs\"\n{claim}");
+        of_figures(&written("", test, &claim))
+    };
+    let figure = |text: &str| of(&format!("figures = {{ \"bandwidth MB/s\" = \"{text}\" }}"));
+    let change = |text: &str| of(&format!("changes = {{ \"bandwidth MB/s\" = \"{text}\" }}"));
+    for holds in ["3.2 GB/s", "~3200", "3-4 GB/s", "3.2 GB/s"] {
+        assert_eq!(figure(holds), [], "{holds}");
+    }
+    assert_eq!(figure("3.5 GB/s").len(), 1);
+    for holds in ["3-4x", "more than 3x", "~3.5x", "up to 4 times"] {
+        assert_eq!(change(holds), [], "{holds}");
+    }
+    assert_eq!([change("5-6x").len(), change("over 5x").len()], [1, 1]);
+}
+
+#[test]
+fn a_small_disagreement_is_a_note() {
+    let of = |row| {
+        let table = table("", SEQUENTIAL, COLUMNS, &[("a", row)]);
+        let its = table_findings(&table).into_iter().filter(|it| it.audit == Audit::A1);
+        its.map(|it| (it.severity, it.advice)).collect::<Vec<_>>()
+    };
+    let small = of("[\"153.5\", \"151.0\", 105.77]");
+    assert_eq!((small.len(), small[0].0), (1, Severity::Note));
+    assert!(!small[0].1.contains("believe neither"));
+    let large = of("[\"131.0\", \"151.0\", 105.77]");
+    assert!(large[0].0 == Severity::Warning && large[0].1.contains("believe neither"));
+}
