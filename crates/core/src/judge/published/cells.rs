@@ -81,7 +81,7 @@ impl<'a> Cells<'a> {
         }
     }
 
-    /// The figure of a part: of reads or of writes alone, as printed or since there is nothing else.
+    /// The figure of a part: of reads or of writes alone, as printed or for want of others.
     pub fn of_part(self, quantity: Quantity, part: Part) -> Option<(Reach, Vec<Cell<'a>>)> {
         let job = &self.test.job;
         let alone = match part {
