@@ -31,7 +31,7 @@ fn every_command_reads_a_packed_run_in_place_of_the_folder() {
         lines.push(format!("report OLD NEW --format {format}"));
     }
     for format in ["text", "markdown", "json"] {
-        lines.push(format!("compare OLD NEW --format {format}"));
+        lines.push(format!("compare OLD NEW --across-machines --format {format}"));
         lines.push(format!("audit OLD --format {format}"));
         lines.push(format!("advise OLD --for mail --format {format}"));
     }
