@@ -64,7 +64,7 @@ fn what_has_become_slower_ends_with_status_4() {
     run_plan(&scene, "before", PLAN);
     run_plan(&scene, "after", &slowed());
     let done = compare(&scene, "").exits(4);
-    assert!(done.stdout.contains("wall_time: tuned is slower than it was, 0.8"), "{}", done.stdout);
+    assert!(done.stdout.contains("wall_time: tuned is slower than before, 0.8"), "{}", done.stdout);
     assert!(done.stdout.contains("Measured apart: only ratios to plain"), "{}", done.stdout);
     let document = compare(&scene, "--format json").exits(4).json();
     let change = &list(&document["changes"])[0];
