@@ -7,11 +7,11 @@ use anyhow::{Context, Result};
 use clap::ValueEnum;
 use fsverdict_core::judge::{self, Judge, Side};
 use fsverdict_core::model::Comparison;
-use fsverdict_core::render::{self, Figure, Report};
+use fsverdict_core::render::{self, Figure, Kept, Painted, Report};
 use fsverdict_host::tool;
 
 use crate::exit;
-use crate::say::{self, remark};
+use crate::say::{self, Look, remark};
 use crate::source::{Judged, Loaded, Source};
 use crate::store::write_whole;
 
@@ -32,6 +32,8 @@ pub struct Arguments {
     /// Write every figure into this folder too, as SVG and as PNG; a Markdown report shows them.
     #[arg(long, value_name = "DIR")]
     figures: Option<PathBuf>,
+    #[command(flatten)]
+    look: Look,
 }
 
 const EXAMPLES: &str = "\
@@ -56,15 +58,29 @@ pub fn run(arguments: &Arguments) -> Result<u8> {
         [run] => single(arguments, run)?,
         runs => joined(arguments, runs)?,
     };
-    say::print(&text)?;
+    match text {
+        Text::Painted(parts) => {
+            for (place, part) in parts.iter().enumerate() {
+                say::print(if place > 0 { "\n" } else { "" })?;
+                say::show(part, arguments.look)?;
+            }
+        }
+        Text::Plain(text) => say::print(&text)?,
+    }
     if let Some(folder) = &arguments.figures {
         write_figures(&figures, folder)?;
     }
     Ok(exit::DONE)
 }
 
+/// What goes to standard output.
+enum Text {
+    Painted(Vec<Painted>),
+    Plain(String),
+}
+
 /// One run's report, and its figures where they are wanted.
-fn single(arguments: &Arguments, run: &Path) -> Result<(String, Vec<Figure>)> {
+fn single(arguments: &Arguments, run: &Path) -> Result<(Text, Vec<Figure>)> {
     let source = Source::open(run)?;
     let loaded = source.load()?;
     let judged = loaded.judged(&Judge::new(&loaded.plan));
@@ -80,17 +96,24 @@ fn single(arguments: &Arguments, run: &Path) -> Result<(String, Vec<Figure>)> {
     let at = arguments.figures.as_deref().map(Path::to_string_lossy);
     let shown = at.as_ref().map(|at| (figures.as_slice(), at.as_ref()));
     let text = match arguments.format {
-        Format::Text => render::terminal(&report),
+        Format::Text => {
+            let all = arguments.look.verbose;
+            let is_packed = matches!(source, Source::Packed(_));
+            let kept = Kept { path: &run.display().to_string(), is_packed };
+            let answer = render::answered(&report, kept, all);
+            let details = all.then(|| render::details(&report));
+            return Ok((Text::Painted([answer].into_iter().chain(details).collect()), figures));
+        }
         Format::Markdown => render::markdown(&report, shown),
         Format::Html => render::html(&report, &timelines),
         Format::Csv => render::samples_csv(report.records),
         Format::Json => render::json(&report),
     };
-    Ok((text, figures))
+    Ok((Text::Plain(text), figures))
 }
 
 /// Several runs in one report, and its figure.
-fn joined(arguments: &Arguments, runs: &[PathBuf]) -> Result<(String, Vec<Figure>)> {
+fn joined(arguments: &Arguments, runs: &[PathBuf]) -> Result<(Text, Vec<Figure>)> {
     let load = |run: &PathBuf| Source::open(run)?.load();
     let runs: Vec<Loaded> = runs.iter().map(load).collect::<Result<_>>()?;
     let judged: Vec<Judged> = runs.iter().map(|run| run.judged(&Judge::new(&run.plan))).collect();
@@ -112,7 +135,7 @@ fn joined(arguments: &Arguments, runs: &[PathBuf]) -> Result<(String, Vec<Figure
         }
         Format::Json => render::joined_json(&joined, &reports),
     };
-    Ok((text, figures))
+    Ok((Text::Plain(text), figures))
 }
 
 /// What makes PNG of SVG.

@@ -15,7 +15,7 @@ use fsverdict_core::model::{
     BedKind, LeftOut, Outcome, Place as PlaceKind, Plan, Record, Run, SCHEMA, Stop, Trial,
     TrialBed, Verdict,
 };
-use fsverdict_core::render;
+use fsverdict_core::render::{self, Kept};
 use fsverdict_core::run::sim::SimPlace;
 use fsverdict_core::run::{Place, settled_trial};
 use fsverdict_host::bed;
@@ -376,15 +376,23 @@ fn finish(
     }
     let judged = keep_report(store, loaded, &result)?;
     let report = loaded.report(&judged);
-    let text = render::terminal(&report);
-    let path = store.folder().join("report.html");
+    let folder = near(store.folder());
+    let kept = Kept { path: &folder.display().to_string(), is_packed: false };
+    let answer = render::answered(&report, kept, arguments.look.verbose);
+    let details = arguments.look.verbose.then(|| render::details(&report));
+    let page = format!("\nReport: {}", folder.join("report.html").display());
     match &arguments.json {
         Some(file) if file.as_os_str() == "-" => {
-            say::tell(&format!("{text}\nReport: {}", path.display()));
+            details.iter().chain([&answer]).for_each(|text| say::tell(&text.plain()));
+            say::tell(&page);
             say::print(&render::json(&report))?;
         }
         file => {
-            say::print(&format!("{text}\nReport: {}\n", path.display()))?;
+            for text in details.iter().chain([&answer]) {
+                say::print("\n")?;
+                say::show(text, arguments.look)?;
+            }
+            say::print(&format!("{page}\n"))?;
             file.iter().try_for_each(|file| write_whole(file, &render::json(&report)))?;
         }
     }
@@ -395,6 +403,13 @@ fn finish(
         _ if judged.comparisons.iter().all(|c| c.verdict == Verdict::Void) => exit::VOID,
         _ => exit::DONE,
     })
+}
+
+/// A folder as one would type it from here.
+fn near(folder: &Path) -> PathBuf {
+    let here = std::env::current_dir().ok().and_then(|here| here.canonicalize().ok());
+    let below = here.and_then(|here| folder.strip_prefix(here).ok().map(Path::to_path_buf));
+    below.filter(|it| !it.as_os_str().is_empty()).unwrap_or_else(|| folder.to_path_buf())
 }
 
 /// Judges what was measured, and writes the report into the run's folder.

@@ -1,7 +1,7 @@
 //! How much of a run is still to come: for who waits, not for what is run next.
 
 use crate::judge::FIRST_LOOK;
-use crate::model::{Comparison, Percent, Plan, Workload};
+use crate::model::{Comparison, Plan, Workload};
 
 use super::tally::Tally;
 use super::wanted::wanted;
@@ -52,21 +52,9 @@ pub fn remaining(plan: &Plan, comparisons: &[Comparison], tally: &Tally) -> Vec<
 fn likely_rounds(plan: &Plan, comparisons: &[Comparison], workload: &Workload) -> Option<u32> {
     let its = comparisons.iter().filter(|it| it.workload == workload.name);
     let open = its.filter(|it| !it.verdict.is_settled());
-    let rounds = open.map(|it| settled_after(it, plan.judgement.margin));
+    let margin = plan.judgement.margin;
+    let rounds = open.map(|it| Some(it.settled_after(margin)?.max(FIRST_LOOK)));
     rounds.collect::<Option<Vec<u32>>>()?.into_iter().max()
-}
-
-/// The round after which the comparison is settled if its estimate stays: when its interval no
-/// longer reaches the nearer end of the margin. The interval shrinks with the square root of the
-/// rounds.
-fn settled_after(comparison: &Comparison, margin: Percent) -> Option<u32> {
-    let (ratio, high) = (comparison.ratio?, comparison.high?);
-    let half_width = (high.ln() - comparison.low.ln()) / 2.0;
-    let room = (ratio.ln().abs() - margin.0.ln_1p()).abs();
-    let rounds = f64::from(comparison.rounds) * (half_width / room).powi(2);
-    // As many as there can be where the estimate lies on the margin itself.
-    let rounds = rounds.ceil().min(1e6) as u32;
-    Some(rounds.clamp(FIRST_LOOK.max(comparison.rounds + 1), 1_000_000))
 }
 
 #[cfg(test)]
@@ -144,7 +132,7 @@ mod tests {
             let (low, high) = ((ratio.ln() - half).exp(), (ratio.ln() + half).exp());
             let there =
                 Comparison { ratio: Some(ratio), low, high: Some(high), ..comparison.clone() };
-            settled_after(&there, margin).unwrap()
+            there.settled_after(margin).unwrap()
         };
         let beyond = |room: f64| (margin.0.ln_1p() + room).exp();
         assert!((16..=17).contains(&at(beyond(0.05), &comparison)));

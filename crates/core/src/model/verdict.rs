@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Better, Unit};
+use super::{Better, Percent, Unit};
 
 /// The five verdicts and void. "Faster" says the contender is better than the reference, whatever
 /// the metric: less time, more operations a second.
@@ -114,6 +114,21 @@ pub struct Comparison {
     /// in all that is judged, so that it gets no more trials.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub beaten_by: Option<String>,
+}
+
+impl Comparison {
+    /// The round after which it is settled if its estimate stays: when its interval no longer
+    /// reaches the nearer end of the margin. The interval shrinks with the square root of the
+    /// rounds. `None` while there is no interval.
+    pub fn settled_after(&self, margin: Percent) -> Option<u32> {
+        let (ratio, high) = (self.ratio?, self.high?);
+        let half_width = (high.ln() - self.low.ln()) / 2.0;
+        let room = (ratio.ln().abs() - margin.0.ln_1p()).abs();
+        let rounds = f64::from(self.rounds) * (half_width / room).powi(2);
+        // As many as there can be where the estimate lies on the margin itself.
+        let rounds = rounds.ceil().min(1e6) as u32;
+        Some(rounds.clamp(self.rounds + 1, 1_000_000))
+    }
 }
 
 /// Why a run ended.

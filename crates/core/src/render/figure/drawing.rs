@@ -4,6 +4,7 @@ use maud::{Markup, PreEscaped, html};
 
 use super::super::text::visible;
 use super::palette::LIGHT;
+use crate::model::Phase;
 
 /// How wide a figure is that stands alone, in px.
 pub(super) const WIDTH: f64 = 760.0;
@@ -16,25 +17,29 @@ pub(in crate::render) const STYLE: &str = include_str!("figure.css");
 /// What a figure is of, and so where a report has it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::render) enum Place {
+    /// All comparisons at a glance.
+    Matrix,
     /// All comparisons.
     Verdicts,
     /// A metric of a workload, by its name, over many runs.
     Trend(String),
-    /// A judged metric of a workload, by its name.
-    Rounds(String),
-    /// Latencies of a workload; `judged`: of a timed part that is judged.
-    Latency { workload: String, judged: bool },
-    /// The course of a workload's timed part; `judged` as above.
-    Timeline { workload: String, judged: bool },
+    /// A judged metric of a workload, by their names.
+    Rounds { workload: String, metric: String },
+    /// Latencies of a workload's timed part.
+    Latency { workload: String, phase: Phase },
+    /// The course of a workload's timed part.
+    Timeline { workload: String, phase: Phase },
 }
 
 impl Place {
     /// The workload it is of; `None`: all.
     pub fn workload(&self) -> Option<&String> {
         match self {
-            Place::Verdicts => None,
-            Place::Rounds(workload) | Place::Trend(workload) => Some(workload),
-            Place::Latency { workload, .. } | Place::Timeline { workload, .. } => Some(workload),
+            Place::Matrix | Place::Verdicts => None,
+            Place::Trend(workload)
+            | Place::Rounds { workload, .. }
+            | Place::Latency { workload, .. }
+            | Place::Timeline { workload, .. } => Some(workload),
         }
     }
 }

@@ -38,13 +38,9 @@ impl Latencies<'_> {
 
 /// For each timed part and operation: percentiles, and the course over the rounds.
 pub(super) fn figures(report: &Report, workload: &Workload) -> Vec<Figure> {
-    let judged: Vec<Phase> = workload.primary().iter().map(|it| workload.phase_of(it)).collect();
     let mut figures = Vec::new();
     for latencies in of(report, workload) {
-        let place = Place::Latency {
-            workload: workload.name.clone(),
-            judged: judged.contains(&latencies.phase),
-        };
+        let place = Place::Latency { workload: workload.name.clone(), phase: latencies.phase };
         let figure = |(title, caption, kind, live, (height, drawing)): Parts| Figure {
             name: named(&[&workload.name, latencies.phase.name(), latencies.operation, kind]),
             title,

@@ -2,7 +2,7 @@
 
 use maud::{Markup, html};
 
-use super::super::{Report, table};
+use super::super::{Report, table, words};
 use super::drawing::{Figure, Live, Place, WIDTH, named};
 use super::palette;
 use super::plot::{LINE, marks, percent, place, row_text, stretched};
@@ -51,9 +51,9 @@ fn figure(report: &Report, workload: &Workload, metric: &str) -> Option<Figure> 
     };
     Some(Figure {
         name: named(&[&workload.name, metric, "rounds"]),
-        title: format!("{metric}, every trial"),
+        title: format!("{}: every trial", words::figure(metric)),
         caption: caption(&rows, metric, sample),
-        place: Place::Rounds(workload.name.clone()),
+        place: Place::Rounds { workload: workload.name.clone(), metric: metric.into() },
         live: Live::Dots,
         height: top + LINE,
         drawing,

@@ -26,14 +26,12 @@ struct Spread {
 
 /// A figure for each timed part of `workload` that has timelines.
 pub(super) fn figures(report: &Report, workload: &Workload, timelines: &[Timeline]) -> Vec<Figure> {
-    let judged: Vec<Phase> = workload.primary().iter().map(|it| workload.phase_of(it)).collect();
     let of_it = |it: &&Timeline| it.key.workload == workload.name;
     let all: Vec<&Timeline> = timelines.iter().filter(of_it).collect();
     let phases = workload.phases().into_iter();
     let figure = |phase: Phase| {
         let its = all.iter().filter(|it| it.phase == phase.name()).copied().collect::<Vec<_>>();
-        let at =
-            Place::Timeline { workload: workload.name.clone(), judged: judged.contains(&phase) };
+        let at = Place::Timeline { workload: workload.name.clone(), phase };
         figure(report, workload, phase, &its, at)
     };
     phases.filter_map(figure).collect()

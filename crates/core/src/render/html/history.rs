@@ -28,6 +28,7 @@ pub fn page(history: &History) -> String {
         version: env!("CARGO_PKG_VERSION"),
         above: format!("fsverdict history, {} to {}", days[0], days[1]),
         answer: answer(history),
+        first: html! {},
         facts: runs(&history.runs).lines().map(String::from).collect(),
         contents: [("changes".into(), "Changes".into())]
             .into_iter()
