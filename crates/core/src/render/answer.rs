@@ -7,6 +7,11 @@ use super::ways::matters;
 use super::words::{self, counted, listed};
 use crate::model::Comparison;
 
+/// A comparison, with its test's place.
+type Compared<'a> = (usize, &'a Comparison);
+/// What is said of how often or at what somebody is of that tone, by that word for it.
+type Part<'a> = dyn Fn(&[Compared], Tone, &str) -> Option<String> + 'a;
+
 /// So many words an answer has at most.
 const WORDS_MAX: usize = 40;
 /// So many tests are named of a contender; more are counted.
@@ -14,14 +19,14 @@ const NAMED_MAX: usize = 2;
 
 /// The answer.
 pub(super) fn answer(report: &Report, matrix: &Matrix) -> String {
-    let all: Vec<(usize, &Comparison)> = matrix.judged().collect();
+    let all: Vec<Compared> = matrix.judged().collect();
     if all.is_empty() {
         return "Nothing has been compared yet.".into();
     }
-    if let [(_, only)] = all[..] {
-        if let Some(unknown) = report.unknown_metric(only) {
-            return unknown;
-        }
+    if let [(_, only)] = all[..]
+        && let Some(unknown) = report.unknown_metric(only)
+    {
+        return unknown;
     }
     let rest = rest(matrix, &all);
     let ways = matrix.ways.as_ref();
@@ -39,7 +44,7 @@ fn words_of(text: &str) -> usize {
 }
 
 /// Those of a tone, the largest difference first.
-fn of_tone<'a>(all: &[(usize, &'a Comparison)], tone: Tone) -> Vec<(usize, &'a Comparison)> {
+fn of_tone<'a>(all: &[Compared<'a>], tone: Tone) -> Vec<Compared<'a>> {
     let its = all.iter().filter(|(_, it)| sign(it.verdict).1 == tone);
     let mut its: Vec<_> = its.copied().collect();
     its.sort_by(|(_, one), (_, other)| distance(other).total_cmp(&distance(one)));
@@ -51,7 +56,7 @@ fn distance(comparison: &Comparison) -> f64 {
 }
 
 /// What is not a difference: equal, open, void.
-fn rest(matrix: &Matrix, all: &[(usize, &Comparison)]) -> Option<String> {
+fn rest(matrix: &Matrix, all: &[Compared]) -> Option<String> {
     let count = |tone| of_tone(all, tone).len();
     let [alike, open, void] = [Tone::Alike, Tone::Open, Tone::Void].map(count);
     let (total, margin) = (all.len(), matrix.margin);
@@ -87,13 +92,13 @@ fn rest(matrix: &Matrix, all: &[(usize, &Comparison)]) -> Option<String> {
 
 /// Of each contender at what it is better and worse: by name where that is short, otherwise how
 /// often.
-fn by_name(report: &Report, matrix: &Matrix, all: &[(usize, &Comparison)]) -> Option<String> {
+fn by_name(report: &Report, matrix: &Matrix, all: &[Compared]) -> Option<String> {
     if matrix.ways.is_some() {
         return None;
     }
     each(report, matrix, all, &|its, tone, word| {
         let (total, its) = (its.len(), of_tone(its, tone));
-        let named = |(test, it): &(usize, &Comparison)| {
+        let named = |(test, it): &Compared| {
             let ratio = words::ratio(it.ratio.unwrap_or(1.0));
             format!("{} ({ratio}×)", quoted(&matrix.tests[*test].doing))
         };
@@ -114,7 +119,7 @@ fn quoted(name: &str) -> String {
 }
 
 /// Of each contender how often it is better and worse.
-fn by_count(report: &Report, matrix: &Matrix, all: &[(usize, &Comparison)]) -> Option<String> {
+fn by_count(report: &Report, matrix: &Matrix, all: &[Compared]) -> Option<String> {
     each(report, matrix, all, &|its, tone, word| {
         let (total, count) = (its.len(), of_tone(its, tone).len());
         (count > 0).then(|| format!("{word} at {count} of {total}"))
@@ -135,14 +140,9 @@ fn parties<'a>(report: &Report<'a>, matrix: &'a Matrix) -> Vec<(&'a str, Vec<&'a
 }
 
 /// "Against ext4, xfs is better at a and worse at b; btrfs is worse at 6 of 7 tests."
-fn each(
-    report: &Report,
-    matrix: &Matrix,
-    all: &[(usize, &Comparison)],
-    part: &dyn Fn(&[(usize, &Comparison)], Tone, &str) -> Option<String>,
-) -> Option<String> {
+fn each(report: &Report, matrix: &Matrix, all: &[Compared], part: &Part) -> Option<String> {
     let clause = |(name, contenders): &(&str, Vec<&str>)| {
-        let is_its = |(_, it): &&(usize, &Comparison)| contenders.contains(&it.contender.as_str());
+        let is_its = |(_, it): &&Compared| contenders.contains(&it.contender.as_str());
         let its: Vec<_> = all.iter().filter(is_its).copied().collect();
         let parts = [(Tone::Better, "better"), (Tone::Worse, "worse")];
         let parts: Vec<String> =
@@ -155,7 +155,7 @@ fn each(
 }
 
 /// The best and the worst of all.
-fn farthest(report: &Report, matrix: &Matrix, all: &[(usize, &Comparison)]) -> Option<String> {
+fn farthest(report: &Report, matrix: &Matrix, all: &[Compared]) -> Option<String> {
     let end = |tone, word: &str| {
         let its = of_tone(all, tone);
         let (test, it) = its.first()?;
@@ -171,7 +171,7 @@ fn farthest(report: &Report, matrix: &Matrix, all: &[(usize, &Comparison)]) -> O
 }
 
 /// How many differ.
-fn tally(all: &[(usize, &Comparison)]) -> Option<String> {
+fn tally(all: &[Compared]) -> Option<String> {
     let [better, worse] = [Tone::Better, Tone::Worse].map(|tone| of_tone(all, tone).len());
     let total = counted(all.len(), "comparison");
     (better + worse > 0).then(|| format!("Of {total} {better} are better and {worse} worse."))
@@ -289,7 +289,8 @@ mod tests {
             let differs = tones.clone().any(|it| matches!(it, Tone::Better | Tone::Worse));
             prop_assert_eq!(differs, said.contains("better") || said.contains("worse"));
             for (tone, word) in [(Tone::Void, "oid"), (Tone::Alike, "qual")] {
-                prop_assert_eq!(tones.clone().any(|it| it == tone), said.contains(word), "{}", said);
+                let has = tones.clone().any(|it| it == tone);
+                prop_assert_eq!(has, said.contains(word), "{}", said);
             }
             let open = said.contains("open") || said.contains("No verdict");
             prop_assert_eq!(tones.clone().any(|it| it == Tone::Open), open, "{}", said);

@@ -2,6 +2,7 @@
 
 use super::grid::Grid;
 use super::json;
+use super::paint::fitted;
 use crate::model::{Difference, History, Past, Point, Series, Shift};
 use comfy_table::presets::UTF8_BORDERS_ONLY;
 
@@ -20,13 +21,13 @@ pub fn history(history: &History) -> String {
     for workload in workloads {
         let its: Vec<&Series> =
             history.series.iter().filter(|it| it.workload == workload).collect();
-        out += &format!("\n{workload}\n{}\n", table(&its));
+        out += &format!("\n{workload}\n{}\n", table(history, &its));
         for series in its {
             let shifts = series.shifts.iter().map(|shift| shifted(history, series, shift));
             shifts.chain(trend(series)).for_each(|line| out += &format!("  {line}\n"));
         }
     }
-    out
+    fitted(&out)
 }
 
 /// As a JSON document; ends with a line break.
@@ -48,15 +49,31 @@ pub(super) fn when(runs: &[Past], run: &Past) -> String {
     }
 }
 
-/// What a series is of: `xfs against ext4`, `xfs against ext4 (2)`, `ext4`.
-pub(super) fn name_of(series: &Series) -> String {
+/// What a series is of: `xfs against ext4`, `ext4`. Those of other work, settings or beds can't be
+/// compared with one another: each is named after its first run, `ext4 (as in nightly-07)`.
+pub(super) fn name_of(history: &History, series: &Series) -> String {
     let name = match series.is_of_reference() {
         true => series.contender.clone(),
         false => format!("{} against {}", series.contender, series.reference),
     };
-    match series.variant {
-        1 => name,
-        variant => format!("{name} ({variant})"),
+    name + &variant(history, series)
+}
+
+/// It is held by several runs: a dot alone shows nothing, unless there is but one run.
+pub(super) fn is_drawn(history: &History, series: &Series) -> bool {
+    series.points.len() > 1 || history.runs.len() < 2
+}
+
+/// The first run of those that a series can be compared in, where there are others.
+fn variant(history: &History, series: &Series) -> String {
+    let of = |it: &Series| {
+        (it.workload.clone(), it.metric.clone(), it.contender.clone(), it.reference.clone())
+    };
+    let has_others = history.series.iter().filter(|it| of(it) == of(series)).count() > 1;
+    let first = series.points.first().and_then(|point| history.runs.get(point.run));
+    match first.filter(|_| has_others) {
+        Some(run) => format!(" (as in {})", run.run),
+        None => String::new(),
     }
 }
 
@@ -86,14 +103,11 @@ pub(super) fn runs(runs: &[Past]) -> String {
     )
 }
 
-fn table(series: &[&Series]) -> Grid {
+fn table(history: &History, series: &[&Series]) -> Grid {
     let header = ["metric", "contender", "runs", "first", "last", "ratio first", "ratio last", ""];
     let mut table = Grid::new(UTF8_BORDERS_ONLY, header);
     for series in series {
-        let name = match series.variant {
-            1 => series.contender.clone(),
-            variant => format!("{} ({variant})", series.contender),
-        };
+        let name = series.contender.clone() + &variant(history, series);
         let (Some(first), Some(last)) = (series.points.first(), series.points.last()) else {
             continue;
         };

@@ -267,9 +267,8 @@ pub(super) fn said(comparison: &Comparison) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::{ALL, grid, report};
+    use super::super::testing::{ALL, grid, report, run};
     use super::*;
-    use crate::judge::testing::run;
 
     #[test]
     fn verdicts_are_told_apart_without_colour() {
@@ -297,7 +296,7 @@ mod tests {
         let text = "[[contender]]\nname = \"a\"\n[[contender]]\nname = \"b\"\n[[workload]]\n\
                     name = \"metadata\"\nmetadata = {}\n[[workload]]\nname = \"small files\"\n\
                     small_files = {}\n[[workload]]\nname = \"copy\"\ncommand = \"cp\"\n";
-        let run = run("r", &[]);
+        let run = run();
         let plan = Plan::parse(text).unwrap();
         let made = (plan, run, Vec::new());
         let report = report(&made);

@@ -149,10 +149,10 @@ fn pieces(word: &str, width: usize) -> Vec<String> {
     let mut rest = word.to_string();
     while columns(&rest) > width {
         let fits = |at: usize| columns(&rest[..at]) <= width;
-        let ends = rest.char_indices().map(|(at, c)| at + c.len_utf8());
-        let hyphen = ends.clone().filter(|at| fits(*at) && rest[..*at].ends_with(['-', '/', '_']));
-        let most = ends.filter(|at| fits(*at)).last().unwrap_or(rest.len());
-        let end = hyphen.last().unwrap_or(most);
+        let mut ends = rest.char_indices().map(|(at, c)| at + c.len_utf8());
+        let is_end = |at: &usize| fits(*at) && rest[..*at].ends_with(['-', '/', '_']);
+        let most = ends.clone().rfind(|at| fits(*at)).unwrap_or(rest.len());
+        let end = ends.rfind(is_end).unwrap_or(most);
         let tail = rest.split_off(end);
         pieces.push(std::mem::replace(&mut rest, tail));
     }

@@ -95,14 +95,14 @@ impl Layout {
         }
         // As many blocks of columns as it takes, of about the same width.
         let across = |cell: usize| {
-            let most = (1..=count).rev().find(|across| room(cell, *across) >= name.min(18));
+            let most = (1..=count).rev().find(|across| room(cell, *across) >= name.min(16));
             count.div_ceil(count.div_ceil(most.unwrap_or(1)))
         };
         let below = (2 + ratio.max(span)).max(heading.min(14));
         if across(below) == count || all {
             return at(below, Interval::Below, across(below));
         }
-        let narrow = (2 + ratio).max(heading.min(9));
+        let narrow = (2 + ratio).max(heading.min(11));
         at(narrow, Interval::Nowhere, across(narrow))
     }
 }
@@ -200,7 +200,7 @@ fn tallies(group: &Group, from: usize, across: usize, layout: &Layout) -> Vec<Li
 fn line(out: &mut Painted, layout: &Layout, name: &str, reference: &str, cells: &[Lines]) {
     let inner = name.trim_start();
     let indent = name.len() - inner.len();
-    let names = wrapped(inner, layout.name - indent);
+    let names = wrapped(inner, layout.name.saturating_sub(indent).max(1));
     let references = wrapped(reference, layout.reference.saturating_sub(GAP).max(1));
     let height = cells.iter().map(Vec::len).chain([names.len(), references.len()]).max();
     for at in 0..height.unwrap_or(1) {

@@ -1,7 +1,6 @@
 //! Runs of any verdicts, for tests.
 
 use super::Report;
-use crate::judge::testing::run;
 use crate::model::{Better, Comparison, Plan, Run, Unit, Verdict};
 
 /// A plan of so many contenders, `c0` the reference, and tests, and its comparisons by verdict.
@@ -19,7 +18,7 @@ pub fn grid(verdicts: &[Vec<(Verdict, f64)>]) -> (Plan, Run, Vec<Comparison>) {
             comparisons.push(comparison(&format!("t{test}"), &contender, *verdict, *ratio));
         }
     }
-    (Plan::parse(&text).unwrap(), run("r", &[]), comparisons)
+    (Plan::parse(&text).unwrap(), run(), comparisons)
 }
 
 pub fn comparison(workload: &str, name: &str, verdict: Verdict, ratio: f64) -> Comparison {
@@ -58,3 +57,10 @@ pub const ALL: [Verdict; 9] = [
     Verdict::Undecided,
     Verdict::Void,
 ];
+
+/// A run of which nothing is known.
+pub fn run() -> Run {
+    let text = r#"{"schema":1,"program_version":"1","name":"r","command":[],"started":"","seed":1,
+        "place":"sim","host":{},"tools":{}}"#;
+    serde_json::from_str(text).unwrap()
+}

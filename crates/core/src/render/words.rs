@@ -42,7 +42,7 @@ fn test<'a>(plan: &'a Plan, workload: &'a Workload, metric: String, is_only: boo
         };
         return Test { workload: name, metric, short: verb.into(), full, doing };
     }
-    let of_phase = metric.strip_prefix(phase.name()).map_or(&*metric, |it| &it[..]);
+    let of_phase = metric.strip_prefix(phase.name()).unwrap_or(&metric);
     let figure = match phase.name() {
         "" => figure(&metric),
         part => format!("{}, {}", part.replace('_', " "), figure(of_phase)),

@@ -32,6 +32,11 @@ pub(in crate::render) enum Place {
 }
 
 impl Place {
+    /// It is to be explored on a screen, and says little on paper.
+    fn is_explored(&self) -> bool {
+        matches!(self, Place::Latency { .. } | Place::Timeline { .. })
+    }
+
     /// The workload it is of; `None`: all.
     pub fn workload(&self) -> Option<&String> {
         match self {
@@ -102,12 +107,13 @@ impl Figure {
             Live::Curves => Some("curves"),
             Live::Seconds(_) => Some("seconds"),
         };
+        let is_explored = self.place.is_explored();
         let seconds = match self.live {
             Live::Seconds(seconds) => Some(seconds),
             _ => None,
         };
         html! {
-            figure id=(self.name) data-live=[live] data-seconds=[seconds] {
+            figure.far[is_explored] id=(self.name) data-live=[live] data-seconds=[seconds] {
                 figcaption { strong { (self.title) } " " (self.caption) }
                 div.drawing {
                     svg.figure role="img" aria-label=(self.title) width="100%"

@@ -7,7 +7,7 @@ use super::super::Report;
 use super::super::words::{self, Test};
 use super::drawing::{Figure, Live, Place, named};
 use super::palette;
-use super::plot::{LINE, marks, percent, place, row_text};
+use super::plot::{LINE, axis, marks, percent, place, row_text};
 use super::scale::Scale;
 use crate::model::{Comparison, Joined, Percent, Verdict};
 
@@ -149,8 +149,9 @@ fn drawn(groups: &[Group], margin: Option<Percent>, reference: &str) -> (Markup,
         text.muted x="0" y="13" { "← worse than " (reference) }
         text.muted.end x="100%" y="13" { "better →" }
         @for row in &rows { (row) }
+        (axis(top, &format!("times as good as {reference}")))
     };
-    (drawing, top + LINE)
+    (drawing, top + 2.0 * LINE)
 }
 
 fn caption(report: &Report) -> String {

@@ -9,7 +9,7 @@ use maud::{Markup, html};
 use super::super::Report;
 use super::drawing::{Figure, Live, Place, WIDTH, named};
 use super::palette;
-use super::plot::{LINE, curve, legend, marks, percent, place, stretched};
+use super::plot::{LINE, axis, curve, legend, marks, percent, place, stretched};
 use super::scale::Scale;
 use crate::model::{Gauge, Phase, Timeline, Unit, Workload, median};
 
@@ -73,6 +73,7 @@ fn figure(
         (legend)
         (marks(&ticks, LINE, top))
         @for panel in &panels { (panel) }
+        (axis(top, "time since the timed part began"))
     };
     let title = match phase.name() {
         "" => "The course of a trial".to_string(),
@@ -84,7 +85,7 @@ fn figure(
         caption: caption(timelines.len(), seconds / parts as f64, &left_out),
         place: at,
         live: Live::Seconds(seconds),
-        height: top + LINE,
+        height: top + 2.0 * LINE,
         drawing,
     })
 }
