@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::json;
-use super::paint::{self, WIDTH};
+use super::paint;
 use super::words::counted;
 use crate::model::{Checked, Judged};
 
@@ -48,9 +48,9 @@ fn entry(it: &Checked, width: usize) -> String {
     format!("{first}\n{advice}")
 }
 
-/// Broken at words, so that a line with its indentation fits a terminal.
+/// Broken at words, so that a line with its indentation stays below 100 columns.
 pub(super) fn wrapped(text: &str, indent: usize) -> String {
-    let room = WIDTH.saturating_sub(indent).max(30);
+    let room = 99_usize.saturating_sub(indent).max(30);
     paint::wrapped(text, room).join(&format!("\n{:indent$}", ""))
 }
 
