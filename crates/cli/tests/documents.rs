@@ -76,8 +76,10 @@ fn run(block: &Block) {
     let programs = scene.path("programs");
     fs::create_dir(&programs).unwrap();
     symlink(env!("CARGO_BIN_EXE_fsverdict"), programs.join("fsverdict")).unwrap();
-    let studies = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../studies");
-    symlink(studies, scene.path("studies")).unwrap();
+    for folder in ["studies", "record"] {
+        let known = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(folder);
+        symlink(known, scene.path(folder)).unwrap();
+    }
     let others = std::env::var("PATH").unwrap_or_default();
     let path = format!("{}:{others}", programs.display());
     for command in &block.commands {
@@ -111,6 +113,25 @@ fn loop_commands_in_the_documents_do_what_they_say() {
     let blocks = all_blocks();
     assert!(blocks.iter().any(|block| block.needs_root), "the README shows no real run");
     blocks.iter().filter(|block| block.needs_root).for_each(run);
+}
+
+/// The picture on the README's first screen is a run's own, as the program draws it now:
+/// `fsverdict report record/2026-11-21-small-files/run.tar.gz --figures DIR` makes it.
+#[test]
+fn the_picture_in_the_readme_is_that_of_its_run() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let scene = Scene::new();
+    let run = root.join("record/2026-11-21-small-files/run.tar.gz").display().to_string();
+    // Without rsvg-convert there are no PNGs, and SVGs all the same.
+    scene.fsverdict(&["report", &run, "--figures", "figures"]);
+    let (drawn, shown) = (scene.read("figures/matrix.svg"), root.join("docs/small-files.svg"));
+    if std::env::var_os("FSVERDICT_RENEW").is_some() {
+        fs::write(&shown, &drawn).unwrap();
+    }
+    assert!(fs::read_to_string(&shown).unwrap() == drawn, "FSVERDICT_RENEW=1 draws it anew");
+    let readme = fs::read_to_string(root.join("README.md")).unwrap();
+    let first: String = readme.lines().take(40).map(|line| format!("{line}\n")).collect();
+    assert!(first.contains("](docs/small-files.svg)"), "{first}");
 }
 
 #[test]

@@ -6,6 +6,7 @@ use clap::{Args, FromArgMatches, ValueEnum};
 use fsverdict_core::model::{Bytes, Percent, Span};
 use fsverdict_host::bed::{Consent, Consents};
 
+use crate::say::Look;
 use crate::watch::Wish;
 
 /// Compare file systems on your own work.
@@ -142,6 +143,8 @@ pub struct Arguments {
     /// Print every command of the first round instead of running it.
     #[arg(long)]
     pub dry_run: bool,
+    #[command(flatten)]
+    pub look: Look,
     #[command(flatten)]
     pub watching: Wish,
     /// The work: any command. fio and sysbench fileio are recognised, and their own figures kept.

@@ -87,7 +87,7 @@ pub fn run(arguments: &Arguments) -> Result<u8> {
     let mut judged = loaded.judged(&Judge::new(&loaded.plan));
     judged.findings.extend(measured.findings);
     judged.findings.extend(of_rows(&measured.table));
-    arguments.output.write(&loaded.report(&judged), || Ok(Vec::new()))?;
+    arguments.output.write(&loaded.report(&judged))?;
     let verdicts = &judged.comparisons;
     let is_void = !verdicts.is_empty() && verdicts.iter().all(|it| it.verdict == Verdict::Void);
     Ok(if is_void { exit::VOID } else { exit::DONE })

@@ -7,11 +7,11 @@ use anyhow::{Context, Result};
 use clap::ValueEnum;
 use fsverdict_core::judge::{self, Judge, Side};
 use fsverdict_core::model::{Comparison, Timeline};
-use fsverdict_core::render::{self, Figure, Report};
+use fsverdict_core::render::{self, Figure, Kept, Painted, Report};
 use fsverdict_host::tool;
 
 use crate::exit;
-use crate::say::{self, remark};
+use crate::say::{self, Look, remark};
 use crate::source::{Judged, Loaded, Source};
 use crate::store::write_whole;
 
@@ -39,6 +39,14 @@ pub struct Output {
     /// Write every figure into this folder too, as SVG and as PNG; a Markdown report shows them.
     #[arg(long, value_name = "DIR")]
     figures: Option<PathBuf>,
+    #[command(flatten)]
+    look: Look,
+}
+
+/// What goes to standard output.
+enum Text {
+    Painted(Vec<Painted>),
+    Plain(String),
 }
 
 const EXAMPLES: &str = "\
@@ -69,22 +77,21 @@ pub fn run(arguments: &Arguments) -> Result<u8> {
 }
 
 impl Output {
-    /// Writes a run's report; `timelines` gives those that it may show.
-    pub fn write(
-        &self,
-        report: &Report,
-        timelines: impl FnOnce() -> Result<Vec<Timeline>>,
-    ) -> Result<()> {
-        let (text, figures) = self.rendered(report, timelines)?;
+    /// Writes the report of results that are kept nowhere.
+    pub fn write(&self, report: &Report) -> Result<()> {
+        let kept = Kept { path: "", is_packed: true };
+        let (text, figures) = self.rendered(report, kept, || Ok(Vec::new()))?;
         self.print(&text, &figures)
     }
 
-    /// A run's report, and its figures where they are wanted.
+    /// A run's report, and its figures where they are wanted; `timelines` gives those that it may
+    /// show.
     fn rendered(
         &self,
         report: &Report,
+        kept: Kept,
         timelines: impl FnOnce() -> Result<Vec<Timeline>>,
-    ) -> Result<(String, Vec<Figure>)> {
+    ) -> Result<(Text, Vec<Figure>)> {
         let timelines = match (self.format, &self.figures) {
             (Format::Html, _) | (_, Some(_)) => timelines()?,
             _ => Vec::new(),
@@ -96,17 +103,32 @@ impl Output {
         let at = self.figures.as_deref().map(Path::to_string_lossy);
         let shown = at.as_ref().map(|at| (figures.as_slice(), at.as_ref()));
         let text = match self.format {
-            Format::Text => render::terminal(report),
-            Format::Markdown => render::markdown(report, shown),
-            Format::Html => render::html(report, &timelines),
-            Format::Csv => render::samples_csv(report.records),
-            Format::Json => render::json(report),
+            Format::Text => self.painted(report, kept),
+            Format::Markdown => Text::Plain(render::markdown(report, shown)),
+            Format::Html => Text::Plain(render::html(report, &timelines)),
+            Format::Csv => Text::Plain(render::samples_csv(report.records)),
+            Format::Json => Text::Plain(render::json(report)),
         };
         Ok((text, figures))
     }
 
-    fn print(&self, text: &str, figures: &[Figure]) -> Result<()> {
-        say::print(text)?;
+    fn painted(&self, report: &Report, kept: Kept) -> Text {
+        let all = self.look.verbose;
+        let answer = render::answered(report, kept, all);
+        let details = all.then(|| render::details(report));
+        Text::Painted([answer].into_iter().chain(details).collect())
+    }
+
+    fn print(&self, text: &Text, figures: &[Figure]) -> Result<()> {
+        match text {
+            Text::Painted(parts) => {
+                for (place, part) in parts.iter().enumerate() {
+                    say::print(if place > 0 { "\n" } else { "" })?;
+                    say::show(part, self.look)?;
+                }
+            }
+            Text::Plain(text) => say::print(text)?,
+        }
         match &self.figures {
             Some(folder) => write_figures(figures, folder),
             None => Ok(()),
@@ -115,15 +137,17 @@ impl Output {
 }
 
 /// One run's report, and its figures.
-fn single(output: &Output, run: &Path) -> Result<(String, Vec<Figure>)> {
+fn single(output: &Output, run: &Path) -> Result<(Text, Vec<Figure>)> {
     let source = Source::open(run)?;
     let loaded = source.load_for(matches!(output.format, Format::Text))?;
     let judged = loaded.judged(&Judge::new(&loaded.plan));
-    output.rendered(&loaded.report(&judged), || source.timelines(&loaded.records))
+    let path = run.display().to_string();
+    let kept = Kept { path: &path, is_packed: matches!(source, Source::Packed(_)) };
+    output.rendered(&loaded.report(&judged), kept, || source.timelines(&loaded.records))
 }
 
 /// Several runs in one report, and its figure.
-fn joined(output: &Output, runs: &[PathBuf]) -> Result<(String, Vec<Figure>)> {
+fn joined(output: &Output, runs: &[PathBuf]) -> Result<(Text, Vec<Figure>)> {
     let is_text = matches!(output.format, Format::Text);
     let load = |run: &PathBuf| Source::open(run)?.load_for(is_text);
     let runs: Vec<Loaded> = runs.iter().map(load).collect::<Result<_>>()?;
@@ -146,7 +170,7 @@ fn joined(output: &Output, runs: &[PathBuf]) -> Result<(String, Vec<Figure>)> {
         }
         Format::Json => render::joined_json(&joined, &reports),
     };
-    Ok((text, figures))
+    Ok((Text::Plain(text), figures))
 }
 
 /// What makes PNG of SVG.

@@ -15,7 +15,7 @@ use fsverdict_core::model::{
     BedKind, LeftOut, Outcome, Place as PlaceKind, Plan, Record, Run, SCHEMA, Stop, Trial,
     TrialBed, Verdict,
 };
-use fsverdict_core::render;
+use fsverdict_core::render::{self, Kept, Report};
 use fsverdict_core::run::sim::SimPlace;
 use fsverdict_core::run::{Place, settled_trial};
 use fsverdict_host::bed;
@@ -389,8 +389,7 @@ fn finish(
     };
     let loaded = loaded.on_one_line();
     let judged = loaded.judged(&Judge::new(&loaded.plan));
-    let text = render::terminal(&loaded.report(&judged));
-    let shown = show(arguments, &text, json.as_deref(), store.folder());
+    let shown = show(arguments, &loaded.report(&judged), json.as_deref(), store.folder());
     if result? == Stop::Interrupted {
         // Who has closed the terminal reads nothing more there.
         return Ok(status);
@@ -399,18 +398,34 @@ fn finish(
 }
 
 /// Prints the report, and writes it as JSON where that is asked for.
-fn show(arguments: &Arguments, text: &str, json: Option<&str>, folder: &Path) -> Result<()> {
-    let text = format!("{text}\nReport: {}", folder.join("report.html").display());
+fn show(arguments: &Arguments, report: &Report, json: Option<&str>, folder: &Path) -> Result<()> {
+    let folder = near(folder);
+    let kept = Kept { path: &folder.display().to_string(), is_packed: false };
+    let answer = render::answered(report, kept, arguments.look.verbose);
+    let details = arguments.look.verbose.then(|| render::details(report));
+    let page = format!("\nReport: {}", folder.join("report.html").display());
     match arguments.json.as_deref().zip(json) {
         Some((file, json)) if file.as_os_str() == "-" => {
-            say::tell(&text);
+            details.iter().chain([&answer]).for_each(|text| say::tell(&text.plain()));
+            say::tell(&page);
             Ok(say::print(json)?)
         }
         file => {
-            say::print(&format!("{text}\n"))?;
+            for text in details.iter().chain([&answer]) {
+                say::print("\n")?;
+                say::show(text, arguments.look)?;
+            }
+            say::print(&format!("{page}\n"))?;
             file.map_or(Ok(()), |(file, json)| write_whole(file, json))
         }
     }
+}
+
+/// A folder as one would type it from here.
+fn near(folder: &Path) -> PathBuf {
+    let here = std::env::current_dir().ok().and_then(|here| here.canonicalize().ok());
+    let below = here.and_then(|here| folder.strip_prefix(here).ok().map(Path::to_path_buf));
+    below.filter(|it| !it.as_os_str().is_empty()).unwrap_or_else(|| folder.to_path_buf())
 }
 
 /// Judges what was measured, and writes the report into the run's folder.

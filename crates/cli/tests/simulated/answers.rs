@@ -314,3 +314,57 @@ fn what_the_run_lacks_is_listed_and_planned() {
     let file = scene.write("use.toml", &purpose(-1.0));
     scene.run(&format!("advise mail --use {file}")).exits(2).says("give it one above 0");
 }
+
+/// Names as long as people make them, and many of them.
+fn wide_plan() -> String {
+    let mut plan = "place = \"sim\"\nseed = 7\n".to_string();
+    for name in ["ext4", "xfs, with a name that has many words", "btrfs-with-hyphens-in-it", "zfs"]
+    {
+        plan += &format!("[[contender]]\nname = \"{name}\"\nfile_system = \"ext4\"\n");
+    }
+    for name in ["copy the whole tree of sources that everybody has", "small files"] {
+        let work = if name == "small files" { "small_files = {}" } else { "command = \"true\"" };
+        plan += &format!("[[workload]]\nname = \"{name}\"\n{work}\n");
+    }
+    plan + "[judgement]\nrounds = 6\n[sim]\nspeed = { zfs = 0.5 }\n"
+}
+
+#[test]
+fn a_terminal_of_80_columns_shows_all_of_it() {
+    let scene = Scene::new();
+    let file = scene.write("plan.toml", &wide_plan());
+    let ran = scene.fsverdict(&["run", &file, "--output", "run", "-v"]).exits(0).stdout;
+    let short = scene.run("report run").exits(0).stdout;
+    let long = scene.run("report run -v").exits(0).stdout;
+    for text in [&ran, &short, &long] {
+        for line in text.lines() {
+            assert!(line.chars().count() <= 80, "{line}");
+        }
+    }
+    let is_answer = |line: &&str| line.starts_with("  Against ext4, ");
+    let at = short.lines().position(|line| is_answer(&line)).unwrap();
+    assert!(at < 4, "the answer comes first:\n{short}");
+    let answer = short.lines().nth(at).unwrap();
+    assert!(ran.contains(answer) && long.contains("│ metric"), "{ran}");
+    let end: Vec<&str> = ran.trim_end().lines().rev().take(45).collect();
+    assert!(end.contains(&answer), "the answer is not among the last lines:\n{ran}");
+    assert!(end[0].starts_with("Report: "), "{}", end[0]);
+}
+
+#[test]
+fn colours_are_as_they_are_wanted_and_repeat_what_signs_say() {
+    let scene = Scene::new();
+    run_plan(&scene, "run", PLAN);
+    let plain = scene.run("report run").exits(0).stdout;
+    assert!(!plain.contains('\u{1b}') && plain.contains("▲"), "{plain}");
+    let coloured = scene.run("report run --color always").exits(0).stdout;
+    assert!(coloured.contains("\u{1b}[1;36m▲"), "{coloured}");
+    let mut bare = String::new();
+    for part in coloured.split('\u{1b}') {
+        let text = part.split_once('m').filter(|_| part.starts_with('['));
+        bare += text.map_or(part, |(_, text)| text);
+    }
+    assert_eq!(bare, plain);
+    assert_eq!(scene.run("report run --color never").exits(0).stdout, plain);
+    scene.run("report run --color pink").exits(2).says("pink");
+}

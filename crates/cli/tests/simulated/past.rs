@@ -49,8 +49,10 @@ fn a_change_is_found_with_the_run_and_the_kernel_it_came_with() {
     assert!(shown.starts_with("12 runs from 2026-03-01 to 2026-03-12\n"), "{shown}");
     assert!(shown.contains("kernel 6.1, 6.12"), "{shown}");
     let sentence = "wall_time: tuned against plain is worse since 2026-03-07 (7), 0.8";
-    assert!(shown.contains(sentence), "{shown}");
-    assert!(shown.contains("with it came: kernel (6.1 before, 6.12 then)."), "{shown}");
+    let whole = shown.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(whole.contains(sentence), "{shown}");
+    assert!(whole.contains("with it came: kernel (6.1 before, 6.12 then)."), "{shown}");
+    assert!(shown.lines().all(|line| line.chars().count() <= 80), "{shown}");
     let html = scene.run("history nightly --format html").exits(0).stdout;
     for part in [
         "<h1>work over 12 runs</h1>",

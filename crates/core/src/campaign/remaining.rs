@@ -52,9 +52,8 @@ pub fn remaining(plan: &Plan, comparisons: &[Comparison], tally: &Tally) -> Vec<
 fn likely_rounds(comparisons: &[Comparison], workload: &Workload) -> Option<u32> {
     let its = comparisons.iter().filter(|it| it.workload == workload.name);
     let open = its.filter(|it| !it.verdict.is_settled());
-    let rounds = open.map(|it| Some(it.rounds + it.rounds_to_settle?));
-    let last = rounds.collect::<Option<Vec<u32>>>()?.into_iter().max()?;
-    Some(last.max(FIRST_LOOK))
+    let rounds = open.map(|it| Some(it.settled_after()?.max(FIRST_LOOK)));
+    rounds.collect::<Option<Vec<u32>>>()?.into_iter().max()
 }
 
 #[cfg(test)]

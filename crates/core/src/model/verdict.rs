@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Better, Unit};
+use super::{Better, Percent, Unit};
 
 /// The five verdicts and void. "Faster" says the contender is better than the reference, whatever
 /// the metric: less time, more operations a second.
@@ -140,6 +140,13 @@ pub struct Comparison {
     /// in all that is judged, so that it gets no more trials.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub beaten_by: Option<String>,
+}
+
+impl Comparison {
+    /// The round after which it is probably settled: see `rounds_to_settle`.
+    pub fn settled_after(&self) -> Option<u32> {
+        Some(self.rounds + self.rounds_to_settle?)
+    }
 }
 
 /// The number of a comparison that shares the error with none.

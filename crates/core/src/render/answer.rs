@@ -1,103 +1,303 @@
-//! The verdicts of a run in one sentence.
+//! The answer in one or two sentences: what differs most, what does not differ, and what could not
+//! be told. Each is put together from verdicts, and the shortest words that fit are taken.
 
 use super::Report;
-use crate::model::{Comparison, Verdict};
+use super::matrix::{Matrix, Tone, others, sign};
+use super::ways::matters;
+use super::words::{self, counted, listed};
+use crate::model::Comparison;
 
-/// Verdicts as a sentence has them, what is good first.
-const WORDS: [(Verdict, &str); 9] = [
-    (Verdict::Faster, "better at"),
-    (Verdict::FasterSizeOpen, "better, by an open amount, at"),
-    (Verdict::TriviallyFaster, "better, but only trivially, at"),
-    (Verdict::Equivalent, "equivalent at"),
-    (Verdict::TriviallySlower, "worse, but only trivially, at"),
-    (Verdict::SlowerSizeOpen, "worse, by an open amount, at"),
-    (Verdict::Slower, "worse at"),
-    (Verdict::Undecided, "undecided at"),
-    (Verdict::Void, "void at"),
-];
+/// A comparison, with its test's place.
+type Compared<'a> = (usize, &'a Comparison);
+/// What is said of how often or at what somebody is of that tone, by that word for it.
+type Part<'a> = dyn Fn(&[Compared], Tone, &str) -> Option<String> + 'a;
 
-/// So many metrics are named; more are counted.
-const NAMED_MAX: usize = 4;
+/// So many words an answer has at most.
+const WORDS_MAX: usize = 40;
+/// So many tests are named of a contender; more are counted.
+const NAMED_MAX: usize = 2;
 
-/// What was found, of every contender, with the ratio where it is settled.
-pub(super) fn answer(report: &Report) -> String {
-    let reference = report.plan.reference();
-    match report.comparisons {
-        [] if report.plan.contenders.len() == 1 => {
-            let works = report.plan.workloads.iter();
-            works.flat_map(|it| report.sentences(it)).collect::<Vec<_>>().join(" ")
-        }
-        [] => "Nothing has been compared yet.".into(),
-        [only] => report.sentence(only),
-        _ => {
-            let contenders = report.plan.contenders.iter().filter(|it| it.name != reference);
-            let each = contenders.filter_map(|it| found(report, &it.name));
-            format!("Against {reference}, {}.", each.collect::<Vec<_>>().join("; "))
-        }
+/// The answer.
+pub(super) fn answer(report: &Report, matrix: &Matrix) -> String {
+    let all: Vec<Compared> = matrix.judged().collect();
+    if all.is_empty() && report.plan.contenders.len() == 1 {
+        let works = report.plan.workloads.iter();
+        return works.flat_map(|it| report.sentences(it)).collect::<Vec<_>>().join(" ");
     }
+    if all.is_empty() {
+        return "Nothing has been compared yet.".into();
+    }
+    if let [(_, only)] = all[..]
+        && let Some(unknown) = report.unknown_metric(only)
+    {
+        return unknown;
+    }
+    let rest = rest(matrix, &all);
+    let ways = matrix.ways.as_ref();
+    let ways = ways.map(|ways| ways.sentence(matters(report.plan, ways, report.comparisons)));
+    let after: Vec<String> = rest.into_iter().chain(ways).collect();
+    let room = WORDS_MAX - words_of(&after.join(" "));
+    let heads = [by_name, by_count, farthest].map(|head| head(report, matrix, &all));
+    let head = heads.into_iter().flatten().find(|head| words_of(head) <= room);
+    let head = head.or_else(|| tally(&all));
+    head.into_iter().chain(after).collect::<Vec<_>>().join(" ")
 }
 
-/// "xfs is better at create_rate (1.20×) and undecided at read_rate".
-fn found(report: &Report, contender: &str) -> Option<String> {
-    let its: Vec<&Comparison> =
-        report.comparisons.iter().filter(|it| it.contender == contender).collect();
-    let group = |(verdict, words): (Verdict, &str)| {
-        let alike: Vec<&&Comparison> = its.iter().filter(|it| it.verdict == verdict).collect();
-        let named = match alike.len() {
-            0 => return None,
-            count if count == its.len() && count > NAMED_MAX => "everything".into(),
-            count if count > NAMED_MAX => format!("{count} of {} metrics", its.len()),
-            _ => listed(&alike.iter().map(|it| name(report, it)).collect::<Vec<_>>()),
+fn words_of(text: &str) -> usize {
+    text.split_whitespace().count()
+}
+
+/// Those of a tone, the largest difference first.
+fn of_tone<'a>(all: &[Compared<'a>], tone: Tone) -> Vec<Compared<'a>> {
+    let its = all.iter().filter(|(_, it)| sign(it.verdict).1 == tone);
+    let mut its: Vec<_> = its.copied().collect();
+    its.sort_by(|(_, one), (_, other)| distance(other).total_cmp(&distance(one)));
+    its
+}
+
+fn distance(comparison: &Comparison) -> f64 {
+    comparison.ratio.map_or(0.0, |ratio| ratio.ln().abs())
+}
+
+/// What is not a difference: equal, open, void.
+fn rest(matrix: &Matrix, all: &[Compared]) -> Option<String> {
+    let count = |tone| of_tone(all, tone).len();
+    let [alike, open, void] = [Tone::Alike, Tone::Open, Tone::Void].map(count);
+    let (total, margin) = (all.len(), matrix.margin);
+    let one = (total == 1).then(|| {
+        let (test, it) = all[0];
+        format!("{} against {} at {}", it.contender, it.reference, matrix.tests[test].doing)
+    });
+    match (alike, open, void, one) {
+        (0, 0, 0, _) => return None,
+        (1, 0, 0, Some(what)) => return Some(format!("Equal within {margin}: {what}.")),
+        (0, 1, 0, Some(what)) => return Some(format!("No verdict yet: {what}.")),
+        (0, 0, 1, Some(what)) => return Some(format!("Void: {what}.")),
+        (it, 0, 0, _) if it == total => {
+            return Some(format!("All {total} are equal within {margin}."));
+        }
+        (0, it, 0, _) if it == total => return Some(format!("No verdict on any of {total}.")),
+        (0, 0, it, _) if it == total => return Some(format!("All {total} are void.")),
+        _ => {}
+    }
+    let mut parts = Vec::new();
+    let are = |count: usize| if count == 1 { "is" } else { "are" };
+    if alike > 0 {
+        parts.push(format!("{alike} of {total} {} equal within {margin}", are(alike)));
+    }
+    for (count, what) in [(open, "open"), (void, "void")].into_iter().filter(|it| it.0 > 0) {
+        parts.push(match parts.len() {
+            0 => format!("{count} of {total} {} {what}", are(count)),
+            _ => format!("{count} {what}"),
+        });
+    }
+    Some(format!("{}.", listed(&parts)))
+}
+
+/// Of each contender at what it is better and worse: by name where that is short, otherwise how
+/// often.
+fn by_name(report: &Report, matrix: &Matrix, all: &[Compared]) -> Option<String> {
+    if matrix.ways.is_some() {
+        return None;
+    }
+    each(report, matrix, all, &|its, tone, word| {
+        let (total, its) = (its.len(), of_tone(its, tone));
+        let named = |(test, it): &Compared| {
+            let ratio = words::ratio(it.ratio.unwrap_or(1.0));
+            format!("{} ({ratio}×)", quoted(&matrix.tests[*test].doing))
         };
-        Some(format!("{words} {named}"))
+        match its.len() {
+            0 => None,
+            count if count > NAMED_MAX => {
+                let most = named(&its[0]);
+                Some(format!("{word} at {count} of {total} tests, most at {most}"))
+            }
+            _ => Some(format!("{word} at {}", listed(&its.iter().map(named).collect::<Vec<_>>()))),
+        }
+    })
+}
+
+/// A name that would look like two is quoted.
+fn quoted(name: &str) -> String {
+    if name.contains([',', ';']) { format!("“{name}”") } else { name.into() }
+}
+
+/// Of each contender how often it is better and worse.
+fn by_count(report: &Report, matrix: &Matrix, all: &[Compared]) -> Option<String> {
+    each(report, matrix, all, &|its, tone, word| {
+        let (total, count) = (its.len(), of_tone(its, tone).len());
+        (count > 0).then(|| format!("{word} at {count} of {total}"))
+    })
+}
+
+/// Of whom something is said: each contender; of those in two ways all of one file system.
+fn parties<'a>(report: &Report<'a>, matrix: &'a Matrix) -> Vec<(&'a str, Vec<&'a str>)> {
+    let contenders = &report.plan.contenders;
+    match &matrix.ways {
+        None => others(report.plan).map(|name| (name, vec![name])).collect(),
+        Some(ways) => {
+            let name = |place: &usize| contenders[*place].name.as_str();
+            let rows = ways.rows.iter().zip(&ways.places);
+            rows.map(|(row, places)| (row.as_str(), places.iter().map(name).collect())).collect()
+        }
+    }
+}
+
+/// "Against ext4, xfs is better at a and worse at b; btrfs is worse at 6 of 7 tests."
+fn each(report: &Report, matrix: &Matrix, all: &[Compared], part: &Part) -> Option<String> {
+    let clause = |(name, contenders): &(&str, Vec<&str>)| {
+        let is_its = |(_, it): &&Compared| contenders.contains(&it.contender.as_str());
+        let its: Vec<_> = all.iter().filter(is_its).copied().collect();
+        let parts = [(Tone::Better, "better"), (Tone::Worse, "worse")];
+        let parts: Vec<String> =
+            parts.iter().filter_map(|(tone, word)| part(&its, *tone, word)).collect();
+        (!parts.is_empty()).then(|| format!("{name} is {}", parts.join(" and ")))
     };
-    let groups: Vec<String> = WORDS.into_iter().filter_map(group).collect();
-    (!groups.is_empty()).then(|| format!("{contender} is {}", joined(&groups)))
+    let clauses: Vec<String> = parties(report, matrix).iter().filter_map(clause).collect();
+    let reference = report.plan.reference();
+    (!clauses.is_empty()).then(|| format!("Against {reference}, {}.", clauses.join("; ")))
 }
 
-/// A metric, with its workload where there are several, and the ratio where that is settled.
-fn name(report: &Report, comparison: &Comparison) -> String {
-    let Comparison { workload, metric, verdict, ratio, .. } = comparison;
-    let work = report.plan.workloads.iter().find(|it| it.name == *workload);
-    let has_one = work.is_some_and(|work| work.primary().len() == 1);
-    let name = match (report.plan.workloads.len(), has_one) {
-        (1, _) => metric.clone(),
-        (_, true) => workload.clone(),
-        _ => format!("{workload}'s {metric}"),
+/// The best and the worst of all.
+fn farthest(report: &Report, matrix: &Matrix, all: &[Compared]) -> Option<String> {
+    let end = |tone, word: &str| {
+        let its = of_tone(all, tone);
+        let (test, it) = its.first()?;
+        let ratio = words::ratio(it.ratio?);
+        let doing = quoted(&matrix.tests[*test].doing);
+        let end = if word == "better" { "best" } else { "worst" };
+        Some(format!("at {end} {} is {word} at {doing} ({ratio}×)", it.contender))
     };
-    match (verdict, ratio) {
-        (Verdict::Faster | Verdict::Slower, Some(ratio)) => format!("{name} ({ratio:.2}×)"),
-        _ => name,
-    }
+    let ends = [end(Tone::Better, "better"), end(Tone::Worse, "worse")];
+    let ends: Vec<String> = ends.into_iter().flatten().collect();
+    let reference = report.plan.reference();
+    (!ends.is_empty()).then(|| format!("Against {reference}, {}.", ends.join("; ")))
 }
 
-/// "a", "a and b", "a, b and c".
-pub(super) fn listed(names: &[String]) -> String {
-    match names {
-        [names @ .., last] if !names.is_empty() => format!("{} and {last}", names.join(", ")),
-        _ => names.concat(),
-    }
-}
-
-/// [`listed`] of parts that have lists in them.
-fn joined(parts: &[String]) -> String {
-    match parts {
-        [parts @ .., last] if !parts.is_empty() => format!("{}, and {last}", parts.join(", ")),
-        _ => parts.concat(),
-    }
+/// How many differ.
+fn tally(all: &[Compared]) -> Option<String> {
+    let [better, worse] = [Tone::Better, Tone::Worse].map(|tone| of_tone(all, tone).len());
+    let total = counted(all.len(), "comparison");
+    (better + worse > 0).then(|| format!("Of {total} {better} are better and {worse} worse."))
 }
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
+    use super::super::testing::{ALL, grid, report};
     use super::*;
+    use crate::model::Verdict;
+
+    fn answered(verdicts: &[Vec<(Verdict, f64)>]) -> String {
+        let made = grid(verdicts);
+        let report = report(&made);
+        answer(&report, &Matrix::of(&report))
+    }
 
     #[test]
-    fn lists_read_as_sentences() {
-        let words = |text: &str| text.split(' ').map(String::from).collect::<Vec<_>>();
-        assert_eq!(listed(&words("a")), "a");
-        assert_eq!(listed(&words("a b")), "a and b");
-        assert_eq!(listed(&words("a b c")), "a, b and c");
-        assert_eq!(joined(&words("a b c")), "a, b, and c");
-        assert_eq!(listed(&[]), "");
+    fn the_answer_says_what_differs_what_does_not_and_what_is_open() {
+        use Verdict::{Equivalent, Faster, Slower, Undecided, Void};
+        let said = |rows: &[&[(Verdict, f64)]]| {
+            answered(&rows.iter().map(|row| row.to_vec()).collect::<Vec<_>>())
+        };
+        assert_eq!(
+            said(&[&[(Faster, 1.66), (Slower, 0.5)], &[(Equivalent, 1.0), (Undecided, 0.9)]]),
+            "Against c0, c1 is better at t0 (1.66×); c2 is worse at t0 (0.50×). 1 of 4 is equal \
+             within 5% and 1 open."
+        );
+        let many = vec![vec![(Slower, 0.5)]; 7];
+        assert_eq!(answered(&many), "Against c0, c1 is worse at 7 of 7 tests, most at t0 (0.50×).");
+        assert_eq!(said(&[&[(Undecided, 0.5), (Undecided, 2.0)]]), "No verdict on any of 2.");
+        assert_eq!(said(&[&[(Void, 0.5)]]), "Void: c1 against c0 at t0.");
+        assert_eq!(said(&[&[(Equivalent, 1.0)]]), "Equal within 5%: c1 against c0 at t0.");
+    }
+
+    #[test]
+    fn a_name_with_a_comma_is_quoted() {
+        let (mut plan, run, mut comparisons) = grid(&[vec![(Verdict::Faster, 2.0)]]);
+        plan.workloads[0].name = "a, b".into();
+        comparisons[0].workload = "a, b".into();
+        let made = (plan, run, comparisons);
+        let report = report(&made);
+        let said = answer(&report, &Matrix::of(&report));
+        assert_eq!(said, "Against c0, c1 is better at “a, b” (2.00×).");
+    }
+
+    /// What a part of an answer says of contender `of`, or of all, checked against the cells.
+    fn check(part: &str, of: Option<usize>, rows: &[Vec<(Verdict, f64)>]) {
+        let tone_of = |test: usize, place: usize| sign(rows[test][place].0).1;
+        let count = |tone: Tone| {
+            let all = rows.iter().flat_map(|row| row.iter().enumerate());
+            all.filter(|(at, it)| of.is_none_or(|of| *at == of) && sign(it.0).1 == tone).count()
+        };
+        let mut tone = None;
+        let words: Vec<&str> = part.split_whitespace().collect();
+        for (at, word) in words.iter().enumerate() {
+            let word = word.trim_matches([',', '.', ';']);
+            match word {
+                "better" => tone = Some(Tone::Better),
+                "worse" => tone = Some(Tone::Worse),
+                _ => {}
+            }
+            if let Some(test) = word.strip_prefix('t').and_then(|it| it.parse::<usize>().ok()) {
+                assert_eq!(Some(tone_of(test, of.unwrap())), tone, "{part}");
+                let ratio = words[at + 1].trim_matches(['(', '×', ')', ',', '.', ';']);
+                assert_eq!(ratio, words::ratio(rows[test][of.unwrap()].1), "{part}");
+            }
+            let Ok(number) = word.parse::<usize>() else { continue };
+            let next = words.get(at + 1).map_or("", |it| it.trim_matches([',', '.']));
+            let wanted = match (next, of) {
+                ("of", Some(_)) => tone,
+                ("of", None) => match words.get(at + 4).copied().unwrap_or_default() {
+                    "equal" => Some(Tone::Alike),
+                    "open" | "open." => Some(Tone::Open),
+                    "void" | "void." => Some(Tone::Void),
+                    _ => None,
+                },
+                ("open", _) => Some(Tone::Open),
+                ("void", _) => Some(Tone::Void),
+                ("are", None) if words[at + 2] == "better" => Some(Tone::Better),
+                ("worse", None) => Some(Tone::Worse),
+                _ => None,
+            };
+            if let Some(wanted) = wanted {
+                assert_eq!(number, count(wanted), "{wanted:?}: {part}");
+            }
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(256))]
+
+        /// Whatever the cells hold, nothing that is said of them is untrue, and it is short.
+        #[test]
+        fn every_claim_of_the_answer_is_a_verdict_of_the_cells(
+            rows in (1usize..5).prop_flat_map(|contenders| {
+                let cell = (0usize..ALL.len(), 0.05f64..9.0).prop_map(|(at, it)| (ALL[at], it));
+                prop::collection::vec(prop::collection::vec(cell, contenders), 1..14)
+            })
+        ) {
+            let said = answered(&rows);
+            prop_assert!(words_of(&said) <= WORDS_MAX, "{said}");
+            for part in said.split_inclusive(['.', ';']).collect::<String>().split("; ")
+                .flat_map(|it| it.split(". "))
+            {
+                let part = part.trim_start_matches("Against c0, ");
+                let part = part.trim_start_matches("at best ").trim_start_matches("at worst ");
+                let of = part.strip_prefix('c').and_then(|it| it.split_once(" is "));
+                let of = of.and_then(|(of, _)| of.parse::<usize>().ok());
+                check(part, of.map(|of| of - 1), &rows);
+            }
+            let tones = rows.iter().flatten().map(|it| sign(it.0).1);
+            let differs = tones.clone().any(|it| matches!(it, Tone::Better | Tone::Worse));
+            prop_assert_eq!(differs, said.contains("better") || said.contains("worse"));
+            for (tone, word) in [(Tone::Void, "oid"), (Tone::Alike, "qual")] {
+                let has = tones.clone().any(|it| it == tone);
+                prop_assert_eq!(has, said.contains(word), "{}", said);
+            }
+            let open = said.contains("open") || said.contains("No verdict");
+            prop_assert_eq!(tones.clone().any(|it| it == Tone::Open), open, "{}", said);
+        }
     }
 }

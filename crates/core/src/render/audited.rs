@@ -3,10 +3,11 @@
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use super::checked::{plural, wrapped};
+use super::checked::wrapped;
+use super::findings::headline;
 use super::json;
-use super::terminal::headline;
 use super::text::{marked, marked_list, visible};
+use super::words::counted;
 use crate::model::{Audited, Finding, Severity};
 
 /// What was read as what, the findings, and a sentence that counts them.
@@ -52,7 +53,7 @@ fn sentence(findings: &[Finding]) -> String {
         let count = findings.iter().filter(|finding| finding.severity == severity).count();
         (count > 0).then(|| match severity {
             Severity::Void => format!("{count} {noun}"),
-            _ => plural(count, noun),
+            _ => counted(count, noun),
         })
     };
     let kinds =
@@ -60,7 +61,7 @@ fn sentence(findings: &[Finding]) -> String {
     let counts: Vec<String> = kinds.into_iter().filter_map(|(it, noun)| count(it, noun)).collect();
     match counts.is_empty() {
         true => "None of the audits noticed anything.".into(),
-        false => format!("{}: {}.", plural(findings.len(), "finding"), counts.join(", ")),
+        false => format!("{}: {}.", counted(findings.len(), "finding"), counts.join(", ")),
     }
 }
 

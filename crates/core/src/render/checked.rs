@@ -3,6 +3,8 @@
 use serde::Serialize;
 
 use super::json;
+use super::paint;
+use super::words::counted;
 use crate::model::{Checked, Judged};
 
 /// States in the order of the closing sentence: the gravest first.
@@ -49,20 +51,7 @@ fn entry(it: &Checked, width: usize) -> String {
 /// Broken at words, so that a line with its indentation stays below 100 columns.
 pub(super) fn wrapped(text: &str, indent: usize) -> String {
     let room = 99_usize.saturating_sub(indent).max(30);
-    let mut lines = vec![String::new()];
-    for word in text.split_whitespace() {
-        let last = lines.len() - 1;
-        let line = &mut lines[last];
-        if line.is_empty() {
-            line.push_str(word);
-        } else if line.chars().count() + 1 + word.chars().count() <= room {
-            line.push(' ');
-            line.push_str(word);
-        } else {
-            lines.push(word.to_string());
-        }
-    }
-    lines.join(&format!("\n{:indent$}", ""))
+    paint::wrapped(text, room).join(&format!("\n{:indent$}", ""))
 }
 
 fn sentence(checked: &[Checked], other_lines: usize) -> String {
@@ -72,7 +61,7 @@ fn sentence(checked: &[Checked], other_lines: usize) -> String {
         .filter(|state| count(**state) > 0)
         .map(|state| format!("{} {}", count(*state), state.label()))
         .collect();
-    let settings = plural(checked.len(), "setting");
+    let settings = counted(checked.len(), "setting");
     let rest = match other_lines {
         0 => String::new(),
         1 => " 1 line is no setting.".into(),
@@ -82,10 +71,6 @@ fn sentence(checked: &[Checked], other_lines: usize) -> String {
         true => format!("No settings found.{rest}"),
         false => format!("{settings}: {}.{rest}", counts.join(", ")),
     }
-}
-
-pub(super) fn plural(count: usize, noun: &str) -> String {
-    format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
 }
 
 #[derive(Serialize)]

@@ -2,9 +2,10 @@
 
 use std::fmt;
 
-use comfy_table::presets::ASCII_MARKDOWN;
-use comfy_table::{Cell, CellAlignment, ColumnConstraint, Row, Table, Width};
+use comfy_table::presets::{ASCII_MARKDOWN, UTF8_BORDERS_ONLY};
+use comfy_table::{Cell, CellAlignment, ColumnConstraint, ContentArrangement, Row, Table, Width};
 
+use super::paint::WIDTH;
 use super::text;
 
 /// A table that is drawn in a preset, or put into a page.
@@ -23,6 +24,9 @@ impl Grid {
         let header: Vec<String> = header.into_iter().map(|it| grid.fitted(it.as_ref())).collect();
         grid.width = header.len();
         grid.table.load_preset(preset).set_header(header);
+        if preset == UTF8_BORDERS_ONLY {
+            grid.table.set_content_arrangement(ContentArrangement::Dynamic).set_width(WIDTH as u16);
+        }
         grid
     }
 

@@ -3,6 +3,7 @@
 use super::grid::Grid;
 use super::json;
 use crate::model::{Difference, Fleet, FleetChange, History, Past, Point, Series, Shift};
+use super::paint::fitted;
 use comfy_table::presets::UTF8_BORDERS_ONLY;
 
 /// A history of one run is none: fewer are only listed.
@@ -20,16 +21,16 @@ pub fn history(history: &History) -> String {
     for workload in workloads {
         let its: Vec<&Series> =
             history.series.iter().filter(|it| it.workload == workload).collect();
-        out += &format!("\n{workload}\n{}\n", table(&its));
+        out += &format!("\n{workload}\n{}\n", table(history, &its));
         for series in its {
             let shifts = series.shifts.iter().map(|shift| shifted(history, series, shift));
-            shifts.chain(trend(series)).for_each(|line| out += &format!("  {line}\n"));
+            shifts.chain(trend(history, series)).for_each(|line| out += &format!("  {line}\n"));
         }
         for fleet in history.fleets.iter().filter(|it| it.workload == workload) {
             together(fleet).iter().for_each(|line| out += &format!("  {line}\n"));
         }
     }
-    out + &format!("\n{}\n", seen(history))
+    fitted(&(out + &format!("\n{}\n", seen(history))))
 }
 
 /// What the column of that name says.
@@ -74,22 +75,38 @@ pub(super) fn when(runs: &[Past], run: &Past) -> String {
     }
 }
 
-/// What a series is of: `xfs against ext4`, `xfs against ext4 (2)`, `ext4 on Xeon`.
-pub(super) fn name_of(series: &Series) -> String {
+/// What a series is of: `xfs against ext4`, `ext4 on Xeon`. Those of other work, settings or beds
+/// can't be compared with one another: each is named after its first run, `ext4 (as in monday)`.
+pub(super) fn name_of(history: &History, series: &Series) -> String {
     let name = match series.is_of_reference() {
         true => series.contender.clone(),
         false => format!("{} against {}", series.contender, series.reference),
     };
-    marked(series, name)
+    marked(history, series, name)
+}
+
+/// It is held by several runs: a dot alone shows nothing, unless there is but one run.
+pub(super) fn is_drawn(history: &History, series: &Series) -> bool {
+    series.points.len() > 1 || history.runs.len() < 2
 }
 
 /// `name` with what tells the series from others of that name.
-fn marked(series: &Series, name: String) -> String {
-    match (&series.machine, series.variant) {
-        (Some(machine), 1) => format!("{name} on {machine}"),
-        (Some(machine), variant) => format!("{name} on {machine} ({variant})"),
-        (None, 1) => name,
-        (None, variant) => format!("{name} ({variant})"),
+fn marked(history: &History, series: &Series, name: String) -> String {
+    let machine = series.machine.as_ref().map(|it| format!(" on {it}")).unwrap_or_default();
+    name + &machine + &variant(history, series)
+}
+
+/// The first run of those that a series can be compared in, where there are others.
+fn variant(history: &History, series: &Series) -> String {
+    let of = |it: &Series| {
+        let Series { workload, metric, contender, reference, machine, .. } = it;
+        [workload, metric, contender, reference].map(String::clone).into_iter().chain(machine.clone())
+    };
+    let has_others = history.series.iter().filter(|it| of(it).eq(of(series))).count() > 1;
+    let first = series.points.first().and_then(|point| history.runs.get(point.run));
+    match first.filter(|_| has_others) {
+        Some(run) => format!(" (as in {})", run.run),
+        None => String::new(),
     }
 }
 
@@ -119,7 +136,7 @@ pub(super) fn runs(runs: &[Past]) -> String {
     )
 }
 
-fn table(series: &[&Series]) -> Grid {
+fn table(history: &History, series: &[&Series]) -> Grid {
     let header = [
         "metric",
         "contender",
@@ -133,7 +150,7 @@ fn table(series: &[&Series]) -> Grid {
     ];
     let mut table = Grid::new(UTF8_BORDERS_ONLY, header);
     for series in series {
-        let name = marked(series, series.contender.clone());
+        let name = marked(history, series, series.contender.clone());
         let (Some(first), Some(last)) = (series.points.first(), series.points.last()) else {
             continue;
         };
@@ -217,7 +234,7 @@ pub(super) fn shifted(history: &History, series: &Series, shift: &Shift) -> Stri
     let word = if shift.ratio < 1.0 { "worse" } else { "better" };
     let what = match series.is_of_reference() {
         true => format!("{contender} itself, or the machine,"),
-        false => name_of(series),
+        false => name_of(history, series),
     };
     let since = match candidates(history, shift) {
         Some(runs) => format!("{runs}, with 95% confidence"),
@@ -298,7 +315,7 @@ fn percent_of(chance: f64) -> String {
 }
 
 /// A trend in words, or a change of which it is open whether it is one.
-pub(super) fn trend(series: &Series) -> Option<String> {
+pub(super) fn trend(history: &History, series: &Series) -> Option<String> {
     let Series { metric, points, .. } = series;
     let (times, how) = match (series.trend, series.unclear) {
         (Some(times), _) => (times, "became W steadily"),
@@ -306,6 +323,6 @@ pub(super) fn trend(series: &Series) -> Option<String> {
         (None, None) => return None,
     };
     let how = how.replace('W', if times < 1.0 { "worse" } else { "better" });
-    let (name, count) = (name_of(series), points.len());
+    let (name, count) = (name_of(history, series), points.len());
     Some(format!("{metric}: {name} {how}, {times:.2} times over {count} runs."))
 }

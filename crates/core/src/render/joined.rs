@@ -6,11 +6,11 @@ use std::collections::BTreeSet;
 use comfy_table::presets::{ASCII_MARKDOWN, UTF8_BORDERS_ONLY};
 use serde::Serialize;
 
-use super::answer::listed;
 use super::figure::Figure;
 use super::grid::Grid;
 use super::text::{marked, marked_list, visible};
-use super::{Report, json, markdown, table, terminal};
+use super::words::listed;
+use super::{Report, facts, json, markdown, table, terminal};
 use crate::model::{Abreast, Accord, Comparison, Finding, Joined, Run, Term, Verdict, Workload};
 
 /// A column of a terminal's table is no wider: commands may be.
@@ -52,7 +52,7 @@ pub(super) fn title(joined: &Joined, reports: &[Report]) -> String {
 /// A line for each run: when and how it went.
 pub(super) fn heads(joined: &Joined, reports: &[Report]) -> Vec<String> {
     let head = |(name, report): (&String, &Report)| {
-        format!("{name}, {}: {}", day(&report.run.started), terminal::ending(report))
+        format!("{name}, {}: {}", day(&report.run.started), facts::ending(report))
     };
     joined.names.iter().zip(reports).map(head).collect()
 }
@@ -114,7 +114,7 @@ pub(super) fn sections(joined: &Joined, reports: &[Report], preset: &str) -> Vec
     sections.extend(names.into_iter().map(|name| work(joined, reports, name, preset)));
     for (place, (name, report)) in joined.names.iter().zip(reports).enumerate() {
         let mut parts = vec![Part::Findings(place)];
-        let lost = terminal::failures(report).into_iter();
+        let lost = facts::failures(report).into_iter();
         let lost: Vec<String> = lost.map(|it| format!("not measured: {it}")).collect();
         let out = report.left_out().into_iter().map(|it| format!("left out: {it}"));
         let lines: Vec<String> = lost.into_iter().chain(out).collect();
@@ -306,7 +306,10 @@ fn plain(part: &Part, reports: &[Report]) -> String {
         Part::Folded(text, _) => format!("  {text}\n"),
         Part::List(lines) => format!("  {}\n", lines.join("\n  ")),
         Part::Grid(_, table) => format!("{table}\n"),
-        Part::Findings(run) => terminal::findings(reports[*run].findings),
+        Part::Findings(run) => {
+            let report = &reports[*run];
+            terminal::noticed(report.findings, report.comparisons)
+        }
         Part::Forest => String::new(),
     }
 }
@@ -330,7 +333,10 @@ pub fn joined_markdown(
             }
             Part::List(lines) => format!("\n{}", marked_list(lines)),
             Part::Grid(_, table) => format!("\n{table}\n"),
-            Part::Findings(run) => format!("\n{}", markdown::noticed(reports[*run].findings)),
+            Part::Findings(run) => {
+                let report = &reports[*run];
+                format!("\n{}", markdown::noticed(report.findings, report.comparisons))
+            }
             Part::Forest => shown.map_or(String::new(), |(figures, folder)| {
                 figures.iter().map(|figure| markdown::image(figure, folder)).collect()
             }),

@@ -2,10 +2,16 @@
 
 use comfy_table::presets::ASCII_MARKDOWN;
 
+use super::answer::answer;
+use super::facts::{bed, ending, title};
 use super::figure::{Figure, Place};
+use super::findings::{Kind, OPEN_MAX, kinds, seen};
+use super::grid::Grid;
+use super::matrix::{Cell, Matrix, sign};
+use super::next::{Kept, Step, steps};
 use super::text::{marked, marked_code, marked_lines, marked_list, visible};
-use super::{Report, table, terminal};
-use crate::model::{BedKind, Command, Contender, Finding};
+use super::{Report, facts, table, words};
+use crate::model::{Command, Comparison, Contender, Finding, Workload};
 
 /// The whole report; `shown`: with these figures, that are SVG files in this folder.
 pub fn report(report: &Report, shown: Option<(&[Figure], &str)>) -> String {
@@ -15,36 +21,18 @@ pub fn report(report: &Report, shown: Option<(&[Figure], &str)>) -> String {
             figures.iter().filter(|it| wanted(&it.place)).map(|it| image(it, folder)).collect()
         })
     };
-    let mut out = format!("# {}\n\n", marked(&title(report)));
+    let mut out = format!("# {}\n\n{}", marked(&title(report)), answered(report));
     let command = marked_code(&Command::Argv(run.command.clone()).to_string());
     let started = if report.is_read() { "judged" } else { "started" };
-    out += &format!("{command}, {started} {}.\n", marked(&run.started));
-    out += &format!("{}\n\n## Verdicts\n\n", marked(&terminal::ending(report)));
+    out += &format!("\n{command}, {started} {}.\n", marked(&run.started));
+    out += &show(&|place| matches!(place, Place::Matrix | Place::Verdicts));
+    out += &format!("\n## Findings\n\n{}", noticed(report.findings, report.comparisons));
     for workload in &report.plan.workloads {
-        out += &format!("{}:\n\n", marked(&workload.name));
-        for sentence in report.sentences(workload) {
-            out += &format!("- {}\n", marked(&sentence));
-        }
-        out += "\n";
-    }
-    out += "A ratio is of goodness: above 1, the contender is better than the reference, whether \
-            the metric is a rate or a time. The intervals hold together for all comparisons of a \
-            workload.\n";
-    out += &show(&|place| *place == Place::Verdicts);
-    for workload in &report.plan.workloads {
-        out += &format!("\n## {}\n\n", marked(&workload.name));
-        if let Some(command) = &workload.command {
-            out += &format!("{}\n", marked_lines(&command.to_string()));
-        }
-        out += &format!("{}\n", table::table(report, workload, ASCII_MARKDOWN));
-        for (title, table) in table::meanwhile(report, workload, ASCII_MARKDOWN) {
-            out += &format!("\n{title}:\n\n{table}\n");
-        }
+        out += &work(report, workload);
         out += &show(&|place| place.workload() == Some(&workload.name));
     }
     out += &published(report);
     out += &working_sets(report);
-    out += &format!("\n## Findings\n\n{}", noticed(report.findings));
     out += &left_out(report);
     out += &failures(report);
     out += &match report.is_read() {
@@ -54,6 +42,76 @@ pub fn report(report: &Report, shown: Option<(&[Figure], &str)>) -> String {
     visible(&out).into_owned()
 }
 
+/// The answer, the matrix, and what to do next.
+fn answered(report: &Report) -> String {
+    let matrix = Matrix::of(report);
+    let mut out = format!("**{}**\n\n", marked(&answer(report, &matrix)));
+    let columns = matrix.columns.iter().map(|name| match &matrix.ways {
+        Some(ways) => format!("{} {name}", ways.second),
+        None => format!("{name} against {}", matrix.reference),
+    });
+    let header = ["test".into(), matrix.reference.to_string()];
+    let mut table = Grid::new(ASCII_MARKDOWN, header.into_iter().chain(columns));
+    for group in &matrix.groups {
+        for row in &group.rows {
+            let full = &matrix.tests[row.test].full;
+            let name =
+                if matrix.ways.is_some() { format!("{full}, {}", row.name) } else { full.clone() };
+            let reference = row.reference.as_ref().or(group.reference.as_ref());
+            let fixed = [name, reference.cloned().unwrap_or_else(|| "-".into())];
+            table.add(fixed.into_iter().chain(row.cells.iter().map(cell)));
+        }
+    }
+    table.right([1]);
+    out += &format!("{table}\n\n{}.\n", marked(&matrix.legend().join("; ")));
+    out += "A ratio is of goodness: above 1, the contender is better than the reference, whether \
+            the figure is a rate or a time. Behind it stands its interval.\n";
+    out += &format!("\n{}\n", marked(&ending(report)));
+    let kept = Kept { path: &report.run.name, is_packed: false };
+    for Step { text, command } in steps(report, kept) {
+        out += &format!("\n{}\n", marked(&text));
+        if !command.is_empty() {
+            out += &format!("\n{}", marked_lines(&command.join(" ")));
+        }
+    }
+    out
+}
+
+/// "▼ 0.54 (0.38-0.77)".
+fn cell(cell: &Cell) -> String {
+    match cell {
+        Cell::Reference => "1".into(),
+        Cell::Empty(why) => (*why).into(),
+        Cell::Judged(comparison) => {
+            let (sign, _) = sign(comparison.verdict);
+            match (comparison.ratio, comparison.high) {
+                (Some(ratio), Some(high)) => {
+                    let span = words::span(comparison.low, high);
+                    format!("{sign} {} ({span})", words::ratio(ratio))
+                }
+                (Some(ratio), None) => format!("{sign} {}", words::ratio(ratio)),
+                (None, _) => sign.to_string(),
+            }
+        }
+    }
+}
+
+/// A workload: its table, its verdicts in words, what was seen meanwhile.
+fn work(report: &Report, workload: &Workload) -> String {
+    let mut out = format!("\n## {}\n\n", marked(&workload.name));
+    if let Some(command) = &workload.command {
+        out += &format!("{}\n", marked_lines(&command.to_string()));
+    }
+    out += &format!("{}\n\n", table::table(report, workload, ASCII_MARKDOWN));
+    for sentence in report.sentences(workload) {
+        out += &format!("- {}\n", marked(&sentence));
+    }
+    for (title, table) in table::meanwhile(report, workload, ASCII_MARKDOWN) {
+        out += &format!("\n{title}:\n\n{table}\n");
+    }
+    out
+}
+
 /// A figure, with its caption below it.
 pub(super) fn image(figure: &Figure, folder: &str) -> String {
     let (title, caption) = (marked(&figure.title), marked(&figure.caption));
@@ -61,19 +119,9 @@ pub(super) fn image(figure: &Figure, folder: &str) -> String {
     format!("\n![{title}](<{folder}/{name}.svg>)\n\n*{title}.* {caption}\n")
 }
 
-/// The question, or what was compared.
-pub(super) fn title(report: &Report) -> String {
-    if !report.plan.question.is_empty() {
-        return report.plan.question.clone();
-    }
-    let names: Vec<&str> = report.plan.contenders.iter().map(|c| c.name.as_str()).collect();
-    let work: Vec<&str> = report.plan.workloads.iter().map(|w| w.name.as_str()).collect();
-    format!("{} at {}", names.join(", "), work.join(", "))
-}
-
 fn published(report: &Report) -> String {
     let Some(study) = &report.plan.study else { return String::new() };
-    let scale = terminal::scale(report);
+    let scale = facts::scale(report);
     let mut out = format!("\n## {}, as published, and here{scale}\n\n", marked(&study.title));
     if !study.protocol.is_empty() {
         for paragraph in study.protocol.trim().split("\n\n") {
@@ -103,7 +151,7 @@ fn working_sets(report: &Report) -> String {
         return String::new();
     }
     let table = table::working_sets(report, ASCII_MARKDOWN);
-    format!("\n## Working sets{}\n\n{table}\n", terminal::scale(report))
+    format!("\n## Working sets{}\n\n{table}\n", facts::scale(report))
 }
 
 fn left_out(report: &Report) -> String {
@@ -113,22 +161,39 @@ fn left_out(report: &Report) -> String {
     }
 }
 
-/// What the audits noticed.
-pub(super) fn noticed(findings: &[Finding]) -> String {
+/// What the audits noticed, kind by kind; those beyond the first few are folded.
+pub(super) fn noticed(findings: &[Finding], comparisons: &[Comparison]) -> String {
     if findings.is_empty() {
         return "None of the audits noticed anything.\n".into();
     }
-    let mut out = String::new();
-    for alike in terminal::alike(findings) {
-        let lines: Vec<String> =
-            alike.iter().map(|it| format!("**{}**", marked(&terminal::headline(it)))).collect();
-        out += &format!("- {}\n  {}\n", lines.join("\\\n  "), marked(&alike[0].advice));
+    let kinds = kinds(findings, comparisons);
+    let (open, folded) = kinds.split_at(OPEN_MAX.min(kinds.len()));
+    let mut out: String = open.iter().map(noticed_kind).collect();
+    if !folded.is_empty() {
+        let more: String = folded.iter().map(noticed_kind).collect();
+        let count = folded.len();
+        out += &format!("\n<details><summary>{count} more</summary>\n\n{more}\n</details>\n");
+    }
+    out
+}
+
+fn noticed_kind(kind: &Kind) -> String {
+    let mut out = format!("- **{}**: {}\n", marked(&kind.title()), marked(&seen(kind.findings[0])));
+    out += &format!("  {}\n", marked(kind.advice()));
+    if let [_, rest @ ..] = kind.findings.as_slice()
+        && !rest.is_empty()
+    {
+        let lines: String = rest.iter().map(|it| format!("  - {}\n", marked(&seen(it)))).collect();
+        let count = rest.len();
+        out += &format!(
+            "\n  <details><summary>{count} more like it</summary>\n\n{lines}\n  </details>\n"
+        );
     }
     out
 }
 
 fn failures(report: &Report) -> String {
-    match terminal::failures(report).as_slice() {
+    match facts::failures(report).as_slice() {
         [] => String::new(),
         failures => format!("\n## Not measured\n\n{}", marked_list(failures)),
     }
@@ -197,7 +262,7 @@ fn machine(report: &Report) -> String {
         out += &format!("- {}\n", marked(&line));
     }
     if report.plan.scale.is_some() {
-        let scale = terminal::scale(report);
+        let scale = facts::scale(report);
         out += &format!("- sizes, counts and times{}\n", scale.trim_start_matches(','));
     }
     out + &format!("- fsverdict {}\n", marked(&report.run.program_version))
@@ -213,15 +278,4 @@ fn disks(report: &Report) -> Vec<String> {
         }
         several => several.iter().map(|(name, disk)| format!("disk of {name}: {disk}")).collect(),
     }
-}
-
-/// What the file systems were made on: `loop, 4GiB`.
-pub(super) fn bed(report: &Report) -> String {
-    let bed = &report.plan.bed;
-    let what = match (bed.kind, bed.devices) {
-        (BedKind::Device | BedKind::Directory, _) => bed.paths.join(", "),
-        (_, 1) => format!("{}iB", bed.size),
-        (_, devices) => format!("{devices} of {}iB", bed.size),
-    };
-    format!("{}, {what}", bed.kind.name())
 }

@@ -45,18 +45,23 @@ impl Report<'_> {
         its.map(|it| self.sentence(it)).collect()
     }
 
-    /// A comparison in words; where its metric is none of the workload's, those that it may mean.
+    /// A comparison in words.
     pub(super) fn sentence(&self, comparison: &Comparison) -> String {
+        let unknown = self.unknown_metric(comparison);
+        unknown.unwrap_or_else(|| sentence(comparison, &self.plan.judgement))
+    }
+
+    /// That no trial has such a metric, and which may be meant.
+    pub(super) fn unknown_metric(&self, comparison: &Comparison) -> Option<String> {
         let of_it = |it: &&Record| it.is_measured() && it.key.workload == comparison.workload;
         let mut measured = self.records.iter().filter(of_it);
         let metric = &comparison.metric;
-        match measured.clone().next() {
-            Some(first) if measured.all(|record| record.sample(metric).is_none()) => {
-                let names = first.samples.iter().map(|sample| sample.metric.as_str());
-                format!("{metric}: no trial has a figure of this name; {}", meant(metric, names))
-            }
-            _ => sentence(comparison, &self.plan.judgement),
-        }
+        let first = measured.clone().next()?;
+        let names = first.samples.iter().map(|sample| sample.metric.as_str());
+        let is_unknown = measured.all(|record| record.sample(metric).is_none());
+        is_unknown.then(|| {
+            format!("{metric}: no trial has a figure of this name; {}", meant(metric, names))
+        })
     }
 
     /// How the contender was mounted.

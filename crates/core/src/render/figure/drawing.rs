@@ -4,6 +4,7 @@ use maud::{Markup, PreEscaped, html};
 
 use super::super::text::visible;
 use super::palette::LIGHT;
+use crate::model::Phase;
 
 /// How wide a figure is that stands alone, in px.
 pub(super) const WIDTH: f64 = 760.0;
@@ -16,25 +17,34 @@ pub(in crate::render) const STYLE: &str = include_str!("figure.css");
 /// What a figure is of, and so where a report has it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::render) enum Place {
+    /// All comparisons at a glance.
+    Matrix,
     /// All comparisons.
     Verdicts,
     /// A metric of a workload, by its name, over many runs.
     Trend(String),
-    /// A judged metric of a workload, by its name.
-    Rounds(String),
-    /// Latencies of a workload; `judged`: of a timed part that is judged.
-    Latency { workload: String, judged: bool },
-    /// The course of a workload's timed part; `judged` as above.
-    Timeline { workload: String, judged: bool },
+    /// A judged metric of a workload, by their names.
+    Rounds { workload: String, metric: String },
+    /// Latencies of a workload's timed part.
+    Latency { workload: String, phase: Phase },
+    /// The course of a workload's timed part.
+    Timeline { workload: String, phase: Phase },
 }
 
 impl Place {
+    /// It is to be explored on a screen, and says little on paper.
+    fn is_explored(&self) -> bool {
+        matches!(self, Place::Latency { .. } | Place::Timeline { .. })
+    }
+
     /// The workload it is of; `None`: all.
     pub fn workload(&self) -> Option<&String> {
         match self {
-            Place::Verdicts => None,
-            Place::Rounds(workload) | Place::Trend(workload) => Some(workload),
-            Place::Latency { workload, .. } | Place::Timeline { workload, .. } => Some(workload),
+            Place::Matrix | Place::Verdicts => None,
+            Place::Trend(workload)
+            | Place::Rounds { workload, .. }
+            | Place::Latency { workload, .. }
+            | Place::Timeline { workload, .. } => Some(workload),
         }
     }
 }
@@ -97,12 +107,13 @@ impl Figure {
             Live::Curves => Some("curves"),
             Live::Seconds(_) => Some("seconds"),
         };
+        let is_explored = self.place.is_explored();
         let seconds = match self.live {
             Live::Seconds(seconds) => Some(seconds),
             _ => None,
         };
         html! {
-            figure id=(self.name) data-live=[live] data-seconds=[seconds] {
+            figure.far[is_explored] id=(self.name) data-live=[live] data-seconds=[seconds] {
                 figcaption { strong { (self.title) } " " (self.caption) }
                 div.drawing {
                     svg.figure role="img" aria-label=(self.title) width="100%"

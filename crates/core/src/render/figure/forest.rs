@@ -4,9 +4,10 @@
 use maud::{Markup, html};
 
 use super::super::Report;
+use super::super::words::{self, Test};
 use super::drawing::{Figure, Live, Place, named};
 use super::palette;
-use super::plot::{LINE, marks, percent, place, row_text};
+use super::plot::{LINE, axis, marks, percent, place, row_text};
 use super::scale::Scale;
 use crate::model::{Comparison, Family, Joined, Percent, Verdict};
 
@@ -83,7 +84,8 @@ pub fn joined(joined: &Joined, reports: &[Report]) -> Option<Figure> {
         }
         let of = (&verdict.workload, &verdict.metric);
         let is_new = before.replace(of) != Some(of);
-        let title = if is_new { format!("{}, {}", of.0, of.1) } else { String::new() };
+        let name = || format!("{}: {}", of.0, words::figure(of.1));
+        let title = if is_new { name() } else { String::new() };
         let alike = if verdict.unlike.is_empty() { "" } else { "not the same: see the table" };
         let terms = [format!("{} against {}", verdict.contender, verdict.reference), alike.into()];
         groups.push(Group { title, terms: Some(terms), rows });
@@ -147,8 +149,9 @@ fn drawn(groups: &[Group], margin: Option<Percent>, reference: &str) -> (Markup,
         text.muted x="0" y="13" { "← worse than " (reference) }
         text.muted.end x="100%" y="13" { "better →" }
         @for row in &rows { (row) }
+        (axis(top, &format!("times as good as {reference}")))
     };
-    (drawing, top + LINE)
+    (drawing, top + 2.0 * LINE)
 }
 
 fn caption(report: &Report) -> String {
@@ -169,21 +172,23 @@ fn caption(report: &Report) -> String {
     text
 }
 
-/// What is compared, by as few names as tell it.
+/// What is compared.
 fn title(report: &Report, comparison: &Comparison) -> String {
-    match report.plan.workloads.len() {
-        1 => comparison.metric.clone(),
-        _ => format!("{}, {}", comparison.workload, comparison.metric),
-    }
+    let tests = words::tests(report.plan);
+    let of = |it: &&Test| it.workload == comparison.workload && it.metric == comparison.metric;
+    tests.iter().find(of).map_or_else(|| comparison.metric.clone(), |it| it.full.clone())
 }
 
 fn says(comparison: &Comparison) -> String {
     let ratio = comparison.ratio.unwrap_or(1.0);
     let label = comparison.label();
     match comparison.high {
-        Some(_) if comparison.exact => format!("{ratio:.3} exactly, {label}"),
-        Some(high) => format!("{ratio:.3} ({:.3} to {high:.3}) {label}", comparison.low),
-        None => format!("{ratio:.3}, {label}"),
+        Some(_) if comparison.exact => format!("{} exactly, {label}", words::ratio(ratio)),
+        Some(high) => {
+            let [low, high] = [comparison.low, high].map(words::ratio);
+            format!("{} ({low} to {high}) {label}", words::ratio(ratio))
+        }
+        None => format!("{}, {label}", words::ratio(ratio)),
     }
 }
 

@@ -7,7 +7,7 @@ use maud::{Markup, html};
 use super::super::{Report, table};
 use super::drawing::{Figure, Live, Place, WIDTH, named};
 use super::palette;
-use super::plot::{LINE, curve, legend, marks, percent, place, stretched};
+use super::plot::{LINE, axis, curve, legend, marks, percent, place, stretched};
 use super::scale::Scale;
 use crate::model::{Histogram, Phase, Record, Unit, Workload};
 
@@ -38,13 +38,9 @@ impl Latencies<'_> {
 
 /// For each timed part and operation: percentiles, and the course over the rounds.
 pub(super) fn figures(report: &Report, workload: &Workload) -> Vec<Figure> {
-    let judged: Vec<Phase> = workload.primary().iter().map(|it| workload.phase_of(it)).collect();
     let mut figures = Vec::new();
     for latencies in of(report, workload) {
-        let place = Place::Latency {
-            workload: workload.name.clone(),
-            judged: judged.contains(&latencies.phase),
-        };
+        let place = Place::Latency { workload: workload.name.clone(), phase: latencies.phase };
         let figure = |(title, caption, kind, live, (height, drawing)): Parts| Figure {
             name: named(&[&workload.name, latencies.phase.name(), latencies.operation, kind]),
             title,
@@ -147,9 +143,10 @@ fn percentiles(report: &Report, latencies: &Latencies) -> Parts {
     };
     let drawing = html! {
         (legend)
-        (levels(&scale, 5, top, CURVES))
+        (levels(&scale, 5, top, CURVES, &|tick| is_free_on_the_left(&curves, &scale, tick)))
         (marks(&share_marks(nines), top, top + CURVES))
         (stretched(top, CURVES, &inside))
+        (axis(top + CURVES, "share of all operations that ended within that latency"))
     };
     let caption = format!(
         "The latency within which so many percent of all operations ended, over all rounds; lower \
@@ -157,7 +154,7 @@ fn percentiles(report: &Report, latencies: &Latencies) -> Parts {
         quantiles(&whole)
     );
     let title = format!("Latency of {}", title(latencies));
-    (title, caption, "latency", Live::Curves, (top + CURVES + LINE, drawing))
+    (title, caption, "latency", Live::Curves, (top + CURVES + 2.0 * LINE, drawing))
 }
 
 fn quantiles(whole: &[(&str, Histogram)]) -> String {
@@ -202,14 +199,35 @@ fn round(percentage: f64) -> f64 {
     (percentage * 1e4).round() / 1e4
 }
 
-/// Lines across at about `wanted` round latencies, each with its text upon it if there is room.
-fn levels(scale: &Scale, wanted: usize, top: f64, height: f64) -> Markup {
+/// Whether a mark's text at the left end is farther from all curves than at the right.
+fn is_free_on_the_left(curves: &[(&str, Vec<Option<u64>>)], scale: &Scale, tick: f64) -> bool {
+    const END: usize = POINTS / 8;
+    // The middle of the text, which stands on its line.
+    let text = scale.place(tick) + 8.0 / CURVES;
+    let room = |range: std::ops::Range<usize>| {
+        let near = curves.iter().flat_map(|(_, points)| &points[range.clone()]).flatten();
+        let away = near.map(|&ns| (scale.place(ns.max(1) as f64) - text).abs());
+        away.fold(f64::INFINITY, f64::min)
+    };
+    room(0..END) > room(POINTS - END..POINTS)
+}
+
+/// Lines across at about `wanted` round latencies, each with its text upon it if there is room, at
+/// the end where `is_left` has it.
+fn levels(
+    scale: &Scale,
+    wanted: usize,
+    top: f64,
+    height: f64,
+    is_left: &dyn Fn(f64) -> bool,
+) -> Markup {
     html! {
         @for tick in scale.ticks(wanted, Unit::Nanoseconds) {
             @let y = top + (1.0 - scale.place(tick)) * height;
             line.grid x1="0" x2="100%" y1=(y) y2=(y) {}
             @if y - top > 14.0 {
-                text.mark.end x="100%" y=(y - 3.0) { (nanoseconds(tick)) }
+                @let (x, anchor) = if is_left(tick) { ("0", "start") } else { ("100%", "end") };
+                text.mark x=(x) text-anchor=(anchor) y=(y - 3.0) { (nanoseconds(tick)) }
             }
         }
     }
@@ -229,12 +247,15 @@ fn course(report: &Report, latencies: &Latencies) -> Parts {
         drawn.push(html! {
             text x="0" y=(top + 14.0) { (name) }
             (stretched(top + LINE, COURSE, &fields))
-            (levels(&scale, 3, top + LINE, COURSE))
+            (levels(&scale, 3, top + LINE, COURSE, &|_| false))
             line.grid x1="0" x2=(percent(1.0)) y1=(top + LINE + COURSE) y2=(top + LINE + COURSE) {}
         });
         top += LINE + COURSE + 10.0;
     }
-    let drawing = html! { @for part in &drawn { (part) } };
+    let drawing = html! {
+        @for part in &drawn { (part) }
+        (axis(top - LINE, "trials in their order"))
+    };
     let columns = match together {
         1 => "A column is a trial".to_string(),
         _ => format!("A column is up to {together} trials"),
@@ -244,7 +265,7 @@ fn course(report: &Report, latencies: &Latencies) -> Parts {
          long."
     );
     let title = format!("Latency of {}, over the rounds", title(latencies));
-    (title, caption, "latency-rounds", Live::Not, (top, drawing))
+    (title, caption, "latency-rounds", Live::Not, (top + LINE, drawing))
 }
 
 /// Fields of a shade are one path: a rectangle for each share of a column's operations.

@@ -7,6 +7,7 @@
 mod drawing;
 mod forest;
 mod latency;
+mod matrix;
 pub(super) mod palette;
 mod plot;
 mod rounds;
@@ -22,11 +23,13 @@ use crate::model::Timeline;
 pub use drawing::Figure;
 pub(super) use drawing::{Place, STYLE};
 pub use forest::joined as joined_figure;
+pub(super) use matrix::{Ruler, TRACKS_MAX};
 pub(super) use trend::figures as trends;
 
 /// All figures of a report, in its order.
 pub fn figures(report: &Report, timelines: &[Timeline]) -> Vec<Figure> {
-    let mut figures: Vec<Figure> = forest::figure(report).into_iter().collect();
+    let whole = [matrix::figure(report), forest::figure(report)];
+    let mut figures: Vec<Figure> = whole.into_iter().flatten().collect();
     for workload in &report.plan.workloads {
         figures.extend(rounds::figures(report, workload));
         figures.extend(latency::figures(report, workload));

@@ -26,6 +26,10 @@ pub(in super::super) struct Look {
     pub warning: &'static str,
     /// What is worth knowing, and links.
     pub note: &'static str,
+    /// What is better than the reference, and the ground below it.
+    pub better: [&'static str; 2],
+    /// What is worse.
+    pub worse: [&'static str; 2],
     /// The contenders, in the plan's order.
     pub contenders: [&'static str; COLOURS],
 }
@@ -44,6 +48,8 @@ pub(in super::super) const LIGHT: Look = Look {
     void: "#a8281f",
     warning: "#8a5600",
     note: "#0b5c94",
+    better: ["#0b5c94", "#e4eff9"],
+    worse: ["#a04000", "#fcecdf"],
     contenders: ["#0072b2", "#d55e00", "#00875f", "#b8578f", "#a87400", "#3585b5", "#6b6b72"],
 };
 
@@ -58,6 +64,8 @@ pub(in super::super) const DARK: Look = Look {
     void: "#ff8a7d",
     warning: "#f0b35a",
     note: "#7cc0f0",
+    better: ["#84c4f2", "#14283c"],
+    worse: ["#ffa366", "#3a2414"],
     contenders: ["#4aa5e0", "#f58442", "#2bbf93", "#e08fbd", "#e0ac35", "#8fd0f7", "#a9a9b2"],
 };
 
@@ -91,6 +99,10 @@ impl Look {
             ("void", self.void),
             ("warning", self.warning),
             ("note", self.note),
+            ("better", self.better[0]),
+            ("better-ground", self.better[1]),
+            ("worse", self.worse[0]),
+            ("worse-ground", self.worse[1]),
         ];
         let contenders =
             (0..).zip(self.contenders).map(|(place, value)| (format!("c{place}"), value));
@@ -135,6 +147,9 @@ mod tests {
                 for ground in [look.page, look.band] {
                     assert!(contrast(colour, ground) >= 3.0, "{colour} on {ground}");
                 }
+            }
+            for [text, ground] in [look.better, look.worse] {
+                assert!(contrast(text, ground) >= 4.5, "{text} on {ground}");
             }
             for text in [look.ink, look.muted, look.void, look.warning, look.note] {
                 for ground in [look.page, look.raised] {

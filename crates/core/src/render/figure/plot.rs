@@ -59,6 +59,11 @@ pub(super) fn marks(marks: &[(f64, String)], top: f64, bottom: f64) -> Markup {
     }
 }
 
+/// What an axis is of, below its marks, in a line of [`LINE`].
+pub(super) fn axis(bottom: f64, text: &str) -> Markup {
+    html! { text.mark x="50%" y=(bottom + 32.0) text-anchor="middle" { (text) } }
+}
+
 /// Names with the lines that stand for them, as many in a row as a phone has room for. How high
 /// that is.
 pub(super) fn legend(entries: &[(&str, usize)]) -> (Markup, f64) {

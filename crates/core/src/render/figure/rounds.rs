@@ -2,10 +2,10 @@
 
 use maud::{Markup, html};
 
-use super::super::{Report, table};
+use super::super::{Report, table, words};
 use super::drawing::{Figure, Live, Place, WIDTH, named};
 use super::palette;
-use super::plot::{LINE, marks, percent, place, row_text, stretched};
+use super::plot::{LINE, axis, marks, percent, place, row_text, stretched};
 use super::scale::Scale;
 use crate::model::{Better, Record, Sample, Workload, median};
 
@@ -48,14 +48,15 @@ fn figure(report: &Report, workload: &Workload, metric: &str) -> Option<Figure> 
     let drawing = html! {
         (marks(&ticks.iter().map(shown).collect::<Vec<_>>(), 0.0, top))
         @for part in &drawn { (part) }
+        (axis(top, &format!("{}, {}", words::figure(metric), better(sample))))
     };
     Some(Figure {
         name: named(&[&workload.name, metric, "rounds"]),
-        title: format!("{metric}, every trial"),
+        title: format!("{}: every trial", words::figure(metric)),
         caption: caption(&rows, metric, sample),
-        place: Place::Rounds(workload.name.clone()),
+        place: Place::Rounds { workload: workload.name.clone(), metric: metric.into() },
         live: Live::Dots,
-        height: top + LINE,
+        height: top + 2.0 * LINE,
         drawing,
     })
 }
@@ -97,6 +98,13 @@ fn strip(report: &Report, row: &Row, metric: &str, scale: &Scale, top: f64) -> M
     }
 }
 
+fn better(sample: &Sample) -> &'static str {
+    match sample.better {
+        Better::Higher => "more is better",
+        Better::Lower => "less is better",
+    }
+}
+
 fn caption(rows: &[Row], metric: &str, sample: &Sample) -> String {
     let shown = |value: f64| table::shown(metric, sample.unit, value);
     let each = rows.iter().map(|row| {
@@ -105,10 +113,7 @@ fn caption(rows: &[Row], metric: &str, sample: &Sample) -> String {
         let high = values().fold(f64::NEG_INFINITY, f64::max);
         format!("{} {} to {}", row.name, shown(low), shown(high))
     });
-    let better = match sample.better {
-        Better::Higher => "more is better",
-        Better::Lower => "less is better",
-    };
+    let better = better(sample);
     let ranges = each.collect::<Vec<_>>().join("; ");
     format!(
         "A dot is a trial, the first round on top, the line the median; {better}. From the \

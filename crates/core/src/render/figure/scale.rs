@@ -62,6 +62,11 @@ impl Scale {
         ((value - low) / (high - low)).clamp(0.0, 1.0)
     }
 
+    /// The beginning of the axis.
+    pub fn low(&self) -> f64 {
+        self.low
+    }
+
     /// The end of the axis.
     pub fn high(&self) -> f64 {
         self.high

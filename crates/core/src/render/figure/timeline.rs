@@ -9,7 +9,7 @@ use maud::{Markup, html};
 use super::super::Report;
 use super::drawing::{Figure, Live, Place, WIDTH, named};
 use super::palette;
-use super::plot::{LINE, curve, legend, marks, percent, place, stretched};
+use super::plot::{LINE, axis, curve, legend, marks, percent, place, stretched};
 use super::scale::Scale;
 use crate::model::{Gauge, Phase, Timeline, Unit, Workload, median};
 
@@ -26,14 +26,12 @@ struct Spread {
 
 /// A figure for each timed part of `workload` that has timelines.
 pub(super) fn figures(report: &Report, workload: &Workload, timelines: &[Timeline]) -> Vec<Figure> {
-    let judged: Vec<Phase> = workload.primary().iter().map(|it| workload.phase_of(it)).collect();
     let of_it = |it: &&Timeline| it.key.workload == workload.name;
     let all: Vec<&Timeline> = timelines.iter().filter(of_it).collect();
     let phases = workload.phases().into_iter();
     let figure = |phase: Phase| {
         let its = all.iter().filter(|it| it.phase == phase.name()).copied().collect::<Vec<_>>();
-        let at =
-            Place::Timeline { workload: workload.name.clone(), judged: judged.contains(&phase) };
+        let at = Place::Timeline { workload: workload.name.clone(), phase };
         figure(report, workload, phase, &its, at)
     };
     phases.filter_map(figure).collect()
@@ -75,6 +73,7 @@ fn figure(
         (legend)
         (marks(&ticks, LINE, top))
         @for panel in &panels { (panel) }
+        (axis(top, "time since the timed part began"))
     };
     let title = match phase.name() {
         "" => "The course of a trial".to_string(),
@@ -86,7 +85,7 @@ fn figure(
         caption: caption(timelines.len(), seconds / parts as f64, &left_out),
         place: at,
         live: Live::Seconds(seconds),
-        height: top + LINE,
+        height: top + 2.0 * LINE,
         drawing,
     })
 }

@@ -3,7 +3,7 @@
 
 use maud::{Markup, html};
 
-use super::super::history::{day, name_of, when};
+use super::super::history::{day, is_drawn, name_of, when};
 use super::drawing::{Figure, Live, Place, WIDTH, named};
 use super::palette;
 use super::plot::{LINE, marks, percent, row_text, stretched};
@@ -32,7 +32,7 @@ const BEYOND_MAX: f64 = 1.3;
 /// A figure for each metric of each workload, in the history's order.
 pub(in super::super) fn figures(history: &History) -> Vec<Figure> {
     let mut kinds: Vec<(&str, &str)> = Vec::new();
-    for series in &history.series {
+    for series in history.series.iter().filter(|it| is_drawn(history, it)) {
         let kind = (series.workload.as_str(), series.metric.as_str());
         if !kinds.contains(&kind) {
             kinds.push(kind);
@@ -45,12 +45,13 @@ pub(in super::super) fn figures(history: &History) -> Vec<Figure> {
 }
 
 fn figure(history: &History, workload: &str, metric: &str) -> Figure {
-    let is_its = |it: &&Series| it.workload == workload && it.metric == metric;
+    let is_its =
+        |it: &&Series| it.workload == workload && it.metric == metric && is_drawn(history, it);
     let mut rows = Vec::new();
     let mut top = 0.0;
     let mut number = 0;
     for (place, series) in history.series.iter().filter(is_its).enumerate() {
-        let (text, height) = row_text(top, &name_of(series), &says(series));
+        let (text, height) = row_text(top, &name_of(history, series), &says(series));
         rows.push(text);
         top += height + if series.shifts.is_empty() { 0.0 } else { NUMBERS };
         rows.push(row(history, series, place, top, number));
@@ -176,7 +177,7 @@ fn row(history: &History, series: &Series, place: usize, top: f64, number: usize
     let inside = html! {
         path.whisker.(colour) d=(bars) {}
         path.step d=(steps(series, runs, &height)) {}
-        path.dots.(colour).many[is_many] d=(dots) data-name=(name_of(series))
+        path.dots.(colour).many[is_many] d=(dots) data-name=(name_of(history, series))
             data-shown=(said.join("|")) {}
     };
     html! {

@@ -6,7 +6,7 @@ use maud::{Markup, html};
 use super::super::figure::{Figure, Place, trends};
 use super::super::grid::Grid;
 use super::super::history::{
-    came, candidates, chance, day, name_of, runs, shifted, together, trend, when, with,
+    came, candidates, chance, day, is_drawn, name_of, runs, shifted, together, trend, when, with,
 };
 use super::page::Page;
 use super::parts;
@@ -30,6 +30,7 @@ pub fn page(history: &History) -> String {
         version: env!("CARGO_PKG_VERSION"),
         above: format!("fsverdict history, {} to {}", days[0], days[1]),
         answer: answer(history),
+        first: html! {},
         facts: runs(&history.runs).lines().map(String::from).collect(),
         contents: [("changes".into(), "Changes".into())]
             .into_iter()
@@ -42,6 +43,13 @@ pub fn page(history: &History) -> String {
                 section.far id=(anchor(place)) {
                     h2 { (name) }
                     @for figure in of_work(&figures, name) { (work(history, name, figure)) }
+                    @let lone = lone(history, name);
+                    @if !lone.is_empty() {
+                        details {
+                            summary { (lone.len()) " that one run alone holds" }
+                            ul { @for line in &lone { li { (line) } } }
+                        }
+                    }
                 }
             }
             section #runs {
@@ -80,6 +88,23 @@ fn of_work<'a>(figures: &'a [Figure], name: &str) -> impl Iterator<Item = &'a Fi
     figures.iter().filter(move |figure| figure.place == place)
 }
 
+/// Series of a single run: there is nothing to compare it with.
+fn lone(history: &History, workload: &str) -> Vec<String> {
+    let its = history.series.iter().filter(|it| it.workload == workload);
+    let its = its.filter(|it| !is_drawn(history, it));
+    let line = |series: &Series| match series.points.as_slice() {
+        [only] => Some(format!(
+            "{}, {}: {}, {}",
+            series.metric,
+            name_of(history, series),
+            value(series, only),
+            history.runs[only.run].run
+        )),
+        _ => None,
+    };
+    its.filter_map(line).collect()
+}
+
 fn anchor(place: usize) -> String {
     format!("work-{}", place + 1)
 }
@@ -116,7 +141,7 @@ fn answer(history: &History) -> String {
     let named = shifts.iter().take(NAMED_MAX).map(|(series, shift)| {
         let what = match series.is_of_reference() {
             true => format!("{}, or the machine,", series.contender),
-            false => name_of(series),
+            false => name_of(history, series),
         };
         let word = if shift.ratio < 1.0 { "worse" } else { "better" };
         let of = if several { format!("{}'s ", series.workload) } else { String::new() };
@@ -145,13 +170,13 @@ fn changes(history: &History) -> Markup {
         table.add([
             several.as_ref().map_or(day(run).into(), |_| format!("{}?", day(run))),
             several.unwrap_or(run.run.clone()),
-            format!("{}, {}: {}", series.workload, series.metric, name_of(series)),
+            format!("{}, {}: {}", series.workload, series.metric, name_of(history, series)),
             format!("{:.3}", shift.ratio),
             chance(shift),
             with(shift),
         ]);
     }
-    let trends: Vec<String> = history.series.iter().filter_map(trend).collect();
+    let trends: Vec<String> = history.series.iter().filter_map(|it| trend(history, it)).collect();
     html! {
         @if table.rows().is_empty() { p { "No change stands out." } }
         @else {
@@ -171,7 +196,8 @@ fn changes(history: &History) -> Markup {
 /// One metric: its figure, its changes in words, and its values as tables.
 fn work(history: &History, workload: &str, figure: &Figure) -> Markup {
     let metric = figure.title.split(" over ").next().unwrap_or_default();
-    let its = |it: &&Series| it.workload == workload && it.metric == metric;
+    let its =
+        |it: &&Series| it.workload == workload && it.metric == metric && is_drawn(history, it);
     let its: Vec<&Series> = history.series.iter().filter(its).collect();
     let sentences: Vec<String> = its
         .iter()
@@ -189,14 +215,14 @@ fn work(history: &History, workload: &str, figure: &Figure) -> Markup {
 }
 
 /// Names of columns, one for each series.
-fn columns(series: &[&Series]) -> Vec<String> {
-    series.iter().map(|it| name_of(it)).collect()
+fn columns(history: &History, series: &[&Series]) -> Vec<String> {
+    series.iter().map(|it| name_of(history, it)).collect()
 }
 
 /// A row for each stretch of runs of one kernel and version, with the medians of what they say.
 fn stretches(history: &History, series: &[&Series]) -> Grid {
     let header = ["kernel", "fsverdict", "from", "to", "runs"].map(String::from);
-    let mut table = Grid::new(NOTHING, header.into_iter().chain(columns(series)));
+    let mut table = Grid::new(NOTHING, header.into_iter().chain(columns(history, series)));
     let same = |one: &Past, other: &Past| {
         (&one.kernel, &one.program_version) == (&other.kernel, &other.program_version)
     };
@@ -229,7 +255,7 @@ fn shown(series: &Series, value: f64) -> String {
 /// A row for each run, with what it says of each series.
 fn values(history: &History, series: &[&Series]) -> Grid {
     let header = ["run", "begun"].map(String::from);
-    let mut table = Grid::new(NOTHING, header.into_iter().chain(columns(series)));
+    let mut table = Grid::new(NOTHING, header.into_iter().chain(columns(history, series)));
     for (place, run) in history.runs.iter().enumerate() {
         let of = |series: &&Series| {
             let point = series.points.iter().find(|point| point.run == place);

@@ -29,6 +29,7 @@ pub fn page(joined: &Joined, reports: &[Report]) -> String {
             false => format!("fsverdict, {} runs, {first} to {last}", reports.len()),
         },
         answer: answer(joined),
+        first: html! {},
         facts: heads(joined, reports),
         contents,
         main: html! {

@@ -6,6 +6,7 @@
 
 mod history;
 mod joined;
+mod matrix;
 mod page;
 mod parts;
 mod report;

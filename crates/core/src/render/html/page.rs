@@ -19,6 +19,8 @@ pub struct Page<'a> {
     pub above: String,
     /// In a sentence.
     pub answer: String,
+    /// What stands below it, on the first screen.
+    pub first: Markup,
     /// What is to be known beside it.
     pub facts: Vec<String>,
     /// The sections' places and names.
@@ -48,6 +50,7 @@ impl Page<'_> {
                         p.above { (self.above) }
                         h1 { (self.title) }
                         p #answer.answer { (self.answer) }
+                        (self.first)
                         @for fact in &self.facts { p.facts { (fact) } }
                     }
                     nav aria-label="Contents" {

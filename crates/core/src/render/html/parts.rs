@@ -3,9 +3,9 @@
 use comfy_table::presets::NOTHING;
 use maud::{Markup, html};
 
+use super::super::findings::{Kind, OPEN_MAX, kinds, name, seen};
 use super::super::grid::Grid;
-use super::super::{Report, markdown, table as tables, terminal};
-use crate::model::{Finding, Severity};
+use super::super::{Report, facts, table as tables};
 
 /// Names of rows that are no longer stay on one line.
 const SHORT: usize = 16;
@@ -63,32 +63,40 @@ pub(super) fn findings(report: &Report) -> Markup {
     html! { section #findings { h2 { "Findings" } (noticed(report)) } }
 }
 
-/// What the audits noticed, the gravest first.
+/// What the audits noticed, kind by kind, the gravest first; those beyond the first few are folded.
 pub(super) fn noticed(report: &Report) -> Markup {
-    let mut findings: Vec<Finding> = report.findings.to_vec();
-    findings.sort_by_key(|finding| std::cmp::Reverse(finding.severity));
+    let kinds = kinds(report.findings, report.comparisons);
+    let (open, folded) = kinds.split_at(OPEN_MAX.min(kinds.len()));
     html! {
-        @if findings.is_empty() { p { "None of the audits noticed anything." } }
-        @for alike in terminal::alike(&findings) { (finding(&alike)) }
+        @if kinds.is_empty() { p { "None of the audits noticed anything." } }
+        @for kind in open { (noticed_kind(kind)) }
+        @if !folded.is_empty() {
+            details {
+                summary { (folded.len()) " more" }
+                @for kind in folded { (noticed_kind(kind)) }
+            }
+        }
     }
 }
 
-fn finding(alike: &[&Finding]) -> Markup {
-    let severity = match alike[0].severity {
-        Severity::Void => "void",
-        Severity::Warning => "warning",
-        Severity::Note => "note",
-    };
+fn noticed_kind(kind: &Kind) -> Markup {
+    let severity = name(kind.severity());
+    let title = kind.title();
+    let rest = &kind.findings[1..];
     html! {
         div.finding.(severity) {
-            @for finding in alike {
-                @let headline = terminal::headline(finding);
-                p {
-                    span.badge { (severity) } " "
-                    span.evidence { (headline.strip_prefix(severity).unwrap_or(&headline)) }
+            p {
+                span.badge { (severity) } " "
+                strong { (title.strip_prefix(severity).unwrap_or(&title).trim_start()) }
+            }
+            p.evidence { (seen(kind.findings[0])) }
+            @if !rest.is_empty() {
+                details {
+                    summary { (rest.len()) " more like it" }
+                    ul { @for finding in rest { li { (seen(finding)) } } }
                 }
             }
-            p { (alike[0].advice) }
+            p { (kind.advice()) }
         }
     }
 }
@@ -101,7 +109,7 @@ pub(super) fn published(report: &Report) -> Markup {
     html! {
         @if !report.published.is_empty() {
             section #published {
-                h2 { (title) ", as published, and here" (terminal::scale(report)) }
+                h2 { (title) ", as published, and here" (facts::scale(report)) }
                 p {
                     "Ratios are of goodness. Only rank and ratio are compared: rates of two \
                      machines say nothing about each other."
@@ -111,7 +119,7 @@ pub(super) fn published(report: &Report) -> Markup {
         }
         @if sets {
             section #sets {
-                h2 { "Working sets" (terminal::scale(report)) }
+                h2 { "Working sets" (facts::scale(report)) }
                 (table("Working sets over memory", &tables::working_sets(report, NOTHING)))
             }
         }
@@ -122,7 +130,7 @@ pub(super) fn published(report: &Report) -> Markup {
 pub(super) fn lacking(report: &Report) -> Markup {
     let lists = [
         ("left-out", "Left out", report.left_out()),
-        ("failures", "Not measured", terminal::failures(report)),
+        ("failures", "Not measured", facts::failures(report)),
     ];
     html! {
         @for (id, title, lines) in lists.iter().filter(|(_, _, lines)| !lines.is_empty()) {
@@ -155,7 +163,7 @@ pub(super) fn machine(report: &Report) -> Markup {
                     dd { (value) }
                 }
                 dt { "bed" }
-                dd { (markdown::bed(report)) }
+                dd { (facts::bed(report)) }
             }
         }
     }

@@ -289,16 +289,6 @@
 
   for (const figure of document.querySelectorAll("figure[data-live]")) new Live(figure);
 
-  // On paper everything is open.
-  let closed = [];
-  addEventListener("beforeprint", () => {
-    closed = [...document.querySelectorAll("details:not([open])")];
-    for (const details of closed) details.open = true;
-  });
-  addEventListener("afterprint", () => {
-    for (const details of closed) details.open = false;
-  });
-
   const keep = document.querySelector("button[data-file]");
   keep?.addEventListener("click", () => {
     const text = document.querySelector("template").content.textContent;

@@ -4,24 +4,28 @@ use maud::{Markup, html};
 
 use super::super::answer::answer;
 use super::super::figure::{Figure, Place, figures};
-use super::super::{Report, csv, markdown, table, terminal};
+use super::super::matrix::Matrix;
+use super::super::words::Test;
+use super::super::{Report, csv, facts, table};
 use super::page::Page;
-use super::{parts, settings};
-use crate::model::{Command, Timeline, Workload};
+use super::{matrix, parts, settings};
+use crate::model::{Command, Phase, Timeline, Workload};
 use comfy_table::presets::NOTHING;
 
 /// The whole page.
 pub fn page(report: &Report, timelines: &[Timeline]) -> String {
     let figures = figures(report, timelines);
     let run = report.run;
+    let asked = Matrix::of(report);
     let page = Page {
-        title: &markdown::title(report),
+        title: &facts::title(report),
         version: &run.program_version,
         above: format!("fsverdict, {}", run.started.get(..10).unwrap_or_default()),
-        answer: answer(report),
-        facts: machine(report).into_iter().chain([terminal::ending(report)]).collect(),
+        answer: answer(report, &asked),
+        first: matrix::first(report, &asked),
+        facts: machine(report).into_iter().chain([facts::ending(report)]).collect(),
         contents: contents(report),
-        main: main(report, &figures),
+        main: main(report, &asked, &figures),
         footer: html! {
             "fsverdict " (run.program_version) ", run " (run.name)
             ", started " time { (run.started) } "."
@@ -55,16 +59,17 @@ fn contents(report: &Report) -> Vec<(String, String)> {
     let fixed = |(place, name): (&str, &str)| (place.to_string(), name.to_string());
     let works = report.plan.workloads.iter();
     let works = works.map(|workload| (anchor(report, workload), workload.name.clone()));
-    let first = [("verdicts", "Verdicts"), ("findings", "Findings")].map(fixed);
+    let first = [("findings", "Findings"), ("verdicts", "Verdicts")].map(fixed);
     let own = [("settings", "Settings"), ("machine", "Machine"), ("again", "Run it again")];
     let read = [("machine", "What was read"), ("again", "Judge it again")];
     let last = if report.is_read() { read.as_slice() } else { &own };
     first.into_iter().chain(works).chain(last.iter().copied().map(fixed)).collect()
 }
 
-fn main(report: &Report, figures: &[Figure]) -> Markup {
+fn main(report: &Report, asked: &Matrix, figures: &[Figure]) -> Markup {
     let verdicts = figures.iter().find(|figure| figure.place == Place::Verdicts);
     html! {
+        (parts::findings(report))
         section #verdicts {
             h2 { "Verdicts" }
             @if let Some(figure) = verdicts { (figure.inline()) }
@@ -72,8 +77,7 @@ fn main(report: &Report, figures: &[Figure]) -> Markup {
                 p { "One contender is compared with nobody." }
             } @else { p { "No round has held two contenders of one workload yet." } }
         }
-        (parts::findings(report))
-        @for workload in &report.plan.workloads { (work(report, workload, figures)) }
+        @for workload in &report.plan.workloads { (work(report, asked, workload, figures)) }
         (parts::published(report))
         @if !report.is_read() { (settings::section(report)) }
         (parts::lacking(report))
@@ -82,13 +86,17 @@ fn main(report: &Report, figures: &[Figure]) -> Markup {
     }
 }
 
-/// One workload: its table, its verdicts, its figures.
-fn work(report: &Report, workload: &Workload, figures: &[Figure]) -> Markup {
+/// One workload: its table, its verdicts, then test by test every trial, the latencies and the
+/// course of time.
+fn work(report: &Report, asked: &Matrix, workload: &Workload, figures: &[Figure]) -> Markup {
     let name = &workload.name;
-    let rounds = figures.iter().filter(|it| it.place == Place::Rounds(name.clone()));
-    let latency = |judged| Place::Latency { workload: name.clone(), judged };
-    let course = |judged| Place::Timeline { workload: name.clone(), judged };
     let table = table::table(report, workload, NOTHING);
+    let tests = asked.tests.iter().enumerate().filter(|(_, test)| test.workload == name);
+    let tests: Vec<(usize, &Test)> = tests.collect();
+    let phase = |test: &Test| workload.phase_of(&test.metric);
+    let judged: Vec<Phase> = tests.iter().map(|(_, test)| phase(test)).collect();
+    let others = workload.phases().into_iter().filter(|it| !judged.contains(it));
+    let others: Vec<&Figure> = others.flat_map(|it| of_phase(figures, name, it)).collect();
     html! {
         section.far id=(anchor(report, workload)) {
             h2 { (name) }
@@ -96,10 +104,23 @@ fn work(report: &Report, workload: &Workload, figures: &[Figure]) -> Markup {
                 pre { (command.to_string().trim_end()) }
             }
             (parts::table(&format!("{name}: medians and verdicts"), &table))
-            ul { @for sentence in report.sentences(workload) { li { (sentence) } } }
-            @for figure in rounds { (figure.inline()) }
-            (chapter("Latency", figures, latency))
-            (chapter("The course of time", figures, course))
+            details {
+                summary { "The verdicts in words" }
+                ul { @for sentence in report.sentences(workload) { li { (sentence) } } }
+            }
+            @for its in tests.chunk_by(|(_, one), (_, next)| phase(one) == phase(next)) {
+                @for (place, test) in its {
+                    h3 id=(matrix::anchor(*place)) { (test.full) }
+                    @for figure in of_test(figures, test) { (figure.inline()) }
+                }
+                @for figure in of_phase(figures, name, phase(its[0].1)) { (figure.inline()) }
+            }
+            @if !others.is_empty() {
+                details {
+                    summary { "What is not judged: " (others.len()) " figures" }
+                    @for figure in &others { (figure.inline()) }
+                }
+            }
             @for (title, table) in table::meanwhile(report, workload, NOTHING) {
                 h3 { (title) }
                 (parts::table(&format!("{name}: {title}"), &table))
@@ -108,23 +129,20 @@ fn work(report: &Report, workload: &Workload, figures: &[Figure]) -> Markup {
     }
 }
 
-/// Figures of judged parts, and the others to be opened.
-fn chapter(title: &str, figures: &[Figure], place: impl Fn(bool) -> Place) -> Markup {
-    let of = |judged| {
-        let place = place(judged);
-        figures.iter().filter(move |figure| figure.place == place).collect::<Vec<_>>()
-    };
-    let (judged, others) = (of(true), of(false));
-    html! {
-        @if !(judged.is_empty() && others.is_empty()) { h3 { (title) } }
-        @for figure in &judged { (figure.inline()) }
-        @if !others.is_empty() {
-            details {
-                summary { (title) " of what is not judged: " (others.len()) " figures" }
-                @for figure in &others { (figure.inline()) }
-            }
-        }
-    }
+/// Every trial of a test.
+fn of_test<'a>(figures: &'a [Figure], test: &Test) -> impl Iterator<Item = &'a Figure> {
+    let place = Place::Rounds { workload: test.workload.into(), metric: test.metric.clone() };
+    figures.iter().filter(move |figure| figure.place == place)
+}
+
+/// Latencies and course of a timed part.
+fn of_phase<'a>(figures: &'a [Figure], name: &str, phase: Phase) -> Vec<&'a Figure> {
+    let workload = || name.to_string();
+    let places = [
+        Place::Latency { workload: workload(), phase },
+        Place::Timeline { workload: workload(), phase },
+    ];
+    figures.iter().filter(|figure| places.contains(&figure.place)).collect()
 }
 
 /// How to run it again, and the values themselves.

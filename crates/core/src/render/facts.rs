@@ -1,0 +1,146 @@
+//! What is to be said of a run besides its figures: what was asked, how it ended, what failed.
+
+use std::collections::BTreeSet;
+
+use super::Report;
+use super::ways::ways;
+use super::words::counted;
+use crate::model::{BedKind, Comparison, Family, Judgement, Key, Outcome, Percent, Verdict};
+
+/// The question, or what was compared, by as few names as a line has room for.
+pub(super) fn title(report: &Report) -> String {
+    let plan = report.plan;
+    if !plan.question.is_empty() {
+        return plan.question.clone();
+    }
+    let named = |names: Vec<&str>, what: &str| match names.len() {
+        0..=4 => names.join(", "),
+        count => counted(count, what),
+    };
+    let contenders = match ways(plan) {
+        Some(ways) => format!(
+            "{} on {}",
+            named(ways.rows.iter().map(String::as_str).collect(), "file system"),
+            counted(ways.columns.len(), ways.second)
+        ),
+        None => named(plan.contenders.iter().map(|it| it.name.as_str()).collect(), "contender"),
+    };
+    let work = named(plan.workloads.iter().map(|it| it.name.as_str()).collect(), "workload");
+    format!("{contenders} at {work}")
+}
+
+/// The stamp of a run whose sizes are not those of its plan.
+pub(super) fn scale(report: &Report) -> String {
+    match report.plan.scale {
+        Some(scale) if scale < 1.0 => format!(", at 1/{:.3} of the plan's size", 1.0 / scale),
+        Some(scale) => format!(", at {scale} times the plan's size"),
+        None => String::new(),
+    }
+    .replace(".000 ", " ")
+}
+
+/// The failed trials, those that failed alike in one line: which, at what step, why, and what was
+/// left behind.
+pub(super) fn failures(report: &Report) -> Vec<String> {
+    let mut alike: Vec<(String, Vec<String>)> = Vec::new();
+    for record in report.failures() {
+        let Outcome::Failed(failure) = &record.outcome else { continue };
+        let left = match failure.cleanup_errors.as_slice() {
+            [] => String::new(),
+            errors => format!("; and could not be cleaned up: {}", errors.join("; ")),
+        };
+        let Key { round, workload, contender } = &record.key;
+        let what = format!("{workload}, {contender}: {}: {}{left}", failure.step, failure.error);
+        match alike.iter_mut().find(|(known, _)| *known == what) {
+            Some((_, rounds)) => rounds.push(round.to_string()),
+            None => alike.push((what, vec![round.to_string()])),
+        }
+    }
+    let line = |(what, rounds): (String, Vec<String>)| {
+        let s = if rounds.len() == 1 { "" } else { "s" };
+        format!("{what} (round{s} {})", rounds.join(", "))
+    };
+    alike.into_iter().map(line).collect()
+}
+
+/// How the run ended.
+pub(super) fn ending(report: &Report) -> String {
+    let rounds = report.rounds();
+    let trials = report.records.len();
+    let seconds = report.run.elapsed_s;
+    let why = match report.run.stop {
+        Some(stop) => format!("The run ended because {}", stop.because()),
+        None => "The run has not ended".into(),
+    };
+    let s = if rounds == 1 { "" } else { "s" };
+    if report.is_read() {
+        let files = report.run.read.iter().filter(|(what, _)| what == "file").count();
+        let of = counted(files, "file");
+        return format!("Read from {of}: {trials} runs.{}", at_stake(report));
+    }
+    let seed = report.run.seed;
+    format!(
+        "{why}: {rounds} round{s}, {trials} trials, {seconds:.0} s, seed {seed}.{}",
+        at_stake(report)
+    )
+}
+
+/// How many verdicts the run carries, and how many false ones its confidence allows for. The
+/// confidence holds for all verdicts of a family together, so that what is expected is a number of
+/// families. Without an interval there is no verdict.
+fn at_stake(report: &Report) -> String {
+    let has_interval = |it: &&Comparison| it.verdict != Verdict::Void && it.high.is_some();
+    let verdicts = report.comparisons.iter().filter(has_interval);
+    let workloads: BTreeSet<&str> = verdicts.clone().map(|it| it.workload.as_str()).collect();
+    let Judgement { family, confidence, .. } = &report.plan.judgement;
+    let families = match family {
+        Family::Workload => workloads.len(),
+        Family::Run => workloads.len().min(1),
+    };
+    carried(verdicts.count(), workloads.len(), families, Percent(1.0 - confidence.0))
+}
+
+/// `count` verdicts on `workloads`, in families each of which allows for `error`.
+fn carried(count: usize, workloads: usize, families: usize, error: Percent) -> String {
+    let s = |count: usize| if count == 1 { "" } else { "s" };
+    let carried =
+        format!(" It carries {count} verdict{} on {workloads} workload{}.", s(count), s(workloads));
+    match (count, families) {
+        (0, _) => String::new(),
+        (1, _) => format!("{carried} The chance that it is false is at most {error}."),
+        (_, 1) => format!("{carried} The chance that any is false is at most {error}."),
+        _ => format!(
+            "{carried} For each workload the chance that any is false is at most {error}: expect \
+             false verdicts on at most {:.2} workloads.",
+            families as f64 * error.0
+        ),
+    }
+}
+
+/// What the file systems were made on: `loop, 4GiB`.
+pub(super) fn bed(report: &Report) -> String {
+    let bed = &report.plan.bed;
+    let what = match (bed.kind, bed.devices) {
+        (BedKind::Device | BedKind::Directory, _) => bed.paths.join(", "),
+        (_, 1) => format!("{}iB", bed.size),
+        (_, devices) => format!("{devices} of {}iB", bed.size),
+    };
+    format!("{}, {what}", bed.kind.name())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_chance_of_a_false_verdict_is_said() {
+        let said = |count, workloads, families| carried(count, workloads, families, Percent(0.05));
+        assert_eq!(said(0, 0, 0), "");
+        let one = " It carries 1 verdict on 1 workload. The chance that it is false is at most 5%.";
+        assert_eq!(said(1, 1, 1), one);
+        let of_the_run = "4 verdicts on 2 workloads. The chance that any is false is at most 5%.";
+        assert!(said(4, 2, 1).ends_with(of_the_run), "{}", said(4, 2, 1));
+        let several = said(12, 7, 7);
+        assert!(several.ends_with("expect false verdicts on at most 0.35 workloads."), "{several}");
+    }
+}

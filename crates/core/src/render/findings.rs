@@ -1,0 +1,150 @@
+//! What the audits noticed: those of a kind together, counted, and first what takes most from the
+//! answer.
+
+use std::cmp::Reverse;
+
+use super::words::{counted, without_huge_shares};
+use crate::model::{Comparison, Finding, Severity};
+
+/// So many kinds are shown at once; the others are folded away or counted.
+pub(super) const OPEN_MAX: usize = 5;
+
+/// Findings of one audit that advise the same.
+#[derive(Debug)]
+pub(super) struct Kind<'a> {
+    pub findings: Vec<&'a Finding>,
+    /// So many comparisons they concern, of so many.
+    pub cells: (usize, usize),
+}
+
+impl Kind<'_> {
+    /// How grave they are.
+    pub fn severity(&self) -> Severity {
+        self.findings[0].severity
+    }
+
+    /// What to do about them.
+    pub fn advice(&self) -> &str {
+        &self.findings[0].advice
+    }
+
+    /// "warning A11, 54 times, at 40 of 51 comparisons".
+    pub fn title(&self) -> String {
+        let name = format!("{} {:?}", name(self.severity()), self.findings[0].audit);
+        let times = match self.findings.len() {
+            1 => String::new(),
+            times => format!(", {times} times"),
+        };
+        let cells = match self.cells {
+            (_, 0) => String::new(),
+            (some, all) if some == all => format!(", at all {}", counted(all, "comparison")),
+            (some, all) => format!(", at {some} of {}", counted(all, "comparison")),
+        };
+        format!("{name}{times}{cells}")
+    }
+}
+
+/// A severity in a word.
+pub(super) fn name(severity: Severity) -> &'static str {
+    match severity {
+        Severity::Void => "void",
+        Severity::Warning => "warning",
+        Severity::Note => "note",
+    }
+}
+
+/// The kinds, the gravest first, and of those the one that concerns the most comparisons.
+pub(super) fn kinds<'a>(findings: &'a [Finding], comparisons: &[Comparison]) -> Vec<Kind<'a>> {
+    let mut kinds: Vec<Vec<&Finding>> = Vec::new();
+    for finding in findings {
+        let key = |it: &Finding| (it.audit, it.severity, it.advice.clone());
+        match kinds.iter_mut().find(|kind| key(kind[0]) == key(finding)) {
+            Some(kind) => kind.push(finding),
+            None => kinds.push(vec![finding]),
+        }
+    }
+    let of = |findings: Vec<&'a Finding>| {
+        let concerned = |it: &&Comparison| findings.iter().any(|finding| concerns(finding, it));
+        let some = comparisons.iter().filter(concerned).count();
+        Kind { findings, cells: (some, comparisons.len()) }
+    };
+    let mut kinds: Vec<Kind> = kinds.into_iter().map(of).collect();
+    kinds.sort_by_key(|kind| (Reverse(kind.severity()), Reverse(kind.cells.0)));
+    kinds
+}
+
+fn concerns(finding: &Finding, comparison: &Comparison) -> bool {
+    let is = |named: &Option<String>, of: &[&String]| {
+        named.as_ref().is_none_or(|name| of.contains(&name))
+    };
+    is(&finding.workload, &[&comparison.workload])
+        && is(&finding.contender, &[&comparison.contender, &comparison.reference])
+}
+
+/// A finding in a line: what, where, with what evidence.
+pub(super) fn headline(finding: &Finding) -> String {
+    let title = format!("{} {:?}", name(finding.severity), finding.audit);
+    match evidence(finding) {
+        (place, evidence) if place.is_empty() => format!("{title} {evidence}"),
+        (place, evidence) => format!("{title} {place}: {evidence}"),
+    }
+}
+
+/// Where something was noticed, and what.
+fn evidence(finding: &Finding) -> (String, String) {
+    let place = [&finding.workload, &finding.contender].into_iter().flatten();
+    let place: Vec<&str> = place.map(String::as_str).collect();
+    (place.join(", "), without_huge_shares(&finding.evidence))
+}
+
+/// The same without what its kind's title says.
+pub(super) fn seen(finding: &Finding) -> String {
+    match evidence(finding) {
+        (place, evidence) if place.is_empty() => evidence,
+        (place, evidence) => format!("{place}: {evidence}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::comparison;
+    use super::*;
+    use crate::model::{Audit, Verdict};
+
+    fn finding(audit: Audit, severity: Severity, contender: &str) -> Finding {
+        Finding {
+            audit,
+            severity,
+            workload: Some("w".into()),
+            contender: Some(contender.into()),
+            evidence: "others moved 39941.1% of it".into(),
+            advice: "more rounds".into(),
+        }
+    }
+
+    #[test]
+    fn findings_of_a_kind_stand_together_and_the_gravest_first() {
+        let comparisons =
+            ["c1", "c2"].map(|name| comparison("w", name, Verdict::Faster, 2.0)).to_vec();
+        let findings = [
+            finding(Audit::A19, Severity::Note, "c0"),
+            finding(Audit::A18, Severity::Warning, "c1"),
+            finding(Audit::A11, Severity::Warning, "c0"),
+            finding(Audit::A18, Severity::Warning, "other"),
+            finding(Audit::A18, Severity::Void, "c2"),
+        ];
+        let kinds = kinds(&findings, &comparisons);
+        let titles: Vec<String> = kinds.iter().map(Kind::title).collect();
+        assert_eq!(
+            titles,
+            [
+                "void A18, at 1 of 2 comparisons",
+                "warning A11, at all 2 comparisons",
+                "warning A18, 2 times, at 1 of 2 comparisons",
+                "note A19, at all 2 comparisons",
+            ]
+        );
+        assert_eq!(headline(&findings[0]), "note A19 w, c0: others moved 399 times it");
+        assert_eq!(seen(&findings[0]), "w, c0: others moved 399 times it");
+    }
+}

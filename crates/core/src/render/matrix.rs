@@ -1,0 +1,309 @@
+//! The matrix: tests down, contenders across, one cell for each comparison. It is the answer of a
+//! run, and every format draws this one.
+
+use super::ways::{Ways, ways};
+use super::words::{self, Test};
+use super::{Report, table};
+use crate::model::{Comparison, Percent, Plan, Verdict};
+
+/// So many rows fit a first screen; beyond that tests are folded by workload.
+const ROWS_MAX: usize = 12;
+
+/// A run's answer.
+#[derive(Debug)]
+pub(super) struct Matrix<'a> {
+    /// What all are compared with.
+    pub reference: &'a str,
+    /// Differences smaller than this are trivial.
+    pub margin: Percent,
+    /// All tests, in the plan's order.
+    pub tests: Vec<Test<'a>>,
+    /// What stands above the first column: what its rows are.
+    pub corner: String,
+    /// What stands above each column of cells.
+    pub columns: Vec<String>,
+    /// The rows, those together that are of one workload.
+    pub groups: Vec<Group<'a>>,
+    /// Contenders differ in two ways, which are the rows of a group and the columns.
+    pub ways: Option<Ways>,
+}
+
+/// Rows that stand together.
+#[derive(Debug)]
+pub(super) struct Group<'a> {
+    /// What they are of, where that is not their only row's own name.
+    pub title: Option<String>,
+    /// The reference's figure, where it is one for all of them.
+    pub reference: Option<String>,
+    pub rows: Vec<Row<'a>>,
+}
+
+/// One test, or of a test that is done in two ways one level of the first.
+#[derive(Debug)]
+pub(super) struct Row<'a> {
+    pub name: String,
+    /// Its test's place in [`Matrix::tests`].
+    pub test: usize,
+    /// The reference's median.
+    pub reference: Option<String>,
+    pub cells: Vec<Cell<'a>>,
+}
+
+/// What is said of one contender at one test.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Cell<'a> {
+    /// It was compared.
+    Judged(&'a Comparison),
+    /// It is what the others are compared with.
+    Reference,
+    /// There is nothing to compare: the reason in a word.
+    Empty(&'static str),
+}
+
+/// How a verdict looks: each has a sign of its own, so that no colour is needed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) enum Tone {
+    Better,
+    Worse,
+    Alike,
+    Open,
+    Void,
+}
+
+impl Tone {
+    /// The class of a page's cell.
+    pub fn name(self) -> &'static str {
+        match self {
+            Tone::Better => "better",
+            Tone::Worse => "worse",
+            Tone::Alike => "alike",
+            Tone::Open => "open",
+            Tone::Void => "void",
+        }
+    }
+}
+
+/// A verdict's sign and tone.
+pub(super) fn sign(verdict: Verdict) -> (char, Tone) {
+    match verdict {
+        Verdict::Faster => ('▲', Tone::Better),
+        Verdict::Slower => ('▼', Tone::Worse),
+        Verdict::FasterSizeOpen => ('△', Tone::Better),
+        Verdict::SlowerSizeOpen => ('▽', Tone::Worse),
+        Verdict::TriviallyFaster => ('≳', Tone::Alike),
+        Verdict::TriviallySlower => ('≲', Tone::Alike),
+        Verdict::Equivalent => ('≈', Tone::Alike),
+        Verdict::Undecided => ('?', Tone::Open),
+        Verdict::Void => ('∅', Tone::Void),
+    }
+}
+
+impl<'a> Cell<'a> {
+    /// The comparison, where there is one.
+    pub fn comparison(&self) -> Option<&'a Comparison> {
+        match self {
+            Cell::Judged(comparison) => Some(comparison),
+            _ => None,
+        }
+    }
+}
+
+impl<'a> Matrix<'a> {
+    /// The matrix of a report.
+    pub fn of(report: &Report<'a>) -> Matrix<'a> {
+        let plan = report.plan;
+        let ways = ways(plan);
+        let tests = words::tests(plan);
+        let columns = match &ways {
+            Some(ways) => ways.columns.clone(),
+            None => others(plan).map(String::from).collect(),
+        };
+        let groups = match &ways {
+            Some(ways) => {
+                (0..tests.len()).map(|at| in_two_ways(report, &tests, at, ways)).collect()
+            }
+            None => by_workload(report, &tests),
+        };
+        Matrix {
+            reference: plan.reference(),
+            margin: plan.judgement.margin,
+            corner: ways.as_ref().map_or("test".into(), |ways| ways.first.to_string()),
+            tests,
+            columns,
+            groups,
+            ways,
+        }
+    }
+
+    /// All cells with a comparison, each with its test's place.
+    pub fn judged(&self) -> impl Iterator<Item = (usize, &'a Comparison)> {
+        self.rows().flat_map(|row| {
+            row.cells.iter().filter_map(|cell| Some((row.test, cell.comparison()?)))
+        })
+    }
+
+    /// All rows.
+    pub fn rows(&self) -> impl Iterator<Item = &Row<'a>> {
+        self.groups.iter().flat_map(|group| &group.rows)
+    }
+
+    /// A group's rows are more than a first screen has room for.
+    pub fn is_folded(&self, group: &Group) -> bool {
+        group.rows.len() > 1 && self.rows().count() > ROWS_MAX
+    }
+
+    /// The signs that it has, with what they mean, in their order.
+    pub fn legend(&self) -> Vec<String> {
+        let margin = self.margin;
+        let has = |wanted: &[Verdict]| self.judged().any(|(_, it)| wanted.contains(&it.verdict));
+        let meanings = [
+            (
+                &[Verdict::Faster, Verdict::Slower][..],
+                format!("▲ ▼ better, worse by more than {margin}"),
+            ),
+            (
+                &[Verdict::FasterSizeOpen, Verdict::SlowerSizeOpen],
+                "△ ▽ surely, but perhaps by less".into(),
+            ),
+            (&[Verdict::Equivalent], format!("≈ equal within {margin}")),
+            (
+                &[Verdict::TriviallyFaster, Verdict::TriviallySlower],
+                format!("≳ ≲ better, worse by less than {margin}"),
+            ),
+            (&[Verdict::Undecided], "? open".into()),
+            (&[Verdict::Void], "∅ void: something else was measured".into()),
+        ];
+        meanings.into_iter().filter(|(wanted, _)| has(wanted)).map(|(_, text)| text).collect()
+    }
+}
+
+/// The contenders beside the reference.
+pub(super) fn others(plan: &Plan) -> impl Iterator<Item = &str> {
+    let names = plan.contenders.iter().map(|contender| contender.name.as_str());
+    names.filter(|name| *name != plan.reference())
+}
+
+fn by_workload<'a>(report: &Report<'a>, tests: &[Test<'a>]) -> Vec<Group<'a>> {
+    let mut place = 0;
+    let of = |its: &[Test<'a>]| {
+        let is_only = its.len() == 1;
+        let rows = its.iter().enumerate().map(|(index, test)| Row {
+            name: if is_only { test.full.clone() } else { test.short.clone() },
+            test: place + index,
+            reference: reference(report, test),
+            cells: others(report.plan).map(|name| cell(report, test, name)).collect(),
+        });
+        let rows = rows.collect();
+        place += its.len();
+        let title = (!is_only).then(|| its[0].workload.to_string());
+        Group { title, reference: None, rows }
+    };
+    tests.chunk_by(|one, other| one.workload == other.workload).map(of).collect()
+}
+
+fn in_two_ways<'a>(report: &Report<'a>, tests: &[Test<'a>], at: usize, ways: &Ways) -> Group<'a> {
+    let test = &tests[at];
+    let row = |(name, places): (&String, &Vec<usize>)| Row {
+        name: name.clone(),
+        test: at,
+        reference: None,
+        cells: places
+            .iter()
+            .map(|place| cell(report, test, &report.plan.contenders[*place].name))
+            .collect(),
+    };
+    let rows = ways.rows.iter().zip(&ways.places).map(row).collect();
+    Group { title: Some(test.full.clone()), reference: reference(report, test), rows }
+}
+
+/// The reference's median.
+fn reference(report: &Report, test: &Test) -> Option<String> {
+    let workload = report.plan.workloads.iter().find(|it| it.name == test.workload)?;
+    let records = table::records(report, workload, report.plan.reference());
+    let (value, unit) = table::metric_median(&records, &test.metric)?;
+    Some(table::shown(&test.metric, unit, value))
+}
+
+fn cell<'a>(report: &Report<'a>, test: &Test, contender: &str) -> Cell<'a> {
+    if contender == report.plan.reference() {
+        return Cell::Reference;
+    }
+    let its = |it: &&Comparison| {
+        (it.workload.as_str(), it.metric.as_str(), it.contender.as_str())
+            == (test.workload, test.metric.as_str(), contender)
+    };
+    match report.comparisons.iter().find(its) {
+        Some(comparison) => Cell::Judged(comparison),
+        None => Cell::Empty("refused"),
+    }
+}
+
+/// The signs of a column of a group, each with its tone and how often it is there.
+pub(super) fn tally(group: &Group, column: usize) -> Vec<(char, Tone, usize)> {
+    let mut signs: Vec<(char, Tone, usize)> = Vec::new();
+    for comparison in group.rows.iter().filter_map(|row| row.cells[column].comparison()) {
+        let (its, tone) = sign(comparison.verdict);
+        match signs.iter_mut().find(|(known, ..)| *known == its) {
+            Some((.., count)) => *count += 1,
+            None => signs.push((its, tone, 1)),
+        }
+    }
+    signs.sort_by_key(|(sign, tone, _)| (*tone, *sign));
+    signs
+}
+
+/// A cell in words: "0.54, 0.38 to 0.77: slower".
+pub(super) fn said(comparison: &Comparison) -> String {
+    let label = comparison.verdict.label();
+    match (comparison.ratio, comparison.high) {
+        (Some(ratio), Some(high)) => {
+            let [ratio, low, high] = [ratio, comparison.low, high].map(words::ratio);
+            format!("{ratio}, {low} to {high}: {label}")
+        }
+        (Some(ratio), None) => format!("{}, no interval yet: {label}", words::ratio(ratio)),
+        (None, _) => label.into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{ALL, grid, report, run};
+    use super::*;
+
+    #[test]
+    fn verdicts_are_told_apart_without_colour() {
+        let mut signs: Vec<char> = ALL.map(|it| sign(it).0).into();
+        signs.sort_unstable();
+        signs.dedup();
+        assert_eq!(signs.len(), ALL.len());
+    }
+
+    #[test]
+    fn every_comparison_has_a_cell_and_every_sign_a_meaning() {
+        let verdicts: Vec<Vec<_>> = ALL.map(|it| vec![(it, 1.5), (it, 0.5)]).into();
+        let made = grid(&verdicts);
+        let report = report(&made);
+        let matrix = Matrix::of(&report);
+        assert_eq!(matrix.columns, ["c1", "c2"]);
+        assert_eq!(matrix.judged().count(), 18);
+        let legend = matrix.legend().join(" ");
+        assert!(ALL.iter().all(|it| legend.contains(sign(*it).0)), "{legend}");
+        assert!(!matrix.is_folded(&matrix.groups[0]), "a test by itself can't be folded");
+    }
+
+    #[test]
+    fn workloads_of_many_tests_are_folded_where_there_are_too_many() {
+        let text = "[[contender]]\nname = \"a\"\n[[contender]]\nname = \"b\"\n[[workload]]\n\
+                    name = \"metadata\"\nmetadata = {}\n[[workload]]\nname = \"small files\"\n\
+                    small_files = {}\n[[workload]]\nname = \"copy\"\ncommand = \"cp\"\n";
+        let run = run();
+        let plan = Plan::parse(text).unwrap();
+        let made = (plan, run, Vec::new());
+        let report = report(&made);
+        let matrix = Matrix::of(&report);
+        assert_eq!(matrix.rows().count(), 14);
+        let folded: Vec<bool> = matrix.groups.iter().map(|it| matrix.is_folded(it)).collect();
+        assert_eq!(folded, [true, true, false]);
+        assert!(matrix.rows().all(|row| matches!(row.cells[..], [Cell::Empty(_)])));
+    }
+}

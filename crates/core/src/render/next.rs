@@ -1,0 +1,154 @@
+//! What to do next, below the answer: how to settle what is open, and what to look at first.
+
+use super::findings::{Kind, kinds};
+use super::words::{about, counted, without_huge_shares};
+use super::{Report, facts};
+use crate::model::{BedKind, Command, Comparison, Severity, Stop};
+
+/// Beyond so many times the rounds that were done nobody would wait.
+const TIMES_MAX: u32 = 10;
+
+/// Where a run is, as one would type it.
+#[derive(Clone, Copy, Debug)]
+pub struct Kept<'a> {
+    /// Its folder, or the file it is packed in.
+    pub path: &'a str,
+    /// It is a file: nothing can be added to it.
+    pub is_packed: bool,
+}
+
+/// One thing to do, with its command where there is one.
+#[derive(Debug, PartialEq)]
+pub(super) struct Step {
+    pub text: String,
+    /// Word by word, as a shell takes them; empty: none.
+    pub command: Vec<String>,
+}
+
+/// The steps.
+pub(super) fn steps(report: &Report, kept: Kept) -> Vec<Step> {
+    if report.is_read() {
+        return weak(report).into_iter().collect();
+    }
+    let each = [go_on(report, kept).or_else(|| open(report, kept)), failed(report), weak(report)];
+    each.into_iter().flatten().collect()
+}
+
+/// A command of these words, each as a shell takes it.
+pub(super) fn command(words: &[&str]) -> Vec<String> {
+    let quoted = |word: &&str| Command::Argv(vec![word.to_string()]).to_string();
+    words.iter().map(quoted).collect()
+}
+
+fn is_open(comparison: &Comparison) -> bool {
+    !comparison.verdict.is_settled() && comparison.beaten_by.is_none()
+}
+
+/// How to go on with a run that was cut short.
+fn go_on(report: &Report, kept: Kept) -> Option<Step> {
+    let is_cut = matches!(report.run.stop, None | Some(Stop::Interrupted));
+    if !is_cut || kept.is_packed {
+        return None;
+    }
+    let (open, total) = (open_of(report).len(), report.comparisons.len());
+    let text = match open {
+        0 => "The run was interrupted. To go on with it:".into(),
+        _ => format!("The run was interrupted; {open} of {total} are not settled. To go on:"),
+    };
+    Some(Step { text, command: command(&["fsverdict", "run", "--resume", kept.path]) })
+}
+
+fn open_of<'a>(report: &Report<'a>) -> Vec<&'a Comparison> {
+    report.comparisons.iter().filter(|it| is_open(it)).collect()
+}
+
+/// How to settle what is open.
+fn open(report: &Report, kept: Kept) -> Option<Step> {
+    let open = open_of(report);
+    let (count, total) = (open.len(), report.comparisons.len());
+    let done = report.rounds().max(1);
+    let limit = done.saturating_mul(TIMES_MAX);
+    let soon = open.iter().filter_map(|it| it.settled_after()).filter(|it| *it <= limit);
+    let soon: Vec<u32> = soon.collect();
+    let what = match count {
+        0 => return None,
+        _ if count == total => format!("No comparison of {total} is settled."),
+        1 => format!("1 of {total} is not settled."),
+        _ => format!("{count} of {total} are not settled."),
+    };
+    let Some(rounds) = soon.iter().max().map(|rounds| (*rounds).max(done + 1)) else {
+        let text = format!(
+            "{what} At this scatter {limit} rounds would not do: give a larger --margin, or longer \
+             work."
+        );
+        return Some(Step { text, command: Vec::new() });
+    };
+    let which = match soon.len() {
+        all if all == count => String::new(),
+        some => format!(" for {some} of them"),
+    };
+    let time = about(report.run.elapsed_s / f64::from(done) * f64::from(rounds));
+    let text = format!("{what} A run of {rounds} rounds would probably do{which}, about {time}");
+    if kept.is_packed {
+        return Some(Step { text: text + ".", command: Vec::new() });
+    }
+    let (plan, rounds) = (format!("{}/plan.toml", kept.path), rounds.to_string());
+    let mut words = vec!["fsverdict", "run", &plan, "--rounds", &rounds];
+    if report.plan.bed.kind == BedKind::Device {
+        words.extend(report.plan.bed.paths.iter().flat_map(|path| ["--erase", path]));
+    }
+    Some(Step { text: text + ":", command: command(&words) })
+}
+
+fn failed(report: &Report) -> Option<Step> {
+    let failures = report.failures().count();
+    let first = facts::failures(report).into_iter().next()?;
+    let first = first.lines().next().unwrap_or_default();
+    let text = format!("{} failed: {first}", counted(failures, "trial"));
+    Some(Step { text, command: Vec::new() })
+}
+
+/// The gravest of what speaks against the answer.
+fn weak(report: &Report) -> Option<Step> {
+    let kinds = kinds(report.findings, report.comparisons);
+    let grave: Vec<&Kind> = kinds.iter().filter(|it| it.severity() > Severity::Note).collect();
+    let first = grave.first()?;
+    let more = match grave.len() - 1 {
+        0 => String::new(),
+        more => format!(". And {} of findings", counted(more, "more kind")),
+    };
+    let (title, evidence) = (first.title(), &first.findings[0].evidence);
+    let evidence = without_huge_shares(evidence);
+    let text = format!("What speaks against it: {title}: {evidence}{more}.");
+    Some(Step { text, command: Vec::new() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{comparison, grid, report};
+    use super::*;
+    use crate::model::Verdict;
+
+    #[test]
+    fn what_is_open_has_a_way_to_be_settled() {
+        let (plan, mut run, mut comparisons) = grid(&[vec![(Verdict::Undecided, 1.2)]]);
+        run.stop = Some(Stop::Rounds);
+        run.elapsed_s = 60.0;
+        comparisons[0].rounds = 1;
+        let mut made = (plan, run, comparisons);
+        let kept = |path| Kept { path, is_packed: false };
+        let step = |made: &_, path| steps(&report(made), kept(path)).into_iter().next();
+        let near = step(&made, "run").unwrap();
+        assert_eq!(near.command.join(" "), "fsverdict run run/plan.toml --rounds 2");
+        assert!(near.text.ends_with("about 2 minutes:"), "{near:?}");
+        made.2[0].rounds = 1000;
+        let hard = step(&made, "run").unwrap();
+        assert!(hard.command.is_empty() && hard.text.contains("No comparison of 1"), "{hard:?}");
+        made.1.stop = Some(Stop::Interrupted);
+        let go_on = step(&made, "a run").unwrap();
+        assert_eq!(go_on.command.join(" "), "fsverdict run --resume 'a run'");
+        made.1.stop = Some(Stop::Settled);
+        made.2 = vec![comparison("t0", "c1", Verdict::Faster, 2.0)];
+        assert_eq!(step(&made, "run"), None);
+    }
+}

@@ -1,0 +1,66 @@
+//! Runs of any verdicts, for tests.
+
+use super::Report;
+use crate::model::{Better, Comparison, Plan, Run, Unit, Verdict};
+
+/// A plan of so many contenders, `c0` the reference, and tests, and its comparisons by verdict.
+pub fn grid(verdicts: &[Vec<(Verdict, f64)>]) -> (Plan, Run, Vec<Comparison>) {
+    let contenders = verdicts[0].len();
+    let mut text: String =
+        (0..=contenders).map(|it| format!("[[contender]]\nname = \"c{it}\"\n")).collect();
+    for test in 0..verdicts.len() {
+        text += &format!("[[workload]]\nname = \"t{test}\"\ncommand = \"x\"\n");
+    }
+    let mut comparisons = Vec::new();
+    for (test, row) in verdicts.iter().enumerate() {
+        for (place, (verdict, ratio)) in row.iter().enumerate() {
+            let contender = format!("c{}", place + 1);
+            comparisons.push(comparison(&format!("t{test}"), &contender, *verdict, *ratio));
+        }
+    }
+    (Plan::parse(&text).unwrap(), run(), comparisons)
+}
+
+pub fn comparison(workload: &str, name: &str, verdict: Verdict, ratio: f64) -> Comparison {
+    Comparison {
+        workload: workload.into(),
+        metric: "wall_time".into(),
+        unit: Unit::Seconds,
+        better: Better::Lower,
+        contender: name.into(),
+        reference: "c0".into(),
+        ratio: Some(ratio),
+        low: ratio * 0.9,
+        high: Some(ratio * 1.1),
+        rounds: 6,
+        verdict,
+        median: Some(1.0),
+        reference_median: Some(1.0),
+        moved: false,
+        visible: None,
+        beaten_by: None,
+    }
+}
+
+pub fn report<'a>((plan, run, comparisons): &'a (Plan, Run, Vec<Comparison>)) -> Report<'a> {
+    Report { run, plan, records: &[], comparisons, findings: &[], published: &[] }
+}
+
+pub const ALL: [Verdict; 9] = [
+    Verdict::Faster,
+    Verdict::Slower,
+    Verdict::TriviallyFaster,
+    Verdict::TriviallySlower,
+    Verdict::FasterSizeOpen,
+    Verdict::SlowerSizeOpen,
+    Verdict::Equivalent,
+    Verdict::Undecided,
+    Verdict::Void,
+];
+
+/// A run of which nothing is known.
+pub fn run() -> Run {
+    let text = r#"{"schema":1,"program_version":"1","name":"r","command":[],"started":"","seed":1,
+        "place":"sim","host":{},"tools":{}}"#;
+    serde_json::from_str(text).unwrap()
+}
