@@ -2,10 +2,10 @@
 
 use comfy_table::presets::{ASCII_MARKDOWN, UTF8_BORDERS_ONLY};
 
+use super::findings::headline;
 use super::grid::Grid;
 use super::json;
 use super::sentence::{interval, rounds};
-use super::findings::headline;
 use super::text::{marked, marked_list, visible};
 use crate::model::{Advice, Answer, Basis, Condition, Finding, Lever, Standing, Turn, Verdict};
 

@@ -2,8 +2,8 @@
 
 use super::grid::Grid;
 use super::json;
-use crate::model::{Difference, Fleet, FleetChange, History, Past, Point, Series, Shift};
 use super::paint::fitted;
+use crate::model::{Difference, Fleet, FleetChange, History, Past, Point, Series, Shift};
 use comfy_table::presets::UTF8_BORDERS_ONLY;
 
 /// A history of one run is none: fewer are only listed.
@@ -100,7 +100,10 @@ fn marked(history: &History, series: &Series, name: String) -> String {
 fn variant(history: &History, series: &Series) -> String {
     let of = |it: &Series| {
         let Series { workload, metric, contender, reference, machine, .. } = it;
-        [workload, metric, contender, reference].map(String::clone).into_iter().chain(machine.clone())
+        [workload, metric, contender, reference]
+            .map(String::clone)
+            .into_iter()
+            .chain(machine.clone())
     };
     let has_others = history.series.iter().filter(|it| of(it).eq(of(series))).count() > 1;
     let first = series.points.first().and_then(|point| history.runs.get(point.run));
