@@ -241,9 +241,14 @@ mod tests {
                 _ => {}
             }
             if let Some(test) = word.strip_prefix('t').and_then(|it| it.parse::<usize>().ok()) {
-                assert_eq!(Some(tone_of(test, of.unwrap())), tone, "{part}");
+                // Of one comparison alone the sentence says its tone, which is looked at below.
+                let Some(of) = of else {
+                    assert_eq!((rows.len(), rows[0].len()), (1, 1), "{part}");
+                    continue;
+                };
+                assert_eq!(Some(tone_of(test, of)), tone, "{part}");
                 let ratio = words[at + 1].trim_matches(['(', '×', ')', ',', '.', ';']);
-                assert_eq!(ratio, words::ratio(rows[test][of.unwrap()].1), "{part}");
+                assert_eq!(ratio, words::ratio(rows[test][of].1), "{part}");
             }
             let Ok(number) = word.parse::<usize>() else { continue };
             let next = words.get(at + 1).map_or("", |it| it.trim_matches([',', '.']));
