@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Better, Percent, Unit};
+use super::{Better, Unit};
 
 /// The five verdicts and void. "Faster" says the contender is better than the reference, whatever
 /// the metric: less time, more operations a second.

@@ -33,11 +33,18 @@ pub fn comparison(workload: &str, name: &str, verdict: Verdict, ratio: f64) -> C
         low: ratio * 0.9,
         high: Some(ratio * 1.1),
         rounds: 6,
+        runs: None,
         verdict,
         median: Some(1.0),
         reference_median: Some(1.0),
         moved: false,
+        sharing: 1,
+        exact: false,
+        outlying: Vec::new(),
+        widened: None,
         visible: None,
+        rounds_to_settle: (!verdict.is_settled()).then_some(20),
+        seconds_to_settle: None,
         beaten_by: None,
     }
 }
