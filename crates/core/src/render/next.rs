@@ -134,14 +134,14 @@ mod tests {
         let (plan, mut run, mut comparisons) = grid(&[vec![(Verdict::Undecided, 1.2)]]);
         run.stop = Some(Stop::Rounds);
         run.elapsed_s = 60.0;
-        comparisons[0].rounds = 1;
+        (comparisons[0].rounds, comparisons[0].rounds_to_settle) = (1, Some(1));
         let mut made = (plan, run, comparisons);
         let kept = |path| Kept { path, is_packed: false };
         let step = |made: &_, path| steps(&report(made), kept(path)).into_iter().next();
         let near = step(&made, "run").unwrap();
         assert_eq!(near.command.join(" "), "fsverdict run run/plan.toml --rounds 2");
         assert!(near.text.ends_with("about 2 minutes:"), "{near:?}");
-        made.2[0].rounds = 1000;
+        made.2[0].rounds_to_settle = None;
         let hard = step(&made, "run").unwrap();
         assert!(hard.command.is_empty() && hard.text.contains("No comparison of 1"), "{hard:?}");
         made.1.stop = Some(Stop::Interrupted);
