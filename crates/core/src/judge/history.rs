@@ -2,7 +2,7 @@
 //!
 //! Of a contender the ratio to the reference is followed, as between two runs: what the machine
 //! was like on that day divides out. Of the reference its own median is: where that changes, the
-//! machine did, or the reference. What a figure did is found in [`steps`](super::steps); a run is
+//! machine did, or the reference. What a figure did is found in [`steps`]; a run is
 //! a night there. Here is which figures belong together, and what came with a change.
 
 use std::collections::{BTreeMap, BTreeSet};
