@@ -1,6 +1,6 @@
 //! Tables as people publish them, read: a TOML file made from an article, what benchmark programs
-//! write, a CSV. Nothing is judged here, only understood; [`measured()`] makes of them what the judge
-//! takes.
+//! write, a CSV. Nothing is judged here, only understood; [`measured()`] makes of them what the
+//! judge takes.
 
 mod criterion;
 mod csv;
