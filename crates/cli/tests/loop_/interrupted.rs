@@ -51,7 +51,7 @@ fn interrupted_by(signal: &str) {
     scene.assert_nothing_left();
     assert_eq!(scene.records("run").len(), 3, "the trial under way has no record");
     assert_eq!(scene.read_json("run/run.json")["stop"], "interrupted");
-    assert!(scene.read("run/report.md").contains("## Verdicts"));
+    assert!(scene.read("run/report.md").contains("The run was interrupted"));
     resumes(&scene, 3);
 }
 
@@ -205,7 +205,7 @@ fn a_trial_that_is_killed_loses_itself_alone() {
     crate::support::tool("kill", &["-KILL", &number.to_string()]).unwrap();
     let_go(&scene);
     let done = run.wait().exits(1);
-    assert!(done.stdout.contains("Not measured"), "{}", done.stdout);
+    assert!(done.stdout.contains("1 trial failed: "), "{}", done.stdout);
     let records = scene.records("run");
     assert_eq!(records.len(), 6, "the run did not go on");
     let failed: Vec<_> = records.iter().filter(|r| r["outcome"] != "measured").collect();
