@@ -221,11 +221,13 @@ impl Io {
     }
 
     /// Bytes written to files. What was passed counts pipes and /dev/null, what was stored counts
-    /// whole pages: the smaller of the two is the nearer.
+    /// whole pages: the smaller of the two is the nearer. What is stored in memory counts as none,
+    /// so that [`Io::less`] may leave less than there was before.
     pub fn written_since(&self, before: &Io) -> u64 {
-        let cancelled = self.cancelled_bytes - before.cancelled_bytes;
-        let stored = (self.stored_bytes - before.stored_bytes).saturating_sub(cancelled);
-        stored.min(self.passed_write_bytes - before.passed_write_bytes)
+        let cancelled = self.cancelled_bytes.saturating_sub(before.cancelled_bytes);
+        let stored = self.stored_bytes.saturating_sub(before.stored_bytes);
+        let passed = self.passed_write_bytes.saturating_sub(before.passed_write_bytes);
+        stored.saturating_sub(cancelled).min(passed)
     }
 }
 
