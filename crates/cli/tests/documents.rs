@@ -116,12 +116,12 @@ fn loop_commands_in_the_documents_do_what_they_say() {
 }
 
 /// The picture on the README's first screen is a run's own, as the program draws it now:
-/// `fsverdict report record/2026-11-21-small-files/run.tar.gz --figures DIR` makes it.
+/// `fsverdict report record/2026-11-22-small-files/run.tar.gz --figures DIR` makes it.
 #[test]
 fn the_picture_in_the_readme_is_that_of_its_run() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let scene = Scene::new();
-    let run = root.join("record/2026-11-21-small-files/run.tar.gz").display().to_string();
+    let run = root.join("record/2026-11-22-small-files/run.tar.gz").display().to_string();
     // Without rsvg-convert there are no PNGs, and SVGs all the same.
     scene.fsverdict(&["report", &run, "--figures", "figures"]);
     let (drawn, shown) = (scene.read("figures/matrix.svg"), root.join("docs/small-files.svg"));

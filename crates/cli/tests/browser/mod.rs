@@ -12,7 +12,7 @@ use page::{Page, Sight};
 
 use crate::support::{Scene, tool};
 
-const PUBLISHED: &str = "../../record/2026-11-21-small-files/run.tar.gz";
+const PUBLISHED: &str = "../../record/2026-11-22-small-files/run.tar.gz";
 
 /// The published run's report in the scene, as a file.
 fn published(scene: &Scene) -> PathBuf {
@@ -119,8 +119,9 @@ fn the_answer_is_the_first_that_is_read() {
     let answer = page.text("document.querySelector('.answer').textContent");
     assert_eq!(
         answer,
-        "Against ext4, xfs is worse at deleting small files (0.48×); btrfs is worse at creating \
-         small files (0.54×). 4 of 6 are open."
+        "Against ext4, xfs is worse at deleting small files (0.52×); btrfs is better at reading \
+         small files (2.51×) and worse at creating small files (0.49×) and deleting small files \
+         (0.71×). 2 of 6 are open."
     );
     let bottom = page.number("document.querySelector('.answer').getBoundingClientRect().bottom");
     assert!(bottom < 200.0, "{bottom}");

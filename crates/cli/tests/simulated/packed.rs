@@ -255,7 +255,7 @@ fn published_runs_are_whole() {
         }
         assert!(texts.lines().count() > 1000, "{pack}");
     }
-    let pack = record.join("2026-11-21-small-files/run.tar.gz").display().to_string();
+    let pack = record.join("2026-11-22-small-files/run.tar.gz").display().to_string();
     tool("tar", &["-xzf", &pack, "-C", &scene.typed("")]).unwrap();
     let html = |run: &str| scene.fsverdict(&["report", run, "--format", "html"]).exits(0).stdout;
     let packed = html(&pack);

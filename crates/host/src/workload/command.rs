@@ -160,7 +160,7 @@ impl TimedPart for Whole<'_> {
         if let (Some(before), Some(after), false) =
             (&self.before, &self.after, self.scene.has_servers)
         {
-            let read_bytes = after.passed_read_bytes - before.passed_read_bytes;
+            let read_bytes = after.passed_read_bytes.saturating_sub(before.passed_read_bytes);
             record.application_read_bytes = Some(read_bytes);
             record.application_write_bytes = Some(after.written_since(before));
         }
