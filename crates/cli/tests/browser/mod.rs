@@ -178,8 +178,9 @@ fn assert_no_overflow(page: &Page, width: u32) {
 #[ignore = "needs Chromium: run ./test"]
 fn nothing_overflows_however_wide_the_window_is() {
     let scene = Scene::new();
-    for name in ["small-files", "cloud-disk", "fsync-kernels", "fsync-anatomy"] {
-        let run = format!("../../record/2026-11-21-{name}/run.tar.gz");
+    let of = |name: &str| format!("../../record/2026-11-21-{name}/run.tar.gz");
+    let others = ["cloud-disk", "fsync-kernels", "fsync-anatomy"].map(of);
+    for run in [PUBLISHED.into()].into_iter().chain(others) {
         let run = Path::new(env!("CARGO_MANIFEST_DIR")).join(run);
         let page = Page::open(&report(&scene, &run.display().to_string()), Sight::DESKTOP);
         for width in [390, 600, 768, 1024, 1280, 1920] {

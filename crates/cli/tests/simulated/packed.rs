@@ -259,6 +259,6 @@ fn published_runs_are_whole() {
     tool("tar", &["-xzf", &pack, "-C", &scene.typed("")]).unwrap();
     let html = |run: &str| scene.fsverdict(&["report", run, "--format", "html"]).exits(0).stdout;
     let packed = html(&pack);
-    assert_same(&packed, &html("20261121-071036-small-files"));
+    assert_same(&packed, &html("20261122-small-files"));
     assert!(packed.contains("timeline"), "it has timelines");
 }
