@@ -214,7 +214,7 @@ impl<'a> Bench<'a> {
             let pairs = pairs(side.records, &workload.name, metric, contender, reference);
             let differences: Vec<f64> = pairs.iter().map(|pair| pair.difference).collect();
             let course = Course::of(&differences, &rule(side.plan, alpha), self.margin);
-            (Rounds::of(&differences), course.moved)
+            (Rounds::of(&course), course.moved)
         });
         let runs = [before, now];
         let apart = Apart::of(runs, alpha);

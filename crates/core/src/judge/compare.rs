@@ -127,7 +127,7 @@ pub(super) fn void(plan: &Plan, records: &[Record]) -> Vec<Finding> {
 }
 
 /// The rules for the duplicate, by the number of metrics that share its error.
-fn duplicate_rules(plan: &Plan) -> BTreeMap<usize, Rule> {
+pub(super) fn duplicate_rules(plan: &Plan) -> BTreeMap<usize, Rule> {
     let mut rules = BTreeMap::new();
     let workloads = plan.workloads.iter();
     for workload in workloads.filter(|_| plan.judgement.arms.contains(&Arm::Duplicate)) {

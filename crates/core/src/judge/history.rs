@@ -153,7 +153,14 @@ impl<'a> Bench<'a> {
             rounds: course.rounds,
             verdict: Some(if is_void { Verdict::Void } else { course.verdict }),
         };
-        Some((point, night(&differences).filter(|_| !is_void)))
+        let rounds = course.rounds;
+        // One round alone says nothing of how rounds vary.
+        let of_a_round = match rounds {
+            0 | 1 => 0.0,
+            _ => course.standard_error.powi(2) * f64::from(rounds),
+        };
+        let night = Night { value: course.estimate, of_a_round, rounds };
+        Some((point, (rounds > 0 && !is_void).then_some(night)))
     }
 
     fn identity(&self, contender: &str) -> Identity {
@@ -281,6 +288,9 @@ fn fleets(tracks: &[Track], runs: &[Side], courses: &mut Courses) -> Vec<Fleet> 
 /// What several machines say of one figure. `None` of one machine, and of those that have no days
 /// in common.
 fn fleet(its: &[&Track], runs: &[Side], courses: &mut Courses) -> Option<Fleet> {
+    if its.len() < 2 {
+        return None;
+    }
     let day = |run: usize| runs[run].run.started.split('T').next().unwrap_or_default();
     let said = |(machine, track): (usize, &&Track)| {
         let points = track.series.points.iter().zip(&track.nights);
@@ -293,7 +303,7 @@ fn fleet(its: &[&Track], runs: &[Side], courses: &mut Courses) -> Option<Fleet> 
     let place = |run: usize| days.binary_search(&day(run)).unwrap_or(0);
     let seen = said.iter().map(|&(machine, run, night)| Seen { machine, day: place(run), night });
     let seen: Vec<Seen> = seen.collect();
-    let nights = hosts::days(&seen, its.len(), days.len()).filter(|_| its.len() > 1)?;
+    let nights = hosts::days(&seen, its.len(), days.len())?;
     let last = said.iter().map(|(_, run, _)| *run).max()?;
     let series = &its[0].series;
     let mut fleet = Fleet {

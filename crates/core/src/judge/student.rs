@@ -10,6 +10,16 @@ pub fn two_sided_tail(t: f64, df: f64) -> f64 {
     regularised_beta(df / (df + square), square / (df + square), df / 2.0, 0.5)
 }
 
+/// The standard error of a difference of two means, and its degrees of freedom, where their squared
+/// errors are these, by so many figures (Welch, Biometrika 34, 1947; Satterthwaite, Biometrics
+/// Bulletin 2, 1946).
+pub fn welch([one, other]: [f64; 2], counts: [u32; 2]) -> (f64, f64) {
+    let part = |squared: f64, count: u32| squared * squared / f64::from(count.max(2) - 1);
+    let parts = part(one, counts[0]) + part(other, counts[1]);
+    let freedom = if parts > 0.0 { (one + other).powi(2) / parts } else { 1.0 };
+    ((one + other).sqrt(), freedom)
+}
+
 /// The `t` that |T| exceeds with chance `tail` (0 < `tail` < 1): `two_sided_tail(t, df) == tail`.
 ///
 /// A bracket, doubled until it holds the point, then bisected: the tail falls monotonically, and

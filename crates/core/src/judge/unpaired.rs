@@ -13,7 +13,7 @@
 use super::interval::{Course, Interval};
 use super::pairs::Series;
 use super::stopping::FIRST_LOOK;
-use super::student::two_sided_quantile;
+use super::student::{two_sided_quantile, welch};
 use crate::model::median;
 
 /// Runs by their number, mean and variance.
@@ -53,16 +53,9 @@ impl Summary {
         if self.runs.min(other.runs) < FIRST_LOOK {
             return Interval::UNBOUNDED;
         }
-        let [one, two] = [self, other].map(Summary::error_squared);
-        let share = |part: f64, it: Summary| part.powi(2) / f64::from(it.runs - 1);
-        let shares = share(one, self) + share(two, other);
-        let half_width = match shares > 0.0 {
-            true => {
-                let freedom = (one + two).powi(2) / shares;
-                two_sided_quantile(alpha, freedom) * (one + two).sqrt()
-            }
-            false => 0.0,
-        };
+        let both = [self, other];
+        let (error, freedom) = welch(both.map(Summary::error_squared), both.map(|it| it.runs));
+        let half_width = two_sided_quantile(alpha, freedom) * error;
         Interval::around(self.mean - other.mean, half_width)
     }
 }
