@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::audit::Audited;
 use super::audit::case::options;
 use super::audit::mounted::without_flush;
-use super::compare::{alpha, rule, void};
+use super::compare::{alpha, duplicate_rules, rule};
 use super::interval::Course;
 use crate::model::{
     Advice, Answer, Audit, Basis, Condition, Feature, Finding, Lever, Missing, Percent, Plan,
@@ -38,7 +38,8 @@ pub fn advise(
     let names = plan.contenders.iter().map(|it| it.name.as_str());
     let mut candidates: Vec<&str> = names.filter(|name| !fails(name)).collect();
     let (counted, missing) = counted(plan, records, purpose, &candidates);
-    let findings = void(plan, records);
+    let mut audited = Audited::of(plan, records);
+    let findings = audited.voiding(plan, &duplicate_rules(plan));
     let mut left_out = Vec::new();
     candidates.retain(|name| match unfit(name, &counted, &findings, records) {
         Some(why) => {
@@ -79,7 +80,7 @@ pub fn advise(
         weighed: weighed(&counted, leader, &gaps),
         missing,
         standings,
-        findings: flags(plan, records),
+        findings: flags(&mut audited, plan),
         margin,
         confidence: plan.judgement.confidence,
     }
@@ -87,8 +88,8 @@ pub fn advise(
 
 /// The findings on what disks say of themselves: on a disk that says something else another
 /// contender may be the best.
-fn flags(plan: &Plan, records: &[Record]) -> Vec<Finding> {
-    let mut findings = Audited::of(plan, records).of_terms(plan);
+fn flags(audited: &mut Audited, plan: &Plan) -> Vec<Finding> {
+    let mut findings = audited.of_terms(plan);
     findings.retain(|finding| finding.audit == Audit::DiskFlag);
     findings
 }

@@ -170,7 +170,10 @@ impl fmt::Display for Reads {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let time = |ns: u64| Unit::Nanoseconds.format(ns as f64);
         let (median, p90, count) = (time(self.median_ns), time(self.p90_ns), self.count);
-        write!(f, "random reads of 4 KiB take {median} (median of {count}; nine in ten {p90})")
+        write!(
+            f,
+            "random reads of 4 KiB take {median} (median of {count}; nine in ten at most {p90})"
+        )
     }
 }
 

@@ -68,6 +68,7 @@ impl Run {
         for left_out in &mut self.left_out {
             flatten([&mut left_out.name, &mut left_out.why]);
         }
+        flatten(self.read.iter_mut().flat_map(|(what, it)| [what, it]));
         self
     }
 }
@@ -85,7 +86,11 @@ impl Record {
         flatten(self.astray.iter_mut().flat_map(|astray| &mut astray.paths));
         flatten(self.refused.iter_mut().map(|refused| &mut refused.why));
         flatten(&mut self.trouble.kernel);
+        flatten(self.disk.iter_mut().filter_map(|it| it.scheduler.as_mut()));
+        flatten(self.probed.iter_mut().filter_map(|it| it.disk.as_mut()));
+        flatten_keys(&mut self.unkept_bytes);
         for phase in &mut self.phases {
+            flatten(phase.strangers.iter_mut().flat_map(|it| &mut it.most).map(|it| &mut it.name));
             flatten(phase.applications.iter_mut().map(|application| &mut application.name));
             flatten_keys(&mut phase.histograms);
         }

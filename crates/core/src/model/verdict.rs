@@ -30,6 +30,19 @@ pub enum Verdict {
 }
 
 impl Verdict {
+    /// Every one.
+    pub const ALL: [Verdict; 9] = [
+        Verdict::Faster,
+        Verdict::Slower,
+        Verdict::TriviallyFaster,
+        Verdict::TriviallySlower,
+        Verdict::FasterSizeOpen,
+        Verdict::SlowerSizeOpen,
+        Verdict::Equivalent,
+        Verdict::Undecided,
+        Verdict::Void,
+    ];
+
     /// Nothing further would change this verdict: no more trials are spent on it.
     pub fn is_settled(self) -> bool {
         !matches!(self, Verdict::FasterSizeOpen | Verdict::SlowerSizeOpen | Verdict::Undecided)

@@ -83,7 +83,8 @@ fn quantile(metric: &str) -> String {
         "" => String::new(),
         "mean" => " on average".into(),
         "max" => " at most".into(),
-        end => format!(" at {}", end.replace('_', ".")),
+        "p999" => " at p99.9".into(),
+        end => format!(" at {end}"),
     }
 }
 
@@ -106,7 +107,7 @@ mod tests {
             "takes less processor time than; takes more processor time than; 1.250 times as good"
         );
         assert_eq!(
-            of("fsync_latency_p99_9", Unit::Nanoseconds, Better::Lower),
+            of("fsync_latency_p999", Unit::Nanoseconds, Better::Lower),
             "waits less at p99.9 than; waits longer at p99.9 than; 1.250 times as fast"
         );
         let first =

@@ -109,11 +109,16 @@ fn carried(count: usize, workloads: usize, families: usize, error: Percent) -> S
         (0, _) => String::new(),
         (1, _) => format!("{carried} The chance that it is false is at most {error}."),
         (_, 1) => format!("{carried} The chance that any is false is at most {error}."),
-        _ => format!(
-            "{carried} For each workload the chance that any is false is at most {error}: expect \
-             false verdicts on at most {:.2} workloads.",
-            families as f64 * error.0
-        ),
+        _ => {
+            let each = format!("For each workload the chance that any is false is at most {error}");
+            match (families as f64 * error.0).round() as usize {
+                0 => format!("{carried} {each}."),
+                expected => format!(
+                    "{carried} {each}: expect {} with a false verdict at most.",
+                    counted(expected, "workload")
+                ),
+            }
+        }
     }
 }
 
@@ -141,6 +146,13 @@ mod tests {
         let of_the_run = "4 verdicts on 2 workloads. The chance that any is false is at most 5%.";
         assert!(said(4, 2, 1).ends_with(of_the_run), "{}", said(4, 2, 1));
         let several = said(12, 7, 7);
-        assert!(several.ends_with("expect false verdicts on at most 0.35 workloads."), "{several}");
+        assert!(
+            several.ends_with(
+                "7 workloads. For each workload the chance that any is false is at most 5%."
+            ),
+            "{several}"
+        );
+        let many = said(40, 20, 20);
+        assert!(many.ends_with("expect 1 workload with a false verdict at most."), "{many}");
     }
 }

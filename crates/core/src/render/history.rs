@@ -292,15 +292,20 @@ fn of_fleet(head: &str, change: &FleetChange) -> String {
         }
     };
     let interval = match change.high {
-        Some(high) => format!("95% interval {:.2} to {high:.2}", change.low),
-        None => "no interval, for too few machines tell".into(),
+        Some(high) => format!(
+            "95% interval {:.2} to {high:.2}, {} machines tell, which differ by {:.0}% in it",
+            change.low,
+            change.machines,
+            (change.spread - 1.0) * 100.0
+        ),
+        None => format!(
+            "no interval, for it takes two machines that tell, and there is {}",
+            change.machines
+        ),
     };
-    let percent = (change.spread - 1.0) * 100.0;
     format!(
-        "{head} is {word} since {since}, {:.2} times what it was ({interval}, {} machines tell, \
-         which differ by {percent:.0}% in it, chance {}).",
+        "{head} is {word} since {since}, {:.2} times what it was ({interval}, chance {}).",
         change.ratio,
-        change.machines,
         percent_of(change.chance)
     )
 }

@@ -63,9 +63,13 @@ fn answered(report: &Report) -> String {
         }
     }
     table.right([1]);
-    out += &format!("{table}\n\n{}.\n", marked(&matrix.legend().join("; ")));
-    out += "A ratio is of goodness: above 1, the contender is better than the reference, whether \
-            the figure is a rate or a time. Behind it stands its interval.\n";
+    out += &format!("{table}\n");
+    let legend = matrix.legend();
+    if !legend.is_empty() {
+        out += &format!("\n{}.\n", marked(&legend.join("; ")));
+        out += "A ratio is of goodness: above 1, the contender is better than the reference, \
+                whether the figure is a rate or a time. Behind it stands its interval.\n";
+    }
     out += &format!("\n{}\n", marked(&ending(report)));
     let kept = Kept { path: &report.run.name, is_packed: false };
     for Step { text, command } in steps(report, kept) {

@@ -254,40 +254,40 @@ pub(super) fn tally(group: &Group, column: usize) -> Vec<(char, Tone, usize)> {
 
 /// A cell in words: "0.54, 0.38 to 0.77: slower".
 pub(super) fn said(comparison: &Comparison) -> String {
-    let label = comparison.verdict.label();
+    let label = comparison.label();
     match (comparison.ratio, comparison.high) {
         (Some(ratio), Some(high)) => {
             let [ratio, low, high] = [ratio, comparison.low, high].map(words::ratio);
             format!("{ratio}, {low} to {high}: {label}")
         }
         (Some(ratio), None) => format!("{}, no interval yet: {label}", words::ratio(ratio)),
-        (None, _) => label.into(),
+        (None, _) => label,
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::{ALL, grid, report, run};
+    use super::super::testing::{grid, report, run};
     use super::*;
 
     #[test]
     fn verdicts_are_told_apart_without_colour() {
-        let mut signs: Vec<char> = ALL.map(|it| sign(it).0).into();
+        let mut signs: Vec<char> = Verdict::ALL.map(|it| sign(it).0).into();
         signs.sort_unstable();
         signs.dedup();
-        assert_eq!(signs.len(), ALL.len());
+        assert_eq!(signs.len(), Verdict::ALL.len());
     }
 
     #[test]
     fn every_comparison_has_a_cell_and_every_sign_a_meaning() {
-        let verdicts: Vec<Vec<_>> = ALL.map(|it| vec![(it, 1.5), (it, 0.5)]).into();
+        let verdicts: Vec<Vec<_>> = Verdict::ALL.map(|it| vec![(it, 1.5), (it, 0.5)]).into();
         let made = grid(&verdicts);
         let report = report(&made);
         let matrix = Matrix::of(&report);
         assert_eq!(matrix.columns, ["c1", "c2"]);
         assert_eq!(matrix.judged().count(), 18);
         let legend = matrix.legend().join(" ");
-        assert!(ALL.iter().all(|it| legend.contains(sign(*it).0)), "{legend}");
+        assert!(Verdict::ALL.iter().all(|it| legend.contains(sign(*it).0)), "{legend}");
         assert!(!matrix.is_folded(&matrix.groups[0]), "a test by itself can't be folded");
     }
 

@@ -3,7 +3,7 @@
 use super::findings::{Kind, kinds};
 use super::words::{about, counted, without_huge_shares};
 use super::{Report, facts};
-use crate::model::{BedKind, Command, Comparison, Severity, Stop};
+use crate::model::{BedKind, Command, Comparison, Percent, Severity, Stop, Verdict};
 
 /// Beyond so many times the rounds that were done nobody would wait.
 const TIMES_MAX: u32 = 10;
@@ -70,12 +70,14 @@ fn open(report: &Report, kept: Kept) -> Option<Step> {
     let limit = done.saturating_mul(TIMES_MAX);
     let soon = open.iter().filter_map(|it| it.settled_after()).filter(|it| *it <= limit);
     let soon: Vec<u32> = soon.collect();
-    let what = match count {
-        0 => return None,
-        _ if count == total => format!("No comparison of {total} is settled."),
-        1 => format!("1 of {total} is not settled."),
-        _ => format!("{count} of {total} are not settled."),
-    };
+    if count == 0 {
+        return None;
+    }
+    let what = unsettled(&open, total, report.plan.judgement.margin);
+    if open.iter().all(|it| it.high.is_none()) {
+        let text = format!("{what} There is no interval yet: it takes four rounds that hold both.");
+        return Some(Step { text, command: Vec::new() });
+    }
     let Some(rounds) = soon.iter().max().map(|rounds| (*rounds).max(done + 1)) else {
         let text = format!(
             "{what} At this scatter {limit} rounds would not do: give a larger --margin, or longer \
@@ -84,11 +86,13 @@ fn open(report: &Report, kept: Kept) -> Option<Step> {
         return Some(Step { text, command: Vec::new() });
     };
     let which = match soon.len() {
-        all if all == count => String::new(),
-        some => format!(" for {some} of them"),
+        1 if count == 1 => "it".into(),
+        all if all == count => "them".into(),
+        some => format!("{some} of these"),
     };
     let time = about(report.run.elapsed_s / f64::from(done) * f64::from(rounds));
-    let text = format!("{what} A run of {rounds} rounds would probably do{which}, about {time}");
+    let text =
+        format!("{what} A run of {rounds} rounds would probably settle {which}, about {time}");
     if kept.is_packed {
         return Some(Step { text: text + ".", command: Vec::new() });
     }
@@ -98,6 +102,24 @@ fn open(report: &Report, kept: Kept) -> Option<Step> {
         words.extend(report.plan.bed.paths.iter().flat_map(|path| ["--erase", path]));
     }
     Some(Step { text: text + ":", command: command(&words) })
+}
+
+/// How many are open, and how many of open size: the answer's own words and numbers.
+fn unsettled(open: &[&Comparison], total: usize, margin: Percent) -> String {
+    let undecided = open.iter().filter(|it| it.verdict == Verdict::Undecided).count();
+    let are = |count: usize| if count == 1 { "is" } else { "are" };
+    let of_size = |count: usize| {
+        let s = if count == 1 { "s" } else { "" };
+        format!("{count} surely differ{s}, but perhaps by less than {margin}")
+    };
+    match (undecided, open.len() - undecided) {
+        (all, 0) if all == total => format!("No comparison of {total} is settled."),
+        (count, 0) => format!("{count} of {total} {} open.", are(count)),
+        (0, sized) => format!("Of {total} comparisons, {}.", of_size(sized)),
+        (count, sized) => {
+            format!("{count} of {total} {} open, and {}.", are(count), of_size(sized))
+        }
+    }
 }
 
 fn failed(report: &Report) -> Option<Step> {
@@ -115,7 +137,7 @@ fn weak(report: &Report) -> Option<Step> {
     let first = grave.first()?;
     let more = match grave.len() - 1 {
         0 => String::new(),
-        more => format!(". And {} of findings", counted(more, "more kind")),
+        more => format!(". And {} of finding", counted(more, "more kind")),
     };
     let (title, evidence) = (first.title(), &first.findings[0].evidence);
     let evidence = without_huge_shares(evidence);
@@ -127,7 +149,6 @@ fn weak(report: &Report) -> Option<Step> {
 mod tests {
     use super::super::testing::{comparison, grid, report};
     use super::*;
-    use crate::model::Verdict;
 
     #[test]
     fn what_is_open_has_a_way_to_be_settled() {
@@ -144,6 +165,10 @@ mod tests {
         made.2[0].rounds_to_settle = None;
         let hard = step(&made, "run").unwrap();
         assert!(hard.command.is_empty() && hard.text.contains("No comparison of 1"), "{hard:?}");
+        assert!(hard.text.contains("At this scatter"), "{hard:?}");
+        made.2[0].high = None;
+        let early = step(&made, "run").unwrap();
+        assert!(!early.text.contains("scatter") && early.text.contains("four rounds"), "{early:?}");
         made.1.stop = Some(Stop::Interrupted);
         let go_on = step(&made, "a run").unwrap();
         assert_eq!(go_on.command.join(" "), "fsverdict run --resume 'a run'");

@@ -230,7 +230,7 @@ fn line(out: &mut Painted, layout: &Layout, name: &str, reference: &str, cells: 
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::{ALL, grid, report};
+    use super::super::testing::{grid, report};
     use super::*;
     use crate::model::Verdict;
 
@@ -256,8 +256,9 @@ mod tests {
     fn it_is_never_wider_than_a_terminal_and_has_every_cell() {
         for contenders in 1..14 {
             let row = |at: usize| {
-                (0..contenders)
-                    .map(move |it| (ALL[(at + it) % ALL.len()], 0.0123 * (it + 1) as f64))
+                (0..contenders).map(move |it| {
+                    (Verdict::ALL[(at + it) % Verdict::ALL.len()], 0.0123 * (it + 1) as f64)
+                })
             };
             let rows: Vec<Vec<_>> = (0..9).map(|at| row(at).collect()).collect();
             let shown = screen(&rows);
@@ -265,7 +266,7 @@ mod tests {
                 assert!(columns(line) <= WIDTH, "{contenders}: {line}");
                 assert_eq!(line.trim_end(), line);
             }
-            for verdict in ALL {
+            for verdict in Verdict::ALL {
                 let wanted = rows.iter().flatten().filter(|it| it.0 == verdict).count();
                 let found = shown.matches(sign(verdict).0).count();
                 assert_eq!(found, wanted, "{verdict:?} of {contenders}\n{shown}");

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use super::words::{about, counted};
 use crate::model::{
     Comparison, Judgement, Percent, Record, Sample, Verdict, median, median_interval,
 };
@@ -77,16 +78,11 @@ fn undecided(comparison: &Comparison, evidence: &str) -> String {
 fn to_settle(comparison: &Comparison) -> String {
     let Some(more) = comparison.rounds_to_settle else { return String::new() };
     let time = comparison.seconds_to_settle.map_or(String::new(), |it| format!(" ({})", about(it)));
-    format!("; some {}{time} more would probably decide", rounds(more))
-}
-
-/// A time that is only roughly known.
-fn about(seconds: f64) -> String {
-    match seconds {
-        ..90.0 => format!("{seconds:.0} s"),
-        ..5400.0 => format!("{:.0} min", seconds / 60.0),
-        _ => format!("{:.0} h", seconds / 3600.0),
-    }
+    let what = match comparison.runs {
+        Some(_) => format!("{} of each", counted(more as usize, "run")),
+        None => rounds(more),
+    };
+    format!("; some {what}{time} more would probably decide")
 }
 
 fn evidence(comparison: &Comparison, judgement: &Judgement) -> String {

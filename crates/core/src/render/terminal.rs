@@ -31,7 +31,10 @@ pub fn answered(report: &Report, kept: Kept, all: bool) -> Painted {
     out.add(Paint::Plain, "\n");
     screen::draw(&mut out, &matrix, all);
     out.add(Paint::Plain, "\n");
-    out.add_wrapped(Paint::Soft, INDENT, &matrix.legend().join(";  "));
+    let legend = matrix.legend();
+    if !legend.is_empty() {
+        out.add_wrapped(Paint::Soft, INDENT, &legend.join(";  "));
+    }
     out.add_wrapped(Paint::Soft, INDENT, &ending(report));
     for Step { text, command } in steps(report, kept) {
         out.add(Paint::Plain, "\n");

@@ -53,18 +53,6 @@ pub fn report<'a>((plan, run, comparisons): &'a (Plan, Run, Vec<Comparison>)) ->
     Report { run, plan, records: &[], comparisons, findings: &[], published: &[] }
 }
 
-pub const ALL: [Verdict; 9] = [
-    Verdict::Faster,
-    Verdict::Slower,
-    Verdict::TriviallyFaster,
-    Verdict::TriviallySlower,
-    Verdict::FasterSizeOpen,
-    Verdict::SlowerSizeOpen,
-    Verdict::Equivalent,
-    Verdict::Undecided,
-    Verdict::Void,
-];
-
 /// A run of which nothing is known.
 pub fn run() -> Run {
     let text = r#"{"schema":1,"program_version":"1","name":"r","command":[],"started":"","seed":1,

@@ -10,7 +10,7 @@ use super::super::history::{
 };
 use super::page::Page;
 use super::parts;
-use crate::model::{History, Past, Point, Series, Shift, median};
+use crate::model::{History, Past, Point, Series, Shift, Words, median};
 
 /// Among fewer runs none shows a change: two on either side.
 const RUNS_MIN: usize = 4;
@@ -125,16 +125,21 @@ fn answer(history: &History) -> String {
     let count = history.runs.len();
     let unclear = history.series.iter().filter(|series| series.unclear.is_some()).count();
     if shifts.is_empty() {
-        return match history.series.iter().filter(|series| series.trend.is_some()).count() {
-            0 if count < RUNS_MIN => format!(
+        let steady = history.series.iter().filter(|series| series.trend.is_some()).count();
+        return match (steady, unclear) {
+            (0, 0) if count < RUNS_MIN => format!(
                 "No change shows; among fewer than {RUNS_MIN} runs, two on either side of a \
                  change, none can."
             ),
-            0 if unclear == 0 => {
-                format!("No figure has changed in {count} runs, as far as they can show.")
+            (0, 0) => format!("No figure has changed in {count} runs, as far as they can show."),
+            (0, open) => {
+                format!("Figures that changed, at once or steadily: {open}. More runs would tell.")
             }
-            0 => format!("{unclear} changed, at once or steadily: more runs would tell."),
-            some => format!("No figure has changed at once, and {some} steadily."),
+            (some, 0) => format!("No figure has changed at once, and {some} steadily."),
+            (some, open) => format!(
+                "Figures that changed steadily: {some}; at once or steadily: {open}. More runs \
+                 would tell."
+            ),
         };
     }
     let several = works(history).len() > 1;
@@ -270,7 +275,8 @@ fn values(history: &History, series: &[&Series]) -> Grid {
 }
 
 fn value(series: &Series, point: &Point) -> String {
-    let verdict = point.verdict.map_or("", |verdict| verdict.label());
+    let words = Words::of(&series.metric, series.unit, series.better);
+    let verdict = point.verdict.map_or(String::new(), |verdict| words.label(verdict));
     match (point.ratio, point.high) {
         (Some(ratio), Some(high)) => {
             format!("{ratio:.3} ({:.3} to {high:.3}) {verdict}", point.low)
