@@ -68,6 +68,8 @@ const PACKAGES: [(&str, &str); 43] = [
 
 /// How long a system tool may take where no step of a trial says it.
 const LIMIT: Duration = Duration::from_secs(600);
+/// How long one that was killed is waited for.
+const PATIENCE: Duration = Duration::from_secs(10);
 
 /// A program with its arguments.
 pub type Argv = Vec<String>;
@@ -235,10 +237,12 @@ pub fn ask_where(
     sys::bind_to_us(&mut command);
     let mut child = command.spawn().map_err(start)?;
     let (stdout, stderr) = (reader(child.stdout.take()), reader(child.stderr.take()));
-    let status = wait(&mut child, limit).map_err(start)?;
+    // Who holds the pipes of one that had to be killed may hold them for ever.
+    let Some(status) = wait(&mut child, limit).map_err(start)? else {
+        return Err(ToolError::Slow { command: shown(argv), limit });
+    };
     let (stdout, stderr) = (text(stdout).map_err(start)?, text(stderr).map_err(start)?);
-    let slow = || ToolError::Slow { command: shown(argv), limit };
-    status.map(|status| Answer { status, stdout, stderr }).ok_or_else(slow)
+    Ok(Answer { status, stdout, stderr })
 }
 
 type Reader = std::thread::JoinHandle<std::io::Result<Vec<u8>>>;
@@ -265,7 +269,11 @@ fn wait(child: &mut Child, limit: Duration) -> std::io::Result<Option<ExitStatus
         }
         if start.elapsed() > limit {
             sys::kill_group(child.id());
-            child.wait()?;
+            // The kernel may not let go of one that waits for a disk.
+            let killed = Instant::now();
+            while child.try_wait()?.is_none() && killed.elapsed() < PATIENCE {
+                std::thread::sleep(Duration::from_millis(1));
+            }
             return Ok(None);
         }
         std::thread::sleep(Duration::from_millis(1));

@@ -175,8 +175,12 @@ impl Pool {
 
     /// Has the kernel let go of a pool that a killed trial left. One that is gone is none.
     pub fn release(&self) -> Result<(), tool::ToolError> {
-        if tool::run_words(&["zpool", "list", "-H", "-o", "name", &self.0]).is_err() {
-            return Ok(());
+        use tool::ToolError::{Slow, Start};
+        match tool::run_words(&["zpool", "list", "-H", "-o", "name", &self.0]) {
+            // It was not told.
+            Err(error @ (Slow { .. } | Start { .. })) => return Err(error),
+            Err(_) => return Ok(()),
+            Ok(_) => {}
         }
         tool::run_words(&["zpool", "export", "-f", &self.0]).map(drop)
     }

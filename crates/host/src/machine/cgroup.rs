@@ -215,11 +215,23 @@ impl Guarded {
         Guarded { names, since_ticks: uptime_ns() / (1_000_000_000 / sys::ticks_per_second()) }
     }
 
-    /// `jbd2/loop3-8`, `xfsaild/loop3`, `f2fs_gc-7:3`: between the device's name and others there
-    /// is a letter that is part of neither.
+    /// `jbd2/loop3-8`, `jbd2/loop3p1-8`, `xfsaild/dm-0`, `f2fs_gc-7:3`: the device's name, or a
+    /// partition's, between a letter that is part of neither and the end, or another such.
     fn is_named(&self, thread: &str) -> bool {
         let ends = |c: char| c == '/' || c == '-';
-        let is_one = |name: &String| thread.split(ends).skip(1).any(|word| word == name);
+        let is_one = |name: &String| {
+            let after = thread.split_once(ends).map(|(_, after)| after);
+            let rest = after.and_then(|after| after.strip_prefix(name.as_str()));
+            rest.is_some_and(|rest| {
+                let part = match name.ends_with(|c: char| c.is_ascii_digit()) {
+                    true => rest.strip_prefix('p'),
+                    false => Some(rest),
+                };
+                let rest =
+                    part.map_or(rest, |it| it.trim_start_matches(|c: char| c.is_ascii_digit()));
+                rest.is_empty() || rest.starts_with(ends)
+            })
+        };
         // The kernel's shared workers are called after what they do last.
         !thread.starts_with("kworker") && self.names.iter().any(is_one)
     }
@@ -273,10 +285,12 @@ impl Controller {
         self.write(root, '+')
     }
 
-    /// Takes it away from them again, unless somebody else uses it by now.
+    /// Takes it away from them again, unless cgroups below give it on by now. A kernel that does not
+    /// have it has not given it.
     pub fn take_back(self, root: &Path) -> io::Result<()> {
+        use io::ErrorKind::{InvalidInput, ResourceBusy};
         match self.write(root, '-') {
-            Err(error) if error.kind() == io::ErrorKind::ResourceBusy => Ok(()),
+            Err(error) if matches!(error.kind(), ResourceBusy | InvalidInput) => Ok(()),
             result => result,
         }
     }
@@ -362,15 +376,19 @@ mod tests {
     fn threads_of_the_file_system_are_told_by_their_names() {
         const KERNELS: u64 = 0x0020_0000;
         let device = Device { path: "/dev/loop3".into(), number: [7, 3], size_bytes: 0 };
-        let guarded = Guarded { since_ticks: 100, ..Guarded::of(&[device]) };
+        let mapped = Device { path: "/dev/dm-0".into(), number: [254, 0], size_bytes: 0 };
+        let guarded = Guarded { since_ticks: 100, ..Guarded::of(&[device, mapped]) };
         let proc = tempfile::tempdir().unwrap();
         let all = [
             (1, "jbd2/loop3-8", 5),
             (2, "xfsaild/loop3", 5),
             (3, "f2fs_gc-7:3", 5),
             (4, "btrfs-transaction", 100),
+            (5, "jbd2/loop3p1-8", 5),
+            (6, "jbd2/dm-0-8", 5),
             (11, "jbd2/loop30-8", 500),
             (12, "jbd2/vda-8", 500),
+            (18, "jbd2/dm-01-8", 500),
             (13, "f2fs_gc-7:30", 500),
             (14, "btrfs-transaction", 99),
             (15, "kworker/u8:3-loop3", 500),
@@ -382,7 +400,7 @@ mod tests {
         thread(proc.path(), 17, "xfsaild/loop3", (0, 500));
         let mut found = guarded.threads(proc.path());
         found.sort_unstable();
-        assert_eq!(found, [1, 2, 3, 4]);
+        assert_eq!(found, [1, 2, 3, 4, 5, 6]);
         assert!(Guarded::default().threads(proc.path()).is_empty());
     }
 

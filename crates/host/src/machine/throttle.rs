@@ -34,8 +34,9 @@ impl Means {
             return lacking("there is no cgroup v2, and no blkio of cgroup v1");
         };
         let text = fs::read_to_string(at.join("cgroup.controllers")).unwrap_or_default();
-        if !text.split_whitespace().any(|controller| controller == "io") {
-            return lacking("cgroup v2 has no io here, and there is no blkio of cgroup v1");
+        let has = |name: &str| text.split_whitespace().any(|controller| controller == name);
+        if !has("io") || !has("memory") {
+            return lacking("cgroup v2 lacks io or memory, and there is no blkio of cgroup v1");
         }
         // The root alone has no type.
         match at.join("cgroup.type").exists() {
@@ -136,9 +137,11 @@ mod tests {
         };
         assert!(refused(&[]).contains("no cgroup v2"));
         let mounts = ("proc/self/mountinfo", MOUNTS);
-        assert!(refused(&[mounts, ("cg/cgroup.controllers", "cpu iox\n")]).contains("no io"));
+        assert!(
+            refused(&[mounts, ("cg/cgroup.controllers", "cpu iox memory\n")]).contains("lacks io")
+        );
         let container = ("cg/cgroup.type", "domain\n");
-        let within = refused(&[mounts, ("cg/cgroup.controllers", "cpu io\n"), container]);
+        let within = refused(&[mounts, ("cg/cgroup.controllers", "cpu io memory\n"), container]);
         assert!(within.contains("container"), "{within}");
     }
 

@@ -73,14 +73,20 @@ impl DryRun {
         let of_named = bed.like.as_deref().map(|name| (name, Like::named(name)));
         match (of_named, bed.kind) {
             (Some((_, Some(like))), _) => {
-                let is_users = bed.kind == BedKind::Device;
-                let flushes = if is_users { Flushes::Own } else { Flushes::Like };
+                let flushes = match bed.kind {
+                    BedKind::Device => Flushes::Own,
+                    BedKind::Ram => Flushes::Kept,
+                    _ => Flushes::Like,
+                };
                 for _ in 0..self.devices.len() {
                     self.set(like.settings([0, 0], flushes));
                 }
             }
             (Some((path, None)), _) => {
                 self.remark(&format!("have it say of itself in its queue what {path} says"));
+            }
+            (None, BedKind::Ram) if !bed.zram => {
+                self.remark("have it say of itself in its queue what an SSD says");
             }
             (None, BedKind::Loop) => {
                 self.remark("have it say of itself in its queue what the disk beneath says");
@@ -95,6 +101,7 @@ impl DryRun {
         match (Means::of(root), rules, trial.limits()) {
             (Ok(Means::Root), Ok(rules), _) => self.set(rules),
             (Ok(Means::Own), _, Some(limits)) => {
+                self.say("echo '+io +memory' > /sys/fs/cgroup/cgroup.subtree_control");
                 for device in devices {
                     let line = throttle::line(device, limits).replace("0:0", "MAJOR:MINOR");
                     self.say(format!("echo {line} > /sys/fs/cgroup/fsverdict-trial-RUN-1/io.max"));

@@ -107,15 +107,19 @@ impl<'a> Lab<'a> {
     /// that holds the devices down.
     fn give_controllers(&mut self) -> Result<(), HostError> {
         let root = Path::new("/");
-        if Means::of(root)? == Means::Root || !self.given.is_empty() {
+        if Means::of(root)? == Means::Root {
             return Ok(());
         }
+        // Whoever is done first would take them from the other.
+        self.lock_settings()?;
         let missing = Controller::missing(root);
-        if !missing.is_empty() {
-            self.lock_settings()?;
-            self.journal()?.before(&Undo::Controllers(missing.clone()))?;
-            self.given = missing;
-            self.given.iter().try_for_each(|controller| controller.give(root))?;
+        if missing.is_empty() {
+            return Ok(());
+        }
+        self.journal()?.before(&Undo::Controllers(missing.clone()))?;
+        for controller in missing {
+            controller.give(root)?;
+            self.given.push(controller);
         }
         Ok(())
     }
@@ -173,6 +177,15 @@ impl<'a> Lab<'a> {
         }
     }
 
+    /// Removes what a failed trial may have left of its partitions.
+    fn without_partitions(&self, trial: &Trial) -> Result<(), HostError> {
+        if trial.contender.partition.is_empty() {
+            return Ok(());
+        }
+        self.made.as_ref().map_or(Ok(()), bed::Made::check_same)?;
+        Ok(partition::remove(&trial.bed.devices)?)
+    }
+
     /// Ends a trial that takes too long, and what it would have taken back itself.
     fn cut_short(
         &self,
@@ -187,13 +200,27 @@ impl<'a> Lab<'a> {
             overdue.left.extend(cleared.err().map(|error| error.to_string()));
         } else {
             // A pool that the kernel keeps would hold them for ever.
-            held_pool(trial).map(Undo::Pool).map_or(Ok(()), |pool| pool.apply())?;
+            let released = held_pool(trial).map(Undo::Pool).map_or(Ok(()), |pool| pool.apply());
+            overdue.left.extend(released.err().map(|error| error.to_string()));
             let made = self.made.as_ref().ok_or("the bed is not made")?;
             let unused = made.wait_until_unused(&self.interrupted);
             overdue.left.extend(unused.err().map(|error| error.to_string()));
         }
         Ok(overdue)
     }
+}
+
+/// Why a trial has failed comes before what could not be cleared away after it.
+fn both(ended: Result<(), HostError>, cleared: Result<(), HostError>) -> Result<(), HostError> {
+    let Err(error) = ended else { return cleared };
+    Err(match (error.downcast::<Overdue>(), cleared) {
+        (Ok(mut overdue), Err(why)) => {
+            overdue.left.push(why.to_string());
+            overdue
+        }
+        (Ok(overdue), Ok(())) => overdue,
+        (Err(error), _) => error,
+    })
 }
 
 /// The pool by which the kernel may hold the devices when the trial is over.
@@ -205,6 +232,9 @@ fn held_pool(trial: &Trial) -> Option<Pool> {
 impl Place for Lab<'_> {
     fn make_bed(&mut self, bed: &Bed) -> Result<TrialBed, HostError> {
         fs::create_dir_all(mount_point())?;
+        if bed.kind == BedKind::Device && bed.like.is_some() {
+            self.lock_settings()?;
+        }
         let Lab { folder, consents, interrupted, watch, journal, is_half_made, .. } = self;
         let journal = journal.as_mut().ok_or("the journal is closed")?;
         let token = journal.token().clone();
@@ -220,10 +250,10 @@ impl Place for Lab<'_> {
         let made = bed::make(bed, folder, &token, consents, &mut before, &mut progress)
             .inspect_err(|error| *is_half_made = error.is_half_made())?;
         let (devices, probed) = (made.devices.clone(), made.probed.clone());
+        self.made = Some(made);
         let cgroups = Places::find(Path::new("/"), &token);
         journal.before(&Undo::Cgroups(cgroups.clone()))?;
         self.cgroups = Some(cgroups);
-        self.made = Some(made);
         let (kind, limits, lab) = (bed.kind, bed.limits, token.to_string());
         Ok(TrialBed { kind, devices, limits, probed, lab })
     }
@@ -283,13 +313,13 @@ impl Place for Lab<'_> {
         });
         drop((granted, cgroups));
         // One that was killed in the midst of it could not let go of its devices itself.
-        pool.iter().try_for_each(Undo::apply)?;
-        if ended.is_err() && !trial.contender.partition.is_empty() {
-            self.made.as_ref().map_or(Ok(()), bed::Made::check_same)?;
-            partition::remove(&trial.bed.devices)?;
-        }
+        let cleared = pool.iter().try_for_each(Undo::apply).map_err(HostError::from);
+        let cleared = cleared.and_then(|()| match ended {
+            Ok(()) => Ok(()),
+            Err(_) => self.without_partitions(trial),
+        });
         let taken_back = self.made.as_mut().map_or(Ok(()), bed::Made::take_back);
-        ended?;
+        both(ended, cleared)?;
         taken_back?;
         Ok(serde_json::from_str(&fs::read_to_string(output)?)?)
     }
@@ -307,12 +337,16 @@ impl Place for Lab<'_> {
     }
 
     fn remove_bed(&mut self) -> Result<(), HostError> {
-        if let Some(made) = self.made.take() {
-            made.remove()?;
+        // In the journal's order, from its end. What fails keeps nothing else from going.
+        let given = self.given.drain(..).filter_map(|it| it.take_back(Path::new("/")).err());
+        let mut errors: Vec<String> = given.map(|error| error.to_string()).collect();
+        let cleared = self.cgroups.take().and_then(|cgroups| cgroups.clear().err());
+        errors.extend(cleared.map(|error| error.to_string()));
+        let removed = self.made.take().and_then(|made| made.remove().err());
+        errors.extend(removed.map(|error| error.to_string()));
+        if !errors.is_empty() {
+            return Err(errors.join("; ").into());
         }
-        let root = Path::new("/");
-        self.given.drain(..).try_for_each(|controller| controller.take_back(root))?;
-        self.cgroups.take().map_or(Ok(()), |cgroups| cgroups.clear())?;
         if self.changed.is_empty()
             && !self.is_half_made
             && let Some(journal) = self.journal.take()

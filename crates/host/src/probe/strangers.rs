@@ -91,10 +91,14 @@ fn since(first: &Processes, last: &Processes) -> BTreeMap<u32, Done> {
         let before = same(number).map_or(Done::default(), |then| then.done);
         passed.insert(*number, now.done.less(before));
     }
-    for (number, gone) in first.iter().filter(|(number, _)| same(number).is_none()) {
+    for (_, gone) in first.iter().filter(|(number, _)| same(number).is_none()) {
         let mut above = gone.parent;
-        while above != *number && same(&above).is_none() && first.contains_key(&above) {
-            above = first[&above].parent;
+        // Numbers that were used again could lead round for ever.
+        for _ in 0..first.len() {
+            match first.get(&above).filter(|_| same(&above).is_none()) {
+                Some(ended) => above = ended.parent,
+                None => break,
+            }
         }
         if let Some(done) = passed.get_mut(&above) {
             *done = done.less(gone.done);

@@ -181,7 +181,8 @@ pub fn room(path: &Path) -> io::Result<(u64, u64, Option<u64>)> {
     let mut stat: libc::statvfs = unsafe { mem::zeroed() };
     // SAFETY: the path ends in a zero byte; the kernel fills one `struct statvfs`.
     checked(unsafe { libc::statvfs(path.as_ptr(), &raw mut stat) })?;
-    let bytes = |blocks| blocks * stat.f_frsize;
+    // A daemon may claim anything.
+    let bytes = |blocks: u64| blocks.saturating_mul(stat.f_frsize);
     let free_files = (stat.f_files > 0).then_some(stat.f_favail);
     Ok((bytes(stat.f_bavail), bytes(stat.f_blocks), free_files))
 }

@@ -240,7 +240,7 @@ fn a_disk_that_contradicts_itself_is_mended_by_a_rule() {
     assert!(odd.detail.contains("says that it rotates, but random reads of 4 KiB take 97.0 µs"));
     assert!(odd.remedy.unwrap().to_string().contains(r#"KERNEL=="vda""#));
     let sound = devices::says(&seen("nvme", at_once));
-    assert!(sound.state == State::Yes && sound.detail.ends_with("nine in ten 141 µs)"));
+    assert!(sound.state == State::Yes && sound.detail.ends_with("nine in ten at most 141 µs)"));
     let unread = devices::says(&seen("virtio", None));
     assert!(unread.state == State::Yes && unread.detail.ends_with("to see how it answers"));
 }

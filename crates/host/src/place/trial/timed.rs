@@ -141,7 +141,7 @@ fn own_processes(before: Option<u64>) -> Option<(u64, u64)> {
     let (before, after) = (before?, last_pid()?);
     let limit = fs::read_to_string("/proc/sys/kernel/pid_max").ok()?.trim().parse::<u64>().ok()?;
     let numbers = limit.checked_sub(300).filter(|&numbers| numbers > 0)?;
-    Some(((after + numbers - before) % numbers, numbers))
+    Some(((after + numbers).checked_sub(before)? % numbers, numbers))
 }
 
 /// Our own count, known modulo `of`: the largest that the whole system's count allows. What other

@@ -179,6 +179,8 @@ pub struct Vm<'a> {
     journal: Option<Journal>,
     prepared: Prepared,
     made: Option<bed::Made>,
+    /// The bed could neither be made nor taken back whole: the journal knows of the rest.
+    is_half_made: bool,
     /// The folder for what the machines need, which goes when the run is over.
     own: Option<Own>,
     /// By the name that contenders have for the kernel.
@@ -205,6 +207,7 @@ impl<'a> Vm<'a> {
             journal,
             prepared,
             made: None,
+            is_half_made: false,
             own: None,
             initrds: BTreeMap::new(),
             kvm: qemu::has_kvm(),
@@ -378,7 +381,7 @@ fn can_be_direct(path: &Path) -> bool {
 impl Place for Vm<'_> {
     fn make_bed(&mut self, bed: &Bed) -> Result<TrialBed, HostError> {
         let (folder, interrupted) = (self.folder.clone(), Arc::clone(&self.interrupted));
-        let Vm { watch, journal, own, .. } = self;
+        let Vm { watch, journal, own, is_half_made, .. } = self;
         let journal = journal.as_mut().ok_or("the journal is closed")?;
         let token = journal.token().clone();
         let total_bytes = bed.size.0.saturating_mul(bed.devices.into());
@@ -391,7 +394,8 @@ impl Place for Vm<'_> {
                 false => Ok(()),
             }
         };
-        let made = bed::make_images(bed, &folder, &token, &mut before, &mut progress)?;
+        let made = bed::make_images(bed, &folder, &token, &mut before, &mut progress)
+            .inspect_err(|error| *is_half_made = error.is_half_made())?;
         let (devices, probed) = (made.devices.clone(), made.probed.clone());
         self.made = Some(made);
         self.make_initrds()?;
@@ -437,7 +441,9 @@ impl Place for Vm<'_> {
         if let Some(own) = self.own.take() {
             own.remove()?;
         }
-        if let Some(journal) = self.journal.take() {
+        if !self.is_half_made
+            && let Some(journal) = self.journal.take()
+        {
             journal.close()?;
         }
         Ok(())

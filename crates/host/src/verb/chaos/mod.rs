@@ -106,7 +106,9 @@ pub fn campaign(
             Some(scene) => match open(&ground, scene, wanted) {
                 Ok(scene) => scene,
                 Err(error) => {
-                    hear(&News::LeftOut(scene, &error.to_string()));
+                    if !hear(&News::LeftOut(scene, &error.to_string())) || ground.is_stopped() {
+                        break;
+                    }
                     continue;
                 }
             },
@@ -199,11 +201,7 @@ fn prepare(ground: &Ground, scene: Scene) -> Result<String, HostError> {
 }
 
 fn words(erase: &str) -> Vec<&str> {
-    let mut words = vec!["run", "plan.toml", "--output", "run", "--progress", "json"];
-    if erase.contains("/dev/") {
-        words.push(erase);
-    }
-    words
+    vec!["run", "plan.toml", "--output", "run", "--progress", "json", erase]
 }
 
 /// The records of the run, by number.

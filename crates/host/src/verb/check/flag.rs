@@ -9,7 +9,10 @@ use crate::bed::Seen;
 /// The finding for the disk at `device` that is mounted with `options`. It is only read.
 pub fn check(kind: &str, device: &str, options: &[String], blank: &Checked) -> Option<Checked> {
     let choice = Choice::of(kind, options.iter().map(String::as_str))?;
-    let seen = Seen::at(Path::new(device)).filter(|_| device.starts_with('/'))?;
+    if !choice.decides || !device.starts_with('/') {
+        return None;
+    }
+    let seen = Seen::at(Path::new(device))?;
     found(choice, &seen, kind, blank)
 }
 

@@ -10,6 +10,9 @@ use fsverdict_core::model::{
 use serde::Deserialize;
 use thiserror::Error;
 
+/// More windows than any job has: a day of those of 100 ms.
+const WINDOWS_MAX: u64 = 864_000;
+
 /// Output that can't be read, or tells of a failure.
 #[derive(Debug, Error)]
 pub enum OutputError {
@@ -153,13 +156,17 @@ fn rates(log: &str, window_ms: u64) -> Vec<f64> {
         }
         last_ms = to_ms;
         let before = of_direction.insert(direction, to_ms).unwrap_or(0);
-        let near = 2 * (to_ms - before) <= 3 * window_ms;
+        let near = (to_ms - before).saturating_mul(2) <= 3 * window_ms;
         spans.push((if near { before } else { to_ms.saturating_sub(window_ms) }, to_ms, rate));
     }
     let begin_ms = spans.iter().map(|span| span.0).min().unwrap_or(0);
     let end_ms = spans.iter().map(|span| span.1).max().unwrap_or(0);
     // The last window may end a moment early.
     let windows = (end_ms - begin_ms + window_ms / 20) / window_ms;
+    // The work may have written there.
+    if windows > WINDOWS_MAX {
+        return Vec::new();
+    }
     let mut operations = vec![0.0; windows as usize];
     for (from_ms, to_ms, rate) in spans {
         let [first, last] = [from_ms, to_ms].map(|ms| (ms - begin_ms) / window_ms);
