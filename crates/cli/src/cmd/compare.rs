@@ -7,7 +7,9 @@ use std::time::SystemTime;
 use anyhow::{Context, Result};
 use clap::ValueEnum;
 use fsverdict_core::judge::{self, Asked, Judge};
-use fsverdict_core::model::{Across, Change, Incomparable, Measured, Percent, Plan, Stop, Verdict};
+use fsverdict_core::model::{
+    Across, Change, Incomparable, Measured, Percent, Plan, Stop, Verdict, Words,
+};
 use fsverdict_core::render;
 use fsverdict_host::bed::{Consent, Consents};
 
@@ -36,7 +38,7 @@ pub struct Arguments {
     #[arg(long)]
     margin: Option<Percent>,
     /// What fails: slower by more than the margin, `any` slower at all, a contender that `failed`
-    /// or has too few rounds, or a verdict that is open.
+    /// or has too few rounds, or `undecided`: a verdict that is open or void.
     #[arg(
         long,
         value_enum,
@@ -153,8 +155,9 @@ fn gate(across: &Across, fail_on: &[FailOn], failed: bool) -> u8 {
         _ => false,
     };
     let worse: Vec<&Change> = across.changes.iter().filter(shut).collect();
-    for Change { workload, metric, contender, verdict, .. } in &worse {
-        remark!("fails: {contender} is {} at {workload}'s {metric}", verdict.label());
+    for Change { workload, metric, contender, verdict, unit, better, .. } in &worse {
+        let label = Words::of(metric, *unit, *better).label(*verdict);
+        remark!("fails: {contender} is {label} at {workload}'s {metric}");
     }
     let missing = on(FailOn::Failed) && !across.not_measured.is_empty();
     for it in across.not_measured.iter().filter(|_| missing) {

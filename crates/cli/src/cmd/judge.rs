@@ -84,6 +84,7 @@ pub fn run(arguments: &Arguments) -> Result<u8> {
         files.iter().map(|it| ("file".into(), it.path.clone())).collect();
     read.extend(measured.taken);
     let loaded = Loaded { run: facts(read), plan: measured.plan, records: measured.records };
+    let loaded = if arguments.output.is_text() { loaded.on_one_line() } else { loaded };
     let mut judged = loaded.judged(&Judge::new(&loaded.plan));
     judged.findings.extend(measured.findings);
     judged.findings.extend(of_rows(&measured.table));

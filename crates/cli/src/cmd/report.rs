@@ -77,6 +77,11 @@ pub fn run(arguments: &Arguments) -> Result<u8> {
 }
 
 impl Output {
+    /// It is for a terminal.
+    pub fn is_text(&self) -> bool {
+        matches!(self.format, Format::Text)
+    }
+
     /// Writes the report of results that are kept nowhere.
     pub fn write(&self, report: &Report) -> Result<()> {
         let kept = Kept { path: "", is_packed: true };
@@ -139,7 +144,7 @@ impl Output {
 /// One run's report, and its figures.
 fn single(output: &Output, run: &Path) -> Result<(Text, Vec<Figure>)> {
     let source = Source::open(run)?;
-    let loaded = source.load_for(matches!(output.format, Format::Text))?;
+    let loaded = source.load_for(output.is_text())?;
     let judged = loaded.judged(&Judge::new(&loaded.plan));
     let path = run.display().to_string();
     let kept = Kept { path: &path, is_packed: matches!(source, Source::Packed(_)) };
@@ -148,8 +153,7 @@ fn single(output: &Output, run: &Path) -> Result<(Text, Vec<Figure>)> {
 
 /// Several runs in one report, and its figure.
 fn joined(output: &Output, runs: &[PathBuf]) -> Result<(Text, Vec<Figure>)> {
-    let is_text = matches!(output.format, Format::Text);
-    let load = |run: &PathBuf| Source::open(run)?.load_for(is_text);
+    let load = |run: &PathBuf| Source::open(run)?.load_for(output.is_text());
     let runs: Vec<Loaded> = runs.iter().map(load).collect::<Result<_>>()?;
     let judged: Vec<Judged> = runs.iter().map(|run| run.judged(&Judge::new(&run.plan))).collect();
     let sides: Vec<Side> = runs.iter().map(Loaded::side).collect();

@@ -59,7 +59,7 @@ A point is BED/WORK/FAULT@WHEN. KILL:lab@2.7 sends SIGKILL to the run's process 
 of its second trial; FULL@2.3 fills the disk of the run's folder at the third; EIO@openat:57 has the
 57th openat of a process fail; INT:lab@130ms interrupts the run after 130 ms.
 
-Exit status: 0 every promise held; 1 one did not; 2 usage; 130 interrupted.";
+Exit status: 0 every promise held; 1 one did not, or none was tried; 2 usage; 130 interrupted.";
 
 fn minutes(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
@@ -143,6 +143,8 @@ fn within(arguments: &Arguments, folder: &Path, wanted: &chaos::Wanted) -> Resul
     Ok(match table.broken.is_empty() {
         false => exit::FAILED,
         true if is_stopped => exit::INTERRUPTED,
+        // What was never tried did not hold.
+        true if table.kinds.is_empty() => exit::FAILED,
         true => exit::DONE,
     })
 }

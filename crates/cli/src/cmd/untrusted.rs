@@ -1,9 +1,12 @@
 //! `--untrusted`: a stranger's plan, taken away what it may do with this machine.
 
+use std::fs::File;
+use std::io::BufReader;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use fsverdict_core::model::{BedKind, Place, Plan};
+use fsverdict_core::recording;
 
 use super::arguments::{Arguments, PlaceName};
 use crate::exit::Usage;
@@ -68,6 +71,12 @@ fn check_bed(plan: &Plan, arguments: &Arguments) -> Result<()> {
     }
 }
 
+/// By its first line. Anything else beside the plan is the user's.
+fn is_recording(path: &Path) -> bool {
+    let opened = || Some(BufReader::new(File::open(path).ok()?));
+    path.is_file() && opened().is_some_and(|text| recording::read_head(text).is_ok())
+}
+
 /// The recordings of the plan's replays. Those that lie in its folder, and not by a link, are part
 /// of it; others have to be named.
 fn recordings(plan: &Plan, file: Option<&Path>) -> Result<Vec<String>> {
@@ -77,9 +86,14 @@ fn recordings(plan: &Plan, file: Option<&Path>) -> Result<Vec<String>> {
     for replay in plan.workloads.iter().filter_map(|workload| workload.replay.as_ref()) {
         let found = Path::new(&replay.recording).canonicalize();
         let found = found.with_context(|| replay.recording.clone())?;
-        if folder.as_ref().is_some_and(|folder| found.starts_with(folder)) {
-            all.push(found.display().to_string());
+        if !folder.as_ref().is_some_and(|folder| found.starts_with(folder)) {
+            continue;
         }
+        if !is_recording(&found) {
+            let path = &replay.recording;
+            return Err(refused(&format!("replays recordings, and {path} is no recording")));
+        }
+        all.push(found.display().to_string());
     }
     Ok(all)
 }

@@ -138,7 +138,7 @@ fn a_failing_setup_or_prepare_fails_the_trial() {
 #[ignore = "needs root and loop devices: run ./test"]
 fn what_the_work_leaves_running_is_ended_and_counted() {
     let scene = Scene::alone();
-    let command = ["sh", "-c", "sleep 1000 & exec setsid sh -c 'sleep 1000 &'"];
+    let command = ["sh", "-c", "sleep 1000 & exec setsid --wait sh -c 'sleep 1000 &'"];
     let options = "--fs ext4,ext4 --size 64M --rounds 1";
     let document = run_command(&scene, options, &command).exits(0).json();
     for trial in list(&document["trials"]) {

@@ -6,7 +6,7 @@ use std::os::unix::fs::FileTypeExt;
 use serde_json::Value;
 
 use super::{failure, of, run_command, run_plan};
-use crate::support::{Scene, list, text, tool, wait_for};
+use crate::support::{Scene, Started, list, text, tool, wait_for};
 
 /// Ends in `step` of each trial, in time, and goes on to the last of them.
 fn is_ended_in(step: &str, options: &str, command: &[&str]) {
@@ -124,48 +124,38 @@ fn void_of<'a>(document: &'a Value, contender: &str) -> Option<&'a str> {
     Some(text(&found["evidence"]))
 }
 
-/// The first trial's disk loses most of its blocks under the work, which does not mind: reading
-/// where the backing file has ended is an error (drivers/block/loop.c, `lo_complete_rq`).
+/// Starts a run of two trials of `line`, which does its work once there is a file `open`, and waits
+/// until the first is at that.
+fn waiting(scene: &Scene, options: &str, setup: Option<&str>, line: &str) -> Started {
+    let line = format!("until [ -e {} ]; do sleep 0.1; done; {line}", scene.typed("open"));
+    let fixed = "run --fs ext4,ext4 --rounds 1 --output run --json - --writable .";
+    let mut words: Vec<&str> = fixed.split(' ').chain(options.split(' ')).collect();
+    words.extend(setup.iter().flat_map(|setup| ["--setup", *setup]));
+    let run = scene.start(&[&words[..], &["--", "sh", "-c", &line]].concat());
+    let at_work = scene.path("run/trials/1/raw/command.stdout");
+    wait_for("a trial at work", || at_work.exists());
+    run
+}
+
+/// Cuts the file behind the disk, so that reading beyond is an error (drivers/block/loop.c,
+/// `lo_complete_rq`).
+fn cut(scene: &Scene, bytes: u64) {
+    let backing = fs::File::options().write(true).open(scene.path("disk")).unwrap();
+    backing.set_len(bytes).unwrap();
+}
+
+/// The first trial's disk loses most of its blocks under the work, which does not mind.
 #[test]
 #[ignore = "needs root and loop devices: run ./test"]
 fn errors_that_the_work_swallows_make_its_trial_void_and_no_other() {
     let scene = Scene::alone();
     let node = disk(&scene);
-    let open = scene.typed("open");
-    let work = format!("until [ -e {open} ]; do sleep 0.1; done; cat f > /dev/null || true");
+    let options = format!("--bed device:{node} --erase {node}");
     let setup = "head -c 64M /dev/urandom > f";
-    let (bed, here) = (format!("device:{node}"), scene.typed(""));
-    let words = [
-        "run",
-        "--fs",
-        "ext4,ext4",
-        "--bed",
-        &bed,
-        "--erase",
-        &node,
-        "--rounds",
-        "1",
-        "--output",
-        "run",
-        "--json",
-        "-",
-        "--setup",
-        setup,
-        "--writable",
-        &here,
-        "--",
-        "sh",
-        "-c",
-        &work,
-    ];
-    let run = scene.start(&words);
-    let at_work = scene.path("run/trials/1/raw/command.stdout");
-    wait_for("a trial at work", || at_work.exists());
-    let backing = fs::File::options().write(true).open(scene.path("disk")).unwrap();
-    backing.set_len(24 << 20).unwrap();
+    let run = waiting(&scene, &options, Some(setup), "cat f > /dev/null || true");
+    cut(&scene, 24 << 20);
     scene.write("open", "");
     let document = run.wait().json();
-    backing.set_len(96 << 20).unwrap();
     tool("losetup", &["--detach", &node]).unwrap();
 
     let trials = list(&document["trials"]);
@@ -186,33 +176,8 @@ fn errors_that_the_work_swallows_make_its_trial_void_and_no_other() {
 fn lines_of_other_devices_are_not_charged_to_a_trial() {
     let scene = Scene::alone();
     let node = disk(&scene);
-    let open = scene.typed("open");
-    let work = format!("until [ -e {open} ]; do sleep 0.1; done");
-    let here = scene.typed("");
-    let words = [
-        "run",
-        "--fs",
-        "ext4,ext4",
-        "--size",
-        "64M",
-        "--rounds",
-        "1",
-        "--output",
-        "run",
-        "--json",
-        "-",
-        "--writable",
-        &here,
-        "--",
-        "sh",
-        "-c",
-        &work,
-    ];
-    let run = scene.start(&words);
-    let at_work = scene.path("run/trials/1/raw/command.stdout");
-    wait_for("a trial at work", || at_work.exists());
-    let backing = fs::File::options().write(true).open(scene.path("disk")).unwrap();
-    backing.set_len(4096).unwrap();
+    let run = waiting(&scene, "--size 64M", None, "true");
+    cut(&scene, 4096);
     fs::read(&node).expect_err("the disk has lost its blocks");
     scene.write("open", "");
     let document = run.wait().exits(0).json();

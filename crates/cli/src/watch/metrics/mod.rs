@@ -323,7 +323,7 @@ fn verdicts(text: &mut Exposition, comparisons: &[Comparison]) {
     }
     text.family(Kind::StateSet, "fsverdict_verdict", "", "The verdict on the contender.");
     for comparison in comparisons {
-        for verdict in VERDICTS {
+        for verdict in Verdict::ALL {
             // As it is called in a result.
             let state = serde_json::to_string(&verdict).unwrap_or_default();
             let state = ("fsverdict_verdict", state.trim_matches('"'));
@@ -332,18 +332,6 @@ fn verdicts(text: &mut Exposition, comparisons: &[Comparison]) {
         }
     }
 }
-
-const VERDICTS: [Verdict; 9] = [
-    Verdict::Faster,
-    Verdict::Slower,
-    Verdict::TriviallyFaster,
-    Verdict::TriviallySlower,
-    Verdict::FasterSizeOpen,
-    Verdict::SlowerSizeOpen,
-    Verdict::Equivalent,
-    Verdict::Undecided,
-    Verdict::Void,
-];
 
 fn compared(comparison: &Comparison) -> [(&str, &str); 4] {
     let Comparison { workload, metric, contender, reference, .. } = comparison;
