@@ -10,6 +10,7 @@ mod guard;
 mod interrupted;
 mod network;
 mod others;
+mod packages;
 mod partitions;
 mod probes;
 mod replays;

@@ -107,6 +107,10 @@ pub enum Need {
     Probe(ProbeKind),
     /// The kernel's block events.
     BlockEvents,
+    /// A cgroup for each trial.
+    Cgroups,
+    /// The kernel's log.
+    KernelLog,
     /// The program that is the virtual machine.
     Qemu,
     /// A kernel that it can boot: of that name, or any.
@@ -139,6 +143,8 @@ impl Need {
             Need::Directory(path) => path,
             Need::Probe(kind) => kind.name(),
             Need::BlockEvents => "block events",
+            Need::Cgroups => "trial cgroups",
+            Need::KernelLog => "kernel log",
             Need::Qemu => "QEMU",
             Need::Kernel(None) => "kernels to boot",
             Need::Kernel(Some(name)) => return Cow::Owned(format!("kernel {name}")),

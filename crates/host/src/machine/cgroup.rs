@@ -49,6 +49,14 @@ const HIERARCHIES: [Hierarchy; 3] =
     [Hierarchy::Unified, Hierarchy::First("cpuacct"), Hierarchy::First("memory")];
 
 impl Hierarchy {
+    /// In words.
+    pub fn name(self) -> String {
+        match self {
+            Hierarchy::Unified => "cgroup v2".into(),
+            Hierarchy::First(controller) => format!("{controller} of v1"),
+        }
+    }
+
     /// Where it is mounted, and what of it.
     fn mount(self, root: &Path) -> Option<Mount> {
         let is_it = |mount: &Mount| match self {
@@ -109,6 +117,15 @@ impl Places {
 
     fn prefix(&self) -> String {
         format!("{OWN}{}-", self.run)
+    }
+
+    /// The hierarchies in which a trial of ours can have one.
+    pub fn offered(root: &Path) -> Vec<Hierarchy> {
+        let is_open = |it: &Hierarchy| {
+            let of_processes = it.ours(root).map(|ours| ours.join(PROCESSES));
+            of_processes.is_some_and(|it| File::options().write(true).open(it).is_ok())
+        };
+        HIERARCHIES.into_iter().filter(is_open).collect()
     }
 
     /// Makes those of trial `number`. Where one can't be made the trial does without it.

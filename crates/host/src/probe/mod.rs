@@ -53,7 +53,7 @@ pub use page_cache::{PageCache, PageCacheError};
 pub use pulse::Pulse;
 pub use strangers::Others;
 pub use timeline::Timeline;
-pub use trouble::Troubles;
+pub use trouble::{LOG, Troubles};
 
 use crate::sys;
 use cpu::CpuReader;

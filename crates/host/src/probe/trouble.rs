@@ -13,7 +13,7 @@ use crate::machine::mount;
 use crate::sys;
 
 /// The kernel's log (Documentation/ABI/testing/dev-kmsg).
-const LOG: &str = "/dev/kmsg";
+pub const LOG: &str = "/dev/kmsg";
 /// A read of it gives one record, and needs room for all of that (kernel/printk/printk.c,
 /// PRINTKRB_RECORD_MAX and its header).
 const RECORD_BYTES: usize = 16 << 10;

@@ -21,8 +21,9 @@ use super::vm::kernel;
 use super::vm::kvm::{self, QEMU};
 use crate::file_system::{self, FileSystem};
 use crate::machine::answers::{closed, not_installed};
+use crate::machine::cgroup::{Hierarchy, Places};
 use crate::machine::{cell, mount};
-use crate::probe::offered;
+use crate::probe::{LOG, offered};
 use crate::{sys, tool};
 pub use summary::{beds, conclusion};
 
@@ -61,8 +62,9 @@ pub fn needs() -> Vec<Need> {
     ];
     let last =
         [Need::BlockEvents, Need::Limits, Need::Qemu, Need::Kernel(None), Need::Kvm, Need::Png];
+    let own = [Need::Cgroups, Need::KernelLog];
     let probes = ProbeKind::ALL.map(Need::Probe);
-    first.into_iter().chain(file_systems).chain(programs).chain(probes).chain(last).collect()
+    first.into_iter().chain(file_systems).chain(programs).chain(probes).chain(own).chain(last).collect()
 }
 
 /// This machine.
@@ -110,6 +112,8 @@ impl Machine {
             Need::Directory(path) => directory(path),
             Need::Probe(kind) => probe(root, *kind),
             Need::BlockEvents => block_events(root),
+            Need::Cgroups => cgroups(root),
+            Need::KernelLog => kernel_log(root),
             Need::Qemu => program(QEMU),
             Need::Kernel(name) => kernels(name.as_deref()),
             Need::Kvm => kvm::check(root),
@@ -133,7 +137,8 @@ fn namespaces() -> Answer {
     match tool::run_words(&["unshare", "--mount", "--pid", "--fork", "true"]) {
         Ok(_) => match cell::is_possible() {
             Ok(()) => Answer::yes("a trial's mounts and processes go with it"),
-            Err(error) => Answer::no(error.to_string()).but("sysctl user.max_user_namespaces=1000"),
+            Err(error) => Answer::no(error.to_string())
+                .but("sysctl user.max_user_namespaces=1000, and not within a chroot"),
         },
         Err(_) if !sys::is_root() => Answer::no("this user may not unshare").but_root(),
         Err(error) => Answer::no(error.to_string())
@@ -277,6 +282,29 @@ fn readable(root: &Path, paths: &[&str]) -> Answer {
         Some(closed(&format!("/{path}"), &error, "run it where it is mounted"))
     });
     unreadable.unwrap_or_else(|| Answer::yes(format!("/{}", paths.join(", /"))))
+}
+
+/// Where a trial has a cgroup, its processes, CPU time and memory are told from those of others.
+fn cgroups(root: &Path) -> Answer {
+    let offered = Places::offered(root);
+    let names: Vec<String> = offered.iter().map(|it| it.name()).collect();
+    match offered[..] {
+        [Hierarchy::Unified, ..] | [_, _, ..] => {
+            Answer::yes(format!("{}: what it left running, CPU time and memory", names.join(", ")))
+        }
+        [one] => Answer::partly(format!("only {}", one.name())),
+        [] if sys::is_root() => Answer::no("none that we can write is mounted")
+            .but("mount -t cgroup2 cgroup2 /sys/fs/cgroup"),
+        [] => Answer::no("making one needs root").but_root(),
+    }
+}
+
+/// Without it, trouble shows only in the file system's own counters.
+fn kernel_log(root: &Path) -> Answer {
+    match fs::File::open(root.join(LOG.trim_start_matches('/'))) {
+        Ok(_) => Answer::yes("errors of the trial's devices are quoted from it"),
+        Err(error) => closed(LOG, &error, "read it where kernel.dmesg_restrict is 0"),
+    }
 }
 
 /// Documentation/trace/ftrace.rst, "The File System".

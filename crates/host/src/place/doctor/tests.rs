@@ -55,6 +55,8 @@ fn an_empty_machine_can_nothing_and_says_why() {
         probe(ProbeKind::Pressure),
         probe(ProbeKind::Heat),
         Need::BlockEvents,
+        Need::Cgroups,
+        Need::KernelLog,
         Need::Limits,
         Need::Kvm,
     ];

@@ -25,7 +25,9 @@ pub fn answer(machine: &Machine, plan: &Plan, need: &Need) -> Answer {
         }
         Need::Probe(ProbeKind::Heat) => Answer::no("a virtual machine has no sensors"),
         Need::Probe(ProbeKind::Device | ProbeKind::Pressure | ProbeKind::PageCache)
-        | Need::BlockEvents => Answer::unknown("it shows when the kernel runs"),
+        | Need::BlockEvents
+        | Need::Cgroups
+        | Need::KernelLog => Answer::unknown("it shows when the kernel runs"),
         Need::Disk
         | Need::Images { .. }
         | Need::Space { .. }

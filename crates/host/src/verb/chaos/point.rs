@@ -24,7 +24,7 @@ pub const SIGNALS: [(&str, i32, Means); 12] = [
     ("KILL", libc::SIGKILL, Means::Death),
     ("INT", libc::SIGINT, Means::Interrupt),
     ("TERM", libc::SIGTERM, Means::Interrupt),
-    ("HUP", libc::SIGHUP, Means::Death),
+    ("HUP", libc::SIGHUP, Means::Interrupt),
     ("QUIT", libc::SIGQUIT, Means::Death),
     ("STOP", libc::SIGSTOP, Means::Pause),
     ("ABRT", libc::SIGABRT, Means::Death),
