@@ -87,10 +87,12 @@ pub(super) fn ending(report: &Report) -> String {
 
 /// How many verdicts the run carries, and how many false ones its confidence allows for. The
 /// confidence holds for all verdicts of a family together, so that what is expected is a number of
-/// families. Without an interval there is no verdict.
+/// families. What is void or undecided says nothing that could be false.
 fn at_stake(report: &Report) -> String {
-    let has_interval = |it: &&Comparison| it.verdict != Verdict::Void && it.high.is_some();
-    let verdicts = report.comparisons.iter().filter(has_interval);
+    let says_something = |it: &&Comparison| {
+        it.high.is_some() && !matches!(it.verdict, Verdict::Void | Verdict::Undecided)
+    };
+    let verdicts = report.comparisons.iter().filter(says_something);
     let workloads: BTreeSet<&str> = verdicts.clone().map(|it| it.workload.as_str()).collect();
     let Judgement { family, confidence, .. } = &report.plan.judgement;
     let families = match family {
