@@ -152,7 +152,23 @@ pub(super) fn bed(report: &Report) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::super::testing::{grid, report};
     use super::*;
+
+    #[test]
+    fn a_run_that_a_difference_ended_early_says_what_that_does_to_ratios() {
+        let (plan, mut run, comparisons) = grid(&[vec![(Verdict::Faster, 1.2)]]);
+        run.stop = Some(Stop::Settled);
+        let mut made = (plan, run, comparisons);
+        let says = |made: &_| ending(&report(made)).ends_with("go by the intervals.");
+        assert!(says(&made), "six rounds of twelve");
+        made.2[0].verdict = Verdict::Equivalent;
+        assert!(!says(&made));
+        (made.2[0].verdict, made.2[0].rounds) = (Verdict::Slower, 12);
+        assert!(!says(&made), "it took all rounds");
+        (made.2[0].rounds, made.1.stop) = (6, Some(Stop::Interrupted));
+        assert!(!says(&made));
+    }
 
     #[test]
     fn the_chance_of_a_false_verdict_is_said() {
