@@ -165,8 +165,8 @@ pub(super) fn sharing(plan: &Plan, workload: &Workload) -> usize {
     all.max(1)
 }
 
-/// How many comparisons share the error with one of `workload`, and how many of them are of the same
-/// two contenders at it.
+/// How many comparisons share the error with one of `workload`, and how many of them are of the
+/// same two contenders at it.
 fn shares(plan: &Plan, workload: &Workload) -> [usize; 2] {
     let sharing = sharing(plan, workload);
     [sharing, workload.primary().len().clamp(1, sharing)]

@@ -449,8 +449,8 @@ mod tests {
         assert!((for_independent_rounds(24) - 0.825).abs() < 1e-12);
     }
 
-    /// Twelve rounds of noise that is AR(1) of 0.5: what the rest of the error is kept for. Only the
-    /// last look counts here, as where nothing settles before. Standard error: 0.2 points.
+    /// Twelve rounds of noise that is AR(1) of 0.5: what the rest of the error is kept for. Only
+    /// the last look counts here, as where nothing settles before. Standard error: 0.2 points.
     #[test]
     fn noise_that_remembers_by_half_is_borne() {
         let rule = Rule::capped(0.05, 12);
