@@ -9,6 +9,7 @@ mod crowd;
 mod noise;
 mod peers;
 mod recorded;
+mod together;
 
 use fsverdict_core::judge::{Course, FIRST_LOOK, Interval, Judge, Rule, level_of_last_look};
 use fsverdict_core::model::{Draws, Plan, Verdict, derived_seed};
@@ -354,6 +355,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     print_alike(&plan, &judge, &pools, campaigns);
     print_planted(&plan, &judge, &pools, campaigns);
     print_levels();
+    together::print(campaigns);
     crowd::print(campaigns / 4);
     Ok(())
 }

@@ -37,9 +37,7 @@ pub struct Rounds {
 impl Rounds {
     /// As the last look has them: outlying rounds aside, memory included.
     pub fn of(course: &Course) -> Rounds {
-        let count = course.rounds;
-        let variance = course.standard_error.powi(2) * f64::from(count);
-        Rounds { mean: course.estimate, variance, count }
+        Rounds { mean: course.estimate, variance: course.of_a_round(), count: course.rounds }
     }
 }
 

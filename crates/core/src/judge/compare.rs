@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use crate::model::{Arm, Contender, Family, Finding, Intervals, Plan, Record, Severity, Workload};
 
 use super::audit;
+use super::shared::Shared;
 use super::stopping::{PooledRules, Rule};
 
 /// The judge of one plan: made once, asked after every round.
@@ -17,14 +18,15 @@ pub struct Judge {
     reference: usize,
     /// Differences of ln(goodness) smaller than this are trivial.
     margin: f64,
-    /// By the number of comparisons that share the error.
-    rules: BTreeMap<usize, Rule>,
-    /// The same, where the plan declares pooled intervals.
+    /// By the number of comparisons that share the error, and how many of them are of two
+    /// contenders at one work.
+    rules: BTreeMap<[usize; 2], Shared>,
+    /// By the number of comparisons, where the plan declares pooled intervals.
     pooled: BTreeMap<usize, PooledRules>,
     /// For every two contenders, where the plan declares a race.
-    race: Option<Rule>,
+    race: Option<Shared>,
     /// Of the duplicate, by the number of metrics that share its error.
-    duplicate_rules: BTreeMap<usize, Rule>,
+    duplicate_rules: BTreeMap<usize, Shared>,
 }
 
 impl Judge {
@@ -32,11 +34,12 @@ impl Judge {
     pub fn new(plan: &Plan) -> Judge {
         let mut rules = BTreeMap::new();
         for workload in &plan.workloads {
-            let sharing = sharing(plan, workload);
-            rules.entry(sharing).or_insert_with(|| rule(plan, alpha(plan) / sharing as f64));
+            let [sharing, metrics] = shares(plan, workload);
+            let alpha = alpha(plan) * metrics as f64 / sharing as f64;
+            rules.entry([sharing, metrics]).or_insert_with(|| shared(plan, alpha, metrics));
         }
         let contenders = plan.contenders.len();
-        let of_all = |&sharing: &usize| {
+        let of_all = |&[sharing, _]: &[usize; 2]| {
             let (alpha, rounds) = (alpha(plan) / sharing as f64, plan.judgement.rounds());
             (sharing, PooledRules::new(alpha, rounds, contenders as u32))
         };
@@ -48,7 +51,7 @@ impl Judge {
             reference: plan.contenders.iter().position(is_reference).unwrap_or(0),
             margin: plan.judgement.margin.0.ln_1p(),
             pooled: rules.keys().filter(|_| is_pooled).map(of_all).collect(),
-            race: plan.judgement.race.then(|| rule(plan, alpha(plan) / pairs as f64)),
+            race: plan.judgement.race.then(|| shared(plan, alpha(plan) / pairs as f64, 1)),
             rules,
             duplicate_rules: duplicate_rules(plan),
         }
@@ -74,9 +77,9 @@ impl Judge {
         sharing(&self.plan, workload)
     }
 
-    /// The rule of the comparisons of a workload.
-    pub(super) fn rule_of(&self, workload: &Workload) -> &Rule {
-        &self.rules[&sharing(&self.plan, workload)]
+    /// The rules of the comparisons of two contenders at a workload.
+    pub(super) fn rules_of(&self, workload: &Workload) -> &Shared {
+        &self.rules[&shares(&self.plan, workload)]
     }
 
     /// The same, where the plan declares pooled intervals.
@@ -85,7 +88,7 @@ impl Judge {
     }
 
     /// The rule for every two contenders, where the plan declares a race.
-    pub(super) fn race_rule(&self) -> Option<&Rule> {
+    pub(super) fn race_rule(&self) -> Option<&Shared> {
         self.race.as_ref()
     }
 
@@ -96,7 +99,7 @@ impl Judge {
     }
 
     /// The rules for the duplicate, by the number of metrics that share its error.
-    pub(super) fn duplicate_rules(&self) -> &BTreeMap<usize, Rule> {
+    pub(super) fn duplicate_rules(&self) -> &BTreeMap<usize, Shared> {
         &self.duplicate_rules
     }
 
@@ -121,19 +124,23 @@ pub(super) fn rule(plan: &Plan, alpha: f64) -> Rule {
     }
 }
 
+/// The same of so many metrics, for that chance of ever missing any of their truths.
+fn shared(plan: &Plan, alpha: f64, metrics: usize) -> Shared {
+    Shared::new(alpha, metrics, plan.judgement.rounds())
+}
+
 /// What makes workloads of `plan` void, for those who do not need its verdicts.
 pub(super) fn void(plan: &Plan, records: &[Record]) -> Vec<Finding> {
     audit::Audited::of(plan, records).voiding(plan, &duplicate_rules(plan))
 }
 
 /// The rules for the duplicate, by the number of metrics that share its error.
-pub(super) fn duplicate_rules(plan: &Plan) -> BTreeMap<usize, Rule> {
+pub(super) fn duplicate_rules(plan: &Plan) -> BTreeMap<usize, Shared> {
     let mut rules = BTreeMap::new();
     let workloads = plan.workloads.iter();
     for workload in workloads.filter(|_| plan.judgement.arms.contains(&Arm::Duplicate)) {
         let metrics = workload.primary().len();
-        let alpha = audit::DUPLICATE_ALPHA / metrics as f64;
-        rules.entry(metrics).or_insert_with(|| rule(plan, alpha));
+        rules.entry(metrics).or_insert_with(|| shared(plan, audit::DUPLICATE_ALPHA, metrics));
     }
     rules
 }
@@ -156,6 +163,13 @@ pub(super) fn sharing(plan: &Plan, workload: &Workload) -> usize {
         Family::Run => plan.workloads.iter().map(|work| comparisons_of(plan, work)).sum(),
     };
     all.max(1)
+}
+
+/// How many comparisons share the error with one of `workload`, and how many of them are of the
+/// same two contenders at it.
+fn shares(plan: &Plan, workload: &Workload) -> [usize; 2] {
+    let sharing = sharing(plan, workload);
+    [sharing, workload.primary().len().clamp(1, sharing)]
 }
 
 /// Whether `finding` takes the ground from a comparison of two contenders in a workload.
@@ -325,11 +339,11 @@ mod tests {
     #[test]
     fn the_error_is_shared_over_the_family() {
         let of_workload = Judge::new(&plan(PLAN));
-        assert_eq!(of_workload.rules.keys().copied().collect::<Vec<_>>(), [2, 4]);
+        assert_eq!(of_workload.rules.keys().copied().collect::<Vec<_>>(), [[2, 1], [4, 2]]);
         let (verdicts, expected) = of_workload.expected_false();
         assert!(verdicts == 6 && (expected - 0.1).abs() < 1e-12);
         let of_run = Judge::new(&plan(&format!("{PLAN}\n[judgement]\nfamily = \"run\"")));
-        assert_eq!(of_run.rules.keys().copied().collect::<Vec<_>>(), [6]);
+        assert_eq!(of_run.rules.keys().copied().collect::<Vec<_>>(), [[6, 1], [6, 2]]);
         assert!((of_run.expected_false().1 - 0.05).abs() < 1e-12);
     }
 

@@ -14,14 +14,14 @@ const ROUNDS_FOR_EACH: usize = 6;
 /// At most so many rounds outlie, so that a look at them costs the same however many there are.
 const OUTLYING_MOST: usize = 20;
 
-/// Nor is that power larger than this: it is what AR(1) of 0.8 asks for in twelve rounds.
-const MEMORY_MOST: f64 = 4.0;
-
 /// In few rounds the factor for noise that remembers is the ratio of variances to this power.
-const MEMORY_POWER: f64 = 3.0;
+const MEMORY_POWER: f64 = 2.0;
+
+/// Nor is the factor smaller or larger than this.
+const MEMORY: [f64; 2] = [0.7, 2.5];
 
 /// Up to so many rounds it is; with more the power falls, as the ratio is known better.
-const FEW_ROUNDS: f64 = 12.0;
+pub const FEW_ROUNDS: f64 = 12.0;
 
 /// What some rounds say of a difference.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -30,7 +30,8 @@ pub struct Estimate {
     pub mean: f64,
     /// Its standard error, in ln units.
     pub standard_error: f64,
-    /// How many times as large that is as it would be if rounds were independent.
+    /// How many times as large that is as it would be if rounds were independent: less than once
+    /// where they go to and fro.
     pub widened: f64,
     /// So many rounds outlie.
     pub outlying: usize,
@@ -121,6 +122,17 @@ impl Paired {
         let mut places: Vec<usize> = self.outside(kept).map(|(_, place)| *place).collect();
         places.sort_unstable();
         places
+    }
+
+    /// The last differences, so many at most; those that outlie are moved to the nearest that does
+    /// not.
+    pub fn recent(&self, most: usize) -> Vec<f64> {
+        if self.differences.is_empty() {
+            return Vec::new();
+        }
+        let [low, high] = self.ends(self.kept());
+        let from = self.differences.len().saturating_sub(most);
+        self.differences[from..].iter().map(|it| it.clamp(low, high)).collect()
     }
 
     /// The mean is that of the differences that do not outlie. Its standard error is that of a
@@ -230,14 +242,16 @@ fn is_too_far(sums: Sums, deviation: f64) -> bool {
 /// (von Neumann, Annals of Mathematical Statistics 12, 1941) and 1 / (1 - phi) where it is AR(1).
 ///
 /// AR(1) asks for sqrt((1 + phi) / (1 - phi)) = sqrt(2 q - 1). Few rounds show less memory than
-/// there is, and less scatter: q^3 bears that, by calibration (docs/validation.md).
+/// there is, and less scatter: q^2 bears that, by calibration (docs/validation.md). It is below 1
+/// where rounds go to and fro, which speaks against memory.
 fn widening(n: f64, scatter: f64, steps: f64) -> f64 {
     let ratio = 2.0 * scatter / steps;
-    if !ratio.is_finite() || ratio <= 1.0 {
+    if !ratio.is_finite() {
         return 1.0;
     }
+    let [least, most] = MEMORY;
     let power = MEMORY_POWER * (FEW_ROUNDS / n).min(1.0);
-    ratio.powf(power).min(MEMORY_MOST).max((2.0 * ratio - 1.0).sqrt())
+    ratio.powf(power).clamp(least, most).max((2.0 * ratio - 1.0).max(0.0).sqrt())
 }
 
 #[cfg(test)]
@@ -302,15 +316,17 @@ mod tests {
     #[test]
     fn noise_that_remembers_widens_by_what_it_asks_for() {
         assert_eq!(widening(12.0, 1.0, 2.0), 1.0);
-        assert_eq!(widening(12.0, 1.0, 3.0), 1.0);
-        assert_eq!(widening(12.0, 1.25, 2.0), 1.25_f64.powi(3));
-        assert_eq!(widening(12.0, 2.0, 2.0), 4.0, "of 8");
+        assert_eq!(widening(12.0, 0.9, 2.0), 0.8_f64.sqrt(), "as AR(1) asks for");
+        assert_eq!(widening(12.0, 1.0, 3.0), 0.7, "of four ninths");
+        assert_eq!(widening(12.0, 1.25, 2.0), 1.25_f64.powi(2));
+        assert_eq!(widening(12.0, 2.0, 2.0), 2.5, "of 4");
+        assert_eq!(widening(48.0, 1.25, 2.0), 1.5_f64.sqrt(), "as AR(1) asks for");
         assert_eq!(widening(1000.0, 2.0, 2.0), 3.0_f64.sqrt());
         assert_eq!(widening(4.0, 0.0, 0.0), 1.0);
         let (drifting, _) = of(&[0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7]);
-        assert!(drifting.widened >= 4.0, "{drifting:?}");
+        assert!(drifting.widened >= 2.5, "{drifting:?}");
         let (to_and_fro, _) = of(&[0.0, 0.1, 0.0, 0.1, 0.0, 0.1, 0.0, 0.1]);
-        assert_eq!(to_and_fro.widened, 1.0);
+        assert_eq!(to_and_fro.widened, 0.7);
     }
 
     proptest! {

@@ -34,6 +34,7 @@ pub struct Fold<'a> {
 }
 
 /// Which two are compared, in what, by what rule: workload, metric and contenders by their places.
+/// A lane of the plan's comparisons is of all metrics, and stands at the first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Asked {
     workload: usize,
@@ -189,8 +190,8 @@ impl<'a> Fold<'a> {
         let exact = !is_unpaired && course.rounds >= FIRST_LOOK && medians.are_constant();
         let seconds = names.iter().map(|name| trials.seconds_of(&workload.name, name));
         let seconds: Option<f64> = seconds.sum();
-        let lane = self.lanes.get(&asked);
-        let outlying = lane.map(Lane::outlying).unwrap_or_default();
+        let lane = self.lanes.get(&Asked { metric: 0, ..asked });
+        let outlying = lane.map_or(Vec::new(), |lane| lane.outlying(number));
         let high = course.interval.high.exp();
         let rounds_to_settle =
             course.rounds_to_settle(judge.margin()).filter(|_| !course.verdict.is_settled());
@@ -248,11 +249,14 @@ impl<'a> Fold<'a> {
             return unpaired::course(both, alpha, judge.margin());
         }
         let Some(rules) = judge.pooled_rules(workload) else {
-            let asked = Asked { workload: place, metric: number, pair, by: By::Plan(which) };
+            let asked = Asked { workload: place, metric: 0, pair, by: By::Plan(which) };
             let names = pair.map(|it| plan.contenders[it].name.as_str());
-            let both = trials.both(&workload.name, metric, names, which);
+            let metrics = workload.primary();
+            let both = metrics.iter().map(|it| trials.both(&workload.name, it, names, which));
+            let both: Vec<_> = both.collect();
             let lane = self.lanes.entry(asked).or_default();
-            return lane.course(both, judge.rule_of(workload), judge.margin());
+            let rules = judge.rules_of(workload);
+            return lane.courses(&both, rules, judge.margin())[number];
         };
         let names = plan.contenders.iter().map(|it| it.name.as_str());
         let series: Vec<_> =
@@ -281,7 +285,7 @@ impl<'a> Fold<'a> {
                 let asked = Asked { workload: place, metric, pair, by: By::Race };
                 let both = trials.both(&workload.name, name, names, Which::Latest);
                 let lane = lanes.entry(asked).or_default();
-                lane.course(both, rule, self.judge.margin()).verdict == Verdict::Faster
+                lane.courses(&[both], rule, self.judge.margin())[0].verdict == Verdict::Faster
             });
             if beats && !findings.iter().any(|finding| voids(finding, &workload.name, names)) {
                 return Some(it.name.clone());
@@ -338,7 +342,7 @@ impl<'a> Fold<'a> {
         }
         let plan = self.judge.plan();
         let its = &plan.workloads[workload];
-        let said = self.audited.over_rounds(plan, its, self.judge.rule_of(its));
+        let said = self.audited.over_rounds(plan, its, self.judge.rules_of(its).apart());
         self.over_rounds[workload] = Read { rounds, taken, said };
     }
 }

@@ -157,7 +157,7 @@ impl<'a> Bench<'a> {
         // One round alone says nothing of how rounds vary.
         let of_a_round = match rounds {
             0 | 1 => 0.0,
-            _ => course.standard_error.powi(2) * f64::from(rounds),
+            _ => course.of_a_round(),
         };
         let night = Night { value: course.estimate, of_a_round, rounds };
         Some((point, (rounds > 0 && !is_void).then_some(night)))

@@ -7,6 +7,7 @@ use super::estimate::{Estimate, Paired};
 use super::interval::{Course, Pooled};
 use super::middle::Middle;
 use super::pairs::{Pair, Series};
+use super::shared::{RECENT, Recent, Shared};
 use super::stopping::{PooledRules, Rule};
 
 /// Rounds from one up to another.
@@ -28,11 +29,23 @@ impl Reader {
     /// was read before is void.
     fn next(&mut self, series: &[&Series]) -> (bool, Option<Rounds>) {
         let rewrites = series.iter().map(|it| it.rewrites()).sum();
+        let last = series.iter().map(|it| it.last_round()).min().flatten();
+        self.up_to(last, rewrites)
+    }
+
+    /// The same of two contenders in several metrics: up to the last round that both have reached
+    /// in any of them, for a trial's figures come together.
+    fn next_of_both(&mut self, metrics: &[[&Series; 2]]) -> (bool, Option<Rounds>) {
+        let rewrites = metrics.iter().flatten().map(|it| it.rewrites()).sum();
+        let reached = |side: usize| metrics.iter().map(|it| it[side].last_round()).max().flatten();
+        self.up_to(reached(0).min(reached(1)), rewrites)
+    }
+
+    fn up_to(&mut self, last: Option<u32>, rewrites: u32) -> (bool, Option<Rounds>) {
         let is_anew = rewrites != self.rewrites;
         if is_anew {
             *self = Reader { after: None, rewrites };
         }
-        let last = series.iter().map(|it| it.last_round()).min().flatten();
         let Some(last) = last.filter(|last| Some(*last) > self.after) else {
             return (is_anew, None);
         };
@@ -49,41 +62,79 @@ impl Reader {
     }
 }
 
-/// The course of a contender against another. It is always asked with the same series, rule and
-/// margin.
-#[derive(Debug)]
+/// The courses of a contender against another, in metrics that share an error. It is always asked
+/// with the same series, rules and margin.
+#[derive(Debug, Default)]
 pub struct Lane {
     reader: Reader,
+    metrics: Vec<Way>,
+}
+
+/// The course in one metric.
+#[derive(Debug)]
+struct Way {
     paired: Paired,
     course: Course,
     /// The rounds that were read.
     rounds: Vec<u32>,
 }
 
-impl Default for Lane {
-    fn default() -> Lane {
-        let (reader, paired) = Default::default();
-        Lane { reader, paired, course: Course::BEGIN, rounds: Vec::new() }
+impl Way {
+    fn new() -> Way {
+        Way { paired: Paired::default(), course: Course::BEGIN, rounds: Vec::new() }
+    }
+
+    /// Takes a round, if it holds both.
+    fn take(&mut self, round: u32, series: [&Series; 2]) -> Option<Estimate> {
+        let pair = series[0].pairs(series[1], round..=round).next()?;
+        self.rounds.push(round);
+        Some(self.paired.take(pair.difference))
+    }
+
+    fn recent(&self) -> Recent<'_> {
+        let from = self.rounds.len().saturating_sub(RECENT);
+        Recent { rounds: &self.rounds[from..], differences: self.paired.recent(RECENT) }
     }
 }
 
 impl Lane {
-    /// The course of all rounds that hold both.
-    pub fn course(&mut self, series: [&Series; 2], rule: &Rule, margin: f64) -> Course {
-        let (is_anew, pairs) = self.reader.pairs(series);
+    /// The course of each metric, of all rounds that hold both.
+    pub fn courses(
+        &mut self,
+        metrics: &[[&Series; 2]],
+        rules: &Shared,
+        margin: f64,
+    ) -> Vec<Course> {
+        let (is_anew, range) = self.reader.next_of_both(metrics);
         if is_anew {
-            *self = Lane { reader: std::mem::take(&mut self.reader), ..Lane::default() };
+            self.metrics.clear();
         }
-        for pair in pairs {
-            self.rounds.push(pair.round);
-            self.course.take(self.paired.take(pair.difference), rule, margin);
+        self.metrics.resize_with(metrics.len(), Way::new);
+        let mut rounds = BTreeSet::new();
+        if let Some(range) = range {
+            metrics.iter().for_each(|it| rounds.extend(it[0].rounds(range)));
         }
-        self.course
+        for round in rounds {
+            self.take(round, metrics, rules, margin);
+        }
+        self.metrics.iter().map(|it| it.course).collect()
     }
 
-    /// The rounds of the course that outlie, in order.
-    pub fn outlying(&self) -> Vec<u32> {
-        self.paired.outlying().into_iter().map(|place| self.rounds[place]).collect()
+    /// Each metric's interval is made by what is known of all of them after the round.
+    fn take(&mut self, round: u32, metrics: &[[&Series; 2]], rules: &Shared, margin: f64) {
+        let ways = self.metrics.iter_mut().zip(metrics);
+        let estimates: Vec<_> = ways.map(|(way, series)| way.take(round, *series)).collect();
+        let recent: Vec<Recent> = self.metrics.iter().map(Way::recent).collect();
+        let rule = rules.rule(&recent);
+        for (way, estimate) in self.metrics.iter_mut().zip(estimates) {
+            estimate.into_iter().for_each(|it| way.course.take(it, rule, margin));
+        }
+    }
+
+    /// The rounds of the metric at that place that outlie, in order.
+    pub fn outlying(&self, metric: usize) -> Vec<u32> {
+        let Some(way) = self.metrics.get(metric) else { return Vec::new() };
+        way.paired.outlying().into_iter().map(|place| way.rounds[place]).collect()
     }
 }
 
@@ -194,8 +245,9 @@ impl PooledLane {
     }
 }
 
-/// A pooled estimate, as wide for noise that remembers as that of the two alone.
+/// A pooled estimate, as wide for noise that remembers as that of the two alone; it is not narrower
+/// where they go to and fro.
 pub fn remembering(pooled: Estimate, own: Estimate) -> Estimate {
-    let standard_error = pooled.standard_error * own.widened;
-    Estimate { standard_error, widened: own.widened, ..pooled }
+    let widened = own.widened.max(1.0);
+    Estimate { standard_error: pooled.standard_error * widened, widened, ..pooled }
 }

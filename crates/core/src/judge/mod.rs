@@ -30,6 +30,7 @@ mod pairs;
 #[cfg(test)]
 pub(crate) mod plain;
 mod published;
+mod shared;
 mod steps;
 mod stopping;
 mod student;

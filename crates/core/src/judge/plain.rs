@@ -10,6 +10,7 @@ use super::estimate::Paired;
 use super::interval::{Course, Interval, Pooled};
 use super::lane::remembering;
 use super::pairs::{Figure, Pair, pairs, unit_of};
+use super::shared::{RECENT, Recent, Shared};
 use crate::model::{
     Arm, Audit, Comparison, Contender, Finding, Key, Plan, Record, Severity, Verdict, Workload,
     median,
@@ -143,12 +144,9 @@ fn duplicate_differs(judge: &Judge, workload: &Workload, records: &[Record]) -> 
     let (plan, reference) = (judge.plan(), judge.plan().reference());
     let again = plan.arm(Arm::Duplicate)?.name;
     let metrics = workload.primary();
-    let rule = judge.duplicate_rules().get(&metrics.len())?;
-    let courses = metrics.iter().map(|metric| {
-        let pairs = pairs(records, &workload.name, metric, &again, reference);
-        let differences: Vec<f64> = pairs.iter().map(|pair| pair.difference).collect();
-        (metric, Course::of(&differences, rule, 0.0))
-    });
+    let rules = judge.duplicate_rules().get(&metrics.len())?;
+    let names = [again.as_str(), reference];
+    let courses = metrics.iter().zip(courses(records, workload, names, rules, 0.0));
     let excludes_1 = |it: &(_, Course)| it.1.interval.low > 0.0 || it.1.interval.high < 0.0;
     let (metric, course) = courses.into_iter().find(excludes_1)?;
     let Interval { low, high } = course.interval;
@@ -213,12 +211,12 @@ fn beaten_by(
     findings: &[Finding],
     records: &[Record],
 ) -> Option<String> {
-    let rule = judge.race_rule()?;
+    let rules = judge.race_rule()?;
     let beats = |other: &str| {
         workload.primary().iter().all(|metric| {
             let pairs = pairs(records, &workload.name, metric, other, contender);
             let differences: Vec<f64> = pairs.iter().map(|pair| pair.difference).collect();
-            Course::of(&differences, rule, judge.margin()).verdict == Verdict::Faster
+            Course::of(&differences, rules.apart(), judge.margin()).verdict == Verdict::Faster
         })
     };
     let is_void =
@@ -309,9 +307,9 @@ fn course(
 ) -> Course {
     let (plan, reference) = (judge.plan(), judge.plan().reference());
     let Some(rules) = judge.pooled_rules(workload) else {
-        let pairs = pairs(records, &workload.name, metric, contender, reference);
-        let differences: Vec<f64> = pairs.iter().map(|pair| pair.difference).collect();
-        return Course::of(&differences, judge.rule_of(workload), judge.margin());
+        let at = workload.primary().iter().position(|it| it == metric).expect("it is judged");
+        let (rules, names) = (judge.rules_of(workload), [contender, reference]);
+        return courses(records, workload, names, rules, judge.margin()).swap_remove(at);
     };
     let (names, rounds) = complete(plan, records, &workload.name, metric);
     let place = |name: &str| names.iter().position(|it| *it == name);
@@ -328,6 +326,44 @@ fn course(
         course.take(estimate, &rule, judge.margin());
     }
     course
+}
+
+/// The courses of all metrics, each look by what is known of all of them then.
+fn courses(
+    records: &[Record],
+    workload: &Workload,
+    [contender, reference]: [&str; 2],
+    rules: &Shared,
+    margin: f64,
+) -> Vec<Course> {
+    let metrics = workload.primary();
+    let of = |metric: &String| pairs(records, &workload.name, metric, contender, reference);
+    let all: Vec<Vec<Pair>> = metrics.iter().map(of).collect();
+    let rounds: BTreeSet<u32> = all.iter().flatten().map(|pair| pair.round).collect();
+    let mut courses = vec![Course::BEGIN; all.len()];
+    for round in rounds {
+        let (mut estimates, mut looks) = (Vec::new(), Vec::new());
+        for pairs in &all {
+            let so_far: Vec<&Pair> = pairs.iter().filter(|pair| pair.round <= round).collect();
+            let (mut paired, mut estimate) = (Paired::default(), None);
+            for pair in &so_far {
+                estimate = Some(paired.take(pair.difference));
+            }
+            let its: Vec<u32> = so_far.iter().map(|pair| pair.round).collect();
+            estimates.push(estimate.filter(|_| its.last() == Some(&round)));
+            let from = its.len().saturating_sub(RECENT);
+            looks.push((its[from..].to_vec(), paired.recent(RECENT)));
+        }
+        let recent = looks.iter().map(|(rounds, differences)| Recent {
+            rounds: rounds.as_slice(),
+            differences: differences.clone(),
+        });
+        let rule = rules.rule(&recent.collect::<Vec<_>>());
+        for (course, estimate) in courses.iter_mut().zip(estimates) {
+            estimate.into_iter().for_each(|it| course.take(it, rule, margin));
+        }
+    }
+    courses
 }
 
 /// Who has a figure in half of the rounds or more, and the rounds that hold one of each of them.

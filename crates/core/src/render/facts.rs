@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::Report;
 use super::ways::ways;
 use super::words::counted;
-use crate::model::{BedKind, Comparison, Family, Judgement, Key, Outcome, Percent, Verdict};
+use crate::model::{BedKind, Comparison, Family, Judgement, Key, Outcome, Percent, Stop, Verdict};
 
 /// The question, or what was compared, by as few names as a line has room for.
 pub(super) fn title(report: &Report) -> String {
@@ -80,9 +80,26 @@ pub(super) fn ending(report: &Report) -> String {
     }
     let seed = report.run.seed;
     format!(
-        "{why}: {rounds} round{s}, {trials} trials, {seconds:.0} s, seed {seed}.{}",
-        at_stake(report)
+        "{why}: {rounds} round{s}, {trials} trials, {seconds:.0} s, seed {seed}.{}{}",
+        at_stake(report),
+        settled_early(report)
     )
+}
+
+/// What a run that ends as soon as a difference is settled does to the ratio that it prints: it
+/// ended because that was large (docs/validation.md).
+fn settled_early(report: &Report) -> &'static str {
+    let most = report.plan.judgement.rounds().unwrap_or(u32::MAX);
+    let is_early = |it: &Comparison| {
+        matches!(it.verdict, Verdict::Faster | Verdict::Slower) && it.rounds < most
+    };
+    match report.run.stop {
+        Some(Stop::Settled) if report.comparisons.iter().any(is_early) => {
+            " It ended early, which makes large differences look a little larger: go by the \
+             intervals."
+        }
+        _ => "",
+    }
 }
 
 /// How many verdicts the run carries, and how many false ones its confidence allows for. The
@@ -137,7 +154,23 @@ pub(super) fn bed(report: &Report) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::super::testing::{grid, report};
     use super::*;
+
+    #[test]
+    fn a_run_that_a_difference_ended_early_says_what_that_does_to_ratios() {
+        let (plan, mut run, comparisons) = grid(&[vec![(Verdict::Faster, 1.2)]]);
+        run.stop = Some(Stop::Settled);
+        let mut made = (plan, run, comparisons);
+        let says = |made: &_| ending(&report(made)).ends_with("go by the intervals.");
+        assert!(says(&made), "six rounds of twelve");
+        made.2[0].verdict = Verdict::Equivalent;
+        assert!(!says(&made));
+        (made.2[0].verdict, made.2[0].rounds) = (Verdict::Slower, 12);
+        assert!(!says(&made), "it took all rounds");
+        (made.2[0].rounds, made.1.stop) = (6, Some(Stop::Interrupted));
+        assert!(!says(&made));
+    }
 
     #[test]
     fn the_chance_of_a_false_verdict_is_said() {

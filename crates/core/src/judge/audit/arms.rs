@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::judge::interval::{Course, Interval};
 use crate::judge::lane::Lane;
+use crate::judge::shared::Shared;
 use crate::judge::stopping::Rule;
 use crate::judge::trials::{Trials, Which};
 use crate::model::{Arm, Audit, Contender, Finding, Plan, Severity, Unit, Workload, median};
@@ -30,27 +31,25 @@ const FSYNC: &str = "fsync_latency_p50";
 /// What the device is asked in each operation of a fio job.
 const RATE: &str = "iops";
 
-/// A15: the reference differs from itself. What it differs in is the measurement. `lanes` are those
-/// of the metrics, as far as they were followed before.
+/// A15: the reference differs from itself. What it differs in is the measurement. `lane` is that of
+/// the two, as far as it was followed before.
 pub fn duplicate_differs(
     plan: &Plan,
     workload: &Workload,
-    rules: &BTreeMap<usize, Rule>,
+    rules: &BTreeMap<usize, Shared>,
     trials: &Trials,
-    lanes: &mut Vec<Lane>,
+    lane: &mut Lane,
 ) -> Option<Finding> {
     let again = plan.arm(Arm::Duplicate)?;
     let metrics = workload.primary();
-    let rule = rules.get(&metrics.len())?;
-    lanes.resize_with(metrics.len(), Lane::default);
+    let rules = rules.get(&metrics.len())?;
     let names = [again.name.as_str(), plan.reference()];
-    let courses = metrics.iter().zip(lanes).map(|(metric, lane)| {
-        let both = trials.both(&workload.name, metric, names, Which::Latest);
-        (metric, lane.course(both, rule, 0.0))
-    });
+    let both = metrics.iter().map(|it| trials.both(&workload.name, it, names, Which::Latest));
+    let both: Vec<_> = both.collect();
+    let mut courses = metrics.iter().zip(lane.courses(&both, rules, 0.0));
     let excludes_1 =
         |(_, course): &(&String, Course)| course.interval.low > 0.0 || course.interval.high < 0.0;
-    let (metric, course) = courses.into_iter().find(excludes_1)?;
+    let (metric, course) = courses.find(excludes_1)?;
     let Interval { low, high } = course.interval;
     Some(Finding {
         audit: Audit::A15,

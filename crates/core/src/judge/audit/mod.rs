@@ -36,6 +36,7 @@ use std::rc::Rc;
 
 use crate::judge::kept::Kept;
 use crate::judge::lane::Lane;
+use crate::judge::shared::Shared;
 use crate::judge::stopping::Rule;
 use crate::judge::trials::Trials;
 use crate::model::{Finding, Plan, Record, Workload};
@@ -61,8 +62,8 @@ pub struct Audited {
     terms: Vec<Terms>,
     taken: usize,
     emulated: usize,
-    /// By the place of the workload: of each metric, the reference against its duplicate.
-    duplicates: Vec<Vec<Lane>>,
+    /// By the place of the workload: the reference against its duplicate.
+    duplicates: Vec<Lane>,
 }
 
 impl Audited {
@@ -76,7 +77,7 @@ impl Audited {
             terms: vec![Terms::default(); plan.contenders.len()],
             taken: 0,
             emulated: 0,
-            duplicates: (0..workloads).map(|_| Vec::new()).collect(),
+            duplicates: (0..workloads).map(|_| Lane::default()).collect(),
         }
     }
 
@@ -137,7 +138,7 @@ impl Audited {
 
     /// What the audits notice that can make a workload void; `rules` are for the duplicate, by the
     /// number of metrics that share its error.
-    pub fn voiding(&mut self, plan: &Plan, rules: &BTreeMap<usize, Rule>) -> Vec<Finding> {
+    pub fn voiding(&mut self, plan: &Plan, rules: &BTreeMap<usize, Shared>) -> Vec<Finding> {
         let mut findings = Vec::new();
         for (place, workload) in plan.workloads.iter().enumerate() {
             for (contender, it) in plan.contenders.iter().enumerate() {
@@ -145,8 +146,8 @@ impl Audited {
                 let latest = self.trials.latest(&workload.name, &it.name);
                 findings.extend(over.findings(latest, &workload.name, &it.name));
             }
-            let lanes = &mut self.duplicates[place];
-            let differs = arms::duplicate_differs(plan, workload, rules, &self.trials, lanes);
+            let lane = &mut self.duplicates[place];
+            let differs = arms::duplicate_differs(plan, workload, rules, &self.trials, lane);
             findings.extend(differs);
         }
         findings
