@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
+use super::duet::Rounds;
 use super::near::{meant, with_near};
 use super::{
     Bytes, Contender, Disk, Fio, Limits, Percent, Published, Span, Study, Timeouts, Workload,
@@ -319,6 +320,9 @@ pub struct Plan {
     /// Seed of the order and of the work; drawn afresh where none is given, and recorded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seed: Option<u64>,
+    /// Whether the trials of a round come one after the other or take turns.
+    #[serde(default, skip_serializing_if = "Rounds::are_of_trials")]
+    pub rounds: Rounds,
     /// What is read during the timed parts besides what always is.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub probes: Vec<ExtraProbe>,
@@ -410,7 +414,8 @@ impl Plan {
         self.check_reference()?;
         self.check_judgement()?;
         self.check_arms()?;
-        self.check_bed()
+        self.check_bed()?;
+        self.check_duet().map_err(PlanError::Invalid)
     }
 
     /// The contender the others are compared with. The plan has been checked.
