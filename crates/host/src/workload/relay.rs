@@ -124,7 +124,7 @@ impl Relay {
             let before = reader.read().map_err(io::Error::other)?;
             let (began, began_ms) = (Instant::now(), now_ms());
             let mut child = match under_way.take() {
-                None => command.spawn()?,
+                None => begun(command, &mut reader, &before)?,
                 Some((child, last)) => {
                     self.0.borrow_mut().turns.between_bytes += moved_bytes(&last, &before);
                     standstill::go_on(child.id());
@@ -187,6 +187,27 @@ fn at_rest(reader: &mut DeviceReader) -> io::Result<DeviceReading> {
         }
         std::thread::sleep(PAUSE);
     }
+}
+
+/// Starts the work, and waits until its device sees something of it: a tool that is stopped again and
+/// again while it starts takes many turns for that. What only reads from memory is not waited for.
+fn begun(
+    command: &mut Command,
+    reader: &mut DeviceReader,
+    before: &DeviceReading,
+) -> io::Result<Child> {
+    const PATIENCE: Duration = Duration::from_secs(1);
+    const PAUSE: Duration = Duration::from_millis(2);
+    let child = command.spawn()?;
+    let began = Instant::now();
+    while began.elapsed() < PATIENCE {
+        let now = reader.read().map_err(io::Error::other)?;
+        if moved_bytes(before, &now) > 0 {
+            break;
+        }
+        std::thread::sleep(PAUSE);
+    }
+    Ok(child)
 }
 
 fn moved_bytes(first: &DeviceReading, last: &DeviceReading) -> u64 {
