@@ -12,7 +12,7 @@ use anyhow::{Context, Result, bail};
 use fsverdict_core::campaign::{self, Campaign, Next, Slot};
 use fsverdict_core::judge::Judge;
 use fsverdict_core::model::{
-    Bed, BedKind, LeftOut, Outcome, Place as PlaceKind, Plan, Record, Run, SCHEMA, Stop, Trial,
+    BedKind, LeftOut, Outcome, Place as PlaceKind, Plan, Record, Run, SCHEMA, Stop, Trial,
     TrialBed, Verdict,
 };
 use fsverdict_core::render::{self, Kept, Report};
@@ -233,7 +233,7 @@ fn measure(
             &mut simulated
         }
     };
-    let made = place.make_bed(&all_beds(&loaded.plan));
+    let made = place.make_bed(&loaded.plan.whole_bed());
     let result = match made {
         Ok(bed) => {
             loaded.run.host.extend(place.bed_facts());
@@ -307,11 +307,6 @@ fn rounds(
         }
         store.write_run(&loaded.run)?;
     }
-}
-
-/// The bed of the plan, as often as trials are on one at once.
-fn all_beds(plan: &Plan) -> Bed {
-    Bed { devices: plan.bed.devices * plan.beds(), ..plan.bed.clone() }
 }
 
 /// The trials that are run at once: those of a workload in a duet, else each alone.
@@ -515,7 +510,7 @@ fn dry_run(arguments: &Arguments) -> Result<u8> {
         _ => DryRun::default(),
     };
     dry.remark(&format!("what takes longer is ended: {}", plan.timeouts()));
-    let bed = dry.make_bed(&all_beds(&plan)).map_err(PlaceError)?;
+    let bed = dry.make_bed(&plan.whole_bed()).map_err(PlaceError)?;
     let next = campaign::next_round(seed, &Judge::new(&plan), &[], Duration::ZERO);
     if let Next::Round(slots) = next {
         let mut number = 0;

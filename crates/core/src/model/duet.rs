@@ -1,26 +1,7 @@
 //! Rounds as duets: all contenders of a round at once, each on a bed of its own, and their work in
 //! turns. Which plans can be run so.
 
-use serde::{Deserialize, Serialize};
-
-use super::{BedKind, Fio, Place, Plan, Scalar, Workload};
-
-/// How the trials of a round go.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Rounds {
-    /// One after the other.
-    #[default]
-    Trials,
-    /// All at once, their work in turns.
-    Duet,
-}
-
-impl Rounds {
-    pub(super) fn are_of_trials(&self) -> bool {
-        *self == Rounds::Trials
-    }
-}
+use super::{Bed, BedKind, Fio, Place, Plan, Rounds, Scalar, Workload};
 
 /// What the work has to run for, of its own: twenty turns, of which the first are left out.
 const RUNTIME_MS_LEAST: u64 = 2000;
@@ -60,6 +41,11 @@ impl Plan {
         if self.is_duet() { u32::try_from(most).unwrap_or(u32::MAX) } else { 1 }
     }
 
+    /// The bed with all devices that a round needs at once.
+    pub fn whole_bed(&self) -> Bed {
+        Bed { devices: self.bed.devices.saturating_mul(self.beds()), ..self.bed.clone() }
+    }
+
     /// What is wrong with a duet, in a sentence.
     pub(super) fn check_duet(&self) -> Result<(), String> {
         if !self.is_duet() {
@@ -79,7 +65,7 @@ impl Plan {
                 self.bed.name()
             ));
         }
-        if self.bed.devices.saturating_mul(self.beds()) > DEVICES_MOST {
+        if self.whole_bed().devices > DEVICES_MOST {
             return Err(format!(
                 "{} beds of {} devices each are over {DEVICES_MOST} devices: name fewer contenders",
                 self.beds(),
@@ -146,7 +132,7 @@ fn check_work(workload: &Workload) -> Result<(), String> {
 }
 
 impl Workload {
-    /// The same fio job with `times` its runtime: fio's clock goes on while others have their turns.
+    /// The same fio job with `times` its runtime: fio's clock goes on between its turns.
     pub fn lasting(&self, times: u32) -> Workload {
         let longer = |time: &str| {
             let ms = fio_time_ms(time).map(|ms| ms.saturating_mul(times.into()));

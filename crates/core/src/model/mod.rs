@@ -52,7 +52,7 @@ pub use columns::{SysstatColumn, blocked_column};
 pub use contender::{Contender, Limits, sysctl_file};
 pub use cpu::{CpuClock, CpuTime, CpuTotals};
 pub use disk::{Choice, Disk, Probed, READ_AHEAD_BYTES, Reads, udev_rule};
-pub use duet::{Rounds, fio_time_ms};
+pub use duet::fio_time_ms;
 pub use figures::{FigureError, figures};
 pub use finding::{Audit, Finding, Severity};
 pub use fit::{LeftOut, Unmet, UnmetNeeds, Who, lacks};
@@ -68,7 +68,8 @@ pub use need::Need;
 pub use network::Network;
 pub use partition::Partition;
 pub use plan::{
-    Arm, Bed, BedKind, ExtraProbe, Family, Intervals, Judgement, Place, Plan, PlanError, Sim, Vm,
+    Arm, Bed, BedKind, ExtraProbe, Family, Intervals, Judgement, Place, Plan, PlanError, Rounds,
+    Sim, Vm,
 };
 pub use purpose::{
     Advice, Answer, Basis, Condition, Feature, Lever, Missing, Purpose, PurposeError, Standing,

@@ -367,8 +367,8 @@ pub struct PhaseRecord {
     /// The rate window by window, of time-based work whose tool tells.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate_over_time: Option<RateOverTime>,
-    /// Its turns, where it took them with the other contenders of its round. All times and rates are
-    /// those of its turns then.
+    /// Its turns, where it took them with the other contenders of its round. All times and rates
+    /// are those of its turns then.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub turns: Option<Turns>,
     /// Processes the work had left running when it ended; they were killed.
@@ -427,8 +427,8 @@ impl PhaseRecord {
         (self.tool_ns.unwrap_or(self.work_ns) + self.syncfs_ns) as f64 / 1e9
     }
 
-    /// What rates are multiplied by: the rate of the steady part, or that of turns which were paired
-    /// with those of others, over the whole run's.
+    /// What rates are multiplied by: the rate of the steady part, or that of turns which were
+    /// paired with those of others, over the whole run's.
     pub fn judged_share(&self) -> f64 {
         let whole = self.operations.unwrap_or(0) as f64 / (self.work_ns as f64 / 1e9);
         match self.turns.as_ref().and_then(|turns| turns.rate) {

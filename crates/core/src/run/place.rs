@@ -42,8 +42,8 @@ pub trait Place {
 /// contender would be measured under settings that are not its own.
 pub fn settled_trial(place: &mut dyn Place, trial: &Trial) -> Record {
     let mut record = match place.apply(&trial.contender, &trial.bed) {
-        Ok(()) => place.run_trial(trial).unwrap_or_else(|error| failed(trial, "trial", error)),
-        Err(error) => failed(trial, "settings", error),
+        Ok(()) => place.run_trial(trial).unwrap_or_else(|error| failed(trial, "trial", &error)),
+        Err(error) => failed(trial, "settings", &error),
     };
     restore(place, std::slice::from_mut(&mut record));
     record
@@ -56,14 +56,11 @@ pub fn settled_duet(place: &mut dyn Place, trials: &[Trial]) -> Vec<Record> {
         Ok(()) => {
             let run = place.run_duet(trials).into_iter().zip(trials);
             let record = |(it, trial): (Result<Record, HostError>, _)| {
-                it.unwrap_or_else(|error| failed(trial, "trial", error))
+                it.unwrap_or_else(|error| failed(trial, "trial", &error))
             };
             run.map(record).collect()
         }
-        Err(error) => {
-            let said = error.to_string();
-            trials.iter().map(|it| failed(it, "settings", said.clone().into())).collect()
-        }
+        Err(error) => trials.iter().map(|it| failed(it, "settings", &error)).collect(),
     };
     assert_eq!(records.len(), trials.len(), "each trial of a duet has a record");
     duet::pair(trials, &mut records);
@@ -72,7 +69,7 @@ pub fn settled_duet(place: &mut dyn Place, trials: &[Trial]) -> Vec<Record> {
 }
 
 /// The record of a trial that failed at `step`, or at the one that took too long.
-fn failed(trial: &Trial, step: &str, error: HostError) -> Record {
+fn failed(trial: &Trial, step: &str, error: &HostError) -> Record {
     let overdue = error.downcast_ref::<Overdue>();
     let step = overdue.map_or(step, |overdue| &overdue.step).to_string();
     let cleanup_errors = overdue.map(|overdue| overdue.left.clone()).unwrap_or_default();

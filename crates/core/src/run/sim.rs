@@ -322,6 +322,38 @@ fn sim_device(number: u32, size_bytes: u64) -> Device {
     Device { path: format!("/dev/sim{number}"), number: [240, number], size_bytes }
 }
 
+/// A trial of `workload` by a contender `ext4`, for tests.
+#[cfg(test)]
+pub(crate) fn example_trial(
+    kind: crate::model::BedKind,
+    workload: crate::model::Workload,
+) -> Trial {
+    let contender =
+        Contender { name: "ext4".into(), file_system: "ext4".into(), ..Contender::default() };
+    let workload = crate::model::Workload { name: "work".into(), ..workload };
+    Trial {
+        schema: crate::model::SCHEMA,
+        number: 1,
+        key: crate::model::Key {
+            round: 1,
+            workload: workload.name.clone(),
+            contender: contender.name.clone(),
+        },
+        position: 1,
+        seed: 7,
+        workload,
+        contender,
+        bed: TrialBed { kind, devices: vec![sim_device(0, 4 << 30)], ..TrialBed::default() },
+        in_turns: false,
+        probes: Vec::new(),
+        writable: Vec::new(),
+        timeouts: crate::model::Timeouts::default(),
+        directory: "/mnt/fsverdict".into(),
+        raw: "raw".into(),
+        series: "series.csv".into(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -367,37 +399,5 @@ mod tests {
         };
         assert_eq!(differs(1.3), 100);
         assert!(differs(1.0) <= 5 + 6, "three standard errors above the declared error");
-    }
-}
-
-/// A trial of `workload` by a contender `ext4`, for tests.
-#[cfg(test)]
-pub(crate) fn example_trial(
-    kind: crate::model::BedKind,
-    workload: crate::model::Workload,
-) -> Trial {
-    let contender =
-        Contender { name: "ext4".into(), file_system: "ext4".into(), ..Contender::default() };
-    let workload = crate::model::Workload { name: "work".into(), ..workload };
-    Trial {
-        schema: crate::model::SCHEMA,
-        number: 1,
-        key: crate::model::Key {
-            round: 1,
-            workload: workload.name.clone(),
-            contender: contender.name.clone(),
-        },
-        position: 1,
-        seed: 7,
-        workload,
-        contender,
-        bed: TrialBed { kind, devices: vec![sim_device(0, 4 << 30)], ..TrialBed::default() },
-        in_turns: false,
-        probes: Vec::new(),
-        writable: Vec::new(),
-        timeouts: crate::model::Timeouts::default(),
-        directory: "/mnt/fsverdict".into(),
-        raw: "raw".into(),
-        series: "series.csv".into(),
     }
 }

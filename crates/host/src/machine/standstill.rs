@@ -1,8 +1,8 @@
 //! Having all processes of a trial stand still while others have their turn: those of the work
 //! first, for a daemon that stood still would hold them up in the kernel.
 //!
-//! By signals, which every kernel has, and which reach processes that have made groups of their own,
-//! as fio's jobs do. A trial has no cgroup of version 2 everywhere, and its own holds itself too.
+//! By signals, which every kernel has, and which reach processes that have made groups of their
+//! own, as fio's jobs do. A trial has no cgroup of version 2 everywhere, and its own holds itself too.
 
 use std::collections::BTreeSet;
 use std::fs;

@@ -112,8 +112,8 @@ impl Relay {
         }
     }
 
-    /// Starts `command` with its first turn, and sees it through to its end. Then waits until all of
-    /// the duet are there.
+    /// Starts `command` with its first turn, and sees it through to its end. Then waits until all
+    /// of the duet are there.
     pub fn see_through(&self, command: &mut Command, devices: &[Device]) -> io::Result<ExitStatus> {
         let mut reader = DeviceReader::open(Path::new("/"), devices).map_err(io::Error::other)?;
         let mut under_way: Option<(Child, DeviceReading)> = None;
@@ -189,8 +189,8 @@ fn at_rest(reader: &mut DeviceReader) -> io::Result<DeviceReading> {
     }
 }
 
-/// Starts the work, and waits until its device sees something of it: a tool that is stopped again and
-/// again while it starts takes many turns for that. What only reads from memory is not waited for.
+/// Starts the work, and waits until its device sees something of it: a tool that is stopped again
+/// and again while it starts takes many turns for that. Reads from memory are not waited for.
 fn begun(
     command: &mut Command,
     reader: &mut DeviceReader,

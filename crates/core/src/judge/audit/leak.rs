@@ -6,8 +6,8 @@ use super::case::{Case, Seen, bytes, most, percent, prefix};
 
 /// The advice.
 pub const ADVICE: &str = "have the work end each operation on the device (fdatasync = 1, direct = \
-                          1), or leave out rounds = \"duet\": a file system that writes later can't \
-                          be measured in turns";
+                          1), or leave out rounds = \"duet\": a file system that writes later \
+                          can't be measured in turns";
 
 /// From this share on it is part of what is compared.
 const LEAKED: f64 = 0.02;

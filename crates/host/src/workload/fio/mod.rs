@@ -221,8 +221,8 @@ fn reads(fio: &Fio) -> Result<bool, FioError> {
     Ok(modes.is_empty() || modes.iter().any(|mode| mode.contains("read") || mode.contains("rw")))
 }
 
-/// The command that runs the job, with its result in `output`, and `logs` beside it. A `randseed` of
-/// the job's own comes after ours and wins.
+/// The command that runs the job, with its result in `output`, and `logs` beside it. A `randseed`
+/// of the job's own comes after ours and wins.
 fn argv(fio: &Fio, name: &str, seed: u64, output: &Path, logs: Vec<String>) -> Vec<String> {
     let own = own_arguments(seed, output).into_iter();
     own.chain(logs).chain(fio.arguments(name)).collect()
@@ -324,9 +324,9 @@ fn refused(fio: &Fio) -> Result<Option<String>, ToolError> {
     Ok(Some(format!("{refuses}: {said}; {meant}")))
 }
 
-/// The command that runs the job of `argv` on the bare `device`, in as many bytes of it as its files
-/// would have. Its own file names are left out; ours comes before the first `--name`, where it holds for
-/// all jobs (fio(1), "Job file format": options before the first job are global).
+/// The command that runs the job of `argv` on the bare `device`, in as many bytes of it as its
+/// files would have. Its own file names are left out; ours comes before the first `--name`, where
+/// it holds for all jobs (fio(1), "Job file format": options before the first job are global).
 fn on_device(argv: Vec<String>, device: &str) -> Vec<String> {
     const NAMES: [&str; 5] =
         ["filename", "filename_format", "directory", "nrfiles", "file_service_type"];

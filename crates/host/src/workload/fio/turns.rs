@@ -1,7 +1,7 @@
 //! What a job did in each of its turns, from fio's own log of each operation.
 
 use std::collections::BTreeMap;
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 
@@ -14,8 +14,8 @@ use crate::timing::Latencies;
 /// fio's log says milliseconds, cut off.
 const CLOCK_MS: u64 = 1;
 
-/// Has fio write down when each operation was done, and how long it took, by the time of day. Of its
-/// three logs one is enough; each takes memory for each operation.
+/// Has fio write down when each operation was done, and how long it took, by the time of day. Of
+/// its three logs one is enough; each takes memory for each operation.
 pub fn logs(output: &Path) -> Vec<String> {
     vec![
         format!("--write_lat_log={}", output.with_extension("").display()),
@@ -31,6 +31,8 @@ pub fn logs(output: &Path) -> Vec<String> {
 pub fn enter(log: &Path, taken: Taken, record: &mut PhaseRecord) -> Result<(), HostError> {
     let file = File::open(log).map_err(|error| format!("fio's log {}: {error}", log.display()))?;
     let counted = Counted::read(BufReader::new(file), &taken.spans_ms)?;
+    // A line for each operation: of a minute it may be more than the run keeps of all else.
+    fs::remove_file(log)?;
     let mut turns = taken.turns;
     turns.straddling = counted.straddling;
     turns.operations = counted.operations;
@@ -59,12 +61,11 @@ struct Counted {
 }
 
 impl Counted {
-    /// From a log of completion latencies (fio(1), "LOG FILE FORMATS": time in milliseconds, latency
-    /// in nanoseconds, direction), in whatever order, of turns that began and ended then.
+    /// From a log of completion latencies (fio(1), "LOG FILE FORMATS": time in milliseconds,
+    /// latency in nanoseconds, direction), in whatever order, of turns that began and ended then.
     ///
-    /// An operation belongs to the turn in which fio saw that it was done. fio sees nothing while it
-    /// stands still, so that no operation lies far from every turn; of what two clocks differ by, the
-    /// nearest turn knows nothing.
+    /// An operation belongs to the turn in which fio saw that it was done. fio sees nothing while
+    /// it stands still, so that only what two clocks differ by lies beside a turn.
     fn read(log: impl BufRead, spans_ms: &[[u64; 2]]) -> Result<Counted, HostError> {
         let mut counted = Counted { operations: vec![0; spans_ms.len()], ..Counted::default() };
         for line in log.lines() {
@@ -127,8 +128,7 @@ mod tests {
     fn a_record_in_turns_has_the_times_of_its_turns() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("fio_clat.log");
-        std::fs::write(&path, "1050, 500000, 1, 4096, 0, 0\n1250, 500000, 1, 4096, 0, 0\n")
-            .unwrap();
+        fs::write(&path, "1050, 500000, 1, 4096, 0, 0\n1250, 500000, 1, 4096, 0, 0\n").unwrap();
         let turns = Turns { lasted_ns: vec![100, 110, 120], ..Turns::default() };
         let taken = Taken { turns, spans_ms: SPANS.to_vec() };
         let mut record = PhaseRecord::new(Phase::Whole, 9_000, 50);
