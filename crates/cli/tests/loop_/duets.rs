@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{of, run_plan};
+use super::{failure, of, run_plan};
 use crate::support::{Left, Scene, list, sample, text, tool, wait_for};
 
 const PLAN: &str = r#"
@@ -119,4 +119,18 @@ fn a_duet_that_is_killed_or_interrupted_leaves_nobody_standing_still() {
         scene.run("clean").exits(0);
         scene.assert_nothing_left();
     }
+}
+
+#[test]
+#[ignore = "needs root and loop devices: run ./test"]
+fn one_that_takes_too_long_ends_its_duet() {
+    let scene = Scene::alone();
+    let late = plan("").replace("runtime = 3", "runtime = 1000");
+    let document = run_plan(&scene, &format!("timeout.work = \"2s\"\n{late}")).exits(1).json();
+    let failed: Vec<(&str, &str)> = list(&document["trials"]).iter().map(failure).collect();
+    assert_eq!(failed.len(), 2);
+    let is_late = |(step, why): &&(&str, &str)| *step == "work" && why.contains("--step-timeout");
+    assert!(failed.iter().any(|it| is_late(&it)), "{failed:?}");
+    assert!(failed.iter().any(|it| it.1.starts_with("another trial of its duet")), "{failed:?}");
+    scene.assert_nothing_left();
 }

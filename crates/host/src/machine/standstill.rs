@@ -2,7 +2,8 @@
 //! first, for a daemon that stood still would hold them up in the kernel.
 //!
 //! By signals, which every kernel has, and which reach processes that have made groups of their
-//! own, as fio's jobs do. A trial has no cgroup of version 2 everywhere, and its own holds itself too.
+//! own, as fio's jobs do. A trial has no cgroup of version 2 everywhere, and its own holds itself
+//! too.
 
 use std::collections::BTreeSet;
 use std::fs;
