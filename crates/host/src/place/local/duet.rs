@@ -60,7 +60,7 @@ impl Lab<'_> {
         let mut ended = Ok(());
         for trial in trials {
             let player = match &ended {
-                Ok(()) => self.admit(&mut duet, trial).map(Some),
+                Ok(()) => self.admit(&duet, trial).map(Some),
                 Err(_) => Ok(None),
             };
             failed.push(player.as_ref().err().map(ToString::to_string));
