@@ -9,6 +9,7 @@ use serde_json::Value;
 use crate::support::{Scene, assert_same, list, text, verdict};
 
 mod answers;
+mod duets;
 mod hostile;
 pub mod joined;
 mod packed;

@@ -109,6 +109,10 @@ pub struct Arguments {
     /// The contender the others are compared with [default: the first].
     #[arg(long, value_name = "NAME")]
     pub reference: Option<String>,
+    /// All contenders of a round at once, each on a bed of its own, and their work in turns of
+    /// 100 ms, so that a machine's noise is the same for all. For fio jobs that run for a time.
+    #[arg(long)]
+    pub duet: bool,
     /// Rounds at most [default: 12].
     #[arg(long, value_name = "N")]
     pub rounds: Option<u32>,

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use fsverdict_core::model::{
-    Bed, BedKind, Cache, Command, Contender, ExtraProbe, Fio, Place, Plan, PlanError, Sysbench,
-    Workload, with_near,
+    Bed, BedKind, Cache, Command, Contender, ExtraProbe, Fio, Place, Plan, PlanError, Rounds,
+    Sysbench, Workload, with_near,
 };
 use serde::de::DeserializeOwned;
 
@@ -136,6 +136,9 @@ fn set_rest(plan: &mut Plan, arguments: &Arguments) {
     set(&mut plan.bed.devices, &arguments.devices);
     set(&mut plan.judgement.margin, &arguments.margin);
     set(&mut plan.judgement.confidence, &arguments.confidence);
+    if arguments.duet {
+        plan.rounds = Rounds::Duet;
+    }
     if arguments.rounds.is_some() || arguments.budget.is_some() {
         plan.judgement.rounds = arguments.rounds;
         plan.judgement.budget = arguments.budget;

@@ -17,7 +17,7 @@ use fsverdict_core::model::{
 };
 use fsverdict_core::render::{self, Kept, Report};
 use fsverdict_core::run::sim::SimPlace;
-use fsverdict_core::run::{Place, settled_trial};
+use fsverdict_core::run::{Place, settled_duet, settled_trial};
 use fsverdict_host::bed;
 use fsverdict_host::place::choose::{Choice, choose};
 use fsverdict_host::place::dry::DryRun;
@@ -233,7 +233,7 @@ fn measure(
             &mut simulated
         }
     };
-    let made = place.make_bed(&loaded.plan.bed);
+    let made = place.make_bed(&loaded.plan.whole_bed());
     let result = match made {
         Ok(bed) => {
             loaded.run.host.extend(place.bed_facts());
@@ -285,23 +285,51 @@ fn rounds(
             Next::Round(slots) => slots,
             Next::End(stop) => return Ok(stop),
         };
-        let mut slots = slots.into_iter().peekable();
-        while let Some(slot) = slots.next() {
-            number += 1;
-            let trial = document(&loaded.plan, slot, bed, store, number)?;
-            watch.borrow_mut().tell(&News::Trial(&trial));
-            let record = settled_trial(place, &trial);
+        let mut groups = at_once(&loaded.plan, slots).into_iter().peekable();
+        while let Some(group) = groups.next() {
+            let trials = documents(&loaded.plan, group, bed, store, number)?;
+            number += trials.len() as u32;
+            watch.borrow_mut().tell(&News::Trial(&trials[0]));
+            let records = settled(place, &trials);
             loaded.run.elapsed_s = spent().as_secs_f64();
             if interrupted.load(Ordering::Relaxed) {
                 return Ok(Stop::Interrupted);
             }
-            campaign.take(&record);
-            keep(store, &record)?;
-            let is_last = slots.peek().is_none_or(|next| next.key.workload != trial.key.workload);
-            let judged = is_last.then(|| loaded.judged_meanwhile(&mut campaign));
-            watch.borrow_mut().tell(&News::Kept(&record, judged));
+            let next = groups.peek().map(|group| &group[0].key.workload);
+            let is_last = next != Some(&trials[0].key.workload);
+            for (left, record) in (0..records.len()).rev().zip(&records) {
+                campaign.take(record);
+                keep(store, record)?;
+                let is_last = is_last && left == 0;
+                let judged = is_last.then(|| loaded.judged_meanwhile(&mut campaign));
+                watch.borrow_mut().tell(&News::Kept(record, judged));
+            }
         }
         store.write_run(&loaded.run)?;
+    }
+}
+
+/// The trials that are run at once: those of a workload in a duet, else each alone.
+fn at_once(plan: &Plan, slots: Vec<Slot>) -> Vec<Vec<Slot>> {
+    let mut groups: Vec<Vec<Slot>> = Vec::new();
+    for slot in slots {
+        let is_its = |group: &&mut Vec<Slot>| {
+            let Slot { key, .. } = &group[0];
+            plan.is_duet() && (&key.workload, key.round) == (&slot.key.workload, slot.key.round)
+        };
+        match groups.last_mut().filter(is_its) {
+            Some(group) => group.push(slot),
+            None => groups.push(vec![slot]),
+        }
+    }
+    groups
+}
+
+/// The records of trials that are run at once.
+fn settled(place: &mut dyn Place, trials: &[Trial]) -> Vec<Record> {
+    match trials {
+        [trial] if !trial.in_turns => vec![settled_trial(place, trial)],
+        trials => settled_duet(place, trials),
     }
 }
 
@@ -321,6 +349,29 @@ fn keep(store: &Store, record: &Record) -> Result<()> {
         }
         _ => Ok(()),
     }
+}
+
+/// The documents of the trials that fill `slots`, after those up to `number`. In a duet each has a
+/// part of the bed, by its place in the round, which is random.
+fn documents(
+    plan: &Plan,
+    slots: Vec<Slot>,
+    bed: &TrialBed,
+    store: &Store,
+    number: u32,
+) -> Result<Vec<Trial>> {
+    let times = slots.len() as u32;
+    let own = |(place, slot): (usize, Slot)| {
+        let mut trial = document(plan, slot, bed, store, number + 1 + place as u32)?;
+        if plan.is_duet() {
+            let devices = plan.bed.devices as usize;
+            trial.bed.devices = bed.devices.chunks(devices).nth(place).context("no bed")?.to_vec();
+            trial.workload = trial.workload.lasting(times);
+            trial.in_turns = true;
+        }
+        Ok(trial)
+    };
+    slots.into_iter().enumerate().map(own).collect()
 }
 
 /// The document of the trial that fills `slot`. A folder that a killed trial left is emptied.
@@ -355,6 +406,7 @@ fn document(plan: &Plan, slot: Slot, bed: &TrialBed, store: &Store, number: u32)
         workload,
         contender,
         bed,
+        in_turns: false,
         probes: plan.probes.clone(),
         writable: plan.writable.clone(),
         timeouts: plan.timeouts(),
@@ -458,12 +510,16 @@ fn dry_run(arguments: &Arguments) -> Result<u8> {
         _ => DryRun::default(),
     };
     dry.remark(&format!("what takes longer is ended: {}", plan.timeouts()));
-    let bed = dry.make_bed(&plan.bed).map_err(PlaceError)?;
+    let bed = dry.make_bed(&plan.whole_bed()).map_err(PlaceError)?;
     let next = campaign::next_round(seed, &Judge::new(&plan), &[], Duration::ZERO);
     if let Next::Round(slots) = next {
-        for (number, slot) in (1..).zip(slots) {
-            dry.remark(&format!("round 1: {}, {}", slot.key.workload, slot.key.contender));
-            settled_trial(&mut dry, &document(&plan, slot, &bed, &store, number)?);
+        let mut number = 0;
+        for group in at_once(&plan, slots) {
+            let names: Vec<&str> = group.iter().map(|slot| &*slot.key.contender).collect();
+            dry.remark(&format!("round 1: {}, {}", group[0].key.workload, names.join(", ")));
+            let trials = documents(&plan, group, &bed, &store, number)?;
+            number += trials.len() as u32;
+            settled(&mut dry, &trials);
         }
     }
     dry.remark("and so on, each round in an order of its own, until the campaign ends");

@@ -102,6 +102,7 @@ pub fn trial(plan: &Plan, round: u32, contender: &str) -> Trial {
         workload: plan.workloads[0].clone(),
         contender: plan.contender(contender).unwrap().clone(),
         bed: TrialBed::default(),
+        in_turns: false,
         probes: Vec::new(),
         writable: Vec::new(),
         timeouts: plan.timeouts(),

@@ -6,6 +6,7 @@ mod beds;
 mod chaos;
 mod confined;
 mod cpu;
+mod duets;
 mod guard;
 mod interrupted;
 mod network;

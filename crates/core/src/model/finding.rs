@@ -60,6 +60,8 @@ pub enum Audit {
     NetworkBound,
     /// Limits bound a part of what moved.
     PastLimits,
+    /// A device was at work between its contender's turns.
+    Leak,
 }
 
 /// What an audit noticed, with its evidence and what to do about it.

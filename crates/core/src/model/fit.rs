@@ -174,7 +174,7 @@ impl Plan {
         let mut its = place.needs();
         its.retain(|need| !(has_kernels && *need == Need::Kernel(None)));
         of(Who::Place(place), its);
-        of(Who::Bed(self.bed.name()), self.bed.needs());
+        of(Who::Bed(self.bed.name()), self.whole_bed().needs());
         for contender in &self.contenders {
             of(Who::Contender(contender.name.clone()), self.contender_needs(contender));
         }
@@ -234,7 +234,8 @@ impl Plan {
         let mut plan = self.clone();
         let mut left_out = Vec::new();
         let stands = |need: &Need| asked.answer(need).state != State::No || *need == Need::Limits;
-        if self.study.is_some() && place.needs().iter().chain(&self.bed.needs()).all(stands) {
+        if self.study.is_some() && place.needs().iter().chain(&self.whole_bed().needs()).all(stands)
+        {
             left_out = plan.fit(asked);
         }
         plan.lacking(place, asked)?;

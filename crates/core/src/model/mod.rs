@@ -6,6 +6,7 @@ mod columns;
 mod contender;
 mod cpu;
 mod disk;
+mod duet;
 mod figures;
 mod finding;
 mod fit;
@@ -35,6 +36,7 @@ mod timeline;
 mod timeouts;
 mod tree;
 mod trial;
+mod turns;
 mod unit;
 mod verdict;
 mod words;
@@ -50,6 +52,7 @@ pub use columns::{SysstatColumn, blocked_column};
 pub use contender::{Contender, Limits, sysctl_file};
 pub use cpu::{CpuClock, CpuTime, CpuTotals};
 pub use disk::{Choice, Disk, Probed, READ_AHEAD_BYTES, Reads, udev_rule};
+pub use duet::fio_time_ms;
 pub use figures::{FigureError, figures};
 pub use finding::{Audit, Finding, Severity};
 pub use fit::{LeftOut, Unmet, UnmetNeeds, Who, lacks};
@@ -65,7 +68,8 @@ pub use need::Need;
 pub use network::Network;
 pub use partition::Partition;
 pub use plan::{
-    Arm, Bed, BedKind, ExtraProbe, Family, Intervals, Judgement, Place, Plan, PlanError, Sim, Vm,
+    Arm, Bed, BedKind, ExtraProbe, Family, Intervals, Judgement, Place, Plan, PlanError, Rounds,
+    Sim, Vm,
 };
 pub use purpose::{
     Advice, Answer, Basis, Condition, Feature, Lever, Missing, Purpose, PurposeError, Standing,
@@ -92,6 +96,7 @@ pub use timeline::{Gauge, Stretch, Timeline, TimelineError};
 pub use timeouts::{Overdue, Timeouts};
 pub use tree::{Reflink, Tree, TreeContent, TreePhase};
 pub use trial::{Device, Key, Trial, TrialBed};
+pub use turns::{TURN, Turns};
 pub use unit::{BitRate, Bytes, ParseError, Percent, Span, Unit};
 pub use verdict::{Comparison, Stop, Verdict};
 pub use words::Words;

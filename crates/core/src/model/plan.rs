@@ -113,6 +113,23 @@ pub enum Family {
     Run,
 }
 
+/// How the trials of a round go.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Rounds {
+    /// One after the other.
+    #[default]
+    Trials,
+    /// All at once, their work in turns.
+    Duet,
+}
+
+impl Rounds {
+    fn are_of_trials(&self) -> bool {
+        *self == Rounds::Trials
+    }
+}
+
 /// How wide the interval of a comparison is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -319,6 +336,9 @@ pub struct Plan {
     /// Seed of the order and of the work; drawn afresh where none is given, and recorded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seed: Option<u64>,
+    /// Whether the trials of a round come one after the other or take turns.
+    #[serde(default, skip_serializing_if = "Rounds::are_of_trials")]
+    pub rounds: Rounds,
     /// What is read during the timed parts besides what always is.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub probes: Vec<ExtraProbe>,
@@ -410,7 +430,8 @@ impl Plan {
         self.check_reference()?;
         self.check_judgement()?;
         self.check_arms()?;
-        self.check_bed()
+        self.check_bed()?;
+        self.check_duet().map_err(PlanError::Invalid)
     }
 
     /// The contender the others are compared with. The plan has been checked.

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     CpuTime, CpuTotals, Disk, Histogram, Key, OwnTotals, Partition, Phase, PressureTotals, Probed,
-    RateOverTime, SCHEMA, Sample, Strangers, WorkIo,
+    RateOverTime, SCHEMA, Sample, Strangers, Turns, WorkIo,
 };
 
 /// How a trial ended.
@@ -367,6 +367,10 @@ pub struct PhaseRecord {
     /// The rate window by window, of time-based work whose tool tells.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate_over_time: Option<RateOverTime>,
+    /// Its turns, where it took them with the other contenders of its round. All times and rates
+    /// are those of its turns then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub turns: Option<Turns>,
     /// Processes the work had left running when it ended; they were killed.
     #[serde(default)]
     pub processes_left: u32,
@@ -402,6 +406,7 @@ impl PhaseRecord {
             application_write_bytes: None,
             queue: None,
             rate_over_time: None,
+            turns: None,
             processes_left: 0,
             totals: Totals::default(),
             peaks: Vec::new(),
@@ -422,9 +427,14 @@ impl PhaseRecord {
         (self.tool_ns.unwrap_or(self.work_ns) + self.syncfs_ns) as f64 / 1e9
     }
 
-    /// What rates are multiplied by: the steady part's rate over the whole run's.
-    pub fn steady_share(&self) -> f64 {
-        self.rate_over_time.as_ref().map_or(1.0, RateOverTime::steady_share)
+    /// What rates are multiplied by: the rate of the steady part, or that of turns which were
+    /// paired with those of others, over the whole run's.
+    pub fn judged_share(&self) -> f64 {
+        let whole = self.operations.unwrap_or(0) as f64 / (self.work_ns as f64 / 1e9);
+        match self.turns.as_ref().and_then(|turns| turns.rate) {
+            Some(paired) if whole > 0.0 => paired / whole,
+            _ => self.rate_over_time.as_ref().map_or(1.0, RateOverTime::steady_share),
+        }
     }
 
     /// Bytes the application asked to have written, where writing is part of the work: a command

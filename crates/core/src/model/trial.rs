@@ -67,6 +67,10 @@ pub struct Trial {
     pub contender: Contender,
     /// What it runs on.
     pub bed: TrialBed,
+    /// Its work takes turns with that of the other trials of its round: standard input says when it
+    /// goes on.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub in_turns: bool,
     /// What is read during the timed parts besides what always is.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub probes: Vec<ExtraProbe>,

@@ -103,8 +103,14 @@ impl Workload {
     /// The values of one of a fio job's options in the order given, when its options are in the
     /// plan: `None` for a job file, which only fio reads.
     pub fn fio_values(&self, option: &str) -> Option<Vec<String>> {
+        let of_it = self.fio_options()?.into_iter().filter(|(name, _)| name == option);
+        Some(of_it.map(|(_, value)| value).collect())
+    }
+
+    /// All options of the fio job, in order; `None` where they can't all be seen: in a job file.
+    pub fn fio_options(&self) -> Option<Vec<(String, String)>> {
         let arguments = self.fio.as_ref()?.arguments(&self.name);
-        let mut values = Vec::new();
+        let mut options = Vec::new();
         let mut words = arguments.iter().peekable();
         while let Some(word) = words.next() {
             let word = word.strip_prefix("--")?;
@@ -113,11 +119,9 @@ impl Workload {
                 // `--direct 1` as well as the flag `--direct`.
                 None => (word, words.next_if(|next| !next.starts_with("--")).map_or("1", |it| it)),
             };
-            if name == option {
-                values.push(value.to_string());
-            }
+            options.push((name.into(), value.into()));
         }
-        Some(values)
+        Some(options)
     }
 }
 

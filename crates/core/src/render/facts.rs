@@ -5,7 +5,9 @@ use std::collections::BTreeSet;
 use super::Report;
 use super::ways::ways;
 use super::words::counted;
-use crate::model::{BedKind, Comparison, Family, Judgement, Key, Outcome, Percent, Stop, Verdict};
+use crate::model::{
+    BedKind, Comparison, Family, Judgement, Key, Outcome, Percent, Stop, TURN, Verdict,
+};
 
 /// The question, or what was compared, by as few names as a line has room for.
 pub(super) fn title(report: &Report) -> String {
@@ -79,8 +81,12 @@ pub(super) fn ending(report: &Report) -> String {
         return format!("Read from {of}: {trials} runs.{}", at_stake(report));
     }
     let seed = report.run.seed;
+    let in_turns = match report.plan.is_duet() {
+        true => format!(" in turns of {} ms", TURN.as_millis()),
+        false => String::new(),
+    };
     format!(
-        "{why}: {rounds} round{s}, {trials} trials, {seconds:.0} s, seed {seed}.{}{}",
+        "{why}: {rounds} round{s}, {trials} trials{in_turns}, {seconds:.0} s, seed {seed}.{}{}",
         at_stake(report),
         settled_early(report)
     )

@@ -5,12 +5,14 @@
 //! none of them knows the order of things. [`Place`] is the same seam for what surrounds the
 //! trials: the bed and the settings.
 
+mod duet;
 mod host;
 mod place;
 mod sample;
 pub mod sim;
 mod step;
 
+pub use duet::Cycles;
 pub use host::{Effect, Host, HostError, trial};
-pub use place::{Place, settled_trial};
+pub use place::{Place, settled_duet, settled_trial};
 pub use step::{Step, steps};

@@ -1,6 +1,6 @@
 //! What surrounds the trials: the bed they run on and the settings they run under.
 
-use super::{HostError, host};
+use super::{HostError, duet, host};
 use crate::model::{Bed, Contender, Failure, Outcome, Overdue, Record, Trial, TrialBed};
 
 /// Who runs the trials.
@@ -15,7 +15,13 @@ pub trait Place {
     /// than it may is ended, with the error [`Overdue`].
     fn run_trial(&mut self, trial: &Trial) -> Result<Record, HostError>;
 
-    /// Puts back every setting that [`Place::apply`] changed.
+    /// Runs the trials of a duet at once, their work in turns: of each its record, as of
+    /// [`Place::run_trial`]. A place that can't has refused the plan.
+    fn run_duet(&mut self, trials: &[Trial]) -> Vec<Result<Record, HostError>> {
+        trials.iter().map(|_| Err("this place has no duets: write --place here".into())).collect()
+    }
+
+    /// Puts back every setting that [`Place::apply`] changed since it was asked last.
     fn restore(&mut self) -> Result<(), HostError>;
 
     /// Removes the bed.
@@ -35,18 +41,46 @@ pub trait Place {
 /// they can't be, the failure's `cleanup_errors` say so and the run must not go on, for the next
 /// contender would be measured under settings that are not its own.
 pub fn settled_trial(place: &mut dyn Place, trial: &Trial) -> Record {
-    let failed = |step: &str, error: HostError| {
-        let overdue = error.downcast_ref::<Overdue>();
-        let step = overdue.map_or(step, |overdue| &overdue.step).to_string();
-        let cleanup_errors = overdue.map(|overdue| overdue.left.clone()).unwrap_or_default();
-        host::failed(trial, Failure { step, error: error.to_string(), cleanup_errors })
-    };
     let mut record = match place.apply(&trial.contender, &trial.bed) {
-        Ok(()) => place.run_trial(trial).unwrap_or_else(|error| failed("trial", error)),
-        Err(error) => failed("settings", error),
+        Ok(()) => place.run_trial(trial).unwrap_or_else(|error| failed(trial, "trial", &error)),
+        Err(error) => failed(trial, "settings", &error),
     };
-    if let Err(error) = place.restore() {
-        let error = error.to_string();
+    restore(place, std::slice::from_mut(&mut record));
+    record
+}
+
+/// The trials of a duet, each under its contender's settings of its own devices; likewise.
+pub fn settled_duet(place: &mut dyn Place, trials: &[Trial]) -> Vec<Record> {
+    let applied = trials.iter().try_for_each(|it| place.apply(&it.contender, &it.bed));
+    let mut records: Vec<Record> = match applied {
+        Ok(()) => {
+            let run = place.run_duet(trials).into_iter().zip(trials);
+            let record = |(it, trial): (Result<Record, HostError>, _)| {
+                it.unwrap_or_else(|error| failed(trial, "trial", &error))
+            };
+            run.map(record).collect()
+        }
+        Err(error) => trials.iter().map(|it| failed(it, "settings", &error)).collect(),
+    };
+    assert_eq!(records.len(), trials.len(), "each trial of a duet has a record");
+    duet::pair(trials, &mut records);
+    restore(place, &mut records);
+    records
+}
+
+/// The record of a trial that failed at `step`, or at the one that took too long.
+fn failed(trial: &Trial, step: &str, error: &HostError) -> Record {
+    let overdue = error.downcast_ref::<Overdue>();
+    let step = overdue.map_or(step, |overdue| &overdue.step).to_string();
+    let cleanup_errors = overdue.map(|overdue| overdue.left.clone()).unwrap_or_default();
+    host::failed(trial, Failure { step, error: error.to_string(), cleanup_errors })
+}
+
+/// Puts the settings back. Where that fails the trials have failed, too.
+fn restore(place: &mut dyn Place, records: &mut [Record]) {
+    let Err(error) = place.restore() else { return };
+    let error = error.to_string();
+    for record in records {
         let mut failure = match record.outcome.clone() {
             Outcome::Failed(failure) => failure,
             Outcome::Measured => Failure {
@@ -55,10 +89,9 @@ pub fn settled_trial(place: &mut dyn Place, trial: &Trial) -> Record {
                 cleanup_errors: Vec::new(),
             },
         };
-        failure.cleanup_errors.push(error);
-        host::fail(&mut record, failure);
+        failure.cleanup_errors.push(error.clone());
+        host::fail(record, failure);
     }
-    record
 }
 
 #[cfg(test)]

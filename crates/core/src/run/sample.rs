@@ -59,10 +59,10 @@ pub(super) fn wrong(workload: &Workload, samples: &[Sample]) -> Option<String> {
 type Figure = (&'static str, f64, Unit);
 
 /// Work divided by the time until it was durable; of time-based work that was steady only after
-/// a while, at the rate of its steady part.
+/// a while, at the rate of its steady part; of work in turns at that of the turns.
 fn rates(workload: &Workload, phase: &PhaseRecord) -> impl Iterator<Item = Figure> {
     let has_requests = matches!(workload.work(), Ok(work) if work.has_requests());
-    let seconds = phase.rated_s() / phase.steady_share();
+    let seconds = phase.rated_s() / phase.judged_share();
     let rate = phase.operations.map(|operations| {
         let metric = if has_requests { "iops" } else { "rate" };
         (metric, operations as f64 / seconds, Unit::PerSecond)
@@ -83,9 +83,11 @@ fn costs(phase: &PhaseRecord) -> impl Iterator<Item = Figure> {
     let totals = &phase.totals;
     let mut costs = vec![
         ("syncfs_time", phase.syncfs_ns as f64 / 1e9, Unit::Seconds),
-        ("cpu_time", totals.cpu_ns() as f64 / 1e9, Unit::Seconds),
         ("processes_started", totals.processes_started as f64, Unit::Count),
     ];
+    // In turns the kernel's threads work for all contenders, and so do the machine's processors.
+    let cpu_ns = phase.turns.is_none().then(|| totals.cpu_ns());
+    costs.extend(cpu_ns.map(|ns| ("cpu_time", ns as f64 / 1e9, Unit::Seconds)));
     if let Some(device) = totals.device {
         costs.push(("device_read_bytes", device.read_bytes as f64, Unit::Bytes));
         costs.push(("device_write_bytes", device.write_bytes as f64, Unit::Bytes));
@@ -96,7 +98,7 @@ fn costs(phase: &PhaseRecord) -> impl Iterator<Item = Figure> {
     }
     if let Some(operations) = phase.operations.filter(|&operations| operations > 0) {
         let each = |total: u64| total as f64 / operations as f64;
-        costs.push(("cpu_per_operation", each(totals.cpu_ns()), Unit::Nanoseconds));
+        costs.extend(cpu_ns.map(|ns| ("cpu_per_operation", each(ns), Unit::Nanoseconds)));
         costs.push(("processes_per_operation", each(totals.processes_started), Unit::Ratio));
     }
     costs.into_iter()

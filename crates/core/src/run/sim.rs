@@ -6,14 +6,19 @@ use super::{Effect, Host, HostError, Place, Step, trial};
 use crate::model::need::Answer;
 use crate::model::{
     Bed, CacheState, Contender, CpuTotals, Device, DeviceTotals, Draws, Histogram, Mounted, Need,
-    Partition, Phase, PhaseRecord, Quiet, Record, Sample, Sim, Totals, TreePhase, Trial, TrialBed,
-    Unit, Work, derived_seed,
+    Partition, Phase, PhaseRecord, Quiet, Record, Sample, Sim, TURN, Totals, TreePhase, Trial,
+    TrialBed, Turns, Unit, Work, derived_seed,
 };
 
 /// What a simulated operation takes at speed 1.
 const OPERATION_NS: f64 = 50_000.0;
 /// How many operations a simulated command or fio job does.
 const OPERATIONS: u64 = 20_000;
+
+/// How many turns a simulated trial has in a duet.
+const TURNS: u64 = 100;
+/// What others do to all contenders alike, from cycle to cycle: standard deviation of ln(time).
+const COMMON_NOISE: f64 = 0.4;
 
 /// What the simulated machine answers: it has all that `[sim] lacks` does not name.
 pub fn answer(config: Option<&Sim>, need: &Need) -> Answer {
@@ -130,13 +135,39 @@ impl SimPlace {
             }
             _ => Vec::new(),
         };
-        PhaseRecord {
+        let record = PhaseRecord {
             operations: Some(operations),
             application_write_bytes: Some(bytes),
             totals: Totals { cpu, device: Some(device), ..Default::default() },
             histograms: [(name.to_string(), simulated_latencies(operations, operation_ns))].into(),
             samples: own,
             ..PhaseRecord::new(phase, work_ns, work_ns / 20)
+        };
+        if trial.in_turns { self.in_turns(record, operation_ns, trial) } else { record }
+    }
+
+    /// The same in turns, all of them equally long. What slows a cycle down slows all down in it.
+    fn in_turns(&self, record: PhaseRecord, operation_ns: f64, trial: &Trial) -> PhaseRecord {
+        let words = ["sim cycles", &trial.workload.name];
+        let mut draws = Draws::new(derived_seed(self.seed, &words, trial.key.round));
+        let turn_ns = TURN.as_nanos() as f64;
+        let mut turn = || turn_ns / (operation_ns * (COMMON_NOISE * draws.normal()).exp());
+        let operations: Vec<u64> = (0..TURNS).map(|_| turn() as u64).collect();
+        let lasted_ns = vec![turn_ns as u64; operations.len()];
+        let bytes = record.totals.device.map(|device| device.read_bytes + device.write_bytes);
+        let work_ns = lasted_ns.iter().sum();
+        PhaseRecord {
+            work_ns,
+            syncfs_ns: work_ns / 20,
+            operations: Some(operations.iter().sum()),
+            turns: Some(Turns {
+                lasted_ns,
+                places: vec![trial.position; operations.len()],
+                operations,
+                device_bytes: bytes.unwrap_or(0),
+                ..Turns::default()
+            }),
+            ..record
         }
     }
 }
@@ -254,6 +285,10 @@ impl Place for SimPlace {
         Ok(trial(self, document))
     }
 
+    fn run_duet(&mut self, trials: &[Trial]) -> Vec<Result<Record, HostError>> {
+        trials.iter().map(|trial| self.run_trial(trial)).collect()
+    }
+
     fn restore(&mut self) -> Result<(), HostError> {
         while !self.settings.is_empty() {
             self.act("restore", "")?;
@@ -309,11 +344,60 @@ pub(crate) fn example_trial(
         workload,
         contender,
         bed: TrialBed { kind, devices: vec![sim_device(0, 4 << 30)], ..TrialBed::default() },
+        in_turns: false,
         probes: Vec::new(),
         writable: Vec::new(),
         timeouts: crate::model::Timeouts::default(),
         directory: "/mnt/fsverdict".into(),
         raw: "raw".into(),
         series: "series.csv".into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::judge::Judge;
+    use crate::model::{Key, Plan, Verdict};
+    use crate::run::settled_duet;
+
+    /// What eight rounds of a duet come to where `b` is so fast.
+    fn verdict(speed: f64, seed: u64) -> Verdict {
+        let plan = Plan::parse(
+            "rounds = \"duet\"\njudgement = { rounds = 8 }\n\
+             [[contender]]\nname = \"a\"\n[[contender]]\nname = \"b\"\n[[workload]]\n\
+             name = \"work\"\nfio = { time_based = true, runtime = 9, rw = \"write\" }",
+        );
+        let plan = plan.unwrap();
+        let speed = [("b".to_string(), speed)].into();
+        let mut place = SimPlace::new(Sim { noise: 0.02, speed, ..Sim::default() }, seed);
+        let records: Vec<Record> = (1..=8)
+            .flat_map(|round| {
+                let trial = |contender: &Contender| Trial {
+                    contender: contender.clone(),
+                    key: Key { round, workload: "work".into(), contender: contender.name.clone() },
+                    in_turns: true,
+                    ..example_trial(plan.bed.kind, plan.workloads[0].clone())
+                };
+                let trials: Vec<Trial> = plan.contenders.iter().map(trial).collect();
+                settled_duet(&mut place, &trials)
+            })
+            .collect();
+        assert!(records.iter().all(|it| it.sample("iops").is_some() && it.is_measured()));
+        assert!(records.iter().all(|it| it.sample("cpu_time").is_none()));
+        Judge::new(&plan).comparisons(&records)[0].verdict
+    }
+
+    /// What is common to a cycle scatters by 40%, and would hide 30% for many rounds.
+    #[test]
+    fn a_duet_finds_what_common_noise_hides_and_nothing_where_nothing_is() {
+        let differs = |speed: f64| {
+            let is_found = |seed: &u64| {
+                !matches!(verdict(speed, *seed), Verdict::Equivalent | Verdict::Undecided)
+            };
+            (0..100).filter(is_found).count()
+        };
+        assert_eq!(differs(1.3), 100);
+        assert!(differs(1.0) <= 5 + 6, "three standard errors above the declared error");
     }
 }

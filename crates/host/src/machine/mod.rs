@@ -10,5 +10,6 @@ pub mod processes;
 pub mod registry;
 pub mod settings;
 pub mod settle;
+pub mod standstill;
 pub mod throttle;
 pub mod token;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use fsverdict_core::model::{Bed, BedKind, Contender, Device, Plan, Record, Trial, TrialBed};
+use fsverdict_core::model::{Bed, BedKind, Contender, Device, Plan, Record, TURN, Trial, TrialBed};
 use fsverdict_core::run::{self, Effect, Host, HostError, Place, Step};
 
 use super::trial::site::{command_of, commands, raw_device, scene, with_site, work_directory};
@@ -15,6 +15,7 @@ use crate::machine::settings;
 use crate::machine::throttle::{self, Means};
 use crate::tool::shown;
 use crate::workload::printed::Outputs;
+use crate::workload::relay::Relay;
 use crate::workload::{self, engine::Act};
 
 /// Writes down every command and every write to /proc and /sys, as shell lines.
@@ -168,8 +169,8 @@ impl DryRun {
     /// What the work's engine would do in this step.
     fn engine(&mut self, step: Step, trial: &Trial) -> Result<(), HostError> {
         let environment = BTreeMap::new();
-        let outputs = Outputs::default();
-        let scene = scene(trial, &environment, None, &outputs)?;
+        let (outputs, relay) = (Outputs::default(), Relay::default());
+        let scene = scene(trial, &environment, None, &outputs, &relay)?;
         for act in workload::engine(trial.workload.work()?).dry(step, &scene)? {
             match act {
                 Act::Command(argv) => self.in_work(trial, &argv),
@@ -284,6 +285,15 @@ impl Place for DryRun {
             line.insert_str(0, "    ");
         }
         Ok(record)
+    }
+
+    fn run_duet(&mut self, trials: &[Trial]) -> Vec<Result<Record, HostError>> {
+        let turn_ms = TURN.as_millis();
+        self.remark(&format!(
+            "all of them at once: each waits before its work, which then goes on in turns of \
+             {turn_ms} ms, in an order drawn for each cycle (SIGSTOP, SIGCONT)"
+        ));
+        trials.iter().map(|trial| self.run_trial(trial)).collect()
     }
 
     fn restore(&mut self) -> Result<(), HostError> {

@@ -1,5 +1,7 @@
 //! This machine as the place of a run: the bed, the settings, and each trial as a process.
 
+mod duet;
+
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
@@ -91,7 +93,11 @@ impl<'a> Lab<'a> {
         let Lab { journal, made, .. } = self;
         let (journal, made) = journal.as_ref().zip(made.as_mut()).ok_or("the bed is not made")?;
         let directories = trial.bed.kind == BedKind::Directory;
-        let devices = if directories { Vec::new() } else { made.lend()? };
+        let lent = if directories { Vec::new() } else { made.lend()? };
+        // In a duet each trial has some of them.
+        let of_all = made.devices.iter().zip(lent);
+        let its = of_all.filter(|(device, _)| trial.bed.devices.contains(device));
+        let devices = its.map(|(_, identity)| identity).collect();
         Grant::new(journal, trial.number, devices)
     }
 
@@ -135,6 +141,63 @@ impl<'a> Lab<'a> {
         }
     }
 
+    /// Starts the process of `trial`.
+    fn start(&mut self, trial: &Trial, stdin: impl Into<Stdio>) -> Result<Started, HostError> {
+        if trial.bed.kind == BedKind::Directory {
+            self.make_own_folder(trial)?;
+        }
+        let folder = Path::new(&trial.raw).parent().ok_or("the trial has no folder")?.to_owned();
+        fs::create_dir_all(&trial.raw)?;
+        // The record of one in turns is whole only beside the others'.
+        let record = if trial.in_turns { "alone.json" } else { "record.json" };
+        let (input, output) = (folder.join("trial.json"), folder.join(record));
+        fs::write(&input, serde_json::to_string_pretty(trial)?)?;
+        let argv = trial_argv(&input, &output);
+        let mut command = match sys::is_root() {
+            true => tool::command(&argv[0])?,
+            false => tool::users(&argv[..1]),
+        };
+        let errors = Path::new(&trial.raw).join("trial.stderr");
+        command.args(&argv[1..]).stdin(stdin).stdout(Stdio::piped());
+        command.stderr(File::create(&errors)?);
+        sys::bind_to_us(&mut command);
+        let cgroups = self.cgroups_of(trial);
+        cgroups.enter(&mut command)?;
+        let pool = held_pool(trial).map(Undo::Pool);
+        pool.iter().try_for_each(|undo| self.journal()?.before(undo).map_err(HostError::from))?;
+        let granted = Some(self.grant(trial)?);
+        let child = command.spawn()?;
+        Ok(Started { child, cgroups, granted, pool, errors, output })
+    }
+
+    /// Clears away after a trial that has `ended`, and reads its record.
+    fn finish(
+        &mut self,
+        trial: &Trial,
+        started: Started,
+        ended: Result<(), HostError>,
+    ) -> Result<Record, HostError> {
+        let Started { cgroups, granted, pool, errors, output, .. } = started;
+        let ended = ended.map_err(|error| {
+            let said = fs::read_to_string(&errors).unwrap_or_default();
+            match said.is_empty() || error.is::<Overdue>() {
+                true => error,
+                false => format!("{error}: {}", said.trim()).into(),
+            }
+        });
+        drop((granted, cgroups));
+        // One that was killed in the midst of it could not let go of its devices itself.
+        let cleared = pool.iter().try_for_each(Undo::apply).map_err(HostError::from);
+        let cleared = cleared.and_then(|()| match ended {
+            Ok(()) => Ok(()),
+            Err(_) => self.without_partitions(trial),
+        });
+        let taken_back = self.made.as_mut().map_or(Ok(()), bed::Made::take_back);
+        both(ended, cleared)?;
+        taken_back?;
+        Ok(serde_json::from_str(&fs::read_to_string(output)?)?)
+    }
+
     /// Waits for the trial's end. It prints a line at each step, and its end closes the pipe.
     fn wait(
         &mut self,
@@ -170,11 +233,7 @@ impl<'a> Lab<'a> {
                 return Err(self.cut_short(child, trial, overdue)?.into());
             }
         }
-        let status = child.wait()?;
-        match status.success() {
-            true => Ok(()),
-            false => Err(format!("the trial's process {}", tool::ended(status)).into()),
-        }
+        succeeded(child)
     }
 
     /// Removes what a failed trial may have left of its partitions.
@@ -210,6 +269,17 @@ impl<'a> Lab<'a> {
     }
 }
 
+/// A trial that has been started.
+struct Started {
+    child: Child,
+    cgroups: cgroup::Made,
+    granted: Option<Grant>,
+    pool: Option<Undo>,
+    /// What it says goes wrong, and its record.
+    errors: PathBuf,
+    output: PathBuf,
+}
+
 /// Why a trial has failed comes before what could not be cleared away after it.
 fn both(ended: Result<(), HostError>, cleared: Result<(), HostError>) -> Result<(), HostError> {
     let Err(error) = ended else { return cleared };
@@ -221,6 +291,15 @@ fn both(ended: Result<(), HostError>, cleared: Result<(), HostError>) -> Result<
         (Ok(overdue), Ok(())) => overdue,
         (Err(error), _) => error,
     })
+}
+
+/// The trial's process has ended as it should.
+fn succeeded(child: &mut Child) -> Result<(), HostError> {
+    let status = child.wait()?;
+    match status.success() {
+        true => Ok(()),
+        false => Err(format!("the trial's process {}", tool::ended(status)).into()),
+    }
 }
 
 /// The pool by which the kernel may hold the devices when the trial is over.
@@ -271,57 +350,27 @@ impl Place for Lab<'_> {
         if !all.is_empty() {
             self.lock_settings()?;
         }
-        let changes = settings::before(root, &all)?;
+        let mut changes = settings::before(root, &all)?;
+        // What another of the duet has set as well is put back once.
+        let is_known = |it: &Change| self.changed.iter().any(|old| old.back.knob == it.back.knob);
+        changes.retain(|it| !is_known(it));
         if !changes.is_empty() {
             self.journal()?.before(&Undo::Settings(changes.clone()))?;
         }
-        self.changed = changes;
+        self.changed.extend(changes);
         // The rules are the trial's to set, when it has made and filled its file system.
         wanted.iter().try_for_each(|setting: &Setting| setting.set(root))?;
         Ok(())
     }
 
     fn run_trial(&mut self, trial: &Trial) -> Result<Record, HostError> {
-        if trial.bed.kind == BedKind::Directory {
-            self.make_own_folder(trial)?;
-        }
-        let folder = Path::new(&trial.raw).parent().ok_or("the trial has no folder")?.to_owned();
-        fs::create_dir_all(&trial.raw)?;
-        let (input, output) = (folder.join("trial.json"), folder.join("record.json"));
-        fs::write(&input, serde_json::to_string_pretty(trial)?)?;
-        let argv = trial_argv(&input, &output);
-        let mut command = match sys::is_root() {
-            true => tool::command(&argv[0])?,
-            false => tool::users(&argv[..1]),
-        };
-        let errors = Path::new(&trial.raw).join("trial.stderr");
-        command.args(&argv[1..]).stdin(machines_proc()?).stdout(Stdio::piped());
-        command.stderr(File::create(&errors)?);
-        sys::bind_to_us(&mut command);
-        let cgroups = self.cgroups_of(trial);
-        cgroups.enter(&mut command)?;
-        let pool = held_pool(trial).map(Undo::Pool);
-        pool.iter().try_for_each(|undo| self.journal()?.before(undo).map_err(HostError::from))?;
-        let granted = self.grant(trial)?;
-        let mut child = command.spawn()?;
-        let ended = self.wait(&mut child, trial, &cgroups).map_err(|error| {
-            let said = fs::read_to_string(&errors).unwrap_or_default();
-            match said.is_empty() || error.is::<Overdue>() {
-                true => error,
-                false => format!("{error}: {}", said.trim()).into(),
-            }
-        });
-        drop((granted, cgroups));
-        // One that was killed in the midst of it could not let go of its devices itself.
-        let cleared = pool.iter().try_for_each(Undo::apply).map_err(HostError::from);
-        let cleared = cleared.and_then(|()| match ended {
-            Ok(()) => Ok(()),
-            Err(_) => self.without_partitions(trial),
-        });
-        let taken_back = self.made.as_mut().map_or(Ok(()), bed::Made::take_back);
-        both(ended, cleared)?;
-        taken_back?;
-        Ok(serde_json::from_str(&fs::read_to_string(output)?)?)
+        let mut started = self.start(trial, machines_proc()?)?;
+        let ended = self.wait(&mut started.child, trial, &started.cgroups);
+        self.finish(trial, started, ended)
+    }
+
+    fn run_duet(&mut self, trials: &[Trial]) -> Vec<Result<Record, HostError>> {
+        self.duet(trials)
     }
 
     fn restore(&mut self) -> Result<(), HostError> {

@@ -5,12 +5,13 @@ use std::io;
 use std::path::Path;
 use std::process::ExitStatus;
 
-use fsverdict_core::model::{Command, Phase, PhaseRecord};
+use fsverdict_core::model::{Command, Device, Phase, PhaseRecord};
 use fsverdict_core::run::{HostError, Step};
 use thiserror::Error;
 
 use super::engine::{Act, Engine, OVER, Scene, TimedPart, only_whole};
 use super::printed::Printed;
+use super::relay::Relay;
 use crate::machine::cell::CellError;
 use crate::machine::processes::Io;
 use crate::tool;
@@ -88,8 +89,20 @@ fn created_anew(path: &Path) -> io::Result<File> {
 impl Ready {
     /// Runs it to its end; an exit status other than 0 is an error.
     pub fn run(self) -> Result<(), CommandError> {
+        self.run_by(std::process::Command::status)
+    }
+
+    /// The same in the turns that it has.
+    pub fn run_in_turns(self, relay: &Relay, devices: &[Device]) -> Result<(), CommandError> {
+        self.run_by(|command| relay.see_through(command, devices))
+    }
+
+    fn run_by(
+        self,
+        run: impl FnOnce(&mut std::process::Command) -> io::Result<ExitStatus>,
+    ) -> Result<(), CommandError> {
         let Ready { mut command, shown, stdout, stderr } = self;
-        let status = match command.status() {
+        let status = match run(&mut command) {
             Ok(status) => status,
             Err(source) => return Err(CommandError::Start { command: shown, source }),
         };
@@ -205,6 +218,7 @@ mod tests {
             environment: &environment,
             seed: 7,
             has_servers: false,
+            relay: None,
         };
         let result = ready(&argv, "command", &scene).and_then(Ready::run);
         (result, folder)

@@ -7,6 +7,7 @@ use fsverdict_core::model::{Device, Histogram, Phase, PhaseRecord, Sample, Workl
 use fsverdict_core::run::{HostError, Step};
 
 use super::printed::Outputs;
+use super::relay::Relay;
 use crate::machine::cell::Cells;
 use crate::tool::ToolError;
 
@@ -88,6 +89,8 @@ pub struct Scene<'a> {
     pub seed: u64,
     /// Servers do part of the work.
     pub has_servers: bool,
+    /// Where the work takes turns with that of others.
+    pub relay: Option<&'a Relay>,
 }
 
 /// What a native workload did in one timed part.

@@ -10,6 +10,7 @@ mod fsync_files;
 mod metadata;
 pub mod printed;
 mod random_bytes;
+pub mod relay;
 mod replay;
 pub mod small_files;
 mod sysbench;

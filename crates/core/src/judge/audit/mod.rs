@@ -2,9 +2,9 @@
 //! its records.
 //!
 //! The audits of single trials are in [`trial`], [`queue`], [`steady`], [`foreign`], [`heat`],
-//! [`cpu`], [`limits`], [`network`], [`trouble`] and [`figures`], and [`over_trials`] says what
-//! they come to over all of them; those of the terms on which contenders are compared are in
-//! [`conditions`] and [`rotation`]; those that look at all rounds in [`drift`], [`order`] and
+//! [`cpu`], [`limits`], [`leak`], [`network`], [`trouble`] and [`figures`], and [`over_trials`]
+//! says what they come to over all of them; those of the terms on which contenders are compared are
+//! in [`conditions`] and [`rotation`]; those that look at all rounds in [`drift`], [`order`] and
 //! [`modes`]; what the duplicate and the bare device show is in [`arms`]; how long the work had
 //! better run in [`length`]. Each is one function.
 
@@ -17,6 +17,7 @@ mod drift;
 mod figures;
 mod foreign;
 mod heat;
+mod leak;
 mod length;
 mod limits;
 mod modes;

@@ -29,6 +29,7 @@ use crate::probe::Troubles;
 use crate::sys;
 use crate::workload::engine::Scene;
 use crate::workload::printed::Outputs;
+use crate::workload::relay::Relay;
 use crate::workload::{self, command};
 use mounting::Mounting;
 use site::{WORK, command_of, figures_file, ground, scene, work_directory};
@@ -48,6 +49,7 @@ pub struct TrialHost {
     /// What commands have printed.
     outputs: Outputs,
     troubles: Troubles,
+    relay: Relay,
 }
 
 impl TrialHost {
@@ -67,11 +69,12 @@ impl TrialHost {
             timing: Timing::default(),
             outputs: Outputs::default(),
             troubles: Troubles::of(Path::new("/"), &trial.bed.devices),
+            relay: Relay::default(),
         })
     }
 
     fn scene<'a>(&'a self, trial: &'a Trial) -> Result<Scene<'a>, HostError> {
-        scene(trial, &self.environment, self.cells.as_ref(), &self.outputs)
+        scene(trial, &self.environment, self.cells.as_ref(), &self.outputs, &self.relay)
     }
 
     /// Runs the command that the workload has for `step`.
@@ -145,9 +148,10 @@ impl TrialHost {
         let engine = workload::engine(trial.workload.work()?);
         // Not by a method: what is timed is lent beside it.
         let (cells, outputs) = (self.cells.as_ref(), &self.outputs);
-        let mut scene = scene(trial, &self.environment, cells, outputs)?;
+        let mut scene = scene(trial, &self.environment, cells, outputs, &self.relay)?;
         scene.has_servers = self.processes.has_servers();
         let mut work = engine.prepare(phase, &scene)?;
+        scene.relay.map_or(Ok(()), Relay::ready)?;
         let part = Part { trial, phase, closing: &closing, processes: &self.processes };
         let timed = self.timing.timed(&part, || work.run());
         if !trial.contender.is_raw() {

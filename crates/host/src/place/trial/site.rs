@@ -14,6 +14,7 @@ use crate::tool::Argv;
 use crate::workload::engine;
 use crate::workload::engine::Scene;
 use crate::workload::printed::Outputs;
+use crate::workload::relay::Relay;
 
 /// The folder of the work, in the file system or in the run's own folder.
 pub const WORK: &str = "work";
@@ -79,6 +80,7 @@ pub fn scene<'a>(
     environment: &'a BTreeMap<String, String>,
     cells: Option<&'a Cells>,
     outputs: &'a Outputs,
+    relay: &'a Relay,
 ) -> Result<Scene<'a>, HostError> {
     let device = trial.contender.is_raw().then(|| raw_device(trial)).transpose()?;
     Ok(Scene {
@@ -92,6 +94,7 @@ pub fn scene<'a>(
         environment,
         seed: trial.seed,
         has_servers: false,
+        relay: trial.in_turns.then_some(relay),
     })
 }
 

@@ -53,7 +53,11 @@ impl Timing {
         let probe = Probe::open(root, &trial.bed.devices, TIMELINE)?;
         let probe = probe.with_page_cache(page_cache(trial));
         let probe = probe.with_cpu_clocks(root, Path::new(MACHINES_PROC));
-        let disks = bed::disks_beneath(&trial.bed.devices);
+        // In turns the others of the duet would be strangers on the disk beneath.
+        let disks = match trial.in_turns {
+            true => Vec::new(),
+            false => bed::disks_beneath(&trial.bed.devices),
+        };
         let probe = probe.with_beneath(root, &disks)?;
         let probe = probe.with_network(root, interface.as_ref())?;
         let servers = processes.has_servers().then(|| processes.servers());

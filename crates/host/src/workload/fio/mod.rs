@@ -1,18 +1,20 @@
 //! A fio job: what it may be, and the commands that lay its files out and run it.
 
 mod output;
+mod turns;
 
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use fsverdict_core::model::{Fio, Phase, PhaseRecord, meant};
+use fsverdict_core::model::{Device, Fio, Phase, PhaseRecord, fio_time_ms, meant};
 use fsverdict_core::run::{HostError, Step};
 use thiserror::Error;
 
 use super::command::{self, Ready};
 use super::engine::{Act, Engine, OVER, Scene, TimedPart, only_whole};
+use super::relay::Relay;
 use crate::machine::cell::{Cells, Ground};
 use crate::sys;
 use crate::tool::{self, ToolError};
@@ -77,7 +79,10 @@ impl Engine for Fio {
         check(self)?;
         let output = output_in(scene);
         let ready = Some(command::ready(&work_argv(self, scene), "fio", scene)?);
-        Ok(Box::new(Whole { ready, output, window_ms: window_ms(self) }))
+        Ok(match scene.relay {
+            Some(relay) => Box::new(InTurns { ready, output, relay, devices: scene.devices }),
+            None => Box::new(Whole { ready, output, window_ms: window_ms(self) }),
+        })
     }
 
     fn dry(&self, step: Step, scene: &Scene) -> Result<Vec<Act>, HostError> {
@@ -111,6 +116,26 @@ impl TimedPart for Whole {
     }
 }
 
+/// The same in turns.
+struct InTurns<'a> {
+    ready: Option<Ready>,
+    output: PathBuf,
+    relay: &'a Relay,
+    devices: &'a [Device],
+}
+
+impl TimedPart for InTurns<'_> {
+    fn run(&mut self) -> Result<(), HostError> {
+        Ok(self.ready.take().ok_or(OVER)?.run_in_turns(self.relay, self.devices)?)
+    }
+
+    fn figures(&mut self, record: &mut PhaseRecord) -> Result<(), HostError> {
+        output::parse(&self.output, None)?.enter(record);
+        turns::enter(&output::log(&self.output, "clat"), self.relay.taken(), record)?;
+        Ok(())
+    }
+}
+
 fn output_in(scene: &Scene) -> PathBuf {
     scene.raw.join("fio.json")
 }
@@ -118,9 +143,14 @@ fn output_in(scene: &Scene) -> PathBuf {
 /// The command that runs the job: in the file system, or on the bare device.
 fn work_argv(fio: &Fio, scene: &Scene) -> Vec<String> {
     let (name, output) = (&scene.workload.name, output_in(scene));
+    let logs = match scene.relay {
+        Some(_) => turns::logs(&output),
+        None => rate_logs(fio, &output),
+    };
+    let argv = argv(fio, name, scene.seed, &output, logs);
     match scene.device {
-        Some(device) => raw_argv(fio, name, scene.seed, &output, device),
-        None => argv(fio, name, scene.seed, &output),
+        Some(device) => on_device(argv, device),
+        None => argv,
     }
 }
 
@@ -191,20 +221,24 @@ fn reads(fio: &Fio) -> Result<bool, FioError> {
     Ok(modes.is_empty() || modes.iter().any(|mode| mode.contains("read") || mode.contains("rw")))
 }
 
-/// The command that runs the job, with its result in `output`, and beside it the rate over time of
-/// time-based ones. A `randseed` of the job's own comes after ours and wins.
-fn argv(fio: &Fio, name: &str, seed: u64, output: &Path) -> Vec<String> {
-    let mut argv = own_arguments(seed, output);
-    if let Some(window_ms) = window_ms(fio) {
-        argv.extend([
+/// The command that runs the job, with its result in `output`, and `logs` beside it. A `randseed`
+/// of the job's own comes after ours and wins.
+fn argv(fio: &Fio, name: &str, seed: u64, output: &Path, logs: Vec<String>) -> Vec<String> {
+    let own = own_arguments(seed, output).into_iter();
+    own.chain(logs).chain(fio.arguments(name)).collect()
+}
+
+/// The rate over time of time-based jobs.
+fn rate_logs(fio: &Fio, output: &Path) -> Vec<String> {
+    let logs = |window_ms: u64| {
+        vec![
             format!("--write_iops_log={}", output.with_extension("").display()),
             format!("--log_avg_msec={window_ms}"),
             "--per_job_logs=0".into(),
             "--log_unix_epoch=1".into(),
-        ]);
-    }
-    argv.extend(fio.arguments(name));
-    argv
+        ]
+    };
+    window_ms(fio).map(logs).unwrap_or_default()
 }
 
 /// What every job gets.
@@ -228,7 +262,7 @@ fn window_ms(fio: &Fio) -> Option<u64> {
         return None;
     }
     let times = options.iter().filter(|(option, _)| matches!(&**option, "runtime" | "timeout"));
-    let longest_ms = times.filter_map(|(_, time)| time_ms(time)).max();
+    let longest_ms = times.filter_map(|(_, time)| fio_time_ms(time)).max();
     Some(longest_ms.map_or(WINDOW_MS_DEFAULT, |ms| (ms / WINDOWS).max(WINDOW_MS_LEAST)))
 }
 
@@ -250,21 +284,6 @@ fn is_time_based(options: &[(String, String)]) -> bool {
         }
     }
     !jobs.is_empty() && !jobs.contains(&false)
-}
-
-/// A time as fio reads it, in seconds where it has no unit (fio(1), "Parameter types").
-fn time_ms(text: &str) -> Option<u64> {
-    let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
-    let (number, unit) = text.split_at(end);
-    let unit_ms = match unit {
-        "" | "s" => 1000,
-        "ms" => 1,
-        "m" => 60_000,
-        "h" => 3_600_000,
-        "d" => 86_400_000,
-        _ => return None,
-    };
-    number.parse::<u64>().ok()?.checked_mul(unit_ms)
 }
 
 /// Lets fio write nothing while it reads a job. Who is not root can do no more than its user.
@@ -305,10 +324,10 @@ fn refused(fio: &Fio) -> Result<Option<String>, ToolError> {
     Ok(Some(format!("{refuses}: {said}; {meant}")))
 }
 
-/// The command that runs the job on the bare `device`, in as many bytes of it as its files would
-/// have. Its own file names are left out; ours comes before the first `--name`, where it holds for
-/// all jobs (fio(1), "Job file format": options before the first job are global).
-fn raw_argv(fio: &Fio, name: &str, seed: u64, output: &Path, device: &str) -> Vec<String> {
+/// The command that runs the job of `argv` on the bare `device`, in as many bytes of it as its
+/// files would have. Its own file names are left out; ours comes before the first `--name`, where
+/// it holds for all jobs (fio(1), "Job file format": options before the first job are global).
+fn on_device(argv: Vec<String>, device: &str) -> Vec<String> {
     const NAMES: [&str; 5] =
         ["filename", "filename_format", "directory", "nrfiles", "file_service_type"];
     let option = |word: &str| {
@@ -316,7 +335,7 @@ fn raw_argv(fio: &Fio, name: &str, seed: u64, output: &Path, device: &str) -> Ve
         word.split('=').next().unwrap_or_default().to_string()
     };
     let mut kept = Vec::new();
-    let mut words = argv(fio, name, seed, output).into_iter().peekable();
+    let mut words = argv.into_iter().peekable();
     while let Some(word) = words.next() {
         let names_files = word.starts_with("--") && NAMES.contains(&option(&word).as_str());
         if !names_files {
@@ -368,7 +387,8 @@ mod tests {
     #[test]
     fn a_job_on_the_bare_device_names_nothing_else() {
         let raw = |words: &[&str]| {
-            let argv = raw_argv(&typed(words), "w", 7, Path::new("out"), "/dev/loop9");
+            let argv = argv(&typed(words), "w", 7, Path::new("out"), Vec::new());
+            let argv = on_device(argv, "/dev/loop9");
             argv[4..].join(" ")
         };
         assert_eq!(
@@ -382,10 +402,7 @@ mod tests {
 
     #[test]
     fn the_rate_over_time_is_asked_for_where_a_job_is_time_based() {
-        let logs = |words: &[&str]| {
-            let argv = argv(&typed(words), "w", 7, Path::new("raw/fio.json"));
-            argv[4..].iter().take_while(|it| !it.starts_with("--name")).cloned().collect::<Vec<_>>()
-        };
+        let logs = |words: &[&str]| rate_logs(&typed(words), Path::new("raw/fio.json"));
         assert_eq!(
             logs(&["--name=w", "--runtime=20", "--time_based"]),
             [
@@ -395,7 +412,7 @@ mod tests {
                 "--log_unix_epoch=1"
             ]
         );
-        assert_eq!(output::rate_log(Path::new("raw/fio.json")), Path::new("raw/fio_iops.log"));
+        assert_eq!(output::log(Path::new("raw/fio.json"), "iops"), Path::new("raw/fio_iops.log"));
         assert_eq!(logs(&["--name=w", "--runtime=20"]), [""; 0]);
         assert_eq!(logs(&["--name=w", "--time_based=0", "--runtime=20"]), [""; 0]);
         let window = |runtime: &str| {

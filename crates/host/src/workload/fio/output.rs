@@ -131,8 +131,8 @@ pub fn parse(path: &Path, window_ms: Option<u64>) -> Result<Figures, OutputError
     own_figures(&mut result.samples, &output.jobs);
     result.queue = queue(&output);
     if let Some(window_ms) = window_ms {
-        let log = fs::read_to_string(rate_log(path)).unwrap_or_default();
-        result.rate_over_time = RateOverTime::new(window_ms * 1_000_000, rates(&log, window_ms));
+        let text = fs::read_to_string(log(path, "iops")).unwrap_or_default();
+        result.rate_over_time = RateOverTime::new(window_ms * 1_000_000, rates(&text, window_ms));
     }
     Ok(result)
 }
@@ -260,11 +260,11 @@ fn own_figures(samples: &mut Vec<Sample>, jobs: &[Job]) {
     }
 }
 
-/// The log of the rate over time that belongs to `output` (fio(1), "write_bw_log": it is named
-/// after what is logged).
-pub fn rate_log(output: &Path) -> PathBuf {
+/// The log of `what` that belongs to `output` (fio(1), "write_bw_log": it is named after what is
+/// logged).
+pub fn log(output: &Path, what: &str) -> PathBuf {
     let stem = output.file_stem().unwrap_or_default().to_string_lossy();
-    output.with_file_name(format!("{stem}_iops.log"))
+    output.with_file_name(format!("{stem}_{what}.log"))
 }
 
 #[cfg(test)]

@@ -1,0 +1,136 @@
+//! Duets: contenders of a round at once, their work in turns.
+
+use serde_json::Value;
+
+use super::{failure, of, run_plan};
+use crate::support::{Left, Scene, list, sample, text, tool, wait_for};
+
+const PLAN: &str = r#"
+    rounds = "duet"
+    seed = 5
+    bed = { kind = "ram", size = "64M" }
+    judgement = { rounds = 1 }
+    contender = [
+        { name = "a", file_system = "ext4" },
+        { name = "b", file_system = "ext4", LIMITS },
+    ]
+    workload = [{ name = "work", fio = { rw = "randwrite", bs = "4k", size = "8M", direct = 1, \
+     time_based = true, runtime = 3 } }]
+"#;
+
+fn numbers(turns: &Value, key: &str) -> Vec<u64> {
+    list(&turns[key]).iter().map(|number| number.as_u64().unwrap()).collect()
+}
+
+fn plan(limits: &str) -> String {
+    PLAN.replace(", LIMITS", limits).replace("\\\n", "")
+}
+
+#[test]
+#[ignore = "needs root and loop devices: run ./test"]
+fn contenders_take_turns_on_beds_of_their_own() {
+    let scene = Scene::alone();
+    let document = run_plan(&scene, &plan("")).exits(0).json();
+    let trials = list(&document["trials"]);
+    assert_eq!(trials.len(), 2);
+    let turns: Vec<&Value> = trials.iter().map(|trial| &trial["phases"][0]["turns"]).collect();
+    let counted = &turns[0]["counted"];
+    assert_eq!(*counted, turns[1]["counted"]);
+    let [from, to] = [0, 1].map(|end| counted[end].as_u64().unwrap() as usize);
+    assert!(to > from, "{counted}");
+    for (trial, turns) in trials.iter().zip(&turns) {
+        assert_eq!(trial["outcome"], "measured", "{trial:#}");
+        let (lasted_ns, done) = (numbers(turns, "lasted_ns"), numbers(turns, "operations"));
+        assert!(lasted_ns[..to].iter().all(|&ns| ns >= 100_000_000), "{lasted_ns:?}");
+        let phase = &trial["phases"][0];
+        assert_eq!(phase["work_ns"], lasted_ns.iter().sum::<u64>());
+        assert_eq!(phase["operations"], done.iter().sum::<u64>());
+        // No operation is under way but one, and each writes 4 KiB past the cache.
+        let device = turns["device_bytes"].as_u64().unwrap();
+        assert!(device >= done[..to].iter().sum::<u64>() * 4096, "{turns:#}");
+        assert!(turns["straddling"].as_u64().unwrap() <= done.len() as u64);
+        assert!(sample(trial, "iops") > 0.0 && sample(trial, "write_latency_p50") > 0.0);
+        let names = list(&trial["samples"]).iter().map(|it| text(&it["metric"]));
+        assert_eq!(
+            names.filter(|name| name.starts_with("cpu_time") || name.starts_with("fio_")).count(),
+            0
+        );
+    }
+    let [one, other] = [0, 1].map(|which: usize| numbers(turns[which], "places"));
+    assert!((0..to).all(|cycle| one[cycle] + other[cycle] == 3), "{one:?} {other:?}");
+    assert!([1, 2].iter().all(|place| one.contains(place)), "the order is drawn");
+    let bed =
+        |number: &str| scene.read_json(&format!("run/trials/{number}/trial.json"))["bed"].clone();
+    assert_ne!(bed("1")["devices"], bed("2")["devices"]);
+    assert!(scene.read("run/report.md").contains("2 trials in turns of 100 ms"));
+    assert!(!scene.path("run/trials/1/alone.json").exists());
+    scene.assert_nothing_left();
+}
+
+/// What a device does while its contender stands still, whoever has it do so: here the test reads.
+#[test]
+#[ignore = "needs root and loop devices: run ./test"]
+fn what_works_on_between_its_turns_is_void() {
+    let scene = Scene::alone();
+    let file = scene.write("plan.toml", &plan(""));
+    let run = scene.start(&["run", &file, "--output", "run", "--json", "-"]);
+    let raw = |number: u32, name: &str| scene.path(&format!("run/trials/{number}/raw/{name}"));
+    wait_for("both at work", || raw(1, "fio.stdout").exists() && raw(2, "fio.stdout").exists());
+    let trial = scene.read_json("run/trials/2/trial.json");
+    let device = format!("if={}", text(&trial["bed"]["devices"][0]["path"]));
+    while !scene.path("run/trials/2/series.csv").exists() {
+        tool("dd", &[&device, "of=/dev/null", "bs=1M", "count=64", "iflag=direct"]).unwrap();
+    }
+    let document = run.wait().json();
+    let turns = &of(&document, text(&trial["contender"]))[0]["phases"][0]["turns"];
+    assert!(turns["between_bytes"].as_u64().unwrap() > 32 << 20, "{turns:#}");
+    let mut findings = list(&document["findings"]).iter();
+    let leak = findings.find(|it| it["audit"] == "Leak").unwrap();
+    assert_eq!(leak["severity"], "void");
+    assert!(text(&leak["evidence"]).contains("while it stood still"), "{leak:#}");
+    scene.assert_nothing_left();
+}
+
+#[test]
+#[ignore = "needs root and loop devices: run ./test"]
+fn one_that_fails_leaves_the_other_its_turns() {
+    let scene = Scene::alone();
+    let wrong = plan(", mkfs = [\"-O\", \"no_such_feature\"]");
+    let document = run_plan(&scene, &wrong).exits(1).json();
+    assert_eq!(of(&document, "b")[0]["outcome"]["failed"]["step"], "mkfs");
+    let whole = of(&document, "a")[0];
+    assert_eq!(whole["outcome"], "measured", "{whole:#}");
+    assert!(sample(whole, "iops") > 0.0);
+    scene.assert_nothing_left();
+}
+
+#[test]
+#[ignore = "needs root and loop devices: run ./test"]
+fn a_duet_that_is_killed_or_interrupted_leaves_nobody_standing_still() {
+    let scene = Scene::alone();
+    let file = scene.write("plan.toml", &plan("").replace("runtime = 3", "runtime = 1000"));
+    for (signal, code) in [("INT", Some(130)), ("KILL", None)] {
+        let run = scene.start(&["run", &file, "--output", signal]);
+        let log = |number: u32| scene.path(&format!("{signal}/trials/{number}/raw/fio.stdout"));
+        wait_for("both at work", || log(1).exists() && log(2).exists());
+        run.signal(signal);
+        assert_eq!(run.wait().code, code);
+        wait_for("the end of both", || Left::of(&scene.path("")).processes.is_empty());
+        scene.run("clean").exits(0);
+        scene.assert_nothing_left();
+    }
+}
+
+#[test]
+#[ignore = "needs root and loop devices: run ./test"]
+fn one_that_takes_too_long_ends_its_duet() {
+    let scene = Scene::alone();
+    let late = plan("").replace("runtime = 3", "runtime = 1000");
+    let document = run_plan(&scene, &format!("timeout.work = \"2s\"\n{late}")).exits(1).json();
+    let failed: Vec<(&str, &str)> = list(&document["trials"]).iter().map(failure).collect();
+    assert_eq!(failed.len(), 2);
+    let is_late = |(step, why): &&(&str, &str)| *step == "work" && why.contains("--step-timeout");
+    assert!(failed.iter().any(|it| is_late(&it)), "{failed:?}");
+    assert!(failed.iter().any(|it| it.1.starts_with("another trial of its duet")), "{failed:?}");
+    scene.assert_nothing_left();
+}

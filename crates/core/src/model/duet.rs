@@ -1,0 +1,238 @@
+//! Rounds as duets: all contenders of a round at once, each on a bed of its own, and their work in
+//! turns. Which plans can be run so.
+
+use super::{Bed, BedKind, Fio, Place, Plan, Rounds, Scalar, Workload};
+
+/// What the work has to run for, of its own: twenty turns, of which the first are left out.
+const RUNTIME_MS_LEAST: u64 = 2000;
+
+/// The most devices that a bed has.
+const DEVICES_MOST: u32 = 64;
+
+/// Options of fio by which the time that a job stands still changes what it does afterwards, or by
+/// which its operations can't be told turn by turn. All that begin like this.
+const NOT_IN_TURNS: [&str; 14] = [
+    "rate",
+    "think",
+    "ramp_time",
+    "startdelay",
+    "stonewall",
+    "wait_for",
+    "loops",
+    "io_size",
+    "number_ios",
+    "write_",
+    "log_",
+    "per_job_logs",
+    "disable_",
+    "gtod_reduce",
+];
+
+impl Plan {
+    /// The trials of a round take turns.
+    pub fn is_duet(&self) -> bool {
+        self.rounds == Rounds::Duet
+    }
+
+    /// How many beds a round needs at once.
+    pub fn beds(&self) -> u32 {
+        let players = |workload: &Workload| self.contenders.len() + self.arms(workload).len();
+        let most = self.workloads.iter().map(players).max().unwrap_or(1);
+        if self.is_duet() { u32::try_from(most).unwrap_or(u32::MAX) } else { 1 }
+    }
+
+    /// The bed with all devices that a round needs at once.
+    pub fn whole_bed(&self) -> Bed {
+        Bed { devices: self.bed.devices.saturating_mul(self.beds()), ..self.bed.clone() }
+    }
+
+    /// What is wrong with a duet, in a sentence.
+    pub(super) fn check_duet(&self) -> Result<(), String> {
+        if !self.is_duet() {
+            return Ok(());
+        }
+        if self.beds() < 2 {
+            return Err(
+                "a duet takes two contenders or more: name another, or leave out rounds = \
+                        \"duet\""
+                    .into(),
+            );
+        }
+        if !matches!(self.bed.kind, BedKind::Loop | BedKind::Ram) {
+            return Err(format!(
+                "a duet makes all contenders of a round at once, each on a bed of its own, and bed \
+                 {} is one for all: write --bed loop or --bed ram",
+                self.bed.name()
+            ));
+        }
+        if self.whole_bed().devices > DEVICES_MOST {
+            return Err(format!(
+                "{} beds of {} devices each are over {DEVICES_MOST} devices: name fewer contenders",
+                self.beds(),
+                self.bed.devices
+            ));
+        }
+        if self.named_place() == Some(Place::Vm) {
+            return Err(
+                "a duet's trials are on one machine at once, and each virtual machine has \
+                        one: write --place here"
+                    .into(),
+            );
+        }
+        if let Some(pool) = self.contenders.iter().find(|it| it.file_system == "zfs") {
+            return Err(format!(
+                "contender {:?} has a pool and a daemon, of which the machine has one at a time: \
+                 leave it out, or rounds = \"duet\"",
+                pool.name
+            ));
+        }
+        let sysctl = &self.contenders[0].sysctl;
+        if let Some(other) = self.contenders.iter().find(|it| it.sysctl != *sysctl) {
+            return Err(format!(
+                "contender {:?} has a sysctl of its own, which would hold for all of the duet: \
+                 give all the same, or leave out rounds = \"duet\"",
+                other.name
+            ));
+        }
+        self.workloads.iter().try_for_each(check_work)
+    }
+}
+
+/// Only what can pause, and runs for a time.
+fn check_work(workload: &Workload) -> Result<(), String> {
+    let wrong = |why: String| {
+        Err(format!(
+            "workload {:?} {why}; a duet takes fio jobs given as options, with time_based and a \
+             runtime of 2 s or more, without a prepare",
+            workload.name
+        ))
+    };
+    if workload.fio.is_none() {
+        return wrong("can't stand still between its turns".into());
+    }
+    if workload.prepare.is_some() {
+        return wrong("has a prepare, and what that starts would go on between the turns".into());
+    }
+    let Some(options) = workload.fio_options() else {
+        return wrong("is a job file, whose runtime can't be made longer".into());
+    };
+    let values = |name: &'static str| options.iter().filter(move |(it, _)| it == name);
+    if !values("time_based").any(|(_, value)| value != "0") {
+        return wrong("ends when its work is done".into());
+    }
+    let is_short = |time: &str| fio_time_ms(time).is_none_or(|ms| ms < RUNTIME_MS_LEAST);
+    if values("runtime").count() == 0 || values("runtime").any(|(_, time)| is_short(time)) {
+        return wrong("has too short a runtime, or none".into());
+    }
+    let odd = |name: &str| NOT_IN_TURNS.iter().any(|begin| name.starts_with(begin));
+    match options.iter().find(|(name, _)| odd(name)) {
+        Some((name, _)) => wrong(format!("has {name}, which goes by the clock or by its own logs")),
+        None => Ok(()),
+    }
+}
+
+impl Workload {
+    /// The same fio job with `times` its runtime: fio's clock goes on between its turns.
+    pub fn lasting(&self, times: u32) -> Workload {
+        let longer = |time: &str| {
+            let ms = fio_time_ms(time).map(|ms| ms.saturating_mul(times.into()));
+            ms.map_or(time.to_string(), |ms| format!("{ms}ms"))
+        };
+        let fio = self.fio.clone().map(|fio| match fio {
+            Fio::File(path) => Fio::File(path),
+            Fio::Options(mut options) => {
+                if let Some(runtime) = options.get_mut("runtime") {
+                    *runtime = Scalar::Text(longer(&runtime.to_string()));
+                }
+                Fio::Options(options)
+            }
+            Fio::Arguments(mut words) => {
+                for place in 0..words.len() {
+                    let before = place.checked_sub(1).map(|before| words[before].as_str());
+                    if before == Some("--runtime") {
+                        words[place] = longer(&words[place]);
+                    } else if let Some(time) = words[place].strip_prefix("--runtime=") {
+                        words[place] = format!("--runtime={}", longer(time));
+                    }
+                }
+                Fio::Arguments(words)
+            }
+        });
+        Workload { fio, ..self.clone() }
+    }
+}
+
+/// A time as fio reads it, in seconds where it has no unit (fio(1), "Parameter types").
+pub fn fio_time_ms(text: &str) -> Option<u64> {
+    let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    let (number, unit) = text.split_at(end);
+    let unit_ms = match unit {
+        "" | "s" => 1000,
+        "ms" => 1,
+        "m" => 60_000,
+        "h" => 3_600_000,
+        "d" => 86_400_000,
+        _ => return None,
+    };
+    number.parse::<u64>().ok()?.checked_mul(unit_ms)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const JOB: &str = r#"fio = { rw = "write", time_based = true, runtime = "3s" }"#;
+
+    fn parsed(head: &str, work: &str) -> Result<Plan, String> {
+        let text = format!(
+            "rounds = \"duet\"\n{head}\n[[contender]]\nname = \"a\"\nfile_system = \"ext4\"\n\
+             [[contender]]\nname = \"b\"\nfile_system = \"xfs\"\n[[workload]]\nname = \"w\"\n{work}"
+        );
+        Plan::parse(&text).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn what_can_pause_and_runs_for_a_time_takes_turns() {
+        let plan = parsed("", JOB).unwrap();
+        assert!(plan.is_duet() && plan.beds() == 2);
+        assert_eq!(Plan::parse(&toml::to_string(&plan).unwrap()).unwrap(), plan);
+        let armed = parsed("judgement = { arms = [\"duplicate\", \"raw\"] }", JOB).unwrap();
+        assert_eq!(armed.beds(), 4);
+        let words = r#"fio = ["--rw=write", "--time_based", "--runtime", "1m"]"#;
+        let typed = parsed("", words).unwrap().workloads[0].lasting(3);
+        let Some(Fio::Arguments(words)) = typed.fio else { panic!("it was typed") };
+        assert_eq!(words[2..], ["--runtime", "180000ms"]);
+        let longer = plan.workloads[0].lasting(2).fio_values("runtime");
+        assert_eq!(longer, Some(vec!["6000ms".into()]));
+    }
+
+    #[test]
+    fn what_can_not_is_refused_in_a_line_that_says_what_can() {
+        let refused = |head: &str, work: &str| {
+            let said = parsed(head, work).unwrap_err();
+            assert!(!said.contains('\n'), "{said}");
+            said
+        };
+        let fio = |rest: &str| refused("", &JOB.replace(", runtime = \"3s\"", rest));
+        for said in [
+            refused("", "command = \"true\""),
+            refused("", "small_files = {}"),
+            refused("", "fio = \"job.fio\""),
+            refused("", &format!("{JOB}\nprepare = \"server &\"")),
+            fio(""),
+            fio(", runtime = 1"),
+            fio(", runtime = 9, rate_iops = 50"),
+            fio(", runtime = 9, write_lat_log = \"x\""),
+            refused("", r#"fio = { rw = "write", runtime = 9 }"#),
+        ] {
+            assert!(said.contains("a duet takes fio jobs given as options"), "{said}");
+        }
+        assert!(refused("bed.kind = \"device\"\nbed.path = \"/dev/x\"", JOB).contains("--bed ram"));
+        assert!(refused("bed.kind = \"directory\"\nbed.path = \"/x\"", JOB).contains("--bed ram"));
+        let pool =
+            parsed("", &format!("{JOB}\n[[contender]]\nname = \"z\"\nfile_system = \"zfs\""));
+        assert!(pool.unwrap_err().contains("has a pool and a daemon"));
+        assert!(refused("bed.devices = 33", JOB).contains("over 64 devices"));
+        assert!(refused("place = \"vm\"", JOB).contains("--place here"));
+    }
+}

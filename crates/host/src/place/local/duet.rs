@@ -1,0 +1,226 @@
+//! The trials of a duet on this machine: their processes at once, and the turns of their work.
+//!
+//! One after the other they come to where their work would begin. Then one at a time goes on while
+//! the others stand still, until all work has ended; and one after the other they sync, and end.
+
+use std::fs;
+use std::io::{BufRead, BufReader, PipeWriter, Write, pipe};
+use std::sync::atomic::Ordering;
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+
+use fsverdict_core::model::{Overdue, Record, TURN, Trial};
+use fsverdict_core::run::{Cycles, HostError};
+
+use super::{Lab, Started, succeeded};
+use crate::place::trial_process::{self, Event, Patience, TICK};
+use crate::workload::relay::{Answer, Order};
+
+/// One trial of the duet.
+struct Player<'a> {
+    trial: &'a Trial,
+    started: Started,
+    orders: PipeWriter,
+    patience: Patience<'a>,
+    /// Its work has not ended.
+    is_at_work: bool,
+    /// Its process has not ended.
+    is_there: bool,
+}
+
+impl Player<'_> {
+    /// Whoever does not hear has ended, which is heard of.
+    fn tell(&mut self, order: Order) {
+        let _ = writeln!(self.orders, "{order}");
+    }
+}
+
+/// What trials print: whose line; `None` at its end.
+type Said = (usize, Option<String>);
+
+/// The trials of a duet that could be started, and what is heard of them.
+struct Duet<'a> {
+    /// By their places among the trials; none where one could not be started.
+    players: Vec<Option<Player<'a>>>,
+    sender: Sender<Said>,
+    said: Receiver<Said>,
+}
+
+/// Why all of a duet ends at once.
+struct Ended {
+    /// Whose fault it is, and what is said of it.
+    by: Option<(usize, Overdue)>,
+}
+
+impl Lab<'_> {
+    /// Runs the trials of a duet: of each its record, or why it has none.
+    pub(super) fn duet(&mut self, trials: &[Trial]) -> Vec<Result<Record, HostError>> {
+        let (sender, said) = mpsc::channel();
+        let mut duet = Duet { players: Vec::new(), sender, said };
+        let mut failed = Vec::new();
+        let mut ended = Ok(());
+        for trial in trials {
+            let player = match &ended {
+                Ok(()) => self.admit(&duet, trial).map(Some),
+                Err(_) => Ok(None),
+            };
+            failed.push(player.as_ref().err().map(ToString::to_string));
+            duet.players.push(player.unwrap_or_default());
+            ended = ended.and_then(|()| self.get_ready(&mut duet, trials.len()));
+        }
+        let ended = ended.and_then(|()| self.play(&mut duet, trials));
+        let why = ended.err().map(|ended| self.break_off(&mut duet, ended));
+        let mut records = Vec::new();
+        for (place, (player, failed)) in duet.players.into_iter().zip(failed).enumerate() {
+            records.push(match (player, failed) {
+                (Some(player), _) => self.record(player, why.as_ref().map(|why| why.of(place))),
+                (None, Some(failed)) => Err(failed.into()),
+                (None, None) => Err(INTERRUPTED.into()),
+            });
+        }
+        records
+    }
+
+    /// Starts the process of `trial`.
+    fn admit<'a>(&mut self, duet: &Duet, trial: &'a Trial) -> Result<Player<'a>, HostError> {
+        let (stdin, orders) = pipe()?;
+        let mut started = self.start(trial, stdin)?;
+        let stdout = started.child.stdout.take().ok_or("the trial has no output")?;
+        let (sender, place) = (duet.sender.clone(), duet.players.len());
+        std::thread::spawn(move || {
+            let lines = BufReader::new(stdout).lines().map_while(Result::ok).map(Some);
+            for line in lines.chain([None]) {
+                if sender.send((place, line)).is_err() {
+                    return;
+                }
+            }
+        });
+        let patience = Patience::new(&trial.timeouts);
+        Ok(Player { trial, started, orders, patience, is_at_work: true, is_there: true })
+    }
+
+    /// Waits until the last that was started is ready for its work, or has ended.
+    fn get_ready(&mut self, duet: &mut Duet, all: usize) -> Result<(), Ended> {
+        let place = duet.players.len() - 1;
+        assert!(place < all, "no more players than trials");
+        if duet.players[place].is_some() {
+            self.hear(duet, place)?;
+        }
+        // The next one's is in the same place.
+        duet.players[place].iter_mut().for_each(|player| player.started.granted = None);
+        Ok(())
+    }
+
+    /// Waits until the trial in that place answers, or has ended.
+    fn hear(&mut self, duet: &mut Duet, place: usize) -> Result<(), Ended> {
+        loop {
+            let said = duet.said.recv_timeout(TICK);
+            if self.interrupted.load(Ordering::Relaxed) {
+                return Err(Ended { by: None });
+            }
+            match said {
+                Ok((whose, line)) => {
+                    let Some(player) = duet.players.get_mut(whose).and_then(Option::as_mut) else {
+                        continue;
+                    };
+                    let answer = line.as_deref().and_then(Answer::of);
+                    match (&line, answer) {
+                        (None, _) => (player.is_there, player.is_at_work) = (false, false),
+                        (_, Some(Answer::Over)) => player.is_at_work = false,
+                        (Some(step), None) => {
+                            player.patience.step(step);
+                            player.started.cgroups.bring_in_threads();
+                            (self.watch)(Event::Step(step));
+                        }
+                        _ => {}
+                    }
+                    if whose == place && (line.is_none() || answer.is_some()) {
+                        return Ok(());
+                    }
+                }
+                Err(RecvTimeoutError::Timeout) => (self.watch)(Event::Tick),
+                Err(RecvTimeoutError::Disconnected) => return Err(Ended { by: None }),
+            }
+            let patience = duet.players[place].as_ref().map(|player| player.patience.check());
+            if let Some(Err(overdue)) = patience {
+                return Err(Ended { by: Some((place, overdue)) });
+            }
+        }
+    }
+
+    /// Has them take turns until the work of all has ended, and then sync and end.
+    fn play(&mut self, duet: &mut Duet, trials: &[Trial]) -> Result<(), Ended> {
+        let mut cycles = Cycles::new(&trials[0], trials.len());
+        let turn_ns = TURN.as_nanos() as u64;
+        duet.players.iter_mut().flatten().for_each(|player| player.tell(Order::Begin));
+        while duet.players.iter().flatten().any(|player| player.is_at_work) {
+            for (place, who) in (1..).zip(cycles.next().unwrap_or_default()) {
+                let player = duet.players[who].as_mut().filter(|player| player.is_at_work);
+                if let Some(player) = player {
+                    player.tell(Order::Go { place, turn_ns });
+                    self.hear(duet, who)?;
+                }
+            }
+        }
+        for who in cycles.next().unwrap_or_default() {
+            if let Some(player) = &mut duet.players[who] {
+                player.tell(Order::Close);
+            }
+            while duet.players[who].as_ref().is_some_and(|player| player.is_there) {
+                self.hear(duet, who)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Ends all that is there: what is to be said of each.
+    fn break_off(&mut self, duet: &mut Duet, ended: Ended) -> Why {
+        let late = ended.by.as_ref().map(|(place, _)| *place);
+        let mut stuck = false;
+        for (_, player) in duet.players.iter_mut().enumerate().filter(|(it, _)| Some(*it) != late) {
+            let child = player.as_mut().map(|player| &mut player.started.child);
+            stuck |= child.is_some_and(|child| !trial_process::end(child).unwrap_or(false));
+        }
+        let Some((place, mut overdue)) = ended.by else { return Why { overdue: None } };
+        if stuck {
+            overdue.left.push("the kernel does not let go of the duet's processes".into());
+        }
+        if let Some(player) = &mut duet.players[place] {
+            let cut = self.cut_short(&mut player.started.child, player.trial, overdue.clone());
+            overdue = cut.unwrap_or(overdue);
+        }
+        Why { overdue: Some((place, overdue)) }
+    }
+
+    /// The record of a trial whose process has ended, by itself or by us.
+    fn record(&mut self, mut player: Player, cut: Option<HostError>) -> Result<Record, HostError> {
+        let ended = match cut {
+            Some(error) => Err(error),
+            None => succeeded(&mut player.started.child),
+        };
+        let output = player.started.output.clone();
+        let record = self.finish(player.trial, player.started, ended);
+        let _ = fs::remove_file(output);
+        record
+    }
+}
+
+/// What is said of a run that was interrupted.
+const INTERRUPTED: &str = "interrupted";
+
+/// Why all of a duet was ended.
+struct Why {
+    overdue: Option<(usize, Overdue)>,
+}
+
+impl Why {
+    /// What is said of the trial in that place.
+    fn of(&self, place: usize) -> HostError {
+        match &self.overdue {
+            Some((whose, overdue)) if *whose == place => overdue.clone().into(),
+            Some((_, overdue)) => {
+                format!("another trial of its duet took too long: {overdue}").into()
+            }
+            None => INTERRUPTED.into(),
+        }
+    }
+}
