@@ -46,6 +46,11 @@ pub enum VmError {
     NotGiven { path: PathBuf },
     #[error("{what}: {source}")]
     Io { what: String, source: io::Error },
+    #[error(
+        "OpenZFS {version} could not be built for Linux {release}: {what}; all that it said is in {}",
+        log.display()
+    )]
+    Build { version: String, release: String, what: String, log: PathBuf },
     #[error("{0}")]
     Fetch(String),
     #[error(transparent)]

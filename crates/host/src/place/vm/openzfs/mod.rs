@@ -1,0 +1,144 @@
+//! OpenZFS for a fetched kernel. Debian has it as source (`zfs-dkms`, in contrib), whose licence
+//! (CDDL) lets nobody give away a module of Linux made of it: so it is built here, on the user's
+//! machine, for the user's guests. That takes neither root nor a compiler of the machine's own.
+//!
+//! A kernel with OpenZFS is a folder of its own beside the plain one, with hard links to its files,
+//! so that several versions are there at a time. Its tools are of the same release, and bring their
+//! own libraries.
+
+mod build;
+mod source;
+mod tools;
+
+use std::fs;
+use std::path::Path;
+
+use fsverdict_core::model::Unit;
+
+use super::apt::{self, Apt};
+use super::error::{VmError, failed};
+use super::fetch::{self, Wanted};
+use super::kernel::{self, Kernel};
+use crate::sys;
+use build::Build;
+use source::Source;
+pub use tools::pack;
+
+/// What the kernel calls it.
+pub const DRIVER: &str = "zfs";
+
+/// For source, compiler, tools and what is built: 0.9 GiB on 6.12, removed when it is done.
+const SPACE_BYTES: u64 = 1536 << 20;
+
+/// Fetches a kernel, and builds an OpenZFS of `version` for it, or without one that supports it,
+/// unless that is there already.
+pub fn get(
+    wanted: Wanted,
+    version: Option<&str>,
+    say: &mut dyn FnMut(&str),
+) -> Result<Kernel, VmError> {
+    build::check_tools()?;
+    let (apt, package) = fetch::find(wanted, say)?;
+    let plain = fetch::unpacked(&apt, &package, say)?;
+    let mirror = wanted.mirror.map_or_else(apt::own_mirror, |mirror| Ok(mirror.into()))?;
+    let source = source::find(version, &plain.release, &mirror, say)?;
+    let name = kernel::name_with(&plain.release, &source.version);
+    let folder = kernel::fetched().join(&name);
+    let image = folder.join("boot").join(plain.image.file_name().unwrap_or_default());
+    if image.exists() {
+        say(&format!("OpenZFS {} for {} is there already", source.version, plain.release));
+    } else {
+        make(&plain, &apt, &source, &folder, say)?;
+    }
+    Kernel::at(&image).map_err(failed(format!("reading {}", image.display())))
+}
+
+/// Builds beside and renames: what is there is whole.
+fn make(
+    plain: &Kernel,
+    apt: &Apt,
+    source: &Source,
+    folder: &Path,
+    say: &mut dyn FnMut(&str),
+) -> Result<(), VmError> {
+    let work = kernel::cache().join("build");
+    let _ = fs::remove_dir_all(&work);
+    making(&work)?;
+    check_space(&work)?;
+    let made = make_in(&work, plain, apt, source, folder, say);
+    match &made {
+        // Its log is for the user to read.
+        Err(VmError::Build { .. }) => {}
+        _ => drop(fs::remove_dir_all(&work)),
+    }
+    made
+}
+
+fn make_in(
+    work: &Path,
+    plain: &Kernel,
+    apt: &Apt,
+    source: &Source,
+    folder: &Path,
+    say: &mut dyn FnMut(&str),
+) -> Result<(), VmError> {
+    let (version, release) = (source.version.as_str(), plain.release.as_str());
+    say(&format!(
+        "OpenZFS {version} (CDDL) is built on this machine, for its own guests: nothing of it is \
+         given away"
+    ));
+    say("fetching the tools of OpenZFS");
+    let tools = work.join(kernel::TOOLS);
+    tools::collect(source, &work.join("tools"), &tools)?;
+    say(&format!("fetching the headers of {release} and its compiler"));
+    let build = Build { root: work.join("root"), release, version, log: work.join("build.log") };
+    build.unpack(apt, source)?;
+    build.run(say)?;
+    let beside = work.join("kernel");
+    put_together(plain, &build.modules(), &tools, &beside)?;
+    let made = fs::rename(&beside, folder);
+    made.map_err(failed(format!("making {}", folder.display())))
+}
+
+/// The plain kernel's files, the modules in `built` among its own, and the tools.
+fn put_together(plain: &Kernel, built: &Path, tools: &Path, beside: &Path) -> Result<(), VmError> {
+    let from = plain.image.ancestors().nth(2).unwrap_or(Path::new("/"));
+    let words = |from: &Path| {
+        ["cp", "-al", &from.display().to_string(), &beside.display().to_string()].map(String::from)
+    };
+    apt::run(&words(from), Path::new("/"))?;
+    let below = plain.modules.as_deref().and_then(|it| it.strip_prefix(from).ok());
+    let below = below
+        .ok_or_else(|| VmError::Fetch(format!("Linux {} came without modules", plain.release)))?;
+    let updates = beside.join(below).join("updates");
+    making(&updates)?;
+    for entry in fs::read_dir(built).into_iter().flatten().flatten() {
+        let to = updates.join(entry.file_name());
+        fs::copy(entry.path(), &to).map_err(failed(format!("writing {}", to.display())))?;
+    }
+    // lib/modules/RELEASE is below what depmod(8) takes for the root.
+    let root = beside.join(below.ancestors().nth(3).unwrap_or(Path::new("")));
+    fetch::depmod(&root, &plain.release)?;
+    let to = beside.join(kernel::TOOLS);
+    fs::rename(tools, &to).map_err(failed(format!("making {}", to.display())))
+}
+
+fn making(folder: &Path) -> Result<(), VmError> {
+    fs::create_dir_all(folder).map_err(failed(format!("making {}", folder.display())))
+}
+
+/// A full disk has configure claim an incompatible licence.
+fn check_space(folder: &Path) -> Result<(), VmError> {
+    let free_bytes =
+        sys::free_bytes(folder).map_err(failed(format!("reading {}", folder.display())))?;
+    if free_bytes >= SPACE_BYTES {
+        return Ok(());
+    }
+    let shown = |bytes: u64| Unit::Bytes.format(bytes as f64);
+    Err(VmError::Fetch(format!(
+        "building OpenZFS needs {} in {}, where {} are free: make room, or set XDG_CACHE_HOME",
+        shown(SPACE_BYTES),
+        folder.display(),
+        shown(free_bytes)
+    )))
+}
