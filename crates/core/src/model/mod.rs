@@ -73,9 +73,9 @@ pub use purpose::{
 };
 pub use rate::{RateOverTime, Steady};
 pub use record::{
-    Application, Astray, CacheState, DeviceTotals, Failure, ForeignTotals, Guest, HeatTotals,
-    MemoryTotals, Mounted, NetworkTotals, Outcome, PageCacheTotals, PhaseRecord, Queue, Quiet,
-    Record, Refused, Room, StepTime, Totals, Trouble,
+    Application, ArcTotals, Astray, CacheState, DeviceTotals, Failure, ForeignTotals, Guest,
+    HeatTotals, MemoryTotals, Mounted, NetworkTotals, Outcome, PageCacheTotals, PhaseRecord, Queue,
+    Quiet, Record, Refused, Room, StepTime, Totals, Trouble,
 };
 pub use replay::{Action, Call, Entry, Gave, Head, Laid, On, RECORDING, Recording, Replay};
 pub use run::{Run, SCHEMA};

@@ -210,6 +210,9 @@ fn contenders(report: &Report) -> String {
         if let Some(partition) = report.partition(contender) {
             out += &format!("; its partition begins at {} B", partition.start_bytes);
         }
+        if let Some(name) = report.known_as(contender) {
+            out += &format!("; measured is {}", marked(&name));
+        }
         if let Some(name) = report.other_name(contender) {
             out += &format!("; mounted as {}", marked_code(name));
         }

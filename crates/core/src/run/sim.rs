@@ -191,6 +191,7 @@ impl Host for SimPlace {
                     file_system: trial.contender.file_system.clone(),
                     options: trial.contender.mount.clone(),
                     unseen: Vec::new(),
+                    version: None,
                 })
             }
             Step::Unmount => {

@@ -14,6 +14,7 @@ pub mod guest;
 mod host_files;
 pub mod kernel;
 pub mod kvm;
+mod loading;
 pub mod modules;
 pub mod openzfs;
 mod qemu;
@@ -109,6 +110,11 @@ impl Bootable {
         self.kernel.zfs.as_ref().filter(|_| is_its)
     }
 
+    /// The contender's file system, where its tools are the host's.
+    fn by_host(&self, contender: &Contender) -> Option<&'static FileSystem> {
+        self.file_system(contender).filter(|_| self.zfs_of(contender).is_none())
+    }
+
     /// What a trial of `contender` needs of the kernel's modules.
     fn modules_for(&self, contender: &Contender) -> Vec<String> {
         let driver = self.file_system(contender).map_or("", |it| it.driver());
@@ -146,12 +152,16 @@ impl Prepared {
                 kernels.insert(contender.kernel.clone(), bootable);
             }
         }
-        let of_host = |it: &&Contender| kernels[&it.kernel].zfs_of(it).is_none();
-        let contenders = plan.contenders.iter().filter(of_host);
-        let file_systems = contenders.filter_map(|it| kernels[&it.kernel].file_system(it));
-        let host_files = HostFiles::of(plan, file_systems)?;
+        let by_host = plan.contenders.iter().filter_map(|it| kernels[&it.kernel].by_host(it));
+        let host_files = HostFiles::of(plan, by_host)?;
         Ok(Prepared { kernels, host_files })
     }
+}
+
+/// The contenders' file systems as their kernels have them, where the host has their tools.
+pub fn file_systems_by_host(plan: &Plan) -> Vec<&'static FileSystem> {
+    let by_host = |it: &Contender| Bootable::of(it.kernel.as_deref(), plan).ok()?.by_host(it);
+    plan.contenders.iter().filter_map(by_host).collect()
 }
 
 /// Checks that all that the plan's machines hold can be brought into them; changes nothing.
@@ -298,6 +308,7 @@ impl<'a> Vm<'a> {
         Job {
             trial: trial.clone(),
             modules: bootable.modules_for(&trial.contender),
+            driver: bootable.file_system(&trial.contender).map_or("", |it| it.driver()).into(),
             path: guest_path(self.plan.vm.as_ref().is_some_and(|vm| vm.untrusted)),
             disks: trial.bed.devices.len(),
             emulated: !self.kvm,

@@ -78,17 +78,22 @@ pub fn pack<W: Write>(zfs: &Zfs, archive: &mut Archive<W>) -> Result<(), VmError
     }
     archive.directory(IN_GUEST, 0o755).map_err(packing())?;
     archive.folder(&format!("{IN_GUEST}/"), &zfs.tools).map_err(packing())?;
+    // Where guests have it, too: /bin is not there on every host.
+    let shell =
+        tool::find("sh").ok_or_else(|| tool::ToolError::Missing { program: "sh".into() })?;
     for program in PROGRAMS {
         let name = format!("{SCRIPTS}/{program}");
-        archive.bytes(&name, 0o755, script(program).as_bytes()).map_err(packing())?;
+        let script = script(&shell, program);
+        archive.bytes(&name, 0o755, script.as_bytes()).map_err(packing())?;
     }
     Ok(())
 }
 
-fn script(program: &str) -> String {
+fn script(shell: &Path, program: &str) -> String {
     format!(
-        "#!/bin/sh\nexec /{IN_GUEST}/{LOADER} --library-path /{IN_GUEST} /{IN_GUEST}/{program} \
-         \"$@\"\n"
+        "#!{}\nexec /{IN_GUEST}/{LOADER} --library-path /{IN_GUEST} /{IN_GUEST}/{program} \
+         \"$@\"\n",
+        shell.display()
     )
 }
 
