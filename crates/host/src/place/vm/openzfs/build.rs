@@ -28,7 +28,7 @@ const NEEDS: [&str; 16] = [
     "libelf1",
     "make",
     "mawk",
-    "perl-base",
+    "perl",
     "sed",
     "tar",
     "xz-utils",
@@ -146,7 +146,7 @@ impl Build<'_> {
             return Ok(());
         }
         for line in last_lines(&said) {
-            say(line);
+            say(line.trim());
         }
         Err(VmError::Build {
             version: self.version.into(),
@@ -160,19 +160,19 @@ impl Build<'_> {
         fs::read(&self.log).map(|it| String::from_utf8_lossy(&it).into_owned()).unwrap_or_default()
     }
 
-    /// configure writes what the compiler said into logs of its own.
+    /// configure writes what the compiler said into logs of its own. They are kept beside ours.
     fn what_failed(&self, said: &str) -> String {
         let source = self.root.join("usr/src").join(format!("zfs-{}", self.version));
-        let logs = ["config.log", "build/build.log"].map(|name| fs::read(source.join(name)));
+        let configs = self.log.with_file_name("config.log");
+        let _ = fs::copy(source.join("config.log"), &configs);
+        let logs = [configs.clone(), source.join("build/build.log")].map(fs::read);
         let is_full = |text: &[u8]| String::from_utf8_lossy(text).contains(FULL);
         let is_full = is_full(said.as_bytes()) || logs.iter().flatten().any(|log| is_full(log));
         let free_bytes = sys::free_bytes(&self.root).unwrap_or(u64::MAX);
         match () {
             () if is_full || free_bytes < FULL_BYTES => "the disk is full".into(),
             () if said.lines().any(|line| line == BUILDING) => "its compilation failed".into(),
-            () => {
-                format!("its configure failed (see also {})", source.join("config.log").display())
-            }
+            () => format!("its configure failed (see also {})", configs.display()),
         }
     }
 
@@ -205,6 +205,10 @@ fn last_lines(said: &str) -> impl Iterator<Item = &str> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs::Permissions;
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::super::super::host_files;
     use super::*;
 
     #[test]
@@ -232,5 +236,56 @@ mod tests {
             last_lines(&said).collect::<Vec<_>>(),
             (12..20).map(|it| it.to_string()).collect::<Vec<_>>()
         );
+    }
+
+    /// A root with a shell that plays everything else.
+    fn pretend(root: &Path) {
+        for folder in ["bin", "dev", "proc", "usr/bin", "usr/src/zfs-2.3.9"] {
+            fs::create_dir_all(root.join(folder)).unwrap();
+        }
+        let shell = tool::find("sh").unwrap();
+        let said = tool::run_words(&["ldd", &shell.display().to_string()]).unwrap();
+        for library in host_files::libraries(&said).map(Path::new) {
+            let to = root.join(library.strip_prefix("/").unwrap());
+            fs::create_dir_all(to.parent().unwrap()).unwrap();
+            fs::copy(library, to).unwrap();
+        }
+        fs::copy(shell, root.join("bin/sh")).unwrap();
+        let write = |path: &str, script: &str| {
+            let path = root.join(path);
+            fs::write(&path, format!("#!/bin/sh\n{script}\n")).unwrap();
+            fs::set_permissions(&path, Permissions::from_mode(0o755)).unwrap();
+        };
+        for program in ["rm", "mkdir", "find", "strip"] {
+            write(&format!("usr/bin/{program}"), "");
+        }
+        write("usr/bin/make", "echo \"  CC [M]  module/a.o\"; [ ! -e /broken ]");
+        write("usr/src/zfs-2.3.9/configure", "echo checking $*; [ ! -e /odd ]");
+    }
+
+    #[test]
+    fn a_build_is_made_in_its_root_and_its_failures_are_told() {
+        let folder = tempfile::tempdir().unwrap();
+        let (root, log) = (folder.path().join("root"), folder.path().join("log"));
+        let build = Build { root, release: "6.1.0-1-amd64", version: "2.3.9", log };
+        if let Err(error) = check_tools() {
+            eprintln!("left out: {error}");
+            return;
+        }
+        pretend(&build.root);
+        let mut told = Vec::new();
+        let mut run = || build.run(&mut |text| told.push(text.to_string()));
+        run().unwrap();
+        assert!(build.said().contains("--with-linux=/lib/modules/6.1.0-1-amd64/build"));
+        fs::write(build.root.join("broken"), "").unwrap();
+        let error = run().unwrap_err().to_string();
+        let says =
+            "OpenZFS 2.3.9 could not be built for Linux 6.1.0-1-amd64: its compilation failed";
+        assert!(error.starts_with(says), "{error}");
+        fs::write(build.root.join("odd"), "").unwrap();
+        let error = run().unwrap_err().to_string();
+        assert!(error.contains("its configure failed"), "{error}");
+        assert!(told.iter().any(|line| line.starts_with("checking ")), "{told:?}");
+        assert!(told.iter().any(|line| line == "CC [M]  module/a.o"), "{told:?}");
     }
 }

@@ -66,10 +66,14 @@ fn make(
     making(&work)?;
     check_space(&work)?;
     let made = make_in(&work, plain, apt, source, folder, say);
-    match &made {
-        // Its log is for the user to read.
-        Err(VmError::Build { .. }) => {}
-        _ => drop(fs::remove_dir_all(&work)),
+    if made.is_ok() {
+        let _ = fs::remove_dir_all(&work);
+    }
+    // Of a build that failed its logs remain, for the user to read.
+    for entry in fs::read_dir(&work).into_iter().flatten().flatten() {
+        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            let _ = fs::remove_dir_all(entry.path());
+        }
     }
     made
 }
