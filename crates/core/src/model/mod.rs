@@ -47,7 +47,7 @@ pub use across::{
 };
 pub use checked::{Checked, Judged};
 pub use columns::{SysstatColumn, blocked_column};
-pub use contender::{Contender, Limits, sysctl_file};
+pub use contender::{Contender, Limits, module_file, sysctl_file};
 pub use cpu::{CpuClock, CpuTime, CpuTotals};
 pub use disk::{Choice, Disk, Probed, READ_AHEAD_BYTES, Reads, udev_rule};
 pub use figures::{FigureError, figures};

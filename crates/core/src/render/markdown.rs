@@ -243,7 +243,7 @@ fn described(contender: &Contender) -> String {
     if !contender.mount.is_empty() {
         parts.push(format!("mount {}", marked_code(&contender.mount.join(","))));
     }
-    let settings = contender.queue.iter().chain(&contender.sysctl);
+    let settings = contender.queue.iter().chain(&contender.sysctl).chain(&contender.module);
     for (name, value) in settings.chain(&contender.environment) {
         parts.push(marked(&format!("{name} = {value}")));
     }

@@ -92,6 +92,7 @@ fn of(report: &Report, contender: &Contender) -> BTreeMap<(u8, String), String> 
     let maps = [
         ("queue", &contender.queue),
         ("sysctl", &contender.sysctl),
+        ("module", &contender.module),
         ("environment", &contender.environment),
     ];
     let named = (20..).zip(maps).flat_map(|(rank, (kind, map))| {
