@@ -13,7 +13,7 @@ use crate::tool::ToolError;
 #[derive(Debug, Error)]
 #[expect(missing_docs, reason = "the messages say it")]
 pub enum VmError {
-    #[error("there is no kernel {name} here: fsverdict kernels get {name}")]
+    #[error("there is no kernel {name} here: {}", release::how_to_get(name))]
     NoKernel { name: String },
     #[error("there is no kernel to boot here: fsverdict kernels get 6.12")]
     NoKernelAtAll,

@@ -5,7 +5,7 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use super::error::VmError;
-use super::release::{by_version, is_of_version};
+use super::release::{by_version, is_of_version, name_with, with_zfs};
 use crate::{sys, undo};
 
 /// A kernel's image with its modules.
@@ -30,8 +30,6 @@ pub struct Zfs {
     pub tools: PathBuf,
 }
 
-/// Between a kernel's release and the version of its OpenZFS in a name: `6.1+zfs-2.3`.
-const WITH_ZFS: &str = "+zfs";
 /// The folder of the tools, beside the kernel's `boot`.
 pub const TOOLS: &str = "zfs";
 /// The file there that says their version.
@@ -102,10 +100,9 @@ impl Kernel {
 
     /// `name` is its release or a beginning of it, and so is what it says of OpenZFS.
     fn is_called(&self, name: &str) -> bool {
-        let Some((release, version)) = name.split_once(WITH_ZFS) else {
+        let Some((release, version)) = with_zfs(name) else {
             return is_of_version(&self.release, name);
         };
-        let version = version.strip_prefix('-').unwrap_or(version);
         let is_version = |zfs: &Zfs| version.is_empty() || is_of_version(&zfs.version, version);
         is_of_version(&self.release, release) && self.zfs.as_ref().is_some_and(is_version)
     }
@@ -124,11 +121,6 @@ impl Kernel {
         let zfs = Zfs::in_folder(&roots[1].join(TOOLS));
         Ok(Kernel { image, release, modules, zfs })
     }
-}
-
-/// What a kernel of that release is called with an OpenZFS of that version.
-pub fn name_with(release: &str, version: &str) -> String {
-    format!("{release}{WITH_ZFS}-{version}")
 }
 
 impl Zfs {

@@ -164,6 +164,11 @@ pub fn file_systems_by_host(plan: &Plan) -> Vec<&'static FileSystem> {
     plan.contenders.iter().filter_map(by_host).collect()
 }
 
+/// The contender's file system as its kernel has it; `None` where that is not there.
+pub fn file_system(plan: &Plan, contender: &Contender) -> Option<&'static FileSystem> {
+    Bootable::of(contender.kernel.as_deref(), plan).ok()?.file_system(contender)
+}
+
 /// Checks that all that the plan's machines hold can be brought into them; changes nothing.
 pub fn check(plan: &Plan) -> Result<(), VmError> {
     Prepared::of(plan).map(drop)

@@ -19,6 +19,7 @@ use super::apt::{self, Apt};
 use super::error::{VmError, failed};
 use super::fetch::{self, Wanted};
 use super::kernel::{self, Kernel};
+use super::release;
 use crate::sys;
 use build::Build;
 use source::Source;
@@ -42,7 +43,7 @@ pub fn get(
     let plain = fetch::unpacked(&apt, &package, say)?;
     let mirror = wanted.mirror.map_or_else(apt::own_mirror, |mirror| Ok(mirror.into()))?;
     let source = source::find(version, &plain.release, &mirror, say)?;
-    let name = kernel::name_with(&plain.release, &source.version);
+    let name = release::name_with(&plain.release, &source.version);
     let folder = kernel::fetched().join(&name);
     let image = folder.join("boot").join(plain.image.file_name().unwrap_or_default());
     if image.exists() {
