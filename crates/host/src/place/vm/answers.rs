@@ -56,7 +56,8 @@ fn file_system(plan: &Plan, name: &str) -> Answer {
                 }
                 Some(_) => {}
                 None => {
-                    how = bootable.kernel.zfs.map_or(how, |it| format!("OpenZFS {}", it.version))
+                    let zfs = bootable.kernel.zfs;
+                    how = zfs.map_or(how, |it| format!("OpenZFS {}", it.version));
                 }
             },
             Err(error @ VmError::NoFileSystem { .. }) => return Answer::no(error.to_string()),

@@ -10,7 +10,7 @@ mod build;
 mod source;
 mod tools;
 
-use std::fs;
+use std::fs::{self, File};
 use std::path::Path;
 
 use fsverdict_core::model::Unit;
@@ -63,6 +63,7 @@ fn make(
     say: &mut dyn FnMut(&str),
 ) -> Result<(), VmError> {
     let work = kernel::cache().join("build");
+    let _lock = locked(&work.with_extension("lock"))?;
     let _ = fs::remove_dir_all(&work);
     making(&work)?;
     check_space(&work)?;
@@ -128,6 +129,17 @@ fn put_together(plain: &Kernel, built: &Path, tools: &Path, beside: &Path) -> Re
     fs::rename(tools, &to).map_err(failed(format!("making {}", to.display())))
 }
 
+/// One build at a time: they share a folder.
+fn locked(path: &Path) -> Result<File, VmError> {
+    let file = File::create(path).map_err(failed(format!("making {}", path.display())))?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(_) => Err(VmError::Fetch(
+            "another fsverdict is building OpenZFS: wait until it is done, and try again".into(),
+        )),
+    }
+}
+
 fn making(folder: &Path) -> Result<(), VmError> {
     fs::create_dir_all(folder).map_err(failed(format!("making {}", folder.display())))
 }
@@ -146,4 +158,49 @@ fn check_space(folder: &Path) -> Result<(), VmError> {
         folder.display(),
         shown(free_bytes)
     )))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_builds_at_a_time() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("build.lock");
+        let first = locked(&path).unwrap();
+        let refused = locked(&path).unwrap_err().to_string();
+        assert!(refused.ends_with("wait until it is done, and try again"), "{refused}");
+        drop(first);
+        locked(&path).unwrap();
+    }
+
+    #[test]
+    fn a_kernel_with_openzfs_has_the_plain_ones_files_its_modules_and_its_tools() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path();
+        let write = |path: &str| {
+            fs::create_dir_all(root.join(path).parent().unwrap()).unwrap();
+            fs::write(root.join(path), path).unwrap();
+        };
+        let modules = "plain/lib/modules/6.1.0-1-amd64";
+        ["plain/boot/vmlinuz", "built/zfs.ko", "tools/zpool"].into_iter().for_each(write);
+        for name in ["modules.order", "modules.builtin", "kernel/fs/xfs.ko"] {
+            write(&format!("{modules}/{name}"));
+        }
+        let plain = Kernel {
+            image: root.join("plain/boot/vmlinuz"),
+            release: "6.1.0-1-amd64".into(),
+            modules: Some(root.join(modules)),
+            zfs: None,
+        };
+        let beside = root.join("beside");
+        put_together(&plain, &root.join("built"), &root.join("tools"), &beside).unwrap();
+        let its = beside.join("lib/modules/6.1.0-1-amd64");
+        for file in ["kernel/fs/xfs.ko", "updates/zfs.ko", "modules.dep"] {
+            assert!(its.join(file).exists(), "{file}");
+        }
+        assert!(beside.join("boot/vmlinuz").exists() && beside.join("zfs/zpool").exists());
+        assert!(!root.join(modules).join("modules.dep").exists(), "the plain one is as it was");
+    }
 }
