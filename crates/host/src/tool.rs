@@ -4,6 +4,7 @@
 //! anything, and as a user it lacks `/usr/sbin`, where mkfs lives. A workload's own command is
 //! found as its user's shell would find it.
 
+use std::fs::File;
 use std::io::Read;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
@@ -20,10 +21,12 @@ pub const DIRECTORIES: [&str; 6] =
     ["/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"];
 
 /// Which Debian package brings a program.
-const PACKAGES: [(&str, &str); 43] = [
+const PACKAGES: [(&str, &str); 45] = [
+    ("apt-cache", "apt"),
     ("apt-get", "apt"),
     ("bcachefs", "bcachefs-tools"),
     ("blkid", "util-linux"),
+    ("chroot", "coreutils"),
     ("cryptsetup", "cryptsetup-bin"),
     ("curl", "curl"),
     ("depmod", "kmod"),
@@ -238,11 +241,29 @@ pub fn ask_where(
     let mut child = command.spawn().map_err(start)?;
     let (stdout, stderr) = (reader(child.stdout.take()), reader(child.stderr.take()));
     // Who holds the pipes of one that had to be killed may hold them for ever.
-    let Some(status) = wait(&mut child, limit).map_err(start)? else {
+    let Some(status) = wait(&mut child, limit, &mut |_| {}).map_err(start)? else {
         return Err(ToolError::Slow { command: shown(argv), limit });
     };
     let (stdout, stderr) = (text(stdout).map_err(start)?, text(stderr).map_err(start)?);
     Ok(Answer { status, stdout, stderr })
+}
+
+/// Runs a system tool that takes long, with all that it says in `log`; `tick` hears meanwhile how
+/// long it has been running. One that is not done within `limit` is killed.
+pub fn logged(
+    argv: &[String],
+    log: File,
+    limit: Duration,
+    tick: &mut dyn FnMut(Duration),
+) -> Result<ExitStatus, ToolError> {
+    let start = |source| ToolError::Start { command: shown(argv), source };
+    let mut command = command(&argv[0])?;
+    command.args(&argv[1..]).env("LC_ALL", "C").current_dir("/");
+    command.stdout(log.try_clone().map_err(start)?).stderr(log);
+    sys::bind_to_us(&mut command);
+    let mut child = command.spawn().map_err(start)?;
+    let status = wait(&mut child, limit, tick).map_err(start)?;
+    status.ok_or_else(|| ToolError::Slow { command: argv[0].clone(), limit })
 }
 
 type Reader = std::thread::JoinHandle<std::io::Result<Vec<u8>>>;
@@ -261,12 +282,17 @@ fn text(reader: Reader) -> std::io::Result<String> {
 }
 
 /// `None` if it had to be killed.
-fn wait(child: &mut Child, limit: Duration) -> std::io::Result<Option<ExitStatus>> {
+fn wait(
+    child: &mut Child,
+    limit: Duration,
+    tick: &mut dyn FnMut(Duration),
+) -> std::io::Result<Option<ExitStatus>> {
     let start = Instant::now();
     loop {
         if let Some(status) = child.try_wait()? {
             return Ok(Some(status));
         }
+        tick(start.elapsed());
         if start.elapsed() > limit {
             sys::kill_group(child.id());
             // The kernel may not let go of one that waits for a disk.
@@ -320,6 +346,25 @@ mod tests {
         let answer = ask(&argv, Path::new("/"), Duration::from_secs(300)).unwrap();
         assert_eq!((answer.stdout.as_str(), answer.stderr.as_str()), ("out\n", "err\n"));
         assert_eq!(answer.status.code(), Some(3));
+    }
+
+    #[test]
+    fn what_a_long_one_says_is_in_its_log_while_it_runs() {
+        let path = tempfile::NamedTempFile::new().unwrap().into_temp_path();
+        let script =
+            format!("echo one; while [ -s {} ]; do sleep 0.01; done; exit 3", path.display());
+        let argv = ["sh".to_string(), "-c".into(), script];
+        let mut seen = String::new();
+        let mut tick = |_| {
+            if seen.is_empty() {
+                seen = std::fs::read_to_string(&path).unwrap();
+            } else {
+                File::create(&path).unwrap();
+            }
+        };
+        let limit = Duration::from_secs(1800);
+        let status = logged(&argv, File::create(&path).unwrap(), limit, &mut tick).unwrap();
+        assert_eq!((status.code(), seen.as_str()), (Some(3), "one\n"));
     }
 
     #[test]

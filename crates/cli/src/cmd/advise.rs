@@ -101,8 +101,16 @@ fn documented(plan: &Plan, records: &[Record], purpose: &Purpose) -> Vec<Conditi
     let needs = purpose.needs.iter().filter(|feature| **feature != Feature::Durability);
     let all = needs.flat_map(|feature| plan.contenders.iter().map(move |it| (it, *feature)));
     all.map(|(contender, feature)| {
-        let name = file_system_of(contender, records);
-        let found = file_system::find(&name);
+        let kernels = mounted(contender, records);
+        // The plan's word, or on bed `directory` the kernel's.
+        let name = match contender.file_system.as_str() {
+            "" => kernels.unwrap_or_default(),
+            typed => typed,
+        };
+        let found = match kernels {
+            Some(kernels) => file_system::mounted_as(name, kernels),
+            None => file_system::find(name),
+        };
         let options = [contender.mkfs.as_slice(), &contender.mount].concat();
         let (met, basis, evidence) = match found {
             Some(it) => {
@@ -119,11 +127,8 @@ fn documented(plan: &Plan, records: &[Record], purpose: &Purpose) -> Vec<Conditi
     .collect()
 }
 
-/// The plan's word, or on bed `directory` the kernel's.
-fn file_system_of(contender: &Contender, records: &[Record]) -> String {
-    if !contender.file_system.is_empty() {
-        return contender.file_system.clone();
-    }
+/// What the kernel calls what was mounted.
+fn mounted<'a>(contender: &Contender, records: &'a [Record]) -> Option<&'a str> {
     let mut its = records.iter().filter(|record| record.key.contender == contender.name);
-    its.find_map(|record| Some(record.mounted.as_ref()?.file_system.clone())).unwrap_or_default()
+    its.find_map(|record| Some(record.mounted.as_ref()?.file_system.as_str()))
 }

@@ -4,8 +4,8 @@ use anyhow::Result;
 use comfy_table::Table;
 use comfy_table::presets::UTF8_HORIZONTAL_ONLY;
 use fsverdict_host::place::vm::fetch::{self, Wanted};
-use fsverdict_host::place::vm::kernel;
 use fsverdict_host::place::vm::modules::Modules;
+use fsverdict_host::place::vm::{kernel, openzfs};
 
 use crate::exit;
 use crate::say;
@@ -36,6 +36,10 @@ struct Get {
     /// Which of a version's kernels; amd64 has more file systems than cloud-amd64.
     #[arg(long, default_value = fetch::FLAVOUR)]
     flavour: String,
+    /// Build a file system for it that Linux does not have, from Debian's source, on this machine:
+    /// zfs, or zfs=2.3. It needs no root and no compiler, and takes some minutes.
+    #[arg(long, value_name = "zfs[=VERSION]", value_parser = with)]
+    with: Option<With>,
     /// Where to fetch from, instead of where this machine's packages come from.
     #[arg(long, value_name = "URI")]
     mirror: Option<String>,
@@ -45,7 +49,22 @@ const EXAMPLES: &str = "\
 Examples:
   fsverdict kernels get 5.10 6.12
   fsverdict kernels get bookworm-backports --flavour amd64
+  fsverdict kernels get 6.12 --with zfs
   fsverdict kernels get wheezy --flavour amd64 --mirror URI-OF-AN-ARCHIVE";
+
+/// OpenZFS, of some version.
+#[derive(Clone)]
+struct With(Option<String>);
+
+fn with(text: &str) -> Result<With, String> {
+    match text.split_once('=') {
+        None if text == "zfs" => Ok(With(None)),
+        Some(("zfs", version)) if version.starts_with(|c: char| c.is_ascii_digit()) => {
+            Ok(With(Some(version.into())))
+        }
+        _ => Err("only zfs can be built: zfs, or zfs=2.3".into()),
+    }
+}
 
 /// Fetches or lists.
 pub fn run(arguments: &Arguments) -> Result<u8> {
@@ -54,8 +73,12 @@ pub fn run(arguments: &Arguments) -> Result<u8> {
             for name in &get.names {
                 let mirror = get.mirror.as_deref();
                 let wanted = Wanted { name, flavour: &get.flavour, mirror };
-                let kernel = fetch::get(wanted, &mut |text| say::tell(text))?;
-                say::print(&format!("{} {}\n", kernel.release, kernel.image.display()))?;
+                let say = &mut |text: &str| say::tell(text);
+                let kernel = match &get.with {
+                    None => fetch::get(wanted, say)?,
+                    Some(With(version)) => openzfs::get(wanted, version.as_deref(), say)?,
+                };
+                say::print(&format!("{} {}\n", kernel.name(), kernel.image.display()))?;
             }
         }
         Command::List => list()?,
@@ -69,7 +92,7 @@ fn list() -> Result<()> {
     let kernels = kernel::all();
     for kernel in &kernels {
         let image = kernel.image.display().to_string();
-        table.add_row([kernel.release.clone(), Modules::file_systems(kernel), image]);
+        table.add_row([kernel.name(), Modules::file_systems(kernel), image]);
     }
     if kernels.is_empty() {
         say::print("There is no kernel to boot here: fsverdict kernels get 6.12\n")?;

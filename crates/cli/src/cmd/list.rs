@@ -8,6 +8,7 @@ use fsverdict_core::model::need::{Asked, ProbeKind};
 use fsverdict_core::model::{Bed, Need, Place, lacks};
 use fsverdict_host::file_system::{self, Promise, Promises};
 use fsverdict_host::place::doctor::{self, Machine};
+use fsverdict_host::place::vm::kernel::{self, Zfs};
 
 use crate::exit;
 use crate::say;
@@ -80,7 +81,18 @@ fn text(section: &Section, asked: &Asked) -> String {
         table.add_row(row.cells.iter().chain([&lacks]));
     }
     let name = format!("{:?}", section.kind);
-    format!("{name}\n{table}\n{}\n", section.note)
+    let more = if matches!(section.kind, Kind::Contenders) { in_guests() } else { String::new() };
+    format!("{name}\n{table}\n{}\n{more}", section.note)
+}
+
+/// What kernels that were fetched have beyond this machine's.
+fn in_guests() -> String {
+    let kernels = kernel::all();
+    let built = kernels.iter().filter_map(|it| Some((it.name(), it.zfs.as_ref()?)));
+    let line = |(name, zfs): (_, &Zfs)| {
+        format!("OpenZFS {} in guests: --place vm --kernel {name}\n", zfs.version)
+    };
+    built.map(line).collect()
 }
 
 /// All that is lacking, or a dash.

@@ -19,11 +19,12 @@ use fsverdict_core::render::{self, Kept, Report};
 use fsverdict_core::run::sim::SimPlace;
 use fsverdict_core::run::{Place, settled_duet, settled_trial};
 use fsverdict_host::bed;
+use fsverdict_host::file_system::{self, FileSystem};
 use fsverdict_host::place::choose::{Choice, choose};
 use fsverdict_host::place::dry::DryRun;
 use fsverdict_host::place::local::Lab;
 use fsverdict_host::place::trial_process::{Event, mount_point};
-use fsverdict_host::place::vm::Vm;
+use fsverdict_host::place::vm::{self, Vm};
 use fsverdict_host::place::{facts, preflight};
 use fsverdict_host::undo;
 
@@ -114,7 +115,7 @@ fn begin(arguments: &Arguments) -> Result<(Store, Loaded)> {
             PlaceKind::Vm => Some(plan.vm.clone().unwrap_or_default().memory.0),
             PlaceKind::Sim => plan.sim.as_ref().and_then(|sim| sim.memory).map(|memory| memory.0),
         },
-        tools: facts::tools(&plan),
+        tools: facts::tools(&plan, &file_systems(&plan, place)),
         left_out,
         read: Vec::new(),
         stop: None,
@@ -122,6 +123,15 @@ fn begin(arguments: &Arguments) -> Result<(Store, Loaded)> {
     };
     store.write_head(&run, &plan)?;
     Ok((store, Loaded { run, plan, records: Vec::new() }))
+}
+
+/// Those of its contenders that this machine's tools make: guests may have tools of their own.
+fn file_systems(plan: &Plan, place: PlaceKind) -> Vec<&'static FileSystem> {
+    let names = plan.contenders.iter().map(|it| it.file_system.as_str());
+    match place {
+        PlaceKind::Vm => vm::file_systems_by_host(plan),
+        PlaceKind::Local | PlaceKind::Sim => names.filter_map(file_system::find).collect(),
+    }
 }
 
 /// The machine, and what of it the work may write to.

@@ -73,6 +73,7 @@ macro_rules! or_left_out {
 
 // After the macro, which it uses.
 mod untrusted;
+mod zfs;
 
 fn as_root(scene: &Scene, words: &[&str]) -> Command {
     let mut command = scene.command(words);

@@ -54,6 +54,9 @@ pub struct Contender {
     /// Sysctls and their values: `vm.dirty_ratio`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub sysctl: BTreeMap<String, Scalar>,
+    /// Parameters of the kernel's modules and their values: `zfs.zfs_arc_max`.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub module: BTreeMap<String, Scalar>,
     /// What the work's commands find in their environment, before what the workload says: the
     /// settings of an application that are compared.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
@@ -77,6 +80,9 @@ impl Contender {
     pub(super) fn check_knobs(&self) -> Result<(), String> {
         if let Some(name) = self.sysctl.keys().find(|name| sysctl_file(name).is_none()) {
             return Err(format!("sets {name:?}, which is no name of a sysctl: vm.dirty_ratio"));
+        }
+        if let Some(name) = self.module.keys().find(|name| module_file(name).is_none()) {
+            return Err(format!("sets {name:?}, which is no module's parameter: zfs.zfs_arc_max"));
         }
         match self.queue.keys().find(|file| !is_below(file)) {
             Some(file) => Err(format!("sets {file:?}, which is no file of a block queue")),
@@ -106,6 +112,15 @@ pub fn sysctl_file(name: &str) -> Option<String> {
     is_below(&file).then_some(file)
 }
 
+/// The file below `/sys/module` of the parameter that is called so, as on the kernel's command line
+/// (Documentation/admin-guide/kernel-parameters.rst).
+pub fn module_file(name: &str) -> Option<String> {
+    let (module, parameter) = name.split_once('.')?;
+    let is_name = |part: &str| !part.contains('/') && is_below(part);
+    let both = is_name(module) && is_name(parameter);
+    both.then(|| format!("{module}/parameters/{parameter}"))
+}
+
 /// The path leads below where it begins, and nowhere else.
 fn is_below(path: &str) -> bool {
     let is_name = |part: &str| !matches!(part, "" | "." | "..") && !part.contains('\0');
@@ -130,6 +145,11 @@ mod tests {
 
     #[test]
     fn knobs_with_odd_names_are_refused() {
+        for odd in ["zfs", "zfs.", ".x", "..zfs", "zfs.a/b", "../zfs.x", "zfs/x.y"] {
+            assert_eq!(module_file(odd), None, "{odd}");
+        }
+        let file = module_file("zfs.zfs_arc_max");
+        assert_eq!(file.as_deref(), Some("zfs/parameters/zfs_arc_max"));
         let contender = |sysctl: &str, queue: &str| Contender {
             sysctl: [(sysctl.to_string(), Scalar::Whole(1))].into(),
             queue: [(queue.to_string(), Scalar::Whole(1))].into(),

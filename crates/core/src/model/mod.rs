@@ -49,7 +49,7 @@ pub use across::{
 };
 pub use checked::{Checked, Judged};
 pub use columns::{SysstatColumn, blocked_column};
-pub use contender::{Contender, Limits, sysctl_file};
+pub use contender::{Contender, Limits, module_file, sysctl_file};
 pub use cpu::{CpuClock, CpuTime, CpuTotals};
 pub use disk::{Choice, Disk, Probed, READ_AHEAD_BYTES, Reads, udev_rule};
 pub use duet::fio_time_ms;
@@ -77,9 +77,9 @@ pub use purpose::{
 };
 pub use rate::{RateOverTime, Steady};
 pub use record::{
-    Application, Astray, CacheState, DeviceTotals, Failure, ForeignTotals, Guest, HeatTotals,
-    MemoryTotals, Mounted, NetworkTotals, Outcome, PageCacheTotals, PhaseRecord, Queue, Quiet,
-    Record, Refused, Room, StepTime, Totals, Trouble,
+    Application, ArcTotals, Astray, CacheState, DeviceTotals, Failure, ForeignTotals, Guest,
+    HeatTotals, MemoryTotals, Mounted, NetworkTotals, Outcome, PageCacheTotals, PhaseRecord, Queue,
+    Quiet, Record, Refused, Room, StepTime, Totals, Trouble,
 };
 pub use replay::{Action, Call, Entry, Gave, Head, Laid, On, RECORDING, Recording, Replay};
 pub use run::{Run, SCHEMA};

@@ -328,7 +328,7 @@ impl Contender {
         let is_named = !self.file_system.is_empty() && !self.is_raw();
         let file_system = is_named.then(|| Need::FileSystem(self.file_system.clone()));
         let partitions = (!self.partition.is_empty()).then_some(Need::Partitions);
-        let sets = !self.queue.is_empty() || !self.sysctl.is_empty();
+        let sets = [&self.queue, &self.sysctl, &self.module].iter().any(|it| !it.is_empty());
         let limits = self.limits.map(|_| Need::Limits);
         let kernel = self.kernel.clone().map(|name| Need::Kernel(Some(name)));
         let all = [kernel, file_system, partitions, sets.then_some(Need::Root), limits];

@@ -51,6 +51,9 @@ pub struct Mounted {
     /// each is either one of them or was ignored.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unseen: Vec<String>,
+    /// The version that its module says it is, where one does: OpenZFS.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub version: Option<String>,
 }
 
 /// What the page cache held around the drop.
@@ -259,6 +262,18 @@ pub struct HeatTotals {
     pub drive_celsius: Option<i64>,
 }
 
+/// What the cache of the kernel's own ZFS did (the ARC; OpenZFS, module/os/linux/zfs/arc_os.c and
+/// `arcstats` of module/zfs/arc.c).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ArcTotals {
+    /// Blocks that were asked for and found there.
+    pub hits: u64,
+    /// Blocks that were asked for and not found there.
+    pub misses: u64,
+    /// The most that it may hold, at the end: `c_max`.
+    pub max_bytes: u64,
+}
+
 /// What one application read from disks and stored for them, its children included, as Netdata's
 /// app.disk_physical_io counts it (proc_pid_io(5)).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -308,6 +323,9 @@ pub struct Totals {
     /// The page cache, where the plan asks for it and the kernel tells.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub page_cache: Option<PageCacheTotals>,
+    /// The cache of the kernel's own ZFS, where that is loaded: of all its pools.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub arc: Option<ArcTotals>,
     /// The network, where the work comes in over one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub network: Option<NetworkTotals>,

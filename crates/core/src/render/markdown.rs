@@ -210,6 +210,9 @@ fn contenders(report: &Report) -> String {
         if let Some(partition) = report.partition(contender) {
             out += &format!("; its partition begins at {} B", partition.start_bytes);
         }
+        if let Some(name) = report.known_as(contender) {
+            out += &format!("; measured is {}", marked(&name));
+        }
         if let Some(name) = report.other_name(contender) {
             out += &format!("; mounted as {}", marked_code(name));
         }
@@ -240,7 +243,7 @@ fn described(contender: &Contender) -> String {
     if !contender.mount.is_empty() {
         parts.push(format!("mount {}", marked_code(&contender.mount.join(","))));
     }
-    let settings = contender.queue.iter().chain(&contender.sysctl);
+    let settings = contender.queue.iter().chain(&contender.sysctl).chain(&contender.module);
     for (name, value) in settings.chain(&contender.environment) {
         parts.push(marked(&format!("{name} = {value}")));
     }

@@ -90,6 +90,22 @@ impl Report<'_> {
         (!typed.is_empty() && kernels != typed).then_some(kernels)
     }
 
+    /// What was measured, where its name does not tell: a daemon's file system, or one whose module
+    /// has a version of its own.
+    pub(super) fn known_as(&self, contender: &Contender) -> Option<String> {
+        let mounted = self.mounted(contender)?;
+        let name = match mounted.file_system.as_str() {
+            "fuse.zfs" => "ZFS (zfs-fuse)",
+            "zfs" => "OpenZFS",
+            other => other,
+        };
+        let version = mounted.version.as_ref();
+        match version {
+            Some(version) => Some(format!("{name} {version}")),
+            None => self.other_name(contender).map(|_| name.to_string()),
+        }
+    }
+
     /// What is known of the working sets, where they say something: of a study, or of a plan that
     /// was scaled.
     pub(super) fn working_sets(&self) -> Vec<OverMemory> {

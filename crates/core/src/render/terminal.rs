@@ -73,7 +73,7 @@ pub fn details(report: &Report) -> Painted {
         out += &format!("\nWorking sets{}\n{table}\n", scale(report));
     }
     for contender in &report.plan.contenders {
-        if let Some(name) = report.other_name(contender) {
+        if let Some(name) = report.known_as(contender) {
             out += &format!("\n{}: what was measured is {name}\n", contender.name);
         }
     }

@@ -222,6 +222,7 @@ impl Host for SimPlace {
                     file_system: trial.contender.file_system.clone(),
                     options: trial.contender.mount.clone(),
                     unseen: Vec::new(),
+                    version: None,
                 })
             }
             Step::Unmount => {
@@ -273,7 +274,8 @@ impl Place for SimPlace {
     }
 
     fn apply(&mut self, contender: &Contender, _bed: &TrialBed) -> Result<(), HostError> {
-        for setting in contender.queue.keys().chain(contender.sysctl.keys()) {
+        let settings = [&contender.queue, &contender.sysctl, &contender.module];
+        for setting in settings.into_iter().flat_map(|it| it.keys()) {
             self.act("set", &contender.name)?;
             self.settings.push(setting.clone());
         }

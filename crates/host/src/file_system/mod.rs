@@ -122,6 +122,12 @@ pub fn find(name: &str) -> Option<&'static FileSystem> {
     ALL.iter().find(|file_system| file_system.name == name).map(|it| it.here())
 }
 
+/// The file system of that name, or what takes its place, as the kernel calls what was mounted.
+pub fn mounted_as(name: &str, kernels: &str) -> Option<&'static FileSystem> {
+    let known = ALL.iter().find(|file_system| file_system.name == name);
+    known.map(|it| it.of_kernel(|driver| driver == kernels))
+}
+
 impl FileSystem {
     /// It, or what takes its place on this machine.
     pub fn here(&'static self) -> &'static FileSystem {

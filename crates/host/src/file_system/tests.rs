@@ -111,6 +111,13 @@ fn each_says_all_there_is_to_say_under_a_name_of_its_own() {
     assert_eq!(names.len(), ALL.len());
 }
 
+#[test]
+fn what_was_mounted_tells_zfs_from_zfs_fuse() {
+    let program = |kernels: &str| mounted_as("zfs", kernels).map(|it| it.program);
+    assert_eq!((program("zfs"), program("fuse.zfs")), (Some("zpool"), Some("zfs-fuse")));
+    assert!(mounted_as("none", "none").is_none());
+}
+
 /// What one pass of the suite is about.
 struct Case {
     name: &'static str,

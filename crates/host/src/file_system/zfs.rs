@@ -1,6 +1,7 @@
 //! ZFS: by the kernel's module (zpool(8), zfs(8) of OpenZFS), or where there is none by the daemon
-//! of zfs-fuse (zfs-fuse(8)). These are different things: the kernel calls the mounts `zfs` and
-//! `fuse.zfs`, and the run lists zpool's version or that of zfs-fuse.
+//! of zfs-fuse (zfs-fuse(8)). These are different things, and the second is called ZFS (zfs-fuse): the
+//! kernel calls the mounts `zfs` and `fuse.zfs`, and the run lists the module's version or that of
+//! zfs-fuse.
 //!
 //! A pool has the name of its first device, and nothing but this name is ever exported or imported.
 //! It is exported at each unmount: that empties its cache, which dropping caches does not reach.
@@ -20,6 +21,7 @@ pub(super) const ZFS: FileSystem = FileSystem {
     unmount,
     check: Some(|site| vec![zdb("/dev", site)]),
     instead: Some(&ZFS_FUSE),
+    kernels: KERNELS,
     held: true,
     partitions_disks: true,
     promises: Promises {
@@ -61,10 +63,14 @@ const ZFS_FUSE: FileSystem = FileSystem {
         folders: &["/run/zfs", "/run/lock/zfs", "/var/lib/zfs"],
         socket: "/run/zfs/zfs_socket",
     }),
+    kernels: KERNELS,
     partitions_disks: true,
     promises: PROMISES,
     ..PLAIN
 };
+
+/// No kernel comes with it.
+const KERNELS: &str = "fsverdict kernels get 6.12 --with zfs, and then --place vm --kernel 6.12";
 
 /// What both promise.
 const PROMISES: Promises = Promises {

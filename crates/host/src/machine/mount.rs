@@ -112,7 +112,8 @@ pub fn effective(mount: &Mount, asked: &[String]) -> Mounted {
         .filter(|option| !shown(option) && !matches!(*option, "defaults" | "nodiscard"))
         .map(str::to_string)
         .collect();
-    Mounted { file_system: mount.file_system.clone(), options: mount.options.clone(), unseen }
+    let (file_system, options) = (mount.file_system.clone(), mount.options.clone());
+    Mounted { file_system, options, unseen, version: None }
 }
 
 /// Options of the mount itself (mount(8), "filesystem-independent"): the kernel shows each that is
@@ -128,6 +129,12 @@ pub fn mountable(name: &str) -> bool {
         text.lines().any(|line| line.split_whitespace().last() == Some(name))
     };
     known() || (tool::run_words(&["modprobe", "-q", name]).is_ok() && known())
+}
+
+/// The version that the module `name` says it is. Those that come with Linux say none.
+pub fn module_version(name: &str) -> Option<String> {
+    let text = fs::read_to_string(format!("/sys/module/{name}/version")).ok()?;
+    Some(text.trim().to_string())
 }
 
 /// modprobe(8) finds it; nothing is loaded.

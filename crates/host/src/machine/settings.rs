@@ -9,7 +9,7 @@ use std::io::{self, Read, Write};
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 
-use fsverdict_core::model::{Contender, Device, sysctl_file};
+use fsverdict_core::model::{Contender, Device, module_file, sysctl_file};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
@@ -51,6 +51,8 @@ pub enum Rate {
 pub enum Knob {
     /// A file below `/proc/sys`.
     Sysctl(PathBuf),
+    /// A file below `/sys/module`.
+    Module(PathBuf),
     /// A file below the queue of the device of that number.
     Queue {
         /// `[major, minor]`.
@@ -74,6 +76,12 @@ impl Knob {
         Knob::Sysctl(sysctl_file(name).unwrap_or_else(|| name.into()).into())
     }
 
+    /// The parameter of a module that people call so: `zfs.zfs_arc_max`.
+    pub fn module(name: &str) -> Knob {
+        // As above.
+        Knob::Module(module_file(name).unwrap_or_else(|| name.into()).into())
+    }
+
     /// A file of the queue of `device`. `read_ahead` is what people call it, `read_ahead_kb` what
     /// the kernel does.
     pub fn queue(device: [u32; 2], file: &str) -> Knob {
@@ -85,6 +93,7 @@ impl Knob {
     fn place(&self, root: &Path) -> (PathBuf, PathBuf) {
         match self {
             Knob::Sysctl(file) => (root.join("proc/sys"), file.clone()),
+            Knob::Module(file) => (root.join("sys/module"), file.clone()),
             Knob::Queue { device, file } => (queue_of(root, *device), file.clone()),
             Knob::Throttle { rate, .. } => (throttle_group(root), rate.file().into()),
         }
@@ -213,6 +222,9 @@ pub fn wanted(contender: &Contender, devices: &[Device]) -> Vec<Setting> {
     for (name, value) in &contender.sysctl {
         settings.push(Setting { knob: Knob::sysctl(name), value: value.to_string() });
     }
+    for (name, value) in &contender.module {
+        settings.push(Setting { knob: Knob::module(name), value: value.to_string() });
+    }
     settings
 }
 
@@ -301,6 +313,7 @@ mod tests {
         write("sys/dev/block/7:1/queue/nr_requests", "128\n");
         write("proc/sys/vm/dirty_background_ratio", "10\n");
         write("proc/sys/vm/dirty_background_bytes", "0\n");
+        write("sys/module/zfs/parameters/zfs_arc_max", "0\n");
         let device = Device { path: "/dev/loop1".into(), number: [7, 1], size_bytes: 0 };
         (root, device)
     }
@@ -312,6 +325,7 @@ mod tests {
                 .map(|(knob, value)| (knob.to_string(), value))
                 .into(),
             sysctl: [("vm.dirty_background_bytes".to_string(), Scalar::Whole(4096))].into(),
+            module: [("zfs.zfs_arc_max".to_string(), Scalar::Whole(1 << 28))].into(),
             ..Contender::default()
         }
     }
@@ -324,12 +338,17 @@ mod tests {
             setting.knob.place(Path::new("/")).1.file_name().unwrap().to_owned()
         };
         let names: Vec<_> = wanted.iter().map(name).collect();
-        assert_eq!(names, ["scheduler", "nr_requests", "dirty_background_bytes"]);
+        let all = ["scheduler", "nr_requests", "dirty_background_bytes", "zfs_arc_max"];
+        assert_eq!(names, all);
         let before = before(root.path(), &wanted).unwrap();
         let values: Vec<_> =
             before.iter().map(|c| (name(&c.back), c.back.value.as_str())).collect();
-        let expected =
-            [("scheduler", "none"), ("nr_requests", "128"), ("dirty_background_ratio", "10")];
+        let expected = [
+            ("scheduler", "none"),
+            ("nr_requests", "128"),
+            ("dirty_background_ratio", "10"),
+            ("zfs_arc_max", "0"),
+        ];
         assert_eq!(values, expected.map(|(name, value)| (name.into(), value)));
     }
 

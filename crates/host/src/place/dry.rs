@@ -10,7 +10,7 @@ use super::trial::site::{command_of, commands, raw_device, scene, with_site, wor
 use super::trial_process::{mount_point, trial_argv};
 use super::{link, vm};
 use crate::bed::{Flushes, Like, partition};
-use crate::file_system::{self, daemon};
+use crate::file_system::{self, FileSystem, daemon};
 use crate::machine::settings;
 use crate::machine::throttle::{self, Means};
 use crate::tool::shown;
@@ -44,6 +44,13 @@ impl DryRun {
             self.devices.push(format!("/dev/vd{letter}"));
         }
         self.remark("write them full once, and pack what the guests need into RUN/vm/0.cpio");
+    }
+
+    /// The trial's file system, as its machine has it.
+    fn known(&self, trial: &Trial) -> Option<&'static FileSystem> {
+        let of_guest = |plan| vm::file_system(plan, &trial.contender);
+        let here = || file_system::find(&trial.contender.file_system);
+        self.machines.as_ref().and_then(of_guest).or_else(here)
     }
 
     /// Everything said so far, a line each.
@@ -139,8 +146,9 @@ impl DryRun {
 
     fn file_system(&mut self, step: Step, trial: &Trial) -> Result<(), HostError> {
         let name = &trial.contender.file_system;
+        let file_system = self.known(trial);
         let file_system =
-            file_system::find(name).ok_or_else(|| format!("no file system is called {name:?}"))?;
+            file_system.ok_or_else(|| format!("no file system is called {name:?}"))?;
         if let Some(daemon) = file_system.daemon.filter(|_| step != Step::Unmount) {
             for folder in daemon.folders {
                 self.say(daemon::cover_argv(folder).join(" "));
@@ -161,7 +169,7 @@ impl DryRun {
             Ok(device) if trial.contender.is_raw() => self.say(format!("sync {device}")),
             _ => self.say(format!("sync -f {directory}")),
         }
-        let file_system = file_system::find(&trial.contender.file_system);
+        let file_system = self.known(trial);
         let commit = with_site(trial, |site| file_system?.commit(site));
         self.lines.extend(commit.map(|argv| shown(&argv)));
     }

@@ -6,9 +6,10 @@ use std::path::Path;
 
 use fsverdict_core::model::{BedKind, Plan, Unit, Workload};
 
+use crate::file_system::FileSystem;
 use crate::machine::{cell, mount};
 use crate::tool::{self, version};
-use crate::{file_system, workload};
+use crate::workload;
 
 /// Kernel, processor, memory, distribution, and what the bed lies on.
 pub fn host(plan: &Plan, folder: &Path) -> BTreeMap<String, String> {
@@ -43,11 +44,10 @@ pub fn memory_bytes() -> Option<u64> {
     Some(text.strip_suffix(" kB")?.parse::<u64>().ok()? << 10)
 }
 
-/// Versions of the tools that the plan uses.
-pub fn tools(plan: &Plan) -> BTreeMap<String, String> {
+/// Versions of the tools that the plan uses, those of `file_systems` among them.
+pub fn tools(plan: &Plan, file_systems: &[&FileSystem]) -> BTreeMap<String, String> {
     let mut tools = BTreeMap::new();
-    let names: BTreeSet<&str> = plan.contenders.iter().map(|c| c.file_system.as_str()).collect();
-    for file_system in names.into_iter().filter_map(file_system::find) {
+    for file_system in file_systems {
         let version = version(file_system.version);
         tools.extend(version.map(|version| (file_system.program.to_string(), version)));
     }

@@ -11,6 +11,7 @@
 //! One file for each reader, with the root of `/proc` and `/sys` injected, so that tests fake them.
 
 mod applications;
+mod arc;
 mod cpu;
 mod cpu_time;
 mod device;
@@ -40,8 +41,8 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use fsverdict_core::model::{
-    CpuTotals, Device, ForeignTotals, MemoryTotals, NetworkTotals, OwnTotals, PageCacheTotals,
-    PressureTotals, Totals,
+    ArcTotals, CpuTotals, Device, ForeignTotals, MemoryTotals, NetworkTotals, OwnTotals,
+    PageCacheTotals, PressureTotals, Totals,
 };
 use thiserror::Error;
 
@@ -56,6 +57,7 @@ pub use timeline::Timeline;
 pub use trouble::{LOG, Troubles};
 
 use crate::sys;
+use arc::ArcReader;
 use cpu::CpuReader;
 use cpu_time::{CpuClocks, KernelThreads};
 use heat::{HeatReader, HeatReading};
@@ -185,6 +187,8 @@ pub struct Probe {
     cgroup: Option<OwnReader>,
     /// For the totals alone, too.
     heat: Option<HeatReader>,
+    /// The same.
+    arc: Option<ArcReader>,
     series: Series,
 }
 
@@ -200,6 +204,7 @@ impl Probe {
             clocks: None,
             cgroup: OwnReader::open(root, devices),
             heat: HeatReader::open(root, devices),
+            arc: ArcReader::open(root),
             series: Series::for_time(time_limit),
         })
     }
@@ -243,7 +248,7 @@ impl Probe {
 
     /// Takes the first reading, with which the phase begins, and lets the sampler go on from it.
     pub fn start(self) -> Result<Running, ProbeError> {
-        let Probe { mut own, samplers, mut beneath, clocks, cgroup, heat, series } = self;
+        let Probe { mut own, samplers, mut beneath, clocks, cgroup, heat, arc, series } = self;
         let stopping = Arc::new(AtomicBool::new(false));
         let (wake, woken) = channel();
         // Before the first reading, or else the thread's own start would count as a process.
@@ -258,6 +263,10 @@ impl Probe {
             let first = reader.read();
             (reader, first)
         });
+        let arc = arc.and_then(|reader| {
+            let first = reader.read()?;
+            Some((reader, first))
+        });
         let cgroup = cgroup.map(|mut reader| {
             let first = reader.first();
             (reader, first)
@@ -269,7 +278,19 @@ impl Probe {
         // Fails only if the thread is gone, which joining it will tell.
         let _ = wake.send(Start { origin, first, kernel });
         let beneath = beneath.zip(first_beneath);
-        Ok(Running { own, beneath, clocks, cgroup, heat, origin, first, stopping, wake, thread })
+        Ok(Running {
+            own,
+            beneath,
+            clocks,
+            cgroup,
+            heat,
+            arc,
+            origin,
+            first,
+            stopping,
+            wake,
+            thread,
+        })
     }
 }
 
@@ -327,6 +348,8 @@ pub struct Running {
     cgroup: Option<(OwnReader, OwnTotals)>,
     /// The same.
     heat: Option<(HeatReader, HeatReading)>,
+    /// The same.
+    arc: Option<(ArcReader, ArcTotals)>,
     origin: Instant,
     first: Reading,
     stopping: Arc<AtomicBool>,
@@ -337,7 +360,7 @@ pub struct Running {
 impl Running {
     /// Takes the last reading, with which the phase ends, and then ends the sampler.
     pub fn stop(self) -> Result<(Totals, Timeline), ProbeError> {
-        let Running { mut own, beneath, clocks, cgroup, heat, origin, first, .. } = self;
+        let Running { mut own, beneath, clocks, cgroup, heat, arc, origin, first, .. } = self;
         self.stopping.store(true, Ordering::Release);
         let last = own.read(origin);
         let work = clocks.map(|clocks| (clocks.work_ns(), clocks));
@@ -345,6 +368,7 @@ impl Running {
             beneath.map(|(mut reader, first)| Ok::<_, ProbeError>(reader.read()?.since(&first)));
         let cgroup = cgroup.map(|(mut reader, first)| reader.since(&first));
         let heat = heat.map(|(reader, first)| reader.read().since(&first));
+        let arc = arc.and_then(|(reader, first)| Some(arc::since(&reader.read()?, &first)));
         drop(self.wake);
         let sampled = self.thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
         let (series, kernel) = sampled?;
@@ -357,7 +381,7 @@ impl Running {
             read_bytes: disks.totals.read_bytes.saturating_sub(own.read_bytes),
             write_bytes: disks.totals.write_bytes.saturating_sub(own.write_bytes),
         });
-        (totals.own, totals.heat) = (cgroup, heat);
+        (totals.own, totals.heat, totals.arc) = (cgroup, heat, arc);
         let both = work.zip(kernel);
         totals.cpu_time =
             both.map(|((work_ns, clocks), mut kernel)| clocks.time(work_ns, &mut kernel));
@@ -382,6 +406,7 @@ fn totals(first: &Reading, last: &Reading, peak: MemoryReading) -> Totals {
         pressure: passed.pressure,
         own: None,
         page_cache: passed.page_cache,
+        arc: None,
         network: passed.network,
         heat: None,
         blocked_ns: passed.blocked_ns,

@@ -75,6 +75,7 @@ fn of(report: &Report, contender: &Contender) -> BTreeMap<(u8, String), String> 
     let words = |words: &[String], between: &str| (!words.is_empty()).then(|| words.join(between));
     let known = [
         ("file system", (!contender.file_system.is_empty()).then(|| contender.file_system.clone())),
+        ("measured", report.known_as(contender)),
         ("mounted as", report.other_name(contender).map(String::from)),
         ("directory", contender.path.clone()),
         ("kernel", contender.kernel.clone()),
@@ -91,6 +92,7 @@ fn of(report: &Report, contender: &Contender) -> BTreeMap<(u8, String), String> 
     let maps = [
         ("queue", &contender.queue),
         ("sysctl", &contender.sysctl),
+        ("module", &contender.module),
         ("environment", &contender.environment),
     ];
     let named = (20..).zip(maps).flat_map(|(rank, (kind, map))| {

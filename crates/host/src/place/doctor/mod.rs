@@ -250,7 +250,10 @@ pub(super) fn tools(file_system: &FileSystem) -> Answer {
 fn mounting(root: &Path, file_system: &FileSystem) -> Answer {
     let name = file_system.driver();
     let through = match file_system.daemon {
-        Some(daemon) => format!("by FUSE and {}, not by the kernel: ", daemon.argv[0]),
+        Some(daemon) => format!(
+            "by FUSE and {}, not by the kernel (whose own comes by {}): ",
+            daemon.argv[0], file_system.kernels
+        ),
         None => String::new(),
     };
     let text = fs::read_to_string(root.join("proc/filesystems")).unwrap_or_default();

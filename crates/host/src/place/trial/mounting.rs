@@ -67,7 +67,9 @@ impl Mounting {
         self.with_daemon(Step::Mount, trial)?;
         processes.settle_in();
         let mount = mount::at(&trial.directory)?.ok_or("the mount is not to be seen")?;
+        let version = mount::module_version(&mount.file_system);
         let mounted = mount::effective(&mount, &trial.contender.mount);
+        let mounted = Mounted { version, ..mounted };
         if let Some(lost) = mounted.unseen.iter().find(|option| mount::must_show(option)) {
             return Err(format!("mount option {lost} did not take").into());
         }

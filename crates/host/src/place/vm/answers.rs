@@ -44,21 +44,30 @@ pub fn answer(machine: &Machine, plan: &Plan, need: &Need) -> Answer {
 
 /// The kernel of each of its contenders has it, and the host has its tools.
 fn file_system(plan: &Plan, name: &str) -> Answer {
+    let mut how = "the kernel has it".to_string();
     for contender in plan.contenders.iter().filter(|it| it.file_system == name) {
         let alone = Plan { contenders: vec![contender.clone()], ..plan.clone() };
         match Bootable::of(contender.kernel.as_deref(), &alone) {
-            Ok(bootable) => {
-                let lacking = bootable.file_system(contender).map(tools);
-                if let Some(lacking) = lacking.filter(|answer| !answer.is_able()) {
-                    return lacking;
+            Ok(bootable) => match bootable.by_host(contender).map(|it| (it, tools(it))) {
+                Some((_, answer)) if !answer.is_able() => return answer,
+                Some((known, _)) if known.daemon.is_some() => {
+                    how = format!(
+                        "by {}; the kernel's own comes by {}",
+                        known.program, known.kernels
+                    );
                 }
-            }
+                Some(_) => {}
+                None => {
+                    let zfs = bootable.kernel.zfs;
+                    how = zfs.map_or(how, |it| format!("OpenZFS {}", it.version));
+                }
+            },
             Err(error @ VmError::NoFileSystem { .. }) => return Answer::no(error.to_string()),
             // That is the kernel's need.
             Err(error) => return Answer::unknown(error.to_string()),
         }
     }
-    Answer::yes("the kernel has it")
+    Answer::yes(how)
 }
 
 #[cfg(test)]

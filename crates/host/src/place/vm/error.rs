@@ -13,7 +13,7 @@ use crate::tool::ToolError;
 #[derive(Debug, Error)]
 #[expect(missing_docs, reason = "the messages say it")]
 pub enum VmError {
-    #[error("there is no kernel {name} here: fsverdict kernels get {name}")]
+    #[error("there is no kernel {name} here: {}", release::how_to_get(name))]
     NoKernel { name: String },
     #[error("there is no kernel to boot here: fsverdict kernels get 6.12")]
     NoKernelAtAll,
@@ -46,6 +46,11 @@ pub enum VmError {
     NotGiven { path: PathBuf },
     #[error("{what}: {source}")]
     Io { what: String, source: io::Error },
+    #[error(
+        "OpenZFS {version} could not be built for Linux {release}: {what}; all that it said is in {}",
+        log.display()
+    )]
+    Build { version: String, release: String, what: String, log: PathBuf },
     #[error("{0}")]
     Fetch(String),
     #[error(transparent)]

@@ -1,5 +1,5 @@
 //! Kernels by their packages: through the machine's own apt, and without root, for a package is
-//! only downloaded and unpacked, never installed.
+//! only downloaded and unpacked, never installed (`apt.rs`).
 //!
 //! What the machine's own package lists have is taken from there. For another release apt gets a
 //! state of its own, below the user's cache, with one source: the mirror that the machine's own
@@ -7,15 +7,16 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, SystemTime};
 
+use super::apt::{self, Apt};
 use super::error::{VmError, failed};
 use super::kernel::{self, Kernel};
 use super::release::{by_version, is_of_version};
-use crate::tool;
 
 /// Debian's smallest kernels: built for virtual machines.
 pub const FLAVOUR: &str = "cloud-amd64";
+
+const PACKAGE: &str = "linux-image-";
 
 /// What Debian's releases have, and where versions may be that none of them is known to have
 /// (<https://wiki.debian.org/DebianReleases>; `Package: linux-image-amd64` of each).
@@ -29,16 +30,6 @@ const RELEASES: [(&str, &str); 8] = [
     ("wheezy", "3.2"),
     ("sid", ""),
 ];
-/// Keys of current and former releases: debian-archive-keyring's, and Ubuntu's where it is Ubuntu.
-const KEYRINGS: [&str; 3] = [
-    "/usr/share/keyrings/debian-archive-keyring.gpg",
-    "/usr/share/keyrings/debian-archive-removed-keys.gpg",
-    "/usr/share/keyrings/ubuntu-archive-keyring.gpg",
-];
-const DOWNLOAD_LIMIT: Duration = Duration::from_secs(1800);
-/// Package lists of a state of our own are fetched anew after this long.
-const LISTS_LAST: Duration = Duration::from_secs(24 * 3600);
-
 /// What is asked for.
 #[derive(Clone, Copy, Debug)]
 pub struct Wanted<'a> {
@@ -53,9 +44,9 @@ pub struct Wanted<'a> {
 impl Wanted<'_> {
     /// The newest of the packages that is what is asked for.
     fn pick<'p>(&self, packages: impl Iterator<Item = &'p str>) -> Option<&'p str> {
-        let by_name = self.name.starts_with("linux-image-");
+        let by_name = self.name.starts_with(PACKAGE);
         let version = self.version();
-        let fits = |package: &&str| match package.strip_prefix("linux-image-") {
+        let fits = |package: &&str| match package.strip_prefix(PACKAGE) {
             _ if by_name => *package == self.name,
             Some(release) => {
                 has_flavour(release, self.flavour)
@@ -73,7 +64,7 @@ impl Wanted<'_> {
     /// Releases in which it may be, the likeliest first.
     fn releases(&self) -> Vec<&str> {
         let Some(version) = self.version() else {
-            let by_name = self.name.starts_with("linux-image-");
+            let by_name = self.name.starts_with(PACKAGE);
             return if by_name { Vec::new() } else { vec![self.name] };
         };
         let has = |of: &str| of.is_empty() || version == of || is_of_version(version, of);
@@ -87,130 +78,30 @@ fn has_flavour(release: &str, flavour: &str) -> bool {
     rest.is_some_and(|rest| !["-cloud", "-rt"].iter().any(|other| rest.ends_with(other)))
 }
 
-/// A state of apt, and how it is named to apt's programs.
-struct Apt {
-    options: Vec<String>,
-}
-
-impl Apt {
-    /// The machine's own, which anybody may read.
-    fn machines() -> Apt {
-        Apt { options: Vec::new() }
-    }
-
-    /// One with a single source, in a folder of ours: apt.conf(5), "Directories".
-    fn private(release: &str, mirror: &str) -> Result<Apt, VmError> {
-        let name = |c: char| if c.is_ascii_alphanumeric() { c } else { '-' };
-        let name = format!("{release}-{mirror}").chars().map(name).collect::<String>();
-        let folder = kernel::cache().join("apt").join(name);
-        let make = |path: &Path| {
-            fs::create_dir_all(path).map_err(failed(format!("making {}", path.display())))
-        };
-        make(&folder.join("lists/partial"))?;
-        make(&folder.join("cache/archives/partial"))?;
-        let keys: Vec<&str> = KEYRINGS.into_iter().filter(|key| Path::new(key).exists()).collect();
-        let signed = match keys.as_slice() {
-            [] => String::new(),
-            keys => format!(" [signed-by={}]", keys.join(",")),
-        };
-        let source = format!("deb{signed} {mirror} {release} main\n");
-        for (name, text) in [("sources.list", source.as_str()), ("status", "")] {
-            let path = folder.join(name);
-            fs::write(&path, text).map_err(failed(format!("writing {}", path.display())))?;
-        }
-        let path = |name: &str| folder.join(name).display().to_string();
-        let options = [
-            format!("Dir::State={}", path("")),
-            format!("Dir::State::lists={}", path("lists")),
-            format!("Dir::State::status={}", path("status")),
-            format!("Dir::Cache={}", path("cache")),
-            format!("Dir::Etc::SourceList={}", path("sources.list")),
-            "Dir::Etc::SourceParts=-".into(),
-            // Nothing but the packages themselves.
-            "Acquire::Languages=none".into(),
-            "Acquire::IndexTargets::deb::DEP-11::DefaultEnabled=false".into(),
-            "Acquire::IndexTargets::deb::Contents-deb::DefaultEnabled=false".into(),
-            // A release that gets no updates any more is none the worse for booting its kernel.
-            "Acquire::Check-Valid-Until=false".into(),
-            // It is we who fetch: apt's own user may not write into our folder.
-            "APT::Sandbox::User=".into(),
-        ];
-        let options = options.into_iter().flat_map(|option| ["-o".to_string(), option]);
-        let apt = Apt { options: options.collect() };
-        let is_fresh = fs::metadata(folder.join("updated")).and_then(|data| data.modified());
-        let age = is_fresh.ok().and_then(|at| SystemTime::now().duration_since(at).ok());
-        if age.is_none_or(|age| age > LISTS_LAST) {
-            apt.run("apt-get", &["--error-on=any", "update"], &folder).inspect_err(|_| {
-                // What could not be read is not kept.
-                let _ = fs::remove_dir_all(&folder);
-            })?;
-            let path = folder.join("updated");
-            fs::write(&path, "").map_err(failed(format!("writing {}", path.display())))?;
-        }
-        Ok(apt)
-    }
-
-    fn run(&self, program: &str, words: &[&str], folder: &Path) -> Result<String, VmError> {
-        let mut argv = vec![program.to_string()];
-        argv.extend(self.options.iter().cloned());
-        argv.extend(words.iter().map(ToString::to_string));
-        run(&argv, folder)
-    }
-
-    /// The names of all packages that could be kernels of that flavour.
-    fn kernels(&self) -> Result<Vec<String>, VmError> {
-        let words = ["pkgnames", "linux-image-"];
-        Ok(self.run("apt-cache", &words, Path::new("/"))?.lines().map(String::from).collect())
-    }
-}
-
-fn run(argv: &[String], folder: &Path) -> Result<String, VmError> {
-    let answer = tool::ask(argv, folder, DOWNLOAD_LIMIT)?;
-    if answer.status.success() {
-        return Ok(answer.stdout);
-    }
-    // What hooks of the machine's own configuration say is not what failed.
-    let said = answer.stderr.lines().find_map(|line| line.strip_prefix("E: "));
-    let said = said.unwrap_or(answer.stderr.trim()).trim_end_matches('.');
-    let program = &argv[0];
-    Err(VmError::Fetch(format!("{program} {}: {said}", tool::ended(answer.status))))
-}
-
-/// Where the machine's own packages of Debian come from: the index targets of apt-get(8).
-fn own_mirror() -> Result<String, VmError> {
-    const FORMAT: &str = "$(CREATED_BY)|$(COMPONENT)|$(REPO_URI)|$(ORIGIN)";
-    let said = Apt::machines().run(
-        "apt-get",
-        &["indextargets", "--format", FORMAT, "Created-By: Packages"],
-        Path::new("/"),
-    )?;
-    let main = said.lines().filter_map(|line| line.strip_prefix("Packages|main|"));
-    // Security updates have a place of their own, which holds no whole release.
-    let mut whole =
-        main.filter_map(|rest| rest.split_once('|')).filter(|(uri, _)| !uri.contains("security"));
-    let debian = whole.clone().find(|(_, origin)| *origin == "Debian");
-    debian.or_else(|| whole.next()).map(|(uri, _)| uri.to_string()).ok_or_else(|| {
-        VmError::Fetch("the machine has no sources of packages: give one with --mirror".into())
-    })
-}
-
 /// Fetches a kernel, unless it is there already. `say` hears what is being done.
 pub fn get(wanted: Wanted, say: &mut dyn FnMut(&str)) -> Result<Kernel, VmError> {
+    let (apt, package) = find(wanted, say)?;
+    unpacked(&apt, &package, say)
+}
+
+/// The package, and the state of apt that has it.
+pub(super) fn find(wanted: Wanted, say: &mut dyn FnMut(&str)) -> Result<(Apt, String), VmError> {
     let machines = Apt::machines();
     if wanted.mirror.is_none() && (wanted.version().is_some() || wanted.releases().is_empty()) {
-        let packages = machines.kernels()?;
+        let packages = machines.names(PACKAGE)?;
         if let Some(package) = wanted.pick(packages.iter().map(String::as_str)) {
-            return unpacked(&machines, package, say);
+            return Ok((machines, package.into()));
         }
     }
-    let mirror = wanted.mirror.map_or_else(own_mirror, |mirror| Ok(mirror.into()))?;
+    let mirror = wanted.mirror.map_or_else(apt::own_mirror, |mirror| Ok(mirror.into()))?;
     let mut why = Vec::new();
     for release in wanted.releases() {
         say(&format!("reading the package lists of {release}"));
-        let found = Apt::private(release, &mirror).and_then(|apt| Ok((apt.kernels()?, apt)));
+        let found = Apt::private(release, &mirror, "main");
+        let found = found.and_then(|apt| Ok((apt.names(PACKAGE)?, apt)));
         match found {
             Ok((packages, apt)) => match wanted.pick(packages.iter().map(String::as_str)) {
-                Some(package) => return unpacked(&apt, package, say),
+                Some(package) => return Ok((apt, package.into())),
                 None => why.push(format!("{release} has none of flavour {}", wanted.flavour)),
             },
             Err(error) => why.push(format!("{release}: {error}")),
@@ -225,8 +116,12 @@ pub fn get(wanted: Wanted, say: &mut dyn FnMut(&str)) -> Result<Kernel, VmError>
 }
 
 /// Downloads the package and unpacks it into a folder of its own.
-fn unpacked(apt: &Apt, package: &str, say: &mut dyn FnMut(&str)) -> Result<Kernel, VmError> {
-    let release = package.trim_start_matches("linux-image-");
+pub(super) fn unpacked(
+    apt: &Apt,
+    package: &str,
+    say: &mut dyn FnMut(&str),
+) -> Result<Kernel, VmError> {
+    let release = package.trim_start_matches(PACKAGE);
     let folder = kernel::fetched().join(release);
     let image = |folder: &Path| folder.join("boot").join(format!("vmlinuz-{release}"));
     let readable =
@@ -258,20 +153,13 @@ fn parts<'a>(depends: &'a str, release: &'a str) -> impl Iterator<Item = &'a str
 
 fn unpack(apt: &Apt, package: &str, release: &str, folder: &Path) -> Result<(), VmError> {
     let depends = apt.run("apt-cache", &["depends", package], folder)?;
-    let mut packages = vec!["download", package];
-    packages.extend(parts(&depends, release));
-    apt.run("apt-get", &packages, folder)?;
-    let words = |words: &[&str]| words.iter().map(ToString::to_string).collect::<Vec<_>>();
-    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
-    for path in entries.map(|entry| entry.path()) {
-        let name = path.display().to_string();
-        run(&words(&["dpkg", "-x", &name, "."]), folder)?;
-        fs::remove_file(&path).map_err(failed(format!("removing {name}")))?;
-    }
+    let others = parts(&depends, release).map(String::from);
+    let packages: Vec<String> = [package.to_string()].into_iter().chain(others).collect();
+    apt.unpack(&packages, folder)?;
     // What installing would have done; the modules are below lib, since Debian 13 below usr/lib.
     let usr = folder.join("usr");
     let root = if usr.join("lib/modules").exists() { &usr } else { folder };
-    run(&words(&["depmod", "-b", &root.display().to_string(), release]), folder)?;
+    depmod(root, release)?;
     // Since Linux 7 the image comes among the modules, and installing would have copied it.
     let boot = folder.join("boot");
     let image = boot.join(format!("vmlinuz-{release}"));
@@ -281,6 +169,12 @@ fn unpack(apt: &Apt, package: &str, release: &str, folder: &Path) -> Result<(), 
     }
     let made = fs::create_dir_all(&boot).and_then(|()| fs::rename(among, &image));
     made.map_err(failed(format!("looking for the image in {package}")))
+}
+
+/// Has depmod(8) list what the modules below `root` need.
+pub(super) fn depmod(root: &Path, release: &str) -> Result<(), VmError> {
+    let root_path = root.display().to_string();
+    apt::run(&["depmod", "-b", &root_path, release].map(String::from), root).map(drop)
 }
 
 #[cfg(test)]

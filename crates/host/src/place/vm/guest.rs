@@ -17,6 +17,7 @@ use fsverdict_core::run::HostError;
 use serde::{Deserialize, Serialize};
 
 use super::archive::{self, Archive};
+use super::loading::{self, Unloaded};
 use crate::bed::{Identity, Like};
 use crate::machine::processes::uptime_ns;
 use crate::machine::settings::{self, Setting};
@@ -65,6 +66,8 @@ pub struct Job {
     pub trial: Trial,
     /// Modules to load for it, in order; paths below [`MODULES`].
     pub modules: Vec<String>,
+    /// What the kernel calls its file system, as the host expects it to be made.
+    pub driver: String,
     /// `PATH` of its work.
     pub path: String,
     /// Disks to be tested.
@@ -123,12 +126,16 @@ fn serve() -> Result<(), HostError> {
     let first = fs::read_to_string(FIRST_MODULES)?;
     load(first.lines());
     let (disk, job) = find_job()?;
-    load(job.modules.iter().map(String::as_str));
+    let unloaded = load(job.modules.iter().map(String::as_str));
     let mut guest =
         Guest { kernel: sys::kernel_release(), emulated: job.emulated, ..Guest::default() };
     guest.boot_ns = uptime_ns();
     guest.lacks = lacks(Path::new("/"));
-    let error = run(job, &disk).err().map(|error| error.to_string());
+    // Otherwise a daemon would take the place of a file system whose module does not load.
+    let error = match loading::why_missing(&job.driver, &unloaded) {
+        Some(why) => Some(why),
+        None => run(job, &disk).err().map(|error| error.to_string()),
+    };
     let answer = serde_json::to_vec(&Answer { guest, error })?;
     fs::write(Path::new(OUT).join(ANSWER), answer)?;
     let mut out = Archive::new(BufWriter::new(File::create(&disk)?));
@@ -155,15 +162,13 @@ fn beat() {
     }
 }
 
-/// Loads modules. One that does not load may be one for another processor; if it is missed, the
-/// mount says so, and the console why.
-fn load<'a>(files: impl Iterator<Item = &'a str>) {
-    for file in files {
-        let loaded = fs::read(Path::new(MODULES).join(file)).and_then(|it| sys::load_module(&it));
-        if let Err(error) = loaded {
-            say(&format!("fsverdict: module {file}: {error}\n"));
-        }
+/// Loads modules, and says on the console which did not.
+fn load<'a>(files: impl Iterator<Item = &'a str>) -> Vec<Unloaded> {
+    let unloaded = loading::load(Path::new(MODULES), files);
+    for failed in &unloaded {
+        say(&format!("fsverdict: {failed}\n"));
     }
+    unloaded
 }
 
 /// What probes of this kernel can't tell, or only in part.

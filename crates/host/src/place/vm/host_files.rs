@@ -387,7 +387,7 @@ fn users_program(name: &str) -> Option<PathBuf> {
 }
 
 /// The paths in what ldd(1) printed: `libc.so.6 => /lib/libc.so.6 (0x7f...)`, and the loader's own.
-fn libraries(said: &str) -> impl Iterator<Item = &str> {
+pub(super) fn libraries(said: &str) -> impl Iterator<Item = &str> {
     let lines = said.lines().filter(|line| line.starts_with(char::is_whitespace));
     let paths = lines.filter_map(|line| {
         let line = line.split_once("=> ").map_or(line, |(_, path)| path).trim();

@@ -5,7 +5,7 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use super::error::VmError;
-use super::release::{by_version, is_of_version};
+use super::release::{by_version, is_of_version, name_with, with_zfs};
 use crate::{sys, undo};
 
 /// A kernel's image with its modules.
@@ -17,7 +17,23 @@ pub struct Kernel {
     pub release: String,
     /// The folder with its modules; `None` where none was found.
     pub modules: Option<PathBuf>,
+    /// The OpenZFS that was built for it.
+    pub zfs: Option<Zfs>,
 }
+
+/// An OpenZFS among the modules of a kernel.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Zfs {
+    /// `2.3.9`.
+    pub version: String,
+    /// The folder with its tools, of the same version.
+    pub tools: PathBuf,
+}
+
+/// The folder of the tools, beside the kernel's `boot`.
+pub const TOOLS: &str = "zfs";
+/// The file there that says their version.
+pub const VERSION: &str = "version";
 
 /// Where fetched kernels and package lists are kept: below the user's cache.
 pub fn cache() -> PathBuf {
@@ -41,12 +57,21 @@ pub fn all() -> Vec<Kernel> {
     };
     let mut kernels: Vec<Kernel> =
         files.filter(is_image).filter_map(|path| Kernel::at(&path).ok()).collect();
-    kernels.sort_by(|one, other| by_version(&other.release, &one.release));
+    // Of one release the plain kernel first, then the newest OpenZFS.
+    let version = |kernel: &Kernel| kernel.zfs.as_ref().map(|zfs| zfs.version.clone());
+    kernels.sort_by(|one, other| {
+        let zfs = || match (version(one), version(other)) {
+            (Some(one), Some(other)) => by_version(&other, &one),
+            (one, other) => one.cmp(&other),
+        };
+        by_version(&other.release, &one.release).then_with(zfs)
+    });
     kernels
 }
 
 /// The kernels of that name, the first choice first: the one at a path, or all whose release it is
-/// or begins (`6.12`), the newest first. No name: the running one, then all there are.
+/// or begins (`6.12`, `6.12+zfs-2.3`), the newest first. No name: the running one, then all there
+/// are.
 pub fn named(name: Option<&str>) -> Result<Vec<Kernel>, VmError> {
     if let Some(path) = name.filter(|name| name.contains('/')) {
         let unreadable = |source| VmError::Image { path: path.into(), source };
@@ -54,7 +79,7 @@ pub fn named(name: Option<&str>) -> Result<Vec<Kernel>, VmError> {
     }
     let mut kernels = all();
     match name {
-        Some(name) => kernels.retain(|kernel| is_of_version(&kernel.release, name)),
+        Some(name) => kernels.retain(|kernel| kernel.is_called(name)),
         None => {
             let running = sys::kernel_release();
             kernels.sort_by_key(|kernel| kernel.release != running);
@@ -68,6 +93,20 @@ pub fn named(name: Option<&str>) -> Result<Vec<Kernel>, VmError> {
 }
 
 impl Kernel {
+    /// Its release, with the OpenZFS that was built for it: `6.1.0-44-cloud-amd64+zfs-2.3.9`.
+    pub fn name(&self) -> String {
+        self.zfs.as_ref().map_or(self.release.clone(), |zfs| name_with(&self.release, &zfs.version))
+    }
+
+    /// `name` is its release or a beginning of it, and so is what it says of OpenZFS.
+    fn is_called(&self, name: &str) -> bool {
+        let Some((release, version)) = with_zfs(name) else {
+            return is_of_version(&self.release, name);
+        };
+        let is_version = |zfs: &Zfs| version.is_empty() || is_of_version(&zfs.version, version);
+        is_of_version(&self.release, release) && self.zfs.as_ref().is_some_and(is_version)
+    }
+
     /// The kernel of that image; its modules are looked for beside it and on this system.
     pub fn at(image: &Path) -> io::Result<Kernel> {
         let image = image.canonicalize()?;
@@ -79,7 +118,15 @@ impl Kernel {
             ["lib", "usr/lib"].map(|lib| root.join(lib).join("modules").join(&release))
         });
         let modules = folders.into_iter().find(|folder| folder.is_dir());
-        Ok(Kernel { image, release, modules })
+        let zfs = Zfs::in_folder(&roots[1].join(TOOLS));
+        Ok(Kernel { image, release, modules, zfs })
+    }
+}
+
+impl Zfs {
+    fn in_folder(tools: &Path) -> Option<Zfs> {
+        let version = fs::read_to_string(tools.join(VERSION)).ok()?.trim().to_string();
+        Some(Zfs { version, tools: tools.into() })
     }
 }
 
@@ -112,5 +159,25 @@ mod tests {
         assert_eq!(release(&image[..]).unwrap(), "5.10.0-32-amd64");
         let error = release(&b"MZ"[..]).unwrap_err().to_string();
         assert_eq!(error, "it is no bzImage");
+    }
+
+    #[test]
+    fn a_kernel_is_called_by_its_release_and_its_openzfs() {
+        let zfs = Zfs { version: "2.3.9".into(), tools: PathBuf::new() };
+        let kernel = |zfs| Kernel {
+            image: PathBuf::new(),
+            release: "6.1.0-44-cloud-amd64".into(),
+            modules: None,
+            zfs,
+        };
+        let (plain, with) = (kernel(None), kernel(Some(zfs)));
+        assert_eq!(with.name(), "6.1.0-44-cloud-amd64+zfs-2.3.9");
+        for name in ["6.1", "6.1+zfs", "6.1+zfs-2.3", "6.1.0-44-cloud-amd64+zfs-2.3.9"] {
+            assert!(with.is_called(name), "{name}");
+            assert_eq!(plain.is_called(name), name == "6.1", "{name}");
+        }
+        for name in ["6.12+zfs", "6.1+zfs-2.4", "6.1+zfs-2.3.90", "+zfs"] {
+            assert!(!with.is_called(name), "{name}");
+        }
     }
 }

@@ -6,6 +6,7 @@
 //! disk of their own: that needs no file system, no network and no serial console.
 
 mod answers;
+mod apt;
 mod archive;
 mod error;
 pub mod fetch;
@@ -13,7 +14,9 @@ pub mod guest;
 mod host_files;
 pub mod kernel;
 pub mod kvm;
+mod loading;
 pub mod modules;
+pub mod openzfs;
 mod qemu;
 mod release;
 
@@ -38,7 +41,7 @@ use archive::Archive;
 pub use error::VmError;
 use guest::{Answer, Job};
 use host_files::HostFiles;
-use kernel::Kernel;
+use kernel::{Kernel, Zfs};
 use kvm::QEMU;
 use modules::{Bus, Modules};
 use qemu::{Disk, Machine};
@@ -58,16 +61,20 @@ struct Bootable {
 }
 
 impl Bootable {
-    /// The first of the kernels of that name that has the file systems of all its contenders.
+    /// The first of the kernels of that name that has the file systems of all its contenders; one
+    /// that has them all by itself before one where a daemon stands in.
     fn of(name: Option<&str>, plan: &Plan) -> Result<Bootable, VmError> {
-        let mut lack = None;
+        let (mut lack, mut with_daemon) = (None, None);
         for kernel in kernel::named(name)? {
             match Bootable::with(kernel, name, plan) {
                 Err(error @ VmError::NoFileSystem { .. }) => lack = lack.or(Some(error)),
+                Ok(bootable) if bootable.needs_daemon(name, plan) => {
+                    with_daemon = with_daemon.or(Some(bootable));
+                }
                 other => return other,
             }
         }
-        Err(lack.unwrap_or(VmError::NoKernelAtAll))
+        with_daemon.ok_or_else(|| lack.unwrap_or(VmError::NoKernelAtAll))
     }
 
     fn with(kernel: Kernel, name: Option<&str>, plan: &Plan) -> Result<Bootable, VmError> {
@@ -88,6 +95,24 @@ impl Bootable {
     fn file_system(&self, contender: &Contender) -> Option<&'static FileSystem> {
         let known = file_system::ALL.iter().find(|known| known.name == contender.file_system)?;
         Some(known.of_kernel(|driver| self.modules.has(driver) != Some(false)))
+    }
+
+    /// A daemon does the work of a file system that this kernel lacks.
+    fn needs_daemon(&self, name: Option<&str>, plan: &Plan) -> bool {
+        let mut its = plan.contenders.iter().filter(|it| it.kernel.as_deref() == name);
+        its.any(|it| self.file_system(it).is_some_and(|known| known.daemon.is_some()))
+    }
+
+    /// The OpenZFS that was built for it, where that makes the contender's file system: its tools
+    /// come with it, and not from the host.
+    fn zfs_of(&self, contender: &Contender) -> Option<&Zfs> {
+        let is_its = self.file_system(contender)?.driver() == openzfs::DRIVER;
+        self.kernel.zfs.as_ref().filter(|_| is_its)
+    }
+
+    /// The contender's file system, where its tools are the host's.
+    fn by_host(&self, contender: &Contender) -> Option<&'static FileSystem> {
+        self.file_system(contender).filter(|_| self.zfs_of(contender).is_none())
     }
 
     /// What a trial of `contender` needs of the kernel's modules.
@@ -127,11 +152,21 @@ impl Prepared {
                 kernels.insert(contender.kernel.clone(), bootable);
             }
         }
-        let file_systems =
-            plan.contenders.iter().filter_map(|it| kernels[&it.kernel].file_system(it));
-        let host_files = HostFiles::of(plan, file_systems)?;
+        let by_host = plan.contenders.iter().filter_map(|it| kernels[&it.kernel].by_host(it));
+        let host_files = HostFiles::of(plan, by_host)?;
         Ok(Prepared { kernels, host_files })
     }
+}
+
+/// The contenders' file systems as their kernels have them, where the host has their tools.
+pub fn file_systems_by_host(plan: &Plan) -> Vec<&'static FileSystem> {
+    let by_host = |it: &Contender| Bootable::of(it.kernel.as_deref(), plan).ok()?.by_host(it);
+    plan.contenders.iter().filter_map(by_host).collect()
+}
+
+/// The contender's file system as its kernel has it; `None` where that is not there.
+pub fn file_system(plan: &Plan, contender: &Contender) -> Option<&'static FileSystem> {
+    Bootable::of(contender.kernel.as_deref(), plan).ok()?.file_system(contender)
 }
 
 /// Checks that all that the plan's machines hold can be brought into them; changes nothing.
@@ -236,6 +271,10 @@ impl<'a> Vm<'a> {
             archive.link(guest::INIT.trim_start_matches('/'), Path::new(guest::PROGRAM))?;
             host_files.pack(&mut archive)?;
             pack_modules(&mut archive, name.as_ref(), bootable, &self.plan)?;
+            let mut its = self.plan.contenders.iter().filter(|it| it.kernel == *name);
+            if let Some(zfs) = its.find_map(|it| bootable.zfs_of(it)) {
+                openzfs::pack(zfs, &mut archive)?;
+            }
             archive.finish()?;
             self.initrds.insert(name.clone(), path);
         }
@@ -274,6 +313,7 @@ impl<'a> Vm<'a> {
         Job {
             trial: trial.clone(),
             modules: bootable.modules_for(&trial.contender),
+            driver: bootable.file_system(&trial.contender).map_or("", |it| it.driver()).into(),
             path: guest_path(self.plan.vm.as_ref().is_some_and(|vm| vm.untrusted)),
             disks: trial.bed.devices.len(),
             emulated: !self.kvm,
@@ -473,10 +513,10 @@ impl Place for Vm<'_> {
             let Kernel { release, image, .. } = &bootable.kernel;
             let disks = if bootable.bus == Bus::Ide { ", IDE disks" } else { "" };
             let name = name.as_deref().unwrap_or("of the guests");
-            facts.push((
-                format!("kernel {name}"),
-                format!("Linux {release} ({}){disks}", image.display()),
-            ));
+            let zfs = bootable.kernel.zfs.as_ref();
+            let zfs = zfs.map_or(String::new(), |it| format!(", OpenZFS {}", it.version));
+            let text = format!("Linux {release}{zfs} ({}){disks}", image.display());
+            facts.push((format!("kernel {name}"), text));
         }
         facts
     }

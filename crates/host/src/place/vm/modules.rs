@@ -8,7 +8,8 @@ use fsverdict_core::model::Contender;
 
 use super::error::VmError;
 use super::kernel::Kernel;
-use crate::{file_system, tool};
+use crate::file_system::{self, FileSystem};
+use crate::tool;
 
 /// What programs decompress modules, by the ending of their names.
 const COMPRESSED: [(&str, &str); 3] = [("xz", "xz"), ("zst", "zstd"), ("gz", "gzip")];
@@ -98,8 +99,12 @@ impl Modules {
         let Ok(modules) = Modules::of(kernel) else { return "?".into() };
         let known = file_system::ALL.iter();
         let has = known.filter(|known| modules.has(known.driver()) == Some(true));
+        let name = |known: &FileSystem| match &kernel.zfs {
+            Some(zfs) if known.name == "zfs" => format!("zfs {}", zfs.version),
+            _ => known.name.to_string(),
+        };
         match kernel.modules {
-            Some(_) => has.map(|known| known.name).collect::<Vec<_>>().join(", "),
+            Some(_) => has.map(|known| name(known)).collect::<Vec<_>>().join(", "),
             None => "?".into(),
         }
     }

@@ -12,6 +12,31 @@ pub fn version_of(release: &str) -> &str {
     second.map_or(release, |(at, _)| &release[..at])
 }
 
+/// Between a kernel's release and the version of the OpenZFS that was built for it.
+const WITH_ZFS: &str = "+zfs";
+
+/// `6.1+zfs-2.3` is a kernel 6.1 with an OpenZFS 2.3, `6.1+zfs` one with any.
+pub fn with_zfs(name: &str) -> Option<(&str, &str)> {
+    let (release, version) = name.split_once(WITH_ZFS)?;
+    Some((release, version.strip_prefix('-').unwrap_or(version)))
+}
+
+/// What a kernel of that release is called with an OpenZFS of that version.
+pub fn name_with(release: &str, version: &str) -> String {
+    format!("{release}{WITH_ZFS}-{version}")
+}
+
+/// What fetches the kernel of that name.
+pub fn how_to_get(name: &str) -> String {
+    match with_zfs(name) {
+        None => format!("fsverdict kernels get {name}"),
+        Some((release, "")) => format!("fsverdict kernels get {release} --with zfs"),
+        Some((release, version)) => {
+            format!("fsverdict kernels get {release} --with zfs={version}")
+        }
+    }
+}
+
 /// Orders releases by the numbers in them.
 pub fn by_version(one: &str, other: &str) -> std::cmp::Ordering {
     let numbers = |text: &str| {
@@ -33,6 +58,11 @@ mod tests {
         assert!(!is_of_version("6.12.57", ""));
         assert_eq!(version_of("6.1.0-44-cloud-amd64"), "6.1");
         assert_eq!(version_of("7.2-amd64"), "7.2-amd64");
+        assert_eq!(with_zfs("6.12.107+deb13-amd64"), None);
+        assert_eq!(with_zfs(&name_with("6.1.0-9", "2.3.9")), Some(("6.1.0-9", "2.3.9")));
+        assert_eq!(how_to_get("6.1"), "fsverdict kernels get 6.1");
+        assert_eq!(how_to_get("6.1+zfs"), "fsverdict kernels get 6.1 --with zfs");
+        assert_eq!(how_to_get("6.1+zfs-2.3"), "fsverdict kernels get 6.1 --with zfs=2.3");
         let mut releases = ["6.1.0-9", "6.12.3", "6.1.0-44", "5.10.0"];
         releases.sort_by(|one, other| by_version(one, other));
         assert_eq!(releases, ["5.10.0", "6.1.0-9", "6.1.0-44", "6.12.3"]);

@@ -1,0 +1,106 @@
+//! OpenZFS in a guest: built once for a kernel, and measured as any file system.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use super::{KERNELS, failures, lack};
+use crate::support::{Done, Scene, Started, list, program, text, tool};
+
+/// A cache of its own, since tests of users copy the other one.
+fn cache() -> PathBuf {
+    Path::new(env!("CARGO_TARGET_TMPDIR")).join("openzfs")
+}
+
+fn fsverdict(cache: &Path, words: &[&str]) -> Done {
+    let mut command = program(env!("CARGO_BIN_EXE_fsverdict"));
+    command.args(words).env("XDG_CACHE_HOME", cache);
+    Started::new(command).wait()
+}
+
+/// The folder of a kernel with OpenZFS, built once; `None` where the archive has no source.
+fn built() -> Option<PathBuf> {
+    let done = fsverdict(&cache(), &["kernels", "get", KERNELS[0], "--with", "zfs"]);
+    if done.code != Some(0) && done.stderr.contains("is to be had: ") {
+        eprintln!("left out: {}", done.stderr);
+        return None;
+    }
+    let done = done.exits(0);
+    let image = done.stdout.trim().split_once(' ').unwrap().1;
+    Path::new(image).ancestors().nth(2).map(PathBuf::from)
+}
+
+/// A cache whose only kernel is that of `folder`, with half of its module.
+fn with_half_a_module(scene: &Scene, folder: &Path) -> PathBuf {
+    let kernels = scene.path("cache/fsverdict/kernels");
+    fs::create_dir_all(&kernels).unwrap();
+    let copy = kernels.join(folder.file_name().unwrap());
+    let words = [folder, &copy].map(|path| path.display().to_string());
+    tool("cp", &["-r", &words[0], &words[1]]).unwrap();
+    let found = tool("find", &[&words[1], "-name", "zfs.ko"]).unwrap();
+    let module = Path::new(found.trim());
+    let content = fs::read(module).unwrap();
+    fs::write(module, &content[..content.len() / 2]).unwrap();
+    scene.path("cache")
+}
+
+/// What ZFS may hold in memory: as a parameter of its module.
+const ARC_BYTES: u64 = 128 << 20;
+
+fn plan() -> String {
+    let contender = |name: &str, more: &str| {
+        let kernel = KERNELS[0];
+        format!("{{ name = \"{name}\", file_system = \"{name}\", kernel = \"{kernel}\"{more} }}")
+    };
+    let module = format!(", module = {{ \"zfs.zfs_arc_max\" = {ARC_BYTES} }}");
+    format!(
+        "place = \"vm\"\nbed = {{ size = \"256M\" }}\njudgement = {{ rounds = 1 }}\n\
+         contender = [{}, {}]\n[[workload]]\nname = \"fsyncs\"\n\
+         fsync_files = {{ files = 3, repetitions = 4 }}\n",
+        contender("ext4", ""),
+        contender("zfs", &module)
+    )
+}
+
+#[test]
+#[ignore = "builds OpenZFS, once, and boots virtual machines: run ./test"]
+fn openzfs_is_built_for_a_kernel_and_measured_in_its_guest() {
+    if let Some(lack) = lack() {
+        eprintln!("left out: {lack}");
+        return;
+    }
+    let Some(folder) = built() else { return };
+    let version = fs::read_to_string(folder.join("zfs/version")).unwrap();
+    let shows = |words: &[&str], what: &str| {
+        let done = fsverdict(&cache(), words).exits(0);
+        assert!(done.stdout.contains(what), "{what}: {}", done.stdout);
+    };
+    shows(&["kernels", "list"], &format!("zfs {version}"));
+    let name = folder.file_name().unwrap().to_str().unwrap();
+    let line = format!("OpenZFS {version} in guests: --place vm --kernel {name}\n");
+    shows(&["list", "contenders"], &line);
+
+    let scene = Scene::alone();
+    scene.write("plan.toml", &plan());
+    let run = |cache: &Path, output: &str| {
+        let (plan, output) = (scene.typed("plan.toml"), scene.typed(output));
+        fsverdict(cache, &["run", &plan, "--json", "-", "--output", &output])
+    };
+    let document = run(&cache(), "run").exits(0).json();
+    let trials = list(&document["trials"]);
+    let zfs = trials.iter().find(|trial| trial["contender"] == "zfs").unwrap();
+    let mounted = &zfs["mounted"];
+    assert_eq!(mounted["file_system"], "zfs", "{:?}", failures(&document));
+    assert!(text(&mounted["version"]).starts_with(&version), "{mounted}");
+    let arc = &zfs["phases"][0]["totals"]["arc"];
+    assert!(arc["hits"].as_u64() > Some(0), "{arc}");
+    assert_eq!(arc["max_bytes"].as_u64(), Some(ARC_BYTES), "the parameter of its contender");
+    let tools = document["run"]["tools"].as_object().unwrap();
+    assert!(tools.contains_key("mkfs.ext4") && !tools.contains_key("zfs-fuse"), "{tools:?}");
+    let says = format!("measured is OpenZFS {version}");
+    assert!(scene.read("run/report.md").contains(&says), "{says}");
+
+    let document = run(&with_half_a_module(&scene, &folder), "half").json();
+    let says = "module updates/zfs.ko does not load";
+    assert!(failures(&document).iter().any(|error| error.contains(says)), "{document:#}");
+    scene.assert_nothing_left();
+}

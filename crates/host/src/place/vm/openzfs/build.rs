@@ -1,0 +1,291 @@
+//! Building the module of OpenZFS: in a root of its own, made of what Debian would install to build
+//! it for that kernel: the kernel's headers, which bring its compiler, and the tools of any build.
+//! It is entered by unshare(1) as the root user of a user namespace, which any user may be.
+//!
+//! The commands are those of `dkms.conf` in zfs-dkms, without dkms.
+
+use std::fs::{self, File};
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use super::super::apt::{self, Apt};
+use super::super::error::{VmError, failed};
+use super::source::Source;
+use crate::{sys, tool};
+
+/// What a build takes beside the kernel's headers, where nothing is installed.
+const NEEDS: [&str; 16] = [
+    "base-files",
+    "bash",
+    "coreutils",
+    "dash",
+    "diffutils",
+    "findutils",
+    "grep",
+    "gzip",
+    "libc6-dev",
+    "libelf1",
+    "make",
+    "mawk",
+    "perl",
+    "sed",
+    "tar",
+    "xz-utils",
+];
+/// What of the machine itself is needed, before anything is fetched.
+const TOOLS: [&str; 9] =
+    ["apt-cache", "apt-get", "chroot", "cp", "depmod", "dpkg", "mount", "nice", "unshare"];
+/// Kbuild writes to /dev/null, and /proc/self/fd is where shells find /dev/stdin.
+const ENTER: &str = "\
+    export PATH=/usr/sbin:/usr/bin:/sbin:/bin
+    mount --rbind /dev \"$1/dev\" && mount --rbind /proc \"$1/proc\" && exec chroot \"$@\"";
+/// `vmlinux` among newer headers has the build ask for pahole(1), to describe types to BPF. Symbols
+/// for debuggers are nine tenths of a module.
+const BUILD: &str = "\
+    export PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/
+    cd \"/usr/src/zfs-$2\"
+    kernel=/lib/modules/$1/build
+    source=/lib/modules/$1/source
+    [ -e \"$source\" ] || source=$kernel
+    rm -f \"$kernel/vmlinux\"
+    for compiler in /usr/bin/gcc-[0-9]*; do CC=$compiler; done
+    ./configure --disable-dependency-tracking --prefix=/usr --with-config=kernel \\
+        --with-linux=\"$source\" --with-linux-obj=\"$kernel\" CC=\"$CC\"
+    echo BUILDING
+    make -j\"$3\"
+    mkdir /modules
+    find module -name '*.ko' -exec cp {} /modules +
+    strip --strip-debug /modules/*.ko";
+/// What [`BUILD`] says between its two parts.
+const BUILDING: &str = "BUILDING";
+const LIMIT: Duration = Duration::from_secs(2 * 3600);
+/// How often it says how far it is.
+const NEWS_S: u64 = 30;
+/// How many of the last lines of a build that failed are shown.
+const LINES_SHOWN: usize = 8;
+
+/// A build.
+#[derive(Debug)]
+pub struct Build<'a> {
+    /// Where its root is made.
+    pub root: PathBuf,
+    /// The kernel's.
+    pub release: &'a str,
+    /// Of OpenZFS.
+    pub version: &'a str,
+    /// What it says.
+    pub log: PathBuf,
+}
+
+/// Checks that this machine can build at all, before anything is fetched.
+pub fn check_tools() -> Result<(), VmError> {
+    for program in TOOLS {
+        tool::command(program)?;
+    }
+    let answer = tool::ask(&unshare(&["true"]), Path::new("/"), LIMIT)?;
+    match answer.status.success() {
+        true => Ok(()),
+        false => Err(VmError::Fetch(format!(
+            "building OpenZFS needs user namespaces, which this machine does not give ({}): allow \
+             them (sysctl kernel.unprivileged_userns_clone, \
+             kernel.apparmor_restrict_unprivileged_userns), or build on another machine",
+            answer.stderr.trim()
+        ))),
+    }
+}
+
+fn unshare(words: &[&str]) -> Vec<String> {
+    let unshare = ["unshare", "-Ur", "--mount", "--pid", "--fork", "--kill-child"];
+    unshare.iter().chain(words).map(ToString::to_string).collect()
+}
+
+impl Build<'_> {
+    /// Unpacks the root, with the source in it.
+    pub fn unpack(&self, apt: &Apt, source: &Source) -> Result<(), VmError> {
+        let root = &self.root;
+        let making = || failed(format!("making {}", root.display()));
+        fs::create_dir_all(root).map_err(making())?;
+        let headers = format!("linux-headers-{}", self.release);
+        if apt.version(&headers).is_none() {
+            return Err(VmError::Fetch(format!(
+                "{headers} is not in the archive (any more), and OpenZFS can't be built without: \
+                 take another kernel (fsverdict kernels get VERSION --with zfs)"
+            )));
+        }
+        let packages = [&[headers.as_str()], &NEEDS[..]].concat();
+        apt.unpack(&apt.with_all_they_need(&packages)?, root)?;
+        // Installing mawk would have made it.
+        let awk = root.join("usr/bin/awk");
+        if !awk.exists() {
+            symlink("mawk", &awk).map_err(making())?;
+        }
+        let (from, to) = (source.folder()?, root.join("usr/src"));
+        let words = ["cp", "-r", &from.display().to_string(), &to.display().to_string()];
+        apt::run(&words.map(String::from), Path::new("/")).map(drop)
+    }
+
+    /// Runs it. `say` hears how far it is.
+    pub fn run(&self, say: &mut dyn FnMut(&str)) -> Result<(), VmError> {
+        let log = File::create(&self.log).map_err(failed("writing a log".into()))?;
+        let root = self.root.display().to_string();
+        let jobs = std::thread::available_parallelism().map_or(1, usize::from).to_string();
+        let words = ["sh", "-c", ENTER, "sh", &root, "/bin/sh", "-ec", BUILD, "sh"];
+        let words = unshare(&[&words[..], &[self.release, self.version, &jobs]].concat());
+        let argv: Vec<String> =
+            ["nice", "-n", "10"].map(String::from).into_iter().chain(words).collect();
+        let mut told_s = 0;
+        let status = tool::logged(&argv, log, LIMIT, &mut |elapsed| {
+            if elapsed.as_secs() >= told_s + NEWS_S {
+                told_s = elapsed.as_secs();
+                say(&format!("{}, {told_s} s", progress(&self.said())));
+            }
+        })?;
+        let said = self.said();
+        if status.success() && !said.contains(FULL) {
+            return Ok(());
+        }
+        for line in last_lines(&said) {
+            say(line.trim());
+        }
+        Err(VmError::Build {
+            version: self.version.into(),
+            release: self.release.into(),
+            what: self.what_failed(&said),
+            log: self.log.clone(),
+        })
+    }
+
+    fn said(&self) -> String {
+        fs::read(&self.log).map(|it| String::from_utf8_lossy(&it).into_owned()).unwrap_or_default()
+    }
+
+    /// configure writes what the compiler said into logs of its own. They are kept beside ours.
+    fn what_failed(&self, said: &str) -> String {
+        let source = self.root.join("usr/src").join(format!("zfs-{}", self.version));
+        let configs = self.log.with_file_name("config.log");
+        let _ = fs::copy(source.join("config.log"), &configs);
+        let logs = [configs.clone(), source.join("build/build.log")].map(fs::read);
+        let is_full = |text: &[u8]| String::from_utf8_lossy(text).contains(FULL);
+        let is_full = is_full(said.as_bytes()) || logs.iter().flatten().any(|log| is_full(log));
+        let free_bytes = sys::free_bytes(&self.root).unwrap_or(u64::MAX);
+        match () {
+            () if is_full || free_bytes < FULL_BYTES => "the disk is full".into(),
+            () if said.lines().any(|line| line == BUILDING) => "its compilation failed".into(),
+            () => format!("its configure failed (see also {})", configs.display()),
+        }
+    }
+
+    /// The folder with what was built.
+    pub fn modules(&self) -> PathBuf {
+        self.root.join("modules")
+    }
+}
+
+/// strerror(3) of ENOSPC.
+const FULL: &str = "No space left on device";
+const FULL_BYTES: u64 = 16 << 20;
+
+/// How far a build is, by what it has said: configure asks, and Kbuild names each file.
+fn progress(said: &str) -> String {
+    let count = |beginning: &str| {
+        said.lines().filter(|line| line.trim_start().starts_with(beginning)).count()
+    };
+    match said.lines().any(|line| line == BUILDING) {
+        true => format!("compiling OpenZFS: {} files so far", count("CC [M]")),
+        false => format!("configuring OpenZFS: {} checks so far", count("checking ")),
+    }
+}
+
+fn last_lines(said: &str) -> impl Iterator<Item = &str> {
+    let lines: Vec<&str> = said.lines().filter(|line| !line.trim().is_empty()).collect();
+    let first = lines.len().saturating_sub(LINES_SHOWN);
+    lines.into_iter().skip(first)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::Permissions;
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::super::super::host_files;
+    use super::*;
+
+    #[test]
+    fn a_build_says_how_far_it_is() {
+        let mut said = "checking for gcc... gcc-12\nchecking whether it works... ".to_string();
+        assert_eq!(progress(&said), "configuring OpenZFS: 2 checks so far");
+        said += "yes\nBUILDING\n  CC [M]  module/a.o\n  LD [M] module/b.o\n";
+        assert_eq!(progress(&said), "compiling OpenZFS: 1 files so far");
+    }
+
+    #[test]
+    fn a_build_that_fails_says_at_what_and_shows_its_end() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().to_path_buf();
+        let build = Build { release: "6.1", version: "2.3.9", log: root.join("log"), root };
+        assert!(build.what_failed("checking x\n").starts_with("its configure failed (see also /"));
+        assert_eq!(build.what_failed("BUILDING\nerror: x\n"), "its compilation failed");
+        let source = build.root.join("usr/src/zfs-2.3.9/build");
+        fs::create_dir_all(&source).unwrap();
+        // What configure itself says of it is that the licence is incompatible.
+        fs::write(source.join("build.log"), format!("x.c: {FULL}\n")).unwrap();
+        assert_eq!(build.what_failed("configure: error: license\n"), "the disk is full");
+        let said = (0..20).map(|number| format!("{number}\n\n")).collect::<String>();
+        assert_eq!(
+            last_lines(&said).collect::<Vec<_>>(),
+            (12..20).map(|it| it.to_string()).collect::<Vec<_>>()
+        );
+    }
+
+    /// A root with a shell that plays everything else.
+    fn pretend(root: &Path) {
+        for folder in ["bin", "dev", "proc", "usr/bin", "usr/src/zfs-2.3.9"] {
+            fs::create_dir_all(root.join(folder)).unwrap();
+        }
+        let shell = tool::find("sh").unwrap();
+        let said = tool::run_words(&["ldd", &shell.display().to_string()]).unwrap();
+        for library in host_files::libraries(&said).map(Path::new) {
+            let to = root.join(library.strip_prefix("/").unwrap());
+            fs::create_dir_all(to.parent().unwrap()).unwrap();
+            fs::copy(library, to).unwrap();
+        }
+        fs::copy(shell, root.join("bin/sh")).unwrap();
+        let write = |path: &str, script: &str| {
+            let path = root.join(path);
+            fs::write(&path, format!("#!/bin/sh\n{script}\n")).unwrap();
+            fs::set_permissions(&path, Permissions::from_mode(0o755)).unwrap();
+        };
+        for program in ["rm", "mkdir", "find", "strip"] {
+            write(&format!("usr/bin/{program}"), "");
+        }
+        write("usr/bin/make", "echo \"  CC [M]  module/a.o\"; [ ! -e /broken ]");
+        write("usr/src/zfs-2.3.9/configure", "echo checking $*; [ ! -e /odd ]");
+    }
+
+    #[test]
+    fn a_build_is_made_in_its_root_and_its_failures_are_told() {
+        let folder = tempfile::tempdir().unwrap();
+        let (root, log) = (folder.path().join("root"), folder.path().join("log"));
+        let build = Build { root, release: "6.1.0-1-amd64", version: "2.3.9", log };
+        if let Err(error) = check_tools() {
+            eprintln!("left out: {error}");
+            return;
+        }
+        pretend(&build.root);
+        let mut told = Vec::new();
+        let mut run = || build.run(&mut |text| told.push(text.to_string()));
+        run().unwrap();
+        assert!(build.said().contains("--with-linux=/lib/modules/6.1.0-1-amd64/build"));
+        fs::write(build.root.join("broken"), "").unwrap();
+        let error = run().unwrap_err().to_string();
+        let says =
+            "OpenZFS 2.3.9 could not be built for Linux 6.1.0-1-amd64: its compilation failed";
+        assert!(error.starts_with(says), "{error}");
+        fs::write(build.root.join("odd"), "").unwrap();
+        let error = run().unwrap_err().to_string();
+        assert!(error.contains("its configure failed"), "{error}");
+        assert!(told.iter().any(|line| line.starts_with("checking ")), "{told:?}");
+        assert!(told.iter().any(|line| line == "CC [M]  module/a.o"), "{told:?}");
+    }
+}

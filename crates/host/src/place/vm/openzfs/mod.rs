@@ -1,0 +1,206 @@
+//! OpenZFS for a fetched kernel. Debian has it as source (`zfs-dkms`, in contrib), whose licence
+//! (CDDL) lets nobody give away a module of Linux made of it: so it is built here, on the user's
+//! machine, for the user's guests. That takes neither root nor a compiler of the machine's own.
+//!
+//! A kernel with OpenZFS is a folder of its own beside the plain one, with hard links to its files,
+//! so that several versions are there at a time. Its tools are of the same release, and bring their
+//! own libraries.
+
+mod build;
+mod source;
+mod tools;
+
+use std::fs::{self, File};
+use std::path::Path;
+
+use fsverdict_core::model::Unit;
+
+use super::apt::{self, Apt};
+use super::error::{VmError, failed};
+use super::fetch::{self, Wanted};
+use super::kernel::{self, Kernel};
+use super::release;
+use crate::sys;
+use build::Build;
+use source::Source;
+pub use tools::pack;
+
+/// What the kernel calls it.
+pub const DRIVER: &str = "zfs";
+
+/// For source, compiler, tools and what is built: 0.9 GiB on 6.12, removed when it is done.
+const SPACE_BYTES: u64 = 1536 << 20;
+
+/// Fetches a kernel, and builds an OpenZFS of `version` for it, or without one that supports it,
+/// unless that is there already.
+pub fn get(
+    wanted: Wanted,
+    version: Option<&str>,
+    say: &mut dyn FnMut(&str),
+) -> Result<Kernel, VmError> {
+    build::check_tools()?;
+    let (apt, package) = fetch::find(wanted, say)?;
+    let plain = fetch::unpacked(&apt, &package, say)?;
+    let mirror = wanted.mirror.map_or_else(apt::own_mirror, |mirror| Ok(mirror.into()))?;
+    let source = source::find(version, &plain.release, &mirror, say)?;
+    let name = release::name_with(&plain.release, &source.version);
+    let folder = kernel::fetched().join(&name);
+    let image = folder.join("boot").join(plain.image.file_name().unwrap_or_default());
+    if image.exists() {
+        say(&format!("OpenZFS {} for {} is there already", source.version, plain.release));
+    } else {
+        make(&plain, &apt, &source, &folder, say)?;
+    }
+    Kernel::at(&image).map_err(failed(format!("reading {}", image.display())))
+}
+
+/// Builds beside and renames: what is there is whole.
+fn make(
+    plain: &Kernel,
+    apt: &Apt,
+    source: &Source,
+    folder: &Path,
+    say: &mut dyn FnMut(&str),
+) -> Result<(), VmError> {
+    let work = kernel::cache().join("build");
+    let _lock = locked(&work.with_extension("lock"))?;
+    let _ = fs::remove_dir_all(&work);
+    making(&work)?;
+    check_space(&work)?;
+    let made = make_in(&work, plain, apt, source, folder, say);
+    if made.is_ok() {
+        let _ = fs::remove_dir_all(&work);
+    }
+    // Of a build that failed its logs remain, for the user to read.
+    for entry in fs::read_dir(&work).into_iter().flatten().flatten() {
+        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            let _ = fs::remove_dir_all(entry.path());
+        }
+    }
+    made
+}
+
+fn make_in(
+    work: &Path,
+    plain: &Kernel,
+    apt: &Apt,
+    source: &Source,
+    folder: &Path,
+    say: &mut dyn FnMut(&str),
+) -> Result<(), VmError> {
+    let (version, release) = (source.version.as_str(), plain.release.as_str());
+    say(&format!(
+        "OpenZFS {version} (CDDL) is built on this machine, for its own guests: nothing of it is \
+         given away"
+    ));
+    say("fetching the tools of OpenZFS");
+    let tools = work.join(kernel::TOOLS);
+    tools::collect(source, &work.join("tools"), &tools)?;
+    say(&format!("fetching the headers of {release} and its compiler"));
+    let build = Build { root: work.join("root"), release, version, log: work.join("build.log") };
+    build.unpack(apt, source)?;
+    build.run(say)?;
+    let beside = work.join("kernel");
+    put_together(plain, &build.modules(), &tools, &beside)?;
+    let made = fs::rename(&beside, folder);
+    made.map_err(failed(format!("making {}", folder.display())))
+}
+
+/// The plain kernel's files, the modules in `built` among its own, and the tools.
+fn put_together(plain: &Kernel, built: &Path, tools: &Path, beside: &Path) -> Result<(), VmError> {
+    let from = plain.image.ancestors().nth(2).unwrap_or(Path::new("/"));
+    let words = |from: &Path| {
+        ["cp", "-al", &from.display().to_string(), &beside.display().to_string()].map(String::from)
+    };
+    apt::run(&words(from), Path::new("/"))?;
+    let below = plain.modules.as_deref().and_then(|it| it.strip_prefix(from).ok());
+    let below = below
+        .ok_or_else(|| VmError::Fetch(format!("Linux {} came without modules", plain.release)))?;
+    let updates = beside.join(below).join("updates");
+    making(&updates)?;
+    for entry in fs::read_dir(built).into_iter().flatten().flatten() {
+        let to = updates.join(entry.file_name());
+        fs::copy(entry.path(), &to).map_err(failed(format!("writing {}", to.display())))?;
+    }
+    // lib/modules/RELEASE is below what depmod(8) takes for the root.
+    let root = beside.join(below.ancestors().nth(3).unwrap_or(Path::new("")));
+    fetch::depmod(&root, &plain.release)?;
+    let to = beside.join(kernel::TOOLS);
+    fs::rename(tools, &to).map_err(failed(format!("making {}", to.display())))
+}
+
+/// One build at a time: they share a folder.
+fn locked(path: &Path) -> Result<File, VmError> {
+    let file = File::create(path).map_err(failed(format!("making {}", path.display())))?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(_) => Err(VmError::Fetch(
+            "another fsverdict is building OpenZFS: wait until it is done, and try again".into(),
+        )),
+    }
+}
+
+fn making(folder: &Path) -> Result<(), VmError> {
+    fs::create_dir_all(folder).map_err(failed(format!("making {}", folder.display())))
+}
+
+/// A full disk has configure claim an incompatible licence.
+fn check_space(folder: &Path) -> Result<(), VmError> {
+    let free_bytes =
+        sys::free_bytes(folder).map_err(failed(format!("reading {}", folder.display())))?;
+    if free_bytes >= SPACE_BYTES {
+        return Ok(());
+    }
+    let shown = |bytes: u64| Unit::Bytes.format(bytes as f64);
+    Err(VmError::Fetch(format!(
+        "building OpenZFS needs {} in {}, where {} are free: make room, or set XDG_CACHE_HOME",
+        shown(SPACE_BYTES),
+        folder.display(),
+        shown(free_bytes)
+    )))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_builds_at_a_time() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("build.lock");
+        let first = locked(&path).unwrap();
+        let refused = locked(&path).unwrap_err().to_string();
+        assert!(refused.ends_with("wait until it is done, and try again"), "{refused}");
+        drop(first);
+        locked(&path).unwrap();
+    }
+
+    #[test]
+    fn a_kernel_with_openzfs_has_the_plain_ones_files_its_modules_and_its_tools() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path();
+        let write = |path: &str| {
+            fs::create_dir_all(root.join(path).parent().unwrap()).unwrap();
+            fs::write(root.join(path), path).unwrap();
+        };
+        let modules = "plain/lib/modules/6.1.0-1-amd64";
+        ["plain/boot/vmlinuz", "built/zfs.ko", "tools/zpool"].into_iter().for_each(write);
+        for name in ["modules.order", "modules.builtin", "kernel/fs/xfs.ko"] {
+            write(&format!("{modules}/{name}"));
+        }
+        let plain = Kernel {
+            image: root.join("plain/boot/vmlinuz"),
+            release: "6.1.0-1-amd64".into(),
+            modules: Some(root.join(modules)),
+            zfs: None,
+        };
+        let beside = root.join("beside");
+        put_together(&plain, &root.join("built"), &root.join("tools"), &beside).unwrap();
+        let its = beside.join("lib/modules/6.1.0-1-amd64");
+        for file in ["kernel/fs/xfs.ko", "updates/zfs.ko", "modules.dep"] {
+            assert!(its.join(file).exists(), "{file}");
+        }
+        assert!(beside.join("boot/vmlinuz").exists() && beside.join("zfs/zpool").exists());
+        assert!(!root.join(modules).join("modules.dep").exists(), "the plain one is as it was");
+    }
+}
