@@ -114,11 +114,11 @@ fn one_run(judges: &Judges, [rounds, number]: [u32; 2], correlation: f64, tally:
 pub fn print(runs: u32) {
     println!(
         "\nThree metrics of one work, which have so much in common, with 10% plain noise ({runs} \
-         runs a row, none of which stops early). Beside it what the same figures would cost if each \
-         counted for itself.\n\n\
+         runs a row, none of which stops early). Beside it what the same figures would cost if \
+         each counted for itself.\n\n\
          | rounds | correlation | any of three false | apart | interval beside one metric's | \
-         apart | a true 20% found | apart |\n{}",
-        format!("|{}", " --- |".repeat(8))
+         apart | a true 20% found | apart |\n|{}",
+        " --- |".repeat(8)
     );
     for rounds in [4, 12] {
         let judges = Judges::new(rounds);
