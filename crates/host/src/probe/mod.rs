@@ -54,7 +54,7 @@ pub use page_cache::{PageCache, PageCacheError};
 pub use pulse::Pulse;
 pub use strangers::Others;
 pub use timeline::Timeline;
-pub use trouble::{LOG, Troubles};
+pub use trouble::{LOG, Troubles, each_record, log_from_now};
 
 use crate::sys;
 use arc::ArcReader;

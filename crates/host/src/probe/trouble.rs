@@ -81,14 +81,15 @@ fn name(root: &Path, device: &Device) -> String {
     path.file_name().unwrap_or_default().to_string_lossy().into_owned()
 }
 
-fn log_from_now() -> io::Result<File> {
+/// The kernel's log from now on.
+pub fn log_from_now() -> io::Result<File> {
     let mut log = File::options().read(true).custom_flags(libc::O_NONBLOCK).open(LOG)?;
     log.seek(SeekFrom::End(0))?;
     Ok(log)
 }
 
 /// Hands over each record that has come since.
-fn each_record(log: &mut impl Read, mut hear: impl FnMut(&str)) {
+pub fn each_record(log: &mut impl Read, mut hear: impl FnMut(&str)) {
     let mut buffer = [0; RECORD_BYTES];
     loop {
         match log.read(&mut buffer) {

@@ -1,16 +1,12 @@
 //! Loading modules in a guest, and why one did not load: the call gives a number, the reason stands
 //! in the kernel's log (Documentation/ABI/testing/dev-kmsg).
 
-use std::fmt;
-use std::fs::{self, File};
-use std::io::{self, Read, Seek, SeekFrom};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
+use std::{fmt, fs, io};
 
+use super::modules;
+use crate::probe::{each_record, log_from_now};
 use crate::sys;
-
-/// A read of the log gives one record (kernel/printk/printk.c, PRINTKRB_RECORD_MAX).
-const RECORD_BYTES: usize = 16 << 10;
 
 /// A module that did not load.
 #[derive(Debug)]
@@ -20,14 +16,6 @@ pub struct Unloaded {
     error: io::Error,
     /// What the kernel said of it.
     said: Vec<String>,
-}
-
-impl Unloaded {
-    /// `updates/zfs.ko.xz` is `zfs`.
-    fn name(&self) -> &str {
-        let name = self.file.rsplit('/').next().unwrap_or_default();
-        name.split(".ko").next().unwrap_or(name)
-    }
 }
 
 impl fmt::Display for Unloaded {
@@ -40,42 +28,28 @@ impl fmt::Display for Unloaded {
 
 /// Why there is no `driver`, though its module came along; `None` if that loaded.
 pub fn why_missing(driver: &str, unloaded: &[Unloaded]) -> Option<String> {
-    unloaded.iter().find(|it| it.name() == driver)?;
+    unloaded.iter().find(|it| modules::name(&it.file) == driver)?;
     Some(unloaded.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))
 }
 
 /// Loads the modules `files` of `folder`, in this order. One that does not load may be one for
 /// another processor.
 pub fn load<'a>(folder: &Path, files: impl Iterator<Item = &'a str>) -> Vec<Unloaded> {
-    let mut log = log_from_now();
+    let mut log = log_from_now().ok();
     let mut unloaded = Vec::new();
     for file in files {
         let loaded = fs::read(folder.join(file)).and_then(|it| sys::load_module(&it));
         if let Err(error) = loaded {
             let mut failed = Unloaded { file: file.into(), error, said: Vec::new() };
-            let lines = log.as_mut().map(records).unwrap_or_default();
-            failed.said = about(&lines, failed.name());
+            let mut records = Vec::new();
+            if let Some(log) = &mut log {
+                each_record(log, |record| records.push(record.to_string()));
+            }
+            failed.said = about(&records, &modules::name(file));
             unloaded.push(failed);
         }
     }
     unloaded
-}
-
-fn log_from_now() -> Option<File> {
-    let mut options = File::options();
-    let mut file = options.read(true).custom_flags(libc::O_NONBLOCK).open("/dev/kmsg").ok()?;
-    file.seek(SeekFrom::End(0)).ok()?;
-    Some(file)
-}
-
-/// What it has said since; at its end a read gives EAGAIN.
-fn records(log: &mut File) -> Vec<String> {
-    let mut records = Vec::new();
-    let mut record = vec![0; RECORD_BYTES];
-    while let Ok(count @ 1..) = log.read(&mut record) {
-        records.push(String::from_utf8_lossy(&record[..count]).into_owned());
-    }
-    records
 }
 
 /// The messages that begin with the module's name: `4,512,2310987,-;zfs: version magic ...`.

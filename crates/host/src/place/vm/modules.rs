@@ -57,7 +57,7 @@ pub struct Modules {
 }
 
 /// `kernel/fs/xfs/xfs.ko.xz` is `xfs`.
-fn name(file: &str) -> String {
+pub fn name(file: &str) -> String {
     let file = file.rsplit('/').next().unwrap_or(file);
     file.split(".ko").next().unwrap_or(file).replace('-', "_")
 }

@@ -55,7 +55,7 @@ const BUILD: &str = "\
     echo BUILDING
     make -j\"$3\"
     mkdir /modules
-    find module -name '*.ko' -exec cp {} /modules +
+    find module -name '*.ko' -exec cp -t /modules {} +
     strip --strip-debug /modules/*.ko";
 /// What [`BUILD`] says between its two parts.
 const BUILDING: &str = "BUILDING";
@@ -238,28 +238,31 @@ mod tests {
         );
     }
 
-    /// A root with a shell that plays everything else.
+    /// A root with a shell and its usual tools, where scripts play what builds.
     fn pretend(root: &Path) {
-        for folder in ["bin", "dev", "proc", "usr/bin", "usr/src/zfs-2.3.9"] {
+        for folder in ["bin", "dev", "proc", "usr/bin", "usr/src/zfs-2.3.9/module"] {
             fs::create_dir_all(root.join(folder)).unwrap();
         }
-        let shell = tool::find("sh").unwrap();
-        let said = tool::run_words(&["ldd", &shell.display().to_string()]).unwrap();
-        for library in host_files::libraries(&said).map(Path::new) {
-            let to = root.join(library.strip_prefix("/").unwrap());
-            fs::create_dir_all(to.parent().unwrap()).unwrap();
-            fs::copy(library, to).unwrap();
+        for name in ["sh", "rm", "mkdir", "find", "cp"] {
+            let program = tool::find(name).unwrap();
+            let said = tool::run_words(&["ldd", &program.display().to_string()]).unwrap();
+            for library in host_files::libraries(&said).map(Path::new) {
+                let to = root.join(library.strip_prefix("/").unwrap());
+                fs::create_dir_all(to.parent().unwrap()).unwrap();
+                fs::copy(library, to).unwrap();
+            }
+            fs::copy(program, root.join("bin").join(name)).unwrap();
         }
-        fs::copy(shell, root.join("bin/sh")).unwrap();
         let write = |path: &str, script: &str| {
             let path = root.join(path);
             fs::write(&path, format!("#!/bin/sh\n{script}\n")).unwrap();
             fs::set_permissions(&path, Permissions::from_mode(0o755)).unwrap();
         };
-        for program in ["rm", "mkdir", "find", "strip"] {
-            write(&format!("usr/bin/{program}"), "");
-        }
-        write("usr/bin/make", "echo \"  CC [M]  module/a.o\"; [ ! -e /broken ]");
+        write("usr/bin/strip", "echo strip $*");
+        write(
+            "usr/bin/make",
+            "echo \"  CC [M]  module/a.o\"; [ ! -e /broken ] && echo a >module/a.ko",
+        );
         write("usr/src/zfs-2.3.9/configure", "echo checking $*; [ ! -e /odd ]");
     }
 
@@ -276,7 +279,10 @@ mod tests {
         let mut told = Vec::new();
         let mut run = || build.run(&mut |text| told.push(text.to_string()));
         run().unwrap();
-        assert!(build.said().contains("--with-linux=/lib/modules/6.1.0-1-amd64/build"));
+        let said = build.said();
+        assert!(said.contains("--with-linux=/lib/modules/6.1.0-1-amd64/build"), "{said}");
+        assert!(said.contains("strip --strip-debug /modules/a.ko"), "{said}");
+        assert_eq!(fs::read_to_string(build.modules().join("a.ko")).unwrap(), "a\n");
         fs::write(build.root.join("broken"), "").unwrap();
         let error = run().unwrap_err().to_string();
         let says =
