@@ -3,6 +3,7 @@
 mod applications;
 mod audits;
 mod beds;
+mod blocks;
 mod chaos;
 mod confined;
 mod cpu;
