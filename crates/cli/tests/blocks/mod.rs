@@ -1,5 +1,6 @@
 //! What a block is, held against what the file systems' own tools say: on real images, every block.
 
+pub mod btrfs;
 pub mod ext4;
 pub mod xfs;
 

@@ -2,7 +2,7 @@
 
 use std::os::unix::fs::FileExt;
 
-use crate::blocks::{Image, ext4, tree, xfs};
+use crate::blocks::{Image, btrfs, ext4, tree, xfs};
 use crate::support::{Scene, tool};
 
 /// Mounts the image, works on it, and unmounts it: files in many pieces, many names, deleted ones,
@@ -55,6 +55,38 @@ fn xfs_after_work_is_what_xfs_db_says() {
         xfs::assert_agree(&image, make, &["data", "dir", "btbmap", "symlink"]);
         xfs::assert_log(&image);
         xfs::assert_named(&image);
+    }
+    scene.assert_nothing_left();
+}
+
+#[test]
+#[ignore = "needs root and loop devices: run ./test"]
+fn btrfs_after_work_is_what_dump_tree_says_shared_and_compressed_extents_included() {
+    let scene = Scene::alone();
+    for (make, mount) in [
+        ("", "loop"),
+        (" -m single -n 4096 -R ^free-space-tree", "loop,compress=zstd,space_cache=v1"),
+    ] {
+        let image = Image::made(&scene, "400M", &format!("mkfs.btrfs -q -f{make}"));
+        work(&scene, &image, mount);
+        let at = scene.typed("mounted");
+        tool("mount", &["-o", mount, &image.path, &at]).unwrap();
+        tool("btrfs", &["subvolume", "snapshot", &at, &format!("{at}/snapshot")]).unwrap();
+        tool("cp", &["--reflink=always", &format!("{at}/pieces"), &format!("{at}/same")]).unwrap();
+        tool("sync", &["--file-system", &at]).unwrap();
+        {
+            // Overwrites part of what is shared, and leaves a log behind in a copy of the device.
+            let pieces = std::fs::OpenOptions::new().write(true).open(format!("{at}/pieces"));
+            let pieces = pieces.unwrap();
+            pieces.write_all_at(&[2; 4096], 4096 * 6).unwrap();
+            pieces.write_all_at(&[2; 100_000], 4096 * 900).unwrap();
+            pieces.sync_all().unwrap();
+        }
+        let copy = scene.typed("crashed.raw");
+        tool("cp", &[&image.path, &copy]).unwrap();
+        tool("umount", &[&at]).unwrap();
+        btrfs::assert_agree(&image, make, &["data", "node-FS_TREE"]);
+        btrfs::assert_agree(&Image::open(&copy), make, &["data", "node-TREE_LOG"]);
     }
     scene.assert_nothing_left();
 }

@@ -9,6 +9,7 @@
 //! The device is a [`ReadAt`], so nothing here opens a file. No input makes a reader panic or go on
 //! for ever: numbers that lead out of the device are passed over, and no block is walked twice.
 
+mod btrfs;
 mod bytes;
 mod error;
 mod ext4;
@@ -53,6 +54,7 @@ pub struct Map {
 enum Written {
     Ext4(Option<ext4::Log>),
     Xfs(Option<xfs::Log>, Box<xfs::Superblock>),
+    Btrfs(btrfs::Chunks, Box<btrfs::Superblock>),
 }
 
 impl Map {
@@ -63,6 +65,9 @@ impl Map {
         }
         if let Some(superblock) = ext4::superblock(disk)? {
             return ext4::map(disk, &superblock);
+        }
+        if let Some(superblock) = btrfs::superblock(disk)? {
+            return btrfs::map(disk, superblock);
         }
         Err(Error::NoFileSystem)
     }
@@ -106,17 +111,30 @@ impl Map {
 
     /// Claims the blocks that say what they are. In a journal only copies do.
     fn claim_named(&self, offset: u64, written: &[u8], spans: &mut Spans) {
-        let Written::Xfs(_, superblock) = &self.written else { return };
         let each = u64::from(self.block_bytes);
         let first = offset.next_multiple_of(each);
-        let blocks = part(written, (first - offset) as usize, written.len());
-        let places = (first..).step_by(each as usize);
-        for (place, block) in places.zip(blocks.chunks_exact(each as usize)) {
-            let before = self.spans.pieces(place, each)[0].what;
-            let named = xfs::named(superblock, place, block, before);
-            if let Some(what) = named.filter(|_| !matches!(before, What::Journal(_))) {
-                spans.claim(place, each, what);
+        let mut blocks = part(written, (first - offset) as usize, written.len());
+        let mut place = first;
+        while blocks.len() as u64 >= each {
+            let named = match &self.written {
+                Written::Ext4(_) => return,
+                Written::Xfs(_, superblock) => {
+                    let block = &blocks[..each as usize];
+                    let before = self.spans.pieces(place, each)[0].what;
+                    let named = xfs::named(superblock, place, block, before);
+                    let is_log = matches!(before, What::Journal(_));
+                    named.filter(|_| !is_log).map(|what| (what, each))
+                }
+                Written::Btrfs(chunks, superblock) => {
+                    let named = btrfs::named(superblock, chunks, place, blocks);
+                    named.map(|what| (what, superblock.node_bytes))
+                }
+            };
+            if let Some((what, length)) = named {
+                spans.claim(place, length, what);
             }
+            place += each;
+            blocks = &blocks[each as usize..];
         }
     }
 
@@ -125,7 +143,7 @@ impl Map {
         match &self.written {
             Written::Ext4(Some(log)) => log.refine(pieces, written),
             Written::Xfs(Some(log), _) => log.refine(pieces, written),
-            Written::Ext4(None) | Written::Xfs(None, _) => pieces.to_vec(),
+            Written::Ext4(None) | Written::Xfs(None, _) | Written::Btrfs(..) => pieces.to_vec(),
         }
     }
 
@@ -135,7 +153,7 @@ impl Map {
             _ if offset > DEVICE_BYTES_MAX => {}
             Written::Ext4(Some(log)) => log.note(offset, written),
             Written::Xfs(Some(log), _) => log.note(offset, written),
-            Written::Ext4(None) | Written::Xfs(None, _) => {}
+            Written::Ext4(None) | Written::Xfs(None, _) | Written::Btrfs(..) => {}
         }
     }
 

@@ -247,6 +247,11 @@ pub enum What {
     MountGuard,
     /// Blocks that are marked as bad.
     Bad,
+    /// Where free space was, in the first form of Btrfs' cache of it.
+    SpaceCache {
+        /// The file it is kept in.
+        inode: Inode,
+    },
     /// Bitmap or summary of XFS' realtime section.
     Realtime {
         /// The file they are kept in.
@@ -317,8 +322,8 @@ impl What {
             same => same,
         }
     }
-    /// What both are that follow one another and have `length` and `next_length` bytes; `None`: they
-    /// are not the same.
+    /// What both are that follow one another and have `length` and `next_length` bytes; `None`:
+    /// they are not the same.
     pub(super) fn joined(self, length: u64, next: What, next_length: u64) -> Option<What> {
         let (What::Inodes { first, count, inode_bytes }, What::Inodes { count: more, .. }) =
             (self, next)

@@ -25,6 +25,7 @@ impl What {
             What::Orphans => "orphans",
             What::MountGuard => "mount guard",
             What::Bad => "bad blocks",
+            What::SpaceCache { .. } => "free space cache",
             What::Realtime { .. } => "realtime bitmaps",
             What::Journal(part) => part.name(),
             What::Header { header, .. } => header.name(),
@@ -116,6 +117,7 @@ impl fmt::Display for What {
             | What::Symlink { inode }
             | What::Attributes { inode }
             | What::Quota { inode }
+            | What::SpaceCache { inode }
             | What::Realtime { inode } => write!(f, " of inode {inode}"),
             What::Journal(part) => part.fmt_rest(f),
             What::Node { tree: Tree::Subvolume(number) | Tree::Other(number), level } => {

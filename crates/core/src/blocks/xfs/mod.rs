@@ -1,4 +1,4 @@
-//! XFS.
+//! XFS, versions 4 and 5.
 
 mod directory;
 mod inode;
