@@ -3,7 +3,7 @@
 use std::os::unix::fs::FileExt;
 
 use crate::blocks::{Image, btrfs, ext4, tree, xfs};
-use crate::support::{Scene, tool};
+use crate::support::{Scene, tool, wait_for};
 
 /// Mounts the image, works on it, and unmounts it: files in many pieces, many names, deleted ones,
 /// and a commit for each of some files.
@@ -25,7 +25,15 @@ fn work(scene: &Scene, image: &Image, options: &str) {
     }
     drop(pieces);
     std::fs::remove_dir_all(format!("{at}/tree/directory/below")).unwrap();
-    tool("umount", &[&at]).unwrap();
+    unmount(image, &at);
+}
+
+/// Unmounts, and waits until the last mount namespace that has a copy of the mount has let go.
+fn unmount(image: &Image, at: &str) {
+    tool("umount", &[at]).unwrap();
+    wait_for("the loop device to be let go of", || {
+        tool("losetup", &["--associated", &image.path]).unwrap().trim().is_empty()
+    });
 }
 
 #[test]
@@ -84,7 +92,7 @@ fn btrfs_after_work_is_what_dump_tree_says_shared_and_compressed_extents_include
         }
         let copy = scene.typed("crashed.raw");
         tool("cp", &[&image.path, &copy]).unwrap();
-        tool("umount", &[&at]).unwrap();
+        unmount(&image, &at);
         btrfs::assert_agree(&image, make, &["data", "node-FS_TREE"]);
         btrfs::assert_agree(&Image::open(&copy), make, &["data", "node-TREE_LOG"]);
     }

@@ -131,13 +131,14 @@ impl Superblock {
             copies: (compat & compat::SPARSE_SUPER2 != 0)
                 .then(|| [of_group_two(0x24c), of_group_two(0x250)]),
         };
-        superblock.checked()
+        superblock.checked(u64::from(le32(bytes, 0)))
     }
 
     /// Refuses what no mkfs makes, as `ext4_fill_super` does.
-    fn checked(mut self) -> Result<Superblock, Error> {
+    fn checked(mut self, inodes: u64) -> Result<Superblock, Error> {
         let bits = 8 * self.block_bytes;
-        if self.group_blocks == 0 || self.group_blocks > bits * self.cluster_blocks {
+        // EXT2_MIN_BLOCKS_PER_GROUP of mke2fs
+        if self.group_blocks < 256 || self.group_blocks > bits * self.cluster_blocks {
             return Err(damaged("the size of its groups"));
         }
         if self.group_inodes == 0 || self.group_inodes > bits {
@@ -159,6 +160,9 @@ impl Superblock {
             return Err(damaged("the number of its blocks"));
         }
         self.groups = (self.blocks - self.first_block).div_ceil(self.group_blocks);
+        if self.groups.checked_mul(self.group_inodes) != Some(inodes) {
+            return Err(damaged("the number of its inodes"));
+        }
         Ok(self)
     }
 
