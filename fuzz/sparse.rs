@@ -1,7 +1,7 @@
 //! A device out of a few bytes: where something is, and what; all else is zero.
 //!
-//! The first four bytes are the device's length; then come parts: place, length and bytes. Places and
-//! lengths of devices are in sectors of 512 bytes, numbers little-endian.
+//! The first four bytes are the device's length; then come parts: place, length and bytes. Places
+//! and the device's length are in sectors of 512 bytes, numbers little-endian.
 
 use std::collections::BTreeMap;
 use std::io;

@@ -1,4 +1,4 @@
-//! Devices with Btrfs on them: each byte is something, and no structure is walked for ever.
+//! Devices with Btrfs on them: each byte is something, and no walk goes on for ever.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
