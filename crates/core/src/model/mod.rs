@@ -33,6 +33,7 @@ mod study;
 mod table;
 mod timeline;
 mod timeouts;
+pub mod trace;
 mod tree;
 mod trial;
 mod unit;

@@ -361,6 +361,7 @@ impl ExtraProbe {
     pub fn need(self) -> Need {
         match self {
             ExtraProbe::PageCache => Need::Probe(ProbeKind::PageCache),
+            ExtraProbe::Trace => Need::BlockEvents,
         }
     }
 }
