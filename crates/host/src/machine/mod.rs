@@ -12,3 +12,4 @@ pub mod settings;
 pub mod settle;
 pub mod throttle;
 pub mod token;
+pub mod tracing;

@@ -8,7 +8,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
 
-use fsverdict_core::model::{Bed, BedKind, Contender, Overdue, Record, Trial, TrialBed};
+use fsverdict_core::model::{
+    Bed, BedKind, Contender, ExtraProbe, Overdue, Record, Trial, TrialBed,
+};
 use fsverdict_core::run::{HostError, Place};
 
 use super::lease::Grant;
@@ -122,6 +124,17 @@ impl<'a> Lab<'a> {
             self.given.push(controller);
         }
         Ok(())
+    }
+
+    /// What takes the trial's tracing back, once the journal has it.
+    fn tracing_of(&mut self, trial: &Trial) -> Result<Option<Undo>, HostError> {
+        if !trial.probes.contains(&ExtraProbe::Trace) {
+            return Ok(None);
+        }
+        let journal = self.journal()?;
+        let undo = Undo::Tracing(journal.token().clone());
+        journal.before(&undo)?;
+        Ok(Some(undo))
     }
 
     /// The cgroups of `trial`.
@@ -302,6 +315,7 @@ impl Place for Lab<'_> {
         cgroups.enter(&mut command)?;
         let pool = held_pool(trial).map(Undo::Pool);
         pool.iter().try_for_each(|undo| self.journal()?.before(undo).map_err(HostError::from))?;
+        let tracing = self.tracing_of(trial)?;
         let granted = self.grant(trial)?;
         let mut child = command.spawn()?;
         let ended = self.wait(&mut child, trial, &cgroups).map_err(|error| {
@@ -313,7 +327,8 @@ impl Place for Lab<'_> {
         });
         drop((granted, cgroups));
         // One that was killed in the midst of it could not let go of its devices itself.
-        let cleared = pool.iter().try_for_each(Undo::apply).map_err(HostError::from);
+        let left = pool.iter().chain(&tracing);
+        let cleared = left.map(Undo::apply).fold(Ok(()), Result::and).map_err(HostError::from);
         let cleared = cleared.and_then(|()| match ended {
             Ok(()) => Ok(()),
             Err(_) => self.without_partitions(trial),

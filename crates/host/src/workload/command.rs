@@ -205,6 +205,7 @@ mod tests {
             environment: &environment,
             seed: 7,
             has_servers: false,
+            marks: None,
         };
         let result = ready(&argv, "command", &scene).and_then(Ready::run);
         (result, folder)

@@ -8,6 +8,7 @@ use fsverdict_core::run::{HostError, Step};
 
 use super::printed::Outputs;
 use crate::machine::cell::Cells;
+use crate::machine::tracing::Marks;
 use crate::tool::ToolError;
 
 /// One kind of work. Each file of this folder has one, for its part of the plan.
@@ -88,6 +89,8 @@ pub struct Scene<'a> {
     pub seed: u64,
     /// Servers do part of the work.
     pub has_servers: bool,
+    /// Where it says what it does, if requests are recorded.
+    pub marks: Option<&'a Marks>,
 }
 
 /// What a native workload did in one timed part.

@@ -92,6 +92,7 @@ pub fn scene<'a>(
         environment,
         seed: trial.seed,
         has_servers: false,
+        marks: None,
     })
 }
 

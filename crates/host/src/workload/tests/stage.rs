@@ -109,6 +109,7 @@ impl Stage {
             environment: &self.environment,
             seed: self.seed,
             has_servers: false,
+            marks: None,
         }
     }
 
