@@ -1,5 +1,6 @@
 //! Whole runs on this machine: loop devices upon images of their own, real mkfs, mounts, work.
 
+mod anatomy;
 mod applications;
 mod audits;
 mod beds;

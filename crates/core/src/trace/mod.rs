@@ -1,7 +1,7 @@
 //! What reached a disk, request by request: recorded by the kernel's tracepoints or by QEMU, read
 //! back, and told apart by the operation it was for.
 //!
-//! [`Formats`], [`Page`] and [`merge`] decode the kernel's ring buffers, [`Assembler`] makes
+//! [`Formats`], [`Page`] and [`merge()`] decode the kernel's ring buffers, [`Assembler`] makes
 //! requests of the events, [`LogWrites`] reads what `blklogwrites` and dm-log-writes leave,
 //! [`file`] is the form in which a log is kept, and [`Operations`] takes it apart. All of them
 //! stream: none holds more than what is under way.
