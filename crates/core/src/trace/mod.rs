@@ -3,8 +3,8 @@
 //!
 //! [`Formats`], [`Page`] and [`merge()`] decode the kernel's ring buffers, [`Assembler`] makes
 //! requests of the events, [`LogWrites`] reads what `blklogwrites` and dm-log-writes leave,
-//! [`file`] is the form in which a log is kept, and [`Operations`] takes it apart. All of them
-//! stream: none holds more than what is under way.
+//! [`mod@file`] is the form in which a log is kept, and [`Operations`] takes it apart. All of
+//! them stream: none holds more than what is under way.
 
 mod assemble;
 mod events;
