@@ -4,13 +4,15 @@
 //! [`run`] takes a trial through its steps over a [`run::Host`], [`judge`] turns records into
 //! verdicts and findings, [`render`] turns those into what a person or a program reads. [`script`]
 //! and [`published`] read what people wrote: settings, and published figures; [`recording`] what
-//! strace(1) wrote about an application.
+//! strace(1) wrote about an application; [`blocks`] what a file system has where, and [`trace`]
+//! what the kernel wrote about a disk.
 //!
 //! Nothing here opens a file, reads a clock or starts a process; `clippy.toml` beside this crate
 //! holds that. So the whole of it runs on a simulated host, and the same inputs give the same
 //! answer anywhere.
 #![forbid(unsafe_code)]
 
+pub mod blocks;
 pub mod campaign;
 pub mod judge;
 pub mod model;
@@ -19,3 +21,4 @@ pub mod recording;
 pub mod render;
 pub mod run;
 pub mod script;
+pub mod trace;

@@ -21,6 +21,7 @@ use crate::machine::registry;
 pub use crate::machine::registry::registry;
 use crate::machine::settings::{self, Change};
 use crate::machine::token::Token;
+use crate::machine::tracing;
 use crate::sys;
 
 const JOURNALS: &str = "journals";
@@ -40,6 +41,8 @@ pub enum Undo {
     Cgroups(cgroup::Places),
     /// Controllers are to be taken back from the cgroups in the root.
     Controllers(Vec<Controller>),
+    /// The kernel records for a trial of the run of that token.
+    Tracing(Token),
 }
 
 impl Undo {
@@ -49,6 +52,9 @@ impl Undo {
             Undo::Bed(part) => part.apply().map_err(|error| error.to_string()),
             Undo::Pool(pool) => pool.release().map_err(|error| error.to_string()),
             Undo::Cgroups(places) => places.clear().map_err(|error| error.to_string()),
+            Undo::Tracing(run) => {
+                tracing::remove(run).map_err(|error| format!("removing a trace instance: {error}"))
+            }
             Undo::Controllers(given) => given
                 .iter()
                 .try_for_each(|controller| controller.take_back(Path::new("/")))

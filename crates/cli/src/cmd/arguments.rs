@@ -185,6 +185,7 @@ pub enum PlaceName {
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub enum ProbeName {
     PageCache,
+    Trace,
 }
 
 /// `STEP=TIME`. Which steps there are the plan knows.

@@ -233,7 +233,7 @@ fn rerun(
 }
 
 /// Runs `plan` in `folder`, as `fsverdict run` would, and keeps its report there.
-fn anew(plan: &Plan, folder: &Path, erase: &Consents) -> Result<(Loaded, Stop)> {
+pub(super) fn anew(plan: &Plan, folder: &Path, erase: &Consents) -> Result<(Loaded, Stop)> {
     fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
     let file = folder.join("plan.toml");
     write_whole(&file, &toml::to_string(plan)?)?;

@@ -219,12 +219,15 @@ fn probes() -> Section {
             ProbeKind::PageCache,
         ),
     ];
+    let trace = ["trace", "each request of the devices, in order\n--probe trace", "tracefs"];
+    let rows = rows.map(|(cells, kind)| Row::new(&cells, vec![Need::Probe(kind)])).into_iter();
+    let rows = rows.chain([Row::new(&trace, vec![Need::BlockEvents])]);
     Section {
         kind: Kind::Probes,
         header: vec!["probe", "what it tells", "read from"],
-        rows: rows.map(|(cells, kind)| Row::new(&cells, vec![Need::Probe(kind)])).into(),
-        note: "Every trial reads all of them that can be read; page-cache only where it is asked \
-               for, network where the plan's work has one.",
+        rows: rows.collect(),
+        note: "Every trial reads all of them that can be read; page-cache and trace only where \
+               they are asked for, network where the plan's work has one.",
     }
 }
 

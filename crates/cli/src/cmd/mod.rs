@@ -1,6 +1,7 @@
 //! One file a command.
 
 pub mod advise;
+pub mod anatomy;
 pub mod arguments;
 pub mod audit;
 pub mod check;

@@ -161,6 +161,7 @@ fn set_rest(plan: &mut Plan, arguments: &Arguments) {
     for probe in &arguments.probe {
         let probe = match probe {
             ProbeName::PageCache => ExtraProbe::PageCache,
+            ProbeName::Trace => ExtraProbe::Trace,
         };
         if !plan.probes.contains(&probe) {
             plan.probes.push(probe);

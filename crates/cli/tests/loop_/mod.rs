@@ -1,8 +1,10 @@
 //! Whole runs on this machine: loop devices upon images of their own, real mkfs, mounts, work.
 
+mod anatomy;
 mod applications;
 mod audits;
 mod beds;
+mod blocks;
 mod chaos;
 mod confined;
 mod cpu;

@@ -34,6 +34,7 @@ mod study;
 mod table;
 mod timeline;
 mod timeouts;
+pub mod trace;
 mod tree;
 mod trial;
 mod turns;

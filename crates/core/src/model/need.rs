@@ -367,6 +367,7 @@ impl ExtraProbe {
     pub fn need(self) -> Need {
         match self {
             ExtraProbe::PageCache => Need::Probe(ProbeKind::PageCache),
+            ExtraProbe::Trace => Need::BlockEvents,
         }
     }
 }

@@ -284,6 +284,8 @@ impl Place {
 pub enum ExtraProbe {
     /// Pages that reads find in the page cache, and those that they don't.
     PageCache,
+    /// Each request of the devices, in order, with what it writes.
+    Trace,
 }
 
 /// The virtual machines of place `vm`.

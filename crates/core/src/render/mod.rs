@@ -4,6 +4,7 @@
 
 mod across;
 mod advice;
+mod anatomy;
 mod answer;
 mod audited;
 mod checked;
@@ -33,10 +34,11 @@ mod words;
 
 pub use across::{across, across_json, across_markdown};
 pub use advice::{advice, advice_json, advice_markdown};
+pub use anatomy::anatomy;
 pub use audited::{audited, audited_json, audited_markdown};
 pub use checked::{checked, checked_json};
 pub use csv::{samples as samples_csv, samples_of_runs as joined_csv};
-pub use figure::{Figure, figures, joined_figure};
+pub use figure::{Figure, figures, joined_figure, order_figure};
 pub use history::{history, history_json};
 pub use html::{history as history_html, joined as joined_html, report as html};
 pub use joined::{joined, joined_json, joined_markdown};

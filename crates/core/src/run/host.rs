@@ -31,8 +31,10 @@ pub enum Effect {
     Refused(Refused),
     /// A timed part is over.
     Worked(Box<PhaseRecord>),
-    /// The work's own figures, which belong to the timed part before.
+    /// Figures that belong to the timed part before: the work's own, or of its requests.
     Figures(Vec<Sample>),
+    /// Both of them.
+    Both(Box<[Effect; 2]>),
 }
 
 /// The machine a trial runs on: the real one, the simulated one, or the one that only says what
@@ -145,6 +147,7 @@ fn note(record: &mut Record, effect: Effect) {
         Effect::Astray(astray) => record.astray.get_or_insert_default().append(astray),
         Effect::Refused(refused) => record.refused.push(refused),
         Effect::Worked(phase) => record.phases.push(*phase),
+        Effect::Both(effects) => effects.into_iter().for_each(|effect| note(record, effect)),
         Effect::Figures(figures) => {
             record.phases.last_mut().into_iter().for_each(|phase| {
                 phase.samples.extend(figures.iter().cloned());

@@ -13,3 +13,4 @@ pub mod settle;
 pub mod standstill;
 pub mod throttle;
 pub mod token;
+pub mod tracing;

@@ -10,7 +10,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
 
-use fsverdict_core::model::{Bed, BedKind, Contender, Overdue, Record, Trial, TrialBed};
+use fsverdict_core::model::{
+    Bed, BedKind, Contender, ExtraProbe, Overdue, Record, Trial, TrialBed,
+};
 use fsverdict_core::run::{HostError, Place};
 
 use super::lease::Grant;
@@ -130,6 +132,17 @@ impl<'a> Lab<'a> {
         Ok(())
     }
 
+    /// What takes the trial's tracing back, once the journal has it.
+    fn tracing_of(&mut self, trial: &Trial) -> Result<Option<Undo>, HostError> {
+        if !trial.probes.contains(&ExtraProbe::Trace) {
+            return Ok(None);
+        }
+        let journal = self.journal()?;
+        let undo = Undo::Tracing(journal.token().clone());
+        journal.before(&undo)?;
+        Ok(Some(undo))
+    }
+
     /// The cgroups of `trial`.
     fn cgroups_of(&self, trial: &Trial) -> cgroup::Made {
         let Some(places) = &self.cgroups else { return cgroup::Made::default() };
@@ -165,9 +178,11 @@ impl<'a> Lab<'a> {
         cgroups.enter(&mut command)?;
         let pool = held_pool(trial).map(Undo::Pool);
         pool.iter().try_for_each(|undo| self.journal()?.before(undo).map_err(HostError::from))?;
+        let tracing = self.tracing_of(trial)?;
         let granted = Some(self.grant(trial)?);
         let child = command.spawn()?;
-        Ok(Started { child, cgroups, granted, pool, errors, output })
+        let left = pool.into_iter().chain(tracing).collect();
+        Ok(Started { child, cgroups, granted, left, errors, output })
     }
 
     /// Clears away after a trial that has `ended`, and reads its record.
@@ -177,7 +192,7 @@ impl<'a> Lab<'a> {
         started: Started,
         ended: Result<(), HostError>,
     ) -> Result<Record, HostError> {
-        let Started { cgroups, granted, pool, errors, output, .. } = started;
+        let Started { cgroups, granted, left, errors, output, .. } = started;
         let ended = ended.map_err(|error| {
             let said = fs::read_to_string(&errors).unwrap_or_default();
             match said.is_empty() || error.is::<Overdue>() {
@@ -187,7 +202,8 @@ impl<'a> Lab<'a> {
         });
         drop((granted, cgroups));
         // One that was killed in the midst of it could not let go of its devices itself.
-        let cleared = pool.iter().try_for_each(Undo::apply).map_err(HostError::from);
+        let cleared = left.iter().map(Undo::apply).fold(Ok(()), Result::and);
+        let cleared = cleared.map_err(HostError::from);
         let cleared = cleared.and_then(|()| match ended {
             Ok(()) => Ok(()),
             Err(_) => self.without_partitions(trial),
@@ -274,7 +290,8 @@ struct Started {
     child: Child,
     cgroups: cgroup::Made,
     granted: Option<Grant>,
-    pool: Option<Undo>,
+    /// What one that is killed does not let go of: its pool, its tracing.
+    left: Vec<Undo>,
     /// What it says goes wrong, and its record.
     errors: PathBuf,
     output: PathBuf,

@@ -30,6 +30,7 @@ mod strangers;
 #[cfg(test)]
 mod tests;
 mod timeline;
+pub mod trace;
 mod trouble;
 
 use std::io;

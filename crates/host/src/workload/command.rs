@@ -219,6 +219,7 @@ mod tests {
             seed: 7,
             has_servers: false,
             relay: None,
+            marks: None,
         };
         let result = ready(&argv, "command", &scene).and_then(Ready::run);
         (result, folder)

@@ -9,6 +9,7 @@ use fsverdict_core::run::{HostError, Step};
 use super::printed::Outputs;
 use super::relay::Relay;
 use crate::machine::cell::Cells;
+use crate::machine::tracing::Marks;
 use crate::tool::ToolError;
 
 /// One kind of work. Each file of this folder has one, for its part of the plan.
@@ -91,6 +92,8 @@ pub struct Scene<'a> {
     pub has_servers: bool,
     /// Where the work takes turns with that of others.
     pub relay: Option<&'a Relay>,
+    /// Where it says what it does, if requests are recorded.
+    pub marks: Option<&'a Marks>,
 }
 
 /// What a native workload did in one timed part.

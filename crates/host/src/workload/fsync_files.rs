@@ -10,6 +10,8 @@
 //! of the calls write, fsync and syncfs; the last is what the fsync left to be written. The probes
 //! see the whole phase, with all that the other files cost. The devices' counters are therefore
 //! also read right before and after each fsync: what completed meanwhile is taken as its doing.
+//!
+//! Where requests are recorded, each write and both ends of each fsync are marks in the record.
 
 use std::fs::File;
 use std::io;
@@ -28,6 +30,7 @@ use super::directories::{self, Directories, Names};
 use super::engine::{Act, Done, Engine, Scene, TimedPart, native, only_whole};
 use super::random_bytes::RandomBytes;
 use super::small_files::{self, SmallFilesError};
+use crate::machine::tracing::Marks;
 use crate::probe::{DeviceReader, ProbeError};
 use crate::sys;
 use crate::timing::Latencies;
@@ -65,7 +68,7 @@ impl Engine for FsyncFiles {
     ) -> Result<Box<dyn TimedPart + 'a>, HostError> {
         only_whole(phase)?;
         let prepared = prepare(self, &scene.directory, scene.devices, scene.seed)?;
-        native(|| prepared.run())
+        native(|| prepared.run(scene.marks))
     }
 
     fn dry(&self, step: Step, _scene: &Scene) -> Result<Vec<Act>, HostError> {
@@ -165,11 +168,11 @@ fn prepare(
 }
 
 impl Prepared {
-    /// Does it.
-    fn run(mut self) -> Result<Done, FsyncFilesError> {
+    /// Does it, and marks what it does.
+    fn run(mut self, marks: Option<&Marks>) -> Result<Done, FsyncFilesError> {
         let start_ns = sys::monotonic_ns();
         for repetition in &self.repetitions {
-            let done = self.operator.repeat(&self.work_directory, repetition);
+            let done = self.operator.repeat(&self.work_directory, repetition, marks);
             done.map_err(|fault| self.explained(repetition, fault))?;
         }
         let work_ns = sys::monotonic_ns() - start_ns;
@@ -235,18 +238,24 @@ struct Operator {
 
 impl Operator {
     /// The timed loop: nothing is allocated, formatted or logged in it until something fails.
-    fn repeat(&mut self, work_directory: &OwnedFd, repetition: &Repetition) -> Result<(), Fault> {
+    fn repeat(
+        &mut self,
+        work_directory: &OwnedFd,
+        repetition: &Repetition,
+        marks: Option<&Marks>,
+    ) -> Result<(), Fault> {
         for (number, name) in (0..).zip(repetition.names.iter()) {
             let file = sys::open_at(work_directory.as_fd(), name, libc::O_WRONLY);
             self.open.push(file.map_err(Fault::of("open", number))?);
         }
         for (number, file) in (0..).zip(&self.open) {
             let content = self.content.of(number ^ u64::from(repetition.number) << 32);
+            mark(marks, "write", file).map_err(Fault::of("mark", number))?;
             let start_ns = sys::monotonic_ns();
             sys::write_all(file.as_fd(), content).map_err(Fault::of("write", number))?;
             self.writes.record(sys::monotonic_ns() - start_ns);
         }
-        self.sync_last()?;
+        self.sync_last(marks)?;
         for (number, file) in (0..).zip(self.open.drain(..)) {
             sys::close(file).map_err(Fault::of("close", number))?;
         }
@@ -256,16 +265,18 @@ impl Operator {
         Ok(())
     }
 
-    /// The fsync that is measured. A trace of blocks would take those between the two readings.
-    fn sync_last(&mut self) -> Result<(), Fault> {
+    /// The fsync that is measured: its marks lie closest around it.
+    fn sync_last(&mut self, marks: Option<&Marks>) -> Result<(), Fault> {
         let Some(last) = self.open.last() else { return Ok(()) };
         let number = self.open.len() as u64 - 1;
         let counters = &mut self.counters;
         let mut read = || counters.as_mut().map(DeviceReader::read).transpose();
         let before = read().map_err(Fault::Probe)?;
+        mark(marks, "fsync", last).map_err(Fault::of("mark", number))?;
         let start_ns = sys::monotonic_ns();
         sys::fsync(last.as_fd()).map_err(Fault::of("fsync", number))?;
         let end_ns = sys::monotonic_ns();
+        mark(marks, "synced", last).map_err(Fault::of("mark", number))?;
         let after = read().map_err(Fault::Probe)?;
         self.fsyncs.record(end_ns - start_ns);
         if let (Some(before), Some(after)) = (before, after) {
@@ -293,6 +304,13 @@ impl Operator {
     }
 }
 
+/// Marks what is done with an open file, where that is recorded.
+fn mark(marks: Option<&Marks>, word: &str, file: &OwnedFd) -> io::Result<()> {
+    let Some(marks) = marks else { return Ok(()) };
+    let (_, inode) = sys::status(file.as_fd())?.identity;
+    marks.mark(word, inode)
+}
+
 #[cfg(test)]
 mod tests {
     use std::fs;
@@ -304,7 +322,7 @@ mod tests {
     }
 
     fn run(files: &FsyncFiles, directory: &Path) -> Result<Done, FsyncFilesError> {
-        prepare(files, directory, &[], 7)?.run()
+        prepare(files, directory, &[], 7)?.run(None)
     }
 
     fn contents(directory: &Path) -> Vec<Vec<u8>> {

@@ -27,6 +27,8 @@ pub(in crate::render) enum Place {
     Rounds { workload: String, metric: String },
     /// Latencies of a workload's timed part.
     Latency { workload: String, phase: Phase },
+    /// What one operation of a workload asked of the device.
+    Order(String),
     /// The course of a workload's timed part.
     Timeline { workload: String, phase: Phase },
 }
@@ -42,6 +44,7 @@ impl Place {
         match self {
             Place::Matrix | Place::Verdicts => None,
             Place::Trend(workload)
+            | Place::Order(workload)
             | Place::Rounds { workload, .. }
             | Place::Latency { workload, .. }
             | Place::Timeline { workload, .. } => Some(workload),

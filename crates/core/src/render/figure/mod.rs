@@ -8,6 +8,7 @@ mod drawing;
 mod forest;
 mod latency;
 mod matrix;
+mod order;
 pub(super) mod palette;
 mod plot;
 mod rounds;
@@ -24,6 +25,7 @@ pub use drawing::Figure;
 pub(super) use drawing::{Place, STYLE};
 pub use forest::joined as joined_figure;
 pub(super) use matrix::{Ruler, TRACKS_MAX};
+pub use order::figure as order_figure;
 pub(super) use trend::figures as trends;
 
 /// All figures of a report, in its order.

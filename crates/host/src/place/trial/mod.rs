@@ -8,6 +8,7 @@ mod environment;
 mod mounting;
 pub mod site;
 mod timed;
+mod traced;
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -15,7 +16,7 @@ use std::io;
 use std::path::Path;
 use std::time::Instant;
 
-use fsverdict_core::model::{self, BedKind, Phase, Refused, Trial, Trouble};
+use fsverdict_core::model::{self, BedKind, Phase, Refused, Sample, Trial, Trouble};
 use fsverdict_core::run::{Effect, Host, HostError, Step};
 
 use super::lease::Lease;
@@ -34,6 +35,7 @@ use crate::workload::{self, command};
 use mounting::Mounting;
 use site::{WORK, command_of, figures_file, ground, scene, work_directory};
 use timed::{Part, Timing};
+use traced::Traces;
 
 /// This machine, during one trial.
 #[derive(Debug)]
@@ -50,6 +52,7 @@ pub struct TrialHost {
     outputs: Outputs,
     troubles: Troubles,
     relay: Relay,
+    traces: Traces,
 }
 
 impl TrialHost {
@@ -70,6 +73,7 @@ impl TrialHost {
             outputs: Outputs::default(),
             troubles: Troubles::of(Path::new("/"), &trial.bed.devices),
             relay: Relay::default(),
+            traces: Traces::default(),
         })
     }
 
@@ -126,7 +130,7 @@ impl TrialHost {
     fn unmount(&mut self, trial: &Trial) -> Result<Effect, HostError> {
         let left = self.end_work()?;
         self.mounting.unmount(&mut self.processes, trial)?;
-        Ok(left)
+        Ok(with(left, self.traces.write(trial)))
     }
 
     fn fill(&self, trial: &Trial) -> Result<(), HostError> {
@@ -150,6 +154,8 @@ impl TrialHost {
         let (cells, outputs) = (self.cells.as_ref(), &self.outputs);
         let mut scene = scene(trial, &self.environment, cells, outputs, &self.relay)?;
         scene.has_servers = self.processes.has_servers();
+        let recording = traced::begin(trial);
+        scene.marks = recording.as_ref().map(|recording| &recording.marks);
         let mut work = engine.prepare(phase, &scene)?;
         scene.relay.map_or(Ok(()), Relay::ready)?;
         let part = Part { trial, phase, closing: &closing, processes: &self.processes };
@@ -164,8 +170,21 @@ impl TrialHost {
             timed => timed?,
         };
         work.figures(&mut record)?;
+        drop(work);
+        self.traces.keep(recording, phase);
+        if trial.contender.is_raw() {
+            record.samples.extend(self.traces.write(trial));
+        }
         record.processes_left = self.processes.strangers();
         Ok(Effect::Worked(Box::new(record)))
+    }
+}
+
+/// What a step has brought to light, and figures, if there are some.
+fn with(effect: Effect, figures: Vec<Sample>) -> Effect {
+    match figures.is_empty() {
+        true => effect,
+        false => Effect::Both(Box::new([effect, Effect::Figures(figures)])),
     }
 }
 
@@ -214,8 +233,9 @@ impl Host for TrialHost {
             Step::Cleanup => self.cleanup(trial)?,
             Step::RemoveDirectory => {
                 let left = self.end_work()?;
+                let figures = self.traces.write(trial);
                 bed::own::clear(Path::new(&trial.directory), WORK)?;
-                return Ok(left);
+                return Ok(with(left, figures));
             }
         }
         Ok(Effect::Done)

@@ -95,6 +95,7 @@ pub fn scene<'a>(
         seed: trial.seed,
         has_servers: false,
         relay: trial.in_turns.then_some(relay),
+        marks: None,
     })
 }
 

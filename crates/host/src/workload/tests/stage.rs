@@ -110,6 +110,7 @@ impl Stage {
             seed: self.seed,
             has_servers: false,
             relay: None,
+            marks: None,
         }
     }
 

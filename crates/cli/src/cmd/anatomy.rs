@@ -1,0 +1,270 @@
+//! `fsverdict anatomy`: what one fsync asks of the disk, request by request.
+
+use std::fs::{self, File};
+use std::io::BufReader;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use anyhow::{Context, Result, bail};
+use clap::ValueEnum;
+use fsverdict_core::model::trace::{Item, Traced};
+use fsverdict_core::model::{
+    Bed, Bytes, Command, Contender, ExtraProbe, FsyncCase, FsyncFiles, Judgement, Place, Plan,
+    Record, Stop, Workload,
+};
+use fsverdict_core::render::{self, Figure};
+use fsverdict_core::trace::file::{self, Line};
+use fsverdict_core::trace::{Between, Operations};
+use fsverdict_host::bed::Consents;
+
+use super::compare::anew;
+use super::plan::shortened;
+use super::run::dated_folder;
+use crate::exit::{self, Usage};
+use crate::say;
+use crate::source::{Loaded, Source};
+use crate::store::write_whole;
+
+/// Show what one fsync asks of the disk: every request, in order, and what it writes.
+///
+/// Files are written and the last of them is synced, again and again, on a file system made for
+/// that on an image; the kernel's block events are recorded meanwhile, and each block is looked up
+/// in the file system when it is unmounted. Shown are how the fsyncs differ, and one in full. A
+/// command's fsyncs are found where the file system is ext4. Needs root.
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Arguments {
+    /// A run that was recorded before, here or by fsverdict run --probe trace.
+    #[arg(value_name = "RUN", conflicts_with_all = ["fs", "command", "output"])]
+    run: Option<PathBuf>,
+    /// The file systems.
+    #[arg(long, value_delimiter = ',', value_name = "NAME,...", default_value = "ext4")]
+    fs: Vec<String>,
+    /// Mount options, as mount(8) takes them after -o: each that is given is tried by itself.
+    #[arg(long, value_name = "OPTIONS")]
+    mount: Vec<String>,
+    /// Options of mkfs.
+    #[arg(long, value_name = "OPTIONS", allow_hyphen_values = true)]
+    mkfs: Option<String>,
+    /// How many files are dirty when the last one is synced.
+    #[arg(long, value_delimiter = ',', value_name = "N,...", default_value = "10")]
+    files: Vec<u32>,
+    /// Whether the write needs a new block.
+    #[arg(long, value_enum, value_delimiter = ',', default_value = "allocating")]
+    case: Vec<Case>,
+    /// Bytes written to each file.
+    #[arg(long, value_name = "SIZE", default_value = "2k")]
+    bytes: Bytes,
+    /// How many fsyncs, each with files of its own.
+    #[arg(long, value_name = "N", default_value_t = 30)]
+    repetitions: u32,
+    /// Size of the image.
+    #[arg(long, value_name = "SIZE", default_value = "512M")]
+    size: Bytes,
+    /// Where the image is made [default: the run's folder].
+    #[arg(long, value_name = "DIR")]
+    dir: Option<PathBuf>,
+    /// The run's folder [default: runs/TIME-anatomy].
+    #[arg(long, value_name = "DIR")]
+    output: Option<PathBuf>,
+    /// Write the order of the requests of one fsync each as SVG into this folder.
+    #[arg(long, value_name = "DIR")]
+    figures: Option<PathBuf>,
+    /// The work, instead of the files.
+    #[arg(last = true, value_name = "COMMAND")]
+    command: Vec<String>,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  sudo fsverdict anatomy
+  sudo fsverdict anatomy --fs ext4,xfs,btrfs --files 1,10,100,1000
+  sudo fsverdict anatomy --mount data=journal --mount nodelalloc --case overwriting
+  sudo fsverdict anatomy -- sqlite3 test.db 'create table t(x)'
+  fsverdict anatomy runs/20260131-235959-anatomy --figures figures";
+
+#[derive(Clone, Copy, ValueEnum)]
+enum Case {
+    Allocating,
+    Overwriting,
+}
+
+/// Records what is asked for, or reads what was recorded, and shows it.
+pub fn run(arguments: &Arguments) -> Result<u8> {
+    let (folder, loaded) = match &arguments.run {
+        Some(run) => match Source::open(run)? {
+            Source::Folder(folder) => {
+                let loaded = Source::Folder(folder.clone()).load()?;
+                (folder, loaded)
+            }
+            Source::Packed(file) => {
+                bail!("{}: a packed run holds no recorded requests", file.display())
+            }
+        },
+        None => {
+            let folder = arguments.output.clone();
+            let folder = folder.unwrap_or_else(|| dated_folder(SystemTime::now(), "anatomy"));
+            let (loaded, stop) = anew(&plan(arguments)?, &folder, &Consents::default())?;
+            if stop == Stop::Interrupted {
+                return Ok(exit::INTERRUPTED);
+            }
+            (folder, loaded)
+        }
+    };
+    let loaded = loaded.on_one_line();
+    let traced = traced(&folder, &loaded)?;
+    say::print(&render::anatomy(&traced))?;
+    let figures: Vec<Figure> = traced.iter().filter_map(render::order_figure).collect();
+    if let Some(at) = &arguments.figures {
+        fs::create_dir_all(at).with_context(|| at.display().to_string())?;
+        for figure in &figures {
+            write_whole(&at.join(format!("{}.svg", figure.name)), &figure.svg())?;
+        }
+    }
+    let failed = loaded.records.iter().any(|record| !record.is_measured());
+    Ok(if failed { exit::FAILED } else { exit::DONE })
+}
+
+/// One round of each workload on each contender, with every request recorded.
+fn plan(arguments: &Arguments) -> Result<Plan> {
+    let plan = Plan {
+        bed: Bed {
+            size: arguments.size,
+            dir: arguments.dir.as_ref().map(|dir| dir.display().to_string()),
+            ..Bed::default()
+        },
+        judgement: Judgement { rounds: Some(1), ..Judgement::default() },
+        place: Some(Place::Local),
+        contenders: contenders(arguments),
+        workloads: workloads(arguments),
+        probes: vec![ExtraProbe::Trace],
+        ..Plan::default()
+    };
+    plan.check().map_err(|wrong| Usage(wrong.to_string()))?;
+    Ok(plan)
+}
+
+fn contenders(arguments: &Arguments) -> Vec<Contender> {
+    let mounts: Vec<Option<&String>> = match arguments.mount.as_slice() {
+        [] => vec![None],
+        mounts => mounts.iter().map(Some).collect(),
+    };
+    let mkfs: Vec<String> = arguments
+        .mkfs
+        .iter()
+        .flat_map(|options| options.split_whitespace().map(String::from))
+        .collect();
+    let of = |name: &String, mount: Option<&String>| {
+        let words = [Some(name), mount, arguments.mkfs.as_ref()].into_iter().flatten();
+        Contender {
+            name: words.cloned().collect::<Vec<_>>().join(" "),
+            file_system: name.clone(),
+            mkfs: mkfs.clone(),
+            mount: mount.into_iter().flat_map(|it| it.split(',').map(String::from)).collect(),
+            ..Contender::default()
+        }
+    };
+    let all = arguments.fs.iter().flat_map(|name| mounts.iter().map(move |mount| of(name, *mount)));
+    all.collect()
+}
+
+fn workloads(arguments: &Arguments) -> Vec<Workload> {
+    if !arguments.command.is_empty() {
+        let command = Command::Argv(arguments.command.clone());
+        let name = shortened(&command.to_string());
+        return vec![Workload { name, command: Some(command), ..Workload::default() }];
+    }
+    let one = |case: Case, files: u32| {
+        let (case, word) = match case {
+            Case::Allocating => (FsyncCase::Allocating, "allocating"),
+            Case::Overwriting => (FsyncCase::Overwriting, "overwriting"),
+        };
+        let s = if files == 1 { "" } else { "s" };
+        let (size, repetitions) = (arguments.bytes, arguments.repetitions);
+        Workload {
+            name: format!("fsync of 1 of {files} file{s}, {word}"),
+            fsync_files: Some(FsyncFiles { files, size, repetitions, case }),
+            ..Workload::default()
+        }
+    };
+    let cases = arguments.case.iter();
+    cases.flat_map(|case| arguments.files.iter().map(|files| one(*case, *files))).collect()
+}
+
+/// What was recorded, by workload and contender in the plan's order.
+fn traced(folder: &Path, loaded: &Loaded) -> Result<Vec<Traced>> {
+    let mut all = Vec::new();
+    for workload in &loaded.plan.workloads {
+        for contender in &loaded.plan.contenders {
+            let mut traced = Traced {
+                workload: workload.name.clone(),
+                contender: contender.name.clone(),
+                ..Traced::default()
+            };
+            let is_its = |record: &&Record| {
+                let key = &record.key;
+                key.workload == workload.name && key.contender == contender.name
+            };
+            let own = workload.fsync_files.is_some();
+            let between = if own { Between::FSYNC } else { Between::EXT4_FSYNC };
+            for record in loaded.records.iter().filter(is_its) {
+                read(&folder.join("trials").join(record.number.to_string()), between, &mut traced)?;
+            }
+            all.extend((traced.trials > 0).then_some(traced));
+        }
+    }
+    match all.is_empty() {
+        false => Ok(all),
+        true => bail!("{}", why_none(folder, &loaded.records)),
+    }
+}
+
+/// Adds the log in a trial's folder, if it has one.
+fn read(trial: &Path, between: Between, traced: &mut Traced) -> Result<()> {
+    let path = trial.join("trace.jsonl");
+    let log = match File::open(&path) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
+        log => log.with_context(|| path.display().to_string())?,
+    };
+    traced.trials += 1;
+    let mut operations = Operations::new(between);
+    let mut is_open = false;
+    file::read(BufReader::new(log), &mut |line| {
+        match line {
+            Line::Head(head) => {
+                traced.cut_off += u32::from(is_open);
+                is_open = true;
+                operations = Operations::new(between);
+                traced.unnamed = traced.unnamed.take().or(head.unnamed);
+            }
+            Line::Item(item) => {
+                if let Item::Entry(entry) = &item {
+                    traced.account.take(entry);
+                }
+                operations.take(item).into_iter().for_each(|it| traced.fsyncs.take(it));
+            }
+            Line::End(end) => {
+                is_open = false;
+                traced.lost_events += end.lost_events;
+            }
+        }
+        Ok(())
+    })
+    .with_context(|| path.display().to_string())?;
+    traced.cut_off += u32::from(is_open);
+    Ok(())
+}
+
+/// What the first trial without a log says.
+fn why_none(folder: &Path, records: &[Record]) -> String {
+    let said = records.iter().find_map(|record| {
+        if let fsverdict_core::model::Outcome::Failed(failure) = &record.outcome {
+            return Some(format!("{}: {}", failure.step, failure.error));
+        }
+        let trial = folder.join("trials").join(record.number.to_string());
+        let text = fs::read_to_string(trial.join("raw/trial.stderr")).ok()?;
+        text.lines().find(|line| line.contains("can't be recorded")).map(String::from)
+    });
+    let said = said.unwrap_or_else(|| "record one by fsverdict run --probe trace".into());
+    format!("{} holds no recorded requests: {said}", folder.display())
+}

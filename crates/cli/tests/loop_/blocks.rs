@@ -1,0 +1,100 @@
+//! What a block is, after work on mounted file systems: their own tools say the same of every one.
+
+use std::os::unix::fs::FileExt;
+
+use crate::blocks::{Image, btrfs, ext4, tree, xfs};
+use crate::support::{Scene, tool, wait_for};
+
+/// Mounts the image, works on it, and unmounts it: files in many pieces, many names, deleted ones,
+/// and a commit for each of some files.
+fn work(scene: &Scene, image: &Image, options: &str) {
+    let at = scene.typed("mounted");
+    std::fs::create_dir_all(&at).unwrap();
+    tool("mount", &["-o", options, &image.path, &at]).unwrap();
+    tool("cp", &["-a", &tree(scene), &at]).unwrap();
+    tool("sync", &["--file-system", &at]).unwrap();
+    let pieces = std::fs::File::create(format!("{at}/pieces")).unwrap();
+    for number in 0..600 {
+        pieces.write_all_at(&[1; 4096], number * 12288).unwrap();
+        let path = format!("{at}/synced-{number}");
+        if number % 10 == 0 {
+            let file = std::fs::File::create(&path).unwrap();
+            file.write_all_at(b"synced", 0).unwrap();
+            file.sync_all().unwrap();
+        }
+    }
+    drop(pieces);
+    std::fs::remove_dir_all(format!("{at}/tree/directory/below")).unwrap();
+    unmount(image, &at);
+}
+
+/// Unmounts, and waits until the last mount namespace that has a copy of the mount has let go.
+fn unmount(image: &Image, at: &str) {
+    tool("umount", &[at]).unwrap();
+    wait_for("the loop device to be let go of", || {
+        tool("losetup", &["--associated", &image.path]).unwrap().trim().is_empty()
+    });
+}
+
+#[test]
+#[ignore = "needs root and loop devices: run ./test"]
+fn ext4_after_work_is_what_debugfs_says_journal_included() {
+    let scene = Scene::alone();
+    for (make, mount) in [
+        ("-t ext4 -b 4096", "loop"),
+        ("-t ext4 -b 1024 -O ^64bit,^metadata_csum -J size=32", "loop,data=journal"),
+        ("-t ext3 -b 1024", "loop"),
+        ("-t ext4 -b 1024 -J size=1", "loop,journal_checksum"),
+    ] {
+        let image = Image::made(&scene, "96M", &format!("mke2fs -q -F {make}"));
+        work(&scene, &image, mount);
+        ext4::assert_journal(&image, make);
+    }
+    scene.assert_nothing_left();
+}
+
+#[test]
+#[ignore = "needs root and loop devices: run ./test"]
+fn xfs_after_work_is_what_xfs_db_says() {
+    let scene = Scene::alone();
+    for make in ["", " -m rmapbt=1 -b size=1024"] {
+        let image = Image::made(&scene, "320M", &format!("mkfs.xfs -q -f{make}"));
+        work(&scene, &image, "loop");
+        xfs::assert_agree(&image, make, &["data", "dir", "btbmap", "symlink"]);
+        xfs::assert_log(&image);
+        xfs::assert_named(&image);
+    }
+    scene.assert_nothing_left();
+}
+
+#[test]
+#[ignore = "needs root and loop devices: run ./test"]
+fn btrfs_after_work_is_what_dump_tree_says_shared_and_compressed_extents_included() {
+    let scene = Scene::alone();
+    for (make, mount) in [
+        ("", "loop"),
+        (" -m single -n 4096 -R ^free-space-tree", "loop,compress=zstd,space_cache=v1"),
+    ] {
+        let image = Image::made(&scene, "400M", &format!("mkfs.btrfs -q -f{make}"));
+        work(&scene, &image, mount);
+        let at = scene.typed("mounted");
+        tool("mount", &["-o", mount, &image.path, &at]).unwrap();
+        tool("btrfs", &["subvolume", "snapshot", &at, &format!("{at}/snapshot")]).unwrap();
+        tool("cp", &["--reflink=always", &format!("{at}/pieces"), &format!("{at}/same")]).unwrap();
+        tool("sync", &["--file-system", &at]).unwrap();
+        {
+            // Overwrites part of what is shared, and leaves a log behind in a copy of the device.
+            let pieces = std::fs::OpenOptions::new().write(true).open(format!("{at}/pieces"));
+            let pieces = pieces.unwrap();
+            pieces.write_all_at(&[2; 4096], 4096 * 6).unwrap();
+            pieces.write_all_at(&[2; 100_000], 4096 * 900).unwrap();
+            pieces.sync_all().unwrap();
+        }
+        let copy = scene.typed("crashed.raw");
+        tool("cp", &[&image.path, &copy]).unwrap();
+        unmount(&image, &at);
+        btrfs::assert_agree(&image, make, &["data", "node-FS_TREE"]);
+        btrfs::assert_agree(&Image::open(&copy), make, &["data", "node-TREE_LOG"]);
+    }
+    scene.assert_nothing_left();
+}

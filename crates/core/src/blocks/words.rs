@@ -1,0 +1,155 @@
+//! What is said of a block.
+
+use std::fmt;
+
+use super::what::{GroupTree, Header, Journal, Tree, What};
+
+impl What {
+    /// Its kind in words, without numbers: what an account has a row for.
+    pub fn name(self) -> &'static str {
+        match self {
+            What::Padding => "padding",
+            What::Superblock { copy: 0 } => "superblock",
+            What::Superblock { .. } => "copy of the superblock",
+            What::Descriptors => "group descriptors",
+            What::ReservedDescriptors => "room for group descriptors",
+            What::BlockBitmap { .. } => "block bitmap",
+            What::InodeBitmap { .. } => "inode bitmap",
+            What::Inodes { .. } => "inodes",
+            What::Directory { .. } => "directory",
+            What::Mapping { .. } => "map of a file's blocks",
+            What::Data { .. } => "data",
+            What::Symlink { .. } => "symbolic link",
+            What::Attributes { .. } => "extended attributes",
+            What::Quota { .. } => "quotas",
+            What::Orphans => "orphans",
+            What::MountGuard => "mount guard",
+            What::Bad => "bad blocks",
+            What::SpaceCache { .. } => "free space cache",
+            What::Realtime { .. } => "realtime bitmaps",
+            What::Journal(part) => part.name(),
+            What::Header { header, .. } => header.name(),
+            What::GroupTree { tree, .. } => tree.name(),
+            What::Reserve { .. } => "reserve of a group",
+            What::Node { tree, .. } => tree.name(),
+            What::Free => "free",
+            What::Unknown => "unknown",
+        }
+    }
+}
+
+impl Journal {
+    fn name(self) -> &'static str {
+        match self {
+            Journal::Superblock => "journal superblock",
+            Journal::Descriptor { .. } => "journal descriptor",
+            Journal::Copy { .. } => "journal copy",
+            Journal::Commit { .. } => "journal commit",
+            Journal::Revoke { .. } => "journal revoke",
+            Journal::FastCommit => "fast commit",
+            Journal::RecordHeader { .. } => "log record header",
+            Journal::RecordBody { .. } => "log record",
+            Journal::Other => "journal",
+        }
+    }
+}
+
+impl Header {
+    fn name(self) -> &'static str {
+        match self {
+            Header::Space => "AGF",
+            Header::Inodes => "AGI",
+            Header::Reserve => "AGFL",
+        }
+    }
+}
+
+impl GroupTree {
+    fn name(self) -> &'static str {
+        match self {
+            GroupTree::FreeByPlace => "free space by place",
+            GroupTree::FreeByLength => "free space by length",
+            GroupTree::Inodes => "inode tree",
+            GroupTree::FreeInodes => "free inode tree",
+            GroupTree::Owners => "reverse map",
+            GroupTree::References => "reference counts",
+        }
+    }
+}
+
+impl Tree {
+    fn name(self) -> &'static str {
+        match self {
+            Tree::Root => "root tree",
+            Tree::Chunk => "chunk tree",
+            Tree::Extent => "extent tree",
+            Tree::Device => "device tree",
+            Tree::Subvolume(_) => "subvolume tree",
+            Tree::Checksum => "checksum tree",
+            Tree::Log => "log tree",
+            Tree::Uuid => "uuid tree",
+            Tree::FreeSpace => "free space tree",
+            Tree::Quota => "quota tree",
+            Tree::BlockGroups => "block group tree",
+            Tree::Other(_) => "other tree",
+        }
+    }
+}
+
+impl fmt::Display for What {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())?;
+        match self {
+            What::Superblock { copy } if *copy > 0 => write!(f, " {copy}"),
+            What::BlockBitmap { group }
+            | What::InodeBitmap { group }
+            | What::Header { group, .. }
+            | What::GroupTree { group, .. }
+            | What::Reserve { group } => write!(f, " of group {group}"),
+            What::Inodes { first, count: 0 | 1, .. } => write!(f, " {first}"),
+            What::Inodes { first, count, .. } => {
+                write!(f, " {first} to {}", first.saturating_add(count - 1))
+            }
+            What::Directory { inode, offset_bytes } | What::Data { inode, offset_bytes } => {
+                write!(f, " of inode {inode} at {offset_bytes} B")
+            }
+            What::Mapping { inode }
+            | What::Symlink { inode }
+            | What::Attributes { inode }
+            | What::Quota { inode }
+            | What::SpaceCache { inode }
+            | What::Realtime { inode } => write!(f, " of inode {inode}"),
+            What::Journal(part) => part.fmt_rest(f),
+            What::Node { tree: Tree::Subvolume(number) | Tree::Other(number), level } => {
+                write!(f, " {number}, level {level}")
+            }
+            What::Node { level, .. } => write!(f, ", level {level}"),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Journal {
+    /// What stands behind its name.
+    fn fmt_rest(self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Journal::Descriptor { transaction, copies } => {
+                write!(f, " of transaction {transaction} for {copies} blocks")
+            }
+            Journal::Copy { transaction, of } => {
+                write!(f, " of byte {of}, transaction {transaction}")
+            }
+            Journal::Commit { transaction } => write!(f, " of transaction {transaction}"),
+            Journal::Revoke { transaction, blocks } => {
+                write!(f, " of {blocks} blocks, transaction {transaction}")
+            }
+            Journal::RecordHeader { sequence, operations } => {
+                write!(f, " {}:{}, {operations} operations", sequence >> 32, sequence as u32)
+            }
+            Journal::RecordBody { sequence } => {
+                write!(f, " {}:{}", sequence >> 32, sequence as u32)
+            }
+            Journal::Superblock | Journal::FastCommit | Journal::Other => Ok(()),
+        }
+    }
+}

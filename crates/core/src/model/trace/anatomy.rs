@@ -1,0 +1,173 @@
+//! What a workload's operations on a contender add up to, and how they differ.
+
+use std::collections::BTreeMap;
+
+use super::account::Account;
+use super::operation::{Operation, Row};
+
+/// So many ways in which operations differ are told apart.
+const PATTERNS_MAX: usize = 4096;
+/// Of operations that wrote the same so many are kept whole.
+const KEPT_MAX: usize = 33;
+
+/// How a figure is spread over operations.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Spread {
+    /// The value that most operations have.
+    pub most: u64,
+    /// How many have it.
+    pub operations: u64,
+    /// The smallest.
+    pub least: u64,
+    /// The largest.
+    pub largest: u64,
+}
+
+/// Operations that wrote the same: how many, and the first of them.
+#[derive(Clone, Debug, Default)]
+struct Pattern {
+    operations: u64,
+    kept: Vec<Operation>,
+}
+
+/// Many operations of one kind.
+#[derive(Clone, Debug, Default)]
+pub struct Anatomy {
+    /// How many are whole.
+    pub operations: u64,
+    /// How many are not, for events were lost: they count for nothing else.
+    pub partial: u64,
+    rows: BTreeMap<Row, BTreeMap<u64, u64>>,
+    latencies_ns: Vec<u64>,
+    patterns: BTreeMap<Vec<(Row, u64)>, Pattern>,
+}
+
+impl Anatomy {
+    /// Adds an operation.
+    pub fn take(&mut self, operation: Operation) {
+        if !operation.is_whole {
+            self.partial += 1;
+            return;
+        }
+        self.operations += 1;
+        self.latencies_ns.push(operation.latency_ns());
+        let rows = operation.rows();
+        for (row, count) in &rows {
+            *self.rows.entry(row.clone()).or_default().entry(*count).or_default() += 1;
+        }
+        // What was read from a cold disk is not how it writes.
+        let pattern: Vec<_> = rows.into_iter().filter(|(row, _)| *row != Row::Reads).collect();
+        let is_full = self.patterns.len() >= PATTERNS_MAX;
+        if is_full && !self.patterns.contains_key(&pattern) {
+            return;
+        }
+        let pattern = self.patterns.entry(pattern).or_default();
+        pattern.operations += 1;
+        if pattern.kept.len() < KEPT_MAX {
+            pattern.kept.push(operation);
+        }
+    }
+
+    /// Each figure that an operation had.
+    pub fn rows(&self) -> impl Iterator<Item = (&Row, Spread)> {
+        self.rows.iter().map(|(row, counts)| {
+            let mut counts = counts.clone();
+            let having: u64 = counts.values().sum();
+            if having < self.operations {
+                *counts.entry(0).or_default() += self.operations - having;
+            }
+            (row, spread(&counts))
+        })
+    }
+
+    /// The latency that this share of them does not exceed.
+    pub fn latency_ns(&self, share: f64) -> Option<u64> {
+        let mut sorted = self.latencies_ns.clone();
+        sorted.sort_unstable();
+        let rank = (sorted.len() as f64 * share).ceil() as usize;
+        sorted.get(rank.max(1) - 1).copied()
+    }
+
+    /// Of the operations that wrote what most of them wrote, one of middle latency; and how many
+    /// these are. Those count first of which it is known what all of their blocks were.
+    pub fn typical(&self) -> Option<(&Operation, u64)> {
+        // Of two as frequent the earlier.
+        let begin_ns = |it: &Pattern| it.kept.first().map(|first| first.begin_ns);
+        let rank = |(rows, it): &(&Vec<(Row, u64)>, &Pattern)| {
+            let is_named = rows.iter().all(|(row, _)| *row != Row::Unknown);
+            (is_named, it.operations, std::cmp::Reverse(begin_ns(it)))
+        };
+        let (_, pattern) = self.patterns.iter().max_by_key(rank)?;
+        let mut kept: Vec<&Operation> = pattern.kept.iter().collect();
+        kept.sort_by_key(|operation| operation.latency_ns());
+        Some((kept.get((kept.len() - 1) / 2)?, pattern.operations))
+    }
+}
+
+/// What was recorded of a workload on a contender, over all of its trials.
+#[derive(Clone, Debug, Default)]
+pub struct Traced {
+    /// The workload.
+    pub workload: String,
+    /// The contender.
+    pub contender: String,
+    /// How many trials.
+    pub trials: u32,
+    /// All of their timed parts.
+    pub account: Account,
+    /// Their fsyncs.
+    pub fsyncs: Anatomy,
+    /// Events that the kernel had no room for.
+    pub lost_events: u64,
+    /// Logs that were cut off.
+    pub cut_off: u32,
+    /// Why nobody looked up what blocks are.
+    pub unnamed: Option<String>,
+}
+
+fn spread(counts: &BTreeMap<u64, u64>) -> Spread {
+    let most = counts.iter().max_by_key(|(value, count)| (**count, std::cmp::Reverse(**value)));
+    let (most, operations) = most.map_or((0, 0), |(value, count)| (*value, *count));
+    let [least, largest] = [counts.keys().next(), counts.keys().next_back()];
+    Spread {
+        most,
+        operations,
+        least: least.copied().unwrap_or(0),
+        largest: largest.copied().unwrap_or(0),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Entry;
+    use super::*;
+
+    fn operation(begin_ns: u64, flushes: usize) -> Operation {
+        let flush: Entry = serde_json::from_str(r#"{"op":"flush"}"#).unwrap();
+        Operation {
+            inode: 1,
+            begin_ns,
+            end_ns: begin_ns + 10 * begin_ns,
+            files: Vec::new(),
+            entries: vec![flush; flushes],
+            is_whole: true,
+        }
+    }
+
+    #[test]
+    fn no_mean_hides_that_operations_differ() {
+        let mut anatomy = Anatomy::default();
+        for (begin_ns, flushes) in [(1, 2), (2, 0), (3, 2), (4, 3)] {
+            anatomy.take(operation(begin_ns, flushes));
+        }
+        anatomy.take(Operation { is_whole: false, ..operation(5, 9) });
+        assert_eq!((anatomy.operations, anatomy.partial), (4, 1));
+        let rows: Vec<_> = anatomy.rows().collect();
+        let spread = Spread { most: 2, operations: 2, least: 0, largest: 3 };
+        assert_eq!(rows, [(&Row::Flushes, spread)]);
+        let (first, like_it) = anatomy.typical().unwrap();
+        assert_eq!((first.begin_ns, like_it), (1, 2));
+        assert_eq!([0.5, 1.0].map(|share| anatomy.latency_ns(share)), [Some(20), Some(40)]);
+        assert_eq!(Anatomy::default().latency_ns(0.5), None);
+    }
+}

@@ -1,0 +1,285 @@
+//! What single operations asked of the device, for a terminal: a table of how they differ, a
+//! picture of one, and its requests.
+
+mod lanes;
+mod picture;
+
+use comfy_table::presets::NOTHING;
+
+use super::grid::Grid;
+use super::paint::wrapped;
+use super::words::counted;
+use crate::model::Unit;
+use crate::model::trace::{Account, Anatomy, Kind, Row, Spread, Traced};
+
+pub(super) use lanes::{Lane, lanes};
+
+/// A terminal's width.
+const WIDTH: usize = 80;
+/// Blocks are counted in this size, that of most file systems and of pages.
+const BLOCK_BYTES: u64 = 4096;
+
+/// All that was recorded, one workload and contender after the other; of several a table first.
+pub fn anatomy(traced: &[Traced]) -> String {
+    let shown: Vec<String> = traced.iter().map(one).collect();
+    let several = traced.iter().filter(|it| it.fsyncs.operations > 0).count() > 1;
+    let first = if several { format!("{}\n", overview(traced)) } else { String::new() };
+    first + &shown.join("\n")
+}
+
+/// What most fsyncs of each wrote.
+fn overview(traced: &[Traced]) -> String {
+    let text = "What most fsyncs of each wrote, of those whose blocks could all be named, in \
+                blocks of 4 KiB: data of the synced file and of others, the journal, and the rest \
+                in its place.";
+    let row = |name: &str, cells: [String; 6]| {
+        let [own, others, journal, rest, flushes, median] = cells;
+        format!(
+            "  {name:24} {own:>6} {others:>7} {journal:>8} {rest:>6} {flushes:>8} {median:>9}\n"
+        )
+    };
+    let header = ["own", "others", "journal", "rest", "flushes", "median"];
+    let mut out = lines(text, 0) + &row("", header.map(String::from));
+    let mut before = "";
+    for it in traced {
+        let Some((operation, _)) = it.fsyncs.typical() else { continue };
+        if it.workload != before {
+            out += &lines(&it.workload, 0);
+            before = &it.workload;
+        }
+        let rows = operation.rows();
+        let sum = |of: fn(&Row) -> bool| {
+            blocks(rows.iter().filter(|(row, _)| of(row)).map(|(_, bytes)| bytes).sum())
+        };
+        let cells = [
+            sum(|row| *row == Row::Own),
+            sum(|row| *row == Row::Others),
+            sum(|row| matches!(row, Row::Journal(_))),
+            sum(|row| matches!(row, Row::Metadata(_) | Row::Unknown)),
+            rows.get(&Row::Flushes).copied().unwrap_or(0).to_string(),
+            it.fsyncs.latency_ns(0.5).map_or("-".into(), time),
+        ];
+        out += &row(&it.contender, cells);
+    }
+    out
+}
+
+fn one(traced: &Traced) -> String {
+    let Traced { workload, contender, fsyncs, account, .. } = traced;
+    let count = counted(fsyncs.operations as usize, "fsync");
+    let trials = counted(traced.trials as usize, "trial");
+    let mut text = lines(&format!("{workload}, {contender}: {count} in {trials}"), 0);
+    for doubt in doubts(traced) {
+        text += &lines(&doubt, 2);
+    }
+    if fsyncs.operations > 0 {
+        text += &format!("\n{}", table(fsyncs));
+    }
+    if let Some((operation, like_it)) = fsyncs.typical() {
+        let what = match like_it {
+            1 => "One fsync in full; no two wrote the same.".to_string(),
+            like_it => format!(
+                "One fsync in full, of the {like_it} that wrote the same one of middle latency: \
+                 what the device was given, in its order."
+            ),
+        };
+        text += &format!("\n{}{}", lines(&what, 0), picture::picture(operation));
+    }
+    text + &format!("\n{}", whole(account))
+}
+
+fn lines(text: &str, indent: usize) -> String {
+    let indented = |line: &String| format!("{:indent$}{line}\n", "");
+    wrapped(text, WIDTH - indent).iter().map(indented).collect()
+}
+
+/// What is to be known before the figures are believed.
+fn doubts(traced: &Traced) -> Vec<String> {
+    let mut doubts = Vec::new();
+    if traced.lost_events > 0 {
+        let lost = counted(traced.lost_events as usize, "event");
+        let partial = counted(traced.fsyncs.partial as usize, "fsync");
+        doubts.push(format!("{lost} lost by the kernel; {partial} left out for it."));
+    }
+    if traced.cut_off > 0 {
+        let logs = counted(traced.cut_off as usize, "log");
+        doubts.push(format!("{logs} cut off: what follows is of their beginnings."));
+    }
+    if let Some(why) = &traced.unnamed {
+        doubts.push(format!("What the blocks are is unknown: {why}."));
+    }
+    doubts
+}
+
+/// How fsyncs differ: what most of them have, how many these are, and the extremes.
+fn table(fsyncs: &Anatomy) -> String {
+    let mut grid = Grid::new(NOTHING, ["each fsync", "most often", "in", "range"]);
+    for (row, spread) in fsyncs.rows() {
+        let Spread { most, operations, least, largest } = spread;
+        let shown = |value| figure(row, value);
+        let range = match least == largest {
+            true => String::new(),
+            false => format!("{} to {}", shown(least), shown(largest)),
+        };
+        let share = format!("{operations} of {}", fsyncs.operations);
+        grid.add([name(row), shown(most), share, range]);
+    }
+    grid.right(1..3);
+    let mut text = trimmed(&grid.to_string());
+    let latency = |share| fsyncs.latency_ns(share).map_or("-".into(), time);
+    text += &format!(
+        " latency: median {}, 90% within {}, longest {}\n",
+        latency(0.5),
+        latency(0.9),
+        latency(1.0)
+    );
+    text
+}
+
+fn trimmed(table: &str) -> String {
+    table.lines().map(|line| format!("{}\n", line.trim_end())).collect()
+}
+
+/// What a row of the table is called.
+pub(super) fn name(row: &Row) -> String {
+    match row {
+        Row::Own => "blocks: data of the synced file".into(),
+        Row::Others => "blocks: data of other files".into(),
+        Row::Journal(what) | Row::Metadata(what) => format!("blocks: {what}"),
+        Row::Unknown => "blocks: unknown".into(),
+        Row::Writes => "requests that write".into(),
+        Row::FuaWrites => "of these with FUA".into(),
+        Row::Flushes => "flushes".into(),
+        Row::Reads => "requests that read".into(),
+    }
+}
+
+fn figure(row: &Row, value: u64) -> String {
+    match row {
+        Row::Writes | Row::FuaWrites | Row::Flushes | Row::Reads => value.to_string(),
+        _ => blocks(value),
+    }
+}
+
+/// Bytes as blocks: `7`, `0.5`.
+pub(super) fn blocks(bytes: u64) -> String {
+    match bytes.is_multiple_of(BLOCK_BYTES) {
+        true => (bytes / BLOCK_BYTES).to_string(),
+        false => {
+            let parts = format!("{:.3}", bytes as f64 / BLOCK_BYTES as f64);
+            parts.trim_end_matches('0').to_string()
+        }
+    }
+}
+
+pub(super) fn time(time_ns: u64) -> String {
+    Unit::Nanoseconds.format(time_ns as f64)
+}
+
+/// The whole timed part.
+fn whole(account: &Account) -> String {
+    let bytes = |bytes: u64| Unit::Bytes.format(bytes as f64);
+    let kinds = [
+        ("data", Kind::Data),
+        ("journal", Kind::Journal),
+        ("other metadata", Kind::Metadata),
+        ("unknown", Kind::Unknown),
+    ];
+    let kinds = kinds.map(|(name, kind)| (name, account.bytes_of(kind)));
+    let kinds: Vec<String> = kinds
+        .iter()
+        .filter(|(_, count)| *count > 0)
+        .map(|(name, count)| format!("{name} {}", bytes(*count)))
+        .collect();
+    let mut text = format!(
+        "The whole timed part, its closing sync included: {} written",
+        bytes(account.write_bytes)
+    );
+    if !kinds.is_empty() {
+        text += &format!(" ({})", kinds.join(", "));
+    }
+    if account.writes > 0 {
+        let share = account.sequential_writes as f64 / account.writes as f64 * 100.0;
+        text += &format!(" by {}", counted(account.writes as usize, "request"));
+        text += &format!(", {share:.0}% of them where the one before ended");
+    }
+    let es = if account.flushes == 1 { "" } else { "es" };
+    text += &format!("; {} flush{es}", account.flushes);
+    if account.fua_writes > 0 {
+        text += &format!(", {} with FUA", counted(account.fua_writes as usize, "write"));
+    }
+    text += &format!("; {} read.", bytes(account.read_bytes));
+    lines(&text, 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::trace::{Entry, Operation};
+
+    /// An fsync of the second of two files, as ext4 does it.
+    pub(in crate::render) fn example() -> Operation {
+        let entries = [
+            r#"{"op":"write","sector":80,"sectors":8,"submit_ns":1010,"issue_ns":1020,
+               "complete_ns":51020,
+               "parts":[{"sectors":8,"kind":"data","what":"data","inode":13}]}"#,
+            r#"{"op":"write","sector":800,"sectors":24,"issue_ns":61000,"complete_ns":90000,
+               "parts":[{"sectors":8,"kind":"journal","what":"journal descriptor"},
+                        {"sectors":16,"kind":"journal","what":"journal copy: inodes"}]}"#,
+            r#"{"op":"flush","issue_ns":91000,"complete_ns":591000}"#,
+            r#"{"op":"write","sector":824,"sectors":8,"issue_ns":592000,"complete_ns":600000,
+               "asked":{"preflush":true,"fua":true},
+               "parts":[{"sectors":8,"kind":"journal","what":"journal commit"}]}"#,
+            r#"{"op":"flush","issue_ns":601000,"complete_ns":1001000}"#,
+        ];
+        Operation {
+            inode: 13,
+            begin_ns: 1000,
+            end_ns: 1_011_000,
+            files: vec![12, 13],
+            entries: entries.map(|text| serde_json::from_str::<Entry>(text).unwrap()).into(),
+            is_whole: true,
+        }
+    }
+
+    #[test]
+    fn a_terminal_of_80_columns_shows_one_fsync_in_full() {
+        let mut fsyncs = Anatomy::default();
+        fsyncs.take(example());
+        let mut account = Account::default();
+        example().entries.iter().for_each(|entry| account.take(entry));
+        let traced = Traced {
+            workload: "fsync of 1 of 2 files".into(),
+            contender: "ext4".into(),
+            trials: 1,
+            account,
+            fsyncs,
+            lost_events: 2,
+            ..Traced::default()
+        };
+        let text = anatomy(&[traced]);
+        assert!(text.lines().all(|line| line.chars().count() <= WIDTH), "{text}");
+        let expected = include_str!("../../../tests/trace/anatomy.txt");
+        assert_eq!(text, expected, "{text}");
+    }
+
+    #[test]
+    fn several_have_a_table_first() {
+        let of = |contender: &str| {
+            let mut fsyncs = Anatomy::default();
+            fsyncs.take(example());
+            let workload = "fsync of 1 of 1000 files, overwriting".to_string();
+            Traced { workload, contender: contender.into(), fsyncs, ..Traced::default() }
+        };
+        let text = anatomy(&[of("ext4"), of("ext4 data=journal")]);
+        assert!(text.lines().all(|line| line.chars().count() <= WIDTH), "{text}");
+        let row = text.lines().find(|line| line.contains("ext4")).unwrap();
+        let figures: Vec<&str> = row.split_whitespace().collect();
+        assert_eq!(figures, ["ext4", "1", "0", "4", "0", "2", "1.01", "ms"], "{text}");
+    }
+
+    #[test]
+    fn parts_of_blocks_are_shown_as_such() {
+        assert_eq!([4096, 512, 6144, 0].map(blocks), ["1", "0.125", "1.5", "0"]);
+    }
+}

@@ -1,0 +1,168 @@
+//! A log as it is kept: lines of JSON, of which FORMAT.md tells.
+
+use std::io::{self, BufRead, Write};
+
+use serde::{Deserialize, Serialize};
+
+use crate::model::Device;
+use crate::model::trace::Item;
+
+/// The version of the format; readers refuse later ones.
+pub const VERSION: u32 = 1;
+
+/// Who has recorded a log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Recorder {
+    /// The running kernel, by its trace events.
+    Tracefs,
+    /// QEMU's blklogwrites, or dm-log-writes.
+    LogWrites,
+}
+
+/// The first line.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Head {
+    /// [`VERSION`].
+    pub trace: u32,
+    /// Who has recorded it.
+    pub recorder: Recorder,
+    /// The timed part.
+    pub phase: String,
+    /// The file system.
+    pub file_system: String,
+    /// The devices, in the order of their numbers in the log.
+    pub devices: Vec<Device>,
+    /// Why nobody looked up what the blocks are, where nobody did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unnamed: Option<String>,
+}
+
+/// The last line: without it the log was cut off.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct End {
+    /// How many lines there are between the first and the last.
+    pub items: u64,
+    /// How many events the kernel says it has lost.
+    pub lost_events: u64,
+}
+
+/// A line.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Line {
+    /// The first: of a log of its own, for each timed part has one.
+    Head(Head),
+    /// One in between.
+    Item(Item),
+    /// The last.
+    End(End),
+}
+
+/// Writes a log, item by item.
+#[derive(Debug)]
+pub struct Writer<W> {
+    out: W,
+    items: u64,
+}
+
+impl<W: Write> Writer<W> {
+    /// Writes the first line.
+    pub fn new(out: W, head: &Head) -> io::Result<Writer<W>> {
+        let mut writer = Writer { out, items: 0 };
+        writer.line(head)?;
+        Ok(writer)
+    }
+
+    fn line(&mut self, line: &impl Serialize) -> io::Result<()> {
+        serde_json::to_writer(&mut self.out, line)?;
+        self.out.write_all(b"\n")
+    }
+
+    /// Writes one in between.
+    pub fn item(&mut self, item: &Item) -> io::Result<()> {
+        self.items += 1;
+        self.line(item)
+    }
+
+    /// Writes the last one.
+    pub fn finish(mut self, lost_events: u64) -> io::Result<()> {
+        let items = self.items;
+        self.line(&End { items, lost_events })?;
+        self.out.flush()
+    }
+}
+
+/// Hands over each line; an error tells its number.
+pub fn read(input: impl BufRead, each: &mut dyn FnMut(Line) -> io::Result<()>) -> io::Result<()> {
+    for (number, line) in (1..).zip(input.lines()) {
+        let parsed = serde_json::from_str(&line?);
+        let parsed = parsed.map_err(|error| invalid(format!("line {number}: {error}")))?;
+        if let Line::Head(head) = &parsed
+            && head.trace > VERSION
+        {
+            let of = head.trace;
+            return Err(invalid(format!("it is of version {of}, this fsverdict reads {VERSION}")));
+        }
+        each(parsed)?;
+    }
+    Ok(())
+}
+
+fn invalid(text: String) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::trace::{Entry, Lost, Mark};
+
+    fn head() -> Head {
+        Head {
+            trace: VERSION,
+            recorder: Recorder::Tracefs,
+            phase: "whole".into(),
+            file_system: "ext4".into(),
+            devices: vec![Device { path: "/dev/loop1".into(), number: [7, 1], size_bytes: 4096 }],
+            unnamed: None,
+        }
+    }
+
+    #[test]
+    fn a_log_is_read_as_it_was_written() {
+        let entry = r#"{"op":"write","sector":8,"sectors":8,"flags":{"sync":true},
+            "asked":{"preflush":true,"fua":true},"process":"jbd2/loop1-8","submit_ns":5,
+            "issue_ns":6,"complete_ns":9,
+            "parts":[{"sectors":8,"kind":"journal","what":"journal commit"}]}"#;
+        let entry: Entry = serde_json::from_str(entry).unwrap();
+        let items = [
+            Item::Mark(Mark { at_ns: 4, mark: "fsync 12".into() }),
+            Item::Entry(entry),
+            Item::Lost(Lost { at_ns: 7, lost: 3 }),
+        ];
+        let mut text = Vec::new();
+        let mut writer = Writer::new(&mut text, &head()).unwrap();
+        items.iter().for_each(|item| writer.item(item).unwrap());
+        writer.finish(3).unwrap();
+        let mut lines = Vec::new();
+        read(text.as_slice(), &mut |line| {
+            lines.push(line);
+            Ok(())
+        })
+        .unwrap();
+        let end = Line::End(End { items: 3, lost_events: 3 });
+        let between = items.map(Line::Item);
+        assert_eq!(lines, [&[Line::Head(head())][..], &between, &[end]].concat());
+    }
+
+    #[test]
+    fn what_is_no_log_is_refused_with_its_line() {
+        let refused = |text: &str| read(text.as_bytes(), &mut |_| Ok(())).unwrap_err().to_string();
+        assert!(refused("{\"items\":0,\"lost_events\":0}\n{}").starts_with("line 2: "));
+        let later = serde_json::to_string(&Head { trace: 2, ..head() }).unwrap();
+        assert_eq!(refused(&later), "it is of version 2, this fsverdict reads 1");
+    }
+}

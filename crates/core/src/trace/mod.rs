@@ -1,0 +1,24 @@
+//! What reached a disk, request by request: recorded by the kernel's tracepoints or by QEMU, read
+//! back, and told apart by the operation it was for.
+//!
+//! [`Formats`], [`Page`] and [`merge()`] decode the kernel's ring buffers, [`Assembler`] makes
+//! requests of the events, [`LogWrites`] reads what `blklogwrites` and dm-log-writes leave,
+//! [`mod@file`] is the form in which a log is kept, and [`Operations`] takes it apart. All of
+//! them stream: none holds more than what is under way.
+
+mod assemble;
+mod events;
+pub mod file;
+mod format;
+mod log_writes;
+mod merge;
+mod operations;
+mod pages;
+
+pub use assemble::Assembler;
+pub use events::{Block, Event, EventKind, Formats, Process};
+pub use format::{Field, Format, FormatError, page_bytes};
+pub use log_writes::{LogWrites, LogWritesError};
+pub use merge::merge;
+pub use operations::{Between, Operations};
+pub use pages::{Page, Pages};

@@ -1,0 +1,65 @@
+//! The requests of a trial's timed parts: recorded where the plan asks for it, and written into
+//! the trial's folder when the file system is unmounted, for then its devices tell what they hold.
+
+use std::io::{Write, stderr};
+use std::path::{Path, PathBuf};
+
+use fsverdict_core::model::trace::Account;
+use fsverdict_core::model::{BedKind, ExtraProbe, Phase, Sample, Trial};
+use fsverdict_core::render::one_line;
+
+use crate::probe::trace::{Recorded, Recording, TraceError};
+
+/// The file of a trial's log.
+fn log_of(trial: &Trial) -> PathBuf {
+    Path::new(&trial.series).with_file_name("trace.jsonl")
+}
+
+/// Begins to record, if that is asked for. Where it can't be, the trial has no log, and its
+/// standard error the reason.
+pub fn begin(trial: &Trial) -> Option<Recording> {
+    trial.probes.contains(&ExtraProbe::Trace).then_some(())?;
+    let log = log_of(trial);
+    let folder = log.parent().unwrap_or(Path::new("."));
+    told(Recording::begin(&trial.bed.lab, &trial.bed.devices, folder))
+}
+
+fn told<T>(result: Result<T, TraceError>) -> Option<T> {
+    let tell = |error: &TraceError| {
+        let text = format!("the requests can't be recorded: {error}");
+        // Nothing hangs on its being read.
+        let _ = writeln!(stderr(), "{}", one_line(&text));
+    };
+    result.inspect_err(tell).ok()
+}
+
+/// What was recorded and is not written yet.
+#[derive(Debug, Default)]
+pub struct Traces(Vec<(Phase, Recorded)>);
+
+impl Traces {
+    /// Ends a recording, and keeps it until the file system is unmounted.
+    pub fn keep(&mut self, recording: Option<Recording>, phase: Phase) {
+        let ended = recording.and_then(|recording| told(recording.end()));
+        self.0.extend(ended.map(|recorded| (phase, recorded)));
+    }
+
+    /// Writes all of them. Of a timed part that was alone since the last time it gives the account,
+    /// as figures; of several nobody could tell whose they are.
+    pub fn write(&mut self, trial: &Trial) -> Vec<Sample> {
+        // A directory's file system is mounted on, and a bare device has none.
+        let file_system = match trial.bed.kind {
+            BedKind::Directory => "",
+            _ if !trial.contender.partition.is_empty() => "",
+            _ => &trial.contender.file_system,
+        };
+        let write = |(phase, recorded): (Phase, Recorded)| {
+            told(recorded.write(phase.name(), file_system, &log_of(trial)))
+        };
+        let accounts: Vec<Account> = self.0.drain(..).filter_map(write).collect();
+        match accounts.as_slice() {
+            [account] => account.samples(),
+            _ => Vec::new(),
+        }
+    }
+}

@@ -1,0 +1,13 @@
+//! Devices with Btrfs on them: each byte is something, and no walk goes on for ever.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+
+#[path = "../sparse.rs"]
+mod sparse;
+
+fuzz_target!(|bytes: &[u8]| {
+    if let Some(device) = sparse::Sparse::of(bytes, ((64 << 10) + 64, b"_BHRfS_M")) {
+        device.ask();
+    }
+});
