@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use fsverdict_core::blocks::{Map, ReadAt, Tree, What};
 
-use super::{Agreement, Image, parts, tree};
+use super::{Agreement, Image, parts, paths, tree};
 use crate::support::{Scene, tool};
 
 const BLOCK: u64 = 4096;
@@ -212,15 +212,7 @@ fn every_block_is_what_dump_tree_says_with_every_layout() {
         let command = format!("mkfs.btrfs -q -f{options} -r {tree}");
         let image = Image::made(&scene, "300M", &command);
         assert_agree(&image, options, &["data", "node-FS_TREE", "node-CSUM_TREE"]);
-        let map = image.map();
-        let paths: BTreeSet<String> = map
-            .what(0, image.bytes())
-            .iter()
-            .filter_map(|piece| match piece.what {
-                What::Data { inode, .. } => Some(map.path(inode).unwrap()),
-                _ => None,
-            })
-            .collect();
+        let paths = paths(&image);
         assert_eq!(paths.iter().collect::<Vec<_>>(), ["/numbers", "/sparse"]);
     }
 }

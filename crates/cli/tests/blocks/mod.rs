@@ -4,7 +4,7 @@ pub mod btrfs;
 pub mod ext4;
 pub mod xfs;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
@@ -118,4 +118,15 @@ pub fn parts(map: &Map, offset: u64, length: u64) -> Vec<What> {
         parts.retain(|what| *what != What::Padding);
     }
     parts
+}
+
+/// The paths of all files that have blocks.
+pub fn paths(image: &Image) -> BTreeSet<String> {
+    let map = image.map();
+    let pieces = map.what(0, image.bytes()).into_iter();
+    let files = pieces.filter_map(|piece| match piece.what {
+        What::Data { inode, .. } => Some(inode),
+        _ => None,
+    });
+    files.map(|inode| map.path(inode).unwrap_or_else(|| panic!("no path of {inode}"))).collect()
 }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use fsverdict_core::blocks::{GroupTree, Header, Inode, Journal, Map, ReadAt, What};
 
-use super::{Agreement, Image, parts};
+use super::{Agreement, Image, parts, paths};
 use crate::support::{Scene, tool};
 
 /// What we say of a block, in the words of `blockuse`.
@@ -219,15 +219,7 @@ fn every_block_is_what_xfs_db_says_with_every_layout() {
         // The log, of at least 64 MiB, lies in one group.
         let image = Image::made(&scene, "640M", &command);
         assert_agree(&image, &options.join(" "), kinds);
-        let map = image.map();
-        let paths: BTreeSet<String> = map
-            .what(0, image.bytes())
-            .iter()
-            .filter_map(|piece| match piece.what {
-                What::Data { inode, .. } => Some(map.path(inode).unwrap()),
-                _ => None,
-            })
-            .collect();
+        let paths = paths(&image);
         assert!(paths.contains("/numbers"), "{paths:?}");
         assert!(paths.contains("/below/a-file-with-a-rather-long-name-399"), "{paths:?}");
         assert_eq!(paths.len(), 401);
