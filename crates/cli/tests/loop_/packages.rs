@@ -119,7 +119,8 @@ fn gated(mount: &str) -> (i32, String) {
     let sudo = format!("#!/bin/sh\nexec \"$@\"\n");
     fs::write(scene.path("bin/sudo"), sudo).unwrap();
     tool("chmod", &["755", &scene.typed("bin/sudo")]).unwrap();
-    std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_fsverdict"), scene.path("bin/fsverdict")).unwrap();
+    std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_fsverdict"), scene.path("bin/fsverdict"))
+        .unwrap();
 
     let plan = |mount: &str| {
         let text = format!(

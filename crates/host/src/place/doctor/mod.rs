@@ -64,7 +64,14 @@ pub fn needs() -> Vec<Need> {
         [Need::BlockEvents, Need::Limits, Need::Qemu, Need::Kernel(None), Need::Kvm, Need::Png];
     let own = [Need::Cgroups, Need::KernelLog];
     let probes = ProbeKind::ALL.map(Need::Probe);
-    first.into_iter().chain(file_systems).chain(programs).chain(probes).chain(own).chain(last).collect()
+    first
+        .into_iter()
+        .chain(file_systems)
+        .chain(programs)
+        .chain(probes)
+        .chain(own)
+        .chain(last)
+        .collect()
 }
 
 /// This machine.
