@@ -12,6 +12,7 @@ mod network;
 mod others;
 mod partitions;
 mod probes;
+mod recommended;
 mod replays;
 mod runs;
 mod settings;

@@ -6,11 +6,13 @@
 //! trials: the bed and the settings.
 
 mod host;
+mod metrics;
 mod place;
 mod sample;
 pub mod sim;
 mod step;
 
 pub use host::{Effect, Host, HostError, trial};
+pub use metrics::check_metrics;
 pub use place::{Place, settled_trial};
 pub use step::{Step, steps};
