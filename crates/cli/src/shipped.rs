@@ -68,7 +68,8 @@ mod tests {
         }
         let wrong = |name| study(name).unwrap_err().to_string();
         assert!(wrong("clouddisk").ends_with("did you mean cloud-disk?"));
-        assert!(wrong("cloud").contains("block-volume, cloud-disk"));
+        assert!(wrong("cloud").ends_with("did you mean cloud-disk?"));
+        assert!(wrong("sky").contains("block-volume, cloud-disk"));
     }
 
     #[test]

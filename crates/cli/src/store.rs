@@ -10,6 +10,9 @@ use fsverdict_core::render::{self, Report};
 
 use crate::source::{Loaded, Source};
 
+/// What a run writes into its folder, besides `run.json`, by which it is known.
+const WRITTEN: [&str; 5] = ["plan.toml", "trials", "samples.csv", "report.md", "report.html"];
+
 /// A run's folder.
 #[derive(Debug)]
 pub struct Store {
@@ -17,16 +20,17 @@ pub struct Store {
 }
 
 impl Store {
-    /// Makes the folder; it must not hold anything yet.
+    /// Makes the folder; it must not hold anything yet that a run writes.
     pub fn create(folder: &Path) -> Result<Store> {
-        fs::create_dir_all(folder.join("trials"))
-            .with_context(|| format!("making the run's folder {}", folder.display()))?;
+        let shown = folder.display();
         if folder.join("run.json").exists() {
-            bail!(
-                "{} holds a run already: --resume it, or give another --output",
-                folder.display()
-            );
+            bail!("{shown} holds a run already: --resume it, or give another --output");
         }
+        if let Some(name) = WRITTEN.iter().find(|name| folder.join(name).exists()) {
+            bail!("{shown} holds a {name} already: give another --output");
+        }
+        fs::create_dir_all(folder.join("trials"))
+            .with_context(|| format!("making the run's folder {shown}"))?;
         Ok(Store { folder: folder.canonicalize()? })
     }
 

@@ -1,13 +1,16 @@
 //! What file systems are used for: `uses/*.toml`.
 
-use fsverdict_core::model::Purpose;
+use fsverdict_core::model::{Purpose, meant};
+use fsverdict_core::render;
 
 use crate::exit::Usage;
+use crate::shipped;
 
 /// Name and definition of each.
-pub const ALL: [(&str, &str); 7] = [
+pub const ALL: [(&str, &str); 8] = [
     ("database", include_str!("../../../uses/database.toml")),
     ("backup", include_str!("../../../uses/backup.toml")),
+    ("build-server", include_str!("../../../uses/build-server.toml")),
     ("web", include_str!("../../../uses/web.toml")),
     ("containers", include_str!("../../../uses/containers.toml")),
     ("logs", include_str!("../../../uses/logs.toml")),
@@ -15,17 +18,22 @@ pub const ALL: [(&str, &str); 7] = [
     ("video", include_str!("../../../uses/video.toml")),
 ];
 
-/// The use of that name.
+/// The use of that name, or that of the plan of that name.
 pub fn purpose(name: &str) -> Result<Purpose, anyhow::Error> {
-    let Some((_, text)) = ALL.iter().find(|(known, _)| *known == name) else {
-        let known: Vec<&str> = ALL.iter().map(|(name, _)| *name).collect();
-        let text = format!(
-            "no use is called {name:?}; there are {}, or give your own with --use FILE",
-            known.join(", ")
-        );
-        return Err(Usage(text).into());
-    };
-    Ok(Purpose::parse(text)?)
+    if let Some((_, text)) = ALL.iter().find(|(known, _)| *known == name) {
+        return Ok(Purpose::parse(text)?);
+    }
+    if let Some(plan) = shipped::PLANS.iter().find(|(known, _)| *known == name) {
+        return Ok(Purpose::of_plan(name, &shipped::parse(plan)?, render::test_name));
+    }
+    let meant = meant(name, names().collect::<Vec<_>>());
+    let text = format!("no use is called {name:?}; {meant}; give your own with --use FILE");
+    Err(Usage(text).into())
+}
+
+/// What [`purpose`] knows.
+pub fn names() -> impl Iterator<Item = &'static str> {
+    ALL.iter().chain(&shipped::PLANS).map(|(name, _)| *name)
 }
 
 #[cfg(test)]

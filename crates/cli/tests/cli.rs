@@ -148,6 +148,7 @@ fn what_the_parser_refuses_names_the_option_and_exits_2() {
         ("report there --format pdf", "'pdf' for '--format <FORMAT>'"),
         ("trial", "--in"),
         ("dance", "unrecognized subcommand 'dance'"),
+        ("rnu --fs ext4,xfs -- true", "did you mean run?"),
     ] {
         scene.run(line).exits(2).says(says);
     }
@@ -157,7 +158,7 @@ fn what_the_parser_refuses_names_the_option_and_exits_2() {
 #[test]
 fn a_wrong_plan_file_is_named_with_what_is_wrong() {
     let scene = Scene::new();
-    scene.run("run gone.toml").exits(1).says("gone.toml: No such file");
+    scene.run("run gone.toml").exits(2).says("no plan and no file is called \"gone.toml\"");
     for (from, to, says) in [
         ("command =", "comand =", "unknown field `comand`"),
         ("command =", "comand =", "did you mean command?"),

@@ -25,15 +25,27 @@ fn helps(scene: &Scene) -> BTreeMap<Vec<String>, String> {
         let help = Started::new(command).wait().exits(0).stdout;
         // clap fills empty lines of an option's text up to its column.
         let help: String = help.lines().map(|line| line.trim_end().to_string() + "\n").collect();
-        let listed = help.lines().skip_while(|line| *line != "Commands:").skip(1);
-        for line in listed.take_while(|line| !line.is_empty()) {
-            let is_name = line.starts_with("  ") && !line.starts_with("   ");
-            let name = line.split_whitespace().next().filter(|name| is_name && *name != "help");
-            open.extend(name.map(|name| [words.clone(), vec![name.to_string()]].concat()));
+        for name in commands(&help) {
+            open.push([words.clone(), vec![name.to_string()]].concat());
         }
         helps.insert(words, help);
     }
     helps
+}
+
+/// The commands that a help lists: clap's own list, or the groups of the program's.
+fn commands(help: &str) -> impl Iterator<Item = &str> {
+    let has_groups = help.contains("\nMeasure:\n");
+    let after = if has_groups { "Measure:" } else { "Commands:" };
+    let listed = help.lines().skip_while(move |line| *line != after).skip(1);
+    let listed = listed.take_while(
+        move |line| {
+            if has_groups { *line != "Options:" } else { !line.is_empty() }
+        },
+    );
+    let names = listed.filter(|line| line.starts_with("  ") && !line.starts_with("   "));
+    let names = names.filter_map(|line| line.split_whitespace().next());
+    names.filter(|name| *name != "help")
 }
 
 fn file_name(words: &[String]) -> String {
@@ -85,14 +97,19 @@ fn every_command_has_a_man_page_with_its_options() {
 }
 
 #[test]
-fn bash_completes_commands_and_options() {
+fn bash_completes_commands_options_and_names() {
     let scene = Scene::new();
-    let script = scene.run("completions bash").exits(0).stdout;
-    scene.write("completions", &script);
+    scene.write("completions", &scene.run("completions bash").exits(0).stdout);
+    fs::create_dir_all(scene.path("runs/mine")).unwrap();
+    scene.write("runs/mine/run.json", "{}");
+    let folder = Path::new(env!("CARGO_BIN_EXE_fsverdict")).parent().unwrap().display();
     let complete = |words: &str| {
+        // As bash does it: the words, the place of the one that is typed, and its function.
         let line = format!(
-            ". ./completions; COMP_WORDS=({words}); COMP_CWORD=$((${{#COMP_WORDS[@]}} - 1)); \
-             _fsverdict fsverdict \"${{COMP_WORDS[-1]}}\" \"${{COMP_WORDS[-2]}}\"; \
+            "PATH={folder}:$PATH; . ./completions; COMP_TYPE=9; COMP_WORDS=({words}); \
+             COMP_CWORD=$((${{#COMP_WORDS[@]}} - 1)); \
+             asked=$(complete -p fsverdict | sed 's/.*-F //; s/ .*//'); \
+             $asked fsverdict \"${{COMP_WORDS[-1]}}\" \"${{COMP_WORDS[-2]}}\"; \
              echo \"${{COMPREPLY[@]}}\""
         );
         let mut shell = program("bash");
@@ -102,9 +119,14 @@ fn bash_completes_commands_and_options() {
     assert_eq!(complete("fsverdict his"), "history");
     assert_eq!(complete("fsverdict run --metr"), "--metrics");
     assert_eq!(complete("fsverdict run --progress pl"), "plain");
+    assert_eq!(complete("fsverdict run --fs btr"), "btrfs");
+    assert_eq!(complete("fsverdict run postg"), "postgresql");
+    assert_eq!(complete("fsverdict run --resume runs/m"), "runs/mine");
+    assert_eq!(complete("fsverdict advise --for mai"), "mail");
+    assert_eq!(complete("fsverdict show cloud"), "cloud-disk");
     for shell in ["zsh", "fish"] {
         let script = scene.run(&format!("completions {shell}")).exits(0).stdout;
-        assert!(script.contains("history") && script.contains("metrics"), "{script}");
+        assert!(script.contains("COMPLETE") && script.contains("fsverdict"), "{script}");
     }
     scene.run("completions tcsh").exits(2).says("'tcsh' for '<SHELL>'");
 }

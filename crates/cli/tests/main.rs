@@ -11,6 +11,7 @@ mod crates;
 mod documents;
 mod format;
 mod golden;
+mod habits;
 mod judge;
 mod loop_;
 mod notebook;

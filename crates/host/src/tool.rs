@@ -135,6 +135,24 @@ pub fn is_there(program: &str) -> bool {
     find(program).is_some() || std::env::split_paths(&path).any(|dir| dir.join(program).is_file())
 }
 
+/// What a workload's need may be found as: `A|B` is the one or the other, and `*` for a folder in a
+/// path the one of the highest version that has the rest.
+pub fn needed(need: &str) -> impl Iterator<Item = String> {
+    need.split('|').map(|path| newest(path).unwrap_or_else(|| path.into()))
+}
+
+fn newest(path: &str) -> Option<String> {
+    let (folder, rest) = path.split_once("/*/")?;
+    let version = |name: &String| -> Vec<u64> {
+        name.split(|c: char| !c.is_ascii_digit()).filter_map(|part| part.parse().ok()).collect()
+    };
+    let entries = std::fs::read_dir(folder).ok()?.flatten();
+    let names = entries.map(|entry| entry.file_name().display().to_string());
+    let found = names.filter(|name| Path::new(folder).join(name).join(rest).exists());
+    let name = found.max_by_key(version)?;
+    Some(format!("{folder}/{name}/{rest}"))
+}
+
 /// A system tool, ready to be given arguments and started.
 pub fn command(program: &str) -> Result<Command, ToolError> {
     let path = find(program).ok_or_else(|| ToolError::Missing { program: program.into() })?;
@@ -325,6 +343,20 @@ pub fn version(argv: &[&str]) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn of_several_versions_the_newest_that_has_the_program_is_needed() {
+        let folder = tempfile::tempdir().unwrap();
+        for version in ["9.6", "15", "100"] {
+            std::fs::create_dir_all(folder.path().join(version).join("bin")).unwrap();
+        }
+        for version in ["9.6", "15"] {
+            std::fs::write(folder.path().join(version).join("bin/initdb"), "").unwrap();
+        }
+        let folder = folder.path().display();
+        let needed: Vec<String> = needed(&format!("{folder}/*/bin/initdb|initdb")).collect();
+        assert_eq!(needed, [format!("{folder}/15/bin/initdb"), "initdb".into()]);
+    }
 
     #[test]
     fn a_failure_names_the_command_its_status_and_what_it_said() {

@@ -2,13 +2,15 @@
 
 use std::path::PathBuf;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
+use clap_complete::engine::{ArgValueCandidates, ArgValueCompleter};
 use fsverdict_core::model::{Basis, Condition, Contender, Feature, Percent, Plan, Purpose, Record};
 use fsverdict_core::{judge, render};
 use fsverdict_host::file_system;
 
 use super::compare::Format;
 use crate::exit;
+use crate::offers;
 use crate::say;
 use crate::source::Source;
 use crate::store::write_whole;
@@ -23,9 +25,15 @@ use crate::uses;
 #[command(after_help = EXAMPLES)]
 pub struct Arguments {
     /// The run: its folder, or a file of fsverdict pack.
+    #[arg(add = ArgValueCompleter::new(offers::runs_and_files))]
     run: PathBuf,
     /// The use: fsverdict list uses.
-    #[arg(long = "for", value_name = "USE", required_unless_present = "purpose")]
+    #[arg(
+        long = "for",
+        value_name = "USE",
+        required_unless_present = "purpose",
+        add = ArgValueCandidates::new(offers::uses)
+    )]
     name: Option<String>,
     /// A use of your own in TOML.
     #[arg(long = "use", value_name = "FILE", conflicts_with = "name")]
@@ -62,6 +70,8 @@ pub fn run(arguments: &Arguments) -> Result<u8> {
     let name = &loaded.run.name;
     let advice = judge::advise(name, &loaded.plan, &loaded.records, &purpose, documented, margin);
     if let Some(file) = &arguments.plan {
+        let is_there = file.symlink_metadata().is_ok();
+        ensure!(!is_there, "{} is there already: name another by --plan", file.display());
         let plan = purpose.completed(&loaded.plan, &advice.missing);
         plan.check()?;
         write_whole(file, &toml::to_string(&plan)?)?;
@@ -97,7 +107,7 @@ fn purpose(arguments: &Arguments) -> Result<Purpose> {
 
 /// What the documentation says of every contender and every need but durability, which the judge
 /// sees to.
-fn documented(plan: &Plan, records: &[Record], purpose: &Purpose) -> Vec<Condition> {
+pub(super) fn documented(plan: &Plan, records: &[Record], purpose: &Purpose) -> Vec<Condition> {
     let needs = purpose.needs.iter().filter(|feature| **feature != Feature::Durability);
     let all = needs.flat_map(|feature| plan.contenders.iter().map(move |it| (it, *feature)));
     all.map(|(contender, feature)| {

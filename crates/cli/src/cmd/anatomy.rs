@@ -17,9 +17,9 @@ use fsverdict_core::trace::file::{self, Line};
 use fsverdict_core::trace::{Between, Operations};
 use fsverdict_host::bed::Consents;
 
-use super::compare::anew;
+use super::arguments::Arguments as RunArguments;
 use super::plan::shortened;
-use super::run::dated_folder;
+use super::run::{self, dated_folder};
 use crate::exit::{self, Usage};
 use crate::say;
 use crate::source::{Loaded, Source};
@@ -104,7 +104,8 @@ pub fn run(arguments: &Arguments) -> Result<u8> {
         None => {
             let folder = arguments.output.clone();
             let folder = folder.unwrap_or_else(|| dated_folder(SystemTime::now(), "anatomy"));
-            let (loaded, stop) = anew(&plan(arguments)?, &folder, &Consents::default())?;
+            let typed = |file: &Path| RunArguments::of_plan(file, &folder, &Consents::default());
+            let (loaded, stop) = run::anew(&plan(arguments)?, &folder, typed)?;
             if stop == Stop::Interrupted {
                 return Ok(exit::INTERRUPTED);
             }

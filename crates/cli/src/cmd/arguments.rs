@@ -3,11 +3,58 @@
 use std::path::{Path, PathBuf};
 
 use clap::{Args, FromArgMatches, ValueEnum};
-use fsverdict_core::model::{Bytes, Percent, Span};
+use clap_complete::engine::{ArgValueCandidates, ArgValueCompleter};
+use fsverdict_core::model::{Bytes, Percent, Place, Span};
 use fsverdict_host::bed::{Consent, Consents};
 
+use crate::offers;
 use crate::say::Look;
 use crate::watch::Wish;
+
+const BED: &str = "The bed";
+const WORK: &str = "The work";
+const PLACE: &str = "The place";
+const JUDGED: &str = "The verdict";
+const TRIALS: &str = "The trials";
+const RUN: &str = "The run";
+
+/// What a run that was begun has in its plan, and no option changes.
+pub const FIXED: [&str; 34] = [
+    "plan",
+    "study",
+    "scale",
+    "fs",
+    "bed",
+    "like",
+    "dir",
+    "writable",
+    "size",
+    "devices",
+    "place",
+    "kernel",
+    "bring",
+    "untrusted",
+    "small_files",
+    "fsync_files",
+    "metadata",
+    "tree",
+    "probe",
+    "setup",
+    "prepare",
+    "check",
+    "cleanup",
+    "warm",
+    "operations",
+    "primary",
+    "reference",
+    "trial_timeout",
+    "step_timeout",
+    "margin",
+    "confidence",
+    "seed",
+    "output",
+    "command",
+];
 
 /// Compare file systems on your own work.
 ///
@@ -15,137 +62,169 @@ use crate::watch::Wish;
 /// rounds, in random order, until every comparison is settled or the rounds or the budget are
 /// spent. The work runs in the mounted file system: name other files by absolute paths.
 #[derive(clap::Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = EXAMPLES, help_template = examples_first())]
 pub struct Arguments {
     /// A plan in TOML, or one of those that come with fsverdict: fsverdict list plans. Options on
     /// the command line take precedence.
-    #[arg(value_name = "PLAN")]
+    #[arg(value_name = "PLAN", add = ArgValueCompleter::new(offers::plans))]
     pub plan: Option<PathBuf>,
     /// A published study, to be run as it is described: fsverdict list studies.
-    #[arg(long, value_name = "NAME", conflicts_with = "plan")]
+    #[arg(
+        long,
+        value_name = "NAME",
+        conflicts_with = "plan",
+        add = ArgValueCandidates::new(offers::studies)
+    )]
     pub study: Option<String>,
     /// Multiply every size, count and time of the plan; stamped on the result.
-    #[arg(long, value_name = "FACTOR", value_parser = scale)]
+    #[arg(long, value_name = "FACTOR", value_parser = scale, help_heading = TRIALS)]
     pub scale: Option<f64>,
     /// File systems to compare; the same one twice compares it with itself.
-    #[arg(long, value_delimiter = ',', value_name = "NAME,...")]
+    #[arg(
+        long,
+        value_delimiter = ',',
+        value_name = "NAME,...",
+        add = ArgValueCandidates::new(offers::file_systems)
+    )]
     pub fs: Vec<String>,
     /// The target: loop, ram, ram:zram, device:/dev/NAME[,...] or directory:PATH[,...].
-    #[arg(long)]
+    #[arg(long, help_heading = BED)]
     pub bed: Option<String>,
     /// The disk whose flags the bed has: nvme, ssd, hdd, virtio, or a path such as /dev/nvme0n1
     /// [default: that on which images lie].
-    #[arg(long, value_name = "DISK")]
+    #[arg(long, value_name = "DISK", help_heading = BED)]
     pub like: Option<String>,
     /// A device of bed `device` that may be erased, named again; with what it carries, if anything:
     /// /dev/sdb=gpt,ext4. Once for each device.
-    #[arg(long, value_name = "PATH[=SIGNATURE,...]")]
+    #[arg(long, value_name = "PATH[=SIGNATURE,...]", help_heading = BED)]
     pub erase: Vec<Consent>,
     /// Erase data without a signature, too: archives, raw databases, encrypted disks.
-    #[arg(long)]
+    #[arg(long, help_heading = BED)]
     pub erase_data: bool,
     /// Where image files are made [default: the run's folder].
-    #[arg(long)]
+    #[arg(long, help_heading = BED)]
     pub dir: Option<PathBuf>,
     /// A folder outside the file system under test that the work may write to; once for each.
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", help_heading = WORK)]
     pub writable: Vec<PathBuf>,
     /// Size of each image [default: 4G].
-    #[arg(long)]
+    #[arg(long, help_heading = BED)]
     pub size: Option<Bytes>,
     /// Devices to make, for file systems that take several [default: 1].
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", help_heading = BED)]
     pub devices: Option<u32>,
     /// Who runs the trials: this machine, a virtual one for each, or a simulated one [default:
     /// this machine if it can, otherwise virtual ones].
-    #[arg(long, value_enum)]
+    #[arg(long, value_enum, help_heading = PLACE)]
     pub place: Option<PlaceName>,
     /// A kernel to boot in place vm: a version, or the path of a bzImage; several are compared.
-    #[arg(long, value_name = "KERNEL")]
+    #[arg(long, value_name = "KERNEL", help_heading = PLACE)]
     pub kernel: Vec<String>,
     /// A file or folder of this machine that a virtual one gets, besides those that commands name.
-    #[arg(long, value_name = "PATH")]
+    #[arg(long, value_name = "PATH", help_heading = PLACE)]
     pub bring: Vec<PathBuf>,
     /// A stranger wrote the plan: run it in virtual machines that get nothing of this machine but
     /// what --bring names.
-    #[arg(long, conflicts_with_all = ["resume", "erase", "writable"])]
+    #[arg(long, conflicts_with_all = ["resume", "erase", "writable"], help_heading = PLACE)]
     pub untrusted: bool,
     /// Many small files, natively: count=10000,size=1k,directories=1,threads=1,sync=end.
-    #[arg(long, value_name = "KEY=VALUE,...", num_args = 0..=1, default_missing_value = "")]
+    #[arg(
+        long, value_name = "KEY=VALUE,...", num_args = 0..=1, default_missing_value = "",
+        help_heading = WORK
+    )]
     pub small_files: Option<String>,
     /// Many files written and one synced: files=10,size=2k,repetitions=100,case=allocating.
-    #[arg(long, value_name = "KEY=VALUE,...", num_args = 0..=1, default_missing_value = "")]
+    #[arg(
+        long, value_name = "KEY=VALUE,...", num_args = 0..=1, default_missing_value = "",
+        help_heading = WORK
+    )]
     pub fsync_files: Option<String>,
     /// Metadata operations, natively: directories=1000,files_per_directory=10,threads=1.
-    #[arg(long, value_name = "KEY=VALUE,...", num_args = 0..=1, default_missing_value = "")]
+    #[arg(
+        long, value_name = "KEY=VALUE,...", num_args = 0..=1, default_missing_value = "",
+        help_heading = WORK
+    )]
     pub metadata: Option<String>,
     /// A tree made, copied, walked, deleted: files=10000,mean_size=16k,threads=1,source=DIR.
-    #[arg(long, value_name = "KEY=VALUE,...", num_args = 0..=1, default_missing_value = "")]
+    #[arg(
+        long, value_name = "KEY=VALUE,...", num_args = 0..=1, default_missing_value = "",
+        help_heading = WORK
+    )]
     pub tree: Option<String>,
     /// Read this too during the timed parts. It costs the work something: fsverdict list probes.
-    #[arg(long, value_enum, value_delimiter = ',', value_name = "NAME,...")]
+    #[arg(long, value_enum, value_delimiter = ',', value_name = "NAME,...", help_heading = TRIALS)]
     pub probe: Vec<ProbeName>,
     /// A line for the shell, before the remount, untimed.
-    #[arg(long, value_name = "LINE")]
+    #[arg(long, value_name = "LINE", help_heading = WORK)]
     pub setup: Option<String>,
     /// A line for the shell, after the remount, untimed.
-    #[arg(long, value_name = "LINE")]
+    #[arg(long, value_name = "LINE", help_heading = WORK)]
     pub prepare: Option<String>,
     /// A line for the shell, after the work, untimed: a status other than 0 fails the trial.
-    #[arg(long, value_name = "LINE")]
+    #[arg(long, value_name = "LINE", help_heading = WORK)]
     pub check: Option<String>,
     /// A line for the shell, last of all, also after a failure.
-    #[arg(long, value_name = "LINE")]
+    #[arg(long, value_name = "LINE", help_heading = WORK)]
     pub cleanup: Option<String>,
     /// Leave the caches as the preparation leaves them.
-    #[arg(long)]
+    #[arg(long, help_heading = WORK)]
     pub warm: bool,
     /// Operations the command does, to give it a rate.
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", help_heading = WORK)]
     pub operations: Option<u64>,
     /// Metrics to judge, instead of the workload's own choice.
-    #[arg(long, value_delimiter = ',', value_name = "METRIC,...")]
+    #[arg(long, value_delimiter = ',', value_name = "METRIC,...", help_heading = JUDGED)]
     pub primary: Vec<String>,
     /// The contender the others are compared with [default: the first].
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", help_heading = JUDGED)]
     pub reference: Option<String>,
     /// All contenders of a round at once, each on a bed of its own, and their work in turns of
     /// 100 ms, so that a machine's noise is the same for all. For fio jobs that run for a time.
     #[arg(long)]
     pub duet: bool,
     /// Rounds at most [default: 12].
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", help_heading = JUDGED)]
     pub rounds: Option<u32>,
     /// Time at most; alone, without rounds, the run is open-ended.
-    #[arg(long, value_name = "TIME")]
+    #[arg(long, value_name = "TIME", help_heading = JUDGED)]
     pub budget: Option<Span>,
     /// How long a trial may take: then it is ended, has failed, and the run goes on [default: 2h,
     /// or the budget, if that is over 10m].
-    #[arg(long, value_name = "TIME")]
+    #[arg(long, value_name = "TIME", help_heading = TRIALS)]
     pub trial_timeout: Option<Span>,
     /// The same of a step: mkfs=2h,work=30m [default: FORMAT.md, `timeout`].
-    #[arg(long, value_delimiter = ',', value_name = "STEP=TIME,...", value_parser = step_timeout)]
+    #[arg(
+        long, value_delimiter = ',', value_name = "STEP=TIME,...", value_parser = step_timeout,
+        help_heading = TRIALS
+    )]
     pub step_timeout: Vec<(String, Span)>,
     /// Differences smaller than this are trivial [default: 5%].
-    #[arg(long)]
+    #[arg(long, help_heading = JUDGED)]
     pub margin: Option<Percent>,
     /// Chance that all intervals of a workload hold [default: 95%].
-    #[arg(long)]
+    #[arg(long, help_heading = JUDGED)]
     pub confidence: Option<Percent>,
     /// Seed of the order and of the work; the same seed gives the same run.
-    #[arg(long)]
+    #[arg(long, help_heading = TRIALS)]
     pub seed: Option<u64>,
-    /// Go on with a run that was interrupted or killed.
-    #[arg(long, value_name = "RUN", conflicts_with_all = ["plan", "fs", "output", "command"])]
+    /// Go on with a run that was interrupted or killed; with more --rounds or a longer --budget,
+    /// also with one that has ended.
+    #[arg(
+        long,
+        value_name = "RUN",
+        conflicts_with_all = FIXED,
+        help_heading = RUN,
+        add = ArgValueCandidates::new(offers::runs)
+    )]
     pub resume: Option<PathBuf>,
     /// The run's folder [default: runs/TIME-NAME].
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", help_heading = RUN)]
     pub output: Option<PathBuf>,
     /// Write the result as JSON; - for standard output.
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", help_heading = RUN)]
     pub json: Option<PathBuf>,
     /// Print every command of the first round instead of running it.
-    #[arg(long)]
+    #[arg(long, help_heading = RUN)]
     pub dry_run: bool,
     #[command(flatten)]
     pub look: Look,
@@ -157,6 +236,14 @@ pub struct Arguments {
 }
 
 impl Arguments {
+    /// Nothing says what to run.
+    pub fn is_bare(&self) -> bool {
+        let named = [self.plan.is_some(), self.study.is_some(), self.resume.is_some()];
+        let native = [&self.small_files, &self.fsync_files, &self.metadata, &self.tree];
+        let typed = self.command.len() + self.fs.len() + native.iter().copied().flatten().count();
+        !named.contains(&true) && typed == 0 && self.bed.is_none() && self.kernel.is_empty()
+    }
+
     /// All that may be erased.
     pub fn consents(&self) -> Consents {
         Consents { named: self.erase.clone(), data: self.erase_data }
@@ -181,6 +268,16 @@ pub enum PlaceName {
     Sim,
 }
 
+impl From<PlaceName> for Place {
+    fn from(name: PlaceName) -> Place {
+        match name {
+            PlaceName::Local => Place::Local,
+            PlaceName::Vm => Place::Vm,
+            PlaceName::Sim => Place::Sim,
+        }
+    }
+}
+
 /// Probes that are to be asked for, by the names they have on the command line.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub enum ProbeName {
@@ -196,7 +293,7 @@ fn step_timeout(text: &str) -> Result<(String, Span), String> {
 }
 
 /// A factor, or a fraction such as 1/10.
-fn scale(text: &str) -> Result<f64, String> {
+pub fn scale(text: &str) -> Result<f64, String> {
     let (over, under) = text.split_once('/').unwrap_or((text, "1"));
     let number = |text: &str| text.trim().parse::<f64>().ok();
     match number(over).zip(number(under)).map(|(over, under)| over / under) {
@@ -205,11 +302,25 @@ fn scale(text: &str) -> Result<f64, String> {
     }
 }
 
+/// The first of the examples, for those who have typed nothing else.
+pub const FIRST: &str = "\
+Examples:
+  sudo fsverdict run --fs ext4,xfs,btrfs -- cp -a /usr/share/doc .
+  sudo fsverdict run --fs ext4,xfs -- fio /srv/jobs/database.fio
+  sudo fsverdict run postgresql";
+
 const EXAMPLES: &str = "\
 Examples:
   sudo fsverdict run --fs ext4,xfs,btrfs -- cp -a /usr/share/doc .
-  sudo fsverdict run --fs ext4,xfs --setup 'tar xf /srv/tree.tar' -- rm -rf tree
   sudo fsverdict run --fs ext4,xfs -- fio /srv/jobs/database.fio
+  sudo fsverdict run postgresql
+  sudo fsverdict run --fs ext4,xfs --setup 'tar xf /srv/tree.tar' -- rm -rf tree
   sudo fsverdict run --fs ext4,xfs,btrfs --small-files count=10000,size=1k
   fsverdict run --kernel 5.10 --kernel 6.12 --fs ext4,xfs --size 1G --small-files
   sudo fsverdict run --bed device:/dev/sdb --erase /dev/sdb --fs ext4,xfs -- COMMAND";
+
+/// The examples lead the help: the options are long.
+fn examples_first() -> String {
+    let before = "{about-with-newline}\n{usage-heading} {usage}";
+    format!("{before}\n\n{EXAMPLES}\n\n{{all-args}}")
+}

@@ -302,10 +302,11 @@ mod tests {
     #[test]
     fn what_is_lacking_for_a_plan_is_in_its_row() {
         let without = |program: &str| {
-            let program = program.to_string();
+            let first = |names: &str| names.split('|').next().unwrap().to_string();
+            let program = first(program);
             Asked::new(move |need| match need {
-                Need::Program { name, package } if *name == program => {
-                    Answer::not_installed(name, package.as_deref())
+                Need::Program { name, package } if first(name) == program => {
+                    Answer::not_installed(&program, package.as_deref())
                 }
                 _ => Answer::yes(""),
             })
@@ -321,7 +322,8 @@ mod tests {
             let plan = shipped::parse(shipped).unwrap();
             for (program, _) in plan.workloads.iter().flat_map(Workload::needed) {
                 let lack = cell(shipped.0, &without(program));
-                assert!(lack.starts_with(program), "{}: {lack}", shipped.0);
+                let first = program.split('|').next().unwrap();
+                assert!(lack.starts_with(first), "{}: {lack}", shipped.0);
             }
         }
     }

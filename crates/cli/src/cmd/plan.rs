@@ -1,16 +1,18 @@
 //! From what was typed to the plan that was meant.
 
 use std::fs;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use fsverdict_core::model::{
     Bed, BedKind, Cache, Command, Contender, ExtraProbe, Fio, Place, Plan, PlanError, Rounds,
-    Sysbench, Workload, with_near,
+    Sysbench, Workload, meant, with_near,
 };
 use serde::de::DeserializeOwned;
 
-use super::arguments::{Arguments, PlaceName, ProbeName};
+use super::arguments::{Arguments, ProbeName};
+use super::beside::{change_work, changes_work, check_idle};
 use super::untrusted::distrust;
 use crate::exit::Usage;
 use crate::shipped;
@@ -33,11 +35,19 @@ pub fn plan(arguments: &Arguments) -> Result<Plan> {
     if !arguments.kernel.is_empty() {
         plan.contenders = under_kernels(&plan.contenders, &arguments.kernel);
     }
-    if let Some(workload) = typed_workload(arguments)? {
-        plan.workloads = vec![workload];
-        plan.published.clear();
+    match typed_workload(arguments)? {
+        Some(workload) => {
+            plan.workloads = vec![workload];
+            plan.published.clear();
+        }
+        None if changes_work(arguments) => {
+            plan.workloads.iter_mut().for_each(|workload| change_work(workload, arguments));
+            plan.published.clear();
+        }
+        None => {}
     }
     set_rest(&mut plan, arguments);
+    check_idle(&plan, arguments)?;
     distrust(&mut plan, arguments)?;
     allow_writing(&mut plan, &arguments.writable)?;
     for workload in &mut plan.workloads {
@@ -59,7 +69,10 @@ fn read(path: &Path) -> Result<Plan> {
     if let Some(plan) = shipped::plan(path) {
         return plan;
     }
-    let text = fs::read_to_string(path).with_context(|| path.display().to_string())?;
+    let text = match fs::read_to_string(path) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Err(no_plan(path).into()),
+        text => text.with_context(|| path.display().to_string())?,
+    };
     let mut plan: Plan = toml::from_str(&text)
         .map_err(PlanError::from)
         .with_context(|| path.display().to_string())?;
@@ -72,8 +85,20 @@ fn read(path: &Path) -> Result<Plan> {
     Ok(plan)
 }
 
+/// Neither a file nor a plan that comes along.
+fn no_plan(path: &Path) -> Usage {
+    let typed = path.display().to_string();
+    let names = shipped::PLANS.iter().map(|(name, _)| *name);
+    let is_study = shipped::STUDIES.iter().any(|(name, _)| *name == typed);
+    let meant = match is_study {
+        true => format!("it is a study: fsverdict run --study {typed}"),
+        false => meant(&typed, names),
+    };
+    Usage(format!("no plan and no file is called {typed:?}; {meant}"))
+}
+
 /// The second contender of a name is `ext4#2`: an A/A comparison.
-fn named_contenders(names: &[String]) -> Vec<Contender> {
+pub(super) fn named_contenders(names: &[String]) -> Vec<Contender> {
     let contender = |(place, name): (usize, &String)| {
         let count = 1 + names[..place].iter().filter(|earlier| *earlier == name).count();
         let own = if count == 1 { name.clone() } else { format!("{name}#{count}") };
@@ -167,12 +192,8 @@ fn set_rest(plan: &mut Plan, arguments: &Arguments) {
             plan.probes.push(probe);
         }
     }
-    if let Some(place) = &arguments.place {
-        plan.place = Some(match place {
-            PlaceName::Local => Place::Local,
-            PlaceName::Vm => Place::Vm,
-            PlaceName::Sim => Place::Sim,
-        });
+    if let Some(place) = arguments.place {
+        plan.place = Some(place.into());
     }
 }
 
@@ -199,16 +220,8 @@ fn allow_writing(plan: &mut Plan, allowed: &[PathBuf]) -> Result<()> {
 
 /// The workload on the command line, if there is one.
 fn typed_workload(arguments: &Arguments) -> Result<Option<Workload>, Usage> {
-    let mut workload = Workload {
-        setup: arguments.setup.clone().map(Command::Shell),
-        prepare: arguments.prepare.clone().map(Command::Shell),
-        check: arguments.check.clone().map(Command::Shell),
-        cleanup: arguments.cleanup.clone().map(Command::Shell),
-        cache: if arguments.warm { Cache::Warm } else { Cache::Cold },
-        operations: arguments.operations,
-        primary: arguments.primary.clone(),
-        ..Workload::default()
-    };
+    let mut workload = Workload::default();
+    change_work(&mut workload, arguments);
     workload.small_files = native("small-files", arguments.small_files.as_deref())?;
     workload.fsync_files = native("fsync-files", arguments.fsync_files.as_deref())?;
     workload.metadata = native("metadata", arguments.metadata.as_deref())?;
@@ -306,7 +319,7 @@ fn make_absolute(path: &mut String) {
 mod tests {
     use super::*;
     use clap::Parser;
-    use fsverdict_core::model::{FsyncCase, Sync};
+    use fsverdict_core::model::{FsyncCase, Place, Sync};
 
     #[derive(Parser)]
     struct Typed {

@@ -179,6 +179,22 @@ fn mariadb_is_measured_and_its_tables_are_whole() {
 
 #[test]
 #[ignore = "needs root and loop devices: run ./test"]
+fn both_databases_are_measured_at_a_scale_that_has_no_quantile() {
+    let scene = Scene::alone();
+    for (name, rows) in
+        [("postgresql", ("SCALE = 20", "SCALE = 1")), ("mariadb", ("25000", "1000"))]
+    {
+        let shown = scene.run(&format!("show {name}")).exits(0).stdout;
+        scene.write("plan.toml", &shown.replace(rows.0, rows.1));
+        let words = "--scale 0.002 --fs ext4,btrfs --rounds 1 --json -";
+        let done = scene.run(&format!("run plan.toml {words} --output {name}")).exits(0);
+        assert!(sample(&list(&done.json()["trials"])[0], "transactions_per_s") > 0.0);
+    }
+    scene.assert_nothing_left();
+}
+
+#[test]
+#[ignore = "needs root and loop devices: run ./test"]
 fn sqlite_is_measured_and_its_rows_are_there() {
     let scene = Scene::alone();
     let changes = [

@@ -16,6 +16,7 @@ mod others;
 mod packages;
 mod partitions;
 mod probes;
+mod recommended;
 mod replays;
 mod runs;
 mod settings;

@@ -351,3 +351,31 @@ fn who_is_alone_is_measured_to_the_last_round() {
     assert_eq!(campaign.taken(), 6);
     assert_eq!(campaign.next(Duration::ZERO), Next::End(Stop::Rounds));
 }
+
+#[test]
+fn whole_rounds_keep_what_is_settled_until_all_is() {
+    let next = |judgement: &str| {
+        let plan = plan(&format!(
+            "contender = [{{ name = \"a\" }}, {{ name = \"b\" }}]\n{judgement}\n\
+             [[workload]]\nname = \"sure\"\ncommand = \"true\"\n\
+             [[workload]]\nname = \"open\"\ncommand = \"true\"\n"
+        ));
+        let mut records = Vec::new();
+        for round in 1..=8 {
+            let wave: f64 = if round % 2 == 0 { 3.0 } else { 0.3 };
+            for (workload, contender, seconds) in
+                [("sure", "a", 1.0), ("sure", "b", 2.0), ("open", "a", 1.0), ("open", "b", wave)]
+            {
+                let samples = vec![Sample::lower("wall_time", seconds, Unit::Seconds)];
+                records.push(Record { samples, ..record(round, workload, contender) });
+            }
+        }
+        match next_round(1, &Judge::new(&plan), &records, Duration::ZERO) {
+            Next::Round(slots) => {
+                slots.into_iter().map(|slot| slot.key.workload).collect::<BTreeSet<_>>().len()
+            }
+            end => panic!("{end:?}"),
+        }
+    };
+    assert_eq!((next(""), next("judgement = { whole = true }")), (1, 2));
+}

@@ -14,6 +14,7 @@ pub fn wanted<'a>(
 ) -> Result<Vec<(&'a Workload, Vec<String>)>, Stop> {
     let mut failed = false;
     let mut wanted = Vec::new();
+    let keeps_all = plan.judgement.whole && is_any_open(plan, comparisons, tally);
     for workload in &plan.workloads {
         let given_up = |contender: &str| tally.gives_up(&workload.name, contender);
         if given_up(plan.reference()) {
@@ -26,7 +27,8 @@ pub fn wanted<'a>(
         let is_open = |name: &String| is_open(comparisons, &workload.name, name);
         let goes_on = contenders.iter().any(|name| is_open(name) && !given_up(name));
         // A pooled interval is of rounds that hold all of them.
-        if plan.judgement.interval == Intervals::Paired || !goes_on {
+        let is_pooled = plan.judgement.interval != Intervals::Paired && goes_on;
+        if !keeps_all && !is_pooled {
             contenders.retain(is_open);
         }
         let before = contenders.len();
@@ -49,6 +51,16 @@ pub fn wanted<'a>(
         (true, false) => Err(Stop::Settled),
         (true, true) => Err(Stop::Failed),
     }
+}
+
+/// Somebody who is still measured has an open comparison at some workload.
+fn is_any_open(plan: &Plan, comparisons: &[Comparison], tally: &Tally) -> bool {
+    plan.workloads.iter().any(|workload| {
+        let goes_on = |name: &str| !tally.gives_up(&workload.name, name);
+        let mut names = plan.contenders.iter().map(|contender| contender.name.as_str());
+        goes_on(plan.reference())
+            && names.any(|name| goes_on(name) && is_open(comparisons, &workload.name, name))
+    })
 }
 
 /// A comparison is open until it is settled, or its contender out of the race. Void is not believed

@@ -32,7 +32,7 @@ pub fn advise(
 ) -> Advice {
     let mut conditions = documented;
     if purpose.needs.contains(&Feature::Durability) {
-        conditions.extend(durability(plan, records));
+        conditions.extend(durability(plan, records, &in_question(plan, purpose)));
     }
     let fails = |name: &str| conditions.iter().any(|it| it.contender == name && !it.met);
     let names = plan.contenders.iter().map(|it| it.name.as_str());
@@ -53,7 +53,7 @@ pub fn advise(
     let standings = standings(plan, &candidates, &counted, &scores, margin);
     let answer = match candidates.as_slice() {
         [] => Answer::Nobody,
-        _ if counted.is_empty() => Answer::Unmeasured,
+        _ if counted.is_empty() || missing.iter().any(|it| it.decides) => Answer::Unmeasured,
         [only] => Answer::Only(only.to_string()),
         _ => answer(&candidates, &standings),
     };
@@ -66,6 +66,11 @@ pub fn advise(
         .filter(|name| Some(**name) != leader)
         .filter_map(|name| Gap::of(leader?, name, &scores))
         .collect();
+    let weighed = weighed(&counted, leader, &gaps);
+    let answer = match answer {
+        Answer::Equivalent(names) if !are_alike(&names, &weighed, margin) => Answer::Even(names),
+        answer => answer,
+    };
     Advice {
         purpose: purpose.name.clone(),
         about: purpose.about.clone(),
@@ -77,7 +82,7 @@ pub fn advise(
         answer,
         conditions,
         left_out,
-        weighed: weighed(&counted, leader, &gaps),
+        weighed,
         missing,
         standings,
         findings: flags(&mut audited, plan),
@@ -129,6 +134,7 @@ fn counted<'a>(
             workload: want.workload.clone(),
             metric: want.metric.clone(),
             weight: want.weight,
+            decides: want.decides,
             why: match alike.as_slice() {
                 [] => "no workload of the run measures it".into(),
                 some => format!("no trial of {} has {}", some.join(", "), want.metric),
@@ -363,6 +369,18 @@ impl<'a> Gap<'a> {
     }
 }
 
+/// In nothing that counts one of them is ahead of another by more than the margin.
+fn are_alike(names: &[String], weighed: &[Weighed], margin: Percent) -> bool {
+    weighed.iter().all(|it| {
+        let ratios = || names.iter().filter_map(|name| it.ratios.get(name)).copied();
+        let (most, least) = (ratios().fold(0.0, f64::max), ratios().fold(f64::INFINITY, f64::min));
+        most <= least * (1.0 + margin.0)
+    })
+}
+
+/// A lever that is so many times away moves nobody.
+const FAR: f64 = 20.0;
+
 /// What would put the rival in front.
 fn turns(gap: &Gap, counted: &[Counted], missing: &[Missing]) -> Vec<Turn> {
     let parts = || counted.iter().zip(&gap.means).map(|(it, mean)| it.want.weight * mean);
@@ -371,14 +389,16 @@ fn turns(gap: &Gap, counted: &[Counted], missing: &[Missing]) -> Vec<Turn> {
     let mut turns = Vec::new();
     for (it, (mean, part)) in counted.iter().zip(gap.means.iter().zip(parts())) {
         let others = lead - part;
-        if *mean < 0.0 && others > 0.0 {
-            turns.push(turn(&it.want.what, Lever::WeightAbove(others / -mean)));
-        } else if *mean > 0.0 && others < 0.0 {
-            turns.push(turn(&it.want.what, Lever::WeightBelow(-others / mean)));
+        let weight = others / -mean;
+        if *mean < 0.0 && others > 0.0 && weight < FAR * it.want.weight {
+            turns.push(turn(&it.want.what, Lever::WeightAbove(weight)));
+        } else if *mean > 0.0 && others < 0.0 && weight > it.want.weight / FAR {
+            turns.push(turn(&it.want.what, Lever::WeightBelow(weight)));
         }
     }
-    let unmeasured = missing.iter();
-    turns.extend(unmeasured.map(|it| turn(&it.what, Lever::RatioAbove((lead / it.weight).exp()))));
+    let ratios = missing.iter().map(|it| (it, (lead / it.weight).exp()));
+    let near = ratios.filter(|(_, ratio)| *ratio < FAR);
+    turns.extend(near.map(|(it, ratio)| turn(&it.what, Lever::RatioAbove(ratio))));
     turns
 }
 
@@ -397,14 +417,27 @@ fn weighed(counted: &[Counted], leader: Option<&str>, gaps: &[Gap]) -> Vec<Weigh
     counted.iter().enumerate().map(weighed).collect()
 }
 
-/// Whether fsync flushes: no mount option takes that away, and where the device counts flushes,
-/// the trials, each of which ends with a sync, made some.
-fn durability(plan: &Plan, records: &[Record]) -> Vec<Condition> {
-    let flushes = |name: &str| {
+/// The workloads that measure what is wanted; where none does, all of them.
+fn in_question<'a>(plan: &'a Plan, purpose: &Purpose) -> Vec<&'a str> {
+    let wanted = |work: &&Workload| purpose.wants.iter().any(|want| measures(work, want, purpose));
+    let all = || plan.workloads.iter();
+    let is_any = all().any(|it| wanted(&it));
+    all().filter(|it| !is_any || wanted(it)).map(|it| it.name.as_str()).collect()
+}
+
+/// Whether fsync flushes: no mount option takes that away, and where the device counts flushes, the
+/// trials made some, each of which ends with a sync. Looked at is that of the `workloads` which
+/// flushes the most: it is the one that waits for them.
+fn durability(plan: &Plan, records: &[Record], workloads: &[&str]) -> Vec<Condition> {
+    let flushes = |name: &str, workload: &str| {
         let its = records.iter().filter(|it| it.key.contender == name && it.is_measured());
-        median(its.filter_map(flushes))
+        median(its.filter(|it| it.key.workload == workload).filter_map(flushes))
     };
-    let counts_any = plan.contenders.iter().any(|it| flushes(&it.name).is_some_and(|it| it > 0.0));
+    let names = || plan.contenders.iter().map(|it| it.name.as_str());
+    let most = |workload: &str| names().filter_map(|it| flushes(it, workload)).fold(0.0, f64::max);
+    let workload = workloads.iter().rev().copied().max_by(|a, b| most(a).total_cmp(&most(b)));
+    let workload = workload.unwrap_or_default();
+    let counts_any = most(workload) > 0.0;
     let sparing = |contender: &crate::model::Contender| {
         let its = records.iter().filter(|record| record.key.contender == contender.name);
         let mounts = its.filter_map(|record| record.mounted.as_ref());
@@ -412,16 +445,21 @@ fn durability(plan: &Plan, records: &[Record]) -> Vec<Condition> {
         without_flush(options(contender).chain(seen))
     };
     let condition = |contender: &crate::model::Contender| {
-        let (met, basis, evidence) = match (sparing(contender), flushes(&contender.name)) {
+        let flushes = flushes(&contender.name, workload);
+        let (met, basis, evidence) = match (sparing(contender), flushes) {
             (Some(option), _) => {
                 (false, Basis::Documented, format!("{option}: fsync does not flush"))
             }
-            (None, Some(0.0)) if counts_any => {
-                (false, Basis::Measured, "its trials flushed nothing, those of others did".into())
-            }
-            (None, Some(flushes)) if flushes > 0.0 => {
-                (true, Basis::Measured, format!("{flushes:.0} flushes in the median trial"))
-            }
+            (None, Some(0.0)) if counts_any => (
+                false,
+                Basis::Measured,
+                format!("{workload} flushed nothing on it, and did on others"),
+            ),
+            (None, Some(flushes)) if flushes > 0.0 => (
+                true,
+                Basis::Measured,
+                format!("{flushes:.0} flushes in the median trial of {workload}"),
+            ),
             (None, _) => (
                 true,
                 Basis::Documented,
@@ -595,6 +633,43 @@ mod tests {
     }
 
     #[test]
+    fn durability_is_that_of_the_work_in_question() {
+        let needs = format!("needs = [\"durability\"]\n{USE}");
+        let mut records = records(RATES, 0.01);
+        for record in &mut records {
+            let flushes = if record.key.workload == "writes" { 900 } else { 2 };
+            let device = Some(DeviceTotals { flushes, ..Default::default() });
+            let totals = Totals { device, ..Default::default() };
+            record.phases = vec![crate::model::PhaseRecord { totals, ..phase(Phase::Whole) }];
+        }
+        let evidence = &advised(&records, &needs).conditions[0].evidence;
+        assert_eq!(evidence, "900 flushes in the median trial of writes");
+    }
+
+    #[test]
+    fn without_what_decides_there_is_no_advice() {
+        let decides = USE.replace("weight = 4", "weight = 4\ndecides = true");
+        let advice = advised(&records(RATES, 0.01), &decides);
+        assert_eq!(advice.answer, Answer::Unmeasured);
+        assert!(advice.missing[0].decides && !advice.weighed.is_empty());
+    }
+
+    #[test]
+    fn who_is_ahead_in_one_and_behind_in_another_is_not_equivalent() {
+        // ln 1.5 of reading and twice ln 0.8165 of writing add up to nothing.
+        let even = [("a", 1.5, 0.8165), ("b", 1.0, 1.0), ("c", 0.5, 0.5)];
+        let advice = advised(&records(even, 0.002), USE);
+        assert_eq!(advice.answer, Answer::Even(vec!["a".into(), "b".into()]));
+    }
+
+    #[test]
+    fn a_lever_that_nobody_would_pull_is_not_told() {
+        let barely = [("a", 1.0, 1.0), ("b", 2.0, 0.999), ("c", 0.5, 0.5)];
+        let turns = advised(&records(barely, 0.001), USE).turns;
+        assert!(turns.iter().all(|it| it.what != "writing"), "{turns:?}");
+    }
+
+    #[test]
     fn void_measurements_advise_nothing() {
         let mut records = records(RATES, 0.01);
         let reads_b = |it: &&mut Record| it.key.contender == "b" && it.key.workload == "reads";
@@ -636,7 +711,9 @@ mod tests {
             let one = advise("run", &first, &records, &wanted, Vec::new(), Percent(0.05));
             let other = advise("run", &permuted, &records, &scaled, Vec::new(), Percent(0.05));
             let sorted = |answer: &Answer| match answer.clone() {
-                Answer::Equivalent(mut names) | Answer::Undecided(mut names) => {
+                Answer::Equivalent(mut names)
+                | Answer::Even(mut names)
+                | Answer::Undecided(mut names) => {
                     names.sort();
                     names
                 }

@@ -26,17 +26,18 @@ const MORE: [&str; 4] =
 /// Rates of which less is better.
 const LESS: [&str; 3] =
     ["page_cache_misses_per_s", "network_received_drops_per_s", "network_sent_drops_per_s"];
-/// Columns whose highest second is a figure of its own: what comes in, and what it does to the
-/// device.
-const PEAKS: [&str; 5] = [
-    "device_write_bytes_per_s",
-    "device_queue_depth_mean",
-    "network_received_bits_per_s",
-    "network_received_packets_per_s",
-    "network_received_share",
-];
 
 impl SysstatColumn {
+    /// Columns whose highest second is a figure of its own: what comes in, and what it does to the
+    /// device.
+    pub(crate) const PEAKS: [&str; 5] = [
+        "device_write_bytes_per_s",
+        "device_queue_depth_mean",
+        "network_received_bits_per_s",
+        "network_received_packets_per_s",
+        "network_received_share",
+    ];
+
     /// The figure as a sample, where there is one.
     pub fn sample(self) -> Option<Sample> {
         let SysstatColumn { name, value, unit } = self;
@@ -53,7 +54,7 @@ impl SysstatColumn {
             let (_, column) = told.max_by(|(one, _), (other, _)| one.total_cmp(other))?;
             Some(Sample { metric: format!("{name}_peak"), ..column.sample()? })
         };
-        PEAKS.iter().filter_map(highest).collect()
+        Self::PEAKS.iter().filter_map(highest).collect()
     }
 }
 

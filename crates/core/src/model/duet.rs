@@ -1,7 +1,7 @@
 //! Rounds as duets: all contenders of a round at once, each on a bed of its own, and their work in
 //! turns. Which plans can be run so.
 
-use super::{Bed, BedKind, Fio, Place, Plan, Rounds, Scalar, Workload};
+use super::{Bed, BedKind, ExtraProbe, Fio, Place, Plan, Rounds, Scalar, Workload};
 
 /// What the work has to run for, of its own: twenty turns, of which the first are left out.
 const RUNTIME_MS_LEAST: u64 = 2000;
@@ -75,7 +75,7 @@ impl Plan {
         if self.named_place() == Some(Place::Vm) {
             return Err(
                 "a duet's trials are on one machine at once, and each virtual machine has \
-                        one: write --place here"
+                        one: write --place local"
                     .into(),
             );
         }
@@ -85,6 +85,11 @@ impl Plan {
                  leave it out, or rounds = \"duet\"",
                 pool.name
             ));
+        }
+        if self.probes.contains(&ExtraProbe::Trace) {
+            return Err("a duet's trials would be traced as one: leave out probe trace, or rounds = \
+                        \"duet\""
+                .into());
         }
         let sysctl = &self.contenders[0].sysctl;
         if let Some(other) = self.contenders.iter().find(|it| it.sysctl != *sysctl) {
@@ -233,6 +238,7 @@ mod tests {
             parsed("", &format!("{JOB}\n[[contender]]\nname = \"z\"\nfile_system = \"zfs\""));
         assert!(pool.unwrap_err().contains("has a pool and a daemon"));
         assert!(refused("bed.devices = 33", JOB).contains("over 64 devices"));
-        assert!(refused("place = \"vm\"", JOB).contains("--place here"));
+        assert!(refused("probes = [\"trace\"]", JOB).contains("leave out probe trace"));
+        assert!(refused("place = \"vm\"", JOB).contains("--place local"));
     }
 }

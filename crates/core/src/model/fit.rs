@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use super::need::{Answer, Asked, Remedy, State, install};
-use super::{BedKind, Command, Contender, Need, Place, Plan, Workload};
+use super::{BedKind, Cache, Command, Contender, Need, Place, Plan, Workload};
 
 /// Part of a study that was not run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -79,6 +79,10 @@ impl fmt::Display for UnmetNeeds {
                 (Need::Root, Who::Bed(_)) => format!(
                     "{who} needs root: run it with sudo, or compare directories that are mounted \
                      already with --bed directory:PATH,PATH"
+                ),
+                (Need::DropCaches, _) => format!(
+                    "{who} begins with empty caches, which takes root: run it with sudo, or let \
+                     it begin as it comes with --warm"
                 ),
                 (_, Who::Place(_)) => answer.lack().unwrap_or_default(),
                 _ => format!("{who}: {}", answer.lack().unwrap_or_default()),
@@ -196,6 +200,9 @@ impl Plan {
     fn workload_needs(&self, workload: &Workload) -> Vec<Need> {
         let mut needs = workload.needs();
         needs.extend(self.started_by(workload));
+        if self.bed.kind == BedKind::Directory && workload.cache == Cache::Cold {
+            needs.push(Need::DropCaches);
+        }
         let is_users = matches!(self.bed.kind, BedKind::Device | BedKind::Directory);
         if let Some(bytes) = workload.needs_bytes.filter(|_| is_users) {
             let own = self.contenders.iter().filter_map(|contender| contender.path.as_ref());
@@ -441,7 +448,7 @@ mod tests {
         let plan = Plan::parse(&format!("{bed}\n{plan}")).unwrap();
         let needs: Vec<Need> = plan.wants(Place::Local).into_iter().map(|(_, need)| need).collect();
         let space = Need::Space { at: "/mnt".into(), bytes: 2 << 30 };
-        assert_eq!(needs, [Need::Tool("fio"), space]);
+        assert_eq!(needs, [Need::Tool("fio"), Need::DropCaches, Need::DropCaches, space]);
     }
 
     #[test]

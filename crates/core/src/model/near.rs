@@ -1,14 +1,22 @@
 //! Names that may have been meant.
 
-/// Those of `names` that are a slip or two away from `typed`, the nearest first.
+/// Fewer letters begin too many names.
+const PREFIX_MIN: usize = 3;
+
+/// Those of `names` that are a slip or two away from `typed`, the nearest first; otherwise those
+/// that it begins.
 pub fn near<'a>(typed: &str, names: impl IntoIterator<Item = &'a str>) -> Vec<&'a str> {
     // More slips than a third of a word make another word of it.
     let slips = (typed.chars().count() / 3).clamp(1, 2);
     let typed = typed.to_lowercase();
     let mut near: Vec<(usize, &str)> =
         names.into_iter().map(|name| (strsim::osa_distance(&typed, name), name)).collect();
+    let begun: Vec<_> = near.iter().copied().filter(|(_, name)| name.starts_with(&typed)).collect();
     near.retain(|&(distance, _)| distance <= slips);
     near.sort_by_key(|&(distance, _)| distance);
+    if near.is_empty() && typed.chars().count() >= PREFIX_MIN {
+        near = begun;
+    }
     near.into_iter().map(|(_, name)| name).collect()
 }
 
@@ -46,6 +54,9 @@ mod tests {
         assert_eq!(near("ext5", known), ["ext4", "ext3"]);
         assert_eq!(near("XFS", known), ["xfs", "zfs", "jfs"]);
         assert_eq!(near("reiserfs", known), [""; 0]);
+        assert_eq!(near("bt", known), [""; 0]);
+        assert_eq!(near("postgre", ["mariadb", "postgresql"]), ["postgresql"]);
+        assert_eq!(near("rnu", ["report", "run"]), ["run"]);
         assert_eq!(meant("btfs", known), "did you mean btrfs?");
         assert_eq!(meant("fat", ["ext4", "xfs"]), "there are ext4, xfs");
     }

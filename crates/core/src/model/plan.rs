@@ -186,6 +186,10 @@ pub struct Judgement {
     /// A contender that some other beats by more than the margin gets no more trials.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub race: bool,
+    /// Each round holds all workloads and contenders until every comparison is settled: what is
+    /// weighed together has to be measured together.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub whole: bool,
     /// What is measured beside the contenders.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub arms: Vec<Arm>,
@@ -202,6 +206,41 @@ impl Judgement {
             (rounds, _) => rounds,
         }
     }
+
+    /// Declares more rounds, or more time, for a run that was begun. What is wrong with that is
+    /// the end of a sentence; what it costs, if anything, one.
+    ///
+    /// More rounds are another look at the same data, of which the declared rule knew nothing: half
+    /// of the error is left for it. More time is none.
+    pub fn extend(
+        &mut self,
+        rounds: Option<u32>,
+        budget: Option<Span>,
+    ) -> Result<Option<String>, String> {
+        let Some(declared) = self.rounds() else {
+            if rounds.is_some() {
+                return Err("is open-ended: give it a longer --budget".into());
+            }
+            self.budget = budget.or(self.budget);
+            return Ok(None);
+        };
+        let rounds = rounds.unwrap_or(declared);
+        if rounds < declared {
+            return Err(format!("was declared with {declared} rounds: give it more"));
+        }
+        // Where there was no budget the run is still capped by its rounds.
+        self.rounds = Some(rounds);
+        self.budget = budget.or(self.budget);
+        if rounds == declared {
+            return Ok(None);
+        }
+        self.confidence = Percent((f64::midpoint(1.0, self.confidence.0)).min(0.999));
+        Ok(Some(format!(
+            "rounds raised from {declared} to {rounds} after a look: half of the error is left, \
+             confidence {}",
+            self.confidence
+        )))
+    }
 }
 
 impl Default for Judgement {
@@ -215,6 +254,7 @@ impl Default for Judgement {
             family: Family::Workload,
             interval: Intervals::Paired,
             race: false,
+            whole: false,
             arms: Vec::new(),
         }
     }
@@ -518,6 +558,9 @@ impl Plan {
         }
         if !(0.5..=0.999).contains(&confidence.0) {
             return invalid(format!("confidence {confidence} is not between 50% and 99.9%"));
+        }
+        if self.judgement.race && self.judgement.whole {
+            return invalid("race takes contenders out of the rounds, and whole keeps them".into());
         }
         if self.judgement.race && self.judgement.interval == Intervals::Pooled {
             return invalid(

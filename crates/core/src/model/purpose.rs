@@ -86,6 +86,9 @@ pub struct Want {
     pub metric: String,
     /// How much it counts beside the others.
     pub weight: f64,
+    /// Without it there is no advice, whatever else was measured.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub decides: bool,
     /// Options by which other workloads of the same kind measure it too: all of one table. Empty:
     /// any workload of that kind.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -152,6 +155,45 @@ impl Purpose {
             }
         }
         Ok(())
+    }
+
+    /// The use that a plan asks about: all that it judges, alike; the first decides. `words` tells
+    /// what a workload's metric is called.
+    pub fn of_plan(name: &str, plan: &Plan, words: impl Fn(&Workload, &str) -> String) -> Purpose {
+        let mut wants = Vec::new();
+        for workload in &plan.workloads {
+            let of_this_name =
+                BTreeMap::from([("name".into(), Scalar::Text(workload.name.clone()))]);
+            wants.extend(workload.primary().into_iter().map(|metric| Want {
+                what: words(workload, &metric),
+                workload: workload.name.clone(),
+                metric,
+                weight: 1.0,
+                decides: false,
+                like: vec![of_this_name.clone()],
+            }));
+        }
+        if let Some(first) = wants.first_mut() {
+            first.decides = true;
+        }
+        Purpose {
+            name: name.into(),
+            about: plan.question.clone(),
+            needs: vec![Feature::Durability],
+            wants,
+            workloads: plan.workloads.clone(),
+        }
+    }
+
+    /// All that measures what is wanted, in a plan without contenders.
+    pub fn plan(&self) -> Plan {
+        let mut workloads: Vec<Workload> = Vec::new();
+        for workload in self.wants.iter().filter_map(|want| self.workload_of(want)) {
+            if workloads.iter().all(|known| known.name != workload.name) {
+                workloads.push(workload);
+            }
+        }
+        Plan { question: self.about.clone(), workloads, ..Plan::default() }
     }
 
     /// The workload that measures `want`, judged by all the metrics that are wanted of it.
@@ -234,6 +276,9 @@ pub struct Missing {
     pub metric: String,
     /// How much it counts.
     pub weight: f64,
+    /// Without it there is no advice.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub decides: bool,
     /// Why it is missing, as the end of a sentence.
     pub why: String,
 }
@@ -288,13 +333,15 @@ pub enum Answer {
     Best(String),
     /// Any of these.
     Equivalent(Vec<String>),
+    /// These by the weights, and only by these: one is ahead in the one, another in the other.
+    Even(Vec<String>),
     /// The best is one of these; which, the data do not say.
     Undecided(Vec<String>),
     /// The only one left that could be advised: nothing had to be compared.
     Only(String),
     /// No contender fulfils the conditions and was measured.
     Nobody,
-    /// The run measured nothing that counts for this use.
+    /// The run measured nothing that counts for this use, or not what decides.
     Unmeasured,
 }
 

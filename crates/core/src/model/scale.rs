@@ -1,6 +1,6 @@
 //! A plan made smaller or larger: sizes, counts and times in step.
 
-use super::{Bytes, Fio, Plan, Scalar, Sysbench, Workload};
+use super::{Bytes, Fio, Histogram, Plan, Scalar, Sysbench, Workload};
 
 /// On images smaller than this some settings can't be had: an XFS log of 256 MiB must fit into an
 /// allocation group, a quarter of the image.
@@ -23,12 +23,32 @@ impl Plan {
             }
         }
         self.bed.size = scaled_bytes(self.bed.size, scale, SMALLEST_IMAGE_BYTES);
-        self.workloads.iter_mut().for_each(|workload| workload.scale(scale));
+        self.workloads.iter_mut().for_each(|workload| {
+            workload.scale(scale);
+            workload.drop_quantiles();
+        });
         self
     }
 }
 
+/// What a quantile's name ends with, and the quantile.
+const QUANTILES: [(&str, f64); 5] =
+    [("_p50", 0.5), ("_p90", 0.9), ("_p95", 0.95), ("_p99", 0.99), ("_p999", 0.999)];
+
 impl Workload {
+    /// Judges no command by a quantile that so few operations don't have, where another metric is
+    /// left: the plan would fail in every trial.
+    fn drop_quantiles(&mut self) {
+        let Some(operations) = self.operations.filter(|_| self.command.is_some()) else { return };
+        let holds = |metric: &String| {
+            let of_end = QUANTILES.iter().find(|(end, _)| metric.ends_with(end));
+            of_end.is_none_or(|(_, quantile)| Histogram::holds(*quantile, operations))
+        };
+        if self.primary.iter().any(holds) {
+            self.primary.retain(holds);
+        }
+    }
+
     fn scale(&mut self, scale: f64) {
         if let Some(operations) = &mut self.operations {
             *operations = scaled_count(*operations, scale);
@@ -185,5 +205,23 @@ mod tests {
         let test = "--events=0 --file-test-mode=rndrw --file-total-size=204M --time=6";
         assert_eq!(arguments, test);
         assert_eq!(plan.scaled(0.001).bed.size, Bytes(2 << 30));
+    }
+
+    #[test]
+    fn a_quantile_that_too_few_operations_have_is_not_judged() {
+        let judged = |scale: f64| {
+            let text = r#"
+                [[workload]]
+                name = "transactions"
+                operations = 32000
+                primary = ["transactions_per_s", "latency_p50", "latency_p99"]
+                command = "true"
+            "#;
+            let plan: Plan = toml::from_str(text).unwrap();
+            plan.scaled(scale).workloads[0].primary.join(" ")
+        };
+        assert_eq!(judged(0.1), "transactions_per_s latency_p50 latency_p99");
+        assert_eq!(judged(0.05), "transactions_per_s latency_p50");
+        assert_eq!(judged(0.0001), "transactions_per_s");
     }
 }

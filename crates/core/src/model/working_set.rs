@@ -1,6 +1,6 @@
 //! The bytes a workload goes over, by which one sees whether memory could answer for the device.
 
-use super::{Bytes, Plan, Workload};
+use super::{Bytes, Plan, Work, Workload};
 
 /// sysbench's own `file-total-size` (sysbench fileio help).
 const SYSBENCH_BYTES: Bytes = Bytes(2 << 30);
@@ -55,6 +55,20 @@ impl Plan {
 }
 
 impl Workload {
+    /// The files and directories that are there at once, where the plan tells.
+    pub fn files(&self) -> Option<u64> {
+        match self.work().ok()? {
+            Work::SmallFiles(files) => Some(files.count + u64::from(files.directories)),
+            Work::FsyncFiles(files) => Some(files.files.into()),
+            Work::Metadata(metadata) => {
+                let directories = u64::from(metadata.directories);
+                Some(directories * (1 + u64::from(metadata.files_per_directory)))
+            }
+            Work::Tree(tree) if tree.source.is_none() => Some(tree.files),
+            _ => None,
+        }
+    }
+
     /// The working set, where it can be told: not that of a job file or of several fio jobs, nor of
     /// metadata, nor of a command that does not say how many bytes it moves.
     pub fn working_set(&self) -> Option<WorkingSet> {

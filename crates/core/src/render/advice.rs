@@ -7,16 +7,20 @@ use super::grid::Grid;
 use super::json;
 use super::sentence::{interval, rounds};
 use super::text::{marked, marked_list, visible};
+use super::words::{self, figure, listed, ratio};
 use crate::model::{Advice, Answer, Basis, Condition, Finding, Lever, Standing, Turn, Verdict};
 
 /// For a terminal; ends with a line break. `command` is what was typed, but for its options.
 pub fn advice(advice: &Advice, command: &str) -> String {
     let mut out = format!("{}: {}\n\n", advice.purpose, advice.about);
     out += &format!("{}\n", answer(advice));
+    if let Some([write, run]) = way(advice, command) {
+        out += &format!("To measure what is missing:\n  {write}\n  {run}\n");
+    }
     if !advice.weighed.is_empty() {
         out += &format!("\n{}\n", table(advice, UTF8_BORDERS_ONLY));
     }
-    for (title, lines) in sections(advice, command) {
+    for (title, lines) in sections(advice) {
         if !lines.is_empty() {
             out += &format!("\n{title}\n  {}\n", lines.join("\n  "));
         }
@@ -28,10 +32,13 @@ pub fn advice(advice: &Advice, command: &str) -> String {
 pub fn advice_markdown(advice: &Advice, command: &str) -> String {
     let mut out = format!("# {}\n\n{}\n\n", marked(&advice.purpose), marked(&advice.about));
     out += &format!("**{}**\n", marked(&answer(advice)));
+    if let Some([write, run]) = way(advice, command) {
+        out += &format!("\nTo measure what is missing: `{write}`, and then `{run}`\n");
+    }
     if !advice.weighed.is_empty() {
         out += &format!("\n{}\n", table(advice, ASCII_MARKDOWN));
     }
-    for (title, lines) in sections(advice, command) {
+    for (title, lines) in sections(advice) {
         if !lines.is_empty() {
             out += &format!("\n## {title}\n\n{}", marked_list(&lines));
         }
@@ -45,7 +52,7 @@ pub fn advice_json(advice: &Advice) -> String {
 }
 
 /// The answer as a sentence.
-fn answer(advice: &Advice) -> String {
+pub(super) fn answer(advice: &Advice) -> String {
     let (purpose, run) = (&advice.purpose, &advice.run);
     let part = match measured_share(advice) {
         None => String::new(),
@@ -61,6 +68,12 @@ fn answer(advice: &Advice) -> String {
             names.join(", "),
             advice.margin
         ),
+        Answer::Even(names) => format!(
+            "{} come out even here for {purpose}{part} as {run} measured it, and are not alike: \
+             {}. Which of these counts more to you decides.",
+            listed(names),
+            ahead(advice, names)
+        ),
         Answer::Undecided(names) => format!(
             "No verdict for {purpose}{part} by {run}: the best is one of {}, and the data do not \
              say which. More rounds may.",
@@ -71,9 +84,41 @@ fn answer(advice: &Advice) -> String {
         }
         Answer::Nobody => format!("No contender of {run} can be advised for {purpose}."),
         Answer::Unmeasured => {
-            format!("No opinion on {purpose}: {run} measured nothing of what counts.")
+            let decisive: Vec<String> =
+                advice.missing.iter().filter(|it| it.decides).map(|it| it.what.clone()).collect();
+            match decisive.is_empty() {
+                true => format!("No opinion on {purpose}: {run} measured nothing of what counts."),
+                false => format!(
+                    "No advice on {purpose} yet: {run} did not measure what decides, {}.",
+                    listed(&decisive)
+                ),
+            }
         }
     }
+}
+
+/// Who is ahead of the others in what.
+fn ahead(advice: &Advice, names: &[String]) -> String {
+    let mut leads: Vec<String> = Vec::new();
+    for it in &advice.weighed {
+        let mut ratios: Vec<(&String, f64)> =
+            names.iter().filter_map(|name| Some((name, *it.ratios.get(name)?))).collect();
+        ratios.sort_by(|(_, one), (_, other)| other.total_cmp(one));
+        let (Some((first, most)), Some((_, least))) = (ratios.first(), ratios.last()) else {
+            continue;
+        };
+        if *most > least * (1.0 + advice.margin.0) {
+            leads.push(format!("{first} is ahead in {} ({} times)", it.what, ratio(most / least)));
+        }
+    }
+    listed(&leads)
+}
+
+/// How to measure what is missing: two commands.
+fn way(advice: &Advice, command: &str) -> Option<[String; 2]> {
+    let file = format!("{}.toml", advice.purpose);
+    let is_missing = !advice.missing.is_empty();
+    is_missing.then(|| [format!("{command} --plan {file}"), format!("fsverdict run {file}")])
 }
 
 /// The weight of what was measured and of all, where something is missing.
@@ -86,42 +131,32 @@ fn measured_share(advice: &Advice) -> Option<(f64, f64)> {
 fn table(advice: &Advice, preset: &str) -> Grid {
     let names: Vec<&String> =
         advice.weighed.iter().take(1).flat_map(|it| it.ratios.keys()).collect();
-    let header = ["what counts", "metric", "weight"].map(String::from).into_iter();
+    let header = ["what counts", "measured by", "weight"].map(String::from).into_iter();
     let header = header.chain(names.iter().map(ToString::to_string));
     let mut table = Grid::new(preset, header);
     for it in &advice.weighed {
-        let ratio = |name: &&String| it.ratios.get(*name).map_or("-".into(), |r| format!("{r:.3}"));
-        let cells = [it.what.clone(), it.metric.clone(), it.weight.to_string()].into_iter();
+        let ratio =
+            |name: &&String| it.ratios.get(*name).map_or("-".into(), |it| words::ratio(*it));
+        let cells = [it.what.clone(), figure(&it.metric), it.weight.to_string()].into_iter();
         table.add(cells.chain(names.iter().map(ratio)));
     }
     table.right(2..table.width);
     table
 }
 
-fn sections(advice: &Advice, command: &str) -> [(&'static str, Vec<String>); 6] {
+fn sections(advice: &Advice) -> [(&'static str, Vec<String>); 6] {
     let standings = advice.standings.iter().map(|it| standing(advice, it)).collect();
     let left_out = advice.left_out.iter().map(|(name, why)| format!("{name}: {why}"));
-    let mut missing: Vec<String> = advice
-        .missing
-        .iter()
-        .map(|it| {
-            format!(
-                "{}, weight {}: {} of {}; {}",
-                it.what, it.weight, it.metric, it.workload, it.why
-            )
-        })
-        .collect();
-    if !missing.is_empty() {
-        let file = format!("{}.toml", advice.purpose);
-        missing
-            .push(format!("measure it too: {command} --plan {file}, then: fsverdict run {file}"));
-    }
+    let missing = advice.missing.iter().map(|it| {
+        let (what, weight, figure) = (&it.what, it.weight, figure(&it.metric));
+        format!("{what}, weight {weight}: {figure} of {}; {}", it.workload, it.why)
+    });
     let finding = |it: &Finding| format!("{}: {}", headline(it), it.advice);
     [
         ("All that was measured together", standings),
         ("Conditions", advice.conditions.iter().map(condition).collect()),
         ("Left out", left_out.collect()),
-        ("Not measured", missing),
+        ("Not measured", missing.collect()),
         ("Findings", advice.findings.iter().map(finding).collect()),
         ("What would change the answer", advice.turns.iter().map(turn).collect()),
     ]
@@ -135,7 +170,8 @@ fn standing(advice: &Advice, it: &Standing) -> String {
     // Every two contenders have one.
     let all = advice.standings.len() as u32;
     let interval = interval(advice.confidence, all, it.low, it.high);
-    let evidence = format!("{ratio:.3} times as good ({interval}, {})", rounds(it.rounds));
+    let evidence =
+        format!("{} times as good ({interval}, {})", words::ratio(ratio), rounds(it.rounds));
     match it.verdict {
         Verdict::Faster => format!("{contender} is better than {reference}, {evidence}."),
         Verdict::TriviallyFaster => format!(
@@ -146,9 +182,17 @@ fn standing(advice: &Advice, it: &Standing) -> String {
             "{contender} is better than {reference}, {evidence}; whether by more than {} is open.",
             advice.margin
         ),
-        Verdict::Equivalent => format!("{contender} and {reference} are equivalent, {evidence}."),
+        Verdict::Equivalent => {
+            let word = if are_alike(advice, it) { "are equivalent" } else { "come out even" };
+            format!("{contender} and {reference} {word}, {evidence}.")
+        }
         _ => format!("No verdict on {contender} against {reference}, {evidence}."),
     }
+}
+
+/// Neither is ahead of the other in anything by more than the margin.
+fn are_alike(advice: &Advice, it: &Standing) -> bool {
+    ahead(advice, &[it.contender.clone(), it.reference.clone()]).is_empty()
 }
 
 fn condition(it: &Condition) -> String {
@@ -162,7 +206,7 @@ fn condition(it: &Condition) -> String {
     format!("{contender}: {feature}: {answer}, {basis}: {evidence}")
 }
 
-fn turn(it: &Turn) -> String {
+pub(super) fn turn(it: &Turn) -> String {
     let Turn { contender, what, .. } = it;
     match it.lever {
         Lever::WeightAbove(weight) => {

@@ -51,9 +51,13 @@ fn go_on(report: &Report, kept: Kept) -> Option<Step> {
         return None;
     }
     let (open, total) = (open_of(report).len(), report.comparisons.len());
+    let why = match report.run.stop {
+        Some(_) => "The run was interrupted, by Ctrl-C, a signal or the end of its terminal",
+        None => "The run was killed, or is still under way",
+    };
     let text = match open {
-        0 => "The run was interrupted. To go on with it:".into(),
-        _ => format!("The run was interrupted; {open} of {total} are not settled. To go on:"),
+        0 => format!("{why}. To go on with it:"),
+        _ => format!("{why}; {open} of {total} are not settled. To go on:"),
     };
     Some(Step { text, command: command(&["fsverdict", "run", "--resume", kept.path]) })
 }

@@ -7,6 +7,7 @@
 
 mod duet;
 mod host;
+mod metrics;
 mod place;
 mod sample;
 pub mod sim;
@@ -14,5 +15,6 @@ mod step;
 
 pub use duet::Cycles;
 pub use host::{Effect, Host, HostError, trial};
+pub use metrics::check_metrics;
 pub use place::{Place, settled_duet, settled_trial};
 pub use step::{Step, steps};

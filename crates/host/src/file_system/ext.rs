@@ -8,6 +8,7 @@ pub(super) const EXT4: FileSystem = FileSystem {
     program: "mkfs.ext4",
     version: &["mkfs.ext4", "-V"],
     make: |options, site| make("mkfs.ext4", options, site),
+    dry: DRY,
     mount: |options, site| site.mount("ext4", &[], options),
     check: Some(check),
     label: Some("-L"),
@@ -26,6 +27,7 @@ pub(super) const EXT3: FileSystem = FileSystem {
     program: "mkfs.ext3",
     version: &["mkfs.ext3", "-V"],
     make: |options, site| make("mkfs.ext3", options, site),
+    dry: DRY,
     mount: |options, site| site.mount("ext3", &[], options),
     check: Some(check),
     label: Some("-L"),
@@ -39,6 +41,7 @@ pub(super) const EXT2: FileSystem = FileSystem {
     program: "mkfs.ext2",
     version: &["mkfs.ext2", "-V"],
     make: |options, site| make("mkfs.ext2", options, site),
+    dry: DRY,
     mount: |options, site| site.mount("ext2", &[], options),
     check: Some(check),
     label: Some("-L"),
@@ -46,6 +49,9 @@ pub(super) const EXT2: FileSystem = FileSystem {
     promises: Promises::NONE,
     ..PLAIN
 };
+
+/// mke2fs(8): "not actually create a filesystem, but display what it would do".
+const DRY: Option<&str> = Some("-n");
 
 /// e2fsck(8): -f although it is clean, -n without changing anything.
 fn check(site: &Site) -> Vec<Argv> {

@@ -41,6 +41,8 @@ pub struct FileSystem {
     /// and not during the work, and without discard, so that every trial finds its blocks in the
     /// same state.
     make: fn(&[String], &Site) -> Vec<Argv>,
+    /// The option with which mkfs only says what it would do.
+    pub dry: Option<&'static str>,
     /// Mounts it with the user's options after ours, which keep it from discarding by itself.
     mount: fn(&[String], &Site) -> Vec<Argv>,
     /// Unmounts it.
@@ -86,6 +88,7 @@ const PLAIN: FileSystem = FileSystem {
     version: &[],
     driver: None,
     make: |_, _| Vec::new(),
+    dry: None,
     mount: |_, _| Vec::new(),
     unmount: |site| vec![words(&["umount", site.at])],
     check: None,
@@ -155,6 +158,33 @@ impl FileSystem {
     /// The commands that make it.
     pub fn make(&self, options: &[String], site: &Site) -> Vec<Argv> {
         (self.make)(options, site)
+    }
+
+    /// What one types to make and to mount it for good, and its line of fstab(5): as its users have
+    /// it, without what the lab adds. Nothing where another program than mkfs makes it.
+    pub fn by_hand(
+        &self,
+        mkfs: &[String],
+        mount: &[String],
+        device: &str,
+        at: &str,
+    ) -> Vec<String> {
+        if !self.program.starts_with("mkfs.") {
+            return Vec::new();
+        }
+        let (with, options) = match mount {
+            [] => (String::new(), "defaults".into()),
+            some => (format!(" -o {}", some.join(",")), some.join(",")),
+        };
+        let kind = self.driver();
+        // fsck.xfs(8) and fsck.btrfs(8) do nothing: fstab(5) has 0 for such.
+        let pass = if matches!(self.name, "xfs" | "btrfs") { 0 } else { 2 };
+        let words = [&[self.program.to_string()], mkfs, &[device.to_string()]].concat();
+        vec![
+            words.join(" "),
+            format!("mount -t {kind}{with} {device} {at}"),
+            format!("{device} {at} {kind} {options} 0 {pass}   # in /etc/fstab, better by UUID="),
+        ]
     }
 
     /// The one command that makes it; `None` where it takes several, or a daemon.

@@ -329,3 +329,19 @@ fn loop_what_can_not_be_mounted_can_be_made() {
         bed.devices.into_iter().for_each(|device| device.detach().unwrap());
     }
 }
+
+#[test]
+fn by_hand_it_is_made_as_its_users_make_it() {
+    let by_hand = |name: &str, mkfs: &[&str], mount: &[&str]| {
+        let owned = |words: &[&str]| words.iter().map(ToString::to_string).collect::<Vec<_>>();
+        let known = find(name).unwrap();
+        known.by_hand(&owned(mkfs), &owned(mount), "/dev/sdb1", "/srv").join("; ")
+    };
+    assert_eq!(
+        by_hand("xfs", &["-l", "size=256m"], &["noatime"]),
+        "mkfs.xfs -l size=256m /dev/sdb1; mount -t xfs -o noatime /dev/sdb1 /srv; \
+         /dev/sdb1 /srv xfs noatime 0 0   # in /etc/fstab, better by UUID="
+    );
+    assert!(by_hand("ext4", &[], &[]).contains("/srv ext4 defaults 0 2 "));
+    assert_eq!(by_hand("zfs", &[], &[]), "");
+}

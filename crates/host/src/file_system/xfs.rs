@@ -7,6 +7,8 @@ pub(super) const XFS: FileSystem = FileSystem {
     program: "mkfs.xfs",
     version: &["mkfs.xfs", "-V"],
     make: |options, site| site.make(&["mkfs.xfs", "-q", "-f", "-K"], options),
+    // mkfs.xfs(8): "print out the file system parameters without really creating".
+    dry: Some("-N"),
     mount: |options, site| site.mount("xfs", &[], options),
     // xfs_repair(8): -n is "no modify".
     check: Some(|site| site.check(&["xfs_repair", "-n"])),

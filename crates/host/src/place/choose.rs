@@ -8,7 +8,7 @@ use fsverdict_core::run::{HostError, sim};
 use thiserror::Error;
 
 use super::doctor::Machine;
-use super::{preflight, vm};
+use super::{fit, preflight, vm};
 
 /// Where a plan is run.
 #[derive(Debug)]
@@ -37,7 +37,7 @@ struct Nowhere {
 /// this machine, or virtual ones where those have what it lacks. Images would go to `folder`.
 pub fn choose(plan: &Plan, folder: &Path) -> Result<Choice, HostError> {
     preflight::check_plan(plan)?;
-    let machine = Machine::new(folder);
+    let machine = Machine::new(plan.bed.dir.as_ref().map_or(folder, Path::new));
     let asked = |place, plan| asked(place, plan, &machine);
     let choice = match plan.named_place() {
         Some(place) => fitted(plan, place, &asked(place, plan))?,
@@ -45,6 +45,7 @@ pub fn choose(plan: &Plan, folder: &Path) -> Result<Choice, HostError> {
     };
     if choice.place != Place::Sim {
         preflight::check_details(&choice.plan)?;
+        fit::check(&choice.plan)?;
     }
     if choice.place == Place::Vm {
         vm::check(&choice.plan)?;

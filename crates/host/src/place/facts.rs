@@ -76,3 +76,17 @@ fn field_of(path: &str, name: &str, separator: char) -> Option<String> {
     let (_, value) = line.split_once(separator)?;
     Some(value.trim().trim_matches('"').to_string())
 }
+
+/// The file system that `path` lies on.
+pub fn file_system_at(path: &Path) -> Option<String> {
+    mount::holding(path).ok().flatten().map(|mount| mount.file_system)
+}
+
+/// Where `device`, a path without links, is mounted.
+pub fn mounted_at(device: &Path) -> std::io::Result<Option<String>> {
+    let mounts = mount::all(Path::new("/proc"))?;
+    let is_its = |mount: &mount::Mount| {
+        Path::new(&mount.source).canonicalize().is_ok_and(|source| source == device)
+    };
+    Ok(mounts.into_iter().find(is_its).map(|mount| mount.at))
+}

@@ -7,6 +7,7 @@ pub mod choose;
 pub mod doctor;
 pub mod dry;
 pub mod facts;
+mod fit;
 pub(crate) mod lease;
 mod link;
 pub mod local;

@@ -3,8 +3,8 @@
 
 use std::path::Path;
 
-use fsverdict_core::model::{BedKind, Plan, Workload, meant};
-use fsverdict_core::run::HostError;
+use fsverdict_core::model::{BedKind, Bytes, Plan, Workload, meant};
+use fsverdict_core::run::{HostError, check_metrics};
 use thiserror::Error;
 
 use crate::tool::ToolError;
@@ -20,6 +20,15 @@ pub enum PreflightError {
     Work { workload: String, source: HostError },
     #[error("workload {workload:?}: {said}")]
     Job { workload: String, said: String },
+    #[error("workload {workload:?} {said}")]
+    Metric { workload: String, said: String },
+    #[error("contender {contender:?} can't be made on {size}: {said}: give a larger --size")]
+    TooSmall { contender: String, size: Bytes, said: String },
+    #[error(
+        "workload {workload:?} does not fit on contender {contender:?}, which is to hold {lack}: \
+         give a larger --size, or less work"
+    )]
+    Room { workload: String, contender: String, lack: String },
     #[error("{0}")]
     Tool(#[from] ToolError),
     #[error(
@@ -55,6 +64,8 @@ pub fn check_plan(plan: &Plan) -> Result<(), PreflightError> {
         workload::engine(work)
             .check()
             .map_err(|source| PreflightError::Work { workload: workload.name.clone(), source })?;
+        let named = |said| PreflightError::Metric { workload: workload.name.clone(), said };
+        check_metrics(workload).map_err(named)?;
     }
     Ok(())
 }

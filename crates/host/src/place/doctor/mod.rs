@@ -205,13 +205,14 @@ fn version(name: &str, argv: &[&str]) -> Answer {
 
 /// A program that the work's commands start, or a file.
 fn users_program(name: &str, package: Option<&str>) -> Answer {
-    if tool::find(name).is_some() {
-        return program(name);
+    let Some(found) = tool::needed(name).find(|name| tool::is_there(name)) else {
+        let first = name.split('|').next().unwrap_or(name);
+        return installed(Answer::not_installed(first, package.or_else(|| tool::package(first))));
+    };
+    match tool::find(&found) {
+        Some(_) => program(&found),
+        None => Answer::yes("it is found through PATH"),
     }
-    if tool::is_there(name) {
-        return Answer::yes("it is found through PATH");
-    }
-    installed(Answer::not_installed(name, package.or_else(|| tool::package(name))))
 }
 
 /// Debian starts the servers that it installs.

@@ -137,10 +137,13 @@ impl HostFiles {
     }
 
     /// A program, or a file by its path; preflight has said what is not there.
-    fn needed(&mut self, name: &str) -> Result<(), VmError> {
-        match self.users_program(name) {
+    fn needed(&mut self, need: &str) -> Result<(), VmError> {
+        let Some(name) = tool::needed(need).find(|name| tool::is_there(name)) else {
+            return Ok(());
+        };
+        match self.users_program(&name) {
             Some(path) => self.program(&path),
-            None if Path::new(name).is_file() => self.named(Path::new(name)),
+            None if Path::new(&name).is_file() => self.named(Path::new(&name)),
             None => Ok(()),
         }
     }

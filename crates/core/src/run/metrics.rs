@@ -1,0 +1,157 @@
+//! Which metrics a workload can be judged by, told before its first trial.
+
+use super::sample::samples;
+use crate::model::{
+    DeviceTotals, NetworkTotals, PageCacheTotals, PhaseRecord, SysstatColumn, Totals, Work,
+    Workload, meant, near,
+};
+
+/// What ends the name of a latency.
+const OF_LATENCY: [&str; 6] = ["p50", "p90", "p99", "p999", "mean", "max"];
+
+/// What is wrong with the metrics that `workload` is to be judged by, as the end of a sentence. A
+/// command gives figures of its own: of these a slip alone is seen.
+pub fn check_metrics(workload: &Workload) -> Result<(), String> {
+    let Ok(work) = workload.work() else { return Ok(()) };
+    let known = names(workload, work);
+    for metric in &workload.primary {
+        let is_known = known.contains(metric) || has_any_operation(work, metric);
+        let names = || known.iter().map(String::as_str);
+        let is_slip = || near(metric, names()).iter().any(|it| !it.starts_with(metric.as_str()));
+        match work {
+            _ if is_known => {}
+            Work::Command(_) if !is_slip() => {}
+            _ => {
+                let meant = match near(metric, names()).is_empty() {
+                    // There are hundreds: those that it is judged by stand for them.
+                    true => {
+                        let usual = Workload { primary: Vec::new(), ..workload.clone() }.primary();
+                        format!("it is judged by {}, unless you say otherwise", usual.join(", "))
+                    }
+                    false => meant(metric, names().collect::<Vec<_>>()),
+                };
+                return Err(format!("has no metric {metric:?}; {meant}"));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The calls of a recording and of a tree's walk are not known from here.
+fn has_any_operation(work: Work, metric: &str) -> bool {
+    let latency = metric.rsplit_once("_latency_");
+    matches!(work, Work::Replay(_) | Work::Tree(_))
+        && latency.is_some_and(|(_, end)| OF_LATENCY.contains(&end))
+}
+
+/// All that is measured of it on a machine that lacks nothing, the work's own figures first.
+fn names(workload: &Workload, work: Work) -> Vec<String> {
+    let (operations, own) = own(work);
+    let latencies = |it: &&str| OF_LATENCY.map(|end| format!("{it}_latency_{end}"));
+    let mut names: Vec<String> = own.iter().map(ToString::to_string).collect();
+    names.extend(operations.iter().flat_map(latencies));
+    for phase in workload.phases() {
+        let device = DeviceTotals { write_bytes: 1, ..DeviceTotals::default() };
+        let totals = Totals { device: Some(device), ..Totals::default() };
+        let is_command = matches!(work, Work::Command(_));
+        let record = PhaseRecord {
+            operations: if is_command { workload.operations } else { Some(1) },
+            application_write_bytes: Some(1),
+            totals,
+            ..PhaseRecord::new(phase, 1, 1)
+        };
+        names.extend(samples(workload, &[record]).into_iter().map(|sample| sample.metric));
+        let prefix = match phase.name() {
+            "" => String::new(),
+            name => {
+                names.extend(latencies(&name));
+                format!("{name}_")
+            }
+        };
+        names.extend(columns().map(|column| format!("{prefix}{column}")));
+    }
+    names
+}
+
+/// The columns of what went on meanwhile, whether they have a figure or not, and their peaks.
+fn columns() -> impl Iterator<Item = String> {
+    let mut columns = DeviceTotals::default().columns(1.0);
+    columns.extend(PageCacheTotals::default().columns(1.0));
+    columns.extend(NetworkTotals::default().columns(1.0));
+    columns.extend(Totals::default().cpu.columns());
+    let names = columns.into_iter().map(|column| column.name.to_string());
+    names.chain(SysstatColumn::PEAKS.map(|name| format!("{name}_peak")))
+}
+
+/// The operations whose latencies the work keeps besides its phases, and figures of its own.
+fn own(work: Work) -> (&'static [&'static str], &'static [&'static str]) {
+    match work {
+        Work::Fio(_) => (
+            &["read", "write", "fsync"],
+            &["fio_read_iops", "fio_write_iops", "fio_read_bandwidth", "fio_write_bandwidth"],
+        ),
+        Work::FsyncFiles(_) => (
+            &["write", "fsync", "syncfs"],
+            &["fsync_device_writes", "fsync_device_write_bytes", "fsync_device_flushes"],
+        ),
+        Work::Metadata(_) => (&["unlink", "rmdir"], &[]),
+        Work::Sysbench(_) => (
+            &["event", "sysbench"],
+            &[
+                "sysbench_reads",
+                "sysbench_writes",
+                "sysbench_fsyncs",
+                "sysbench_read_bandwidth",
+                "sysbench_write_bandwidth",
+                "sysbench_latency_p95",
+            ],
+        ),
+        Work::Replay(_) => (&[], &["call_time", "syncs"]),
+        Work::Command(_) | Work::SmallFiles(_) | Work::Tree(_) => (&[], &[]),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn told(work: &str, metric: &str) -> Result<(), String> {
+        let text = format!("name = \"w\"\nprimary = [\"{metric}\"]\n{work}");
+        check_metrics(&toml::from_str(&text).unwrap())
+    }
+
+    #[test]
+    fn a_metric_that_no_trial_will_have_is_told_with_the_nearest() {
+        for (work, metric, says) in [
+            ("small_files = {}", "creat_rate", "did you mean create_rate"),
+            ("fio = { rw = \"read\" }", "iop", "did you mean iops?"),
+            ("fio = { rw = \"read\" }", "foo", "it is judged by iops, unless"),
+            ("metadata = {}", "iops", "it is judged by mkdir_rate, "),
+            ("command = \"true\"", "wall_tme", "did you mean wall_time?"),
+            ("tree = {}", "fill_rat", "did you mean fill_rate?"),
+        ] {
+            let error = told(work, metric).unwrap_err();
+            assert!(error.contains(says), "{metric}: {error}");
+        }
+    }
+
+    #[test]
+    fn what_a_trial_has_is_known_and_a_command_may_have_more() {
+        for (work, metric) in [
+            ("small_files = {}", "delete_latency_p99"),
+            ("small_files = {}", "read_device_write_bytes_per_s"),
+            ("fsync_files = {}", "fsync_device_flushes"),
+            ("fio = { rw = \"read\" }", "read_latency_mean"),
+            ("fio = { rw = \"read\" }", "device_read_await_ns"),
+            ("fio = { rw = \"read\" }", "device_bytes_per_application_byte"),
+            ("metadata = {}", "rmdir_latency_p50"),
+            ("tree = {}", "stat_stat_latency_p50"),
+            ("sysbench = { file-test-mode = \"rndrw\" }", "sysbench_latency_p95"),
+            ("command = \"true\"", "transactions_per_s"),
+            ("command = \"true\"", "network_received_bits_per_s_peak"),
+            ("command = \"true\"\nbytes = \"1M\"", "bandwidth"),
+        ] {
+            assert_eq!(told(work, metric), Ok(()), "{metric}");
+        }
+    }
+}
