@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use fsverdict_core::model::{
-    Bed, BedKind, Cache, Command, Contender, ExtraProbe, Fio, Place, Plan, PlanError, Rounds,
-    Sysbench, Workload, meant, with_near,
+    Bed, BedKind, Command, Contender, ExtraProbe, Fio, Plan, PlanError, Rounds, Sysbench, Workload,
+    meant, with_near,
 };
 use serde::de::DeserializeOwned;
 

@@ -87,9 +87,11 @@ impl Plan {
             ));
         }
         if self.probes.contains(&ExtraProbe::Trace) {
-            return Err("a duet's trials would be traced as one: leave out probe trace, or rounds = \
+            return Err(
+                "a duet's trials would be traced as one: leave out probe trace, or rounds = \
                         \"duet\""
-                .into());
+                    .into(),
+            );
         }
         let sysctl = &self.contenders[0].sysctl;
         if let Some(other) = self.contenders.iter().find(|it| it.sysctl != *sysctl) {
