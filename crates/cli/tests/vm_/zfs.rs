@@ -17,15 +17,20 @@ fn fsverdict(cache: &Path, words: &[&str]) -> Done {
     Started::new(command).wait()
 }
 
-/// The folder of a kernel with OpenZFS, built once; `None` where the archive has no source.
+/// The folder of a kernel with OpenZFS, built once; `None` where the archive has no source. It takes
+/// as long as it takes.
 fn built() -> Option<PathBuf> {
-    let done = fsverdict(&cache(), &["kernels", "get", KERNELS[0], "--with", "zfs"]);
-    if done.code != Some(0) && done.stderr.contains("is to be had: ") {
-        eprintln!("left out: {}", done.stderr);
+    let mut command = program(env!("CARGO_BIN_EXE_fsverdict"));
+    command.args(["kernels", "get", KERNELS[0], "--with", "zfs"]);
+    let output = command.env("XDG_CACHE_HOME", cache()).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    if !output.status.success() && said.contains("is to be had: ") {
+        eprintln!("left out: {said}");
         return None;
     }
-    let done = done.exits(0);
-    let image = done.stdout.trim().split_once(' ').unwrap().1;
+    assert!(output.status.success(), "{said}");
+    let printed = String::from_utf8_lossy(&output.stdout);
+    let image = printed.trim().split_once(' ').unwrap().1;
     Path::new(image).ancestors().nth(2).map(PathBuf::from)
 }
 
