@@ -216,7 +216,9 @@ mount -t tmpfs -o dev none m && mknod m/disk b ${minor%:*} ${minor#*:} && out a 
 umount m
 (exec 9< "$NODE") && out keep the disk open
 for fd in /proc/[0-9]*/fd/*; do
-    case $(readlink "$fd") in /dev/[dlsvz]*|/dev/nvme*|/dev/m[dm]*|/dev/xvd*) out "kept descriptor $fd" ;; esac
+    case $(readlink "$fd") in
+        /dev/[dlsvz]*|/dev/nvme*|/dev/m[dm]*|/dev/xvd*) out "kept descriptor $fd" ;;
+    esac
 done
 head -c 1 /proc/kcore > /dev/null && out kcore
 echo 10 > /proc/sys/vm/swappiness && out sysctl

@@ -6,8 +6,8 @@ use super::stopping::FIRST_LOOK;
 use super::terms::Side;
 use crate::model::{Change, NotMeasured, Outcome, Record};
 
-/// The contenders that failed: in trials of the run that were not made good afterwards; or, of those
-/// that both plans hold, in all of the baseline's.
+/// The contenders that failed: in trials of the run that were not made good afterwards; or, of
+/// those that both plans hold, in all of the baseline's.
 pub fn failed(baseline: Side, run: Side) -> Vec<NotMeasured> {
     let mut all = Vec::new();
     for workload in &run.plan.workloads {

@@ -279,7 +279,8 @@ mod tests {
         #[test]
         fn every_claim_of_the_answer_is_a_verdict_of_the_cells(
             rows in (1usize..5).prop_flat_map(|contenders| {
-                let cell = (0usize..Verdict::ALL.len(), 0.05f64..9.0).prop_map(|(at, it)| (Verdict::ALL[at], it));
+                let cell = (0usize..Verdict::ALL.len(), 0.05f64..9.0);
+                let cell = cell.prop_map(|(at, it)| (Verdict::ALL[at], it));
                 prop::collection::vec(prop::collection::vec(cell, contenders), 1..14)
             })
         ) {

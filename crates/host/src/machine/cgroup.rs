@@ -302,8 +302,8 @@ impl Controller {
         self.write(root, '+')
     }
 
-    /// Takes it away from them again, unless cgroups below give it on by now. A kernel that does not
-    /// have it has not given it.
+    /// Takes it away from them again, unless cgroups below give it on by now. A kernel that does
+    /// not have it has not given it.
     pub fn take_back(self, root: &Path) -> io::Result<()> {
         use io::ErrorKind::{InvalidInput, ResourceBusy};
         match self.write(root, '-') {
