@@ -2,6 +2,8 @@
 
 mod cmd;
 mod exit;
+mod help;
+mod offers;
 mod pack;
 mod say;
 mod shipped;
@@ -10,28 +12,21 @@ mod store;
 mod uses;
 mod watch;
 
-use clap::{CommandFactory, Parser, Subcommand};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+use clap_complete::CompleteEnv;
 
 /// Which file system, with which settings, on this disk, for this work?
 ///
 /// Makes each file system afresh, runs the work on each in interleaved rounds, watches what the
 /// CPU, the device and the kernel do meanwhile, and gives a verdict with an interval.
 #[derive(Parser)]
-#[command(version, after_help = EXAMPLES, arg_required_else_help = true)]
+#[command(version, after_help = STATUS, arg_required_else_help = true)]
 struct Arguments {
     #[command(subcommand)]
     command: Command,
 }
 
-const EXAMPLES: &str = "\
-Examples:
-  sudo fsverdict run --fs ext4,xfs,btrfs -- cp -a /usr/share/doc .
-  sudo fsverdict run --fs ext4,xfs -- fio --name=job --rw=randwrite --bs=4k --size=256m
-  sudo fsverdict run --fs ext4,xfs,btrfs --small-files count=10000,size=1k
-  fsverdict run --place vm --kernel 5.10 --kernel 6.12 --fs ext4 --small-files
-  fsverdict record --output mine.toml -- COMMAND
-  fsverdict doctor
-
+const STATUS: &str = "\
 Exit status: 0 done; 1 something could not be done; 2 usage; 3 refused for safety;
 4 compare found something slower; 5 every workload is void; 130 interrupted.";
 
@@ -47,11 +42,13 @@ enum Command {
     History(cmd::history::Arguments),
     Pack(cmd::pack::Arguments),
     Doctor(cmd::doctor::Arguments),
+    For(Box<cmd::for_use::Arguments>),
     List(cmd::list::Arguments),
     Record(cmd::record::Arguments),
     Clean(cmd::clean::Arguments),
     Kernels(cmd::kernels::Arguments),
     Selftest(cmd::selftest::Arguments),
+    Show(cmd::show::Arguments),
     Tree(cmd::tree::Arguments),
     Trial(cmd::trial::Arguments),
     Man(cmd::man::Arguments),
@@ -62,7 +59,8 @@ fn main() -> std::process::ExitCode {
     if fsverdict_host::place::vm::guest::is_guest() {
         fsverdict_host::place::vm::guest::live();
     }
-    let result = match Arguments::parse().command {
+    CompleteEnv::with_factory(program).complete();
+    let result = match typed().command {
         Command::Run(arguments) => cmd::run::run(&arguments),
         Command::Audit(arguments) => cmd::audit::run(&arguments),
         Command::Judge(arguments) => cmd::judge::run(&arguments),
@@ -73,15 +71,29 @@ fn main() -> std::process::ExitCode {
         Command::History(arguments) => cmd::history::run(&arguments),
         Command::Pack(arguments) => cmd::pack::run(&arguments),
         Command::Doctor(arguments) => cmd::doctor::run(&arguments),
+        Command::For(arguments) => cmd::for_use::run(&arguments),
         Command::List(arguments) => cmd::list::run(&arguments),
         Command::Record(arguments) => cmd::record::run(&arguments),
         Command::Clean(arguments) => cmd::clean::run(&arguments),
         Command::Kernels(arguments) => cmd::kernels::run(&arguments),
         Command::Selftest(arguments) => cmd::selftest::run(&arguments),
+        Command::Show(arguments) => cmd::show::run(&arguments),
         Command::Tree(arguments) => cmd::tree::run(&arguments),
         Command::Trial(arguments) => cmd::trial::run(&arguments),
         Command::Man(arguments) => cmd::man::run(&arguments, Arguments::command()),
-        Command::Completions(arguments) => cmd::completions::run(&arguments, Arguments::command()),
+        Command::Completions(arguments) => cmd::completions::run(&arguments),
     };
     exit::code(result)
+}
+
+/// The command line's definition, as its help shows it.
+fn program() -> clap::Command {
+    help::grouped(Arguments::command())
+}
+
+/// What was typed; where that is wrong, it is said and the program ends.
+fn typed() -> Arguments {
+    let program = program();
+    let typed = program.clone().try_get_matches().and_then(|it| Arguments::from_arg_matches(&it));
+    typed.unwrap_or_else(|error| help::with_near(error, &program).exit())
 }

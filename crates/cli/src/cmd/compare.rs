@@ -1,6 +1,5 @@
 //! `fsverdict compare`: a run against an earlier one.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
@@ -8,7 +7,7 @@ use anyhow::{Context, Result};
 use clap::ValueEnum;
 use fsverdict_core::judge::{self, Asked, Judge};
 use fsverdict_core::model::{
-    Across, Change, Incomparable, Measured, Percent, Plan, Stop, Verdict, Words,
+    Across, Change, Incomparable, Measured, Percent, Stop, Verdict, Words,
 };
 use fsverdict_core::render;
 use fsverdict_host::bed::{Consent, Consents};
@@ -17,7 +16,6 @@ use super::{arguments, run};
 use crate::exit::{self, Usage};
 use crate::say::{self, remark};
 use crate::source::{Loaded, Source};
-use crate::store::write_whole;
 
 /// Compare a run with an earlier one.
 ///
@@ -216,7 +214,9 @@ fn rerun(
             plan.workloads.iter_mut().for_each(|it| it.primary.clone_from(&arguments.metric));
         }
         let consents = Consents { named: arguments.erase.clone(), data: arguments.erase_data };
-        let (loaded, stop) = anew(&plan, &folder.join(run::slug(name)), &consents)?;
+        let of_one = folder.join(run::slug(name));
+        let typed = |file: &Path| arguments::Arguments::of_plan(file, &of_one, &consents);
+        let (loaded, stop) = run::anew(&plan, &of_one, typed)?;
         if stop == Stop::Interrupted {
             return Ok(None);
         }
@@ -230,17 +230,4 @@ fn rerun(
     };
     across.changes.sort_by_key(place);
     Ok(Some((across, failed)))
-}
-
-/// Runs `plan` in `folder`, as `fsverdict run` would, and keeps its report there.
-fn anew(plan: &Plan, folder: &Path, erase: &Consents) -> Result<(Loaded, Stop)> {
-    fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
-    let file = folder.join("plan.toml");
-    write_whole(&file, &toml::to_string(plan)?)?;
-    let arguments = arguments::Arguments::of_plan(&file, folder, erase)?;
-    let (store, mut loaded, result) = run::conduct(&arguments)?;
-    if !loaded.records.is_empty() {
-        run::keep_report(&store, &mut loaded, &result)?;
-    }
-    Ok((loaded, result?))
 }

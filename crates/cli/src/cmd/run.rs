@@ -27,7 +27,7 @@ use fsverdict_host::place::vm::Vm;
 use fsverdict_host::place::{facts, preflight};
 use fsverdict_host::undo;
 
-use super::arguments::Arguments;
+use super::arguments::{Arguments, FIRST};
 use super::{clean, plan};
 use crate::exit::{self, PlaceError, Usage};
 use crate::say::{self, remark};
@@ -37,6 +37,11 @@ use crate::watch::{Audience, News, Watch};
 
 /// Runs the whole comparison, from the plan to the report.
 pub fn run(arguments: &Arguments) -> Result<u8> {
+    if arguments.is_bare() {
+        let what = "Say what to compare, and by which work.";
+        say::tell(&format!("{what}\n\n{FIRST}\n\nAll options: fsverdict run --help"));
+        return Ok(exit::USAGE);
+    }
     if arguments.dry_run {
         return dry_run(arguments);
     }
@@ -60,11 +65,30 @@ pub(super) fn conduct(arguments: &Arguments) -> Result<(Store, Loaded, Result<St
         remark!("another run is under way here: each disturbs what the other measures");
     }
     let (store, mut loaded) = match &arguments.resume {
-        Some(folder) => resume(folder)?,
+        Some(folder) => resume(folder, arguments)?,
         None => begin(arguments)?,
     };
     let result = measure(arguments, &store, &mut loaded, &interrupted, audience);
     Ok((store, loaded, result))
+}
+
+/// Runs `plan` in `folder`, as what is `typed` of its file would, and keeps its report there.
+pub(super) fn anew(
+    plan: &Plan,
+    folder: &Path,
+    typed: impl FnOnce(&Path) -> Result<Arguments, clap::Error>,
+) -> Result<(Loaded, Stop)> {
+    fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
+    let file = folder.join("asked.toml");
+    write_whole(&file, &toml::to_string(plan)?)?;
+    let conducted = conduct(&typed(&file)?);
+    // The run has the plan by now; a file that stays is only untidy.
+    let _ = fs::remove_file(&file);
+    let (store, mut loaded, result) = conducted?;
+    if !loaded.records.is_empty() {
+        keep_report(&store, &mut loaded, &result)?;
+    }
+    Ok((loaded, result?))
 }
 
 /// Ctrl-C, SIGTERM and the end of the terminal end the run after killing the trial under way. A
@@ -186,12 +210,27 @@ pub(super) fn slug(name: &str) -> String {
     name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect()
 }
 
-fn resume(folder: &Path) -> Result<(Store, Loaded)> {
+fn resume(folder: &Path, arguments: &Arguments) -> Result<(Store, Loaded)> {
     let store = Store::open(folder)?;
     clean::sweep(folder);
     let mut loaded = store.load()?;
+    let judgement = &mut loaded.plan.judgement;
+    let extended = judgement.extend(arguments.rounds, arguments.budget);
+    let raised = extended.map_err(|why| Usage(format!("the run {why}")))?;
+    if let Some(raised) = raised {
+        remark!("{raised}");
+        loaded.run.host.insert("declaration".into(), raised);
+    }
     loaded.run.stop = None;
     Ok((store, loaded))
+}
+
+/// Writes the plan of a run that goes on, which may have more rounds: the run is ours alone by now.
+fn redeclare(arguments: &Arguments, store: &Store, loaded: &Loaded) -> Result<()> {
+    match arguments.resume {
+        Some(_) => store.write_head(&loaded.run, &loaded.plan),
+        None => Ok(()),
+    }
 }
 
 /// Makes the bed, runs the rounds, removes the bed.
@@ -233,6 +272,7 @@ fn measure(
             &mut simulated
         }
     };
+    redeclare(arguments, store, loaded)?;
     let made = place.make_bed(&loaded.plan.bed);
     let result = match made {
         Ok(bed) => {
@@ -446,7 +486,9 @@ fn dry_run(arguments: &Arguments) -> Result<u8> {
     let (store, plan) = match &arguments.resume {
         Some(folder) => {
             let store = Store::open(folder)?;
-            let plan = store.load()?.plan;
+            let mut plan = store.load()?.plan;
+            let extended = plan.judgement.extend(arguments.rounds, arguments.budget);
+            extended.map_err(|why| Usage(format!("the run {why}")))?;
             (store, plan)
         }
         None => (Store::imagined("RUN"), plan::plan(arguments)?),

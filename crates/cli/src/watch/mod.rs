@@ -27,7 +27,7 @@ use metrics::Listen;
 use state::State;
 
 /// What a run is to show of itself while it goes on.
-#[derive(clap::Args, Debug)]
+#[derive(clap::Args, Clone, Debug)]
 pub struct Wish {
     /// How the run is followed on standard error [default: bar on a terminal, otherwise plain].
     #[arg(long, value_enum, value_name = "HOW", conflicts_with = "live")]

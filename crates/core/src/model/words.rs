@@ -40,8 +40,14 @@ impl Words {
             Better::Higher if is_rate => pair("is faster", "is slower"),
             _ => pair("is better", "is worse"),
         };
-        let is_speed = better == "is faster" || better.starts_with("waits");
-        Words { better, worse, times: if is_speed { "fast" } else { "good" } }
+        let times = match better.as_str() {
+            "is faster" => "fast",
+            "is better" => "good",
+            waits if waits.starts_with("waits") => "fast",
+            // A ratio above 1 of what is less: bytes, flushes, processor time.
+            _ => "sparing",
+        };
+        Words { better, worse, times }
     }
 
     /// "is faster than", "takes more processor time than".
@@ -104,7 +110,8 @@ mod tests {
         assert_eq!(of("iops", Unit::PerSecond, Better::Higher), time);
         assert_eq!(
             of("cpu_per_operation", Unit::Nanoseconds, Better::Lower),
-            "takes less processor time than; takes more processor time than; 1.250 times as good"
+            "takes less processor time than; takes more processor time than; 1.250 times as \
+             sparing"
         );
         assert_eq!(
             of("fsync_latency_p999", Unit::Nanoseconds, Better::Lower),

@@ -75,8 +75,64 @@ fn contents(row: &Row) -> Vec<String> {
     row.cell_iter().map(Cell::content).collect()
 }
 
+/// Shorter words are not broken.
+const WORD_MIN: usize = 6;
+
+impl Grid {
+    /// On a terminal: columns close together, and as wide as their longest word where all of them
+    /// have the room; otherwise the longest words are broken.
+    fn fitting(&self) -> Table {
+        let mut table = self.table.clone();
+        let mut longest = vec![0; self.width];
+        for row in [self.header()].iter().chain(&self.rows()) {
+            for (longest, cell) in longest.iter_mut().zip(row) {
+                let words = cell.split_whitespace().map(|word| word.chars().count());
+                *longest = words.fold(*longest, usize::max);
+            }
+        }
+        // Two borders, and a blank between any two columns.
+        let needed = |padding: usize, cap: usize| {
+            let words = longest.iter().map(|it| padding + it.min(&cap)).sum::<usize>();
+            1 + self.width + words
+        };
+        let most = longest.iter().copied().max().unwrap_or(0).max(WORD_MIN);
+        let padding = usize::from(needed(1, most) <= WIDTH);
+        let cap = (WORD_MIN..=most).rev().find(|cap| needed(padding, *cap) <= WIDTH);
+        for (column, longest) in table.column_iter_mut().zip(&longest) {
+            column.set_padding((padding as u16, 0));
+            if let Some(cap) = cap.filter(|_| column.constraint().is_none()) {
+                let width = (padding + (*longest).min(cap)) as u16;
+                column.set_constraint(ColumnConstraint::LowerBoundary(Width::Fixed(width)));
+            }
+        }
+        table
+    }
+}
+
 impl fmt::Display for Grid {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        self.table.fmt(f)
+        match self.is_markdown {
+            true => self.table.fmt(f),
+            false => self.fitting().fmt(f),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_word_of_a_table_that_has_the_room_is_broken() {
+        let header = ["metric", "contender", "median", "ratio", "interval", "verdict", "CPU"];
+        let header = header.into_iter().chain(["device B per application B"]);
+        let mut grid = Grid::new(UTF8_BORDERS_ONLY, header);
+        let cells = ["create_rate", "ext4", "19,035/s", "1.002", "0.981 to 1.022", "equivalent"];
+        grid.add(cells.into_iter().chain(["17.5 s", "1.10"]));
+        let text = grid.to_string();
+        for word in ["create_rate", "contender", "equivalent", "application", "interval"] {
+            assert!(text.contains(word), "{word}\n{text}");
+        }
+        assert!(text.lines().all(|line| line.chars().count() <= WIDTH), "{text}");
     }
 }

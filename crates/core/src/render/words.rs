@@ -18,6 +18,18 @@ pub(super) struct Test<'a> {
     pub doing: String,
 }
 
+/// What a metric of a workload is called, where it is one of several.
+pub fn test_name(workload: &Workload, metric: &str) -> String {
+    let phase = workload.phase_of(metric);
+    let of_phase = metric.strip_prefix(phase.name()).unwrap_or(metric);
+    match phase.name() {
+        "" => format!("{}: {}", workload.name, figure(metric)),
+        _ => {
+            format!("{}: {}, {}", workload.name, phase.name().replace('_', " "), figure(of_phase))
+        }
+    }
+}
+
 /// The tests of a plan, in its order.
 pub(super) fn tests(plan: &Plan) -> Vec<Test<'_>> {
     plan.workloads.iter().flat_map(|workload| of(plan, workload)).collect()

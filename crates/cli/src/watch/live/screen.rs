@@ -23,6 +23,9 @@ const LEGEND: &str = "  ■ measured  ▶ under way  × failed  · to come  - se
 const MACHINE_NAME_WIDTH: usize = 8;
 const MACHINE_TEXT_WIDTH: usize = 44;
 
+/// How long a line of findings is the first, where they pass by.
+const SECONDS_A_LINE: u64 = 2;
+
 /// The view, of lines that may be too long and too many.
 pub fn page(state: &State, width: usize, height: usize) -> Vec<Line> {
     let contenders = state.contenders(state.workload());
@@ -38,7 +41,8 @@ pub fn page(state: &State, width: usize, height: usize) -> Vec<Line> {
     };
     page.extend(verdict_lines(state, width, room.saturating_sub(kept_for_findings)));
     page.extend(machine);
-    page.extend(finding_lines(state, width));
+    let room = height.saturating_sub(page.len());
+    page.extend(finding_lines(state, width, room));
     page
 }
 
@@ -168,7 +172,10 @@ const REACH_MAX: f64 = 3.0;
 impl Scale {
     fn of(rows: &[&Comparison], margin: f64, width: usize) -> Scale {
         let ends = rows.iter().filter_map(|it| Some([it.low.ln(), it.high?.ln()]));
-        let reach = ends.flatten().map(f64::abs).fold(2.0 * margin, f64::max);
+        // Before the fourth round there are estimates alone.
+        let estimates = rows.iter().filter_map(|it| it.ratio).map(f64::ln);
+        let all = ends.flatten().chain(estimates).map(f64::abs);
+        let reach = all.fold(2.0 * margin, f64::max);
         Scale { reach: reach.min(REACH_MAX.ln()), margin, width }
     }
 
@@ -240,8 +247,9 @@ fn bar(share: f64) -> char {
     [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'][(share.clamp(0.0, 1.0) * 8.0) as usize]
 }
 
-/// The gravest first, wrapped: a table of one column, without borders.
-fn finding_lines(state: &State, width: usize) -> Vec<Line> {
+/// The gravest first, wrapped: a table of one column, without borders. Where there is no room for
+/// all of them they pass by.
+fn finding_lines(state: &State, width: usize, height: usize) -> Vec<Line> {
     if state.findings.is_empty() {
         return Vec::new();
     }
@@ -256,7 +264,14 @@ fn finding_lines(state: &State, width: usize) -> Vec<Line> {
         column.set_padding((0, 0));
     });
     let mut lines = vec![Line::default(), Line::default().bold(&title)];
-    lines.extend(table.lines().map(|line| Line::default().plain(&line)));
+    let all: Vec<String> = table.lines().collect();
+    let room = height.saturating_sub(lines.len()).max(1);
+    let passed = match all.len() > room {
+        true => usize::try_from(state.gone().as_secs() / SECONDS_A_LINE).unwrap_or(0),
+        false => 0,
+    };
+    let shown = all.iter().cycle().skip(passed % all.len()).take(room.min(all.len()));
+    lines.extend(shown.map(|line| Line::default().plain(line)));
     lines
 }
 

@@ -186,7 +186,7 @@ fn run(text: &mut Exposition, state: &State) {
 fn progress(text: &mut Exposition, state: &State) {
     let seconds = |time: std::time::Duration| time.as_secs_f64();
     let gone = seconds(state.gone());
-    text.gauge("fsverdict_run_elapsed_seconds", "seconds", "The run's time so far.", gone);
+    text.gauge("fsverdict_run_elapsed_seconds", "seconds", "Time of the run so far.", gone);
     let left = state.left();
     if let Some(likely) = left.likely.map(seconds) {
         let help = "Time until everything is settled, as it looks now.";
@@ -303,12 +303,18 @@ fn verdicts(text: &mut Exposition, comparisons: &[Comparison]) {
             "Goodness of the contender over the reference's: above 1 it is better.",
             |it| it.ratio,
         ),
-        ("fsverdict_comparison_low_ratio", "ratio", "Lower end of the ratio's interval.", |it| {
-            Some(it.low)
-        }),
-        ("fsverdict_comparison_high_ratio", "ratio", "Upper end of the ratio's interval.", |it| {
-            Some(it.high.unwrap_or(f64::INFINITY))
-        }),
+        (
+            "fsverdict_comparison_low_ratio",
+            "ratio",
+            "Lower end of the interval of the ratio.",
+            |it| Some(it.low),
+        ),
+        (
+            "fsverdict_comparison_high_ratio",
+            "ratio",
+            "Upper end of the interval of the ratio.",
+            |it| Some(it.high.unwrap_or(f64::INFINITY)),
+        ),
         ("fsverdict_comparison_rounds", "", "Rounds in which both were measured.", |it| {
             Some(it.rounds.into())
         }),

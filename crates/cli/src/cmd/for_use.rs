@@ -1,0 +1,286 @@
+//! `fsverdict for`: from a use and a place to one recommendation.
+
+use std::fs;
+use std::os::unix::fs::FileTypeExt;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use anyhow::{Context, Result};
+use clap_complete::engine::ArgValueCandidates;
+use fsverdict_core::judge;
+use fsverdict_core::model::{Bed, BedKind, Bytes, Need, Place, Plan, Purpose, Span, Stop};
+use fsverdict_core::render::{self, Recommendation};
+use fsverdict_host::bed::{Consent, Consents};
+use fsverdict_host::file_system;
+use fsverdict_host::place::doctor::Machine;
+use fsverdict_host::place::facts;
+
+use super::arguments::{Arguments as RunArguments, PlaceName};
+use super::{advise, plan, run};
+use crate::exit::{self, Usage};
+use crate::say::{self, remark};
+use crate::source::Loaded;
+use crate::watch::Wish;
+use crate::{offers, shipped, uses};
+
+/// Which file system is best for a use, on a disk of yours?
+///
+/// Compares file systems by what the use does, on images beside the directory, which are removed at
+/// the end, until it is decided or the time is up; ends with one recommendation, its reasons, and
+/// the lines that make, mount and keep it. Nothing that is there is touched.
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Arguments {
+    /// A use, or a plan: fsverdict list uses, fsverdict list plans.
+    #[arg(value_name = "USE", add = ArgValueCandidates::new(offers::uses))]
+    name: String,
+    /// Where it is to be: a directory, or a device that is mounted.
+    #[arg(long, value_name = "DIRECTORY|DEVICE")]
+    on: PathBuf,
+    /// The file systems to choose from [default: the plan's, or ext4, xfs and btrfs].
+    #[arg(
+        long,
+        value_delimiter = ',',
+        value_name = "NAME,...",
+        add = ArgValueCandidates::new(offers::file_systems)
+    )]
+    fs: Vec<String>,
+    /// Time at most.
+    #[arg(long, value_name = "TIME", default_value = "30m")]
+    budget: Span,
+    /// Measure in memory, with the disk's flags: the file systems' own work, not the disk's.
+    #[arg(long, conflicts_with = "erase")]
+    in_memory: bool,
+    /// Measure on the device itself, which is not mounted, and erase it; with what it carries, if
+    /// anything: /dev/sdb=gpt,ext4.
+    #[arg(long, value_name = "PATH[=SIGNATURE,...]")]
+    erase: Vec<Consent>,
+    /// Erase data without a signature, too.
+    #[arg(long)]
+    erase_data: bool,
+    /// Size of the image [default: the plan's, or 4G].
+    #[arg(long)]
+    size: Option<Bytes>,
+    /// Multiply every size, count and time.
+    #[arg(long, value_name = "FACTOR", value_parser = super::arguments::scale)]
+    scale: Option<f64>,
+    /// Who runs the trials: this machine, a virtual one for each, or a simulated one.
+    #[arg(long, value_enum)]
+    place: Option<PlaceName>,
+    /// The run's folder [default: runs/TIME-USE].
+    #[arg(long, value_name = "DIR")]
+    output: Option<PathBuf>,
+    /// Only say what it would do, and how long it would take.
+    #[arg(long)]
+    dry_run: bool,
+    #[command(flatten)]
+    watching: Wish,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  sudo fsverdict for postgresql --on /srv
+  sudo fsverdict for database --on /srv --fs ext4,xfs --budget 1h
+  sudo fsverdict for mail --on /dev/sdb --erase /dev/sdb";
+
+/// Measures, and recommends.
+pub fn run(arguments: &Arguments) -> Result<u8> {
+    let purpose = uses::purpose(&arguments.name)?;
+    let target = Target::of(arguments)?;
+    let plan = planned(arguments, &purpose, &target)?;
+    say::tell(&beforehand(arguments, &plan, &target));
+    if arguments.dry_run {
+        return Ok(exit::DONE);
+    }
+    let folder = arguments.output.clone();
+    let folder = folder.unwrap_or_else(|| run::dated_folder(SystemTime::now(), &arguments.name));
+    let consents = Consents { named: arguments.erase.clone(), data: arguments.erase_data };
+    let typed = |file: &Path| {
+        let typed = RunArguments::of_plan(file, &folder, &consents)?;
+        Ok(RunArguments { watching: arguments.watching.clone(), ..typed })
+    };
+    let (loaded, stop) = run::anew(&plan, &folder, typed)?;
+    if loaded.records.iter().all(|record| !record.is_measured()) {
+        say::tell(&format!("No trial was measured: fsverdict report {}", folder.display()));
+        return Ok(if stop == Stop::Interrupted { exit::INTERRUPTED } else { exit::FAILED });
+    }
+    say::print(&recommended(arguments, &purpose, &target, &loaded, &folder))?;
+    Ok(if stop == Stop::Interrupted { exit::INTERRUPTED } else { exit::DONE })
+}
+
+/// What `--on` is.
+struct Target {
+    bed: Bed,
+    /// The file system that is there.
+    now: Option<String>,
+    /// The device and the place of the lines to type.
+    device: String,
+    at: String,
+    /// Where the trials go, for a person.
+    made_on: String,
+}
+
+impl Target {
+    fn of(arguments: &Arguments) -> Result<Target> {
+        let on = &arguments.on;
+        let shown = on.display();
+        let kind = fs::metadata(on).with_context(|| format!("--on {shown}"))?.file_type();
+        let path = on.canonicalize().with_context(|| format!("--on {shown}"))?;
+        if kind.is_dir() {
+            return Ok(Target::beside(arguments, &path, "DEVICE"));
+        }
+        if !kind.is_block_device() {
+            return Err(Usage(format!("--on {shown}: give a directory or a device")).into());
+        }
+        let device = path.display().to_string();
+        match facts::mounted_at(&path)? {
+            Some(at) => Ok(Target::beside(arguments, Path::new(&at), &device)),
+            None => Target::bare(arguments, device),
+        }
+    }
+
+    /// Images beside what is in `directory`.
+    fn beside(arguments: &Arguments, directory: &Path, device: &str) -> Target {
+        let at = directory.display().to_string();
+        let now = facts::file_system_at(directory);
+        let mut bed = Bed { dir: Some(at.clone()), ..Bed::default() };
+        let mut made_on =
+            format!("an image in {at}, removed at the end; nothing else there is touched");
+        if arguments.in_memory {
+            bed = Bed { kind: BedKind::Ram, ..Bed::default() };
+            made_on = format!("memory: nothing is written to {at}");
+        }
+        Target { bed, now, device: device.into(), at, made_on }
+    }
+
+    /// A device that is not mounted.
+    fn bare(arguments: &Arguments, device: String) -> Result<Target> {
+        let (bed, made_on) = match (arguments.in_memory, arguments.erase.is_empty()) {
+            (true, _) => {
+                let like = Some(device.clone());
+                let bed = Bed { kind: BedKind::Ram, like, ..Bed::default() };
+                (bed, format!("memory with the flags of {device}, which is not touched"))
+            }
+            (false, false) => {
+                let paths = vec![device.clone()];
+                let bed = Bed { kind: BedKind::Device, paths, ..Bed::default() };
+                (bed, format!("{device} itself, which is ERASED, again and again"))
+            }
+            (false, true) => {
+                let text = format!(
+                    "{device} is not mounted: mount it and give its directory, or measure on it \
+                     and lose what it holds with --erase {device}, or in memory with --in-memory"
+                );
+                return Err(Usage(text).into());
+            }
+        };
+        Ok(Target { bed, now: None, device, at: "/mnt".into(), made_on })
+    }
+}
+
+/// The use's plan on that bed, with the file systems that can be made here.
+fn planned(arguments: &Arguments, purpose: &Purpose, target: &Target) -> Result<Plan> {
+    let shipped = shipped::plan(Path::new(&purpose.name)).transpose()?;
+    let mut plan = shipped.unwrap_or_else(|| purpose.plan());
+    let size = arguments.size.unwrap_or(plan.bed.size);
+    plan.bed = Bed { size, ..target.bed.clone() };
+    plan.place = arguments.place.map(Place::from);
+    if !arguments.fs.is_empty() {
+        plan.contenders = plan::named_contenders(&arguments.fs);
+    } else {
+        if plan.contenders.is_empty() {
+            plan.contenders = plan::named_contenders(&["ext4", "xfs", "btrfs"].map(String::from));
+        }
+        if plan.place.is_none() {
+            leave_out(&mut plan);
+        }
+    }
+    plan.judgement.rounds = None;
+    plan.judgement.budget = Some(arguments.budget);
+    plan.judgement.whole = true;
+    if let Some(scale) = arguments.scale {
+        plan = plan.scaled(scale);
+    }
+    plan.check()?;
+    Ok(plan)
+}
+
+/// Leaves out what this machine can't make, as long as there are two to compare.
+fn leave_out(plan: &mut Plan) {
+    let machine = Machine::new(Path::new("."));
+    let asked = machine.asked();
+    let lack = |name: &str| asked.answer(&Need::FileSystem(name.into())).lack();
+    let able = plan.contenders.iter().filter(|it| lack(&it.file_system).is_none()).count();
+    if able >= 2 {
+        plan.contenders.retain(|it| match lack(&it.file_system) {
+            Some(why) => {
+                remark!("left out: {}: {why}", it.name);
+                false
+            }
+            None => true,
+        });
+    }
+}
+
+/// What it will do, and how long.
+fn beforehand(arguments: &Arguments, plan: &Plan, target: &Target) -> String {
+    let names: Vec<&str> = plan.contenders.iter().map(|it| it.name.as_str()).collect();
+    let work: Vec<&str> = plan.workloads.iter().map(|it| it.name.as_str()).collect();
+    let size = match plan.bed.kind {
+        BedKind::Device => String::new(),
+        _ => format!("{}: ", plan.bed.size),
+    };
+    format!(
+        "{} on {}: {}\n  compared   {}\n  by         {}\n  made on    {size}{}\n  time       \
+         until it is decided, {} at most",
+        arguments.name,
+        arguments.on.display(),
+        plan.question,
+        names.join(", "),
+        work.join(", "),
+        target.made_on,
+        arguments.budget,
+    )
+}
+
+fn recommended(
+    arguments: &Arguments,
+    purpose: &Purpose,
+    target: &Target,
+    loaded: &Loaded,
+    folder: &Path,
+) -> String {
+    let Loaded { run, plan, records } = loaded;
+    let documented = advise::documented(plan, records, purpose);
+    let margin = plan.judgement.margin;
+    let advice = judge::advise(&run.name, plan, records, purpose, documented, margin);
+    let folder = folder.display();
+    let name = &arguments.name;
+    let mut next = vec![
+        format!(
+            "fsverdict advise {folder} --for {name}   # the weights, what else would change it"
+        ),
+        format!("fsverdict report {folder} -v"),
+    ];
+    if run.stop != Some(Stop::Settled) {
+        let longer = Span(arguments.budget.0 * 2);
+        next.push(format!("fsverdict run --resume {folder} --budget {longer}   # go on"));
+    }
+    let lines = |name: &str| lines(plan, target, name);
+    render::recommendation(&Recommendation {
+        advice: &advice,
+        now: target.now.as_deref(),
+        lines: &lines,
+        next: &next,
+    })
+}
+
+/// What makes, mounts and keeps a contender, with the settings of its application.
+fn lines(plan: &Plan, target: &Target, name: &str) -> Vec<String> {
+    let Some(contender) = plan.contender(name) else { return Vec::new() };
+    let Some(known) = file_system::find(&contender.file_system) else { return Vec::new() };
+    let mut lines = known.by_hand(&contender.mkfs, &contender.mount, &target.device, &target.at);
+    let settings = contender.environment.iter().map(|(name, value)| format!("{name} = {value}"));
+    lines.extend(settings.map(|it| format!("{it}   # as the plan has it")));
+    lines
+}

@@ -1,0 +1,103 @@
+//! What a user's slips lead to, and what is said before the first trial.
+
+use std::fs;
+
+use serde_json::Value;
+
+use crate::support::{Scene, list, text};
+
+const PLAN: &str = r#"
+    place = "sim"
+    seed = 3
+    contender = [
+        { name = "ext4", file_system = "ext4" },
+        { name = "xfs", file_system = "xfs" },
+    ]
+    [[workload]]
+    name = "work"
+    command = ["true"]
+    [judgement]
+    rounds = 3
+"#;
+
+#[test]
+fn a_metric_that_no_trial_has_is_refused_before_the_first() {
+    let scene = Scene::new();
+    let run = |line: &str| scene.run(&format!("run --place sim --fs ext4,xfs {line}")).exits(2);
+    run("--small-files --primary creat_rate").says("did you mean create_rate");
+    run("--primary wall_tme -- true").says("did you mean wall_time?");
+    run("--dry-run --primary iop -- fio --rw=read --size=1m").says("did you mean iops?");
+    assert!(!scene.path("runs").exists());
+}
+
+#[test]
+fn names_are_seen_through_and_a_bare_run_shows_examples() {
+    let scene = Scene::new();
+    scene.run("run postgre").exits(2).says("did you mean postgresql?");
+    scene.run("run cloud-disk").exits(2).says("fsverdict run --study cloud-disk");
+    let bare = scene.run("run").exits(2).stderr;
+    assert_eq!(bare.matches("  sudo fsverdict run ").count(), 3, "{bare}");
+    scene.run("show nothing").exits(2).says("there are mariadb");
+    for name in ["postgresql", "cloud-disk", "mail"] {
+        let shown = scene.run(&format!("show {name}")).exits(0).stdout;
+        scene.write("mine.toml", &shown);
+        assert!(shown.contains("[[workload]]"), "{shown}");
+    }
+}
+
+#[test]
+fn a_run_is_extended_and_says_what_that_costs() {
+    let scene = Scene::new();
+    scene.write("plan.toml", PLAN);
+    scene.run("run plan.toml --output run").exits(0);
+    scene.run("run --resume run --rounds 2").exits(2).says("declared with 3 rounds: give it more");
+    scene.run("run --resume run --seed 4").exits(2).says("cannot be used with");
+    scene.run("run --resume run --rounds 5").exits(0).says("rounds raised from 3 to 5");
+    let rounds = || scene.records("run").iter().map(|it| it["round"].as_u64()).max().flatten();
+    assert_eq!(rounds(), Some(5));
+    assert!(scene.read("run/plan.toml").contains("confidence = \"97.5%\""));
+    scene.run("run --resume run --budget 1h").exits(0);
+    assert_eq!(rounds(), Some(5), "a budget alone adds no rounds");
+}
+
+#[test]
+fn nothing_that_is_there_is_written_over() {
+    let scene = Scene::new();
+    scene.write("plan.toml", PLAN);
+    scene.run("run plan.toml --output run").exits(0);
+    scene.run("advise run --for mail --plan plan.toml").exits(1).says("plan.toml is there already");
+    assert_eq!(scene.read("plan.toml"), PLAN);
+    scene.run("run plan.toml --output .").exits(1).says("holds a plan.toml already");
+    assert_eq!(scene.read("plan.toml"), PLAN);
+    assert!(!scene.path("trials").exists());
+    fs::create_dir(scene.path("other")).unwrap();
+    scene.write("other/mine", "precious");
+    scene.run("run plan.toml --output other").exits(0);
+    assert_eq!(scene.read("other/mine"), "precious");
+}
+
+#[test]
+fn from_a_use_and_a_place_to_one_recommendation_on_a_screen() {
+    let scene = Scene::new();
+    let words = "--place sim --fs ext4,xfs --budget 40s --output run";
+    let done = scene.run(&format!("for mail --on . {words}")).exits(0);
+    let before = done.stderr.lines().take(5).collect::<Vec<_>>().join("\n");
+    for part in ["mail on .", "compared   ext4, xfs", "removed at the end", "40s at most"] {
+        assert!(before.contains(part), "{part} is not in\n{before}");
+    }
+    assert!(done.stdout.contains("Take ") || done.stdout.contains("Stay with "), "{}", done.stdout);
+    assert!(done.stdout.contains("fsverdict advise run --for mail"), "{}", done.stdout);
+    assert!(done.stdout.lines().count() <= 30, "{}", done.stdout);
+    let records: Vec<Value> = scene.records("run");
+    assert!(records.iter().any(|it| text(&it["workload"]) == "deliveries"));
+    // A plan is a use, too.
+    let advice = scene.run("for sqlite --on . --place sim --fs ext4,xfs --budget 40s").exits(0);
+    assert!(advice.stdout.contains("for sqlite"), "{}", advice.stdout);
+    scene.run("for databse --on .").exits(2).says("did you mean database?");
+    scene.run("for mail --on nowhere").exits(1).says("--on nowhere: No such file");
+    scene.run("for mail --on run/run.json").exits(2).says("give a directory or a device");
+    let only_said = scene.run("for mail --on . --dry-run").exits(0);
+    assert_eq!(only_said.stdout, "");
+    let document = scene.run("advise run --for mail --format json").exits(0).json();
+    assert!(list(&document["missing"]).is_empty(), "{document}");
+}

@@ -1,0 +1,158 @@
+//! One recommendation for a use, on one screen: what to take, why, and how to have it.
+
+use comfy_table::presets::UTF8_BORDERS_ONLY;
+
+use super::advice::{answer, turn};
+use super::findings::headline;
+use super::grid::Grid;
+use super::paint::{WIDTH, wrapped};
+use super::words;
+use crate::model::{Advice, Answer};
+
+/// So many of the things that would change it are told.
+const TURNS: usize = 2;
+
+/// What is known besides the advice.
+pub struct Recommendation<'a> {
+    /// What the run's figures say.
+    pub advice: &'a Advice,
+    /// The file system that is there now, where there is one.
+    pub now: Option<&'a str>,
+    /// Lines that make, mount and keep each contender, by its name.
+    pub lines: &'a dyn Fn(&str) -> Vec<String>,
+    /// How to see all of it, and how to go on.
+    pub next: &'a [String],
+}
+
+/// For a terminal; ends with a line break.
+pub fn recommendation(it: &Recommendation) -> String {
+    let taken = taken(it.advice, it.now);
+    let mut out = match taken {
+        Some(name) if matches!(it.advice.answer, Answer::Undecided(_)) => {
+            format!("Stay with {name} for now.\n")
+        }
+        Some(name) if Some(name) == it.now => format!("Stay with {name}.\n"),
+        Some(name) => format!("Take {name}.\n"),
+        None => "There is nothing to recommend yet.\n".into(),
+    };
+    out += &format!("{}\n", wrapped(&answer(it.advice), WIDTH).join("\n"));
+    if !it.advice.weighed.is_empty() {
+        out += &format!("\n{}\n", table(it.advice));
+    }
+    let mut against: Vec<String> =
+        it.advice.left_out.iter().map(|(name, why)| format!("{name}: {why}")).collect();
+    let unmet = it.advice.conditions.iter().filter(|condition| !condition.met);
+    against.extend(unmet.map(|no| format!("{}: {}: {}", no.contender, no.feature, no.evidence)));
+    against.extend(it.advice.findings.iter().map(headline));
+    // A line that goes on stands further in.
+    let broken = |text: String| wrapped(&text, WIDTH - 4).join("\n    ");
+    let against = against.into_iter().map(broken).collect();
+    let turns = it.advice.turns.iter().take(TURNS).map(|it| broken(turn(it))).collect();
+    let lines = match taken {
+        Some(name) if Some(name) != it.now => (it.lines)(name),
+        _ => Vec::new(),
+    };
+    for (title, lines) in [
+        ("What speaks against others, or against this:", against),
+        ("What would change it:", turns),
+        ("To have it (mkfs erases the device):", lines),
+        ("More:", it.next.to_vec()),
+    ] {
+        if !lines.is_empty() {
+            out += &format!("\n{title}\n  {}\n", lines.join("\n  "));
+        }
+    }
+    out
+}
+
+/// Where several are as good, what is there now stays; where it is none of them, the first.
+fn taken<'a>(advice: &'a Advice, now: Option<&'a str>) -> Option<&'a str> {
+    let of = |names: &'a [String]| {
+        let stays = names.iter().find(|name| Some(name.as_str()) == now);
+        stays.or(names.first()).map(String::as_str)
+    };
+    match &advice.answer {
+        Answer::Best(name) | Answer::Only(name) => Some(name),
+        Answer::Equivalent(names) | Answer::Even(names) => of(names),
+        // Nobody is found to be better: moving house is not worth it.
+        Answer::Undecided(names) => names.iter().map(String::as_str).find(|it| Some(*it) == now),
+        Answer::Nobody | Answer::Unmeasured => None,
+    }
+}
+
+/// What counts, and how good each is at it beside the one that leads.
+fn table(advice: &Advice) -> Grid {
+    let names: Vec<&String> =
+        advice.weighed.iter().take(1).flat_map(|it| it.ratios.keys()).collect();
+    let header = ["times as good".to_string()].into_iter();
+    let mut table =
+        Grid::new(UTF8_BORDERS_ONLY, header.chain(names.iter().map(ToString::to_string)));
+    for it in &advice.weighed {
+        let ratio =
+            |name: &&String| it.ratios.get(*name).map_or("-".into(), |it| words::ratio(*it));
+        table.add([it.what.clone()].into_iter().chain(names.iter().map(ratio)));
+    }
+    table.right(1..table.width);
+    table
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+    use crate::model::{Percent, Weighed};
+
+    fn advice(answer: Answer) -> Advice {
+        let ratios = BTreeMap::from([("ext4".to_string(), 0.731), ("xfs".to_string(), 1.0)]);
+        let weighed = Weighed {
+            what: "commits".into(),
+            metric: "iops".into(),
+            workloads: vec!["commits".into()],
+            weight: 3.0,
+            ratios,
+        };
+        Advice {
+            purpose: "database".into(),
+            about: String::new(),
+            run: "run".into(),
+            answer,
+            conditions: Vec::new(),
+            left_out: Vec::new(),
+            weighed: vec![weighed],
+            missing: Vec::new(),
+            standings: Vec::new(),
+            findings: Vec::new(),
+            turns: Vec::new(),
+            margin: Percent(0.05),
+            confidence: Percent(0.95),
+        }
+    }
+
+    fn told(answer: Answer, now: Option<&str>) -> String {
+        let lines = |name: &str| vec![format!("mkfs.{name} DEVICE")];
+        let next = ["fsverdict report run".to_string()];
+        recommendation(&Recommendation { advice: &advice(answer), now, lines: &lines, next: &next })
+    }
+
+    #[test]
+    fn the_best_is_taken_with_the_lines_that_make_it() {
+        let text = told(Answer::Best("xfs".into()), Some("ext4"));
+        assert!(text.starts_with("Take xfs.\nxfs is the best here for database"), "{text}");
+        assert!(text.contains("0.73") && text.contains("mkfs.xfs DEVICE"), "{text}");
+        assert!(text.lines().count() <= 24, "{text}");
+    }
+
+    #[test]
+    fn nobody_moves_for_nothing() {
+        let both = || vec!["xfs".to_string(), "ext4".into()];
+        let text = told(Answer::Equivalent(both()), Some("ext4"));
+        assert!(text.starts_with("Stay with ext4.\n") && !text.contains("mkfs"), "{text}");
+        assert!(told(Answer::Equivalent(both()), None).starts_with("Take xfs."));
+        assert!(
+            told(Answer::Undecided(both()), Some("ext4")).starts_with("Stay with ext4 for now.")
+        );
+        assert!(told(Answer::Undecided(both()), None).starts_with("There is nothing"));
+        assert!(told(Answer::Nobody, Some("ext4")).starts_with("There is nothing"));
+    }
+}
