@@ -19,7 +19,7 @@ const TRIALS: &str = "The trials";
 const RUN: &str = "The run";
 
 /// What a run that was begun has in its plan, and no option changes.
-pub const FIXED: [&str; 34] = [
+pub const FIXED: [&str; 35] = [
     "plan",
     "study",
     "scale",
@@ -47,6 +47,7 @@ pub const FIXED: [&str; 34] = [
     "operations",
     "primary",
     "reference",
+    "duet",
     "trial_timeout",
     "step_timeout",
     "margin",

@@ -154,6 +154,9 @@ mod tests {
             let name = option.split(' ').next().unwrap().trim_start_matches('-');
             known.insert(if name.is_empty() { "command".into() } else { name.replace('-', "_") });
         }
+        // It is for work that can pause, and is refused beside any other.
+        assert!(typed("sqlite --duet").is_err());
+        known.insert("duet".into());
         assert_eq!(ids(), known);
     }
 

@@ -486,6 +486,8 @@ fn finish(
     let status = match &result {
         Ok(Stop::Interrupted) => exit::INTERRUPTED,
         _ if report.failures().next().is_some() => exit::FAILED,
+        // One contender is compared with nobody.
+        _ if judged.comparisons.is_empty() => exit::DONE,
         _ if judged.comparisons.iter().all(|c| c.verdict == Verdict::Void) => exit::VOID,
         _ => exit::DONE,
     };

@@ -2,7 +2,6 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use crate::support::{Scene, assert_same, program, tool};
 
@@ -70,9 +69,9 @@ fn packages_are_installed_into_bare_roots_work_there_and_go_again() {
     reports_as_ever(&scene, &root);
     assert!(installed(&root, &["list", "plans"]).contains("postgresql"));
     has(&root, "usr/share/man/man1/fsverdict-run.1.gz", "small-files");
-    has(&root, "usr/share/bash-completion/completions/fsverdict", "--small-files");
-    has(&root, "usr/share/zsh/vendor-completions/_fsverdict", "--small-files");
-    has(&root, "usr/share/fish/vendor_completions.d/fsverdict.fish", "small-files");
+    has(&root, "usr/share/bash-completion/completions/fsverdict", "COMPLETE");
+    has(&root, "usr/share/zsh/vendor-completions/_fsverdict", "COMPLETE");
+    has(&root, "usr/share/fish/vendor_completions.d/fsverdict.fish", "COMPLETE");
     has(&root, "usr/share/fsverdict/plans/postgresql.toml", "pgbench");
     has(&root, "usr/share/doc/fsverdict/copyright", "MIT License");
     has(&root, "usr/share/doc/fsverdict/changelog.gz", "0.1.0");
@@ -86,7 +85,7 @@ fn packages_are_installed_into_bare_roots_work_there_and_go_again() {
     assert_eq!(tool("rpm", &[&into[..], &["--verify", "fsverdict"]].concat()).unwrap(), "");
     reports_as_ever(&scene, &root);
     has(&root, "usr/share/licenses/fsverdict/LICENSE", "MIT License");
-    has(&root, "usr/share/zsh/site-functions/_fsverdict", "--small-files");
+    has(&root, "usr/share/zsh/site-functions/_fsverdict", "COMPLETE");
     tool("rpm", &[&into[..], &["--erase", "fsverdict"]].concat()).unwrap();
     assert!(!Path::new(&root).join("usr/bin/fsverdict").exists());
 }
@@ -105,7 +104,7 @@ fn steps() -> Vec<(String, String)> {
 /// Runs one step as a CI job does, and gives its exit status.
 fn take(step: &str, scene: &Scene) -> i32 {
     let path = format!("{}:{}", scene.typed("bin"), std::env::var("PATH").unwrap());
-    let mut shell = Command::new("bash");
+    let mut shell = program("bash");
     shell.args(["-e", "-c", step]).current_dir(scene.path("repository")).env("PATH", path);
     shell.env("GITHUB_BASE_REF", "main").env("GITHUB_STEP_SUMMARY", scene.path("summary.md"));
     shell.status().unwrap().code().unwrap()
@@ -116,8 +115,7 @@ fn gated(mount: &str) -> (i32, String) {
     let scene = Scene::new();
     fs::create_dir_all(scene.path("bin")).unwrap();
     fs::create_dir_all(scene.path("repository")).unwrap();
-    let sudo = format!("#!/bin/sh\nexec \"$@\"\n");
-    fs::write(scene.path("bin/sudo"), sudo).unwrap();
+    fs::write(scene.path("bin/sudo"), "#!/bin/sh\nexec \"$@\"\n").unwrap();
     tool("chmod", &["755", &scene.typed("bin/sudo")]).unwrap();
     std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_fsverdict"), scene.path("bin/fsverdict"))
         .unwrap();

@@ -17,8 +17,8 @@ fn fsverdict(cache: &Path, words: &[&str]) -> Done {
     Started::new(command).wait()
 }
 
-/// The folder of a kernel with OpenZFS, built once; `None` where the archive has no source. It takes
-/// as long as it takes.
+/// The folder of a kernel with OpenZFS, built once; `None` where the archive has no source.
+/// It takes as long as it takes.
 fn built() -> Option<PathBuf> {
     let mut command = program(env!("CARGO_BIN_EXE_fsverdict"));
     command.args(["kernels", "get", KERNELS[0], "--with", "zfs"]);

@@ -12,6 +12,8 @@ use super::text;
 pub(super) struct Grid {
     table: Table,
     is_markdown: bool,
+    /// It has borders, and the width of a terminal.
+    is_framed: bool,
     /// How many columns it has.
     pub width: usize,
 }
@@ -20,11 +22,12 @@ impl Grid {
     /// A table of columns with these headings.
     pub fn new<T: AsRef<str>>(preset: &str, header: impl IntoIterator<Item = T>) -> Grid {
         let is_markdown = preset == ASCII_MARKDOWN;
-        let mut grid = Grid { table: Table::new(), is_markdown, width: 0 };
+        let is_framed = preset == UTF8_BORDERS_ONLY;
+        let mut grid = Grid { table: Table::new(), is_markdown, is_framed, width: 0 };
         let header: Vec<String> = header.into_iter().map(|it| grid.fitted(it.as_ref())).collect();
         grid.width = header.len();
         grid.table.load_preset(preset).set_header(header);
-        if preset == UTF8_BORDERS_ONLY {
+        if is_framed {
             grid.table.set_content_arrangement(ContentArrangement::Dynamic).set_width(WIDTH as u16);
         }
         grid
@@ -79,7 +82,7 @@ fn contents(row: &Row) -> Vec<String> {
 const WORD_MIN: usize = 6;
 
 impl Grid {
-    /// On a terminal: columns close together, and as wide as their longest word where all of them
+    /// In a frame: columns close together, and as wide as their longest word where all of them
     /// have the room; otherwise the longest words are broken.
     fn fitting(&self) -> Table {
         let mut table = self.table.clone();
@@ -111,9 +114,9 @@ impl Grid {
 
 impl fmt::Display for Grid {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        match self.is_markdown {
-            true => self.table.fmt(f),
-            false => self.fitting().fmt(f),
+        match self.is_framed {
+            true => self.fitting().fmt(f),
+            false => self.table.fmt(f),
         }
     }
 }

@@ -1,7 +1,7 @@
 //! ZFS: by the kernel's module (zpool(8), zfs(8) of OpenZFS), or where there is none by the daemon
-//! of zfs-fuse (zfs-fuse(8)). These are different things, and the second is called ZFS (zfs-fuse): the
-//! kernel calls the mounts `zfs` and `fuse.zfs`, and the run lists the module's version or that of
-//! zfs-fuse.
+//! of zfs-fuse (zfs-fuse(8)). These are different things, and the second is called ZFS (zfs-fuse):
+//! the kernel calls the mounts `zfs` and `fuse.zfs`, and the run lists the module's version or that
+//! of zfs-fuse.
 //!
 //! A pool has the name of its first device, and nothing but this name is ever exported or imported.
 //! It is exported at each unmount: that empties its cache, which dropping caches does not reach.

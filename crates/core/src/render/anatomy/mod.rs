@@ -113,7 +113,7 @@ fn doubts(traced: &Traced) -> Vec<String> {
 
 /// How fsyncs differ: what most of them have, how many these are, and the extremes.
 fn table(fsyncs: &Anatomy) -> String {
-    let mut grid = Grid::new(NOTHING, ["each fsync", "most often", "in", "range"]);
+    let mut grid = Grid::new(NOTHING, ["each fsync", "most often", "fsyncs", "range"]);
     for (row, spread) in fsyncs.rows() {
         let Spread { most, operations, least, largest } = spread;
         let shown = |value| figure(row, value);

@@ -47,7 +47,8 @@ pub enum VmError {
     #[error("{what}: {source}")]
     Io { what: String, source: io::Error },
     #[error(
-        "OpenZFS {version} could not be built for Linux {release}: {what}; all that it said is in {}",
+        "OpenZFS {version} could not be built for Linux {release}: {what}; all that it said is in \
+         {}",
         log.display()
     )]
     Build { version: String, release: String, what: String, log: PathBuf },

@@ -1,5 +1,5 @@
-//! Which OpenZFS there is for a kernel: Debian's releases have one each, and each says which kernels
-//! it supports.
+//! Which OpenZFS there is for a kernel: Debian's releases have one each, and each says which
+//! kernels it supports.
 
 use std::fs;
 use std::path::{Path, PathBuf};
