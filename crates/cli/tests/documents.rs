@@ -188,7 +188,7 @@ fn tables_of_benches_are_put_between_their_marks() {
     let of = |mark: &str| mark.split(" --write").next().unwrap().to_string();
     let benches: Vec<String> =
         marks.iter().filter(|mark| mark.contains(" --write -->")).map(|mark| of(mark)).collect();
-    assert_eq!((benches.len(), marks.len()), (4, 8), "{marks:?}");
+    assert!(!benches.is_empty() && marks.len() == 2 * benches.len(), "{benches:?}");
     scene.write("table.md", "| a |\n| --- |\n| 7 |\n");
     for bench in &benches {
         assert!(root.join(bench).is_file(), "{bench} is gone");
