@@ -27,7 +27,7 @@ pub fn purpose(name: &str) -> Result<Purpose, anyhow::Error> {
         return Ok(Purpose::of_plan(name, &shipped::parse(plan)?, render::test_name));
     }
     let meant = meant(name, names().collect::<Vec<_>>());
-    let text = format!("no use is called {name:?}; {meant}; give your own with --use FILE");
+    let text = format!("no use is called {name:?}; {meant}");
     Err(Usage(text).into())
 }
 

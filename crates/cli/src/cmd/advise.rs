@@ -9,7 +9,7 @@ use fsverdict_core::{judge, render};
 use fsverdict_host::file_system;
 
 use super::compare::Format;
-use crate::exit;
+use crate::exit::{self, Usage};
 use crate::offers;
 use crate::say;
 use crate::source::Source;
@@ -97,7 +97,8 @@ fn purpose(arguments: &Arguments) -> Result<Purpose> {
             let text = std::fs::read_to_string(path).with_context(|| file.clone())?;
             Purpose::parse(&text).with_context(|| file)?
         }
-        (name, None) => uses::purpose(name.as_deref().unwrap_or_default())?,
+        (name, None) => uses::purpose(name.as_deref().unwrap_or_default())
+            .map_err(|error| Usage(format!("{error}; give your own with --use FILE")))?,
     };
     purpose.needs.extend(&arguments.need);
     purpose.needs.sort();

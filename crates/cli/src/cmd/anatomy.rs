@@ -35,7 +35,7 @@ use crate::store::write_whole;
 #[command(after_help = EXAMPLES)]
 pub struct Arguments {
     /// A run that was recorded before, here or by fsverdict run --probe trace.
-    #[arg(value_name = "RUN", conflicts_with_all = ["fs", "command", "output"])]
+    #[arg(value_name = "RUN", conflicts_with_all = OF_A_RUN)]
     run: Option<PathBuf>,
     /// The file systems.
     #[arg(long, value_delimiter = ',', value_name = "NAME,...", default_value = "ext4")]
@@ -71,9 +71,28 @@ pub struct Arguments {
     #[arg(long, value_name = "DIR")]
     figures: Option<PathBuf>,
     /// The work, instead of the files.
-    #[arg(last = true, value_name = "COMMAND")]
+    #[arg(
+        last = true,
+        value_name = "COMMAND",
+        conflicts_with_all = ["files", "case", "bytes", "repetitions"]
+    )]
     command: Vec<String>,
 }
+
+/// What a run that was recorded has already.
+const OF_A_RUN: [&str; 11] = [
+    "fs",
+    "mount",
+    "mkfs",
+    "files",
+    "case",
+    "bytes",
+    "repetitions",
+    "size",
+    "dir",
+    "output",
+    "command",
+];
 
 const EXAMPLES: &str = "\
 Examples:

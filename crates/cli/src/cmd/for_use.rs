@@ -10,7 +10,7 @@ use clap_complete::engine::ArgValueCandidates;
 use fsverdict_core::judge;
 use fsverdict_core::model::{Bed, BedKind, Bytes, Need, Place, Plan, Purpose, Span, Stop};
 use fsverdict_core::render::{self, Recommendation};
-use fsverdict_host::bed::{Consent, Consents};
+use fsverdict_host::bed::{self, Consent, Consents};
 use fsverdict_host::file_system;
 use fsverdict_host::place::doctor::Machine;
 use fsverdict_host::place::facts;
@@ -27,14 +27,14 @@ use crate::{offers, shipped, uses};
 ///
 /// Compares file systems by what the use does, on images beside the directory, which are removed at
 /// the end, until it is decided or the time is up; ends with one recommendation, its reasons, and
-/// the lines that make, mount and keep it. Nothing that is there is touched.
+/// the lines that make, mount and keep it. Without --erase nothing that is there is touched.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Arguments {
     /// A use, or a plan: fsverdict list uses, fsverdict list plans.
     #[arg(value_name = "USE", add = ArgValueCandidates::new(offers::uses))]
     name: String,
-    /// Where it is to be: a directory, or a device that is mounted.
+    /// Where it is to be: a directory, or a device: mounted, or with --erase or --in-memory.
     #[arg(long, value_name = "DIRECTORY|DEVICE")]
     on: PathBuf,
     /// The file systems to choose from [default: the plan's, or ext4, xfs and btrfs].
@@ -147,7 +147,8 @@ impl Target {
         let mut made_on =
             format!("an image in {at}, removed at the end; nothing else there is touched");
         if arguments.in_memory {
-            bed = Bed { kind: BedKind::Ram, ..Bed::default() };
+            let like = bed::beneath(directory).map(|it| it.path);
+            bed = Bed { kind: BedKind::Ram, like, ..Bed::default() };
             made_on = format!("memory: nothing is written to {at}");
         }
         Target { bed, now, device: device.into(), at, made_on }
@@ -162,7 +163,8 @@ impl Target {
                 (bed, format!("memory with the flags of {device}, which is not touched"))
             }
             (false, false) => {
-                let paths = vec![device.clone()];
+                // As it was typed: the guard wants the same text twice.
+                let paths = vec![arguments.on.display().to_string()];
                 let bed = Bed { kind: BedKind::Device, paths, ..Bed::default() };
                 (bed, format!("{device} itself, which is ERASED, again and again"))
             }
@@ -180,7 +182,8 @@ impl Target {
 
 /// The use's plan on that bed, with the file systems that can be made here.
 fn planned(arguments: &Arguments, purpose: &Purpose, target: &Target) -> Result<Plan> {
-    let shipped = shipped::plan(Path::new(&purpose.name)).transpose()?;
+    let shipped = shipped::PLANS.iter().find(|(name, _)| *name == purpose.name);
+    let shipped = shipped.map(shipped::parse).transpose()?;
     let mut plan = shipped.unwrap_or_else(|| purpose.plan());
     let size = arguments.size.unwrap_or(plan.bed.size);
     plan.bed = Bed { size, ..target.bed.clone() };
@@ -194,6 +197,10 @@ fn planned(arguments: &Arguments, purpose: &Purpose, target: &Target) -> Result<
         if plan.place.is_none() {
             leave_out(&mut plan);
         }
+    }
+    if plan.contenders.len() < 2 {
+        let text = "there is nothing to choose from: name two file systems or more, --fs ext4,xfs";
+        return Err(Usage(text.into()).into());
     }
     plan.judgement.rounds = None;
     plan.judgement.budget = Some(arguments.budget);
@@ -279,7 +286,19 @@ fn recommended(
 fn lines(plan: &Plan, target: &Target, name: &str) -> Vec<String> {
     let Some(contender) = plan.contender(name) else { return Vec::new() };
     let Some(known) = file_system::find(&contender.file_system) else { return Vec::new() };
-    let mut lines = known.by_hand(&contender.mkfs, &contender.mount, &target.device, &target.at);
+    let is_there = target.now.as_deref() == Some(contender.file_system.as_str());
+    let mut lines = match is_there && contender.mkfs.is_empty() {
+        true if contender.mount.is_empty() => Vec::new(),
+        is_made => {
+            let all = known.by_hand(&contender.mkfs, &contender.mount, &target.device, &target.at);
+            let told = |line: String| match line.starts_with("mkfs") {
+                true if is_made => None,
+                true => Some(format!("{line}   # erases {}", target.device)),
+                false => Some(line),
+            };
+            all.into_iter().filter_map(told).collect()
+        }
+    };
     let settings = contender.environment.iter().map(|(name, value)| format!("{name} = {value}"));
     lines.extend(settings.map(|it| format!("{it}   # as the plan has it")));
     lines

@@ -81,10 +81,17 @@ pub(super) fn anew(
 ) -> Result<(Loaded, Stop)> {
     fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
     let file = folder.join("asked.toml");
+    if file.symlink_metadata().is_ok() {
+        bail!("{} is there already: give another --output", file.display());
+    }
     write_whole(&file, &toml::to_string(plan)?)?;
     let conducted = conduct(&typed(&file)?);
     // The run has the plan by now; a file that stays is only untidy.
     let _ = fs::remove_file(&file);
+    if conducted.is_err() {
+        // Only an empty folder goes: one in which nothing was begun.
+        let _ = fs::remove_dir(folder);
+    }
     let (store, mut loaded, result) = conducted?;
     if !loaded.records.is_empty() {
         keep_report(&store, &mut loaded, &result)?;

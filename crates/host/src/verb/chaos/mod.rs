@@ -172,7 +172,7 @@ fn open(ground: &Ground, scene: Scene, wanted: &Wanted) -> Result<Opened, HostEr
 
 fn unbroken(ground: &Ground, scene: Scene, before: &[String]) -> Result<Ended, HostError> {
     let erase = prepare(ground, scene)?;
-    let ended = act::run(ground, before, &words(&erase))?;
+    let ended = act::run(ground, before, &words(erase.as_deref()))?;
     look::until_alone();
     match ended.code() {
         Some(code) if WHOLE.contains(&code) => Ok(ended),
@@ -193,15 +193,17 @@ fn failures(ground: &Ground) -> Option<String> {
     Some(format!("{}: {}", failed.step, failed.error))
 }
 
-/// An empty disk with the plan; gives what may be erased.
-fn prepare(ground: &Ground, scene: Scene) -> Result<String, HostError> {
+/// An empty disk with the plan; gives what may be erased, where the bed is a disk.
+fn prepare(ground: &Ground, scene: Scene) -> Result<Option<String>, HostError> {
     ground.clear()?;
     fs::write(ground.disk().join("plan.toml"), scene.plan(&ground.disk(), &ground.device()))?;
-    Ok(format!("--erase={}=ext4,ext2,ext3", ground.device()))
+    let erase = || format!("--erase={}=ext4,ext2,ext3", ground.device());
+    Ok((scene.bed == scene::DEVICE).then(erase))
 }
 
-fn words(erase: &str) -> Vec<&str> {
-    vec!["run", "plan.toml", "--output", "run", "--progress", "json", erase]
+fn words(erase: Option<&str>) -> Vec<&str> {
+    let words = ["run", "plan.toml", "--output", "run", "--progress", "json"];
+    words.into_iter().chain(erase).collect()
 }
 
 /// The records of the run, by number.
@@ -222,7 +224,7 @@ fn attempt(ground: &Ground, point: Point, unbroken: &[Record]) -> Result<Outcome
     let erase = prepare(ground, point.scene)?;
     let before = Seen::now(ground);
     let mut trying = Trying { ground, point, before, tried: Vec::new() };
-    let ended = act::run_with(ground, &trying.point, &words(&erase))?;
+    let ended = act::run_with(ground, &trying.point, &words(erase.as_deref()))?;
     let step = if ended.step.is_empty() { trace::BETWEEN } else { &ended.step };
     trying.point.step = step.into();
     let is_alone = look::until_alone();
@@ -230,7 +232,7 @@ fn attempt(ground: &Ground, point: Point, unbroken: &[Record]) -> Result<Outcome
     trying.how_it_ended(&ended, is_alone);
     trying.cleaned()?;
     trying.records_are_kept(&ended.records);
-    trying.resumed(&erase, &ended, unbroken)?;
+    trying.resumed(erase.as_deref(), &ended, unbroken)?;
     trying.records_are_kept(&ended.records);
     let Trying { point, tried, .. } = trying;
     Ok(Outcome { point, is_hit: ended.is_hit, tried })
@@ -320,7 +322,7 @@ impl Trying<'_> {
     /// The run goes on to its end; one that had not begun begins.
     fn resumed(
         &mut self,
-        erase: &str,
+        erase: Option<&str>,
         ended: &Ended,
         unbroken: &[Record],
     ) -> Result<(), HostError> {

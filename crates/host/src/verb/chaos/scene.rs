@@ -18,6 +18,8 @@ impl fmt::Display for Scene {
     }
 }
 
+/// A disk of the user's.
+pub const DEVICE: &str = "device";
 /// Where the simulated machine runs the trials.
 pub const SIMULATED: &str = "sim";
 /// Where virtual machines do.
@@ -28,7 +30,7 @@ pub const ZRAM_BYTES: &str = "20987904";
 
 /// The beds, those of real trials first.
 const BEDS: [&str; 8] =
-    ["loop", "ram", "zram", "partitions", "device", "directory", SIMULATED, VIRTUAL];
+    ["loop", "ram", "zram", "partitions", DEVICE, "directory", SIMULATED, VIRTUAL];
 
 /// The kinds of work, each with its lines of a plan. The first counts what it does, so that its
 /// figure depends on the seed alone; it has all the commands that a workload may have.
@@ -99,7 +101,7 @@ impl Scene {
         let bed = match self.bed {
             "ram" => "kind = \"ram\", size = \"20M\"".into(),
             "zram" => format!("kind = \"ram\", zram = true, size = {ZRAM_BYTES}"),
-            "device" => format!("kind = \"device\", paths = [\"{device}\"]"),
+            DEVICE => format!("kind = \"device\", paths = [\"{device}\"]"),
             "directory" => format!("kind = \"directory\", paths = [\"{disk}/one\"]"),
             _ => "size = \"20M\"".to_string(),
         };
@@ -134,7 +136,7 @@ impl Scene {
             false => "",
         };
         let queue = match self.bed {
-            "device" => "queue = { read_ahead_kb = 256, scheduler = \"none\" }",
+            DEVICE => "queue = { read_ahead_kb = 256, scheduler = \"none\" }",
             _ => "",
         };
         format!(
