@@ -304,8 +304,21 @@ fn journals(folder: &Path) -> Vec<PathBuf> {
     entries.filter(|path| run(path).is_some_and(|run| run.starts_with(folder))).collect()
 }
 
-/// Cgroups of trials that no journal speaks of: a run removes them before it closes its journal.
+/// Cgroups of trials that no journal speaks of, and that stay: those of a campaign of faults beside
+/// us, which keeps its journals elsewhere, go with its trials.
 fn cgroups() -> Vec<PathBuf> {
+    let mut left = without_journal();
+    let until = Instant::now() + Duration::from_secs(120);
+    while !left.is_empty() && Instant::now() < until {
+        std::thread::sleep(Duration::from_millis(100));
+        let now = without_journal();
+        left.retain(|it| now.contains(it));
+    }
+    left
+}
+
+/// A run removes its cgroups before it closes its journal.
+fn without_journal() -> Vec<PathBuf> {
     let is_lost = |folder: &PathBuf| {
         let name = folder.file_name().and_then(|name| name.to_str()).unwrap_or_default();
         let token = name.strip_prefix("fsverdict-trial-").and_then(|it| it.split('-').next());

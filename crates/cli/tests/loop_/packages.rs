@@ -40,7 +40,8 @@ fn reports_as_ever(scene: &Scene, root: &str) {
     let run = repository().join("record/2026-11-22-small-files/run.tar.gz");
     fs::copy(&run, format!("{root}/run.tar.gz")).unwrap();
     let expected = scene.fsverdict(&["report", &run.display().to_string()]).exits(0);
-    assert_same(&installed(root, &["report", "/run.tar.gz"]), &expected.stdout);
+    let expected = expected.stdout.replace(&run.display().to_string(), "/run.tar.gz");
+    assert_same(&installed(root, &["report", "/run.tar.gz"]), &expected);
     fs::remove_file(format!("{root}/run.tar.gz")).unwrap();
 }
 

@@ -63,7 +63,8 @@ fn a_fio_job_file_runs_unchanged_and_reads_cold() {
 #[ignore = "needs root and loop devices: run ./test"]
 fn a_fio_job_that_fails_is_a_failed_trial() {
     let scene = Scene::alone();
-    let job = ["fio", "--name=job", "--rw=write", "--size=1g", "--fallocate=none"];
+    // A write of 1 MiB takes longer than a microsecond.
+    let job = ["fio", "--name=job", "--rw=write", "--bs=1m", "--size=16m", "--max_latency=1"];
     let done = run_command(&scene, "--fs ext4,ext4 --size 64M --rounds 1", &job).exits(1);
     let document = done.json();
     for trial in list(&document["trials"]) {

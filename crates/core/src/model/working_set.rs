@@ -102,7 +102,9 @@ impl Workload {
     /// One job's: its size once for each of `numjobs`, but once alone where all share a file.
     fn fio_set(&self) -> Option<WorkingSet> {
         let last = |option| self.fio_values(option).and_then(|values| values.last().cloned());
-        if self.fio_values("name")?.len() != 1 {
+        // These touch no file.
+        let is_idle = |engine: String| ["null", "cpuio", "cpu"].contains(&engine.as_str());
+        if self.fio_values("name")?.len() != 1 || last("ioengine").is_some_and(is_idle) {
             return None;
         }
         let size: Bytes = last("size")?.parse().ok()?;
@@ -164,6 +166,7 @@ mod tests {
             ("fio = [\"--size=1m\", \"--direct=0\"]", Some((MIB, true))),
             ("fio = [\"--name=a\", \"--size=1m\", \"--name=b\", \"--size=1m\"]", None),
             ("fio = { size = \"10%\" }", None),
+            ("fio = { size = \"1m\", ioengine = \"null\" }", None),
             ("fio = \"job.fio\"", None),
             ("sysbench = { file-test-mode = \"rndrw\" }", Some((2048 * MIB, true))),
             (
