@@ -550,15 +550,6 @@ fn uploads_need_room_and_a_link() {
 }
 
 #[test]
-fn a_metric_that_no_trial_has_is_named_with_the_nearest() {
-    let scene = Scene::new();
-    let line = "run --place sim --fs ext4,xfs --rounds 1 --small-files --primary creat_rate";
-    let printed = scene.run(line).exits(0).stdout;
-    let said = "creat_rate: no trial has a figure of this name; did you mean create_rate";
-    assert!(printed.contains(said), "{printed}");
-}
-
-#[test]
 fn arms_take_part_in_every_round_and_have_no_verdict() {
     let scene = Scene::new();
     let plan = r#"

@@ -106,7 +106,7 @@ mod tests {
     fn a_page_is_as_long_as_its_header_says() {
         let text = include_str!("../../tests/trace/header_page");
         assert_eq!(page_bytes(text).unwrap(), 4096);
-        assert_eq!(page_bytes("field: char data;	offset:16;"), Err(FormatError::HeaderPage));
+        assert_eq!(page_bytes("field: char data;\toffset:16;"), Err(FormatError::HeaderPage));
     }
 
     #[test]
