@@ -132,9 +132,9 @@ impl<'a> Lab<'a> {
         Ok(())
     }
 
-    /// What takes the trial's tracing back, once the journal has it.
+    /// What takes the trial's tracing back, once the journal has it. Only root has any.
     fn tracing_of(&mut self, trial: &Trial) -> Result<Option<Undo>, HostError> {
-        if !trial.probes.contains(&ExtraProbe::Trace) {
+        if !trial.probes.contains(&ExtraProbe::Trace) || !sys::is_root() {
             return Ok(None);
         }
         let journal = self.journal()?;
