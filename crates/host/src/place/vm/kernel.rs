@@ -165,6 +165,15 @@ mod tests {
     }
 
     #[test]
+    fn a_folder_with_a_version_and_no_tools_is_no_openzfs() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join(VERSION), "2.3.9\n").unwrap();
+        assert_eq!(Zfs::in_folder(folder.path()), None);
+        fs::write(folder.path().join("zpool"), "").unwrap();
+        assert_eq!(Zfs::in_folder(folder.path()).unwrap().version, "2.3.9");
+    }
+
+    #[test]
     fn a_kernel_is_called_by_its_release_and_its_openzfs() {
         let zfs = Zfs { version: "2.3.9".into(), tools: PathBuf::new() };
         let kernel = |zfs| Kernel {
