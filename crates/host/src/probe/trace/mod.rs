@@ -178,8 +178,8 @@ fn filter(devices: &[Device]) -> String {
     devices.iter().map(one).collect::<Vec<_>>().join(" || ")
 }
 
-/// A file of pages, and where they are written. It has a name no longer: the next timed part has one
-/// of its own, and nothing of it stays when we are killed.
+/// A file of pages, and where they are written. It has a name no longer: the next timed part has
+/// one of its own, and nothing of it stays when we are killed.
 fn spool(path: &Path) -> io::Result<(File, File)> {
     let mut options = File::options();
     let spool = options.read(true).write(true).create(true).truncate(true).open(path)?;

@@ -1,7 +1,7 @@
 //! Building the module of OpenZFS: in a root of its own, made of what Debian would install to build
 //! it for that kernel: the kernel's headers, which bring its compiler, and the tools of any build.
-//! It is entered by unshare(1) as the root user of a user namespace, which any user may be. Where we
-//! are root, that user is nobody: what is built can do nothing that root can.
+//! It is entered by unshare(1) as the root user of a user namespace, which any user may be. Where
+//! we are root, that user is nobody: what is built can do nothing that root can.
 //!
 //! The commands are those of `dkms.conf` in zfs-dkms, without dkms.
 
@@ -58,8 +58,8 @@ const NOBODY: &str = "65534:65534";
 const BECOME_NOBODY: &str = "\
     mount --bind \"$1\" /mnt; shift
     exec setpriv --reuid=65534 --regid=65534 --clear-groups --pdeathsig KILL -- \"$@\"";
-/// Kbuild writes to /dev/null, and /proc/self/fd is where shells find /dev/stdin. Within a container
-/// the kernel may give no /proc but the one that there is.
+/// Kbuild writes to /dev/null, and /proc/self/fd is where shells find /dev/stdin. Within a
+/// container the kernel may give no /proc but the one that there is.
 const ENTER: &str = "\
     for it in null zero full random urandom; do
         : >\"$1/dev/$it\"
