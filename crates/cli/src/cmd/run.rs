@@ -424,6 +424,7 @@ fn documents(
             let devices = plan.bed.devices as usize;
             trial.bed.devices = bed.devices.chunks(devices).nth(place).context("no bed")?.to_vec();
             trial.workload = trial.workload.lasting(times);
+            trial.timeouts = trial.timeouts.in_turns(times);
             trial.in_turns = true;
         }
         Ok(trial)

@@ -1,7 +1,7 @@
 //! Rounds as duets: all contenders of a round at once, each on a bed of its own, and their work in
 //! turns. Which plans can be run so.
 
-use super::{Bed, BedKind, ExtraProbe, Fio, Place, Plan, Rounds, Scalar, Workload};
+use super::{Bed, BedKind, Contender, ExtraProbe, Fio, Place, Plan, Rounds, Scalar, Workload};
 
 /// What the work has to run for, of its own: twenty turns, of which the first are left out.
 const RUNTIME_MS_LEAST: u64 = 2000;
@@ -93,11 +93,12 @@ impl Plan {
                     .into(),
             );
         }
-        let sysctl = &self.contenders[0].sysctl;
-        if let Some(other) = self.contenders.iter().find(|it| it.sysctl != *sysctl) {
+        let of_all = |it: &Contender| (it.sysctl.clone(), it.module.clone());
+        let first = of_all(&self.contenders[0]);
+        if let Some(other) = self.contenders.iter().find(|it| of_all(it) != first) {
             return Err(format!(
-                "contender {:?} has a sysctl of its own, which would hold for all of the duet: \
-                 give all the same, or leave out rounds = \"duet\"",
+                "contender {:?} has a sysctl or a module parameter of its own, which would hold \
+                 for all of the duet: give all the same, or leave out rounds = \"duet\"",
                 other.name
             ));
         }
@@ -239,6 +240,13 @@ mod tests {
         let pool =
             parsed("", &format!("{JOB}\n[[contender]]\nname = \"z\"\nfile_system = \"zfs\""));
         assert!(pool.unwrap_err().contains("has a pool and a daemon"));
+        for own in
+            ["sysctl = { \"vm.dirty_ratio\" = 5 }", "module = { \"loop.hw_queue_depth\" = 64 }"]
+        {
+            let third = "[[contender]]\nname = \"c\"\nfile_system = \"ext4\"";
+            let said = refused("", &format!("{JOB}\n{third}\n{own}"));
+            assert!(said.contains("contender \"c\" has a sysctl or a module parameter"), "{said}");
+        }
         assert!(refused("bed.devices = 33", JOB).contains("over 64 devices"));
         assert!(refused("probes = [\"trace\"]", JOB).contains("leave out probe trace"));
         assert!(refused("place = \"vm\"", JOB).contains("--place local"));

@@ -85,6 +85,18 @@ impl Timeouts {
         all
     }
 
+    /// Those of one of `times` trials that take turns: its clock runs while the others are made,
+    /// and have theirs.
+    pub fn in_turns(&self, times: u32) -> Timeouts {
+        let longer = |limit: Span| Span(limit.0.saturating_mul(times));
+        let mut all = self.clone();
+        all.0.insert("trial".into(), longer(self.of_trial()));
+        if let Some(limit) = self.of_step("work") {
+            all.0.insert("work".into(), longer(limit));
+        }
+        all
+    }
+
     fn of_trial(&self) -> Span {
         self.0.get("trial").copied().unwrap_or(Span(TRIAL))
     }
@@ -148,6 +160,16 @@ pub struct Overdue {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn one_that_takes_turns_has_the_time_of_all() {
+        let timeouts = timeouts(&[("work", "1m"), ("mkfs", "5m")]).within(None).in_turns(3);
+        let limit = |step: &str| timeouts.of_step(step).unwrap().to_string();
+        assert_eq!(timeouts.of_trial().to_string(), "6h");
+        assert_eq!((limit("work"), limit("mkfs")), ("3m".into(), "5m".into()));
+        let unnamed = Timeouts::default().in_turns(2);
+        assert_eq!((unnamed.of_trial().to_string(), unnamed.of_step("work")), ("4h".into(), None));
+    }
 
     const SECOND: Duration = Duration::from_secs(1);
     const MINUTE: Duration = Duration::from_secs(60);

@@ -160,7 +160,22 @@ pub struct Setting {
 impl PartialEq for Setting {
     fn eq(&self, other: &Self) -> bool {
         let same = self.value.split_whitespace().eq(other.value.split_whitespace());
-        self.knob == other.knob && same
+        let switch = |it: &Setting| match it.knob {
+            Knob::Module(_) => switch(&it.value),
+            _ => None,
+        };
+        let same_switch = || switch(self).is_some_and(|on| switch(other) == Some(on));
+        self.knob == other.knob && (same || same_switch())
+    }
+}
+
+/// What a parameter of a module that is a switch takes for on and off; it reads `Y` and `N`
+/// (kernel/params.c, `param_set_bool` and `param_get_bool`).
+fn switch(value: &str) -> Option<bool> {
+    match value.trim() {
+        "1" | "y" | "Y" | "true" => Some(true),
+        "0" | "n" | "N" | "false" => Some(false),
+        _ => None,
     }
 }
 
@@ -252,6 +267,20 @@ pub fn before(root: &Path, settings: &[Setting]) -> Result<Vec<Change>, SettingE
     // Of a ratio and its bytes, one is 0 and can't be written; it becomes 0 with the other's value.
     changes.retain(|it| !(it.back.value == "0" && is_coupled_sysctl(&it.back.knob)));
     Ok(changes)
+}
+
+/// Sets `settings`, whose `changes` are known. What did not take is put back at once: later its
+/// value would look like somebody else's.
+pub fn set_all(root: &Path, settings: &[Setting], changes: &[Change]) -> Result<(), SettingError> {
+    settings.iter().try_for_each(|setting| {
+        setting.set(root).inspect_err(|error| {
+            if matches!(error, SettingError::NotTaken { .. }) {
+                let is_its = |it: &&Change| it.ours == *setting || it.back.knob == setting.knob;
+                // What is said is that it did not take.
+                changes.iter().filter(is_its).for_each(|it| drop(it.back.set(root)));
+            }
+        })
+    })
 }
 
 /// Puts back what still is as we set it; gives what could not be. What has another value by now was
@@ -365,6 +394,28 @@ mod tests {
         assert!(error.contains("did not take"), "{error}");
         let gone = of_queue("gone", "1").set(root.path()).unwrap_err();
         assert!(gone.to_string().contains("can't be set"), "{gone}");
+    }
+
+    #[test]
+    fn what_did_not_take_is_put_back_at_once() {
+        let (root, _) = machine();
+        let file = root.path().join("sys/dev/block/7:1/queue/nr_requests");
+        // It reads back as `none`.
+        let wanted = [of_queue("nr_requests", "[none] bfq")];
+        let changes = before(root.path(), &wanted).unwrap();
+        let error = set_all(root.path(), &wanted, &changes).unwrap_err();
+        assert!(matches!(error, SettingError::NotTaken { .. }), "{error}");
+        assert_eq!(fs::read_to_string(&file).unwrap(), "128");
+    }
+
+    #[test]
+    fn a_switch_of_a_module_is_the_same_in_all_its_words() {
+        let of_module = |value: &str| Setting { knob: Knob::module("a.b"), value: value.into() };
+        assert_eq!(of_module("1"), of_module("Y"));
+        assert_eq!(of_module("false"), of_module("N"));
+        assert_ne!(of_module("1"), of_module("N"));
+        assert_ne!(of_module("2"), of_module("Y"));
+        assert_ne!(of_queue("x", "1"), of_queue("x", "Y"));
     }
 
     #[test]

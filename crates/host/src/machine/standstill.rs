@@ -37,7 +37,8 @@ pub fn stand_still(work: u32) -> io::Result<()> {
         next.iter().for_each(|&process| drop(sys::signal_other(process, libc::SIGSTOP)));
         if began.elapsed() > PATIENCE {
             return Err(io::Error::other(
-                "a process of the work does not stop: it is in the kernel",
+                "a process of the work was in the kernel for 120 s: the device is too slow for a \
+                 duet; leave out --duet",
             ));
         }
         std::thread::sleep(PAUSE);

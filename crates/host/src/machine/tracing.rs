@@ -48,12 +48,17 @@ impl Tracefs {
 
 /// Removes the instance of a run that is no more, if there is one.
 pub fn remove(run: &Token) -> io::Result<()> {
-    let tracefs = match Tracefs::open() {
-        // A kernel without tracing has no instance.
-        Err(error) if error.raw_os_error() == Some(libc::ENODEV) => return Ok(()),
-        tracefs => tracefs?,
-    };
-    removed(&tracefs.instance(run))
+    match Tracefs::open() {
+        Err(error) if is_closed_to_us(&error) => Ok(()),
+        tracefs => removed(&tracefs?.instance(run)),
+    }
+}
+
+/// The kernel has no tracefs (ENODEV), no way to reach one that is mounted nowhere (ENOSYS), or
+/// keeps us out: we have made nothing there.
+fn is_closed_to_us(error: &io::Error) -> bool {
+    let known = [libc::ENODEV, libc::ENOSYS, libc::EPERM, libc::EACCES];
+    error.raw_os_error().is_some_and(|number| known.contains(&number))
 }
 
 fn removed(folder: &Path) -> io::Result<()> {
@@ -179,5 +184,19 @@ impl Marks {
         let length = 64 - rest.len();
         // In one call: each is an event.
         (&self.0).write(&text[..length]).map(drop)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tracefs_that_is_closed_to_us_has_nothing_of_ours() {
+        for number in [libc::ENODEV, libc::ENOSYS, libc::EPERM, libc::EACCES] {
+            assert!(is_closed_to_us(&io::Error::from_raw_os_error(number)));
+        }
+        assert!(!is_closed_to_us(&io::Error::from_raw_os_error(libc::EIO)));
+        assert!(!is_closed_to_us(&io::Error::other("x")));
     }
 }

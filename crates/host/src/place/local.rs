@@ -22,7 +22,7 @@ use super::trial_process::{
 use crate::bed::{self, Consents, partition};
 use crate::file_system::zfs::Pool;
 use crate::machine::cgroup::{self, Controller, Places};
-use crate::machine::settings::{self, Change, Setting};
+use crate::machine::settings::{self, Change};
 use crate::machine::throttle::{self, Means};
 use crate::place::trial::site::{WORK, with_site};
 use crate::undo::{self, Journal, Undo};
@@ -132,9 +132,9 @@ impl<'a> Lab<'a> {
         Ok(())
     }
 
-    /// What takes the trial's tracing back, once the journal has it.
+    /// What takes the trial's tracing back, once the journal has it. Only root has any.
     fn tracing_of(&mut self, trial: &Trial) -> Result<Option<Undo>, HostError> {
-        if !trial.probes.contains(&ExtraProbe::Trace) {
+        if !trial.probes.contains(&ExtraProbe::Trace) || !sys::is_root() {
             return Ok(None);
         }
         let journal = self.journal()?;
@@ -376,8 +376,7 @@ impl Place for Lab<'_> {
         }
         self.changed.extend(changes);
         // The rules are the trial's to set, when it has made and filled its file system.
-        wanted.iter().try_for_each(|setting: &Setting| setting.set(root))?;
-        Ok(())
+        Ok(settings::set_all(root, &wanted, &self.changed)?)
     }
 
     fn run_trial(&mut self, trial: &Trial) -> Result<Record, HostError> {

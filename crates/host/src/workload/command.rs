@@ -24,6 +24,8 @@ pub enum CommandError {
     Output { path: String, source: std::io::Error },
     #[error("{command} could not be started: {source}")]
     Start { command: String, source: std::io::Error },
+    #[error("{command} in turns: {source}")]
+    InTurns { command: String, source: std::io::Error },
     #[error(transparent)]
     Cell(#[from] CellError),
     #[error("{path} lacks the last {bytes} bytes: the program printed more than is kept")]
@@ -89,23 +91,26 @@ fn created_anew(path: &Path) -> io::Result<File> {
 impl Ready {
     /// Runs it to its end; an exit status other than 0 is an error.
     pub fn run(self) -> Result<(), CommandError> {
-        self.run_by(std::process::Command::status)
+        self.run_by(|command, shown| {
+            let started = command.status();
+            started.map_err(|source| CommandError::Start { command: shown.into(), source })
+        })
     }
 
     /// The same in the turns that it has.
     pub fn run_in_turns(self, relay: &Relay, devices: &[Device]) -> Result<(), CommandError> {
-        self.run_by(|command| relay.see_through(command, devices))
+        self.run_by(|command, shown| {
+            let seen = relay.see_through(command, devices);
+            seen.map_err(|source| CommandError::InTurns { command: shown.into(), source })
+        })
     }
 
     fn run_by(
         self,
-        run: impl FnOnce(&mut std::process::Command) -> io::Result<ExitStatus>,
+        run: impl FnOnce(&mut std::process::Command, &str) -> Result<ExitStatus, CommandError>,
     ) -> Result<(), CommandError> {
         let Ready { mut command, shown, stdout, stderr } = self;
-        let status = match run(&mut command) {
-            Ok(status) => status,
-            Err(source) => return Err(CommandError::Start { command: shown, source }),
-        };
+        let status = run(&mut command, &shown)?;
         for (printed, path) in [&stdout, &stderr] {
             let failed = |source| CommandError::Output { path: path.clone(), source };
             printed.take_in().map_err(failed)?;

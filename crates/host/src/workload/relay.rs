@@ -133,10 +133,13 @@ impl Relay {
             };
             std::thread::sleep(Duration::from_nanos(turn_ns));
             let ended = child.try_wait()?;
-            if ended.is_none() {
-                standstill::stand_still(child.id())?;
-            }
-            let after = at_rest(&mut reader)?;
+            let stopped = match ended {
+                None => standstill::stand_still(child.id()),
+                Some(_) => Ok(()),
+            };
+            // Who stands still can't be ended in order.
+            let after = stopped.and_then(|()| at_rest(&mut reader));
+            let after = after.inspect_err(|_| standstill::go_on(child.id()))?;
             let mut taken = self.0.borrow_mut();
             taken.turns.lasted_ns.push(began.elapsed().as_nanos() as u64);
             taken.turns.places.push(place);

@@ -74,7 +74,10 @@ impl Lab<'_> {
             records.push(match (player, failed) {
                 (Some(player), _) => self.record(player, why.as_ref().map(|why| why.of(place))),
                 (None, Some(failed)) => Err(failed.into()),
-                (None, None) => Err(INTERRUPTED.into()),
+                (None, None) => {
+                    let why = why.as_ref();
+                    Err(why.map_or_else(|| INTERRUPTED.into(), |why| why.of(place)))
+                }
             });
         }
         records
@@ -119,6 +122,8 @@ impl Lab<'_> {
             }
             match said {
                 Ok((whose, line)) => {
+                    // Threads that do not say whose they are, are of who was started last.
+                    let is_newest = whose + 1 == duet.players.len();
                     let Some(player) = duet.players.get_mut(whose).and_then(Option::as_mut) else {
                         continue;
                     };
@@ -128,7 +133,9 @@ impl Lab<'_> {
                         (_, Some(Answer::Over)) => player.is_at_work = false,
                         (Some(step), None) => {
                             player.patience.step(step);
-                            player.started.cgroups.bring_in_threads();
+                            if is_newest {
+                                player.started.cgroups.bring_in_threads();
+                            }
                             (self.watch)(Event::Step(step));
                         }
                         _ => {}

@@ -56,9 +56,10 @@ impl Traces {
         let write = |(phase, recorded): (Phase, Recorded)| {
             told(recorded.write(phase.name(), file_system, &log_of(trial)))
         };
+        let is_alone = self.0.len() == 1;
         let accounts: Vec<Account> = self.0.drain(..).filter_map(write).collect();
         match accounts.as_slice() {
-            [account] => account.samples(),
+            [account] if is_alone => account.samples(),
             _ => Vec::new(),
         }
     }

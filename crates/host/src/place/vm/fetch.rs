@@ -5,7 +5,7 @@
 //! state of its own, below the user's cache, with one source: the mirror that the machine's own
 //! sources name.
 
-use std::fs;
+use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
 use super::apt::{self, Apt};
@@ -80,8 +80,22 @@ fn has_flavour(release: &str, flavour: &str) -> bool {
 
 /// Fetches a kernel, unless it is there already. `say` hears what is being done.
 pub fn get(wanted: Wanted, say: &mut dyn FnMut(&str)) -> Result<Kernel, VmError> {
+    let _lock = locked(&kernel::cache())?;
     let (apt, package) = find(wanted, say)?;
     unpacked(&apt, &package, say)
+}
+
+/// One of a user's processes fetches at a time: they share `cache`, with what is half done.
+pub(super) fn locked(cache: &Path) -> Result<File, VmError> {
+    let path = cache.join("fetch.lock");
+    let made = fs::create_dir_all(cache).and_then(|()| File::create(&path));
+    let file = made.map_err(failed(format!("making {}", path.display())))?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(_) => Err(VmError::Fetch(
+            "another fsverdict is fetching kernels: wait until it is done, and try again".into(),
+        )),
+    }
 }
 
 /// The package, and the state of apt that has it.
@@ -180,6 +194,17 @@ pub(super) fn depmod(root: &Path, release: &str) -> Result<(), VmError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn one_fetches_at_a_time() {
+        let folder = tempfile::tempdir().unwrap();
+        let cache = folder.path().join("cache");
+        let first = locked(&cache).unwrap();
+        let refused = locked(&cache).unwrap_err().to_string();
+        assert!(refused.ends_with("wait until it is done, and try again"), "{refused}");
+        drop(first);
+        locked(&cache).unwrap();
+    }
 
     const PACKAGES: [&str; 8] = [
         "linux-image-cloud-amd64",

@@ -118,7 +118,9 @@ impl Kernel {
             ["lib", "usr/lib"].map(|lib| root.join(lib).join("modules").join(&release))
         });
         let modules = folders.into_iter().find(|folder| folder.is_dir());
-        let zfs = Zfs::in_folder(&roots[1].join(TOOLS));
+        // `/zfs` is this system's own, and nothing that belongs to a kernel of /boot.
+        let package = Some(roots[1]).filter(|root| root.parent().is_some());
+        let zfs = package.and_then(|root| Zfs::in_folder(&root.join(TOOLS)));
         Ok(Kernel { image, release, modules, zfs })
     }
 }
@@ -126,6 +128,7 @@ impl Kernel {
 impl Zfs {
     fn in_folder(tools: &Path) -> Option<Zfs> {
         let version = fs::read_to_string(tools.join(VERSION)).ok()?.trim().to_string();
+        tools.join("zpool").exists().then_some(())?;
         Some(Zfs { version, tools: tools.into() })
     }
 }
@@ -159,6 +162,15 @@ mod tests {
         assert_eq!(release(&image[..]).unwrap(), "5.10.0-32-amd64");
         let error = release(&b"MZ"[..]).unwrap_err().to_string();
         assert_eq!(error, "it is no bzImage");
+    }
+
+    #[test]
+    fn a_folder_with_a_version_and_no_tools_is_no_openzfs() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join(VERSION), "2.3.9\n").unwrap();
+        assert_eq!(Zfs::in_folder(folder.path()), None);
+        fs::write(folder.path().join("zpool"), "").unwrap();
+        assert_eq!(Zfs::in_folder(folder.path()).unwrap().version, "2.3.9");
     }
 
     #[test]

@@ -9,7 +9,7 @@ mod loop_tests;
 mod name;
 
 use std::fs::{self, File};
-use std::io::{self, BufReader, BufWriter, Read, Write};
+use std::io::{self, BufReader, BufWriter, Read, Seek, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -98,7 +98,7 @@ pub struct Recording {
     thread: JoinHandle<io::Result<()>>,
     devices: Vec<Device>,
     language: Language,
-    spools: Vec<Spool>,
+    spools: Vec<File>,
     processors: Vec<String>,
 }
 
@@ -140,9 +140,9 @@ impl Recording {
         let stop = Stop(Arc::new(AtomicBool::new(false)));
         let (mut spools, mut processors, mut drains) = (Vec::new(), Vec::new(), Vec::new());
         for (processor, buffer) in instance.buffers().map_err(TraceError::Tracefs)? {
-            let spool = Spool(folder.join(format!("trace.{processor}")));
-            let file = File::create(&spool.0).map_err(at(&spool.0))?;
-            drains.push((buffer, BufWriter::new(file)));
+            let path = folder.join(format!("trace.{processor}"));
+            let (spool, writer) = spool(&path).map_err(at(&path))?;
+            drains.push((buffer, BufWriter::new(writer)));
             spools.push(spool);
             processors.push(processor);
         }
@@ -178,15 +178,14 @@ fn filter(devices: &[Device]) -> String {
     devices.iter().map(one).collect::<Vec<_>>().join(" || ")
 }
 
-/// A file of pages; it goes with this.
-#[derive(Debug)]
-struct Spool(PathBuf);
-
-impl Drop for Spool {
-    fn drop(&mut self) {
-        // It lies in the trial's folder.
-        let _ = fs::remove_file(&self.0);
-    }
+/// A file of pages, and where they are written. It has a name no longer: the next timed part has
+/// one of its own, and nothing of it stays when we are killed.
+fn spool(path: &Path) -> io::Result<(File, File)> {
+    let mut options = File::options();
+    let spool = options.read(true).write(true).create(true).truncate(true).open(path)?;
+    fs::remove_file(path)?;
+    let writer = spool.try_clone()?;
+    Ok((spool, writer))
 }
 
 /// The thread: takes what there is in the buffers until it is to stop, and then once more.
@@ -230,7 +229,7 @@ fn take(buffer: &mut File, page: &mut [u8], spool: &mut impl Write) -> io::Resul
 pub struct Recorded {
     devices: Vec<Device>,
     language: Language,
-    spools: Vec<Spool>,
+    spools: Vec<File>,
     lost_events: u64,
 }
 
@@ -271,8 +270,9 @@ impl Recorded {
     /// Hands over the log, item by item.
     fn each(&self, each: &mut dyn FnMut(Item) -> io::Result<()>) -> Result<(), TraceError> {
         let mut readers = Vec::new();
-        for Spool(path) in &self.spools {
-            readers.push(BufReader::new(File::open(path).map_err(at(path))?));
+        for mut spool in &self.spools {
+            spool.rewind().map_err(TraceError::Decode)?;
+            readers.push(BufReader::new(spool));
         }
         let numbers: Vec<[u32; 2]> = self.devices.iter().map(|device| device.number).collect();
         let mut assembler = Assembler::new(&numbers);
@@ -282,5 +282,27 @@ impl Recorded {
         });
         let ended = merged.and_then(|()| assembler.finish().try_for_each(each));
         ended.map_err(TraceError::Decode)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_timed_part_has_pages_of_its_own_and_leaves_no_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let spools = ["first", "second"].map(|text| {
+            let (spool, mut writer) = spool(&folder.path().join("trace.cpu0")).unwrap();
+            writer.write_all(text.as_bytes()).unwrap();
+            spool
+        });
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+        let read = |mut spool: &File| {
+            spool.rewind().unwrap();
+            io::read_to_string(spool).unwrap()
+        };
+        assert_eq!(spools.each_ref().map(read), ["first", "second"]);
+        assert_eq!(read(&spools[0]), "first", "it is read twice");
     }
 }

@@ -1,6 +1,7 @@
 //! Building the module of OpenZFS: in a root of its own, made of what Debian would install to build
 //! it for that kernel: the kernel's headers, which bring its compiler, and the tools of any build.
-//! It is entered by unshare(1) as the root user of a user namespace, which any user may be.
+//! It is entered by unshare(1) as the root user of a user namespace, which any user may be. Where
+//! we are root, that user is nobody: what is built can do nothing that root can.
 //!
 //! The commands are those of `dkms.conf` in zfs-dkms, without dkms.
 
@@ -34,12 +35,42 @@ const NEEDS: [&str; 16] = [
     "xz-utils",
 ];
 /// What of the machine itself is needed, before anything is fetched.
-const TOOLS: [&str; 9] =
-    ["apt-cache", "apt-get", "chroot", "cp", "depmod", "dpkg", "mount", "nice", "unshare"];
-/// Kbuild writes to /dev/null, and /proc/self/fd is where shells find /dev/stdin.
+const TOOLS: [&str; 12] = [
+    "apt-cache",
+    "apt-get",
+    "chown",
+    "chroot",
+    "cp",
+    "depmod",
+    "dpkg",
+    "env",
+    "mount",
+    "nice",
+    "setpriv",
+    "unshare",
+];
+/// All that a build finds of the environment: `ARCH`, `KCFLAGS` or `MAKEFLAGS` would change it.
+const ENVIRONMENT: [&str; 4] = ["env", "-i", "PATH=/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL=C"];
+/// The user nobody, and its group.
+const NOBODY: &str = "65534:65534";
+/// Binds the root to where nobody gets to it, whoever may enter root's cache, and becomes nobody.
+/// A new user clears what ends us with our parent (prctl(2), PR_SET_PDEATHSIG).
+const BECOME_NOBODY: &str = "\
+    mount --bind \"$1\" /mnt; shift
+    exec setpriv --reuid=65534 --regid=65534 --clear-groups --pdeathsig KILL -- \"$@\"";
+/// Kbuild writes to /dev/null, and /proc/self/fd is where shells find /dev/stdin. Within a
+/// container the kernel may give no /proc but the one that there is.
 const ENTER: &str = "\
-    export PATH=/usr/sbin:/usr/bin:/sbin:/bin
-    mount --rbind /dev \"$1/dev\" && mount --rbind /proc \"$1/proc\" && exec chroot \"$@\"";
+    for it in null zero full random urandom; do
+        : >\"$1/dev/$it\"
+        mount --bind \"/dev/$it\" \"$1/dev/$it\"
+    done
+    ln -sfn /proc/self/fd \"$1/dev/fd\"
+    ln -sfn /proc/self/fd/0 \"$1/dev/stdin\"
+    ln -sfn /proc/self/fd/1 \"$1/dev/stdout\"
+    ln -sfn /proc/self/fd/2 \"$1/dev/stderr\"
+    mount -t proc proc \"$1/proc\" 2>/dev/null || mount --rbind /proc \"$1/proc\"
+    exec chroot \"$@\"";
 /// `vmlinux` among newer headers has the build ask for pahole(1), to describe types to BPF. Symbols
 /// for debuggers are nine tenths of a module.
 const BUILD: &str = "\
@@ -83,7 +114,7 @@ pub fn check_tools() -> Result<(), VmError> {
     for program in TOOLS {
         tool::command(program)?;
     }
-    let answer = tool::ask(&unshare(&["true"]), Path::new("/"), LIMIT)?;
+    let answer = tool::ask(&unshared("/", "true", &[]), Path::new("/"), LIMIT)?;
     match answer.status.success() {
         true => Ok(()),
         false => Err(VmError::Fetch(format!(
@@ -95,9 +126,17 @@ pub fn check_tools() -> Result<(), VmError> {
     }
 }
 
-fn unshare(words: &[&str]) -> Vec<String> {
-    let unshare = ["unshare", "-Ur", "--mount", "--pid", "--fork", "--kill-child"];
-    unshare.iter().chain(words).map(ToString::to_string).collect()
+/// `script` in namespaces of its own, with `root` as `$1` and `words` after it.
+fn unshared(root: &str, script: &str, words: &[&str]) -> Vec<String> {
+    const UNSHARE: [&str; 6] = ["unshare", "-Ur", "--mount", "--pid", "--fork", "--kill-child"];
+    let become_nobody = ["unshare", "--mount", "sh", "-ec", BECOME_NOBODY, "sh", root];
+    let (before, root) = match sys::is_root() {
+        true => (&become_nobody[..], "/mnt"),
+        false => (&[][..], root),
+    };
+    let script = ["sh", "-ec", script, "sh", root];
+    let all = [&ENVIRONMENT[..], before, &UNSHARE, &script, words].concat();
+    all.iter().map(ToString::to_string).collect()
 }
 
 impl Build<'_> {
@@ -130,8 +169,11 @@ impl Build<'_> {
         let log = File::create(&self.log).map_err(failed("writing a log".into()))?;
         let root = self.root.display().to_string();
         let jobs = std::thread::available_parallelism().map_or(1, usize::from).to_string();
-        let words = ["sh", "-c", ENTER, "sh", &root, "/bin/sh", "-ec", BUILD, "sh"];
-        let words = unshare(&[&words[..], &[self.release, self.version, &jobs]].concat());
+        if sys::is_root() {
+            apt::run(&["chown", "-R", "-h", NOBODY, &root].map(String::from), Path::new("/"))?;
+        }
+        let words = ["/bin/sh", "-ec", BUILD, "sh", self.release, self.version, &jobs];
+        let words = unshared(&root, ENTER, &words);
         let argv: Vec<String> =
             ["nice", "-n", "10"].map(String::from).into_iter().chain(words).collect();
         let mut told_s = 0;
@@ -263,7 +305,10 @@ mod tests {
             "usr/bin/make",
             "echo \"  CC [M]  module/a.o\"; [ ! -e /broken ] && echo a >module/a.ko",
         );
-        write("usr/src/zfs-2.3.9/configure", "echo checking $*; [ ! -e /odd ]");
+        let configure = "echo checking $*; echo devices /dev/*; echo flags [$PATH$MAKEFLAGS$HOME]
+            read -r _ outside _ </proc/self/uid_map; echo outside $outside
+            [ ! -e /odd ]";
+        write("usr/src/zfs-2.3.9/configure", configure);
     }
 
     #[test]
@@ -282,6 +327,11 @@ mod tests {
         let said = build.said();
         assert!(said.contains("--with-linux=/lib/modules/6.1.0-1-amd64/build"), "{said}");
         assert!(said.contains("strip --strip-debug /modules/a.ko"), "{said}");
+        let devices = "fd /dev/full /dev/null /dev/random /dev/stderr /dev/stdin /dev/stdout \
+                       /dev/urandom /dev/zero\n";
+        assert!(said.contains(&format!("devices /dev/{devices}")), "{said}");
+        assert!(said.contains("flags [/usr/sbin:/usr/bin:/sbin:/bin/]"), "{said}");
+        assert!(said.contains("outside ") && !said.contains("outside 0\n"), "{said}");
         assert_eq!(fs::read_to_string(build.modules().join("a.ko")).unwrap(), "a\n");
         fs::write(build.root.join("broken"), "").unwrap();
         let error = run().unwrap_err().to_string();

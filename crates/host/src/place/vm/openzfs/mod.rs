@@ -10,7 +10,7 @@ mod build;
 mod source;
 mod tools;
 
-use std::fs::{self, File};
+use std::fs;
 use std::path::Path;
 
 use fsverdict_core::model::Unit;
@@ -39,6 +39,7 @@ pub fn get(
     say: &mut dyn FnMut(&str),
 ) -> Result<Kernel, VmError> {
     build::check_tools()?;
+    let _lock = fetch::locked(&kernel::cache())?;
     let (apt, package) = fetch::find(wanted, say)?;
     let plain = fetch::unpacked(&apt, &package, say)?;
     let mirror = wanted.mirror.map_or_else(apt::own_mirror, |mirror| Ok(mirror.into()))?;
@@ -63,7 +64,6 @@ fn make(
     say: &mut dyn FnMut(&str),
 ) -> Result<(), VmError> {
     let work = kernel::cache().join("build");
-    let _lock = locked(&work.with_extension("lock"))?;
     let _ = fs::remove_dir_all(&work);
     making(&work)?;
     check_space(&work)?;
@@ -118,7 +118,8 @@ fn put_together(plain: &Kernel, built: &Path, tools: &Path, beside: &Path) -> Re
         .ok_or_else(|| VmError::Fetch(format!("Linux {} came without modules", plain.release)))?;
     let updates = beside.join(below).join("updates");
     making(&updates)?;
-    for entry in fs::read_dir(built).into_iter().flatten().flatten() {
+    let is_file = |it: &fs::DirEntry| it.file_type().is_ok_and(|kind| kind.is_file());
+    for entry in fs::read_dir(built).into_iter().flatten().flatten().filter(is_file) {
         let to = updates.join(entry.file_name());
         fs::copy(entry.path(), &to).map_err(failed(format!("writing {}", to.display())))?;
     }
@@ -127,17 +128,6 @@ fn put_together(plain: &Kernel, built: &Path, tools: &Path, beside: &Path) -> Re
     fetch::depmod(&root, &plain.release)?;
     let to = beside.join(kernel::TOOLS);
     fs::rename(tools, &to).map_err(failed(format!("making {}", to.display())))
-}
-
-/// One build at a time: they share a folder.
-fn locked(path: &Path) -> Result<File, VmError> {
-    let file = File::create(path).map_err(failed(format!("making {}", path.display())))?;
-    match file.try_lock() {
-        Ok(()) => Ok(file),
-        Err(_) => Err(VmError::Fetch(
-            "another fsverdict is building OpenZFS: wait until it is done, and try again".into(),
-        )),
-    }
 }
 
 fn making(folder: &Path) -> Result<(), VmError> {
@@ -163,17 +153,6 @@ fn check_space(folder: &Path) -> Result<(), VmError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn one_builds_at_a_time() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("build.lock");
-        let first = locked(&path).unwrap();
-        let refused = locked(&path).unwrap_err().to_string();
-        assert!(refused.ends_with("wait until it is done, and try again"), "{refused}");
-        drop(first);
-        locked(&path).unwrap();
-    }
 
     #[test]
     fn a_kernel_with_openzfs_has_the_plain_ones_files_its_modules_and_its_tools() {
