@@ -17,7 +17,7 @@ const OUTLYING_MOST: usize = 20;
 /// In few rounds the factor for noise that remembers is the ratio of variances to this power.
 const MEMORY_POWER: f64 = 2.0;
 
-/// Nor is the factor smaller or larger than this.
+/// The least and the largest that the factor is.
 const MEMORY: [f64; 2] = [0.7, 2.5];
 
 /// Up to so many rounds it is; with more the power falls, as the ratio is known better.

@@ -28,6 +28,19 @@ const NOT_IN_TURNS: [&str; 14] = [
     "gtod_reduce",
 ];
 
+/// How metrics begin that nobody can tell turn by turn: of what the contenders share, and of what
+/// fio adds up over all of its time.
+const NOT_OF_TURNS: [&str; 8] = [
+    "cpu_",
+    "fsync_latency",
+    "fio_",
+    "page_cache_",
+    "network_",
+    "processes_blocked_",
+    "dirty_bytes_",
+    "trace_",
+];
+
 impl Plan {
     /// The trials of a round take turns.
     pub fn is_duet(&self) -> bool {
@@ -133,8 +146,18 @@ fn check_work(workload: &Workload) -> Result<(), String> {
         return wrong("has too short a runtime, or none".into());
     }
     let odd = |name: &str| NOT_IN_TURNS.iter().any(|begin| name.starts_with(begin));
-    match options.iter().find(|(name, _)| odd(name)) {
-        Some((name, _)) => wrong(format!("has {name}, which goes by the clock or by its own logs")),
+    if let Some((name, _)) = options.iter().find(|(name, _)| odd(name)) {
+        return wrong(format!("has {name}, which goes by the clock or by its own logs"));
+    }
+    let unmeasured = |it: &&String| {
+        NOT_OF_TURNS.iter().any(|begin| it.starts_with(begin)) || it.ends_with("_peak")
+    };
+    match workload.primary.iter().find(unmeasured) {
+        Some(metric) => Err(format!(
+            "workload {:?} is to be judged by {metric}, which a duet does not measure: judge it by \
+             another metric, or leave out rounds = \"duet\"",
+            workload.name
+        )),
         None => Ok(()),
     }
 }
@@ -235,6 +258,13 @@ mod tests {
         ] {
             assert!(said.contains("a duet takes fio jobs given as options"), "{said}");
         }
+        for metric in
+            ["cpu_time", "fsync_latency_p99", "fio_read_iops", "device_queue_depth_mean_peak"]
+        {
+            let said = refused("", &format!("{JOB}\nprimary = [\"{metric}\"]"));
+            assert!(said.contains(&format!("judged by {metric}, which a duet does not")), "{said}");
+        }
+        assert!(parsed("", &format!("{JOB}\nprimary = [\"write_latency_p99\"]")).is_ok());
         assert!(refused("bed.kind = \"device\"\nbed.path = \"/dev/x\"", JOB).contains("--bed ram"));
         assert!(refused("bed.kind = \"directory\"\nbed.path = \"/x\"", JOB).contains("--bed ram"));
         let pool =

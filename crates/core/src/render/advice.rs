@@ -17,7 +17,7 @@ pub fn advice(advice: &Advice, command: &str) -> String {
     if let Some([write, run]) = way(advice, command) {
         out += &format!("To measure what is missing:\n  {write}\n  {run}\n");
     }
-    if !advice.weighed.is_empty() {
+    if has_ratios(advice) {
         out += &format!("\n{}\n", table(advice, UTF8_BORDERS_ONLY));
     }
     for (title, lines) in sections(advice) {
@@ -35,7 +35,7 @@ pub fn advice_markdown(advice: &Advice, command: &str) -> String {
     if let Some([write, run]) = way(advice, command) {
         out += &format!("\nTo measure what is missing: `{write}`, and then `{run}`\n");
     }
-    if !advice.weighed.is_empty() {
+    if has_ratios(advice) {
         out += &format!("\n{}\n", table(advice, ASCII_MARKDOWN));
     }
     for (title, lines) in sections(advice) {
@@ -69,8 +69,8 @@ pub(super) fn answer(advice: &Advice) -> String {
             advice.margin
         ),
         Answer::Even(names) => format!(
-            "{} come out even here for {purpose}{part} as {run} measured it, and are not alike: \
-             {}. Which of these counts more to you decides.",
+            "{} come out even here for {purpose}{part} as {run} measured it, and are not alike \
+             by their means, without an interval: {}. Which of these counts more to you decides.",
             listed(names),
             ahead(advice, names)
         ),
@@ -97,7 +97,7 @@ pub(super) fn answer(advice: &Advice) -> String {
     }
 }
 
-/// Who is ahead of the others in what.
+/// Who is ahead of the others in what, by the means: no interval stands behind it.
 fn ahead(advice: &Advice, names: &[String]) -> String {
     let mut leads: Vec<String> = Vec::new();
     for it in &advice.weighed {
@@ -126,6 +126,11 @@ fn measured_share(advice: &Advice) -> Option<(f64, f64)> {
     let measured: f64 = advice.weighed.iter().map(|it| it.weight).sum();
     let missing: f64 = advice.missing.iter().map(|it| it.weight).sum();
     (missing > 0.0 && measured > 0.0).then_some((measured, measured + missing))
+}
+
+/// Somebody leads, and the others are measured by it.
+pub(super) fn has_ratios(advice: &Advice) -> bool {
+    advice.weighed.iter().any(|it| !it.ratios.is_empty())
 }
 
 fn table(advice: &Advice, preset: &str) -> Grid {

@@ -110,37 +110,48 @@ fn settled_early(report: &Report) -> &'static str {
 
 /// How many verdicts the run carries, and how many false ones its confidence allows for. The
 /// confidence holds for all verdicts of a family together, so that what is expected is a number of
-/// families. What is void or undecided says nothing that could be false.
+/// families: of all that have an interval, for which of them is settled is chosen by its outcome.
+/// What is void or undecided says nothing that could be false.
 fn at_stake(report: &Report) -> String {
-    let says_something = |it: &&Comparison| {
-        it.high.is_some() && !matches!(it.verdict, Verdict::Void | Verdict::Undecided)
-    };
-    let verdicts = report.comparisons.iter().filter(says_something);
-    let workloads: BTreeSet<&str> = verdicts.clone().map(|it| it.workload.as_str()).collect();
+    let judged = report
+        .comparisons
+        .iter()
+        .filter(|it| it.high.is_some() && !matches!(it.verdict, Verdict::Void));
+    let verdicts = judged.clone().filter(|it| it.verdict != Verdict::Undecided);
+    fn workloads<'a>(of: impl Iterator<Item = &'a Comparison>) -> usize {
+        of.map(|it| it.workload.as_str()).collect::<BTreeSet<_>>().len()
+    }
     let Judgement { family, confidence, .. } = &report.plan.judgement;
     let families = match family {
-        Family::Workload => workloads.len(),
-        Family::Run => workloads.len().min(1),
+        Family::Workload => workloads(judged),
+        Family::Run => workloads(judged).min(1),
     };
-    carried(verdicts.count(), workloads.len(), families, Percent(1.0 - confidence.0))
+    let error = Percent(1.0 - confidence.0);
+    carried(verdicts.clone().count(), workloads(verdicts), families, error)
 }
 
-/// `count` verdicts on `workloads`, in families each of which allows for `error`.
+/// `count` verdicts on `workloads`, of families each of which allows for `error`.
 fn carried(count: usize, workloads: usize, families: usize, error: Percent) -> String {
     let s = |count: usize| if count == 1 { "" } else { "s" };
     let carried =
         format!(" It carries {count} verdict{} on {workloads} workload{}.", s(count), s(workloads));
     match (count, families) {
         (0, _) => String::new(),
-        (1, _) => format!("{carried} The chance that it is false is at most {error}."),
+        (1, 1) => format!("{carried} The chance that it is false is at most {error}."),
         (_, 1) => format!("{carried} The chance that any is false is at most {error}."),
         _ => {
-            let each = format!("For each workload the chance that any is false is at most {error}");
+            let each = match families == workloads {
+                true => "each workload".to_string(),
+                false => format!("each of {families} workloads"),
+            };
             match (families as f64 * error.0).round() as usize {
-                0 => format!("{carried} {each}."),
+                0 => {
+                    format!("{carried} For {each} the chance that any is false is at most {error}.")
+                }
                 expected => format!(
-                    "{carried} {each}: expect {} with a false verdict at most.",
-                    counted(expected, "workload")
+                    " It carries {count} verdict{}; of {families} workloads, each allowed {error}, \
+                     expect {expected} with a false one at most.",
+                    s(count)
                 ),
             }
         }
@@ -194,6 +205,20 @@ mod tests {
             "{several}"
         );
         let many = said(40, 20, 20);
-        assert!(many.ends_with("expect 1 workload with a false verdict at most."), "{many}");
+        let expected = "40 verdicts; of 20 workloads, each allowed 5%, expect 1 with a false one";
+        assert!(many.contains(expected), "{many}");
+        let few = said(1, 1, 7);
+        assert!(few.contains("For each of 7 workloads the chance that any is false"), "{few}");
+    }
+
+    #[test]
+    fn what_is_not_settled_counts_for_the_chance_of_a_false_verdict() {
+        let mut rows = vec![vec![(Verdict::Undecided, 1.0)]; 20];
+        rows[0] = vec![(Verdict::Faster, 1.2)];
+        let mut made = grid(&rows);
+        made.0.judgement.family = Family::Workload;
+        let said = at_stake(&report(&made));
+        let expected = "1 verdict; of 20 workloads, each allowed 5%, expect 1 with a false one";
+        assert!(said.contains(expected), "{said}");
     }
 }

@@ -2,7 +2,7 @@
 
 use comfy_table::presets::UTF8_BORDERS_ONLY;
 
-use super::advice::{answer, turn};
+use super::advice::{answer, has_ratios, turn};
 use super::findings::headline;
 use super::grid::Grid;
 use super::paint::{WIDTH, wrapped};
@@ -33,10 +33,11 @@ pub fn recommendation(it: &Recommendation) -> String {
         }
         Some(name) if Some(name) == it.now => format!("Stay with {name}.\n"),
         Some(name) => format!("Take {name}.\n"),
+        None if matches!(it.advice.answer, Answer::Even(_)) => "The choice is yours.\n".into(),
         None => "There is nothing to recommend yet.\n".into(),
     };
     out += &format!("{}\n", wrapped(&answer(it.advice), WIDTH).join("\n"));
-    if !it.advice.weighed.is_empty() {
+    if has_ratios(it.advice) {
         out += &format!("\n{}\n", table(it.advice));
     }
     let mut against: Vec<String> =
@@ -65,17 +66,15 @@ pub fn recommendation(it: &Recommendation) -> String {
     out
 }
 
-/// Where several are as good, what is there now stays; where it is none of them, the first.
+/// Where several are as good, what is there now stays; where it is none of them, the first, if they
+/// are alike.
 fn taken<'a>(advice: &'a Advice, now: Option<&'a str>) -> Option<&'a str> {
-    let of = |names: &'a [String]| {
-        let stays = names.iter().find(|name| Some(name.as_str()) == now);
-        stays.or(names.first()).map(String::as_str)
-    };
+    let stays = |names: &'a [String]| names.iter().map(String::as_str).find(|it| Some(*it) == now);
     match &advice.answer {
         Answer::Best(name) | Answer::Only(name) => Some(name),
-        Answer::Equivalent(names) | Answer::Even(names) => of(names),
+        Answer::Equivalent(names) => stays(names).or(names.first().map(String::as_str)),
         // Nobody is found to be better: moving house is not worth it.
-        Answer::Undecided(names) => names.iter().map(String::as_str).find(|it| Some(*it) == now),
+        Answer::Even(names) | Answer::Undecided(names) => stays(names),
         Answer::Nobody | Answer::Unmeasured => None,
     }
 }
@@ -154,5 +153,19 @@ mod tests {
         );
         assert!(told(Answer::Undecided(both()), None).starts_with("There is nothing"));
         assert!(told(Answer::Nobody, Some("ext4")).starts_with("There is nothing"));
+        assert!(told(Answer::Even(both()), Some("ext4")).starts_with("Stay with ext4.\n"));
+        let open = told(Answer::Even(both()), Some("btrfs"));
+        assert!(open.starts_with("The choice is yours.\n") && !open.contains("mkfs"), "{open}");
+    }
+
+    #[test]
+    fn no_table_stands_where_nobody_has_a_ratio() {
+        let mut advice = advice(Answer::Nobody);
+        let shown = |advice: &Advice| {
+            recommendation(&Recommendation { advice, now: None, lines: &|_| vec![], next: &[] })
+        };
+        assert!(shown(&advice).contains("times as good"));
+        advice.weighed[0].ratios.clear();
+        assert!(!shown(&advice).contains("times as good"), "{}", shown(&advice));
     }
 }

@@ -2,20 +2,28 @@
 
 use super::sample::samples;
 use crate::model::{
-    DeviceTotals, NetworkTotals, PageCacheTotals, PhaseRecord, SysstatColumn, Totals, Work,
-    Workload, meant, near,
+    DeviceTotals, ExtraProbe, NetworkTotals, PageCacheTotals, PhaseRecord, SysstatColumn, Totals,
+    Work, Workload, meant, near, trace,
 };
 
 /// What ends the name of a latency.
 const OF_LATENCY: [&str; 6] = ["p50", "p90", "p99", "p999", "mean", "max"];
 
-/// What is wrong with the metrics that `workload` is to be judged by, as the end of a sentence. A
-/// command gives figures of its own: of these a slip alone is seen.
-pub fn check_metrics(workload: &Workload) -> Result<(), String> {
+/// What is wrong with the metrics that `workload` is to be judged by, as the end of a sentence,
+/// where these probes are asked for. A command gives figures of its own: of these a slip alone is
+/// seen.
+pub fn check_metrics(workload: &Workload, probes: &[ExtraProbe]) -> Result<(), String> {
     let Ok(work) = workload.work() else { return Ok(()) };
-    let known = names(workload, work);
+    let mut known = names(workload, work);
+    if probes.contains(&ExtraProbe::Trace) {
+        let mut account = trace::Account::default();
+        account.writes = 1;
+        known.extend(account.samples().into_iter().map(|sample| sample.metric));
+    }
     for metric in &workload.primary {
-        let is_known = known.contains(metric) || has_any_operation(work, metric);
+        let is_known = known.contains(metric)
+            || has_any_operation(work, metric)
+            || is_of_application(workload, metric);
         let names = || known.iter().map(String::as_str);
         let is_slip = || near(metric, names()).iter().any(|it| !it.starts_with(metric.as_str()));
         match work {
@@ -42,6 +50,20 @@ fn has_any_operation(work: Work, metric: &str) -> bool {
     let latency = metric.rsplit_once("_latency_");
     matches!(work, Work::Replay(_) | Work::Tree(_))
         && latency.is_some_and(|(_, end)| OF_LATENCY.contains(&end))
+}
+
+/// Which servers there are is not known from here.
+fn is_of_application(workload: &Workload, metric: &str) -> bool {
+    workload.phases().iter().any(|phase| {
+        let prefix = match phase.name() {
+            "" => String::new(),
+            name => format!("{name}_"),
+        };
+        let own = metric.strip_prefix(&prefix).and_then(|it| it.strip_prefix("application_"));
+        ["_read_bytes", "_write_bytes"].iter().any(|what| {
+            own.and_then(|it| it.strip_suffix(what)).is_some_and(|name| !name.is_empty())
+        })
+    })
 }
 
 /// All that is measured of it on a machine that lacks nothing, the work's own figures first.
@@ -117,7 +139,7 @@ mod tests {
 
     fn told(work: &str, metric: &str) -> Result<(), String> {
         let text = format!("name = \"w\"\nprimary = [\"{metric}\"]\n{work}");
-        check_metrics(&toml::from_str(&text).unwrap())
+        check_metrics(&toml::from_str(&text).unwrap(), &[])
     }
 
     #[test]
@@ -149,9 +171,21 @@ mod tests {
             ("sysbench = { file-test-mode = \"rndrw\" }", "sysbench_latency_p95"),
             ("command = \"true\"", "transactions_per_s"),
             ("command = \"true\"", "network_received_bits_per_s_peak"),
+            ("fio = { rw = \"read\" }", "application_smbd_0_read_bytes"),
+            ("small_files = {}", "create_application_work_write_bytes"),
             ("command = \"true\"\nbytes = \"1M\"", "bandwidth"),
         ] {
             assert_eq!(told(work, metric), Ok(()), "{metric}");
         }
+        assert!(told("fio = { rw = \"read\" }", "application_read_bytes").is_err());
+    }
+
+    #[test]
+    fn what_a_trace_counts_is_known_where_it_is_asked_for() {
+        let text = "name = \"w\"\nprimary = [\"trace_journal_bytes\", \"trace_sequential_share\"]\n\
+                    fio = { rw = \"write\" }";
+        let workload = toml::from_str(text).unwrap();
+        assert_eq!(check_metrics(&workload, &[ExtraProbe::Trace]), Ok(()));
+        assert!(check_metrics(&workload, &[]).is_err());
     }
 }

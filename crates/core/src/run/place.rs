@@ -18,7 +18,7 @@ pub trait Place {
     /// Runs the trials of a duet at once, their work in turns: of each its record, as of
     /// [`Place::run_trial`]. A place that can't has refused the plan.
     fn run_duet(&mut self, trials: &[Trial]) -> Vec<Result<Record, HostError>> {
-        trials.iter().map(|_| Err("this place has no duets: write --place here".into())).collect()
+        trials.iter().map(|_| Err("this place has no duets: write --place local".into())).collect()
     }
 
     /// Puts back every setting that [`Place::apply`] changed since it was asked last.

@@ -25,7 +25,9 @@ pub(super) fn samples(workload: &Workload, phases: &[PhaseRecord]) -> Vec<Sample
             costs(phase).map(|(metric, value, unit)| Sample::lower(named(metric), value, unit)),
         );
         samples.extend(
-            meanwhile(phase).map(|sample| Sample { metric: named(&sample.metric), ..sample }),
+            meanwhile(phase)
+                .into_iter()
+                .map(|sample| Sample { metric: named(&sample.metric), ..sample }),
         );
         samples.extend(
             by_application(phase).map(|sample| Sample { metric: named(&sample.metric), ..sample }),
@@ -107,17 +109,22 @@ fn costs(phase: &PhaseRecord) -> impl Iterator<Item = Figure> {
 /// What CPU, device, page cache and network did meanwhile, as iostat and sar show it, and what was
 /// dirty. Better is what leaves more room: of the device more done, in less time and with less in
 /// the queue; of the CPU more idle; of the page cache more found; of the network more carried.
-fn meanwhile(phase: &PhaseRecord) -> impl Iterator<Item = Sample> {
+fn meanwhile(phase: &PhaseRecord) -> Vec<Sample> {
     let Totals { cpu, device, page_cache, network, memory, blocked_ns, .. } = &phase.totals;
     let timed_s = phase.timed_s();
+    let of_device = device.iter().flat_map(|device| device.columns(timed_s));
+    // In turns all contenders share the rest of the machine.
+    if phase.turns.is_some() {
+        return of_device.filter_map(SysstatColumn::sample).collect();
+    }
     let mut columns = Vec::from(cpu.columns());
     columns.push(blocked_column(*blocked_ns, timed_s));
-    columns.extend(device.iter().flat_map(|device| device.columns(timed_s)));
+    columns.extend(of_device);
     columns.extend(page_cache.iter().flat_map(|pages| pages.columns(timed_s)));
     columns.extend(network.iter().flat_map(|network| network.columns(timed_s)));
     let samples = columns.into_iter().filter_map(SysstatColumn::sample);
     let dirty = Sample::lower("dirty_bytes_max", memory.dirty_bytes_max as f64, Unit::Bytes);
-    samples.chain([dirty]).chain(phase.peaks.iter().cloned())
+    samples.chain([dirty]).chain(phase.peaks.iter().cloned()).collect()
 }
 
 /// What each application read from disks and stored for them.
@@ -147,7 +154,7 @@ fn latencies(operation: &str, histogram: &Histogram) -> impl Iterator<Item = Sam
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{Application, Bytes, Command, NetworkTotals, Phase};
+    use crate::model::{Application, Bytes, Command, DeviceTotals, NetworkTotals, Phase, Turns};
 
     fn phase(samples: Vec<Sample>) -> PhaseRecord {
         PhaseRecord {
@@ -198,6 +205,24 @@ mod tests {
         }
         let share = samples.iter().find(|sample| sample.metric == "network_received_share");
         assert_eq!(share, None, "the link's rate is not known");
+    }
+
+    #[test]
+    fn in_turns_only_the_device_is_a_contenders_own() {
+        let device = Some(DeviceTotals { writes: 9, ..DeviceTotals::default() });
+        let mut phase = PhaseRecord {
+            totals: Totals { device, ..Totals::default() },
+            peaks: vec![Sample::higher("device_write_bytes_per_s_peak", 9.0, Unit::BytesPerSecond)],
+            ..phase(Vec::new())
+        };
+        let metrics = |phase: &PhaseRecord| {
+            meanwhile(phase).into_iter().map(|it| it.metric).collect::<Vec<_>>()
+        };
+        let is_of_device = |it: &String| it.starts_with("device_") && !it.ends_with("_peak");
+        assert!(!metrics(&phase).iter().all(is_of_device));
+        phase.turns = Some(Turns::default());
+        let told = metrics(&phase);
+        assert!(told.contains(&"device_writes_per_s".into()) && told.iter().all(is_of_device));
     }
 
     #[test]

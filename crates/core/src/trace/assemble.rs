@@ -66,7 +66,10 @@ impl Assembler {
             EventKind::Issue(block) => self.issue(at_ns, &block),
             EventKind::Complete(block) => self.complete(at_ns, &block),
             EventKind::Mark(mark) => self.add(Item::Mark(Mark { at_ns, mark }), 0),
-            EventKind::Lost(lost) => self.add(Item::Lost(Lost { at_ns, lost }), 0),
+            EventKind::Lost(lost) => {
+                self.forget();
+                self.add(Item::Lost(Lost { at_ns, lost }), 0);
+            }
         }
         std::iter::from_fn(|| {
             let is_ended = self.slots.front()?.left == 0;
@@ -83,6 +86,15 @@ impl Assembler {
         let slot = self.slots.pop_front()?;
         self.first += 1;
         Some(slot.item)
+    }
+
+    /// The ends of what is under way may be among what was lost: it is handed over as it is, and
+    /// no later event is taken for one of it.
+    fn forget(&mut self) {
+        self.issued.clear();
+        self.flushes.clear();
+        self.queued.clear();
+        self.slots.iter_mut().for_each(|slot| slot.left = 0);
     }
 
     fn add(&mut self, item: Item, left: u32) {
@@ -301,7 +313,7 @@ mod tests {
                 Item::Lost(lost) => format!("{} lost", lost.lost),
             })
             .collect();
-        assert_eq!(told, ["0 at Some(6)", "fsync 12", "80 at Some(3)", "3 lost"]);
+        assert_eq!(told, ["0 at Some(1)", "fsync 12", "80 at Some(3)", "3 lost", "0 at Some(6)"]);
     }
 
     #[test]

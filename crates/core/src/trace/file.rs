@@ -98,17 +98,30 @@ impl<W: Write> Writer<W> {
 /// Hands over each line; an error tells its number.
 pub fn read(input: impl BufRead, each: &mut dyn FnMut(Line) -> io::Result<()>) -> io::Result<()> {
     for (number, line) in (1..).zip(input.lines()) {
-        let parsed = serde_json::from_str(&line?);
-        let parsed = parsed.map_err(|error| invalid(format!("line {number}: {error}")))?;
-        if let Line::Head(head) = &parsed
-            && head.trace > VERSION
-        {
-            let of = head.trace;
-            return Err(invalid(format!("it is of version {of}, this fsverdict reads {VERSION}")));
+        let line = line?;
+        match serde_json::from_str(&line) {
+            Ok(Line::Head(head)) if head.trace > VERSION => return Err(later(head.trace)),
+            Ok(parsed) => each(parsed)?,
+            // A later version may have fields that are unknown here.
+            Err(error) => {
+                let stamp =
+                    serde_json::from_str(&line).ok().filter(|it: &Stamp| it.trace > VERSION);
+                let strange = || invalid(format!("line {number}: {error}"));
+                return Err(stamp.map_or_else(strange, |it| later(it.trace)));
+            }
         }
-        each(parsed)?;
     }
     Ok(())
+}
+
+/// What the first line has in all versions.
+#[derive(Deserialize)]
+struct Stamp {
+    trace: u32,
+}
+
+fn later(of: u32) -> io::Error {
+    invalid(format!("it is of version {of}, this fsverdict reads {VERSION}"))
 }
 
 fn invalid(text: String) -> io::Error {
@@ -164,5 +177,7 @@ mod tests {
         assert!(refused("{\"items\":0,\"lost_events\":0}\n{}").starts_with("line 2: "));
         let later = serde_json::to_string(&Head { trace: 2, ..head() }).unwrap();
         assert_eq!(refused(&later), "it is of version 2, this fsverdict reads 1");
+        let unknown = r#"{"trace":2,"what":"nobody knows yet"}"#;
+        assert_eq!(refused(unknown), "it is of version 2, this fsverdict reads 1");
     }
 }

@@ -34,7 +34,8 @@ impl Operations {
         Operations { between, open: Vec::new(), files: Vec::new() }
     }
 
-    /// Takes the next item of the log, and gives the operation that has ended with it.
+    /// Takes the next item of the log, and gives the operation that has ended with it: with the
+    /// next one of its file, not whole, where its own end was lost.
     pub fn take(&mut self, item: Item) -> Option<Operation> {
         match item {
             Item::Entry(entry) => {
@@ -45,6 +46,7 @@ impl Operations {
             }
             Item::Lost(_) => {
                 self.open.iter_mut().for_each(|operation| operation.is_whole = false);
+                self.files.clear();
                 None
             }
             Item::Mark(mark) => {
@@ -58,13 +60,16 @@ impl Operations {
         if word == WRITE {
             self.files.push(inode);
         } else if word == self.between.begin {
+            let is_left = |it: &Operation| !it.is_whole && it.inode == inode;
+            let left = self.open.iter().position(is_left).map(|place| self.open.remove(place));
             let files = std::mem::take(&mut self.files);
             let (begin_ns, entries) = (at_ns, Vec::new());
             let is_whole = true;
             let begun = Operation { inode, begin_ns, end_ns: at_ns, files, entries, is_whole };
             self.open.push(begun);
+            return left;
         } else if word == self.between.end {
-            let place = self.open.iter().position(|operation| operation.inode == inode)?;
+            let place = self.open.iter().rposition(|operation| operation.inode == inode)?;
             let done = self.open.remove(place);
             return Some(Operation { end_ns: at_ns, ..done });
         }
@@ -135,5 +140,24 @@ mod tests {
         let told: Vec<_> =
             done.iter().map(|it| (it.inode, it.entries.len(), it.is_whole)).collect();
         assert_eq!(told, [(1, 1, true), (2, 1, false)]);
+    }
+
+    #[test]
+    fn a_lost_end_spoils_no_later_operation() {
+        let done = taken(vec![
+            mark(1, "write 8"),
+            mark(2, "fsync 7"),
+            mark(3, "write 9"),
+            Item::Lost(Lost { at_ns: 4, lost: 1 }),
+            mark(5, "write 7"),
+            mark(6, "fsync 7"),
+            flush(),
+            mark(8, "synced 7"),
+            mark(9, "fsync 7"),
+            mark(10, "synced 7"),
+        ]);
+        let told: Vec<_> = done.iter().map(|it| (it.begin_ns, it.end_ns, it.is_whole)).collect();
+        assert_eq!(told, [(2, 2, false), (6, 8, true), (9, 10, true)]);
+        assert_eq!(done[1].files, [7], "what was written before the loss may be synced by now");
     }
 }

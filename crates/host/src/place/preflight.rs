@@ -65,7 +65,7 @@ pub fn check_plan(plan: &Plan) -> Result<(), PreflightError> {
             .check()
             .map_err(|source| PreflightError::Work { workload: workload.name.clone(), source })?;
         let named = |said| PreflightError::Metric { workload: workload.name.clone(), said };
-        check_metrics(workload).map_err(named)?;
+        check_metrics(workload, &plan.probes).map_err(named)?;
     }
     Ok(())
 }

@@ -6,6 +6,8 @@ mod superblock;
 pub use node::named;
 pub use superblock::{Chunks, Superblock};
 
+use std::collections::HashSet;
+
 use super::bytes::{ReadAt, le16, le64, part, read, u8_at};
 use super::error::Error;
 use super::names::Names;
@@ -183,6 +185,9 @@ impl Reader<'_> {
     fn claim_rest(&mut self) {
         let mut extents = std::mem::take(&mut self.extents);
         extents.sort_by_key(|(_, _, what)| *what == What::Unknown);
+        // Each fragment of a file has named its whole extent; the first claim holds.
+        let mut seen = HashSet::new();
+        extents.retain(|(logical, length, _)| seen.insert((*logical, *length)));
         for (logical, length, what) in extents {
             self.claim(logical, length, what);
         }

@@ -10,6 +10,9 @@ use crate::blocks::error::Error;
 use crate::blocks::spans::Spans;
 use crate::blocks::what::{GroupTree, Inode, What};
 
+/// No tree is deeper, for each node has several children: a header that says more is damaged.
+const LEVELS_MAX: u32 = 32;
+
 /// The size of keys and records of a tree, and its magic in versions 4 and 5.
 #[derive(Clone, Copy)]
 struct Shape {
@@ -83,6 +86,9 @@ impl Walk<'_> {
         (root, levels): (u32, u32),
         leaf: &mut dyn FnMut(&[u8]),
     ) -> Result<(), Error> {
+        if levels > LEVELS_MAX {
+            return Ok(());
+        }
         let (superblock, shape) = (self.superblock, shape(tree));
         let Some(place) = superblock.place(group, u64::from(root), 1) else { return Ok(()) };
         let what = What::GroupTree { tree, group };
@@ -130,6 +136,9 @@ impl Walk<'_> {
         found: &mut Vec<Extent>,
     ) -> Result<(), Error> {
         let (level, records) = (be16(fork, 0), usize::from(be16(fork, 2)));
+        if u32::from(level) >= LEVELS_MAX {
+            return Ok(());
+        }
         let most = fork.len().saturating_sub(4) / 16;
         for number in 0..records.min(most) {
             let child = be64(fork, 4 + most * 8 + number * 8);

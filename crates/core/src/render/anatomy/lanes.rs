@@ -58,12 +58,18 @@ pub fn lanes(operation: &Operation) -> Vec<Lane> {
     subjects.into_iter().filter(wanted).map(lane).collect()
 }
 
-/// The files with a row of their own, in the order in which they were written to.
+/// The files with a row of their own, in the order in which they were written to; the synced one
+/// is among them.
 fn files(operation: &Operation) -> Vec<u64> {
-    match operation.files.len() {
-        0 | FILES_MAX.. => vec![operation.inode],
-        _ => operation.files.clone(),
+    let synced = operation.inode;
+    let mut files = operation.files.clone();
+    if !(1..=FILES_MAX).contains(&files.len()) {
+        return vec![synced];
     }
+    if !files.contains(&synced) {
+        files.push(synced);
+    }
+    files
 }
 
 fn colour(subject: Subject) -> usize {
@@ -122,4 +128,21 @@ fn marks(operation: &Operation, files: &[u64]) -> Vec<(Subject, Mark)> {
         }
     }
     marks
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::example;
+    use super::*;
+
+    #[test]
+    fn up_to_twelve_files_have_a_row_each_and_the_synced_one_always() {
+        let of = |written: std::ops::Range<u64>| {
+            files(&Operation { files: written.collect(), ..example() })
+        };
+        assert_eq!(of(0..0), [13]);
+        assert_eq!(of(2..14).len(), FILES_MAX, "13 is among them");
+        assert_eq!(of(2..15), [13]);
+        assert_eq!(of(20..22), [20, 21, 13]);
+    }
 }

@@ -77,10 +77,11 @@ fn one(traced: &Traced) -> String {
     }
     if let Some((operation, like_it)) = fsyncs.typical() {
         let what = match like_it {
+            1 if fsyncs.operations == 1 => "The fsync in full.".to_string(),
             1 => "One fsync in full; no two wrote the same.".to_string(),
             like_it => format!(
-                "One fsync in full, of the {like_it} that wrote the same one of middle latency: \
-                 what the device was given, in its order."
+                "One fsync in full: of the {like_it} that wrote the same, one of middle latency. \
+                 What the device was given, in its order."
             ),
         };
         text += &format!("\n{}{}", lines(&what, 0), picture::picture(operation));
