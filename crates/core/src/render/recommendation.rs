@@ -56,7 +56,7 @@ pub fn recommendation(it: &Recommendation) -> String {
     for (title, lines) in [
         ("What speaks against others, or against this:", against),
         ("What would change it:", turns),
-        ("To have it (mkfs erases the device):", lines),
+        ("To have it:", lines),
         ("More:", it.next.to_vec()),
     ] {
         if !lines.is_empty() {
