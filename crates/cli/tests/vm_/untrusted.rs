@@ -72,10 +72,10 @@ fn a_file_of_the_host_is_given_by_the_command_line_or_not_at_all() {
     let refused = untrusted(&scene, outside, &[]);
     assert_ne!(refused.code, Some(0), "it read a file that is no part of it");
     scene.write("plan/notes", SECRET);
-    for name in [".", "notes"] {
+    for (name, shown) in [(".", "plan"), ("notes", "notes")] {
         let beside = format!("replay = {{ recording = \"{name}\" }}");
         let refused = untrusted(&scene, &beside, &[]).exits(2);
-        refused.says(&format!("{name} is no recording"));
+        refused.says(&format!("{shown} is no recording"));
     }
     scene.assert_nothing_left();
 }
