@@ -69,7 +69,7 @@ fn packages_are_installed_into_bare_roots_work_there_and_go_again() {
     assert_eq!(tool("dpkg", &[&into, "--verify", "fsverdict"]).unwrap(), "");
     reports_as_ever(&scene, &root);
     assert!(installed(&root, &["list", "plans"]).contains("postgresql"));
-    has(&root, "usr/share/man/man1/fsverdict-run.1.gz", "small-files");
+    has(&root, "usr/share/man/man1/fsverdict-run.1.gz", "small\\-files");
     has(&root, "usr/share/bash-completion/completions/fsverdict", "COMPLETE");
     has(&root, "usr/share/zsh/vendor-completions/_fsverdict", "COMPLETE");
     has(&root, "usr/share/fish/vendor_completions.d/fsverdict.fish", "COMPLETE");
