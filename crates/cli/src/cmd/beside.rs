@@ -66,22 +66,11 @@ pub fn check_idle(plan: &Plan, arguments: &Arguments) -> Result<(), Usage> {
 mod tests {
     use std::collections::BTreeSet;
 
-    use clap::{Args, Parser};
+    use clap::Args;
 
     use super::super::arguments::FIXED;
-    use super::super::plan::plan;
+    use super::super::plan::tests::typed;
     use super::*;
-
-    #[derive(Parser)]
-    struct Typed {
-        #[command(flatten)]
-        arguments: Arguments,
-    }
-
-    fn typed(words: &str) -> anyhow::Result<Plan> {
-        let words = std::iter::once("run").chain(words.split_whitespace());
-        plan(&Typed::try_parse_from(words)?.arguments)
-    }
 
     /// An option of each, with a value that is not the plan's.
     const CHANGES: [&str; 33] = [

@@ -3,7 +3,7 @@
 use std::fs;
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use anyhow::{Context, Result};
 use clap_complete::engine::ArgValueCandidates;
@@ -270,7 +270,7 @@ fn recommended(
         format!("fsverdict report {folder} -v"),
     ];
     if run.stop != Some(Stop::Settled) {
-        let longer = Span(arguments.budget.0 * 2);
+        let longer = Span(arguments.budget.0.max(Duration::from_secs(60)) * 2);
         next.push(format!("fsverdict run --resume {folder} --budget {longer}   # go on"));
     }
     let lines = |name: &str| lines(plan, target, name);

@@ -316,7 +316,7 @@ fn make_absolute(path: &mut String) {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use clap::Parser;
     use fsverdict_core::model::{FsyncCase, Place, Sync};
@@ -327,7 +327,8 @@ mod tests {
         arguments: Arguments,
     }
 
-    fn typed(words: &str) -> Result<Plan> {
+    /// The plan of a command line, whose words stand apart by blanks.
+    pub fn typed(words: &str) -> Result<Plan> {
         let words = std::iter::once("run").chain(words.split_whitespace());
         plan(&Typed::try_parse_from(words)?.arguments)
     }

@@ -72,8 +72,8 @@ pub fn found(finding: &Finding) -> String {
     };
     let of = [&finding.workload, &finding.contender].into_iter().flatten();
     let of: String = of.map(|name| format!(", {name}")).collect();
-    let line = format!("{severity} {:?}{of}: {}", finding.audit, finding.evidence);
-    render::one_line(&line)
+    let evidence = render::without_huge_shares(&finding.evidence);
+    render::one_line(&format!("{severity} {:?}{of}: {evidence}", finding.audit))
 }
 
 impl<W: Write + std::fmt::Debug> Listener for Plain<W> {
@@ -102,6 +102,8 @@ impl<W: Write + std::fmt::Debug> Listener for Plain<W> {
 
 #[cfg(test)]
 mod tests {
+    use fsverdict_core::model::Audit;
+
     use super::super::testing::{PLAN, begun, failed, judged, rounds, trial};
     use super::*;
 
@@ -132,6 +134,21 @@ mod tests {
         assert!(said[2].starts_with("round 6/12, work is done"), "{said:?}");
         assert!(said[3].contains("work: wall_time: b is faster than a, 1.996 times"), "{said:?}");
         assert_eq!(said.len(), 4, "{said:?}");
+    }
+
+    #[test]
+    fn a_finding_is_one_line_without_huge_shares() {
+        let finding = Finding {
+            audit: Audit::A13,
+            severity: Severity::Warning,
+            workload: Some("work".into()),
+            contender: None,
+            evidence: "others wrote 4.94 MiB,\n7022.2% of what moved".into(),
+            advice: String::new(),
+        };
+        let line = found(&finding);
+        assert!(line.starts_with("warning A13, work: others wrote 4.94 MiB"), "{line}");
+        assert!(line.ends_with("70.2 times what moved") && !line.contains('\n'), "{line}");
     }
 
     #[test]

@@ -52,4 +52,4 @@ pub use report::Report;
 pub use sentence::sentence;
 pub use terminal::{answered, details};
 pub use text::{one_line, visible};
-pub use words::test_name;
+pub use words::{test_name, without_huge_shares};
