@@ -58,6 +58,14 @@ fn a_run_is_extended_and_says_what_that_costs() {
     assert!(scene.read("run/plan.toml").contains("confidence = \"97.5%\""));
     scene.run("run --resume run --budget 1h").exits(0);
     assert_eq!(rounds(), Some(5), "a budget alone adds no rounds");
+    for more in 6..=9 {
+        scene.run(&format!("run --resume run --rounds {more}")).exits(0);
+    }
+    let refused = scene.run("run --resume run --rounds 10").exits(2);
+    refused.says("is judged at 99.84375% already: begin another");
+    assert_eq!(rounds(), Some(9));
+    let all = scene.read("run/run.json");
+    assert!(all.contains("from 3 to 5") && all.contains("from 8 to 9"), "{all}");
 }
 
 #[test]

@@ -105,7 +105,10 @@ pub fn run(arguments: &Arguments) -> Result<u8> {
         return Ok(if stop == Stop::Interrupted { exit::INTERRUPTED } else { exit::FAILED });
     }
     say::print(&recommended(arguments, &purpose, &target, &loaded, &folder))?;
-    Ok(if stop == Stop::Interrupted { exit::INTERRUPTED } else { exit::DONE })
+    if stop == Stop::Interrupted {
+        return Ok(exit::INTERRUPTED);
+    }
+    Ok(run::status(&loaded.report(&loaded.judged(&judge::Judge::new(&loaded.plan)))))
 }
 
 /// What `--on` is.

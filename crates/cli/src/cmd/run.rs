@@ -236,7 +236,9 @@ fn resume(folder: &Path, arguments: &Arguments) -> Result<(Store, Loaded)> {
     let raised = extended.map_err(|why| Usage(format!("the run {why}")))?;
     if let Some(raised) = raised {
         remark!("{raised}");
-        loaded.run.host.insert("declaration".into(), raised);
+        let all = loaded.run.host.entry("declaration".into()).or_default();
+        let before = if all.is_empty() { "" } else { "; " };
+        *all += &format!("{before}{raised}");
     }
     loaded.run.stop = None;
     Ok((store, loaded))
@@ -493,11 +495,7 @@ fn finish(
     let json = arguments.json.as_ref().map(|_| render::json(&report));
     let status = match &result {
         Ok(Stop::Interrupted) => exit::INTERRUPTED,
-        _ if report.failures().next().is_some() => exit::FAILED,
-        // One contender is compared with nobody.
-        _ if judged.comparisons.is_empty() => exit::DONE,
-        _ if judged.comparisons.iter().all(|c| c.verdict == Verdict::Void) => exit::VOID,
-        _ => exit::DONE,
+        _ => status(&report),
     };
     let loaded = loaded.on_one_line();
     let judged = loaded.judged(&Judge::new(&loaded.plan));
@@ -507,6 +505,18 @@ fn finish(
         return Ok(status);
     }
     shown.map(|()| status)
+}
+
+/// How a run ends that nobody interrupted.
+pub(super) fn status(report: &Report) -> u8 {
+    let mut verdicts = report.comparisons.iter().map(|it| it.verdict).peekable();
+    // One contender is compared with nobody.
+    let is_void = verdicts.peek().is_some() && verdicts.all(|it| it == Verdict::Void);
+    match report.failures().next() {
+        Some(_) => exit::FAILED,
+        None if is_void => exit::VOID,
+        None => exit::DONE,
+    }
 }
 
 /// Prints the report, and writes it as JSON where that is asked for.

@@ -195,6 +195,9 @@ pub struct Judgement {
     pub arms: Vec<Arm>,
 }
 
+/// Beyond it few rounds say nothing.
+const CONFIDENCE_MOST: f64 = 0.999;
+
 impl Judgement {
     /// Rounds at most where the plan names neither rounds nor a budget.
     pub const DEFAULT_ROUNDS: u32 = 12;
@@ -228,13 +231,20 @@ impl Judgement {
         if rounds < declared {
             return Err(format!("was declared with {declared} rounds: give it more"));
         }
+        let confidence = match rounds == declared {
+            true => self.confidence,
+            false => Percent(f64::midpoint(1.0, self.confidence.0)),
+        };
+        if confidence.0 > CONFIDENCE_MOST {
+            return Err(format!("is judged at {} already: begin another", self.confidence));
+        }
         // Where there was no budget the run is still capped by its rounds.
         self.rounds = Some(rounds);
         self.budget = budget.or(self.budget);
         if rounds == declared {
             return Ok(None);
         }
-        self.confidence = Percent((f64::midpoint(1.0, self.confidence.0)).min(0.999));
+        self.confidence = confidence;
         Ok(Some(format!(
             "rounds raised from {declared} to {rounds} after a look: half of the error is left, \
              confidence {}",
@@ -556,7 +566,7 @@ impl Plan {
         if !(margin.0 > 0.0 && margin.0 <= 0.5) {
             return invalid(format!("margin {margin} is not between 0% and 50%"));
         }
-        if !(0.5..=0.999).contains(&confidence.0) {
+        if !(0.5..=CONFIDENCE_MOST).contains(&confidence.0) {
             return invalid(format!("confidence {confidence} is not between 50% and 99.9%"));
         }
         if self.judgement.race && self.judgement.whole {
