@@ -65,7 +65,7 @@ pub(super) fn answer(advice: &Advice) -> String {
         Answer::Equivalent(names) => format!(
             "They are equivalent here for {purpose}{part} as {run} measured it: {} differ by less \
              than {}.",
-            names.join(", "),
+            listed(names),
             advice.margin
         ),
         Answer::Even(names) => format!(
@@ -77,7 +77,7 @@ pub(super) fn answer(advice: &Advice) -> String {
         Answer::Undecided(names) => format!(
             "No verdict for {purpose}{part} by {run}: the best is one of {}, and the data do not \
              say which. More rounds may.",
-            names.join(", ")
+            listed(names)
         ),
         Answer::Only(name) => {
             format!("{name} alone is left for {purpose}: there is nothing to compare it with.")
