@@ -219,7 +219,7 @@ pub struct Arguments {
     )]
     pub resume: Option<PathBuf>,
     /// The run's folder [default: runs/TIME-NAME].
-    #[arg(long, value_name = "DIR", help_heading = RUN)]
+    #[arg(short, long, value_name = "DIR", help_heading = RUN)]
     pub output: Option<PathBuf>,
     /// Write the result as JSON; - for standard output.
     #[arg(long, value_name = "FILE", help_heading = RUN)]

@@ -59,7 +59,19 @@ fn go_on(report: &Report, kept: Kept) -> Option<Step> {
         0 => format!("{why}. To go on with it:"),
         _ => format!("{why}; {open} of {total} are not settled. To go on:"),
     };
-    Some(Step { text, command: command(&["fsverdict", "run", "--resume", kept.path]) })
+    let mut words = vec!["fsverdict", "run", "--resume", kept.path];
+    words.extend(erased(report));
+    Some(Step { text, command: command(&words) })
+}
+
+/// The options that allow to erase what the run erased.
+fn erased<'a>(report: &Report<'a>) -> Vec<&'a str> {
+    match report.plan.bed.kind {
+        BedKind::Device => {
+            report.plan.bed.paths.iter().flat_map(|path| ["--erase", path]).collect()
+        }
+        _ => Vec::new(),
+    }
 }
 
 fn open_of<'a>(report: &Report<'a>) -> Vec<&'a Comparison> {
@@ -102,9 +114,7 @@ fn open(report: &Report, kept: Kept) -> Option<Step> {
     }
     let (plan, rounds) = (format!("{}/plan.toml", kept.path), rounds.to_string());
     let mut words = vec!["fsverdict", "run", &plan, "--rounds", &rounds];
-    if report.plan.bed.kind == BedKind::Device {
-        words.extend(report.plan.bed.paths.iter().flat_map(|path| ["--erase", path]));
-    }
+    words.extend(erased(report));
     Some(Step { text: text + ":", command: command(&words) })
 }
 
@@ -176,6 +186,9 @@ mod tests {
         made.1.stop = Some(Stop::Interrupted);
         let go_on = step(&made, "a run").unwrap();
         assert_eq!(go_on.command.join(" "), "fsverdict run --resume 'a run'");
+        (made.0.bed.kind, made.0.bed.paths) = (BedKind::Device, vec!["/dev/b".into()]);
+        let erases = step(&made, "r").unwrap();
+        assert_eq!(erases.command.join(" "), "fsverdict run --resume r --erase /dev/b");
         made.1.stop = Some(Stop::Settled);
         made.2 = vec![comparison("t0", "c1", Verdict::Faster, 2.0)];
         assert_eq!(step(&made, "run"), None);
