@@ -38,10 +38,11 @@ fn installed(root: &str, arguments: &[&str]) -> String {
 /// The program in `root` tells of a published run what the one that was built tells.
 fn reports_as_ever(scene: &Scene, root: &str) {
     let run = repository().join("record/2026-11-22-small-files/run.tar.gz");
+    fs::copy(&run, scene.path("run.tar.gz")).unwrap();
     fs::copy(&run, format!("{root}/run.tar.gz")).unwrap();
-    let expected = scene.fsverdict(&["report", &run.display().to_string()]).exits(0);
-    let expected = expected.stdout.replace(&run.display().to_string(), "/run.tar.gz");
-    assert_same(&installed(root, &["report", "/run.tar.gz"]), &expected);
+    // A path's length says where the lines break that name it: both get the same.
+    let expected = scene.fsverdict(&["report", "run.tar.gz"]).exits(0);
+    assert_same(&installed(root, &["report", "run.tar.gz"]), &expected.stdout);
     fs::remove_file(format!("{root}/run.tar.gz")).unwrap();
 }
 
