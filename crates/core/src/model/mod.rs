@@ -12,6 +12,7 @@ mod finding;
 mod fit;
 mod histogram;
 mod history;
+mod jobs;
 mod joined;
 mod lines;
 mod native;
@@ -59,6 +60,7 @@ pub use finding::{Audit, Finding, Severity};
 pub use fit::{LeftOut, Unmet, UnmetNeeds, Who, lacks};
 pub use histogram::Histogram;
 pub use history::{Fleet, FleetChange, History, Past, Point, Series, Shift};
+pub use jobs::{JobRecord, Jobs};
 pub use joined::{Abreast, Accord, Joined, Term};
 pub use native::{
     FILE_SIZE_MAX, FILES_MAX, FsyncCase, FsyncFiles, Metadata, MetadataOperation, Operation,
