@@ -201,6 +201,9 @@ fn a_job_file_that_leaves_the_file_system_is_refused() {
     scene.write("job.fio", "[global]\nbs=4k\n[a]\nrw=randwrite\nfilename=/dev/vda\n");
     scene.run("run --fs ext4,xfs -- fio job.fio").exits(2).says("filename=/dev/vda, outside");
     scene.run("run --dry-run --fs ext4,xfs -- fio job.fio").exits(2).says("filename=/dev/vda");
+    scene.write("large.fio", "[a]\nrw=write\nsize=8g\n");
+    let scaled = "run --dry-run --scale 1/8 --fs ext4,xfs -- fio large.fio";
+    scene.run(scaled).exits(2).says("is a fio job that --scale can't change");
 }
 
 #[test]

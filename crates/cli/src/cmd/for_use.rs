@@ -209,7 +209,7 @@ fn planned(arguments: &Arguments, purpose: &Purpose, target: &Target) -> Result<
     plan.judgement.budget = Some(arguments.budget);
     plan.judgement.whole = true;
     if let Some(scale) = arguments.scale {
-        plan = plan.scaled(scale);
+        plan = plan.scaled(scale).map_err(Usage)?;
     }
     plan.check()?;
     Ok(plan)

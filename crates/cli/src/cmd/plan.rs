@@ -7,8 +7,9 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 use fsverdict_core::model::{
     Bed, BedKind, Command, Contender, ExtraProbe, Fio, Plan, PlanError, Rounds, Sysbench, Workload,
-    meant, with_near,
+    meant, plain_fio_words, program_of, with_near,
 };
+use fsverdict_host::tool;
 use serde::de::DeserializeOwned;
 
 use super::arguments::{Arguments, ProbeName};
@@ -58,7 +59,7 @@ pub fn plan(arguments: &Arguments) -> Result<Plan> {
         }
     }
     if let Some(scale) = arguments.scale {
-        plan = plan.scaled(scale);
+        plan = plan.scaled(scale).map_err(Usage)?;
     }
     plan.check()?;
     Ok(plan)
@@ -279,15 +280,17 @@ fn native<T: DeserializeOwned>(flag: &str, text: Option<&str>) -> Result<Option<
 /// figures kept. Job files are named from where the user stands.
 fn recognise_fio(workload: &mut Workload) {
     if let Some(Command::Argv(argv)) = &workload.command
-        && let Some((program, arguments)) = argv.split_first()
-        && program == "fio"
+        && let Some((variables, program, arguments)) = program_of(argv)
+        && is_fio(program)
     {
         workload.fio = Some(Fio::Arguments(arguments.to_vec()));
+        workload.environment.extend(variables);
         workload.command = None;
     }
     match &mut workload.fio {
         Some(Fio::File(path)) => make_absolute(path),
         Some(Fio::Arguments(arguments)) => {
+            *arguments = plain_fio_words(arguments);
             arguments
                 .iter_mut()
                 .filter(|argument| !argument.starts_with('-'))
@@ -295,6 +298,16 @@ fn recognise_fio(workload: &mut Workload) {
         }
         _ => {}
     }
+}
+
+/// By its name, or by the path of the fio that jobs are run with.
+fn is_fio(program: &str) -> bool {
+    let real = |path: &Path| fs::canonicalize(path).ok();
+    let is_its_path = || {
+        let path = program.contains('/').then(|| real(Path::new(program))).flatten();
+        path.is_some_and(|path| tool::find("fio").and_then(|fio| real(&fio)) == Some(path))
+    };
+    program == "fio" || is_its_path()
 }
 
 /// A command that is the run of sysbench's fileio test becomes that test: its files are prepared
@@ -349,6 +362,15 @@ pub(super) mod tests {
         let plan = typed("--fs ext4,xfs -- fio --rw=randread --size=1m").unwrap();
         assert_eq!(plan.workloads[0].primary(), ["iops"]);
         assert!(plan.workloads[0].command.is_none());
+        let spelled = typed("--fs ext4,xfs -- env SIZE=1m fio -rw randread --size 1m").unwrap();
+        assert_eq!(spelled.workloads[0].fio, plan.workloads[0].fio);
+        assert_eq!(spelled.workloads[0].environment["SIZE"].to_string(), "1m");
+        if let Some(path) = tool::find("fio") {
+            let words = format!("--fs ext4,xfs -- {} --rw=randread --size=1m", path.display());
+            assert_eq!(typed(&words).unwrap().workloads[0].fio, plan.workloads[0].fio);
+        }
+        let other = typed("--fs ext4,xfs -- ./fio --rw=randread").unwrap();
+        assert!(other.workloads[0].command.is_some(), "a fio that nobody has looked at");
     }
 
     #[test]

@@ -61,6 +61,40 @@ fn a_fio_job_file_runs_unchanged_and_reads_cold() {
 
 #[test]
 #[ignore = "needs root and loop devices: run ./test"]
+fn each_job_of_a_file_has_its_own_figures_and_verdict() {
+    let scene = Scene::alone();
+    let jobs = "[global]\nbs=4k\nsize=${SIZE}\n[first write]\nrw=write\nend_fsync=1\n\
+                [reads]\nstonewall\nrw=randread\nnumjobs=2\n[last]\nstonewall\nrw=randwrite\n";
+    scene.write("jobs.fio", jobs);
+    let command = ["env", "SIZE=1m", "fio", "--output", "own.txt", "jobs.fio"];
+    let options = "--fs ext4,ext3 --size 64M --rounds 4";
+    let document = run_command(&scene, options, &command).exits(0).json();
+    for (job, operations) in [("first_write", 256), ("reads", 512), ("last", 256)] {
+        assert!(verdict(&document, "ext3", &format!("{job}_iops"))["ratio"].is_number());
+        for trial in list(&document["trials"]) {
+            let jobs = list(&trial["phases"][0]["jobs"]);
+            let its = jobs.iter().find(|it| it["name"] == job).unwrap();
+            assert_eq!(its["operations"], operations);
+            assert_eq!(its["synced"], job == "last");
+            let rate = operations as f64 * 1e9 / its["tool_ns"].as_f64().unwrap();
+            let told = sample(trial, &format!("{job}_iops"));
+            assert!(if job == "last" { told < rate } else { (told - rate).abs() < 1e-6 * rate });
+        }
+    }
+    let of_all = ["iops", "bandwidth", "read_latency_mean", "fio_read_iops"];
+    for trial in list(&document["trials"]) {
+        let samples = list(&trial["samples"]);
+        assert!(samples.iter().all(|it| !of_all.contains(&text(&it["metric"]))), "{samples:?}");
+        assert!(trial["phases"][0].get("operations").is_none());
+        assert_eq!(trial["phases"][0]["application_write_bytes"], 2 * MIB);
+    }
+    assert!(scene.read("run/plan.toml").contains("first_write"));
+    assert!(scene.read("run/report.md").contains("first_write: requests"));
+    scene.assert_nothing_left();
+}
+
+#[test]
+#[ignore = "needs root and loop devices: run ./test"]
 fn a_fio_job_that_fails_is_a_failed_trial() {
     let scene = Scene::alone();
     // A write of 1 MiB takes longer than a microsecond.

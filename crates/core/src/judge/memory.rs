@@ -93,7 +93,7 @@ mod tests {
 
     #[test]
     fn a_scaled_run_is_seen_beside_the_studys_own_size() {
-        let scaled = plan(PLAN).scaled(0.1).scaled(0.1);
+        let scaled = plan(PLAN).scaled(0.1).unwrap().scaled(0.1).unwrap();
         let sets = scaled.working_sets(Some(1 << 30));
         assert_eq!(sets[0].study, Some((Bytes(8 << 30), 4.0)));
         assert!(sets[0].share.unwrap() < 0.1);

@@ -9,9 +9,11 @@ mod disk;
 mod duet;
 mod figures;
 mod finding;
+mod fio_words;
 mod fit;
 mod histogram;
 mod history;
+mod jobs;
 mod joined;
 mod lines;
 mod native;
@@ -56,9 +58,11 @@ pub use disk::{Choice, Disk, Probed, READ_AHEAD_BYTES, Reads, udev_rule};
 pub use duet::fio_time_ms;
 pub use figures::{FigureError, figures};
 pub use finding::{Audit, Finding, Severity};
+pub use fio_words::{plain_fio_words, program_of};
 pub use fit::{LeftOut, Unmet, UnmetNeeds, Who, lacks};
 pub use histogram::Histogram;
 pub use history::{Fleet, FleetChange, History, Past, Point, Series, Shift};
+pub use jobs::{JobRecord, Jobs};
 pub use joined::{Abreast, Accord, Joined, Term};
 pub use native::{
     FILE_SIZE_MAX, FILES_MAX, FsyncCase, FsyncFiles, Metadata, MetadataOperation, Operation,

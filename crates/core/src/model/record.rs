@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    CpuTime, CpuTotals, Disk, Histogram, Key, OwnTotals, Partition, Phase, PressureTotals, Probed,
-    RateOverTime, SCHEMA, Sample, Strangers, Turns, WorkIo,
+    CpuTime, CpuTotals, Disk, Histogram, JobRecord, Key, OwnTotals, Partition, Phase,
+    PressureTotals, Probed, RateOverTime, SCHEMA, Sample, Strangers, Turns, WorkIo,
 };
 
 /// How a trial ended.
@@ -382,6 +382,10 @@ pub struct PhaseRecord {
     /// The requests under way, where the tool tells.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub queue: Option<Queue>,
+    /// Its jobs, where it has several. Where they did not all run at once, what is told of the
+    /// timed part itself are bytes alone.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub jobs: Vec<JobRecord>,
     /// The rate window by window, of time-based work whose tool tells.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate_over_time: Option<RateOverTime>,
@@ -423,6 +427,7 @@ impl PhaseRecord {
             application_read_bytes: None,
             application_write_bytes: None,
             queue: None,
+            jobs: Vec::new(),
             rate_over_time: None,
             turns: None,
             processes_left: 0,

@@ -1,6 +1,6 @@
 //! A plan made smaller or larger: sizes, counts and times in step.
 
-use super::{Bytes, Fio, Histogram, Plan, Scalar, Sysbench, Workload};
+use super::{Bytes, Fio, Histogram, Plan, Scalar, Sysbench, Workload, fio_time_ms};
 
 /// On images smaller than this some settings can't be had: an XFS log of 256 MiB must fit into an
 /// allocation group, a quarter of the image.
@@ -12,8 +12,16 @@ impl Plan {
     ///
     /// Limits of the device and of a network stay: they are rates. Rounds stay: they are
     /// repetitions. What a command does can't be seen; it takes its size from
-    /// `FSVERDICT_OPERATIONS` and `FSVERDICT_BYTES`.
-    pub fn scaled(mut self, scale: f64) -> Plan {
+    /// `FSVERDICT_OPERATIONS` and `FSVERDICT_BYTES`. What is wrong with it, in a sentence, where a
+    /// fio job would stay as large as it is.
+    pub fn scaled(mut self, scale: f64) -> Result<Plan, String> {
+        if let Some(fixed) = self.workloads.iter().find(|it| !it.can_be_scaled()) {
+            return Err(format!(
+                "workload {:?} is a fio job that --scale can't change: give it as options, with a \
+                 size or a runtime, or leave out --scale",
+                fixed.name
+            ));
+        }
         self.scale = Some(self.scale.unwrap_or(1.0) * scale);
         if let Some(study) = &mut self.study {
             for workload in &self.workloads {
@@ -27,7 +35,7 @@ impl Plan {
             workload.scale(scale);
             workload.drop_quantiles();
         });
-        self
+        Ok(self)
     }
 }
 
@@ -46,6 +54,20 @@ impl Workload {
         };
         if self.primary.iter().any(holds) {
             self.primary.retain(holds);
+        }
+    }
+
+    /// Not a fio job of which no size or time is known: a job file runs unchanged.
+    fn can_be_scaled(&self) -> bool {
+        let is_known = |(option, value): (&String, &mut Scalar)| scale_fio(option, value, 1.0);
+        match self.fio.clone() {
+            None => true,
+            Some(Fio::File(_)) => false,
+            Some(Fio::Options(mut options)) => options.iter_mut().any(is_known),
+            Some(Fio::Arguments(mut words)) => {
+                let has_file = words.iter().any(|word| !word.starts_with('-'));
+                !has_file && words.iter_mut().any(|word| scale_word(word, 1.0))
+            }
         }
     }
 
@@ -78,47 +100,68 @@ impl Workload {
         }
         match &mut self.fio {
             Some(Fio::Options(options)) => {
-                options.iter_mut().for_each(|(option, value)| scale_fio(option, value, scale));
+                options.iter_mut().for_each(|(option, value)| {
+                    scale_fio(option, value, scale);
+                });
             }
             Some(Fio::Arguments(words)) => {
-                words.iter_mut().for_each(|word| scale_word(word, scale));
+                words.iter_mut().for_each(|word| {
+                    scale_word(word, scale);
+                });
             }
             Some(Fio::File(_)) | None => {}
         }
     }
 }
 
-/// fio's sizes and times; a job file, which is run unchanged, is left alone.
-fn scale_fio(option: &str, value: &mut Scalar, scale: f64) {
+/// fio's sizes and times; whether it is one of them, and known.
+fn scale_fio(option: &str, value: &mut Scalar, scale: f64) -> bool {
     match option {
-        "size" | "filesize" | "io_size" => scale_size(value, scale),
-        "runtime" | "ramp_time" => scale_number(value, scale),
-        _ => {}
+        "size" | "filesize" | "io_size" | "io_limit" => scale_size(value, scale),
+        "runtime" | "timeout" | "ramp_time" => scale_time(value, scale),
+        _ => false,
     }
 }
 
 /// The same, typed as `--option=value`.
-fn scale_word(word: &mut String, scale: f64) {
-    if let Some((option, value)) = word.strip_prefix("--").and_then(|word| word.split_once('=')) {
-        let mut value = Scalar::Text(value.into());
-        scale_fio(option, &mut value, scale);
-        *word = format!("--{option}={value}");
+fn scale_word(word: &mut String, scale: f64) -> bool {
+    let Some((option, value)) = word.strip_prefix("--").and_then(|word| word.split_once('='))
+    else {
+        return false;
+    };
+    let mut value = Scalar::Text(value.into());
+    let is_known = scale_fio(option, &mut value, scale);
+    *word = format!("--{option}={value}");
+    is_known
+}
+
+/// A time as fio reads it: whole seconds where it is some.
+fn scale_time(value: &mut Scalar, scale: f64) -> bool {
+    let Some(ms) = fio_time_ms(&value.to_string()) else { return false };
+    if ms > 0 && ms % 1000 == 0 {
+        *value = Scalar::Whole(scaled_count(ms / 1000, scale) as i64);
+    } else if ms > 0 {
+        *value = Scalar::Text(format!("{}ms", scaled_count(ms, scale)));
     }
+    true
 }
 
 /// sysbench's size, time and number of requests.
 fn scale_sysbench(option: &str, value: &mut Scalar, scale: f64) {
     match option {
-        "file-total-size" => scale_size(value, scale),
+        "file-total-size" => {
+            scale_size(value, scale);
+        }
         "time" | "events" => scale_number(value, scale),
         _ => {}
     }
 }
 
-fn scale_size(value: &mut Scalar, scale: f64) {
-    if let Ok(bytes) = value.to_string().parse() {
-        *value = Scalar::Text(scaled_bytes(bytes, scale, MIB).to_string());
-    }
+/// Whether it is a size: not a share of the file, which is scaled with that.
+fn scale_size(value: &mut Scalar, scale: f64) -> bool {
+    let Ok(bytes) = value.to_string().parse() else { return false };
+    *value = Scalar::Text(scaled_bytes(bytes, scale, MIB).to_string());
+    true
 }
 
 /// A count, or a time: plain numbers are seconds. 0, which means without end, stays.
@@ -185,7 +228,7 @@ mod tests {
             "#,
         )
         .unwrap();
-        let plan = plan.scaled(0.1);
+        let plan = plan.scaled(0.1).unwrap();
         assert_eq!(plan.scale, Some(0.1));
         assert_eq!(plan.bed.size, Bytes(2 << 30));
         assert_eq!(plan.bed.limits.unwrap().iops, Some(8050));
@@ -204,7 +247,31 @@ mod tests {
         let arguments = plan.workloads[7].sysbench.as_ref().unwrap().arguments().join(" ");
         let test = "--events=0 --file-test-mode=rndrw --file-total-size=204M --time=6";
         assert_eq!(arguments, test);
-        assert_eq!(plan.scaled(0.001).bed.size, Bytes(2 << 30));
+        assert_eq!(plan.scaled(0.001).unwrap().bed.size, Bytes(2 << 30));
+    }
+
+    #[test]
+    fn a_job_that_would_stay_as_large_as_it_is_is_refused() {
+        let scaled = |fio: &str| {
+            let plan = Plan {
+                workloads: vec![toml::from_str(&format!("name = \"w\"\nfio = {fio}")).unwrap()],
+                ..Plan::default()
+            };
+            let fio = plan.scaled(0.125).map(|plan| plan.workloads[0].fio.clone().unwrap());
+            fio.map(|fio| fio.arguments("w")[1..].join(" "))
+        };
+        for fixed in
+            ["\"job.fio\"", "[\"a.fio\", \"--size=1g\"]", "{ rw = \"read\", size = \"50%\" }"]
+        {
+            let said = scaled(fixed).unwrap_err();
+            assert!(
+                said.starts_with("workload \"w\" is a fio job that --scale can't change"),
+                "{said}"
+            );
+        }
+        assert_eq!(scaled("{ runtime = \"2m\" }").unwrap(), "--runtime=15");
+        assert_eq!(scaled("{ runtime = \"800ms\" }").unwrap(), "--runtime=100ms");
+        assert_eq!(scaled("[\"--size=64m\"]").unwrap(), "--size=8M");
     }
 
     #[test]
@@ -218,7 +285,7 @@ mod tests {
                 command = "true"
             "#;
             let plan: Plan = toml::from_str(text).unwrap();
-            plan.scaled(scale).workloads[0].primary.join(" ")
+            plan.scaled(scale).unwrap().workloads[0].primary.join(" ")
         };
         assert_eq!(judged(0.1), "transactions_per_s latency_p50 latency_p99");
         assert_eq!(judged(0.05), "transactions_per_s latency_p50");

@@ -6,8 +6,8 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Bytes, FsyncFiles, Metadata, MetadataOperation, Network, Operation, Replay, Scalar, SmallFiles,
-    Tree, TreePhase,
+    Bytes, FsyncFiles, Jobs, Metadata, MetadataOperation, Network, Operation, Replay, Scalar,
+    SmallFiles, Tree, TreePhase,
 };
 
 /// A program with its arguments, or a line for the shell.
@@ -239,6 +239,9 @@ pub struct Workload {
     /// A fio job.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fio: Option<Fio>,
+    /// The jobs of that, where it has several: entered before the first trial, from fio's answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub jobs: Option<Jobs>,
     /// Many small files, natively.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub small_files: Option<SmallFiles>,
@@ -428,13 +431,21 @@ impl Workload {
         self.phases().into_iter().find(begins).unwrap_or(Phase::Whole)
     }
 
+    /// The job that `metric` is of, where there are several, and what it is of that.
+    pub fn job_of<'a>(&'a self, metric: &'a str) -> Option<(&'a str, &'a str)> {
+        self.jobs.as_ref()?.split(metric)
+    }
+
     /// The metrics that are judged.
     pub fn primary(&self) -> Vec<String> {
         if !self.primary.is_empty() {
             return self.primary.clone();
         }
         match self.work() {
-            Ok(work) if work.has_requests() => vec!["iops".into()],
+            Ok(work) if work.has_requests() => match &self.jobs {
+                Some(jobs) => jobs.names.iter().map(|name| format!("{name}_iops")).collect(),
+                None => vec!["iops".into()],
+            },
             Ok(Work::SmallFiles(_) | Work::Metadata(_) | Work::Tree(_)) => {
                 self.phases().iter().map(|phase| format!("{}_rate", phase.name())).collect()
             }

@@ -23,7 +23,7 @@ pub fn test_name(workload: &Workload, metric: &str) -> String {
     let phase = workload.phase_of(metric);
     let of_phase = metric.strip_prefix(phase.name()).unwrap_or(metric);
     match phase.name() {
-        "" => format!("{}: {}", workload.name, figure(metric)),
+        "" => format!("{}: {}", workload.name, figure_of(workload, metric)),
         _ => {
             format!("{}: {}, {}", workload.name, phase.name().replace('_', " "), figure(of_phase))
         }
@@ -56,7 +56,7 @@ fn test<'a>(plan: &'a Plan, workload: &'a Workload, metric: String, is_only: boo
     }
     let of_phase = metric.strip_prefix(phase.name()).unwrap_or(&metric);
     let figure = match phase.name() {
-        "" => figure(&metric),
+        "" => figure_of(workload, &metric),
         part => format!("{}, {}", part.replace('_', " "), figure(of_phase)),
     };
     // A workload's one figure needs no name where it is the figure that one expects.
@@ -68,6 +68,14 @@ fn test<'a>(plan: &'a Plan, workload: &'a Workload, metric: String, is_only: boo
         false => format!("{name}: {figure}"),
     };
     Test { workload: name, metric, short: figure, doing: full.clone(), full }
+}
+
+/// A metric in words, after the name of its job where there are several.
+fn figure_of(workload: &Workload, metric: &str) -> String {
+    match workload.job_of(metric) {
+        Some((job, of_job)) => format!("{job}: {}", figure(of_job)),
+        None => figure(metric),
+    }
 }
 
 /// What is done to each file, as an order and as an occupation.
@@ -117,6 +125,11 @@ pub(super) fn figure(metric: &str) -> String {
         "fio_write_iops" => "write requests",
         "fio_read_bandwidth" => "read bandwidth",
         "fio_write_bandwidth" => "write bandwidth",
+        "fio_trim_iops" => "trim requests",
+        "fio_trim_bandwidth" => "trim bandwidth",
+        "fio_latency_depth" => "requests under way within the target",
+        "fio_steady_iops" => "requests once steady",
+        "fio_steady_bandwidth" => "bandwidth once steady",
         "fsync_device_write_bytes" => "bytes written by an fsync",
         "fsync_device_writes" => "writes of an fsync",
         "fsync_device_flushes" => "flushes of an fsync",
@@ -247,6 +260,11 @@ mod tests {
         let fsync =
             "[[workload]]\nname = \"one fsync\"\nfsync_files = {}\nprimary = [\"cpu_time\"]\n";
         assert_eq!(names(fsync)[0][1], "one fsync: CPU time");
+        let jobs = "[[workload]]\nname = \"disk\"\nfio = \"job.fio\"\n\
+                    jobs = { names = [\"rnd-read\", \"a_b\"], together = false }\n";
+        let of_jobs = names(jobs);
+        assert_eq!(of_jobs[0], ["rnd-read: requests"; 3]);
+        assert_eq!(of_jobs[1][0], "a_b: requests", "a job keeps its name");
         for [short, full, _] in all {
             assert!(!short.contains('_') && !full.contains('_'), "{full}");
         }

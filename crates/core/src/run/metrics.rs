@@ -11,8 +11,12 @@ const OF_LATENCY: [&str; 6] = ["p50", "p90", "p99", "p999", "mean", "max"];
 
 /// What is wrong with the metrics that `workload` is to be judged by, as the end of a sentence,
 /// where these probes are asked for. A command gives figures of its own: of these a slip alone is
-/// seen.
-pub fn check_metrics(workload: &Workload, probes: &[ExtraProbe]) -> Result<(), String> {
+/// seen. Which jobs a fio file has is known once fio has read it.
+pub fn check_metrics(
+    workload: &Workload,
+    probes: &[ExtraProbe],
+    jobs_are_known: bool,
+) -> Result<(), String> {
     let Ok(work) = workload.work() else { return Ok(()) };
     let mut known = names(workload, work);
     if probes.contains(&ExtraProbe::Trace) {
@@ -23,6 +27,7 @@ pub fn check_metrics(workload: &Workload, probes: &[ExtraProbe]) -> Result<(), S
     for metric in &workload.primary {
         let is_known = known.contains(metric)
             || has_any_operation(work, metric)
+            || !jobs_are_known && is_of_a_job(work, metric)
             || is_of_application(workload, metric);
         let names = || known.iter().map(String::as_str);
         let is_slip = || near(metric, names()).iter().any(|it| !it.starts_with(metric.as_str()));
@@ -43,6 +48,20 @@ pub fn check_metrics(workload: &Workload, probes: &[ExtraProbe]) -> Result<(), S
         }
     }
     Ok(())
+}
+
+/// What a job may have, whatever its name is.
+fn is_of_a_job(work: Work, metric: &str) -> bool {
+    let (Work::Fio(_), (operations, own)) = (work, own(work)) else { return false };
+    let of_job = own.iter().map(ToString::to_string).chain(latencies_of(operations));
+    let mut ends = of_job.chain(["iops", "bandwidth"].map(String::from));
+    ends.any(|end| {
+        metric.strip_suffix(end.as_str()).is_some_and(|it| it.len() > 1 && it.ends_with('_'))
+    })
+}
+
+fn latencies_of(operations: &[&str]) -> impl Iterator<Item = String> {
+    operations.iter().flat_map(|it| OF_LATENCY.map(|end| format!("{it}_latency_{end}")))
 }
 
 /// The calls of a recording and of a tree's walk are not known from here.
@@ -69,15 +88,24 @@ fn is_of_application(workload: &Workload, metric: &str) -> bool {
 /// All that is measured of it on a machine that lacks nothing, the work's own figures first.
 fn names(workload: &Workload, work: Work) -> Vec<String> {
     let (operations, own) = own(work);
-    let latencies = |it: &&str| OF_LATENCY.map(|end| format!("{it}_latency_{end}"));
-    let mut names: Vec<String> = own.iter().map(ToString::to_string).collect();
-    names.extend(operations.iter().flat_map(latencies));
+    let own: Vec<String> =
+        own.iter().map(ToString::to_string).chain(latencies_of(operations)).collect();
+    let jobs = workload.jobs.iter().flat_map(|jobs| &jobs.names);
+    let of_job = |job: &String| {
+        let rates = ["iops", "bandwidth"].map(String::from);
+        let figures = rates.into_iter().chain(own.iter().cloned());
+        figures.map(|figure| format!("{job}_{figure}")).collect::<Vec<_>>()
+    };
+    let mut names: Vec<String> = jobs.flat_map(of_job).collect();
+    // What did not run at once is not added up.
+    let adds_up = workload.jobs.as_ref().is_none_or(|jobs| jobs.together);
+    names.extend(own.into_iter().filter(|_| adds_up));
     for phase in workload.phases() {
         let device = DeviceTotals { write_bytes: 1, ..DeviceTotals::default() };
         let totals = Totals { device: Some(device), ..Totals::default() };
         let is_command = matches!(work, Work::Command(_));
         let record = PhaseRecord {
-            operations: if is_command { workload.operations } else { Some(1) },
+            operations: if is_command { workload.operations } else { adds_up.then_some(1) },
             application_write_bytes: Some(1),
             totals,
             ..PhaseRecord::new(phase, 1, 1)
@@ -86,7 +114,7 @@ fn names(workload: &Workload, work: Work) -> Vec<String> {
         let prefix = match phase.name() {
             "" => String::new(),
             name => {
-                names.extend(latencies(&name));
+                names.extend(latencies_of(&[name]));
                 format!("{name}_")
             }
         };
@@ -109,8 +137,18 @@ fn columns() -> impl Iterator<Item = String> {
 fn own(work: Work) -> (&'static [&'static str], &'static [&'static str]) {
     match work {
         Work::Fio(_) => (
-            &["read", "write", "fsync"],
-            &["fio_read_iops", "fio_write_iops", "fio_read_bandwidth", "fio_write_bandwidth"],
+            &["read", "write", "trim", "fsync"],
+            &[
+                "fio_read_iops",
+                "fio_write_iops",
+                "fio_trim_iops",
+                "fio_read_bandwidth",
+                "fio_write_bandwidth",
+                "fio_trim_bandwidth",
+                "fio_latency_depth",
+                "fio_steady_iops",
+                "fio_steady_bandwidth",
+            ],
         ),
         Work::FsyncFiles(_) => (
             &["write", "fsync", "syncfs"],
@@ -139,7 +177,7 @@ mod tests {
 
     fn told(work: &str, metric: &str) -> Result<(), String> {
         let text = format!("name = \"w\"\nprimary = [\"{metric}\"]\n{work}");
-        check_metrics(&toml::from_str(&text).unwrap(), &[])
+        check_metrics(&toml::from_str(&text).unwrap(), &[], true)
     }
 
     #[test]
@@ -181,11 +219,36 @@ mod tests {
     }
 
     #[test]
+    fn jobs_have_metrics_of_their_own_and_the_whole_where_all_run_at_once() {
+        let workload = |metric: &str, jobs: &str| -> Workload {
+            let text = format!("name = \"w\"\nprimary = [\"{metric}\"]\nfio = \"a.fio\"\n{jobs}");
+            toml::from_str(&text).unwrap()
+        };
+        let told = |metric: &str, together: bool| {
+            let jobs = format!("jobs = {{ names = [\"a\", \"b\"], together = {together} }}");
+            check_metrics(&workload(metric, &jobs), &[], true)
+        };
+        for metric in ["a_iops", "b_bandwidth", "b_fio_read_iops", "a_read_latency_p99"] {
+            assert_eq!(told(metric, false), Ok(()));
+        }
+        assert_eq!(told("cpu_time", false), Ok(()));
+        assert!(told("c_iops", false).unwrap_err().contains("did you mean a_iops"));
+        for metric in ["iops", "bandwidth", "read_latency_p99"] {
+            assert_eq!(told(metric, true), Ok(()));
+            assert!(told(metric, false).is_err(), "{metric} of what ran one after the other");
+        }
+        for (metric, known) in [("c_iops", true), ("_iops", false), ("c_iop", false)] {
+            let before = check_metrics(&workload(metric, ""), &[], false);
+            assert_eq!(before.is_ok(), known, "{metric} before fio has read it");
+        }
+    }
+
+    #[test]
     fn what_a_trace_counts_is_known_where_it_is_asked_for() {
         let text = "name = \"w\"\nprimary = [\"trace_journal_bytes\", \"trace_sequential_share\"]\n\
                     fio = { rw = \"write\" }";
         let workload = toml::from_str(text).unwrap();
-        assert_eq!(check_metrics(&workload, &[ExtraProbe::Trace]), Ok(()));
-        assert!(check_metrics(&workload, &[]).is_err());
+        assert_eq!(check_metrics(&workload, &[ExtraProbe::Trace], true), Ok(()));
+        assert!(check_metrics(&workload, &[], true).is_err());
     }
 }

@@ -1,7 +1,8 @@
 //! The figures of a trial, from what its timed parts recorded.
 
 use crate::model::{
-    Better, Histogram, PhaseRecord, Sample, SysstatColumn, Totals, Unit, Workload, blocked_column,
+    Better, Histogram, JobRecord, PhaseRecord, Sample, SysstatColumn, Totals, Unit, Workload,
+    blocked_column,
 };
 
 /// Quantiles that are kept, where the histogram holds enough operations.
@@ -36,8 +37,24 @@ pub(super) fn samples(workload: &Workload, phases: &[PhaseRecord]) -> Vec<Sample
             samples.extend(latencies(operation, histogram));
         }
         samples.extend(phase.samples.iter().cloned());
+        samples.extend(phase.jobs.iter().flat_map(|job| of_job(job, phase.syncfs_ns)));
     }
     samples
+}
+
+/// The figures of one job of several: those that the work would have if it were alone.
+fn of_job(job: &JobRecord, syncfs_ns: u64) -> impl Iterator<Item = Sample> {
+    let seconds = job.rated_s(syncfs_ns);
+    let bytes = job.application_read_bytes + job.application_write_bytes;
+    let iops = Sample::higher("iops", job.operations as f64 / seconds, Unit::PerSecond);
+    let bandwidth = Sample::higher("bandwidth", bytes as f64 / seconds, Unit::BytesPerSecond);
+    let rates = [(iops, job.operations > 0), (bandwidth, bytes > 0)];
+    let rates =
+        rates.into_iter().filter(move |(_, done)| *done && seconds > 0.0).map(|(rate, _)| rate);
+    let latencies = job.histograms.iter().flat_map(|(operation, it)| latencies(operation, it));
+    let own = job.samples.iter().cloned();
+    let named = |it: Sample| Sample { metric: format!("{}_{}", job.name, it.metric), ..it };
+    rates.chain(latencies).chain(own).map(named)
 }
 
 /// What is wrong with the figures of a command, which gives some of them itself: one that
@@ -74,7 +91,7 @@ fn rates(workload: &Workload, phase: &PhaseRecord) -> impl Iterator<Item = Figur
     // What a command is said to read or write; what its processes did is not all its files'.
     let said = workload.command.as_ref().and(workload.bytes).map(|bytes| bytes.0);
     let bandwidth = said
-        .or(has_requests.then_some(requested))
+        .or((has_requests && phase.operations.is_some()).then_some(requested))
         .filter(|&bytes| bytes > 0)
         .map(|bytes| ("bandwidth", bytes as f64 / seconds, Unit::BytesPerSecond));
     rate.into_iter().chain(bandwidth)
@@ -176,6 +193,29 @@ mod tests {
         };
         assert_eq!(bandwidth(&command()), None);
         assert_eq!(bandwidth(&Workload { bytes: Some(Bytes(4000)), ..command() }), Some(2000.0));
+    }
+
+    #[test]
+    fn each_job_has_its_own_rates_and_nothing_is_added_up() {
+        let job = |name: &str, operations: u64, synced: bool| JobRecord {
+            name: name.into(),
+            tool_ns: 2_000_000_000,
+            synced,
+            operations,
+            application_read_bytes: operations * 4096,
+            ..JobRecord::default()
+        };
+        let jobs = vec![job("first", 5000, false), job("second", 1000, true)];
+        let fio = Some(crate::model::Fio::File("job.fio".into()));
+        let workload = Workload { fio, ..Workload::default() };
+        let samples = samples(&workload, &[PhaseRecord { jobs, ..phase(Vec::new()) }]);
+        let value = |metric: &str| {
+            samples.iter().find(|sample| sample.metric == metric).map(|sample| sample.value)
+        };
+        assert_eq!(value("first_iops"), Some(2500.0), "the syncfs is not its own");
+        assert_eq!(value("second_iops"), Some(400.0), "500 ms of syncfs are its own");
+        assert_eq!(value("first_bandwidth"), Some(2500.0 * 4096.0));
+        assert_eq!((value("iops"), value("bandwidth")), (None, None));
     }
 
     #[test]

@@ -39,12 +39,12 @@ pub fn choose(plan: &Plan, folder: &Path) -> Result<Choice, HostError> {
     preflight::check_plan(plan)?;
     let machine = Machine::new(plan.bed.dir.as_ref().map_or(folder, Path::new));
     let asked = |place, plan| asked(place, plan, &machine);
-    let choice = match plan.named_place() {
+    let mut choice = match plan.named_place() {
         Some(place) => fitted(plan, place, &asked(place, plan))?,
         None => settle(plan, asked)?,
     };
     if choice.place != Place::Sim {
-        preflight::check_details(&choice.plan)?;
+        preflight::check_details(&mut choice.plan)?;
         fit::check(&choice.plan)?;
     }
     if choice.place == Place::Vm {

@@ -3,11 +3,12 @@
 
 use std::path::Path;
 
-use fsverdict_core::model::{BedKind, Bytes, Plan, Workload, meant};
+use fsverdict_core::model::{BedKind, Bytes, Jobs, Plan, Workload, meant};
 use fsverdict_core::run::{HostError, check_metrics};
 use thiserror::Error;
 
 use crate::tool::ToolError;
+use crate::workload::engine::Reading;
 use crate::{bed, file_system, workload};
 
 /// Why a plan can't be run anywhere, and what to do about it.
@@ -65,27 +66,38 @@ pub fn check_plan(plan: &Plan) -> Result<(), PreflightError> {
             .check()
             .map_err(|source| PreflightError::Work { workload: workload.name.clone(), source })?;
         let named = |said| PreflightError::Metric { workload: workload.name.clone(), said };
-        check_metrics(workload, &plan.probes).map_err(named)?;
+        check_metrics(workload, &plan.probes, false).map_err(named)?;
     }
     Ok(())
 }
 
-/// Checks what only the machine can tell, once all that the plan needs is there.
-pub fn check_details(plan: &Plan) -> Result<(), PreflightError> {
+/// Checks what only the machine can tell, once all that the plan needs is there, and enters what
+/// tools say of their work.
+pub fn check_details(plan: &mut Plan) -> Result<(), PreflightError> {
     check_partitions(plan)?;
     if plan.vm.as_ref().is_some_and(|vm| vm.untrusted) {
         // Its own tool would read a stranger's job here.
         return Ok(());
     }
-    plan.workloads.iter().try_for_each(check_job)
+    // All jobs of a duet take their turns together.
+    let has_parts = !plan.is_duet();
+    for workload in &mut plan.workloads {
+        let jobs = read_job(workload)?;
+        workload.jobs = jobs.filter(|_| has_parts);
+        let named = |said| PreflightError::Metric { workload: workload.name.clone(), said };
+        check_metrics(workload, &plan.probes, true).map_err(named)?;
+    }
+    Ok(())
 }
 
 /// What a tool does not understand it says before anything is written, once and not in every trial.
-fn check_job(workload: &Workload) -> Result<(), PreflightError> {
-    let Ok(work) = workload.work() else { return Ok(()) };
-    match workload::engine(work).refused()? {
-        Some(said) => Err(PreflightError::Job { workload: workload.name.clone(), said }),
-        None => Ok(()),
+fn read_job(workload: &Workload) -> Result<Option<Jobs>, PreflightError> {
+    let Ok(work) = workload.work() else { return Ok(None) };
+    match workload::engine(work).read(workload)? {
+        Reading::Jobs(jobs) => Ok(jobs),
+        Reading::Refused(said) => {
+            Err(PreflightError::Job { workload: workload.name.clone(), said })
+        }
     }
 }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use fsverdict_core::model::{Device, Histogram, Phase, PhaseRecord, Sample, Workload};
+use fsverdict_core::model::{Device, Histogram, Jobs, Phase, PhaseRecord, Sample, Workload};
 use fsverdict_core::run::{HostError, Step};
 
 use super::printed::Outputs;
@@ -22,9 +22,9 @@ pub trait Engine {
         Ok(())
     }
 
-    /// Has its tool read it and do nothing else: the tool's complaint, if it has one.
-    fn refused(&self) -> Result<Option<String>, ToolError> {
-        Ok(None)
+    /// Has its tool read it, as the work of this workload, and do nothing else.
+    fn read(&self, _workload: &Workload) -> Result<Reading, ToolError> {
+        Ok(Reading::Jobs(None))
     }
 
     /// Files that it reads outside the file system under test: a virtual machine has to have them.
@@ -56,6 +56,15 @@ pub trait Engine {
 
     /// What it would do in `step`: for `--dry-run`.
     fn dry(&self, step: Step, scene: &Scene) -> Result<Vec<Act>, HostError>;
+}
+
+/// What a tool made of its work.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Reading {
+    /// The jobs that it has, where it has several.
+    Jobs(Option<Jobs>),
+    /// It does not take it, and says why.
+    Refused(String),
 }
 
 /// A part of the work that is ready to be timed. It is called once, and not once an operation.

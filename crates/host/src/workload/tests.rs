@@ -2,6 +2,7 @@
 //!
 //! An engine whose program is not installed is left out, and the test says so.
 
+mod jobs;
 mod stage;
 
 use std::collections::BTreeSet;

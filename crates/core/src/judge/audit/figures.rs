@@ -85,7 +85,9 @@ pub fn clock_too_coarse(case: &Case) -> Option<Seen> {
         };
         let in_ticks = phase.totals.cpu_time.is_none();
         let cpu_s = phase.totals.cpu.busy_ns() as f64 / 1e9;
-        let tool_s = phase.tool_ns.map(|ns| ns as f64 / 1e9).filter(|_| phase.queue.is_some());
+        let of_fio = phase.tool_ns.filter(|_| phase.queue.is_some());
+        let shortest = phase.jobs.iter().map(|job| job.tool_ns).filter(|ns| *ns > 0).min();
+        let tool_s = shortest.or(of_fio).map(|ns| ns as f64 / 1e9);
         let cpu_is_coarse = in_ticks && cpu_s < FEWEST_UNITS * CPU_UNIT_S;
         let (what, units, unit_s) = if judges("cpu_") && cpu_is_coarse {
             ("CPU time", cpu_s / CPU_UNIT_S, CPU_UNIT_S)

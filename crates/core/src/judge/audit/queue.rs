@@ -1,22 +1,22 @@
 //! A2 and A4: the queue of requests, by Little's law: rate times latency is the mean number under
 //! way, of whatever has a rate and a latency.
 
-use crate::model::{PhaseRecord, Queue, Severity};
+use crate::model::{JobRecord, PhaseRecord, Queue, Severity};
 
 use super::case::{Case, Seen, most};
 
 /// A2: more requests under way than the jobs can have, or fewer than a closed loop keeps.
 pub fn impossible_or_starved(case: &Case) -> Option<Seen> {
-    let phase = |phase: &PhaseRecord| {
-        let Queue { declared, requests, syncs, closed, .. } = phase.queue?;
+    let tell = |queue: Queue, whose: &str| {
+        let Queue { declared, requests, syncs, closed, .. } = queue;
         let evidence = if requests > 1.02 * declared {
             format!(
-                "fio's rate times its latency is {requests:.1} requests under way, and its jobs \
-                 have {declared:.0} at most: the two figures can't both be right"
+                "{whose}fio's rate times its latency is {requests:.1} requests under way, and its \
+                 jobs have {declared:.0} at most: the two figures can't both be right"
             )
         } else if closed && requests > 0.0 && requests + syncs < 0.9 * declared {
             format!(
-                "{:.1} requests were under way on average and {declared:.0} were asked for: the \
+                "{whose}{:.1} requests were under way on average and {declared:.0} were asked for: the \
                  rest of the time fio was busy by itself",
                 requests + syncs
             )
@@ -25,7 +25,12 @@ pub fn impossible_or_starved(case: &Case) -> Option<Seen> {
         };
         Some(Seen { severity: Severity::Warning, figure: requests / declared, evidence })
     };
-    most(case.record.phases.iter().filter_map(phase))
+    let of_job = |job: &JobRecord| tell(job.queue?, &format!("{}: ", job.name));
+    let of_phase = |phase: &PhaseRecord| match phase.jobs.is_empty() {
+        true => tell(phase.queue?, ""),
+        false => most(phase.jobs.iter().filter_map(of_job)),
+    };
+    most(case.record.phases.iter().filter_map(of_phase))
 }
 
 /// A4: work that goes past the page cache, and a device that was kept far less busy than it asked
@@ -92,6 +97,22 @@ mod tests {
         assert!(seen(starved).unwrap().starts_with("12.0 requests were under way"));
         assert_eq!(seen(Queue { closed: false, ..starved }), None, "a paced job keeps no queue");
         assert_eq!(seen(Queue { syncs: 18.0, ..starved }), None, "fsync is outside fio's lat");
+    }
+
+    #[test]
+    fn a2_looks_at_each_job_of_several() {
+        let plan = plan(PLAN);
+        let job = |name: &str, requests: f64| JobRecord {
+            name: name.into(),
+            queue: Some(Queue { requests, ..DEEP }),
+            ..JobRecord::default()
+        };
+        let jobs = vec![job("first", 31.0), job("second", 9.0)];
+        let phases = vec![PhaseRecord { jobs, ..phase(Phase::Whole) }];
+        let record = &Record { phases, ..record(1, "w", "a") };
+        let case = Case::new(&plan, &plan.workloads[0], &plan.contenders[0], record);
+        let evidence = impossible_or_starved(&case).unwrap().evidence;
+        assert!(evidence.starts_with("second: 9.0 requests were under way"), "{evidence}");
     }
 
     #[test]

@@ -1,6 +1,8 @@
 //! A fio job: what it may be, and the commands that lay its files out and run it.
 
+mod jobs;
 mod output;
+mod rates;
 mod turns;
 
 use std::fs;
@@ -8,19 +10,23 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use fsverdict_core::model::{Device, Fio, Phase, PhaseRecord, fio_time_ms, meant};
+use fsverdict_core::model::{Device, Fio, Phase, PhaseRecord, Workload, meant};
 use fsverdict_core::run::{HostError, Step};
 use thiserror::Error;
 
 use super::command::{self, Ready};
-use super::engine::{Act, Engine, OVER, Scene, TimedPart, only_whole};
+use super::engine::{Act, Engine, OVER, Reading, Scene, TimedPart, only_whole};
 use super::relay::Relay;
 use crate::machine::cell::{Cells, Ground};
 use crate::sys;
 use crate::tool::{self, ToolError};
+use jobs::Job;
 
 /// fio reads a job in milliseconds.
 const PARSE_LIMIT: Duration = Duration::from_secs(60);
+
+/// Options of jobs that name files and folders.
+const PATHS: [&str; 3] = ["filename", "directory", "filename_format"];
 
 /// Into so many windows a time-based run is divided: twelve batches of five.
 const WINDOWS: u64 = 60;
@@ -40,6 +46,11 @@ enum FioError {
          relative path, or leave the line out"
     )]
     Outside { option: String, value: String },
+    #[error(
+        "its jobs run one after the other, and nobody has said before which they are: name what is \
+         judged, such as {0}_iops"
+    )]
+    Unnamed(String),
 }
 
 impl Engine for Fio {
@@ -47,8 +58,8 @@ impl Engine for Fio {
         Ok(check(self)?)
     }
 
-    fn refused(&self) -> Result<Option<String>, ToolError> {
-        refused(self)
+    fn read(&self, workload: &Workload) -> Result<Reading, ToolError> {
+        read(self, workload)
     }
 
     /// Job files; a job's own options name none that are not in the file system under test.
@@ -63,8 +74,7 @@ impl Engine for Fio {
 
     /// Only what is read must be there and cold: fio would lay it out itself, in its own time.
     fn lay_out(&self, scene: &Scene) -> Result<(), HostError> {
-        check(self)?;
-        if reads(self)? {
+        if jobs::need_files(&jobs_in(self, scene)?) {
             command::ready(&fill_argv(self, scene), "fill", scene)?.run()?;
         }
         Ok(())
@@ -76,22 +86,28 @@ impl Engine for Fio {
         scene: &'a Scene,
     ) -> Result<Box<dyn TimedPart + 'a>, HostError> {
         only_whole(phase)?;
-        check(self)?;
+        let jobs = jobs_in(self, scene)?;
+        check_named(&jobs, scene)?;
         let output = output_in(scene);
-        let ready = Some(command::ready(&work_argv(self, scene), "fio", scene)?);
+        let ready = Some(command::ready(&work_argv(self, &jobs, scene), "fio", scene)?);
         Ok(match scene.relay {
-            Some(relay) => Box::new(InTurns { ready, output, relay, devices: scene.devices }),
-            None => Box::new(Whole { ready, output, window_ms: window_ms(self) }),
+            Some(relay) => Box::new(InTurns { ready, output, jobs, relay, devices: scene.devices }),
+            None => Box::new(Whole { ready, output, jobs }),
         })
     }
 
     fn dry(&self, step: Step, scene: &Scene) -> Result<Vec<Act>, HostError> {
+        check(self)?;
+        // A plan is shown where there is no fio, too.
+        let jobs = jobs_outside(self, scene.workload).ok().and_then(Result::ok);
+        let jobs = jobs.unwrap_or_default();
         Ok(match step {
-            Step::Fill if reads(self)? => vec![Act::Command(fill_argv(self, scene))],
+            Step::Fill if jobs.is_empty() || jobs::need_files(&jobs) => {
+                vec![Act::Command(fill_argv(self, scene))]
+            }
             Step::Work(phase) => {
                 only_whole(phase)?;
-                check(self)?;
-                vec![Act::Command(work_argv(self, scene))]
+                vec![Act::Command(work_argv(self, &jobs, scene))]
             }
             _ => Vec::new(),
         })
@@ -102,7 +118,7 @@ impl Engine for Fio {
 struct Whole {
     ready: Option<Ready>,
     output: PathBuf,
-    window_ms: Option<u64>,
+    jobs: Vec<Job>,
 }
 
 impl TimedPart for Whole {
@@ -111,7 +127,7 @@ impl TimedPart for Whole {
     }
 
     fn figures(&mut self, record: &mut PhaseRecord) -> Result<(), HostError> {
-        output::parse(&self.output, self.window_ms)?.enter(record);
+        output::parse(&self.output, &self.jobs, window_ms(&self.jobs))?.enter(record);
         Ok(())
     }
 }
@@ -120,6 +136,7 @@ impl TimedPart for Whole {
 struct InTurns<'a> {
     ready: Option<Ready>,
     output: PathBuf,
+    jobs: Vec<Job>,
     relay: &'a Relay,
     devices: &'a [Device],
 }
@@ -130,7 +147,9 @@ impl TimedPart for InTurns<'_> {
     }
 
     fn figures(&mut self, record: &mut PhaseRecord) -> Result<(), HostError> {
-        output::parse(&self.output, None)?.enter(record);
+        output::parse(&self.output, &self.jobs, None)?.enter(record);
+        // Of jobs that take their turns together the log tells together.
+        record.jobs.clear();
         turns::enter(&output::log(&self.output, "clat"), self.relay.taken(), record)?;
         Ok(())
     }
@@ -141,11 +160,11 @@ fn output_in(scene: &Scene) -> PathBuf {
 }
 
 /// The command that runs the job: in the file system, or on the bare device.
-fn work_argv(fio: &Fio, scene: &Scene) -> Vec<String> {
+fn work_argv(fio: &Fio, jobs: &[Job], scene: &Scene) -> Vec<String> {
     let (name, output) = (&scene.workload.name, output_in(scene));
     let logs = match scene.relay {
         Some(_) => turns::logs(&output),
-        None => rate_logs(fio, &output),
+        None => rate_logs(jobs, &output),
     };
     let argv = argv(fio, name, scene.seed, &output, logs);
     match scene.device {
@@ -199,26 +218,42 @@ fn job_file(path: &str) -> Result<Vec<(String, String)>, FioError> {
         .collect())
 }
 
-/// Refuses a job that would leave the file system under test: an absolute path in it may be a
-/// disk with somebody's data.
+/// Refuses a job that would leave the file system under test, as far as its own text tells: an
+/// absolute path in it may be a disk with somebody's data.
 fn check(fio: &Fio) -> Result<(), FioError> {
-    for (option, value) in options(fio)? {
-        let names_paths = matches!(option.as_str(), "filename" | "directory" | "filename_format");
-        let leaves = value.split(':').any(|path| path.starts_with('/') || path.contains(".."));
-        if names_paths && leaves {
-            return Err(FioError::Outside { option, value });
-        }
-    }
-    Ok(())
+    let options = options(fio)?;
+    check_inside(options.iter().map(|(option, value)| (option.as_str(), value.as_str())))
 }
 
-/// The job reads, so that its files must be there and cold before it starts.
-fn reads(fio: &Fio) -> Result<bool, FioError> {
-    let is_mode = |option: &str| matches!(option, "rw" | "readwrite");
-    // Without one, fio reads: "read" is the default of rw.
-    let modes: Vec<String> =
-        options(fio)?.into_iter().filter(|(o, _)| is_mode(o)).map(|(_, mode)| mode).collect();
-    Ok(modes.is_empty() || modes.iter().any(|mode| mode.contains("read") || mode.contains("rw")))
+/// The same, by what fio took the job for.
+fn check_jobs(jobs: &[Job]) -> Result<(), FioError> {
+    let named = |job| PATHS.iter().filter_map(move |name| Some((*name, Job::text(job, name)?)));
+    check_inside(jobs.iter().flat_map(named))
+}
+
+fn check_inside<'a>(options: impl IntoIterator<Item = (&'a str, &'a str)>) -> Result<(), FioError> {
+    let leaves = |value: &str| value.split(':').any(|it| it.starts_with('/') || it.contains(".."));
+    let mut outside =
+        options.into_iter().filter(|(option, value)| PATHS.contains(option) && leaves(value));
+    match outside.next() {
+        Some((option, value)) => {
+            Err(FioError::Outside { option: option.into(), value: value.into() })
+        }
+        None => Ok(()),
+    }
+}
+
+/// Work that is judged by a rate that its jobs don't have together fails before it begins. (What a
+/// stranger wrote, only its trial's fio has read.)
+fn check_named(jobs: &[Job], scene: &Scene) -> Result<(), FioError> {
+    let Workload { jobs: known, primary, .. } = scene.workload;
+    let is_judged = scene.device.is_none() && scene.relay.is_none();
+    match jobs::parts(jobs).filter(|parts| !parts.together && is_judged) {
+        Some(parts) if known.is_none() && primary.is_empty() => {
+            Err(FioError::Unnamed(parts.names[0].clone()))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// The command that runs the job, with its result in `output`, and `logs` beside it. A `randseed`
@@ -229,7 +264,7 @@ fn argv(fio: &Fio, name: &str, seed: u64, output: &Path, logs: Vec<String>) -> V
 }
 
 /// The rate over time of time-based jobs.
-fn rate_logs(fio: &Fio, output: &Path) -> Vec<String> {
+fn rate_logs(jobs: &[Job], output: &Path) -> Vec<String> {
     let logs = |window_ms: u64| {
         vec![
             format!("--write_iops_log={}", output.with_extension("").display()),
@@ -238,7 +273,7 @@ fn rate_logs(fio: &Fio, output: &Path) -> Vec<String> {
             "--log_unix_epoch=1".into(),
         ]
     };
-    window_ms(fio).map(logs).unwrap_or_default()
+    window_ms(jobs).map(logs).unwrap_or_default()
 }
 
 /// What every job gets.
@@ -251,39 +286,16 @@ fn own_arguments(seed: u64, output: &Path) -> Vec<String> {
     ]
 }
 
-/// The windows in which the rate of a time-based job is looked at; `None` where not all of it is
-/// one, or where it has logs of its own.
-fn window_ms(fio: &Fio) -> Option<u64> {
-    const LOGS: [&str; 5] =
-        ["write_iops_log", "log_avg_msec", "per_job_logs", "log_unix_epoch", "iopsavgtime"];
-    let options = options(fio).ok()?;
-    let has_logs = options.iter().any(|(option, _)| LOGS.contains(&option.as_str()));
-    if has_logs || !is_time_based(&options) {
+/// The windows in which the rate of time-based jobs is looked at; `None` where not all of them are
+/// that, or run at once, or where one has logs of its own: options of ours would change those.
+fn window_ms(jobs: &[Job]) -> Option<u64> {
+    let has_rate = |job: &Job| job.is_on("time_based") && !job.has_logs();
+    if jobs.is_empty() || !jobs::run_at_once(jobs) || !jobs.iter().all(has_rate) {
         return None;
     }
-    let times = options.iter().filter(|(option, _)| matches!(&**option, "runtime" | "timeout"));
-    let longest_ms = times.filter_map(|(_, time)| fio_time_ms(time)).max();
-    Some(longest_ms.map_or(WINDOW_MS_DEFAULT, |ms| (ms / WINDOWS).max(WINDOW_MS_LEAST)))
-}
-
-/// None of the jobs ends when its work is done. (fio's output does not repeat options without a
-/// value, as `time_based` is usually written.)
-fn is_time_based(options: &[(String, String)]) -> bool {
-    let (mut global, mut jobs) = (false, Vec::new());
-    let mut job: Option<usize> = None;
-    for (option, value) in options {
-        match (option.as_str(), job) {
-            ("name", _) if value == "global" => job = None,
-            ("name", _) => {
-                job = Some(jobs.len());
-                jobs.push(global);
-            }
-            ("time_based", Some(job)) => jobs[job] = value != "0",
-            ("time_based", None) => global = value != "0",
-            _ => {}
-        }
-    }
-    !jobs.is_empty() && !jobs.contains(&false)
+    let longest_us = jobs.iter().filter_map(|job| job.number("runtime")).max();
+    let window = |us: i64| (us.unsigned_abs() / 1000 / WINDOWS).max(WINDOW_MS_LEAST);
+    Some(longest_us.map_or(WINDOW_MS_DEFAULT, window))
 }
 
 /// Lets fio write nothing while it reads a job. Who is not root can do no more than its user.
@@ -299,29 +311,67 @@ fn confine(fio: &Fio, command: &mut std::process::Command) -> io::Result<()> {
     confined.map_err(io::Error::other)
 }
 
-/// Has fio read the job and do nothing else; its complaint, if it has one. Where an engine is
-/// unknown, with the nearest of those that fio has.
-fn refused(fio: &Fio) -> Result<Option<String>, ToolError> {
-    let ask = |words: &[String]| {
-        let argv: Vec<String> = std::iter::once("fio".into()).chain(words.to_vec()).collect();
-        tool::ask_where(&argv, PARSE_LIMIT, |command| confine(fio, command))
-    };
-    let words: Vec<String> =
-        std::iter::once("--parse-only".into()).chain(fio.arguments("job")).collect();
-    let answer = ask(&words)?;
-    if answer.status.success() {
-        return Ok(None);
+/// The job as fio reads it where it is run.
+fn jobs_in(fio: &Fio, scene: &Scene) -> Result<Vec<Job>, HostError> {
+    let argv = jobs::argv(fio, &scene.workload.name);
+    let answer = tool::ask_where(&argv, PARSE_LIMIT, |command| {
+        command.envs(scene.environment);
+        match scene.cells {
+            Some(cells) => cells
+                .cell()
+                .and_then(|cell| cell.confine(command, &scene.directory))
+                .map_err(io::Error::other),
+            None => {
+                command.current_dir(&scene.directory);
+                Ok(())
+            }
+        }
+    })?;
+    if !answer.status.success() {
+        return Err(complaint(&answer.stderr).into());
     }
-    // It says most things twice.
-    let mut lines: Vec<&str> = answer.stderr.lines().filter(|line| !line.is_empty()).collect();
-    lines.dedup();
-    let said = lines.into_iter().take(2).collect::<Vec<_>>().join("; ");
+    let jobs = jobs::read(&answer.stdout, &fio.files())?;
+    check_jobs(&jobs)?;
+    Ok(jobs)
+}
+
+/// The same before there is anything to run it on; fio's complaint, if it has one.
+fn jobs_outside(fio: &Fio, workload: &Workload) -> Result<Result<Vec<Job>, String>, ToolError> {
+    let variables = || workload.environment.iter().map(|(name, it)| (name, it.to_string()));
+    let answer = tool::ask_where(&jobs::argv(fio, &workload.name), PARSE_LIMIT, |command| {
+        command.envs(variables());
+        confine(fio, command)
+    })?;
+    if !answer.status.success() {
+        return Ok(Err(answer.stderr));
+    }
+    let jobs = jobs::read(&answer.stdout, &fio.files()).map_err(|error| error.to_string());
+    Ok(jobs.and_then(|jobs| match check_jobs(&jobs) {
+        Ok(()) => Ok(jobs),
+        Err(outside) => Err(outside.to_string()),
+    }))
+}
+
+/// Has fio read the job and do nothing else. Where an engine is unknown, with the nearest of those
+/// that fio has.
+fn read(fio: &Fio, workload: &Workload) -> Result<Reading, ToolError> {
+    let said = match jobs_outside(fio, workload)? {
+        Ok(jobs) => return Ok(Reading::Jobs(jobs::parts(&jobs))),
+        Err(said) => complaint(&said),
+    };
     let engine = said.split_once("engine ").and_then(|(_, rest)| rest.split_once(" not loadable"));
-    let refuses = "fio refuses the job";
-    let Some((engine, _)) = engine else { return Ok(Some(format!("{refuses}: {said}"))) };
-    let listed = ask(&["--enghelp".into()])?.stdout;
+    let Some((engine, _)) = engine else { return Ok(Reading::Refused(said)) };
+    let argv = ["fio", "--enghelp"].map(String::from);
+    let listed = tool::ask_where(&argv, PARSE_LIMIT, |command| confine(fio, command))?.stdout;
     let meant = meant(engine, listed.lines().skip(1).map(str::trim).filter(|it| !it.is_empty()));
-    Ok(Some(format!("{refuses}: {said}; {meant}")))
+    Ok(Reading::Refused(format!("{said}; {meant}")))
+}
+
+/// What fio has against the job. It says most things twice.
+fn complaint(stderr: &str) -> String {
+    let mut lines: Vec<&str> = stderr.lines().filter(|line| !line.is_empty()).collect();
+    lines.dedup();
+    format!("fio refuses the job: {}", lines.into_iter().take(2).collect::<Vec<_>>().join("; "))
 }
 
 /// The command that runs the job of `argv` on the bare `device`, in as many bytes of it as its
@@ -377,9 +427,7 @@ mod tests {
         fs::write(&path, "[global]\nbs=4k\n; rw=read\n[a]\nrw = randwrite\n").unwrap();
         let fio = Fio::File(path.display().to_string());
         check(&fio).unwrap();
-        assert!(!reads(&fio).unwrap());
         fs::write(&path, "[a]\nrw=randrw\ndirectory=/srv\n").unwrap();
-        assert!(reads(&fio).unwrap());
         assert!(check(&fio).is_err());
         assert!(matches!(check(&typed(&["gone.fio"])), Err(FioError::JobFile { .. })));
     }
@@ -402,9 +450,20 @@ mod tests {
 
     #[test]
     fn the_rate_over_time_is_asked_for_where_a_job_is_time_based() {
-        let logs = |words: &[&str]| rate_logs(&typed(words), Path::new("raw/fio.json"));
+        let jobs = |jobs: &[&str]| {
+            let begin = |name: &str| {
+                format!("parse 1 dup options\nparse 1 handle_option=name, ptr={name}\n")
+            };
+            let option = |word: &str| {
+                let (name, value) = word.split_once('=').unwrap_or((word, "(null)"));
+                format!("parse 1 handle_option={name}, ptr={value}\nparse 1 ret=0, out={value}\n")
+            };
+            let of_job = |it: &&str| begin("w") + &it.split(' ').map(option).collect::<String>();
+            jobs::read(&jobs.iter().map(of_job).collect::<String>(), &[]).unwrap()
+        };
+        let logs = |options: &str| rate_logs(&jobs(&[options]), Path::new("raw/fio.json"));
         assert_eq!(
-            logs(&["--name=w", "--runtime=20", "--time_based"]),
+            logs("runtime=20000000 time_based"),
             [
                 "--write_iops_log=raw/fio",
                 "--log_avg_msec=333",
@@ -413,24 +472,17 @@ mod tests {
             ]
         );
         assert_eq!(output::log(Path::new("raw/fio.json"), "iops"), Path::new("raw/fio_iops.log"));
-        assert_eq!(logs(&["--name=w", "--runtime=20"]), [""; 0]);
-        assert_eq!(logs(&["--name=w", "--time_based=0", "--runtime=20"]), [""; 0]);
-        let window = |runtime: &str| {
-            window_ms(&typed(&["--name=w", "--time_based=1", &format!("--runtime={runtime}")]))
-        };
-        let windows = ["1", "12s", "500ms", "2m", "1:00"].map(window);
-        assert_eq!(windows, [100, 200, 100, 2000, 500].map(Some));
-        assert_eq!(window_ms(&typed(&["--name=w", "--time_based", "--log_avg_msec=5"])), None);
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("job.fio");
-        let of_file = |text: &str| {
-            fs::write(&path, text).unwrap();
-            window_ms(&Fio::File(path.display().to_string()))
-        };
-        assert_eq!(of_file("[a]\ntime_based\nruntime=12\n"), Some(200));
-        assert_eq!(of_file("[global]\ntime_based=1\nruntime=12\n[a]\n[b]\nruntime=1"), Some(200));
-        assert_eq!(of_file("[a]\ntime_based\nruntime=12\n[b]\nruntime=12\n"), None);
-        let second = ["--name=a", "--time_based", "--runtime=6", "--name=b", "--runtime=6"];
-        assert_eq!(window_ms(&typed(&second)), None, "one of the two ends with its work");
+        assert_eq!(logs("runtime=20000000"), [""; 0]);
+        assert_eq!(logs("time_based=0 runtime=20000000"), [""; 0]);
+        for own in ["write_lat_log=x", "write_bw_log=x", "log_avg_msec=5", "per_job_logs=1"] {
+            assert_eq!(logs(&format!("time_based runtime=20000000 {own}")), [""; 0], "{own}");
+        }
+        let window = |it: &[&str]| window_ms(&jobs(it));
+        assert_eq!(window(&["time_based runtime=1000000"]), Some(100));
+        assert_eq!(window(&["time_based"]), Some(500));
+        let [timed, long] = ["time_based runtime=1000000", "time_based runtime=12000000"];
+        assert_eq!(window(&[timed, long]), Some(200));
+        assert_eq!(window(&[timed, "runtime=12000000"]), None, "one ends with its work");
+        assert_eq!(window(&[timed, &format!("stonewall {long}")]), None, "not at once");
     }
 }

@@ -1,17 +1,17 @@
-//! What fio says of a job: its json+ output, and its log of the rate over time.
+//! What fio says of its jobs: its json+ output, and its log of the rate over time.
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use fsverdict_core::model::{
-    Histogram, PhaseRecord, Queue, RateOverTime, Sample, Unit, is_synchronous_engine,
+    Histogram, JobRecord, Jobs, PhaseRecord, Queue, RateOverTime, Sample, Unit,
 };
 use serde::Deserialize;
 use thiserror::Error;
 
-/// More windows than any job has: a day of those of 100 ms.
-const WINDOWS_MAX: u64 = 864_000;
+use super::jobs::{self, Job};
+use super::rates::rates;
 
 /// Output that can't be read, or tells of a failure.
 #[derive(Debug, Error)]
@@ -26,26 +26,43 @@ pub enum OutputError {
 
 #[derive(Deserialize)]
 struct Output {
-    jobs: Vec<Job>,
-    #[serde(default, rename = "global options")]
-    global: BTreeMap<String, String>,
+    jobs: Vec<Reported>,
 }
 
-#[derive(Deserialize)]
-struct Job {
+/// A job, or all that group_reporting makes one.
+#[derive(Default, Deserialize)]
+struct Reported {
     jobname: String,
+    #[serde(default)]
+    groupid: u32,
     error: i64,
+    #[serde(default)]
     read: Direction,
+    #[serde(default)]
     write: Direction,
     #[serde(default)]
-    trim: Option<Direction>,
+    trim: Direction,
+    /// All three as one, with unified_rw_reporting.
+    #[serde(default)]
+    mixed: Direction,
     #[serde(default)]
     sync: Option<SyncStatistics>,
-    #[serde(default, rename = "job options")]
-    options: BTreeMap<String, String>,
+    /// Where it looked for a depth (latency_target).
+    #[serde(default)]
+    latency_depth: u64,
+    #[serde(default)]
+    latency_target: u64,
+    #[serde(default)]
+    steadystate: Option<SteadyState>,
 }
 
-#[derive(Deserialize)]
+impl Reported {
+    fn directions(&self) -> [(&'static str, &Direction); 4] {
+        [("read", &self.read), ("write", &self.write), ("trim", &self.trim), ("mixed", &self.mixed)]
+    }
+}
+
+#[derive(Default, Deserialize)]
 struct Direction {
     io_bytes: u64,
     total_ios: u64,
@@ -64,6 +81,19 @@ struct SyncStatistics {
     lat_ns: Latency,
 }
 
+/// What ended the job (fio(1), "steadystate").
+#[derive(Deserialize)]
+struct SteadyState {
+    attained: u8,
+    data: SteadyMeans,
+}
+
+#[derive(Deserialize)]
+struct SteadyMeans {
+    bw_mean: f64,
+    iops_mean: f64,
+}
+
 #[derive(Default, Deserialize)]
 struct Latency {
     #[serde(default)]
@@ -76,44 +106,62 @@ struct Latency {
     bins: BTreeMap<String, u64>,
 }
 
-/// What a job did.
+/// What a job did, or several that ran at once.
 #[derive(Debug, Default)]
 pub struct Figures {
-    /// Reads, writes and trims.
-    pub operations: u64,
+    /// Reads, writes and trims; `None` of jobs that did not run at once.
+    pub operations: Option<u64>,
     /// Bytes read.
     pub read_bytes: u64,
     /// Bytes written.
     pub write_bytes: u64,
     /// fio's own time: the longest of its jobs.
-    pub tool_ns: u64,
+    pub tool_ns: Option<u64>,
     /// The requests under way; `None` where fio keeps no latencies.
     pub queue: Option<Queue>,
     /// The rate window by window, where all jobs are time-based and have no logs of their own.
     pub rate_over_time: Option<RateOverTime>,
-    /// Completion latency (fio's clat) of reads and writes, and the latency of fsyncs, which
-    /// fio's `lat` leaves out.
+    /// Completion latency (fio's clat) of reads, writes and trims, and the latency of fsyncs,
+    /// which fio's `lat` leaves out.
     pub histograms: BTreeMap<String, Histogram>,
-    /// fio's own figures, added up over its jobs.
+    /// fio's own figures, added up.
     pub samples: Vec<Sample>,
+    /// Each job by itself, where there are several.
+    pub jobs: Vec<JobRecord>,
 }
 
 impl Figures {
     /// Enters them into the record of the timed part.
     pub fn enter(self, record: &mut PhaseRecord) {
-        record.tool_ns = Some(self.tool_ns);
-        record.operations = Some(self.operations);
+        record.tool_ns = self.tool_ns;
+        record.operations = self.operations;
         record.application_read_bytes = Some(self.read_bytes);
         record.application_write_bytes = Some(self.write_bytes);
         record.queue = self.queue;
         record.rate_over_time = self.rate_over_time;
         record.histograms = self.histograms;
         record.samples = self.samples;
+        record.jobs = self.jobs;
+    }
+
+    /// Those of one job of several.
+    fn of_job(self, name: String, synced: bool) -> JobRecord {
+        JobRecord {
+            name,
+            tool_ns: self.tool_ns.unwrap_or(0),
+            synced,
+            operations: self.operations.unwrap_or(0),
+            application_read_bytes: self.read_bytes,
+            application_write_bytes: self.write_bytes,
+            queue: self.queue,
+            histograms: self.histograms,
+            samples: self.samples,
+        }
     }
 }
 
-/// Reads what fio wrote to `path` and beside it; `window_ms` is that of its job.
-pub fn parse(path: &Path, window_ms: Option<u64>) -> Result<Figures, OutputError> {
+/// Reads what fio wrote to `path` and beside it of these jobs; `window_ms` is that of their log.
+pub fn parse(path: &Path, jobs: &[Job], window_ms: Option<u64>) -> Result<Figures, OutputError> {
     let shown = || path.display().to_string();
     let text = fs::read_to_string(path)
         .map_err(|source| OutputError::Unreadable { path: shown(), source })?;
@@ -121,81 +169,93 @@ pub fn parse(path: &Path, window_ms: Option<u64>) -> Result<Figures, OutputError
     let start = text.find("{\n").unwrap_or(0);
     let output: Output = serde_json::from_str(&text[start..])
         .map_err(|error| OutputError::Unknown { path: shown(), reason: error.to_string() })?;
-    let mut result = Figures::default();
-    for job in &output.jobs {
-        if job.error != 0 {
-            return Err(OutputError::Job { job: job.jobname.clone(), error: job.error });
-        }
-        add(&mut result, job);
+    if let Some(Reported { jobname, error, .. }) = output.jobs.iter().find(|job| job.error != 0) {
+        return Err(OutputError::Job { job: jobname.clone(), error: *error });
     }
-    own_figures(&mut result.samples, &output.jobs);
-    result.queue = queue(&output);
+    let mut figures = of_all(&output.jobs, jobs);
     if let Some(window_ms) = window_ms {
         let text = fs::read_to_string(log(path, "iops")).unwrap_or_default();
-        result.rate_over_time = RateOverTime::new(window_ms * 1_000_000, rates(&text, window_ms));
+        figures.rate_over_time = RateOverTime::new(window_ms * 1_000_000, rates(&text, window_ms));
     }
-    Ok(result)
+    Ok(figures)
 }
 
-/// Operations a second in windows of `window_ms`, all jobs and directions added up, from a log of
-/// averages (fio(1), "LOG FILE FORMATS": time in milliseconds, value, direction), one job after the
-/// other.
-///
-/// A line tells of the time since the one before it, or of its own window where that is further
-/// away: of a window without an operation fio writes no line (stat.c, `__add_samples`). Lines come
-/// when fio's thread gets to it, so that they are laid out over windows of their own.
-fn rates(log: &str, window_ms: u64) -> Vec<f64> {
-    let mut spans: Vec<(u64, u64, u64)> = Vec::new();
-    let (mut last_ms, mut of_direction) = (0, BTreeMap::new());
-    for line in log.lines() {
-        let mut fields = line.split(',').map(|field| field.trim().parse::<u64>().ok());
-        let mut next = || fields.next().flatten();
-        let (Some(to_ms), Some(rate), Some(direction)) = (next(), next(), next()) else { continue };
-        if to_ms < last_ms {
-            of_direction.clear();
-        }
-        last_ms = to_ms;
-        let before = of_direction.insert(direction, to_ms).unwrap_or(0);
-        let near = (to_ms - before).saturating_mul(2) <= 3 * window_ms;
-        spans.push((if near { before } else { to_ms.saturating_sub(window_ms) }, to_ms, rate));
-    }
-    let begin_ms = spans.iter().map(|span| span.0).min().unwrap_or(0);
-    let end_ms = spans.iter().map(|span| span.1).max().unwrap_or(0);
-    // The last window may end a moment early.
-    let windows = (end_ms - begin_ms + window_ms / 20) / window_ms;
-    // The work may have written there.
-    if windows > WINDOWS_MAX {
-        return Vec::new();
-    }
-    let mut operations = vec![0.0; windows as usize];
-    for (from_ms, to_ms, rate) in spans {
-        let [first, last] = [from_ms, to_ms].map(|ms| (ms - begin_ms) / window_ms);
-        for (place, sum) in (first..=last).zip(operations.iter_mut().skip(first as usize)) {
-            let start_ms = begin_ms + place * window_ms;
-            let shared_ms = to_ms.min(start_ms + window_ms).saturating_sub(from_ms.max(start_ms));
-            *sum += rate as f64 * shared_ms as f64;
+/// The figures of all jobs, and where there are several those of each. What did not run at once is
+/// not added up, but for the bytes that the device has to move.
+fn of_all(reported: &[Reported], jobs: &[Job]) -> Figures {
+    // Clones of a job (numjobs) are reported one by one, under the same name.
+    let mut parts: Vec<(u32, &str)> = Vec::new();
+    for it in reported {
+        if !parts.contains(&(it.groupid, &it.jobname)) {
+            parts.push((it.groupid, &it.jobname));
         }
     }
-    operations.into_iter().map(|sum| sum / window_ms as f64).collect()
+    let all: Vec<&Reported> = reported.iter().collect();
+    let whole = added_up(&all, &jobs.iter().collect::<Vec<_>>());
+    if parts.len() < 2 {
+        return whole;
+    }
+    let last_stage = jobs.iter().map(|job| job.stage).max();
+    let names = Jobs::metric_names(parts.iter().map(|(_, name)| *name));
+    let part = |(name, (group, reported_as)): (String, (u32, &str))| {
+        let is_its = |it: &&&Reported| it.groupid == group && it.jobname == reported_as;
+        let its: Vec<&Reported> = all.iter().filter(is_its).copied().collect();
+        let of_part = |job: &&Job| job.group == group && job.reported == reported_as;
+        let its_jobs: Vec<&Job> = jobs.iter().filter(of_part).collect();
+        let figures = added_up(&its, &its_jobs);
+        let is_last = its_jobs.iter().all(|job| Some(job.stage) == last_stage);
+        let synced = is_last && figures.write_bytes > 0;
+        figures.of_job(name, synced)
+    };
+    let of_each = names.into_iter().zip(parts).map(part).collect();
+    match jobs::run_at_once(jobs) {
+        true => Figures { jobs: of_each, ..whole },
+        false => Figures {
+            read_bytes: whole.read_bytes,
+            write_bytes: whole.write_bytes,
+            jobs: of_each,
+            ..Figures::default()
+        },
+    }
 }
 
-/// The requests that fio had under way, by its own figures and the options it was given.
-fn queue(output: &Output) -> Option<Queue> {
-    let mut queue = Queue { closed: true, direct: true, ..Queue::default() };
-    for job in &output.jobs {
-        let option = |name: &str| job.options.get(name).or_else(|| output.global.get(name));
-        let number = |name: &str| option(name).and_then(|value| value.parse().ok()).unwrap_or(1.0);
-        let is_on = |name: &str| option(name).is_some_and(|value| value != "0");
-        // The default on Linux is psync.
-        let synchronous = option("ioengine").is_none_or(|engine| is_synchronous_engine(engine));
-        // Clones are reported one by one, or all as one: group_reporting, which need not be among
-        // the options that fio's output repeats.
-        let alike = output.jobs.iter().filter(|it| it.jobname == job.jobname).count();
-        let jobs = f64::max(number("numjobs"), 1.0) / alike as f64;
-        queue.declared += jobs * if synchronous { 1.0 } else { number("iodepth") };
-        let directions = [Some(&job.read), Some(&job.write), job.trim.as_ref()];
-        let runtime_ms = directions.iter().flatten().map(|it| it.runtime).max().unwrap_or(0);
-        for direction in directions.into_iter().flatten().filter(|it| it.total_ios > 0) {
+/// What is `reported` of these jobs together.
+fn added_up(reported: &[&Reported], jobs: &[&Job]) -> Figures {
+    let mut figures = Figures { queue: queue(reported, jobs), ..Figures::default() };
+    let (mut operations, mut runtime_ms) = (0, 0);
+    let moves = !jobs.iter().all(|job| job.moves_nothing());
+    for job in reported {
+        for (name, direction) in job.directions() {
+            operations += direction.total_ios;
+            runtime_ms = runtime_ms.max(direction.runtime);
+            merge(&mut figures.histograms, name, &direction.clat_ns);
+        }
+        if let Some(sync) = &job.sync {
+            merge(&mut figures.histograms, "fsync", &sync.lat_ns);
+        }
+        if moves {
+            figures.read_bytes += job.read.io_bytes;
+            figures.write_bytes += job.write.io_bytes;
+        }
+    }
+    figures.operations = Some(operations);
+    figures.tool_ns = Some(runtime_ms * 1_000_000);
+    figures.samples = own_figures(reported, moves);
+    figures
+}
+
+/// The requests that fio had under way, by its own figures and the options of these jobs.
+fn queue(reported: &[&Reported], jobs: &[&Job]) -> Option<Queue> {
+    let mut queue = Queue {
+        declared: jobs.iter().map(|job| job.declared()).sum(),
+        closed: jobs.iter().all(|job| job.is_closed()),
+        direct: jobs.iter().all(|job| job.is_on("direct")),
+        ..Queue::default()
+    };
+    for job in reported {
+        let directions = job.directions().map(|(_, direction)| direction);
+        let runtime_ms = directions.iter().map(|it| it.runtime).max().unwrap_or(0);
+        for direction in directions.into_iter().filter(|it| it.total_ios > 0) {
             if direction.lat_ns.count == 0 {
                 return None;
             }
@@ -204,30 +264,8 @@ fn queue(output: &Output) -> Option<Queue> {
         if let Some(SyncStatistics { lat_ns }) = job.sync.as_ref().filter(|_| runtime_ms > 0) {
             queue.syncs += lat_ns.mean * lat_ns.count as f64 / (runtime_ms as f64 * 1e6);
         }
-        let mut names = job.options.keys().chain(output.global.keys());
-        let paced = names.any(|name| name.starts_with("rate") || name.starts_with("think"));
-        // Of a sync at the end fio tells no latency.
-        queue.closed &= !paced && !is_on("end_fsync") && !is_on("fsync_on_close");
-        queue.direct &= is_on("direct");
     }
-    Some(queue)
-}
-
-fn add(result: &mut Figures, job: &Job) {
-    for (name, direction) in [("read", &job.read), ("write", &job.write)] {
-        result.operations += direction.total_ios;
-        result.tool_ns = result.tool_ns.max(direction.runtime * 1_000_000);
-        merge(&mut result.histograms, name, &direction.clat_ns);
-    }
-    if let Some(trim) = &job.trim {
-        result.operations += trim.total_ios;
-        result.tool_ns = result.tool_ns.max(trim.runtime * 1_000_000);
-    }
-    result.read_bytes += job.read.io_bytes;
-    result.write_bytes += job.write.io_bytes;
-    if let Some(sync) = &job.sync {
-        merge(&mut result.histograms, "fsync", &sync.lat_ns);
-    }
+    (!jobs.is_empty()).then_some(queue)
 }
 
 fn merge(histograms: &mut BTreeMap<String, Histogram>, name: &str, latency: &Latency) {
@@ -245,19 +283,40 @@ fn merge(histograms: &mut BTreeMap<String, Histogram>, name: &str, latency: &Lat
     histogram.sum_ns += (latency.mean * latency.count as f64) as u64;
 }
 
-fn own_figures(samples: &mut Vec<Sample>, jobs: &[Job]) {
-    let reads: Vec<&Direction> = jobs.iter().map(|job| &job.read).collect();
-    let writes: Vec<&Direction> = jobs.iter().map(|job| &job.write).collect();
-    for (name, directions) in [("read", reads), ("write", writes)] {
-        if directions.iter().all(|direction| direction.total_ios == 0) {
+fn own_figures(reported: &[&Reported], moves: bool) -> Vec<Sample> {
+    let mut samples = Vec::new();
+    let each = reported.iter().map(|job| job.directions());
+    for place in 0..3 {
+        let directions: Vec<_> = each.clone().map(|directions| directions[place]).collect();
+        let (name, _) = directions[0];
+        let its = || directions.iter().map(|(_, direction)| direction);
+        if its().all(|direction| direction.total_ios == 0) {
             continue;
         }
-        let iops = directions.iter().map(|direction| direction.iops).sum();
-        let bytes = directions.iter().map(|direction| direction.bw_bytes).sum();
+        let iops = its().map(|direction| direction.iops).sum();
         samples.push(Sample::higher(format!("fio_{name}_iops"), iops, Unit::PerSecond));
+        let bytes = its().map(|direction| direction.bw_bytes).sum();
         let metric = format!("fio_{name}_bandwidth");
-        samples.push(Sample::higher(metric, bytes, Unit::BytesPerSecond));
+        samples.extend(moves.then(|| Sample::higher(metric, bytes, Unit::BytesPerSecond)));
     }
+    if let [job] = reported {
+        samples.extend(sought(job));
+    }
+    samples
+}
+
+/// What a job was looking for: the depth that keeps its target, or its steady state.
+fn sought(job: &Reported) -> Vec<Sample> {
+    let depth = (job.latency_target > 0)
+        .then(|| Sample::higher("fio_latency_depth", job.latency_depth as f64, Unit::Count));
+    let steady = job.steadystate.as_ref().filter(|it| it.attained > 0).map(|it| &it.data);
+    let rates = steady.map(|SteadyMeans { bw_mean, iops_mean }| {
+        [
+            Sample::higher("fio_steady_iops", *iops_mean, Unit::PerSecond),
+            Sample::higher("fio_steady_bandwidth", *bw_mean, Unit::BytesPerSecond),
+        ]
+    });
+    depth.into_iter().chain(rates.into_iter().flatten()).collect()
 }
 
 /// The log of `what` that belongs to `output` (fio(1), "write_bw_log": it is named after what is
@@ -271,96 +330,145 @@ pub fn log(output: &Path, what: &str) -> PathBuf {
 mod tests {
     use super::*;
 
-    #[test]
-    fn jobs_and_directions_are_added_up_in_windows() {
-        let log = |lines: &[(u64, u64, u64)]| {
-            let line = |&(ms, rate, direction): &(u64, u64, u64)| {
-                format!("{}, {rate}, {direction}, 0, 0, 0\n", 1_795_000_000_000 + ms)
-            };
-            rates(&lines.iter().map(line).collect::<String>(), 100)
-        };
-        let first = [(100, 30, 0), (100, 10, 1), (200, 50, 0), (200, 10, 1)];
-        assert_eq!(log(&first), [40.0, 60.0]);
-        let second = [(100, 5, 0), (199, 5, 0)];
-        let both = log(&[first.as_slice(), &second].concat());
-        assert!((both[0] - 45.0).abs() < 0.1 && (both[1] - 65.0).abs() < 0.1, "{both:?}");
-        assert_eq!(log(&[(100, 30, 0), (400, 30, 0)]), [30.0, 0.0, 0.0, 30.0], "it stood still");
-        assert_eq!(log(&[(100, 30, 0), (240, 10, 0)]), [30.0, 10.0], "fio was late");
-        assert_eq!(log(&[(100, 30, 0), (250, 20, 0), (350, 20, 0)]), [30.0, 20.0, 20.0]);
-        assert_eq!(rates("", 100), [0.0; 0]);
-        assert_eq!(rates("100, 7, 0, 0, 0\n200, 8, 0, 0, 0\n", 100), [7.0, 8.0]);
+    /// The jobs of what fio says when it reads such a job file.
+    fn read(lines: &[&str]) -> Vec<Job> {
+        let lines = lines.iter().map(|line| format!("parse    12  {line}\n"));
+        jobs::read(&lines.collect::<String>(), &[]).unwrap()
+    }
+
+    fn job(name: &str, options: &[&str]) -> Vec<String> {
+        let section = [format!("Parsing section [{name}]"), "dup options".into()];
+        let options = options.iter().flat_map(|option| {
+            let (name, value) = option.split_once('=').unwrap_or((option, "(null)"));
+            [format!("handle_option={name}, ptr={value}"), format!("  ret=0, out={value}")]
+        });
+        section.into_iter().chain(options).collect()
+    }
+
+    fn jobs_of(jobs: &[Vec<String>]) -> Vec<Job> {
+        read(&jobs.iter().flatten().map(String::as_str).collect::<Vec<_>>())
+    }
+
+    fn direction(ios: u64, runtime: u64) -> Direction {
+        Direction {
+            io_bytes: ios * 4096,
+            total_ios: ios,
+            runtime,
+            bw_bytes: 100.0,
+            iops: 1000.0,
+            clat_ns: Latency {
+                max: 900,
+                mean: 500.0,
+                count: ios,
+                bins: [("400".into(), ios)].into(),
+            },
+            lat_ns: Latency { mean: 2e6, count: ios, ..Latency::default() },
+        }
     }
 
     #[test]
     fn the_queue_is_what_the_options_and_the_latencies_say() {
-        let direction = |ios: u64, iops: f64| Direction {
-            io_bytes: 0,
-            total_ios: ios,
-            runtime: 1000,
-            bw_bytes: 0.0,
-            iops,
-            clat_ns: Latency::default(),
-            lat_ns: Latency { mean: 2e6, count: ios, ..Latency::default() },
+        let queue_of = |options: &[&str], lat_ns: Latency| {
+            let jobs = jobs_of(&[job("a", options)]);
+            let write = Direction { lat_ns, ..direction(1000, 1000) };
+            let reported = Reported { jobname: "a".into(), write, ..Reported::default() };
+            queue(&[&reported], &jobs.iter().collect::<Vec<_>>())
         };
-        let options = |pairs: &[(&str, &str)]| {
-            pairs.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect()
-        };
-        let output = |global: &[(&str, &str)], job: &[(&str, &str)]| Output {
-            jobs: vec![Job {
-                jobname: "a".into(),
-                error: 0,
-                read: direction(0, 0.0),
-                write: direction(1000, 1000.0),
-                trim: None,
-                sync: None,
-                options: options(job),
-            }],
-            global: options(global),
-        };
-        let deep = [("ioengine", "libaio"), ("iodepth", "8"), ("direct", "1")];
-        let many = [("numjobs", "4"), ("group_reporting", "1")];
-        let both = queue(&output(&deep, &many)).unwrap();
+        let latency = || direction(1000, 1000).lat_ns;
+        let deep = ["ioengine=libaio", "iodepth=8", "direct=1", "numjobs=4", "group_reporting"];
+        let both = queue_of(&deep, latency()).unwrap();
         assert_eq!(
             (both.declared, both.requests, both.direct, both.closed),
             (32.0, 2.0, true, true)
         );
-        let paced = queue(&output(&[("iodepth", "8")], &[("rate_iops", "50")])).unwrap();
+        let paced = queue_of(&["iodepth=8", "rate_iops=50"], latency()).unwrap();
         assert_eq!((paced.declared, paced.direct, paced.closed), (1.0, false, false));
-        assert!(!queue(&output(&deep, &[("end_fsync", "1")])).unwrap().closed);
-        let mut silent = output(&deep, &many);
-        silent.jobs[0].write.lat_ns = Latency::default();
-        assert_eq!(queue(&silent), None);
+        assert!(!queue_of(&["end_fsync=1"], latency()).unwrap().closed);
+        assert_eq!(queue_of(&deep, Latency::default()), None);
     }
 
     #[test]
-    fn jobs_are_added_up_and_notes_skipped() {
+    fn what_ran_one_after_the_other_is_not_added_up() {
+        let of = |jobname: &str, groupid, write| Reported {
+            jobname: jobname.into(),
+            groupid,
+            write,
+            ..Reported::default()
+        };
+        let two = [of("a b", 0, direction(5000, 2000)), of("c", 1, direction(1000, 4000))];
+        let stages = jobs_of(&[job("a b", &["rw=write"]), job("c", &["rw=write", "stonewall"])]);
+        let apart = of_all(&two, &stages);
+        let names: Vec<_> = apart.jobs.iter().map(|job| (job.name.as_str(), job.synced)).collect();
+        assert_eq!(names, [("a_b", false), ("c", true)], "the syncfs is of what ran last");
+        assert_eq!((apart.jobs[0].operations, apart.jobs[0].tool_ns), (5000, 2_000_000_000));
+        assert_eq!(apart.jobs[1].queue.unwrap().declared, 1.0);
+        assert_eq!(apart.jobs[1].histograms["write"].count(), 1000);
+        assert_eq!((apart.operations, apart.queue, apart.tool_ns), (None, None, None));
+        assert_eq!((apart.samples.len(), apart.histograms.len()), (0, 0));
+        assert_eq!(apart.write_bytes, 6000 * 4096, "bytes are bytes");
+        let at_once = jobs_of(&[job("a b", &["rw=write"]), job("c", &["rw=write", "new_group"])]);
+        let added = of_all(&two, &at_once);
+        assert_eq!((added.operations, added.tool_ns), (Some(6000), Some(4_000_000_000)));
+        assert_eq!((added.jobs.len(), added.queue.unwrap().declared), (2, 2.0));
+        let clones = [of("a", 0, direction(100, 9)), of("a", 0, direction(100, 9))];
+        let one = of_all(&clones, &jobs_of(&[job("a", &["rw=write", "numjobs=2"])]));
+        assert_eq!((one.operations, one.jobs.len()), (Some(200), 0), "a job with its clones");
+        assert_eq!(one.queue.unwrap().declared, 2.0);
+        let grouped = [job("r", &["group_reporting"]), job("w", &["group_reporting", "iodepth=9"])];
+        let grouped = of_all(&[of("r", 0, direction(100, 9))], &jobs_of(&grouped));
+        assert_eq!((grouped.jobs.len(), grouped.queue.unwrap().declared), (0, 2.0));
+    }
+
+    #[test]
+    fn engines_that_move_nothing_have_no_bytes() {
+        let read = direction(100, 50);
+        let reported = [Reported { jobname: "a".into(), read, ..Reported::default() }];
+        let figures = of_all(&reported, &jobs_of(&[job("a", &["ioengine=filestat"])]));
+        assert_eq!((figures.operations, figures.read_bytes), (Some(100), 0));
+        let names: Vec<_> = figures.samples.into_iter().map(|sample| sample.metric).collect();
+        assert_eq!(names, ["fio_read_iops"]);
+    }
+
+    #[test]
+    fn what_a_job_looked_for_is_its_figure() {
+        let document = r#"{"jobname":"a","error":0,"latency_depth":16,"latency_target":500000,
+            "trim":{"io_bytes":4096,"total_ios":9,"runtime":3,"bw_bytes":1,"iops":3.0,
+                    "clat_ns":{"max":9,"mean":5,"N":9,"bins":{"4":9}}},
+            "steadystate":{"ss":"iops:10%","attained":1,"data":{"bw_mean":4096,"iops_mean":7}}}"#;
+        let reported: Reported = serde_json::from_str(document).unwrap();
+        let jobs = jobs_of(&[job("a", &["rw=trim"])]);
+        let figures = of_all(&[reported], &jobs);
+        let value =
+            |metric: &str| figures.samples.iter().find(|it| it.metric == metric).map(|it| it.value);
+        assert_eq!((value("fio_trim_iops"), value("fio_latency_depth")), (Some(3.0), Some(16.0)));
+        assert_eq!(value("fio_steady_iops"), Some(7.0));
+        assert_eq!((figures.operations, figures.histograms["trim"].count()), (Some(9), 9));
+    }
+
+    #[test]
+    fn notes_are_skipped_and_errors_told() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("fio.json");
-        let direction = |ios: u64| {
-            format!(
-                r#"{{"io_bytes":{0},"total_ios":{ios},"runtime":250,"bw_bytes":100,"iops":10.5,
-                   "clat_ns":{{"max":900,"mean":500,"N":{ios},"bins":{{"400":{ios}}}}}}}"#,
-                ios * 4096
-            )
-        };
         let idle = r#"{"io_bytes":0,"total_ios":0,"runtime":0,"bw_bytes":0,"iops":0,
             "clat_ns":{"max":0,"mean":0,"N":0}}"#;
-        let job = |error: u8| {
-            let write = direction(100);
+        let write = r#"{"io_bytes":409600,"total_ios":100,"runtime":250,"bw_bytes":100,"iops":10.5,
+            "clat_ns":{"max":900,"mean":500,"N":100,"bins":{"400":100}}}"#;
+        let reported = |error: u8| {
             format!(r#"{{"jobname":"a","error":{error},"read":{idle},"write":{write}}}"#)
         };
-        let document = |error| format!("note: x\n{{\n\"jobs\":[{},{}]}}", job(0), job(error));
+        let document =
+            |error| format!("note: x\n{{\n\"jobs\":[{},{}]}}", reported(0), reported(error));
+        let jobs = jobs_of(&[job("a", &["rw=write", "numjobs=2"])]);
         fs::write(&path, document(0)).unwrap();
-        let result = parse(&path, None).unwrap();
-        assert_eq!((result.operations, result.write_bytes), (200, 200 * 4096));
-        assert_eq!(result.tool_ns, 250_000_000);
+        let result = parse(&path, &jobs, None).unwrap();
+        assert_eq!((result.operations, result.write_bytes), (Some(200), 200 * 4096));
+        assert_eq!(result.tool_ns, Some(250_000_000));
         assert_eq!(result.histograms["write"].buckets, [(400, 200)]);
         assert_eq!(result.histograms["write"].sum_ns, 100_000);
-        assert_eq!(result.samples[0].value, 21.0);
-        assert_eq!(result.samples.len(), 2);
+        assert_eq!((result.samples[0].value, result.samples.len()), (21.0, 2));
         fs::write(&path, document(5)).unwrap();
-        assert!(matches!(parse(&path, None), Err(OutputError::Job { error: 5, .. })));
+        assert!(matches!(parse(&path, &jobs, None), Err(OutputError::Job { error: 5, .. })));
         fs::write(&path, "nonsense").unwrap();
-        assert!(matches!(parse(&path, None), Err(OutputError::Unknown { .. })));
+        assert!(matches!(parse(&path, &jobs, None), Err(OutputError::Unknown { .. })));
     }
 }
