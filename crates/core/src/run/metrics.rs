@@ -23,7 +23,8 @@ pub fn check_metrics(workload: &Workload, probes: &[ExtraProbe]) -> Result<(), S
     for metric in &workload.primary {
         let is_known = known.contains(metric)
             || has_any_operation(work, metric)
-            || is_of_application(workload, metric);
+            || is_of_application(workload, metric)
+            || probes.contains(&ExtraProbe::Trace) && metric.starts_with(trace::PART);
         let names = || known.iter().map(String::as_str);
         let is_slip = || near(metric, names()).iter().any(|it| !it.starts_with(metric.as_str()));
         match work {
