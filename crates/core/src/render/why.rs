@@ -1,6 +1,7 @@
 //! Why one is slower, below the answer: the costs that it surely pays more of, for each contender.
 
 use super::Report;
+use super::answer::quoted;
 use super::matrix::Matrix;
 use super::words::{Test, listed};
 use crate::model::{Cause, CausePart, Comparison, Cost, Per, Unit};
@@ -47,7 +48,7 @@ fn sentence(report: &Report, matrix: &Matrix, comparison: &Comparison) -> String
         (it.workload, &it.metric) == (comparison.workload.as_str(), &comparison.metric)
     };
     let test = matrix.tests.iter().find(is_its).filter(|_| matrix.tests.len() > 1);
-    let at = test.map_or(String::new(), |test| format!("at {} ", test.doing));
+    let at = test.map_or(String::new(), |test| format!("at {} ", quoted(&test.doing)));
     let Comparison { contender, reference, .. } = comparison;
     let slower = &causes[0].slower;
     let faster = if slower == contender { reference } else { contender };
