@@ -8,7 +8,9 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 use fsverdict_core::campaign::Campaign;
 use fsverdict_core::judge::{self, Fold, Judge, Side};
-use fsverdict_core::model::{Beside, Comparison, Finding, Plan, Record, Run, SCHEMA, Timeline};
+use fsverdict_core::model::{
+    Beside, Cause, Comparison, Finding, Plan, Record, Run, SCHEMA, Timeline,
+};
 use fsverdict_core::render::Report;
 
 use crate::pack;
@@ -160,6 +162,8 @@ pub struct Loaded {
 pub struct Judged {
     /// The verdicts.
     pub comparisons: Vec<Comparison>,
+    /// What the slower of two pays more of.
+    pub causes: Vec<Cause>,
     /// The findings.
     pub findings: Vec<Finding>,
     /// What the plan's study printed, beside what was measured.
@@ -170,10 +174,12 @@ impl Loaded {
     /// Audits and judges it.
     pub fn judged(&self, judge: &Judge) -> Judged {
         let mut fold = Fold::of(judge, &self.records);
-        self.with_facts(fold.comparisons(), fold.findings())
+        let judged = self.with_facts(fold.comparisons(), fold.findings());
+        let causes = judge::causes(judge, &self.records, &judged.comparisons);
+        Judged { causes, ..judged }
     }
 
-    /// The same while the run goes on, by its campaign.
+    /// The same while the run goes on, by its campaign, and without causes.
     pub fn judged_meanwhile(&self, campaign: &mut Campaign) -> Judged {
         self.with_facts(campaign.comparisons(), campaign.findings_meanwhile())
     }
@@ -188,7 +194,7 @@ impl Loaded {
     fn with_facts(&self, comparisons: Vec<Comparison>, mut findings: Vec<Finding>) -> Judged {
         findings.extend(judge::of_memory(&self.plan, &self.run));
         let published = judge::beside(&self.plan, &comparisons);
-        Judged { comparisons, findings, published }
+        Judged { comparisons, causes: Vec::new(), findings, published }
     }
 
     /// What is set beside other runs.
@@ -203,6 +209,7 @@ impl Loaded {
             plan: &self.plan,
             records: &self.records,
             comparisons: &judged.comparisons,
+            causes: &judged.causes,
             findings: &judged.findings,
             published: &judged.published,
         }

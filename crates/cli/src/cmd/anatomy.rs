@@ -30,7 +30,8 @@ use crate::store::write_whole;
 /// Files are written and the last of them is synced, again and again, on a file system made for
 /// that on an image; the kernel's block events are recorded meanwhile, and each block is looked up
 /// in the file system when it is unmounted. Shown are how the fsyncs differ, and one in full. A
-/// command's fsyncs are found where the file system is ext4. Needs root.
+/// command's fsyncs are found where the file system is ext4. Needs root, or a virtual machine, whose
+/// writes QEMU logs where its kernel has no such events.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Arguments {
@@ -58,6 +59,12 @@ pub struct Arguments {
     /// How many fsyncs, each with files of its own.
     #[arg(long, value_name = "N", default_value_t = 30)]
     repetitions: u32,
+    /// Where trials run; vm: in virtual machines, without root.
+    #[arg(long, value_enum, default_value = "local")]
+    place: At,
+    /// In virtual machines: each kernel that is named, as run takes it.
+    #[arg(long, value_name = "NAME")]
+    kernel: Vec<String>,
     /// Size of the image.
     #[arg(long, value_name = "SIZE", default_value = "512M")]
     size: Bytes,
@@ -80,7 +87,7 @@ pub struct Arguments {
 }
 
 /// What a run that was recorded has already.
-const OF_A_RUN: [&str; 11] = [
+const OF_A_RUN: [&str; 13] = [
     "fs",
     "mount",
     "mkfs",
@@ -88,6 +95,8 @@ const OF_A_RUN: [&str; 11] = [
     "case",
     "bytes",
     "repetitions",
+    "place",
+    "kernel",
     "size",
     "dir",
     "output",
@@ -99,8 +108,15 @@ Examples:
   sudo fsverdict anatomy
   sudo fsverdict anatomy --fs ext4,xfs,btrfs --files 1,10,100,1000
   sudo fsverdict anatomy --mount data=journal --mount nodelalloc --case overwriting
+  fsverdict anatomy --kernel 5.10 --kernel 6.12
   sudo fsverdict anatomy -- sqlite3 test.db 'create table t(x)'
   fsverdict anatomy runs/20260131-235959-anatomy --figures figures";
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum At {
+    Local,
+    Vm,
+}
 
 #[derive(Clone, Copy, ValueEnum)]
 enum Case {
@@ -154,7 +170,10 @@ fn plan(arguments: &Arguments) -> Result<Plan> {
             ..Bed::default()
         },
         judgement: Judgement { rounds: Some(1), ..Judgement::default() },
-        place: Some(Place::Local),
+        place: Some(match (arguments.place, arguments.kernel.as_slice()) {
+            (At::Local, []) => Place::Local,
+            _ => Place::Vm,
+        }),
         contenders: contenders(arguments),
         workloads: workloads(arguments),
         probes: vec![ExtraProbe::Trace],
@@ -174,18 +193,28 @@ fn contenders(arguments: &Arguments) -> Vec<Contender> {
         .iter()
         .flat_map(|options| options.split_whitespace().map(String::from))
         .collect();
-    let of = |name: &String, mount: Option<&String>| {
-        let words = [Some(name), mount, arguments.mkfs.as_ref()].into_iter().flatten();
+    let kernels: Vec<Option<&String>> = match arguments.kernel.as_slice() {
+        [] => vec![None],
+        kernels => kernels.iter().map(Some).collect(),
+    };
+    let of = |name: &String, mount: Option<&String>, kernel: Option<&String>| {
+        let words = [Some(name), mount, arguments.mkfs.as_ref(), kernel].into_iter().flatten();
         Contender {
             name: words.cloned().collect::<Vec<_>>().join(" "),
             file_system: name.clone(),
             mkfs: mkfs.clone(),
+            kernel: kernel.cloned(),
             mount: mount.into_iter().flat_map(|it| it.split(',').map(String::from)).collect(),
             ..Contender::default()
         }
     };
-    let all = arguments.fs.iter().flat_map(|name| mounts.iter().map(move |mount| of(name, *mount)));
-    all.collect()
+    let mut all = Vec::new();
+    for name in &arguments.fs {
+        for mount in &mounts {
+            all.extend(kernels.iter().map(|kernel| of(name, *mount, *kernel)));
+        }
+    }
+    all
 }
 
 fn workloads(arguments: &Arguments) -> Vec<Workload> {
@@ -239,10 +268,12 @@ fn traced(folder: &Path, loaded: &Loaded) -> Result<Vec<Traced>> {
     }
 }
 
-/// Adds the log in a trial's folder, if it has one.
+/// Adds the log in a trial's folder, if it has one: that of the kernel's events, which has times
+/// and reads, before that of QEMU.
 fn read(trial: &Path, between: Between, traced: &mut Traced) -> Result<()> {
-    let path = trial.join("trace.jsonl");
-    let log = match File::open(&path) {
+    let logs = ["trace.jsonl", "log_writes.jsonl"].map(|name| trial.join(name));
+    let path = logs.iter().find(|path| path.exists()).unwrap_or(&logs[0]);
+    let log = match File::open(path) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
         log => log.with_context(|| path.display().to_string())?,
     };

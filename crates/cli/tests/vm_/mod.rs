@@ -71,6 +71,7 @@ macro_rules! or_left_out {
     };
 }
 
+mod anatomy;
 // After the macro, which it uses.
 mod untrusted;
 mod zfs;

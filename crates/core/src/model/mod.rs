@@ -1,6 +1,7 @@
 //! The nouns: what is compared, what was measured, what was decided.
 
 mod across;
+mod cause;
 mod checked;
 mod columns;
 mod contender;
@@ -50,6 +51,7 @@ pub use across::{
     Across, BASELINE, Change, Difference, Incomparable, Measured, NotCompared, NotMeasured,
     ReferenceChange,
 };
+pub use cause::{Cause, CausePart, Cost, Per};
 pub use checked::{Checked, Judged};
 pub use columns::{SysstatColumn, blocked_column};
 pub use contender::{Contender, Limits, module_file, sysctl_file};

@@ -118,7 +118,7 @@ fn by_name(report: &Report, matrix: &Matrix, all: &[Compared]) -> Option<String>
 }
 
 /// A name that would look like two is quoted.
-fn quoted(name: &str) -> String {
+pub(super) fn quoted(name: &str) -> String {
     if name.contains([',', ';']) { format!("“{name}”") } else { name.into() }
 }
 

@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::Report;
 use super::text::visible;
-use crate::model::{Beside, Comparison, Finding, Plan, Record, Run, SCHEMA};
+use crate::model::{Beside, Cause, Comparison, Finding, Plan, Record, Run, SCHEMA};
 
 #[derive(Serialize)]
 struct Document<'a> {
@@ -13,14 +13,17 @@ struct Document<'a> {
     trials: &'a [Record],
     findings: &'a [Finding],
     verdicts: &'a [Comparison],
+    #[serde(skip_serializing_if = "<[Cause]>::is_empty")]
+    causes: &'a [Cause],
     #[serde(skip_serializing_if = "<[Beside]>::is_empty")]
     published: &'a [Beside],
 }
 
 /// `schema`, `run`, `plan`, `trials[]`, `findings[]` and `verdicts[]`; ends with a line break.
 pub fn document(report: &Report) -> String {
-    let Report { run, plan, records: trials, comparisons: verdicts, findings, published } = *report;
-    stamped(&Document { run, plan, trials, findings, verdicts, published })
+    let Report { run, plan, records: trials, comparisons: verdicts, causes, findings, published } =
+        *report;
+    stamped(&Document { run, plan, trials, findings, verdicts, causes, published })
 }
 
 #[derive(Serialize)]

@@ -10,6 +10,7 @@ use super::grid::Grid;
 use super::matrix::{Cell, Matrix, sign};
 use super::next::{Kept, Step, steps};
 use super::text::{marked, marked_code, marked_lines, marked_list, visible};
+use super::why::why;
 use super::{Report, facts, table, words};
 use crate::model::{Command, Comparison, Contender, Finding, Workload};
 
@@ -46,6 +47,9 @@ pub fn report(report: &Report, shown: Option<(&[Figure], &str)>) -> String {
 fn answered(report: &Report) -> String {
     let matrix = Matrix::of(report);
     let mut out = format!("**{}**\n\n", marked(&answer(report, &matrix)));
+    if let Some(why) = why(report, &matrix) {
+        out += &format!("{}\n\n", marked(&why));
+    }
     let columns = matrix.columns.iter().map(|name| match &matrix.ways {
         Some(ways) => format!("{} {name}", ways.second),
         None => format!("{name} against {}", matrix.reference),

@@ -31,6 +31,7 @@ mod terminal;
 mod testing;
 mod text;
 mod ways;
+mod why;
 mod words;
 
 pub use across::{across, across_json, across_markdown};

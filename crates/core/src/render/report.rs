@@ -1,8 +1,8 @@
 //! What a report is made of.
 
 use crate::model::{
-    Beside, Comparison, Contender, Disk, Finding, Key, LeftOut, Mounted, OverMemory, Partition,
-    Plan, Record, Refused, Run, Workload, meant,
+    Beside, Cause, Comparison, Contender, Disk, Finding, Key, LeftOut, Mounted, OverMemory,
+    Partition, Plan, Record, Refused, Run, Workload, meant,
 };
 
 use super::sentence::{alone, sentence};
@@ -18,6 +18,8 @@ pub struct Report<'a> {
     pub records: &'a [Record],
     /// What was decided.
     pub comparisons: &'a [Comparison],
+    /// What the slower of two pays more of.
+    pub causes: &'a [Cause],
     /// What the audits noticed.
     pub findings: &'a [Finding],
     /// What the plan's study printed, beside what was measured.

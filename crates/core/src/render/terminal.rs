@@ -8,6 +8,7 @@ use super::findings::{Kind, OPEN_MAX, kinds, seen};
 use super::matrix::Matrix;
 use super::next::{Kept, Step, command, steps};
 use super::paint::{Paint, Painted, fitted};
+use super::why::why;
 use super::{Report, screen, table};
 use crate::model::{Comparison, Finding};
 
@@ -28,6 +29,9 @@ pub fn answered(report: &Report, kept: Kept, all: bool) -> Painted {
     out.add_wrapped(Paint::Plain, 0, &title(report));
     out.add(Paint::Plain, "\n");
     out.add_wrapped(Paint::Strong, INDENT, &answer(report, &matrix));
+    if let Some(why) = why(report, &matrix) {
+        out.add_wrapped(Paint::Plain, INDENT, &why);
+    }
     out.add(Paint::Plain, "\n");
     screen::draw(&mut out, &matrix, all);
     out.add(Paint::Plain, "\n");

@@ -28,7 +28,8 @@ pub fn check_metrics(
         let is_known = known.contains(metric)
             || has_any_operation(work, metric)
             || !jobs_are_known && is_of_a_job(work, metric)
-            || is_of_application(workload, metric);
+            || is_of_application(workload, metric)
+            || probes.contains(&ExtraProbe::Trace) && metric.starts_with(trace::PART);
         let names = || known.iter().map(String::as_str);
         let is_slip = || near(metric, names()).iter().any(|it| !it.starts_with(metric.as_str()));
         match work {

@@ -50,6 +50,8 @@ pub struct LogWrites<R> {
     read: u64,
     /// Where the reader is.
     at: u64,
+    /// What begins there or behind it is no request of the device, but a mark.
+    marks_from: u64,
 }
 
 fn word(bytes: &[u8], number: usize) -> u64 {
@@ -74,9 +76,22 @@ impl<R: Read> LogWrites<R> {
         if !is_usual {
             return Err(LogWritesError::Sector(sector_bytes));
         }
-        let mut log = LogWrites { reader, sector_bytes, entries: word(&head, 2), read: 0, at: 32 };
+        let mut log = LogWrites {
+            reader,
+            sector_bytes,
+            entries: word(&head, 2),
+            read: 0,
+            at: 32,
+            marks_from: u64::MAX,
+        };
         log.skip(u64::from(sector_bytes) - 32, None)?;
         Ok(log)
+    }
+
+    /// The same, where the device has so many bytes, and the rest of the log's disk is for marks: of
+    /// a write there its text counts, up to the end of its first line.
+    pub fn with_marks_behind(self, bytes: u64) -> LogWrites<R> {
+        LogWrites { marks_from: bytes / SECTOR_BYTES, ..self }
     }
 
     /// Passes over data, and keeps them where they are wanted.
@@ -118,6 +133,11 @@ impl<R: Read> LogWrites<R> {
         let begin = self.at;
         if has_data {
             self.skip(u64::from(sectors) * SECTOR_BYTES, Some(data))?;
+        }
+        if has_data && first >= self.marks_from {
+            let line = data.split(|byte| matches!(byte, b'\n' | 0)).next().unwrap_or_default();
+            let mark = String::from_utf8_lossy(line).into_owned();
+            return Ok(Some(Item::Mark(Mark { at_ns: 0, mark })));
         }
         Ok(Some(Item::Entry(Entry {
             op: match (flags & DISCARD != 0, sectors) {
@@ -192,6 +212,25 @@ mod tests {
         let Item::Entry(commit) = &items[3].0 else { panic!("a write") };
         let flags = Flags { preflush: true, fua: true, meta: true, sync: false };
         assert_eq!((commit.flags, commit.data), (flags, Some(6 * 4096)));
+    }
+
+    #[test]
+    fn what_is_written_behind_the_device_is_a_mark() {
+        let mut log = words([MAGIC, 1, 3, 512], 512, &[]);
+        for (sector, text) in [(7, "data"), (8, "fsync 12\nrest"), (9, "synced 12")] {
+            log.extend(words([sector, 1, 0, 0], 512, &[]));
+            let mut data = text.as_bytes().to_vec();
+            data.resize(512, 0);
+            log.extend(data);
+        }
+        let mut log = LogWrites::new(&log[..]).unwrap().with_marks_behind(8 * 512);
+        let mut data = Vec::new();
+        assert!(matches!(log.next(&mut data), Ok(Some(Item::Entry(_)))));
+        let mut mark = || match log.next(&mut data) {
+            Ok(Some(Item::Mark(mark))) => mark.mark,
+            other => panic!("{other:?}"),
+        };
+        assert_eq!([mark(), mark()], ["fsync 12", "synced 12"]);
     }
 
     proptest! {

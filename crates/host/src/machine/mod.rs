@@ -4,6 +4,7 @@ pub mod answers;
 pub mod cache;
 pub mod cell;
 pub mod cgroup;
+pub mod marks;
 pub mod memory;
 pub mod mount;
 pub mod processes;

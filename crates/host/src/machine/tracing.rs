@@ -158,9 +158,9 @@ impl Instance {
         Ok(text.lines().filter_map(count).sum())
     }
 
-    /// Where the work says what it does.
-    pub fn marks(&self) -> io::Result<Marks> {
-        Ok(Marks(OpenOptions::new().write(true).open(self.folder.join("trace_marker"))?))
+    /// What is written here is an event.
+    pub fn marker(&self) -> io::Result<File> {
+        OpenOptions::new().write(true).open(self.folder.join("trace_marker"))
     }
 }
 
@@ -168,22 +168,6 @@ impl Drop for Instance {
     fn drop(&mut self) {
         // One that stays is in the journal.
         let _ = removed(&self.folder);
-    }
-}
-
-/// Says in the kernel's trace what the work does.
-#[derive(Debug)]
-pub struct Marks(File);
-
-impl Marks {
-    /// A word, and the inode of the file that it is about.
-    pub fn mark(&self, word: &str, inode: u64) -> io::Result<()> {
-        let mut text = [0; 64];
-        let mut rest = &mut text[..];
-        writeln!(rest, "{word} {inode}")?;
-        let length = 64 - rest.len();
-        // In one call: each is an event.
-        (&self.0).write(&text[..length]).map(drop)
     }
 }
 

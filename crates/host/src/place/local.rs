@@ -351,7 +351,7 @@ impl Place for Lab<'_> {
         journal.before(&Undo::Cgroups(cgroups.clone()))?;
         self.cgroups = Some(cgroups);
         let (kind, limits, lab) = (bed.kind, bed.limits, token.to_string());
-        Ok(TrialBed { kind, devices, limits, probed, lab })
+        Ok(TrialBed { kind, devices, limits, probed, lab, ..TrialBed::default() })
     }
 
     fn apply(&mut self, contender: &Contender, bed: &TrialBed) -> Result<(), HostError> {

@@ -9,7 +9,7 @@ use fsverdict_core::run::{HostError, Step};
 use super::printed::Outputs;
 use super::relay::Relay;
 use crate::machine::cell::Cells;
-use crate::machine::tracing::Marks;
+use crate::machine::marks::Marks;
 use crate::tool::ToolError;
 
 /// One kind of work. Each file of this folder has one, for its part of the plan.

@@ -30,7 +30,7 @@ use super::directories::{self, Directories, Names};
 use super::engine::{Act, Done, Engine, Scene, TimedPart, native, only_whole};
 use super::random_bytes::RandomBytes;
 use super::small_files::{self, SmallFilesError};
-use crate::machine::tracing::Marks;
+use crate::machine::marks::Marks;
 use crate::probe::{DeviceReader, ProbeError};
 use crate::sys;
 use crate::timing::Latencies;

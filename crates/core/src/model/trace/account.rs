@@ -5,6 +5,9 @@ use std::collections::BTreeMap;
 use super::{Entry, Kind, Op, SECTOR_BYTES};
 use crate::model::{Sample, Unit};
 
+/// What begins the name of a sample that has the bytes written of one kind of blocks.
+pub const PART: &str = "trace_bytes_of_";
+
 /// Bytes written, by what they are: the kind, and which in the file system's words.
 pub type Parts = BTreeMap<(Kind, String), u64>;
 
@@ -82,11 +85,25 @@ impl Account {
             lower("fua_writes", self.fua_writes, Unit::Count),
             lower("flushes", self.flushes, Unit::Count),
         ]);
+        samples.extend(self.by_name().into_iter().map(|(name, bytes)| {
+            Sample::lower(format!("{PART}{name}"), bytes as f64, Unit::Bytes)
+        }));
         if self.writes > 0 {
             let share = self.sequential_writes as f64 / self.writes as f64;
             samples.push(Sample::higher("trace_sequential_share", share, Unit::Ratio));
         }
         samples
+    }
+
+    /// Bytes by what they are, as metrics are written: `journal_copy_inodes`.
+    fn by_name(&self) -> BTreeMap<String, u64> {
+        let mut sums = BTreeMap::new();
+        for ((_, what), bytes) in &self.parts {
+            let words = what.split(|c: char| !c.is_ascii_alphanumeric());
+            let words: Vec<_> = words.filter(|word| !word.is_empty()).collect();
+            *sums.entry(words.join("_").to_lowercase()).or_default() += bytes;
+        }
+        sums
     }
 
     /// Bytes of a kind.
@@ -139,6 +156,10 @@ mod tests {
         let samples = account.samples();
         let value = |metric: &str| samples.iter().find(|it| it.metric == metric).unwrap().value;
         assert_eq!(value("trace_data_bytes"), 8192.0);
+        assert_eq!(
+            [value("trace_bytes_of_data"), value("trace_bytes_of_inodes")],
+            [8192.0, 4096.0]
+        );
         assert!((value("trace_sequential_share") - 1.0 / 3.0).abs() < 1e-9);
     }
 }

@@ -6,7 +6,7 @@ mod operation;
 
 use serde::{Deserialize, Serialize};
 
-pub use account::{Account, Parts};
+pub use account::{Account, PART, Parts};
 pub use anatomy::{Anatomy, Spread, Traced};
 pub use operation::{Operation, Row};
 

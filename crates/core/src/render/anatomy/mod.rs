@@ -57,7 +57,7 @@ fn overview(traced: &[Traced]) -> String {
             sum(|row| matches!(row, Row::Journal(_))),
             sum(|row| matches!(row, Row::Metadata(_) | Row::Unknown)),
             rows.get(&Row::Flushes).copied().unwrap_or(0).to_string(),
-            it.fsyncs.latency_ns(0.5).map_or("-".into(), time),
+            median(&it.fsyncs).map_or("-".into(), time),
         ];
         out += &row(&it.contender, cells);
     }
@@ -127,6 +127,9 @@ fn table(fsyncs: &Anatomy) -> String {
     }
     grid.right(1..3);
     let mut text = trimmed(&grid.to_string());
+    if median(fsyncs).is_none() {
+        return text;
+    }
     let latency = |share| fsyncs.latency_ns(share).map_or("-".into(), time);
     text += &format!(
         " latency: median {}, 90% within {}, longest {}\n",
@@ -135,6 +138,11 @@ fn table(fsyncs: &Anatomy) -> String {
         latency(1.0)
     );
     text
+}
+
+/// The median latency; `None` where the recorder told no times.
+fn median(fsyncs: &Anatomy) -> Option<u64> {
+    fsyncs.latency_ns(0.5).filter(|_| fsyncs.latency_ns(1.0) > Some(0))
 }
 
 fn trimmed(table: &str) -> String {

@@ -30,7 +30,9 @@ pub fn picture(operation: &Operation) -> String {
     if operation.entries.len() <= LISTED_MAX {
         text += &format!("\n  {:>9}  {:>9}\n", "given at", "took");
         text += &operation.entries.iter().map(|entry| listed(operation, entry)).collect::<String>();
-        text += &format!("  {:>9}  returned\n", time(operation.latency_ns()));
+        if operation.latency_ns() > 0 {
+            text += &format!("  {:>9}  returned\n", time(operation.latency_ns()));
+        }
     }
     text
 }

@@ -19,10 +19,14 @@ const BAR: f64 = 14.0;
 /// What is shorter would not be seen.
 const SHORTEST: f64 = 0.004;
 
-/// The figure of the fsync that most of a workload's are like; `None` where there is none.
+/// The figure of the fsync that most of a workload's are like; `None` where there is none, or
+/// where the recorder told no times.
 pub fn figure(traced: &Traced) -> Option<Figure> {
     let Traced { workload, contender, fsyncs, .. } = traced;
     let (operation, like_it) = fsyncs.typical()?;
+    if operation.latency_ns() == 0 {
+        return None;
+    }
     let lanes = lanes(operation);
     let scale = Scale::linear(0.0, operation.latency_ns().max(1) as f64);
     let bottom = lanes.len() as f64 * ROW;

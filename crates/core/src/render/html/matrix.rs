@@ -6,12 +6,14 @@ use super::super::Report;
 use super::super::figure::{Ruler, TRACKS_MAX};
 use super::super::matrix::{Cell, Group, Matrix, Row, said, sign, tally};
 use super::super::next::{self, Kept, Step};
+use super::super::why::why;
 use super::super::words;
 
-/// The matrix with its legend, and what to do next.
+/// Why, the matrix with its legend, and what to do next.
 pub(super) fn first(report: &Report, matrix: &Matrix) -> Markup {
     let ruler = (matrix.columns.len() <= TRACKS_MAX).then(|| Ruler::of(matrix));
     html! {
+        @if let Some(why) = why(report, matrix) { p.why { (why) } }
         div #matrix.scroll role="region" tabindex="0" aria-label="The matrix" {
             table.matrix.narrow[ruler.is_none()] {
                 caption { "Each contender against " (matrix.reference) ", test by test" }

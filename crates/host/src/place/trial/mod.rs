@@ -154,8 +154,8 @@ impl TrialHost {
         let (cells, outputs) = (self.cells.as_ref(), &self.outputs);
         let mut scene = scene(trial, &self.environment, cells, outputs, &self.relay)?;
         scene.has_servers = self.processes.has_servers();
-        let recording = traced::begin(trial);
-        scene.marks = recording.as_ref().map(|recording| &recording.marks);
+        let tracing = traced::begin(trial, phase);
+        scene.marks = tracing.as_ref().map(|tracing| &tracing.marks);
         let mut work = engine.prepare(phase, &scene)?;
         scene.relay.map_or(Ok(()), Relay::ready)?;
         let part = Part { trial, phase, closing: &closing, processes: &self.processes };
@@ -171,7 +171,7 @@ impl TrialHost {
         };
         work.figures(&mut record)?;
         drop(work);
-        self.traces.keep(recording, phase);
+        self.traces.keep(tracing, phase);
         if trial.contender.is_raw() {
             record.samples.extend(self.traces.write(trial));
         }

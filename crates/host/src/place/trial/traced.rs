@@ -8,20 +8,41 @@ use fsverdict_core::model::trace::Account;
 use fsverdict_core::model::{BedKind, ExtraProbe, Phase, Sample, Trial};
 use fsverdict_core::render::one_line;
 
-use crate::probe::trace::{Recorded, Recording, TraceError};
+use crate::machine::marks::Marks;
+use crate::probe::trace::{Recorded, Recording, TraceError, logged};
 
 /// The file of a trial's log.
 fn log_of(trial: &Trial) -> PathBuf {
     Path::new(&trial.series).with_file_name("trace.jsonl")
 }
 
+/// What is recorded while a timed part lasts: by this kernel's events, by whoever logs the writes of
+/// our disks, or by both.
+#[derive(Debug)]
+pub struct Tracing {
+    // Let go of before the instance whose file it has.
+    /// Where the work says what it does.
+    pub marks: Marks,
+    recording: Option<Recording>,
+}
+
 /// Begins to record, if that is asked for. Where it can't be, the trial has no log, and its
 /// standard error the reason.
-pub fn begin(trial: &Trial) -> Option<Recording> {
+pub fn begin(trial: &Trial, phase: Phase) -> Option<Tracing> {
     trial.probes.contains(&ExtraProbe::Trace).then_some(())?;
     let log = log_of(trial);
     let folder = log.parent().unwrap_or(Path::new("."));
-    told(Recording::begin(&trial.bed.lab, &trial.bed.devices, folder))
+    let recording = told(Recording::begin(&trial.bed.lab, &trial.bed.devices, folder));
+    let trace = recording.as_ref().and_then(|recording| told(recording.marker()));
+    let disk = Some(Path::new(&trial.bed.marks)).filter(|disk| !disk.as_os_str().is_empty());
+    let marks = told(Marks::new(trace, disk).map_err(TraceError::Marks))?;
+    told(said(&marks, logged::BEGIN, phase));
+    Some(Tracing { marks, recording })
+}
+
+fn said(marks: &Marks, word: &str, phase: Phase) -> Result<(), TraceError> {
+    let text = format!("{word}{}", phase.name());
+    marks.on_disk(text.as_bytes()).map_err(TraceError::Marks)
 }
 
 fn told<T>(result: Result<T, TraceError>) -> Option<T> {
@@ -39,7 +60,10 @@ pub struct Traces(Vec<(Phase, Recorded)>);
 
 impl Traces {
     /// Ends a recording, and keeps it until the file system is unmounted.
-    pub fn keep(&mut self, recording: Option<Recording>, phase: Phase) {
+    pub fn keep(&mut self, tracing: Option<Tracing>, phase: Phase) {
+        let Some(Tracing { marks, recording }) = tracing else { return };
+        told(said(&marks, logged::END, phase));
+        drop(marks);
         let ended = recording.and_then(|recording| told(recording.end()));
         self.0.extend(ended.map(|recorded| (phase, recorded)));
     }

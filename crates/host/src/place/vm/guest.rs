@@ -74,6 +74,8 @@ pub struct Job {
     pub disks: usize,
     /// Every instruction is emulated.
     pub emulated: bool,
+    /// Behind them there is one for marks, in the log of their writes.
+    pub has_marks: bool,
     /// The disk that they are to be like.
     pub like: Option<Like>,
 }
@@ -252,7 +254,10 @@ fn rename(device: &mut Device, number: usize) -> io::Result<()> {
 /// disks down to the limits, so that here there are none to set.
 fn run(job: Job, job_disk: &Path) -> Result<(), HostError> {
     let mut trial = job.trial;
-    trial.bed.devices = beds(job_disk, job.disks)?;
+    let mut beds = beds(job_disk, job.disks + usize::from(job.has_marks))?;
+    let marks = beds.split_off(job.disks).pop().filter(|_| job.has_marks);
+    trial.bed.marks = marks.map_or(String::new(), |marks| marks.path);
+    trial.bed.devices = beds;
     if file_system::find(&trial.contender.file_system).is_some_and(|it| it.partitions_disks) {
         (0..)
             .zip(&mut trial.bed.devices)

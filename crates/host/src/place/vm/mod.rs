@@ -15,6 +15,7 @@ mod host_files;
 pub mod kernel;
 pub mod kvm;
 mod loading;
+mod logged;
 pub mod modules;
 pub mod openzfs;
 mod qemu;
@@ -43,8 +44,9 @@ use guest::{Answer, Job};
 use host_files::HostFiles;
 use kernel::{Kernel, Zfs};
 use kvm::QEMU;
+use logged::Log;
 use modules::{Bus, Modules};
-use qemu::{Disk, Machine};
+use qemu::{Disk, DiskLog, Machine};
 
 /// The disk by which a trial goes in and its record comes out. A hole in a file: what is not
 /// written takes no space.
@@ -190,6 +192,7 @@ pub fn imagined(plan: &Plan, trial: &Trial) -> Result<Vec<String>, HostError> {
         scratch: false,
         limits,
         like: plan.bed.like.as_deref().and_then(model::Disk::named),
+        log: None,
     });
     let disks: Vec<Disk> =
         std::iter::once(Disk::exchange("RUN/vm/exchange".as_ref())).chain(bed).collect();
@@ -290,7 +293,7 @@ impl<'a> Vm<'a> {
         Ok(memory.0 + 2 * brought)
     }
 
-    fn disks(&self, exchange: &Path, trial: &Trial) -> Vec<Disk> {
+    fn disks(&self, exchange: &Path, trial: &Trial, log: Option<&Log>) -> Vec<Disk> {
         let limits = trial.contender.limits.or(self.plan.bed.limits);
         let bed_disk = |device: &Device| Disk {
             path: PathBuf::from(&device.path),
@@ -298,6 +301,8 @@ impl<'a> Vm<'a> {
             scratch: false,
             limits,
             like: self.like().map(|like| like.disk.clone()),
+            log: log
+                .map(|log| DiskLog { path: log.path().into(), device_bytes: device.size_bytes }),
         };
         std::iter::once(Disk::exchange(exchange))
             .chain(trial.bed.devices.iter().map(bed_disk))
@@ -309,7 +314,7 @@ impl<'a> Vm<'a> {
         self.made.as_ref()?.like.as_ref()
     }
 
-    fn job(&self, trial: &Trial, bootable: &Bootable) -> Job {
+    fn job(&self, trial: &Trial, bootable: &Bootable, log: Option<&Log>) -> Job {
         Job {
             trial: trial.clone(),
             modules: bootable.modules_for(&trial.contender),
@@ -317,18 +322,23 @@ impl<'a> Vm<'a> {
             path: guest_path(self.plan.vm.as_ref().is_some_and(|vm| vm.untrusted)),
             disks: trial.bed.devices.len(),
             emulated: !self.kvm,
+            has_marks: log.is_some(),
             like: self.like().cloned(),
         }
     }
 
     /// Runs the machine and gives the files that came out of it.
-    fn boot(&mut self, trial: &Trial) -> Result<BTreeMap<String, Vec<u8>>, HostError> {
+    fn boot(
+        &mut self,
+        trial: &Trial,
+        log: Option<&Log>,
+    ) -> Result<BTreeMap<String, Vec<u8>>, HostError> {
         let bootable = self.prepared.kernels.get(&trial.contender.kernel);
         let initrd = self.initrds.get(&trial.contender.kernel);
         let (bootable, initrd) = bootable.zip(initrd).ok_or("the bed is not made")?;
         let exchange = self.own_folder()?.join("exchange");
-        write_job(&exchange, &self.job(trial, bootable))?;
-        let disks = self.disks(&exchange, trial);
+        write_job(&exchange, &self.job(trial, bootable, log))?;
+        let disks = self.disks(&exchange, trial, log);
         let machine = Machine {
             kernel: &bootable.kernel.image,
             initrd,
@@ -352,11 +362,13 @@ impl<'a> Vm<'a> {
                     (self.watch)(event);
                 }
             }
+            log.map_or(Ok(()), Log::check)?;
             Ok(patience.check()?)
         };
-        let log = Path::new(&trial.raw).join("console.log");
+        let console_log = Path::new(&trial.raw).join("console.log");
         let silence = qemu::SILENCE;
-        let console = qemu::run(&machine.argv(), &log, silence, &self.interrupted, &mut watch)?;
+        let console =
+            qemu::run(&machine.argv(), &console_log, silence, &self.interrupted, &mut watch)?;
         let files = archive::files(BufReader::new(File::open(&exchange)?)).unwrap_or_default();
         if files.contains_key(guest::ANSWER) {
             return Ok(files);
@@ -440,7 +452,8 @@ impl Place for Vm<'_> {
         self.made = Some(made);
         self.make_initrds()?;
         // QEMU holds the disks down to their limits.
-        Ok(TrialBed { kind: bed.kind, devices, limits: None, probed, lab: token.to_string() })
+        let (kind, lab) = (bed.kind, token.to_string());
+        Ok(TrialBed { kind, devices, probed, lab, ..TrialBed::default() })
     }
 
     /// The guest sets them, before each trial: nothing of the host is changed.
@@ -452,7 +465,8 @@ impl Place for Vm<'_> {
         let folder = Path::new(&trial.raw).parent().ok_or("the trial has no folder")?.to_owned();
         fs::create_dir_all(&trial.raw)?;
         fs::write(folder.join("trial.json"), serde_json::to_string_pretty(trial)?)?;
-        let mut files = self.boot(trial)?;
+        let log = Log::of(trial, self.own_folder()?)?;
+        let mut files = self.boot(trial, log.as_ref())?;
         let answer = files.remove(guest::ANSWER).unwrap_or_default();
         let Answer { guest, error } = serde_json::from_slice(&answer)?;
         let record = files.remove("record.json");
@@ -461,7 +475,8 @@ impl Place for Vm<'_> {
             return Err(format!("Linux {}: {error}", guest.kernel).into());
         }
         let record = record.ok_or("the guest brought no record")?;
-        let record = Record { guest: Some(guest), ..serde_json::from_slice(&record)? };
+        let mut record = Record { guest: Some(guest), ..serde_json::from_slice(&record)? };
+        log.map_or(Ok(()), |log| log.write(trial, &folder, &mut record))?;
         let beside = folder.join("record.new");
         let mut file = File::create(&beside)?;
         writeln!(file, "{}", serde_json::to_string(&record)?)?;

@@ -15,6 +15,7 @@ use super::kernel;
 use super::kvm::{self, QEMU};
 use super::modules::Bus;
 use crate::place::trial_process::{Event, TICK};
+use crate::probe::trace::logged::MARKS_BYTES;
 use crate::{sys, tool};
 
 /// A guest is heard every few seconds: one that is silent for this long hangs.
@@ -55,6 +56,18 @@ pub struct Disk {
     pub limits: Option<Limits>,
     /// Whose blocks it has.
     pub like: Option<model::Disk>,
+    /// Where its writes are logged. Behind its last byte, in the same log, the guest has a disk for
+    /// marks, after all others.
+    pub log: Option<DiskLog>,
+}
+
+/// The log of a disk's writes.
+#[derive(Clone, Debug)]
+pub struct DiskLog {
+    /// Its file.
+    pub path: PathBuf,
+    /// What the guest has of the image.
+    pub device_bytes: u64,
 }
 
 /// A machine to be started.
@@ -98,22 +111,31 @@ impl Machine<'_> {
         option("-initrd", initrd.to_string());
         option("-append", PARAMETERS.into());
         for (index, disk) in self.disks.iter().enumerate() {
-            option("-drive", disk.drive(index));
-            option("-device", self.device(index));
+            match &disk.log {
+                None => option("-drive", disk.drive(index)),
+                Some(log) => disk.logged(index, log, &mut option),
+            }
+            option("-device", self.device(index, disk));
+        }
+        if let Some((disk, log)) = self.disks.iter().find_map(|it| Some((it, it.log.as_ref()?))) {
+            let index = self.disks.len();
+            option("-blockdev", log.marks(index));
+            option("-device", self.device(index, disk));
         }
         argv
     }
 
     /// What a guest wants zeroed it writes itself: see `bed/image.rs`, `write_out`.
-    fn device(&self, index: usize) -> String {
+    fn device(&self, index: usize, disk: &Disk) -> String {
         match self.bus {
             Bus::Virtio => {
-                let blocks = self.disks[index].blocks();
-                format!("virtio-blk-pci,drive=disk{index},write-zeroes=off{blocks}")
+                let (blocks, logged) = (disk.blocks(), disk.as_logged(",request-merging=off"));
+                format!("virtio-blk-pci,drive=disk{index},write-zeroes=off{blocks}{logged}")
             }
             // Its blocks have 512 bytes, whatever is asked of it (hw/ide/ide-dev.c).
             Bus::Ide => {
-                format!("ide-hd,drive=disk{index},bus=ide.{},unit={}", index / 2, index % 2)
+                let (bus, unit, logged) = (index / 2, index % 2, disk.as_logged(""));
+                format!("ide-hd,drive=disk{index},bus=ide.{bus},unit={unit}{logged}")
             }
         }
     }
@@ -122,7 +144,14 @@ impl Machine<'_> {
 impl Disk {
     /// The one by which a trial goes in and its record comes out.
     pub fn exchange(path: &Path) -> Disk {
-        Disk { path: path.into(), direct: false, scratch: true, limits: None, like: None }
+        Disk {
+            path: path.into(),
+            direct: false,
+            scratch: true,
+            limits: None,
+            like: None,
+            log: None,
+        }
     }
 
     /// QEMU takes powers of two up to 2 MiB (hw/core/qdev-properties-system.c,
@@ -135,6 +164,44 @@ impl Disk {
             true => format!(",logical_block_size={logical},physical_block_size={physical}"),
             false => String::new(),
         }
+    }
+
+    /// What a device says whose image two disks write to. Requests that QEMU would merge reach the
+    /// log in one piece that is as long as both, and fail in the guest.
+    fn as_logged(&self, merging: &str) -> String {
+        self.log.as_ref().map_or(String::new(), |_| format!(",share-rw=on{merging}"))
+    }
+
+    /// The same disk by way of blklogwrites (qemu(1), `-blockdev`; block/blklogwrites.c), which logs
+    /// a request when it is done. The log's first sector counts its entries: it is written with
+    /// each, for a guest may end without a flush.
+    fn logged(&self, index: usize, log: &DiskLog, option: &mut impl FnMut(&str, String)) {
+        let name = |path: &Path| path.display().to_string().replace(',', ",,");
+        let (image, file) = (name(&self.path), name(&log.path));
+        let direct = if self.direct { "on" } else { "off" };
+        let bytes = log.device_bytes;
+        let Limits { iops, bandwidth } = self.limits.unwrap_or_default();
+        let mut group = format!("throttle-group,id=limits{index}");
+        for way in ["read", "write"] {
+            group += &iops.map_or(String::new(), |it| format!(",x-iops-{way}={it}"));
+            group += &bandwidth.map_or(String::new(), |it| format!(",x-bps-{way}={}", it.0));
+        }
+        option("-object", group);
+        option(
+            "-blockdev",
+            format!(
+                "driver=blklogwrites,node-name=logged,log-super-update-interval=1,\
+                 file.driver=file,file.filename={image},file.cache.direct={direct},\
+                 log.driver=file,log.filename={file}"
+            ),
+        );
+        option(
+            "-blockdev",
+            format!(
+                "driver=throttle,node-name=disk{index},throttle-group=limits{index},\
+                 file.driver=raw,file.size={bytes},file.file=logged"
+            ),
+        );
     }
 
     /// qemu(1), `-drive`. A discard is no business of the host's: it would give blocks back.
@@ -155,6 +222,14 @@ impl Disk {
             drive += &bytes.map_or(String::new(), |it| format!(",throttling.bps-{way}={it}"));
         }
         drive
+    }
+}
+
+impl DiskLog {
+    /// The disk of the marks.
+    fn marks(&self, index: usize) -> String {
+        let (from, bytes) = (self.device_bytes, MARKS_BYTES);
+        format!("driver=raw,node-name=disk{index},offset={from},size={bytes},file=logged")
     }
 }
 
@@ -339,7 +414,8 @@ mod tests {
         let limits = Limits { iops: Some(100), bandwidth: Some(fsverdict_core::model::Bytes(5)) };
         let like = model::Disk::named("ssd");
         let limits = Some(limits);
-        let disk = Disk { path: "/a,b".into(), direct: true, scratch: false, limits, like };
+        let disk =
+            Disk { path: "/a,b".into(), direct: true, scratch: false, limits, like, log: None };
         assert_eq!(
             disk.drive(1),
             "if=none,id=disk1,format=raw,file=/a,,b,cache=none,discard=ignore,\

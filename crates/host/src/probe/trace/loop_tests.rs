@@ -7,6 +7,7 @@ use fsverdict_core::model::trace::{Entry, Op};
 
 use super::*;
 use crate::bed::LoopDevice;
+use crate::machine::marks::Marks;
 use crate::machine::tracing;
 
 #[test]
@@ -28,12 +29,14 @@ fn every_request_is_recorded_and_nothing_is_left_behind() {
     std::mem::forget(Instance::make(&run).unwrap());
     let recording = begin().unwrap();
     let disk = File::options().write(true).open(device.device().path).unwrap();
-    recording.marks.mark("fsync", 12).unwrap();
+    let marks = Marks::new(Some(recording.marker().unwrap()), None).unwrap();
+    marks.mark("fsync", 12).unwrap();
     for block in [3, 1, 2] {
         disk.write_all_at(&[7; 4096], block * 4096).unwrap();
         disk.sync_all().unwrap();
     }
-    recording.marks.mark("synced", 12).unwrap();
+    marks.mark("synced", 12).unwrap();
+    drop(marks);
     let recorded = recording.end().unwrap();
     assert_eq!(recorded.lost_events, 0);
     let mut operations = trace::Operations::new(trace::Between::FSYNC);

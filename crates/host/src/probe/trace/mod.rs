@@ -4,6 +4,7 @@
 //! they are: decoding takes longer, and is done when the work is over. It wakes when a buffer is
 //! half full (`buffer_percent`), and ten times a second.
 
+pub mod logged;
 #[cfg(test)]
 mod loop_tests;
 mod name;
@@ -18,11 +19,11 @@ use std::thread::JoinHandle;
 use fsverdict_core::model::Device;
 use fsverdict_core::model::trace::{Account, Item};
 use fsverdict_core::trace::file::{Head, Recorder, VERSION, Writer};
-use fsverdict_core::trace::{self, Assembler, FormatError, Formats};
+use fsverdict_core::trace::{self, Assembler, FormatError, Formats, LogWritesError};
 use thiserror::Error;
 
 use crate::machine::token::Token;
-use crate::machine::tracing::{Instance, Marks};
+use crate::machine::tracing::Instance;
 use crate::sys;
 
 /// How long the thread sleeps at most.
@@ -57,6 +58,10 @@ pub enum TraceError {
     Run(String),
     #[error("{}: {source}", path.display())]
     File { path: PathBuf, source: io::Error },
+    #[error("what the work does could not be written down: {0}")]
+    Marks(io::Error),
+    #[error("the log of writes: {0}")]
+    Log(#[from] LogWritesError),
     #[error("the recorder's thread: {0}")]
     Thread(io::Error),
     #[error("what was recorded could not be decoded: {0}")]
@@ -92,8 +97,6 @@ impl Language {
 pub struct Recording {
     // In this order they are let go of: an instance whose files are open can't be removed.
     stop: Stop,
-    /// Where the work says what it does.
-    pub marks: Marks,
     instance: Instance,
     thread: JoinHandle<io::Result<()>>,
     devices: Vec<Device>,
@@ -136,7 +139,6 @@ impl Recording {
             // A kernel without this file system has no such event.
             let _ = instance.record(event, &filter);
         }
-        let marks = instance.marks().map_err(TraceError::Tracefs)?;
         let stop = Stop(Arc::new(AtomicBool::new(false)));
         let (mut spools, mut processors, mut drains) = (Vec::new(), Vec::new(), Vec::new());
         for (processor, buffer) in instance.buffers().map_err(TraceError::Tracefs)? {
@@ -152,15 +154,19 @@ impl Recording {
             .spawn(move || drain(drains, page_bytes, &is_over))
             .map_err(TraceError::Thread)?;
         let devices = devices.to_vec();
-        Ok(Recording { stop, marks, instance, thread, devices, language, spools, processors })
+        Ok(Recording { stop, instance, thread, devices, language, spools, processors })
+    }
+
+    /// Where the work says what it does, in the kernel's trace.
+    pub fn marker(&self) -> Result<File, TraceError> {
+        self.instance.marker().map_err(TraceError::Tracefs)
     }
 
     /// Ends it, when all that was asked for is done.
     pub fn end(self) -> Result<Recorded, TraceError> {
-        let Recording { stop, marks, instance, thread, devices, language, spools, processors } =
-            self;
+        let Recording { stop, instance, thread, devices, language, spools, processors } = self;
         instance.stop().map_err(TraceError::Tracefs)?;
-        drop((stop, marks));
+        drop(stop);
         let drained = thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
         drained.map_err(TraceError::Thread)?;
         let lost = processors.iter().map(|processor| instance.lost_events(processor));

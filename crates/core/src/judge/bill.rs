@@ -1,0 +1,123 @@
+//! What one timed part of one trial cost, each cost for the same amount of work.
+
+use std::collections::BTreeMap;
+
+use crate::model::{
+    Cost, DeviceTotals, Per, Phase, PhaseRecord, Record, Work, Workload, trace::PART,
+};
+
+/// What was paid of one cost.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Paid {
+    /// For what.
+    pub per: Per,
+    /// So much.
+    pub value: f64,
+    /// All that is paid in the same coin: of a flush all requests, of CPU time all time.
+    pub of: f64,
+}
+
+/// The costs of a timed part.
+#[derive(Clone, Debug, Default)]
+pub struct Bill {
+    /// What was paid of each.
+    pub costs: BTreeMap<Cost, Paid>,
+    /// The bytes written by what they are, divided as the whole is; `None` without a log.
+    pub parts: Option<BTreeMap<String, f64>>,
+}
+
+impl Bill {
+    /// That of a phase of a trial that ran whole.
+    pub fn of(workload: &Workload, phase: Phase, record: &Record) -> Option<Bill> {
+        let part = record.phases.iter().find(|it| it.phase == phase)?;
+        if let Ok(Work::FsyncFiles(_)) = workload.work() {
+            return Some(of_fsyncs(record));
+        }
+        let mut bill = Bill::default();
+        let (per, count) = amount(workload, part);
+        if part.turns.is_none() {
+            let cpu_ns = part.totals.cpu_ns() as f64;
+            bill.put(Cost::CpuTime, per, cpu_ns / count, part.timed_s() * 1e9 / count);
+        }
+        let Some(device) = part.totals.device.filter(|device| is_busy(device, part)) else {
+            return Some(bill);
+        };
+        let requests = (device.reads + device.writes + device.flushes) as f64 / count;
+        for (cost, value) in [
+            (Cost::Reads, device.reads),
+            (Cost::Writes, device.writes),
+            (Cost::Flushes, device.flushes),
+        ] {
+            bill.put(cost, per, value as f64 / count, requests);
+        }
+        let moved = (device.read_bytes + device.write_bytes) as f64;
+        for (cost, value, application) in [
+            (Cost::ReadBytes, device.read_bytes, part.application_read_bytes),
+            (Cost::WrittenBytes, device.write_bytes, part.written_bytes()),
+        ] {
+            let (per, count) = match application.filter(|bytes| *bytes > 0) {
+                Some(bytes) => (Per::Byte, bytes as f64),
+                None => (per, count),
+            };
+            bill.put(cost, per, value as f64 / count, moved / count);
+            // A log's sums are of the whole trial.
+            if cost == Cost::WrittenBytes && phase == Phase::Whole {
+                bill.parts = parts(record, count);
+            }
+        }
+        Some(bill)
+    }
+
+    fn put(&mut self, cost: Cost, per: Per, value: f64, of: f64) {
+        self.costs.insert(cost, Paid { per, value, of });
+    }
+}
+
+/// What costs are divided by where it is not bytes, and how many of it there were.
+fn amount(workload: &Workload, part: &PhaseRecord) -> (Per, f64) {
+    let per = match workload.work() {
+        Ok(Work::SmallFiles(_)) => Per::File,
+        _ => Per::Operation,
+    };
+    match part.operations.filter(|operations| *operations > 0) {
+        Some(operations) => (per, operations as f64),
+        None => (Per::Trial, 1.0),
+    }
+}
+
+/// The device had something to do for a tenth of the time at least: what it was given can weigh.
+/// A flush is in no counter of busy time (block/blk-flush.c accounts it apart).
+fn is_busy(device: &DeviceTotals, part: &PhaseRecord) -> bool {
+    const WEIGHS: f64 = 0.1;
+    let busy_ns = (device.busy_ns + device.flush_ns) as f64 / device.devices.max(1) as f64;
+    busy_ns >= WEIGHS * part.timed_s() * 1e9
+}
+
+/// The fsyncs of workload `fsync_files` alone, which counts what each gave the device.
+fn of_fsyncs(record: &Record) -> Bill {
+    let mut bill = Bill::default();
+    let value = |metric: &str| record.sample(metric).map(|sample| sample.value);
+    let [writes, bytes, flushes] =
+        ["fsync_device_writes", "fsync_device_write_bytes", "fsync_device_flushes"].map(value);
+    let requests = writes.unwrap_or(0.0) + flushes.unwrap_or(0.0);
+    for (cost, value, of) in [
+        (Cost::Writes, writes, requests),
+        (Cost::WrittenBytes, bytes, bytes.unwrap_or(0.0)),
+        (Cost::Flushes, flushes, requests),
+    ] {
+        if let Some(value) = value {
+            bill.put(cost, Per::Fsync, value, of);
+        }
+    }
+    bill
+}
+
+/// What the trial's log adds up to, kind by kind.
+fn parts(record: &Record, count: f64) -> Option<BTreeMap<String, f64>> {
+    record.sample("trace_writes")?;
+    let part = |(metric, value): (&str, f64)| {
+        Some((metric.strip_prefix(PART)?.replace('_', " "), value / count))
+    };
+    let samples = record.samples.iter().map(|it| (it.metric.as_str(), it.value));
+    Some(samples.filter_map(part).collect())
+}

@@ -1,0 +1,270 @@
+//! Why one is slower, as far as counters tell: of what it pays more (METHODOLOGY, "Why one is
+//! slower").
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::bill::{Bill, Paid};
+use super::compare::Judge;
+use super::interval::Course;
+use super::stopping::Rule;
+use crate::model::{
+    Cause, CausePart, Comparison, Cost, Per, Phase, Record, Verdict, Workload, median,
+};
+
+/// What is less of all that is paid in the same coin explains nothing.
+const WEIGHS: f64 = 0.1;
+/// So many kinds of blocks are named.
+const PARTS_MAX: usize = 3;
+
+/// The bills of one contender, by round.
+type Bills = BTreeMap<u32, Bill>;
+
+/// For every comparison in which one is surely slower what it pays more of: what weighs most first.
+pub fn causes(judge: &Judge, records: &[Record], comparisons: &[Comparison]) -> Vec<Cause> {
+    comparisons.iter().flat_map(|it| of(judge, records, it).unwrap_or_default()).collect()
+}
+
+fn of(judge: &Judge, records: &[Record], comparison: &Comparison) -> Option<Vec<Cause>> {
+    use Verdict::{Faster, FasterSizeOpen, Slower, SlowerSizeOpen};
+    let Comparison { contender, reference, metric, .. } = comparison;
+    let [slower, faster] = match comparison.verdict {
+        Slower | SlowerSizeOpen => [contender, reference],
+        Faster | FasterSizeOpen => [reference, contender],
+        _ => return None,
+    };
+    let workload = judge.plan().workloads.iter().find(|it| it.name == comparison.workload)?;
+    let phase = workload.phase_of(metric);
+    let is_cost = ["cpu_", "device_", "trace_"].iter().any(|it| metric.contains(it));
+    let distance = comparison.ratio?.ln().abs();
+    if is_cost {
+        return None;
+    }
+    let pairs = Pairs {
+        rule: judge.rules_of(workload).apart(),
+        bills: [slower, faster].map(|name| bills(records, workload, phase, name)),
+    };
+    let costs = pairs.costs().into_iter().filter_map(|cost| pairs.found(cost));
+    let costs = costs.filter(|it| it.ratio.is_none_or(|ratio| ratio.ln() * 2.0 >= distance));
+    let cause = |found: Found| Cause {
+        workload: comparison.workload.clone(),
+        metric: metric.clone(),
+        contender: contender.clone(),
+        reference: reference.clone(),
+        slower: slower.clone(),
+        cost: found.cost,
+        per: found.per,
+        medians: found.medians,
+        ratio: found.ratio,
+        interval: found.interval,
+        parts: if found.cost == Cost::WrittenBytes { pairs.parts() } else { Vec::new() },
+    };
+    Some(apart(costs.collect()).into_iter().map(cause).collect())
+}
+
+/// The latest bill of each round.
+fn bills(records: &[Record], workload: &Workload, phase: Phase, contender: &str) -> Bills {
+    let is_its = |it: &&Record| {
+        it.is_measured() && it.key.workload == workload.name && it.key.contender == contender
+    };
+    let bill = |it: &Record| Some((it.key.round, Bill::of(workload, phase, it)?));
+    records.iter().filter(is_its).filter_map(bill).collect()
+}
+
+/// A cost in which the slower is ahead.
+struct Found {
+    cost: Cost,
+    per: Per,
+    medians: [f64; 2],
+    ratio: Option<f64>,
+    interval: Option<[f64; 2]>,
+}
+
+/// The slower and the faster, in their rounds.
+struct Pairs<'a> {
+    rule: &'a Rule,
+    bills: [Bills; 2],
+}
+
+impl Pairs<'_> {
+    /// The rounds that hold both.
+    fn each(&self) -> impl Iterator<Item = [&Bill; 2]> {
+        let [slower, faster] = &self.bills;
+        slower.iter().filter_map(|(round, bill)| Some([bill, faster.get(round)?]))
+    }
+
+    fn costs(&self) -> BTreeSet<Cost> {
+        self.each().flat_map(|[slower, _]| slower.costs.keys().copied()).collect()
+    }
+
+    /// What is known of a cost, where the slower pays more of it by the judge's own interval, and
+    /// enough to weigh.
+    fn found(&self, cost: Cost) -> Option<Found> {
+        let paid = |bills: [&Bill; 2]| {
+            let [slower, faster] = bills.map(|bill| bill.costs.get(&cost).copied());
+            Some([slower?, faster?])
+        };
+        let paid: Vec<[Paid; 2]> = self.each().filter_map(paid).collect();
+        let per = paid.first()?[0].per;
+        let values: Vec<[f64; 2]> = paid.iter().map(|it| it.map(|paid| paid.value)).collect();
+        let [more, less] = medians(&values)?;
+        let of = median(paid.iter().map(|[slower, _]| slower.of))?;
+        let is_one = paid.iter().flatten().all(|it| it.per == per);
+        if !is_one || more - less < WEIGHS * of {
+            return None;
+        }
+        let found = Found { cost, per, medians: [more, less], ratio: None, interval: None };
+        if values.iter().flatten().any(|value| *value <= 0.0) {
+            return self.is_surely_more(&values).then_some(found);
+        }
+        let course = self.course(values.iter().map(|[more, less]| (more / less).ln()));
+        let [low, high] = [course.interval.low, course.interval.high].map(f64::exp);
+        let ratio = Some(course.estimate.exp());
+        (low > 1.0).then_some(Found { ratio, interval: Some([low, high]), ..found })
+    }
+
+    fn course(&self, differences: impl Iterator<Item = f64>) -> Course {
+        Course::of(&differences.collect::<Vec<_>>(), self.rule, 0.0)
+    }
+
+    /// A figure that may be zero has no logarithm: its differences are looked at as they are.
+    fn is_surely_more(&self, values: &[[f64; 2]]) -> bool {
+        self.course(values.iter().map(|[more, less]| more - less)).interval.low > 0.0
+    }
+
+    /// The kinds of blocks of which the slower writes more, most first.
+    fn parts(&self) -> Vec<CausePart> {
+        let parts =
+            |[slower, faster]: [&Bill; 2]| Some([slower.parts.clone()?, faster.parts.clone()?]);
+        let logs: Vec<[BTreeMap<String, f64>; 2]> = self.each().filter_map(parts).collect();
+        let names: BTreeSet<&String> = logs.iter().flat_map(|[slower, _]| slower.keys()).collect();
+        let part = |what: &String| {
+            let value = |log: &BTreeMap<String, f64>| log.get(what).copied().unwrap_or(0.0);
+            let values: Vec<[f64; 2]> =
+                logs.iter().map(|[slower, faster]| [value(slower), value(faster)]).collect();
+            let medians = medians(&values)?;
+            self.is_surely_more(&values).then(|| CausePart { what: what.clone(), medians })
+        };
+        let more = |part: &CausePart| part.medians[0] - part.medians[1];
+        let mut parts: Vec<CausePart> = names.into_iter().filter_map(part).collect();
+        let all: f64 = parts.iter().map(more).sum();
+        parts.retain(|part| more(part) >= WEIGHS * all);
+        parts.sort_by(|one, other| more(other).total_cmp(&more(one)));
+        parts.truncate(PARTS_MAX);
+        parts
+    }
+}
+
+fn medians(values: &[[f64; 2]]) -> Option<[f64; 2]> {
+    let of = |side: usize| median(values.iter().map(|it| it[side]));
+    Some([of(0)?, of(1)?])
+}
+
+/// Of a cost that is counted in bytes and in requests the one that is further apart; the furthest
+/// first.
+fn apart(mut found: Vec<Found>) -> Vec<Found> {
+    let distance = |it: &Found| it.ratio.unwrap_or(f64::INFINITY);
+    found.sort_by(|one, other| distance(other).total_cmp(&distance(one)));
+    let coin = |cost: Cost| match cost {
+        Cost::WrittenBytes | Cost::Writes => 0,
+        Cost::ReadBytes | Cost::Reads => 1,
+        Cost::Flushes => 2,
+        Cost::CpuTime => 3,
+    };
+    let mut seen = BTreeSet::new();
+    found.retain(|it| seen.insert(coin(it.cost)));
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{phase, plan, record};
+    use super::*;
+    use crate::model::{CpuClock, CpuTime, DeviceTotals, PhaseRecord, Sample, Totals, Unit};
+
+    const PLAN: &str = "[[contender]]\nname = \"a\"\n[[contender]]\nname = \"b\"\n\
+                        [[workload]]\nname = \"w\"\ncommand = \"true\"\ncache = \"warm\"\n";
+
+    /// A trial of so many seconds that flushed so often, wrote so much and took so much CPU time.
+    fn trial(round: u32, name: &str, seconds: f64, costs: [u64; 3]) -> Record {
+        let [flushes, write_bytes, cpu_ms] = costs;
+        let device = DeviceTotals {
+            devices: 1,
+            flushes,
+            writes: 10,
+            write_bytes,
+            busy_ns: 500_000_000,
+            ..DeviceTotals::default()
+        };
+        let cpu = CpuTime { work_ns: cpu_ms * 1_000_000, kernel_ns: 0, clock: CpuClock::Cgroup };
+        let totals = Totals { device: Some(device), cpu_time: Some(cpu), ..Totals::default() };
+        Record {
+            phases: vec![PhaseRecord { totals, ..phase(Phase::Whole) }],
+            samples: vec![Sample::lower("wall_time", seconds, Unit::Seconds)],
+            ..record(round, "w", name)
+        }
+    }
+
+    /// Of rounds in which b takes twice the time of a, which pays `[10, 1 MiB, 100 ms]`, and of
+    /// which b pays what `costs` says of each round.
+    fn named(costs: impl Fn(u32) -> [u64; 3]) -> Vec<Cause> {
+        let rounds = (1..=8).flat_map(|round| {
+            let noise = 1.0 + f64::from(round % 3) / 100.0;
+            [
+                trial(round, "a", 1.0, [10, 1 << 20, 100]),
+                trial(round, "b", 2.0 * noise, costs(round)),
+            ]
+        });
+        let records: Vec<Record> = rounds.collect();
+        let judge = Judge::new(&plan(PLAN));
+        let comparisons = judge.comparisons(&records);
+        assert_eq!(comparisons[0].verdict, Verdict::Slower);
+        causes(&judge, &records, &comparisons)
+    }
+
+    fn costs(causes: &[Cause]) -> Vec<Cost> {
+        causes.iter().map(|cause| cause.cost).collect()
+    }
+
+    #[test]
+    fn only_what_surely_differs_and_weighs_is_named() {
+        let flushes = named(|_| [30, 1 << 20, 100]);
+        assert_eq!(costs(&flushes), [Cost::Flushes]);
+        assert_eq!((flushes[0].slower.as_str(), flushes[0].medians), ("b", [30.0, 10.0]));
+        assert_eq!(costs(&named(|_| [5, 1 << 19, 50])), [], "the slower pays less of all");
+        assert_eq!(costs(&named(|_| [12, 1 << 20, 100])), [], "too little for twice the time");
+        let scattered = |round: u32| [if round.is_multiple_of(2) { 60 } else { 2 }, 1 << 20, 100];
+        assert_eq!(costs(&named(scattered)), [], "its interval includes none");
+        assert_eq!(costs(&named(|_| [10, 1 << 20, 105])), [], "5 ms of a second weigh nothing");
+    }
+
+    #[test]
+    fn several_are_named_the_furthest_apart_first() {
+        let several = named(|_| [10, 3 << 20, 500]);
+        assert_eq!(costs(&several), [Cost::CpuTime, Cost::WrittenBytes]);
+        let ratio = several[0].ratio.unwrap();
+        assert!((ratio - 5.0).abs() < 1e-6, "{ratio}");
+    }
+
+    #[test]
+    fn where_blocks_are_known_those_that_are_more_are_named() {
+        let with = |record: Record, log_bytes: f64, data_bytes: f64| {
+            let sample = |name: &str, value| Sample::lower(name, value, Unit::Bytes);
+            let mut samples = record.samples.clone();
+            samples.push(sample("trace_writes", 1.0));
+            samples.push(sample("trace_bytes_of_log_tree", log_bytes));
+            samples.push(sample("trace_bytes_of_data", data_bytes));
+            Record { samples, ..record }
+        };
+        let rounds = (1..=8).flat_map(|round| {
+            let a = trial(round, "a", 1.0, [10, 1 << 20, 100]);
+            let b = trial(round, "b", 2.0, [10, 4 << 20, 100]);
+            [with(a, 0.0, 1e6), with(b, 3e6, 1e6)]
+        });
+        let records: Vec<Record> = rounds.collect();
+        let judge = Judge::new(&plan(PLAN));
+        let causes = causes(&judge, &records, &judge.comparisons(&records));
+        assert_eq!(costs(&causes), [Cost::WrittenBytes]);
+        let part = CausePart { what: "log tree".into(), medians: [3e6, 0.0] };
+        assert_eq!(causes[0].parts, [part]);
+    }
+}
