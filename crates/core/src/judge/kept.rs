@@ -2,6 +2,7 @@
 
 use super::audit::batches::Batches;
 use super::audit::case::{Case, Seen};
+use super::audit::fixed_time::Pace;
 use super::audit::mounted::Terms;
 use super::audit::trial::AUDITS;
 use crate::model::{Key, Phase, Plan, Record, Sample, Severity, Workload};
@@ -33,6 +34,8 @@ pub struct Kept {
     pub terms: Terms,
     /// Its rate over time, where that is known.
     pub batches: Option<Batches>,
+    /// A command's time, and what it did in it.
+    pub pace: Option<Pace>,
 }
 
 impl Kept {
@@ -50,6 +53,7 @@ impl Kept {
                 asked.push(sample.clone());
             }
         }
+        let pace = workload.and_then(|workload| Pace::of(workload, record));
         let case = workload.zip(plan.contender(&key.contender));
         let case = case.filter(|_| record.is_measured());
         let case = case.map(|(workload, it)| Case::new(plan, workload, it, record));
@@ -68,6 +72,7 @@ impl Kept {
             seen: case.map(seen).unwrap_or_default(),
             terms: Terms::of(record),
             batches: Batches::of(record),
+            pace,
         }
     }
 

@@ -54,6 +54,8 @@ pub enum Audit {
     DeviceBound,
     /// The depth of the work is the limit: at twice of it the bare device does more.
     DepthBound,
+    /// The work runs for a time, whatever the file system does in it.
+    FixedTime,
     /// How long the work had better run.
     RunLength,
     /// The link, or the processors at its ends, are the limit, whichever the file system.

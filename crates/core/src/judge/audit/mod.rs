@@ -5,8 +5,9 @@
 //! [`cpu`], [`limits`], [`leak`], [`network`], [`trouble`] and [`figures`], and [`over_trials`]
 //! says what they come to over all of them; those of the terms on which contenders are compared are
 //! in [`conditions`] and [`rotation`]; those that look at all rounds in [`drift`], [`order`] and
-//! [`modes`]; what the duplicate and the bare device show is in [`arms`]; how long the work had
-//! better run in [`length`]. Each is one function.
+//! [`modes`]; what the duplicate and the bare device show is in [`arms`]; work that runs for a time
+//! whatever it does in [`fixed_time`]; how long the work had better run in [`length`]. Each is one
+//! function.
 
 mod arms;
 pub(super) mod batches;
@@ -15,6 +16,7 @@ mod conditions;
 mod cpu;
 mod drift;
 mod figures;
+pub(super) mod fixed_time;
 mod foreign;
 mod heat;
 mod leak;
@@ -147,6 +149,7 @@ impl Audited {
                 let latest = self.trials.latest(&workload.name, &it.name);
                 findings.extend(over.findings(latest, &workload.name, &it.name));
             }
+            findings.extend(fixed_time::finding(plan, workload, &self.trials));
             let lane = &mut self.duplicates[place];
             let differs = arms::duplicate_differs(plan, workload, rules, &self.trials, lane);
             findings.extend(differs);
