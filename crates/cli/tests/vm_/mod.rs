@@ -72,6 +72,7 @@ macro_rules! or_left_out {
 }
 
 // After the macro, which it uses.
+mod layers;
 mod untrusted;
 mod zfs;
 

@@ -13,6 +13,7 @@ mod fit;
 mod histogram;
 mod history;
 mod joined;
+mod layer;
 mod lines;
 mod native;
 mod near;
@@ -60,6 +61,7 @@ pub use fit::{LeftOut, Unmet, UnmetNeeds, Who, lacks};
 pub use histogram::Histogram;
 pub use history::{Fleet, FleetChange, History, Past, Point, Series, Shift};
 pub use joined::{Abreast, Accord, Joined, Term};
+pub use layer::Layer;
 pub use native::{
     FILE_SIZE_MAX, FILES_MAX, FsyncCase, FsyncFiles, Metadata, MetadataOperation, Operation,
     SmallFiles, Sync,
