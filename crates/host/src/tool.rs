@@ -21,21 +21,26 @@ pub const DIRECTORIES: [&str; 6] =
     ["/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"];
 
 /// Which Debian package brings a program.
-const PACKAGES: [(&str, &str); 45] = [
+const PACKAGES: [(&str, &str); 50] = [
     ("apt-cache", "apt"),
     ("apt-get", "apt"),
     ("bcachefs", "bcachefs-tools"),
     ("blkid", "util-linux"),
+    ("cat", "coreutils"),
     ("chroot", "coreutils"),
     ("cryptsetup", "cryptsetup-bin"),
     ("curl", "curl"),
+    ("dd", "coreutils"),
     ("depmod", "kmod"),
     ("dpkg", "dpkg"),
     ("ethtool", "ethtool"),
     ("fio", "fio"),
+    ("integritysetup", "cryptsetup-bin"),
     ("ip", "iproute2"),
     ("ldd", "libc-bin"),
     ("losetup", "mount"),
+    ("lvm", "lvm2"),
+    ("mdadm", "mdadm"),
     ("mkfs.bcachefs", "bcachefs-tools"),
     ("mkfs.btrfs", "btrfs-progs"),
     ("mkfs.ext2", "e2fsprogs"),

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, FromArgMatches, ValueEnum};
 use clap_complete::engine::{ArgValueCandidates, ArgValueCompleter};
-use fsverdict_core::model::{Bytes, Percent, Place, Span};
+use fsverdict_core::model::{Bytes, Layer, Percent, Place, Span};
 use fsverdict_host::bed::{Consent, Consents};
 
 use crate::offers;
@@ -19,7 +19,7 @@ const TRIALS: &str = "The trials";
 const RUN: &str = "The run";
 
 /// What a run that was begun has in its plan, and no option changes.
-pub const FIXED: [&str; 35] = [
+pub const FIXED: [&str; 36] = [
     "plan",
     "study",
     "scale",
@@ -32,6 +32,7 @@ pub const FIXED: [&str; 35] = [
     "devices",
     "place",
     "kernel",
+    "layers",
     "bring",
     "untrusted",
     "small_files",
@@ -56,6 +57,9 @@ pub const FIXED: [&str; 35] = [
     "output",
     "command",
 ];
+
+/// Layers, the first next to the disk.
+pub type Stack = Vec<Layer>;
 
 /// Compare file systems on your own work.
 ///
@@ -121,6 +125,10 @@ pub struct Arguments {
     /// A kernel to boot in place vm: a version, or the path of a bzImage; several are compared.
     #[arg(long, value_name = "KERNEL", help_heading = PLACE)]
     pub kernel: Vec<String>,
+    /// What lies below the file systems in place vm, the first next to the disk: luks+raid1; none;
+    /// several are compared: fsverdict list layers.
+    #[arg(long, value_name = "LAYER+...", value_parser = Layer::parse_stack, help_heading = BED)]
+    pub layers: Vec<Stack>,
     /// A file or folder of this machine that a virtual one gets, besides those that commands name.
     #[arg(long, value_name = "PATH", help_heading = PLACE)]
     pub bring: Vec<PathBuf>,

@@ -5,7 +5,7 @@ use comfy_table::Table;
 use comfy_table::presets::UTF8_HORIZONTAL_ONLY;
 use fsverdict_host::place::vm::fetch::{self, Wanted};
 use fsverdict_host::place::vm::modules::Modules;
-use fsverdict_host::place::vm::{kernel, openzfs};
+use fsverdict_host::place::vm::{kernel, openzfs, toolbox};
 
 use crate::exit;
 use crate::say;
@@ -20,6 +20,7 @@ pub struct Arguments {
 #[derive(clap::Subcommand)]
 enum Command {
     Get(Get),
+    Tools(Tools),
     /// List kernels that can be booted, the newest first.
     List,
 }
@@ -43,6 +44,18 @@ struct Get {
     /// Where to fetch from, instead of where this machine's packages come from.
     #[arg(long, value_name = "URI")]
     mirror: Option<String>,
+}
+
+/// Fetch tools for guests, without root and without installing them.
+///
+/// A guest has this machine's programs. What is not installed here comes through this machine's
+/// apt, with its libraries, and is kept below ~/.cache/fsverdict.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:\n  fsverdict kernels tools cryptsetup-bin lvm2 mdadm")]
+struct Tools {
+    /// Debian's packages.
+    #[arg(required = true, value_name = "PACKAGE")]
+    packages: Vec<String>,
 }
 
 const EXAMPLES: &str = "\
@@ -79,6 +92,14 @@ pub fn run(arguments: &Arguments) -> Result<u8> {
                     Some(With(version)) => openzfs::get(wanted, version.as_deref(), say)?,
                 };
                 say::print(&format!("{} {}\n", kernel.name(), kernel.image.display()))?;
+            }
+        }
+        Command::Tools(tools) => {
+            for package in &tools.packages {
+                let toolbox = toolbox::get(package, &mut |text| say::tell(text))?;
+                let programs = toolbox.programs().join(", ");
+                let version = toolbox.version().unwrap_or_default();
+                say::print(&format!("{package} {version}: {programs}\n"))?;
             }
         }
         Command::List => list()?,

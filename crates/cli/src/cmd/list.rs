@@ -5,18 +5,22 @@ use clap::ValueEnum;
 use comfy_table::presets::UTF8_HORIZONTAL_ONLY;
 use comfy_table::{Table, TableComponent};
 use fsverdict_core::model::need::{Asked, ProbeKind};
-use fsverdict_core::model::{Bed, Need, Place, lacks};
+use fsverdict_core::model::{Bed, Need, Place, Plan, lacks};
 use fsverdict_host::file_system::{self, Promise, Promises};
+use fsverdict_host::layer;
 use fsverdict_host::place::doctor::{self, Machine};
-use fsverdict_host::place::vm::kernel::{self, Zfs};
+use fsverdict_host::place::vm::{
+    self,
+    kernel::{self, Zfs},
+};
 
 use crate::exit;
 use crate::say;
 use crate::shipped::{self, Shipped};
 use crate::uses;
 
-/// List contenders, workloads, plans, studies, uses, beds, probes and places, with what is lacking
-/// here.
+/// List contenders, layers, workloads, plans, studies, uses, beds, probes and places, with what is
+/// lacking here.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  fsverdict list\n  fsverdict list contenders")]
 pub struct Arguments {
@@ -28,6 +32,7 @@ pub struct Arguments {
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum Kind {
     Contenders,
+    Layers,
     Workloads,
     Plans,
     Studies,
@@ -63,8 +68,14 @@ pub fn run(arguments: &Arguments) -> Result<u8> {
     let kinds = arguments.kind.map_or(Kind::value_variants().to_vec(), |kind| vec![kind]);
     let sections: Vec<Section> = kinds.into_iter().map(section).collect();
     let machine = Machine::new(".".as_ref());
-    let asked = machine.asked();
-    let texts: Vec<String> = sections.iter().map(|section| text(section, &asked)).collect();
+    let (asked, plan) = (machine.asked(), Plan::default());
+    // Nowhere else are there any.
+    let in_guests = Asked::new(|need| vm::answer(&machine, &plan, need));
+    let text = |section: &Section| match section.kind {
+        Kind::Layers => text(section, &in_guests),
+        _ => text(section, &asked),
+    };
+    let texts: Vec<String> = sections.iter().map(text).collect();
     say::print(&texts.join("\n"))?;
     Ok(exit::DONE)
 }
@@ -106,6 +117,7 @@ fn lacking(needs: &[Need], asked: &Asked) -> String {
 fn section(kind: Kind) -> Section {
     match kind {
         Kind::Contenders => contenders(),
+        Kind::Layers => layers(),
         Kind::Workloads => workloads(),
         Kind::Beds => beds(),
         Kind::Probes => probes(),
@@ -135,6 +147,21 @@ fn contenders() -> Section {
         rows: file_system::ALL.map(|it| row(it.here())).into(),
         note: "What the documentation promises (sums: checksums; option: where it is asked for).\n\
                --fs NAME,...; a plan also gives them mkfs, mount, queue and sysctl settings.",
+    }
+}
+
+fn layers() -> Section {
+    let row = |it: &&layer::Kind| {
+        let settings: Vec<&str> = it.settings.iter().map(|(name, _)| *name).collect();
+        let cells = [it.name, it.about, &settings.join(", ")];
+        Row::new(&cells, vec![Need::Layer(it.name.into())])
+    };
+    Section {
+        kind: Kind::Layers,
+        header: vec!["layer", "what it is", "settings"],
+        rows: layer::ALL.iter().map(row).collect(),
+        note: "--place vm --layers none --layers luks:sector_size=4k --layers luks+raid1; the first \
+               is next to the disk.",
     }
 }
 

@@ -6,13 +6,13 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use fsverdict_core::model::{
-    Bed, BedKind, Command, Contender, ExtraProbe, Fio, Plan, PlanError, Rounds, Sysbench, Workload,
-    meant, plain_fio_words, program_of, with_near,
+    Bed, BedKind, Command, Contender, ExtraProbe, Fio, Layer, Plan, PlanError, Rounds, Sysbench,
+    Workload, meant, plain_fio_words, program_of, with_near,
 };
 use fsverdict_host::tool;
 use serde::de::DeserializeOwned;
 
-use super::arguments::{Arguments, ProbeName};
+use super::arguments::{Arguments, ProbeName, Stack};
 use super::beside::{change_work, changes_work, check_idle};
 use super::untrusted::distrust;
 use crate::exit::Usage;
@@ -32,6 +32,9 @@ pub fn plan(arguments: &Arguments) -> Result<Plan> {
         plan.contenders = named_contenders(&arguments.fs);
     } else if plan.contenders.is_empty() && plan.bed.kind == BedKind::Directory {
         plan.contenders = plan.bed.paths.iter().map(|path| directory_contender(path)).collect();
+    }
+    if !arguments.layers.is_empty() {
+        plan.contenders = on_layers(&plan.contenders, &arguments.layers);
     }
     if !arguments.kernel.is_empty() {
         plan.contenders = under_kernels(&plan.contenders, &arguments.kernel);
@@ -121,6 +124,19 @@ fn under_kernels(contenders: &[Contender], kernels: &[String]) -> Vec<Contender>
     };
     let all = contenders.iter().flat_map(|it| kernels.iter().map(move |kernel| under(it, kernel)));
     all.collect()
+}
+
+/// Each contender on each stack of layers; where there are several, they are part of its name.
+fn on_layers(contenders: &[Contender], stacks: &[Stack]) -> Vec<Contender> {
+    let on = |contender: &Contender, stack: &Stack| {
+        let shown = if stack.is_empty() { Layer::NONE.into() } else { Layer::stack(stack) };
+        let name = match stacks.len() {
+            1 => contender.name.clone(),
+            _ => format!("{} on {shown}", contender.name),
+        };
+        Contender { name, layers: stack.clone(), ..contender.clone() }
+    };
+    contenders.iter().flat_map(|it| stacks.iter().map(move |stack| on(it, stack))).collect()
 }
 
 fn directory_contender(path: &str) -> Contender {
@@ -414,6 +430,18 @@ pub(super) mod tests {
         assert_eq!(allowed("/usr", "/usr/../usr /etc").unwrap(), ["/usr", "/etc"]);
         assert!(allowed("/usr", "/usr /").is_err(), "the whole machine");
         assert!(allowed("/usr", "/usr /etc/passwd").is_err(), "no folder");
+    }
+
+    #[test]
+    fn layers_are_part_of_the_contenders() {
+        let of = |words: &str| typed(&format!("{words} -- true")).unwrap().contenders;
+        let one = of("--fs ext4 --layers luks+lvm-thin:chunk=64k");
+        assert_eq!((one[0].name.as_str(), one[0].layers.len()), ("ext4", 2));
+        let names: Vec<String> = of("--fs ext4 --layers none --layers luks --kernel 6.1")
+            .into_iter()
+            .map(|it| it.name)
+            .collect();
+        assert_eq!(names, ["ext4 on none", "ext4 on luks"]);
     }
 
     #[test]

@@ -120,7 +120,7 @@ fn files_import_each_other_in_no_circle() {
 }
 
 /// What each wing of host may use: ARCHITECTURE's table.
-const WINGS: [(&str, &[&str]); 12] = [
+const WINGS: [(&str, &[&str]); 13] = [
     ("sys", &[]),
     ("tool", &["sys"]),
     ("timing", &["sys"]),
@@ -128,6 +128,7 @@ const WINGS: [(&str, &[&str]); 12] = [
     ("tree", &["timing", "sys"]),
     ("bed", &["machine", "tool", "sys"]),
     ("file_system", &["machine", "tool", "sys"]),
+    ("layer", &["machine", "tool", "sys"]),
     ("probe", &["machine", "tool", "sys"]),
     ("undo", &["bed", "file_system", "machine", "tool", "sys"]),
     ("workload", &["probe", "tree", "timing", "machine", "tool", "sys"]),
@@ -137,6 +138,7 @@ const WINGS: [(&str, &[&str]); 12] = [
             "workload",
             "undo",
             "probe",
+            "layer",
             "file_system",
             "bed",
             "tree",

@@ -73,6 +73,7 @@ macro_rules! or_left_out {
 
 mod anatomy;
 // After the macro, which it uses.
+mod layers;
 mod untrusted;
 mod zfs;
 

@@ -5,7 +5,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Bytes, Scalar};
+use super::{Bytes, Layer, Scalar};
 
 /// What a device is held down to, for reads and writes each.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -42,6 +42,9 @@ pub struct Contender {
     /// is made on the one partition that comes out.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub partition: Vec<String>,
+    /// What lies between the devices and the file system; the first is next to the devices.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub layers: Vec<Layer>,
     /// Arguments for mkfs, as typed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub mkfs: Vec<String>,

@@ -16,6 +16,7 @@ mod histogram;
 mod history;
 mod jobs;
 mod joined;
+mod layer;
 mod lines;
 mod native;
 mod near;
@@ -66,6 +67,7 @@ pub use histogram::Histogram;
 pub use history::{Fleet, FleetChange, History, Past, Point, Series, Shift};
 pub use jobs::{JobRecord, Jobs};
 pub use joined::{Abreast, Accord, Joined, Term};
+pub use layer::Layer;
 pub use native::{
     FILE_SIZE_MAX, FILES_MAX, FsyncCase, FsyncFiles, Metadata, MetadataOperation, Operation,
     SmallFiles, Sync,

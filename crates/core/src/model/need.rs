@@ -85,6 +85,8 @@ pub enum Need {
     FileSystem(String),
     /// To partition a disk.
     Partitions,
+    /// To make a layer below the file system, by its name.
+    Layer(String),
     /// To hold devices down to limits.
     Limits,
     /// A link between server and clients.
@@ -136,6 +138,7 @@ impl Need {
             Need::DropCaches => "drop caches",
             Need::FileSystem(name) | Need::Interface(name) => name,
             Need::Partitions => "partitions",
+            Need::Layer(name) => return Cow::Owned(format!("layer {name}")),
             Need::Limits => "limits",
             Need::Link => "link",
             Need::Tool(name) => name,
@@ -332,7 +335,8 @@ impl Contender {
         let limits = self.limits.map(|_| Need::Limits);
         let kernel = self.kernel.clone().map(|name| Need::Kernel(Some(name)));
         let all = [kernel, file_system, partitions, sets.then_some(Need::Root), limits];
-        all.into_iter().flatten().collect()
+        let layers = self.layers.iter().map(|layer| Need::Layer(layer.name.clone()));
+        all.into_iter().flatten().chain(layers).collect()
     }
 }
 

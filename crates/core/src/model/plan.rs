@@ -513,6 +513,7 @@ impl Plan {
                 file_system: Contender::RAW.into(),
                 mkfs: Vec::new(),
                 mount: Vec::new(),
+                layers: Vec::new(),
                 ..reference.clone()
             },
         })
@@ -674,6 +675,7 @@ impl Plan {
             self.workloads.iter().try_for_each(|workload| check_size(workload, bed.size))?;
         }
         self.contenders.iter().try_for_each(check_partition)?;
+        self.contenders.iter().try_for_each(|contender| check_layers(contender, bed.kind))?;
         match bed.kind {
             BedKind::Device if bed.paths.is_empty() => {
                 invalid("bed device needs a path: --bed device:/dev/sdb".into())
@@ -742,6 +744,20 @@ fn check_partition(contender: &Contender) -> Result<(), PlanError> {
             contender.name
         ))),
     }
+}
+
+/// Layers are made on whole devices, for a file system.
+fn check_layers(contender: &Contender, kind: BedKind) -> Result<(), PlanError> {
+    if contender.layers.is_empty() {
+        return Ok(());
+    }
+    let why = match kind {
+        BedKind::Directory => "a directory is mounted already: leave them out",
+        _ if contender.is_raw() => "no file system for them: leave them out",
+        _ if !contender.partition.is_empty() => "a partition, too: leave out either",
+        _ => return Ok(()),
+    };
+    Err(PlanError::Invalid(format!("contender {:?} has layers, and {why}", contender.name)))
 }
 
 /// A bed of `size` holds what `workload` needs.
@@ -841,6 +857,10 @@ mod tests {
             |words: &str| wrong("mkfs = [", &format!("partition = [{words}]\nmkfs = ["));
         assert!(partition("\"mklabel\", \"gpt\", \"select\"").contains("bed's own device"));
         assert!(partition("\"mklabel\", \"gpt\", \"/dev/sda\"").contains("\"/dev/sda\""));
+        let layered =
+            |more: &str| wrong("mkfs = [", &format!("layers = [\"luks\"]\n{more}mkfs = ["));
+        assert!(layered("partition = [\"mklabel\"]\n").contains("a partition, too"));
+        assert!(wrong("mkfs = [", "layers = [\"LUKS\"]\nmkfs = [").contains("is no layer"));
         let directory = PLAN.replace("mkfs = [\"-l\", \"size=256m\"]", "partition = [\"x\"]");
         let bed = "[bed]\nkind = \"directory\"\npath = \"/mnt\"\n";
         let refused = Plan::parse(&format!("{bed}{directory}")).unwrap_err().to_string();

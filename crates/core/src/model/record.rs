@@ -519,6 +519,9 @@ pub struct Record {
     /// The partitions it was made on, where its contender has the devices partitioned.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub partitions: Vec<Partition>,
+    /// The layers below it, as their own tools describe them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub layers: Vec<String>,
     /// What the disk under test said of itself when the file system was made; of several, the
     /// first.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -566,6 +569,7 @@ impl Record {
             guest: None,
             steps: Vec::new(),
             partitions: Vec::new(),
+            layers: Vec::new(),
             disk: None,
             probed: None,
             mounted: None,

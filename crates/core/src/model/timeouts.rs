@@ -18,9 +18,10 @@ const TRIAL_MIN: Duration = Duration::from_secs(10 * 60);
 
 /// What can be limited, with its default; without one the trial's limit is its own. What writes
 /// out what others have left dirty gets an hour.
-const STEPS: [(&str, Option<Duration>); 20] = [
+const STEPS: [(&str, Option<Duration>); 21] = [
     ("trial", None),
     ("partition", TEN_MINUTES),
+    ("layers", HOUR),
     ("mkfs", HOUR),
     ("make_directory", TEN_MINUTES),
     ("mount", TEN_MINUTES),

@@ -12,7 +12,7 @@ use super::next::{Kept, Step, steps};
 use super::text::{marked, marked_code, marked_lines, marked_list, visible};
 use super::why::why;
 use super::{Report, facts, table, words};
-use crate::model::{Command, Comparison, Contender, Finding, Workload};
+use crate::model::{Command, Comparison, Contender, Finding, Layer, Workload};
 
 /// The whole report; `shown`: with these figures, that are SVG files in this folder.
 pub fn report(report: &Report, shown: Option<(&[Figure], &str)>) -> String {
@@ -214,6 +214,10 @@ fn contenders(report: &Report) -> String {
         if let Some(partition) = report.partition(contender) {
             out += &format!("; its partition begins at {} B", partition.start_bytes);
         }
+        let layers = report.layers(contender);
+        if !layers.is_empty() {
+            out += &format!("; its layers: {}", marked_code(&layers.join(" | ")));
+        }
         if let Some(name) = report.known_as(contender) {
             out += &format!("; measured is {}", marked(&name));
         }
@@ -237,6 +241,9 @@ fn described(contender: &Contender) -> String {
     }
     if !contender.partition.is_empty() {
         parts.push(format!("partition {}", marked_code(&contender.partition.join(" "))));
+    }
+    if !contender.layers.is_empty() {
+        parts.push(format!("on layers {}", marked_code(&Layer::stack(&contender.layers))));
     }
     if let Some(kernel) = &contender.kernel {
         parts.push(format!("kernel {}", marked(kernel)));

@@ -78,6 +78,12 @@ impl Report<'_> {
         its.find_map(|record| record.disk.as_ref())
     }
 
+    /// The layers that it was made on, as its first trial found them.
+    pub(super) fn layers(&self, contender: &Contender) -> &[String] {
+        let mut its = self.records.iter().filter(|record| record.key.contender == contender.name);
+        its.find(|record| !record.layers.is_empty()).map_or(&[], |record| &record.layers)
+    }
+
     /// The partition it was made on, where it was.
     pub(super) fn partition(&self, contender: &Contender) -> Option<&Partition> {
         let mut its = self.records.iter().filter(|it| it.key.contender == contender.name);

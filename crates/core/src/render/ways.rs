@@ -32,10 +32,15 @@ pub(super) fn ways(plan: &Plan) -> Option<Ways> {
     let row = |first: &&str| seconds.iter().map(|second| place(first, second)).collect();
     let places: Vec<Vec<usize>> = firsts.iter().map(row).collect::<Option<_>>()?;
     let is_kernel = contenders.iter().all(|it| it.kernel.is_some());
+    let is_layered = contenders.iter().any(|it| it.layers != contenders[0].layers);
     let columns = places[0].iter().map(|place| level(&contenders[*place]));
     Some(Ways {
         first: "file system",
-        second: if is_kernel { "kernel" } else { "setting" },
+        second: match (is_layered, is_kernel) {
+            (true, _) => "layers",
+            (_, true) => "kernel",
+            _ => "setting",
+        },
         rows: firsts.iter().map(ToString::to_string).collect(),
         columns: columns.collect(),
         places,
@@ -174,6 +179,13 @@ mod tests {
             let end = if is_new { "-noatime" } else { "" };
             contender.name = format!("{}{end}", contender.file_system);
         }
+        let mut layered = settings.clone();
+        for contender in &mut layered.contenders {
+            if !std::mem::take(&mut contender.mount).is_empty() {
+                contender.layers = vec!["luks".parse().unwrap()];
+            }
+        }
+        assert_eq!(ways(&layered).unwrap().second, "layers");
         let found = ways(&settings).unwrap();
         assert_eq!(
             (found.second, found.columns),

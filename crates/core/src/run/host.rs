@@ -19,6 +19,8 @@ pub enum Effect {
     Done,
     /// The devices are partitioned like this.
     Partitioned(Vec<Partition>),
+    /// The layers are these, as their tools describe them.
+    Layered(Vec<String>),
     /// The file system is mounted like this.
     Mounted(Mounted),
     /// The caches around their drop.
@@ -141,6 +143,7 @@ fn note(record: &mut Record, effect: Effect) {
     match effect {
         Effect::Done => {}
         Effect::Partitioned(partitions) => record.partitions = partitions,
+        Effect::Layered(layers) => record.layers = layers,
         Effect::Mounted(mounted) => record.mounted = Some(mounted),
         Effect::Dropped(state) => record.caches.push(state),
         Effect::Settled(quiet) => record.settled.push(quiet),

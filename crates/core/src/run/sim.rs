@@ -213,6 +213,10 @@ impl Host for SimPlace {
                 };
                 Effect::Partitioned(trial.bed.devices.iter().map(partition).collect())
             }
+            Step::Layers => {
+                let layers = trial.contender.layers.iter().map(ToString::to_string);
+                Effect::Layered(layers.collect())
+            }
             Step::Mount => {
                 if let Some(mount) = self.mounted.first() {
                     return Err(format!("{mount} is mounted already").into());

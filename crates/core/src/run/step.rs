@@ -9,6 +9,8 @@ use crate::model::{BedKind, Cache, Phase, Trial, Work};
 pub enum Step {
     /// Partition the devices as the contender asks.
     Partition,
+    /// Make the contender's layers on them.
+    Layers,
     /// Make the file system afresh.
     MakeFileSystem,
     /// Make the trial's own folder: bed `directory`.
@@ -51,6 +53,7 @@ impl fmt::Display for Step {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Step::Partition => "partition",
+            Step::Layers => "layers",
             Step::MakeFileSystem => "mkfs",
             Step::MakeDirectory => "make directory",
             Step::Mount => "mount",
@@ -92,6 +95,7 @@ pub fn steps(trial: &Trial) -> Vec<Step> {
     let partitioned = !trial.contender.partition.is_empty();
     let mut steps = Vec::new();
     steps.extend(partitioned.then_some(Step::Partition));
+    steps.extend((!trial.contender.layers.is_empty()).then_some(Step::Layers));
     match formatted {
         true => steps.extend([Step::MakeFileSystem, Step::Mount]),
         false => steps.push(Step::MakeDirectory),
@@ -196,6 +200,7 @@ mod tests {
         let work = Workload { tree: Some(Tree::default()), ..Workload::default() };
         let mut trial = crate::run::sim::example_trial(BedKind::Loop, work);
         trial.contender.partition = vec!["mklabel".into()];
+        trial.contender.layers = vec!["luks".parse().unwrap()];
         let directories = crate::run::sim::example_trial(BedKind::Directory, Workload::default());
         let untold = [Step::Link, Step::Setup, Step::Fill, Step::Limit, Step::Prepare, Step::Check];
         let last = [Step::Figures, Step::Cleanup];
@@ -272,6 +277,16 @@ mod tests {
         let steps = steps(&trial);
         assert_eq!(steps[..2], [Step::Partition, Step::MakeFileSystem]);
         assert_eq!(steps[steps.len() - 2..], [Step::Unmount, Step::RemovePartition]);
+    }
+
+    #[test]
+    fn layers_are_made_before_the_file_system_and_not_for_the_bare_device() {
+        let work = Workload { command: Some(Command::Shell("true".into())), ..Workload::default() };
+        let mut trial = crate::run::sim::example_trial(BedKind::Loop, work);
+        trial.contender.layers = vec!["luks".parse().unwrap()];
+        assert_eq!(steps(&trial)[..2], [Step::Layers, Step::MakeFileSystem]);
+        trial.contender.file_system = crate::model::Contender::RAW.into();
+        assert!(!steps(&trial).contains(&Step::Layers));
     }
 
     #[test]

@@ -11,6 +11,7 @@ use super::trial_process::{mount_point, trial_argv};
 use super::{link, vm};
 use crate::bed::{Flushes, Like, partition};
 use crate::file_system::{self, FileSystem, daemon};
+use crate::layer;
 use crate::machine::settings;
 use crate::machine::throttle::{self, Means};
 use crate::tool::shown;
@@ -164,6 +165,14 @@ impl DryRun {
         Ok(())
     }
 
+    fn layers(&mut self, trial: &Trial) {
+        let devices: Vec<String> = trial.bed.devices.iter().map(|it| it.path.clone()).collect();
+        let clear = devices.iter().map(|device| layer::clear_argv(device));
+        let made = layer::stack(&trial.contender.layers, &devices);
+        let commands = clear.chain(made.into_iter().flat_map(|it| it.commands));
+        self.lines.extend(commands.map(|argv| shown(&argv)));
+    }
+
     fn sync(&mut self, trial: &Trial, directory: &str) {
         match raw_device(trial) {
             Ok(device) if trial.contender.is_raw() => self.say(format!("sync {device}")),
@@ -203,6 +212,7 @@ impl Host for DryRun {
                     }));
                 }
             }
+            Step::Layers => self.layers(trial),
             Step::MakeFileSystem | Step::Mount | Step::Unmount => {
                 self.file_system(step, trial)?;
                 if step == Step::Mount {

@@ -6,7 +6,9 @@ use std::path::Path;
 
 use fsverdict_core::model::{BedKind, Plan, Unit, Workload};
 
+use super::vm::toolbox;
 use crate::file_system::FileSystem;
+use crate::layer;
 use crate::machine::{cell, mount};
 use crate::tool::{self, version};
 use crate::workload;
@@ -54,6 +56,13 @@ pub fn tools(plan: &Plan, file_systems: &[&FileSystem]) -> BTreeMap<String, Stri
     let parted = plan.contenders.iter().any(|it| !it.partition.is_empty()).then_some("parted");
     for program in workload::programs(plan).chain(parted) {
         let version = version(&[program, "--version"]);
+        tools.extend(version.map(|version| (program.to_string(), version)));
+    }
+    let layers = plan.contenders.iter().flat_map(|it| &it.layers);
+    let kinds = layers.filter_map(|layer| layer::find(&layer.name));
+    for program in kinds.filter_map(|kind| kind.programs.first()) {
+        let fetched = || toolbox::find(program)?.version();
+        let version = version(&[program, "--version"]).or_else(fetched);
         tools.extend(version.map(|version| (program.to_string(), version)));
     }
     let needed = plan.workloads.iter().flat_map(Workload::needed);

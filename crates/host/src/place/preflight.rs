@@ -9,7 +9,7 @@ use thiserror::Error;
 
 use crate::tool::ToolError;
 use crate::workload::engine::Reading;
-use crate::{bed, file_system, workload};
+use crate::{bed, file_system, layer, workload};
 
 /// Why a plan can't be run anywhere, and what to do about it.
 #[derive(Debug, Error)]
@@ -17,6 +17,8 @@ use crate::{bed, file_system, workload};
 pub enum PreflightError {
     #[error("contender {contender:?}: no file system is called {name:?}; {}", meant_by(name))]
     UnknownFileSystem { contender: String, name: String },
+    #[error("contender {contender:?}: {said}")]
+    Layers { contender: String, said: String },
     #[error("workload {workload:?}: {source}")]
     Work { workload: String, source: HostError },
     #[error("workload {workload:?}: {said}")]
@@ -59,6 +61,11 @@ pub fn check_plan(plan: &Plan) -> Result<(), PreflightError> {
                 name: contender.file_system.clone(),
             });
         }
+    }
+    let devices = plan.bed.devices as usize;
+    for contender in &plan.contenders {
+        layer::check(&contender.layers, devices)
+            .map_err(|said| PreflightError::Layers { contender: contender.name.clone(), said })?;
     }
     for workload in &plan.workloads {
         let Ok(work) = workload.work() else { continue };

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use maud::{Markup, html};
 
 use super::super::Report;
-use crate::model::Contender;
+use crate::model::{Contender, Layer};
 
 /// A setting with its value for each contender, in the plan's order.
 type Setting = (String, Vec<String>);
@@ -70,6 +70,10 @@ fn settings(report: &Report) -> Vec<Setting> {
     names.into_iter().map(setting).collect()
 }
 
+fn stack(layers: &[Layer]) -> Option<String> {
+    (!layers.is_empty()).then(|| Layer::stack(layers))
+}
+
 /// What is set for a contender, by rank and name; and what the kernel says of it.
 fn of(report: &Report, contender: &Contender) -> BTreeMap<(u8, String), String> {
     let words = |words: &[String], between: &str| (!words.is_empty()).then(|| words.join(between));
@@ -80,6 +84,8 @@ fn of(report: &Report, contender: &Contender) -> BTreeMap<(u8, String), String> 
         ("directory", contender.path.clone()),
         ("kernel", contender.kernel.clone()),
         ("partition", words(&contender.partition, " ")),
+        ("layers", stack(&contender.layers)),
+        ("layers made", words(report.layers(contender), " | ")),
         ("mkfs", words(&contender.mkfs, " ")),
         ("mount", words(&contender.mount, ",")),
         ("mounted with", report.mounted(contender).map(|it| it.options.join(","))),

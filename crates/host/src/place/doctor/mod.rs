@@ -111,6 +111,8 @@ impl Machine {
             Need::DropCaches => drop_caches(root),
             Need::FileSystem(name) => file_system(root, name),
             Need::Partitions => partitions(),
+            Need::Layer(_) => Answer::no("layers are made in virtual machines, and end with them")
+                .but("write --place vm"),
             Need::Limits => devices::limits(root),
             Need::Link => network::links(),
             Need::Interface(name) => network::interface(root, name),

@@ -23,6 +23,7 @@ use super::lease::Lease;
 use super::link;
 use super::vm::guest;
 use crate::bed::{self, partition};
+use crate::layer;
 use crate::machine::cell::{self, Cells};
 use crate::machine::processes::Processes;
 use crate::machine::{mount, settle, throttle};
@@ -180,6 +181,15 @@ impl TrialHost {
     }
 }
 
+/// They outlive the processes that make them: nothing but the end of a machine takes them away.
+fn layers(trial: &Trial) -> Result<Effect, HostError> {
+    if !guest::is_within() {
+        return Err("layers are made in virtual machines alone: --place vm".into());
+    }
+    let devices: Vec<String> = trial.bed.devices.iter().map(|it| it.path.clone()).collect();
+    Ok(Effect::Layered(layer::raise(&trial.contender.layers, &devices)?))
+}
+
 /// What a step has brought to light, and figures, if there are some.
 fn with(effect: Effect, figures: Vec<Sample>) -> Effect {
     match figures.is_empty() {
@@ -202,7 +212,7 @@ fn cells(trial: &Trial, environment: &BTreeMap<String, String>) -> Option<Cells>
 
 impl Host for TrialHost {
     fn perform(&mut self, step: Step, trial: &Trial) -> Result<Effect, HostError> {
-        let writes = [Step::Partition, Step::RemovePartition, Step::MakeFileSystem];
+        let writes = [Step::Partition, Step::RemovePartition, Step::Layers, Step::MakeFileSystem];
         if writes.contains(&step) {
             self.lease.check_devices(trial)?;
         }
@@ -212,6 +222,7 @@ impl Host for TrialHost {
                 let words = &trial.contender.partition;
                 return Ok(Effect::Partitioned(partition::make(words, &trial.bed.devices)?));
             }
+            Step::Layers => return layers(trial),
             Step::RemovePartition => partition::remove(&trial.bed.devices)?,
             Step::MakeFileSystem => mounting.make(processes, trial)?,
             Step::MakeDirectory => fs::create_dir(work_directory(trial))?,

@@ -3,14 +3,14 @@
 use std::fs::{self, File};
 use std::io;
 use std::os::fd::AsFd;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use fsverdict_core::model::{BedKind, CacheState, Mounted, Trial};
 use fsverdict_core::run::{HostError, Step};
 
 use super::site::{commands, raw_device, with_site, work_directory};
-use crate::bed::{self, partition};
+use crate::bed;
 use crate::file_system::{self, FileSystem, daemon};
 use crate::machine::processes::Processes;
 use crate::machine::{cache, mount};
@@ -112,8 +112,12 @@ pub fn drop_caches(trial: &Trial) -> Result<CacheState, HostError> {
         BedKind::Directory => cache::largest_files(&work_directory(trial)),
         _ => cache::nodes(&trial.bed.devices),
     };
-    let partitions = trial.bed.devices.iter().map(|disk| partition::node(&disk.path).into());
-    looked_at.extend(partitions.filter(|_| !trial.contender.partition.is_empty()));
+    if trial.bed.kind != BedKind::Directory {
+        // What the file system is made on: a partition, or what layers give.
+        with_site(trial, |site| looked_at.extend(site.devices.iter().map(PathBuf::from)));
+        looked_at.sort();
+        looked_at.dedup();
+    }
     if trial.bed.kind == BedKind::Loop {
         // Without direct I/O the host caches the image, and what is dirty can't be dropped.
         for image in cache::images(&trial.bed.devices) {

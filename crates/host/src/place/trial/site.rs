@@ -8,6 +8,7 @@ use fsverdict_core::run::{HostError, Step};
 
 use crate::bed::partition;
 use crate::file_system::{FileSystem, Site};
+use crate::layer;
 use crate::machine::cell::{Cells, Ground};
 use crate::place::link;
 use crate::tool::Argv;
@@ -70,7 +71,7 @@ pub fn with_site<T>(trial: &Trial, use_it: impl FnOnce(&Site) -> T) -> T {
         true => disk.path.clone(),
         false => partition::node(&disk.path),
     };
-    let devices: Vec<String> = trial.bed.devices.iter().map(on).collect();
+    let devices = layer::top(&trial.contender.layers, trial.bed.devices.iter().map(on).collect());
     use_it(&Site { devices: &devices, at: &trial.directory })
 }
 

@@ -1,11 +1,13 @@
 //! What virtual machines on this host answer to each need.
 
-use fsverdict_core::model::need::{Answer, ProbeKind};
-use fsverdict_core::model::{Need, Plan};
+use fsverdict_core::model::need::{Answer, ProbeKind, install};
+use fsverdict_core::model::{Contender, Need, Plan};
 
 use super::Bootable;
 use super::error::VmError;
+use super::toolbox;
 use crate::place::doctor::{Machine, tools};
+use crate::{layer, tool};
 
 /// Virtual machines on `machine`, with the kernels that `plan` names. Programs come from the host,
 /// for the guest gets copies of them.
@@ -20,6 +22,7 @@ pub fn answer(machine: &Machine, plan: &Plan, need: &Need) -> Answer {
                 .but("write --place local")
         }
         Need::FileSystem(name) => file_system(plan, name),
+        Need::Layer(name) => layer(plan, name),
         Need::Probe(ProbeKind::Cpu | ProbeKind::Memory | ProbeKind::Network) => {
             Answer::yes("every kernel tells")
         }
@@ -68,6 +71,37 @@ fn file_system(plan: &Plan, name: &str) -> Answer {
         }
     }
     Answer::yes(how)
+}
+
+/// The host has its tools, or they were fetched, and the kernels of its contenders have it.
+fn layer(plan: &Plan, name: &str) -> Answer {
+    let Some(kind) = layer::find(name) else {
+        return Answer::unknown(format!("no layer is called {name}"));
+    };
+    let is_there =
+        |program: &&&str| tool::find(program).is_some() || toolbox::find(program).is_some();
+    if let Some(program) = kind.programs.iter().find(|program| !is_there(program)) {
+        return not_fetched(program);
+    }
+    let is_its = |it: &&Contender| it.layers.iter().any(|layer| layer.name == name);
+    for contender in plan.contenders.iter().filter(is_its) {
+        let alone = Plan { contenders: vec![contender.clone()], ..plan.clone() };
+        if let Err(error @ VmError::NoLayer { .. }) =
+            Bootable::of(contender.kernel.as_deref(), &alone)
+        {
+            return Answer::no(error.to_string());
+        }
+    }
+    Answer::yes("the guest's kernel makes it")
+}
+
+/// A tool that the host does not have can come into guests without it.
+fn not_fetched(program: &str) -> Answer {
+    let package = tool::package(program).unwrap_or(program);
+    Answer::no(format!("{program} is not installed")).but(format!(
+        "fsverdict kernels tools {package}, for virtual machines alone, or {}",
+        install(package)
+    ))
 }
 
 #[cfg(test)]

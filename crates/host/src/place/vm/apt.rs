@@ -112,6 +112,12 @@ impl Apt {
         Ok(installed(&self.run("apt-get", &words.concat(), Path::new("/"))?))
     }
 
+    /// `packages` and what they need of what is not installed.
+    pub fn with_what_lacks(&self, packages: &[&str]) -> Result<Vec<String>, VmError> {
+        let words = [&["--simulate", "--no-install-recommends", "install"], packages].concat();
+        Ok(installed(&self.run("apt-get", &words, Path::new("/"))?))
+    }
+
     /// Downloads `packages` and unpacks them below `folder`. Nothing of them is run.
     pub fn unpack(&self, packages: &[String], folder: &Path) -> Result<(), VmError> {
         let words: Vec<&str> =

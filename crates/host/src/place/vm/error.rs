@@ -32,6 +32,11 @@ pub enum VmError {
         release::version_of(release)
     )]
     NoFileSystem { release: String, name: String },
+    #[error(
+        "kernel {release} has no {module}, which layer {layer} is made by: choose another one \
+         (fsverdict kernels list)"
+    )]
+    NoLayer { release: String, layer: &'static str, module: &'static str },
     #[error("kernel {release} has only IDE, with room for {most} disks")]
     TooManyDisks { release: String, most: usize },
     #[error(

@@ -25,7 +25,7 @@ use crate::place::lease::Grant;
 use crate::place::trial_process::{machines_proc, trial_argv};
 use crate::probe::offered;
 use crate::undo::Journal;
-use crate::{file_system, sys, tool};
+use crate::{file_system, layer, sys, tool};
 
 /// What the kernel starts, a link to [`PROGRAM`]: by this name we know that we are the first
 /// process of a machine, and not of a container.
@@ -286,6 +286,9 @@ fn run(job: Job, job_disk: &Path) -> Result<(), HostError> {
     let mut command = tool::command(&argv[0])?;
     command.args(&argv[1..]).env("PATH", job.path).stdin(machines_proc()?);
     command.stderr(File::create(&errors)?);
+    if !trial.contender.layers.is_empty() {
+        command.envs(layer::WITHOUT_UDEV);
+    }
     if !say("\r") {
         command.stdout(Stdio::null());
     }

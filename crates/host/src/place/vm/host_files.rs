@@ -12,8 +12,9 @@ use fsverdict_core::model::{Command, Plan, Vm};
 
 use super::archive::Archive;
 use super::error::VmError;
+use super::toolbox::{self, Toolbox};
 use crate::file_system::{FileSystem, Site};
-use crate::{tool, workload};
+use crate::{layer, tool, workload};
 
 /// As much as a guest can reasonably hold in its memory.
 const MOST_BYTES: u64 = 1 << 30;
@@ -54,6 +55,8 @@ pub struct HostFiles {
     entries: BTreeMap<PathBuf, Entry>,
     /// Programs whose libraries are not looked for yet.
     programs: BTreeSet<PathBuf>,
+    /// Tools that the host does not have.
+    toolboxes: BTreeSet<Toolbox>,
     /// For a stranger's plan, what it may name; programs of the system besides.
     given: Option<Vec<PathBuf>>,
 }
@@ -80,6 +83,11 @@ impl HostFiles {
         }
         for known in file_systems {
             host_files.file_system(known)?;
+        }
+        let layers = plan.contenders.iter().flat_map(|it| &it.layers);
+        for kind in layers.filter_map(|layer| layer::find(&layer.name)) {
+            let programs = kind.programs.iter().chain(&["wipefs"]);
+            programs.into_iter().try_for_each(|program| host_files.system_program(program))?;
         }
         for path in plan.vm.iter().flat_map(|vm| &vm.bring).map(Path::new) {
             host_files.tree(path)?;
@@ -148,9 +156,14 @@ impl HostFiles {
         }
     }
 
+    /// The host's own, or one that was fetched for guests.
     fn system_program(&mut self, name: &str) -> Result<(), VmError> {
+        if let Some(path) = tool::find(name) {
+            return self.program(&path);
+        }
         let missing = || tool::ToolError::Missing { program: name.into() };
-        self.program(&tool::find(name).ok_or_else(missing)?)
+        self.toolboxes.insert(toolbox::find(name).ok_or_else(missing)?);
+        Ok(())
     }
 
     fn program(&mut self, path: &Path) -> Result<(), VmError> {
@@ -331,7 +344,7 @@ impl HostFiles {
             };
             done.map_err(reading(path))?;
         }
-        Ok(())
+        self.toolboxes.iter().try_for_each(|toolbox| toolbox.pack(archive))
     }
 }
 

@@ -20,6 +20,7 @@ pub mod modules;
 pub mod openzfs;
 mod qemu;
 mod release;
+pub mod toolbox;
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -33,6 +34,7 @@ use fsverdict_core::run::{self, HostError, Place};
 
 use crate::bed::{self, Like, Own};
 use crate::file_system::{self, FileSystem};
+use crate::layer;
 use crate::machine::token::Token;
 use crate::place::trial_process::{Event, Patience, Watch};
 use crate::tool;
@@ -69,7 +71,9 @@ impl Bootable {
         let (mut lack, mut with_daemon) = (None, None);
         for kernel in kernel::named(name)? {
             match Bootable::with(kernel, name, plan) {
-                Err(error @ VmError::NoFileSystem { .. }) => lack = lack.or(Some(error)),
+                Err(error @ (VmError::NoFileSystem { .. } | VmError::NoLayer { .. })) => {
+                    lack = lack.or(Some(error))
+                }
                 Ok(bootable) if bootable.needs_daemon(name, plan) => {
                     with_daemon = with_daemon.or(Some(bootable));
                 }
@@ -89,7 +93,10 @@ impl Bootable {
         }
         let bootable = Bootable { kernel, modules, bus };
         let mut its = plan.contenders.iter().filter(|it| it.kernel.as_deref() == name);
-        its.try_for_each(|contender| bootable.check_file_system(contender))?;
+        its.try_for_each(|contender| {
+            bootable.check_file_system(contender)?;
+            bootable.check_layers(contender)
+        })?;
         Ok(bootable)
     }
 
@@ -132,6 +139,17 @@ impl Bootable {
                 Err(VmError::NoFileSystem { release, name })
             }
             _ => Ok(()),
+        }
+    }
+
+    fn check_layers(&self, contender: &Contender) -> Result<(), VmError> {
+        let kinds = contender.layers.iter().filter_map(|layer| layer::find(&layer.name));
+        let mut pairs = kinds.flat_map(|kind| kind.modules.iter().map(move |it| (kind.name, it)));
+        match pairs.find(|(_, module)| self.modules.has(module) == Some(false)) {
+            None => Ok(()),
+            Some((layer, module)) => {
+                Err(VmError::NoLayer { release: self.kernel.release.clone(), layer, module })
+            }
         }
     }
 }

@@ -9,6 +9,7 @@ use fsverdict_core::model::Contender;
 use super::error::VmError;
 use super::kernel::Kernel;
 use crate::file_system::{self, FileSystem};
+use crate::layer;
 use crate::tool;
 
 /// What programs decompress modules, by the ending of their names.
@@ -136,7 +137,7 @@ impl Modules {
         self.order(bus.drivers().iter().copied())
     }
 
-    /// What a trial of `contender` needs: file system, checksums, I/O scheduler.
+    /// What a trial of `contender` needs: layers, file system, checksums, I/O scheduler.
     pub fn for_contender(&self, driver: &str, contender: &Contender) -> Vec<String> {
         let checksums = CHECKSUMS.iter().find(|(known, _)| *known == driver);
         let checksums = checksums.map_or(&[][..], |(_, names)| names).iter().copied();
@@ -145,6 +146,11 @@ impl Modules {
         let schedulers = scheduler.iter().flatten().map(String::as_str);
         // First what is asked for by name while the others are loaded.
         let mut order = self.order(checksums);
+        for layer in &contender.layers {
+            let Some(kind) = layer::find(&layer.name) else { continue };
+            order.extend(self.order(kind.asked_for(layer).iter().map(String::as_str)));
+            order.extend(self.order(kind.modules.iter().copied()));
+        }
         order.extend(self.order([driver].into_iter().chain(schedulers)));
         let mut seen = BTreeSet::new();
         order.retain(|file| seen.insert(file.clone()));

@@ -1,0 +1,45 @@
+//! Layers below a file system, in a guest.
+
+use super::{as_root, failures, kernels, lack};
+use crate::support::{Scene, Started, list, sample, text};
+
+/// What makes them, for guests alone where the machine does not have it.
+const PACKAGES: [&str; 3] = ["cryptsetup-bin", "lvm2", "mdadm"];
+
+#[test]
+#[ignore = "fetches tools, once, and boots virtual machines: run ./test"]
+fn a_stack_of_layers_is_made_below_a_file_system_and_told() {
+    if let Some(lack) = lack() {
+        eprintln!("left out: {lack}");
+        return;
+    }
+    let scene = Scene::alone();
+    let words = [&["kernels", "tools"][..], &PACKAGES].concat();
+    let done = Started::new(as_root(&scene, &words)).wait().exits(0);
+    assert!(done.stdout.contains(": cryptsetup, integritysetup"), "{}", done.stdout);
+
+    let stack = "luks:sector_size=512+raid1+lvm-thin:chunk=64k";
+    let words =
+        ["run", "--place", "vm", "--kernel", kernels()[0], "--fs", "ext4", "--size", "128M"];
+    let more = ["--devices", "2", "--layers", "none", "--layers", stack, "--rounds", "1"];
+    let work = ["--fsync-files", "files=3,repetitions=4", "--output", "run", "--json", "-"];
+    let words = [&words[..], &more, &work].concat();
+    let document = Started::new(as_root(&scene, &words)).wait().exits(0).json();
+    assert_eq!(failures(&document), [""; 0]);
+    let trials = list(&document["trials"]);
+    let of = |name: &str| trials.iter().find(|it| it["contender"] == name).unwrap();
+    let (plain, layered) = (of("ext4 on none"), of(&format!("ext4 on {stack}")));
+    let told: Vec<&str> = list(&layered["layers"]).iter().map(text).collect();
+    let [luks, raid, thin] = told[..] else { panic!("{layered:#}") };
+    let cipher = luks.contains("cipher: aes-xts-plain64") && luks.contains("sector size: 512");
+    assert!(cipher && luks.matches("is active").count() == 2, "{luks}");
+    assert!(raid.contains("md1 : active raid1") && raid.contains("[2/2] [UU]"), "{raid}");
+    assert!(thin.contains("volume thin") && thin.contains("64.00k"), "{thin}");
+    assert_eq!(layered["mounted"]["file_system"], "ext4");
+    assert!(plain.get("layers").is_none(), "{plain:#}");
+    // Below all layers, on both disks.
+    let written = |trial| sample(trial, "fsync_device_write_bytes");
+    assert!(written(layered) > 1.5 * written(plain), "{} {}", written(layered), written(plain));
+    assert!(scene.read("run/report.md").contains(&format!("on layers `{stack}`")));
+    scene.assert_nothing_left();
+}

@@ -1,0 +1,44 @@
+//! dm-integrity: a checksum beside every sector of each device, as integritysetup(8) makes it.
+
+use fsverdict_core::model::Layer;
+
+use super::{Kind, Made, Seat, Value, with, words};
+
+pub const INTEGRITY: Kind = Kind {
+    name: "integrity",
+    about: "dm-integrity: a checksum of every sector; writes go through a journal",
+    settings: &[("hash", Value::Word), ("mode", Value::Word), ("sector_size", Value::Size)],
+    programs: &["integritysetup"],
+    modules: &["dm_integrity"],
+    asked_for: hashes,
+    devices_min: 1,
+    up,
+};
+
+/// All of a device is written once while it is formatted: what has no checksum can't be read.
+fn up(seat: &Seat) -> Made {
+    let hash = seat.setting("hash").map(String::from);
+    let sector = seat.size_bytes("sector_size").map(|bytes| bytes.to_string());
+    let mode = match seat.setting("mode") {
+        Some("bitmap") => vec!["--integrity-bitmap-mode"],
+        Some("direct") => vec!["--integrity-no-journal"],
+        _ => Vec::new(),
+    };
+    let mut made = Made::default();
+    for (device, name) in seat.each() {
+        let options = [("--integrity", hash.clone())];
+        let format = words(&["integritysetup", "format", "--batch-mode"]);
+        let format = with(format, &[&options[..], &[("--sector-size", sector.clone())]].concat());
+        made.commands.push([format, vec![device.clone()]].concat());
+        let open = with(words(&["integritysetup", "open"]), &options);
+        made.commands.push([open, words(&mode), vec![device.clone(), name.clone()]].concat());
+        made.facts.push(words(&["integritysetup", "status", &name]));
+        made.devices.push(format!("/dev/mapper/{name}"));
+    }
+    made
+}
+
+fn hashes(layer: &Layer) -> Vec<String> {
+    let hash = layer.settings.get("hash").map_or("crc32c", String::as_str);
+    ["", "_generic", "_intel", "_ssse3"].map(|form| format!("{hash}{form}")).into()
+}

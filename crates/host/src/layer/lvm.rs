@@ -1,0 +1,111 @@
+//! LVM: all devices become one group, and that one volume, as lvm(8) makes it.
+
+use super::{Kind, Made, Seat, Value, nothing, with, words};
+use crate::tool::Argv;
+
+/// lvm.conf(5): there is no udev that makes nodes, no daemon that watches pools, no file that lists
+/// devices, and nothing that a guest should keep.
+const CONFIG: &str = "activation{udev_sync=0 udev_rules=0 monitoring=0} \
+                      devices{use_devicesfile=0 obtain_device_list_from_udev=0} \
+                      backup{backup=0 archive=0} \
+                      global{use_lvmpolld=0 thin_check_executable=\"\"}";
+/// What the volume is called, and the pool below it.
+const VOLUME: &str = "volume";
+const POOL: &str = "pool";
+/// A volume is there when its node is, which lvm looks for to clear its beginning.
+const AS_IT_IS: [&str; 4] = ["--zero", "n", "--wipesignatures", "n"];
+
+const PLAIN: Kind = Kind {
+    name: "",
+    about: "",
+    settings: &[],
+    programs: &["lvm"],
+    modules: &["dm_mod"],
+    asked_for: nothing,
+    devices_min: 1,
+    up: |_| Made::default(),
+};
+
+pub const LINEAR: Kind = Kind {
+    name: "lvm",
+    about: "LVM: a linear volume over all devices",
+    up: |seat| {
+        let volume = create(&["--type", "linear", "--extents", "100%FREE"], &AS_IT_IS);
+        group(seat, vec![named(volume, VOLUME, seat)])
+    },
+    ..PLAIN
+};
+
+pub const STRIPED: Kind = Kind {
+    name: "lvm-striped",
+    about: "LVM: a volume striped over all devices",
+    settings: &[("stripe", Value::Size)],
+    devices_min: 2,
+    up: striped,
+    ..PLAIN
+};
+
+pub const THIN: Kind = Kind {
+    name: "lvm-thin",
+    about: "LVM: a thin volume as large as its pool; a block is allocated when it is written",
+    settings: &[("chunk", Value::Size), ("zero", Value::Switch)],
+    programs: &["lvm", "sh"],
+    modules: &["dm_thin_pool"],
+    up: thin,
+    ..PLAIN
+};
+
+fn striped(seat: &Seat) -> Made {
+    let count = seat.devices.len().to_string();
+    let volume = create(&["--type", "striped", "--extents", "100%FREE", "--stripes", &count], &[]);
+    let volume = with(volume, &[("--stripesize", kib(seat, "stripe"))]);
+    group(seat, vec![named([volume, words(&AS_IT_IS)].concat(), VOLUME, seat)])
+}
+
+/// The pool's size is known when it is there: it has given some to its metadata.
+fn thin(seat: &Seat) -> Made {
+    let pool = create(&["--type", "thin-pool", "--extents", "100%FREE"], &[]);
+    let zero = seat.setting("zero").map(|value| value[..1].into());
+    let pool = with(pool, &[("--chunksize", kib(seat, "chunk")), ("--zero", zero)]);
+    let pool = [pool, words(&["--poolmetadataspare", "n"])].concat();
+    let of_pool = format!("{}/{POOL}", seat.name(0));
+    let volume = format!(
+        "lvm lvcreate --config '{CONFIG}' --yes --type thin --virtualsize $(lvm lvs --config \
+         '{CONFIG}' --noheadings --units b -o lv_size {of_pool}) --wipesignatures n --name \
+         {VOLUME} --thinpool {of_pool}"
+    );
+    group(seat, vec![named(pool, POOL, seat), words(&["sh", "-c", &volume])])
+}
+
+/// All devices as a group, and `volumes` in it.
+fn group(seat: &Seat, volumes: Vec<Argv>) -> Made {
+    let group = seat.name(0);
+    let on = |argv: Argv| [&argv, seat.devices].concat();
+    let physical = on(lvm("pvcreate", &["-ff", "--yes"]));
+    let mut commands = vec![physical, on(lvm("vgcreate", &["--yes", &group]))];
+    commands.extend(volumes);
+    let columns = "lv_name,segtype,stripes,stripe_size,chunk_size,lv_size";
+    let facts = ["--all", "--noheadings", "--options", columns, &group];
+    Made {
+        commands,
+        facts: vec![lvm("lvs", &facts)],
+        // A `-` in either name would be doubled (lvm2's libdm-string.c, `dm_build_dm_name`).
+        devices: vec![format!("/dev/mapper/{group}-{VOLUME}")],
+    }
+}
+
+fn kib(seat: &Seat, name: &str) -> Option<String> {
+    seat.size_bytes(name).map(|bytes| format!("{}k", bytes >> 10))
+}
+
+fn lvm(command: &str, arguments: &[&str]) -> Argv {
+    words(&[&["lvm", command, "--config", CONFIG], arguments].concat())
+}
+
+fn create(options: &[&str], more: &[&str]) -> Argv {
+    lvm("lvcreate", &[&["--yes"], options, more].concat())
+}
+
+fn named(argv: Argv, name: &str, seat: &Seat) -> Argv {
+    [argv, words(&["--name", name]), vec![seat.name(0)]].concat()
+}
