@@ -25,6 +25,7 @@ mod network;
 mod partition;
 mod plan;
 mod purpose;
+mod queue;
 mod rate;
 mod record;
 mod replay;
@@ -84,11 +85,12 @@ pub use purpose::{
     Advice, Answer, Basis, Condition, Feature, Lever, Missing, Purpose, PurposeError, Standing,
     Turn, Want, Weighed,
 };
+pub use queue::Queue;
 pub use rate::{RateOverTime, Steady};
 pub use record::{
     Application, ArcTotals, Astray, CacheState, DeviceTotals, Failure, ForeignTotals, Guest,
-    HeatTotals, MemoryTotals, Mounted, NetworkTotals, Outcome, PageCacheTotals, PhaseRecord, Queue,
-    Quiet, Record, Refused, Room, StepTime, Totals, Trouble,
+    HeatTotals, MemoryTotals, Mounted, NetworkTotals, Outcome, PageCacheTotals, PhaseRecord, Quiet,
+    Record, Refused, Room, StepTime, Totals, Trouble,
 };
 pub use replay::{Action, Call, Entry, Gave, Head, Laid, On, RECORDING, Recording, Replay};
 pub use run::{Run, SCHEMA};

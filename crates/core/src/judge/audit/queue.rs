@@ -16,8 +16,8 @@ pub fn impossible_or_starved(case: &Case) -> Option<Seen> {
             )
         } else if closed && requests > 0.0 && requests + syncs < 0.9 * declared {
             format!(
-                "{whose}{:.1} requests were under way on average and {declared:.0} were asked for: the \
-                 rest of the time fio was busy by itself",
+                "{whose}{:.1} requests were under way on average and {declared:.0} were asked for: \
+                 the rest of the time fio was busy by itself",
                 requests + syncs
             )
         } else {

@@ -5,6 +5,7 @@ mod output;
 mod rates;
 mod turns;
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -19,7 +20,7 @@ use super::engine::{Act, Engine, OVER, Reading, Scene, TimedPart, only_whole};
 use super::relay::Relay;
 use crate::machine::cell::{Cells, Ground};
 use crate::sys;
-use crate::tool::{self, ToolError};
+use crate::tool::{self, Answer, ToolError};
 use jobs::Job;
 
 /// fio reads a job in milliseconds.
@@ -356,15 +357,33 @@ fn jobs_outside(fio: &Fio, workload: &Workload) -> Result<Result<Vec<Job>, Strin
 /// that fio has.
 fn read(fio: &Fio, workload: &Workload) -> Result<Reading, ToolError> {
     let said = match jobs_outside(fio, workload)? {
-        Ok(jobs) => return Ok(Reading::Jobs(jobs::parts(&jobs))),
+        Ok(jobs) => match unknown_engine(fio, &jobs)? {
+            None => return Ok(Reading::Jobs(jobs::parts(&jobs))),
+            Some(said) => said,
+        },
         Err(said) => complaint(&said),
     };
     let engine = said.split_once("engine ").and_then(|(_, rest)| rest.split_once(" not loadable"));
     let Some((engine, _)) = engine else { return Ok(Reading::Refused(said)) };
-    let argv = ["fio", "--enghelp"].map(String::from);
-    let listed = tool::ask_where(&argv, PARSE_LIMIT, |command| confine(fio, command))?.stdout;
+    let listed = help(fio, "--enghelp".into())?.stdout;
     let meant = meant(engine, listed.lines().skip(1).map(str::trim).filter(|it| !it.is_empty()));
     Ok(Reading::Refused(format!("{said}; {meant}")))
+}
+
+/// fio's complaint about an engine that it does not have: reading a job file alone, it takes any.
+fn unknown_engine(fio: &Fio, jobs: &[Job]) -> Result<Option<String>, ToolError> {
+    let named: BTreeSet<&str> = jobs.iter().filter_map(|job| job.text("ioengine")).collect();
+    for engine in named {
+        let said = help(fio, format!("--enghelp={engine}"))?.stderr;
+        if said.contains("not loadable") {
+            return Ok(Some(complaint(&said)));
+        }
+    }
+    Ok(None)
+}
+
+fn help(fio: &Fio, asked: String) -> Result<Answer, ToolError> {
+    tool::ask_where(&["fio".into(), asked], PARSE_LIMIT, |command| confine(fio, command))
 }
 
 /// What fio has against the job. It says most things twice.

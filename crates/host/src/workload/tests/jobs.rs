@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use fsverdict_core::model::{Jobs, Phase, PhaseRecord};
+use fsverdict_core::model::{JobRecord, Jobs, Phase, PhaseRecord};
 use serde_json::json;
 
 use super::stage::{Stage, one_line, told};
@@ -34,16 +34,11 @@ fn counted(record: &PhaseRecord) -> Counted {
 
 /// Name, operations, bytes read, bytes written, whether the syncfs is its own.
 fn each(record: &PhaseRecord) -> Vec<(&str, u64, u64, u64, bool)> {
-    let of = |job: &'_ fsverdict_core::model::JobRecord| {
-        let bytes = (job.application_read_bytes, job.application_write_bytes);
-        (job.operations, bytes.0, bytes.1, job.synced)
-    };
-    let jobs = record.jobs.iter();
-    jobs.map(|job| {
-        let (operations, read, written, synced) = of(job);
-        (job.name.as_str(), operations, read, written, synced)
-    })
-    .collect()
+    fn of(job: &JobRecord) -> (&str, u64, u64, u64, bool) {
+        let bytes = [job.application_read_bytes, job.application_write_bytes];
+        (&job.name, job.operations, bytes[0], bytes[1], job.synced)
+    }
+    record.jobs.iter().map(of).collect()
 }
 
 #[test]
@@ -126,6 +121,7 @@ fn fio_says_which_jobs_a_file_has() {
     let file = write("a.fio", text);
     let other = write("b.fio", "[third]\nsize=1m\nnumjobs=2\n");
     let outside = write("out.fio", "[a]\nsize=1m\ndirectory=${PLACE}\n");
+    let engine = write("engine.fio", "[global]\nioengine=libaoi\n[a]\nsize=1m\n");
     let mut read = |words: &[&str]| {
         stage.workload.fio = serde_json::from_value(json!(words)).unwrap();
         let variables = json!({ "BLOCK": "4k", "PLACE": "/srv" });
@@ -144,6 +140,8 @@ fn fio_says_which_jobs_a_file_has() {
     assert_eq!(read(&two), Reading::Jobs(None), "fio reports both under one name, in one group");
     let Reading::Refused(said) = read(&[&outside]) else { panic!("it leaves the file system") };
     assert!(one_line(&said.into()).contains("directory=/srv, outside the file system"));
-    let Reading::Refused(said) = read(&["--ioengine=libaoi", "--name=a"]) else { panic!() };
-    assert!(said.contains("did you mean libaio"), "{said}");
+    for words in [&["--ioengine=libaoi", "--name=a"][..], &[&engine]] {
+        let Reading::Refused(said) = read(words) else { panic!("there is no such engine") };
+        assert!(said.contains("did you mean libaio"), "{said}");
+    }
 }
