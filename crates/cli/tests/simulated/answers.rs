@@ -382,7 +382,7 @@ fn every_format_says_alike_why_one_is_slower() {
         text.split_whitespace().collect::<Vec<_>>().join(" ")
     };
     let document = scene.run("report run --format json").exits(0).json();
-    let [cause] = list(&document["causes"]).as_slice() else { panic!("{}", document["causes"]) };
+    let [cause] = list(&document["causes"]) else { panic!("{}", document["causes"]) };
     assert_eq!((text(&cause["slower"]), text(&cause["cost"])), ("plain", "cpu_time"));
     let ratio = cause["ratio"].as_f64().unwrap();
     let [low, high] = [0, 1].map(|end| cause["interval"][end].as_f64().unwrap());
