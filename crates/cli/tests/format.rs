@@ -250,7 +250,7 @@ fn trials_records_and_runs_have_the_documented_keys() {
 fn every_key_of_the_other_documents_is_named() {
     let types = Types::of_model();
     for (heading, roots) in [
-        ("## A result", &["Comparison", "Finding", "Beside"][..]),
+        ("## A result", &["Comparison", "Cause", "CausePart", "Finding", "Beside"][..]),
         ("## A recording", &["Head", "Entry", "Call"]),
         ("## A run against its baseline", &["Across", "Change", "NotCompared", "Difference"]),
         ("## Several runs", &["Joined", "Term", "Abreast"]),

@@ -30,8 +30,8 @@ use crate::store::write_whole;
 /// Files are written and the last of them is synced, again and again, on a file system made for
 /// that on an image; the kernel's block events are recorded meanwhile, and each block is looked up
 /// in the file system when it is unmounted. Shown are how the fsyncs differ, and one in full. A
-/// command's fsyncs are found where the file system is ext4. Needs root, or a virtual machine, whose
-/// writes QEMU logs where its kernel has no such events.
+/// command's fsyncs are found where the file system is ext4. Needs root, or a virtual machine,
+/// whose writes QEMU logs where its kernel has no such events.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Arguments {

@@ -372,3 +372,29 @@ fn colours_are_as_they_are_wanted_and_repeat_what_signs_say() {
     assert_eq!(scene.run("report run --color never").exits(0).stdout, plain);
     scene.run("report run --color pink").exits(2).says("pink");
 }
+
+#[test]
+fn every_format_says_alike_why_one_is_slower() {
+    let scene = Scene::new();
+    run_plan(&scene, "run", PLAN);
+    let report = |format: &str| {
+        let text = scene.run(&format!("report run --format {format}")).exits(0).stdout;
+        text.split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    let document = scene.run("report run --format json").exits(0).json();
+    let [cause] = list(&document["causes"]) else { panic!("{}", document["causes"]) };
+    assert_eq!((text(&cause["slower"]), text(&cause["cost"])), ("plain", "cpu_time"));
+    let ratio = cause["ratio"].as_f64().unwrap();
+    let [low, high] = [0, 1].map(|end| cause["interval"][end].as_f64().unwrap());
+    assert!(1.0 < low && low < ratio && ratio < high, "{cause}");
+    for format in ["text", "markdown", "html"] {
+        let said = report(format);
+        let from = said.find("Probably why: plain takes ").unwrap_or_else(|| panic!("{said}"));
+        let clause: String = said[from..].chars().take(100).collect();
+        assert!(clause.contains("µs of CPU time for each operation, tuned "), "{clause}");
+    }
+    let equal = PLAN.replace("tuned = 1.5", "tuned = 1.0");
+    run_plan(&scene, "equal", &equal);
+    let document = scene.run("report equal --format json").exits(0).json();
+    assert!(document.get("causes").is_none(), "{document}");
+}

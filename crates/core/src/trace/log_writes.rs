@@ -88,8 +88,8 @@ impl<R: Read> LogWrites<R> {
         Ok(log)
     }
 
-    /// The same, where the device has so many bytes, and the rest of the log's disk is for marks: of
-    /// a write there its text counts, up to the end of its first line.
+    /// The same, where the device has so many bytes, and the rest of the log's disk is for marks:
+    /// of a write there its text counts, up to the end of its first line.
     pub fn with_marks_behind(self, bytes: u64) -> LogWrites<R> {
         LogWrites { marks_from: bytes / SECTOR_BYTES, ..self }
     }

@@ -16,8 +16,8 @@ fn log_of(trial: &Trial) -> PathBuf {
     Path::new(&trial.series).with_file_name("trace.jsonl")
 }
 
-/// What is recorded while a timed part lasts: by this kernel's events, by whoever logs the writes of
-/// our disks, or by both.
+/// What is recorded while a timed part lasts: by this kernel's events, by whoever logs the writes
+/// of our disks, or by both.
 #[derive(Debug)]
 pub struct Tracing {
     // Let go of before the instance whose file it has.

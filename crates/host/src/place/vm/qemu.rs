@@ -172,9 +172,9 @@ impl Disk {
         self.log.as_ref().map_or(String::new(), |_| format!(",share-rw=on{merging}"))
     }
 
-    /// The same disk by way of blklogwrites (qemu(1), `-blockdev`; block/blklogwrites.c), which logs
-    /// a request when it is done. The log's first sector counts its entries: it is written with
-    /// each, for a guest may end without a flush.
+    /// The same disk by way of blklogwrites (qemu(1), `-blockdev`; block/blklogwrites.c), which
+    /// logs a request when it is done. The log's first sector counts its entries: it is written
+    /// with each, for a guest may end without a flush.
     fn logged(&self, index: usize, log: &DiskLog, option: &mut impl FnMut(&str, String)) {
         let name = |path: &Path| path.display().to_string().replace(',', ",,");
         let (image, file) = (name(&self.path), name(&log.path));
