@@ -19,6 +19,7 @@ mod near;
 pub mod need;
 mod network;
 mod partition;
+mod pattern;
 mod plan;
 mod purpose;
 mod rate;
@@ -68,6 +69,7 @@ pub use near::{meant, near, with_near};
 pub use need::Need;
 pub use network::Network;
 pub use partition::Partition;
+pub use pattern::Pattern;
 pub use plan::{
     Arm, Bed, BedKind, ExtraProbe, Family, Intervals, Judgement, Place, Plan, PlanError, Rounds,
     Sim, Vm,

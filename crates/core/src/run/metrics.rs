@@ -20,8 +20,14 @@ pub fn check_metrics(workload: &Workload, probes: &[ExtraProbe]) -> Result<(), S
         account.writes = 1;
         known.extend(account.samples().into_iter().map(|sample| sample.metric));
     }
+    if let Some(figure) = workload.figures.keys().find(|figure| known.contains(figure)) {
+        return Err(format!(
+            "has the figure {figure}, which fsverdict measures: name it otherwise"
+        ));
+    }
     for metric in &workload.primary {
         let is_known = known.contains(metric)
+            || workload.figures.contains_key(metric)
             || has_any_operation(work, metric)
             || is_of_application(workload, metric);
         let names = || known.iter().map(String::as_str);
@@ -178,6 +184,16 @@ mod tests {
             assert_eq!(told(work, metric), Ok(()), "{metric}");
         }
         assert!(told("fio = { rw = \"read\" }", "application_read_bytes").is_err());
+    }
+
+    #[test]
+    fn a_figure_that_is_looked_for_has_a_name_of_its_own() {
+        let told = |name: &str| {
+            let text = format!("name = \"w\"\ncommand = \"x\"\nfigures = {{ {name} = \"a\" }}");
+            check_metrics(&toml::from_str(&text).unwrap(), &[])
+        };
+        assert_eq!(told("mine"), Ok(()));
+        assert!(told("wall_time").unwrap_err().contains("which fsverdict measures"));
     }
 
     #[test]
