@@ -3,7 +3,7 @@
 use super::{of, run_command};
 use crate::support::{Scene, list, sample, text, verdict};
 
-const WORK: [&str; 4] = ["dbench", "-t", "1", "2"];
+const WORK: [&str; 4] = ["dbench", "-t", "2", "2"];
 
 #[test]
 #[ignore = "needs root and loop devices: run ./test"]

@@ -13,14 +13,15 @@ pub const PROGRAM: Program = Program {
     marks: &["MB/sec"],
     read,
     judged: |_| metrics(&["dbench_throughput"]),
-    advice: "dbench prints it at its end",
+    advice: "dbench knows it after a second of its time: give it -t 2 or more",
 };
 
 fn read(text: &str) -> Vec<Sample> {
     const MB: f64 = 1e6;
     const MS: f64 = 1e6;
     let throughput = last_number(text, r"^Throughput ([\d.e+]+) MB/sec\b.* procs");
-    let Some(throughput) = throughput else { return Vec::new() };
+    // It is worked out every second (sig_alarm), and 0 before: `-t 1` may end so.
+    let Some(throughput) = throughput.filter(|mb| *mb > 0.0) else { return Vec::new() };
     let mut figures = vec![bandwidth("dbench_throughput", throughput * MB)];
     let most = last_number(text, r"^Throughput .*max_latency=([\d.]+) ms");
     figures.extend(most.map(|ms| latency("dbench_latency_max", ms, MS)));
@@ -43,6 +44,12 @@ mod tests {
         assert_eq!(figure(&read, "dbench_latency_max"), Some(36_734_000.0));
         assert_eq!(figure(&read, "dbench_flush_latency_mean"), Some(976_000.0));
         assert_eq!(read.len(), 2 + 16);
+    }
+
+    #[test]
+    fn a_run_of_a_second_knows_none() {
+        let line = "Throughput 0 MB/sec  2 clients  2 procs  max_latency=36.7 ms\n";
+        assert_eq!(read(line), []);
     }
 
     /// As dbench 3.04 ended.

@@ -1,4 +1,4 @@
-//! GNU dd.
+//! GNU dd: how fast it copied.
 //!
 //! It copies an amount, so that its time, with the sync that closes it, is what is judged: its own
 //! rate leaves out what it has only handed to the kernel, unless it was told `conv=fsync`.

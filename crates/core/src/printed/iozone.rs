@@ -115,11 +115,18 @@ mod tests {
         let found = of(rows);
         assert_eq!(found.len(), 4);
         assert_eq!(figure(&found, "iozone_random_read_bandwidth"), Some(378_122.0 * KIB));
-        let rows = "           16384       4    55907    68813    43361    42502    34044    64746    \
-                    33578     61774     30137   235263   233180  3905668  3824589\n           \
-                    16384       8    81221   100104    69678    70623    59293    90806    56909    \
-                    106010     54285   239120   245316  5734840  5483605";
-        let found = of(rows);
+        let [short, long] = [
+            [
+                "           16384       4    55907    68813    43361    42502    34044    64746",
+                "    33578     61774     30137   235263   233180  3905668  3824589",
+            ],
+            [
+                "           16384       8    81221   100104    69678    70623    59293    90806",
+                "    56909    106010     54285   239120   245316  5734840  5483605",
+            ],
+        ];
+        let rows = [short.concat(), long.concat()].join("\n");
+        let found = of(&rows);
         assert_eq!(found.len(), 26);
         assert_eq!(figure(&found, "iozone_16384k_8k_freread_bandwidth"), Some(5_483_605.0 * KIB));
         assert_eq!(

@@ -94,7 +94,7 @@ pub fn judged_by(command: &Command) -> Vec<String> {
     started.iter().find_map(judged).unwrap_or_default()
 }
 
-/// What to do where a program has not printed `metric`, as a sentence's end.
+/// What to do where a known program has not printed `metric`, as a sentence's end.
 pub fn advice(metric: &str) -> Option<&'static str> {
     let program = PROGRAMS.iter().find(|it| {
         let rest = metric.strip_prefix(it.prefix);

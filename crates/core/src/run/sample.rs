@@ -3,7 +3,6 @@
 use crate::model::{
     Better, Histogram, PhaseRecord, Sample, SysstatColumn, Totals, Unit, Workload, blocked_column,
 };
-use crate::printed;
 
 /// Quantiles that are kept, where the histogram holds enough operations.
 const QUANTILES: [(&str, f64); 4] = [("p50", 0.5), ("p90", 0.9), ("p99", 0.99), ("p999", 0.999)];
@@ -53,10 +52,9 @@ pub(super) fn wrong(workload: &Workload, samples: &[Sample]) -> Option<String> {
     }
     let missing = workload.primary().into_iter().find(|it| !metrics.contains(&it.as_str()))?;
     let known = metrics.join(", ");
-    let advice = printed::advice(&missing).map(|it| format!("; {it}")).unwrap_or_default();
     Some(format!(
         "{missing} is to be judged, and neither measured, printed nor given in \
-         $FSVERDICT_FIGURES{advice}; there are {known}"
+         $FSVERDICT_FIGURES; there are {known}"
     ))
 }
 

@@ -148,6 +148,12 @@ pub fn figures(workload: &Workload, raw: &Path, written: &Path) -> Result<Vec<Sa
     if figures.is_empty() {
         figures = printed::read(&printed);
     }
+    let is_given = |metric: &String| figures.iter().any(|it| it.metric == *metric);
+    for metric in workload.primary.iter().filter(|metric| !is_given(metric)) {
+        if let Some(advice) = printed::advice(metric) {
+            return Err(format!("{metric} is to be judged, and was not printed: {advice}").into());
+        }
+    }
     for (name, pattern) in &workload.figures {
         let found = pattern.parse::<Pattern>()?.read(name, &printed)?;
         figures.retain(|figure| figure.metric != *name);
