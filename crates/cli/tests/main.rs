@@ -15,6 +15,7 @@ mod habits;
 mod judge;
 mod loop_;
 mod notebook;
+mod printed;
 mod references;
 mod simulated;
 mod support;

@@ -16,6 +16,7 @@ pub mod blocks;
 pub mod campaign;
 pub mod judge;
 pub mod model;
+pub mod printed;
 pub mod published;
 pub mod recording;
 pub mod render;

@@ -46,6 +46,7 @@ pub const FIXED: [&str; 36] = [
     "cleanup",
     "warm",
     "operations",
+    "figure",
     "primary",
     "reference",
     "duet",
@@ -181,6 +182,13 @@ pub struct Arguments {
     /// Operations the command does, to give it a rate.
     #[arg(long, value_name = "N", help_heading = WORK)]
     pub operations: Option<u64>,
+    /// A figure to look for in what the command prints, and to judge it by: the first group of the
+    /// expression where it matches last. A unit, and whether higher or lower is better, may follow.
+    #[arg(
+        long, value_name = "NAME=REGEX[:UNIT][:BETTER]", value_parser = figure,
+        help_heading = JUDGED
+    )]
+    pub figure: Vec<(String, String)>,
     /// Metrics to judge, instead of the workload's own choice.
     #[arg(long, value_delimiter = ',', value_name = "METRIC,...", help_heading = JUDGED)]
     pub primary: Vec<String>,
@@ -239,7 +247,8 @@ pub struct Arguments {
     pub look: Look,
     #[command(flatten)]
     pub watching: Wish,
-    /// The work: any command. fio and sysbench fileio are recognised, and their own figures kept.
+    /// The work: any command. fio, sysbench and other benchmarks are recognised, and their own
+    /// figures kept.
     #[arg(last = true, value_name = "COMMAND")]
     pub command: Vec<String>,
 }
@@ -299,6 +308,12 @@ fn step_timeout(text: &str) -> Result<(String, Span), String> {
     let (step, limit) = text.split_once('=').ok_or("write STEP=TIME")?;
     let limit = limit.parse::<Span>().map_err(|error| error.to_string())?;
     Ok((step.into(), limit))
+}
+
+/// `NAME=REGEX`. What it says the workload checks.
+fn figure(text: &str) -> Result<(String, String), String> {
+    let (name, pattern) = text.split_once('=').ok_or("write NAME=REGEX[:UNIT][:BETTER]")?;
+    Ok((name.into(), pattern.into()))
 }
 
 /// A factor, or a fraction such as 1/10.

@@ -31,6 +31,9 @@ pub fn change_work(workload: &mut Workload, arguments: &Arguments) {
     if arguments.operations.is_some() {
         workload.operations = arguments.operations;
     }
+    if !arguments.figure.is_empty() {
+        workload.figures = arguments.figure.iter().cloned().collect();
+    }
     if !arguments.primary.is_empty() {
         workload.primary.clone_from(&arguments.primary);
     }
@@ -73,7 +76,7 @@ mod tests {
     use super::*;
 
     /// An option of each, with a value that is not the plan's.
-    const CHANGES: [&str; 33] = [
+    const CHANGES: [&str; 34] = [
         "--scale 0.5",
         "--fs ext4,f2fs",
         "--bed ram",
@@ -98,6 +101,7 @@ mod tests {
         "--warm",
         "--operations 7",
         "--primary wall_time",
+        "--figure x=y",
         "--reference xfs",
         "--rounds 99",
         "--budget 9h",

@@ -9,6 +9,7 @@ use fsverdict_core::model::{
     Bed, BedKind, Command, Contender, ExtraProbe, Fio, Layer, Plan, PlanError, Rounds, Sysbench,
     Workload, meant, plain_fio_words, program_of, with_near,
 };
+use fsverdict_core::printed;
 use fsverdict_host::tool;
 use serde::de::DeserializeOwned;
 
@@ -57,6 +58,7 @@ pub fn plan(arguments: &Arguments) -> Result<Plan> {
     for workload in &mut plan.workloads {
         recognise_fio(workload);
         recognise_sysbench(workload);
+        recognise_printed(workload);
         if let Some(source) = workload.tree.as_mut().and_then(|tree| tree.source.as_mut()) {
             make_absolute(source);
         }
@@ -330,11 +332,34 @@ fn is_fio(program: &str) -> bool {
 /// before the remount, and what it prints is read. `prepare` by itself stays a command.
 fn recognise_sysbench(workload: &mut Workload) {
     let Some(Command::Argv(argv)) = &workload.command else { return };
+    let Some((program, rest)) = argv.split_first() else { return };
     let (options, words): (Vec<_>, Vec<_>) =
-        argv.iter().cloned().partition(|word| word.starts_with("--"));
-    if words == ["sysbench", "fileio", "run"] && argv[0] == "sysbench" {
+        rest.iter().cloned().partition(|word| word.starts_with("--"));
+    // `--test=fileio` is how versions before 1.0 have it.
+    let (tests, options): (Vec<_>, Vec<_>) =
+        options.into_iter().partition(|word| word.starts_with("--test="));
+    let is_run = match &tests[..] {
+        [] => words == ["fileio", "run"],
+        [test] => test == "--test=fileio" && words == ["run"],
+        _ => false,
+    };
+    if is_run && Path::new(program).file_name() == Some("sysbench".as_ref()) {
         workload.sysbench = Some(Sysbench::Arguments(options));
         workload.command = None;
+    }
+}
+
+/// A command that starts a benchmark whose output is known is judged by that one's figures, unless
+/// the plan says by which, or the command gives figures itself.
+fn recognise_printed(workload: &mut Workload) {
+    let Some(command) = &workload.command else { return };
+    let commands = [Some(command), workload.check.as_ref()].into_iter().flatten();
+    let gives_figures =
+        commands.into_iter().any(|it| it.argv().join(" ").contains("FSVERDICT_FIGURES"));
+    let is_said = !workload.primary.is_empty() || !workload.figures.is_empty();
+    let is_counted = workload.operations.is_some() || workload.bytes.is_some();
+    if !gives_figures && !is_said && !is_counted {
+        workload.primary = printed::judged_by(command);
     }
 }
 
@@ -396,8 +421,24 @@ pub(super) mod tests {
         let sysbench = plan.workloads[0].sysbench.as_ref().unwrap();
         assert_eq!(sysbench.arguments().join(" "), test);
         assert_eq!(plan.workloads[0].primary(), ["iops"]);
+        for words in ["sysbench --test=fileio", "/usr/bin/sysbench fileio"] {
+            let plan = typed(&format!("--fs ext4,xfs -- {words} {test} run")).unwrap();
+            assert_eq!(plan.workloads[0].sysbench.as_ref(), Some(sysbench), "{words}");
+        }
         let plan = typed("--fs ext4,xfs -- sysbench fileio prepare").unwrap();
         assert!(plan.workloads[0].command.is_some());
+    }
+
+    #[test]
+    fn a_known_benchmark_is_judged_by_its_own_figure() {
+        let primary = |words: &str| {
+            typed(&format!("--fs ext4,xfs {words}")).unwrap().workloads.remove(0).primary()
+        };
+        assert_eq!(primary("-- env X=1 /usr/bin/dbench -t 2 4"), ["dbench_throughput"]);
+        assert_eq!(primary("--primary wall_time -- dbench -t 2 4"), ["wall_time"]);
+        assert_eq!(primary("--operations 9 -- dbench -t 2 4"), ["wall_time"]);
+        assert_eq!(primary("-- dd if=/dev/zero of=x"), ["wall_time"]);
+        assert_eq!(primary("--figure mine=^(\\d+):MB/s --figure a=b -- dbench 4"), ["a", "mine"]);
     }
 
     #[test]
@@ -478,6 +519,11 @@ pub(super) mod tests {
             ("-- true", "a contender, or several"),
             ("--fs ext4,xfs --step-timeout wrok=1s -- true", "did you mean work?"),
             ("--fs ext4,xfs --step-timeout work -- true", "write STEP=TIME"),
+            ("--fs ext4,xfs --figure x -- true", "write NAME=REGEX"),
+            ("--fs ext4,xfs --figure x=( -- true", "the figure x, whose expression is wrong"),
+            ("--fs ext4,xfs --figure X=a -- true", "write its name in a-z"),
+            ("--fs ext4,xfs --figure x=a --metadata", "which only a command can print"),
+            ("--fs ext4,xfs --figure cpu_time=a -- true", "which fsverdict measures"),
             ("--fs ext4,xfs", "a workload"),
             ("--fs ext4,xfs --small-files count=5 -- true", "not both"),
             ("--fs ext4,xfs --bed device: -- true", "needs a path"),

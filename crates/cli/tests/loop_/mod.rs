@@ -15,6 +15,7 @@ mod network;
 mod others;
 mod packages;
 mod partitions;
+mod printed;
 mod probes;
 mod recommended;
 mod replays;

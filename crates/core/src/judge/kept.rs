@@ -2,8 +2,8 @@
 
 use super::audit::batches::Batches;
 use super::audit::case::{Case, Seen};
-use super::audit::fixed_time::Pace;
 use super::audit::mounted::Terms;
+use super::audit::pace::Pace;
 use super::audit::trial::AUDITS;
 use crate::model::{Key, Phase, Plan, Record, Sample, Severity, Workload};
 

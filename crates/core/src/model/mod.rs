@@ -23,6 +23,7 @@ mod near;
 pub mod need;
 mod network;
 mod partition;
+mod pattern;
 mod plan;
 mod purpose;
 mod queue;
@@ -77,6 +78,7 @@ pub use near::{meant, near, with_near};
 pub use need::Need;
 pub use network::Network;
 pub use partition::Partition;
+pub use pattern::Pattern;
 pub use plan::{
     Arm, Bed, BedKind, ExtraProbe, Family, Intervals, Judgement, Place, Plan, PlanError, Rounds,
     Sim, Vm,

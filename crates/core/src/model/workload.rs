@@ -6,8 +6,8 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Bytes, FsyncFiles, Jobs, Metadata, MetadataOperation, Network, Operation, Replay, Scalar,
-    SmallFiles, Tree, TreePhase,
+    Bytes, FsyncFiles, Jobs, Metadata, MetadataOperation, Network, Operation, Pattern, Replay,
+    Scalar, SmallFiles, Tree, TreePhase,
 };
 
 /// A program with its arguments, or a line for the shell.
@@ -269,6 +269,9 @@ pub struct Workload {
     /// How many bytes a command reads or writes, so that it has a bandwidth.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bytes: Option<Bytes>,
+    /// Figures to look for in what a command prints, each as [`Pattern`] reads it.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub figures: BTreeMap<String, String>,
     /// The metrics that are judged; the rest is shown. Empty: the workload's own choice.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub primary: Vec<String>,
@@ -378,6 +381,7 @@ impl Workload {
         check_environment(&self.environment)
             .map_err(|wrong| format!("workload {name:?} {wrong}"))?;
         self.check_network(work).map_err(|wrong| format!("workload {name:?} {wrong}"))?;
+        self.check_figures(work).map_err(|wrong| format!("workload {name:?} {wrong}"))?;
         Ok(work)
     }
 
@@ -395,6 +399,24 @@ impl Workload {
             Some(_) => Err("has a network, which only a command can use".into()),
             None => Ok(()),
         }
+    }
+
+    fn check_figures(&self, work: Work) -> Result<(), String> {
+        let Some((name, _)) = self.figures.first_key_value() else { return Ok(()) };
+        if !matches!(work, Work::Command(_)) {
+            return Err(format!("has the figure {name:?}, which only a command can print"));
+        }
+        let is_name = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
+        for (name, pattern) in &self.figures {
+            if name.is_empty() || !name.chars().all(is_name) {
+                return Err(format!("has the figure {name:?}: write its name in a-z, 0-9 and _"));
+            }
+            let wrong = pattern.parse::<Pattern>().err();
+            if let Some(wrong) = wrong {
+                return Err(format!("has the figure {name}, whose expression is wrong: {wrong}"));
+            }
+        }
+        Ok(())
     }
 
     /// The link that the trial makes for its clients, if it does.
@@ -441,6 +463,9 @@ impl Workload {
         if !self.primary.is_empty() {
             return self.primary.clone();
         }
+        if !self.figures.is_empty() {
+            return self.figures.keys().cloned().collect();
+        }
         match self.work() {
             Ok(work) if work.has_requests() => match &self.jobs {
                 Some(jobs) => jobs.names.iter().map(|name| format!("{name}_iops")).collect(),
@@ -477,6 +502,25 @@ mod tests {
         let wrong = of("network = {}\nmetadata = {}").work().unwrap_err();
         assert!(wrong.starts_with("workload \"w\" has a network, which only"), "{wrong}");
         assert!(of("network = { mtu = 1 }\ncommand = \"true\"").work().is_err());
+    }
+
+    #[test]
+    fn figures_are_a_commands_and_judge_it() {
+        let of = |text: &str| toml::from_str::<Workload>(&format!("name = \"w\"\n{text}")).unwrap();
+        let figures = "figures = { x = '^x: (\\S+):MB/s', a = 'a (\\d+)' }\n";
+        let printed = of(&format!("command = \"true\"\n{figures}"));
+        assert!(printed.work().is_ok());
+        assert_eq!(printed.primary(), ["a", "x"]);
+        let named = of(&format!("primary = [\"x\"]\ncommand = \"true\"\n{figures}"));
+        assert_eq!(named.primary(), ["x"]);
+        for (wrong, says) in [
+            (format!("metadata = {{}}\n{figures}"), "which only a command can print"),
+            ("command = \"x\"\nfigures = { X = \"a\" }".into(), "\"X\": write its name in a-z"),
+            ("command = \"x\"\nfigures = { x = \"(\" }".into(), "the figure x, whose expression"),
+        ] {
+            let error = of(&wrong).work().unwrap_err();
+            assert!(error.contains(says), "{error}");
+        }
     }
 
     #[test]

@@ -24,8 +24,14 @@ pub fn check_metrics(
         account.writes = 1;
         known.extend(account.samples().into_iter().map(|sample| sample.metric));
     }
+    if let Some(figure) = workload.figures.keys().find(|figure| known.contains(figure)) {
+        return Err(format!(
+            "has the figure {figure}, which fsverdict measures: name it otherwise"
+        ));
+    }
     for metric in &workload.primary {
         let is_known = known.contains(metric)
+            || workload.figures.contains_key(metric)
             || has_any_operation(work, metric)
             || !jobs_are_known && is_of_a_job(work, metric)
             || is_of_application(workload, metric)
@@ -242,6 +248,16 @@ mod tests {
             let before = check_metrics(&workload(metric, ""), &[], false);
             assert_eq!(before.is_ok(), known, "{metric} before fio has read it");
         }
+    }
+
+    #[test]
+    fn a_figure_that_is_looked_for_has_a_name_of_its_own() {
+        let told = |name: &str| {
+            let text = format!("name = \"w\"\ncommand = \"x\"\nfigures = {{ {name} = \"a\" }}");
+            check_metrics(&toml::from_str(&text).unwrap(), &[], true)
+        };
+        assert_eq!(told("mine"), Ok(()));
+        assert!(told("wall_time").unwrap_err().contains("which fsverdict measures"));
     }
 
     #[test]

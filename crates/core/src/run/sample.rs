@@ -70,8 +70,8 @@ pub(super) fn wrong(workload: &Workload, samples: &[Sample]) -> Option<String> {
     let missing = workload.primary().into_iter().find(|it| !metrics.contains(&it.as_str()))?;
     let known = metrics.join(", ");
     Some(format!(
-        "{missing} is to be judged, and neither measured nor given in $FSVERDICT_FIGURES; there \
-         are {known}"
+        "{missing} is to be judged, and neither measured, printed nor given in \
+         $FSVERDICT_FIGURES; there are {known}"
     ))
 }
 

@@ -5,9 +5,9 @@ use super::sample::samples;
 use super::{Effect, Host, HostError, Place, Step, trial};
 use crate::model::need::Answer;
 use crate::model::{
-    Bed, CacheState, Contender, CpuTotals, Device, DeviceTotals, Draws, Histogram, Mounted, Need,
-    Partition, Phase, PhaseRecord, Quiet, Record, Sample, Sim, TURN, Totals, TreePhase, Trial,
-    TrialBed, Turns, Unit, Work, derived_seed,
+    Bed, Better, CacheState, Contender, CpuTotals, Device, DeviceTotals, Draws, Histogram, Mounted,
+    Need, Partition, Pattern, Phase, PhaseRecord, Quiet, Record, Sample, Sim, TURN, Totals,
+    TreePhase, Trial, TrialBed, Turns, Unit, Work, derived_seed,
 };
 
 /// What a simulated operation takes at speed 1.
@@ -96,9 +96,19 @@ impl SimPlace {
         let measured = samples(&trial.workload, &[record]);
         let unknown = |metric: &String| measured.iter().all(|sample| sample.metric != *metric);
         let operation_ns = self.operation_ns(Phase::Whole, trial);
-        let figure = |metric: String| match metric.contains("latency") {
-            true => Sample::lower(metric, operation_ns, Unit::Nanoseconds),
-            false => Sample::higher(metric, 1e9 / operation_ns, Unit::PerSecond),
+        let figure = |metric: String| {
+            let pattern = trial.workload.figures.get(&metric);
+            let mut sample = match pattern.and_then(|it| it.parse::<Pattern>().ok()) {
+                Some(pattern) => pattern.of(&metric, operation_ns),
+                None if metric.contains("latency") => {
+                    Sample::lower(metric, operation_ns, Unit::Nanoseconds)
+                }
+                None => Sample::higher(metric, operation_ns, Unit::PerSecond),
+            };
+            if sample.better == Better::Higher {
+                sample.value = 1e9 / operation_ns;
+            }
+            sample
         };
         trial.workload.primary().into_iter().filter(unknown).map(figure).collect()
     }

@@ -15,6 +15,7 @@ mod words;
 pub use device::is_device;
 pub use options::{Choice, argv, choices};
 pub use request::{Call, Knob, Mount, Request, Script, Written};
+pub use words::{Token, Variables, tokens};
 
 /// Reads `text`. It is a plan if it can be read as one with contenders; anything else is read line
 /// by line, and what is no setting is counted.

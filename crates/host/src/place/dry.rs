@@ -230,7 +230,9 @@ impl Host for DryRun {
             Step::Limit => self.limit(trial),
             Step::Settle => self.remark("wait until the device is at rest"),
             Step::Work(_) => self.work(step, trial)?,
-            Step::Figures => self.remark("read $FSVERDICT_FIGURES, if the work has written it"),
+            Step::Figures => self.remark(
+                "read the figures that the work has printed, or written to $FSVERDICT_FIGURES",
+            ),
             Step::Cleanup => {
                 self.command(step, trial);
                 self.engine(step, trial)?;

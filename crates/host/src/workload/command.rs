@@ -5,7 +5,8 @@ use std::io;
 use std::path::Path;
 use std::process::ExitStatus;
 
-use fsverdict_core::model::{Command, Device, Phase, PhaseRecord};
+use fsverdict_core::model::{self, Command, Device, Pattern, Phase, PhaseRecord, Sample, Workload};
+use fsverdict_core::printed;
 use fsverdict_core::run::{HostError, Step};
 use thiserror::Error;
 
@@ -133,6 +134,54 @@ impl Ready {
     }
 }
 
+/// What a command's outputs are called.
+const NAME: &str = "command";
+
+/// The figures that a command has given of its own work: written to `written`, or printed. Known
+/// programs are read where it has written none itself, for a script that reads its program's output
+/// has done so.
+pub fn figures(workload: &Workload, raw: &Path, written: &Path) -> Result<Vec<Sample>, HostError> {
+    let text = read_if_there(written)?;
+    let figures = model::figures(&text);
+    let mut figures = figures.map_err(|error| format!("{}: {error}", written.display()))?;
+    let printed = printed_text(raw)?;
+    if figures.is_empty() {
+        figures = printed::read(&printed);
+    }
+    let is_given = |metric: &String| figures.iter().any(|it| it.metric == *metric);
+    for metric in workload.primary.iter().filter(|metric| !is_given(metric)) {
+        if let Some(advice) = printed::advice(metric) {
+            return Err(format!("{metric} is to be judged, and was not printed: {advice}").into());
+        }
+    }
+    for (name, pattern) in &workload.figures {
+        let found = pattern.parse::<Pattern>()?.read(name, &printed)?;
+        figures.retain(|figure| figure.metric != *name);
+        figures.push(found);
+    }
+    Ok(figures)
+}
+
+/// What it has printed, its standard output first. A line that is written over ends there.
+fn printed_text(raw: &Path) -> Result<String, HostError> {
+    let mut printed = String::new();
+    for suffix in ["stdout", "stderr"] {
+        let text = read_if_there(&raw.join(format!("{NAME}.{suffix}")))?;
+        printed.push_str(&text.replace('\r', "\n"));
+        printed.push('\n');
+    }
+    Ok(printed)
+}
+
+/// What is in a file that the work may have written, or taken away.
+fn read_if_there(path: &Path) -> Result<String, HostError> {
+    match fs::read(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(String::new()),
+        Err(error) => Err(format!("{}: {error}", path.display()).into()),
+        Ok(text) => Ok(String::from_utf8_lossy(&text).into_owned()),
+    }
+}
+
 impl Engine for Command {
     fn prepare<'a>(
         &'a self,
@@ -140,7 +189,7 @@ impl Engine for Command {
         scene: &'a Scene,
     ) -> Result<Box<dyn TimedPart + 'a>, HostError> {
         only_whole(phase)?;
-        let ready = Some(ready(&self.argv(), "command", scene)?);
+        let ready = Some(ready(&self.argv(), NAME, scene)?);
         Ok(Box::new(Whole { ready, scene, before: so_far(scene), after: None }))
     }
 
@@ -228,6 +277,26 @@ mod tests {
         };
         let result = ready(&argv, "command", &scene).and_then(Ready::run);
         (result, folder)
+    }
+
+    #[test]
+    fn what_it_has_written_comes_before_what_it_has_printed() {
+        let folder = tempfile::tempdir().unwrap();
+        let (raw, written) = (folder.path(), folder.path().join("figures"));
+        let looked_for = BTreeMap::from([("last".to_string(), "^done (\\d+):count".to_string())]);
+        let searched = Workload { figures: looked_for, ..Workload::default() };
+        let metrics = |workload: &Workload| -> Vec<String> {
+            let found = figures(workload, raw, &written).unwrap();
+            found.into_iter().map(|it| format!("{} {}", it.metric, it.value)).collect()
+        };
+        assert_eq!(metrics(&Workload::default()), [""; 0], "nothing was printed");
+        assert!(figures(&searched, raw, &written).is_err());
+        fs::write(raw.join("command.stdout"), "done 1\rdone 2\rdone 30").unwrap();
+        fs::write(raw.join("command.stderr"), "tps = 5.5\n").unwrap();
+        assert_eq!(metrics(&Workload::default()), ["pgbench_transactions 5.5"]);
+        assert_eq!(metrics(&searched), ["pgbench_transactions 5.5", "last 30"]);
+        fs::write(&written, "mine 7 count lower\n").unwrap();
+        assert_eq!(metrics(&searched), ["mine 7", "last 30"]);
     }
 
     #[test]

@@ -8,7 +8,8 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use fsverdict_core::model::{Histogram, Phase, PhaseRecord, Sample, Sysbench, Unit};
+use fsverdict_core::model::{Histogram, Phase, PhaseRecord, Sample, Sysbench};
+use fsverdict_core::printed;
 use fsverdict_core::run::{HostError, Step};
 use thiserror::Error;
 
@@ -118,8 +119,7 @@ fn parse(path: &Path) -> Result<SysbenchResult, SysbenchError> {
         .map_err(|source| SysbenchError::Unreadable { path: path.into(), source })?;
     let output = Output { text: &text, path };
     let seconds = output.figure("total time:")?;
-    let [reads, writes, fsyncs] =
-        [output.figure("reads/s:")?, output.figure("writes/s:")?, output.figure("fsyncs/s:")?];
+    let [reads, writes] = [output.figure("reads/s:")?, output.figure("writes/s:")?];
     let [read, written] = [output.figure("read, MiB/s:")?, output.figure("written, MiB/s:")?];
     Ok(SysbenchResult {
         operations: ((reads + writes) * seconds).round() as u64,
@@ -127,16 +127,7 @@ fn parse(path: &Path) -> Result<SysbenchResult, SysbenchError> {
         write_bytes: (written * MIB * seconds).round() as u64,
         tool_ns: (seconds * NS_PER_S).round() as u64,
         histograms: output.histogram()?.map(|found| ("event".into(), found)).into_iter().collect(),
-        samples: [
-            Sample::higher("sysbench_reads", reads, Unit::PerSecond),
-            Sample::higher("sysbench_writes", writes, Unit::PerSecond),
-            Sample::higher("sysbench_fsyncs", fsyncs, Unit::PerSecond),
-            Sample::higher("sysbench_read_bandwidth", read * MIB, Unit::BytesPerSecond),
-            Sample::higher("sysbench_write_bandwidth", written * MIB, Unit::BytesPerSecond),
-        ]
-        .into_iter()
-        .chain(output.latencies()?)
-        .collect(),
+        samples: printed::sysbench(&text),
     })
 }
 
@@ -156,23 +147,6 @@ impl Output<'_> {
     fn number_after(&self, label: &str) -> Option<f64> {
         let value = self.text.lines().find_map(|line| line.trim_start().strip_prefix(label))?;
         value.trim().trim_end_matches('s').parse().ok()
-    }
-
-    /// sysbench's own latencies, in the words of ours.
-    fn latencies(&self) -> Result<Vec<Sample>, SysbenchError> {
-        let sample = |name: &str, ms: f64| {
-            let value_ns = (ms * NS_PER_MS).round();
-            Sample::lower(format!("sysbench_latency_{name}"), value_ns, Unit::Nanoseconds)
-        };
-        let (mean, max) = (self.figure("avg:")?, self.figure("max:")?);
-        let mut samples = vec![sample("mean", mean), sample("max", max)];
-        // "95th percentile:"; `--percentile=0` leaves it out.
-        let percentile = self.text.lines().find_map(|line| {
-            let (number, value) = line.trim_start().split_once("th percentile:")?;
-            Some((number.trim(), value.trim().parse::<f64>().ok()?))
-        });
-        samples.extend(percentile.map(|(number, ms)| sample(&format!("p{number}"), ms)));
-        Ok(samples)
     }
 
     /// The histogram; `None` where the test has switched it off, or nothing was done.

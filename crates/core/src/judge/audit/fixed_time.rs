@@ -7,11 +7,10 @@
 
 use crate::judge::stopping::FIRST_LOOK;
 use crate::judge::trials::Trials;
-use crate::model::{
-    Audit, Command, Finding, Phase, Plan, Record, Severity, Span, Unit, Workload, median,
-};
+use crate::model::{Audit, Command, Finding, Plan, Severity, Span, Unit, Workload, median};
 
 use super::case::bytes;
+use super::pace::{Amount, Pace};
 
 /// The metrics of a command that follow from how long it took.
 const OF_TIME: [&str; 3] = ["wall_time", "rate", "bandwidth"];
@@ -31,60 +30,12 @@ const AMOUNTS_DIFFER: f64 = 0.02;
 /// compresses and is not asked to write. From trial to trial of one contender they don't.
 const OWN_AMOUNTS_DIFFER: f64 = 0.005;
 
-/// Less is what any program reads of itself and its libraries.
-const LEAST_AMOUNT_BYTES: u64 = 1 << 20;
-
 /// A program takes longer than it was told to by this share and this much.
 const LONGER: f64 = 1.02;
 const LONGER_S: f64 = 0.1;
 
 /// How closely it keeps to what it was told.
 const KEPT_TO: f64 = 0.01;
-
-/// What a trial of a command tells of its time and of what it did in it.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Pace {
-    work_s: f64,
-    amount: Option<Amount>,
-    /// The first rate that the command gave of itself.
-    figure: Option<String>,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq)]
-enum Amount {
-    /// Bytes read and written by the command's processes.
-    Bytes(u64),
-    /// The command's own rate times its time.
-    Done(f64),
-}
-
-impl Amount {
-    fn ln(self) -> f64 {
-        match self {
-            Amount::Bytes(bytes) => (bytes as f64).ln(),
-            Amount::Done(done) => done.ln(),
-        }
-    }
-}
-
-impl Pace {
-    /// That of a trial that ran whole.
-    pub fn of(workload: &Workload, record: &Record) -> Option<Pace> {
-        workload.command.as_ref()?;
-        let phase = record.phases.iter().find(|phase| phase.phase == Phase::Whole)?;
-        let work_s = phase.work_ns as f64 / 1e9;
-        let is_rate = |unit| matches!(unit, Unit::PerSecond | Unit::BytesPerSecond);
-        let rate = phase.samples.iter().find(|it| is_rate(it.unit) && it.value > 0.0);
-        let read_bytes = phase.application_read_bytes.unwrap_or(0);
-        let moved_bytes = read_bytes + phase.application_write_bytes.unwrap_or(0);
-        let amount = match rate {
-            _ if moved_bytes >= LEAST_AMOUNT_BYTES => Some(Amount::Bytes(moved_bytes)),
-            rate => rate.map(|it| Amount::Done(it.value * work_s)),
-        };
-        let figure = rate.map(|it| it.metric.clone());
-        (work_s > 0.0).then_some(Pace { work_s, amount, figure })
-    }
-}
 
 /// The trials of a workload, by contender.
 struct Paces<'a>(Vec<Vec<&'a Pace>>);
@@ -248,7 +199,7 @@ mod tests {
     use super::*;
     use crate::judge::audit::Audited;
     use crate::judge::testing::{plan, record};
-    use crate::model::{PhaseRecord, Sample};
+    use crate::model::{Phase, PhaseRecord, Record, Sample};
 
     fn of(command: &str, more: &str) -> Plan {
         plan(&format!(

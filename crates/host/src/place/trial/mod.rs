@@ -12,7 +12,6 @@ mod traced;
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::io;
 use std::path::Path;
 use std::time::Instant;
 
@@ -99,13 +98,8 @@ impl TrialHost {
     }
 
     fn figures(trial: &Trial) -> Result<Effect, HostError> {
-        let path = figures_file(trial);
-        let text = match fs::read_to_string(&path) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
-            text => text.map_err(|error| format!("{}: {error}", path.display()))?,
-        };
-        let figures = model::figures(&text);
-        Ok(Effect::Figures(figures.map_err(|error| format!("{}: {error}", path.display()))?))
+        let (raw, written) = (Path::new(&trial.raw), figures_file(trial));
+        Ok(Effect::Figures(command::figures(&trial.workload, raw, &written)?))
     }
 
     fn link(&self, trial: &Trial) -> Result<(), HostError> {

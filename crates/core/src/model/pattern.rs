@@ -1,0 +1,182 @@
+//! A figure that is looked for in what a command prints: `--figure NAME=REGEX[:unit][:better]`.
+
+use std::str::FromStr;
+
+use regex_lite::Regex;
+
+use super::{Better, Sample, Unit};
+
+/// Where a figure stands in what a command prints, and what it counts.
+#[derive(Clone, Debug)]
+pub struct Pattern {
+    regex: Regex,
+    unit: Unit,
+    /// What the printed number is multiplied by to be in that unit.
+    factor: f64,
+    better: Better,
+}
+
+impl FromStr for Pattern {
+    type Err = String;
+
+    /// `REGEX[:unit][:better]`. What is neither a unit nor a direction is part of the expression.
+    fn from_str(text: &str) -> Result<Pattern, String> {
+        let mut regex = text;
+        let better = last(&mut regex, direction);
+        let unit = last(&mut regex, unit_named);
+        let (unit, factor) = unit.unwrap_or((Unit::Ratio, 1.0));
+        let better = better.unwrap_or(match unit {
+            Unit::Seconds | Unit::Nanoseconds | Unit::Bytes => Better::Lower,
+            _ => Better::Higher,
+        });
+        if regex.is_empty() {
+            return Err("has no expression".into());
+        }
+        // In lines: ^ and $ are a line's.
+        let regex = Regex::new(&format!("(?m){regex}")).map_err(|error| error.to_string())?;
+        Ok(Pattern { regex, unit, factor, better })
+    }
+}
+
+impl Pattern {
+    /// The figure where it stands last in `text`: its first group, or all that matches.
+    ///
+    /// # Errors
+    /// Where nothing matches, or what matches is no number.
+    pub fn read(&self, metric: &str, text: &str) -> Result<Sample, String> {
+        let Some(found) = self.regex.captures_iter(text).last() else {
+            let regex = &self.regex.as_str()["(?m)".len()..];
+            return Err(format!("figure {metric}: nothing that the command printed is {regex:?}"));
+        };
+        let word = found.get(1).or_else(|| found.get(0)).map_or("", |it| it.as_str()).trim();
+        match word.replace(',', "").parse::<f64>() {
+            Ok(value) if value.is_finite() => Ok(self.of(metric, value * self.factor)),
+            _ => {
+                Err(format!("figure {metric}: {word:?} is not a number: put it in a group, (...)"))
+            }
+        }
+    }
+
+    /// A figure of this kind.
+    pub fn of(&self, metric: &str, value: f64) -> Sample {
+        Sample { metric: metric.into(), value, unit: self.unit, better: self.better }
+    }
+}
+
+/// Takes what is after the last colon off `text`, if it can be read.
+fn last<T>(text: &mut &str, read: fn(&str) -> Option<T>) -> Option<T> {
+    let (rest, last) = text.rsplit_once(':')?;
+    let found = read(last)?;
+    *text = rest;
+    Some(found)
+}
+
+fn direction(word: &str) -> Option<Better> {
+    match word {
+        "higher" => Some(Better::Higher),
+        "lower" => Some(Better::Lower),
+        _ => None,
+    }
+}
+
+/// A unit as programs print it or as documents name it, and how many of ours it is. kB is 1000
+/// bytes and KiB 1024.
+fn unit_named(word: &str) -> Option<(Unit, f64)> {
+    Some(match word {
+        "s" | "seconds" => (Unit::Seconds, 1.0),
+        "ms" => (Unit::Nanoseconds, 1e6),
+        "us" | "µs" => (Unit::Nanoseconds, 1e3),
+        "ns" | "nanoseconds" => (Unit::Nanoseconds, 1.0),
+        "bytes" => (Unit::Bytes, 1.0),
+        "bytes_per_second" => (Unit::BytesPerSecond, 1.0),
+        "bits_per_second" => (Unit::BitsPerSecond, 1.0),
+        "/s" | "per_second" => (Unit::PerSecond, 1.0),
+        "count" => (Unit::Count, 1.0),
+        "ratio" => (Unit::Ratio, 1.0),
+        "%" => (Unit::Ratio, 0.01),
+        _ => {
+            let (amount, unit) = match word.strip_suffix("/s") {
+                Some(amount) => (amount, Unit::BytesPerSecond),
+                None => (word, Unit::Bytes),
+            };
+            match amount.strip_suffix("bit") {
+                Some(prefix) if unit == Unit::BytesPerSecond => {
+                    (Unit::BitsPerSecond, prefixed(prefix).filter(|_| !prefix.ends_with('i'))?)
+                }
+                _ => (unit, prefixed(amount.strip_suffix('B')?)?),
+            }
+        }
+    })
+}
+
+/// `k`, `M`, `Ki`: how many it stands for.
+fn prefixed(prefix: &str) -> Option<f64> {
+    let (letter, base) = match prefix.strip_suffix('i') {
+        Some(letter) => (letter, 1024_f64),
+        None => (prefix, 1000.0),
+    };
+    let power = match letter {
+        "" if base == 1000.0 => 0,
+        "k" | "K" => 1,
+        "M" => 2,
+        "G" => 3,
+        "T" => 4,
+        _ => return None,
+    };
+    Some(base.powi(power))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(pattern: &str, text: &str) -> Result<Sample, String> {
+        pattern.parse::<Pattern>()?.read("x", text)
+    }
+
+    #[test]
+    fn a_figure_is_the_first_group_of_the_last_match() {
+        let text = "rate: 5 MB/s\nrate: 1,234.5 MB/s\np99 latency: 17 us\n";
+        let rate = Sample::higher("x", 1_234.5e6, Unit::BytesPerSecond);
+        assert_eq!(read("^rate: (\\S+):MB/s", text), Ok(rate.clone()));
+        let slower = Sample { better: Better::Lower, ..rate };
+        assert_eq!(read("^rate: (\\S+):MB/s:lower", text), Ok(slower));
+        // A colon of the expression's own, and no group.
+        assert_eq!(read("latency: (\\d+) us", text), Ok(Sample::higher("x", 17.0, Unit::Ratio)));
+        assert_eq!(read("latency: (\\d+):us", text).unwrap().better, Better::Lower);
+        assert_eq!(read("\\d+$:count:lower", "a\n7\nb"), Ok(Sample::lower("x", 7.0, Unit::Count)));
+    }
+
+    #[test]
+    fn units_are_those_that_programs_print() {
+        for (unit, expected) in [
+            ("ms", (Unit::Nanoseconds, 1e6)),
+            ("/s", (Unit::PerSecond, 1.0)),
+            ("KiB/s", (Unit::BytesPerSecond, 1024.0)),
+            ("kB", (Unit::Bytes, 1000.0)),
+            ("GB/s", (Unit::BytesPerSecond, 1e9)),
+            ("Mbit/s", (Unit::BitsPerSecond, 1e6)),
+            ("B/s", (Unit::BytesPerSecond, 1.0)),
+            ("%", (Unit::Ratio, 0.01)),
+            ("per_second", (Unit::PerSecond, 1.0)),
+        ] {
+            assert_eq!(unit_named(unit), Some(expected), "{unit}");
+        }
+        for word in ["m", "i/s", "iB", "Mibit/s", "furlongs", "", "MB/sec"] {
+            assert_eq!(unit_named(word), None, "{word}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_figure_says_why() {
+        for (pattern, says) in [
+            ("ops (\\d+):count", "nothing that the command printed is \"ops (\\\\d+)\""),
+            ("rate: (\\S+) (", "without closing"),
+            ("rate", "\"rate\" is not a number: put it in a group"),
+            (":MB/s", "has no expression"),
+        ] {
+            let error = read(pattern, "rate: 5\n").unwrap_err();
+            assert!(error.contains(says), "{pattern}: {error}");
+        }
+    }
+}

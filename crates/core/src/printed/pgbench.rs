@@ -1,0 +1,57 @@
+//! pgbench: PostgreSQL's own benchmark.
+
+use super::Program;
+use super::text::{groups, last_number, latency, number, rate};
+use super::typed::{has, metrics};
+use crate::model::Sample;
+
+pub const PROGRAM: Program = Program {
+    prefix: "pgbench",
+    names: &["pgbench"],
+    marks: &["tps = "],
+    read,
+    judged: |words| {
+        let makes_tables = has(words, &["-i", "--initialize"]);
+        metrics(if makes_tables { &[] } else { &["pgbench_transactions"] })
+    },
+    advice: "pgbench prints it at its end",
+};
+
+fn read(text: &str) -> Vec<Sample> {
+    const MS: f64 = 1e6;
+    // Before version 14 there was a second one, with the time of connecting in it.
+    let tps = groups::<2>(text, r"^tps = ([\d.]+)(?: \((\w+))?");
+    let without = tps.into_iter().rfind(|[_, what]| *what != "including");
+    let Some(tps) = without.and_then(|[tps, _]| number(tps)) else { return Vec::new() };
+    let mut figures = vec![rate("pgbench_transactions", tps)];
+    for (printed, name) in [("average", "mean"), ("stddev", "stddev")] {
+        let ms = last_number(text, &format!(r"^latency {printed}(?: =|:) ([\d.]+) ms"));
+        figures.extend(ms.map(|ms| latency(format!("pgbench_latency_{name}"), ms, MS)));
+    }
+    figures
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::text::figure;
+    use super::*;
+
+    #[test]
+    fn pgbench_15() {
+        let read = read(include_str!("kept/pgbench.txt"));
+        assert_eq!(figure(&read, "pgbench_transactions"), Some(3_593.424_506));
+        assert_eq!(figure(&read, "pgbench_latency_mean"), Some(557_000.0));
+        assert_eq!(read.len(), 2);
+    }
+
+    /// As pgbench 9.6 to 13 end.
+    #[test]
+    fn an_older_one_says_it_twice() {
+        let older = "latency average = 2.5 ms\nlatency stddev = 0.5 ms\n\
+                     tps = 85.1 (including connections establishing)\n\
+                     tps = 86.2 (excluding connections establishing)\n";
+        let read = read(older);
+        assert_eq!(figure(&read, "pgbench_transactions"), Some(86.2));
+        assert_eq!(figure(&read, "pgbench_latency_stddev"), Some(500_000.0));
+    }
+}
