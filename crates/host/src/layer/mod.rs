@@ -268,7 +268,7 @@ mod tests {
             assert!(made.devices.iter().all(|it| !below.contains(it)), "{}", kind.name);
             let named = |argv: &Argv| kind.programs.contains(&argv[0].as_str());
             let all = made.commands.iter().chain(&made.facts);
-            assert!(all.clone().all(|argv| named(argv)), "{}: {made:?}", kind.name);
+            assert!(all.clone().all(named), "{}: {made:?}", kind.name);
             assert!(!kind.modules.is_empty() && !kind.about.is_empty(), "{}", kind.name);
             check(&layers(kind.name), below.len()).unwrap();
         }

@@ -28,7 +28,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use fsverdict_core::model::{self, Bed, BedKind, Contender, Device, Plan, Record, Trial, TrialBed};
+use fsverdict_core::model::{
+    self, Bed, BedKind, Contender, Device, Guest, Plan, Record, Trial, TrialBed,
+};
 use fsverdict_core::run::{self, HostError, Place};
 
 use crate::bed::{self, Like, Own};
@@ -46,7 +48,7 @@ use host_files::HostFiles;
 use kernel::{Kernel, Zfs};
 use kvm::QEMU;
 use modules::{Bus, Modules};
-use qemu::{Disk, Machine};
+use qemu::{Console, Disk, Machine};
 
 /// The disk by which a trial goes in and its record comes out. A hole in a file: what is not
 /// written takes no space.
@@ -70,7 +72,7 @@ impl Bootable {
         for kernel in kernel::named(name)? {
             match Bootable::with(kernel, name, plan) {
                 Err(error @ (VmError::NoFileSystem { .. } | VmError::NoLayer { .. })) => {
-                    lack = lack.or(Some(error))
+                    lack = lack.or(Some(error));
                 }
                 Ok(bootable) if bootable.needs_daemon(name, plan) => {
                     with_daemon = with_daemon.or(Some(bootable));
@@ -339,8 +341,30 @@ impl<'a> Vm<'a> {
         }
     }
 
-    /// Runs the machine and gives the files that came out of it.
-    fn boot(&mut self, trial: &Trial) -> Result<BTreeMap<String, Vec<u8>>, HostError> {
+    /// Runs the machine and gives the files that came out of it; and how its kernel panicked, where
+    /// it did so before the trial began and not when it was booted again. A busy host has emulated
+    /// machines panic while they boot.
+    fn boot(&mut self, trial: &Trial) -> Result<(Files, Option<String>), HostError> {
+        let log = Path::new(&trial.raw).join("console.log");
+        let mut booted = self.boot_once(trial, &log)?;
+        let panicked = booted.console.panic().filter(|_| !booted.has_begun);
+        if panicked.is_some() {
+            fs::rename(&log, log.with_file_name("console-of-panic.log"))?;
+            booted = self.boot_once(trial, &log)?;
+        }
+        if booted.files.contains_key(guest::ANSWER) {
+            return Ok((booted.files, panicked));
+        }
+        let twice = if panicked.is_some() { ", twice" } else { "" };
+        let kernel = self.prepared.kernels.get(&trial.contender.kernel).map(|it| &it.kernel);
+        let bare = kernel.filter(|_| !booted.has_begun).and_then(Kernel::without_modules);
+        let bare = bare.unwrap_or_default();
+        Err(format!("the guest ended without an answer{twice}: {}{bare}", booted.console.end())
+            .into())
+    }
+
+    /// One boot, with its console in `log`.
+    fn boot_once(&mut self, trial: &Trial, log: &Path) -> Result<Booted, HostError> {
         let bootable = self.prepared.kernels.get(&trial.contender.kernel);
         let initrd = self.initrds.get(&trial.contender.kernel);
         let (bootable, initrd) = bootable.zip(initrd).ok_or("the bed is not made")?;
@@ -360,11 +384,13 @@ impl<'a> Vm<'a> {
         (self.watch)(Event::Step("boot"));
         let mut patience = Patience::new(&trial.timeouts);
         patience.step("boot");
+        let mut has_begun = false;
         let mut watch = |event: Event| {
             match event {
                 Event::Step(line) if !steps.iter().any(|step| step == line) => {}
                 event => {
                     if let Event::Step(step) = event {
+                        has_begun = true;
                         patience.step(step);
                     }
                     (self.watch)(event);
@@ -372,15 +398,22 @@ impl<'a> Vm<'a> {
             }
             Ok(patience.check()?)
         };
-        let log = Path::new(&trial.raw).join("console.log");
         let silence = qemu::SILENCE;
-        let console = qemu::run(&machine.argv(), &log, silence, &self.interrupted, &mut watch)?;
+        let console = qemu::run(&machine.argv(), log, silence, &self.interrupted, &mut watch)?;
         let files = archive::files(BufReader::new(File::open(&exchange)?)).unwrap_or_default();
-        if files.contains_key(guest::ANSWER) {
-            return Ok(files);
-        }
-        Err(format!("the guest ended without an answer: {}", console.end()).into())
+        Ok(Booted { files, console, has_begun })
     }
+}
+
+/// What came out of a machine, by name.
+type Files = BTreeMap<String, Vec<u8>>;
+
+/// A machine that has ended.
+struct Booted {
+    files: Files,
+    console: Console,
+    /// It came as far as the trial.
+    has_begun: bool,
 }
 
 /// The modules of a kernel that any of its contenders needs.
@@ -470,7 +503,7 @@ impl Place for Vm<'_> {
         let folder = Path::new(&trial.raw).parent().ok_or("the trial has no folder")?.to_owned();
         fs::create_dir_all(&trial.raw)?;
         fs::write(folder.join("trial.json"), serde_json::to_string_pretty(trial)?)?;
-        let mut files = self.boot(trial)?;
+        let (mut files, panicked) = self.boot(trial)?;
         let answer = files.remove(guest::ANSWER).unwrap_or_default();
         let Answer { guest, error } = serde_json::from_slice(&answer)?;
         let record = files.remove("record.json");
@@ -479,6 +512,7 @@ impl Place for Vm<'_> {
             return Err(format!("Linux {}: {error}", guest.kernel).into());
         }
         let record = record.ok_or("the guest brought no record")?;
+        let guest = Guest { panicked, ..guest };
         let record = Record { guest: Some(guest), ..serde_json::from_slice(&record)? };
         let beside = folder.join("record.new");
         let mut file = File::create(&beside)?;
