@@ -15,7 +15,7 @@ use fsverdict_core::model::{Bytes, Layer, meant};
 use crate::tool::{self, Argv, ToolError};
 
 /// In the environment of what raises layers: libdevmapper then makes the nodes itself
-/// (libdm-common.c, `_check_udev_is_running`), and mdadm does not wait for somebody else to (udev.c,
+/// (libdm-common.c, `_check_udev_is_running`), and mdadm waits for nobody else to (udev.c,
 /// `udev_is_available`).
 pub const WITHOUT_UDEV: [(&str, &str); 2] = [("DM_DISABLE_UDEV", "1"), ("MDADM_NO_UDEV", "1")];
 
