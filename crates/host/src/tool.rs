@@ -21,7 +21,7 @@ pub const DIRECTORIES: [&str; 6] =
     ["/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"];
 
 /// Which Debian package brings a program.
-const PACKAGES: [(&str, &str); 50] = [
+const PACKAGES: [(&str, &str); 56] = [
     ("apt-cache", "apt"),
     ("apt-get", "apt"),
     ("bcachefs", "bcachefs-tools"),
@@ -43,13 +43,19 @@ const PACKAGES: [(&str, &str); 50] = [
     ("mdadm", "mdadm"),
     ("mkfs.bcachefs", "bcachefs-tools"),
     ("mkfs.btrfs", "btrfs-progs"),
+    ("mkfs.exfat", "exfatprogs"),
     ("mkfs.ext2", "e2fsprogs"),
     ("mkfs.ext3", "e2fsprogs"),
     ("mkfs.ext4", "e2fsprogs"),
     ("mkfs.f2fs", "f2fs-tools"),
+    ("mkfs.fat", "dosfstools"),
+    ("mkfs.gfs2", "gfs2-utils"),
     ("mkfs.jfs", "jfsutils"),
     ("mkfs.nilfs2", "nilfs-tools"),
+    ("mkfs.ocfs2", "ocfs2-tools"),
     ("mkfs.xfs", "xfsprogs"),
+    ("mkreiserfs", "reiserfsprogs"),
+    ("mkudffs", "udftools"),
     ("mount", "mount"),
     ("nsenter", "util-linux"),
     ("parted", "parted"),

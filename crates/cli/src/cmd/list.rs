@@ -160,8 +160,8 @@ fn layers() -> Section {
         kind: Kind::Layers,
         header: vec!["layer", "what it is", "settings"],
         rows: layer::ALL.iter().map(row).collect(),
-        note: "--place vm --layers none --layers luks:sector_size=4k --layers luks+raid1; the first \
-               is next to the disk.",
+        note: "--place vm --layers none --layers luks:sector_size=4k --layers luks+raid1\n\
+               The first is next to the disk.",
     }
 }
 

@@ -16,7 +16,9 @@ fn a_stack_of_layers_is_made_below_a_file_system_and_told() {
     let scene = Scene::alone();
     let words = [&["kernels", "tools"][..], &PACKAGES].concat();
     let done = Started::new(as_root(&scene, &words)).wait().exits(0);
-    assert!(done.stdout.contains(": cryptsetup, integritysetup"), "{}", done.stdout);
+    for program in ["cryptsetup", "integritysetup", "lvm", "mdadm"] {
+        assert!(done.stdout.contains(program), "{program}: {}", done.stdout);
+    }
 
     let stack = "luks:sector_size=512+raid1+lvm-thin:chunk=64k";
     let words =

@@ -116,6 +116,10 @@ pub struct Trouble {
     pub kernel: Vec<String>,
     /// How many there were.
     pub kernel_lines: u64,
+    /// What the kernel warned of, whatever it was about, in a machine of the trial's own: the first
+    /// of them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<String>,
     /// Errors that the file system has counted on its devices.
     pub errors: u64,
     /// The file system, mounted for writing, had become read-only.
@@ -148,6 +152,13 @@ impl Trouble {
     /// Data or metadata did not reach the device, or did not come back from it.
     pub fn is_loss(&self) -> bool {
         self.kernel_lines > 0 || self.errors > 0 || self.read_only
+    }
+
+    /// Adds what the kernel has warned of.
+    pub fn warn(&mut self, line: String) {
+        if self.warnings.len() < Self::LINES && !self.warnings.contains(&line) {
+            self.warnings.push(line);
+        }
     }
 
     /// Adds what the kernel has said.
@@ -474,6 +485,9 @@ pub struct Guest {
     pub emulated: bool,
     /// From its start to the trial's.
     pub boot_ns: u64,
+    /// How its kernel had panicked when it was booted before, where this was the second time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub panicked: Option<String>,
     /// What its kernel can't tell, a sentence each.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub lacks: Vec<String>,

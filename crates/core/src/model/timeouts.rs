@@ -18,8 +18,9 @@ const TRIAL_MIN: Duration = Duration::from_secs(10 * 60);
 
 /// What can be limited, with its default; without one the trial's limit is its own. What writes
 /// out what others have left dirty gets an hour.
-const STEPS: [(&str, Option<Duration>); 21] = [
+const STEPS: [(&str, Option<Duration>); 22] = [
     ("trial", None),
+    ("boot", TEN_MINUTES),
     ("partition", TEN_MINUTES),
     ("layers", HOUR),
     ("mkfs", HOUR),

@@ -3,13 +3,19 @@
 mod bcachefs;
 mod btrfs;
 pub mod daemon;
+mod exfat;
 mod ext;
 mod f2fs;
+mod gfs2;
 mod jfs;
 mod nilfs2;
+mod ocfs2;
 mod promises;
+mod reiserfs;
 #[cfg(test)]
 mod tests;
+mod udf;
+mod vfat;
 mod xfs;
 pub mod zfs;
 
@@ -106,8 +112,11 @@ const PLAIN: FileSystem = FileSystem {
 /// Of what Debian's cloud kernels leave out and its full ones have.
 const IN_FULL_KERNELS: &str = "--place vm, Debian's full 6.1";
 
+/// Of what Debian's cloud kernels have, too.
+const IN_CLOUD_KERNELS: &str = "--place vm, Debian's 6.1";
+
 /// All file systems, in the order `list` shows them.
-pub const ALL: [&FileSystem; 10] = [
+pub const ALL: [&FileSystem; 16] = [
     &ext::EXT4,
     &xfs::XFS,
     &btrfs::BTRFS,
@@ -118,6 +127,12 @@ pub const ALL: [&FileSystem; 10] = [
     &nilfs2::NILFS2,
     &jfs::JFS,
     &bcachefs::BCACHEFS,
+    &exfat::EXFAT,
+    &vfat::VFAT,
+    &udf::UDF,
+    &reiserfs::REISERFS,
+    &gfs2::GFS2,
+    &ocfs2::OCFS2,
 ];
 
 /// The file system of that name, as this machine has it.

@@ -88,11 +88,12 @@ impl Promises {
     }
 }
 
-/// What options that ask for it contain: btrfs(5), zfsprops(7), bcachefs(8), mkfs.f2fs(8).
+/// What options that ask for it contain: btrfs(5), zfsprops(7), bcachefs(8), mkfs.f2fs(8),
+/// mkfs.ocfs2(8).
 fn asks_for(feature: Feature) -> &'static [&'static str] {
     match feature {
         Feature::Compression => &["compress"],
-        Feature::MetadataChecksums => &["inode_checksum"],
+        Feature::MetadataChecksums => &["inode_checksum", "metaecc"],
         Feature::Reflink => &["block_cloning"],
         _ => &[],
     }

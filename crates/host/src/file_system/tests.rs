@@ -58,6 +58,14 @@ fn each_is_made_quietly_and_without_discard() {
     assert_eq!(made("jfs", &["-s", "4"]), "mkfs.jfs -q -s 4 /dev/loop1");
     let bcachefs = format!("mkfs.bcachefs -q -f --replicas=2 {both}");
     assert_eq!(made("bcachefs", &["--replicas=2"]), bcachefs);
+    assert_eq!(made("exfat", &["-c", "32K"]), "mkfs.exfat -c 32K /dev/loop1");
+    assert_eq!(made("vfat", &["-F", "32"]), "mkfs.fat -I -F 32 /dev/loop1");
+    assert_eq!(made("udf", &["-b", "512"]), "mkudffs --media-type=hd -b 512 /dev/loop1");
+    assert_eq!(made("reiserfs", &["-h", "tea"]), "mkreiserfs -q -f -h tea /dev/loop1");
+    let gfs2 = "mkfs.gfs2 -q -O -K -p lock_nolock -J 64 /dev/loop1";
+    assert_eq!(made("gfs2", &["-J", "64"]), gfs2);
+    let ocfs2 = "mkfs.ocfs2 -q -F -x -M local --nodiscard -N 2 /dev/loop1";
+    assert_eq!(made("ocfs2", &["-N", "2"]), ocfs2);
 }
 
 #[test]
@@ -104,7 +112,7 @@ fn each_says_all_there_is_to_say_under_a_name_of_its_own() {
         assert!(!name.is_empty() && !file_system.program.is_empty(), "{name}");
         assert!(!made(name, &[]).is_empty() && !mounted(name, &[]).is_empty(), "{name}");
         assert!(!file_system.version.is_empty(), "{name}");
-        assert!(file_system.check.is_some() || name == "nilfs2", "{name}");
+        assert!(file_system.check.is_some() || ["nilfs2", "udf"].contains(&name), "{name}");
         assert!(file_system.label.is_some() || name == "zfs", "{name}: its pool has a name");
     }
     let names: BTreeSet<&str> = ALL.iter().map(|file_system| file_system.name).collect();

@@ -15,7 +15,7 @@ use fsverdict_core::model::{Bytes, Layer, meant};
 use crate::tool::{self, Argv, ToolError};
 
 /// In the environment of what raises layers: libdevmapper then makes the nodes itself
-/// (libdm-common.c, `_check_udev_is_running`), and mdadm does not wait for somebody else to (udev.c,
+/// (libdm-common.c, `_check_udev_is_running`), and mdadm waits for nobody else to (udev.c,
 /// `udev_is_available`).
 pub const WITHOUT_UDEV: [(&str, &str); 2] = [("DM_DISABLE_UDEV", "1"), ("MDADM_NO_UDEV", "1")];
 
@@ -268,7 +268,7 @@ mod tests {
             assert!(made.devices.iter().all(|it| !below.contains(it)), "{}", kind.name);
             let named = |argv: &Argv| kind.programs.contains(&argv[0].as_str());
             let all = made.commands.iter().chain(&made.facts);
-            assert!(all.clone().all(|argv| named(argv)), "{}: {made:?}", kind.name);
+            assert!(all.clone().all(named), "{}: {made:?}", kind.name);
             assert!(!kind.modules.is_empty() && !kind.about.is_empty(), "{}", kind.name);
             check(&layers(kind.name), below.len()).unwrap();
         }

@@ -50,7 +50,8 @@ pub fn memory_bytes() -> Option<u64> {
 pub fn tools(plan: &Plan, file_systems: &[&FileSystem]) -> BTreeMap<String, String> {
     let mut tools = BTreeMap::new();
     for file_system in file_systems {
-        let version = version(file_system.version);
+        let fetched = || toolbox::find(file_system.program)?.version();
+        let version = version(file_system.version).or_else(fetched);
         tools.extend(version.map(|version| (file_system.program.to_string(), version)));
     }
     let parted = plan.contenders.iter().any(|it| !it.partition.is_empty()).then_some("parted");

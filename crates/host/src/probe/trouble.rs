@@ -31,18 +31,20 @@ pub struct Troubles {
     log: Option<File>,
     /// As the kernel calls the devices.
     names: Vec<String>,
+    /// The machine is the trial's own: whatever its kernel says is about the trial.
+    whole: bool,
     /// Errors that their file system had counted before.
     counted: u64,
     trouble: Trouble,
 }
 
 impl Troubles {
-    /// Of these devices, from now on.
-    pub fn of(root: &Path, devices: &[Device]) -> Troubles {
+    /// Of these devices, from now on; of a whole machine, where that is the trial's own.
+    pub fn of(root: &Path, devices: &[Device], whole: bool) -> Troubles {
         let names: Vec<String> = devices.iter().map(|device| name(root, device)).collect();
         let counted = counted(root, &names);
         let (root, trouble) = (root.to_path_buf(), Trouble::default());
-        Troubles { log: log_from_now().ok(), root, names, counted, trouble }
+        Troubles { log: log_from_now().ok(), root, names, whole, counted, trouble }
     }
 
     /// Looks at the file system that holds `directory`, which was mounted for writing.
@@ -61,16 +63,48 @@ impl Troubles {
 
     /// What there was so far.
     pub fn so_far(&mut self) -> Trouble {
-        let Troubles { log, names, trouble, .. } = self;
+        let Troubles { log, names, whole, trouble, .. } = self;
         if let Some(log) = log {
-            each_record(log, |record| {
-                if let Some(line) = error_of(record).filter(|line| is_about(line, names)) {
-                    trouble.add(line.into());
-                }
-            });
+            each_record(log, |record| take(trouble, record, names, *whole));
         }
         trouble.clone()
     }
+}
+
+/// Takes in what a record says of the devices, or of the whole machine.
+fn take(trouble: &mut Trouble, record: &str, names: &[String], whole: bool) {
+    let failed = |line: &&str| is_about(line, names) || whole && is_loss(line);
+    match (error_of(record).filter(failed), warning_of(record).filter(|_| whole)) {
+        (Some(line), _) => trouble.add(line.into()),
+        (None, Some(line)) => trouble.warn(line.into()),
+        (None, None) => {}
+    }
+}
+
+/// A request failed, or a file system gave up writing: of a mapping or an array as of a disk.
+fn is_loss(line: &str) -> bool {
+    let line = line.to_lowercase();
+    ["i/o error", "io error", "remounting filesystem read-only", "lost async page write"]
+        .iter()
+        .any(|words| line.contains(words))
+}
+
+/// The line of a record by which the kernel says that it is not well: WARN_ON, BUG and oops
+/// (kernel/panic.c, `__warn`; arch/x86/kernel/dumpstack.c, `__die_header`). That a processor was
+/// stalled is the host's doing, and none of these.
+fn warning_of(record: &str) -> Option<&str> {
+    let line = by_kernel(record, WARNING)?;
+    let begins = ["WARNING:", "BUG:", "Oops:", "general protection fault", "kernel BUG at"];
+    let is_harmless = line.starts_with("BUG: workqueue lockup");
+    (begins.iter().any(|words| line.starts_with(words)) && !is_harmless).then_some(line)
+}
+
+/// The line of a record of the kernel's own, of this level or a more serious one.
+fn by_kernel(record: &str, level: u32) -> Option<&str> {
+    let (head, text) = record.split_once(';')?;
+    let priority: u32 = head.split(',').next()?.parse().ok()?;
+    let is_kernels = priority >> 3 == 0 && priority & 7 <= level;
+    text.lines().next().filter(|_| is_kernels)
 }
 
 /// What the kernel calls the device.
@@ -107,14 +141,11 @@ pub fn each_record(log: &mut impl Read, mut hear: impl FnMut(&str)) {
 /// failed. What a device can't do at all is no failure, for mkfs asks it to write zeros; nor is
 /// that a feature is new (fs/xfs/xfs_message.c of older kernels, at KERN_ALERT).
 fn error_of(record: &str) -> Option<&str> {
-    let (head, text) = record.split_once(';')?;
-    let line = text.lines().next()?;
-    let priority: u32 = head.split(',').next()?.parse().ok()?;
-    let (facility, level) = (priority >> 3, priority & 7);
-    let fails = level <= ERROR || level == WARNING && line.to_lowercase().contains("error");
+    let line = by_kernel(record, WARNING)?;
+    let fails = by_kernel(record, ERROR).is_some() || line.to_lowercase().contains("error");
     let is_harmless =
         line.starts_with("operation not supported error") || line.contains("EXPERIMENTAL");
-    (facility == 0 && fails && !is_harmless).then_some(line)
+    (fails && !is_harmless).then_some(line)
 }
 
 /// The line names one of the devices, or a part of one.
@@ -187,6 +218,28 @@ mod tests {
         for line in ["dev loop12, sector 1", "XFS (sdba)", "XFS (dm-11)", "sector loop", "sd"] {
             assert!(!is_about(line), "{line}");
         }
+    }
+
+    #[test]
+    fn in_a_machine_of_its_own_all_losses_count_and_warnings_are_told() {
+        let records = [
+            "3,1,2,-;I/O error, dev dm-3, sector 8 op 0x1:(WRITE)\n",
+            "4,1,2,-;WARNING: CPU: 1 PID: 77 at fs/inode.c:9 x+0x1/0x2\n",
+            "1,1,2,-;BUG: kernel NULL pointer dereference, address: 0\n",
+            "3,1,2,-;rcu: INFO: rcu_preempt self-detected stall on CPU\n",
+            "0,1,2,-;watchdog: BUG: soft lockup - CPU#0 stuck for 22s!\n",
+            "12,1,2,-;WARNING: a program wrote that\n",
+            "6,1,2,-;EXT4-fs (dm-3): mounted filesystem\n",
+        ];
+        let taken = |whole: bool| {
+            let mut trouble = Trouble::default();
+            records.iter().for_each(|it| take(&mut trouble, it, &["vdb".into()], whole));
+            (trouble.kernel_lines, trouble.warnings)
+        };
+        assert_eq!(taken(false), (0, Vec::new()));
+        let (lost, warned) = taken(true);
+        assert_eq!((lost, warned.len()), (1, 2));
+        assert!(warned[0].starts_with("WARNING:") && warned[1].starts_with("BUG: kernel"));
     }
 
     #[test]

@@ -102,6 +102,7 @@ pub const AUDITS: &[TrialAudit] = &[
                  other by --writable",
     },
     TrialAudit { audit: Audit::A26, test: trouble::lost, advice: trouble::LOSS_ADVICE },
+    TrialAudit { audit: Audit::A26, test: trouble::warned, advice: trouble::WARNED_ADVICE },
     TrialAudit { audit: Audit::A26, test: trouble::full, advice: trouble::FULL_ADVICE },
     TrialAudit { audit: Audit::A27, test: trouble::unkept, advice: trouble::UNKEPT_ADVICE },
     TrialAudit { audit: Audit::PastLimits, test: limits::gone_past, advice: limits::ADVICE },

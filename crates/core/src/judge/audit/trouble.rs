@@ -9,6 +9,11 @@ pub const LOSS_ADVICE: &str = "no figure of such a trial holds: look at the kern
                                the device (smartctl -a, the cable, what lies beneath an image), \
                                and repeat the run";
 
+/// A26's advice where the kernel warned.
+pub const WARNED_ADVICE: &str = "look the kernel's words up: it was in a state that it was not \
+                                 made for, and what it did from then on may not be what it does \
+                                 elsewhere; repeat the run with another --kernel";
+
 /// A26's advice where the file system was full.
 pub const FULL_ADVICE: &str = "give the bed more room (--size) or the work less to do: what did \
                                not fit was not measured, and the last of what did may have \
@@ -38,6 +43,13 @@ pub fn lost(case: &Case) -> Option<Seen> {
     }
     let figure = (trouble.kernel_lines + trouble.errors) as f64;
     Some(Seen { severity: Severity::Void, figure, evidence: told.join("; ") })
+}
+
+/// A26: the kernel of the trial's own machine warned of itself.
+pub fn warned(case: &Case) -> Option<Seen> {
+    let warnings = &case.record.trouble.warnings;
+    let evidence = format!("the guest's kernel said \"{}\"", warnings.first()?);
+    Some(Seen { severity: Severity::Warning, figure: warnings.len() as f64, evidence })
 }
 
 /// A26: no room was left, so that writes may have failed.
@@ -93,6 +105,18 @@ mod tests {
         assert_eq!(seen(lost, &with(trouble)), Some((Severity::Void, evidence.into())));
         let read_only = Trouble { read_only: true, ..Trouble::default() };
         assert_eq!(seen(lost, &with(read_only)).unwrap().1, "the file system had become read-only");
+    }
+
+    #[test]
+    fn a26_a_kernel_that_warns_of_itself_is_a_warning() {
+        let mut trouble = Trouble::default();
+        assert_eq!(seen(warned, &with(trouble.clone())), None);
+        trouble.warn("WARNING: CPU: 0 PID: 9 at fs/x.c:1".into());
+        trouble.warn("WARNING: CPU: 0 PID: 9 at fs/x.c:1".into());
+        assert_eq!(trouble.warnings.len(), 1);
+        assert_eq!(seen(lost, &with(trouble.clone())), None, "nothing was lost");
+        let says = "the guest's kernel said \"WARNING: CPU: 0 PID: 9 at fs/x.c:1\"";
+        assert_eq!(seen(warned, &with(trouble)), Some((Severity::Warning, says.into())));
     }
 
     #[test]

@@ -71,7 +71,7 @@ impl TrialHost {
             processes: Processes::default(),
             timing: Timing::default(),
             outputs: Outputs::default(),
-            troubles: Troubles::of(Path::new("/"), &trial.bed.devices),
+            troubles: Troubles::of(Path::new("/"), &trial.bed.devices, guest::is_within()),
             relay: Relay::default(),
             traces: Traces::default(),
         })

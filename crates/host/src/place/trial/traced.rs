@@ -71,8 +71,8 @@ impl Traces {
     /// Writes all of them. Of a timed part that was alone since the last time it gives the account,
     /// as figures; of several nobody could tell whose they are.
     pub fn write(&mut self, trial: &Trial) -> Vec<Sample> {
-        // A directory's file system is mounted on, and a bare device has none; below layers it is not
-        // as it lies on the devices.
+        // A directory's file system is mounted on, and a bare device has none; below layers its
+        // blocks lie elsewhere.
         let file_system = match trial.bed.kind {
             BedKind::Directory => "",
             _ if !trial.contender.partition.is_empty() => "",

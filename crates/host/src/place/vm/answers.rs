@@ -6,6 +6,7 @@ use fsverdict_core::model::{Contender, Need, Plan};
 use super::Bootable;
 use super::error::VmError;
 use super::toolbox;
+use crate::file_system::FileSystem;
 use crate::place::doctor::{Machine, tools};
 use crate::{layer, tool};
 
@@ -51,7 +52,7 @@ fn file_system(plan: &Plan, name: &str) -> Answer {
     for contender in plan.contenders.iter().filter(|it| it.file_system == name) {
         let alone = Plan { contenders: vec![contender.clone()], ..plan.clone() };
         match Bootable::of(contender.kernel.as_deref(), &alone) {
-            Ok(bootable) => match bootable.by_host(contender).map(|it| (it, tools(it))) {
+            Ok(bootable) => match bootable.by_host(contender).map(|it| (it, its_tools(it))) {
                 Some((_, answer)) if !answer.is_able() => return answer,
                 Some((known, _)) if known.daemon.is_some() => {
                     how = format!(
@@ -71,6 +72,16 @@ fn file_system(plan: &Plan, name: &str) -> Answer {
         }
     }
     Answer::yes(how)
+}
+
+/// Its tools, which the host has, or which were fetched.
+fn its_tools(known: &FileSystem) -> Answer {
+    let answer = tools(known);
+    match toolbox::find(known.program).filter(|_| !answer.is_able()) {
+        Some(toolbox) => Answer::yes(toolbox.version().unwrap_or_default()),
+        None if answer.is_able() => answer,
+        None => not_fetched(known.program),
+    }
 }
 
 /// The host has its tools, or they were fetched, and the kernels of its contenders have it.

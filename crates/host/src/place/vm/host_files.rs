@@ -302,7 +302,7 @@ impl HostFiles {
         let argv: Vec<String> = ["ldd".to_string()].into_iter().chain(paths).collect();
         // Its status is not looked at: it fails on a static program, which needs nothing.
         let answer = tool::ask(&argv, Path::new("/"), LDD_LIMIT)?;
-        for path in libraries(&answer.stdout) {
+        for path in toolbox::listed(&answer.stdout) {
             self.add(Path::new(path))?;
         }
         Ok(())
@@ -402,16 +402,6 @@ fn users_program(name: &str) -> Option<PathBuf> {
     users.or_else(|| tool::find(name)).filter(|path| path.is_absolute()).filter(is_file)
 }
 
-/// The paths in what ldd(1) printed: `libc.so.6 => /lib/libc.so.6 (0x7f...)`, and the loader's own.
-pub(super) fn libraries(said: &str) -> impl Iterator<Item = &str> {
-    let lines = said.lines().filter(|line| line.starts_with(char::is_whitespace));
-    let paths = lines.filter_map(|line| {
-        let line = line.split_once("=> ").map_or(line, |(_, path)| path).trim();
-        line.rsplit_once(" (0x").map(|(path, _)| path)
-    });
-    paths.filter(|path| path.starts_with('/'))
-}
-
 /// A program up to the end of what is loaded of it (elf(5), PT_LOAD): most of a program that is
 /// built for tests is symbols. What is no 64-bit little-endian program stays as it is.
 fn loaded_part(mut program: Vec<u8>) -> Vec<u8> {
@@ -467,15 +457,6 @@ mod tests {
         host_files.libraries().unwrap();
         let has = |name: &str| host_files.entries.keys().any(|path| path.ends_with(name));
         assert!(has("libc.so.6"), "{:?}", host_files.entries.keys());
-    }
-
-    #[test]
-    fn ldd_is_understood() {
-        let said = "/bin/sh:\n\tlinux-vdso.so.1 (0x00007ffe)\n\tlibc.so.6 => \
-                    /lib/x86_64-linux-gnu/libc.so.6 (0x00007f)\n\t/lib64/ld-linux-x86-64.so.2 \
-                    (0x00007f)\n\tlibgone.so => not found\n";
-        let found: Vec<&str> = libraries(said).collect();
-        assert_eq!(found, ["/lib/x86_64-linux-gnu/libc.so.6", "/lib64/ld-linux-x86-64.so.2"]);
     }
 
     #[test]

@@ -107,22 +107,40 @@ impl Kernel {
         is_of_version(&self.release, release) && self.zfs.as_ref().is_some_and(is_version)
     }
 
+    /// Where its modules were looked for, as the end of a sentence, if there are none.
+    pub fn without_modules(&self) -> Option<String> {
+        if self.modules.is_some() {
+            return None;
+        }
+        let roots = roots(&self.image);
+        let looked = folders(&roots, &self.release).map(|folder| folder.display().to_string());
+        let looked = looked.collect::<Vec<_>>().join(", ");
+        Some(format!("; no modules of it were found in {looked}"))
+    }
+
     /// The kernel of that image; its modules are looked for beside it and on this system.
     pub fn at(image: &Path) -> io::Result<Kernel> {
         let image = image.canonicalize()?;
-        let release = release(File::open(&image)?)?;
-        // Beside it; beside its folder, as in a package; and where this system has its own.
-        let beside = image.parent().unwrap_or(Path::new("/"));
-        let roots = [beside, beside.parent().unwrap_or(beside), Path::new("/")];
-        let folders = roots.iter().flat_map(|root| {
-            ["lib", "usr/lib"].map(|lib| root.join(lib).join("modules").join(&release))
-        });
-        let modules = folders.into_iter().find(|folder| folder.is_dir());
+        let release = release(File::open(&image)?, fs::metadata(&image)?.len())?;
+        let roots = roots(&image);
+        let modules = folders(&roots, &release).find(|folder| folder.is_dir());
         // `/zfs` is this system's own, and nothing that belongs to a kernel of /boot.
         let package = Some(roots[1]).filter(|root| root.parent().is_some());
         let zfs = package.and_then(|root| Zfs::in_folder(&root.join(TOOLS)));
         Ok(Kernel { image, release, modules, zfs })
     }
+}
+
+/// Where modules of an image are: beside it; beside its folder, as in a package; and where this
+/// system has its own.
+fn roots(image: &Path) -> [&Path; 3] {
+    let beside = image.parent().unwrap_or(Path::new("/"));
+    [beside, beside.parent().unwrap_or(beside), Path::new("/")]
+}
+
+fn folders(roots: &[&Path], release: &str) -> impl Iterator<Item = PathBuf> {
+    let libraries = roots.iter().flat_map(|root| ["lib", "usr/lib"].map(|lib| root.join(lib)));
+    libraries.map(move |lib| lib.join("modules").join(release))
 }
 
 impl Zfs {
@@ -133,8 +151,9 @@ impl Zfs {
     }
 }
 
-/// What an image calls itself (Documentation/arch/x86/boot.rst: `header`, `kernel_version`).
-fn release(image: impl Read) -> io::Result<String> {
+/// What an image of so many bytes calls itself (Documentation/arch/x86/boot.rst: `header`,
+/// `kernel_version`), if it is whole and for this processor.
+fn release(image: impl Read, image_bytes: u64) -> io::Result<String> {
     const HEAD_BYTES: u64 = 64 << 10;
     let wrong = || io::Error::other("it is no bzImage");
     let mut head = Vec::new();
@@ -142,10 +161,34 @@ fn release(image: impl Read) -> io::Result<String> {
     if head.get(0x202..0x206) != Some(b"HdrS") {
         return Err(wrong());
     }
+    check(&head, image_bytes)?;
     let at = usize::from(u16::from_le_bytes([head[0x20e], head[0x20f]])) + 0x200;
     let text = head.get(at..).ok_or_else(wrong)?;
     let end = text.iter().position(|&byte| byte == b' ' || byte == 0).ok_or_else(wrong)?;
     String::from_utf8(text[..end].to_vec()).map_err(|_| wrong())
+}
+
+/// `setup_sects` and `syssize` say how long it is, from protocol 2.12 on `xloadflags` whether it
+/// has the 64-bit entry.
+fn check(head: &[u8], image_bytes: u64) -> io::Result<()> {
+    let number = |at: usize, bytes: usize| {
+        let field = head.get(at..at + bytes).unwrap_or_default();
+        field.iter().rev().fold(0_u64, |number, &byte| number << 8 | u64::from(byte))
+    };
+    let sectors = match number(0x1f1, 1) {
+        0 => 4,
+        sectors => sectors,
+    };
+    let whole_bytes = (sectors + 1) * 512 + number(0x1f4, 4) * 16;
+    if image_bytes < whole_bytes {
+        return Err(io::Error::other(format!(
+            "it is cut off: {image_bytes} of {whole_bytes} bytes are there; fetch or copy it again"
+        )));
+    }
+    if number(0x206, 2) >= 0x020c && number(0x236, 2) & 1 == 0 {
+        return Err(io::Error::other("it is for 32-bit processors: name one for x86-64"));
+    }
+    Ok(())
 }
 
 #[cfg(test)]
@@ -159,9 +202,18 @@ mod tests {
         image[0x20e..0x210].copy_from_slice(&0x1000_u16.to_le_bytes());
         let text = b"5.10.0-32-amd64 (builder@host) #1 SMP\0";
         image[0x1200..0x1200 + text.len()].copy_from_slice(text);
-        assert_eq!(release(&image[..]).unwrap(), "5.10.0-32-amd64");
-        let error = release(&b"MZ"[..]).unwrap_err().to_string();
-        assert_eq!(error, "it is no bzImage");
+        let asked =
+            |image: &[u8]| release(image, image.len() as u64).map_err(|error| error.to_string());
+        assert_eq!(asked(&image).unwrap(), "5.10.0-32-amd64");
+        assert_eq!(asked(b"MZ").unwrap_err(), "it is no bzImage");
+        // Protocol 2.15, with and without the 64-bit entry.
+        image[0x206..0x208].copy_from_slice(&0x020f_u16.to_le_bytes());
+        assert!(asked(&image).unwrap_err().contains("32-bit processors"));
+        image[0x236] = 1;
+        assert_eq!(asked(&image).unwrap(), "5.10.0-32-amd64");
+        image[0x1f4..0x1f8].copy_from_slice(&0x200_u32.to_le_bytes());
+        let says = "it is cut off: 8192 of 10752 bytes are there; fetch or copy it again";
+        assert_eq!(asked(&image).unwrap_err(), says);
     }
 
     #[test]

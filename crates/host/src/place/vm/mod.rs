@@ -29,7 +29,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use fsverdict_core::model::{self, Bed, BedKind, Contender, Device, Plan, Record, Trial, TrialBed};
+use fsverdict_core::model::{
+    self, Bed, BedKind, Contender, Device, Guest, Plan, Record, Trial, TrialBed,
+};
 use fsverdict_core::run::{self, HostError, Place};
 
 use crate::bed::{self, Like, Own};
@@ -48,7 +50,7 @@ use kernel::{Kernel, Zfs};
 use kvm::QEMU;
 use logged::Log;
 use modules::{Bus, Modules};
-use qemu::{Disk, DiskLog, Machine};
+use qemu::{Console, Disk, DiskLog, Machine};
 
 /// The disk by which a trial goes in and its record comes out. A hole in a file: what is not
 /// written takes no space.
@@ -72,7 +74,7 @@ impl Bootable {
         for kernel in kernel::named(name)? {
             match Bootable::with(kernel, name, plan) {
                 Err(error @ (VmError::NoFileSystem { .. } | VmError::NoLayer { .. })) => {
-                    lack = lack.or(Some(error))
+                    lack = lack.or(Some(error));
                 }
                 Ok(bootable) if bootable.needs_daemon(name, plan) => {
                     with_daemon = with_daemon.or(Some(bootable));
@@ -345,12 +347,39 @@ impl<'a> Vm<'a> {
         }
     }
 
-    /// Runs the machine and gives the files that came out of it.
+    /// Runs the machine and gives the files that came out of it; and how its kernel panicked, where
+    /// it did so before the trial began and not when it was booted again. A busy host has emulated
+    /// machines panic while they boot.
     fn boot(
         &mut self,
         trial: &Trial,
+        writes: Option<&Log>,
+    ) -> Result<(Files, Option<String>), HostError> {
+        let console = Path::new(&trial.raw).join("console.log");
+        let mut booted = self.boot_once(trial, &console, writes)?;
+        let panicked = booted.console.panic().filter(|_| !booted.has_begun);
+        if panicked.is_some() {
+            fs::rename(&console, console.with_file_name("console-of-panic.log"))?;
+            booted = self.boot_once(trial, &console, writes)?;
+        }
+        if booted.files.contains_key(guest::ANSWER) {
+            return Ok((booted.files, panicked));
+        }
+        let twice = if panicked.is_some() { ", twice" } else { "" };
+        let kernel = self.prepared.kernels.get(&trial.contender.kernel).map(|it| &it.kernel);
+        let bare = kernel.filter(|_| !booted.has_begun).and_then(Kernel::without_modules);
+        let bare = bare.unwrap_or_default();
+        Err(format!("the guest ended without an answer{twice}: {}{bare}", booted.console.end())
+            .into())
+    }
+
+    /// One boot, with its console in the file `console`.
+    fn boot_once(
+        &mut self,
+        trial: &Trial,
+        console: &Path,
         log: Option<&Log>,
-    ) -> Result<BTreeMap<String, Vec<u8>>, HostError> {
+    ) -> Result<Booted, HostError> {
         let bootable = self.prepared.kernels.get(&trial.contender.kernel);
         let initrd = self.initrds.get(&trial.contender.kernel);
         let (bootable, initrd) = bootable.zip(initrd).ok_or("the bed is not made")?;
@@ -370,11 +399,13 @@ impl<'a> Vm<'a> {
         (self.watch)(Event::Step("boot"));
         let mut patience = Patience::new(&trial.timeouts);
         patience.step("boot");
+        let mut has_begun = false;
         let mut watch = |event: Event| {
             match event {
                 Event::Step(line) if !steps.iter().any(|step| step == line) => {}
                 event => {
                     if let Event::Step(step) = event {
+                        has_begun = true;
                         patience.step(step);
                     }
                     (self.watch)(event);
@@ -383,16 +414,22 @@ impl<'a> Vm<'a> {
             log.map_or(Ok(()), Log::check)?;
             Ok(patience.check()?)
         };
-        let console_log = Path::new(&trial.raw).join("console.log");
         let silence = qemu::SILENCE;
-        let console =
-            qemu::run(&machine.argv(), &console_log, silence, &self.interrupted, &mut watch)?;
+        let console = qemu::run(&machine.argv(), console, silence, &self.interrupted, &mut watch)?;
         let files = archive::files(BufReader::new(File::open(&exchange)?)).unwrap_or_default();
-        if files.contains_key(guest::ANSWER) {
-            return Ok(files);
-        }
-        Err(format!("the guest ended without an answer: {}", console.end()).into())
+        Ok(Booted { files, console, has_begun })
     }
+}
+
+/// What came out of a machine, by name.
+type Files = BTreeMap<String, Vec<u8>>;
+
+/// A machine that has ended.
+struct Booted {
+    files: Files,
+    console: Console,
+    /// It came as far as the trial.
+    has_begun: bool,
 }
 
 /// The modules of a kernel that any of its contenders needs.
@@ -484,7 +521,7 @@ impl Place for Vm<'_> {
         fs::create_dir_all(&trial.raw)?;
         fs::write(folder.join("trial.json"), serde_json::to_string_pretty(trial)?)?;
         let log = Log::of(trial, self.own_folder()?)?;
-        let mut files = self.boot(trial, log.as_ref())?;
+        let (mut files, panicked) = self.boot(trial, log.as_ref())?;
         let answer = files.remove(guest::ANSWER).unwrap_or_default();
         let Answer { guest, error } = serde_json::from_slice(&answer)?;
         let record = files.remove("record.json");
@@ -493,6 +530,7 @@ impl Place for Vm<'_> {
             return Err(format!("Linux {}: {error}", guest.kernel).into());
         }
         let record = record.ok_or("the guest brought no record")?;
+        let guest = Guest { panicked, ..guest };
         let mut record = Record { guest: Some(guest), ..serde_json::from_slice(&record)? };
         log.map_or(Ok(()), |log| log.write(trial, &folder, &mut record))?;
         let beside = folder.join("record.new");

@@ -15,9 +15,10 @@ use crate::tool;
 /// What programs decompress modules, by the ending of their names.
 const COMPRESSED: [(&str, &str); 3] = [("xz", "xz"), ("zst", "zstd"), ("gz", "gzip")];
 
-/// Checksums that file systems ask the kernel's crypto API for by name, which no dependency shows:
-/// in a guest there is no modprobe to answer the kernel's call for them.
-const CHECKSUMS: [(&str, &[&str]); 6] = [
+/// Checksums that file systems ask the kernel's crypto API for by name, tables of characters, and
+/// who coordinates, which no dependency shows: in a guest there is no modprobe to answer the
+/// kernel's call for them.
+const ASKED_FOR: [(&str, &[&str]); 10] = [
     ("ext4", &["crc32c_generic", "crc32c_intel"]),
     ("xfs", &["crc32c_generic", "crc32c_intel"]),
     (
@@ -26,6 +27,10 @@ const CHECKSUMS: [(&str, &[&str]); 6] = [
     ),
     ("f2fs", &["crc32_generic", "crc32_pclmul"]),
     ("nilfs2", &["crc32_generic"]),
+    ("exfat", &["nls_utf8"]),
+    ("vfat", &["nls_cp437", "nls_ascii", "nls_iso8859_1", "nls_utf8"]),
+    ("udf", &["nls_utf8"]),
+    ("gfs2", &["crc32c_generic", "crc32c_intel"]),
     ("bcachefs", &["crc32c_generic", "crc64_rocksoft", "xxhash_generic", "chacha20_generic"]),
 ];
 
@@ -139,7 +144,7 @@ impl Modules {
 
     /// What a trial of `contender` needs: layers, file system, checksums, I/O scheduler.
     pub fn for_contender(&self, driver: &str, contender: &Contender) -> Vec<String> {
-        let checksums = CHECKSUMS.iter().find(|(known, _)| *known == driver);
+        let checksums = ASKED_FOR.iter().find(|(known, _)| *known == driver);
         let checksums = checksums.map_or(&[][..], |(_, names)| names).iter().copied();
         let scheduler = contender.queue.get("scheduler").map(ToString::to_string);
         let scheduler = scheduler.map(|it| [name(&it), format!("{}_iosched", name(&it))]);

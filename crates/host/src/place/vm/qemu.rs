@@ -18,12 +18,9 @@ use crate::place::trial_process::{Event, TICK};
 use crate::probe::trace::logged::MARKS_BYTES;
 use crate::{sys, tool};
 
-/// A guest is heard every few seconds: one that is silent for this long hangs.
+/// A guest is heard every few seconds: one that is silent for this long hangs. One of which nothing
+/// was heard at all may have a kernel without a serial console: it has the limit of its boot.
 pub const SILENCE: Duration = Duration::from_secs(180);
-
-/// A kernel without a serial console is never heard: a guest of which nothing at all was heard gets
-/// so many times as long, for it may be one of those.
-const MUTE: u32 = 5;
 
 /// So much of a console tells what went wrong.
 const LINES_KEPT: usize = 6;
@@ -287,12 +284,20 @@ impl Console {
         lines
     }
 
+    fn lines(&self) -> impl Iterator<Item = &str> {
+        self.text.lines().map(str::trim).filter(|line| !line.is_empty())
+    }
+
+    /// The line by which the kernel panicked, if it did.
+    pub fn panic(&self) -> Option<String> {
+        self.lines().find(|line| is_panic(line)).map(String::from)
+    }
+
     /// What went wrong, as its last lines tell it: those before a panic, or before the end. A
     /// panic's registers stay in the log.
     pub fn end(&self) -> String {
-        let lines = self.text.lines().map(str::trim).filter(|line| !line.is_empty());
-        let mut lines: Vec<&str> = lines.collect();
-        let panic = lines.iter().position(|line| line.contains("Kernel panic - "));
+        let mut lines: Vec<&str> = self.lines().collect();
+        let panic = lines.iter().position(|line| is_panic(line));
         let what = match panic {
             Some(at) => {
                 lines.truncate(at + 1);
@@ -305,6 +310,10 @@ impl Console {
             last => format!("{what}: {}", last.join(" | ")),
         }
     }
+}
+
+fn is_panic(line: &str) -> bool {
+    line.contains("Kernel panic - ")
 }
 
 /// Hears each whole line of a console, and that time passes; an error ends the machine.
@@ -379,9 +388,8 @@ impl Ear<'_> {
             if self.interrupted.load(Ordering::Relaxed) {
                 return Err("interrupted".into());
             }
-            let limit = self.silence * if console.bytes == 0 { MUTE } else { 1 };
-            if last.elapsed() > limit {
-                let seconds = limit.as_secs();
+            if console.bytes > 0 && last.elapsed() > self.silence {
+                let seconds = self.silence.as_secs();
                 return Err(format!("the guest hangs: not heard of for {seconds} s").into());
             }
         }
@@ -500,5 +508,7 @@ mod tests {
         let many = ["a", "b", "c", "d", "e", "f", "g"];
         assert_eq!(text(&many).end(), "its console ends: b | c | d | e | f | g");
         assert_eq!(Console::default().end(), "its console is empty");
+        assert_eq!(text(&lines).panic().unwrap(), "[ 1.1] Kernel panic - not syncing: VFS");
+        assert_eq!(text(&many).panic(), None);
     }
 }

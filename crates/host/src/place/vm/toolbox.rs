@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use super::apt::Apt;
 use super::archive::Archive;
 use super::error::{VmError, failed};
-use super::{fetch, host_files, kernel};
+use super::{fetch, kernel};
 use crate::tool::{self, DIRECTORIES};
 
 const LOADER: &str = "ld-linux-x86-64.so.2";
@@ -163,11 +163,21 @@ fn libraries(
         if let Some(line) = said.lines().find(|line| line.contains("not found")) {
             return Err(VmError::Fetch(format!("{program}: {}", line.trim())));
         }
-        files.extend(host_files::libraries(&said).map(PathBuf::from));
+        files.extend(listed(&said).map(PathBuf::from));
     }
     files.sort();
     files.dedup();
     Ok(files)
+}
+
+/// The paths in what ldd(1) printed: `libc.so.6 => /lib/libc.so.6 (0x7f...)`, and the loader's own.
+pub fn listed(said: &str) -> impl Iterator<Item = &str> {
+    let lines = said.lines().filter(|line| line.starts_with(char::is_whitespace));
+    let paths = lines.filter_map(|line| {
+        let line = line.split_once("=> ").map_or(line, |(_, path)| path).trim();
+        line.rsplit_once(" (0x").map(|(path, _)| path)
+    });
+    paths.filter(|path| path.starts_with('/'))
 }
 
 /// Writes what is in `folder` into a guest's `archive`, at `at`, with a script for each program.
@@ -223,6 +233,15 @@ mod tests {
         let line = "exec /fsverdict/zfs/ld-linux-x86-64.so.2 --library-path /fsverdict/zfs \
                     /fsverdict/zfs/zpool \"$@\"";
         assert_eq!(script.lines().nth(1), Some(line));
+    }
+
+    #[test]
+    fn ldd_is_understood() {
+        let said = "/bin/sh:\n\tlinux-vdso.so.1 (0x00007ffe)\n\tlibc.so.6 => \
+                    /lib/x86_64-linux-gnu/libc.so.6 (0x00007f)\n\t/lib64/ld-linux-x86-64.so.2 \
+                    (0x00007f)\n\tlibgone.so => not found\n";
+        let found: Vec<&str> = listed(said).collect();
+        assert_eq!(found, ["/lib/x86_64-linux-gnu/libc.so.6", "/lib64/ld-linux-x86-64.so.2"]);
     }
 
     #[test]
