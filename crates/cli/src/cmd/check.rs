@@ -50,7 +50,7 @@ Examples:
   fsverdict check --size 4T --stripe su=64k,sw=4 mkfs.sh
 
 Exit status: 0 all was judged, and nothing is invalid or unsafe; 1 something is, or could not be
-done; 2 usage; 6 nothing found is, but something could not be judged, or no setting was found.";
+done; 2 usage; 6 nothing is wrong, but not all could be judged, or no setting was found.";
 
 /// Tries the settings of the file and prints what came of it.
 pub fn run(arguments: &Arguments) -> Result<u8> {

@@ -8,9 +8,9 @@ use fsverdict_core::script::{Call, Choice, argv, is_unknown};
 
 use super::bench::{Bench, Disk, Refused};
 use super::facts::{complaint, lost, read_facts};
-use super::sort::{Change, Facts, Fate, sort};
-use super::target::{LARGE_BYTES, Stripe, USUAL_BYTES};
-use super::{documented, elsewhere, finding, mounting, topology};
+use super::sort::{Facts, Fate, sort};
+use super::target::{LARGE_BYTES, USUAL_BYTES};
+use super::{documented, elsewhere, finding, mounting, stripe};
 use crate::tool::{self, ToolError};
 
 /// What has to be known of a kind of file system to try its options.
@@ -90,6 +90,9 @@ pub struct Maker<'a> {
     unstable: BTreeSet<String>,
     size_bytes: u64,
 }
+
+/// Up to this size the flags of each block group are looked at.
+const GROUPS_BYTES_MAX: u64 = 64 << 30;
 
 /// The part of what came out that is what the tool said though it did its work.
 const WARNING: &str = "warning";
@@ -180,38 +183,39 @@ impl Maker<'_> {
                 _ => self.size_bytes = USUAL_BYTES,
             }
         }
-        let pairs = mine.iter().zip(&fates).filter(|(_, fate)| !is_refused(fate));
-        let taken: Vec<Choice> = pairs.map(|(it, _)| it.clone()).collect();
-        for (place, it) in mine.iter().enumerate() {
-            if matches!(fates[place], Fate::Default | Fate::Ignored) {
-                let rest: Vec<Choice> =
-                    taken.iter().filter(|other| *other != it).cloned().collect();
-                if let Some(changes) = self.untold(&rest, &taken) {
-                    fates[place] = Fate::Changes(changes);
-                }
-            }
-        }
+        self.find_untold(mine, &mut fates);
         Ok((fates, small))
     }
 
-    /// What differs between two of which a dry run says the same.
-    fn untold(&self, without: &[Choice], with: &[Choice]) -> Option<Vec<Change>> {
-        let facts = |choices: &[Choice]| {
-            let disk = self.real(choices)?;
-            let mut words: Vec<String> = self.kind().rest.iter().map(ToString::to_string).collect();
-            words.push(disk.node());
-            let mut facts = Facts::new();
-            read_facts(&self.bench.ask(&words).ok()?.stdout, &[disk], &mut facts);
-            Some(facts)
-        };
-        if self.kind().rest.is_empty() || self.is_tuner() {
-            return None;
+    /// Looks for what a dry run does not say, where an option seems to change nothing.
+    fn find_untold(&self, mine: &[Choice], fates: &mut [Fate]) {
+        let unseen = |fate: &Fate| matches!(fate, Fate::Default | Fate::Ignored);
+        if self.kind().rest.is_empty() || self.is_tuner() || !fates.iter().any(unseen) {
+            return;
         }
-        let (first, second, with) = (facts(without)?, facts(without)?, facts(with)?);
-        let unstable = super::sort::changes(&first, &second);
-        let mut changes = super::sort::changes(&first, &with);
-        changes.retain(|change| unstable.iter().all(|other| other.name != change.name));
-        (!changes.is_empty()).then_some(changes)
+        let pairs = mine.iter().zip(fates.iter()).filter(|(_, fate)| !is_refused(fate));
+        let taken: Vec<Choice> = pairs.map(|(it, _)| it.clone()).collect();
+        let Some(with) = self.rest(&taken) else { return };
+        for (it, fate) in mine.iter().zip(fates).filter(|(_, fate)| unseen(fate)) {
+            let others: Vec<Choice> = taken.iter().filter(|other| *other != it).cloned().collect();
+            let Some(without) = self.rest(&others) else { continue };
+            let changes = super::sort::changes(&without, &with);
+            if !changes.is_empty() {
+                *fate = Fate::Changes(changes);
+            }
+        }
+    }
+
+    /// What a dry run does not say, of one made in earnest. Identities and sums over them differ
+    /// between any two.
+    fn rest(&self, choices: &[Choice]) -> Option<Facts> {
+        let disk = self.real(choices)?;
+        let mut words: Vec<String> = self.kind().rest.iter().map(ToString::to_string).collect();
+        words.push(disk.node());
+        let mut facts = Facts::new();
+        read_facts(&self.bench.ask(&words).ok()?.stdout, &[disk], &mut facts);
+        facts.retain(|name, _| !["uuid", "crc"].iter().any(|own| name.contains(own)));
+        Some(facts)
     }
 
     /// What differs between two that were made alike (identities, times) says nothing of options.
@@ -256,6 +260,9 @@ impl Maker<'_> {
         }
         if let [program, ..] = shows {
             let mut words: Vec<String> = shows.iter().map(ToString::to_string).collect();
+            // Of a large disk its thousands of groups would take seconds to print.
+            let is_brief = *program == "dumpe2fs" && self.size_bytes > GROUPS_BYTES_MAX;
+            words.extend(is_brief.then(|| "-h".to_string()));
             words.push(disks[0].node());
             let answer =
                 self.bench.ask(&words).map_err(|e| Refused::Unasked(unasked(&e, program)))?;
@@ -328,9 +335,13 @@ impl Maker<'_> {
             }
             _ => {}
         }
-        let takes = matches!(fate, Fate::Changes(_) | Fate::Needed);
-        if let Some(advice) = self.stripe(it, accepted).filter(|_| takes) {
-            (found.state, found.advice) = (Judged::Doubtful, Some(advice));
+        let make = |choices: &[Choice]| self.make(choices).ok().map(|(_, facts)| facts);
+        if matches!(fate, Fate::Changes(_) | Fate::Needed) && stripe::lays_out(it) {
+            let (target, device) = (self.bench.target, self.call.devices.first());
+            if let Some(advice) = stripe::advice(target, device, self.kind().name, accepted, &make)
+            {
+                (found.state, found.advice) = (Judged::Doubtful, Some(advice));
+            }
         }
         documented::judge(&mut found, file_system(&self.call.program), it.value.as_deref());
         found
@@ -406,67 +417,4 @@ fn unasked(error: &ToolError, program: &str) -> String {
         }
         _ => error.to_string(),
     }
-}
-
-/// Options that lay data out for a RAID: mkfs.xfs(8), mke2fs(8).
-const STRIPES: [&str; 7] =
-    ["su", "sw", "sunit", "swidth", "stride", "stripe-width", "stripe_width"];
-
-impl Maker<'_> {
-    /// A stripe where there is none to match, or another.
-    fn stripe(&self, it: &Choice, accepted: &[Choice]) -> Option<String> {
-        if !STRIPES.contains(&it.key()) {
-            return None;
-        }
-        let Some(stripe) = self.bench.target.stripe else {
-            let seen = topology::of(self.call.devices.first().map_or("", String::as_str));
-            let known = self.bench.target.size_bytes.is_some();
-            let name = if known { "the target" } else { &seen.name };
-            return (known || seen.optimal_bytes == 0).then(|| {
-                format!(
-                    "it lays out data for a RAID's stripes, and {name} shows none \
-                     (optimal_io_size 0): leave it out, unless the device is a RAID; then mkfs \
-                     takes it from there by itself"
-                )
-            });
-        };
-        let fitting = fitting(self.kind().name, stripe)?;
-        let others = accepted.iter().filter(|other| !STRIPES.contains(&other.key()));
-        let choices: Vec<Choice> = others.cloned().chain(fitting.clone()).collect();
-        let fits = layout(self.make(accepted).ok()?.1) == layout(self.make(&choices).ok()?.1);
-        (!fits).then(|| {
-            let words = argv(&fitting).join(" ");
-            format!("the target's stripe asks for {words}, which mkfs takes from it by itself")
-        })
-    }
-}
-
-/// How data is laid out, of what was made.
-fn layout(mut facts: Facts) -> Facts {
-    facts.retain(|name, _| {
-        let name = name.to_lowercase();
-        let is_stripe = ["sunit", "swidth", "stride", "stripe"].iter().any(|it| name.contains(it));
-        is_stripe && !name.starts_with("log")
-    });
-    facts
-}
-
-/// What lays data out for `stripe`.
-fn fitting(kind: &str, stripe: Stripe) -> Option<Vec<Choice>> {
-    // mke2fs counts in blocks; those of 4 KiB are its choice on all disks that have a stripe.
-    let blocks = stripe.unit_bytes / 4096;
-    let (flag, values) = match kind {
-        "xfs" => ("-d", [format!("su={}", stripe.unit_bytes), format!("sw={}", stripe.disks)]),
-        "ext" => {
-            ("-E", [format!("stride={blocks}"), format!("stripe-width={}", blocks * stripe.disks)])
-        }
-        _ => return None,
-    };
-    let choice = |value| Choice {
-        group: usize::MAX,
-        flag: flag.into(),
-        attached: false,
-        value: Some(value),
-    };
-    Some(values.map(choice).into())
 }

@@ -23,6 +23,7 @@ mod partition;
 mod pool;
 mod property;
 mod sort;
+mod stripe;
 mod target;
 mod topology;
 mod writeback;
