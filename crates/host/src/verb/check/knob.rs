@@ -163,7 +163,11 @@ fn check_sysctls(
         }
     }
     changes.put_back();
-    writeback::judge(&mut findings, wishes);
+    let pairs = wishes.iter().filter_map(|wish| match wish.knob {
+        Knob::Sysctl(name) => Some((name.as_str(), wish.value)),
+        _ => None,
+    });
+    writeback::judge(&mut findings, &pairs.collect::<Vec<_>>());
     Ok(findings)
 }
 

@@ -1,9 +1,7 @@
 //! Limits of writeback that contradict one another, or stop it: each is taken by itself.
 
 use fsverdict_core::model::{Checked, Judged};
-use fsverdict_core::script::Knob;
 
-use super::knob::Wish;
 use crate::machine::settings;
 
 /// Where the background begins, and where writers are held up, in the same unit.
@@ -12,12 +10,12 @@ const LIMITS: [(&str, &str); 2] = [
     ("vm.dirty_background_bytes", "vm.dirty_bytes"),
 ];
 
-/// Changes the findings of `wishes`, in their order, by what they amount to together.
-pub fn judge(findings: &mut [Checked], wishes: &[&Wish]) {
+/// Changes the findings of `wishes`, names and values in their order, by what they amount to
+/// together.
+pub fn judge(findings: &mut [Checked], wishes: &[(&str, &str)]) {
     let last = |name: &str| {
-        let named = |wish: &&Wish| matches!(wish.knob, Knob::Sysctl(known) if known == name);
-        let place = wishes.iter().rposition(named)?;
-        wishes[place].value.parse::<u64>().ok().map(|value| (place, value))
+        let place = wishes.iter().rposition(|(known, _)| *known == name)?;
+        wishes[place].1.parse::<u64>().ok().map(|value| (place, value))
     };
     for (background, limit) in LIMITS {
         let pair = match (last(background), last(limit)) {
@@ -66,13 +64,8 @@ mod tests {
     use crate::verb::check::blank;
 
     fn states(settings: &[(&str, &str)]) -> Vec<Judged> {
-        let knob = |(name, _): &(&str, &str)| Knob::Sysctl((*name).into());
-        let knobs: Vec<Knob> = settings.iter().map(knob).collect();
-        let pairs = knobs.iter().zip(settings);
-        let wishes: Vec<Wish> =
-            pairs.map(|(knob, (_, value))| Wish { knob, value, blank: blank(1, "") }).collect();
-        let mut findings = vec![blank(1, ""); wishes.len()];
-        judge(&mut findings, &wishes.iter().collect::<Vec<_>>());
+        let mut findings = vec![blank(1, ""); settings.len()];
+        judge(&mut findings, settings);
         findings.into_iter().map(|it| it.state).collect()
     }
 
