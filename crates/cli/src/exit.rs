@@ -21,6 +21,8 @@ pub const REFUSED: u8 = 3;
 pub const WORSE: u8 = 4;
 /// Every workload is void.
 pub const VOID: u8 = 5;
+/// `check` found nothing wrong, but could not judge all.
+pub const UNJUDGED: u8 = 6;
 /// Interrupted by the user: 128 and the number of SIGINT, as shells have it.
 pub const INTERRUPTED: u8 = 130;
 

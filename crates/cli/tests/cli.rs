@@ -505,7 +505,37 @@ fn check_says_what_is_wrong_and_ends_with_1() {
     fs::write(&file, "mkfs.xfs -l size=64m /dev/none\n").unwrap();
     let done = scene.fsverdict(&["check", file.to_str().unwrap()]);
     assert_eq!(done.code, Some(0), "{}", done.stdout);
+    // What could not be judged is not right.
+    for text in ["nvme format /dev/none\n", "mkfs.xfs $OPTIONS /dev/none\n", "ls\n"] {
+        fs::write(&file, text).unwrap();
+        assert_eq!(scene.fsverdict(&["check", file.to_str().unwrap()]).code, Some(6), "{text}");
+    }
     let missing = scene.fsverdict(&["check", "nowhere"]);
     assert_eq!(missing.code, Some(1));
     assert!(missing.stderr.contains("nowhere"), "{}", missing.stderr);
+}
+
+#[test]
+fn check_judges_for_the_disk_that_is_named() {
+    let scene = Scene::alone();
+    let text = "mkfs.xfs -d agcount=64,su=64k,sw=4 -l size=512m /dev/none\n";
+    let file = scene.write("mkfs.sh", text);
+    let states = |options: &[&str]| {
+        let done = scene.fsverdict(&[&["check", "--json", &file], options].concat());
+        let found: serde_json::Value = serde_json::from_str(&done.stdout).unwrap();
+        let settings = found["settings"].as_array().unwrap().iter();
+        settings.map(|it| it["state"].as_str().unwrap().to_string()).collect::<Vec<_>>()
+    };
+    // mkfs.xfs warns of 64 groups, as each would begin on the same disk.
+    let fits = ["doubtful", "ok", "ok", "ok"];
+    assert_eq!(states(&["--size", "4T", "--stripe", "su=64k,sw=4"]), fits);
+    assert_eq!(states(&["--size", "4T", "--stripe", "su=32k,sw=4"])[1], "doubtful");
+    assert_eq!(states(&["--size", "4G"])[0], "invalid");
+    assert!(states(&[]).iter().all(|state| state != "invalid"));
+    for wrong in
+        [&["--stripe", "64k"][..], &["--for", "/etc"], &["--for", "/dev/x", "--size", "1T"]]
+    {
+        let done = scene.fsverdict(&[&["check", &file], wrong].concat());
+        assert_eq!(done.code, Some(2), "{wrong:?}: {}", done.stderr);
+    }
 }

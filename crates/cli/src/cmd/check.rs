@@ -4,17 +4,19 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
-use fsverdict_core::model::Judged;
+use fsverdict_core::model::{Bytes, Checked, Judged};
 use fsverdict_core::{render, script};
+use fsverdict_host::verb::check::{self, Stripe, Target};
 
 use crate::exit;
 use crate::say;
 
 /// Try mkfs, mount, tune, queue and sysctl settings, and say which are valid, effective and safe.
 ///
-/// Reads settings as people write them: a shell script, an fstab, a sysctl.conf, udev rules or a
-/// plan. No line is run. Each option is tried on an image file instead of the device it names, and
-/// judged by what the tool and the kernel answer. Queue settings are tried on a loop device of its
+/// Reads settings as people write them: a shell script, an fstab, a sysctl.conf, a limits.conf, udev
+/// rules, units of systemd, a profile of tuned or a plan. No line is run. Each option is tried on an
+/// image file instead of the device it names, and judged by what the tool and the kernel answer; the
+/// image is of 4 GiB, or of the size of the disk that --for or --size tells of. Queue settings are tried on a loop device of its
 /// own, whose limits may differ from your disk's; sysctls of writeback are set and put back at
 /// once. Mounts and queues need root.
 #[derive(clap::Args)]
@@ -22,6 +24,16 @@ use crate::say;
 pub struct Arguments {
     /// The file, or - for standard input.
     file: PathBuf,
+    /// The disk that the settings are for, one of this machine: images have its size, and stripes
+    /// are held against its own. It is only looked at in /sys.
+    #[arg(long = "for", value_name = "DEVICE")]
+    device: Option<PathBuf>,
+    /// The size of the disk that the settings are for.
+    #[arg(long, value_name = "SIZE", conflicts_with = "device")]
+    size: Option<Bytes>,
+    /// The stripe of the disk that the settings are for, as mkfs.xfs has it: su=64k,sw=4.
+    #[arg(long, value_name = "STRIPE", conflicts_with = "device")]
+    stripe: Option<Stripe>,
     /// Print the findings as JSON.
     #[arg(long)]
     json: bool,
@@ -35,22 +47,42 @@ Examples:
   sudo fsverdict check tune.sh
   sudo fsverdict check /etc/fstab
   echo 'mkfs.xfs -l logbsize=256k DEV' | fsverdict check -
+  fsverdict check --size 4T --stripe su=64k,sw=4 mkfs.sh
 
-Exit status: 0 nothing invalid and nothing unsafe; 1 something is, or could not be done; 2 usage.";
+Exit status: 0 all was judged, and nothing is invalid or unsafe; 1 something is, or could not be
+done; 2 usage; 6 nothing is wrong, but not all could be judged, or no setting was found.";
 
 /// Tries the settings of the file and prints what came of it.
 pub fn run(arguments: &Arguments) -> Result<u8> {
     let text = read(&arguments.file)?;
     let script = script::read(&text);
-    let checked =
-        fsverdict_host::verb::check::check(&script, &arguments.dir).map_err(anyhow::Error::msg)?;
+    let target = target(arguments)?;
+    let checked = check::check(&script, &arguments.dir, target).map_err(anyhow::Error::msg)?;
     let text = match arguments.json {
         true => render::checked_json(&checked, script.other_lines),
         false => render::checked(&checked, script.other_lines),
     };
     say::print(&text)?;
-    let bad = checked.iter().any(|it| matches!(it.state, Judged::Invalid | Judged::Unsafe));
-    Ok(if bad { exit::FAILED } else { exit::DONE })
+    Ok(status(&checked))
+}
+
+fn target(arguments: &Arguments) -> Result<Target> {
+    match &arguments.device {
+        Some(device) => Ok(Target::of(device).map_err(exit::Usage)?),
+        None => {
+            Ok(Target { size_bytes: arguments.size.map(|size| size.0), stripe: arguments.stripe })
+        }
+    }
+}
+
+/// What could not be judged is not right because nothing was found wrong with it.
+fn status(checked: &[Checked]) -> u8 {
+    let any = |states: &[Judged]| checked.iter().any(|it| states.contains(&it.state));
+    match () {
+        () if any(&[Judged::Invalid, Judged::Unsafe]) => exit::FAILED,
+        () if checked.is_empty() || any(&[Judged::NotTried]) => exit::UNJUDGED,
+        () => exit::DONE,
+    }
 }
 
 fn read(file: &Path) -> Result<String> {

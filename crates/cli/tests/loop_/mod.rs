@@ -6,6 +6,7 @@ mod audits;
 mod beds;
 mod blocks;
 mod chaos;
+mod checked;
 mod confined;
 mod cpu;
 mod duets;

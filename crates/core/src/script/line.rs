@@ -1,33 +1,54 @@
-//! Text files, line by line: shell scripts, fstab(5), sysctl.conf(5), udev(7) rules.
+//! Text files, line by line: shell scripts, fstab(5), sysctl.conf(5), limits.conf(5), udev(7)
+//! rules.
 
 use super::command::{knob, request};
 use super::device::is_device;
-use super::request::{Knob, Mount, Request, Script, Written};
+use super::request::{Knob, Limit, Mount, Request, Script, Written};
+use super::udev;
 use super::words::{self, Token, Variables};
 
 /// How deep `sh -c` and `echo ... >> /etc/fstab` may be nested.
 const DEPTH_MAX: usize = 4;
 
-struct Reader {
-    script: Script,
+/// No variable's value is longer.
+pub const VALUE_BYTES_MAX: usize = 1 << 16;
+
+/// The folders of /proc/sys.
+const SYSCTL_ROOTS: [&str; 8] = ["abi", "debug", "dev", "fs", "kernel", "net", "user", "vm"];
+
+/// What has been read so far.
+#[derive(Default)]
+pub struct Reader {
+    /// The settings, and how many lines hold none.
+    pub script: Script,
     variables: Variables,
+    /// The comment above the next setting.
+    comment: String,
 }
 
 /// Reads all lines.
 pub fn read(text: &str) -> Script {
-    let mut reader = Reader { script: Script::default(), variables: Variables::new() };
+    let mut reader = Reader::default();
     for (number, line) in logical_lines(text) {
-        let known = reader.script.settings.len();
-        let understood = reader.line(number, &line, 0);
-        if !understood && reader.script.settings.len() == known {
-            reader.script.other_lines += 1;
+        let line = line.trim();
+        match line.strip_prefix(['#', ';']) {
+            Some(comment) => reader.comment += &format!("{}\n", comment.trim_matches('#').trim()),
+            None if line.is_empty() => reader.comment.clear(),
+            None => reader.whole(number, line),
         }
     }
     reader.script
 }
 
+/// What stands behind a `#` that is not within quotes.
+fn trailing_comment(line: &str) -> &str {
+    let (before, comment) = line.rsplit_once(" #").unwrap_or((line, ""));
+    let odd = |quote| before.matches(quote).count() % 2 == 1;
+    if odd('"') || odd('\'') { "" } else { comment.trim() }
+}
+
 /// Lines with those joined that end in a backslash; each with the number of its first.
-fn logical_lines(text: &str) -> Vec<(usize, String)> {
+pub fn logical_lines(text: &str) -> Vec<(usize, String)> {
     let mut lines: Vec<(usize, String)> = Vec::new();
     let mut open: Option<(usize, String)> = None;
     for (index, line) in text.lines().enumerate() {
@@ -50,18 +71,38 @@ fn logical_lines(text: &str) -> Vec<(usize, String)> {
 }
 
 impl Reader {
+    /// Reads one line that is neither empty nor a comment, with the comment that belongs to it.
+    pub fn whole(&mut self, number: usize, line: &str) {
+        let known = self.script.settings.len();
+        let understood = self.line(number, line, 0);
+        let found = &mut self.script.settings[known..];
+        let trailing = trailing_comment(line);
+        found.iter_mut().for_each(|it| it.comment = format!("{}{trailing}", self.comment));
+        match found.is_empty() {
+            false => self.comment.clear(),
+            true => self.script.other_lines += usize::from(!understood),
+        }
+    }
+
     /// Reads one line; says whether it was empty, a comment or something else that is understood.
     fn line(&mut self, number: usize, line: &str, depth: usize) -> bool {
         let line = line.trim();
         if line.is_empty() || line.starts_with(['#', ';']) {
             return true;
         }
-        if let Some(found) = udev(line).or_else(|| assigned(line)) {
+        if let Some(wishes) = udev::wishes(line) {
+            return self.rule(number, line, wishes, depth);
+        }
+        if let Some(found) = assigned(line) {
             self.push(number, line, found);
             return true;
         }
         if let Some(found) = fstab(&words::tokens(line, &self.variables)) {
             self.push(number, line, Request::Mount(found));
+            return true;
+        }
+        if let Some(limit) = limit(line) {
+            self.push(number, line, Request::Limit(limit));
             return true;
         }
         let mut piped: Vec<String> = Vec::new();
@@ -80,15 +121,44 @@ impl Reader {
         understood
     }
 
-    fn push(&mut self, line: usize, command: &str, request: Request) {
+    /// Adds a setting.
+    pub fn push(&mut self, line: usize, command: &str, request: Request) {
         let command = command.split_whitespace().collect::<Vec<_>>().join(" ");
-        self.script.settings.push(Written { line, command, request });
+        self.script.settings.push(Written { line, command, request, comment: String::new() });
+    }
+
+    /// A rule of udev that sets nothing of the kernel's is another line.
+    fn rule(&mut self, number: usize, line: &str, wishes: Vec<udev::Wish>, depth: usize) -> bool {
+        let mut understood = false;
+        for wish in wishes {
+            understood |= match wish {
+                udev::Wish::Set(request) => {
+                    self.push(number, line, request);
+                    true
+                }
+                udev::Wish::Run(command) => {
+                    depth < DEPTH_MAX && self.line(number, &command, depth + 1)
+                }
+            };
+        }
+        understood
+    }
+
+    /// A value that is too long is as good as none: lines that double it would fill the memory.
+    fn assign(&mut self, name: &str, value: &str) {
+        let old = name.strip_suffix('+').and_then(|name| self.variables.get(name));
+        let value = format!("{}{value}", old.map_or("", String::as_str));
+        let name = name.trim_end_matches('+');
+        match value.len() > VALUE_BYTES_MAX {
+            true => drop(self.variables.remove(name)),
+            false => drop(self.variables.insert(name.into(), value)),
+        }
     }
 
     fn command(&mut self, line: usize, tokens: &[Token], piped: &[String], depth: usize) -> bool {
         let (words, target) = redirected(tokens);
         if let Some((name, value)) = loop_variable(&words).or_else(|| assignment(&words)) {
-            self.variables.insert(name, value);
+            self.assign(&name, &value);
             return true;
         }
         let words = without_prefix(&words);
@@ -191,7 +261,7 @@ fn without_prefix(words: &[String]) -> &[String] {
     let mut rest = words;
     while let Some(first) = rest.first() {
         let prefix = PREFIXES.contains(&first.as_str());
-        if !prefix && !is_assignment(first) {
+        if !prefix && !words::is_assignment(first) {
             break;
         }
         rest = &rest[1..];
@@ -205,19 +275,12 @@ fn without_prefix(words: &[String]) -> &[String] {
     rest
 }
 
-fn is_assignment(word: &str) -> bool {
-    let name = |c: char| c.is_ascii_alphanumeric() || c == '_';
-    word.split_once('=').is_some_and(|(left, _)| {
-        !left.is_empty() && left.chars().all(name) && !left.starts_with(|c: char| c.is_numeric())
-    })
-}
-
 /// `NAME=value`, alone in its command.
 fn assignment(words: &[String]) -> Option<(String, String)> {
-    let declares = |word: &&String| matches!(word.as_str(), "export" | "readonly" | "local");
+    let declares = |word: &&String| words::DECLARING.contains(&word.as_str());
     let words: Vec<&String> = words.iter().skip_while(declares).collect();
     let [word] = words.as_slice() else { return None };
-    let (name, value) = word.split_once('=').filter(|_| is_assignment(word))?;
+    let (name, value) = word.split_once('=').filter(|_| words::is_assignment(word))?;
     Some((name.into(), value.into()))
 }
 
@@ -246,24 +309,26 @@ fn fstab(tokens: &[Token]) -> Option<Mount> {
     })
 }
 
+/// A line of limits.conf(5): domain, kind, item, value.
+fn limit(line: &str) -> Option<Limit> {
+    let words: Vec<&str> = line.split_whitespace().collect();
+    let [_, kind @ ("soft" | "hard" | "-"), item, value] = words.as_slice() else { return None };
+    let is_number = value.trim_start_matches('-').chars().all(|c| c.is_ascii_digit());
+    let is_value = is_number || ["unlimited", "infinity"].contains(value);
+    let is_limit = is_value && item.chars().all(|c| c.is_ascii_lowercase());
+    is_limit.then(|| Limit { kind: (*kind).into(), item: (*item).into(), value: (*value).into() })
+}
+
 /// A line of sysctl.conf: `vm.dirty_ratio = 10`. No command has such a name.
 fn assigned(line: &str) -> Option<Request> {
     let (name, value) = line.split_once('=')?;
     let name = name.trim().trim_start_matches('-');
     let part = |c: char| c.is_ascii_alphanumeric() || "._-/".contains(c);
-    let is_name = name.contains('.') && name.chars().all(part) && !name.contains("..");
+    // sysctl.d(5): where the first separator is a slash, slashes separate.
+    let slashes = name.split_once('/').is_some_and(|(root, _)| SYSCTL_ROOTS.contains(&root));
+    let is_name = (name.contains('.') || slashes) && !name.contains("..");
+    let name = if slashes { &name.replace('/', ".") } else { name };
+    let is_name = is_name && name.chars().all(part);
     let value = value.split('#').next().unwrap_or("").trim().to_string();
     (is_name && !value.is_empty()).then(|| Request::Knob { knob: Knob::Sysctl(name.into()), value })
-}
-
-/// A udev rule that sets a queue's file: `ATTR{queue/scheduler}="none"`.
-fn udev(line: &str) -> Option<Request> {
-    let (_, rest) = line.split_once("ATTR{queue/")?;
-    let (file, rest) = rest.split_once('}')?;
-    // `==` compares.
-    let value = rest.trim_start().strip_prefix('=')?.trim_start().strip_prefix('"')?;
-    let value = value.split('"').next()?.to_string();
-    let kernel = line.split_once("KERNEL==\"").and_then(|(_, rest)| rest.split('"').next());
-    let device = kernel.unwrap_or("DEVICE").to_string();
-    Some(Request::Knob { knob: Knob::Queue { device, file: file.into() }, value })
 }

@@ -35,9 +35,11 @@ impl Choice {
 /// devices.
 ///
 /// Which options take a value is not known here: a word that follows an option, and neither looks
-/// like an option nor stands for a device, is taken for its value.
+/// like an option nor stands for a device, is taken for its value. A variable that is not set
+/// stands for a device only where none follows.
 pub fn choices(words: &[String]) -> (Vec<Choice>, Vec<String>, Vec<String>) {
     let (mut choices, mut devices, mut rest) = (Vec::new(), Vec::new(), Vec::new());
+    let last_device = words.iter().rposition(|word| is_device(word)).unwrap_or(0);
     let mut words = words.iter().enumerate().peekable();
     while let Some((group, word)) = words.next() {
         let is_option = word.len() > 1 && word.starts_with('-');
@@ -48,8 +50,12 @@ pub fn choices(words: &[String]) -> (Vec<Choice>, Vec<String>, Vec<String>) {
         } else if let Some((flag, value)) = attached(word) {
             choices.extend(split(group, flag, true, Some(value)));
         } else {
-            let is_value = |next: &&String| !next.starts_with('-') && !is_device(next);
-            let value = words.next_if(|(_, next)| is_value(next)).map(|(_, next)| next.as_str());
+            let stands_for_value =
+                |place, next: &str| next.starts_with('$') && place < last_device && !is_bare(word);
+            let is_value = |(place, next): &(usize, &String)| {
+                !next.starts_with('-') && (!is_device(next) || stands_for_value(*place, next))
+            };
+            let value = words.next_if(is_value).map(|(_, next)| next.as_str());
             choices.extend(split(group, word, false, value));
         }
     }
@@ -63,6 +69,16 @@ pub fn choices(words: &[String]) -> (Vec<Choice>, Vec<String>, Vec<String>) {
         }
     }
     (choices, devices, rest)
+}
+
+/// Options without a value of every program that makes file systems.
+fn is_bare(flag: &str) -> bool {
+    flag.starts_with("--") || ["-f", "-F", "-q", "-K", "-v", "-V"].contains(&flag)
+}
+
+/// `word` holds something that only running the script would tell.
+pub fn is_unknown(word: &str) -> bool {
+    word.contains(['$', '`'])
 }
 
 /// What follows a size or a command is no device any more.

@@ -21,13 +21,14 @@ fn contender(text: &str, table: &DeTable<'_>) -> Vec<Written> {
     let mut settings = Vec::new();
     let mut push = |at: &Spanned<DeValue<'_>>, command: String, request: Request| {
         let line = text[..at.span().start].matches('\n').count() + 1;
-        settings.push(Written { line, command, request });
+        settings.push(Written { line, command, request, comment: String::new() });
     };
     if let Some(value) = table.get("partition") {
         let (program, rest) = ("parted".to_string(), texts(value.get_ref()));
         let command = format!("parted DEVICE {}", rest.join(" "));
         let devices = vec!["/dev/DEVICE".to_string()];
-        push(value, command, Request::Make(Call { program, choices: Vec::new(), devices, rest }));
+        let call = Call { program, devices, rest, ..Call::default() };
+        push(value, command, Request::Make(call));
     }
     if let Some(value) = table.get("mkfs") {
         let program = format!("mkfs.{file_system}");
@@ -35,7 +36,11 @@ fn contender(text: &str, table: &DeTable<'_>) -> Vec<Written> {
         let command = format!("{program} {}", words.join(" "));
         words.push("/dev/DEVICE".into());
         let (choices, devices, rest) = choices(&words);
-        push(value, command, Request::Make(Call { program, choices, devices, rest }));
+        push(
+            value,
+            command,
+            Request::Make(Call { program, choices, devices, rest, ..Call::default() }),
+        );
     }
     if let Some(value) = table.get("mount") {
         let lists = texts(value.get_ref());

@@ -11,6 +11,8 @@ pub struct Written {
     pub command: String,
     /// What it asks for.
     pub request: Request,
+    /// The comment above it and behind it.
+    pub comment: String,
 }
 
 /// What a line asks for.
@@ -29,6 +31,14 @@ pub enum Request {
     },
     /// A partition table is to be written.
     Partition(Call),
+    /// Properties of a ZFS pool or of what is in it.
+    Pool(Call),
+    /// A property of a file on Btrfs.
+    Property(Choice),
+    /// A limit of a user's or a service's processes.
+    Limit(Limit),
+    /// A setting that sets nothing, and why.
+    Idle(String),
     /// A setting that this version can't try, and why.
     Other(String),
 }
@@ -44,6 +54,8 @@ pub struct Call {
     pub devices: Vec<String>,
     /// What follows the devices: a size for mke2fs, commands for parted.
     pub rest: Vec<String>,
+    /// Variables among its words that may stand for options, and that the file does not set.
+    pub unknown: Vec<String>,
 }
 
 /// A mount.
@@ -55,6 +67,17 @@ pub struct Mount {
     pub options: Vec<String>,
     /// What was to be mounted.
     pub device: String,
+}
+
+/// A limit as limits.conf(5) has it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Limit {
+    /// Whether it can be raised by who is held to it: `soft`, `hard`, or `-` for both.
+    pub kind: String,
+    /// What is limited: `nofile`.
+    pub item: String,
+    /// A number in the item's own unit, or `unlimited`.
+    pub value: String,
 }
 
 /// A file of the kernel's.

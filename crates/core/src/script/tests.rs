@@ -77,6 +77,7 @@ fn knobs_are_found_however_they_are_written() {
     for text in [
         "sysctl -w vm.dirty_ratio=10",
         "vm.dirty_ratio = 10",
+        "vm/dirty_ratio = 10",
         "echo 10 > /proc/sys/vm/dirty_ratio",
         "echo 'vm.dirty_ratio = 10' >> /etc/sysctl.conf",
     ] {
@@ -126,6 +127,148 @@ fn a_plan_gives_the_settings_of_its_contenders_with_their_lines() {
 }
 
 #[test]
+fn variables_are_split_as_the_shell_splits_them() {
+    for text in [
+        "OPTS=\"-O ^has_journal\"; mkfs.ext4 $OPTS /dev/sdb",
+        "OPTS='-O ^has_journal'\nmkfs.ext4 ${OPTS} /dev/sdb",
+        "A='-O'\nA+=\" ^has_journal\"\nB=$A\nmkfs.ext4 $B /dev/sdb",
+        "OPTS=(-O ^has_journal)\nmkfs.ext4 \"${OPTS[@]}\" /dev/sdb",
+        "mkfs.ext4 ${OPTS:--O ^has_journal} /dev/sdb",
+        "if true; then OPTS='-O ^has_journal'; fi; mkfs.ext4 $OPTS$NONE /dev/sdb",
+    ] {
+        let text = text.replace("$NONE", "");
+        let call = make(&text);
+        assert_eq!(shown(&call), ["-O ^has_journal"], "{text}");
+        assert_eq!(call.devices, ["/dev/sdb"], "{text}");
+    }
+    let quoted = make("OPTS='-O ^has_journal'\nmkfs.ext4 \"$OPTS\" /dev/sdb");
+    assert_eq!(argv(&quoted.choices), ["-O ^has_journal"], "one word");
+    assert_eq!(make("EMPTY=\nmkfs.ext4 -m 1 $EMPTY /dev/sdb").devices, ["/dev/sdb"]);
+}
+
+#[test]
+fn a_variable_that_is_not_set_is_no_device_where_another_is() {
+    let call = make("mkfs.ext4 $OPTIONS /dev/sdb");
+    assert_eq!((call.devices, call.unknown), (vec!["/dev/sdb".into()], vec!["$OPTIONS".into()]));
+    let call = make("mkfs.xfs $OPTIONS $DEVICE");
+    assert_eq!((call.devices, call.unknown), (vec!["$DEVICE".into()], vec!["$OPTIONS".into()]));
+    let call = make("mkfs.btrfs -f $ONE $TWO");
+    assert_eq!((call.devices.len(), call.unknown.len()), (2, 0));
+    let call = make("mkfs.ext4 -L $LABEL $DEVICE");
+    assert_eq!((shown(&call), call.devices), (vec!["-L $LABEL".into()], vec!["$DEVICE".into()]));
+}
+
+#[test]
+fn rules_of_udev_are_read_as_udev_reads_them() {
+    let text = "ACTION==\"add|change\", KERNEL==\"sd*\", ATTR{queue/rotational}==\"0\", \\\n  \
+                ATTR{queue/scheduler}=\"none\", ATTR{queue/write_cache}:=\"write through\"\n\
+                # ATTR{queue/scheduler}=\"bfq\"\n\
+                KERNEL==\"sd*\" ATTR{queue/rotational}!=\"0\" ATTR{queue/scheduler} = \"bfq\"\n";
+    let found: Vec<_> = requests(text)
+        .into_iter()
+        .map(|request| match request {
+            Request::Knob { knob: Knob::Queue { device, file }, value } => (device, file, value),
+            other => panic!("{other:?}"),
+        })
+        .collect();
+    let [flash, disk] = ["sd* queue/rotational==\"0\"", "sd* queue/rotational!=\"0\""];
+    let row = |device: &str, file: &str, value: &str| (device.into(), file.into(), value.into());
+    assert_eq!(
+        found,
+        [
+            row(flash, "scheduler", "none"),
+            row(flash, "write_cache", "write through"),
+            row(disk, "scheduler", "bfq"),
+        ]
+    );
+    let read = requests(
+        "SUBSYSTEM==\"block\", KERNEL==\"sda\", SYSCTL{vm/dirty_ratio}=\"5\", \
+                         RUN+=\"/bin/sh -c 'echo 64 > /sys/block/%k/queue/nr_requests'\"",
+    );
+    assert_eq!(read.len(), 2, "{read:?}");
+    assert!(
+        matches!(&read[0], Request::Knob { knob: Knob::Sysctl(n), .. } if n == "vm.dirty_ratio")
+    );
+    let is_sda = |knob: &Knob| matches!(knob, Knob::Queue { device, .. } if device == "sda");
+    assert!(matches!(&read[1], Request::Knob { knob, .. } if is_sda(knob)), "{read:?}");
+    let compared = requests("KERNEL==\"sda\", ATTR{queue/scheduler}==\"none\"");
+    assert!(matches!(compared.as_slice(), [Request::Idle(_)]), "{compared:?}");
+    assert_eq!(read_lines("NAME=\"x\"\nKERNEL==\"sda\", SYMLINK+=\"disk\""), 1);
+}
+
+#[test]
+fn files_with_sections_are_read_by_their_sections() {
+    let unit = "# a unit\n[Unit]\nDescription=x\n[Mount]\nWhat=/dev/sdb\nWhere=/a\nType=xfs\n\
+                Options=noatime,\\\nlogbufs=8\n";
+    let script = read(unit);
+    assert_eq!((script.settings.len(), script.settings[0].line), (1, 8), "{script:?}");
+    let Request::Mount(mount) = &script.settings[0].request else { panic!("{script:?}") };
+    assert_eq!((mount.device.as_str(), mount.file_system.as_deref()), ("/dev/sdb", Some("xfs")));
+    let profile = "[main]\nsummary=x\ninclude=other\n[variables]\nlow=5\n\
+                   [sysctl]\nvm/dirty_ratio=${low}\n\
+                   [disk]\ndevices=sdb\nelevator=none\nreadahead=>8192 s\n\
+                   [sysfs]\n/sys/block/sdb/queue/nr_requests=64\n\
+                   [vm]\ntransparent_hugepages=never\n";
+    let queue = |file: &str, value: &str| Request::Knob {
+        knob: Knob::Queue { device: "sdb".into(), file: file.into() },
+        value: value.into(),
+    };
+    let found = requests(profile);
+    assert!(matches!(&found[0], Request::Other(_)), "{found:?}");
+    let knob = Knob::Sysctl("vm.dirty_ratio".into());
+    assert_eq!(found[1], Request::Knob { knob, value: "5".into() });
+    assert_eq!(
+        found[2..5],
+        [queue("scheduler", "none"), queue("read_ahead_kb", "4096"), queue("nr_requests", "64")]
+    );
+    assert!(matches!(&found[5], Request::Knob { knob: Knob::Other(_), value } if value == "never"));
+    let service = "[Service]\nLimitNOFILE=1024:4096\nExecStart=-/sbin/sysctl -w vm.dirty_ratio=5\n";
+    let found = requests(service);
+    assert!(matches!(&found[0], Request::Limit(limit) if limit.value == "4096"), "{found:?}");
+    assert!(matches!(&found[1], Request::Knob { .. }), "{found:?}");
+}
+
+#[test]
+fn limits_pools_properties_and_drives_are_told_apart() {
+    let limit = |text: &str| match requests(text).remove(0) {
+        Request::Limit(limit) => format!("{} {} {}", limit.kind, limit.item, limit.value),
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(limit("@db soft nofile 65536"), "soft nofile 65536");
+    assert_eq!(limit("* - memlock unlimited"), "- memlock unlimited");
+    assert_eq!(limit("ulimit -Sn 4096"), "soft nofile 4096");
+    for text in [
+        "zfs set sync=disabled atime=off tank/db",
+        "zpool create -f -o sync=disabled -O atime=off tank mirror /dev/sda /dev/sdb",
+    ] {
+        let Request::Pool(call) = requests(text).remove(0) else { panic!("{text}") };
+        let values: Vec<_> = call.choices.iter().filter_map(|it| it.value.as_deref()).collect();
+        assert_eq!(values, ["sync=disabled", "atime=off"], "{text}");
+    }
+    for text in
+        ["zfs list", "hdparm -tT /dev/sda", "hdparm -W /dev/sda", "blockdev --getra /dev/sda"]
+    {
+        assert!(requests(text).is_empty(), "{text}");
+    }
+    assert!(matches!(requests("hdparm -W0 /dev/sda").remove(0), Request::Other(_)));
+    let property = requests("btrfs property set -t inode /a compression zstd").remove(0);
+    assert!(matches!(&property, Request::Property(it) if it.to_string() == "compression=zstd"));
+}
+
+#[test]
+fn a_comment_belongs_to_the_setting_below_it_or_before_it() {
+    let text = "# one\n# two\nmkfs.ext4 -m 1 /dev/sdb # three\nmkfs.xfs /dev/sdc\n\n# four\n\n\
+                echo 'a # b' | tee /proc/sys/vm/swappiness\n";
+    let script = read(text);
+    let comments: Vec<&str> = script.settings.iter().map(|it| it.comment.as_str()).collect();
+    assert_eq!(comments, ["one\ntwo\nthree", "", ""]);
+}
+
+fn read_lines(text: &str) -> usize {
+    read(text).other_lines
+}
+
+#[test]
 fn nothing_that_a_file_may_hold_is_too_much() {
     for text in [
         "",
@@ -148,6 +291,26 @@ fn nothing_that_a_file_may_hold_is_too_much() {
         "<",
         "<a",
         "sudo -u",
+        "A=(",
+        &"A=(".repeat(100_000),
+        &"A=$A$A$A$A$A$A$A$Axxxxxxxx\n".repeat(100),
+        &"A+=$A$A$A$A$A$A$A$Axxxxxxxx\n".repeat(100),
+        "${A[@",
+        "ATTR{",
+        "ATTR{a}=\"",
+        "KERNEL==\"\\\"",
+        "`",
+        "[",
+        "[a]",
+        "[disk]\nreadahead=",
+        "[Mount]\nOptions=",
+        "zfs",
+        "zpool create -o",
+        "hdparm -a",
+        "hdparm é",
+        "ulimit",
+        "btrfs property set",
+        "# é",
     ] {
         read(text);
     }

@@ -1,6 +1,6 @@
-//! A shell line as words and operators: quotes, escapes, comments and simple variables, as POSIX
-//! has them (Shell Command Language, 2.2, 2.3 and 2.6.2). Nothing is executed: a command
-//! substitution stays as it is written.
+//! A shell line as words and operators: quotes, escapes, comments, variables and the splitting of
+//! their values, as POSIX has them (Shell Command Language, 2.2, 2.3, 2.6.2, 2.6.5), and arrays as
+//! bash has them. Nothing is executed: a command substitution stays as it is written.
 
 use std::collections::BTreeMap;
 use std::iter::Peekable;
@@ -8,6 +8,10 @@ use std::str::Chars;
 
 /// What the file has assigned so far.
 pub type Variables = BTreeMap<String, String>;
+
+/// Words that may stand before an assignment.
+pub const DECLARING: [&str; 9] =
+    ["export", "readonly", "local", "declare", "typeset", "then", "do", "else", "{"];
 
 /// A piece of a line.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,6 +29,25 @@ struct Reader<'a> {
     word: Option<String>,
 }
 
+/// What a `$` stands for.
+enum Value {
+    /// A variable's value, which is split where it is not quoted.
+    Known(String),
+    /// An array's elements: each is a word, quoted or not.
+    Elements(String),
+    /// What was written, for its value is not in the file.
+    Unknown(String),
+}
+
+/// `word` sets a variable: `NAME=value` or `NAME+=value`.
+pub fn is_assignment(word: &str) -> bool {
+    let name = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    word.split_once('=').is_some_and(|(left, _)| {
+        let left = left.strip_suffix('+').unwrap_or(left);
+        !left.is_empty() && left.chars().all(name) && !left.starts_with(|c: char| c.is_numeric())
+    })
+}
+
 /// The pieces of one logical line.
 pub fn tokens(line: &str, variables: &Variables) -> Vec<Token> {
     let rest = line.chars().peekable();
@@ -33,6 +56,7 @@ pub fn tokens(line: &str, variables: &Variables) -> Vec<Token> {
         match c {
             '#' if reader.word.is_none() => break,
             c if c.is_whitespace() => reader.end_word(),
+            '(' if reader.is_assigned() => reader.elements(),
             ';' | '&' | '|' | '>' | '<' | '(' | ')' => reader.operator(c),
             c => reader.part(c),
         }
@@ -88,8 +112,47 @@ impl Reader<'_> {
                 self.push(&text);
             }
             '"' => self.quoted(),
-            '$' => self.dollar(),
+            '`' => {
+                let text: String = self.rest.by_ref().take_while(|c| *c != '`').collect();
+                self.push(&format!("`{text}`"));
+            }
+            '$' => match self.dollar() {
+                Value::Known(text) if self.is_assigned() => self.push(&text),
+                Value::Known(text) | Value::Elements(text) => self.split(&text),
+                Value::Unknown(text) => self.push(&text),
+            },
             c => self.push(&c.to_string()),
+        }
+    }
+
+    /// The word at hand is an assignment, whose value is not split (2.9.1).
+    fn is_assigned(&self) -> bool {
+        let command = self.tokens.rsplit(|token| matches!(token, Token::Operator(_))).next();
+        let before = |token: &Token| match token {
+            Token::Word(word) => is_assignment(word) || DECLARING.contains(&word.as_str()),
+            Token::Operator(_) => true,
+        };
+        self.word.as_deref().is_some_and(is_assignment)
+            && command.unwrap_or_default().iter().all(before)
+    }
+
+    /// `NAME=(a b)`: the elements, with a space between them, for they are split again.
+    fn elements(&mut self) {
+        let text: String = self.rest.by_ref().take_while(|c| *c != ')').collect();
+        // An array holds no other: what opens one here is no more than a space.
+        for token in tokens(&text.replace('(', " "), self.variables) {
+            if let Token::Word(word) = token {
+                self.push(&format!("{word} "));
+            }
+        }
+    }
+
+    fn split(&mut self, text: &str) {
+        for c in text.chars() {
+            match c.is_whitespace() {
+                true => self.end_word(),
+                false => self.push(&c.to_string()),
+            }
         }
     }
 
@@ -105,36 +168,42 @@ impl Reader<'_> {
                     }
                     self.push(&next.to_string());
                 }
-                '$' => self.dollar(),
+                '$' => match self.dollar() {
+                    Value::Elements(text) => self.split(text.trim_end()),
+                    Value::Known(text) | Value::Unknown(text) => self.push(&text),
+                },
                 c => self.push(&c.to_string()),
             }
         }
     }
 
-    /// A variable's value, or what was written if it has none.
-    fn dollar(&mut self) {
+    fn dollar(&mut self) -> Value {
+        let variables = self.variables;
+        let known = |name: &str| variables.get(name).cloned().map(Value::Known);
+        let unknown = |name: &str| Value::Unknown(format!("${name}"));
         match self.rest.peek() {
             Some('{') => {
                 self.rest.next();
                 let text: String = self.rest.by_ref().take_while(|c| *c != '}').collect();
-                let (name, default) = match text.split_once(":-") {
-                    Some((name, default)) => (name, Some(default.to_string())),
-                    None => (text.as_str(), None),
+                let name = text.split([':', '-', '=', '[']).next().unwrap_or(&text);
+                let rest = &text[name.len()..];
+                let default = rest.strip_prefix(':').unwrap_or(rest);
+                let value = match default.strip_prefix(['-', '=']) {
+                    Some(default) => known(name).or(Some(Value::Known(default.into()))),
+                    None if rest.starts_with("[@") || rest.starts_with("[*") => {
+                        variables.get(name).cloned().map(Value::Elements)
+                    }
+                    None => known(&text),
                 };
-                let known = self.variables.get(name).cloned().or(default);
-                self.push(&known.unwrap_or(format!("${name}")));
+                value.unwrap_or_else(|| unknown(&text))
             }
-            Some('(') => {
-                let text = self.substitution();
-                self.push(&text);
-            }
+            Some('(') => Value::Unknown(self.substitution()),
             _ => {
                 let mut name = String::new();
                 while let Some(c) = self.rest.next_if(|c| c.is_ascii_alphanumeric() || *c == '_') {
                     name.push(c);
                 }
-                let value = self.variables.get(&name).cloned();
-                self.push(&value.unwrap_or(format!("${name}")));
+                known(&name).unwrap_or_else(|| unknown(&name))
             }
         }
     }

@@ -4,20 +4,25 @@
 use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use fsverdict_core::model::{Device, DeviceTotals};
+use fsverdict_core::model::{Bytes, Device, DeviceTotals};
 
+use super::target::{Target, USUAL_BYTES};
 use crate::bed::LoopDevice;
 use crate::place::trial_process::mount_point;
 use crate::probe::DeviceReader;
 use crate::sys;
 use crate::tool::{self, Answer, ToolError};
 
-/// Sparse: what is made in it takes some tens of megabytes for a moment.
-pub const IMAGE_BYTES: u64 = 4 << 30;
+/// Images are sparse: what is made in one takes some tens of megabytes for a moment. One that takes
+/// more than this is emptied.
+const ROOM_BYTES: u64 = 4 << 30;
+/// How often an image is looked at while something is made in it.
+const LOOK: Duration = Duration::from_millis(5);
 /// No tool may take longer: on an empty image they take milliseconds.
 const LIMIT: Duration = Duration::from_secs(60);
 
@@ -26,6 +31,8 @@ const LIMIT: Duration = Duration::from_secs(60);
 pub struct Bench {
     /// Loop devices and mounts can be had.
     pub root: bool,
+    /// What the settings are for.
+    pub target: Target,
     /// Where images go.
     images: PathBuf,
     /// Where tools run: relative names that an option may hold lead nowhere.
@@ -36,12 +43,12 @@ pub struct Bench {
 
 impl Bench {
     /// To be called on a thread of its own: as root it gets its own mount namespace.
-    pub fn new(images: &Path) -> Result<Bench, String> {
+    pub fn new(images: &Path, target: Target) -> Result<Bench, String> {
         let root = sys::is_root();
         if !root {
             // Nobody can make a file there.
             let (folder, at) = ("/proc".into(), PathBuf::new());
-            return Ok(Bench { root, images: images.into(), folder, at });
+            return Ok(Bench { root, target, images: images.into(), folder, at });
         }
         let base = mount_point();
         let failed = |error: io::Error| format!("making a place to try settings: {error}");
@@ -52,7 +59,7 @@ impl Bench {
             .map_err(|error| error.to_string())?;
         let (folder, at) = (base.join("empty"), base.join("at"));
         fs::create_dir(&folder).and_then(|()| fs::create_dir(&at)).map_err(failed)?;
-        Ok(Bench { root, images: images.into(), folder, at })
+        Ok(Bench { root, target, images: images.into(), folder, at })
     }
 
     /// Runs a tool and gives its answer.
@@ -60,14 +67,47 @@ impl Bench {
         tool::ask(argv, &self.folder, LIMIT)
     }
 
-    /// A fresh disk: as root a block device, else a file.
+    /// [`Self::ask`] for a tool that works on `disks`. On a large image it may write more than there
+    /// is room for: one that is filled is emptied meanwhile, and what came of it does not count.
+    pub fn ask_on(&self, argv: &[String], disks: &[Disk]) -> Asked {
+        let (done, filled) = (AtomicBool::new(false), AtomicBool::new(false));
+        let answer = std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while !done.load(Ordering::Relaxed) {
+                    let full = disks.iter().find(|disk| disk.taken_bytes() > ROOM_BYTES);
+                    if let Some(disk) = full {
+                        filled.store(true, Ordering::Relaxed);
+                        let _ = disk.file.set_len(0);
+                    }
+                    std::thread::sleep(LOOK);
+                }
+            });
+            let answer = self.ask(argv);
+            done.store(true, Ordering::Relaxed);
+            answer
+        });
+        match filled.into_inner() {
+            true => Err(Refused::Unasked(format!(
+                "it writes more than {} on a disk of that size, for which there is no room here",
+                Bytes(ROOM_BYTES)
+            ))),
+            false => Ok(answer),
+        }
+    }
+
+    /// A fresh disk of the usual size: as root a block device, else a file.
     pub fn disk(&self) -> Result<Disk, String> {
-        Disk::new(&self.images, self.root)
+        self.disk_of(USUAL_BYTES)
+    }
+
+    /// A fresh disk of a size.
+    pub fn disk_of(&self, size_bytes: u64) -> Result<Disk, String> {
+        Disk::new(&self.images, size_bytes, self.root)
     }
 
     /// A fresh disk that is a file even for root: the kernel keeps no partitions of it.
     pub fn file(&self) -> Result<Disk, String> {
-        Disk::new(&self.images, false)
+        Disk::new(&self.images, self.target.size_bytes.unwrap_or(USUAL_BYTES), false)
     }
 
     /// Mounts `node` with the words of mount(8) in `options`.
@@ -93,6 +133,9 @@ impl Bench {
     }
 }
 
+/// A tool's answer, or why it was stopped.
+pub type Asked = Result<Result<Answer, ToolError>, Refused>;
+
 /// Why something did not come about.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Refused {
@@ -110,10 +153,10 @@ pub struct Disk {
 }
 
 impl Disk {
-    fn new(images: &Path, as_device: bool) -> Result<Disk, String> {
+    fn new(images: &Path, size_bytes: u64, as_device: bool) -> Result<Disk, String> {
         let failed = |error: io::Error| format!("an image in {}: {error}", images.display());
         let file = nameless(images).map_err(failed)?;
-        file.set_len(IMAGE_BYTES).map_err(failed)?;
+        file.set_len(size_bytes).map_err(failed)?;
         let device = match as_device {
             true => {
                 Some(LoopDevice::attach_file(&file, false, 0).map_err(|error| error.to_string())?)
@@ -121,6 +164,11 @@ impl Disk {
             false => None,
         };
         Ok(Disk { device, file })
+    }
+
+    /// What it takes of the disk that it is on.
+    fn taken_bytes(&self) -> u64 {
+        self.file.metadata().map_or(0, |data| data.blocks() * 512)
     }
 
     /// Its path, for tools.

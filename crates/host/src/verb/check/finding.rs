@@ -41,6 +41,12 @@ pub fn elsewhere(blank: &Checked, choice: &Choice) -> Checked {
     untried(blank, choice, "it names another device or a file, which is not touched")
 }
 
+/// Only running the script would tell what it is.
+pub fn unknown(blank: &Checked, setting: &str) -> Checked {
+    let said = Some("the file does not say what it stands for".into());
+    Checked { setting: setting.into(), state: Judged::NotTried, said, ..blank.clone() }
+}
+
 /// The option's name was refused, not its value: it may belong somewhere else.
 pub fn is_unknown(said: &str) -> bool {
     let said = said.to_lowercase();

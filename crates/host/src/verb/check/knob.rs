@@ -8,7 +8,7 @@ use fsverdict_core::model::{Checked, Judged};
 use fsverdict_core::script::Knob;
 
 use super::bench::{Bench, Disk};
-use super::{mounting, topology};
+use super::{mounting, topology, writeback};
 use crate::machine::settings::{self, Change, Setting, SettingError};
 use crate::undo::{self, Journal, Undo};
 
@@ -163,6 +163,11 @@ fn check_sysctls(
         }
     }
     changes.put_back();
+    let pairs = wishes.iter().filter_map(|wish| match wish.knob {
+        Knob::Sysctl(name) => Some((name.as_str(), wish.value)),
+        _ => None,
+    });
+    writeback::judge(&mut findings, &pairs.collect::<Vec<_>>());
     Ok(findings)
 }
 

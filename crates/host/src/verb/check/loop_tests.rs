@@ -7,7 +7,7 @@ use crate::undo;
 
 fn found(text: &str) -> Vec<Checked> {
     let folder = tempfile::tempdir().unwrap();
-    let found = check(&script::read(text), folder.path()).unwrap();
+    let found = check(&script::read(text), folder.path(), Target::default()).unwrap();
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0, "an image is left");
     found
 }
@@ -85,7 +85,7 @@ fn loop_the_published_queue_settings_and_their_order() {
 #[test]
 #[ignore = "needs root and loop devices: run ./test"]
 fn loop_settings_of_mkfs_that_nobody_listed() {
-    use Judged::{Invalid, NotTried, Ok, Redundant, Unsafe};
+    use Judged::{Doubtful, Invalid, NotTried, Ok, Redundant, Unsafe};
     expect(
         "mkfs.ext4 -O ^has_journal -I 64 DEV",
         &[("-O ^has_journal", Unsafe), ("-I 64", Invalid)],
@@ -96,7 +96,7 @@ fn loop_settings_of_mkfs_that_nobody_listed() {
     );
     expect("mkfs.xfs -i crc=1 DEV", &[("-i crc=1", Invalid)]);
     assert!(found("mkfs.xfs -i crc=1 DEV")[0].advice.as_ref().unwrap().contains("-m crc=1"));
-    expect("mkfs.xfs -d su=64k,sw=4 DEV", &[("-d su=64k", Ok), ("-d sw=4", Ok)]);
+    expect("mkfs.xfs -d su=64k,sw=4 DEV", &[("-d su=64k", Doubtful), ("-d sw=4", Doubtful)]);
     expect(
         "mkfs.btrfs -m raid1 -n 32k /dev/sdx /dev/sdy",
         &[("-m raid1", Redundant), ("-n 32k", Ok)],

@@ -3,12 +3,14 @@
 use std::collections::BTreeSet;
 
 use fsverdict_core::model::need::install;
-use fsverdict_core::model::{Checked, Judged, Unit};
-use fsverdict_core::script::{Call, Choice, argv};
+use fsverdict_core::model::{Bytes, Checked, Judged, Unit};
+use fsverdict_core::script::{Call, Choice, argv, is_unknown};
 
 use super::bench::{Bench, Disk, Refused};
-use super::sort::{Change, Facts, Fate, sort};
-use super::{documented, elsewhere, finding, mounting, topology};
+use super::facts::{complaint, lost, read_facts};
+use super::sort::{Facts, Fate, sort};
+use super::target::{LARGE_BYTES, USUAL_BYTES};
+use super::{documented, elsewhere, finding, mounting, stripe};
 use crate::tool::{self, ToolError};
 
 /// What has to be known of a kind of file system to try its options.
@@ -22,6 +24,8 @@ struct Kind {
     force: &'static [&'static str],
     /// mkfs only says what it would do.
     dry: &'static [&'static str],
+    /// Shows what it does not say, of one that was made in earnest.
+    rest: &'static [&'static str],
     /// Its options that take lists of suboptions.
     lists: &'static [&'static str],
 }
@@ -32,6 +36,7 @@ const EXT: Kind = Kind {
     tells: false,
     force: &["-F"],
     dry: &[],
+    rest: &[],
     lists: &["-O", "-E"],
 };
 
@@ -43,6 +48,7 @@ const KINDS: [Kind; 3] = [
         tells: true,
         force: &["-f"],
         dry: &["-N"],
+        rest: &["xfs_db", "-r", "-c", "sb 0", "-c", "print"],
         lists: &["-b", "-d", "-i", "-l", "-m", "-n", "-r", "-s"],
     },
     Kind {
@@ -51,12 +57,14 @@ const KINDS: [Kind; 3] = [
         tells: true,
         force: &["-f"],
         dry: &[],
+        rest: &[],
         lists: &["-O"],
     },
 ];
 
 /// Of a file system that is not among [`KINDS`], mkfs's own words are compared.
-const ANY: Kind = Kind { name: "", shows: &[], tells: true, force: &[], dry: &[], lists: &[] };
+const ANY: Kind =
+    Kind { name: "", shows: &[], tells: true, force: &[], dry: &[], rest: &[], lists: &[] };
 
 /// Programs that change a file system, by the kind they change, and what shows the change.
 const TUNERS: [(&str, &str, &[&str]); 3] = [
@@ -80,37 +88,63 @@ pub struct Maker<'a> {
     bench: &'a Bench,
     call: &'a Call,
     unstable: BTreeSet<String>,
-    /// What the tool said though it did its work.
-    warned: Vec<String>,
+    size_bytes: u64,
 }
+
+/// Up to this size the flags of each block group are looked at.
+const GROUPS_BYTES_MAX: u64 = 64 << 30;
+
+/// The part of what came out that is what the tool said though it did its work.
+const WARNING: &str = "warning";
 
 /// Findings for a command that makes or changes a file system; `line` and `command` are filled in.
 pub fn check(bench: &Bench, call: &Call, blank: &Checked) -> (Vec<Checked>, Vec<Choice>) {
-    let mut maker = Maker { bench, call, unstable: BTreeSet::new(), warned: Vec::new() };
-    let (mine, away): (Vec<Choice>, Vec<Choice>) =
-        call.choices.iter().cloned().partition(|choice| !elsewhere(choice, &call.program));
-    let away = away.iter().map(|choice| finding::elsewhere(blank, choice));
-    let mut findings: Vec<Checked> = away.collect();
+    let size_bytes = bench.target.size_bytes.unwrap_or(USUAL_BYTES);
+    let mut maker = Maker { bench, call, unstable: BTreeSet::new(), size_bytes };
+    let unknown = |it: &&Choice| it.value.as_deref().is_some_and(is_unknown);
+    let away = |it: &&Choice| !unknown(it) && elsewhere(it, &call.program);
+    let of_file =
+        call.choices.iter().filter(unknown).map(|it| finding::unknown(blank, &it.to_string()));
+    let mut findings: Vec<Checked> =
+        call.unknown.iter().map(|word| finding::unknown(blank, word)).chain(of_file).collect();
+    findings.extend(call.choices.iter().filter(away).map(|it| finding::elsewhere(blank, it)));
+    let mine: Vec<Choice> =
+        call.choices.iter().filter(|it| !unknown(it) && !away(it)).cloned().collect();
     if mine.is_empty() && findings.is_empty() {
         findings.push(maker.plain(blank));
         return (findings, Vec::new());
     }
-    maker.find_unstable();
     let mut accepted = mine.clone();
-    match sort(&mine, &mut |choices| maker.facts(choices)) {
+    match maker.fates(&mine) {
         Err(why) => findings.extend(mine.iter().map(|it| finding::untried(blank, it, &why))),
-        Ok(fates) => {
-            let refused = |fate: &Fate| matches!(fate, Fate::Refused(_) | Fate::Untried(_));
+        Ok((fates, small)) => {
             let mut kept = fates.iter();
-            accepted.retain(|_| kept.next().is_some_and(|fate| !refused(fate)));
-            let pairs = mine.iter().zip(&fates);
-            findings.extend(pairs.map(|(it, fate)| maker.judged(blank, it, fate, &accepted)));
+            accepted.retain(|_| kept.next().is_some_and(|fate| !is_refused(fate)));
+            for ((it, fate), small) in mine.iter().zip(&fates).zip(small) {
+                let mut found = maker.judged(blank, it, fate, &accepted);
+                if small && !is_refused(fate) {
+                    found.advice.get_or_insert_with(too_small);
+                }
+                findings.push(found);
+            }
             findings.extend(maker.unmountable(blank, &accepted));
         }
     }
     let place = |it: &Checked| call.choices.iter().position(|c| c.to_string() == it.setting);
     findings.sort_by_key(|it| place(it).unwrap_or(usize::MAX));
     (findings, accepted)
+}
+
+fn is_refused(fate: &Fate) -> bool {
+    matches!(fate, Fate::Refused(_) | Fate::Untried(_))
+}
+
+fn too_small() -> String {
+    format!(
+        "a disk of {} refuses it, one of {} takes it: name yours with --for or --size",
+        Bytes(USUAL_BYTES),
+        Bytes(LARGE_BYTES)
+    )
 }
 
 impl Maker<'_> {
@@ -125,12 +159,63 @@ impl Maker<'_> {
     /// The command as it is, without an option that could be judged.
     fn plain(&self, blank: &Checked) -> Checked {
         let said = match self.make(&[]) {
+            // Not what is called without options: `tune2fs /dev/sdb`.
+            Ok(_) if self.is_tuner() => (Judged::Redundant, "it is asked for nothing".into()),
             Ok(_) => (Judged::Ok, "done, with nothing but defaults".into()),
             Err(Refused::Said(text)) => (Judged::Invalid, text),
             Err(Refused::Unasked(text)) => (Judged::NotTried, text),
         };
         let setting = self.call.program.clone();
         Checked { setting, state: said.0, said: Some(said.1), ..blank.clone() }
+    }
+
+    /// How each option did, and whether it was refused on a disk of the usual size. Where the
+    /// target's is not known, what is refused for too small a disk is tried on a large one.
+    fn fates(&mut self, mine: &[Choice]) -> Result<(Vec<Fate>, Vec<bool>), String> {
+        let count = |fates: &[Fate]| fates.iter().filter(|fate| is_refused(fate)).count();
+        self.find_unstable();
+        let mut fates = sort(mine, &mut |choices| self.facts(choices))?;
+        let small: Vec<bool> = fates.iter().map(is_refused).collect();
+        if self.bench.target.size_bytes.is_none() && count(&fates) > 0 {
+            self.size_bytes = LARGE_BYTES;
+            match sort(mine, &mut |choices| self.facts(choices)) {
+                Ok(large) if count(&large) < count(&fates) => fates = large,
+                _ => self.size_bytes = USUAL_BYTES,
+            }
+        }
+        self.find_untold(mine, &mut fates);
+        Ok((fates, small))
+    }
+
+    /// Looks for what a dry run does not say, where an option seems to change nothing.
+    fn find_untold(&self, mine: &[Choice], fates: &mut [Fate]) {
+        let unseen = |fate: &Fate| matches!(fate, Fate::Default | Fate::Ignored);
+        if self.kind().rest.is_empty() || self.is_tuner() || !fates.iter().any(unseen) {
+            return;
+        }
+        let pairs = mine.iter().zip(fates.iter()).filter(|(_, fate)| !is_refused(fate));
+        let taken: Vec<Choice> = pairs.map(|(it, _)| it.clone()).collect();
+        let Some(with) = self.rest(&taken) else { return };
+        for (it, fate) in mine.iter().zip(fates).filter(|(_, fate)| unseen(fate)) {
+            let others: Vec<Choice> = taken.iter().filter(|other| *other != it).cloned().collect();
+            let Some(without) = self.rest(&others) else { continue };
+            let changes = super::sort::changes(&without, &with);
+            if !changes.is_empty() {
+                *fate = Fate::Changes(changes);
+            }
+        }
+    }
+
+    /// What a dry run does not say, of one made in earnest. Identities and sums over them differ
+    /// between any two.
+    fn rest(&self, choices: &[Choice]) -> Option<Facts> {
+        let disk = self.real(choices)?;
+        let mut words: Vec<String> = self.kind().rest.iter().map(ToString::to_string).collect();
+        words.push(disk.node());
+        let mut facts = Facts::new();
+        read_facts(&self.bench.ask(&words).ok()?.stdout, &[disk], &mut facts);
+        facts.retain(|name, _| !["uuid", "crc"].iter().any(|own| name.contains(own)));
+        Some(facts)
     }
 
     /// What differs between two that were made alike (identities, times) says nothing of options.
@@ -142,16 +227,16 @@ impl Maker<'_> {
     }
 
     fn facts(&mut self, choices: &[Choice]) -> Result<Facts, Refused> {
-        let (_, mut facts, warned) = self.make(choices)?;
-        self.warned.extend(warned);
+        let (_, mut facts) = self.make(choices)?;
         facts.retain(|name, _| !self.unstable.contains(name));
         Ok(facts)
     }
 
     /// Makes the file system, or another that the command then changes.
-    fn make(&self, choices: &[Choice]) -> Result<(Vec<Disk>, Facts, Vec<String>), Refused> {
+    fn make(&self, choices: &[Choice]) -> Result<(Vec<Disk>, Facts), Refused> {
         let count = self.call.devices.len().max(1);
-        let disks: Result<Vec<Disk>, String> = (0..count).map(|_| self.bench.disk()).collect();
+        let disks: Result<Vec<Disk>, String> =
+            (0..count).map(|_| self.bench.disk_of(self.size_bytes)).collect();
         let disks = disks.map_err(Refused::Unasked)?;
         let mut shows = self.kind().shows;
         if let Some((_, base, dump)) = TUNERS.iter().find(|it| it.0 == self.call.program) {
@@ -162,18 +247,22 @@ impl Maker<'_> {
         let dry = !self.is_tuner();
         // A tuner that is asked for nothing says how it is used, and fails.
         let idle = self.is_tuner() && choices.is_empty();
-        let nothing = || Ok((String::new(), Vec::new()));
+        let nothing = || Ok((String::new(), String::new()));
         let (output, done) = disks[0].during(|| match idle {
             true => nothing(),
             false => self.run(self.call, choices, &disks, dry),
         });
         let (stdout, warned) = output?;
         let mut facts = Facts::new();
+        facts.extend((!warned.is_empty()).then(|| (WARNING.to_string(), warned)));
         if self.kind().tells && !self.is_tuner() {
             read_facts(&stdout, &disks, &mut facts);
         }
         if let [program, ..] = shows {
             let mut words: Vec<String> = shows.iter().map(ToString::to_string).collect();
+            // Of a large disk its thousands of groups would take seconds to print.
+            let is_brief = *program == "dumpe2fs" && self.size_bytes > GROUPS_BYTES_MAX;
+            words.extend(is_brief.then(|| "-h".to_string()));
             words.push(disks[0].node());
             let answer =
                 self.bench.ask(&words).map_err(|e| Refused::Unasked(unasked(&e, program)))?;
@@ -187,7 +276,7 @@ impl Maker<'_> {
             let discards = if done.discards > 0 { "yes" } else { "no" };
             facts.insert("device discarded first".into(), discards.into());
         }
-        Ok((disks, facts, warned))
+        Ok((disks, facts))
     }
 
     fn run(
@@ -196,7 +285,7 @@ impl Maker<'_> {
         choices: &[Choice],
         disks: &[Disk],
         dry: bool,
-    ) -> Result<(String, Vec<String>), Refused> {
+    ) -> Result<(String, String), Refused> {
         let mut words = vec![call.program.clone()];
         if call.program.starts_with("mkfs.") {
             let kind = kind(file_system(&call.program));
@@ -207,12 +296,11 @@ impl Maker<'_> {
         words.extend(disks.iter().map(Disk::node));
         words.extend(call.rest.iter().filter(|word| !word.contains('/')).cloned());
         let unasked = |error: ToolError| Refused::Unasked(unasked(&error, &call.program));
-        let answer = self.bench.ask(&words).map_err(unasked)?;
+        let answer = self.bench.ask_on(&words, disks)?.map_err(unasked)?;
         let text = complaint(&answer.stderr, disks);
         if answer.status.success() {
-            let is_warning = |line: &&str| line.to_lowercase().contains("warning");
-            let warned = text.split("; ").filter(is_warning).map(String::from).collect();
-            return Ok((answer.stdout, warned));
+            let warns = text.to_lowercase().contains("warning");
+            return Ok((answer.stdout, if warns { text } else { String::new() }));
         }
         let text = if text.is_empty() { complaint(&answer.stdout, disks) } else { text };
         let text = if text.is_empty() { tool::ended(answer.status) } else { format!("{text:?}") };
@@ -232,10 +320,12 @@ impl Maker<'_> {
                 found.advice = self.belongs(it, accepted).or_else(|| self.fits_elsewhere(it));
             }
             Fate::Changes(changes) => {
-                if let Some(advice) = stripe(changes, self.call.devices.first()) {
+                let warning = changes.iter().find(|change| change.name == WARNING);
+                if let Some(text) = warning.and_then(|change| change.to.as_ref()) {
                     found.state = Judged::Doubtful;
-                    found.advice = Some(advice);
+                    found.said = Some(format!("{}: {text:?}", self.call.program));
                 }
+                documented::judge_lost(&mut found, file_system(&self.call.program), &lost(changes));
                 if self.is_tuner() {
                     mounting::judge_tuned(self.bench, &mut found, &|alone| match alone {
                         true => self.made(std::slice::from_ref(it)),
@@ -245,9 +335,13 @@ impl Maker<'_> {
             }
             _ => {}
         }
-        if let Some(warning) = self.warned.iter().find(|text| text.contains(it.key())) {
-            let said = found.said.take().map(|said| format!("{said}; ")).unwrap_or_default();
-            found.said = Some(format!("{said}{}: {warning:?}", self.call.program));
+        let make = |choices: &[Choice]| self.make(choices).ok().map(|(_, facts)| facts);
+        if matches!(fate, Fate::Changes(_) | Fate::Needed) && stripe::lays_out(it) {
+            let (target, device) = (self.bench.target, self.call.devices.first());
+            if let Some(advice) = stripe::advice(target, device, self.kind().name, accepted, &make)
+            {
+                (found.state, found.advice) = (Judged::Doubtful, Some(advice));
+            }
         }
         documented::judge(&mut found, file_system(&self.call.program), it.value.as_deref());
         found
@@ -282,7 +376,7 @@ impl Maker<'_> {
 
     /// Made in earnest, where mkfs was only asked what it would do.
     fn real(&self, choices: &[Choice]) -> Option<Disk> {
-        let disk = self.bench.disk().ok()?;
+        let disk = self.bench.disk_of(self.size_bytes).ok()?;
         let disks = [disk];
         self.run(self.call, choices, &disks, false).ok()?;
         disks.into_iter().next()
@@ -323,102 +417,4 @@ fn unasked(error: &ToolError, program: &str) -> String {
         }
         _ => error.to_string(),
     }
-}
-
-/// What a tool complained of: the first paragraph, without its name card and without its usage.
-fn complaint(text: &str, disks: &[Disk]) -> String {
-    let is_card = |line: &str| {
-        line.starts_with("mke2fs 1.") || line.starts_with("tune2fs 1.") || line.contains("udevadm")
-    };
-    let lines = text.lines().map(str::trim).skip_while(|line| line.is_empty() || is_card(line));
-    let lines = lines.take_while(|line| !line.is_empty() && !line.starts_with("Usage"));
-    let lines: Vec<&str> = lines.filter(|line| !is_card(line)).take(3).collect();
-    let bare = |line: &&str| {
-        let (first, rest) = line.split_once(": ").unwrap_or(("", line));
-        if first.starts_with("mk") || first.contains("tune") {
-            rest.into()
-        } else {
-            line.to_string()
-        }
-    };
-    let text = lines.iter().map(bare).collect::<Vec<String>>().join("; ");
-    disks.iter().fold(text, |text, disk| text.replace(&disk.node(), "DEVICE"))
-}
-
-/// `name: value` lines, the `key=value` pairs of XFS by their sections, and which flags the block
-/// groups of ext4 have.
-fn read_facts(text: &str, disks: &[Disk], facts: &mut Facts) {
-    let text =
-        disks.iter().fold(text.to_string(), |text, disk| text.replace(&disk.node(), "DEVICE"));
-    let mut section = String::new();
-    let mut groups: std::collections::BTreeMap<String, u32> = Default::default();
-    for line in text.lines() {
-        let group =
-            line.strip_prefix("Group ").filter(|rest| rest.starts_with(|c: char| c.is_numeric()));
-        if let Some(rest) = group {
-            let flags = rest.split_once('[').map_or("", |(_, flags)| flags.trim_end_matches(']'));
-            *groups.entry(String::new()).or_default() += 1;
-            for flag in flags.split(", ").filter(|flag| !flag.is_empty()) {
-                *groups.entry(flag.into()).or_default() += 1;
-            }
-        } else if groups.is_empty() {
-            read_line(line, &mut section, facts);
-        }
-    }
-    for (flags, count) in groups {
-        facts.insert(format!("block groups {flags}").trim().into(), count.to_string());
-    }
-}
-
-fn read_line(line: &str, section: &mut String, facts: &mut Facts) {
-    let pairs: Vec<(&str, &str)> = line
-        .split([' ', ','])
-        .filter_map(|word| word.split_once('='))
-        .filter(|(key, value)| !key.is_empty() && !value.is_empty())
-        .collect();
-    if let Some((name, value)) = line.split_once(": ").or_else(|| line.split_once('\t')) {
-        let value = value.split_whitespace().collect::<Vec<_>>().join(" ");
-        if !is_of_its_own(name) {
-            facts.insert(name.trim().to_string(), value);
-        }
-        return;
-    }
-    if !line.starts_with(' ') {
-        *section = line.split([' ', '=']).next().unwrap_or("").to_string();
-    }
-    for (key, value) in pairs.into_iter().filter(|(key, _)| key != section) {
-        facts.insert(format!("{section} {key}"), value.into());
-    }
-    if let Some((name, value)) = line.split_once(" = ") {
-        facts.insert(name.trim().into(), value.trim().into());
-    }
-}
-
-/// Identities and times, which differ between any two that are not made in the same second.
-fn is_of_its_own(name: &str) -> bool {
-    let name = name.to_lowercase();
-    let own =
-        ["uuid", "hash seed", "checksum ", "created", "checked", "time", "csum\t", "generation"];
-    let remark = ["note", "warning", "backup_", "dev_item"];
-    own.iter().any(|part| name.contains(part))
-        || remark.iter().any(|start| name.trim().starts_with(start))
-}
-
-/// A stripe where there is none to match.
-fn stripe(changes: &[Change], device: Option<&String>) -> Option<String> {
-    let is_stripe = |change: &Change| {
-        let name = change.name.to_lowercase();
-        ["stride", "stripe", "sunit", "swidth"].iter().any(|part| name.contains(part))
-    };
-    if !changes.iter().any(is_stripe) {
-        return None;
-    }
-    let seen = topology::of(device.map_or("", String::as_str));
-    (seen.optimal_bytes == 0).then(|| {
-        format!(
-            "it lays out data for a RAID's stripes, and {} shows none (optimal_io_size 0): leave \
-             it out, unless the device is a RAID; then mkfs takes it from there by itself",
-            seen.name
-        )
-    })
 }

@@ -10,31 +10,39 @@
 
 mod bench;
 mod documented;
+mod facts;
 mod finding;
 mod flag;
 mod knob;
+mod limit;
 #[cfg(test)]
 mod loop_tests;
 mod make;
 mod mounting;
 mod partition;
+mod pool;
+mod property;
 mod sort;
+mod stripe;
+mod target;
 mod topology;
+mod writeback;
 
 use std::path::Path;
 
 use fsverdict_core::model::{Checked, Judged};
-use fsverdict_core::script::{Call, Choice, Request, Script, Written};
+use fsverdict_core::script::{self, Call, Choice, Request, Script, Written};
 
 use bench::Bench;
 use knob::Wish;
+pub use target::{Stripe, Target};
 
-/// Tries everything that `script` asks for; images go to the folder `images` and have no names.
-/// An error says why nothing at all can be tried.
-pub fn check(script: &Script, images: &Path) -> Result<Vec<Checked>, String> {
+/// Tries everything that `script` asks for, for a disk like `target`; images go to the folder
+/// `images` and have no names. An error says why nothing at all can be tried.
+pub fn check(script: &Script, images: &Path, target: Target) -> Result<Vec<Checked>, String> {
     // On a thread of its own, for the mount namespace that it gets is not for the others.
     std::thread::scope(|scope| {
-        let thread = scope.spawn(|| Ok(check_all(&Bench::new(images)?, script)));
+        let thread = scope.spawn(|| Ok(check_all(&Bench::new(images, target)?, script)));
         thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     })
 }
@@ -59,18 +67,44 @@ fn check_all(bench: &Bench, script: &Script) -> Vec<Checked> {
                 findings.extend(flag::check(&kind, &mount.device, &mount.options, &blank));
             }
             Request::Partition(call) => findings.extend(tables.check(call, &blank)),
-            Request::Other(why) => {
-                let setting = written.command.split(' ').next().unwrap_or("").into();
-                let (state, said) = (Judged::NotTried, Some(why.clone()));
-                findings.push(Checked { setting, state, said, ..blank });
+            Request::Pool(call) => findings.extend(pool::check(call, &blank)),
+            Request::Property(wish) => findings.push(property::check(bench, wish, &blank)),
+            Request::Limit(wish) => findings.push(limit::check(bench, wish, &blank)),
+            Request::Idle(why) => findings.push(told(Judged::NoEffect, why, blank)),
+            Request::Other(why) => findings.push(told(Judged::NotTried, why, blank)),
+            Request::Knob { value, .. } if script::is_unknown(value) => {
+                findings.push(finding::unknown(&blank, value));
             }
             Request::Make(_) | Request::Knob { .. } => {}
         }
     }
     findings.extend(knob::check(bench, &wishes(script)));
+    hold_against_comments(&mut findings, script);
     // By line; the order within a line is that of the findings.
     findings.sort_by_key(|it: &Checked| it.line);
     findings
+}
+
+/// Of a whole line, by its first word.
+fn told(state: Judged, why: &str, blank: Checked) -> Checked {
+    let setting = blank.command.split([' ', ',']).next().unwrap_or("").into();
+    Checked { setting, state, said: Some(why.into()), ..blank }
+}
+
+/// A comment that says the opposite: one of the two is wrong.
+fn hold_against_comments(findings: &mut [Checked], script: &Script) {
+    for found in findings {
+        let is_its = |it: &&Written| it.line == found.line && it.command == found.command;
+        let comment = script.settings.iter().find(is_its).map(|it| it.comment.as_str());
+        let Some(said) = comment.and_then(|it| script::contradiction(it, &found.setting)) else {
+            continue;
+        };
+        if matches!(found.state, Judged::Ok | Judged::Redundant | Judged::NoEffect) {
+            found.state = Judged::Doubtful;
+        }
+        let advice = found.advice.take().map(|advice| format!("; {advice}")).unwrap_or_default();
+        found.advice = Some(format!("{said}{advice}"));
+    }
 }
 
 fn calls(script: &Script) -> impl Iterator<Item = (&Written, &Call)> {
@@ -86,6 +120,7 @@ fn wishes(script: &Script) -> Vec<Wish<'_>> {
 
 fn wish(written: &Written) -> Option<Wish<'_>> {
     match &written.request {
+        Request::Knob { value, .. } if script::is_unknown(value) => None,
         Request::Knob { knob, value } => Some(Wish { knob, value, blank: blank_of(written) }),
         _ => None,
     }

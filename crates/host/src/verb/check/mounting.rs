@@ -7,7 +7,7 @@ use std::path::Path;
 use std::time::{Duration, SystemTime};
 
 use fsverdict_core::model::{Checked, Judged};
-use fsverdict_core::script::{Call, Choice, Mount};
+use fsverdict_core::script::{Call, Choice, Mount, is_unknown};
 
 use super::bench::{Bench, Disk, Mounted, Refused};
 use super::sort::{Change, Facts, Fate, sort};
@@ -57,17 +57,22 @@ pub fn check(
     blank: &Checked,
 ) -> Vec<Checked> {
     let options: Vec<Choice> = wish.options.iter().filter_map(|it| option(it)).collect();
-    let untried = |why: &str| options.iter().map(|it| finding::untried(blank, it, why)).collect();
+    let none_tried = |why: &str| options.iter().map(|it| untried(blank, it, why, kind)).collect();
     if kind.is_empty() {
-        return untried("its file system is given neither here (-t) nor by a mkfs of this device");
+        return none_tried(
+            "its file system is given neither here (-t) nor by a mkfs of this device",
+        );
     }
     if !bench.root {
-        return untried("mounting needs root: run it with sudo");
+        return none_tried("mounting needs root: run it with sudo");
     }
     let mut mounter = Mounter { bench, kind, made, log: Vec::new() };
     let mut findings = Vec::new();
     let (mine, other): (Vec<Choice>, Vec<Choice>) = options.iter().cloned().partition(|it| {
-        !elsewhere(it, "mount") && above(it).is_none() && !OTHER_COMMANDS.contains(&it.key())
+        !elsewhere(it, "mount")
+            && !is_unknown(it.key())
+            && above(it).is_none()
+            && !OTHER_COMMANDS.contains(&it.key())
     });
     findings.extend(other.iter().map(|it| match above(it) {
         Some(said) => {
@@ -77,10 +82,11 @@ pub fn check(
         None if OTHER_COMMANDS.contains(&it.key()) => {
             finding::untried(blank, it, "it makes no sense for an empty image of its own")
         }
+        None if is_unknown(it.key()) => finding::unknown(blank, &it.to_string()),
         None => finding::elsewhere(blank, it),
     }));
     match sort(&mine, &mut |choices| mounter.facts(choices)) {
-        Err(why) => findings.extend(mine.iter().map(|it| finding::untried(blank, it, &why))),
+        Err(why) => findings.extend(mine.iter().map(|it| untried(blank, it, &why, kind))),
         Ok(fates) => {
             let none = mounter.facts(&[]).unwrap_or_default();
             let pairs = mine.iter().zip(&fates);
@@ -90,6 +96,13 @@ pub fn check(
     let place = |it: &Checked| options.iter().position(|choice| choice.to_string() == it.setting);
     findings.sort_by_key(|it| place(it));
     findings
+}
+
+/// It could not be tried; what the manual says of it holds all the same.
+fn untried(blank: &Checked, it: &Choice, why: &str, kind: &str) -> Checked {
+    let mut found = finding::untried(blank, it, why);
+    documented::judge(&mut found, kind, it.value.as_deref());
+    found
 }
 
 /// `defaults` stands for nothing: fstab(5) wants something in its place.
@@ -227,7 +240,7 @@ fn told(changes: &[Change]) -> String {
 }
 
 /// Makes a file system with our own options beside those of `choices`.
-fn make(bench: &Bench, disk: &Disk, kind: &str, choices: &[Choice]) -> Result<(), String> {
+pub fn make(bench: &Bench, disk: &Disk, kind: &str, choices: &[Choice]) -> Result<(), String> {
     let options = fsverdict_core::script::argv(choices);
     let site = Site { devices: &[disk.node()], at: "" };
     let argv = match file_system::find(kind).and_then(|known| known.mkfs(&options, &site)) {

@@ -103,15 +103,36 @@ fn refusals(choices: &[Choice], make: Try) -> Vec<Option<Refused>> {
             kept = whole;
             continue;
         }
-        for (place, choice) in list {
-            kept.push((*choice).clone());
-            if let Err(said) = make(&kept) {
-                kept.pop();
-                refusals[*place] = Some(said);
-            }
-        }
+        one_by_one(list, &mut kept, &mut refusals, make);
     }
     refusals
+}
+
+/// Adds those of a refused list that are taken: each alone, or with another that needs it.
+fn one_by_one(
+    list: &[(usize, &Choice)],
+    kept: &mut Vec<Choice>,
+    refusals: &mut [Option<Refused>],
+    make: Try,
+) {
+    let mut pending: Vec<(usize, &Choice, Refused)> = Vec::new();
+    for &(place, choice) in list {
+        kept.push(choice.clone());
+        let Err(said) = make(kept) else { continue };
+        kept.pop();
+        let with = |other: &Choice| [kept.as_slice(), &[other.clone(), choice.clone()]].concat();
+        let partner = pending.iter().position(|(_, other, _)| make(&with(other)).is_ok());
+        match partner {
+            Some(partner) => {
+                let (_, other, _) = pending.remove(partner);
+                kept.extend([other.clone(), choice.clone()]);
+            }
+            None => pending.push((place, choice, said)),
+        }
+    }
+    for (place, _, said) in pending {
+        refusals[place] = Some(said);
+    }
 }
 
 fn fate(accepted: &[Choice], place: usize, none: &Facts, full: &Facts, make: Try) -> Fate {
@@ -228,6 +249,14 @@ mod tests {
         assert_eq!([&fates[1], &fates[2]], [&Fate::Needed; 2]);
         assert!(matches!(fates[3], Fate::Changes(_)));
         assert!(matches!(fates[4], Fate::Refused(_)));
+    }
+
+    #[test]
+    fn partners_in_a_list_with_a_wrong_one_are_taken_together() {
+        let fates = fates("-o ?a,s,b,t");
+        assert!(matches!(fates[0], Fate::Refused(_)));
+        assert_eq!([&fates[1], &fates[3]], [&Fate::Needed; 2]);
+        assert!(matches!(fates[2], Fate::Changes(_)));
     }
 
     #[test]

@@ -10,6 +10,8 @@ pub struct Topology {
     pub name: String,
     /// `queue/optimal_io_size`: a stripe, where there is one; else 0.
     pub optimal_bytes: u64,
+    /// `queue/minimum_io_size`: what one disk holds of a stripe.
+    pub minimum_bytes: u64,
     /// `queue/physical_block_size`.
     pub physical_bytes: u64,
 }
@@ -21,9 +23,15 @@ pub fn of(word: &str) -> Topology {
     match number("optimal_io_size") {
         Some(optimal_bytes) => {
             let physical_bytes = number("physical_block_size").unwrap_or(4096);
-            Topology { name: word.into(), optimal_bytes, physical_bytes }
+            let minimum_bytes = number("minimum_io_size").unwrap_or(0);
+            Topology { name: word.into(), optimal_bytes, minimum_bytes, physical_bytes }
         }
-        None => Topology { name: "a plain disk".into(), optimal_bytes: 0, physical_bytes: 4096 },
+        None => Topology {
+            name: "a plain disk".into(),
+            optimal_bytes: 0,
+            minimum_bytes: 0,
+            physical_bytes: 4096,
+        },
     }
 }
 
