@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 use fsverdict_core::campaign::Campaign;
 use fsverdict_core::judge::{self, Fold, Judge, Side};
+use fsverdict_core::model::claim::Answered;
 use fsverdict_core::model::{Beside, Comparison, Finding, Plan, Record, Run, SCHEMA, Timeline};
 use fsverdict_core::render::Report;
 
@@ -164,16 +165,20 @@ pub struct Judged {
     pub findings: Vec<Finding>,
     /// What the plan's study printed, beside what was measured.
     pub published: Vec<Beside>,
+    /// What is claimed in the plan, with the answers.
+    pub claims: Vec<Answered>,
 }
 
 impl Loaded {
     /// Audits and judges it.
     pub fn judged(&self, judge: &Judge) -> Judged {
         let mut fold = Fold::of(judge, &self.records);
-        self.with_facts(fold.comparisons(), fold.findings())
+        let judged = self.with_facts(fold.comparisons(), fold.findings());
+        let claims = judge::claims(self.side(), &judged.comparisons, &judged.findings);
+        Judged { claims, ..judged }
     }
 
-    /// The same while the run goes on, by its campaign.
+    /// The same while the run goes on, by its campaign; claims are answered at its end.
     pub fn judged_meanwhile(&self, campaign: &mut Campaign) -> Judged {
         self.with_facts(campaign.comparisons(), campaign.findings_meanwhile())
     }
@@ -188,7 +193,7 @@ impl Loaded {
     fn with_facts(&self, comparisons: Vec<Comparison>, mut findings: Vec<Finding>) -> Judged {
         findings.extend(judge::of_memory(&self.plan, &self.run));
         let published = judge::beside(&self.plan, &comparisons);
-        Judged { comparisons, findings, published }
+        Judged { comparisons, findings, published, claims: Vec::new() }
     }
 
     /// What is set beside other runs.
@@ -205,6 +210,7 @@ impl Loaded {
             comparisons: &judged.comparisons,
             findings: &judged.findings,
             published: &judged.published,
+            claims: &judged.claims,
         }
     }
 }

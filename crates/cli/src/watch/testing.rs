@@ -42,7 +42,7 @@ pub fn loaded(plan: &str, records: Vec<Record>) -> Loaded {
 pub fn judged(plan: &Plan, records: &[Record]) -> Judged {
     let judge = Judge::new(plan);
     let (comparisons, findings) = (judge.comparisons(records), judge.findings(records));
-    Judged { comparisons, findings, published: Vec::new() }
+    Judged { comparisons, findings, published: Vec::new(), claims: Vec::new() }
 }
 
 /// The state of a run of `plan` that begins.

@@ -2,7 +2,9 @@
 
 mod across;
 mod checked;
+pub mod claim;
 mod columns;
+mod compared;
 mod contender;
 mod cpu;
 mod disk;
@@ -50,6 +52,7 @@ pub use across::{
 };
 pub use checked::{Checked, Judged};
 pub use columns::{SysstatColumn, blocked_column};
+pub use compared::{Compared, Unknown};
 pub use contender::{Contender, Limits, module_file, sysctl_file};
 pub use cpu::{CpuClock, CpuTime, CpuTotals};
 pub use disk::{Choice, Disk, Probed, READ_AHEAD_BYTES, Reads, udev_rule};

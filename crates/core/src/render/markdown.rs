@@ -10,7 +10,7 @@ use super::grid::Grid;
 use super::matrix::{Cell, Matrix, sign};
 use super::next::{Kept, Step, steps};
 use super::text::{marked, marked_code, marked_lines, marked_list, visible};
-use super::{Report, facts, table, words};
+use super::{Report, claims, facts, table, words};
 use crate::model::{Command, Comparison, Contender, Finding, Workload};
 
 /// The whole report; `shown`: with these figures, that are SVG files in this folder.
@@ -45,7 +45,7 @@ pub fn report(report: &Report, shown: Option<(&[Figure], &str)>) -> String {
 /// The answer, the matrix, and what to do next.
 fn answered(report: &Report) -> String {
     let matrix = Matrix::of(report);
-    let mut out = format!("**{}**\n\n", marked(&answer(report, &matrix)));
+    let mut out = claimed(report) + &format!("**{}**\n\n", marked(&answer(report, &matrix)));
     let columns = matrix.columns.iter().map(|name| match &matrix.ways {
         Some(ways) => format!("{} {name}", ways.second),
         None => format!("{name} against {}", matrix.reference),
@@ -79,6 +79,12 @@ fn answered(report: &Report) -> String {
         }
     }
     out
+}
+
+/// What is claimed, with the answers.
+fn claimed(report: &Report) -> String {
+    let Some(tally) = claims::tally(report.claims) else { return String::new() };
+    format!("**{tally}**\n\n{}\n\n", claims::table(report, ASCII_MARKDOWN))
 }
 
 /// "▼ 0.54 (0.38-0.77)".

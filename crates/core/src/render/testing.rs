@@ -50,7 +50,7 @@ pub fn comparison(workload: &str, name: &str, verdict: Verdict, ratio: f64) -> C
 }
 
 pub fn report<'a>((plan, run, comparisons): &'a (Plan, Run, Vec<Comparison>)) -> Report<'a> {
-    Report { run, plan, records: &[], comparisons, findings: &[], published: &[] }
+    Report { run, plan, records: &[], comparisons, findings: &[], published: &[], claims: &[] }
 }
 
 /// A run of which nothing is known.

@@ -140,6 +140,7 @@ mod tests {
             comparisons: &[],
             findings: &[],
             published: &[],
+            claims: &[],
         };
         assert!(figures(&report, &plan.workloads[0]).is_empty());
         assert!(super::super::figures(&report, &[]).is_empty());

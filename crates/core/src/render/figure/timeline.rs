@@ -289,6 +289,7 @@ mod tests {
             comparisons: &[],
             findings: &[],
             published: &[],
+            claims: &[],
         };
         let key = Key { round: 1, workload: "work".into(), contender: "ext4".into() };
         let text = "phase,time_ns,device_write_bytes,network_received_bytes,\
