@@ -19,7 +19,8 @@ use crate::model::{Compared, Comparison, Family, Finding, Percent, Plan, Record,
 /// Every claim of the plan with its answer, in the plan's order.
 pub fn claims(side: Side, comparisons: &[Comparison], findings: &[Finding]) -> Vec<Answered> {
     let reference = side.plan.reference();
-    let compared = side.plan.claims.iter().filter_map(|it| it.compared(side.plan).ok());
+    let asked = side.plan.claims.iter().filter(|it| it.not_measurable.is_none());
+    let compared = asked.filter_map(|it| it.compared(side.plan).ok());
     let extra = compared.filter(|it| it.is_extra(reference)).map(|it| it.workload.name.as_str());
     let mut court = Court { side, comparisons, findings, extra: extra.collect(), rules: [].into() };
     for workload in &court.extra {
