@@ -17,7 +17,7 @@ pub const FAILED: u8 = 1;
 pub const USAGE: u8 = 2;
 /// Refused, so that nothing is lost.
 pub const REFUSED: u8 = 3;
-/// `compare` found something slower.
+/// `compare` found something slower, or `report` a claim that does not hold.
 pub const WORSE: u8 = 4;
 /// Every workload is void.
 pub const VOID: u8 = 5;

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 use fsverdict_core::campaign::Campaign;
 use fsverdict_core::judge::{self, Fold, Judge, Side};
+use fsverdict_core::model::claim::Answered;
 use fsverdict_core::model::{
     Beside, Cause, Comparison, Finding, Plan, Record, Run, SCHEMA, Timeline,
 };
@@ -168,6 +169,8 @@ pub struct Judged {
     pub findings: Vec<Finding>,
     /// What the plan's study printed, beside what was measured.
     pub published: Vec<Beside>,
+    /// What is claimed in the plan, with the answers.
+    pub claims: Vec<Answered>,
 }
 
 impl Loaded {
@@ -176,10 +179,11 @@ impl Loaded {
         let mut fold = Fold::of(judge, &self.records);
         let judged = self.with_facts(fold.comparisons(), fold.findings());
         let causes = judge::causes(judge, &self.records, &judged.comparisons);
-        Judged { causes, ..judged }
+        let claims = judge::claims(self.side(), &judged.comparisons, &judged.findings);
+        Judged { causes, claims, ..judged }
     }
 
-    /// The same while the run goes on, by its campaign, and without causes.
+    /// The same while the run goes on, by its campaign: causes and claims are told at its end.
     pub fn judged_meanwhile(&self, campaign: &mut Campaign) -> Judged {
         self.with_facts(campaign.comparisons(), campaign.findings_meanwhile())
     }
@@ -194,7 +198,8 @@ impl Loaded {
     fn with_facts(&self, comparisons: Vec<Comparison>, mut findings: Vec<Finding>) -> Judged {
         findings.extend(judge::of_memory(&self.plan, &self.run));
         let published = judge::beside(&self.plan, &comparisons);
-        Judged { comparisons, causes: Vec::new(), findings, published }
+        let (causes, claims) = (Vec::new(), Vec::new());
+        Judged { comparisons, causes, findings, published, claims }
     }
 
     /// What is set beside other runs.
@@ -212,6 +217,7 @@ impl Loaded {
             causes: &judged.causes,
             findings: &judged.findings,
             published: &judged.published,
+            claims: &judged.claims,
         }
     }
 }

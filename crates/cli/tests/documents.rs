@@ -58,11 +58,16 @@ fn blocks(name: &str, text: &str) -> Vec<Block> {
     blocks
 }
 
+/// The pages in a folder.
+fn pages(root: &Path, folder: &str) -> Vec<String> {
+    let pages = fs::read_dir(root.join(folder)).unwrap();
+    let pages = pages.map(|page| format!("{folder}/{}", page.unwrap().file_name().display()));
+    pages.filter(|page| page.ends_with(".md")).collect()
+}
+
 fn all_blocks() -> Vec<Block> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let pages = fs::read_dir(root.join("docs")).unwrap();
-    let pages = pages.map(|page| format!("docs/{}", page.unwrap().file_name().display()));
-    let pages = pages.filter(|page| page.ends_with(".md"));
+    let pages = ["docs", "docs/studies"].into_iter().flat_map(|folder| pages(&root, folder));
     let of = |name: String| {
         let text = fs::read_to_string(root.join(&name));
         blocks(&name, &text.unwrap_or_else(|error| panic!("{name}: {error}")))
@@ -132,6 +137,48 @@ fn the_picture_in_the_readme_is_that_of_its_run() {
     let readme = fs::read_to_string(root.join("README.md")).unwrap();
     let first: String = readme.lines().take(40).map(|line| format!("{line}\n")).collect();
     assert!(first.contains("](docs/small-files.svg)"), "{first}");
+}
+
+/// What begins and ends a table of claims; behind the first stands the command that makes it.
+const CLAIMS: [&str; 2] = ["<!-- $ ", "<!-- end of the claims -->\n"];
+
+/// The page with its table of claims as the program answers them now, and how many of them hold.
+fn answered(scene: &Scene, page: &str) -> Option<(String, String)> {
+    let (before, rest) = page.split_once(CLAIMS[0])?;
+    let (command, rest) = rest.split_once(" -->\n").unwrap();
+    let (_, after) = rest.split_once(CLAIMS[1]).unwrap();
+    let report = scene.run(command.strip_prefix("fsverdict ").unwrap()).exits(0).stdout;
+    // The claims stand between the title and the answer; either begins in bold.
+    let (_, claims) = report.split_once("\n\n").unwrap();
+    let (claims, _) = claims.split_once("\n\n**").unwrap();
+    let tally = claims.lines().next().unwrap().trim_matches('*').to_string();
+    let [begin, end] = CLAIMS;
+    Some((format!("{before}{begin}{command} -->\n{claims}\n{end}{after}"), tally))
+}
+
+/// The tables of claims are made by the command above each, from the records, and docs/studies.md
+/// counts as they do.
+#[test]
+fn the_studies_claims_are_answered_by_their_records() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let scene = Scene::new();
+    symlink(root.join("record"), scene.path("record")).unwrap();
+    let overview = fs::read_to_string(root.join("docs/studies.md")).unwrap();
+    let mut count = 0;
+    for name in pages(&root, "docs").into_iter().chain(pages(&root, "docs/studies")) {
+        let page = || fs::read_to_string(root.join(&name)).unwrap();
+        let Some((now, tally)) = answered(&scene, &page()) else { continue };
+        if std::env::var_os("FSVERDICT_RENEW").is_some() {
+            fs::write(root.join(&name), &now).unwrap();
+        }
+        assert!(page() == now, "{name}: FSVERDICT_RENEW=1 answers its claims anew");
+        let link = name.trim_start_matches("docs/");
+        let row = overview.lines().find(|line| line.contains(&format!("]({link})")));
+        let row = row.unwrap_or_else(|| panic!("docs/studies.md has no row of {name}"));
+        assert!(row.contains(tally.trim_end_matches('.')), "docs/studies.md, {link}: {tally}");
+        count += 1;
+    }
+    assert_eq!(count, 4, "every study that has a record");
 }
 
 #[test]

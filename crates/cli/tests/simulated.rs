@@ -9,6 +9,7 @@ use serde_json::Value;
 use crate::support::{Scene, assert_same, list, text, verdict};
 
 mod answers;
+mod claims;
 mod duets;
 mod hostile;
 pub mod joined;
@@ -531,7 +532,10 @@ fn what_a_study_judges_is_measured() {
     let published: Vec<_> = list(&document["published"]).iter().map(|it| &it["column"]).collect();
     assert_eq!(published.len(), 3, "XFS's uploads: {published:?}");
     let report = scene.read("run/report.md");
-    assert!(report.contains("- dd: 4K, 8K: EXT4 faster on the whole"), "{report}");
+    assert!(
+        report.contains("\n| dd, write 4K: ext4 is faster than XFS, on the whole (dd)"),
+        "{report}"
+    );
     assert!(report.contains("\n- bed: loop, 20GiB\n- fsverdict "), "{report}");
 }
 

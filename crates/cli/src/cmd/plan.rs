@@ -44,12 +44,17 @@ pub fn plan(arguments: &Arguments) -> Result<Plan> {
         Some(workload) => {
             plan.workloads = vec![workload];
             plan.published.clear();
+            plan.claims.clear();
         }
         None if changes_work(arguments) => {
             plan.workloads.iter_mut().for_each(|workload| change_work(workload, arguments));
             plan.published.clear();
+            plan.claims.clear();
         }
         None => {}
+    }
+    if !(arguments.fs.is_empty() && arguments.kernel.is_empty()) {
+        plan.give_up_claims(&[]);
     }
     set_rest(&mut plan, arguments);
     check_idle(&plan, arguments)?;
@@ -71,7 +76,7 @@ pub fn plan(arguments: &Arguments) -> Result<Plan> {
 }
 
 /// A plan file may leave out what the command line gives, so that it is checked later.
-fn read(path: &Path) -> Result<Plan> {
+pub fn read(path: &Path) -> Result<Plan> {
     if let Some(plan) = shipped::plan(path) {
         return plan;
     }

@@ -6,12 +6,15 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 use clap::ValueEnum;
 use fsverdict_core::judge::{self, Judge, Side};
+use fsverdict_core::model::claim::{Answer, Answered, Claim};
 use fsverdict_core::model::{Comparison, Timeline};
 use fsverdict_core::render::{self, Figure, Kept, Painted, Report};
 use fsverdict_host::tool;
 
-use crate::exit;
+use super::plan;
+use crate::exit::{self, Usage};
 use crate::say::{self, Look, remark};
+use crate::shipped;
 use crate::source::{Judged, Loaded, Source};
 use crate::store::write_whole;
 
@@ -26,8 +29,23 @@ pub struct Arguments {
     /// The runs: their folders, or files of fsverdict pack.
     #[arg(required = true, value_name = "RUN")]
     runs: Vec<PathBuf>,
+    /// Answer these claims, not those of the runs' own plans: a plan file's, or a study's by its
+    /// name. Runs from before a claim was written answer it, too.
+    #[arg(long, value_name = "PLAN")]
+    claims: Option<PathBuf>,
+    /// What fails: a `claim` that does not hold, or not by its size, or `undecided`: one that is
+    /// open, void, or can't be measured here.
+    #[arg(long, value_enum, value_delimiter = ',', value_name = "WHAT,...")]
+    fail_on: Vec<FailOn>,
     #[command(flatten)]
     output: Output,
+}
+
+/// What makes a gate of it.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum FailOn {
+    Claim,
+    Undecided,
 }
 
 /// How a report is written.
@@ -54,7 +72,12 @@ Examples:
   fsverdict report runs/20260101-120000-cp --format csv
   fsverdict report runs/20260101-120000-cp --format html > cp.html
   fsverdict report runs/20260101-120000-cp --figures figures --format markdown > cp.md
-  fsverdict report runs/kernel-6.1 runs/kernel-6.12 --format html > kernels.html";
+  fsverdict report runs/kernel-6.1 runs/kernel-6.12 --format html > kernels.html
+  fsverdict report runs/change --fail-on claim
+  fsverdict report --claims cloud-disk record/2026-11-21-cloud-disk/run.tar.gz
+
+Exit status: 0 nothing that --fail-on names; 4 a claim does not hold, or is undecided where
+--fail-on says so; 1 something could not be done; 2 the command line or the claims are wrong.";
 
 #[derive(Clone, Copy, ValueEnum)]
 enum Format {
@@ -68,12 +91,73 @@ enum Format {
 /// Judges each run anew from its records and prints the report.
 pub fn run(arguments: &Arguments) -> Result<u8> {
     let output = &arguments.output;
-    let (text, figures) = match arguments.runs.as_slice() {
+    let claims = arguments.claims.as_deref().map(claims_of).transpose()?;
+    let load = |path: &PathBuf| Read::of(path, claims.as_deref(), output.is_text());
+    let runs: Vec<Read> = arguments.runs.iter().map(load).collect::<Result<_>>()?;
+    let claimed = || runs.iter().flat_map(|run| &run.judged.claims);
+    if !arguments.fail_on.is_empty() && claimed().next().is_none() {
+        let text = "--fail-on needs claims, and there are none: write them as [[claim]] in the \
+                    run's plan, or name a plan that has some with --claims";
+        return Err(Usage(text.into()).into());
+    }
+    let (text, figures) = match runs.as_slice() {
         [run] => single(output, run)?,
-        runs => joined(output, runs)?,
+        runs => joined(output, runs),
     };
     output.print(&text, &figures)?;
-    Ok(exit::DONE)
+    Ok(gate(claimed(), &arguments.fail_on))
+}
+
+/// The claims of a study by its name, or of a plan file.
+fn claims_of(path: &Path) -> Result<Vec<Claim>> {
+    let name = path.to_string_lossy();
+    let is_study = !path.is_file() && shipped::STUDIES.iter().any(|(known, _)| *known == name);
+    let plan = if is_study { shipped::study(&name)? } else { plan::read(path)? };
+    match plan.claims.is_empty() {
+        true => Err(Usage(format!("{name} claims nothing: write claims as [[claim]]")).into()),
+        false => Ok(plan.claims),
+    }
+}
+
+/// Says which claims shut the gate, if any do, and gives the exit status.
+fn gate<'a>(claims: impl Iterator<Item = &'a Answered>, fail_on: &[FailOn]) -> u8 {
+    let on = |what: FailOn| fail_on.contains(&what);
+    let shut = |it: &&Answered| match it.answer {
+        Answer::Holds => false,
+        Answer::DoesNotHold | Answer::TooSmallToMatter => on(FailOn::Claim),
+        Answer::HoldsInDirection if !it.open => on(FailOn::Claim),
+        _ => on(FailOn::Undecided),
+    };
+    let mut code = exit::DONE;
+    for it in claims.filter(shut) {
+        remark!("fails: {}: {}", it.answer.label(), render::one_line(&it.claim.text));
+        code = exit::WORSE;
+    }
+    code
+}
+
+/// A run that was read, and judged anew.
+struct Read {
+    path: PathBuf,
+    source: Source,
+    loaded: Loaded,
+    judged: Judged,
+}
+
+impl Read {
+    /// `claims` take the place of its own.
+    fn of(path: &Path, claims: Option<&[Claim]>, is_text: bool) -> Result<Read> {
+        let source = Source::open(path)?;
+        let mut loaded = source.load()?;
+        if let Some(claims) = claims {
+            loaded.plan.claims = claims.to_vec();
+            loaded.plan.give_up_claims(&loaded.run.left_out);
+            loaded.plan.check()?;
+        }
+        let loaded = if is_text { loaded.on_one_line() } else { loaded };
+        let judged = loaded.judged(&Judge::new(&loaded.plan));
+        Ok(Read { path: path.into(), source, loaded, judged })
+    }
 }
 
 impl Output {
@@ -142,24 +226,20 @@ impl Output {
 }
 
 /// One run's report, and its figures.
-fn single(output: &Output, run: &Path) -> Result<(Text, Vec<Figure>)> {
-    let source = Source::open(run)?;
-    let loaded = source.load_for(output.is_text())?;
-    let judged = loaded.judged(&Judge::new(&loaded.plan));
-    let path = run.display().to_string();
+fn single(output: &Output, run: &Read) -> Result<(Text, Vec<Figure>)> {
+    let Read { path, source, loaded, judged } = run;
+    let path = path.display().to_string();
     let kept = Kept { path: &path, is_packed: matches!(source, Source::Packed(_)) };
-    output.rendered(&loaded.report(&judged), kept, || source.timelines(&loaded.records))
+    output.rendered(&loaded.report(judged), kept, || source.timelines(&loaded.records))
 }
 
 /// Several runs in one report, and its figure.
-fn joined(output: &Output, runs: &[PathBuf]) -> Result<(Text, Vec<Figure>)> {
-    let load = |run: &PathBuf| Source::open(run)?.load_for(output.is_text());
-    let runs: Vec<Loaded> = runs.iter().map(load).collect::<Result<_>>()?;
-    let judged: Vec<Judged> = runs.iter().map(|run| run.judged(&Judge::new(&run.plan))).collect();
-    let sides: Vec<Side> = runs.iter().map(Loaded::side).collect();
-    let verdicts: Vec<&[Comparison]> = judged.iter().map(|it| it.comparisons.as_slice()).collect();
+fn joined(output: &Output, runs: &[Read]) -> (Text, Vec<Figure>) {
+    let sides: Vec<Side> = runs.iter().map(|run| run.loaded.side()).collect();
+    let verdicts: Vec<&[Comparison]> =
+        runs.iter().map(|run| run.judged.comparisons.as_slice()).collect();
     let joined = judge::joined(&sides, &verdicts);
-    let reports: Vec<Report> = runs.iter().zip(&judged).map(|(run, it)| run.report(it)).collect();
+    let reports: Vec<Report> = runs.iter().map(|run| run.loaded.report(&run.judged)).collect();
     let figures: Vec<Figure> = render::joined_figure(&joined, &reports).into_iter().collect();
     let at = output.figures.as_deref().map(Path::to_string_lossy);
     let shown = at.as_ref().map(|at| (figures.as_slice(), at.as_ref()));
@@ -168,13 +248,13 @@ fn joined(output: &Output, runs: &[PathBuf]) -> Result<(Text, Vec<Figure>)> {
         Format::Markdown => render::joined_markdown(&joined, &reports, shown),
         Format::Html => render::joined_html(&joined, &reports),
         Format::Csv => {
-            let named = joined.names.iter().zip(&runs);
-            let named: Vec<_> = named.map(|(name, run)| (&**name, &*run.records)).collect();
+            let named = joined.names.iter().zip(runs);
+            let named: Vec<_> = named.map(|(name, run)| (&**name, &*run.loaded.records)).collect();
             render::joined_csv(&named)
         }
         Format::Json => render::joined_json(&joined, &reports),
     };
-    Ok((Text::Plain(text), figures))
+    (Text::Plain(text), figures)
 }
 
 /// What makes PNG of SVG.

@@ -42,7 +42,8 @@ pub fn loaded(plan: &str, records: Vec<Record>) -> Loaded {
 pub fn judged(plan: &Plan, records: &[Record]) -> Judged {
     let judge = Judge::new(plan);
     let (comparisons, findings) = (judge.comparisons(records), judge.findings(records));
-    Judged { comparisons, causes: Vec::new(), findings, published: Vec::new() }
+    let (causes, published, claims) = (Vec::new(), Vec::new(), Vec::new());
+    Judged { comparisons, causes, findings, published, claims }
 }
 
 /// The state of a run of `plan` that begins.

@@ -40,6 +40,9 @@ fn plan(seed: u32) -> String {
          [[contender]]\nname = {tuned}\nfile_system = \"xfs\"\nmount = [{mount}]\n\
          [[workload]]\nname = {work}\ncommand = [\"echo\", {value}]\n\
          primary = [\"wall_time\", {metric}]\n\
+         [[claim]]\ntext = {claim}\nstands = {title}\ncondition = {protocol}\n\
+         contender = {tuned}\nworkload = {work}\nmetric = \"wall_time\"\nis = \"better\"\n\
+         [[claim]]\ntext = {claim}\nnot_measurable = {value}\n\
          [sim]\nnoise = 0.01\nspeed = {{ {tuned} = 1.5 }}\n"
     )
 }

@@ -32,7 +32,11 @@ pub fn failed(baseline: Side, run: Side) -> Vec<NotMeasured> {
 }
 
 /// How many slots of a contender have no measured trial, of how many, and why the last one failed.
-fn failures(records: &[Record], workload: &str, contender: &str) -> Option<(u32, u32, String)> {
+pub(super) fn failures(
+    records: &[Record],
+    workload: &str,
+    contender: &str,
+) -> Option<(u32, u32, String)> {
     let its =
         |record: &&Record| record.key.workload == workload && record.key.contender == contender;
     let mut by_round: BTreeMap<u32, Option<String>> = BTreeMap::new();

@@ -114,8 +114,13 @@ pub fn pairs(
     contender: &str,
     reference: &str,
 ) -> Vec<Pair> {
-    let series = |name: &str| Series::of(records, workload, metric, name);
-    series(contender).pairs(&series(reference), ..).collect()
+    between(records, metric, [(workload, contender), (workload, reference)])
+}
+
+/// The same of any two, each a work and who does it.
+pub fn between(records: &[Record], metric: &str, both: [(&str, &str); 2]) -> Vec<Pair> {
+    let [one, other] = both.map(|(workload, name)| Series::of(records, workload, metric, name));
+    one.pairs(&other, ..).collect()
 }
 
 /// What the metric counts, by the first record that has it; a bare number where none has.

@@ -270,6 +270,7 @@ impl Plan {
         plan.judgement.confidence = Percent((1.0 - error).min(0.999));
         plan.study = None;
         plan.published.clear();
+        plan.claims.clear();
         if let (Some(sim), Some(speed)) = (&mut plan.sim, baseline.simulated_speed(name)) {
             sim.speed.insert(before.clone(), speed);
         }

@@ -278,6 +278,7 @@ impl Plan {
         }
         self.published.retain(|it| self.workloads.iter().any(|work| work.name == it.workload));
         self.refer_to_another(reference.as_deref(), &mut left_out);
+        self.give_up_claims(&left_out);
         left_out
     }
 
@@ -289,6 +290,10 @@ impl Plan {
         {
             lost.why += &format!("; the others are compared with {}", first.name);
             self.judgement.reference = None;
+            // What is claimed of it is claimed of no other.
+            for claim in self.claims.iter_mut().filter(|it| it.than.is_none()) {
+                claim.against.get_or_insert_with(|| lost.name.clone());
+            }
         }
     }
 }

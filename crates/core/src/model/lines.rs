@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use super::claim::Claim;
 use super::{Contender, Key, Outcome, Plan, Record, Run};
 
 /// Writes breaks of lines out, as JSON does.
@@ -17,6 +18,27 @@ fn flatten_keys<T>(map: &mut BTreeMap<String, T>) {
         let all = std::mem::take(map).into_iter();
         map.extend(all.map(|(key, value)| (key.replace('\n', "\\n"), value)));
     }
+}
+
+fn flatten_claim(claim: &mut Claim) {
+    let Claim {
+        text,
+        stands,
+        condition,
+        contender,
+        against,
+        workload,
+        than,
+        metric,
+        not_measurable,
+        is: _,
+        times: _,
+        at_least: _,
+        at_most: _,
+    } = claim;
+    flatten([text, stands, condition]);
+    let names = [contender, against, workload, than, metric, not_measurable];
+    flatten(names.into_iter().flatten());
 }
 
 impl Plan {
@@ -49,6 +71,7 @@ impl Plan {
             flatten(published.metric.iter_mut().chain(&mut published.not_comparable));
             flatten_keys(&mut published.printed);
         }
+        self.claims.iter_mut().for_each(flatten_claim);
         if let Some(study) = &mut self.study {
             flatten([&mut study.title].into_iter().chain(study.claims.values_mut()));
             flatten(study.environment.values_mut());

@@ -3,7 +3,9 @@
 mod across;
 mod cause;
 mod checked;
+pub mod claim;
 mod columns;
+mod compared;
 mod contender;
 mod cpu;
 mod disk;
@@ -57,6 +59,7 @@ pub use across::{
 pub use cause::{Cause, CausePart, Cost, Per};
 pub use checked::{Checked, Judged};
 pub use columns::{SysstatColumn, blocked_column};
+pub use compared::{Compared, Unknown};
 pub use contender::{Contender, Limits, module_file, sysctl_file};
 pub use cpu::{CpuClock, CpuTime, CpuTotals};
 pub use disk::{Choice, Disk, Probed, READ_AHEAD_BYTES, Reads, udev_rule};

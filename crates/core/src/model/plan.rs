@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
+use super::claim::Claim;
 use super::near::{meant, with_near};
 use super::{
     Bytes, Contender, Disk, Fio, Limits, Percent, Published, Span, Study, Timeouts, Workload,
@@ -425,6 +426,9 @@ pub struct Plan {
     /// What the study printed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub published: Vec<Published>,
+    /// What is claimed of the contenders, by the study or by the plan's own author.
+    #[serde(default, rename = "claim", skip_serializing_if = "Vec::is_empty")]
+    pub claims: Vec<Claim>,
 }
 
 /// A plan that can't be run, and what to do about it.
@@ -483,6 +487,7 @@ impl Plan {
         self.check_judgement()?;
         self.check_arms()?;
         self.check_bed()?;
+        self.check_claims().map_err(PlanError::Invalid)?;
         self.check_duet().map_err(PlanError::Invalid)
     }
 

@@ -24,7 +24,8 @@ pub struct Study {
     /// How it was done, and where this plan does it otherwise.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub protocol: String,
-    /// What it claims, by the part of it that claims so.
+    /// What it claims, by the part of it that claims so: in plans from before a claim was data
+    /// ([`Claim`](super::claim::Claim)).
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub claims: BTreeMap<String, String>,
 }

@@ -4,6 +4,7 @@ use serde::Serialize;
 
 use super::Report;
 use super::text::visible;
+use crate::model::claim::Answered;
 use crate::model::{Beside, Cause, Comparison, Finding, Plan, Record, Run, SCHEMA};
 
 #[derive(Serialize)]
@@ -17,13 +18,16 @@ struct Document<'a> {
     causes: &'a [Cause],
     #[serde(skip_serializing_if = "<[Beside]>::is_empty")]
     published: &'a [Beside],
+    #[serde(skip_serializing_if = "<[Answered]>::is_empty")]
+    claims: &'a [Answered],
 }
 
-/// `schema`, `run`, `plan`, `trials[]`, `findings[]` and `verdicts[]`; ends with a line break.
+/// `schema`, `run`, `plan`, `trials[]`, `findings[]`, `verdicts[]`, and of a plan that has them
+/// `published[]` and `claims[]`; ends with a line break.
 pub fn document(report: &Report) -> String {
-    let Report { run, plan, records: trials, comparisons: verdicts, causes, findings, published } =
-        *report;
-    stamped(&Document { run, plan, trials, findings, verdicts, causes, published })
+    let Report { run, plan, records: trials, comparisons: verdicts, .. } = *report;
+    let Report { causes, findings, published, claims, .. } = *report;
+    stamped(&Document { run, plan, trials, findings, verdicts, causes, published, claims })
 }
 
 #[derive(Serialize)]

@@ -11,7 +11,7 @@ use super::matrix::{Cell, Matrix, sign};
 use super::next::{Kept, Step, steps};
 use super::text::{marked, marked_code, marked_lines, marked_list, visible};
 use super::why::why;
-use super::{Report, facts, table, words};
+use super::{Report, claims, facts, table, words};
 use crate::model::{Command, Comparison, Contender, Finding, Layer, Workload};
 
 /// The whole report; `shown`: with these figures, that are SVG files in this folder.
@@ -46,7 +46,7 @@ pub fn report(report: &Report, shown: Option<(&[Figure], &str)>) -> String {
 /// The answer, the matrix, and what to do next.
 fn answered(report: &Report) -> String {
     let matrix = Matrix::of(report);
-    let mut out = format!("**{}**\n\n", marked(&answer(report, &matrix)));
+    let mut out = claimed(report) + &format!("**{}**\n\n", marked(&answer(report, &matrix)));
     if let Some(why) = why(report, &matrix) {
         out += &format!("{}\n\n", marked(&why));
     }
@@ -83,6 +83,12 @@ fn answered(report: &Report) -> String {
         }
     }
     out
+}
+
+/// What is claimed, with the answers.
+fn claimed(report: &Report) -> String {
+    let Some(tally) = claims::tally(report.claims) else { return String::new() };
+    format!("**{tally}**\n\n{}\n\n", claims::table(report, ASCII_MARKDOWN))
 }
 
 /// "▼ 0.54 (0.38-0.77)".

@@ -8,6 +8,7 @@ mod anatomy;
 mod answer;
 mod audited;
 mod checked;
+mod claims;
 mod csv;
 mod facts;
 mod figure;

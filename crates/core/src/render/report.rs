@@ -1,5 +1,6 @@
 //! What a report is made of.
 
+use crate::model::claim::Answered;
 use crate::model::{
     Beside, Cause, Comparison, Contender, Disk, Finding, Key, LeftOut, Mounted, OverMemory,
     Partition, Plan, Record, Refused, Run, Workload, meant,
@@ -24,6 +25,8 @@ pub struct Report<'a> {
     pub findings: &'a [Finding],
     /// What the plan's study printed, beside what was measured.
     pub published: &'a [Beside],
+    /// What is claimed, with the answers.
+    pub claims: &'a [Answered],
 }
 
 impl Report<'_> {

@@ -9,7 +9,7 @@ use super::matrix::Matrix;
 use super::next::{Kept, Step, command, steps};
 use super::paint::{Paint, Painted, fitted};
 use super::why::why;
-use super::{Report, screen, table};
+use super::{Report, claims, screen, table};
 use crate::model::{Comparison, Finding};
 
 /// How many findings of a kind a terminal is filled with; the report has all.
@@ -28,6 +28,7 @@ pub fn answered(report: &Report, kept: Kept, all: bool) -> Painted {
     }
     out.add_wrapped(Paint::Plain, 0, &title(report));
     out.add(Paint::Plain, "\n");
+    claims::draw(&mut out, report.claims);
     out.add_wrapped(Paint::Strong, INDENT, &answer(report, &matrix));
     if let Some(why) = why(report, &matrix) {
         out.add_wrapped(Paint::Plain, INDENT, &why);
@@ -67,6 +68,9 @@ pub fn details(report: &Report) -> Painted {
         for (title, table) in table::meanwhile(report, workload, UTF8_BORDERS_ONLY) {
             out += &format!("\n{title}\n{table}\n");
         }
+    }
+    if !report.claims.is_empty() {
+        out += &format!("\nClaims\n{}\n", claims::table(report, UTF8_BORDERS_ONLY));
     }
     if !report.published.is_empty() {
         let table = table::published(report, UTF8_BORDERS_ONLY);

@@ -50,7 +50,16 @@ pub fn comparison(workload: &str, name: &str, verdict: Verdict, ratio: f64) -> C
 }
 
 pub fn report<'a>((plan, run, comparisons): &'a (Plan, Run, Vec<Comparison>)) -> Report<'a> {
-    Report { run, plan, records: &[], comparisons, causes: &[], findings: &[], published: &[] }
+    Report {
+        run,
+        plan,
+        records: &[],
+        comparisons,
+        causes: &[],
+        findings: &[],
+        published: &[],
+        claims: &[],
+    }
 }
 
 /// A run of which nothing is known.

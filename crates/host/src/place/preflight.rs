@@ -74,8 +74,19 @@ pub fn check_plan(plan: &Plan) -> Result<(), PreflightError> {
             .map_err(|source| PreflightError::Work { workload: workload.name.clone(), source })?;
         let named = |said| PreflightError::Metric { workload: workload.name.clone(), said };
         check_metrics(workload, &plan.probes, false).map_err(named)?;
+        for metric in claimed_metrics(plan, workload) {
+            let claimed = Workload { primary: vec![metric], ..workload.clone() };
+            check_metrics(&claimed, &plan.probes, false).map_err(named)?;
+        }
     }
     Ok(())
+}
+
+/// The metrics by which something is claimed of `workload`.
+fn claimed_metrics(plan: &Plan, workload: &Workload) -> Vec<String> {
+    let compared = plan.claims.iter().filter_map(|claim| claim.compared(plan).ok());
+    let its = compared.filter(|it| [it.workload, it.than].contains(&workload));
+    its.map(|it| it.metric).collect()
 }
 
 /// Checks what only the machine can tell, once all that the plan needs is there, and enters what

@@ -141,6 +141,7 @@ mod tests {
             findings: &[],
             published: &[],
             causes: &[],
+            claims: &[],
         };
         assert!(figures(&report, &plan.workloads[0]).is_empty());
         assert!(super::super::figures(&report, &[]).is_empty());

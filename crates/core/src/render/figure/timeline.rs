@@ -290,6 +290,7 @@ mod tests {
             findings: &[],
             published: &[],
             causes: &[],
+            claims: &[],
         };
         let key = Key { round: 1, workload: "work".into(), contender: "ext4".into() };
         let text = "phase,time_ns,device_write_bytes,network_received_bytes,\

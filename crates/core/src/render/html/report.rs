@@ -6,7 +6,7 @@ use super::super::answer::answer;
 use super::super::figure::{Figure, Place, figures};
 use super::super::matrix::Matrix;
 use super::super::words::Test;
-use super::super::{Report, csv, facts, table};
+use super::super::{Report, claims, csv, facts, table};
 use super::page::Page;
 use super::{matrix, parts, settings};
 use crate::model::{Command, Phase, Timeline, Workload};
@@ -21,8 +21,12 @@ pub fn page(report: &Report, timelines: &[Timeline]) -> String {
         title: &facts::title(report),
         version: &run.program_version,
         above: format!("fsverdict, {}", run.started.get(..10).unwrap_or_default()),
-        answer: answer(report, &asked),
-        first: matrix::first(report, &asked),
+        answer: [claims::tally(report.claims), Some(answer(report, &asked))]
+            .into_iter()
+            .flatten()
+            .collect::<Vec<_>>()
+            .join(" "),
+        first: html! { (claimed(report)) (matrix::first(report, &asked)) },
         facts: machine(report).into_iter().chain([facts::ending(report)]).collect(),
         contents: contents(report),
         main: main(report, &asked, &figures),
@@ -32,6 +36,15 @@ pub fn page(report: &Report, timelines: &[Timeline]) -> String {
         },
     };
     page.text()
+}
+
+/// What is claimed, with the answers.
+fn claimed(report: &Report) -> Markup {
+    html! {
+        @if !report.claims.is_empty() {
+            div #claims { (parts::table("Claims and answers", &claims::table(report, NOTHING))) }
+        }
+    }
 }
 
 /// What the reader has to know of the machine, in a line.

@@ -1,0 +1,139 @@
+//! Claims of a plan: refused where they are of nothing, answered by the run, a gate for CI.
+
+use super::run_plan;
+use crate::support::{Scene, list, text};
+
+const PLAN: &str = r#"
+    place = "sim"
+    seed = 11
+
+    [[contender]]
+    name = "plain"
+    file_system = "ext4"
+
+    [[contender]]
+    name = "tuned"
+    file_system = "xfs"
+
+    [[contender]]
+    name = "same"
+    file_system = "ext4"
+
+    [[contender]]
+    name = "cached"
+    file_system = "btrfs"
+
+    [[workload]]
+    name = "work"
+    command = ["true"]
+
+    [judgement]
+    rounds = 6
+
+    [sim]
+    noise = 0.005
+    speed = { tuned = 1.5, same = 0.98, cached = 2.0 }
+"#;
+
+/// A claim of `contender` at the plan's one work.
+fn claim(name: &str, contender: &str, size: &str) -> String {
+    format!(
+        "\n[[claim]]\ntext = \"{name}\"\ncontender = \"{contender}\"\nworkload = \"work\"\n{size}\n"
+    )
+}
+
+/// One claim for each answer, which is its text.
+fn claims() -> String {
+    [
+        claim("holds", "tuned", "is = \"better\""),
+        claim("holds-in-direction", "tuned", "at_least = 3"),
+        claim("does-not-hold", "tuned", "is = \"worse\""),
+        claim("too-small-to-matter", "same", "is = \"worse\""),
+        claim("undecided", "same", "at_least = 0.98"),
+        claim("measured-something-else", "cached", "is = \"better\""),
+        "\n[[claim]]\ntext = \"not-measurable-here\"\nnot_measurable = \"no work does so\"\n"
+            .into(),
+    ]
+    .concat()
+}
+
+/// Makes every trial of `contender` one that began with warm caches.
+fn warm(scene: &Scene, contender: &str) {
+    for mut record in scene.records("run").into_iter().filter(|it| it["contender"] == contender) {
+        record["caches"] = serde_json::json!([{
+            "dirty_bytes_before": 0, "cached_bytes_before": 0, "cached_bytes_after": 0,
+            "dropped": false
+        }]);
+        scene.write(&format!("run/trials/{}/record.json", record["number"]), &record.to_string());
+    }
+}
+
+#[test]
+fn a_run_gives_each_of_the_seven_answers() {
+    let scene = Scene::new();
+    run_plan(&scene, "run", &format!("{PLAN}{}", claims()));
+    warm(&scene, "cached");
+    let document = scene.run("report run --format json").exits(0).json();
+    let answered = list(&document["claims"]);
+    assert_eq!(answered.len(), 7);
+    for it in answered {
+        assert_eq!(it["answer"], it["text"], "{it}");
+    }
+    assert!(text(&answered[5]["why"]).starts_with("A7: the caches could not be dropped"));
+    let counted = "1 of 7 claims holds, 1 in direction alone, 1 does not, 1 is too small to matter";
+    for format in ["text", "markdown", "html"] {
+        let shown = scene.run(&format!("report run --format {format}")).exits(0).stdout;
+        let flat = shown.split_whitespace().collect::<Vec<_>>().join(" ");
+        let (tally, answer) = (flat.find(counted).unwrap(), flat.find("Against plain").unwrap());
+        assert!(tally < answer, "the claims lead in {format}");
+        assert!(shown.contains("not-measurable-here"), "{format}");
+    }
+    let details = scene.run("report run -v").exits(0).stdout;
+    assert!(details.contains("\nClaims\n"), "{details}");
+}
+
+#[test]
+fn a_claim_that_does_not_hold_shuts_the_gate() {
+    let scene = Scene::new();
+    run_plan(&scene, "run", &format!("{PLAN}{}", claim("costs little", "same", "at_least = 0.9")));
+    scene.run("report run --fail-on claim,undecided").exits(0);
+    scene.write("other.toml", &claim("is slow", "tuned", "is = \"worse\""));
+    let done = scene.run("report run --claims other.toml --fail-on claim").exits(4);
+    done.says("fails: does not hold: is slow");
+    scene.run("report run --claims other.toml").exits(0);
+    scene.run("report run --claims other.toml --fail-on undecided").exits(0);
+    scene.write("gone.toml", &claim("of nobody", "zfs", "is = \"better\""));
+    let gone = scene.run("report run --claims gone.toml --fail-on claim,undecided").exits(4);
+    gone.says("fails: not measurable here: of nobody");
+    scene.write("none.toml", PLAN);
+    scene.run("report run --claims none.toml").exits(2).says("none.toml claims nothing");
+    run_plan(&scene, "bare", PLAN);
+    scene.run("report bare --fail-on claim").exits(2).says("--fail-on needs claims");
+}
+
+#[test]
+fn a_claim_of_what_is_not_there_is_refused_before_the_first_trial() {
+    let scene = Scene::new();
+    let refused = |claim: &str, says: &str| {
+        scene.write("plan.toml", &format!("{PLAN}{claim}"));
+        scene.run("run plan.toml --output run").exits(2).says(says);
+        assert!(!scene.path("run").exists());
+    };
+    refused(
+        &claim("x", "tund", "is = \"better\""),
+        "contender \"tund\", which is not in the plan; did",
+    );
+    let other = claim("x", "tuned", "is = \"better\"").replace("\"work\"", "\"wrk\"");
+    refused(&other, "workload \"wrk\", which is not in the plan; did you mean work?");
+    refused(
+        &claim("x", "tuned", "is = \"better\"\nmetric = \"wal_time\""),
+        "no metric \"wal_time\"",
+    );
+    refused(&claim("x", "tuned", ""), "in no way or in two");
+    // What the command line leaves out is said, and the rest is run.
+    scene.write("plan.toml", &format!("{PLAN}{}", claims()));
+    let done = scene.run("run plan.toml --fs ext4,xfs --output less --json -").exits(0);
+    let document = done.json();
+    let whys: Vec<_> = list(&document["claims"]).iter().map(|it| text(&it["why"])).collect();
+    assert_eq!(whys[0], "the run has no contender tuned");
+}
