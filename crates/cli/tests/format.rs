@@ -42,7 +42,8 @@ impl Types {
         for item in sources.flat_map(|text| syn::parse_file(&text).unwrap().items) {
             match item {
                 Item::Struct(it) => {
-                    types.insert(it.ident.to_string(), fields(&it.fields));
+                    let keys = if is_text(&it.attrs) { Vec::new() } else { fields(&it.fields) };
+                    types.insert(it.ident.to_string(), keys);
                 }
                 Item::Enum(it) => enums.push(it),
                 _ => {}
@@ -128,6 +129,14 @@ fn fields(fields: &Fields) -> Vec<Key> {
         (!is_skipped).then_some(key)
     };
     fields.iter().filter_map(key).collect()
+}
+
+/// It is written as a text, and has no keys there.
+fn is_text(attributes: &[Attribute]) -> bool {
+    attributes.iter().filter(|it| it.path().is_ident("serde")).any(|attribute| {
+        let told = attribute.meta.require_list().map(|list| list.tokens.to_string());
+        told.is_ok_and(|told| told.contains("into = \"String\""))
+    })
 }
 
 /// Takes from a field's attributes what changes its key. True where the field is left out.

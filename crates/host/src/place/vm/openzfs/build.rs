@@ -250,7 +250,7 @@ mod tests {
     use std::fs::Permissions;
     use std::os::unix::fs::PermissionsExt;
 
-    use super::super::super::host_files;
+    use super::super::super::toolbox;
     use super::*;
 
     #[test]
@@ -288,7 +288,7 @@ mod tests {
         for name in ["sh", "rm", "mkdir", "find", "cp"] {
             let program = tool::find(name).unwrap();
             let said = tool::run_words(&["ldd", &program.display().to_string()]).unwrap();
-            for library in host_files::libraries(&said).map(Path::new) {
+            for library in toolbox::listed(&said).map(Path::new) {
                 let to = root.join(library.strip_prefix("/").unwrap());
                 fs::create_dir_all(to.parent().unwrap()).unwrap();
                 fs::copy(library, to).unwrap();
