@@ -26,7 +26,7 @@ const MOVE_NOTHING: [&str; 13] = [
 
 /// How options begin that set the pace, and those by which a job waits for something else.
 const PACED: [&str; 4] = ["rate", "think", "flow", "latency_target"];
-const WAITS: [&str; 2] = ["startdelay", "wait_for"];
+const WAITS: [&str; 1] = ["wait_for"];
 
 /// One job of a fio run: a section of a job file, or what follows a `--name`.
 #[derive(Clone, Debug, Default)]
@@ -72,6 +72,11 @@ impl Job {
     /// The default on Linux is psync.
     fn engine(&self) -> &str {
         self.text("ioengine").unwrap_or("psync")
+    }
+
+    /// How long after the others it begins; of a range, as fio reads one, the start.
+    pub fn delay_ns(&self) -> u64 {
+        self.number("startdelay").map_or(0, |us| us.unsigned_abs() * 1000)
     }
 
     /// What it counts as bytes is none.
@@ -135,7 +140,7 @@ pub fn parts(jobs: &[Job]) -> Option<Jobs> {
     (names.len() > 1).then(|| Jobs { names, together: run_at_once(jobs) })
 }
 
-/// All of them, for as long as each takes.
+/// No barrier is between any of them.
 pub fn run_at_once(jobs: &[Job]) -> bool {
     jobs.iter().all(|job| job.stage == 0 && !job.has_any(&WAITS))
 }

@@ -197,19 +197,23 @@ fn of_all(reported: &[Reported], jobs: &[Job]) -> Figures {
     }
     let last_stage = jobs.iter().map(|job| job.stage).max();
     let names = Jobs::metric_names(parts.iter().map(|(_, name)| *name));
+    // One that begins later is done later, whatever its own time is.
+    let mut span_ns = 0;
     let part = |(name, (group, reported_as)): (String, (u32, &str))| {
         let is_its = |it: &&&Reported| it.groupid == group && it.jobname == reported_as;
         let its: Vec<&Reported> = all.iter().filter(is_its).copied().collect();
         let of_part = |job: &&Job| job.group == group && job.reported == reported_as;
         let its_jobs: Vec<&Job> = jobs.iter().filter(of_part).collect();
         let figures = added_up(&its, &its_jobs);
+        let delay_ns = its_jobs.iter().map(|job| job.delay_ns()).max().unwrap_or(0);
+        span_ns = span_ns.max(delay_ns + figures.tool_ns.unwrap_or(0));
         let is_last = its_jobs.iter().all(|job| Some(job.stage) == last_stage);
         let synced = is_last && figures.write_bytes > 0;
         figures.of_job(name, synced)
     };
     let of_each = names.into_iter().zip(parts).map(part).collect();
     match jobs::run_at_once(jobs) {
-        true => Figures { jobs: of_each, ..whole },
+        true => Figures { jobs: of_each, tool_ns: Some(span_ns), ..whole },
         false => Figures {
             read_bytes: whole.read_bytes,
             write_bytes: whole.write_bytes,
@@ -410,6 +414,9 @@ mod tests {
         let added = of_all(&two, &at_once);
         assert_eq!((added.operations, added.tool_ns), (Some(6000), Some(4_000_000_000)));
         assert_eq!((added.jobs.len(), added.queue.unwrap().declared), (2, 2.0));
+        let later = ["rw=write", "new_group", "startdelay=3000000"];
+        let later = of_all(&two, &jobs_of(&[job("a b", &["rw=write"]), job("c", &later)]));
+        assert_eq!((later.tool_ns, later.jobs[1].tool_ns), (Some(7_000_000_000), 4_000_000_000));
         let clones = [of("a", 0, direction(100, 9)), of("a", 0, direction(100, 9))];
         let one = of_all(&clones, &jobs_of(&[job("a", &["rw=write", "numjobs=2"])]));
         assert_eq!((one.operations, one.jobs.len()), (Some(200), 0), "a job with its clones");
