@@ -13,12 +13,12 @@ use crate::say;
 
 /// Try mkfs, mount, tune, queue and sysctl settings, and say which are valid, effective and safe.
 ///
-/// Reads settings as people write them: a shell script, an fstab, a sysctl.conf, a limits.conf, udev
-/// rules, units of systemd, a profile of tuned or a plan. No line is run. Each option is tried on an
-/// image file instead of the device it names, and judged by what the tool and the kernel answer; the
-/// image is of 4 GiB, or of the size of the disk that --for or --size tells of. Queue settings are tried on a loop device of its
-/// own, whose limits may differ from your disk's; sysctls of writeback are set and put back at
-/// once. Mounts and queues need root.
+/// Reads settings as people write them: a shell script, an fstab, a sysctl.conf, a limits.conf,
+/// udev rules, units of systemd, a profile of tuned or a plan. No line is run. Each option is
+/// tried on an image file instead of the device it names, and judged by what the tool and the
+/// kernel answer; the image is of 4 GiB, or of the size of the disk that --for or --size tells of.
+/// Queue settings are tried on a loop device of its own, whose limits may differ from your disk's;
+/// sysctls of writeback are set and put back at once. Mounts and queues need root.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Arguments {

@@ -67,8 +67,9 @@ impl Bench {
         tool::ask(argv, &self.folder, LIMIT)
     }
 
-    /// [`Self::ask`] for a tool that works on `disks`. On a large image it may write more than there
-    /// is room for: one that is filled is emptied meanwhile, and what came of it does not count.
+    /// [`Self::ask`] for a tool that works on `disks`. On a large image it may write more than
+    /// there is room for: one that is filled is emptied meanwhile, and what came of it does not
+    /// count.
     pub fn ask_on(&self, argv: &[String], disks: &[Disk]) -> Asked {
         let (done, filled) = (AtomicBool::new(false), AtomicBool::new(false));
         let answer = std::thread::scope(|scope| {
