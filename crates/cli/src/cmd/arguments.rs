@@ -19,7 +19,7 @@ const TRIALS: &str = "The trials";
 const RUN: &str = "The run";
 
 /// What a run that was begun has in its plan, and no option changes.
-pub const FIXED: [&str; 36] = [
+pub const FIXED: [&str; 37] = [
     "plan",
     "study",
     "scale",
