@@ -76,7 +76,7 @@ mod tests {
     use super::*;
 
     /// An option of each, with a value that is not the plan's.
-    const CHANGES: [&str; 34] = [
+    const CHANGES: [&str; 35] = [
         "--scale 0.5",
         "--fs ext4,f2fs",
         "--bed ram",
@@ -87,6 +87,7 @@ mod tests {
         "--devices 2",
         "--place vm",
         "--kernel 6.1",
+        "--layers luks",
         "--bring /usr/bin",
         "--untrusted",
         "--small-files count=5",

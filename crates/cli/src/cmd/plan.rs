@@ -53,7 +53,7 @@ pub fn plan(arguments: &Arguments) -> Result<Plan> {
         }
         None => {}
     }
-    if !(arguments.fs.is_empty() && arguments.kernel.is_empty()) {
+    if !(arguments.fs.is_empty() && arguments.layers.is_empty() && arguments.kernel.is_empty()) {
         plan.give_up_claims(&[]);
     }
     set_rest(&mut plan, arguments);
@@ -528,7 +528,6 @@ pub(super) mod tests {
             ("--fs ext4,xfs --figure x=( -- true", "the figure x, whose expression is wrong"),
             ("--fs ext4,xfs --figure X=a -- true", "write its name in a-z"),
             ("--fs ext4,xfs --figure x=a --metadata", "which only a command can print"),
-            ("--fs ext4,xfs --figure cpu_time=a -- true", "which fsverdict measures"),
             ("--fs ext4,xfs", "a workload"),
             ("--fs ext4,xfs --small-files count=5 -- true", "not both"),
             ("--fs ext4,xfs --bed device: -- true", "needs a path"),
