@@ -105,8 +105,8 @@ pub use seed::{Draws, derived_seed};
 pub use strangers::{OwnTotals, PressureTotals, Stranger, Strangers, WorkIo};
 pub use study::{Agreement, Beside, Published, Study};
 pub use table::{
-    Audited, Claim, Claimed, Column, Job, Limit, Machine, Part, Printed, Quantity, Row, Statistic,
-    Table, Test,
+    Audited, Column, Conclusion, Job, Limit, Machine, Part, Printed, Quantity, Row, StatedChange,
+    Statistic, Table, Test,
 };
 pub use timeline::{Gauge, Stretch, Timeline, TimelineError};
 pub use timeouts::{Overdue, Timeouts};

@@ -247,7 +247,7 @@ pub struct Machine {
 
 /// What a text concludes from the table.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Claim {
+pub struct Conclusion {
     /// The words.
     pub text: String,
     /// The test it is about; `None`: any.
@@ -259,14 +259,14 @@ pub struct Claim {
     /// Figures of the text by the heading of the column that should hold them.
     pub figures: BTreeMap<String, Printed>,
     /// Changes (`+9%`, `6.9x`, `-3-5%`) by the heading of the column that they should follow from.
-    pub changes: BTreeMap<String, Claimed>,
+    pub changes: BTreeMap<String, StatedChange>,
     /// The headings of columns in which the contender is said to be better.
     pub better: Vec<String>,
     /// What each of these headings means.
     pub columns: BTreeMap<String, Column>,
 }
 
-impl Claim {
+impl Conclusion {
     /// There is something in it that can be held against the tables.
     pub fn says_something(&self) -> bool {
         !(self.figures.is_empty() && self.changes.is_empty() && self.better.is_empty())
@@ -275,7 +275,7 @@ impl Claim {
 
 /// A change that a text states: a ratio, or a range of them.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Claimed {
+pub struct StatedChange {
     /// As printed.
     pub text: String,
     /// The ratios it allows, with a unit of the last digit to either side.
@@ -300,7 +300,7 @@ pub struct Table {
     /// The tests.
     pub tests: Vec<Test>,
     /// What is concluded from them.
-    pub claims: Vec<Claim>,
+    pub claims: Vec<Conclusion>,
 }
 
 /// What `audit` says of a table or a run.

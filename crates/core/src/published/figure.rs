@@ -1,7 +1,7 @@
 //! Figures as printed.
 
 use super::heading;
-use crate::model::{Claimed, Printed, Quantity};
+use crate::model::{Printed, Quantity, StatedChange};
 
 /// A figure: `8,141`, `31.50`, `40.2k`, `97.75%`, `12.1 ± 1.4`, `2:02.55`. `None`: no figure.
 pub fn printed(text: &str) -> Option<Printed> {
@@ -94,7 +94,7 @@ pub fn whole(value: f64) -> Printed {
 
 /// A change: `6.9x`, `3-4x`, `more than 2x`, `+9%`, `-12%`, `30-50%`, `~10-15%`, `up to 40%`,
 /// `-3-5%` (the sign is of both ends).
-pub fn change(text: &str) -> Option<Claimed> {
+pub fn change(text: &str) -> Option<StatedChange> {
     let text = text.trim();
     let begins = |words: &[&str]| words.iter().find_map(|it| text.strip_prefix(it));
     let (bare, at_least, at_most) =
@@ -111,7 +111,7 @@ pub fn change(text: &str) -> Option<Claimed> {
         (_, true) => (one.min(1.0), other.max(1.0)),
         _ => (one, other),
     };
-    Some(Claimed { text: text.into(), ratios })
+    Some(StatedChange { text: text.into(), ratios })
 }
 
 /// The least and the greatest ratio.

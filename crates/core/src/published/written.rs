@@ -10,7 +10,7 @@ use toml::de::{DeTable, DeValue};
 
 use super::error::{TableError, wrong};
 use super::{figure, heading, options};
-use crate::model::{Bytes, Claim, Limit, Machine, Part, Printed, Quantity, Row, Table, Test};
+use crate::model::{Bytes, Conclusion, Limit, Machine, Part, Printed, Quantity, Row, Table, Test};
 
 type Value<'a> = Spanned<DeValue<'a>>;
 
@@ -231,7 +231,7 @@ impl Reader<'_> {
         Ok(counts)
     }
 
-    fn claim(&self, it: &Value) -> Result<Claim, TableError> {
+    fn claim(&self, it: &Value) -> Result<Conclusion, TableError> {
         let table =
             it.get_ref().as_table().ok_or_else(|| self.wrong(it, "[[claim]] is a table"))?;
         if let Some((key, value)) = pairs(table).find(|(it, _)| !CLAIM_KEYS.contains(&it.as_str()))
@@ -241,12 +241,12 @@ impl Reader<'_> {
         let get = |name: &str| table.get(name).map(plain);
         let text = get("text").ok_or_else(|| self.wrong(it, "a claim has a text"))?;
         let named = |name: &str| table.get(name).and_then(|it| it.get_ref().as_table());
-        let mut claim = Claim {
+        let mut claim = Conclusion {
             text,
             test: get("test"),
             contender: get("contender"),
             against: get("against"),
-            ..Claim::default()
+            ..Conclusion::default()
         };
         for (heading, value) in named("figures").into_iter().flat_map(pairs) {
             let figure =

@@ -5,14 +5,15 @@ use super::queue::{SLACK, STARVED, in_flight};
 use super::reach::Reach;
 use super::spread::Pair;
 use crate::model::{
-    Audit, Better, Claim, Claimed, Column, Finding, Printed, Quantity, Severity, Statistic, Test,
+    Audit, Better, Column, Conclusion, Finding, Printed, Quantity, Severity, StatedChange,
+    Statistic, Test,
 };
 
 /// How many figures are shown instead.
 const SHOWN: usize = 3;
 
 /// What of `claim` the tests do not hold; one finding for all of it.
-pub fn finding(claim: &Claim, tests: &[Test]) -> Option<Finding> {
+pub fn finding(claim: &Conclusion, tests: &[Test]) -> Option<Finding> {
     let figures = claim.figures.iter();
     let mut missing: Vec<String> = figures
         .filter_map(|(heading, figure)| figure_lacks(claim, tests, heading, figure))
@@ -30,13 +31,13 @@ pub fn finding(claim: &Claim, tests: &[Test]) -> Option<Finding> {
     })
 }
 
-fn tests_about<'a>(claim: &'a Claim, tests: &'a [Test]) -> impl Iterator<Item = &'a Test> {
+fn tests_about<'a>(claim: &'a Conclusion, tests: &'a [Test]) -> impl Iterator<Item = &'a Test> {
     tests.iter().filter(|test| claim.test.as_ref().is_none_or(|name| *name == test.name))
 }
 
 /// The rows below `heading` that the claim may be about, test by test.
 fn columns<'a>(
-    claim: &'a Claim,
+    claim: &'a Conclusion,
     tests: &'a [Test],
     heading: &str,
 ) -> Vec<Vec<(Cells<'a>, Cell<'a>)>> {
@@ -48,17 +49,22 @@ fn columns<'a>(
     tests_about(claim, tests).map(below).filter(|cells| !cells.is_empty()).collect()
 }
 
-fn is_about(claim: &Claim, cells: Cells) -> bool {
+fn is_about(claim: &Conclusion, cells: Cells) -> bool {
     claim.contender.as_ref().is_none_or(|name| *name == cells.row.contender)
 }
 
 /// What the claim compares those rows with.
-fn is_other(claim: &Claim, cells: Cells, other: Cells) -> bool {
+fn is_other(claim: &Conclusion, cells: Cells, other: Cells) -> bool {
     let name = &other.row.contender;
     claim.against.as_ref().map_or(*name != cells.row.contender, |it| it == name)
 }
 
-fn figure_lacks(claim: &Claim, tests: &[Test], heading: &str, figure: &Printed) -> Option<String> {
+fn figure_lacks(
+    claim: &Conclusion,
+    tests: &[Test],
+    heading: &str,
+    figure: &Printed,
+) -> Option<String> {
     let columns = columns(claim, tests, heading);
     let cells = || columns.iter().flatten().filter(|(cells, _)| is_about(claim, *cells));
     let holds = |(_, cell): &(Cells, Cell)| !Reach::of(figure, cell.column).misses(cell.reach());
@@ -80,7 +86,7 @@ fn figure_lacks(claim: &Claim, tests: &[Test], heading: &str, figure: &Printed) 
 }
 
 /// The column, where it is a mean latency that no table has: it may follow from what has one.
-fn latency<'a>(claim: &'a Claim, tests: &[Test], heading: &str) -> Option<&'a Column> {
+fn latency<'a>(claim: &'a Conclusion, tests: &[Test], heading: &str) -> Option<&'a Column> {
     let is_absent = columns(claim, tests, heading).is_empty();
     claim.columns.get(heading).filter(|column| {
         let is_mean = matches!(column.statistic, None | Some(Statistic::Mean));
@@ -89,7 +95,7 @@ fn latency<'a>(claim: &'a Claim, tests: &[Test], heading: &str) -> Option<&'a Co
 }
 
 /// A mean latency is the operations in flight over their rate (Little's law).
-fn follows(claim: &Claim, tests: &[Test], heading: &str, figure: &Printed) -> bool {
+fn follows(claim: &Conclusion, tests: &[Test], heading: &str, figure: &Printed) -> bool {
     let Some(column) = latency(claim, tests, heading) else { return false };
     let claimed = Reach::of(figure, column);
     let rows = tests_about(claim, tests).flat_map(Cells::of).filter(|it| is_about(claim, *it));
@@ -103,7 +109,12 @@ fn follows(claim: &Claim, tests: &[Test], heading: &str, figure: &Printed) -> bo
     })
 }
 
-fn change_lacks(claim: &Claim, tests: &[Test], heading: &str, change: &Claimed) -> Option<String> {
+fn change_lacks(
+    claim: &Conclusion,
+    tests: &[Test],
+    heading: &str,
+    change: &StatedChange,
+) -> Option<String> {
     let allows = |ratio: Reach| ratio.low <= change.ratios.1 && change.ratios.0 <= ratio.high;
     let mut instead = Vec::new();
     let mut hidden = None;
@@ -149,7 +160,7 @@ fn hides(pair: Pair) -> Option<String> {
 
 /// With as many operations in flight, latencies are to each other as the rates, turned around.
 fn change_follows(
-    claim: &Claim,
+    claim: &Conclusion,
     tests: &[Test],
     heading: &str,
     allows: impl Fn(Reach) -> bool,
@@ -170,7 +181,7 @@ fn change_follows(
 }
 
 /// Why the contender is not shown to be better; of several others by the first that it is not.
-fn better_lacks(claim: &Claim, tests: &[Test], heading: &str) -> Option<String> {
+fn better_lacks(claim: &Conclusion, tests: &[Test], heading: &str) -> Option<String> {
     let better = claim.columns.get(heading).and_then(Column::better)?;
     let columns = columns(claim, tests, heading);
     if columns.is_empty() {

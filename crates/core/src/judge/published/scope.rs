@@ -2,7 +2,7 @@
 
 use super::cells::Cells;
 use super::{data, queue, volume};
-use crate::model::{Claim, Column, Limit, Machine, Quantity, Table, Test};
+use crate::model::{Column, Conclusion, Limit, Machine, Quantity, Table, Test};
 
 /// One sentence for each.
 pub fn lacking(table: &Table) -> Vec<String> {
@@ -39,7 +39,7 @@ fn is_rated(test: &Test) -> bool {
 }
 
 /// Why a claim is held against nothing.
-fn unchecked(claim: &Claim) -> Option<String> {
+fn unchecked(claim: &Conclusion) -> Option<String> {
     if !claim.says_something() {
         let keys = "figures, changes or better";
         return Some(format!("the claim \"{}\": it names no {keys}", claim.text));
@@ -54,7 +54,7 @@ fn unchecked(claim: &Claim) -> Option<String> {
 }
 
 /// Some rule can find something in the test, besides those of digits and runs.
-fn fits(test: &Test, machine: &Machine, claims: &[Claim]) -> bool {
+fn fits(test: &Test, machine: &Machine, claims: &[Conclusion]) -> bool {
     let job = &test.job;
     let has = |quantity| Cells::of(test).any(|cells| cells.total(quantity).is_some());
     let units = job.block_bytes.is_some() && has(Quantity::Bandwidth) && is_rated(test);
@@ -64,7 +64,7 @@ fn fits(test: &Test, machine: &Machine, claims: &[Claim]) -> bool {
     let limited = |limit: &Limit| {
         Cells::of(test).any(|cells| cells.of_part(limit.quantity, limit.part).is_some())
     };
-    let claimed = |claim: &Claim| {
+    let claimed = |claim: &Conclusion| {
         let its = claim.columns.keys().any(|it| test.columns.iter().any(|own| own.heading == *it));
         its && claim.test.as_ref().is_none_or(|name| *name == test.name)
     };
