@@ -57,7 +57,10 @@ fn a_figure_that_is_none_and_one_that_is_missing_fail_the_trial() {
     let scene = Scene::alone();
     for (command, says) in [
         ("echo events 5 > $FSVERDICT_FIGURES", "raw/figures: line 1: \"events 5\" is not a figure"),
-        ("true", "events is to be judged, and neither measured nor given in $FSVERDICT_FIGURES"),
+        (
+            "true",
+            "events is to be judged, and neither measured, printed nor given in $FSVERDICT_FIGURES",
+        ),
         ("echo wall_time 5 seconds lower > $FSVERDICT_FIGURES", "wall_time is measured by"),
     ] {
         let options = "--fs ext4,ext4 --size 64M --rounds 1 --primary events";
