@@ -26,6 +26,7 @@ pub fn plan(arguments: &Arguments) -> Result<Plan> {
         (None, Some(name)) => shipped::study(name)?,
         (None, None) => Plan::default(),
     };
+    plan.name_references();
     if let Some(bed) = &arguments.bed {
         set_bed(&mut plan.bed, bed)?;
     }

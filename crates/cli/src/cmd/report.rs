@@ -94,6 +94,11 @@ pub fn run(arguments: &Arguments) -> Result<u8> {
     let claims = arguments.claims.as_deref().map(claims_of).transpose()?;
     let load = |path: &PathBuf| Read::of(path, claims.as_deref(), output.is_text());
     let runs: Vec<Read> = arguments.runs.iter().map(load).collect::<Result<_>>()?;
+    if let (Some(path), [_, _, ..]) = (&arguments.claims, arguments.runs.as_slice()) {
+        let text =
+            format!("--claims answers for one run: name one with --claims {}", path.display());
+        return Err(Usage(text).into());
+    }
     let claimed = || runs.iter().flat_map(|run| &run.judged.claims);
     if !arguments.fail_on.is_empty() && claimed().next().is_none() {
         let text = "--fail-on needs claims, and there are none: write them as [[claim]] in the \
@@ -112,7 +117,8 @@ pub fn run(arguments: &Arguments) -> Result<u8> {
 fn claims_of(path: &Path) -> Result<Vec<Claim>> {
     let name = path.to_string_lossy();
     let is_study = !path.is_file() && shipped::STUDIES.iter().any(|(known, _)| *known == name);
-    let plan = if is_study { shipped::study(&name)? } else { plan::read(path)? };
+    let mut plan = if is_study { shipped::study(&name)? } else { plan::read(path)? };
+    plan.name_references();
     match plan.claims.is_empty() {
         true => Err(Usage(format!("{name} claims nothing: write claims as [[claim]]")).into()),
         false => Ok(plan.claims),
@@ -125,7 +131,7 @@ fn gate<'a>(claims: impl Iterator<Item = &'a Answered>, fail_on: &[FailOn]) -> u
     let shut = |it: &&Answered| match it.answer {
         Answer::Holds => false,
         Answer::DoesNotHold | Answer::TooSmallToMatter => on(FailOn::Claim),
-        Answer::HoldsInDirection if !it.open => on(FailOn::Claim),
+        Answer::HoldsInDirection if it.excludes_its_size() => on(FailOn::Claim),
         _ => on(FailOn::Undecided),
     };
     let mut code = exit::DONE;

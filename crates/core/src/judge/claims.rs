@@ -83,17 +83,15 @@ impl Measured {
 /// What an interval says of what is claimed; true: more rounds could change it.
 ///
 /// A claim of a direction holds where its size is within the interval's reach and beyond the
-/// margin; its direction alone where that much is known and no more.
+/// margin; its direction alone where that much is known and no more. It does not hold where the
+/// interval has nothing of its size, also while the direction is open.
 fn answer(claimed: Claimed, measured: Measured, margin: Percent) -> (Answer, bool) {
     let Measured { low, high, .. } = measured;
     let wide = 1.0 + margin.0;
     let is_within = claimed.low <= low && high <= claimed.high;
-    let is_without = high < claimed.low || claimed.high < low;
-    match claimed.way() {
-        Way::Worse => {
-            let mirror = Claimed { low: 1.0 / claimed.high, high: 1.0 / claimed.low };
-            answer(mirror, measured.mirrored(), margin)
-        }
+    let is_without = claimed.excludes(low, high);
+    match claimed.way {
+        Way::Worse => answer(claimed.mirrored(), measured.mirrored(), margin),
         Way::Equal if is_within => (Answer::Holds, false),
         Way::Equal if is_without => (Answer::DoesNotHold, false),
         Way::Equal => (Answer::Undecided, true),
@@ -102,6 +100,7 @@ fn answer(claimed: Claimed, measured: Measured, margin: Percent) -> (Answer, boo
         Way::Better if low > wide && is_without => (Answer::HoldsInDirection, false),
         Way::Better if low > 1.0 => (Answer::HoldsInDirection, true),
         Way::Better if high < wide => (Answer::DoesNotHold, false),
+        Way::Better if is_without => (Answer::DoesNotHold, true),
         Way::Better => (Answer::Undecided, true),
     }
 }
@@ -245,11 +244,15 @@ fn settled(blank: Answered, claimed: Claimed, measured: Measured, plan: &Plan) -
     let more = open.then(|| rounds_to_settle(claimed, measured, margin)).flatten();
     let why = match answer {
         Answer::Holds => "the whole interval is within what is claimed".into(),
-        Answer::HoldsInDirection if !open => {
+        Answer::HoldsInDirection if claimed.excludes(low, high) => {
             "the interval excludes the size that is claimed".into()
         }
         Answer::HoldsInDirection => "by how much is open".into(),
-        Answer::DoesNotHold => "the interval excludes it".into(),
+        Answer::DoesNotHold if open => {
+            "the interval excludes the size that is claimed; its direction is open".into()
+        }
+        Answer::DoesNotHold if claimed.excludes(low, high) => "the interval excludes it".into(),
+        Answer::DoesNotHold => format!("no difference in that direction reaches {margin}"),
         Answer::TooSmallToMatter => format!("any difference is under {margin}"),
         _ => "the interval has what is claimed and what is not".into(),
     };
@@ -295,7 +298,14 @@ mod tests {
             ("times = 2", 1.95, 2.05, Holds, false),
             ("times = 2", 1.5, 2.05, HoldsInDirection, true),
             ("times = 2", 1.2, 1.5, HoldsInDirection, false),
-            ("times = 2", 0.9, 1.5, Undecided, true),
+            ("times = 2", 0.9, 1.5, DoesNotHold, true),
+            ("times = 0.78", 0.93, 1.1, DoesNotHold, true),
+            ("times = 2", 0.9, 2.5, Undecided, true),
+            ("at_least = 1.1", 1.02, 1.08, HoldsInDirection, true),
+            ("at_least = 1", 0.98, 1.03, Undecided, true),
+            ("at_least = 1", 1.0, 1.03, Holds, false),
+            ("at_least = 1", 0.9, 0.98, DoesNotHold, false),
+            ("at_most = 1", 0.97, 0.99, Holds, false),
             ("at_least = 2", 2.5, 9.0, Holds, false),
             ("times = [0.6, 0.8]", 0.62, 0.79, Holds, false),
             ("times = [0.6, 0.8]", 0.2, 0.3, HoldsInDirection, false),
@@ -427,8 +437,9 @@ mod tests {
         answer == Answer::Holds || (answer == Answer::HoldsInDirection && !open)
     }
 
-    fn is_no((answer, _): (Answer, bool)) -> bool {
-        matches!(answer, Answer::DoesNotHold | Answer::TooSmallToMatter)
+    /// While its direction is open, what does not hold may still hold in direction.
+    fn is_no((answer, open): (Answer, bool)) -> bool {
+        matches!(answer, Answer::DoesNotHold | Answer::TooSmallToMatter) && !open
     }
 
     proptest! {

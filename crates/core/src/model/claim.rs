@@ -83,16 +83,35 @@ pub struct Claimed {
     pub low: f64,
     /// The greatest.
     pub high: f64,
+    /// Whether it is claimed that the contender is better, or worse: which of the two, or neither.
+    pub way: Way,
 }
 
 impl Claimed {
-    /// Whether it is claimed that the contender is better, or worse: which of the two, or neither.
-    pub fn way(self) -> Way {
-        match self {
-            Claimed { low, .. } if low >= 1.0 => Way::Better,
-            Claimed { high, .. } if high <= 1.0 => Way::Worse,
-            _ => Way::Equal,
-        }
+    /// A range of ratios. One that begins or ends at 1 says nothing of a difference: "at least as
+    /// good".
+    fn range(low: f64, high: f64) -> Claimed {
+        let way = match () {
+            () if low > 1.0 => Way::Better,
+            () if high < 1.0 => Way::Worse,
+            () => Way::Equal,
+        };
+        Claimed { low, high, way }
+    }
+
+    /// Of the other contender against this one.
+    pub fn mirrored(self) -> Claimed {
+        let way = match self.way {
+            Way::Better => Way::Worse,
+            Way::Worse => Way::Better,
+            Way::Equal => Way::Equal,
+        };
+        Claimed { low: 1.0 / self.high, high: 1.0 / self.low, way }
+    }
+
+    /// Nothing from `low` to `high` is claimed.
+    pub fn excludes(self, low: f64, high: f64) -> bool {
+        high < self.low || self.high < low
     }
 }
 
@@ -101,19 +120,19 @@ impl Claim {
     pub fn claimed(&self, margin: Percent) -> Claimed {
         let wide = 1.0 + margin.0;
         match (self.is, self.times) {
-            (Some(Way::Better), _) => Claimed { low: 1.0, high: f64::INFINITY },
-            (Some(Way::Worse), _) => Claimed { low: 0.0, high: 1.0 },
-            (Some(Way::Equal), _) => Claimed { low: 1.0 / wide, high: wide },
-            (_, Some(Times::Range([low, high]))) => Claimed { low, high },
+            (Some(way @ Way::Better), _) => Claimed { low: 1.0, high: f64::INFINITY, way },
+            (Some(way @ Way::Worse), _) => Claimed { low: 0.0, high: 1.0, way },
+            (Some(Way::Equal), _) => Claimed::range(1.0 / wide, wide),
+            (_, Some(Times::Range([low, high]))) => Claimed::range(low, high),
             // What is a little more than as good is not claimed to be worse.
             (_, Some(Times::About(ratio))) => Claimed {
                 low: if ratio > 1.0 { (ratio / wide).max(1.0) } else { ratio / wide },
                 high: if ratio < 1.0 { (ratio * wide).min(1.0) } else { ratio * wide },
+                way: Claimed::range(ratio, ratio).way,
             },
-            _ => Claimed {
-                low: self.at_least.unwrap_or(0.0),
-                high: self.at_most.unwrap_or(f64::INFINITY),
-            },
+            _ => {
+                Claimed::range(self.at_least.unwrap_or(0.0), self.at_most.unwrap_or(f64::INFINITY))
+            }
         }
     }
 
@@ -212,6 +231,16 @@ pub struct Answered {
     pub rounds_to_settle: Option<u32>,
 }
 
+impl Answered {
+    /// A size is claimed, and the interval excludes it.
+    pub fn excludes_its_size(&self) -> bool {
+        let [low, high] = self.claimed;
+        self.measured.is_some_and(|[_, least, most]| {
+            low.is_some_and(|low| most < low) || high.is_some_and(|high| high < least)
+        })
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -220,8 +249,8 @@ mod tests {
     fn every_way_to_say_it_is_a_range_of_ratios() {
         let range = |claim: &str| {
             let claim: Claim = toml::from_str(&format!("text = \"x\"\n{claim}")).unwrap();
-            let Claimed { low, high } = claim.claimed(Percent(0.25));
-            (low, high, claim.claimed(Percent(0.25)).way())
+            let Claimed { low, high, way } = claim.claimed(Percent(0.25));
+            (low, high, way)
         };
         assert_eq!(range("is = \"better\""), (1.0, f64::INFINITY, Way::Better));
         assert_eq!(range("is = \"worse\""), (0.0, 1.0, Way::Worse));
@@ -231,6 +260,7 @@ mod tests {
         assert_eq!(range("times = 1"), (0.8, 1.25, Way::Equal));
         assert_eq!(range("times = [0.5, 0.9]"), (0.5, 0.9, Way::Worse));
         assert_eq!(range("at_least = 0.98"), (0.98, f64::INFINITY, Way::Equal));
+        assert_eq!(range("at_least = 1"), (1.0, f64::INFINITY, Way::Equal));
         assert_eq!(range("at_most = 0.5"), (0.0, 0.5, Way::Worse));
     }
 }

@@ -121,6 +121,18 @@ impl Plan {
         Ok(())
     }
 
+    /// Names in each claim whom it compares with. What is claimed against today's reference is
+    /// not claimed against another that takes its place.
+    pub fn name_references(&mut self) {
+        if self.contenders.is_empty() {
+            return;
+        }
+        let reference = self.reference().to_string();
+        for claim in self.claims.iter_mut().filter(|it| it.than.is_none()) {
+            claim.against.get_or_insert_with(|| reference.clone());
+        }
+    }
+
     /// What is claimed of something that the plan has not, or no longer, can't be measured.
     pub fn give_up_claims(&mut self, left_out: &[LeftOut]) {
         let lacks = |claim: &Claim| claim.compared(self).err().map(|it| it.lack(left_out));

@@ -263,6 +263,7 @@ impl Plan {
             left_out.extend(why.map(|why| LeftOut { what, name, why }));
             stays
         };
+        self.name_references();
         let reference = self.contenders.first().map(|_| self.reference().to_string());
         let why: Vec<_> =
             self.contenders.iter().map(|it| lack(&self.contender_needs(it))).collect();
@@ -290,10 +291,6 @@ impl Plan {
         {
             lost.why += &format!("; the others are compared with {}", first.name);
             self.judgement.reference = None;
-            // What is claimed of it is claimed of no other.
-            for claim in self.claims.iter_mut().filter(|it| it.than.is_none()) {
-                claim.against.get_or_insert_with(|| lost.name.clone());
-            }
         }
     }
 }

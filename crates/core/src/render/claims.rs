@@ -25,7 +25,7 @@ pub(super) fn tally(claims: &[Answered]) -> Option<String> {
         let (is, does) = if count == 1 { ("is", "does") } else { ("are", "do") };
         let said = match answer {
             Answer::Holds => {
-                let s = if count == 1 { "s" } else { "" };
+                let s = if count == 1 || claims.len() == 1 { "s" } else { "" };
                 return Some(format!("{count} of {} hold{s}", counted(claims.len(), "claim")));
             }
             Answer::HoldsInDirection => "in direction alone".into(),

@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use fsverdict_core::model::{BedKind, Bytes, Jobs, Plan, Workload, meant};
+use fsverdict_core::model::{BedKind, Bytes, Jobs, Plan, PlanError, Workload, meant};
 use fsverdict_core::run::{HostError, check_metrics};
 use thiserror::Error;
 
@@ -25,6 +25,8 @@ pub enum PreflightError {
     Job { workload: String, said: String },
     #[error("workload {workload:?} {said}")]
     Metric { workload: String, said: String },
+    #[error("{source}")]
+    Claims { source: PlanError },
     #[error("contender {contender:?} can't be made on {size}: {said}: give a larger --size")]
     TooSmall { contender: String, size: Bytes, said: String },
     #[error(
@@ -74,19 +76,24 @@ pub fn check_plan(plan: &Plan) -> Result<(), PreflightError> {
             .map_err(|source| PreflightError::Work { workload: workload.name.clone(), source })?;
         let named = |said| PreflightError::Metric { workload: workload.name.clone(), said };
         check_metrics(workload, &plan.probes, false).map_err(named)?;
-        for metric in claimed_metrics(plan, workload) {
-            let claimed = Workload { primary: vec![metric], ..workload.clone() };
-            check_metrics(&claimed, &plan.probes, false).map_err(named)?;
-        }
+        check_claimed(plan, workload, false)?;
     }
     Ok(())
 }
 
-/// The metrics by which something is claimed of `workload`.
-fn claimed_metrics(plan: &Plan, workload: &Workload) -> Vec<String> {
+/// The metrics by which something is claimed of `workload` are among its own.
+fn check_claimed(
+    plan: &Plan,
+    workload: &Workload,
+    jobs_are_known: bool,
+) -> Result<(), PreflightError> {
+    let named = |said| PreflightError::Metric { workload: workload.name.clone(), said };
     let compared = plan.claims.iter().filter_map(|claim| claim.compared(plan).ok());
-    let its = compared.filter(|it| [it.workload, it.than].contains(&workload));
-    its.map(|it| it.metric).collect()
+    for it in compared.filter(|it| [it.workload, it.than].contains(&workload)) {
+        let claimed = Workload { primary: vec![it.metric], ..workload.clone() };
+        check_metrics(&claimed, &plan.probes, jobs_are_known).map_err(named)?;
+    }
+    Ok(())
 }
 
 /// Checks what only the machine can tell, once all that the plan needs is there, and enters what
@@ -104,6 +111,11 @@ pub fn check_details(plan: &mut Plan) -> Result<(), PreflightError> {
         workload.jobs = jobs.filter(|_| has_parts);
         let named = |said| PreflightError::Metric { workload: workload.name.clone(), said };
         check_metrics(workload, &plan.probes, true).map_err(named)?;
+    }
+    // Which figures there are to claim something of is known by now.
+    plan.check().map_err(|source| PreflightError::Claims { source })?;
+    for workload in &plan.workloads {
+        check_claimed(plan, workload, true)?;
     }
     Ok(())
 }
