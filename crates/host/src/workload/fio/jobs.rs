@@ -169,6 +169,36 @@ pub fn read(said: &str, files: &[String]) -> Result<Vec<Job>, HostError> {
     Ok(jobs)
 }
 
+/// The jobs as their own text tells: of includes, variables and other spellings it knows nothing.
+pub fn written(options: Vec<(String, String)>) -> Vec<Job> {
+    let (mut global, mut jobs, mut stage) = (BTreeMap::new(), Vec::<Job>::new(), 0);
+    let mut is_global = true;
+    for (option, text) in options {
+        if option == "name" {
+            is_global = text == "global";
+            let options = global.clone();
+            jobs.extend((!is_global).then(|| Job { name: text, options, stage, ..Job::default() }));
+            continue;
+        }
+        let name = if option == "readwrite" { "rw".into() } else { option };
+        // A time without a unit is one of seconds.
+        let factor = if name == "runtime" { 1_000_000 } else { 1 };
+        let number = text.parse::<i64>().ok().and_then(|it| it.checked_mul(factor));
+        let text = if text.is_empty() { "1".into() } else { text };
+        match jobs.last_mut() {
+            Some(job) if !is_global => {
+                if name == "stonewall" {
+                    stage += 1;
+                    job.stage = stage;
+                }
+                job.options.insert(name, Value { text, number });
+            }
+            _ => _ = global.insert(name, Value { text, number }),
+        }
+    }
+    jobs
+}
+
 /// As far as it has been heard.
 #[derive(Default)]
 struct Heard {
@@ -273,6 +303,27 @@ fn group(jobs: &mut [Job]) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn jobs_as_they_are_written_have_what_holds_for_all() {
+        let options = [
+            ("name", "global"),
+            ("time_based", ""),
+            ("runtime", "20"),
+            ("name", "a"),
+            ("readwrite", "write"),
+            ("name", "b"),
+            ("stonewall", ""),
+            ("name", "c"),
+        ];
+        let jobs = written(options.map(|(name, text)| (name.into(), text.into())).into());
+        let stages: Vec<(&str, u32)> = jobs.iter().map(|it| (it.name.as_str(), it.stage)).collect();
+        assert_eq!(stages, [("a", 0), ("b", 1), ("c", 1)]);
+        assert!(jobs.iter().all(|it| it.is_on("time_based")));
+        assert_eq!(jobs[0].number("runtime"), Some(20_000_000));
+        assert!(!jobs[0].reads() && jobs[1].reads());
+        assert!(!run_at_once(&jobs) && need_files(&jobs));
+    }
 
     /// As fio 3.33 said it of a job file that begins with these options for all.
     const SAID: &str = "\

@@ -7,7 +7,7 @@ mod turns;
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::io;
+use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ use thiserror::Error;
 use super::command::{self, Ready};
 use super::engine::{Act, Engine, OVER, Reading, Scene, TimedPart, only_whole};
 use super::relay::Relay;
-use crate::machine::cell::{Cells, Ground};
+use crate::machine::cell::{self, Cells, Ground};
 use crate::sys;
 use crate::tool::{self, Answer, ToolError};
 use jobs::Job;
@@ -28,6 +28,24 @@ const PARSE_LIMIT: Duration = Duration::from_secs(60);
 
 /// Options of jobs that name files and folders.
 const PATHS: [&str; 3] = ["filename", "directory", "filename_format"];
+
+/// Words of fio's command line by which it serves others, stays in the background, or writes where
+/// no job tells (fio(1), "Command line options").
+const NO_JOB: [&str; 10] = [
+    "aux-path",
+    "client",
+    "daemonize",
+    "inflate-log",
+    "remote-config",
+    "server",
+    "trigger",
+    "trigger-file",
+    "trigger-remote",
+    "trigger-timeout",
+];
+
+/// A longer file is no job.
+const JOB_BYTES_MAX: u64 = 1 << 20;
 
 /// Into so many windows a time-based run is divided: twelve batches of five.
 const WINDOWS: u64 = 60;
@@ -42,6 +60,10 @@ const WINDOW_MS_DEFAULT: u64 = 500;
 enum FioError {
     #[error("job file {path}: {source}")]
     JobFile { path: String, source: std::io::Error },
+    #[error("{0} is no fio job: give a text file of at most 1 MiB")]
+    NoJobFile(String),
+    #[error("--{0} is no part of a fio job: leave it out")]
+    NoJob(String),
     #[error(
         "the fio job names {option}={value}, outside the file system under test: give it a \
          relative path, or leave the line out"
@@ -99,11 +121,10 @@ impl Engine for Fio {
 
     fn dry(&self, step: Step, scene: &Scene) -> Result<Vec<Act>, HostError> {
         check(self)?;
-        // A plan is shown where there is no fio, too.
-        let jobs = jobs_outside(self, scene.workload).ok().and_then(Result::ok);
-        let jobs = jobs.unwrap_or_default();
+        // A plan is shown to find out whether it may be run: no fio reads the job for that.
+        let jobs = jobs::written(options(self)?);
         Ok(match step {
-            Step::Fill if jobs.is_empty() || jobs::need_files(&jobs) => {
+            Step::Fill if jobs::need_files(&jobs) => {
                 vec![Act::Command(fill_argv(self, scene))]
             }
             Step::Work(phase) => {
@@ -206,8 +227,14 @@ fn options(fio: &Fio) -> Result<Vec<(String, String)>, FioError> {
 }
 
 fn job_file(path: &str) -> Result<Vec<(String, String)>, FioError> {
-    let text = fs::read_to_string(path)
-        .map_err(|source| FioError::JobFile { path: path.into(), source })?;
+    let failed = |source| FioError::JobFile { path: path.into(), source };
+    let known = fs::metadata(path).map_err(failed)?;
+    if !known.is_file() || known.len() > JOB_BYTES_MAX {
+        return Err(FioError::NoJobFile(path.into()));
+    }
+    let mut text = String::new();
+    let file = fs::File::open(path).map_err(failed)?;
+    file.take(JOB_BYTES_MAX).read_to_string(&mut text).map_err(failed)?;
     let lines = text.lines().map(str::trim).filter(|line| !line.starts_with(['#', ';']));
     Ok(lines
         .filter(|line| !line.is_empty())
@@ -223,6 +250,13 @@ fn job_file(path: &str) -> Result<Vec<(String, String)>, FioError> {
 /// absolute path in it may be a disk with somebody's data.
 fn check(fio: &Fio) -> Result<(), FioError> {
     let options = options(fio)?;
+    // fio takes the beginning of an option for all of it (getopt_long(3)).
+    let is_no_job = |(option, _): &&(String, String)| {
+        NO_JOB.iter().any(|word| option.len() > 1 && word.starts_with(option.as_str()))
+    };
+    if let Some((option, _)) = options.iter().find(is_no_job) {
+        return Err(FioError::NoJob(option.clone()));
+    }
     check_inside(options.iter().map(|(option, value)| (option.as_str(), value.as_str())))
 }
 
@@ -299,10 +333,11 @@ fn window_ms(jobs: &[Job]) -> Option<u64> {
     Some(longest_us.map_or(WINDOW_MS_DEFAULT, window))
 }
 
-/// Lets fio write nothing while it reads a job. Who is not root can do no more than its user.
+/// Lets fio write nothing while it reads a job. Where a user's kernel can't see to that, it can do
+/// no more than its user.
 fn confine(fio: &Fio, command: &mut std::process::Command) -> io::Result<()> {
     let folder = Path::new("/");
-    if !sys::is_root() {
+    if !sys::is_root() && cell::is_possible().is_err() {
         command.current_dir(folder);
         return Ok(());
     }
@@ -449,6 +484,21 @@ mod tests {
         fs::write(&path, "[a]\nrw=randrw\ndirectory=/srv\n").unwrap();
         assert!(check(&fio).is_err());
         assert!(matches!(check(&typed(&["gone.fio"])), Err(FioError::JobFile { .. })));
+    }
+
+    #[test]
+    fn what_is_no_job_is_refused_before_fio_sees_it() {
+        for bad in
+            ["--server", "--serv=ip:127.0.0.1,1", "--daemonize=pid", "--client=a", "--trig=x"]
+        {
+            let refused = check(&typed(&["--name=a", bad]));
+            assert!(matches!(refused, Err(FioError::NoJob(_))), "{bad}: {refused:?}");
+        }
+        assert!(matches!(check(&typed(&["/dev/zero"])), Err(FioError::NoJobFile(_))));
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("job.fio").display().to_string();
+        fs::write(&path, "x".repeat(2 << 20)).unwrap();
+        assert!(matches!(check(&Fio::File(path)), Err(FioError::NoJobFile(_))));
     }
 
     #[test]
