@@ -36,7 +36,8 @@ fn of(judge: &Judge, records: &[Record], comparison: &Comparison) -> Option<Vec<
     let phase = workload.phase_of(metric);
     let is_cost = ["cpu_", "device_", "trace_"].iter().any(|it| metric.contains(it));
     let distance = comparison.ratio?.ln().abs();
-    if is_cost {
+    // What one job of several paid is in no counter: theirs are of the whole trial.
+    if is_cost || workload.job_of(metric).is_some() {
         return None;
     }
     let pairs = Pairs {
@@ -44,7 +45,7 @@ fn of(judge: &Judge, records: &[Record], comparison: &Comparison) -> Option<Vec<
         bills: [slower, faster].map(|name| bills(records, workload, phase, name)),
     };
     let costs = pairs.costs().into_iter().filter_map(|cost| pairs.found(cost));
-    let costs = costs.filter(|it| it.ratio.is_none_or(|ratio| ratio.ln() * 2.0 >= distance));
+    let costs = costs.filter(|it| it.times().ln() * 2.0 >= distance);
     let cause = |found: Found| Cause {
         workload: comparison.workload.clone(),
         metric: metric.clone(),
@@ -77,6 +78,14 @@ struct Found {
     medians: [f64; 2],
     ratio: Option<f64>,
     interval: Option<[f64; 2]>,
+}
+
+impl Found {
+    /// How many times what the faster pays; of nothing that is infinite.
+    fn times(&self) -> f64 {
+        let [more, less] = self.medians;
+        self.ratio.unwrap_or(more / less)
+    }
 }
 
 /// The slower and the faster, in their rounds.
@@ -162,8 +171,7 @@ fn medians(values: &[[f64; 2]]) -> Option<[f64; 2]> {
 /// Of a cost that is counted in bytes and in requests the one that is further apart; the furthest
 /// first.
 fn apart(mut found: Vec<Found>) -> Vec<Found> {
-    let distance = |it: &Found| it.ratio.unwrap_or(f64::INFINITY);
-    found.sort_by(|one, other| distance(other).total_cmp(&distance(one)));
+    found.sort_by(|one, other| other.times().total_cmp(&one.times()));
     let coin = |cost: Cost| match cost {
         Cost::WrittenBytes | Cost::Writes => 0,
         Cost::ReadBytes | Cost::Reads => 1,
@@ -179,7 +187,9 @@ fn apart(mut found: Vec<Found>) -> Vec<Found> {
 mod tests {
     use super::super::testing::{phase, plan, record};
     use super::*;
-    use crate::model::{CpuClock, CpuTime, DeviceTotals, PhaseRecord, Sample, Totals, Unit};
+    use crate::model::{
+        CpuClock, CpuTime, DeviceTotals, Jobs, PhaseRecord, Plan, Sample, Totals, Unit,
+    };
 
     const PLAN: &str = "[[contender]]\nname = \"a\"\n[[contender]]\nname = \"b\"\n\
                         [[workload]]\nname = \"w\"\ncommand = \"true\"\ncache = \"warm\"\n";
@@ -204,18 +214,24 @@ mod tests {
         }
     }
 
-    /// Of rounds in which b takes twice the time of a, which pays `[10, 1 MiB, 100 ms]`, and of
-    /// which b pays what `costs` says of each round.
+    /// What a pays in each round.
+    const OF_A: [u64; 3] = [10, 1 << 20, 100];
+
+    /// Of rounds in which b takes twice the time of a, and of which b pays what `costs` says of
+    /// each round.
     fn named(costs: impl Fn(u32) -> [u64; 3]) -> Vec<Cause> {
+        named_in(&plan(PLAN), |round| [OF_A, costs(round)])
+    }
+
+    /// The same of both.
+    fn named_in(plan: &Plan, costs: impl Fn(u32) -> [[u64; 3]; 2]) -> Vec<Cause> {
         let rounds = (1..=8).flat_map(|round| {
             let noise = 1.0 + f64::from(round % 3) / 100.0;
-            [
-                trial(round, "a", 1.0, [10, 1 << 20, 100]),
-                trial(round, "b", 2.0 * noise, costs(round)),
-            ]
+            let [of_a, of_b] = costs(round);
+            [trial(round, "a", 1.0, of_a), trial(round, "b", 2.0 * noise, of_b)]
         });
         let records: Vec<Record> = rounds.collect();
-        let judge = Judge::new(&plan(PLAN));
+        let judge = Judge::new(plan);
         let comparisons = judge.comparisons(&records);
         assert_eq!(comparisons[0].verdict, Verdict::Slower);
         causes(&judge, &records, &comparisons)
@@ -243,6 +259,28 @@ mod tests {
         assert_eq!(costs(&several), [Cost::CpuTime, Cost::WrittenBytes]);
         let ratio = several[0].ratio.unwrap();
         assert!((ratio - 5.0).abs() < 1e-6, "{ratio}");
+    }
+
+    #[test]
+    fn what_one_of_several_jobs_paid_is_not_known() {
+        let mut plan = plan(PLAN);
+        let costs = |_| [OF_A, [30, 1 << 20, 100]];
+        assert_eq!(named_in(&plan, costs).len(), 1);
+        let names = ["wall", "other"].map(String::from).to_vec();
+        plan.workloads[0].jobs = Some(Jobs { names, together: true });
+        assert_eq!(named_in(&plan, costs), [], "wall_time is that of the job wall");
+    }
+
+    #[test]
+    fn a_cost_that_is_zero_in_one_round_is_measured_by_its_medians() {
+        let with_none = |flushes, of_b| {
+            let of_a = move |round| [if round == 1 { 0 } else { flushes }, 1 << 20, 100];
+            costs(&named_in(&plan(PLAN), |round| [of_a(round), of_b]))
+        };
+        let weighs_little = [130, 1 << 20, 100];
+        assert_eq!(with_none(100, weighs_little), [], "1.3 times are no cause of twice the time");
+        let of_b = [30, 1 << 20, 500];
+        assert_eq!(with_none(10, of_b), [Cost::CpuTime, Cost::Flushes], "5 times before 3 times");
     }
 
     #[test]

@@ -10,7 +10,7 @@ use crate::judge::trials::Trials;
 use crate::model::{Audit, Command, Finding, Plan, Severity, Span, Unit, Workload, median};
 
 use super::case::bytes;
-use super::pace::{Amount, Pace};
+use super::pace::Pace;
 
 /// The metrics of a command that follow from how long it took.
 const OF_TIME: [&str; 3] = ["wall_time", "rate", "bandwidth"];
@@ -39,6 +39,23 @@ const KEPT_TO: f64 = 0.01;
 
 /// The trials of a workload, by contender.
 struct Paces<'a>(Vec<Vec<&'a Pace>>);
+
+/// By what it is known how much trials did.
+#[derive(Clone, Copy)]
+enum Amount {
+    Bytes,
+    Done,
+}
+
+impl Amount {
+    /// The logarithm of a trial's.
+    fn ln(self, pace: &Pace) -> Option<f64> {
+        match self {
+            Amount::Bytes => pace.moved_bytes.map(|bytes| (bytes as f64).ln()),
+            Amount::Done => pace.done.map(f64::ln),
+        }
+    }
+}
 
 /// What speaks against judging `workload` by its time.
 pub fn finding(plan: &Plan, workload: &Workload, trials: &Trials) -> Option<Finding> {
@@ -84,12 +101,17 @@ impl<'a> Paces<'a> {
         apart([self.all().map(|pace| pace.work_s.ln())])
     }
 
+    /// What all trials tell: amounts of two kinds don't compare.
+    fn amount(&self) -> Option<Amount> {
+        let known = |it: &Amount| self.all().all(|pace| it.ln(pace).is_some());
+        [Amount::Bytes, Amount::Done].into_iter().find(known)
+    }
+
     /// The same of the amounts: of all, and of each contender's from its own median.
     fn amounts_apart(&self) -> Option<[f64; 2]> {
-        let amount = |pace: &Pace| pace.amount.map(Amount::ln);
-        let known = self.all().all(|pace| pace.amount.is_some());
-        let of_each = self.0.iter().map(|paces| paces.iter().filter_map(|it| amount(it)));
-        known.then(|| Some([apart([self.all().filter_map(amount)])?, apart(of_each)?]))?
+        let amount = self.amount()?;
+        let of_each = self.0.iter().map(|paces| paces.iter().filter_map(|it| amount.ln(it)));
+        Some([apart([self.all().filter_map(|it| amount.ln(it))])?, apart(of_each)?])
     }
 
     /// The times agree and the amounts don't.
@@ -97,13 +119,14 @@ impl<'a> Paces<'a> {
         let (times, [amounts, own]) = (self.times_apart()?, self.amounts_apart()?);
         let differ = amounts >= AMOUNTS_DIFFER && own >= OWN_AMOUNTS_DIFFER;
         let regardless = times <= SAME && amounts >= TIMES_FURTHER * times;
-        let [least, most] = ends(self.all().filter_map(|pace| pace.amount.map(Amount::ln)))?;
-        let did = match self.all().find_map(|pace| pace.amount)? {
-            Amount::Bytes(_) => {
+        let amount = self.amount()?;
+        let [least, most] = ends(self.all().filter_map(|pace| amount.ln(pace)))?;
+        let did = match amount {
+            Amount::Bytes => {
                 let [least, most] = [least, most].map(|ln| bytes(ln.exp().round() as u64));
                 format!("{least} to {most} were read and written")
             }
-            Amount::Done(_) => format!("the most was {:.2} times the least", (most - least).exp()),
+            Amount::Done => format!("the most was {:.2} times the least", (most - least).exp()),
         };
         (differ && regardless).then(|| format!("{}, whatever was done in it: {did}", self.took()))
     }
@@ -283,18 +306,38 @@ mod tests {
         assert_eq!(told("sleep 3", 2.03), None);
     }
 
+    /// Trials that print a rate, which differs from contender to contender and round to round.
+    fn with_rate(mut records: Vec<Record>) -> Vec<Record> {
+        for record in &mut records {
+            let rate = if record.key.contender == "a" { 9e6 } else { 5e6 };
+            let rate = rate * NOISY[record.key.round as usize - 1];
+            let sample = Sample::higher("dbench_throughput", rate, Unit::BytesPerSecond);
+            record.phases[0].samples.push(sample);
+        }
+        records
+    }
+
+    #[test]
+    fn an_amount_is_known_where_all_trials_tell_the_same_one() {
+        let script = of("./bench.sh", "");
+        let small = || rounds((2.1, 1e4), (2.1, 1e4), STEADY, ALIKE);
+        assert!(found(&script, &with_rate(small())).is_some());
+        assert_eq!(found(&script, &with_rate(with_rate(small()))), None, "each is of a part");
+        let mut one_silent = with_rate(small());
+        one_silent[0].phases[0].samples.clear();
+        assert_eq!(found(&script, &one_silent), None);
+        let some_bytes = rounds((2.1, 1e4), (2.1, 9e6), STEADY, ALIKE);
+        assert_eq!(found(&script, &some_bytes), None, "bytes of b alone");
+        // No mixture: b's bytes and a's rate are amounts of two kinds.
+        let mut mixed = some_bytes;
+        for record in mixed.iter_mut().filter(|it| it.key.contender == "a") {
+            record.phases[0].samples.push(Sample::higher("x", 5e9, Unit::BytesPerSecond));
+        }
+        assert_eq!(found(&script, &mixed), None);
+    }
+
     #[test]
     fn a_figure_of_its_own_is_named_and_judged_instead() {
-        let with_rate = |records: Vec<Record>| {
-            let rate = |mut record: Record| {
-                let rate = if record.key.contender == "a" { 9e6 } else { 5e6 };
-                let rate = rate * NOISY[record.key.round as usize - 1];
-                let sample = Sample::higher("dbench_throughput", rate, Unit::BytesPerSecond);
-                record.phases[0].samples.push(sample);
-                record
-            };
-            records.into_iter().map(rate).collect::<Vec<_>>()
-        };
         let records = with_rate(rounds((2.1, 1e4), (2.1, 1e4), STEADY, ALIKE));
         let by_time = found(&of("./bench.sh", ""), &records).unwrap();
         assert!(by_time.advice.contains("--primary dbench_throughput"), "{}", by_time.advice);
