@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use super::audit::pace::LEAST_AMOUNT_BYTES;
 use crate::model::{
     Cost, DeviceTotals, Per, Phase, PhaseRecord, Record, Work, Workload, trace::PART,
 };
@@ -51,11 +52,12 @@ impl Bill {
             bill.put(cost, per, value as f64 / count, requests);
         }
         let moved = (device.read_bytes + device.write_bytes) as f64;
+        let is_work = |bytes: &u64| workload.command.is_none() || *bytes >= LEAST_AMOUNT_BYTES;
         for (cost, value, application) in [
-            (Cost::ReadBytes, device.read_bytes, part.application_read_bytes),
+            (Cost::ReadBytes, device.read_bytes, part.read_bytes().filter(is_work)),
             (Cost::WrittenBytes, device.write_bytes, part.written_bytes()),
         ] {
-            let (per, count) = match application.filter(|bytes| *bytes > 0) {
+            let (per, count) = match application {
                 Some(bytes) => (Per::Byte, bytes as f64),
                 None => (per, count),
             };
@@ -120,4 +122,44 @@ fn parts(record: &Record, count: f64) -> Option<BTreeMap<String, f64>> {
     };
     let samples = record.samples.iter().map(|it| (it.metric.as_str(), it.value));
     Some(samples.filter_map(part).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{phase, plan, record};
+    use super::*;
+    use crate::model::Totals;
+
+    /// Of a trial of `work` that asked to have so much read and written, what the device read for.
+    fn read_per(work: &str, read_bytes: u64, written_bytes: u64) -> Per {
+        let device = DeviceTotals {
+            devices: 1,
+            reads: 100,
+            read_bytes: 64 << 20,
+            busy_ns: 1 << 40,
+            ..DeviceTotals::default()
+        };
+        let part = PhaseRecord {
+            totals: Totals { device: Some(device), ..Totals::default() },
+            application_read_bytes: Some(read_bytes),
+            application_write_bytes: Some(written_bytes),
+            ..phase(Phase::Whole)
+        };
+        let plan =
+            plan(&format!("[[contender]]\nname = \"a\"\n[[workload]]\nname = \"w\"\n{work}\n"));
+        let record = Record { phases: vec![part], ..record(1, "w", "a") };
+        let bill = Bill::of(&plan.workloads[0], Phase::Whole, &record).unwrap();
+        bill.costs[&Cost::ReadBytes].per
+    }
+
+    #[test]
+    fn what_a_program_reads_of_itself_is_not_what_the_device_reads_for() {
+        let command = "command = \"rm -rf tree\"";
+        assert_eq!(read_per(command, 20_000, 0), Per::Trial);
+        assert_eq!(read_per(command, 64 << 20, 0), Per::Byte);
+        assert_eq!(read_per(command, 2 << 20, 300 << 20), Per::Trial, "it writes");
+        let fio = "fio = [\"--rw=randread\", \"--size=64k\"]";
+        assert_eq!(read_per(fio, 20_000, 0), Per::Byte, "no program's own");
+        assert_eq!(read_per(fio, 0, 0), Per::Trial);
+    }
 }

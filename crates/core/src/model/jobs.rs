@@ -17,7 +17,7 @@ pub struct Jobs {
 }
 
 /// How metrics of the whole begin: no job may be called so.
-const TAKEN: [&str; 3] = ["fio_read", "fio_write", "fio_trim"];
+const TAKEN: [&str; 4] = ["fio_read", "fio_write", "fio_trim", "fio_steady"];
 
 impl Jobs {
     /// What begins the metrics of jobs of these names: their names, with `_` for what is no letter
@@ -85,8 +85,10 @@ mod tests {
 
     #[test]
     fn each_job_has_a_name_of_its_own_in_metrics() {
-        let names = Jobs::metric_names(["SEQ1M-read", "both a", "both_a", "both a", "fio_read"]);
-        assert_eq!(names, ["SEQ1M-read", "both_a", "both_a_2", "both_a_3", "fio_read_2"]);
+        let names = Jobs::metric_names(["SEQ1M-read", "both a", "both_a", "both a"]);
+        assert_eq!(names, ["SEQ1M-read", "both_a", "both_a_2", "both_a_3"]);
+        let taken = Jobs::metric_names(["fio_read", "fio_steady"]);
+        assert_eq!(taken, ["fio_read_2", "fio_steady_2"]);
     }
 
     #[test]

@@ -49,8 +49,8 @@ impl Pattern {
             return Err(format!("figure {metric}: nothing that the command printed is {regex:?}"));
         };
         let word = found.get(1).or_else(|| found.get(0)).map_or("", |it| it.as_str()).trim();
-        match word.replace(',', "").parse::<f64>() {
-            Ok(value) if value.is_finite() => Ok(self.of(metric, value * self.factor)),
+        match number(word) {
+            Some(value) if value.is_finite() => Ok(self.of(metric, value * self.factor)),
             _ => {
                 Err(format!("figure {metric}: {word:?} is not a number: put it in a group, (...)"))
             }
@@ -61,6 +61,19 @@ impl Pattern {
     pub fn of(&self, metric: &str, value: f64) -> Sample {
         Sample { metric: metric.into(), value, unit: self.unit, better: self.better }
     }
+}
+
+/// Commas are between thousands; `12,5` may be two numbers, or one of another language.
+fn number(word: &str) -> Option<f64> {
+    let digits = word.trim_start_matches(['+', '-']);
+    let whole = digits.split_once('.').map_or(digits, |(whole, _)| whole);
+    let mut groups = whole.split(',');
+    let is_first = groups.next().is_some_and(|first| (1..=3).contains(&first.len()));
+    let is_plain = whole.chars().all(|c| c.is_ascii_digit() || c == ',');
+    if is_plain && is_first && groups.all(|group| group.len() == 3) {
+        return word.replacen(',', "", whole.matches(',').count()).parse().ok();
+    }
+    word.parse().ok()
 }
 
 /// Takes what is after the last colon off `text`, if it can be read.
@@ -145,6 +158,18 @@ mod tests {
         assert_eq!(read("latency: (\\d+) us", text), Ok(Sample::higher("x", 17.0, Unit::Ratio)));
         assert_eq!(read("latency: (\\d+):us", text).unwrap().better, Better::Lower);
         assert_eq!(read("\\d+$:count:lower", "a\n7\nb"), Ok(Sample::lower("x", 7.0, Unit::Count)));
+    }
+
+    #[test]
+    fn commas_are_between_thousands_and_nowhere_else() {
+        let of = |text: &str| read("^(\\S+)$", text).map(|it| it.value);
+        assert_eq!(of("1,234"), Ok(1_234.0));
+        assert_eq!(of("-12,345,678.25"), Ok(-12_345_678.25));
+        assert_eq!(of("1234567.5e3"), Ok(1_234_567_500.0));
+        for text in ["12,5", "1,23,456", "1234,567", "1.5,000", "1,0e5", ",500", "5,"] {
+            let error = of(text).unwrap_err();
+            assert!(error.contains(&format!("{text:?} is not a number")), "{error}");
+        }
     }
 
     #[test]

@@ -462,6 +462,12 @@ impl PhaseRecord {
         self.application_write_bytes.filter(|&bytes| bytes > 0 && bytes >= read_bytes / 100)
     }
 
+    /// Bytes the application asked to have read, where reading is part of the work.
+    pub fn read_bytes(&self) -> Option<u64> {
+        let written_bytes = self.application_write_bytes.unwrap_or(0);
+        self.application_read_bytes.filter(|&bytes| bytes > 0 && bytes >= written_bytes / 100)
+    }
+
     /// Device bytes per application byte, and whether they are bytes written: of the written ones
     /// where the work writes, else of those read. `None` where either is unknown.
     pub fn device_bytes_per_application_byte(&self) -> Option<(f64, bool)> {

@@ -11,11 +11,17 @@ pub const PROGRAM: Program = Program {
     marks: &["tps = "],
     read,
     judged: |words| {
-        let makes_tables = has(words, &["-i", "--initialize"]);
+        let makes_tables = has(words, &["--initialize"]) || words.iter().any(|it| has_i(it));
         metrics(if makes_tables { &[] } else { &["pgbench_transactions"] })
     },
     advice: "pgbench prints it at its end",
 };
+
+/// `-i`, `-is`: letters that take no value come before it (pgbench.c, getopt_long).
+fn has_i(word: &str) -> bool {
+    let letters = word.strip_prefix('-').unwrap_or_default();
+    letters.chars().take_while(|letter| "CilnNqrSv".contains(*letter)).any(|letter| letter == 'i')
+}
 
 fn read(text: &str) -> Vec<Sample> {
     const MS: f64 = 1e6;
@@ -42,6 +48,19 @@ mod tests {
         assert_eq!(figure(&read, "pgbench_transactions"), Some(3_593.424_506));
         assert_eq!(figure(&read, "pgbench_latency_mean"), Some(557_000.0));
         assert_eq!(read.len(), 2);
+    }
+
+    #[test]
+    fn making_the_tables_is_no_run() {
+        let of = |line: &str| {
+            (PROGRAM.judged)(&line.split(' ').map(String::from).collect::<Vec<_>>()).len()
+        };
+        for line in ["-i", "-is 10", "-qi -s 10", "--initialize -s 10"] {
+            assert_eq!(of(line), 0, "{line}");
+        }
+        for line in ["-T 10", "-Uisabel -T 10", "-f mix.sql", "--log -P 1"] {
+            assert_eq!(of(line), 1, "{line}");
+        }
     }
 
     /// As pgbench 9.6 to 13 end.

@@ -16,22 +16,58 @@ pub const PROGRAM: Program = Program {
 };
 
 /// Options with a number that start no stressor.
-const NO_STRESSORS: [&str; 10] = [
+const NO_STRESSORS: [&str; 30] = [
     "all",
     "backoff",
+    "cache-level",
+    "cache-size",
+    "cache-ways",
+    "dentries",
     "interval",
+    "ionice-class",
+    "ionice-level",
+    "iostat",
+    "log-file",
+    "max-fd",
+    "mbind",
+    "oom-avoid-bytes",
+    "parallel",
     "random",
+    "raplstat",
+    "sched-deadline",
+    "sched-period",
+    "sched-prio",
+    "sched-runtime",
     "seed",
     "seq",
     "sequential",
-    "sched-prio",
+    "status",
+    "taskset",
+    "thermalstat",
     "timeout",
-    "times",
+    "timer-slack",
+    "vmstat",
+];
+
+/// Stressors that are called like options of others (`stress-ng --stressors`).
+const NO_OPTIONS: [&str; 12] = [
+    "cpu-online",
+    "dev-shm",
+    "fp-error",
+    "io-uring",
+    "matrix-3d",
+    "sem-sysv",
+    "shm-sysv",
+    "udp-flood",
+    "vm-addr",
+    "vm-rw",
+    "vm-segv",
+    "vm-splice",
 ];
 
 /// By the rates of the stressors that the options start: `--hdd 2`, `-d 2`.
 fn judged(words: &[String]) -> Vec<String> {
-    if !has(words, &["--metrics", "--metrics-brief"]) {
+    if !has(words, &["-M", "--metrics", "--metrics-brief"]) {
         return Vec::new();
     }
     let mut stressors: Vec<&str> = Vec::new();
@@ -46,14 +82,17 @@ fn judged(words: &[String]) -> Vec<String> {
             None => (name, words.get(place + 1).map(String::as_str)),
         };
         let counts = value.is_some_and(|value| value.parse::<u32>().is_ok());
-        // `--hdd-ops 100` is an option of a stressor that is named before it.
-        let is_option =
-            |it: &&str| name.strip_prefix(*it).is_some_and(|rest| rest.starts_with('-'));
         if counts && !name.is_empty() && !NO_STRESSORS.contains(&name) {
-            stressors.extend((!stressors.iter().any(is_option)).then_some(name));
+            stressors.push(name);
         }
     }
-    stressors.into_iter().map(metric).collect()
+    // `--hdd-ops 100` is an option of the stressor hdd, wherever that is named.
+    let is_option = |name: &&str| {
+        let of = |it: &&str| name.strip_prefix(*it).is_some_and(|rest| rest.starts_with('-'));
+        !NO_OPTIONS.contains(name) && stressors.iter().any(of)
+    };
+    let own = stressors.iter().filter(|name| !is_option(name));
+    own.map(|name| metric(name)).collect()
 }
 
 fn metric(stressor: &str) -> String {
@@ -86,5 +125,10 @@ mod tests {
         assert_eq!(of(line), ["stress_ng_hdd_rate", "stress_ng_sync_file_rate"]);
         assert_eq!(of("-d 1 -t 5 --metrics"), ["stress_ng_hdd_rate"]);
         assert_eq!(of("--hdd 2 --timeout 60"), [""; 0], "it prints no rate");
+        let general = "--taskset 1 --ionice-level 3 --cache-level 2 --timer-slack 9 --metrics";
+        let line = format!("{general} --hdd-bytes 100 --hdd 2");
+        assert_eq!(of(&line), ["stress_ng_hdd_rate"], "an option before its stressor");
+        let two = "-i 1 --io-uring 2 --io-uring-ops 9 -M";
+        assert_eq!(of(two), ["stress_ng_io_rate", "stress_ng_io_uring_rate"]);
     }
 }

@@ -99,10 +99,11 @@ fn amount(cause: &Cause, value: f64) -> String {
     }
 }
 
-/// How often: counts that are nearly whole are said as whole ones.
+/// How often: counts that are nearly whole are said as whole ones, but never is none at all.
 fn times(value: f64) -> String {
     match (value.round(), (value - value.round()).abs() < 0.005) {
-        (0.0, true) => "never".into(),
+        _ if value == 0.0 => "never".into(),
+        _ if value < 0.001 => "less than 0.001 times".into(),
         (1.0, true) => "once".into(),
         (2.0, true) => "twice".into(),
         _ => format!("{} times", Unit::Count.format(value)),
@@ -164,7 +165,9 @@ mod tests {
 
     #[test]
     fn whole_counts_are_words_and_others_figures() {
-        let said = [0.0, 1.001, 2.0, 2.4, 12.0].map(times);
-        assert_eq!(said, ["never", "once", "twice", "2.40 times", "12.0 times"]);
+        let said = [0.0, 1e-4, 0.004, 1.001, 2.0, 2.4, 12.0].map(times);
+        let few = ["never", "less than 0.001 times", "0.004 times", "once", "twice"];
+        assert_eq!(said[..5], few);
+        assert_eq!(said[5..], ["2.40 times", "12.0 times"]);
     }
 }
