@@ -11,7 +11,7 @@ use fsverdict_core::run::{HostError, Step};
 use thiserror::Error;
 
 use super::engine::{Act, Engine, OVER, Scene, TimedPart, only_whole};
-use super::printed::Printed;
+use super::printed::{Outputs, Printed};
 use super::relay::Relay;
 use crate::machine::cell::CellError;
 use crate::machine::processes::Io;
@@ -140,19 +140,29 @@ const NAME: &str = "command";
 /// The figures that a command has given of its own work: written to `written`, or printed. Known
 /// programs are read where it has written none itself, for a script that reads its program's output
 /// has done so.
-pub fn figures(workload: &Workload, raw: &Path, written: &Path) -> Result<Vec<Sample>, HostError> {
+pub fn figures(
+    workload: &Workload,
+    raw: &Path,
+    written: &Path,
+    outputs: &Outputs,
+) -> Result<Vec<Sample>, HostError> {
     let text = read_if_there(written)?;
     let figures = model::figures(&text);
     let mut figures = figures.map_err(|error| format!("{}: {error}", written.display()))?;
+    if let Some((name, bytes)) = unkept(outputs) {
+        // What stands last in what was kept is none of its results.
+        if workload.figures.is_empty() && not_given(workload, &figures).is_none() {
+            return Ok(figures);
+        }
+        let path = raw.join(name).display().to_string();
+        return Err(CommandError::TooMuch { path, bytes }.into());
+    }
     let printed = printed_text(raw)?;
     if figures.is_empty() {
         figures = printed::read(&printed);
     }
-    let is_given = |metric: &String| figures.iter().any(|it| it.metric == *metric);
-    for metric in workload.primary.iter().filter(|metric| !is_given(metric)) {
-        if let Some(advice) = printed::advice(metric) {
-            return Err(format!("{metric} is to be judged, and was not printed: {advice}").into());
-        }
+    if let Some((metric, advice)) = not_given(workload, &figures) {
+        return Err(format!("{metric} is to be judged, and was not printed: {advice}").into());
     }
     for (name, pattern) in &workload.figures {
         let found = pattern.parse::<Pattern>()?.read(name, &printed)?;
@@ -160,6 +170,22 @@ pub fn figures(workload: &Workload, raw: &Path, written: &Path) -> Result<Vec<Sa
         figures.push(found);
     }
     Ok(figures)
+}
+
+/// A known program's figure that is to be judged, is not among `figures` and is not looked for by
+/// an expression of the user's; and what to do about it.
+fn not_given<'a>(workload: &'a Workload, figures: &[Sample]) -> Option<(&'a String, &'static str)> {
+    let is_open = |metric: &&String| {
+        !workload.figures.contains_key(*metric) && figures.iter().all(|it| it.metric != **metric)
+    };
+    let mut open = workload.primary.iter().filter(is_open);
+    open.find_map(|metric| Some((metric, printed::advice(metric)?)))
+}
+
+/// An output of the command that was not kept whole, and what it lacks.
+fn unkept(outputs: &Outputs) -> Option<(String, u64)> {
+    let is_its = |name: &str| name.strip_prefix(NAME).is_some_and(|rest| rest.starts_with('.'));
+    outputs.unkept_bytes().into_iter().find(|(name, _)| is_its(name))
 }
 
 /// What it has printed, its standard output first. A line that is written over ends there.
@@ -251,10 +277,8 @@ fn last_line(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeMap;
+    use std::io::Write;
 
-    use fsverdict_core::model::Workload;
-
-    use super::super::printed::Outputs;
     use super::*;
 
     fn run(argv: &[&str]) -> (Result<(), CommandError>, tempfile::TempDir) {
@@ -286,17 +310,65 @@ mod tests {
         let looked_for = BTreeMap::from([("last".to_string(), "^done (\\d+):count".to_string())]);
         let searched = Workload { figures: looked_for, ..Workload::default() };
         let metrics = |workload: &Workload| -> Vec<String> {
-            let found = figures(workload, raw, &written).unwrap();
+            let found = figures(workload, raw, &written, &Outputs::default()).unwrap();
             found.into_iter().map(|it| format!("{} {}", it.metric, it.value)).collect()
         };
         assert_eq!(metrics(&Workload::default()), [""; 0], "nothing was printed");
-        assert!(figures(&searched, raw, &written).is_err());
+        assert!(figures(&searched, raw, &written, &Outputs::default()).is_err());
         fs::write(raw.join("command.stdout"), "done 1\rdone 2\rdone 30").unwrap();
         fs::write(raw.join("command.stderr"), "tps = 5.5\n").unwrap();
         assert_eq!(metrics(&Workload::default()), ["pgbench_transactions 5.5"]);
         assert_eq!(metrics(&searched), ["pgbench_transactions 5.5", "last 30"]);
         fs::write(&written, "mine 7 count lower\n").unwrap();
         assert_eq!(metrics(&searched), ["mine 7", "last 30"]);
+    }
+
+    /// Judged by `primary`, with an expression for each of `looked_for`.
+    fn judged_by(primary: &str, looked_for: &[&str]) -> Workload {
+        let found = |name: &&str| (name.to_string(), "(\\d+) ops:/s".to_string());
+        Workload {
+            primary: vec![primary.into()],
+            figures: looked_for.iter().map(found).collect(),
+            ..Workload::default()
+        }
+    }
+
+    #[test]
+    fn a_known_programs_figure_may_be_looked_for_in_another_way() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join("command.stdout"), "7 ops\n").unwrap();
+        let read = |workload: &Workload| {
+            figures(workload, folder.path(), &folder.path().join("figures"), &Outputs::default())
+        };
+        let found = read(&judged_by("ior_ops", &["ior_ops"])).unwrap();
+        assert_eq!((found[0].metric.as_str(), found[0].value), ("ior_ops", 7.0));
+        let error = read(&judged_by("ior_ops", &["other"])).unwrap_err().to_string();
+        assert!(error.contains("ior_ops is to be judged, and was not printed"), "{error}");
+    }
+
+    #[test]
+    fn of_an_output_that_was_cut_no_figure_is_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let (raw, written) = (folder.path(), folder.path().join("figures"));
+        let path = raw.join("command.stdout");
+        fs::write(&path, "tps = 5.5\n7 ops\n").unwrap();
+        // A file that takes nothing more lacks all that is printed.
+        let full = File::options().write(true).open("/dev/full").unwrap();
+        let (printed, mut writer) = Printed::into_file(full).unwrap();
+        writer.write_all(b"9 ops\n").unwrap();
+        assert!(printed.take_in().is_err());
+        let outputs = Outputs::default();
+        outputs.add("prepare.stdout".into(), &printed);
+        let read = |workload: &Workload| figures(workload, raw, &written, &outputs);
+        assert_eq!(read(&judged_by("x", &["x"])).unwrap().len(), 2, "another step's");
+        outputs.add("command.stdout".into(), &printed);
+        for workload in [judged_by("x", &["x"]), judged_by("pgbench_transactions", &[])] {
+            let error = read(&workload).unwrap_err().to_string();
+            assert!(error.contains("command.stdout lacks the last 6 bytes"), "{error}");
+        }
+        assert_eq!(read(&Workload::default()).unwrap(), [], "none is wanted");
+        fs::write(&written, "pgbench_transactions 7 per_second higher\n").unwrap();
+        assert_eq!(read(&judged_by("pgbench_transactions", &[])).unwrap().len(), 1);
     }
 
     #[test]

@@ -97,9 +97,9 @@ impl TrialHost {
         Ok(())
     }
 
-    fn figures(trial: &Trial) -> Result<Effect, HostError> {
+    fn figures(&self, trial: &Trial) -> Result<Effect, HostError> {
         let (raw, written) = (Path::new(&trial.raw), figures_file(trial));
-        Ok(Effect::Figures(command::figures(&trial.workload, raw, &written)?))
+        Ok(Effect::Figures(command::figures(&trial.workload, raw, &written, &self.outputs)?))
     }
 
     fn link(&self, trial: &Trial) -> Result<(), HostError> {
@@ -224,7 +224,7 @@ impl Host for TrialHost {
             Step::Link => self.link(trial)?,
             Step::Setup | Step::Prepare => self.with_servers(step, trial)?,
             Step::Check => self.command(step, trial)?,
-            Step::Figures => return Self::figures(trial),
+            Step::Figures => return self.figures(trial),
             Step::Fill => self.fill(trial)?,
             Step::Sync => mounting.closing(trial)?.sync()?,
             Step::Unmount => return self.unmount(trial),
