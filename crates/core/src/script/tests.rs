@@ -315,3 +315,8 @@ fn nothing_that_a_file_may_hold_is_too_much() {
         read(text);
     }
 }
+
+#[test]
+fn an_option_that_is_no_ascii_is_no_panic() {
+    assert!(read("hdparm -é /dev/sda\n").settings.is_empty());
+}
