@@ -62,8 +62,9 @@ impl Bench {
         Ok(Bench { root, target, images: images.into(), folder, at })
     }
 
-    /// Runs a tool and gives its answer.
+    /// Runs a tool, with arguments of the file's, and gives its answer.
     pub fn ask(&self, argv: &[String]) -> Result<Answer, ToolError> {
+        tool::check_foreign(argv)?;
         tool::ask(argv, &self.folder, LIMIT)
     }
 
