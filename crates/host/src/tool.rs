@@ -100,6 +100,8 @@ pub enum ToolError {
     Failed { command: String, status: ExitStatus, stdout: String, stderr: String },
     #[error("{command} was not done after {} s", limit.as_secs())]
     Slow { command: String, limit: Duration },
+    #[error("{program} is a script, and its shell might run a part of {word:?}: it is not started")]
+    Script { program: String, word: String },
 }
 
 fn hint(program: &str) -> String {
@@ -162,6 +164,26 @@ fn newest(path: &str) -> Option<String> {
     let found = names.filter(|name| Path::new(folder).join(name).join(rest).exists());
     let name = found.max_by_key(version)?;
     Some(format!("{folder}/{name}/{rest}"))
+}
+
+/// Nothing of `argv`, which others wrote, is run but the system's own program: it has no path, and
+/// where it is a script, its arguments mean nothing to a shell. xfs_admin has its own go through
+/// `eval`.
+pub fn check_foreign(argv: &[String]) -> Result<(), ToolError> {
+    let (program, arguments) = (argv[0].clone(), &argv[1..]);
+    let path = find(&program).filter(|_| !program.contains('/'));
+    let Some(path) = path else { return Err(ToolError::Missing { program }) };
+    let mut start = [0; 2];
+    let read = File::open(path).and_then(|mut file| file.read_exact(&mut start));
+    // What can't be read is taken for a script.
+    if read.is_ok() && &start != b"#!" {
+        return Ok(());
+    }
+    let plain = |c: char| c.is_ascii_alphanumeric() || "._:=^,/-".contains(c);
+    match arguments.iter().find(|word| word.is_empty() || !word.chars().all(plain)) {
+        Some(word) => Err(ToolError::Script { program, word: word.clone() }),
+        None => Ok(()),
+    }
 }
 
 /// A system tool, ready to be given arguments and started.
@@ -354,6 +376,22 @@ pub fn version(argv: &[&str]) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// ldd is a script of bash on every Debian, mount is none.
+    #[test]
+    fn a_script_gets_nothing_that_its_shell_could_run() {
+        let check = |words: &[&str]| {
+            check_foreign(&words.iter().map(ToString::to_string).collect::<Vec<_>>())
+        };
+        for word in ["x';cd;id>pwned;#", "$(id)", "`id`", "a b", "a\nb", "\"", "*"] {
+            let refused = check(&["ldd", "-L", word]).unwrap_err();
+            assert!(matches!(refused, ToolError::Script { .. }), "{word}: {refused}");
+            check(&["mount", "-L", word]).unwrap();
+        }
+        check(&["ldd", "-L", "data-1.2", "-O", "bigtime=1,inobtcount=1", "/dev/loop0"]).unwrap();
+        let path = find("mount").unwrap().display().to_string();
+        assert!(matches!(check(&[path.as_str()]), Err(ToolError::Missing { .. })));
+    }
 
     #[test]
     fn of_several_versions_the_newest_that_has_the_program_is_needed() {

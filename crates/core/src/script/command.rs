@@ -137,7 +137,7 @@ fn hdparm(arguments: &[String]) -> Vec<Request> {
     let Some(device) = arguments.last() else { return Vec::new() };
     let mut found = Vec::new();
     for (place, word) in arguments.iter().enumerate().filter(|(_, word)| word.starts_with('-')) {
-        let attached = Some(word[2.min(word.len())..].to_string()).filter(|text| !text.is_empty());
+        let attached = word.get(2..).map(String::from).filter(|text| !text.is_empty());
         let value = attached.or_else(|| arguments.get(place + 1).cloned()).unwrap_or_default();
         // Without a value it shows what is set.
         let sets = value.starts_with(|c: char| c.is_ascii_digit());

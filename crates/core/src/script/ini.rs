@@ -29,14 +29,11 @@ pub fn read(text: &str) -> Option<Script> {
         if let Some(name) = section(text) {
             current = name;
         } else if let Some((key, value)) = text.split_once('=').filter(|_| is_text(text)) {
-            let set = |value: String, (name, is): (&String, &String)| {
-                value.replace(&format!("${{{name}}}"), is)
-            };
-            let value = variables.iter().fold(value.trim().to_string(), set);
-            let key = key.trim();
-            if value.len() > VALUE_BYTES_MAX {
+            let set = |value: String, (name, is): (&String, &String)| expanded(&value, name, is);
+            let Some(value) = variables.iter().try_fold(value.trim().to_string(), set) else {
                 continue;
-            }
+            };
+            let key = key.trim();
             match current {
                 "variables" => drop(variables.insert(key.into(), value)),
                 section => entries.push(Entry { line: *line, section, key, value }),
@@ -49,6 +46,13 @@ pub fn read(text: &str) -> Option<Script> {
     entries.iter().for_each(|entry| read_entry(&mut reader, entry, &entries));
     reader.script.settings.sort_by_key(|it| it.line);
     Some(reader.script)
+}
+
+/// `value` with a variable replaced, if it does not get too long.
+fn expanded(value: &str, name: &str, is: &str) -> Option<String> {
+    let written = format!("${{{name}}}");
+    let count = value.matches(&written).count();
+    (value.len() + count * is.len() <= VALUE_BYTES_MAX).then(|| value.replace(&written, is))
 }
 
 fn section(line: &str) -> Option<&str> {

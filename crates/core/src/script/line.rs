@@ -5,13 +5,16 @@ use super::command::{knob, request};
 use super::device::is_device;
 use super::request::{Knob, Limit, Mount, Request, Script, Written};
 use super::udev;
-use super::words::{self, Token, Variables};
+use super::words::{self, Commands, Token, Variables};
 
 /// How deep `sh -c` and `echo ... >> /etc/fstab` may be nested.
 const DEPTH_MAX: usize = 4;
 
 /// No variable's value is longer.
 pub const VALUE_BYTES_MAX: usize = 1 << 16;
+
+/// Of a comment that is longer the rest is left out.
+const COMMENT_BYTES_MAX: usize = 1 << 12;
 
 /// The folders of /proc/sys.
 const SYSCTL_ROOTS: [&str; 8] = ["abi", "debug", "dev", "fs", "kernel", "net", "user", "vm"];
@@ -32,6 +35,8 @@ pub fn read(text: &str) -> Script {
     for (number, line) in logical_lines(text) {
         let line = line.trim();
         match line.strip_prefix(['#', ';']) {
+            // Each setting of the next line gets a copy.
+            Some(_) if reader.comment.len() > COMMENT_BYTES_MAX => {}
             Some(comment) => reader.comment += &format!("{}\n", comment.trim_matches('#').trim()),
             None if line.is_empty() => reader.comment.clear(),
             None => reader.whole(number, line),
@@ -107,16 +112,14 @@ impl Reader {
         }
         let mut piped: Vec<String> = Vec::new();
         let mut understood = false;
-        // Read anew for each command, as the one before it may have set a variable.
-        let nth = |reader: &Self, index| {
-            commands(&words::tokens(line, &reader.variables)).into_iter().nth(index)
-        };
-        let mut index = 0;
-        while let Some((command, end)) = nth(self, index) {
+        let mut commands = Commands::of(line);
+        while let Some((command, end)) = commands.next(&self.variables) {
+            if command.is_empty() {
+                continue;
+            }
             understood |= self.command(number, &command, &piped, depth);
             let words = command.iter().filter_map(word).map(String::from).collect();
             piped = if end == "|" { words } else { Vec::new() };
-            index += 1;
         }
         understood
     }
@@ -208,23 +211,6 @@ fn word(token: &Token) -> Option<&str> {
         Token::Word(word) => Some(word),
         Token::Operator(_) => None,
     }
-}
-
-/// The simple commands of a line, each with the operator that ends it. Redirections stay within.
-fn commands(tokens: &[Token]) -> Vec<(Vec<Token>, String)> {
-    let mut commands = Vec::new();
-    let mut current = Vec::new();
-    for token in tokens {
-        match token {
-            Token::Operator(operator) if !operator.contains(['>', '<']) => {
-                commands.push((std::mem::take(&mut current), operator.clone()));
-            }
-            token => current.push(token.clone()),
-        }
-    }
-    commands.push((current, String::new()));
-    commands.retain(|(command, _)| !command.is_empty());
-    commands
 }
 
 /// A command's words, and the file its output goes to.

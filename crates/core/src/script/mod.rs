@@ -28,5 +28,22 @@ pub fn read(text: &str) -> Script {
     plan::read(text).or_else(|| ini::read(text)).unwrap_or_else(|| line::read(text))
 }
 
+/// No file of settings is longer.
+pub const TEXT_BYTES_MAX: usize = 1 << 20;
+/// No line of one is longer, with those that its backslashes join.
+const LINE_BYTES_MAX: usize = 1 << 16;
+
+/// Refuses a text that is no file of settings for its size: to read it would take too long.
+pub fn check_size(text: &str) -> Result<(), String> {
+    if text.len() > TEXT_BYTES_MAX {
+        return Err("it is longer than 1 MiB: name a file of settings".into());
+    }
+    let lines = line::logical_lines(text);
+    match lines.iter().find(|(_, line)| line.len() > LINE_BYTES_MAX) {
+        Some((number, _)) => Err(format!("line {number} is longer than 64 KiB: split it")),
+        None => Ok(()),
+    }
+}
+
 #[cfg(test)]
 mod tests;

@@ -315,3 +315,40 @@ fn nothing_that_a_file_may_hold_is_too_much() {
         read(text);
     }
 }
+
+#[test]
+fn an_option_that_is_no_ascii_is_no_panic() {
+    assert!(read("hdparm -é /dev/sda\n").settings.is_empty());
+}
+
+#[test]
+fn variables_do_not_fill_the_memory() {
+    let long = "x".repeat(1 << 15);
+    for line in ["echo @$A@ > /proc/sys/vm/swappiness", "echo \"@${A}@\" > /proc/sys/vm/swappiness"]
+    {
+        let many = line.replace("@$A@", &"$A".repeat(1000)).replace("@${A}@", &"${A}".repeat(1000));
+        let found = read(&format!("A={long}\n{many}\n"));
+        assert!(found.settings[0].command.len() < 1 << 17, "{line}");
+    }
+    let many = "${a}".repeat(1000);
+    let unit = format!("[variables]\na={long}\nb={many}\n[sysctl]\nvm.swappiness={many}\n");
+    assert!(read(&unit).settings.is_empty());
+    let rule = "ATTR{queue/nr_requests}=\"1\", ".repeat(65);
+    assert_eq!(read(&rule).settings.len(), 1);
+}
+
+#[test]
+fn a_variable_counts_from_its_command_on() {
+    let found =
+        read("a=5; sysctl vm.dirty_ratio=$a && a=6 | tee x; sysctl vm.dirty_ratio=$a # ; x");
+    let commands: Vec<&str> = found.settings.iter().map(|it| it.command.as_str()).collect();
+    assert_eq!(commands, ["sysctl vm.dirty_ratio=5", "sysctl vm.dirty_ratio=6"]);
+}
+
+#[test]
+fn what_is_too_long_for_settings_is_refused() {
+    let refused = |text: String| check_size(&text).unwrap_err();
+    assert!(refused("x\n".repeat(1 << 20)).contains("1 MiB"));
+    assert!(refused(format!("a\n{}", "y\\\n".repeat(1 << 16))).contains("line 2 is longer"));
+    check_size(&"sysctl vm.dirty_ratio=5\n".repeat(1000)).unwrap();
+}

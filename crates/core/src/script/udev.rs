@@ -38,6 +38,9 @@ const KEYS: [&str; 29] = [
 /// The longest first: `=` begins none of the others, but ends them.
 const OPERATORS: [&str; 6] = ["==", "!=", "+=", "-=", ":=", "="];
 
+/// Each that sets something keeps its rule's whole text.
+const PAIRS_MAX: usize = 64;
+
 /// One pair of a rule.
 struct Pair<'a> {
     key: &'a str,
@@ -63,6 +66,10 @@ pub enum Wish {
 /// What the rule of `line` sets, in its order; `None` if the line is no rule.
 pub fn wishes(line: &str) -> Option<Vec<Wish>> {
     let pairs = pairs(line)?;
+    if pairs.len() > PAIRS_MAX {
+        let why = format!("a rule of more than {PAIRS_MAX} pairs is not read");
+        return Some(vec![Wish::Set(Request::Other(why))]);
+    }
     let device = device(&pairs);
     let mut wishes: Vec<Wish> = pairs.iter().filter_map(|pair| wish(pair, &device)).collect();
     let compares_queue =

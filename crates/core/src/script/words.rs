@@ -22,11 +22,22 @@ pub enum Token {
     Operator(String),
 }
 
-struct Reader<'a> {
+/// All variables of a line stand for so much at most: one that goes beyond stays as it is written.
+const EXPANSION_BYTES_MAX: usize = 1 << 16;
+
+struct Reader<'a, 'v> {
     rest: Peekable<Chars<'a>>,
-    variables: &'a Variables,
+    variables: &'v Variables,
     tokens: Vec<Token>,
     word: Option<String>,
+    /// How much the variables still to come may stand for.
+    room_bytes: usize,
+}
+
+/// The commands of a logical line, read one by one, as each may set a variable for those behind it.
+pub struct Commands<'a> {
+    rest: Peekable<Chars<'a>>,
+    room_bytes: usize,
 }
 
 /// What a `$` stands for.
@@ -50,22 +61,78 @@ pub fn is_assignment(word: &str) -> bool {
 
 /// The pieces of one logical line.
 pub fn tokens(line: &str, variables: &Variables) -> Vec<Token> {
-    let rest = line.chars().peekable();
-    let mut reader = Reader { rest, variables, tokens: Vec::new(), word: None };
-    while let Some(c) = reader.rest.next() {
-        match c {
-            '#' if reader.word.is_none() => break,
-            c if c.is_whitespace() => reader.end_word(),
-            '(' if reader.is_assigned() => reader.elements(),
-            ';' | '&' | '|' | '>' | '<' | '(' | ')' => reader.operator(c),
-            c => reader.part(c),
-        }
-    }
+    let mut reader = Reader::new(line.chars().peekable(), variables, EXPANSION_BYTES_MAX);
+    while reader.piece() {}
     reader.end_word();
     reader.tokens
 }
 
-impl Reader<'_> {
+impl<'a> Commands<'a> {
+    pub fn of(line: &'a str) -> Commands<'a> {
+        Commands { rest: line.chars().peekable(), room_bytes: EXPANSION_BYTES_MAX }
+    }
+
+    /// The next command, which may be empty, and the operator that ends it. Redirections stay
+    /// within.
+    pub fn next(&mut self, variables: &Variables) -> Option<(Vec<Token>, String)> {
+        self.rest.peek()?;
+        let rest = std::mem::replace(&mut self.rest, "".chars().peekable());
+        let mut reader = Reader::new(rest, variables, self.room_bytes);
+        let mut goes_on = true;
+        while goes_on && reader.ending().is_none() {
+            goes_on = reader.piece();
+        }
+        let end = reader.ending().map(String::from);
+        if end.is_some() {
+            reader.tokens.pop();
+        }
+        reader.end_word();
+        if goes_on {
+            (self.rest, self.room_bytes) = (reader.rest, reader.room_bytes);
+        }
+        Some((reader.tokens, end.unwrap_or_default()))
+    }
+}
+
+impl<'a, 'v> Reader<'a, 'v> {
+    fn new(
+        rest: Peekable<Chars<'a>>,
+        variables: &'v Variables,
+        room_bytes: usize,
+    ) -> Reader<'a, 'v> {
+        Reader { rest, variables, tokens: Vec::new(), word: None, room_bytes }
+    }
+
+    /// Reads on; says whether there may be more.
+    fn piece(&mut self) -> bool {
+        match self.rest.next() {
+            None => return false,
+            Some('#') if self.word.is_none() => return false,
+            Some(c) if c.is_whitespace() => self.end_word(),
+            Some('(') if self.is_assigned() => self.elements(),
+            Some(c @ (';' | '&' | '|' | '>' | '<' | '(' | ')')) => self.operator(c),
+            Some(c) => self.part(c),
+        }
+        true
+    }
+
+    /// The operator just read, if it ends a command.
+    fn ending(&self) -> Option<&str> {
+        match self.tokens.last() {
+            Some(Token::Operator(text)) if self.word.is_none() && !text.contains(['>', '<']) => {
+                Some(text)
+            }
+            _ => None,
+        }
+    }
+
+    /// What a variable stands for.
+    fn value(&mut self, name: &str) -> Option<String> {
+        let value = self.variables.get(name).filter(|value| value.len() <= self.room_bytes)?;
+        self.room_bytes -= value.len();
+        Some(value.clone())
+    }
+
     fn end_word(&mut self) {
         self.tokens.extend(self.word.take().map(Token::Word));
     }
@@ -77,11 +144,11 @@ impl Reader<'_> {
     fn operator(&mut self, first: char) {
         // `<DEVICE>` and `<device>` are placeholders of manuals: no file is read in such a line.
         if first == '<' && self.word.is_none() {
-            let ahead: String = self.rest.clone().take_while(|c| *c != '>').collect();
-            let name = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
-            let closed = self.rest.clone().nth(ahead.chars().count()) == Some('>');
-            if closed && !ahead.is_empty() && ahead.chars().all(name) {
-                self.rest.nth(ahead.chars().count());
+            let name = |c: &char| c.is_ascii_alphanumeric() || *c == '_' || *c == '-';
+            let ahead: String = self.rest.clone().take_while(name).collect();
+            let closed = self.rest.clone().nth(ahead.len()) == Some('>');
+            if closed && !ahead.is_empty() {
+                self.rest.nth(ahead.len());
                 self.push(&format!("<{ahead}>"));
                 return;
             }
@@ -140,7 +207,12 @@ impl Reader<'_> {
     fn elements(&mut self) {
         let text: String = self.rest.by_ref().take_while(|c| *c != ')').collect();
         // An array holds no other: what opens one here is no more than a space.
-        for token in tokens(&text.replace('(', " "), self.variables) {
+        let text = text.replace('(', " ");
+        let mut inner = Reader::new(text.chars().peekable(), self.variables, self.room_bytes);
+        while inner.piece() {}
+        inner.end_word();
+        self.room_bytes = inner.room_bytes;
+        for token in inner.tokens {
             if let Token::Word(word) = token {
                 self.push(&format!("{word} "));
             }
@@ -178,8 +250,6 @@ impl Reader<'_> {
     }
 
     fn dollar(&mut self) -> Value {
-        let variables = self.variables;
-        let known = |name: &str| variables.get(name).cloned().map(Value::Known);
         let unknown = |name: &str| Value::Unknown(format!("${name}"));
         match self.rest.peek() {
             Some('{') => {
@@ -189,11 +259,14 @@ impl Reader<'_> {
                 let rest = &text[name.len()..];
                 let default = rest.strip_prefix(':').unwrap_or(rest);
                 let value = match default.strip_prefix(['-', '=']) {
-                    Some(default) => known(name).or(Some(Value::Known(default.into()))),
-                    None if rest.starts_with("[@") || rest.starts_with("[*") => {
-                        variables.get(name).cloned().map(Value::Elements)
+                    Some(default) if !self.variables.contains_key(name) => {
+                        Some(Value::Known(default.into()))
                     }
-                    None => known(&text),
+                    Some(_) => self.value(name).map(Value::Known),
+                    None if rest.starts_with("[@") || rest.starts_with("[*") => {
+                        self.value(name).map(Value::Elements)
+                    }
+                    None => self.value(&text).map(Value::Known),
                 };
                 value.unwrap_or_else(|| unknown(&text))
             }
@@ -203,7 +276,7 @@ impl Reader<'_> {
                 while let Some(c) = self.rest.next_if(|c| c.is_ascii_alphanumeric() || *c == '_') {
                     name.push(c);
                 }
-                known(&name).unwrap_or_else(|| unknown(&name))
+                self.value(&name).map_or_else(|| unknown(&name), Value::Known)
             }
         }
     }

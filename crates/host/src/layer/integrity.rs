@@ -4,10 +4,17 @@ use fsverdict_core::model::Layer;
 
 use super::{Kind, Made, Seat, Value, with, words};
 
+/// The journal is what integritysetup takes by itself.
+const MODES: [&str; 3] = ["journal", "bitmap", "direct"];
+
 pub const INTEGRITY: Kind = Kind {
     name: "integrity",
     about: "dm-integrity: a checksum of every sector; writes go through a journal",
-    settings: &[("hash", Value::Word), ("mode", Value::Word), ("sector_size", Value::Size)],
+    settings: &[
+        ("hash", Value::Word),
+        ("mode", Value::OneOf(&MODES)),
+        ("sector_size", Value::Size),
+    ],
     programs: &["integritysetup"],
     modules: &["dm_integrity"],
     asked_for: hashes,

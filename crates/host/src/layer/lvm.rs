@@ -39,7 +39,7 @@ pub const LINEAR: Kind = Kind {
 pub const STRIPED: Kind = Kind {
     name: "lvm-striped",
     about: "LVM: a volume striped over all devices",
-    settings: &[("stripe", Value::Size)],
+    settings: &[("stripe", Value::Chunk)],
     devices_min: 2,
     up: striped,
     ..PLAIN
@@ -48,7 +48,7 @@ pub const STRIPED: Kind = Kind {
 pub const THIN: Kind = Kind {
     name: "lvm-thin",
     about: "LVM: a thin volume as large as its pool; a block is allocated when it is written",
-    settings: &[("chunk", Value::Size), ("zero", Value::Switch)],
+    settings: &[("chunk", Value::Chunk), ("zero", Value::Switch)],
     programs: &["lvm", "sh"],
     modules: &["dm_thin_pool"],
     up: thin,

@@ -5,7 +5,7 @@ use super::{Kind, Made, Seat, Value, nothing, with, words};
 const PLAIN: Kind = Kind {
     name: "",
     about: "",
-    settings: &[("chunk", Value::Size)],
+    settings: &[("chunk", Value::Chunk)],
     programs: &["mdadm", "cat"],
     modules: &[],
     asked_for: nothing,

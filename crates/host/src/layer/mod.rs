@@ -45,8 +45,12 @@ pub struct Kind {
 pub enum Value {
     /// A power of two, in bytes: `64k`.
     Size,
+    /// A [`Value::Size`] of a page or more: what is spread over devices has no smaller pieces.
+    Chunk,
     /// `yes` or `no`.
     Switch,
+    /// One of these.
+    OneOf(&'static [&'static str]),
     /// A word of the tool's own.
     Word,
 }
@@ -175,19 +179,22 @@ impl Kind {
 }
 
 impl Value {
-    fn check(self, value: &str) -> Result<(), &'static str> {
+    fn check(self, value: &str) -> Result<(), String> {
         let is_word = |c: char| c.is_ascii_alphanumeric() || ":-_.,()".contains(c);
+        let is_size = |least| bytes(value).is_some_and(|it| it >= least && it.is_power_of_two());
         let (is_right, wanted) = match self {
-            Value::Size => (
-                bytes(value).is_some_and(|it| it >= 512 && it.is_power_of_two()),
-                "a power of two, as in 64k",
-            ),
+            Value::Size => (is_size(512), "a power of two, as in 64k"),
+            Value::Chunk => (is_size(4096), "a power of two from 4k on, as in 64k"),
+            Value::OneOf(words) => {
+                let wanted = format!("one of {}", words.join(", "));
+                return if words.contains(&value) { Ok(()) } else { Err(wanted) };
+            }
             Value::Switch => (matches!(value, "yes" | "no"), "yes or no"),
             Value::Word => {
                 (!value.starts_with('-') && value.chars().all(is_word), "a word of its tool's")
             }
         };
-        if is_right { Ok(()) } else { Err(wanted) }
+        if is_right { Ok(()) } else { Err(wanted.into()) }
     }
 }
 
@@ -310,6 +317,9 @@ mod tests {
             ("lukz", 1, "no layer is called \"lukz\"; did you mean luks"),
             ("luks:sektor=1", 1, "luks has no setting \"sektor\""),
             ("raid5:chunk=3k", 3, "raid5:chunk=3k: chunk is a power of two"),
+            ("raid5:chunk=512", 3, "chunk is a power of two from 4k on"),
+            ("lvm-striped:stripe=2k", 2, "stripe is a power of two from 4k on"),
+            ("integrity:mode=bitmp", 1, "mode is one of journal, bitmap, direct"),
             ("luks:workqueues=off", 1, "workqueues is yes or no"),
             ("luks:cipher=--x", 1, "cipher is a word of its tool's"),
             ("raid1", 1, "raid1 is made of 2 devices or more, and gets 1: --devices 2"),

@@ -18,9 +18,9 @@ use crate::probe::DeviceReader;
 use crate::sys;
 use crate::tool::{self, Answer, ToolError};
 
-/// Images are sparse: what is made in one takes some tens of megabytes for a moment. One that takes
-/// more than this is emptied.
-const ROOM_BYTES: u64 = 4 << 30;
+/// Images are sparse: what is made in one takes some tens of megabytes for a moment. Those of a
+/// command that take more than this together are emptied.
+const ROOM_BYTES_MAX: u64 = 4 << 30;
 /// How often an image is looked at while something is made in it.
 const LOOK: Duration = Duration::from_millis(5);
 /// No tool may take longer: on an empty image they take milliseconds.
@@ -35,6 +35,8 @@ pub struct Bench {
     pub target: Target,
     /// Where images go.
     images: PathBuf,
+    /// How much those of one command may take.
+    room_bytes: u64,
     /// Where tools run: relative names that an option may hold lead nowhere.
     folder: PathBuf,
     /// Where file systems are mounted.
@@ -45,10 +47,13 @@ impl Bench {
     /// To be called on a thread of its own: as root it gets its own mount namespace.
     pub fn new(images: &Path, target: Target) -> Result<Bench, String> {
         let root = sys::is_root();
+        // Others need what is free, too. Of a folder that is none, making an image says more.
+        let free_bytes = sys::free_bytes(images).unwrap_or(0);
+        let room_bytes = ROOM_BYTES_MAX.min(free_bytes / 2);
         if !root {
             // Nobody can make a file there.
             let (folder, at) = ("/proc".into(), PathBuf::new());
-            return Ok(Bench { root, target, images: images.into(), folder, at });
+            return Ok(Bench { root, target, images: images.into(), room_bytes, folder, at });
         }
         let base = mount_point();
         let failed = |error: io::Error| format!("making a place to try settings: {error}");
@@ -59,26 +64,30 @@ impl Bench {
             .map_err(|error| error.to_string())?;
         let (folder, at) = (base.join("empty"), base.join("at"));
         fs::create_dir(&folder).and_then(|()| fs::create_dir(&at)).map_err(failed)?;
-        Ok(Bench { root, target, images: images.into(), folder, at })
+        Ok(Bench { root, target, images: images.into(), room_bytes, folder, at })
     }
 
-    /// Runs a tool and gives its answer.
+    /// Runs a tool, with arguments of the file's, and gives its answer.
     pub fn ask(&self, argv: &[String]) -> Result<Answer, ToolError> {
+        tool::check_foreign(argv)?;
         tool::ask(argv, &self.folder, LIMIT)
     }
 
     /// [`Self::ask`] for a tool that works on `disks`. On a large image it may write more than
-    /// there is room for: one that is filled is emptied meanwhile, and what came of it does not
+    /// there is room for: filled images are emptied meanwhile, and what came of it does not
     /// count.
     pub fn ask_on(&self, argv: &[String], disks: &[Disk]) -> Asked {
         let (done, filled) = (AtomicBool::new(false), AtomicBool::new(false));
         let answer = std::thread::scope(|scope| {
             scope.spawn(|| {
-                while !done.load(Ordering::Relaxed) {
-                    let full = disks.iter().find(|disk| disk.taken_bytes() > ROOM_BYTES);
-                    if let Some(disk) = full {
+                loop {
+                    let is_last = done.load(Ordering::Relaxed);
+                    if disks.iter().map(Disk::taken_bytes).sum::<u64>() > self.room_bytes {
                         filled.store(true, Ordering::Relaxed);
-                        let _ = disk.file.set_len(0);
+                        disks.iter().for_each(|disk| drop(disk.file.set_len(0)));
+                    }
+                    if is_last {
+                        return;
                     }
                     std::thread::sleep(LOOK);
                 }
@@ -90,7 +99,7 @@ impl Bench {
         match filled.into_inner() {
             true => Err(Refused::Unasked(format!(
                 "it writes more than {} on a disk of that size, for which there is no room here",
-                Bytes(ROOM_BYTES)
+                Bytes(self.room_bytes)
             ))),
             false => Ok(answer),
         }
@@ -287,4 +296,34 @@ fn is_chatter(message: &str) -> bool {
         "last unmount of",
     ];
     CHATTER.iter().any(|words| message.contains(words))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Two that would fit one by one.
+    #[test]
+    fn images_that_are_filled_together_are_emptied() {
+        let folder = tempfile::tempdir().unwrap();
+        let disk = |bytes: usize| {
+            let disk = Disk::new(folder.path(), 16 << 20, false).unwrap();
+            std::io::Write::write_all(&mut &disk.file, &vec![1; bytes]).unwrap();
+            disk.file.sync_all().unwrap();
+            disk
+        };
+        let bench = Bench {
+            root: false,
+            target: Target::default(),
+            images: folder.path().into(),
+            room_bytes: 6 << 20,
+            folder: "/proc".into(),
+            at: PathBuf::new(),
+        };
+        let ask = |disks: &[Disk]| bench.ask_on(&["true".into()], disks);
+        assert!(ask(&[disk(4 << 20)]).is_ok());
+        let disks = [disk(4 << 20), disk(4 << 20)];
+        assert!(matches!(ask(&disks), Err(Refused::Unasked(_))));
+        assert!(disks.iter().all(|disk| disk.taken_bytes() == 0));
+    }
 }

@@ -2,6 +2,9 @@
 //! machine and back at once. Both outlive us, so they are journalled before they are made.
 
 use std::fs::{self, File};
+use std::io::{self, Read};
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use fsverdict_core::model::{Checked, Judged};
@@ -10,6 +13,7 @@ use fsverdict_core::script::Knob;
 use super::bench::{Bench, Disk};
 use super::{mounting, topology, writeback};
 use crate::machine::settings::{self, Change, Setting, SettingError};
+use crate::sys;
 use crate::undo::{self, Journal, Undo};
 
 /// One value that a file asks for.
@@ -27,6 +31,9 @@ const HARMLESS: [&str; 4] =
 
 /// Where `/proc` and `/sys` are.
 const ROOT: &str = "/";
+
+/// No setting shows more: a file of /proc or /sys may have no end.
+const SHOWN_BYTES_MAX: u64 = 4096;
 
 /// How long a run that changes settings is waited for.
 const LOCK_PATIENCE: Duration = Duration::from_secs(20);
@@ -69,7 +76,7 @@ fn untried(wish: &Wish, why: &str) -> Checked {
 
 fn other(wish: &Wish) -> Checked {
     let Knob::Other(path) = wish.knob else { return untried(wish, "") };
-    match fs::read_to_string(path) {
+    match shown(Path::new(path)) {
         Ok(text) => {
             let said = format!(
                 "it exists here, with {:?}; fsverdict tries queues and sysctls only",
@@ -78,9 +85,27 @@ fn other(wish: &Wish) -> Checked {
             untried(wish, &said)
         }
         Err(_) => {
-            untried(wish, "this machine has no such file; fsverdict tries queues and sysctls")
+            untried(wish, "this machine has no such setting; fsverdict tries queues and sysctls")
         }
     }
+}
+
+/// The beginning of what a file of the kernel's shows, if it is a setting: a regular file of /proc
+/// or /sys, wherever links lead, that its owner can write. Others may hold secrets (/proc/kcore) or
+/// lose what is read (/proc/kmsg).
+fn shown(path: &Path) -> io::Result<String> {
+    let path = fs::canonicalize(path)?;
+    if !["/proc", "/sys"].iter().any(|root| path.starts_with(root)) {
+        return Err(io::ErrorKind::PermissionDenied.into());
+    }
+    let file = sys::open_without_links(&path, libc::O_RDONLY | libc::O_NONBLOCK)?;
+    let data = file.metadata()?;
+    if !data.is_file() || data.mode() & 0o200 == 0 {
+        return Err(io::ErrorKind::PermissionDenied.into());
+    }
+    let mut bytes = Vec::new();
+    file.take(SHOWN_BYTES_MAX).read_to_end(&mut bytes)?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
 /// What was changed, to be put back: written to a journal first, for the case that we are killed.
@@ -405,6 +430,22 @@ impl QueueTrial<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_settings_of_the_kernel_are_shown() {
+        for path in [
+            "/proc/../etc/passwd",
+            "/proc/self/root/etc/passwd",
+            "/sys/../dev/zero",
+            "/proc/kmsg",
+            "/proc/self/environ",
+            "/proc/self/maps",
+            "/proc/self",
+        ] {
+            assert!(shown(Path::new(path)).is_err(), "{path}");
+        }
+        assert!(!shown(Path::new("/proc/self/comm")).unwrap().is_empty());
+    }
 
     /// What is set on a queue stays there after its device is detached.
     #[test]

@@ -94,6 +94,9 @@ pub struct Maker<'a> {
 /// Up to this size the flags of each block group are looked at.
 const GROUPS_BYTES_MAX: u64 = 64 << 30;
 
+/// So many images are made for one command at most.
+const DEVICES_MAX: usize = 16;
+
 /// The part of what came out that is what the tool said though it did its work.
 const WARNING: &str = "warning";
 
@@ -235,6 +238,10 @@ impl Maker<'_> {
     /// Makes the file system, or another that the command then changes.
     fn make(&self, choices: &[Choice]) -> Result<(Vec<Disk>, Facts), Refused> {
         let count = self.call.devices.len().max(1);
+        if count > DEVICES_MAX {
+            let why = format!("it names more than {DEVICES_MAX} devices");
+            return Err(Refused::Unasked(why));
+        }
         let disks: Result<Vec<Disk>, String> =
             (0..count).map(|_| self.bench.disk_of(self.size_bytes)).collect();
         let disks = disks.map_err(Refused::Unasked)?;
