@@ -1,5 +1,6 @@
 //! `fsverdict check`: are these settings valid, effective, safe?
 
+use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
@@ -55,6 +56,8 @@ done; 2 usage; 6 nothing is wrong, but not all could be judged, or no setting wa
 /// Tries the settings of the file and prints what came of it.
 pub fn run(arguments: &Arguments) -> Result<u8> {
     let text = read(&arguments.file)?;
+    script::check_size(&text)
+        .map_err(|why| exit::Usage(format!("{}: {why}", arguments.file.display())))?;
     let script = script::read(&text);
     let target = target(arguments)?;
     let checked = check::check(&script, &arguments.dir, target).map_err(anyhow::Error::msg)?;
@@ -85,12 +88,15 @@ fn status(checked: &[Checked]) -> u8 {
     }
 }
 
+/// One byte more than can be right is enough to refuse it.
 fn read(file: &Path) -> Result<String> {
     let mut bytes = Vec::new();
+    let most = script::TEXT_BYTES_MAX as u64 + 1;
     if file == Path::new("-") {
-        std::io::stdin().read_to_end(&mut bytes).context("standard input")?;
+        std::io::stdin().take(most).read_to_end(&mut bytes).context("standard input")?;
     } else {
-        bytes = std::fs::read(file).with_context(|| file.display().to_string())?;
+        let read = File::open(file).and_then(|file| file.take(most).read_to_end(&mut bytes));
+        read.with_context(|| file.display().to_string())?;
     }
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }

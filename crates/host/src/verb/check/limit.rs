@@ -86,7 +86,7 @@ fn tried(bench: &Bench, limit: &Limit) -> (Judged, String) {
 }
 
 /// Without the right to raise limits (CAP_SYS_RESOURCE) nothing is known of the value: only that of
-/// `nofile` may be one that no process may have, `files_max` being fs.nr_open (setrlimit(2), EPERM).
+/// `nofile` may be one that no process may have: `files_max` is fs.nr_open (setrlimit(2)).
 fn refusal(item: &str, count: Option<u64>, files_max: Option<u64>, said: &str) -> Judged {
     let is_over = || count.is_none_or(|count| files_max.is_none_or(|most| count > most));
     let is_invalid = item == "nofile" && is_over();
