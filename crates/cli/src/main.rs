@@ -28,7 +28,8 @@ struct Arguments {
 
 const STATUS: &str = "\
 Exit status: 0 done; 1 something could not be done; 2 usage; 3 refused for safety;
-4 compare found something slower; 5 every workload is void; 130 interrupted.";
+4 compare found something slower, or report a claim that does not hold; 5 every workload is void;
+6 check could not judge all; 130 interrupted.";
 
 #[derive(Subcommand)]
 enum Command {

@@ -100,6 +100,8 @@ pub enum ToolError {
     Failed { command: String, status: ExitStatus, stdout: String, stderr: String },
     #[error("{command} was not done after {} s", limit.as_secs())]
     Slow { command: String, limit: Duration },
+    #[error("{command} printed more than {} MiB, which is no answer", ANSWER_BYTES_MAX >> 20)]
+    TooMuch { command: String },
     #[error("{program} is a script, and its shell might run a part of {word:?}: it is not started")]
     Script { program: String, word: String },
 }
@@ -257,6 +259,9 @@ pub fn shown(argv: &[String]) -> String {
     model::Command::Argv(argv.to_vec()).to_string()
 }
 
+/// No answer is longer: what is printed without end would fill the memory.
+const ANSWER_BYTES_MAX: u64 = 16 << 20;
+
 /// What a program answered, whether it did what it was asked to or not.
 #[derive(Debug)]
 pub struct Answer {
@@ -290,13 +295,17 @@ pub fn ask_where(
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
     sys::bind_to_us(&mut command);
     let mut child = command.spawn().map_err(start)?;
-    let (stdout, stderr) = (reader(child.stdout.take()), reader(child.stderr.take()));
+    let (stdout, stderr) = (capped(child.stdout.take()), capped(child.stderr.take()));
     // Who holds the pipes of one that had to be killed may hold them for ever.
     let Some(status) = wait(&mut child, limit, &mut |_| {}).map_err(start)? else {
         return Err(ToolError::Slow { command: shown(argv), limit });
     };
-    let (stdout, stderr) = (text(stdout).map_err(start)?, text(stderr).map_err(start)?);
-    Ok(Answer { status, stdout, stderr })
+    let (stdout, stderr) = (read(stdout).map_err(start)?, read(stderr).map_err(start)?);
+    if stdout.len().max(stderr.len()) as u64 > ANSWER_BYTES_MAX {
+        return Err(ToolError::TooMuch { command: shown(argv) });
+    }
+    let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
+    Ok(Answer { status, stdout: text(stdout), stderr: text(stderr) })
 }
 
 /// Runs a system tool that takes long, with all that it says in `log`; `tick` hears meanwhile how
@@ -324,12 +333,14 @@ fn reader(pipe: Option<impl Read + Send + 'static>) -> Reader {
     std::thread::spawn(move || all_of(pipe))
 }
 
-fn read(reader: Reader) -> std::io::Result<Vec<u8>> {
-    reader.join().map_err(|_| std::io::Error::other("reading it ended"))?
+/// The same, up to a byte more than an answer has. The pipe is closed then: who goes on printing is
+/// not held up, but ended by SIGPIPE.
+fn capped(pipe: Option<impl Read + Send + 'static>) -> Reader {
+    reader(pipe.map(|pipe| pipe.take(ANSWER_BYTES_MAX + 1)))
 }
 
-fn text(reader: Reader) -> std::io::Result<String> {
-    Ok(String::from_utf8_lossy(&read(reader)?).into_owned())
+fn read(reader: Reader) -> std::io::Result<Vec<u8>> {
+    reader.join().map_err(|_| std::io::Error::other("reading it ended"))?
 }
 
 /// `None` if it had to be killed.
@@ -376,6 +387,15 @@ pub fn version(argv: &[&str]) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_answer_without_end_is_refused() {
+        for line in ["yes", "yes >&2"] {
+            let words = ["sh", "-c", line].map(String::from);
+            let refused = ask(&words, Path::new("/"), Duration::from_secs(600)).unwrap_err();
+            assert!(matches!(refused, ToolError::TooMuch { .. }), "{refused}");
+        }
+    }
 
     /// ldd is a script of bash on every Debian, mount is none.
     #[test]

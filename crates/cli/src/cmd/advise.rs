@@ -9,6 +9,7 @@ use fsverdict_core::{judge, render};
 use fsverdict_host::file_system;
 
 use super::compare::Format;
+use super::plan::text_of;
 use crate::exit::{self, Usage};
 use crate::offers;
 use crate::say;
@@ -94,7 +95,7 @@ fn purpose(arguments: &Arguments) -> Result<Purpose> {
     let mut purpose = match (&arguments.name, &arguments.purpose) {
         (_, Some(path)) => {
             let file = path.display().to_string();
-            let text = std::fs::read_to_string(path).with_context(|| file.clone())?;
+            let text = text_of(path).with_context(|| file.clone())?;
             Purpose::parse(&text).with_context(|| file)?
         }
         (name, None) => uses::purpose(name.as_deref().unwrap_or_default())

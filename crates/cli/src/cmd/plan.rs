@@ -1,7 +1,7 @@
 //! From what was typed to the plan that was meant.
 
-use std::fs;
-use std::io::ErrorKind;
+use std::fs::{self, File};
+use std::io::{self, ErrorKind, Read as _};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
@@ -81,7 +81,7 @@ pub fn read(path: &Path) -> Result<Plan> {
     if let Some(plan) = shipped::plan(path) {
         return plan;
     }
-    let text = match fs::read_to_string(path) {
+    let text = match text_of(path) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Err(no_plan(path).into()),
         text => text.with_context(|| path.display().to_string())?,
     };
@@ -95,6 +95,19 @@ pub fn read(path: &Path) -> Result<Plan> {
         make_absolute(&mut replay.recording);
     }
     Ok(plan)
+}
+
+/// No plan and no use is longer.
+const TEXT_BYTES_MAX: u64 = 16 << 20;
+
+/// What a file that was named on the command line says; of one that never ends, an error.
+pub(super) fn text_of(path: &Path) -> io::Result<String> {
+    let mut text = String::new();
+    let read = File::open(path)?.take(TEXT_BYTES_MAX + 1).read_to_string(&mut text)?;
+    match read as u64 > TEXT_BYTES_MAX {
+        true => Err(io::Error::other("it is longer than 16 MiB: name a text file")),
+        false => Ok(text),
+    }
 }
 
 /// Neither a file nor a plan that comes along.
@@ -509,6 +522,12 @@ pub(super) mod tests {
     fn directories_are_contenders() {
         let plan = typed("--bed directory:/a,/b -- true").unwrap();
         assert_eq!(plan.contenders[1].path.as_deref(), Some("/b"));
+    }
+
+    #[test]
+    fn a_file_without_end_is_no_plan() {
+        let error = format!("{:#}", read(Path::new("/dev/zero")).unwrap_err());
+        assert_eq!(error, "/dev/zero: it is longer than 16 MiB: name a text file");
     }
 
     #[test]

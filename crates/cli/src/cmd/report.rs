@@ -7,7 +7,7 @@ use anyhow::{Context, Result};
 use clap::ValueEnum;
 use fsverdict_core::judge::{self, Judge, Side};
 use fsverdict_core::model::claim::{Answer, Answered, Claim};
-use fsverdict_core::model::{Comparison, Timeline};
+use fsverdict_core::model::{Comparison, Timeline, meant};
 use fsverdict_core::render::{self, Figure, Kept, Painted, Report};
 use fsverdict_host::tool;
 
@@ -117,7 +117,16 @@ pub fn run(arguments: &Arguments) -> Result<u8> {
 fn claims_of(path: &Path) -> Result<Vec<Claim>> {
     let name = path.to_string_lossy();
     let is_study = !path.is_file() && shipped::STUDIES.iter().any(|(known, _)| *known == name);
-    let mut plan = if is_study { shipped::study(&name)? } else { plan::read(path)? };
+    let mut plan = match is_study {
+        true => shipped::study(&name)?,
+        false if path.exists() || shipped::plan(path).is_some() => plan::read(path)?,
+        false => {
+            let known = shipped::STUDIES.iter().chain(&shipped::PLANS).map(|(known, _)| *known);
+            let meant = meant(&name, known);
+            let text = format!("no study, no plan and no file is called {name:?}; {meant}");
+            return Err(Usage(text).into());
+        }
+    };
     plan.name_references();
     match plan.claims.is_empty() {
         true => Err(Usage(format!("{name} claims nothing: write claims as [[claim]]")).into()),

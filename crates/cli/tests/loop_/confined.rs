@@ -237,6 +237,7 @@ for fd in /proc/self/fd/*; do
     esac
 done
 > /dev/tty && out terminal
+[ "$(cut -d ' ' -f 6 /proc/$$/stat)" = $$ ] || out session
 echo done
 "#;
 

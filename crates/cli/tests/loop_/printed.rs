@@ -40,6 +40,7 @@ fn dbench_by_its_time_is_void() {
     times.sort_by(f64::total_cmp);
     let Some(found) = found else {
         assert!(times[times.len() - 1] / times[0] > 1.02, "{times:?}");
+        scene.assert_nothing_left();
         return;
     };
     assert_eq!(found["severity"], "void");

@@ -107,8 +107,30 @@ fn a_claim_that_does_not_hold_shuts_the_gate() {
     gone.says("fails: not measurable here: of nobody");
     scene.write("none.toml", PLAN);
     scene.run("report run --claims none.toml").exits(2).says("none.toml claims nothing");
+    let unknown = scene.run("report run --claims cloud-disc").exits(2);
+    unknown
+        .says("no study, no plan and no file is called \"cloud-disc\"; did you mean cloud-disk?");
     run_plan(&scene, "bare", PLAN);
+    scene.run("report run bare --claims other.toml").exits(2).says("--claims answers for one run");
     scene.run("report bare --fail-on claim").exits(2).says("--fail-on needs claims");
+}
+
+#[test]
+fn a_claim_is_of_the_reference_it_was_written_against() {
+    let scene = Scene::new();
+    scene.write("plan.toml", &format!("{PLAN}{}", claim("as fast", "same", "at_least = 0.9")));
+    let of = |options: &str| {
+        let line = format!("run plan.toml {options} --json -");
+        scene.run(&line).exits(0).json()["claims"][0].clone()
+    };
+    let other = of("--reference tuned --output other");
+    assert_eq!(other["against"], "plain");
+    // Against the run's own reference, which is half as fast again, it is 0.65.
+    let ratio = other["measured"][0].as_f64().unwrap();
+    assert!((0.9..1.1).contains(&ratio), "{other:#}");
+    scene.write("claim.toml", &format!("{PLAN}{}", claim("as fast", "same", "at_least = 0.9")));
+    let anew = scene.run("report other --claims claim.toml --format json").exits(0).json();
+    assert_eq!(anew["claims"][0], other);
 }
 
 #[test]

@@ -79,6 +79,15 @@ impl Contender {
     /// The `file_system` of the bare device.
     pub const RAW: &str = "raw";
 
+    /// The file system that lies on the disks themselves; empty where that is in a partition or on
+    /// layers.
+    pub fn on_disks(&self) -> &str {
+        match self.partition.is_empty() && self.layers.is_empty() {
+            true => &self.file_system,
+            false => "",
+        }
+    }
+
     /// Its knobs have names that a knob can have.
     pub(super) fn check_knobs(&self) -> Result<(), String> {
         if let Some(name) = self.sysctl.keys().find(|name| sysctl_file(name).is_none()) {

@@ -30,6 +30,8 @@ struct Reader<'a, 'v> {
     variables: &'v Variables,
     tokens: Vec<Token>,
     word: Option<String>,
+    /// All words of the command so far assign, or may stand before who does.
+    may_assign: bool,
     /// How much the variables still to come may stand for.
     room_bytes: usize,
 }
@@ -100,7 +102,7 @@ impl<'a, 'v> Reader<'a, 'v> {
         variables: &'v Variables,
         room_bytes: usize,
     ) -> Reader<'a, 'v> {
-        Reader { rest, variables, tokens: Vec::new(), word: None, room_bytes }
+        Reader { rest, variables, tokens: Vec::new(), word: None, may_assign: true, room_bytes }
     }
 
     /// Reads on; says whether there may be more.
@@ -134,7 +136,9 @@ impl<'a, 'v> Reader<'a, 'v> {
     }
 
     fn end_word(&mut self) {
-        self.tokens.extend(self.word.take().map(Token::Word));
+        let Some(word) = self.word.take() else { return };
+        self.may_assign &= is_assignment(&word) || DECLARING.contains(&word.as_str());
+        self.tokens.push(Token::Word(word));
     }
 
     fn push(&mut self, text: &str) {
@@ -157,6 +161,7 @@ impl<'a, 'v> Reader<'a, 'v> {
         if first == '>' && self.word.as_ref().is_some_and(|word| matches!(word.as_str(), "1" | "2"))
         {
             let number = self.word.take().unwrap_or_default();
+            self.may_assign = true;
             self.tokens.push(Token::Operator(format!("{number}>")));
             return;
         }
@@ -165,6 +170,7 @@ impl<'a, 'v> Reader<'a, 'v> {
         while self.rest.next_if_eq(&first).is_some() {
             text.push(first);
         }
+        self.may_assign = true;
         self.tokens.push(Token::Operator(text));
     }
 
@@ -194,13 +200,7 @@ impl<'a, 'v> Reader<'a, 'v> {
 
     /// The word at hand is an assignment, whose value is not split (2.9.1).
     fn is_assigned(&self) -> bool {
-        let command = self.tokens.rsplit(|token| matches!(token, Token::Operator(_))).next();
-        let before = |token: &Token| match token {
-            Token::Word(word) => is_assignment(word) || DECLARING.contains(&word.as_str()),
-            Token::Operator(_) => true,
-        };
-        self.word.as_deref().is_some_and(is_assignment)
-            && command.unwrap_or_default().iter().all(before)
+        self.may_assign && self.word.as_deref().is_some_and(is_assignment)
     }
 
     /// `NAME=(a b)`: the elements, with a space between them, for they are split again.

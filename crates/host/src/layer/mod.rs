@@ -26,7 +26,7 @@ pub struct Kind {
     pub name: &'static str,
     /// What it is, for `list`.
     pub about: &'static str,
-    /// Its settings, and an example of each.
+    /// Its settings, and what their values have to be.
     pub settings: &'static [(&'static str, Value)],
     /// The programs that make it.
     pub programs: &'static [&'static str],

@@ -216,8 +216,11 @@ pub fn start_within(
     let (user, mounts) = (user.try_clone_to_owned()?, mounts.try_clone_to_owned()?);
     let directory = c_path(directory)?;
     let enter = move || {
-        // SAFETY: setsid takes nothing. It fails where we lead a group already, which is as good.
-        unsafe { libc::setsid() };
+        // SAFETY: setsid takes nothing. It fails for who leads a group: a command is bound to us
+        // after this.
+        if unsafe { libc::setsid() } < 0 {
+            return Err(io::Error::last_os_error());
+        }
         // SAFETY: the descriptors live as long as this closure.
         checked(unsafe { libc::setns(mounts.as_raw_fd(), libc::CLONE_NEWNS) })?;
         // SAFETY: as before.

@@ -42,11 +42,16 @@ pub fn is_root() -> bool {
 }
 
 /// Puts `command`, once started, into a process group of its own, so that Ctrl-C at the terminal
-/// reaches us alone, and has the kernel kill it when the thread that started it dies.
+/// reaches us alone, and has the kernel kill it when the thread that started it dies. Comes after
+/// [`start_within`](super::start_within), which begins a session.
 pub fn bind_to_us(command: &mut Command) {
-    command.process_group(0);
     let us = std::process::id();
     let die_with_parent = move || {
+        // Not by Command::process_group, which comes before all closures: who leads a group can't
+        // begin a session (setsid(2)).
+        // SAFETY: setpgid takes two numbers. It fails for who has begun a session, and so leads a
+        // group already.
+        unsafe { libc::setpgid(0, 0) };
         // SAFETY: prctl with these arguments touches no memory.
         if unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) } != 0 {
             return Err(io::Error::last_os_error());

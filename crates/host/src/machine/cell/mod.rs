@@ -192,3 +192,26 @@ impl Cells {
         self.cell.take().map(|cell| cell.left()).unwrap_or_default()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::tool;
+
+    #[test]
+    #[ignore = "needs root: run ./test"]
+    fn a_confined_tool_has_a_session_of_its_own() {
+        let cells = Cells::new(Ground::default());
+        let words = ["sh", "-c", "cut -d ' ' -f 1,5,6 /proc/$$/stat"].map(String::from);
+        let answer = tool::ask_where(&words, Duration::from_secs(600), |command| {
+            let confined = cells.cell().and_then(|cell| cell.confine(command, Path::new("/")));
+            confined.map_err(io::Error::other)
+        });
+        // Its number, group and session: proc_pid_stat(5).
+        let said = answer.unwrap().stdout;
+        let numbers: Vec<&str> = said.split_whitespace().collect();
+        assert!(numbers.len() == 3 && numbers.iter().all(|it| *it == numbers[0]), "{said}");
+    }
+}

@@ -110,14 +110,15 @@ impl Mounting {
 pub fn drop_caches(trial: &Trial) -> Result<CacheState, HostError> {
     let mut looked_at = match trial.bed.kind {
         BedKind::Directory => cache::largest_files(&work_directory(trial)),
-        _ => cache::nodes(&trial.bed.devices),
+        _ => {
+            let mut nodes = cache::nodes(&trial.bed.devices);
+            // What the file system is made on: a partition, or what layers give.
+            with_site(trial, |site| nodes.extend(site.devices.iter().map(PathBuf::from)));
+            nodes.sort();
+            nodes.dedup();
+            nodes
+        }
     };
-    if trial.bed.kind != BedKind::Directory {
-        // What the file system is made on: a partition, or what layers give.
-        with_site(trial, |site| looked_at.extend(site.devices.iter().map(PathBuf::from)));
-        looked_at.sort();
-        looked_at.dedup();
-    }
     if trial.bed.kind == BedKind::Loop {
         // Without direct I/O the host caches the image, and what is dirty can't be dropped.
         for image in cache::images(&trial.bed.devices) {

@@ -75,9 +75,7 @@ impl Traces {
         // blocks lie elsewhere.
         let file_system = match trial.bed.kind {
             BedKind::Directory => "",
-            _ if !trial.contender.partition.is_empty() => "",
-            _ if !trial.contender.layers.is_empty() => "",
-            _ => &trial.contender.file_system,
+            _ => trial.contender.on_disks(),
         };
         let write = |(phase, recorded): (Phase, Recorded)| {
             told(recorded.write(phase.name(), file_system, &log_of(trial)))

@@ -55,8 +55,7 @@ impl Log {
     /// Decodes it into the trial's folder, and adds to the record what it adds up to, where the
     /// guest could not tell that itself.
     pub fn write(self, trial: &Trial, folder: &Path, record: &mut Record) -> Result<(), HostError> {
-        let is_whole = trial.contender.partition.is_empty();
-        let file_system = if is_whole { trial.contender.file_system.as_str() } else { "" };
+        let file_system = trial.contender.on_disks();
         let out = folder.join("log_writes.jsonl");
         let accounts = logged::write(&self.path, &self.device, file_system, &out)?;
         if let [account] = accounts.as_slice()

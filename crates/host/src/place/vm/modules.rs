@@ -15,9 +15,8 @@ use crate::tool;
 /// What programs decompress modules, by the ending of their names.
 const COMPRESSED: [(&str, &str); 3] = [("xz", "xz"), ("zst", "zstd"), ("gz", "gzip")];
 
-/// Checksums that file systems ask the kernel's crypto API for by name, tables of characters, and
-/// who coordinates, which no dependency shows: in a guest there is no modprobe to answer the
-/// kernel's call for them.
+/// Checksums that file systems ask the kernel's crypto API for by name, and tables of characters,
+/// which no dependency shows: in a guest there is no modprobe to answer the kernel's call for them.
 const ASKED_FOR: [(&str, &[&str]); 10] = [
     ("ext4", &["crc32c_generic", "crc32c_intel"]),
     ("xfs", &["crc32c_generic", "crc32c_intel"]),

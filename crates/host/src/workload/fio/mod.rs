@@ -363,6 +363,11 @@ fn jobs_in(fio: &Fio, scene: &Scene) -> Result<Vec<Job>, HostError> {
             }
         }
     })?;
+    understood(fio, &answer)
+}
+
+/// The jobs of fio's answer; its complaint, or ours, is the error.
+fn understood(fio: &Fio, answer: &Answer) -> Result<Vec<Job>, HostError> {
     if !answer.status.success() {
         return Err(complaint(&answer.stderr).into());
     }
@@ -378,14 +383,7 @@ fn jobs_outside(fio: &Fio, workload: &Workload) -> Result<Result<Vec<Job>, Strin
         command.envs(variables());
         confine(fio, command)
     })?;
-    if !answer.status.success() {
-        return Ok(Err(answer.stderr));
-    }
-    let jobs = jobs::read(&answer.stdout, &fio.files()).map_err(|error| error.to_string());
-    Ok(jobs.and_then(|jobs| match check_jobs(&jobs) {
-        Ok(()) => Ok(jobs),
-        Err(outside) => Err(outside.to_string()),
-    }))
+    Ok(understood(fio, &answer).map_err(|error| error.to_string()))
 }
 
 /// Has fio read the job and do nothing else. Where an engine is unknown, with the nearest of those
@@ -396,7 +394,7 @@ fn read(fio: &Fio, workload: &Workload) -> Result<Reading, ToolError> {
             None => return Ok(Reading::Jobs(jobs::parts(&jobs))),
             Some(said) => said,
         },
-        Err(said) => complaint(&said),
+        Err(said) => said,
     };
     let engine = said.split_once("engine ").and_then(|(_, rest)| rest.split_once(" not loadable"));
     let Some((engine, _)) = engine else { return Ok(Reading::Refused(said)) };
