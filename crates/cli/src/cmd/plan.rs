@@ -554,6 +554,10 @@ pub(super) mod tests {
             ("--fs ext4,xfs --like sdd -- true", "did you mean ssd or hdd?"),
             ("--bed directory:/a,/b --like ssd -- true", "leave --like out"),
             ("--fs ext4,xfs --place local --kernel 6.1 -- true", "takes --place vm"),
+            (
+                "--fs ext4,xfs --place local --layers luks -- true",
+                "has layers: that takes --place vm",
+            ),
             ("--fs ext4,xfs --place vm --bed directory:/tmp -- true", "can't be given to"),
         ] {
             let error = format!("{:#}", typed(words).unwrap_err());

@@ -75,9 +75,11 @@ fn a_file_system_is_compared_with_itself() {
     let options = "--fs ext4,ext4 --size 128M --rounds 6";
     let document = run_command(&scene, options, &["cp", "-a", &source, "."]).exits(0).json();
     let verdict = verdict(&document, "ext4#2", "wall_time");
-    assert_eq!((&verdict["reference"], &verdict["rounds"]), (&"ext4".into(), &6.into()));
-    // What others do on the machine may fall on one of the two in every round: how seldom that
-    // makes a verdict is shown on simulated ones.
+    assert_eq!(verdict["reference"], "ext4");
+    // What others do on the machine may fall on one of the two in every round, and then a verdict
+    // stands before the sixth: how seldom, is shown on simulated ones.
+    let (judged, run) = (verdict["rounds"].as_u64().unwrap(), list(&document["trials"]).len() / 2);
+    assert!((1..=run as u64).contains(&judged) && run <= 6, "{judged} of {run}: {verdict}");
     assert_ne!(verdict["verdict"], "void", "{verdict}");
     scene.assert_nothing_left();
 }

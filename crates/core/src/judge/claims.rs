@@ -253,6 +253,9 @@ fn settled(blank: Answered, claimed: Claimed, measured: Measured, plan: &Plan) -
         }
         Answer::DoesNotHold if claimed.excludes(low, high) => "the interval excludes it".into(),
         Answer::DoesNotHold => format!("no difference in that direction reaches {margin}"),
+        Answer::TooSmallToMatter if claimed.excludes(low, high) => {
+            format!("any difference is under {margin}, and not the one that is claimed")
+        }
         Answer::TooSmallToMatter => format!("any difference is under {margin}"),
         _ => "the interval has what is claimed and what is not".into(),
     };

@@ -630,18 +630,26 @@ impl Plan {
         }
     }
 
-    /// The place that the plan names or implies: a kernel of its own takes a machine of its own.
+    /// The place that the plan names or implies: a kernel of its own, and layers, take a machine of
+    /// their own.
     pub fn named_place(&self) -> Option<Place> {
-        let has_kernel = self.contenders.iter().any(|contender| contender.kernel.is_some());
-        self.place.or(has_kernel.then_some(Place::Vm))
+        let takes_own = |it: &Contender| it.kernel.is_some() || !it.layers.is_empty();
+        self.place.or(self.contenders.iter().any(takes_own).then_some(Place::Vm))
     }
 
     fn check_place(&self) -> Result<(), PlanError> {
         let invalid = |text: String| Err(PlanError::Invalid(text));
-        if self.named_place() != Some(Place::Vm) {
-            return match self.contenders.iter().find(|contender| contender.kernel.is_some()) {
-                Some(contender) => invalid(format!(
-                    "contender {:?} has a kernel of its own: that takes --place vm",
+        let place = self.named_place();
+        if place != Some(Place::Vm) {
+            let is_simulated = place == Some(Place::Sim);
+            let lacking = self.contenders.iter().find_map(|it| match it {
+                _ if it.kernel.is_some() => Some((it, "a kernel of its own")),
+                _ if !it.layers.is_empty() && !is_simulated => Some((it, "layers")),
+                _ => None,
+            });
+            return match lacking {
+                Some((contender, what)) => invalid(format!(
+                    "contender {:?} has {what}: that takes --place vm",
                     contender.name
                 )),
                 None => Ok(()),
@@ -657,7 +665,7 @@ impl Plan {
         if let Some(workload) = self.workloads.iter().find(|it| it.network.is_some()) {
             return invalid(format!(
                 "workload {:?} has a network, which virtual machines don't have: write --place \
-                 here",
+                 local",
                 workload.name
             ));
         }

@@ -9,6 +9,8 @@ use crate::model::claim::{Answer, Answered, Claim, Times, Way};
 
 /// Blanks before every line, and between columns.
 const INDENT: usize = 2;
+/// What the figures behind the claims are.
+const RATIOS: &str = "Behind a claim: the ratio measured; above 1, the one it speaks of is better.";
 /// The width of an answer on a terminal.
 const ANSWER: usize = 14;
 /// The width of a claim on a terminal; a longer one is cut there, and whole in every table.
@@ -30,6 +32,10 @@ pub(super) fn tally(claims: &[Answered]) -> Option<String> {
             }
             Answer::HoldsInDirection => "in direction alone".into(),
             Answer::DoesNotHold => format!("{does} not"),
+            Answer::TooSmallToMatter => {
+                let s = if count == 1 { "s" } else { "" };
+                format!("claim{s} a difference where any is too small to matter")
+            }
             Answer::MeasuredSomethingElse => "measured something else".into(),
             open => format!("{is} {}", open.label()),
         };
@@ -52,6 +58,10 @@ pub(super) fn draw(out: &mut Painted, claims: &[Answered]) {
         let text = cut(&one_line(&it.claim.text), TEXT);
         let text = if span.is_empty() { text } else { filled(&text, TEXT + INDENT) };
         out.add(Paint::Plain, &format!("{}{text}{span}\n", " ".repeat(INDENT)));
+    }
+    if claims.iter().any(|it| it.measured.is_some()) {
+        out.add(Paint::Soft, "\n");
+        out.add_wrapped(Paint::Soft, INDENT, RATIOS);
     }
     out.add(Paint::Plain, "\n");
 }
@@ -169,8 +179,9 @@ mod tests {
         assert_eq!(counted(&[Answer::Holds]), "1 of 1 claim holds.");
         assert_eq!(
             counted(&Answer::ALL),
-            "1 of 7 claims holds, 1 in direction alone, 1 does not, 1 is too small to matter, 1 \
-             is undecided, 1 measured something else, 1 is not measurable here."
+            "1 of 7 claims holds, 1 in direction alone, 1 does not, 1 claims a difference \
+             where any is too small to matter, 1 is undecided, 1 measured something else, 1 is not \
+             measurable here."
         );
         let twice = [Answer::DoesNotHold, Answer::Undecided].repeat(2);
         assert_eq!(counted(&twice), "0 of 4 claims hold, 2 do not, 2 are undecided.");

@@ -23,7 +23,10 @@ pub(super) fn title(report: &Report) -> String {
         Some(ways) => format!(
             "{} on {}",
             named(ways.rows.iter().map(String::as_str).collect(), "file system"),
-            counted(ways.columns.len(), ways.second)
+            counted(
+                ways.columns.len(),
+                if ways.second == "layers" { "stack" } else { ways.second }
+            )
         ),
         None => named(plan.contenders.iter().map(|it| it.name.as_str()).collect(), "contender"),
     };

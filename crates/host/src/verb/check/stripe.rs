@@ -29,8 +29,9 @@ pub fn advice(
         let name = if known { "the target" } else { &seen.name };
         return (known || seen.optimal_bytes == 0).then(|| {
             format!(
-                "it lays out data for a RAID's stripes, and {name} shows none (optimal_io_size 0): \
-                 leave it out, unless the device is a RAID; then mkfs takes it from there by itself"
+                "it lays out data for a RAID's stripes, and {name} shows none (optimal_io_size 0, \
+                 or no --stripe given): leave it out, unless the device is a RAID; then mkfs takes \
+                 it from there by itself, and --stripe su=64k,sw=4 tells check of it"
             )
         });
     };
