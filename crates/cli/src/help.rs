@@ -7,7 +7,7 @@ use fsverdict_core::model::meant;
 
 /// The commands by what they are for. A test sees to it that none is left out.
 const GROUPS: [(&str, &[&str]); 5] = [
-    ("Measure", &["for", "run", "anatomy", "record"]),
+    ("Measure", &["for", "run", "reproduce", "anatomy", "record"]),
     ("Read what was measured", &["report", "compare", "history", "advise", "pack"]),
     ("Look at figures and settings of others", &["judge", "audit", "check"]),
     ("See what there is", &["list", "show", "doctor", "kernels", "tree"]),

@@ -1,10 +1,11 @@
 //! The plans that come with the program: `plans/*.toml`, and the published studies,
 //! `studies/*.toml`.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use anyhow::{Context, Result};
-use fsverdict_core::model::{Plan, PlanError, meant};
+use fsverdict_core::model::{Plan, PlanError, Precedent, meant};
 
 use crate::exit::Usage;
 
@@ -33,6 +34,9 @@ pub const STUDIES: [Shipped; 5] = [
     ("nvme-tuning", include_str!("../../../studies/nvme-tuning.toml")),
 ];
 
+/// What the runs in `record/` answered, by the studies' names; a test writes it.
+const ANSWERS: &str = include_str!("../../../studies/answers.json");
+
 /// The plan of that name, unless a file is called so; not checked yet, for the command line may
 /// change it.
 pub fn plan(name: &Path) -> Option<Result<Plan>> {
@@ -47,6 +51,13 @@ pub fn study(name: &str) -> Result<Plan> {
         return Err(Usage(format!("no study is called {name:?}; {meant}")).into());
     };
     parse(study)
+}
+
+/// How the published run of the study of that name answered its claims, where there is one.
+pub fn precedent(name: &str) -> Option<Precedent> {
+    let mut all: BTreeMap<String, Precedent> =
+        serde_json::from_str(ANSWERS).expect("studies/answers.json is read by a test");
+    all.remove(name)
 }
 
 /// Reads one of them.
@@ -70,6 +81,18 @@ mod tests {
         assert!(wrong("clouddisk").ends_with("did you mean cloud-disk?"));
         assert!(wrong("cloud").ends_with("did you mean cloud-disk?"));
         assert!(wrong("sky").contains("block-volume, cloud-disk"));
+    }
+
+    #[test]
+    fn what_was_answered_is_of_studies_and_their_claims() {
+        let all: BTreeMap<String, Precedent> = serde_json::from_str(ANSWERS).unwrap();
+        for (name, known) in &all {
+            let plan = study(name).unwrap();
+            let texts = |it: &mut dyn Iterator<Item = &String>| it.cloned().collect::<Vec<_>>();
+            let claimed = texts(&mut plan.claims.iter().map(|it| &it.text));
+            assert_eq!(texts(&mut known.claims.iter().map(|it| &it.text)), claimed, "{name}");
+            assert!(known.seconds(&plan).is_some_and(|it| it > 60.0), "{name}");
+        }
     }
 
     #[test]

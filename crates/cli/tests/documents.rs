@@ -4,11 +4,14 @@
 //! A block's first line may say more: `needs-root` (run with the tests on loop devices),
 //! `not-run` (only parsed, by a dry run), `exit=N` (its commands end with that status).
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::Path;
 
-use crate::support::{Scene, Started, is_root, program};
+use serde_json::{Map, Value, json};
+
+use crate::support::{Scene, Started, is_root, list, program, text};
 
 const DOCUMENTS: [&str; 4] = ["README.md", "METHODOLOGY.md", "FORMAT.md", "ARCHITECTURE.md"];
 
@@ -156,6 +159,37 @@ fn answered(scene: &Scene, page: &str) -> Option<(String, String)> {
     Some((format!("{before}{begin}{command} -->\n{claims}\n{end}{after}"), tally))
 }
 
+/// The study of a page, and what `fsverdict reproduce` is to know of its record.
+fn precedent(scene: &Scene, page: &str) -> (String, Value) {
+    let command = page.split(CLAIMS[0]).nth(1).unwrap().split(" -->").next().unwrap();
+    let words: Vec<&str> = command.split(' ').collect();
+    let ["fsverdict", "report", "--claims", study, pack, ..] = words[..] else {
+        panic!("{command}: write fsverdict report --claims STUDY PACK --format markdown")
+    };
+    let report = format!("report --claims {study} {pack} --format json");
+    let document = scene.run(&report).exits(0).json();
+    let mut steps: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
+    for trial in list(&document["trials"]) {
+        let took = list(&trial["steps"]).iter().map(|it| it["duration_ns"].as_f64().unwrap());
+        steps.entry(text(&trial["workload"])).or_default().push(took.sum::<f64>() / 1e9);
+    }
+    let mean = |all: &[f64]| (all.iter().sum::<f64>() / all.len() as f64 * 10.0).round() / 10.0;
+    let trial_s: Map<String, Value> =
+        steps.iter().map(|(name, all)| ((*name).into(), mean(all).into())).collect();
+    let claim = |it: &Value| {
+        let mut claim = json!({ "text": it["text"], "answer": it["answer"] });
+        if let [_, low, high] = it["measured"].as_array().map_or(&[][..], Vec::as_slice) {
+            claim["interval"] = json!([low, high]);
+        }
+        claim
+    };
+    let claims: Vec<Value> = list(&document["claims"]).iter().map(claim).collect();
+    let scale = document["plan"]["scale"].as_f64().unwrap_or(1.0);
+    let run = pack.trim_start_matches("record/").trim_end_matches("/run.tar.gz");
+    let said = json!({ "run": run, "scale": scale, "trial_s": trial_s, "claims": claims });
+    (study.into(), said)
+}
+
 /// The tables of claims are made by the command above each, from the records, and docs/studies.md
 /// counts as they do.
 #[test]
@@ -164,7 +198,7 @@ fn the_studies_claims_are_answered_by_their_records() {
     let scene = Scene::new();
     symlink(root.join("record"), scene.path("record")).unwrap();
     let overview = fs::read_to_string(root.join("docs/studies.md")).unwrap();
-    let mut count = 0;
+    let mut precedents = Map::new();
     for name in pages(&root, "docs").into_iter().chain(pages(&root, "docs/studies")) {
         let page = || fs::read_to_string(root.join(&name)).unwrap();
         let Some((now, tally)) = answered(&scene, &page()) else { continue };
@@ -176,9 +210,15 @@ fn the_studies_claims_are_answered_by_their_records() {
         let row = overview.lines().find(|line| line.contains(&format!("]({link})")));
         let row = row.unwrap_or_else(|| panic!("docs/studies.md has no row of {name}"));
         assert!(row.contains(tally.trim_end_matches('.')), "docs/studies.md, {link}: {tally}");
-        count += 1;
+        let (study, precedent) = precedent(&scene, &now);
+        precedents.insert(study, precedent);
     }
-    assert_eq!(count, 4, "every study that has a record");
+    let answers = root.join("studies/answers.json");
+    let now = format!("{:#}\n", Value::Object(precedents));
+    if std::env::var_os("FSVERDICT_RENEW").is_some() {
+        fs::write(&answers, &now).unwrap();
+    }
+    assert!(fs::read_to_string(&answers).unwrap() == now, "FSVERDICT_RENEW=1 writes {answers:?}");
 }
 
 #[test]

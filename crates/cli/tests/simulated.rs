@@ -15,6 +15,7 @@ mod hostile;
 pub mod joined;
 mod packed;
 pub mod past;
+mod reproduced;
 
 /// Three contenders, of which one has settings, so that setting them and putting them back are
 /// among the actions. Each difference is so large that it is settled as soon as it can be.

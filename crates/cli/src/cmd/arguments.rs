@@ -1,5 +1,6 @@
 //! What `fsverdict run` can be told on its command line.
 
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, FromArgMatches, ValueEnum};
@@ -269,11 +270,21 @@ impl Arguments {
 
     /// `fsverdict run PLAN --output FOLDER`, with what may be erased.
     pub fn of_plan(plan: &Path, folder: &Path, erase: &Consents) -> Result<Self, clap::Error> {
-        let words = ["run".as_ref(), plan.as_os_str(), "--output".as_ref(), folder.as_os_str()];
-        let typed = Self::augment_args(clap::Command::default()).try_get_matches_from(words)?;
-        let mut arguments = Self::from_arg_matches(&typed)?;
+        let mut arguments = Self::of_words(&[plan.as_os_str()], folder)?;
         (arguments.erase, arguments.erase_data) = (erase.named.clone(), erase.data);
         Ok(arguments)
+    }
+
+    /// `fsverdict run --study NAME --output FOLDER`.
+    pub fn of_study(name: &str, folder: &Path) -> Result<Self, clap::Error> {
+        Self::of_words(&["--study".as_ref(), name.as_ref()], folder)
+    }
+
+    fn of_words(words: &[&OsStr], folder: &Path) -> Result<Self, clap::Error> {
+        let output = ["--output".as_ref(), folder.as_os_str()];
+        let words = ["run".as_ref()].into_iter().chain(words.iter().copied()).chain(output);
+        let typed = Self::augment_args(clap::Command::default()).try_get_matches_from(words)?;
+        Self::from_arg_matches(&typed)
     }
 }
 

@@ -20,6 +20,7 @@ pub mod pack;
 mod plan;
 pub mod record;
 pub mod report;
+pub mod reproduce;
 pub mod run;
 pub mod selftest;
 pub mod show;

@@ -27,6 +27,7 @@ mod network;
 mod partition;
 mod pattern;
 mod plan;
+mod precedent;
 mod purpose;
 mod queue;
 mod rate;
@@ -86,6 +87,7 @@ pub use plan::{
     Arm, Bed, BedKind, ExtraProbe, Family, Intervals, Judgement, Place, Plan, PlanError, Rounds,
     Sim, Vm,
 };
+pub use precedent::{Precedent, Ruling};
 pub use purpose::{
     Advice, Answer, Basis, Condition, Feature, Lever, Missing, Purpose, PurposeError, Standing,
     Turn, Want, Weighed,

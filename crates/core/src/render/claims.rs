@@ -80,7 +80,7 @@ fn short(answer: Answer) -> (Paint, &'static str) {
 }
 
 /// `text` in at most `width` columns.
-fn cut(text: &str, width: usize) -> String {
+pub(super) fn cut(text: &str, width: usize) -> String {
     if columns(text) <= width {
         return text.into();
     }
@@ -112,7 +112,7 @@ pub(super) fn table(report: &Report, preset: &str) -> Grid {
 }
 
 /// What is claimed of the ratio.
-fn claimed(claim: &Claim) -> String {
+pub(super) fn claimed(claim: &Claim) -> String {
     let at = |word: &str, end: f64| format!("{word} {}", words::ratio(end));
     match claim {
         Claim { is: Some(Way::Better), .. } => "better".into(),

@@ -1,0 +1,135 @@
+//! `fsverdict reproduce`: a published study on a machine of one's own.
+
+use std::path::PathBuf;
+use std::time::SystemTime;
+
+use anyhow::Result;
+use clap_complete::engine::ArgValueCandidates;
+use fsverdict_core::model::{Bytes, Precedent, Span, Stop};
+use fsverdict_core::render;
+
+use super::arguments::{Arguments as RunArguments, PlaceName};
+use super::{plan, report, run};
+use crate::exit;
+use crate::say::{self, Look};
+use crate::source::Loaded;
+use crate::watch::Wish;
+use crate::{offers, shipped};
+
+/// Run a published study here, and hold its claims beside it.
+///
+/// Says first how long it will take, then runs it, and ends with every claim: what the study says,
+/// what the run in record/ answered, and what this machine answers.
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Arguments {
+    /// A study: fsverdict list studies.
+    #[arg(value_name = "STUDY", add = ArgValueCandidates::new(offers::studies))]
+    name: String,
+    /// Run nothing: show how this run of the study answers.
+    #[arg(
+        long,
+        value_name = "RUN",
+        conflicts_with_all = [
+            "scale", "rounds", "budget", "bed", "dir", "size", "place", "output", "dry_run"
+        ],
+        add = ArgValueCandidates::new(offers::runs)
+    )]
+    from: Option<PathBuf>,
+    /// Multiply every size, count and time.
+    #[arg(long, value_name = "FACTOR", value_parser = super::arguments::scale)]
+    scale: Option<f64>,
+    /// Rounds at most [default: the study's plan].
+    #[arg(long, value_name = "N")]
+    rounds: Option<u32>,
+    /// Time at most.
+    #[arg(long, value_name = "TIME")]
+    budget: Option<Span>,
+    /// The target: loop, ram, ram:zram or directory:PATH [default: the study's plan].
+    #[arg(long)]
+    bed: Option<String>,
+    /// Where image files are made [default: the run's folder].
+    #[arg(long)]
+    dir: Option<PathBuf>,
+    /// Size of each image [default: the study's plan].
+    #[arg(long)]
+    size: Option<Bytes>,
+    /// Who runs the trials: this machine, a virtual one for each, or a simulated one.
+    #[arg(long, value_enum)]
+    place: Option<PlaceName>,
+    /// The run's folder [default: runs/TIME-STUDY].
+    #[arg(short, long, value_name = "DIR")]
+    output: Option<PathBuf>,
+    /// Only say what it would do, and how long it would take.
+    #[arg(long)]
+    dry_run: bool,
+    #[command(flatten)]
+    look: Look,
+    #[command(flatten)]
+    watching: Wish,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  fsverdict reproduce backup-tree --scale 1/16 --dry-run
+  sudo fsverdict reproduce backup-tree --scale 1/16 --dir /srv
+  fsverdict reproduce cloud-disk --from record/2026-11-21-cloud-disk/run.tar.gz";
+
+/// Runs the study, and shows its claims.
+pub fn run(arguments: &Arguments) -> Result<u8> {
+    let precedent = shipped::precedent(&arguments.name);
+    if let Some(from) = &arguments.from {
+        shipped::study(&arguments.name)?;
+        let loaded = report::read_with(from, &arguments.name)?;
+        return shown(arguments, loaded, precedent.as_ref());
+    }
+    let typed = arguments.typed()?;
+    let soon = render::reproduced_soon(&plan::plan(&typed)?, precedent.as_ref());
+    say::tell(&format!("{}: {soon}", arguments.name));
+    if arguments.dry_run {
+        return Ok(exit::DONE);
+    }
+    let (store, mut loaded, result) = run::conduct(&typed)?;
+    if loaded.records.is_empty() {
+        store.discard();
+        result?;
+        return Ok(exit::FAILED);
+    }
+    run::keep_report(&store, &mut loaded, &result)?;
+    let folder = store.folder().display().to_string();
+    let status = shown(arguments, loaded, precedent.as_ref())?;
+    say::print(&format!(
+        "\n  fsverdict report {folder}   # the figures, and why\n  fsverdict run --resume {folder} \
+         --rounds N   # go on, then: fsverdict reproduce {} --from {folder}\n",
+        arguments.name
+    ))?;
+    Ok(if result? == Stop::Interrupted { exit::INTERRUPTED } else { status })
+}
+
+/// Prints the claims; the exit status is that of a run.
+fn shown(arguments: &Arguments, loaded: Loaded, precedent: Option<&Precedent>) -> Result<u8> {
+    let loaded = loaded.on_one_line();
+    let judged = loaded.judged(&fsverdict_core::judge::Judge::new(&loaded.plan));
+    say::print("\n")?;
+    say::show(&render::reproduced(&judged.claims, precedent), arguments.look)?;
+    Ok(run::status(&loaded.report(&judged)))
+}
+
+impl Arguments {
+    /// What `fsverdict run --study` would be told.
+    fn typed(&self) -> Result<RunArguments> {
+        let folder = self.output.clone();
+        let folder = folder.unwrap_or_else(|| run::dated_folder(SystemTime::now(), &self.name));
+        Ok(RunArguments {
+            scale: self.scale,
+            rounds: self.rounds,
+            budget: self.budget,
+            bed: self.bed.clone(),
+            dir: self.dir.clone(),
+            size: self.size,
+            place: self.place,
+            watching: self.watching.clone(),
+            ..RunArguments::of_study(&self.name, &folder)?
+        })
+    }
+}

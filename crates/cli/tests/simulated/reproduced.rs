@@ -1,0 +1,48 @@
+//! A published study run anew: how long it will take, and its claims beside those of the record.
+
+use std::path::Path;
+
+use crate::support::Scene;
+
+#[test]
+fn it_says_first_what_it_will_do() {
+    let scene = Scene::new();
+    let done = scene.run("reproduce backup-tree --scale 1/16 --rounds 4 --dry-run").exits(0);
+    assert_eq!(done.stdout, "");
+    done.says("backup-tree: Would XFS make scans").says("compared   ext4, xfs");
+    done.says("of the study's, up to 4 rounds").says("time       ");
+    let wrong = scene.run("reproduce backuptree").exits(2);
+    wrong.says("no study is called \"backuptree\"; did you mean backup-tree?");
+    scene.run("reproduce backup-tree --from run --rounds 3").exits(2).says("cannot be used with");
+}
+
+#[test]
+fn a_record_beside_itself_is_alike_on_every_line() {
+    let scene = Scene::new();
+    let records = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../record");
+    let pack = records.join("2026-11-21-cloud-disk/run.tar.gz").display().to_string();
+    let shown = scene.fsverdict(&["reproduce", "cloud-disk", "--from", &pack]).exits(0).stdout;
+    assert!(shown.contains("too, all are answered alike."), "{shown}");
+    let mut rows = 0;
+    for line in shown.lines().filter(|line| line.len() > 66) {
+        let [there, here] = [line.get(53..66), line.get(66..)].map(|it| it.map(str::trim));
+        if let Some((there, here)) = there.zip(here).filter(|it| it.0.starts_with(['+', '?'])) {
+            assert_eq!(there, here, "{shown}");
+            rows += 1;
+        }
+    }
+    assert!(rows > 5, "{shown}");
+}
+
+#[test]
+fn a_run_ends_with_the_claims_and_how_to_go_on() {
+    let scene = Scene::new();
+    let words = "reproduce backup-tree --place sim --rounds 4 --output run";
+    let done = scene.run(words).exits(0);
+    for said in ["claims", "the study", "the record", "here", "Fill: XFS 1.5 times as fast"] {
+        assert!(done.stdout.contains(said), "{said}: {}", done.stdout);
+    }
+    assert!(done.stdout.contains("fsverdict report "), "{}", done.stdout);
+    let again = scene.run("reproduce backup-tree --from run").exits(0).stdout;
+    assert!(done.stdout.starts_with(&again), "{}\n{again}", done.stdout);
+}

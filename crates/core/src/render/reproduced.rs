@@ -1,0 +1,207 @@
+//! A study's claims three times over: what the study says, what the published run of this project
+//! answered, and what the run here answers.
+
+use super::claims::{claimed, cut, tally};
+use super::paint::{Paint, Painted, filled};
+use super::text::one_line;
+use super::words::{self, about, counted};
+use crate::model::claim::{Answer, Answered};
+use crate::model::{Plan, Precedent, Ruling};
+
+/// Blanks before every line, and between columns.
+const INDENT: usize = 2;
+/// The width of each column: the claim, the study's ratio, the record's answer; the last one's ends
+/// the line.
+const WIDTHS: [usize; 3] = [38, 13, 13];
+/// So many of the claims on which the two runs differ are named.
+const NAMED: usize = 3;
+
+/// Every claim on a line of its own, what the signs mean, and where the two runs differ.
+/// `precedent` is `None` where no run of the study is published.
+pub fn reproduced(claims: &[Answered], precedent: Option<&Precedent>) -> Painted {
+    let mut out = Painted::default();
+    let there = |it: &Answered| precedent.and_then(|known| known.of(it));
+    out.add_wrapped(Paint::Strong, INDENT, &summary(claims, precedent));
+    out.add(Paint::Plain, "\n");
+    let heads = ["claim", "the study", "the record", "here"].map(String::from);
+    line(&mut out, heads.map(|head| (Paint::Soft, head)));
+    for it in claims {
+        let text = (Paint::Plain, cut(&one_line(&it.claim.text), WIDTHS[0] - INDENT));
+        let study = (Paint::Plain, claimed(&it.claim));
+        let here = cell(it.answer, it.measured.map(|[_, low, high]| (low, high)));
+        line(&mut out, [text, study, there(it).map_or((Paint::Soft, "".into()), ruled), here]);
+    }
+    out.add(Paint::Plain, "\n");
+    out.add_wrapped(Paint::Soft, INDENT, &legend(claims, precedent));
+    out
+}
+
+/// One line of the table.
+fn line(out: &mut Painted, cells: [(Paint, String); 4]) {
+    out.add(Paint::Plain, &" ".repeat(INDENT));
+    for (at, (paint, text)) in cells.into_iter().enumerate() {
+        let text = WIDTHS.get(at).map_or(text.clone(), |width| filled(&text, *width));
+        out.add(paint, &text);
+    }
+    out.add(Paint::Plain, "\n");
+}
+
+fn ruled(it: &Ruling) -> (Paint, String) {
+    cell(it.answer, it.interval.map(|(low, high)| (low, high.unwrap_or(f64::INFINITY))))
+}
+
+/// An answer's sign, and the interval that it rests on.
+fn cell(answer: Answer, interval: Option<(f64, f64)>) -> (Paint, String) {
+    let (paint, sign) = sign(answer);
+    let span = interval.map_or_else(String::new, |(low, high)| words::span(low, high));
+    (paint, format!("{sign} {span}").trim_end().into())
+}
+
+fn sign(answer: Answer) -> (Paint, char) {
+    match answer {
+        Answer::Holds => (Paint::Better, '+'),
+        Answer::HoldsInDirection => (Paint::Better, '~'),
+        Answer::DoesNotHold => (Paint::Worse, '-'),
+        Answer::TooSmallToMatter => (Paint::Worse, '='),
+        Answer::Undecided => (Paint::Soft, '?'),
+        Answer::MeasuredSomethingElse => (Paint::Void, 'x'),
+        Answer::NotMeasurableHere => (Paint::Soft, '.'),
+    }
+}
+
+/// How many hold here, and how many of those that both runs decide are answered alike.
+fn summary(claims: &[Answered], precedent: Option<&Precedent>) -> String {
+    let here = tally(claims).unwrap_or_else(|| "The study claims nothing.".into());
+    let Some(precedent) = precedent else {
+        return format!("{here} No run of this study is published: nothing stands beside it.");
+    };
+    let both = claims.iter().filter_map(|it| Some((it, precedent.of(it)?)));
+    let both = both.filter(|(it, there)| is_decided(it.answer) && is_decided(there.answer));
+    let (alike, apart): (Vec<_>, Vec<_>) =
+        both.partition(|(it, there)| confirms(it.answer) == confirms(there.answer));
+    let all = alike.len() + apart.len();
+    if all == 0 {
+        return format!("{here} The record and this run decide no claim both.");
+    }
+    let beside = match apart.len() {
+        0 => format!("Of {} that the record decides, too, all are answered alike", all),
+        _ => format!("Of {all} that the record decides, too, {} are answered alike", alike.len()),
+    };
+    let named = apart.iter().take(NAMED).map(|(it, _)| format!("{:?}", one_line(&it.claim.text)));
+    let named: Vec<String> = named.collect();
+    let more = match apart.len().saturating_sub(NAMED) {
+        0 => String::new(),
+        more => format!(" and {}", counted(more, "other")),
+    };
+    let but = if named.is_empty() { "" } else { "; not: " };
+    format!("{here} {beside}{but}{}{more}.", named.join(", "))
+}
+
+fn is_decided(answer: Answer) -> bool {
+    confirms(answer) || matches!(answer, Answer::DoesNotHold | Answer::TooSmallToMatter)
+}
+
+fn confirms(answer: Answer) -> bool {
+    matches!(answer, Answer::Holds | Answer::HoldsInDirection)
+}
+
+/// What the signs mean that are there, and the ratios.
+fn legend(claims: &[Answered], precedent: Option<&Precedent>) -> String {
+    let there = precedent.into_iter().flat_map(|it| it.claims.iter().map(|it| it.answer));
+    let all: Vec<Answer> = claims.iter().map(|it| it.answer).chain(there).collect();
+    let said = Answer::ALL.into_iter().filter(|it| all.contains(it));
+    let signs: Vec<String> = said.map(|it| format!("{} {}", sign(it).1, it.label())).collect();
+    let ratios = "Ratios: above 1, the one that the claim speaks of is better.";
+    let run = precedent.map_or_else(String::new, |it| format!(" The record: record/{}.", it.run));
+    format!("{}. {ratios}{run}", signs.join(", "))
+}
+
+/// What a run of the study would do here, and how long that takes by the published one.
+pub fn reproduced_soon(plan: &Plan, precedent: Option<&Precedent>) -> String {
+    let names: Vec<&str> = plan.contenders.iter().map(|it| it.name.as_str()).collect();
+    let time = precedent.and_then(|it| Some((it.seconds(plan)?, it)));
+    let time = match time {
+        Some((seconds, it)) => {
+            let from = words::ratio(it.scale);
+            format!("about {} at most, by record/{} at {from} of the size", about(seconds), it.run)
+        }
+        None => "no run of it is published to tell it from; its first round tells".into(),
+    };
+    let budget = plan.judgement.budget.map_or_else(String::new, |it| format!("; ends after {it}"));
+    format!(
+        "{}\n  compared   {}\n  by         {}, {} claims\n  size       {} of the study's{}\n  time       \
+         {time}{budget}",
+        plan.question,
+        names.join(", "),
+        counted(plan.workloads.len(), "work"),
+        plan.claims.len(),
+        words::ratio(plan.scale.unwrap_or(1.0)),
+        plan.judgement.rounds().map_or_else(String::new, |it| format!(", up to {it} rounds")),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::paint::{WIDTH, columns};
+    use super::*;
+    use crate::model::claim::{Claim, Times};
+
+    fn answered(answer: Answer, text: &str) -> Answered {
+        Answered {
+            claim: Claim {
+                text: text.into(),
+                times: Some(Times::Range([0.00123, 234.5])),
+                ..Claim::default()
+            },
+            answer,
+            open: false,
+            claimed: [None, None],
+            measured: Some([1.0, 0.00123, 234.5]),
+            why: String::new(),
+            rounds_to_settle: None,
+        }
+    }
+
+    fn precedent(claims: &[Answered]) -> Precedent {
+        let ruling = |it: &Answered| Ruling {
+            text: it.claim.text.clone(),
+            answer: it.answer,
+            interval: Some((0.00123, None)),
+        };
+        let claims = claims.iter().map(ruling).collect();
+        Precedent { run: "2026-01-01-it".into(), scale: 1.0, trial_s: Default::default(), claims }
+    }
+
+    #[test]
+    fn every_answer_fits_its_line() {
+        let claims: Vec<Answered> =
+            Answer::ALL.iter().map(|it| answered(*it, &"long ".repeat(30))).collect();
+        for known in [None, Some(precedent(&claims))] {
+            let shown = reproduced(&claims, known.as_ref()).plain();
+            assert!(shown.lines().all(|line| columns(line) <= WIDTH), "{shown}");
+            assert!(shown.contains("\n  long long"), "{shown}");
+            let legend = shown.split_whitespace().collect::<Vec<_>>().join(" ");
+            assert!(legend.contains("+ holds, ~ holds in direction, - does not hold"), "{shown}");
+        }
+    }
+
+    #[test]
+    fn what_two_runs_decide_apart_is_named() {
+        let all = |answers: [Answer; 4]| -> Vec<Answered> {
+            let texts = ["a", "b", "c", "d"].into_iter();
+            texts.zip(answers).map(|(text, answer)| answered(answer, text)).collect()
+        };
+        let there = precedent(&all([
+            Answer::Holds,
+            Answer::DoesNotHold,
+            Answer::Undecided,
+            Answer::HoldsInDirection,
+        ]));
+        let here = |answers| summary(&all(answers), Some(&there));
+        let said = here([Answer::HoldsInDirection, Answer::Holds, Answer::Holds, Answer::Holds]);
+        let beside = "Of 3 that the record decides, too, 2 are answered alike; not: \"b\".";
+        assert!(said.ends_with(beside), "{said}");
+        assert!(here([Answer::Undecided; 4]).ends_with("decide no claim both."));
+        assert!(summary(&all([Answer::Holds; 4]), None).contains("No run of this study"));
+    }
+}
