@@ -13,10 +13,11 @@ use crate::exit::Usage;
 pub type Shipped = (&'static str, &'static str);
 
 /// The plans.
-pub const PLANS: [Shipped; 9] = [
+pub const PLANS: [Shipped; 10] = [
     ("mariadb", include_str!("../../../plans/mariadb.toml")),
     ("postgresql", include_str!("../../../plans/postgresql.toml")),
     ("quickstart", include_str!("../../../plans/quickstart.toml")),
+    ("rocksdb", include_str!("../../../plans/rocksdb.toml")),
     ("small-files", include_str!("../../../plans/small-files.toml")),
     ("sqlite", include_str!("../../../plans/sqlite.toml")),
     ("streams", include_str!("../../../plans/streams.toml")),
