@@ -9,8 +9,10 @@ fn it_says_first_what_it_will_do() {
     let scene = Scene::new();
     let done = scene.run("reproduce backup-tree --scale 1/16 --rounds 4 --dry-run").exits(0);
     assert_eq!(done.stdout, "");
-    done.says("backup-tree: Would XFS make scans").says("compared   ext4, xfs");
-    done.says("of the study's, up to 4 rounds").says("time       ");
+    done.says("backup-tree: Would XFS make scans")
+        .says("compared   ext4, xfs")
+        .says("of the study's, up to 4 rounds")
+        .says("time       ");
     let wrong = scene.run("reproduce backuptree").exits(2);
     wrong.says("no study is called \"backuptree\"; did you mean backup-tree?");
     scene.run("reproduce backup-tree --from run --rounds 3").exits(2).says("cannot be used with");

@@ -23,8 +23,8 @@ pub fn reproduced(claims: &[Answered], precedent: Option<&Precedent>) -> Painted
     let there = |it: &Answered| precedent.and_then(|known| known.of(it));
     out.add_wrapped(Paint::Strong, INDENT, &summary(claims, precedent));
     out.add(Paint::Plain, "\n");
-    let heads = ["claim", "the study", "the record", "here"].map(String::from);
-    line(&mut out, heads.map(|head| (Paint::Soft, head)));
+    let record = if precedent.is_some() { "the record" } else { "" };
+    line(&mut out, ["claim", "the study", record, "here"].map(|it| (Paint::Soft, it.into())));
     for it in claims {
         let text = (Paint::Plain, cut(&one_line(&it.claim.text), WIDTHS[0] - INDENT));
         let study = (Paint::Plain, claimed(&it.claim));
@@ -129,8 +129,8 @@ pub fn reproduced_soon(plan: &Plan, precedent: Option<&Precedent>) -> String {
     };
     let budget = plan.judgement.budget.map_or_else(String::new, |it| format!("; ends after {it}"));
     format!(
-        "{}\n  compared   {}\n  by         {}, {} claims\n  size       {} of the study's{}\n  time       \
-         {time}{budget}",
+        "{}\n  compared   {}\n  by         {}, {} claims\n  size       {} of the study's{}\n  \
+         time       {time}{budget}",
         plan.question,
         names.join(", "),
         counted(plan.workloads.len(), "work"),

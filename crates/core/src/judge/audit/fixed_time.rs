@@ -252,8 +252,8 @@ mod tests {
         Record { phases: vec![phase], ..record(round, "w", contender) }
     }
 
-    /// Four rounds: what each contender takes and does, times what the rounds differ by: the amounts
-    /// of a by `amount`, of b by its square.
+    /// Four rounds: what each contender takes and does, times what the rounds differ by. The
+    /// amounts of b differ by the square.
     fn rounds(of_a: (f64, f64), of_b: (f64, f64), time: [f64; 4], amount: [f64; 4]) -> Vec<Record> {
         let of = |round: usize| {
             let trial = |name, (work_s, bytes), more: f64| {
