@@ -182,8 +182,8 @@ fn instructions() -> Vec<(String, String)> {
     instructions.map(|(word, rest)| (word.into(), rest.trim().into())).collect()
 }
 
-/// A copy of the machine's root, in memory, in which the commands of `$@` are run one by one. It has
-/// the repository and the devices as they are, and no daemon is started in it (policy-rc.d).
+/// A copy of the machine's root, in memory, in which the commands of `$@` are run one by one. It
+/// has the repository and the devices as they are; no daemon is started in it (policy-rc.d).
 const COPY_OF_THE_ROOT: &str = r#"
 set -eu
 mount -t tmpfs tmpfs "$MEMORY"
@@ -205,7 +205,7 @@ for step in "$@"; do
 done
 "#;
 
-/// The image's steps as shell, in a machine where the sources lie in `sources`; the last one runs it.
+/// The image's steps as shell, in a machine whose sources lie in `sources`; the last one runs it.
 fn image_steps(sources: &str) -> Vec<String> {
     let (mut place, mut steps) = (sources.to_string(), Vec::new());
     for (word, rest) in instructions() {
