@@ -35,8 +35,8 @@ pub struct Arguments {
     /// Changes smaller than this are trivial [default: the run's].
     #[arg(long)]
     margin: Option<Percent>,
-    /// What fails: slower by more than the margin, `any` slower at all, a contender that `failed`
-    /// or has too few rounds, or `undecided`: a verdict that is open or void.
+    /// What fails, all of it: `slower` by more than the margin, `any` slower at all, a contender
+    /// that `failed` or has too few rounds, and `undecided`: a verdict that is open or void.
     #[arg(
         long,
         value_enum,

@@ -56,7 +56,7 @@ pub struct Arguments {
     #[arg(long, value_name = "PATH[=SIGNATURE,...]")]
     erase: Vec<Consent>,
     /// Erase data without a signature, too.
-    #[arg(long)]
+    #[arg(long, requires = "erase")]
     erase_data: bool,
     /// Size of the image [default: the plan's, or 4G].
     #[arg(long)]
@@ -129,7 +129,12 @@ impl Target {
         let shown = on.display();
         let kind = fs::metadata(on).with_context(|| format!("--on {shown}"))?.file_type();
         let path = on.canonicalize().with_context(|| format!("--on {shown}"))?;
+        let keep = |why: String| match arguments.erase.is_empty() {
+            true => Ok(()),
+            false => Err(Usage(format!("--erase: {why}"))),
+        };
         if kind.is_dir() {
+            keep(format!("{shown} is a directory, and what it lies on stays: leave --erase out"))?;
             return Ok(Target::beside(arguments, &path, "DEVICE"));
         }
         if !kind.is_block_device() {
@@ -137,7 +142,13 @@ impl Target {
         }
         let device = path.display().to_string();
         match facts::mounted_at(&path)? {
-            Some(at) => Ok(Target::beside(arguments, Path::new(&at), &device)),
+            Some(at) => {
+                keep(format!(
+                    "{device} is mounted at {at}: unmount it to measure on it, or leave --erase \
+                     out to measure beside what it holds"
+                ))?;
+                Ok(Target::beside(arguments, Path::new(&at), &device))
+            }
             None => Target::bare(arguments, device),
         }
     }
@@ -164,6 +175,10 @@ impl Target {
                 let like = Some(device.clone());
                 let bed = Bed { kind: BedKind::Ram, like, ..Bed::default() };
                 (bed, format!("memory with the flags of {device}, which is not touched"))
+            }
+            (false, false) if arguments.size.is_some() => {
+                let text = "--size is an image's: a device is measured whole, so leave it out";
+                return Err(Usage(text.into()).into());
             }
             (false, false) => {
                 // As it was typed: the guard wants the same text twice.
@@ -274,7 +289,10 @@ fn recommended(
     ];
     if run.stop != Some(Stop::Settled) {
         let longer = Span(arguments.budget.0.max(Duration::from_secs(60)) * 2);
-        next.push(format!("fsverdict run --resume {folder} --budget {longer}   # go on"));
+        next.push(format!(
+            "fsverdict run --resume {folder} --budget {longer}{}   # go on",
+            erased(plan)
+        ));
     }
     let lines = |name: &str| lines(plan, target, name);
     render::recommendation(&Recommendation {
@@ -283,6 +301,14 @@ fn recommended(
         lines: &lines,
         next: &next,
     })
+}
+
+/// The options that allow to erase what the run erased.
+fn erased(plan: &Plan) -> String {
+    match plan.bed.kind {
+        BedKind::Device => plan.bed.paths.iter().map(|path| format!(" --erase {path}")).collect(),
+        _ => String::new(),
+    }
 }
 
 /// What makes, mounts and keeps a contender, with the settings of its application.

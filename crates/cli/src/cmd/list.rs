@@ -3,7 +3,7 @@
 use anyhow::Result;
 use clap::ValueEnum;
 use comfy_table::presets::UTF8_HORIZONTAL_ONLY;
-use comfy_table::{Table, TableComponent};
+use comfy_table::{ContentArrangement, Table, TableComponent};
 use fsverdict_core::model::need::{Asked, ProbeKind};
 use fsverdict_core::model::{Bed, Need, Place, Plan, lacks};
 use fsverdict_host::file_system::{self, Promise, Promises};
@@ -41,6 +41,9 @@ enum Kind {
     Probes,
     Places,
 }
+
+/// The columns of a terminal.
+const WIDTH: u16 = 80;
 
 /// One thing to list: its cells, and what it needs.
 struct Row {
@@ -87,6 +90,10 @@ fn text(section: &Section, asked: &Asked) -> String {
     // Rows of two lines are told apart by their names: lines between them would be in the way.
     table.remove_style(TableComponent::HorizontalLines);
     table.remove_style(TableComponent::MiddleIntersections);
+    if matches!(section.kind, Kind::Layers) {
+        // Each lack names two ways out, and is a long line.
+        table.set_content_arrangement(ContentArrangement::Dynamic).set_width(WIDTH);
+    }
     for row in &section.rows {
         let lacks = lacking(&row.needs, asked);
         table.add_row(row.cells.iter().chain([&lacks]));
@@ -152,13 +159,12 @@ fn contenders() -> Section {
 
 fn layers() -> Section {
     let row = |it: &&layer::Kind| {
-        let settings: Vec<&str> = it.settings.iter().map(|(name, _)| *name).collect();
-        let cells = [it.name, it.about, &settings.join(", ")];
-        Row::new(&cells, vec![Need::Layer(it.name.into())])
+        let about = format!("{}\n{}", it.about, it.choices().join(", "));
+        Row::new(&[it.name, about.trim_end()], vec![Need::Layer(it.name.into())])
     };
     Section {
         kind: Kind::Layers,
-        header: vec!["layer", "what it is", "settings"],
+        header: vec!["layer", "what it is, and its settings"],
         rows: layer::ALL.iter().map(row).collect(),
         note: "--place vm --layers none --layers luks:sector_size=4k --layers luks+raid1\n\
                The first is next to the disk.",
@@ -323,6 +329,22 @@ mod tests {
             for row in &section.rows {
                 assert_eq!(row.cells.len(), section.header.len(), "{:?}", row.cells);
             }
+        }
+    }
+
+    #[test]
+    fn layers_fit_a_terminal_and_say_which_words_their_settings_take() {
+        let without = Asked::new(|_| {
+            let ways = "fsverdict kernels tools cryptsetup-bin, for virtual machines alone, or \
+                        apt-get install cryptsetup-bin";
+            Answer::no("integritysetup is not installed").but(ways)
+        });
+        for asked in [without, Asked::new(|_| Answer::yes(""))] {
+            let shown = text(&layers(), &asked);
+            let widest = shown.lines().map(|line| line.chars().count()).max();
+            assert!(widest <= Some(WIDTH.into()), "{shown}");
+            let words = shown.split_whitespace().collect::<Vec<_>>().concat();
+            assert!(words.contains("mode=journal|bitmap|direct"), "{shown}");
         }
     }
 

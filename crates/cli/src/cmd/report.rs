@@ -33,8 +33,9 @@ pub struct Arguments {
     /// name. Runs from before a claim was written answer it, too.
     #[arg(long, value_name = "PLAN")]
     claims: Option<PathBuf>,
-    /// What fails: a `claim` that does not hold, or not by its size, or `undecided`: one that is
-    /// open, void, or can't be measured here.
+    /// What fails: a `claim` that does not hold, or not by its size; `undecided`: one that is open,
+    /// void, or can't be measured here. A gate that wants claims shown takes both:
+    /// claim,undecided.
     #[arg(long, value_enum, value_delimiter = ',', value_name = "WHAT,...")]
     fail_on: Vec<FailOn>,
     #[command(flatten)]
@@ -73,7 +74,7 @@ Examples:
   fsverdict report runs/20260101-120000-cp --format html > cp.html
   fsverdict report runs/20260101-120000-cp --figures figures --format markdown > cp.md
   fsverdict report runs/kernel-6.1 runs/kernel-6.12 --format html > kernels.html
-  fsverdict report runs/change --fail-on claim
+  fsverdict report runs/change --fail-on claim,undecided
   fsverdict report --claims cloud-disk record/2026-11-21-cloud-disk/run.tar.gz
 
 Exit status: 0 nothing that --fail-on names; 4 a claim does not hold, or is undecided where

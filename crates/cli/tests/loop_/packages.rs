@@ -172,3 +172,86 @@ fn a_ci_job_passes_what_is_as_fast_and_stops_what_writes_twice() {
     assert_eq!(status, 4, "{summary}");
     assert!(summary.contains("ext4"), "{summary}");
 }
+
+/// What makes the image of packaging/Containerfile: each instruction and what stands behind it.
+fn instructions() -> Vec<(String, String)> {
+    let text = fs::read_to_string(repository().join("packaging/Containerfile")).unwrap();
+    let lines: Vec<&str> = text.lines().filter(|line| !line.starts_with('#')).collect();
+    let joined = lines.join("\n").replace("\\\n", " ");
+    let instructions = joined.lines().filter_map(|line| line.split_once(' '));
+    instructions.map(|(word, rest)| (word.into(), rest.trim().into())).collect()
+}
+
+/// A copy of the machine's root, in memory, in which the commands of `$@` are run one by one. It
+/// has the repository and the devices as they are; no daemon is started in it (policy-rc.d).
+const COPY_OF_THE_ROOT: &str = r#"
+set -eu
+mount -t tmpfs tmpfs "$MEMORY"
+cd "$MEMORY"
+mkdir upper work root
+mount -t overlay -o lowerdir=/,upperdir=upper,workdir=work overlay root
+for it in /dev /proc /sys "$REPOSITORY"; do
+    mkdir -p "root$it"
+    mount --rbind "$it" "root$it"
+done
+mkdir -p root/.outside root/work
+cd root
+pivot_root . .outside
+umount -l .outside
+printf '#!/bin/sh\nexit 101\n' > /usr/sbin/policy-rc.d
+chmod 755 /usr/sbin/policy-rc.d
+for step in "$@"; do
+    sh -ec "$step"
+done
+"#;
+
+/// The image's steps as shell, in a machine whose sources lie in `sources`; the last one runs it.
+fn image_steps(sources: &str) -> Vec<String> {
+    let (mut place, mut steps) = (sources.to_string(), Vec::new());
+    for (word, rest) in instructions() {
+        match (word.as_str(), rest.split(' ').collect::<Vec<_>>().as_slice()) {
+            ("FROM", ["debian:bookworm-slim", "AS", "build"] | ["debian:bookworm-slim"])
+            | ("ARG", ["PROFILE="])
+            | ("COPY", [".", "."])
+            | ("WORKDIR", ["/fsverdict"]) => {}
+            ("WORKDIR", [folder]) => place = folder.to_string(),
+            ("COPY", ["--from=build", file, "/tmp/"]) => {
+                steps.push(format!("cp {} /tmp/", file.replacen("/fsverdict", sources, 1)));
+            }
+            ("RUN", _) => steps.push(format!("cd '{place}'; {rest}")),
+            ("ENTRYPOINT", _) => {
+                let words: Vec<String> = serde_json::from_str(&rest).unwrap();
+                let program = format!("cd '{place}'; /usr/bin/{}", words.join(" "));
+                let run = "run --fs ext4,ext2 --size 64M --rounds 1 --output run -- true";
+                steps.push(format!("{program} {run}; test -s run/report.md"));
+            }
+            _ => panic!("the test knows no step {word} {rest}"),
+        }
+    }
+    steps
+}
+
+#[test]
+#[ignore = "needs root and loop devices: run ./test"]
+fn the_image_is_made_by_its_lines_as_plain_shell_and_runs() {
+    let scene = Scene::alone();
+    let cache = Path::new(env!("CARGO_TARGET_TMPDIR")).join("image");
+    let kernel = scene.command(&["kernels", "get", "6.1"]).env("XDG_CACHE_HOME", &cache).output();
+    if !kernel.unwrap().status.success() {
+        eprintln!("no packages can be fetched: the image is not made");
+        return;
+    }
+    // What the first stage compiles is compiled already then.
+    packages();
+    let repository = repository();
+    fs::create_dir(scene.path("memory")).unwrap();
+    let mut copy = program("unshare");
+    copy.args(["--mount", "sh", "-c", COPY_OF_THE_ROOT, "sh"]);
+    copy.args(image_steps(&repository.display().to_string())).env("REPOSITORY", &repository);
+    copy.env("MEMORY", scene.path("memory")).env_remove("TMPDIR");
+    copy.env("PROFILE", "--dev").env("XDG_CACHE_HOME", &cache);
+    let made = copy.output().unwrap();
+    let said = [made.stdout, made.stderr].concat();
+    assert!(made.status.success(), "{}", String::from_utf8_lossy(&said));
+    scene.assert_nothing_left();
+}

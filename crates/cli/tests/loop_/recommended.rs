@@ -3,7 +3,19 @@
 use std::fs;
 
 use super::run_command;
-use crate::support::Scene;
+use crate::support::{Scene, tool};
+
+/// The first line is an answer of one kind or another; what is to be taken has its lines.
+fn is_recommendation(text: &str, erases: &str) {
+    let first = text.lines().next().unwrap();
+    let is_one = ["Take ", "Stay with ", "There is nothing to recommend yet."];
+    assert!(is_one.iter().any(|begin| first.starts_with(begin)), "{text}");
+    if first.starts_with("Take ") {
+        for words in ["mkfs.", "/etc/fstab", &format!("# erases {erases}")] {
+            assert!(text.contains(words), "{words}: {text}");
+        }
+    }
+}
 
 #[test]
 #[ignore = "needs root and loop devices: run ./test"]
@@ -14,15 +26,42 @@ fn one_recommendation_for_a_directory_that_stays_as_it_is() {
     let words = "--fs ext4,btrfs --size 320M --scale 0.02 --budget 20s --output run";
     let done = scene.run(&format!("for mail --on {} {words}", scene.typed("srv"))).exits(0);
     assert!(done.stderr.contains("removed at the end"), "{}", done.stderr);
-    let first = done.stdout.lines().next().unwrap();
-    let is_one = ["Take ", "Stay with ", "There is nothing to recommend yet."];
-    assert!(is_one.iter().any(|begin| first.starts_with(begin)), "{}", done.stdout);
-    if first.starts_with("Take ") {
-        assert!(done.stdout.contains("mkfs."), "{}", done.stdout);
-        assert!(done.stdout.contains("/etc/fstab"), "{}", done.stdout);
-    }
+    is_recommendation(&done.stdout, "DEVICE");
     assert_eq!(fs::read_dir(scene.path("srv")).unwrap().count(), 1);
     assert_eq!(scene.read("srv/mine"), "precious");
+    let erase = format!("for mail --on {} --erase /dev/sdb", scene.typed("srv"));
+    scene.run(&erase).exits(2).says("is a directory");
+    scene.assert_nothing_left();
+}
+
+#[test]
+#[ignore = "needs root and loop devices: run ./test"]
+fn one_recommendation_for_a_device_that_is_erased() {
+    let scene = Scene::alone();
+    fs::File::create_new(scene.path("disk")).unwrap().set_len(320 << 20).unwrap();
+    let node = tool("losetup", &["--find", "--show", &scene.typed("disk")]).unwrap();
+    let node = node.trim();
+    let words = "--fs ext4,btrfs --scale 0.02 --budget 20s --output run";
+    let line = format!("for mail --on {node} {words}");
+    scene.run(&line).exits(2).says(&format!("--erase {node}"));
+    scene.run(&format!("{line} --erase {node} --size 1G")).exits(2).says("leave it out");
+    scene.run(&format!("{line} --erase /dev/no-such-disk")).exits(3).says("--erase");
+    assert!(!scene.path("run").exists());
+
+    let done = scene.run(&format!("{line} --erase {node}")).exits(0);
+    assert!(done.stderr.contains(&format!("{node} itself, which is ERASED")), "{}", done.stderr);
+    is_recommendation(&done.stdout, node);
+    let on = done.stdout.lines().find(|line| line.contains("--resume"));
+    assert!(on.is_none_or(|line| line.contains(&format!(" --erase {node}"))), "{}", done.stdout);
+    let trial = scene.read_json("run/trials/1/trial.json");
+    assert_eq!(trial["bed"]["devices"][0]["path"], node);
+
+    tool("mkfs.ext4", &["-q", "-F", node]).unwrap();
+    fs::create_dir(scene.path("mounted")).unwrap();
+    tool("mount", &[node, &scene.typed("mounted")]).unwrap();
+    scene.run(&format!("{line} --erase {node}=ext4")).exits(2).says("is mounted at");
+    tool("umount", &[&scene.typed("mounted")]).unwrap();
+    tool("losetup", &["--detach", node]).unwrap();
     scene.assert_nothing_left();
 }
 

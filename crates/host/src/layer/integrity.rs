@@ -9,7 +9,7 @@ const MODES: [&str; 3] = ["journal", "bitmap", "direct"];
 
 pub const INTEGRITY: Kind = Kind {
     name: "integrity",
-    about: "dm-integrity: a checksum of every sector; writes go through a journal",
+    about: "dm-integrity: a checksum of every sector, kept by a journal, a bitmap or neither",
     settings: &[
         ("hash", Value::Word),
         ("mode", Value::OneOf(&MODES)),

@@ -164,6 +164,16 @@ impl Kind {
         (self.asked_for)(layer)
     }
 
+    /// Its settings, each with the words that it takes where these are few.
+    pub fn choices(&self) -> Vec<String> {
+        let choice = |(name, value): &(&str, Value)| match value {
+            Value::OneOf(words) => format!("{name}={}", words.join("|")),
+            Value::Switch => format!("{name}=yes|no"),
+            Value::Size | Value::Chunk | Value::Word => name.to_string(),
+        };
+        self.settings.iter().map(choice).collect()
+    }
+
     /// Its settings are known, and have values that they can have.
     fn check(&self, layer: &Layer) -> Result<(), String> {
         for (key, value) in &layer.settings {
