@@ -85,9 +85,8 @@ impl<'a> Paces<'a> {
             let kept = trials.latest(&workload.name, name).values();
             kept.filter_map(|it| it.pace.as_ref()).collect()
         };
-        let all: Vec<Vec<&Pace>> = plan.contenders.iter().map(|it| of(&it.name)).collect();
-        let with_some = all.into_iter().filter(|paces| !paces.is_empty());
-        let paces: Vec<Vec<&Pace>> = with_some.collect();
+        let all = plan.contenders.iter().map(|it| of(&it.name));
+        let paces: Vec<Vec<&Pace>> = all.filter(|paces| !paces.is_empty()).collect();
         let enough = |paces: &Vec<&Pace>| paces.len() >= FIRST_LOOK as usize;
         (!paces.is_empty() && paces.iter().all(enough)).then_some(Paces(paces))
     }
