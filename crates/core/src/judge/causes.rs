@@ -142,9 +142,10 @@ impl Pairs<'_> {
 
     /// The kinds of blocks of which the slower writes more, most first.
     fn parts(&self) -> Vec<CausePart> {
-        let parts =
-            |[slower, faster]: [&Bill; 2]| Some([slower.parts.clone()?, faster.parts.clone()?]);
-        let logs: Vec<[BTreeMap<String, f64>; 2]> = self.each().filter_map(parts).collect();
+        let logs = self
+            .each()
+            .filter_map(|[slower, faster]| Some([slower.parts.as_ref()?, faster.parts.as_ref()?]));
+        let logs: Vec<[&BTreeMap<String, f64>; 2]> = logs.collect();
         let names: BTreeSet<&String> = logs.iter().flat_map(|[slower, _]| slower.keys()).collect();
         let part = |what: &String| {
             let value = |log: &BTreeMap<String, f64>| log.get(what).copied().unwrap_or(0.0);

@@ -5,6 +5,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
+use super::plan::CONFIDENCE_MOST;
 use super::{Better, Comparison, Contender, Percent, Plan, Unit, Verdict};
 
 /// What the baseline's contender is called where both are measured anew, before its own name.
@@ -267,7 +268,7 @@ impl Plan {
         let before = &plan.contenders[0].name;
         plan.judgement.reference = Some(before.clone());
         let error = (1.0 - plan.judgement.confidence.0) / sharing as f64;
-        plan.judgement.confidence = Percent((1.0 - error).min(0.999));
+        plan.judgement.confidence = Percent((1.0 - error).min(CONFIDENCE_MOST));
         plan.study = None;
         plan.published.clear();
         plan.claims.clear();

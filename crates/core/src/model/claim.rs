@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::Percent;
 
 /// One claim. What it compares is named as the plan names it; how the two compare is said in
-/// exactly one of four ways: `is`, `times`, `at_least` and `at_most`.
+/// exactly one of three ways: `is`, `times`, or `at_least` and `at_most`, either or both.
 ///
 /// Ratios are of goodness, as in every report: above 1, the contender is better than what it is
 /// compared with, whether the figure is a rate or a time.

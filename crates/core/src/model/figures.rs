@@ -45,8 +45,7 @@ fn figure(line: &str) -> Result<Sample, String> {
     let [metric, value, unit, better] = words[..] else {
         return Err("write METRIC VALUE UNIT BETTER, with spaces between them".into());
     };
-    let is_name = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
-    if !metric.chars().all(is_name) {
+    if !is_metric(metric) {
         return Err(format!("{metric:?} is not a metric: write it in a-z, 0-9 and _"));
     }
     let value = match value.parse::<f64>() {
@@ -56,8 +55,14 @@ fn figure(line: &str) -> Result<Sample, String> {
     Ok(Sample { metric: metric.into(), value, unit: named::<Unit>(unit)?, better: named(better)? })
 }
 
+/// It can be a metric's name.
+pub(super) fn is_metric(name: &str) -> bool {
+    let is_part = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
+    !name.is_empty() && name.chars().all(is_part)
+}
+
 /// The variant of that name, as documents write it; otherwise which there are.
-fn named<'de, T: Deserialize<'de>>(name: &'de str) -> Result<T, String> {
+pub(super) fn named<'de, T: Deserialize<'de>>(name: &'de str) -> Result<T, String> {
     let name: StrDeserializer<'de, Error> = name.into_deserializer();
     T::deserialize(name).map_err(|error: Error| error.to_string())
 }

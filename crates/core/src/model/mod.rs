@@ -101,7 +101,7 @@ pub use record::{
 };
 pub use replay::{Action, Call, Entry, Gave, Head, Laid, On, RECORDING, Recording, Replay};
 pub use run::{Run, SCHEMA};
-pub use sample::{Better, Sample, median, median_interval};
+pub use sample::{Better, Sample, as_metric, median, median_interval};
 pub use scalar::Scalar;
 pub use seed::{Draws, derived_seed};
 pub use strangers::{OwnTotals, PressureTotals, Stranger, Strangers, WorkIo};

@@ -4,6 +4,7 @@ use std::str::FromStr;
 
 use regex_lite::Regex;
 
+use super::figures::named;
 use super::{Better, Sample, Unit};
 
 /// Where a figure stands in what a command prints, and what it counts.
@@ -22,7 +23,7 @@ impl FromStr for Pattern {
     /// `REGEX[:unit][:better]`. What is neither a unit nor a direction is part of the expression.
     fn from_str(text: &str) -> Result<Pattern, String> {
         let mut regex = text;
-        let better = last(&mut regex, direction);
+        let better = last(&mut regex, |word| named(word).ok());
         let unit = last(&mut regex, unit_named);
         let (unit, factor) = unit.unwrap_or((Unit::Ratio, 1.0));
         let better = better.unwrap_or(match unit {
@@ -84,28 +85,18 @@ fn last<T>(text: &mut &str, read: fn(&str) -> Option<T>) -> Option<T> {
     Some(found)
 }
 
-fn direction(word: &str) -> Option<Better> {
-    match word {
-        "higher" => Some(Better::Higher),
-        "lower" => Some(Better::Lower),
-        _ => None,
-    }
-}
-
-/// A unit as programs print it or as documents name it, and how many of ours it is. kB is 1000
+/// A unit as documents name it or as programs print it, and how many of ours it is. kB is 1000
 /// bytes and KiB 1024.
 fn unit_named(word: &str) -> Option<(Unit, f64)> {
+    if let Ok(unit) = named(word) {
+        return Some((unit, 1.0));
+    }
     Some(match word {
-        "s" | "seconds" => (Unit::Seconds, 1.0),
+        "s" => (Unit::Seconds, 1.0),
         "ms" => (Unit::Nanoseconds, 1e6),
         "us" | "µs" => (Unit::Nanoseconds, 1e3),
-        "ns" | "nanoseconds" => (Unit::Nanoseconds, 1.0),
-        "bytes" => (Unit::Bytes, 1.0),
-        "bytes_per_second" => (Unit::BytesPerSecond, 1.0),
-        "bits_per_second" => (Unit::BitsPerSecond, 1.0),
-        "/s" | "per_second" => (Unit::PerSecond, 1.0),
-        "count" => (Unit::Count, 1.0),
-        "ratio" => (Unit::Ratio, 1.0),
+        "ns" => (Unit::Nanoseconds, 1.0),
+        "/s" => (Unit::PerSecond, 1.0),
         "%" => (Unit::Ratio, 0.01),
         _ => {
             let (amount, unit) = match word.strip_suffix("/s") {

@@ -197,7 +197,7 @@ pub struct Judgement {
 }
 
 /// Beyond it few rounds say nothing.
-const CONFIDENCE_MOST: f64 = 0.999;
+pub(super) const CONFIDENCE_MOST: f64 = 0.999;
 
 impl Judgement {
     /// Rounds at most where the plan names neither rounds nor a budget.

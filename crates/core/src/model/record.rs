@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::{
     CpuTime, CpuTotals, Disk, Histogram, JobRecord, Key, OwnTotals, Partition, Phase,
     PressureTotals, Probed, Queue, RateOverTime, SCHEMA, Sample, Strangers, Turns, WorkIo,
+    as_metric,
 };
 
 /// How a trial ended.
@@ -303,8 +304,7 @@ impl Application {
 
     /// The metric of `what` it did, its name written as metrics are.
     pub fn metric(&self, what: &str) -> String {
-        let name = self.name.to_lowercase().replace(|c: char| !c.is_ascii_alphanumeric(), "_");
-        format!("application_{name}_{what}")
+        format!("application_{}_{what}", as_metric(&self.name))
     }
 }
 

@@ -50,6 +50,13 @@ impl Sample {
     }
 }
 
+/// A program's own words as part of a metric's name: `Initial writers` is `initial_writers`.
+pub fn as_metric(words: &str) -> String {
+    let words = words.split(|c: char| !c.is_ascii_alphanumeric());
+    let words: Vec<&str> = words.filter(|word| !word.is_empty()).collect();
+    words.join("_").to_ascii_lowercase()
+}
+
 /// The middle value, or the mean of the two in the middle; `None` of nothing.
 pub fn median(values: impl IntoIterator<Item = f64>) -> Option<f64> {
     let mut sorted: Vec<f64> = values.into_iter().collect();

@@ -15,13 +15,6 @@ impl Plan {
     /// `FSVERDICT_OPERATIONS` and `FSVERDICT_BYTES`. What is wrong with it, in a sentence, where a
     /// fio job would stay as large as it is.
     pub fn scaled(mut self, scale: f64) -> Result<Plan, String> {
-        if let Some(fixed) = self.workloads.iter().find(|it| !it.can_be_scaled()) {
-            return Err(format!(
-                "workload {:?} is a fio job that --scale can't change: give it as options, with a \
-                 size or a runtime, or leave out --scale",
-                fixed.name
-            ));
-        }
         self.scale = Some(self.scale.unwrap_or(1.0) * scale);
         if let Some(study) = &mut self.study {
             for workload in &self.workloads {
@@ -31,10 +24,16 @@ impl Plan {
             }
         }
         self.bed.size = scaled_bytes(self.bed.size, scale, SMALLEST_IMAGE_BYTES);
-        self.workloads.iter_mut().for_each(|workload| {
-            workload.scale(scale);
+        for workload in &mut self.workloads {
+            if !workload.scale(scale) {
+                return Err(format!(
+                    "workload {:?} is a fio job that --scale can't change: give it as options, \
+                     with a size or a runtime, or leave out --scale",
+                    workload.name
+                ));
+            }
             workload.drop_quantiles();
-        });
+        }
         Ok(self)
     }
 }
@@ -57,21 +56,9 @@ impl Workload {
         }
     }
 
-    /// Not a fio job of which no size or time is known: a job file runs unchanged.
-    fn can_be_scaled(&self) -> bool {
-        let is_known = |(option, value): (&String, &mut Scalar)| scale_fio(option, value, 1.0);
-        match self.fio.clone() {
-            None => true,
-            Some(Fio::File(_)) => false,
-            Some(Fio::Options(mut options)) => options.iter_mut().any(is_known),
-            Some(Fio::Arguments(mut words)) => {
-                let has_file = words.iter().any(|word| !word.starts_with('-'));
-                !has_file && words.iter_mut().any(|word| scale_word(word, 1.0))
-            }
-        }
-    }
-
-    fn scale(&mut self, scale: f64) {
+    /// Says whether it could: a fio job file runs unchanged, and so does a job of which no size or
+    /// time is known.
+    fn scale(&mut self, scale: f64) -> bool {
         if let Some(operations) = &mut self.operations {
             *operations = scaled_count(*operations, scale);
         }
@@ -99,17 +86,17 @@ impl Workload {
             options.iter_mut().for_each(|(option, value)| scale_sysbench(option, value, scale));
         }
         match &mut self.fio {
+            None => true,
+            Some(Fio::File(_)) => false,
             Some(Fio::Options(options)) => {
-                options.iter_mut().for_each(|(option, value)| {
-                    scale_fio(option, value, scale);
-                });
+                let scaled = options.iter_mut().map(|(option, it)| scale_fio(option, it, scale));
+                scaled.fold(false, |any, is_known| any | is_known)
             }
             Some(Fio::Arguments(words)) => {
-                words.iter_mut().for_each(|word| {
-                    scale_word(word, scale);
-                });
+                let has_file = words.iter().any(|word| !word.starts_with('-'));
+                let scaled = words.iter_mut().map(|it| scale_word(it, scale));
+                scaled.fold(false, |any, is_known| any | is_known) && !has_file
             }
-            Some(Fio::File(_)) | None => {}
         }
     }
 }
@@ -149,9 +136,7 @@ fn scale_time(value: &mut Scalar, scale: f64) -> bool {
 /// sysbench's size, time and number of requests.
 fn scale_sysbench(option: &str, value: &mut Scalar, scale: f64) {
     match option {
-        "file-total-size" => {
-            scale_size(value, scale);
-        }
+        "file-total-size" => drop(scale_size(value, scale)),
         "time" | "events" => scale_number(value, scale),
         _ => {}
     }

@@ -5,6 +5,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use super::figures::is_metric;
 use super::{
     Bytes, FsyncFiles, Jobs, Metadata, MetadataOperation, Network, Operation, Pattern, Replay,
     Scalar, SmallFiles, Tree, TreePhase,
@@ -348,7 +349,15 @@ pub enum Phase {
 }
 
 impl Phase {
-    /// The phase's name, which begins its metrics; empty for the whole.
+    /// What begins its metrics: its name and `_`; nothing for the whole.
+    pub fn prefix(self) -> String {
+        match self.name() {
+            "" => String::new(),
+            name => format!("{name}_"),
+        }
+    }
+
+    /// The phase's name; empty for the whole.
     pub fn name(self) -> &'static str {
         match self {
             Phase::Whole => "",
@@ -406,9 +415,8 @@ impl Workload {
         if !matches!(work, Work::Command(_)) {
             return Err(format!("has the figure {name:?}, which only a command can print"));
         }
-        let is_name = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
         for (name, pattern) in &self.figures {
-            if name.is_empty() || !name.chars().all(is_name) {
+            if !is_metric(name) {
                 return Err(format!("has the figure {name:?}: write its name in a-z, 0-9 and _"));
             }
             let wrong = pattern.parse::<Pattern>().err();

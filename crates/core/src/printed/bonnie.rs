@@ -2,7 +2,7 @@
 //! KiB, and `+++++` stands for what went too fast to be timed.
 
 use super::Program;
-use super::text::{KIB, bandwidth, latency, number, rate};
+use super::text::{KIB, MS_NS, bandwidth, latency, number, rate};
 use super::typed::{metrics, values};
 use crate::model::Sample;
 
@@ -74,7 +74,7 @@ fn figures(line: &str) -> Vec<Sample> {
         let digits = field.trim_end_matches(|c: char| !c.is_ascii_digit());
         let unit_ns = match &field[digits.len()..] {
             "us" => 1e3,
-            "ms" => 1e6,
+            "ms" => MS_NS,
             "s" => 1e9,
             _ => return None,
         };
@@ -85,7 +85,7 @@ fn figures(line: &str) -> Vec<Sample> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::text::figure;
+    use super::super::text::{figure, words};
     use super::*;
 
     #[test]
@@ -117,7 +117,7 @@ mod tests {
 
     #[test]
     fn files_alone_are_judged_by_their_rates() {
-        let of = |line: &str| judged(&line.split(' ').map(String::from).collect::<Vec<_>>());
+        let of = |line: &str| judged(&words(line));
         assert_eq!(of("-s 0 -n 16")[0], "bonnie_create_sequential_rate");
         assert_eq!(of("-s0 -n 16").len(), 3);
         assert_eq!(of("-d . -u root")[0], "bonnie_write_block_bandwidth");

@@ -53,7 +53,7 @@ fn read(text: &str) -> Vec<Sample> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::text::figure;
+    use super::super::text::{figure, words};
     use super::*;
 
     #[test]
@@ -75,7 +75,7 @@ mod tests {
 
     #[test]
     fn what_reads_and_writes_is_judged() {
-        let of = |line: &str| judged(&line.split(' ').map(String::from).collect::<Vec<_>>());
+        let of = |line: &str| judged(&words(line));
         let line = "--num=9 --benchmarks=fillseq,compact,readrandom[X3],stats";
         assert_eq!(of(line), ["db_bench_fillseq_rate", "db_bench_readrandom_rate"]);
     }

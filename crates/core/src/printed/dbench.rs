@@ -3,9 +3,9 @@
 //! Its MB are 10^6 bytes (dbench.c: `1.0e-6 * total_bytes / t`), and its latencies milliseconds.
 
 use super::Program;
-use super::text::{as_metric, bandwidth, groups, last_number, latency, number};
+use super::text::{MB, MS_NS, bandwidth, groups, last_number, latency, number};
 use super::typed::metrics;
-use crate::model::Sample;
+use crate::model::{Sample, as_metric};
 
 pub const PROGRAM: Program = Program {
     prefix: "dbench",
@@ -17,17 +17,15 @@ pub const PROGRAM: Program = Program {
 };
 
 fn read(text: &str) -> Vec<Sample> {
-    const MB: f64 = 1e6;
-    const MS: f64 = 1e6;
     let throughput = last_number(text, r"^Throughput ([\d.e+]+) MB/sec\b.* procs");
     // It is worked out every second (sig_alarm), and 0 before: `-t 1` may end so.
     let Some(throughput) = throughput.filter(|mb| *mb > 0.0) else { return Vec::new() };
     let mut figures = vec![bandwidth("dbench_throughput", throughput * MB)];
     let most = last_number(text, r"^Throughput .*max_latency=([\d.]+) ms");
-    figures.extend(most.map(|ms| latency("dbench_latency_max", ms, MS)));
+    figures.extend(most.map(|ms| latency("dbench_latency_max", ms, MS_NS)));
     for [name, mean] in groups::<2>(text, r"^ (\w+) +\d+ +([\d.]+) +[\d.]+$") {
         let name = format!("dbench_{}_latency_mean", as_metric(name));
-        figures.extend(number(mean).map(|mean| latency(name, mean, MS)));
+        figures.extend(number(mean).map(|mean| latency(name, mean, MS_NS)));
     }
     figures
 }

@@ -2,9 +2,9 @@
 //! done, not when the first had.
 
 use super::Program;
-use super::text::{MIB, as_metric, bandwidth, groups, number, rate};
+use super::text::{MB, MIB, bandwidth, groups, number, rate};
 use super::typed::{has, has_letter};
-use crate::model::Sample;
+use crate::model::{Sample, as_metric};
 
 pub const PROGRAM: Program = Program {
     prefix: "elbencho",
@@ -23,7 +23,6 @@ fn judged(words: &[String]) -> Vec<String> {
 }
 
 fn read(text: &str) -> Vec<Sample> {
-    const MB: f64 = 1e6;
     const ROW: &str =
         r"^(\w*) +(Elapsed|IOPS|Throughput Mi?B/s|(?:Dirs|Files|Objects)/s)[^:\n]*: +\S+ +(\S+)";
     let (mut phase, mut figures) = (String::new(), Vec::new());

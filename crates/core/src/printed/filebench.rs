@@ -1,7 +1,7 @@
 //! Filebench: the line that sums up a run (stats.c). Its mb are 2^20 bytes (filebench.h, MB_FLOAT).
 
 use super::Program;
-use super::text::{MIB, bandwidth, last_number, latency, rate};
+use super::text::{MIB, MS_NS, bandwidth, last_number, latency, rate};
 use super::typed::metrics;
 use crate::model::Sample;
 
@@ -22,7 +22,7 @@ fn read(text: &str) -> Vec<Sample> {
     let mib = last_number(text, r"IO Summary: .*? ([\d.]+)mb/s");
     figures.extend(mib.map(|mib| bandwidth("filebench_bandwidth", mib * MIB)));
     let ms = last_number(text, r"IO Summary: .*? ([\d.]+)ms(?:/op| latency)");
-    figures.extend(ms.map(|ms| latency("filebench_latency_mean", ms, 1e6)));
+    figures.extend(ms.map(|ms| latency("filebench_latency_mean", ms, MS_NS)));
     figures
 }
 

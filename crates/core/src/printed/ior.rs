@@ -33,6 +33,7 @@ fn read(text: &str) -> Vec<Sample> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::text::words;
     use super::*;
 
     #[test]
@@ -46,7 +47,7 @@ mod tests {
 
     #[test]
     fn what_is_asked_for_is_judged() {
-        let of = |line: &str| judged(&line.split(' ').map(String::from).collect::<Vec<_>>());
+        let of = |line: &str| judged(&words(line));
         assert_eq!(of("-t 1m -b 16m -F").len(), 2);
         assert_eq!(of("-t 1m -w"), ["ior_write_bandwidth"]);
     }

@@ -2,9 +2,9 @@
 //! KILOBYTE). Operations a second (`-O`) and times (`-N`) are not read.
 
 use super::Program;
-use super::text::{KIB, as_metric, bandwidth, groups, number};
+use super::text::{KIB, bandwidth, groups, number};
 use super::typed::{has, values};
-use crate::model::Sample;
+use crate::model::{Sample, as_metric};
 
 pub const PROGRAM: Program = Program {
     prefix: "iozone",
@@ -92,7 +92,7 @@ fn table(text: &str) -> Vec<Sample> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::text::figure;
+    use super::super::text::{figure, words};
     use super::*;
 
     #[test]
@@ -145,7 +145,7 @@ mod tests {
         assert_eq!(found.len(), 2);
         assert_eq!(figure(&found, "iozone_initial_writers_bandwidth"), Some(302_980.5 * KIB));
         assert_eq!(figure(&found, "iozone_re_readers_bandwidth"), Some(8256.41 * KIB));
-        let of = |line: &str| judged(&line.split(' ').map(String::from).collect::<Vec<_>>());
+        let of = |line: &str| judged(&words(line));
         assert_eq!(of("-t 4 -s 4m -r 4k -i 0")[0], "iozone_initial_writers_bandwidth");
         assert_eq!(of("-a -i 0"), [""; 0]);
     }

@@ -2,9 +2,9 @@
 //! iterations; what was not done has 0.
 
 use super::Program;
-use super::text::{as_metric, groups, number, rate};
+use super::text::{groups, number, rate};
 use super::typed::has_letter;
-use crate::model::Sample;
+use crate::model::{Sample, as_metric};
 
 pub const PROGRAM: Program = Program {
     prefix: "mdtest",
@@ -42,7 +42,7 @@ fn read(text: &str) -> Vec<Sample> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::text::figure;
+    use super::super::text::{figure, words};
     use super::*;
 
     #[test]
@@ -63,7 +63,7 @@ mod tests {
 
     #[test]
     fn what_is_asked_for_is_judged() {
-        let of = |line: &str| judged(&line.split(' ').map(String::from).collect::<Vec<_>>());
+        let of = |line: &str| judged(&words(line));
         assert_eq!(of("-n 100 -F").len(), 3);
         assert_eq!(of("-n 100 -D -C"), ["mdtest_directory_creation_rate"]);
     }

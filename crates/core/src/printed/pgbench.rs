@@ -1,7 +1,7 @@
 //! pgbench: PostgreSQL's own benchmark.
 
 use super::Program;
-use super::text::{groups, last_number, latency, number, rate};
+use super::text::{MS_NS, groups, last_number, latency, number, rate};
 use super::typed::{has, metrics};
 use crate::model::Sample;
 
@@ -24,7 +24,6 @@ fn has_i(word: &str) -> bool {
 }
 
 fn read(text: &str) -> Vec<Sample> {
-    const MS: f64 = 1e6;
     // Before version 14 there was a second one, with the time of connecting in it.
     let tps = groups::<2>(text, r"^tps = ([\d.]+)(?: \((\w+))?");
     let without = tps.into_iter().rfind(|[_, what]| *what != "including");
@@ -32,14 +31,14 @@ fn read(text: &str) -> Vec<Sample> {
     let mut figures = vec![rate("pgbench_transactions", tps)];
     for (printed, name) in [("average", "mean"), ("stddev", "stddev")] {
         let ms = last_number(text, &format!(r"^latency {printed}(?: =|:) ([\d.]+) ms"));
-        figures.extend(ms.map(|ms| latency(format!("pgbench_latency_{name}"), ms, MS)));
+        figures.extend(ms.map(|ms| latency(format!("pgbench_latency_{name}"), ms, MS_NS)));
     }
     figures
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::text::figure;
+    use super::super::text::{figure, words};
     use super::*;
 
     #[test]
@@ -52,9 +51,7 @@ mod tests {
 
     #[test]
     fn making_the_tables_is_no_run() {
-        let of = |line: &str| {
-            (PROGRAM.judged)(&line.split(' ').map(String::from).collect::<Vec<_>>()).len()
-        };
+        let of = |line: &str| (PROGRAM.judged)(&words(line)).len();
         for line in ["-i", "-is 10", "-qi -s 10", "--initialize -s 10"] {
             assert_eq!(of(line), 0, "{line}");
         }

@@ -2,9 +2,9 @@
 //! `--metrics-brief`. Bogo operations of two stressors are of two kinds.
 
 use super::Program;
-use super::text::{as_metric, groups, number, rate};
+use super::text::{groups, number, rate};
 use super::typed::has;
-use crate::model::Sample;
+use crate::model::{Sample, as_metric};
 
 pub const PROGRAM: Program = Program {
     prefix: "stress_ng",
@@ -110,6 +110,7 @@ fn read(text: &str) -> Vec<Sample> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::text::words;
     use super::*;
 
     #[test]
@@ -120,7 +121,7 @@ mod tests {
 
     #[test]
     fn stressors_are_told_from_other_options() {
-        let of = |line: &str| judged(&line.split(' ').map(String::from).collect::<Vec<_>>());
+        let of = |line: &str| judged(&words(line));
         let line = "--hdd 2 --hdd-bytes 1G --hdd-ops 9 --timeout 60 --metrics-brief --sync-file=1";
         assert_eq!(of(line), ["stress_ng_hdd_rate", "stress_ng_sync_file_rate"]);
         assert_eq!(of("-d 1 -t 5 --metrics"), ["stress_ng_hdd_rate"]);

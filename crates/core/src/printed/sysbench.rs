@@ -1,7 +1,7 @@
 //! sysbench: its tests of files and of databases. MiB are 2^20 bytes, and latencies milliseconds.
 
 use super::Program;
-use super::text::{MIB, bandwidth, groups, last_number, latency, number, rate};
+use super::text::{MIB, MS_NS, bandwidth, groups, last_number, latency, number, rate};
 use super::typed::{has, metrics, values};
 use crate::model::Sample;
 
@@ -36,7 +36,6 @@ fn judged(words: &[String]) -> Vec<String> {
 
 /// All figures that a run printed.
 pub fn samples(text: &str) -> Vec<Sample> {
-    const MS: f64 = 1e6;
     // "reads/s: 4.02" is version 1.0's, and "read:  IOPS=4.02 0.06 MiB/s (0.07 MB/s)" 1.1's.
     let of_files = |name: &str, short: &str| {
         let plain = last_number(text, &format!(r"^ +{name}/s: +([\d.]+)$"));
@@ -67,19 +66,19 @@ pub fn samples(text: &str) -> Vec<Sample> {
     }
     for (printed, name) in [("avg", "mean"), ("max", "max")] {
         let ms = last_number(text, &format!(r"^ +{printed}: +([\d.]+)$"));
-        samples.extend(ms.map(|ms| latency(format!("sysbench_latency_{name}"), ms, MS)));
+        samples.extend(ms.map(|ms| latency(format!("sysbench_latency_{name}"), ms, MS_NS)));
     }
     // `--percentile=0` leaves it out.
     if let Some([share, ms]) = groups::<2>(text, r"^ +(\d+)th percentile: +([\d.]+)$").pop() {
         let metric = format!("sysbench_latency_p{share}");
-        samples.extend(number(ms).map(|ms| latency(metric, ms, MS)));
+        samples.extend(number(ms).map(|ms| latency(metric, ms, MS_NS)));
     }
     samples
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::text::figure;
+    use super::super::text::{figure, words};
     use super::*;
 
     #[test]
@@ -115,7 +114,7 @@ mod tests {
 
     #[test]
     fn what_the_test_does_is_judged() {
-        let of = |line: &str| judged(&line.split(' ').map(String::from).collect::<Vec<_>>());
+        let of = |line: &str| judged(&words(line));
         assert_eq!(of("--test=fileio --file-test-mode=rndrd run"), ["sysbench_reads"]);
         assert_eq!(of("fileio --file-test-mode=rndrw run").len(), 2);
         assert_eq!(of("--test=/usr/share/sysbench/oltp.lua run"), ["sysbench_transactions"]);

@@ -6,6 +6,9 @@ use crate::model::{Sample, Unit};
 
 pub const MIB: f64 = 1_048_576.0;
 pub const KIB: f64 = 1024.0;
+pub const MB: f64 = 1e6;
+/// A millisecond, in nanoseconds.
+pub const MS_NS: f64 = 1e6;
 
 /// What the groups of an expression hold, match by match; `^` and `$` are a line's. A group that
 /// takes no part is empty.
@@ -42,17 +45,10 @@ pub fn rate(metric: impl Into<String>, per_s: f64) -> Sample {
     Sample::higher(metric, per_s, Unit::PerSecond)
 }
 
-/// A program's own word as part of a metric's name: `Initial writers` is `initial_writers`.
-pub fn as_metric(words: &str) -> String {
-    let mut name = String::new();
-    for c in words.chars() {
-        match c.is_ascii_alphanumeric() {
-            true => name.push(c.to_ascii_lowercase()),
-            false if !name.is_empty() && !name.ends_with('_') => name.push('_'),
-            false => {}
-        }
-    }
-    name.trim_end_matches('_').into()
+/// A command line's words, as they stand between spaces.
+#[cfg(test)]
+pub fn words(line: &str) -> Vec<String> {
+    line.split(' ').map(String::from).collect()
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! Which programs a command line starts.
 
-use crate::script::{Token, Variables, tokens};
+use crate::script::started;
 
 /// Programs that run another, which comes after their options and numbers.
 const WRAPPERS: [&str; 19] = [
@@ -29,44 +29,11 @@ pub fn commands(argv: &[String]) -> Vec<Vec<String>> {
         let option =
             |word: &String| word.starts_with('-') && !word.starts_with("--") && word.ends_with('c');
         let line = rest.iter().position(option).and_then(|place| rest.get(place + 1));
-        return line.map(|line| of_line(line)).unwrap_or_default();
+        let lines = line.into_iter().flat_map(|line| started(line));
+        return lines.flat_map(|words| commands(&words)).collect();
     }
     let own = std::iter::once(name.to_string()).chain(rest.iter().cloned());
     vec![own.collect()]
-}
-
-/// Those of a line for the shell.
-fn of_line(text: &str) -> Vec<Vec<String>> {
-    let joined = text.replace("\\\n", " ");
-    let mut found = Vec::new();
-    for line in joined.lines() {
-        let mut words: Vec<String> = Vec::new();
-        let mut is_redirected = false;
-        for token in tokens(line, &Variables::new()).into_iter().chain([end()]) {
-            match token {
-                Token::Word(_) if is_redirected => is_redirected = false,
-                Token::Word(word) => words.push(word),
-                Token::Operator(operator) if operator.contains(['>', '<']) => is_redirected = true,
-                Token::Operator(_) => {
-                    found.extend(commands(without_assignments(&words)));
-                    words.clear();
-                }
-            }
-        }
-    }
-    found
-}
-
-fn end() -> Token {
-    Token::Operator(";".into())
-}
-
-/// The words after `NAME=value`.
-fn without_assignments(words: &[String]) -> &[String] {
-    let is_name = |name: &str| name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
-    let assigns = |word: &String| word.split_once('=').is_some_and(|(name, _)| is_name(name));
-    let begin = words.iter().position(|word| !assigns(word)).unwrap_or(words.len());
-    &words[begin..]
 }
 
 /// Whether one of the words is one of these.

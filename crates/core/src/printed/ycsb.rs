@@ -1,9 +1,9 @@
 //! YCSB, and what prints as it does: `[READ], AverageLatency(us), 123`.
 
 use super::Program;
-use super::text::{as_metric, groups, latency, number, rate};
+use super::text::{MS_NS, groups, latency, number, rate};
 use super::typed::metrics;
-use crate::model::Sample;
+use crate::model::{Sample, as_metric};
 
 pub const PROGRAM: Program = Program {
     prefix: "ycsb",
@@ -31,7 +31,7 @@ fn read(text: &str) -> Vec<Sample> {
     {
         let Some(value) = number(value) else { continue };
         let known = LATENCIES.iter().find(|(printed, _)| *printed == what);
-        let unit_ns = if unit == "us" { 1e3 } else { 1e6 };
+        let unit_ns = if unit == "us" { 1e3 } else { MS_NS };
         match (of, what, known) {
             ("OVERALL", "Throughput", _) => figures.push(rate("ycsb_rate", value)),
             ("CLEANUP", ..) => {}

@@ -55,7 +55,8 @@ fn of_tone<'a>(all: &[Compared<'a>], tone: Tone) -> Vec<Compared<'a>> {
     its
 }
 
-fn distance(comparison: &Comparison) -> f64 {
+/// How far apart the two are, in ln units.
+pub(super) fn distance(comparison: &Comparison) -> f64 {
     comparison.ratio.map_or(0.0, |ratio| ratio.ln().abs())
 }
 

@@ -22,8 +22,8 @@ struct Document<'a> {
     claims: &'a [Answered],
 }
 
-/// `schema`, `run`, `plan`, `trials[]`, `findings[]`, `verdicts[]`, and of a plan that has them
-/// `published[]` and `claims[]`; ends with a line break.
+/// `schema`, `run`, `plan`, `trials[]`, `findings[]`, `verdicts[]`, and where there are any
+/// `causes[]`, `published[]` and `claims[]`; ends with a line break.
 pub fn document(report: &Report) -> String {
     let Report { run, plan, records: trials, comparisons: verdicts, .. } = *report;
     let Report { causes, findings, published, claims, .. } = *report;

@@ -43,7 +43,7 @@ pub fn report(report: &Report, shown: Option<(&[Figure], &str)>) -> String {
     visible(&out).into_owned()
 }
 
-/// The answer, the matrix, and what to do next.
+/// The claims, the answer, probably why, the matrix, and what to do next.
 fn answered(report: &Report) -> String {
     let matrix = Matrix::of(report);
     let mut out = claimed(report) + &format!("**{}**\n\n", marked(&answer(report, &matrix)));

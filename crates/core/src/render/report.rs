@@ -39,8 +39,7 @@ impl Report<'_> {
     /// was measured of it.
     pub(super) fn sentences(&self, workload: &Workload) -> Vec<String> {
         if let [contender] = self.plan.contenders.as_slice() {
-            let is_of = |it: &&Record| it.key.workload == workload.name;
-            let trials: Vec<&Record> = self.records.iter().filter(is_of).collect();
+            let trials: Vec<&Record> = self.trials(workload).collect();
             let of = |metric: &String| {
                 alone(&contender.name, metric, &trials, self.plan.judgement.confidence)
             };
@@ -48,6 +47,16 @@ impl Report<'_> {
         }
         let its = self.comparisons.iter().filter(|it| it.workload == workload.name);
         its.map(|it| self.sentence(it)).collect()
+    }
+
+    /// The records of a workload's trials.
+    pub(super) fn trials(&self, workload: &Workload) -> impl Iterator<Item = &Record> {
+        self.records.iter().filter(move |record| record.key.workload == workload.name)
+    }
+
+    /// The records of a contender's trials.
+    fn trials_of(&self, contender: &Contender) -> impl Iterator<Item = &Record> {
+        self.records.iter().filter(move |record| record.key.contender == contender.name)
     }
 
     /// A comparison in words.
@@ -71,26 +80,23 @@ impl Report<'_> {
 
     /// How the contender was mounted.
     pub(super) fn mounted(&self, contender: &Contender) -> Option<&Mounted> {
-        let mut its = self.records.iter().filter(|it| it.key.contender == contender.name);
-        its.find_map(|record| record.mounted.as_ref())
+        self.trials_of(contender).find_map(|record| record.mounted.as_ref())
     }
 
     /// What its disk said of itself.
     pub(super) fn disk(&self, contender: &Contender) -> Option<&Disk> {
-        let mut its = self.records.iter().filter(|it| it.key.contender == contender.name);
-        its.find_map(|record| record.disk.as_ref())
+        self.trials_of(contender).find_map(|record| record.disk.as_ref())
     }
 
     /// The layers that it was made on, as its first trial found them.
     pub(super) fn layers(&self, contender: &Contender) -> &[String] {
-        let mut its = self.records.iter().filter(|record| record.key.contender == contender.name);
-        its.find(|record| !record.layers.is_empty()).map_or(&[], |record| &record.layers)
+        let mut its = self.trials_of(contender).map(|record| record.layers.as_slice());
+        its.find(|layers| !layers.is_empty()).unwrap_or_default()
     }
 
     /// The partition it was made on, where it was.
     pub(super) fn partition(&self, contender: &Contender) -> Option<&Partition> {
-        let mut its = self.records.iter().filter(|it| it.key.contender == contender.name);
-        its.find_map(|record| record.partitions.first())
+        self.trials_of(contender).find_map(|record| record.partitions.first())
     }
 
     /// What the kernel calls the contender's file system, where that is another name: ZFS by a

@@ -87,8 +87,8 @@ type Columns = Vec<(String, String)>;
 
 /// What each server stored.
 fn applications(report: &Report, workload: &Workload) -> Columns {
-    let records = report.records.iter().filter(|record| record.key.workload == workload.name);
-    let all = records.flat_map(|record| &record.phases).flat_map(|phase| &phase.applications);
+    let phases = report.trials(workload).flat_map(|record| &record.phases);
+    let all = phases.flat_map(|phase| &phase.applications);
     let mut columns = Columns::new();
     for application in all.filter(|application| application.name != Application::WORK) {
         let column = (format!("{} wrote", application.name), application.metric("write_bytes"));
@@ -107,11 +107,11 @@ fn seen(
     columns: &[(String, String)],
     preset: &str,
 ) -> Option<Grid> {
-    let phases = workload.phases().into_iter().map(Phase::name);
-    let named = phases.clone().any(|phase| !phase.is_empty());
+    let phases = workload.phases().into_iter();
+    let named = workload.phases() != [Phase::Whole];
     let told = columns.iter().filter(|(_, metric)| {
-        let its = report.records.iter().filter(|record| record.key.workload == workload.name);
-        phases.clone().any(|phase| its.clone().any(|it| it.sample(&of(phase, metric)).is_some()))
+        let mut names = phases.clone().map(|phase| phase.prefix() + metric);
+        names.any(|name| report.trials(workload).any(|it| it.sample(&name).is_some()))
     });
     let told: Vec<_> = told.collect();
     let head = ["part", "contender"].into_iter().skip((!named).into());
@@ -121,17 +121,13 @@ fn seen(
     for phase in phases {
         for (place, contender) in report.plan.contenders.iter().enumerate() {
             let records = records(report, workload, &contender.name);
-            let name = named.then(|| if place == 0 { phase } else { "" }.to_string());
-            let cells = told.iter().map(|(_, metric)| shown_share(&records, &of(phase, metric)));
+            let name = named.then(|| if place == 0 { phase.name() } else { "" }.to_string());
+            let metric = |metric: &str| phase.prefix() + metric;
+            let cells = told.iter().map(|(_, it)| shown_share(&records, &metric(it)));
             table.add(name.into_iter().chain([contender.name.clone()]).chain(cells));
         }
     }
     (!told.is_empty()).then_some(table)
-}
-
-/// The metric of a phase.
-fn of(phase: &str, metric: &str) -> String {
-    if phase.is_empty() { metric.into() } else { format!("{phase}_{metric}") }
 }
 
 /// The median, of a share as a percentage.
@@ -166,8 +162,8 @@ pub(super) fn records<'a>(
 /// What a command gives of its own work and is not judged by, in the order it gives it.
 fn given(report: &Report, workload: &Workload) -> Vec<String> {
     let primary = workload.primary();
-    let records = report.records.iter().filter(|r| r.key.workload == workload.name);
-    let own = records.flat_map(|record| &record.phases).flat_map(|phase| &phase.samples);
+    let own =
+        report.trials(workload).flat_map(|record| &record.phases).flat_map(|phase| &phase.samples);
     let mut given = Vec::new();
     for figure in own.filter(|_| workload.command.is_some()) {
         if !primary.contains(&figure.metric) && !given.contains(&figure.metric) {
@@ -186,7 +182,7 @@ fn row(
 ) -> Vec<String> {
     let records = records(report, workload, contender);
     let figure = |metric: &str| shown_median(&records, metric);
-    let phase = prefix(workload, metric);
+    let prefix = workload.phase_of(metric).prefix();
     let comparison = report
         .comparisons
         .iter()
@@ -202,7 +198,7 @@ fn row(
         None => ["-".into(), "-".into(), "".into()],
     };
     let cost = |name: &str| match is_judged {
-        true => figure(&format!("{phase}{name}")),
+        true => figure(&format!("{prefix}{name}")),
         false => String::new(),
     };
     vec![
@@ -215,14 +211,6 @@ fn row(
         cost("cpu_time"),
         cost("device_bytes_per_application_byte"),
     ]
-}
-
-/// What the metrics of the same phase as `metric` begin with.
-fn prefix(workload: &Workload, metric: &str) -> String {
-    match workload.phase_of(metric).name() {
-        "" => String::new(),
-        name => format!("{name}_"),
-    }
 }
 
 /// What each workload goes over, as a part of memory here and in the study.

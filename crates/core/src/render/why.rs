@@ -1,7 +1,7 @@
 //! Why one is slower, below the answer: the costs that it surely pays more of, for each contender.
 
 use super::Report;
-use super::answer::quoted;
+use super::answer::{distance, quoted};
 use super::matrix::Matrix;
 use super::words::{Test, listed};
 use crate::model::{Cause, CausePart, Comparison, Cost, Per, Unit};
@@ -25,10 +25,6 @@ pub(super) fn why(report: &Report, matrix: &Matrix) -> Option<String> {
     told.truncate(CONTENDERS_MAX);
     let sentences: Vec<String> = told.iter().map(|it| sentence(report, matrix, it)).collect();
     (!sentences.is_empty()).then(|| format!("Probably why: {}.", sentences.join("; ")))
-}
-
-fn distance(comparison: &Comparison) -> f64 {
-    comparison.ratio.map_or(0.0, |ratio| ratio.ln().abs())
 }
 
 fn causes<'a>(

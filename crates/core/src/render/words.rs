@@ -20,14 +20,7 @@ pub(super) struct Test<'a> {
 
 /// What a metric of a workload is called, where it is one of several.
 pub fn test_name(workload: &Workload, metric: &str) -> String {
-    let phase = workload.phase_of(metric);
-    let of_phase = metric.strip_prefix(phase.name()).unwrap_or(metric);
-    match phase.name() {
-        "" => format!("{}: {}", workload.name, figure_of(workload, metric)),
-        _ => {
-            format!("{}: {}, {}", workload.name, phase.name().replace('_', " "), figure(of_phase))
-        }
-    }
+    format!("{}: {}", workload.name, figure_of(workload, metric))
 }
 
 /// The tests of a plan, in its order.
@@ -45,7 +38,7 @@ pub(super) fn of<'a>(plan: &'a Plan, workload: &'a Workload) -> Vec<Test<'a>> {
 fn test<'a>(plan: &'a Plan, workload: &'a Workload, metric: String, is_only: bool) -> Test<'a> {
     let name = workload.name.as_str();
     let phase = workload.phase_of(&metric);
-    let rate = metric.strip_prefix(phase.name()).is_some_and(|rest| rest == "_rate");
+    let rate = metric == phase.prefix() + "rate";
     if let Some((verb, gerund)) = verbs(phase).filter(|_| rate) {
         let object = object(plan, workload);
         let [full, doing] = match object {
@@ -54,11 +47,7 @@ fn test<'a>(plan: &'a Plan, workload: &'a Workload, metric: String, is_only: boo
         };
         return Test { workload: name, metric, short: verb.into(), full, doing };
     }
-    let of_phase = metric.strip_prefix(phase.name()).unwrap_or(&metric);
-    let figure = match phase.name() {
-        "" => figure_of(workload, &metric),
-        part => format!("{}, {}", part.replace('_', " "), figure(of_phase)),
-    };
+    let figure = figure_of(workload, &metric);
     // A workload's one figure needs no name where it is the figure that one expects.
     let expected = ["wall_time", "iops", "bandwidth", "rate", "transactions_per_s"];
     let is_expected = workload.primary.is_empty() || expected.contains(&metric.as_str());
@@ -70,11 +59,14 @@ fn test<'a>(plan: &'a Plan, workload: &'a Workload, metric: String, is_only: boo
     Test { workload: name, metric, short: figure, doing: full.clone(), full }
 }
 
-/// A metric in words, after the name of its job where there are several.
+/// A metric in words, after the name of its timed part or of its job where there are several.
 fn figure_of(workload: &Workload, metric: &str) -> String {
-    match workload.job_of(metric) {
-        Some((job, of_job)) => format!("{job}: {}", figure(of_job)),
-        None => figure(metric),
+    let part = workload.phase_of(metric).name();
+    let of_part = metric.strip_prefix(part).unwrap_or(metric);
+    match (part, workload.job_of(metric)) {
+        ("", Some((job, of_job))) => format!("{job}: {}", figure(of_job)),
+        ("", None) => figure(metric),
+        _ => format!("{}, {}", part.replace('_', " "), figure(of_part)),
     }
 }
 

@@ -2,8 +2,8 @@
 
 use super::sample::samples;
 use crate::model::{
-    DeviceTotals, ExtraProbe, NetworkTotals, PageCacheTotals, PhaseRecord, SysstatColumn, Totals,
-    Work, Workload, meant, near, trace,
+    DeviceTotals, ExtraProbe, NetworkTotals, PageCacheTotals, Phase, PhaseRecord, SysstatColumn,
+    Totals, Work, Workload, meant, near, trace,
 };
 
 /// What ends the name of a latency.
@@ -59,12 +59,14 @@ pub fn check_metrics(
 
 /// What a job may have, whatever its name is.
 fn is_of_a_job(work: Work, metric: &str) -> bool {
-    let (Work::Fio(_), (operations, own)) = (work, own(work)) else { return false };
-    let of_job = own.iter().map(ToString::to_string).chain(latencies_of(operations));
-    let mut ends = of_job.chain(["iops", "bandwidth"].map(String::from));
-    ends.any(|end| {
-        metric.strip_suffix(end.as_str()).is_some_and(|it| it.len() > 1 && it.ends_with('_'))
-    })
+    let is_end =
+        |end: String| metric.strip_suffix(&end).is_some_and(|it| it.len() > 1 && it.ends_with('_'));
+    matches!(work, Work::Fio(_)) && of_a_job(work).any(is_end)
+}
+
+/// What each of several jobs has, behind its name.
+fn of_a_job(work: Work) -> impl Iterator<Item = String> {
+    ["iops", "bandwidth"].into_iter().map(String::from).chain(of_all(work))
 }
 
 fn latencies_of(operations: &[&str]) -> impl Iterator<Item = String> {
@@ -81,10 +83,7 @@ fn has_any_operation(work: Work, metric: &str) -> bool {
 /// Which servers there are is not known from here.
 fn is_of_application(workload: &Workload, metric: &str) -> bool {
     workload.phases().iter().any(|phase| {
-        let prefix = match phase.name() {
-            "" => String::new(),
-            name => format!("{name}_"),
-        };
+        let prefix = phase.prefix();
         let own = metric.strip_prefix(&prefix).and_then(|it| it.strip_prefix("application_"));
         ["_read_bytes", "_write_bytes"].iter().any(|what| {
             own.and_then(|it| it.strip_suffix(what)).is_some_and(|name| !name.is_empty())
@@ -94,19 +93,12 @@ fn is_of_application(workload: &Workload, metric: &str) -> bool {
 
 /// All that is measured of it on a machine that lacks nothing, the work's own figures first.
 fn names(workload: &Workload, work: Work) -> Vec<String> {
-    let (operations, own) = own(work);
-    let own: Vec<String> =
-        own.iter().map(ToString::to_string).chain(latencies_of(operations)).collect();
     let jobs = workload.jobs.iter().flat_map(|jobs| &jobs.names);
-    let of_job = |job: &String| {
-        let rates = ["iops", "bandwidth"].map(String::from);
-        let figures = rates.into_iter().chain(own.iter().cloned());
-        figures.map(|figure| format!("{job}_{figure}")).collect::<Vec<_>>()
-    };
+    let of_job = |job| of_a_job(work).map(move |figure| format!("{job}_{figure}"));
     let mut names: Vec<String> = jobs.flat_map(of_job).collect();
     // What did not run at once is not added up.
     let adds_up = workload.jobs.as_ref().is_none_or(|jobs| jobs.together);
-    names.extend(own.into_iter().filter(|_| adds_up));
+    names.extend(of_all(work).filter(|_| adds_up));
     for phase in workload.phases() {
         let device = DeviceTotals { write_bytes: 1, ..DeviceTotals::default() };
         let totals = Totals { device: Some(device), ..Totals::default() };
@@ -118,13 +110,10 @@ fn names(workload: &Workload, work: Work) -> Vec<String> {
             ..PhaseRecord::new(phase, 1, 1)
         };
         names.extend(samples(workload, &[record]).into_iter().map(|sample| sample.metric));
-        let prefix = match phase.name() {
-            "" => String::new(),
-            name => {
-                names.extend(latencies_of(&[name]));
-                format!("{name}_")
-            }
-        };
+        if phase != Phase::Whole {
+            names.extend(latencies_of(&[phase.name()]));
+        }
+        let prefix = phase.prefix();
         names.extend(columns().map(|column| format!("{prefix}{column}")));
     }
     names
@@ -138,6 +127,12 @@ fn columns() -> impl Iterator<Item = String> {
     columns.extend(Totals::default().cpu.columns());
     let names = columns.into_iter().map(|column| column.name.to_string());
     names.chain(SysstatColumn::PEAKS.map(|name| format!("{name}_peak")))
+}
+
+/// The work's own figures of all that it does.
+fn of_all(work: Work) -> impl Iterator<Item = String> {
+    let (operations, own) = own(work);
+    own.iter().map(ToString::to_string).chain(latencies_of(operations))
 }
 
 /// The operations whose latencies the work keeps besides its phases, and figures of its own.

@@ -12,10 +12,7 @@ const QUANTILES: [(&str, f64); 4] = [("p50", 0.5), ("p90", 0.9), ("p99", 0.99), 
 pub(super) fn samples(workload: &Workload, phases: &[PhaseRecord]) -> Vec<Sample> {
     let mut samples = Vec::new();
     for phase in phases {
-        let prefix = match phase.phase.name() {
-            "" => String::new(),
-            name => format!("{name}_"),
-        };
+        let prefix = phase.phase.prefix();
         let named = |metric: &str| format!("{prefix}{metric}");
         samples.push(Sample::lower(named("wall_time"), phase.timed_s(), Unit::Seconds));
         samples.extend(

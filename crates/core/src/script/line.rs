@@ -75,6 +75,20 @@ pub fn logical_lines(text: &str) -> Vec<(usize, String)> {
     lines
 }
 
+/// The commands of a text for the shell: the words of each, without redirections and what is
+/// assigned before it.
+pub fn started(text: &str) -> Vec<Vec<String>> {
+    let mut found = Vec::new();
+    for (_, line) in logical_lines(text) {
+        let mut commands = Commands::of(&line);
+        while let Some((command, _)) = commands.next(&Variables::new()) {
+            let (words, _) = redirected(&command);
+            found.push(words.into_iter().skip_while(|word| words::is_assignment(word)).collect());
+        }
+    }
+    found
+}
+
 impl Reader {
     /// Reads one line that is neither empty nor a comment, with the comment that belongs to it.
     pub fn whole(&mut self, number: usize, line: &str) {

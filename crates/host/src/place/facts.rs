@@ -50,9 +50,7 @@ pub fn memory_bytes() -> Option<u64> {
 pub fn tools(plan: &Plan, file_systems: &[&FileSystem]) -> BTreeMap<String, String> {
     let mut tools = BTreeMap::new();
     for file_system in file_systems {
-        let fetched = || toolbox::find(file_system.program)?.version();
-        let version = version(file_system.version).or_else(fetched);
-        tools.extend(version.map(|version| (file_system.program.to_string(), version)));
+        tools.extend(own_or_fetched(file_system.program, file_system.version));
     }
     let parted = plan.contenders.iter().any(|it| !it.partition.is_empty()).then_some("parted");
     for program in workload::programs(plan).chain(parted) {
@@ -62,9 +60,7 @@ pub fn tools(plan: &Plan, file_systems: &[&FileSystem]) -> BTreeMap<String, Stri
     let layers = plan.contenders.iter().flat_map(|it| &it.layers);
     let kinds = layers.filter_map(|layer| layer::find(&layer.name));
     for program in kinds.filter_map(|kind| kind.programs.first()) {
-        let fetched = || toolbox::find(program)?.version();
-        let version = version(&[program, "--version"]).or_else(fetched);
-        tools.extend(version.map(|version| (program.to_string(), version)));
+        tools.extend(own_or_fetched(program, &[program, "--version"]));
     }
     let needed = plan.workloads.iter().flat_map(Workload::needed);
     let packages: BTreeSet<&str> = needed.filter_map(|(_, package)| package).collect();
@@ -73,6 +69,12 @@ pub fn tools(plan: &Plan, file_systems: &[&FileSystem]) -> BTreeMap<String, Stri
         tools.extend(version.ok().map(|version| (package.to_string(), version)));
     }
     tools
+}
+
+/// A program with its version, as `argv` says it or of the tools that were fetched for guests.
+fn own_or_fetched(program: &str, argv: &[&str]) -> Option<(String, String)> {
+    let fetched = || toolbox::find(program)?.version();
+    Some((program.into(), version(argv).or_else(fetched)?))
 }
 
 fn line_of(path: &str) -> Option<String> {

@@ -75,10 +75,7 @@ pub fn clock_too_coarse(case: &Case) -> Option<Seen> {
     let primary = case.workload.primary();
     let phase = |phase: &PhaseRecord| {
         let judges = |what: &str| {
-            let prefix = match phase.phase.name() {
-                "" => String::new(),
-                name => format!("{name}_"),
-            };
+            let prefix = phase.phase.prefix();
             primary.iter().any(|metric| {
                 metric.strip_prefix(&prefix).is_some_and(|metric| metric.starts_with(what))
             })

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::{Entry, Kind, Op, SECTOR_BYTES};
-use crate::model::{Sample, Unit};
+use crate::model::{Sample, Unit, as_metric};
 
 /// What begins the name of a sample that has the bytes written of one kind of blocks.
 pub const PART: &str = "trace_bytes_of_";
@@ -99,9 +99,7 @@ impl Account {
     fn by_name(&self) -> BTreeMap<String, u64> {
         let mut sums = BTreeMap::new();
         for ((_, what), bytes) in &self.parts {
-            let words = what.split(|c: char| !c.is_ascii_alphanumeric());
-            let words: Vec<_> = words.filter(|word| !word.is_empty()).collect();
-            *sums.entry(words.join("_").to_lowercase()).or_default() += bytes;
+            *sums.entry(as_metric(what)).or_default() += bytes;
         }
         sums
     }

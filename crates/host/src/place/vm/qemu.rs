@@ -177,13 +177,8 @@ impl Disk {
         let (image, file) = (name(&self.path), name(&log.path));
         let direct = if self.direct { "on" } else { "off" };
         let bytes = log.device_bytes;
-        let Limits { iops, bandwidth } = self.limits.unwrap_or_default();
-        let mut group = format!("throttle-group,id=limits{index}");
-        for way in ["read", "write"] {
-            group += &iops.map_or(String::new(), |it| format!(",x-iops-{way}={it}"));
-            group += &bandwidth.map_or(String::new(), |it| format!(",x-bps-{way}={}", it.0));
-        }
-        option("-object", group);
+        let limits = self.limits("x-");
+        option("-object", format!("throttle-group,id=limits{index}{limits}"));
         option(
             "-blockdev",
             format!(
@@ -210,15 +205,21 @@ impl Disk {
             (false, true) => "none",
             (false, false) => "writeback",
         };
-        let mut drive =
-            format!("if=none,id=disk{index},format=raw,file={path},cache={cache},discard=ignore");
+        let limits = self.limits("throttling.");
+        format!(
+            "if=none,id=disk{index},format=raw,file={path},cache={cache},discard=ignore{limits}"
+        )
+    }
+
+    /// What it is held down to, as options that begin so.
+    fn limits(&self, begin: &str) -> String {
         let Limits { iops, bandwidth } = self.limits.unwrap_or_default();
-        for way in ["read", "write"] {
-            drive += &iops.map_or(String::new(), |it| format!(",throttling.iops-{way}={it}"));
-            let bytes = bandwidth.map(|it| it.0);
-            drive += &bytes.map_or(String::new(), |it| format!(",throttling.bps-{way}={it}"));
-        }
-        drive
+        let both = [("iops", iops), ("bps", bandwidth.map(|it| it.0))];
+        let of = |way| {
+            let said = both.iter().filter_map(|(what, limit)| Some((what, (*limit)?)));
+            said.map(move |(what, limit)| format!(",{begin}{what}-{way}={limit}"))
+        };
+        ["read", "write"].into_iter().flat_map(of).collect()
     }
 }
 

@@ -79,7 +79,7 @@ impl Bench {
     pub fn ask_on(&self, argv: &[String], disks: &[Disk]) -> Asked {
         let (done, filled) = (AtomicBool::new(false), AtomicBool::new(false));
         let answer = std::thread::scope(|scope| {
-            scope.spawn(|| {
+            let watch = scope.spawn(|| {
                 loop {
                     let is_last = done.load(Ordering::Relaxed);
                     if disks.iter().map(Disk::taken_bytes).sum::<u64>() > self.room_bytes {
@@ -89,11 +89,12 @@ impl Bench {
                     if is_last {
                         return;
                     }
-                    std::thread::sleep(LOOK);
+                    std::thread::park_timeout(LOOK);
                 }
             });
             let answer = self.ask(argv);
             done.store(true, Ordering::Relaxed);
+            watch.thread().unpark();
             answer
         });
         match filled.into_inner() {
