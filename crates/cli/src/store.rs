@@ -60,10 +60,19 @@ impl Store {
     }
 
     /// Removes the folder of a run that measured nothing. What is still to be undone is not known
-    /// from here.
+    /// from here. Records that are there but could not be read back stay.
     pub fn discard(&self) {
-        // A folder that stays is only untidy.
-        let _ = fs::remove_dir_all(&self.folder);
+        if !self.may_hold_records() {
+            // A folder that stays is only untidy.
+            let _ = fs::remove_dir_all(&self.folder);
+        }
+    }
+
+    fn may_hold_records(&self) -> bool {
+        let may_hold = |folder: std::io::Result<fs::DirEntry>| {
+            folder.and_then(|it| fs::exists(it.path().join("record.json"))).unwrap_or(true)
+        };
+        fs::read_dir(self.folder.join("trials")).map_or(true, |mut folders| folders.any(may_hold))
     }
 
     /// Where it is.
@@ -119,4 +128,24 @@ pub fn write_whole(path: &Path, text: &str) -> Result<()> {
         fs::rename(&beside, path)
     };
     write().with_context(|| format!("writing {}", path.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_is_discarded_unless_it_holds_a_record() {
+        let scene = tempfile::tempdir().unwrap();
+        let begun = |name: &str| {
+            let store = Store::create(&scene.path().join(name)).unwrap();
+            fs::create_dir(store.trial(1)).unwrap();
+            store
+        };
+        let (nothing, something) = (begun("nothing"), begun("something"));
+        // Nobody can read it, which is why the run knows of none.
+        fs::write(something.trial(1).join("record.json"), "cut o").unwrap();
+        [&nothing, &something].map(Store::discard);
+        assert_eq!([&nothing, &something].map(|it| it.folder().exists()), [false, true]);
+    }
 }

@@ -171,6 +171,8 @@ fn host_facts(plan: &Plan, store: &Store, place: PlaceKind) -> BTreeMap<String, 
     if place == PlaceKind::Local {
         let why_not = facts::why_unconfined();
         told.extend(why_not.map(|why| ("confinement".into(), format!("none: {why}"))));
+        let why_not = facts::why_refusals_untold();
+        told.extend(why_not.map(|why| ("refused writes".into(), format!("not told: {why}"))));
     }
     if !plan.writable.is_empty() {
         told.insert("writable by the work".into(), plan.writable.join(", "));

@@ -163,7 +163,7 @@ impl State {
 
     fn count(&mut self, record: &Record) {
         self.kept += 1;
-        self.tally.take(&record.key, record.is_measured());
+        self.tally.take_trial(&record.key, record.is_measured());
         let Key { round, workload, contender } = record.key.clone();
         let Trials { measured, counts } = self.trials.entry((workload, contender)).or_default();
         counts[usize::from(!record.is_measured())] += 1;

@@ -47,6 +47,7 @@ fn every_kind_of_fault_is_survived() {
         "loop/command/INT:lab@2.3",
         "loop/command/TERM:lab@2.11",
         "loop/command/HUP:lab@2.1",
+        "sim/command/INT:lab@0ms",
         "loop/command/QUIT:lab@2.9",
         "loop/command/STOP:lab@2.4",
         "loop/command/KILL:trial@2.2",

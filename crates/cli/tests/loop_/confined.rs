@@ -291,6 +291,36 @@ fn work_finds_what_it_needs_and_keeps_its_files_to_itself() {
     scene.assert_nothing_left();
 }
 
+/// By Linux 5.11 and later, of an x86-64.
+#[test]
+#[ignore = "needs root and loop devices: run ./test"]
+fn what_the_work_tries_to_write_outside_is_told() {
+    let scene = Scene::alone();
+    let name = format!("fsverdict-{}", std::process::id());
+    let script = format!(
+        "for at in touch mkdir 'ln -s to'; do $at /etc/{name}; done
+         cd /usr; echo > {name}; test -w /etc; test -w .; touch /tmp/{name}; true"
+    );
+    let two_rounds = "--fs ext4,ext4 --size 64M --rounds 2";
+    let document = run_command(&scene, two_rounds, &["sh", "-c", &script]).exits(0).json();
+    for trial in of(&document, "ext4") {
+        let forbidden = &trial["forbidden"];
+        if trial["round"] != 1 {
+            assert!(forbidden.is_null(), "only the first round is watched: {trial:#}");
+            continue;
+        }
+        assert_eq!(forbidden["writes"], 4, "{forbidden}");
+        let mut first: Vec<&str> = list(&forbidden["first"]).iter().map(text).collect();
+        first.sort_unstable();
+        let at = |program| format!("{program} /etc/{name}");
+        assert_eq!(first, [at("ln"), at("mkdir"), format!("sh {name}"), at("touch")]);
+    }
+    let findings = list(&document["findings"]);
+    let mut evidence = findings.iter().map(|finding| text(&finding["evidence"]));
+    assert!(evidence.any(|it| it.starts_with("the kernel refused the work 4 writes")));
+    scene.assert_nothing_left();
+}
+
 #[test]
 #[ignore = "needs root and loop devices: run ./test"]
 fn a_stick_that_is_not_the_trials_can_be_unmounted_while_it_runs() {

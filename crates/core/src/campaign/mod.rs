@@ -15,7 +15,7 @@ use std::collections::BTreeSet;
 use std::rc::Rc;
 use std::time::Duration;
 
-use crate::judge::{Fold, Judge, Kept};
+use crate::judge::{Common, Fold, Judge, Kept};
 use crate::model::{Comparison, Finding, Plan, Record, Stop, derived_seed};
 
 use slots::{slots, slots_of};
@@ -54,6 +54,7 @@ pub struct Campaign<'a> {
     before: Stage<'a>,
     /// Those of the last round.
     last: Vec<Rc<Kept>>,
+    common: Common,
     /// The last round.
     round: u32,
 }
@@ -72,7 +73,8 @@ impl<'a> Stage<'a> {
 
     fn take(&mut self, kept: &Rc<Kept>) {
         self.fold.take(kept);
-        self.tally.take(&kept.key, kept.is_measured);
+        let names = [&*kept.workload, &*kept.contender];
+        self.tally.take(kept.round, names, kept.is_measured);
     }
 }
 
@@ -80,7 +82,8 @@ impl<'a> Campaign<'a> {
     /// Before the first trial.
     pub fn new(seed: u64, judge: &'a Judge) -> Campaign<'a> {
         let (all, before) = (Stage::new(judge), Stage::new(judge));
-        Campaign { judge, seed, all, before, last: Vec::new(), round: 1 }
+        let common = Common::default();
+        Campaign { judge, seed, all, before, last: Vec::new(), common, round: 1 }
     }
 
     /// After these trials.
@@ -92,8 +95,9 @@ impl<'a> Campaign<'a> {
 
     /// Takes the record of one more trial. Each comes once, in the order in which they were made.
     pub fn take(&mut self, record: &Record) {
-        let kept = Rc::new(Kept::of(self.judge.plan(), record, self.all.fold.taken()));
-        let round = kept.key.round;
+        let (plan, at) = (self.judge.plan(), self.all.fold.taken());
+        let kept = Rc::new(Kept::of(plan, record, at, &mut self.common));
+        let round = kept.round;
         if round > self.round {
             self.last.drain(..).for_each(|kept| self.before.take(&kept));
             self.round = round;
@@ -106,7 +110,7 @@ impl<'a> Campaign<'a> {
         self.all.take(&kept);
         let parts = self.before.fold.taken() + self.last.len();
         assert_eq!(parts, self.all.fold.taken(), "a record is of the last round or before it");
-        assert!(self.last.iter().all(|it| it.key.round == self.round), "one round is the last");
+        assert!(self.last.iter().all(|it| it.round == self.round), "one round is the last");
     }
 
     /// How many records were taken.
@@ -172,7 +176,7 @@ impl<'a> Campaign<'a> {
             let rounds: BTreeSet<u32> = trials.again.iter().copied().chain(more).collect();
             for round in rounds {
                 let missing = trials.rounds[&round].iter().filter(|(_, count)| **count == 1);
-                let names: Vec<String> = missing.map(|(name, _)| name.clone()).collect();
+                let names: Vec<String> = missing.map(|(name, _)| name.to_string()).collect();
                 let again = derived_seed(self.seed, &["again"], round);
                 let mut more = slots_of(workload, names, again, self.seed, round);
                 more.iter_mut().for_each(|slot| slot.position += slots.len() as u32);

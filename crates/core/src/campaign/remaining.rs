@@ -26,9 +26,9 @@ pub fn remaining(plan: &Plan, comparisons: &[Comparison], tally: &Tally) -> Vec<
     let of = |(workload, contenders): (&Workload, Vec<String>)| {
         let last = tally.of(&workload.name).and_then(|trials| trials.rounds.last_key_value());
         let round = last.map_or(0, |(round, _)| *round);
-        let in_round = last.into_iter().flat_map(|(_, trials)| trials);
-        let is_wanted = |(name, _): &(&String, &u32)| contenders.contains(name);
-        let done = in_round.filter(is_wanted).map(|(_, count)| *count as usize).sum();
+        let in_round = last.map(|(_, trials)| trials);
+        let count = |name: &String| in_round?.get(name.as_str()).copied();
+        let done = contenders.iter().filter_map(count).map(|count| count as usize).sum();
         let a_round = contenders.len();
         // Of the round under way only what is missing.
         let under_way = if round > 0 { a_round.saturating_sub(done) } else { 0 };
@@ -85,7 +85,7 @@ mod tests {
     fn left(plan: &Plan, records: &[Record]) -> Vec<Remaining> {
         let judge = Judge::new(plan);
         let mut tally = Tally::default();
-        records.iter().for_each(|record| tally.take(&record.key, record.is_measured()));
+        records.iter().for_each(|it| tally.take_trial(&it.key, it.is_measured()));
         remaining(plan, &judge.comparisons(records), &tally)
     }
 

@@ -1,6 +1,7 @@
 //! Which trials there have been, and how the last ones ended.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
 
 use crate::model::Key;
 
@@ -19,11 +20,11 @@ pub struct Tally {
 #[derive(Debug, Default)]
 pub(super) struct Trials {
     /// By round and contender, how many.
-    pub rounds: BTreeMap<u32, BTreeMap<String, u32>>,
+    pub rounds: BTreeMap<u32, BTreeMap<Rc<str>, u32>>,
     /// The rounds that hold more than one of some contender: they are run again.
     pub again: BTreeSet<u32>,
     /// The last trials of each contender, in order.
-    ends: BTreeMap<String, Vec<End>>,
+    ends: BTreeMap<Rc<str>, Vec<End>>,
 }
 
 /// Whether a trial ran whole, behind its round and its number among all that were counted.
@@ -31,10 +32,15 @@ type End = ((u32, usize), bool);
 
 impl Tally {
     /// Counts one more trial; `is_measured`: it ran whole.
-    pub fn take(&mut self, key: &Key, is_measured: bool) {
+    pub fn take_trial(&mut self, key: &Key, is_measured: bool) {
+        self.take(key.round, [&key.workload, &key.contender], is_measured);
+    }
+
+    /// The same of a workload and a contender by their names.
+    pub(super) fn take(&mut self, round: u32, [workload, contender]: [&str; 2], is_measured: bool) {
         self.taken += 1;
-        let end = ((key.round, self.taken), is_measured);
-        self.works.entry(key.workload.clone()).or_default().take(&key.contender, end);
+        let end = ((round, self.taken), is_measured);
+        self.works.entry(workload.into()).or_default().take(contender, end);
     }
 
     /// The trials of a workload, if there are any.
@@ -60,12 +66,15 @@ impl Tally {
 impl Trials {
     fn take(&mut self, contender: &str, end: End) {
         let ((round, _), _) = end;
-        let count = self.rounds.entry(round).or_default().entry(contender.into()).or_default();
+        // Each name is held once, however many rounds there are.
+        let known = self.ends.get_key_value(contender).map(|(name, _)| Rc::clone(name));
+        let name = known.unwrap_or_else(|| contender.into());
+        let count = self.rounds.entry(round).or_default().entry(Rc::clone(&name)).or_default();
         *count += 1;
         if *count > 1 {
             self.again.insert(round);
         }
-        let ends = self.ends.entry(contender.into()).or_default();
+        let ends = self.ends.entry(name).or_default();
         ends.push(end);
         ends.sort_unstable();
         let superfluous = ends.len().saturating_sub(FAILURES_TO_GIVE_UP);

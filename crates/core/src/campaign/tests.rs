@@ -36,7 +36,7 @@ fn plain_next(seed: u64, judge: &Judge, records: &[Record], spent: Duration) -> 
         let earlier = records.iter().filter(|record| record.key.round < round);
         let earlier: Vec<Record> = earlier.cloned().collect();
         let mut tally = Tally::default();
-        earlier.iter().for_each(|it| tally.take(&it.key, it.is_measured()));
+        earlier.iter().for_each(|it| tally.take_trial(&it.key, it.is_measured()));
         let mut slots = match wanted(plan, &plain::comparisons(judge, &earlier), &tally) {
             Ok(wanted) => slots(wanted, seed, round),
             Err(stop) => return Next::End(stop),

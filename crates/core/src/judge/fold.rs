@@ -11,7 +11,7 @@ use std::rc::Rc;
 use super::audit::{Audited, OverRounds};
 use super::compare::{Judge, voids};
 use super::interval::Course;
-use super::kept::Kept;
+use super::kept::{Common, Kept};
 use super::lane::{Lane, Medians, Pooling};
 use super::stopping::FIRST_LOOK;
 use super::trials::Which;
@@ -98,8 +98,9 @@ impl<'a> Fold<'a> {
     /// All of these records.
     pub fn of(judge: &'a Judge, records: &[Record]) -> Fold<'a> {
         let mut fold = Fold::new(judge);
+        let mut common = Common::default();
         for (at, record) in records.iter().enumerate() {
-            fold.take(&Rc::new(Kept::of(judge.plan(), record, at)));
+            fold.take(&Rc::new(Kept::of(judge.plan(), record, at, &mut common)));
         }
         fold
     }

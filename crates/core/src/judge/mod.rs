@@ -53,7 +53,7 @@ pub use fold::Fold;
 pub use history::history;
 pub use interval::{Course, Interval};
 pub use joined::joined;
-pub(crate) use kept::Kept;
+pub(crate) use kept::{Common, Kept};
 pub use memory::of_memory;
 pub use published::{table_findings, table_lacking};
 pub use stopping::{FIRST_LOOK, Layout, Rule, level_of_last_look};

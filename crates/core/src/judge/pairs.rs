@@ -22,7 +22,7 @@ impl Figure {
 }
 
 /// The figures of one metric of one contender, by round.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Series {
     figures: BTreeMap<u32, Figure>,
     rewrites: u32,

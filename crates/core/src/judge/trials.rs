@@ -19,15 +19,15 @@ pub enum Which {
 /// The trials of a run.
 #[derive(Debug, Default)]
 pub struct Trials {
-    works: BTreeMap<String, Work>,
+    works: BTreeMap<Rc<str>, Work>,
 }
 
 /// Those of one workload.
 #[derive(Debug, Default)]
 struct Work {
     /// What the metrics count, by the first record that has each.
-    units: BTreeMap<String, (Unit, Better)>,
-    cells: BTreeMap<String, Cell>,
+    units: BTreeMap<Rc<str>, (Unit, Better)>,
+    cells: BTreeMap<Rc<str>, Cell>,
 }
 
 /// Those of one contender in one workload.
@@ -35,8 +35,8 @@ struct Work {
 struct Cell {
     /// The trials that ran whole, by round; of those that were run again the latest.
     latest: BTreeMap<u32, Rc<Kept>>,
-    /// By metric the figures of the latest trials, and those of the first.
-    series: BTreeMap<String, [Series; 2]>,
+    /// By metric the figures of the latest trials, and those of the first where they are others.
+    series: BTreeMap<Rc<str>, (Series, Option<Series>)>,
     /// Some trial that ran whole was run again.
     has_again: bool,
     /// The timed parts that were refused.
@@ -51,13 +51,12 @@ const NO_TRIALS: &BTreeMap<u32, Rc<Kept>> = &BTreeMap::new();
 impl Trials {
     /// Takes one more trial; gives the one of the same round that it stands for from now on.
     pub fn take(&mut self, kept: &Rc<Kept>) -> Option<Rc<Kept>> {
-        let work = self.works.entry(kept.key.workload.clone()).or_default();
-        for sample in kept.samples() {
-            if !work.units.contains_key(&sample.metric) {
-                work.units.insert(sample.metric.clone(), (sample.unit, sample.better));
-            }
+        let work = self.works.entry(Rc::clone(&kept.workload)).or_default();
+        for figure in kept.figures() {
+            let unit = (figure.unit, figure.better);
+            work.units.entry(Rc::clone(&figure.metric)).or_insert(unit);
         }
-        work.cells.entry(kept.key.contender.clone()).or_default().take(kept)
+        work.cells.entry(Rc::clone(&kept.contender)).or_default().take(kept)
     }
 
     fn cell(&self, workload: &str, contender: &str) -> Option<&Cell> {
@@ -74,7 +73,11 @@ impl Trials {
     /// one before it counts.
     pub fn series(&self, workload: &str, metric: &str, contender: &str, which: Which) -> &Series {
         let its = self.cell(workload, contender).and_then(|cell| cell.series.get(metric));
-        its.map_or(Series::EMPTY, |both| &both[which as usize])
+        match (its, which) {
+            (None, _) => Series::EMPTY,
+            (Some((_, Some(first))), Which::First) => first,
+            (Some((latest, _)), _) => latest,
+        }
     }
 
     /// Both contenders' figures.
@@ -128,19 +131,19 @@ impl Cell {
             return None;
         }
         self.took = (self.took.0 + 1, self.took.1 + kept.took_ns);
-        let round = kept.key.round;
+        let round = kept.round;
         let before = self.latest.insert(round, Rc::clone(kept));
         self.has_again |= before.is_some();
-        for sample in kept.samples() {
-            let Some(figure) = Figure::of(sample) else { continue };
-            if !self.series.contains_key(&sample.metric) {
-                self.series.insert(sample.metric.clone(), Default::default());
-            }
-            let [latest, first] = self.series.get_mut(&sample.metric).expect("it is there by now");
-            latest.put(round, figure);
-            if before.is_none() {
+        for asked in kept.figures() {
+            let Some(goodness) = asked.goodness else { continue };
+            let figure = Figure { value: asked.value, goodness };
+            let (latest, first) = self.series.entry(Rc::clone(&asked.metric)).or_default();
+            if before.is_some() {
+                first.get_or_insert_with(|| latest.clone());
+            } else if let Some(first) = first {
                 first.put(round, figure);
             }
+            latest.put(round, figure);
         }
         before
     }

@@ -107,6 +107,7 @@ impl Record {
             flatten(&mut failure.cleanup_errors);
         }
         flatten(self.astray.iter_mut().flat_map(|astray| &mut astray.paths));
+        flatten(self.forbidden.iter_mut().flat_map(|it| &mut it.first));
         flatten(self.refused.iter_mut().map(|refused| &mut refused.why));
         flatten(&mut self.trouble.kernel);
         flatten(self.disk.iter_mut().filter_map(|it| it.scheduler.as_mut()));

@@ -1,6 +1,7 @@
 //! The nouns: what is compared, what was measured, what was decided.
 
 mod across;
+mod astray;
 mod cause;
 mod checked;
 pub mod claim;
@@ -57,6 +58,7 @@ pub use across::{
     Across, BASELINE, Change, Difference, Incomparable, Measured, NotCompared, NotMeasured,
     ReferenceChange,
 };
+pub use astray::{Astray, Forbidden};
 pub use cause::{Cause, CausePart, Cost, Per};
 pub use checked::{Checked, Judged};
 pub use columns::{SysstatColumn, blocked_column};
@@ -95,9 +97,9 @@ pub use purpose::{
 pub use queue::Queue;
 pub use rate::{RateOverTime, Steady};
 pub use record::{
-    Application, ArcTotals, Astray, CacheState, DeviceTotals, Failure, ForeignTotals, Guest,
-    HeatTotals, MemoryTotals, Mounted, NetworkTotals, Outcome, PageCacheTotals, PhaseRecord, Quiet,
-    Record, Refused, Room, StepTime, Totals, Trouble,
+    Application, ArcTotals, CacheState, DeviceTotals, Failure, ForeignTotals, Guest, HeatTotals,
+    MemoryTotals, Mounted, NetworkTotals, Outcome, PageCacheTotals, PhaseRecord, Quiet, Record,
+    Refused, Room, StepTime, Totals, Trouble,
 };
 pub use replay::{Action, Call, Entry, Gave, Head, Laid, On, RECORDING, Recording, Replay};
 pub use run::{Run, SCHEMA};

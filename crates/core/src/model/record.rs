@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    CpuTime, CpuTotals, Disk, Histogram, JobRecord, Key, OwnTotals, Partition, Phase,
-    PressureTotals, Probed, Queue, RateOverTime, SCHEMA, Sample, Strangers, Turns, WorkIo,
+    Astray, CpuTime, CpuTotals, Disk, Forbidden, Histogram, JobRecord, Key, OwnTotals, Partition,
+    Phase, PressureTotals, Probed, Queue, RateOverTime, SCHEMA, Sample, Strangers, Turns, WorkIo,
     as_metric,
 };
 
@@ -77,35 +77,6 @@ pub struct Refused {
     pub phase: Phase,
     /// What the kernel said.
     pub why: String,
-}
-
-/// What the work left in folders outside its own. It was written to memory, and is gone.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Astray {
-    /// How many files and folders were written, or removed as it saw them.
-    pub files: u64,
-    /// The first of them, by their paths.
-    pub paths: Vec<String>,
-}
-
-impl Astray {
-    /// How many paths are kept.
-    pub const PATHS: usize = 5;
-
-    /// Adds one.
-    pub fn add(&mut self, path: String) {
-        self.files += 1;
-        if self.paths.len() < Self::PATHS && !self.paths.contains(&path) {
-            self.paths.push(path);
-        }
-    }
-
-    /// Adds what is found later.
-    pub fn append(&mut self, later: Astray) {
-        let files = self.files + later.files;
-        later.paths.into_iter().for_each(|path| self.add(path));
-        self.files = files;
-    }
 }
 
 /// What went wrong beneath the work, whether it has noticed or not.
@@ -548,6 +519,9 @@ pub struct Record {
     /// What the work left where it was not to write, if anything.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub astray: Option<Astray>,
+    /// Writes that the kernel refused the work, where that was looked at.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub forbidden: Option<Forbidden>,
     /// What went wrong beneath the work, if anything.
     #[serde(default, skip_serializing_if = "Trouble::is_none")]
     pub trouble: Trouble,
@@ -581,6 +555,7 @@ impl Record {
             settled: Vec::new(),
             refused: Vec::new(),
             astray: None,
+            forbidden: None,
             trouble: Trouble::default(),
             unkept_bytes: BTreeMap::new(),
             phases: Vec::new(),

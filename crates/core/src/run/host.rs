@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use super::step::wants_cleanup;
 use super::{Step, sample, steps};
 use crate::model::{
-    Astray, CacheState, Disk, Failure, Mounted, Outcome, Partition, PhaseRecord, Quiet, Record,
-    Refused, Sample, StepTime, Trial, Trouble,
+    Astray, CacheState, Disk, Failure, Forbidden, Mounted, Outcome, Partition, PhaseRecord, Quiet,
+    Record, Refused, Sample, StepTime, Trial, Trouble,
 };
 
 /// Why a host could not do a step; its message is whole.
@@ -29,6 +29,8 @@ pub enum Effect {
     Settled(Quiet),
     /// The work has left something outside its folder.
     Astray(Astray),
+    /// Writes that the work was refused, since the last time.
+    Forbidden(Forbidden),
     /// The file system has nothing for this timed part.
     Refused(Refused),
     /// A timed part is over.
@@ -148,6 +150,7 @@ fn note(record: &mut Record, effect: Effect) {
         Effect::Dropped(state) => record.caches.push(state),
         Effect::Settled(quiet) => record.settled.push(quiet),
         Effect::Astray(astray) => record.astray.get_or_insert_default().append(astray),
+        Effect::Forbidden(more) => record.forbidden.get_or_insert_default().append(more),
         Effect::Refused(refused) => record.refused.push(refused),
         Effect::Worked(phase) => record.phases.push(*phase),
         Effect::Both(effects) => effects.into_iter().for_each(|effect| note(record, effect)),

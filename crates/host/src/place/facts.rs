@@ -10,6 +10,7 @@ use super::vm::toolbox;
 use crate::file_system::FileSystem;
 use crate::layer;
 use crate::machine::{cell, mount};
+use crate::probe::Refusals;
 use crate::tool::{self, version};
 use crate::workload;
 
@@ -37,6 +38,11 @@ pub fn host(plan: &Plan, folder: &Path) -> BTreeMap<String, String> {
 /// Why the work of trials on this machine can't be confined, where it can't.
 pub fn why_unconfined() -> Option<String> {
     cell::is_possible().err().map(|error| error.to_string())
+}
+
+/// Why writes that the work is refused can't be told, where they can't.
+pub fn why_refusals_untold() -> Option<&'static str> {
+    Refusals::why_not(Path::new("/"))
 }
 
 /// The machine's memory; `None` where /proc/meminfo does not say.

@@ -12,11 +12,13 @@
 
 mod applications;
 mod arc;
+mod btf;
 mod cpu;
 mod cpu_time;
 mod device;
 mod file;
 mod heat;
+mod instructions;
 #[cfg(test)]
 mod loop_tests;
 mod memory;
@@ -26,6 +28,7 @@ mod own;
 mod page_cache;
 mod pressure;
 mod pulse;
+mod refusals;
 mod strangers;
 #[cfg(test)]
 mod tests;
@@ -53,6 +56,7 @@ pub use memory::MemoryReading;
 pub use network::Interface;
 pub use page_cache::{PageCache, PageCacheError};
 pub use pulse::Pulse;
+pub use refusals::{Refusals, RefusalsError};
 pub use strangers::Others;
 pub use timeline::Timeline;
 pub use trouble::{LOG, Troubles, each_record, log_from_now};

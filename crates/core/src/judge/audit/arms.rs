@@ -121,7 +121,7 @@ impl Device<'_> {
     /// The median of a figure of one contender.
     fn median(&self, contender: &str, metric: &str) -> Option<f64> {
         let trials = self.trials.latest(&self.workload.name, contender);
-        median(trials.values().filter_map(|kept| Some(kept.sample(metric)?.value)))
+        median(trials.values().filter_map(|kept| Some(kept.figure(metric)?.value)))
     }
 
     fn finding(&self, audit: Audit, contender: &str, evidence: String, advice: &str) -> Finding {

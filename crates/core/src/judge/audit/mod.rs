@@ -2,12 +2,12 @@
 //! its records.
 //!
 //! The audits of single trials are in [`trial`], [`queue`], [`steady`], [`foreign`], [`heat`],
-//! [`cpu`], [`limits`], [`leak`], [`network`], [`trouble`] and [`figures`], and [`over_trials`]
-//! says what they come to over all of them; those of the terms on which contenders are compared are
-//! in [`conditions`] and [`rotation`]; those that look at all rounds in [`drift`], [`order`] and
-//! [`modes`]; what the duplicate and the bare device show is in [`arms`]; work that runs for a time
-//! whatever it does in [`fixed_time`]; how long the work had better run in [`length`]. Each is one
-//! function.
+//! [`cpu`], [`limits`], [`leak`], [`network`], [`outside`], [`trouble`] and [`figures`], and
+//! [`over_trials`] says what they come to over all of them; those of the terms on which contenders
+//! are compared are in [`conditions`] and [`rotation`]; those that look at all rounds in [`drift`],
+//! [`order`] and [`modes`]; what the duplicate and the bare device show is in [`arms`]; work that
+//! runs for a time whatever it does in [`fixed_time`]; how long the work had better run in
+//! [`length`]. Each is one function.
 
 mod arms;
 pub(super) mod batches;
@@ -26,6 +26,7 @@ mod modes;
 pub(super) mod mounted;
 mod network;
 mod order;
+mod outside;
 mod over_trials;
 pub(super) mod pace;
 mod queue;
@@ -38,7 +39,7 @@ mod trouble;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use crate::judge::kept::Kept;
+use crate::judge::kept::{Common, Kept};
 use crate::judge::lane::Lane;
 use crate::judge::shared::Shared;
 use crate::judge::stopping::Rule;
@@ -88,8 +89,9 @@ impl Audited {
     /// All of these.
     pub fn of(plan: &Plan, records: &[Record]) -> Audited {
         let mut audited = Audited::new(plan);
+        let mut common = Common::default();
         for (at, record) in records.iter().enumerate() {
-            audited.take(plan, &Rc::new(Kept::of(plan, record, at)));
+            audited.take(plan, &Rc::new(Kept::of(plan, record, at, &mut common)));
         }
         audited
     }
@@ -99,18 +101,18 @@ impl Audited {
         self.taken += 1;
         self.emulated += kept.terms.emulated;
         let before = self.trials.take(kept);
-        let contender = plan.contenders.iter().position(|it| it.name == kept.key.contender);
+        let contender = plan.contenders.iter().position(|it| *it.name == *kept.contender);
         let Some(contender) = contender else { return };
         self.terms[contender].add(&kept.terms);
-        let workload = plan.workloads.iter().position(|it| it.name == kept.key.workload);
+        let workload = plan.workloads.iter().position(|it| *it.name == *kept.workload);
         let Some(workload) = workload.filter(|_| kept.is_measured) else { return };
-        let void_trials = self.void_rounds[workload].entry(kept.key.round).or_default();
+        let void_trials = self.void_rounds[workload].entry(kept.round).or_default();
         *void_trials += u32::from(kept.void().is_some());
         if let Some(before) = &before {
             *void_trials -= u32::from(before.void().is_some());
         }
         if *void_trials == 0 {
-            self.void_rounds[workload].remove(&kept.key.round);
+            self.void_rounds[workload].remove(&kept.round);
         }
         self.over_trials.entry((workload, contender)).or_default().take(kept, before.as_deref());
     }

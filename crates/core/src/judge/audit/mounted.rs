@@ -15,7 +15,7 @@ pub fn without_flush<'a>(options: impl IntoIterator<Item = &'a str>) -> Option<S
 }
 
 /// What the records of a contender say of its terms.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Terms {
     /// The first option in effect that spares flushes.
     pub without_flush: Option<String>,

@@ -56,9 +56,8 @@ fn residuals(plan: &Plan, workload: &Workload, metric: &str, trials: &Trials) ->
     let contenders = plan.contenders.iter().map(|contender| contender.name.clone());
     for (number, name) in (1..).zip(contenders.chain(arms)) {
         for (&round, kept) in trials.latest(&workload.name, &name) {
-            let figure = (number <= plan.contenders.len())
-                .then(|| kept.sample(metric)?.goodness())
-                .flatten();
+            let figure =
+                (number <= plan.contenders.len()).then(|| kept.figure(metric)?.goodness).flatten();
             rounds.entry(round).or_default().push((kept.position, number, figure));
         }
     }

@@ -30,7 +30,7 @@ struct Repeated {
 impl OverTrials {
     /// Takes one more trial that ran whole, and that stands for the one `before` of its round.
     pub fn take(&mut self, kept: &Kept, before: Option<&Kept>) {
-        let round = kept.key.round;
+        let round = kept.round;
         match before {
             None => self.trials += 1,
             Some(before) => self.supersede(before),
@@ -45,11 +45,11 @@ impl OverTrials {
     fn supersede(&mut self, before: &Kept) {
         for (audit, seen) in &before.seen {
             if let Some(middle) = self.seen.get_mut(audit) {
-                middle.remove(seen.figure, before.key.round);
+                middle.remove(seen.figure, before.round);
             }
         }
         if let Some((audit, seen)) = before.void() {
-            let (round, evidence) = (before.key.round, seen.evidence.clone());
+            let (round, evidence) = (before.round, seen.evidence.clone());
             self.repeated.insert(before.at, Repeated { round, audit, evidence });
         }
     }

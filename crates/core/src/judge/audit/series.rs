@@ -12,5 +12,5 @@ pub fn goodness(
     metric: &str,
 ) -> BTreeMap<u32, f64> {
     let latest = trials.latest(workload, contender).iter();
-    latest.filter_map(|(round, kept)| Some((*round, kept.sample(metric)?.goodness()?))).collect()
+    latest.filter_map(|(round, kept)| Some((*round, kept.figure(metric)?.goodness?))).collect()
 }

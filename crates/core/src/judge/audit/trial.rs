@@ -3,7 +3,7 @@
 use crate::model::{Audit, Cache, CacheState, Operation, Phase, PhaseRecord, Severity, Unit};
 
 use super::case::{Case, Seen, bytes, least, most, options, percent, prefix};
-use super::{cpu, figures, foreign, heat, leak, limits, network, queue, steady, trouble};
+use super::{cpu, figures, foreign, heat, leak, limits, network, outside, queue, steady, trouble};
 
 /// What may stay cached or dirty around a drop: a file system's own superblock and log pages.
 const CACHE_ALLOWANCE_BYTES: u64 = 1 << 20;
@@ -95,12 +95,8 @@ pub const AUDITS: &[TrialAudit] = &[
     },
     TrialAudit { audit: Audit::A24, test: steady::never, advice: steady::NEVER_ADVICE },
     TrialAudit { audit: Audit::A24, test: steady::cut, advice: steady::CUT_ADVICE },
-    TrialAudit {
-        audit: Audit::A25,
-        test: astray,
-        advice: "have the work write in its own folder, which is what is measured, or allow the \
-                 other by --writable",
-    },
+    TrialAudit { audit: Audit::A25, test: outside::astray, advice: outside::ADVICE },
+    TrialAudit { audit: Audit::A25, test: outside::forbidden, advice: outside::ADVICE },
     TrialAudit { audit: Audit::A26, test: trouble::lost, advice: trouble::LOSS_ADVICE },
     TrialAudit { audit: Audit::A26, test: trouble::warned, advice: trouble::WARNED_ADVICE },
     TrialAudit { audit: Audit::A26, test: trouble::full, advice: trouble::FULL_ADVICE },
@@ -271,19 +267,6 @@ fn compresses(case: &Case) -> bool {
     let off = |option: &str| option.ends_with("=no") || option.ends_with("=none");
     mount.any(|option| option.starts_with("compress") && !off(option))
         || case.contender.mkfs.iter().any(|argument| argument.contains("compress"))
-}
-
-/// A25: the work has written outside its folder, into memory.
-fn astray(case: &Case) -> Option<Seen> {
-    let astray = case.record.astray.as_ref().filter(|astray| astray.files > 0)?;
-    let (files, paths) = (astray.files, astray.paths.join(", "));
-    let more = if files > astray.paths.len() as u64 { " and others" } else { "" };
-    let evidence = format!(
-        "the work left {files} {} outside its folder, in memory, where they are gone now: \
-         {paths}{more}",
-        if files == 1 { "file" } else { "files" }
-    );
-    Some(Seen { severity: Severity::Note, figure: files as f64, evidence })
 }
 
 #[cfg(test)]

@@ -9,6 +9,7 @@ mod mounting;
 pub mod site;
 mod timed;
 mod traced;
+mod watched;
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -36,6 +37,7 @@ use mounting::Mounting;
 use site::{WORK, command_of, figures_file, ground, scene, work_directory};
 use timed::{Part, Timing};
 use traced::Traces;
+use watched::Watched;
 
 /// This machine, during one trial.
 #[derive(Debug)]
@@ -53,6 +55,7 @@ pub struct TrialHost {
     troubles: Troubles,
     relay: Relay,
     traces: Traces,
+    watched: Watched,
 }
 
 impl TrialHost {
@@ -74,6 +77,7 @@ impl TrialHost {
             troubles: Troubles::of(Path::new("/"), &trial.bed.devices, guest::is_within()),
             relay: Relay::default(),
             traces: Traces::default(),
+            watched: Watched::begin(trial),
         })
     }
 
@@ -116,9 +120,13 @@ impl TrialHost {
         if !is_over {
             return Err("what the work has left running can't be ended".into());
         }
-        Ok(match left {
+        let left = match left {
             Some(astray) if astray.files > 0 => Effect::Astray(astray),
             _ => Effect::Done,
+        };
+        Ok(match self.watched.more() {
+            Some(forbidden) => Effect::Both(Box::new([left, Effect::Forbidden(forbidden)])),
+            None => left,
         })
     }
 

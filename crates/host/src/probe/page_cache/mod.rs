@@ -8,7 +8,6 @@
 //!
 //! METHODOLOGY.md says what is counted; [`program`] how.
 
-mod btf;
 #[cfg(test)]
 mod loop_tests;
 mod program;
@@ -23,11 +22,9 @@ use fsverdict_core::model::PageCacheTotals;
 use thiserror::Error;
 
 use super::ProbeError;
+use super::btf::{Btf, TYPES};
 use crate::sys::{self, MapKind};
-use btf::Btf;
 use program::Target;
-
-const TYPES: &str = "sys/kernel/btf/vmlinux";
 
 /// The processors that may ever be there: `0-3` (Documentation/admin-guide/cputopology.rst).
 const POSSIBLE: &str = "sys/devices/system/cpu/possible";
@@ -172,7 +169,7 @@ pub(super) fn since(last: &PageCacheTotals, first: &PageCacheTotals) -> PageCach
     }
 }
 
-fn processors(root: &Path) -> io::Result<usize> {
+pub(super) fn processors(root: &Path) -> io::Result<usize> {
     let text = fs::read_to_string(root.join(POSSIBLE))?;
     let last = text.trim().rsplit(['-', ',']).next().and_then(|last| last.parse::<usize>().ok());
     last.map(|last| last + 1).ok_or_else(|| io::Error::other(format!("/{POSSIBLE} has no numbers")))

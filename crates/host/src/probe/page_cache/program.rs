@@ -15,6 +15,12 @@
 //!     if thread.added_to == inode: missed += thread.added, thread.added = 0
 //! ```
 
+use super::super::instructions::{
+    A1, A2, A3, A4, ADD, ADD_IMMEDIATE, AND_IMMEDIATE, ARGUMENTS, FRAME, HELD, IF_AT_MOST,
+    IF_AT_MOST_SIGNED, IF_EQUAL_IMMEDIATE, IF_NOT_EQUAL, IF_NOT_EQUAL_IMMEDIATE,
+    IF_NOT_EQUAL_IMMEDIATE_32, KEY, LOAD_2, LOAD_4, MOVE, MOVE_IMMEDIATE, RESULT, SHIFT_LEFT,
+    SHIFT_RIGHT_IMMEDIATE, STORE_4, SUBTRACT, Writer,
+};
 use super::Layout;
 
 /// What is kept of a thread: five words of eight bytes.
@@ -30,54 +36,17 @@ pub(super) const COUNTS_BYTES: u32 = 16;
 const LOOKED_UP: i16 = 0;
 const MISSED: i16 = 8;
 
-/// Places on the stack, below [`FRAME`].
-const KEY: i16 = -8;
+/// Places on the stack, below [`FRAME`] and [`KEY`].
 const FRESH: i16 = -48;
 const PAGES: i16 = -56;
 
-/// Registers: what a call returns, what it takes, what it leaves alone, and the frame.
-const RESULT: u8 = 0;
-const A1: u8 = 1;
-const A2: u8 = 2;
-const A3: u8 = 3;
-const A4: u8 = 4;
-/// The tracepoint's arguments, one word each.
-const ARGUMENTS: u8 = 6;
+/// Registers of our own.
 const INODE: u8 = 7;
-const HELD: u8 = 8;
 const THREAD: u8 = 9;
-const FRAME: u8 = 10;
 
 /// Functions of the kernel's (include/uapi/linux/bpf.h).
-const MAP_LOOKUP: i32 = 1;
 const MAP_UPDATE: i32 = 2;
 const CURRENT_PID_TGID: i32 = 14;
-
-/// Opcodes. Those of jumps compare 64 bits, `_32` the lower 32.
-const LOAD_8: u8 = 0x79;
-const LOAD_4: u8 = 0x61;
-const LOAD_2: u8 = 0x69;
-const STORE_8: u8 = 0x7b;
-const STORE_4: u8 = 0x63;
-const STORE_IMMEDIATE_8: u8 = 0x7a;
-const MOVE: u8 = 0xbf;
-const MOVE_IMMEDIATE: u8 = 0xb7;
-const ADD: u8 = 0x0f;
-const ADD_IMMEDIATE: u8 = 0x07;
-const SUBTRACT: u8 = 0x1f;
-const AND_IMMEDIATE: u8 = 0x57;
-const SHIFT_LEFT: u8 = 0x6f;
-const SHIFT_RIGHT_IMMEDIATE: u8 = 0x77;
-const JUMP: u8 = 0x05;
-const IF_EQUAL_IMMEDIATE: u8 = 0x15;
-const IF_NOT_EQUAL: u8 = 0x5d;
-const IF_NOT_EQUAL_IMMEDIATE: u8 = 0x55;
-const IF_NOT_EQUAL_IMMEDIATE_32: u8 = 0x56;
-const IF_AT_MOST: u8 = 0xbd;
-const IF_AT_MOST_SIGNED: u8 = 0xdd;
-const CALL: u8 = 0x85;
-const EXIT: u8 = 0x95;
-const LOAD_WIDE: u8 = 0x18;
 
 /// The mode bits of a kind of file, and of a regular one (inode(7)).
 const S_IFMT: i32 = 0o170_000;
@@ -106,91 +75,7 @@ pub(super) struct Target<'a> {
     pub counts: i32,
 }
 
-/// A program being written.
-#[derive(Default)]
-struct Writer {
-    code: Vec<u64>,
-    labels: Vec<(Label, usize)>,
-    jumps: Vec<(usize, Label)>,
-}
-
-impl Writer {
-    fn put(&mut self, opcode: u8, to: u8, from: u8, offset: i16, immediate: i32) {
-        let registers = u64::from(to | from << 4) << 8;
-        let offset = u64::from(offset.cast_unsigned()) << 16;
-        let immediate = u64::from(immediate.cast_unsigned()) << 32;
-        self.code.push(u64::from(opcode) | registers | offset | immediate);
-    }
-
-    fn load(&mut self, opcode: u8, to: u8, from: u8, offset: i16) {
-        self.put(opcode, to, from, offset, 0);
-    }
-
-    /// Of a word at `from`; the tracepoint's argument `n` is word `8 * n` of [`ARGUMENTS`].
-    fn word(&mut self, to: u8, from: u8, offset: i16) {
-        self.load(LOAD_8, to, from, offset);
-    }
-
-    fn store(&mut self, to: u8, offset: i16, from: u8) {
-        self.put(STORE_8, to, from, offset, 0);
-    }
-
-    fn store_number(&mut self, to: u8, offset: i16, number: i32) {
-        self.put(STORE_IMMEDIATE_8, to, 0, offset, number);
-    }
-
-    fn with(&mut self, opcode: u8, to: u8, from: u8) {
-        self.put(opcode, to, from, 0, 0);
-    }
-
-    fn with_number(&mut self, opcode: u8, to: u8, number: i32) {
-        self.put(opcode, to, 0, 0, number);
-    }
-
-    fn go(&mut self, label: Label) {
-        self.go_if(JUMP, 0, 0, label);
-    }
-
-    fn go_if(&mut self, opcode: u8, one: u8, other: u8, label: Label) {
-        self.jumps.push((self.code.len(), label));
-        self.put(opcode, one, other, 0, 0);
-    }
-
-    fn go_if_number(&mut self, opcode: u8, one: u8, number: i32, label: Label) {
-        self.jumps.push((self.code.len(), label));
-        self.put(opcode, one, 0, 0, number);
-    }
-
-    fn here(&mut self, label: Label) {
-        self.labels.push((label, self.code.len()));
-    }
-
-    fn call(&mut self, function: i32) {
-        self.with_number(CALL, 0, function);
-    }
-
-    /// A map into the first argument of a call; the key on the stack into the second.
-    fn map_and_key(&mut self, map: i32) {
-        const IS_MAP: u8 = 1;
-        self.put(LOAD_WIDE, A1, IS_MAP, 0, map);
-        self.put(0, 0, 0, 0, 0);
-        self.with(MOVE, A2, FRAME);
-        self.with_number(ADD_IMMEDIATE, A2, KEY.into());
-    }
-
-    /// Ends the program, and puts the distances into its jumps.
-    fn finish(mut self) -> Vec<u64> {
-        self.here(Label::Out);
-        self.with_number(MOVE_IMMEDIATE, RESULT, 0);
-        self.put(EXIT, 0, 0, 0, 0);
-        for (at, label) in self.jumps {
-            let to = self.labels.iter().find(|(known, _)| *known == label).map_or(at, |it| it.1);
-            let distance = to as i64 - at as i64 - 1;
-            self.code[at] |= (distance as u64 & 0xffff) << 16;
-        }
-        self.code
-    }
-
+impl Writer<Label> {
     /// From the address space in [`HELD`] the inode's number to [`INODE`] and the inode itself to
     /// [`HELD`], unless it is no regular file or of another file system.
     fn only_watched(&mut self, target: &Target) {
@@ -224,8 +109,7 @@ impl Writer {
     fn find_thread(&mut self, target: &Target) {
         self.call(CURRENT_PID_TGID);
         self.put(STORE_4, FRAME, RESULT, KEY, 0);
-        self.map_and_key(target.threads);
-        self.call(MAP_LOOKUP);
+        self.look_up(target.threads);
         self.with(MOVE, THREAD, RESULT);
     }
 
@@ -237,12 +121,10 @@ impl Writer {
             self.store_number(FRAME, FRESH + offset, 0);
         }
         self.map_and_key(target.threads);
-        self.with(MOVE, A3, FRAME);
-        self.with_number(ADD_IMMEDIATE, A3, FRESH.into());
+        self.sum(A3, FRAME, FRESH);
         self.with_number(MOVE_IMMEDIATE, A4, 0);
         self.call(MAP_UPDATE);
-        self.map_and_key(target.threads);
-        self.call(MAP_LOOKUP);
+        self.look_up(target.threads);
         self.with(MOVE, THREAD, RESULT);
         self.go_if_number(IF_EQUAL_IMMEDIATE, THREAD, 0, Label::Out);
         self.here(Label::Known);
@@ -252,7 +134,7 @@ impl Writer {
 /// At `mm_filemap_add_to_page_cache`.
 pub(super) fn added(target: &Target) -> Vec<u64> {
     let layout = target.layout;
-    let mut it = Writer::default();
+    let mut it = Writer::new();
     it.with(MOVE, ARGUMENTS, A1);
     it.word(A1, ARGUMENTS, 0);
     it.word(HELD, A1, layout.folio_mapping);
@@ -281,12 +163,12 @@ pub(super) fn added(target: &Target) -> Vec<u64> {
     it.here(Label::New);
     it.store(THREAD, ADDED_TO, INODE);
     it.store(THREAD, ADDED, HELD);
-    it.finish()
+    it.finish(Label::Out)
 }
 
 /// At `writeback_dirty_folio`.
 pub(super) fn dirtied(target: &Target) -> Vec<u64> {
-    let mut it = Writer::default();
+    let mut it = Writer::new();
     it.word(HELD, A1, 8);
     it.only_watched(target);
     it.find_thread(target);
@@ -294,12 +176,12 @@ pub(super) fn dirtied(target: &Target) -> Vec<u64> {
     it.word(A1, THREAD, ADDED_TO);
     it.go_if(IF_NOT_EQUAL, A1, INODE, Label::Out);
     it.store_number(THREAD, ADDED, 0);
-    it.finish()
+    it.finish(Label::Out)
 }
 
 /// At `mm_filemap_get_pages`.
 pub(super) fn looked_up(target: &Target) -> Vec<u64> {
-    let mut it = Writer::default();
+    let mut it = Writer::new();
     it.with(MOVE, ARGUMENTS, A1);
     it.word(HELD, ARGUMENTS, 0);
     it.only_watched(target);
@@ -333,8 +215,7 @@ pub(super) fn looked_up(target: &Target) -> Vec<u64> {
     it.store_number(THREAD, ADDED, 0);
     it.here(Label::Counted);
     it.store_number(FRAME, KEY, 0);
-    it.map_and_key(target.counts);
-    it.call(MAP_LOOKUP);
+    it.look_up(target.counts);
     it.go_if_number(IF_EQUAL_IMMEDIATE, RESULT, 0, Label::Out);
     it.word(A1, RESULT, LOOKED_UP);
     it.word(A2, FRAME, PAGES);
@@ -343,5 +224,5 @@ pub(super) fn looked_up(target: &Target) -> Vec<u64> {
     it.word(A1, RESULT, MISSED);
     it.with(ADD, A1, HELD);
     it.store(RESULT, MISSED, A1);
-    it.finish()
+    it.finish(Label::Out)
 }

@@ -268,9 +268,11 @@ impl Trying<'_> {
 
     fn how_it_ended(&mut self, ended: &Ended, is_alone: bool) {
         let is_signalled = ended.signal().is_some();
+        // What comes before a program hears signals ends it, as it ends any.
+        let has_begun = self.ground.run().exists();
         let may_be = match (ended.code(), self.point.to_lab()) {
             (Some(code), _) => STATUSES.contains(&code),
-            (None, Some(means)) => is_signalled && means == Means::Death,
+            (None, Some(means)) => is_signalled && (means == Means::Death || !has_begun),
             (None, None) => is_signalled && matches!(self.point.fault, Fault::Call(_)),
         };
         let panicked = ended.said.contains("panicked at");

@@ -3,6 +3,9 @@
 
 use std::collections::HashMap;
 
+/// Where they are.
+pub(super) const TYPES: &str = "sys/kernel/btf/vmlinux";
+
 const MAGIC: u16 = 0xeb9f;
 const HEADER_BYTES: usize = 24;
 const TYPE_BYTES: usize = 12;
