@@ -358,7 +358,7 @@ impl Place for Lab<'_> {
         let root = Path::new("/");
         let wanted = settings::wanted(contender, &bed.devices);
         let limits = contender.limits.or(bed.limits);
-        let rules = throttle::rules(root, limits, &bed.devices)?;
+        let rules = throttle::rules(root, limits, &throttle::held(root, bed))?;
         if limits.is_some() {
             self.limited = true;
             self.give_controllers()?;
@@ -431,8 +431,12 @@ impl Place for Lab<'_> {
         }
         facts.extend(made.like().map(|like| ("bed is like".into(), like)));
         if self.limited {
-            let by = "cgroups: operations are bios, counted before they are merged into requests";
-            facts.push(("limits".into(), by.into()));
+            let by = match (made.counts_requests, Means::of(Path::new("/"))) {
+                (false, _) => "bios, counted before they are merged into requests",
+                (true, Ok(Means::Root)) => "requests and flushes, as the device gets them",
+                (true, _) => "requests, as the device gets them",
+            };
+            facts.push(("limits".into(), format!("cgroups: operations are {by}")));
         }
         if made.compresses {
             facts.push(("memory".into(), "zram, which compresses what is written".into()));
