@@ -134,6 +134,8 @@ fn a_throttled_contender_is_slower_by_as_much_as_it_is_throttled() {
         let (time_s, expected_s) = (sample(trial, "wall_time"), requests as f64 / LIMIT as f64);
         assert!(time_s > 0.85 * expected_s, "{time_s} s for {requests}");
     }
+    let counted = text(&document["run"]["host"]["limits"]);
+    assert!(counted.starts_with("cgroups: operations are requests"), "{counted}");
     // By a rule that makes 20 synced writes last a second: no machine is so slow without it.
     let verdict = verdict(&document, "slowed", "wall_time");
     assert_eq!(verdict["verdict"], "slower");

@@ -46,7 +46,7 @@ pub struct Lab<'a> {
     cgroups: Option<Places>,
     /// What the cgroups in the root were given.
     given: Vec<Controller>,
-    /// A trial was held down.
+    /// Trials are held down.
     limited: bool,
 }
 
@@ -346,7 +346,7 @@ impl Place for Lab<'_> {
         let made = bed::make(bed, folder, &token, consents, &mut before, &mut progress)
             .inspect_err(|error| *is_half_made = error.is_half_made())?;
         let (devices, probed) = (made.devices.clone(), made.probed.clone());
-        self.made = Some(made);
+        (self.made, self.limited) = (Some(made), bed.is_limited());
         let cgroups = Places::find(Path::new("/"), &token);
         journal.before(&Undo::Cgroups(cgroups.clone()))?;
         self.cgroups = Some(cgroups);
@@ -360,7 +360,6 @@ impl Place for Lab<'_> {
         let limits = contender.limits.or(bed.limits);
         let rules = throttle::rules(root, limits, &throttle::held(root, bed))?;
         if limits.is_some() {
-            self.limited = true;
             self.give_controllers()?;
         }
         let all = [wanted.as_slice(), &rules].concat();
