@@ -321,6 +321,27 @@ fn a_dry_run_prints_every_command_and_makes_nothing() {
 }
 
 #[test]
+fn a_dry_run_shows_on_which_device_limits_are_put() {
+    let scene = Scene::new();
+    let bed = "bed = { kind = \"ram\", devices = 2, limits = { iops = 500 } }";
+    scene.write("plan.toml", &format!("{bed}{PLAN}"));
+    let said = scene.run("run --dry-run plan.toml").exits(0).stdout;
+    let of_losetup: Vec<&str> = said.lines().filter(|line| line.starts_with("losetup ")).collect();
+    let expected = [
+        "losetup /dev/loop0 /dev/shm/0.img",
+        "losetup /dev/loop1 /dev/shm/1.img",
+        "losetup --direct-io=on /dev/loop2 /dev/loop0",
+        "losetup --direct-io=on /dev/loop3 /dev/loop1",
+        "losetup -d /dev/loop2",
+        "losetup -d /dev/loop3",
+        "losetup -d /dev/loop0; rm its image",
+        "losetup -d /dev/loop1; rm its image",
+    ];
+    assert_eq!(of_losetup, expected, "{said}");
+    assert!(said.contains("mkfs.ext4") && said.contains(" /dev/loop2\n"), "{said}");
+}
+
+#[test]
 fn a_dry_run_takes_the_commands_in_the_order_the_run_would() {
     let scene = Scene::new();
     scene.write("plan.toml", PLAN);

@@ -248,12 +248,15 @@ impl Left {
     }
 }
 
+/// Those upon others come first, as they must go first.
 fn loop_devices(prefix: &str) -> Vec<String> {
     let mut nodes = Vec::new();
     for entry in fs::read_dir("/sys/block").into_iter().flatten().flatten() {
         let backing = fs::read_to_string(entry.path().join("loop/backing_file"));
         if backing.is_ok_and(|file| file.starts_with(prefix)) {
-            nodes.push(format!("/dev/{}", entry.file_name().display()));
+            let node = format!("/dev/{}", entry.file_name().display());
+            nodes.splice(0..0, loop_devices(&format!("{node}\n")));
+            nodes.push(node);
         }
     }
     nodes

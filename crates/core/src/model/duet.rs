@@ -54,9 +54,13 @@ impl Plan {
         if self.is_duet() { u32::try_from(most).unwrap_or(u32::MAX) } else { 1 }
     }
 
-    /// The bed with all devices that a round needs at once.
+    /// The bed with all devices that a round needs at once, and for all contenders.
     pub fn whole_bed(&self) -> Bed {
-        Bed { devices: self.bed.devices.saturating_mul(self.beds()), ..self.bed.clone() }
+        Bed {
+            devices: self.bed.devices.saturating_mul(self.beds()),
+            limits_of_contenders: self.contenders.iter().any(|it| it.limits.is_some()),
+            ..self.bed.clone()
+        }
     }
 
     /// What is wrong with a duet, in a sentence.

@@ -62,6 +62,8 @@ pub enum Audit {
     NetworkBound,
     /// Limits bound a part of what moved.
     PastLimits,
+    /// A limit counted pieces that the device got as few requests.
+    LimitedBios,
     /// A device was at work between its contender's turns.
     Leak,
 }

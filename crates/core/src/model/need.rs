@@ -315,6 +315,8 @@ impl Bed {
                 let space = at.map_or(Need::Images { bytes }, |at| Need::Space { at, bytes });
                 vec![Need::LoopDevices, space]
             }
+            // A loop device upon it has limits count requests.
+            BedKind::Ram if self.zram && self.is_limited() => vec![Need::Zram, Need::LoopDevices],
             BedKind::Ram if self.zram => vec![Need::Zram],
             BedKind::Ram => vec![Need::LoopDevices, Need::Memory { bytes }],
             BedKind::Device | BedKind::Directory => Vec::new(),

@@ -65,6 +65,9 @@ pub struct Bed {
     /// What every device is held down to.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub limits: Option<Limits>,
+    /// Contenders have limits of their own: [`super::Plan::whole_bed`] says so.
+    #[serde(skip)]
+    pub limits_of_contenders: bool,
 }
 
 /// A text, or a list of texts.
@@ -86,6 +89,11 @@ impl Bed {
     pub fn name(&self) -> &'static str {
         if self.zram { "ram:zram" } else { self.kind.name() }
     }
+
+    /// Whether its devices are to be held down, for all contenders or for some.
+    pub fn is_limited(&self) -> bool {
+        self.limits.is_some() || self.limits_of_contenders
+    }
 }
 
 impl Default for Bed {
@@ -99,6 +107,7 @@ impl Default for Bed {
             paths: Vec::new(),
             like: None,
             limits: None,
+            limits_of_contenders: false,
         }
     }
 }

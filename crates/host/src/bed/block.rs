@@ -213,16 +213,25 @@ impl Machine {
         })
     }
 
+    /// The block device below loop devices upon block devices; `None`: a cache is in between.
+    fn below_loops(&self, block: Block) -> Option<Block> {
+        let below = block.image().ok()?.and_then(|file| self.block(self.number(file)?));
+        match below {
+            Some(below) => self.below_loops(below),
+            None => Some(block),
+        }
+    }
+
     /// The disks on which `devices` lie, as partitions or as images that are not cached; none where
     /// one of them lies on no other, or that is not known: then nothing can be told of others.
     pub fn disks_beneath(&self, devices: &[Device]) -> Vec<Device> {
         let beneath = |device: &Device| {
-            let block = self.block(device.number)?;
+            let block = self.below_loops(self.block(device.number)?)?;
             let disk = match block.image().ok()? {
                 Some(image) => self.beneath(&image)?.disk(),
-                None => block.clone().disk(),
+                None => block.disk(),
             };
-            (disk.number != block.number).then(|| disk.device())
+            (disk.number != device.number).then(|| disk.device())
         };
         let disks: Option<Vec<Device>> = devices.iter().map(beneath).collect();
         let mut disks = disks.unwrap_or_default();

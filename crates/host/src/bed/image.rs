@@ -7,7 +7,7 @@
 //! For the same reason it is written again wherever mkfs had the device zero it: [`write_out`].
 
 use std::ffi::CStr;
-use std::fs::{self, File, OpenOptions};
+use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
@@ -16,6 +16,7 @@ use std::path::Path;
 use fsverdict_core::model::Device;
 
 use super::{BedError, Own, failed};
+use crate::machine::below;
 use crate::sys;
 
 const CHUNK_BYTES: usize = 1 << 20;
@@ -86,17 +87,13 @@ fn fill(
 /// to each block, and the flush after it, would then measure how the host converts it: a flush
 /// after a 4K write took 62 µs the first time and 34 µs the second.
 pub fn write_out(device: &Device) -> io::Result<u64> {
-    let [major, minor] = device.number;
-    let said = format!("/sys/dev/block/{major}:{minor}/loop/backing_file");
-    let path = match fs::read_to_string(said) {
-        // To a virtual machine it is a disk like any other.
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(0),
-        path => path?,
-    };
-    let path = Path::new(path.trim_end_matches('\n'));
+    let root = Path::new("/");
+    let device = below::lowest(root, device);
+    // To a virtual machine it is a disk like any other.
+    let Some(path) = below::backing_file(root, device.number) else { return Ok(0) };
     let nothing = || io::Error::other("no file is behind it");
     let backing = sys::loop_backing(&File::open(&device.path)?)?.ok_or_else(nothing)?;
-    let file = sys::open_without_links(path, libc::O_RDWR | libc::O_NONBLOCK)?;
+    let file = sys::open_without_links(&path, libc::O_RDWR | libc::O_NONBLOCK)?;
     let data = file.metadata()?;
     if (data.dev(), data.ino()) != backing.file {
         return Err(io::Error::other(format!("{} is another file by now", path.display())));
@@ -210,6 +207,8 @@ fn number_blocks(chunk: &mut [u8], at: u64) {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use tempfile::TempDir;
 
     use super::*;

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use fsverdict_core::model::Device;
 
 use super::block::Machine;
-use super::{BedError, failed, own};
+use super::{BedError, disk, failed, own};
 use crate::machine::token::Token;
 use crate::sys;
 
@@ -53,6 +53,24 @@ impl LoopDevice {
         LoopDevice::of(file, backing, direct_io, block_bytes)
     }
 
+    /// Puts a free loop device upon the block device `lower`: its requests go there, past the page
+    /// cache.
+    pub(super) fn upon(lower: &Device) -> Result<LoopDevice, BedError> {
+        let attaching = || format!("putting a loop device upon {}", lower.path);
+        let file = writable().open(&lower.path).map_err(failed(attaching))?;
+        // Smaller blocks could not go past the page cache, and of larger ones nobody asked for.
+        let block_bytes = disk::says(lower.number)
+            .and_then(|it| u32::try_from(it.logical_block_bytes).ok())
+            .unwrap_or(0);
+        let device = LoopDevice::of(&file, lower.path.as_str().into(), true, block_bytes)?;
+        match device.direct_io {
+            true => Ok(device),
+            false => Err(failed(attaching)(io::Error::other(
+                "the kernel gives it no direct I/O: leave out limits, or write --place vm",
+            ))),
+        }
+    }
+
     fn of(
         file: &File,
         backing: PathBuf,
@@ -69,6 +87,11 @@ impl LoopDevice {
         // The kernel falls back to buffered I/O without a word when the file can't do direct I/O.
         let flag = fs::read_to_string(folder(number).join("loop/dio")).unwrap_or_default();
         Ok(LoopDevice { open, number, device, backing, direct_io: flag.trim() == "1" })
+    }
+
+    /// That of its name.
+    pub(super) fn number(&self) -> u32 {
+        self.number
     }
 
     /// The device.
@@ -150,38 +173,61 @@ fn is_image_of(backing_file: &str, folder: &Token) -> bool {
     parent.is_some_and(|parent| *parent == *own::name(folder))
 }
 
-/// The loop devices upon images in our folder of that token.
-fn backed_by(folder: &Token) -> Vec<u32> {
+/// The same, or it is a loop device upon such an image.
+fn lies_on_image_of(backing: &str, folder: &Token) -> bool {
+    let below = || backing_file(number_of(backing)?);
+    is_image_of(backing, folder) || below().is_some_and(|file| lies_on_image_of(&file, folder))
+}
+
+/// The number of the loop device at that path, if it is one.
+pub(super) fn number_of(node: &str) -> Option<u32> {
+    node.strip_prefix("/dev/loop")?.parse().ok()
+}
+
+/// The loop devices upon files that are `ours`, those upon others of them first.
+fn backed_by(ours: &dyn Fn(&str) -> bool) -> Vec<u32> {
     let folders = fs::read_dir("/sys/block").into_iter().flatten().flatten();
     let numbers = folders.filter_map(|folder| {
         folder.file_name().to_str()?.strip_prefix("loop")?.parse::<u32>().ok()
     });
-    let is_ours = |number: u32| backing_file(number).is_some_and(|file| is_image_of(&file, folder));
-    numbers.filter(|&number| is_ours(number)).collect()
+    let of = |number: u32| Some((number, backing_file(number).filter(|file| ours(file))?));
+    let mut found: Vec<(u32, String)> = numbers.filter_map(of).collect();
+    found.sort_by_key(|(_, file)| number_of(file).is_none());
+    found.into_iter().map(|(number, _)| number).collect()
 }
 
 /// Nobody else has what was the loop device of a run with that folder: it is so still, or no file
-/// is behind it.
+/// is behind it, or a zram device, upon which nobody else puts one.
 pub(super) fn is_nobody_elses(number: u32, folder: &Token) -> bool {
-    backing_file(number).is_none_or(|file| is_image_of(&file, folder))
+    let is_ours = |file: &str| lies_on_image_of(file, folder) || file.starts_with("/dev/zram");
+    backing_file(number).is_none_or(|file| is_ours(&file))
 }
 
 /// Detaches all loop devices upon images in our folder of that token, and no others.
 pub(super) fn detach_all(folder: &Token) -> Result<(), BedError> {
-    for number in backed_by(folder) {
+    detach(&|file| lies_on_image_of(file, folder))
+}
+
+/// Detaches all loop devices upon the block device at `node`.
+pub(super) fn detach_upon(node: &str) -> Result<(), BedError> {
+    detach(&|file| file == node)
+}
+
+fn detach(ours: &dyn Fn(&str) -> bool) -> Result<(), BedError> {
+    for number in backed_by(ours) {
         let node = format!("/dev/loop{number}");
         let detaching = || format!("detaching {node}");
         let device = File::open(&node).map_err(failed(detaching))?;
         // It may have been given to another file before it was opened here.
-        if backing_file(number).is_some_and(|file| is_image_of(&file, folder))
+        if backing_file(number).is_some_and(|file| ours(&file))
             && sys::loop_backing(&device).map_err(failed(detaching))?.is_some()
         {
             sys::loop_clear(&device).map_err(failed(detaching))?;
         }
     }
-    wait_until(|| backed_by(folder).is_empty()).map_err(|()| {
+    wait_until(|| backed_by(ours).is_empty()).map_err(|()| {
         let devices: Vec<String> =
-            backed_by(folder).iter().map(|number| format!("/dev/loop{number}")).collect();
+            backed_by(ours).iter().map(|number| format!("/dev/loop{number}")).collect();
         BedError::Held { device: devices.join(", ") }
     })
 }
@@ -207,5 +253,7 @@ mod tests {
         assert!(!is_image_of("/a/.fsverdict-0123456789abcdee/1.img", &folder));
         assert!(!is_image_of("/a/.fsverdict-0123456789abcdef/deep/1.img", &folder));
         assert!(!is_image_of("/a/1.img", &folder));
+        assert_eq!([number_of("/dev/loop12"), number_of("/dev/loop1p2")], [Some(12), None]);
+        assert!(!lies_on_image_of("/dev/zram0", &folder));
     }
 }

@@ -10,6 +10,8 @@ mod image;
 mod like;
 #[cfg(test)]
 mod like_loop_tests;
+#[cfg(test)]
+mod limits_loop_tests;
 mod loop_device;
 #[cfg(test)]
 mod loop_tests;
@@ -143,6 +145,12 @@ enum Part {
 }
 
 impl Part {
+    /// The number of the loop device that it is, if it is `device`.
+    fn number_of(&self, device: &Device) -> Option<u32> {
+        let Part::Loop(it) = self else { return None };
+        (it.device() == *device).then(|| it.number())
+    }
+
     fn remove(self) -> Result<(), BedError> {
         match self {
             Part::Own(own) => own.remove(),
@@ -160,6 +168,8 @@ pub struct Made {
     pub devices: Vec<Device>,
     /// Whether all loop devices go past the host's page cache; `None` where there are none.
     pub direct_io: Option<bool>,
+    /// Its devices lie on others, on which limits are put: these count requests, then.
+    pub counts_requests: bool,
     /// Whether it compresses what is written: then the data's content is part of the result.
     pub compresses: bool,
     /// What was found out of its disk.
@@ -175,7 +185,16 @@ impl Made {
     fn nothing() -> Made {
         let (devices, holds, parts) = (Vec::new(), Vec::new(), Vec::new());
         let (probed, like) = (None, None);
-        Made { devices, direct_io: None, compresses: false, probed, like, holds, parts }
+        Made {
+            devices,
+            direct_io: None,
+            counts_requests: false,
+            compresses: false,
+            probed,
+            like,
+            holds,
+            parts,
+        }
     }
 
     /// For the report: whose place it takes, where it was told to be like another.
@@ -374,11 +393,26 @@ impl<'a> Maker<'a> {
         self.announce(&Undo::DetachLoop { folder: self.token.clone() })?;
         for (_, image) in images {
             let device = LoopDevice::attach_file(&image, direct_io, block_bytes)?;
-            self.made.devices.push(device.device());
             let all_direct = self.made.direct_io.unwrap_or(true) && device.direct_io();
             self.made.direct_io = Some(all_direct);
+            let lower = device.device();
             self.made.parts.push(Part::Loop(device));
+            self.offer(bed, lower)?;
         }
+        Ok(())
+    }
+
+    /// Makes `device` one of the bed's, or the one upon it where there are to be limits:
+    /// `machine/throttle.rs` says why.
+    fn offer(&mut self, bed: &Bed, device: Device) -> Result<(), BedError> {
+        if !bed.is_limited() {
+            self.made.devices.push(device);
+            return Ok(());
+        }
+        let upper = LoopDevice::upon(&device)?;
+        self.made.devices.push(upper.device());
+        self.made.parts.push(Part::Loop(upper));
+        self.made.counts_requests = true;
         Ok(())
     }
 
@@ -443,9 +477,8 @@ impl<'a> Maker<'a> {
         for device in self.made.devices.clone() {
             let settings = like.offered(device.number, cache);
             let changes = settings::before(Path::new("/"), &settings).map_err(BedError::Setting)?;
-            let is_ours = self.made.direct_io.is_some();
-            let number = device.path.strip_prefix("/dev/loop").and_then(|it| it.parse().ok());
-            let image = number.filter(|_| is_ours).map(|number| (number, self.token.clone()));
+            let ours = self.made.parts.iter().find_map(|part| part.number_of(&device));
+            let image = ours.map(|number| (number, self.token.clone()));
             self.announce(&Undo::Queue { image, changes: changes.clone() })?;
             self.made.parts.push(Part::Queue(changes));
             like::set(&settings)?;
@@ -476,7 +509,8 @@ impl<'a> Maker<'a> {
             self.made.parts.push(Part::Zram(number));
             (self.progress)(0).map_err(failed(|| "adding a zram device"))?;
             self.announce(&undo(number, Some(ram::sequence(number))))?;
-            self.made.devices.push(ram::size_zram(number, bed.size.0)?);
+            let device = ram::size_zram(number, bed.size.0)?;
+            self.offer(bed, device)?;
         }
         Ok(())
     }

@@ -67,13 +67,18 @@ pub(super) fn add_zram() -> Result<u32, BedError> {
     number.map_err(failed(adding))
 }
 
+/// The node of the zram device of that number.
+pub(super) fn node(number: u32) -> String {
+    format!("/dev/zram{number}")
+}
+
 /// Gives the zram device its size.
 pub(super) fn size_zram(number: u32, size_bytes: u64) -> Result<Device, BedError> {
     let sizing = || format!("giving /dev/zram{number} its size");
     let folder = format!("/sys/block/zram{number}");
     fs::write(format!("{folder}/disksize"), size_bytes.to_string()).map_err(failed(sizing))?;
     let machine = Machine::real();
-    let node = format!("/dev/zram{number}");
+    let node = node(number);
     let block = (machine.number_of)(Path::new(&node)).and_then(|number| machine.block(number));
     let unseen = || failed(sizing)(io::Error::other("it does not appear in /dev"));
     Ok(block.ok_or_else(unseen)?.device())
@@ -94,7 +99,7 @@ pub(super) fn remove_zram(number: u32) -> Result<(), BedError> {
     });
     match result {
         Err(error) if error.raw_os_error() == Some(libc::EBUSY) => {
-            Err(BedError::Held { device: format!("/dev/zram{number}") })
+            Err(BedError::Held { device: node(number) })
         }
         // Gone between the look and the removal.
         Err(error) if error.raw_os_error() == Some(libc::ENODEV) => Ok(()),

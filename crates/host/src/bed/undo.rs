@@ -22,20 +22,21 @@ pub enum Undo {
         /// The token in its name.
         folder: Token,
     },
-    /// Detaches the loop devices upon images in our folder, whatever their numbers.
+    /// Detaches the loop devices upon images in our folder, and those upon such a device,
+    /// whatever their numbers.
     DetachLoop {
         /// The token in the folder's name.
         folder: Token,
     },
     /// Has a device say of itself again what it did before.
     Queue {
-        /// Of a loop device its number, and the token in the name of the folder with its image:
-        /// by now it may be another's.
+        /// Of a loop device its number, and the token in the name of the folder with the image
+        /// below it: by now it may be another's.
         image: Option<(u32, Token)>,
         /// What was changed.
         changes: Vec<Change>,
     },
-    /// Removes a zram device.
+    /// Removes a zram device, and a loop device upon it.
     RemoveZram {
         /// The number of the device.
         number: u32,
@@ -74,7 +75,8 @@ impl Undo {
             Undo::RemoveZram { number, boot, sequence } => {
                 let now = ram::boot().map_err(failed(|| "reading the boot id"))?;
                 match *boot == now && ram::is_ours(*number, *sequence) {
-                    true => ram::remove_zram(*number),
+                    true => loop_device::detach_upon(&ram::node(*number))
+                        .and_then(|()| ram::remove_zram(*number)),
                     false => Ok(()),
                 }
             }

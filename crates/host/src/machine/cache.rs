@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use fsverdict_core::model::{CacheState, Device};
 
+use super::below;
 use crate::sys::{self, Cached};
 
 /// Files of a tree that are looked at, largest first: looking at a file brings its inode back
@@ -34,11 +35,8 @@ pub fn nodes(devices: &[Device]) -> Vec<PathBuf> {
 
 /// The files behind those of `devices` that are loop devices.
 pub fn images(devices: &[Device]) -> Vec<PathBuf> {
-    let image = |device: &Device| {
-        let [major, minor] = device.number;
-        let path = format!("/sys/dev/block/{major}:{minor}/loop/backing_file");
-        Some(PathBuf::from(fs::read_to_string(path).ok()?.trim_end()))
-    };
+    let root = Path::new("/");
+    let image = |device: &Device| below::backing_file(root, below::lowest(root, device).number);
     devices.iter().filter_map(image).collect()
 }
 

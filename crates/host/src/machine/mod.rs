@@ -1,6 +1,7 @@
 //! What the system itself is asked and told: mounts, caches, knobs, processes, and what it can do.
 
 pub mod answers;
+pub mod below;
 pub mod cache;
 pub mod cell;
 pub mod cgroup;

@@ -320,7 +320,7 @@ fn queue_of(root: &Path, [major, minor]: [u32; 2]) -> PathBuf {
     }
 }
 
-pub(super) fn throttle_group(root: &Path) -> PathBuf {
+pub fn throttle_group(root: &Path) -> PathBuf {
     root.join("sys/fs/cgroup/blkio")
 }
 

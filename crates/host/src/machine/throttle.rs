@@ -1,11 +1,15 @@
 //! Limits on devices. Both throttles count bios, the pieces that a file system hands down, before
-//! they are merged into requests (block/blk-throttle.c, `__blk_throtl_bio`).
+//! they are merged into requests (block/blk-throttle.c, `__blk_throtl_bio`). A disk gets requests.
+//! So a bed that is made for limits has two devices, and [`held`] names the lower one: each request
+//! of the upper one is one bio there (drivers/block/loop.c, `lo_rw_aio`, with direct I/O), charged
+//! to the cgroup of the request's first bio (`loop_queue_rq`).
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use fsverdict_core::model::{Device, Limits};
+use fsverdict_core::model::{BedKind, Device, Limits, TrialBed};
 
+use super::below;
 use super::cgroup::Hierarchy;
 use super::settings::{Knob, Rate, Setting, SettingError, throttle_group};
 
@@ -44,6 +48,14 @@ impl Means {
             false => Ok(Means::Own),
         }
     }
+}
+
+/// The devices of `bed` that limits are put on. What lies beneath a disk of the user's is left
+/// alone.
+pub fn held(root: &Path, bed: &TrialBed) -> Vec<Device> {
+    let is_made = matches!(bed.kind, BedKind::Loop | BedKind::Ram);
+    let below = |device: &Device| below::below(root, device).filter(|_| is_made);
+    bed.devices.iter().map(|it| below(it).unwrap_or_else(|| it.clone())).collect()
 }
 
 /// The rules that hold `devices` down to `limits` by [`Means::Root`]; none where the trial's own

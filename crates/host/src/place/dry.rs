@@ -24,6 +24,8 @@ use crate::workload::{self, engine::Act};
 pub struct DryRun {
     lines: Vec<String>,
     devices: Vec<String>,
+    /// Those on which limits are put, where these are others.
+    held: Vec<String>,
     /// The plan, where its trials run in virtual machines.
     machines: Option<Plan>,
 }
@@ -45,6 +47,34 @@ impl DryRun {
             self.devices.push(format!("/dev/vd{letter}"));
         }
         self.remark("write them full once, and pack what the guests need into RUN/vm/0.cpio");
+    }
+
+    fn make_device(&mut self, bed: &Bed, number: u32) {
+        if bed.zram {
+            self.say("cat /sys/class/zram-control/hot_add");
+            self.say(format!("echo {} > /sys/block/zram{number}/disksize", bed.size.0));
+            self.devices.push(format!("/dev/zram{number}"));
+            return;
+        }
+        let memory = bed.kind == BedKind::Ram;
+        let dir = if memory { "/dev/shm" } else { bed.dir.as_deref().unwrap_or("RUN") };
+        let image = format!("{dir}/{number}.img");
+        self.say(format!("fallocate -l {} {image}", bed.size));
+        self.remark(&format!("write {image} full once, so that no trial allocates it"));
+        let direct = if memory { "" } else { " --direct-io=on" };
+        self.say(format!("losetup{direct} /dev/loop{number} {image}"));
+        self.devices.push(format!("/dev/loop{number}"));
+    }
+
+    /// Limits are put on the devices made so far; a file system lies on loop devices upon these.
+    fn lay_upon(&mut self) {
+        let is_loop = |device: &&String| device.starts_with("/dev/loop");
+        let first = self.devices.iter().filter(is_loop).count();
+        self.held = std::mem::take(&mut self.devices);
+        for (number, lower) in (first..).zip(self.held.clone()) {
+            self.say(format!("losetup --direct-io=on /dev/loop{number} {lower}"));
+            self.devices.push(format!("/dev/loop{number}"));
+        }
     }
 
     /// The trial's file system, as its machine has it.
@@ -107,6 +137,9 @@ impl DryRun {
     fn limit(&mut self, trial: &Trial) {
         let (root, devices) = (Path::new("/"), &trial.bed.devices);
         let rules = throttle::rules(root, trial.limits(), devices);
+        if !self.held.is_empty() {
+            self.remark(&format!("MAJOR:MINOR are those of {}", self.held.join(", ")));
+        }
         match (Means::of(root), rules, trial.limits()) {
             (Ok(Means::Root), Ok(rules), _) => self.set(rules),
             (Ok(Means::Own), _, Some(limits)) => {
@@ -258,28 +291,15 @@ impl Place for DryRun {
             let devices = devices(&self.devices);
             return Ok(TrialBed { kind: bed.kind, devices, ..TrialBed::default() });
         }
-        let dir = bed.dir.as_deref().unwrap_or("RUN");
-        for number in 0..bed.devices {
-            match bed.kind {
-                BedKind::Device | BedKind::Directory => break,
-                BedKind::Ram if bed.zram => {
-                    self.say("cat /sys/class/zram-control/hot_add");
-                    self.say(format!("echo {} > /sys/block/zram{number}/disksize", bed.size.0));
-                    self.devices.push(format!("/dev/zram{number}"));
-                    continue;
+        match bed.kind {
+            BedKind::Device => self.devices = bed.paths.clone(),
+            BedKind::Directory => {}
+            BedKind::Loop | BedKind::Ram => {
+                (0..bed.devices).for_each(|number| self.make_device(bed, number));
+                if bed.is_limited() {
+                    self.lay_upon();
                 }
-                BedKind::Loop | BedKind::Ram => {}
             }
-            let memory = bed.kind == BedKind::Ram;
-            let image = format!("{}/{number}.img", if memory { "/dev/shm" } else { dir });
-            self.say(format!("fallocate -l {} {image}", bed.size));
-            self.remark(&format!("write {image} full once, so that no trial allocates it"));
-            let direct = if memory { "" } else { " --direct-io=on" };
-            self.say(format!("losetup{direct} /dev/loop{number} {image}"));
-            self.devices.push(format!("/dev/loop{number}"));
-        }
-        if bed.kind == BedKind::Device {
-            self.devices = bed.paths.clone();
         }
         self.be_like(bed);
         let (kind, devices, limits) = (bed.kind, devices(&self.devices), bed.limits);
@@ -322,6 +342,11 @@ impl Place for DryRun {
     }
 
     fn remove_bed(&mut self) -> Result<(), HostError> {
+        if !self.held.is_empty() {
+            for upper in std::mem::replace(&mut self.devices, self.held.clone()) {
+                self.say(format!("losetup -d {upper}"));
+            }
+        }
         for device in std::mem::take(&mut self.devices) {
             if device.starts_with("/dev/loop") {
                 self.say(format!("losetup -d {device}; rm its image"));

@@ -46,7 +46,7 @@ pub struct Lab<'a> {
     cgroups: Option<Places>,
     /// What the cgroups in the root were given.
     given: Vec<Controller>,
-    /// A trial was held down.
+    /// Trials are held down.
     limited: bool,
 }
 
@@ -346,7 +346,7 @@ impl Place for Lab<'_> {
         let made = bed::make(bed, folder, &token, consents, &mut before, &mut progress)
             .inspect_err(|error| *is_half_made = error.is_half_made())?;
         let (devices, probed) = (made.devices.clone(), made.probed.clone());
-        self.made = Some(made);
+        (self.made, self.limited) = (Some(made), bed.is_limited());
         let cgroups = Places::find(Path::new("/"), &token);
         journal.before(&Undo::Cgroups(cgroups.clone()))?;
         self.cgroups = Some(cgroups);
@@ -358,9 +358,8 @@ impl Place for Lab<'_> {
         let root = Path::new("/");
         let wanted = settings::wanted(contender, &bed.devices);
         let limits = contender.limits.or(bed.limits);
-        let rules = throttle::rules(root, limits, &bed.devices)?;
+        let rules = throttle::rules(root, limits, &throttle::held(root, bed))?;
         if limits.is_some() {
-            self.limited = true;
             self.give_controllers()?;
         }
         let all = [wanted.as_slice(), &rules].concat();
@@ -431,8 +430,12 @@ impl Place for Lab<'_> {
         }
         facts.extend(made.like().map(|like| ("bed is like".into(), like)));
         if self.limited {
-            let by = "cgroups: operations are bios, counted before they are merged into requests";
-            facts.push(("limits".into(), by.into()));
+            let by = match (made.counts_requests, Means::of(Path::new("/"))) {
+                (false, _) => "bios, counted before they are merged into requests",
+                (true, Ok(Means::Root)) => "requests and flushes, as the device gets them",
+                (true, _) => "requests, as the device gets them",
+            };
+            facts.push(("limits".into(), format!("cgroups: operations are {by}")));
         }
         if made.compresses {
             facts.push(("memory".into(), "zram, which compresses what is written".into()));

@@ -1,12 +1,23 @@
-//! PastLimits: the device did more than it was held down to.
+//! PastLimits: the device did more than it was held down to. LimitedBios: it was held down by what
+//! it never got.
 
-use crate::model::{DeviceTotals, Limits, PhaseRecord, Severity};
+use crate::model::{BedKind, DeviceTotals, Limits, PhaseRecord, Severity};
 
 use super::case::{Case, Seen, bytes, most, percent, prefix};
 
 /// The advice.
 pub const ADVICE: &str = "run it in place vm, where QEMU holds whole disks down; or compare \
                           without limits";
+
+/// The advice where bios were counted.
+pub const BIOS_ADVICE: &str = "run it on bed loop or ram, whose limits count requests as a cloud \
+                               disk does; or limit the bandwidth alone";
+
+/// A limit is what the work met from this share of it on.
+const MET: f64 = 0.8;
+
+/// Where a request stands for so many bios, the limit is another one than it says.
+const BIOS_A_REQUEST: f64 = 2.0;
 
 /// What a throttle lets pass at once: its slices are a tenth of a second long, and two may follow
 /// each other (block/blk-throttle.c, `DFL_THROTL_SLICE_HD`).
@@ -30,7 +41,8 @@ pub fn gone_past(case: &Case) -> Option<Seen> {
         let all = device.read_bytes + device.write_bytes;
         let past = all.saturating_sub(held.read_bytes + held.write_bytes);
         let share = past as f64 / all.max(1) as f64;
-        let times = times_over(limits, &device, phase.timed_s() + BURST_S);
+        let done = operations(case, &device);
+        let times = times_over(limits, done, &device, phase.timed_s() + BURST_S);
         (share > PAST && times > ALLOWED).then(|| Seen {
             severity: if times > VOID { Severity::Void } else { Severity::Warning },
             figure: times,
@@ -47,16 +59,55 @@ pub fn gone_past(case: &Case) -> Option<Seen> {
     most(case.record.phases.iter().filter_map(phase))
 }
 
+/// Limits count requests where the bed was made for it, and on the user's own disks bios, which are
+/// merged into requests later: reads and writes.
+fn operations(case: &Case, device: &DeviceTotals) -> [u64; 2] {
+    match case.bed {
+        BedKind::Loop | BedKind::Ram => [device.reads, device.writes],
+        BedKind::Device | BedKind::Directory => bios(device),
+    }
+}
+
+fn bios(device: &DeviceTotals) -> [u64; 2] {
+    [device.reads + device.reads_merged, device.writes + device.writes_merged]
+}
+
 /// How many times more the device did than its limits allow in so long: of the four the one that
-/// was broken most. Limits count bios, which are merged into requests later.
-fn times_over(limits: Limits, device: &DeviceTotals, time_s: f64) -> f64 {
-    let bios = [device.reads + device.reads_merged, device.writes + device.writes_merged];
+/// was broken most.
+fn times_over(limits: Limits, operations: [u64; 2], device: &DeviceTotals, time_s: f64) -> f64 {
     let moved = [device.read_bytes, device.write_bytes];
     let over = |done: [u64; 2], limit: Option<u64>| {
         let most = done[0].max(done[1]) as f64;
         limit.map_or(0.0, |limit| most / (limit.max(1) as f64 * time_s))
     };
-    over(bios, limits.iops).max(over(moved, limits.bandwidth.map(|it| it.0)))
+    over(operations, limits.iops).max(over(moved, limits.bandwidth.map(|it| it.0)))
+}
+
+/// On a disk of the user's the limit was met by bios of which many became one request: a disk that
+/// counts requests would not have held that work down so.
+pub fn bios_counted(case: &Case) -> Option<Seen> {
+    let limit = case.limits?.iops?;
+    matches!(case.bed, BedKind::Device | BedKind::Directory).then_some(())?;
+    let phase = |phase: &PhaseRecord| {
+        let device = phase.totals.device?;
+        let allowed = limit.max(1) as f64 * phase.timed_s();
+        let of = |(bios, requests): (u64, u64)| {
+            let times = bios as f64 / requests.max(1) as f64;
+            (bios as f64 >= MET * allowed && times >= BIOS_A_REQUEST).then(|| Seen {
+                severity: Severity::Warning,
+                figure: times,
+                evidence: format!(
+                    "{}the limit of {limit} operations a second counted {bios} pieces, which the \
+                     device got as {requests} requests: it met the work {times:.1} times as hard \
+                     as one of requests",
+                    prefix(phase.phase)
+                ),
+            })
+        };
+        let requests = [device.reads, device.writes];
+        most(bios(&device).into_iter().zip(requests).filter_map(of))
+    };
+    most(case.record.phases.iter().filter_map(phase))
 }
 
 #[cfg(test)]
@@ -67,10 +118,14 @@ mod tests {
 
     const MIB: u64 = 1 << 20;
 
-    /// Of a trial that wrote 80 MiB in 2,000 bios and 9.8 s.
-    fn seen(limits: &str, held_mib: Option<u64>) -> Option<(Severity, String)> {
+    /// What `audit` sees of a trial that wrote 80 MiB in 2,000 bios, 500 requests and 9.8 s.
+    fn seen_by(
+        audit: fn(&Case) -> Option<Seen>,
+        bed: &str,
+        held_mib: Option<u64>,
+    ) -> Option<(Severity, String)> {
         let plan = plan(&format!(
-            "{limits}\n[[contender]]\nname = \"a\"\n[[contender]]\nname = \"b\"\n\
+            "{bed}\n[[contender]]\nname = \"a\"\n[[contender]]\nname = \"b\"\n\
              [[workload]]\nname = \"w\"\ncommand = \"work\"",
         ));
         let (writes, writes_merged, write_bytes) = (500, 1500, 80 * MIB);
@@ -82,8 +137,14 @@ mod tests {
         (phase.work_ns, phase.syncfs_ns) = (9_000_000_000, 800_000_000);
         let record = &Record { phases: vec![phase], ..record(1, "w", "a") };
         let case = Case::new(&plan, &plan.workloads[0], &plan.contenders[0], record);
-        gone_past(&case).map(|seen| (seen.severity, seen.evidence))
+        audit(&case).map(|seen| (seen.severity, seen.evidence))
     }
+
+    fn seen(limits: &str, held_mib: Option<u64>) -> Option<(Severity, String)> {
+        seen_by(gone_past, limits, held_mib)
+    }
+
+    const DISK: &str = "bed.kind = \"device\"\nbed.path = \"/dev/x\"\n";
 
     #[test]
     fn a_device_that_does_more_than_its_limits_allow_is_noticed() {
@@ -96,8 +157,25 @@ mod tests {
                         MiB that it moved (37.5%) went past the limits, by workers that the \
                         kernel's file systems share";
         assert_eq!(seen(LIMITED, Some(50)), Some((Severity::Warning, evidence.into())));
-        let slow = "bed.limits = { iops = 190 }";
-        assert_eq!(seen(slow, Some(0)), None, "2,000 bios in 10 s are 200 a second");
-        assert_eq!(seen("bed.limits = { iops = 90 }", Some(0)).unwrap().0, Severity::Void);
+        let iops = |iops: u32| format!("bed.limits = {{ iops = {iops} }}");
+        assert_eq!(seen(&iops(48), Some(0)), None, "500 requests in 10 s are 50 a second");
+        assert_eq!(seen(&iops(22), Some(0)).unwrap().0, Severity::Void);
+        let disk = |limit: u32| seen(&format!("{DISK}{}", iops(limit)), Some(0));
+        assert_eq!(disk(190), None, "2,000 bios in 10 s are 200 a second");
+        assert_eq!(disk(90).unwrap().0, Severity::Void);
+    }
+
+    #[test]
+    fn a_limit_that_counted_bios_is_noticed_where_it_was_met() {
+        let seen = |bed: &str, iops: u32| {
+            let bed = format!("{bed}bed.limits = {{ iops = {iops} }}");
+            seen_by(bios_counted, &bed, None)
+        };
+        let evidence = "the limit of 200 operations a second counted 2000 pieces, which the device \
+                        got as 500 requests: it met the work 4.0 times as hard as one of requests";
+        assert_eq!(seen(DISK, 200), Some((Severity::Warning, evidence.into())));
+        assert_eq!(seen(DISK, 300), None, "it was not met");
+        assert_eq!(seen("", 200), None, "the bed's limit counts requests");
+        assert!(seen_by(bios_counted, DISK, None).is_none(), "there is no limit");
     }
 }

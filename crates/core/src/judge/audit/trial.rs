@@ -102,6 +102,11 @@ pub const AUDITS: &[TrialAudit] = &[
     TrialAudit { audit: Audit::A26, test: trouble::full, advice: trouble::FULL_ADVICE },
     TrialAudit { audit: Audit::A27, test: trouble::unkept, advice: trouble::UNKEPT_ADVICE },
     TrialAudit { audit: Audit::PastLimits, test: limits::gone_past, advice: limits::ADVICE },
+    TrialAudit {
+        audit: Audit::LimitedBios,
+        test: limits::bios_counted,
+        advice: limits::BIOS_ADVICE,
+    },
     TrialAudit { audit: Audit::Leak, test: leak::between_turns, advice: leak::ADVICE },
     TrialAudit {
         audit: Audit::NetworkBound,

@@ -224,15 +224,25 @@ fn signatures_are_read_and_all_of_them_need_naming() {
 #[test]
 fn the_disk_beneath_is_found_through_partitions_and_mappings() {
     let fake = Fake::new();
-    for (name, number) in [("dm-0", "253:0"), ("loop0", "7:0"), ("loop1", "7:1")] {
+    let loops = ["loop0", "loop1", "loop2", "loop3"];
+    for (name, number) in loops.into_iter().zip(["7:0", "7:1", "7:2", "7:3"]) {
         fake.disk(name, number);
     }
+    fake.disk("dm-0", "253:0");
     fs::create_dir_all(fake.at("sys/block/dm-0/slaves")).unwrap();
     symlink(fake.at("sys/block/sda/sda3"), fake.at("sys/block/dm-0/slaves/sda3")).unwrap();
     fake.write("sys/block/loop0/loop/backing_file", "/nowhere/image\n");
     fake.write("sys/block/loop0/loop/dio", "1\n");
     fake.write("sys/block/loop1/loop/backing_file", "/nowhere/image\n");
     fake.write("sys/block/loop1/loop/dio", "0\n");
+    for (upper, lower) in [("loop2", "sda3"), ("loop3", "loop2")] {
+        let node = fake.at(&format!("dev/{lower}"));
+        fake.write(
+            &format!("sys/block/{upper}/loop/backing_file"),
+            &format!("{}\n", node.display()),
+        );
+        fake.write(&format!("sys/block/{upper}/loop/dio"), "1\n");
+    }
     let beneath = |numbers: &[Number]| {
         let device = |&number: &Number| Device { path: "/dev/x".into(), number, size_bytes: 0 };
         let devices: Vec<Device> = numbers.iter().map(device).collect();
@@ -242,6 +252,7 @@ fn the_disk_beneath_is_found_through_partitions_and_mappings() {
     assert_eq!(beneath(&[[8, 2]]), [[8, 0]]);
     assert_eq!(beneath(&[[8, 2], [8, 3], [8, 17]]), [[8, 0], [8, 16]]);
     assert_eq!(beneath(&[[253, 0]]), [[8, 0]]);
+    assert_eq!(beneath(&[[7, 3]]), [[8, 0]], "a loop device upon another upon a partition");
     let unknown: [&[Number]; 4] = [&[[8, 16]], &[[8, 2], [8, 16]], &[[7, 0]], &[[7, 1]]];
     for numbers in unknown {
         assert_eq!(beneath(numbers), [] as [Number; 0], "{numbers:?}");

@@ -124,11 +124,11 @@ pub(super) fn limits(root: &Path) -> Answer {
         Err(error) => return Answer::no(error.to_string()).but(instead),
         Ok(Means::Root) => (
             Some(root.join("sys/fs/cgroup/blkio/blkio.throttle.read_iops_device")),
-            "blkio of cgroup v1, for every process; it counts bios",
+            "blkio of cgroup v1, for every process; counts requests and flushes, on disks bios",
         ),
         Ok(Means::Own) => (
             Hierarchy::Unified.at(root).map(|at| at.join("cgroup.subtree_control")),
-            "io.max of cgroup v2, for the trial's own; it counts bios",
+            "io.max of cgroup v2, for the trial's own; counts requests, on disks bios",
         ),
     };
     match OpenOptions::new().write(true).open(file.unwrap_or_default()) {

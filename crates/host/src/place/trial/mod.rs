@@ -238,7 +238,8 @@ impl Host for TrialHost {
             Step::Unmount => return self.unmount(trial),
             Step::DropCaches => return Ok(Effect::Dropped(mounting::drop_caches(trial)?)),
             Step::Limit => {
-                let hold = |it| throttle::hold_down(Path::new("/"), it, &trial.bed.devices);
+                let root = Path::new("/");
+                let hold = |it| throttle::hold_down(root, it, &throttle::held(root, &trial.bed));
                 trial.limits().map_or(Ok(()), hold)?;
             }
             Step::Settle => return Ok(Effect::Settled(settle::settle(&trial.bed.devices))),

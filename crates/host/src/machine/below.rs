@@ -1,0 +1,65 @@
+//! What lies behind a loop device: a file, or a block device.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use fsverdict_core::model::Device;
+
+/// The file behind the loop device of that number; `None` where there is none, or it is no loop
+/// device. `root` is `/` but in tests, here and below.
+pub fn backing_file(root: &Path, number: [u32; 2]) -> Option<PathBuf> {
+    let [major, minor] = number;
+    let path = root.join(format!("sys/dev/block/{major}:{minor}/loop/backing_file"));
+    let text = fs::read_to_string(path).ok()?;
+    Some(text.trim_end_matches('\n').into())
+}
+
+/// The block device behind the loop device `device`; `None` where a file is, or nothing.
+pub fn below(root: &Path, device: &Device) -> Option<Device> {
+    let node = backing_file(root, device.number)?;
+    let folder = root.join("sys/block").join(node.strip_prefix("/dev").ok()?);
+    let text = |file: &str| fs::read_to_string(folder.join(file)).ok();
+    let number = text("dev")?;
+    let (major, minor) = number.trim().split_once(':')?;
+    let number = [major.parse().ok()?, minor.parse().ok()?];
+    // In units of 512 bytes: Documentation/ABI/stable/sysfs-block.
+    let size_bytes = text("size")?.trim().parse::<u64>().ok()? * 512;
+    Some(Device { path: node.display().to_string(), number, size_bytes })
+}
+
+/// The lowest below `device`: itself, where it lies on no other.
+pub fn lowest(root: &Path, device: &Device) -> Device {
+    below(root, device).map_or_else(|| device.clone(), |it| lowest(root, &it))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn write(root: &Path, path: &str, text: &str) {
+        let path = root.join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+
+    #[test]
+    fn a_loop_device_lies_on_a_device_or_on_a_file() {
+        let tree = tempfile::tempdir().unwrap();
+        let root = tree.path();
+        write(root, "sys/dev/block/7:1/loop/backing_file", "/dev/shm/.fsverdict-7/1.img\n");
+        write(root, "sys/dev/block/7:2/loop/backing_file", "/dev/loop1\n");
+        write(root, "sys/block/loop1/dev", "7:1\n");
+        write(root, "sys/block/loop1/size", "8\n");
+        let device = |minor: u32, size_bytes| Device {
+            path: format!("/dev/loop{minor}"),
+            number: [7, minor],
+            size_bytes,
+        };
+        assert_eq!(below(root, &device(2, 0)), Some(device(1, 4096)));
+        assert_eq!(below(root, &device(1, 0)), None);
+        assert_eq!(lowest(root, &device(2, 0)), device(1, 4096));
+        assert_eq!(lowest(root, &device(3, 0)), device(3, 0));
+        let image = Some("/dev/shm/.fsverdict-7/1.img".into());
+        assert_eq!(backing_file(root, [7, 1]), image);
+    }
+}
