@@ -6,7 +6,8 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     CpuTime, CpuTotals, Disk, Histogram, JobRecord, Key, OwnTotals, Partition, Phase,
-    PressureTotals, Probed, Queue, RateOverTime, SCHEMA, Sample, Strangers, Turns, WorkIo,
+    PressureTotals, Probed, Queue, RateOverTime, Replayed, SCHEMA, Sample, Strangers, Turns,
+    WorkIo,
 };
 
 /// How a trial ended.
@@ -381,6 +382,9 @@ pub struct PhaseRecord {
     /// timed part itself are bytes alone.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub jobs: Vec<JobRecord>,
+    /// What a replay lacks of what was recorded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub replayed: Option<Replayed>,
     /// The rate window by window, of time-based work whose tool tells.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate_over_time: Option<RateOverTime>,
@@ -423,6 +427,7 @@ impl PhaseRecord {
             application_write_bytes: None,
             queue: None,
             jobs: Vec::new(),
+            replayed: None,
             rate_over_time: None,
             turns: None,
             processes_left: 0,

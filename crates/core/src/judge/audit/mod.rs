@@ -2,9 +2,9 @@
 //! its records.
 //!
 //! The audits of single trials are in [`trial`], [`queue`], [`steady`], [`foreign`], [`heat`],
-//! [`cpu`], [`limits`], [`leak`], [`network`], [`trouble`] and [`figures`], and [`over_trials`]
-//! says what they come to over all of them; those of the terms on which contenders are compared are
-//! in [`conditions`] and [`rotation`]; those that look at all rounds in [`drift`], [`order`] and
+//! [`cpu`], [`limits`], [`leak`], [`network`], [`replayed`], [`trouble`] and [`figures`], and
+//! [`over_trials`] says what they come to over all of them; those of the terms on which contenders
+//! are compared are in [`conditions`] and [`rotation`]; those that look at all rounds in [`drift`], [`order`] and
 //! [`modes`]; what the duplicate and the bare device show is in [`arms`]; work that runs for a time
 //! whatever it does in [`fixed_time`]; how long the work had better run in [`length`]. Each is one
 //! function.
@@ -29,6 +29,7 @@ mod order;
 mod over_trials;
 pub(super) mod pace;
 mod queue;
+mod replayed;
 mod rotation;
 mod series;
 mod steady;

@@ -3,7 +3,7 @@
 use crate::model::{Audit, Cache, CacheState, Operation, Phase, PhaseRecord, Severity, Unit};
 
 use super::case::{Case, Seen, bytes, least, most, options, percent, prefix};
-use super::{cpu, figures, foreign, heat, leak, limits, network, queue, steady, trouble};
+use super::{cpu, figures, foreign, heat, leak, limits, network, queue, replayed, steady, trouble};
 
 /// What may stay cached or dirty around a drop: a file system's own superblock and log pages.
 const CACHE_ALLOWANCE_BYTES: u64 = 1 << 20;
@@ -107,6 +107,7 @@ pub const AUDITS: &[TrialAudit] = &[
     TrialAudit { audit: Audit::A27, test: trouble::unkept, advice: trouble::UNKEPT_ADVICE },
     TrialAudit { audit: Audit::PastLimits, test: limits::gone_past, advice: limits::ADVICE },
     TrialAudit { audit: Audit::Leak, test: leak::between_turns, advice: leak::ADVICE },
+    TrialAudit { audit: Audit::ReplayGap, test: replayed::lacks, advice: replayed::ADVICE },
     TrialAudit {
         audit: Audit::NetworkBound,
         test: network::sets_the_pace,
