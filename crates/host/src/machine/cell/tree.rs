@@ -76,7 +76,7 @@ pub fn grow(ground: &Ground) -> Result<Grown, CellError> {
                 hide(&path, &there, &upper, ground)
             }
             Shown::Furnished => {
-                let new = grown.mapped.iter().filter(|it| it.starts_with(&path));
+                let new = grown.mapped.iter().filter(|it| nearest(it) == Some(&path));
                 let new = new.map(|it| within(&root, it)).collect::<Vec<_>>();
                 mapped::furnish(&path, &there, &site.join(format!("bare{number}")), &new)
             }
@@ -176,11 +176,16 @@ fn shown(ground: &Ground, mounts: &[Mount], homes: &BTreeSet<PathBuf>) -> BTreeM
 /// nothing can be made because it is only to be read.
 fn to_furnish(mapped: &[Mapped], shown: &BTreeMap<PathBuf, Shown>) -> BTreeMap<PathBuf, Shown> {
     let lacking = mapped.iter().filter(|it| !it.at.exists());
-    let nearest = lacking.filter_map(|it| it.at.ancestors().find(|above| above.exists()));
+    let folders = lacking.filter_map(|it| nearest(&it.at));
     let is_private =
         |path: &Path| path.ancestors().any(|it| shown.get(it) == Some(&Shown::Private));
-    let nearest = nearest.filter(|path| !is_private(path));
-    nearest.map(|path| (path.to_path_buf(), Shown::Furnished)).collect()
+    let folders = folders.filter(|path| !is_private(path));
+    folders.map(|path| (path.to_path_buf(), Shown::Furnished)).collect()
+}
+
+/// The nearest that there is of what is above a path.
+fn nearest(path: &Path) -> Option<&Path> {
+    path.ancestors().find(|above| above.exists())
 }
 
 /// Shows `path` at `there`, which is made where it is hidden by something private.
