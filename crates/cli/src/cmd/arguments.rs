@@ -114,7 +114,7 @@ pub struct Arguments {
     /// A folder outside the file system under test that the work may write to; once for each.
     #[arg(long, value_name = "DIR", help_heading = WORK)]
     pub writable: Vec<PathBuf>,
-    /// A folder that the work names by an absolute path, and where it lies in the work's own folder:
+    /// A folder that the work names by an absolute path, and where it lies in the work's own:
     /// /data=. or /srv/logs=logs; once for each.
     #[arg(long, value_name = "PATH=PLACE", value_parser = map, help_heading = WORK)]
     pub map: Vec<(String, String)>,

@@ -58,13 +58,14 @@ mod tests {
     #[test]
     fn a_list_is_its_entries_and_none_that_was_cut() {
         // As cp -a sets it, of one more user (strace 6.1).
-        let whole = r#""\2\0\0\0\1\0\6\0\377\377\377\377\2\0\7\0\350\3\0\0\4\0\4\0\377\377\377\377\20\0\7""#;
+        let begin = r#""\2\0\0\0\1\0\6\0\377\377\377\377\2\0\7\0\350\3\0\0"#;
+        let half = format!(r#"{begin}\4\0\4\0\377\377\377\377\20\0\7"#);
         let rest = r#"\0\377\377\377\377 \0\4\0\377\377\377\377""#;
-        let text = format!("{}{rest}", whole.trim_end_matches('"'));
+        let text = format!("{half}{rest}");
         let none = u32::MAX;
         let entries = [[1, 6, none], [2, 7, 1000], [4, 4, none], [16, 7, none], [32, 4, none]];
         assert_eq!(acl(&text).unwrap(), entries);
-        assert_eq!(acl(whole), None, "half an entry");
+        assert_eq!(acl(&format!("{half}\"")), None, "half an entry");
         assert_eq!(acl(&format!("{text}...")), None, "more than strace shows");
         assert_eq!(acl("\"\\3\\0\\0\\0\""), None, "of another version");
         assert_eq!(acl("NULL"), None);

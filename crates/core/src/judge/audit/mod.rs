@@ -4,10 +4,10 @@
 //! The audits of single trials are in [`trial`], [`queue`], [`steady`], [`foreign`], [`heat`],
 //! [`cpu`], [`limits`], [`leak`], [`network`], [`replayed`], [`trouble`] and [`figures`], and
 //! [`over_trials`] says what they come to over all of them; those of the terms on which contenders
-//! are compared are in [`conditions`] and [`rotation`]; those that look at all rounds in [`drift`], [`order`] and
-//! [`modes`]; what the duplicate and the bare device show is in [`arms`]; work that runs for a time
-//! whatever it does in [`fixed_time`]; how long the work had better run in [`length`]. Each is one
-//! function.
+//! are compared are in [`conditions`] and [`rotation`]; those that look at all rounds in [`drift`],
+//! [`order`] and [`modes`]; what the duplicate and the bare device show is in [`arms`]; work that
+//! runs for a time whatever it does in [`fixed_time`]; how long the work had better run in
+//! [`length`]. Each is one function.
 
 mod arms;
 pub(super) mod batches;

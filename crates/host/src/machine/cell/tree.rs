@@ -118,8 +118,8 @@ impl Grown {
     }
 }
 
-/// Adds what is below `own`, which stands for `path`, to `left`. What can't be read is left out, and
-/// the way to what is `mapped`.
+/// Adds what is below `own`, which stands for `path`, to `left`. What can't be read is left out,
+/// and the way to what is `mapped`.
 fn collect(own: &Path, path: &Path, mapped: &[PathBuf], left: &mut Astray) {
     let mut entries: Vec<_> = fs::read_dir(own).into_iter().flatten().flatten().collect();
     entries.sort_by_key(fs::DirEntry::file_name);
