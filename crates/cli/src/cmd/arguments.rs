@@ -20,7 +20,7 @@ const TRIALS: &str = "The trials";
 const RUN: &str = "The run";
 
 /// What a run that was begun has in its plan, and no option changes.
-pub const FIXED: [&str; 37] = [
+pub const FIXED: [&str; 38] = [
     "plan",
     "study",
     "scale",
@@ -29,6 +29,7 @@ pub const FIXED: [&str; 37] = [
     "like",
     "dir",
     "writable",
+    "map",
     "size",
     "devices",
     "place",
@@ -114,6 +115,10 @@ pub struct Arguments {
     /// A folder outside the file system under test that the work may write to; once for each.
     #[arg(long, value_name = "DIR", help_heading = WORK)]
     pub writable: Vec<PathBuf>,
+    /// A folder that the work names by an absolute path, and where it lies in the work's own:
+    /// /data=. or /srv/logs=logs; once for each.
+    #[arg(long, value_name = "PATH=PLACE", value_parser = map, help_heading = WORK)]
+    pub map: Vec<(String, String)>,
     /// Size of each image [default: 4G].
     #[arg(long, help_heading = BED)]
     pub size: Option<Bytes>,
@@ -325,6 +330,12 @@ fn step_timeout(text: &str) -> Result<(String, Span), String> {
 fn figure(text: &str) -> Result<(String, String), String> {
     let (name, pattern) = text.split_once('=').ok_or("write NAME=REGEX[:UNIT][:BETTER]")?;
     Ok((name.into(), pattern.into()))
+}
+
+/// `PATH=PLACE`. What it says the workload checks.
+fn map(text: &str) -> Result<(String, String), String> {
+    let (path, place) = text.rsplit_once('=').ok_or("write PATH=PLACE, such as /data=.")?;
+    Ok((path.trim_end_matches('/').into(), place.trim_end_matches('/').into()))
 }
 
 /// A factor, or a fraction such as 1/10.

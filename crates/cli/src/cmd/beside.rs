@@ -34,6 +34,7 @@ pub fn change_work(workload: &mut Workload, arguments: &Arguments) {
     if !arguments.figure.is_empty() {
         workload.figures = arguments.figure.iter().cloned().collect();
     }
+    workload.map.extend(arguments.map.iter().cloned());
     if !arguments.primary.is_empty() {
         workload.primary.clone_from(&arguments.primary);
     }
@@ -76,13 +77,14 @@ mod tests {
     use super::*;
 
     /// An option of each, with a value that is not the plan's.
-    const CHANGES: [&str; 35] = [
+    const CHANGES: [&str; 36] = [
         "--scale 0.5",
         "--fs ext4,f2fs",
         "--bed ram",
         "--like hdd",
         "--dir /tmp",
         "--writable /tmp",
+        "--map /data=.",
         "--size 9G",
         "--devices 2",
         "--place vm",

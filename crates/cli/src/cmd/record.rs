@@ -115,6 +115,11 @@ fn said(recording: &Recording, output: &Path, calls: &Path) -> String {
             None => format!("  {count} {what}\n"),
         };
     }
+    let lacking = recording::lacking(head);
+    if lacking > 0 {
+        let all = head.calls + lacking;
+        text += &format!("A replay lacks {lacking} of {all} calls on these files.\n");
+    }
     text + &format!("Compare: sudo fsverdict run {} --fs ext4,xfs,btrfs\n", output.display())
 }
 

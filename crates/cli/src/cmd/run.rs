@@ -1,7 +1,7 @@
 //! `fsverdict run`: compare.
 
 use std::cell::RefCell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -176,6 +176,12 @@ fn host_facts(plan: &Plan, store: &Store, place: PlaceKind) -> BTreeMap<String, 
     }
     if !plan.writable.is_empty() {
         told.insert("writable by the work".into(), plan.writable.join(", "));
+    }
+    let mapped = plan.workloads.iter().flat_map(|it| &it.map);
+    let mapped: BTreeSet<String> = mapped.map(|(path, place)| format!("{path}={place}")).collect();
+    if !mapped.is_empty() {
+        let mapped: Vec<String> = mapped.into_iter().collect();
+        told.insert("in the work's folder".into(), mapped.join(", "));
     }
     told
 }

@@ -389,6 +389,50 @@ fn a_folder_is_opened_to_the_work_by_name_and_the_report_says_so() {
 
 #[test]
 #[ignore = "needs root and loop devices: run ./test"]
+fn work_finds_its_own_folder_at_a_path_that_is_mapped() {
+    let scene = Scene::alone();
+    fs::create_dir(scene.path("real")).unwrap();
+    fs::write(scene.path("real/mine"), "mine").unwrap();
+    let real = scene.typed("real");
+    // One that the machine lacks, one that it has, and one in a folder of the work's own.
+    let maps = ["/no-such-data=.", &format!("{real}=deep/real"), "/etc/no/such=."];
+    let maps = maps.map(|it| format!("--map {it}")).join(" ");
+    let script = format!(
+        "set -e; echo 1 > /no-such-data/here; [ -e here ]; [ ! -e {real}/mine ]; \
+         echo 2 > {real}/new; [ -e deep/real/new ]; [ -e /etc/no/such/here ]; \
+         [ -e /etc/passwd ]; [ -d /usr/bin ]; \
+         for it in /etc/no/x /etc/x /x; do if touch $it; then exit 1; fi; done"
+    );
+    let options = format!("{OPTIONS} {maps}");
+    let document = run_command(&scene, &options, &["bash", "-c", &script]).exits(0).json();
+    assert!(of(&document, "ext4").iter().all(|trial| trial["astray"].is_null()), "{document}");
+    assert_eq!(scene.read("real/mine"), "mine");
+    assert!(!scene.path("real/new").exists() && !fs::exists("/no-such-data").unwrap());
+    assert!(scene.read("run/report.md").contains("/no-such-data=."));
+    scene.assert_nothing_left();
+}
+
+#[test]
+#[ignore = "needs root and loop devices: run ./test"]
+fn a_fio_job_by_absolute_paths_runs_where_it_is_mapped() {
+    let scene = Scene::alone();
+    let job = "[global]\nrw=randwrite\nsize=1m\n[a]\ndirectory=/no-such-data\n\
+               [b]\nfilename=/no-such-logs/x:/no-such-data/y\n";
+    scene.write("job.fio", job);
+    let refused = run_command(&scene, OPTIONS, &["fio", "job.fio"]);
+    assert!(refused.stderr.contains("by --map /no-such-data=."), "{}", refused.stderr);
+    again(&scene);
+    let options = format!("{OPTIONS} --map /no-such-data=. --map /no-such-logs=logs");
+    let document = run_command(&scene, &options, &["fio", "job.fio"]).exits(0).json();
+    assert!(
+        of(&document, "ext4").iter().all(|trial| trial["outcome"]["failed"].is_null()),
+        "{document}"
+    );
+    scene.assert_nothing_left();
+}
+
+#[test]
+#[ignore = "needs root and loop devices: run ./test"]
 fn a_users_work_is_kept_in_its_folder_too() {
     let scene = Scene::alone();
     let copy = scene.path("fsverdict");

@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::{device, failure, run_plan};
 use crate::support::{Done, Scene, Started, list, program, sample, text, verdict};
@@ -98,6 +98,13 @@ fn assert_faithful(scene: &Scene, application: &Application) -> Value {
     for trial in list(&document["trials"]).iter().filter(|it| it["workload"] == "replay") {
         let phase = &trial["phases"][0];
         assert_eq!(phase["operations"], one["calls"]);
+        let replayed = &phase["replayed"];
+        assert_eq!(
+            (&replayed["unlike"], &replayed["calls"]),
+            (&json!(0), &one["calls"]),
+            "{replayed}"
+        );
+        assert_eq!(replayed["entries"], one["ends"]);
         assert!(sample(trial, "call_time") > 0.0);
     }
     scene.assert_nothing_left();

@@ -66,6 +66,8 @@ pub enum Audit {
     LimitedBios,
     /// A device was at work between its contender's turns.
     Leak,
+    /// A replay lacks some of what was recorded.
+    ReplayGap,
 }
 
 /// What an audit noticed, with its evidence and what to do about it.

@@ -116,6 +116,7 @@ impl Record {
         for phase in &mut self.phases {
             flatten(phase.strangers.iter_mut().flat_map(|it| &mut it.most).map(|it| &mut it.name));
             flatten(phase.applications.iter_mut().map(|application| &mut application.name));
+            flatten(phase.replayed.iter_mut().filter_map(|it| it.first.as_mut()));
             flatten_keys(&mut phase.histograms);
         }
         self

@@ -21,6 +21,7 @@ mod jobs;
 mod joined;
 mod layer;
 mod lines;
+mod map;
 mod native;
 mod near;
 pub mod need;
@@ -76,6 +77,7 @@ pub use history::{Fleet, FleetChange, History, Past, Point, Series, Shift};
 pub use jobs::{JobRecord, Jobs};
 pub use joined::{Abreast, Accord, Joined, Term};
 pub use layer::Layer;
+pub use map::{Map, is_mapped};
 pub use native::{
     FILE_SIZE_MAX, FILES_MAX, FsyncCase, FsyncFiles, Metadata, MetadataOperation, Operation,
     SmallFiles, Sync,
@@ -101,7 +103,9 @@ pub use record::{
     MemoryTotals, Mounted, NetworkTotals, Outcome, PageCacheTotals, PhaseRecord, Quiet, Record,
     Refused, Room, StepTime, Totals, Trouble,
 };
-pub use replay::{Action, Call, Entry, Gave, Head, Laid, On, RECORDING, Recording, Replay};
+pub use replay::{
+    Action, Call, Entry, Gave, Head, Laid, On, RECORDING, Recording, Replay, Replayed,
+};
 pub use run::{Run, SCHEMA};
 pub use sample::{Better, Sample, as_metric, median, median_interval};
 pub use scalar::Scalar;

@@ -364,7 +364,10 @@ impl Workload {
             Some(name) => Need::Interface(name.clone()),
         });
         let source = self.tree.as_ref().and_then(|tree| tree.source.clone());
-        tool.into_iter().chain(own).chain(network).chain(source.map(Need::Directory)).collect()
+        // A folder is mapped by a mount.
+        let mounts = [Need::Root, Need::Namespaces].into_iter().filter(|_| !self.map.is_empty());
+        let all = tool.into_iter().chain(own).chain(network);
+        all.chain(source.map(Need::Directory)).chain(mounts).collect()
     }
 }
 
@@ -410,6 +413,8 @@ mod tests {
         assert_eq!(linked.needs(), [Need::Link]);
         let outside = workload("command = \"true\"\nnetwork = { interface = \"eth0\" }");
         assert_eq!(outside.needs(), [Need::Interface("eth0".into())]);
+        let mapped = workload("command = \"true\"\nmap = { \"/data\" = \".\" }");
+        assert_eq!(mapped.needs(), [Need::Root, Need::Namespaces]);
         let copied = workload("tree = { source = \"/srv\" }");
         assert_eq!(copied.needs(), [Need::Directory("/srv".into())]);
         assert_eq!(workload("small_files = {}").needs(), []);

@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     Astray, CpuTime, CpuTotals, Disk, Forbidden, Histogram, JobRecord, Key, OwnTotals, Partition,
-    Phase, PressureTotals, Probed, Queue, RateOverTime, SCHEMA, Sample, Strangers, Turns, WorkIo,
-    as_metric,
+    Phase, PressureTotals, Probed, Queue, RateOverTime, Replayed, SCHEMA, Sample, Strangers, Turns,
+    WorkIo, as_metric,
 };
 
 /// How a trial ended.
@@ -352,6 +352,9 @@ pub struct PhaseRecord {
     /// timed part itself are bytes alone.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub jobs: Vec<JobRecord>,
+    /// What a replay lacks of what was recorded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub replayed: Option<Replayed>,
     /// The rate window by window, of time-based work whose tool tells.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate_over_time: Option<RateOverTime>,
@@ -394,6 +397,7 @@ impl PhaseRecord {
             application_write_bytes: None,
             queue: None,
             jobs: Vec::new(),
+            replayed: None,
             rate_over_time: None,
             turns: None,
             processes_left: 0,

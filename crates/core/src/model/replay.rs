@@ -60,6 +60,8 @@ pub struct Recording {
     pub entries: Vec<Entry>,
     /// The calls in the order they ended.
     pub calls: Vec<Call>,
+    /// What the application left of the entries, and what it made.
+    pub ends: Vec<Entry>,
 }
 
 /// The first line of a recording.
@@ -79,6 +81,9 @@ pub struct Head {
     pub entries: u64,
     /// The same.
     pub calls: u64,
+    /// The same, of what there is at the end; older recordings don't tell.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub ends: u64,
     /// How long the recorded command ran.
     pub elapsed_ns: u64,
     /// What the tracer adds between two calls of a thread; taken off from all pauses.
@@ -86,6 +91,37 @@ pub struct Head {
     /// What was seen and can't be replayed, and how often.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub left_out: BTreeMap<String, u64>,
+}
+
+/// What a replay lacks of its recording.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Replayed {
+    /// Calls that are made.
+    pub calls: u64,
+    /// Calls that were seen below the folders and could not be recorded.
+    pub left_out: u64,
+    /// Files and directories that the application and the replay have at their ends, together.
+    pub entries: u64,
+    /// Those of them that are there once, or differ in kind, size, mode, target or names.
+    pub unlike: u64,
+    /// The first of those: what is the matter.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub first: Option<String>,
+}
+
+impl Replayed {
+    /// What it lacks, as a sentence says it; `None` where it lacks nothing.
+    pub fn lack(&self) -> Option<String> {
+        let Replayed { calls, left_out, entries, unlike, .. } = self;
+        let calls = format!("lacks {left_out} of {} calls", calls + left_out);
+        let files = format!("ends with {unlike} of {entries} files unlike the application's");
+        match (left_out, unlike) {
+            (0, 0) => None,
+            (_, 0) => Some(calls),
+            (0, _) => Some(files),
+            _ => Some(format!("{calls} and {files}")),
+        }
+    }
 }
 
 /// Something that was there before the first call.
@@ -262,6 +298,11 @@ pub enum Action {
         from: u32,
         to: u32,
     },
+    /// An open file is given a name.
+    LinkOpen {
+        handle: u32,
+        to: u32,
+    },
     Symlink {
         target: String,
         path: u32,
@@ -299,6 +340,12 @@ pub enum Action {
         on: On,
         name_bytes: u64,
         bytes: u64,
+    },
+    /// An access control list: tag, rights and number of each entry (linux/posix_acl_xattr.h).
+    SetAcl {
+        on: On,
+        default: bool,
+        entries: Vec<[u32; 3]>,
     },
     Getxattr {
         on: On,
@@ -352,7 +399,7 @@ impl Action {
             Action::Unlink { .. } => "unlink",
             Action::Mkdir { .. } => "mkdir",
             Action::Rmdir { .. } => "rmdir",
-            Action::Link { .. } => "link",
+            Action::Link { .. } | Action::LinkOpen { .. } => "link",
             Action::Symlink { .. } => "symlink",
             Action::Mknod { .. } => "mknod",
             Action::Stat { .. } => "stat",
@@ -362,7 +409,7 @@ impl Action {
             Action::Chmod { .. } => "chmod",
             Action::Chown { .. } => "chown",
             Action::Utimes { .. } => "utimes",
-            Action::Setxattr { .. } => "setxattr",
+            Action::Setxattr { .. } | Action::SetAcl { .. } => "setxattr",
             Action::Getxattr { .. } => "getxattr",
             Action::Listxattr { .. } => "listxattr",
             Action::Removexattr { .. } => "removexattr",
@@ -405,9 +452,14 @@ impl Action {
             | Action::Chown { on }
             | Action::Utimes { on }
             | Action::Setxattr { on, .. }
+            | Action::SetAcl { on, .. }
             | Action::Getxattr { on, .. }
             | Action::Listxattr { on, .. }
             | Action::Removexattr { on, .. } => see(on),
+            Action::LinkOpen { handle, to } => {
+                see(On::Handle(handle));
+                see(On::Path(to));
+            }
             Action::Rename { from, to, .. } | Action::Link { from, to } => {
                 [from, to].into_iter().for_each(|path| see(On::Path(path)));
             }

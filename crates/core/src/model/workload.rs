@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 
 use super::figures::is_metric;
 use super::{
-    Bytes, FsyncFiles, Jobs, Metadata, MetadataOperation, Network, Operation, Pattern, Replay,
-    Scalar, SmallFiles, Tree, TreePhase,
+    Bytes, FsyncFiles, Jobs, Map, Metadata, MetadataOperation, Network, Operation, Pattern, Replay,
+    Scalar, SmallFiles, Tree, TreePhase, map,
 };
 
 /// A program with its arguments, or a line for the shell.
@@ -231,6 +231,9 @@ pub struct Workload {
     /// The least size of a device under test, or the least space free in a directory.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub needs_bytes: Option<Bytes>,
+    /// Folders that a program names by absolute paths, in the work's own folder.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub map: Map,
     /// The network over which a command's work comes in.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub network: Option<Network>,
@@ -389,6 +392,7 @@ impl Workload {
         work.check().map_err(|wrong| format!("workload {name:?} {wrong}"))?;
         check_environment(&self.environment)
             .map_err(|wrong| format!("workload {name:?} {wrong}"))?;
+        self.check_map(work).map_err(|wrong| format!("workload {name:?} {wrong}"))?;
         self.check_network(work).map_err(|wrong| format!("workload {name:?} {wrong}"))?;
         self.check_figures(work).map_err(|wrong| format!("workload {name:?} {wrong}"))?;
         Ok(work)
@@ -400,6 +404,16 @@ impl Workload {
         engines.iter().find(|engine| !is_synchronous_engine(engine))?;
         let fio = self.fio.as_ref()?.at_twice_the_depth()?;
         Some(Workload { fio: Some(fio), ..self.clone() })
+    }
+
+    fn check_map(&self, work: Work) -> Result<(), String> {
+        match work {
+            Work::Command(_) | Work::Fio(_) | Work::Sysbench(_) => map::check(&self.map),
+            _ if self.map.is_empty() => Ok(()),
+            _ => Err("has a map, which only programs need: fsverdict's own work is in its folder \
+                      already"
+                .into()),
+        }
     }
 
     fn check_network(&self, work: Work) -> Result<(), String> {

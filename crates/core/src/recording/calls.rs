@@ -119,7 +119,7 @@ impl Watch {
     }
 
     /// The open file that a descriptor is of.
-    fn handle(&self, thread: u32, argument: &str) -> Result<u32> {
+    pub(super) fn handle(&self, thread: u32, argument: &str) -> Result<u32> {
         let (fd, path) = descriptor(argument).ok_or(why::UNKNOWN)?;
         match (self.processes.descriptor(thread, fd), path) {
             (Some(it), _) => Ok(it.handle),
@@ -129,7 +129,7 @@ impl Watch {
         }
     }
 
-    fn node(&self, handle: u32) -> usize {
+    pub(super) fn node(&self, handle: u32) -> usize {
         self.handles[handle as usize].node
     }
 
@@ -153,7 +153,7 @@ impl Watch {
     }
 
     /// What a call on an open file has in common with others.
-    fn of_handle(&self, handle: u32, moves: bool, changes: bool) -> Vec<(Key, bool)> {
+    pub(super) fn of_handle(&self, handle: u32, moves: bool, changes: bool) -> Vec<(Key, bool)> {
         vec![(Key::Handle(handle), moves), (Key::Content(self.node(handle)), changes)]
     }
 
@@ -288,25 +288,6 @@ impl Watch {
         Ok(Some(Translated { action, gave: call.gave()?, keys }))
     }
 
-    /// Calls on extended attributes, by path or descriptor: whether they change any, and what they
-    /// gave.
-    pub(super) fn attribute(&self, call: &Ended, on: On) -> Result<(Action, bool, Gave)> {
-        let name_bytes = || quoted(call.argument(1)).map_or(0, |name| name.len() as u64);
-        let (action, changes) = match call.name.trim_start_matches(['l', 'f']) {
-            "setxattr" => {
-                let bytes = call.number(3)?;
-                (Action::Setxattr { on, name_bytes: name_bytes(), bytes }, true)
-            }
-            "getxattr" => {
-                let bytes = call.number(3)?;
-                (Action::Getxattr { on, name_bytes: name_bytes(), bytes }, false)
-            }
-            "removexattr" => (Action::Removexattr { on, name_bytes: name_bytes() }, true),
-            _ => (Action::Listxattr { on, bytes: call.number(2)? }, false),
-        };
-        Ok((action, changes, call.gave()?))
-    }
-
     /// The place of a path that a call does not change: what the call gave must go with what is
     /// there by all that the trace has told.
     pub(super) fn seen(
@@ -378,7 +359,7 @@ impl Watch {
             keys = changed(keys);
         }
         let (flags, path) = (all.join("|"), self.path(&place.written));
-        let mode = call.number(mode_at).unwrap_or(0o600) as u32;
+        let mode = self.processes.masked(thread, call.number(mode_at).unwrap_or(0o600) as u32);
         let handle = self.opened_handle(thread, call, &place, has("O_TMPFILE"));
         keys.extend(handle.map(|handle| (Key::Handle(handle), true)));
         Ok(Some(Translated { action: Action::Open { path, flags, mode, handle }, gave, keys }))

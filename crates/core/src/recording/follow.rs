@@ -40,6 +40,10 @@ impl Watch {
                     self.processes.change_folder(thread, path);
                 }
             }
+            "umask" => {
+                let umask = number(call.argument(0)).unwrap_or_default();
+                self.processes.change_umask(thread, umask as u32);
+            }
             "dup" | "dup2" | "dup3" | "fcntl" | "close_range" if value >= 0 => {
                 self.descriptors(thread, call, value as i32);
             }

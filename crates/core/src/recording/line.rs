@@ -201,8 +201,19 @@ pub fn quoted(text: &str) -> Option<String> {
     Some(unescaped(&rest[..end - 1]))
 }
 
+/// The bytes between the quotes of an argument; `None` where there are none, or not all of them.
+pub fn quoted_bytes(text: &str) -> Option<Vec<u8>> {
+    let rest = text.strip_prefix('"')?;
+    let end = end_of_quoted(text.as_bytes(), 0)?;
+    (end + 1 == text.len()).then(|| plain_bytes(&rest[..end - 1]))
+}
+
 /// The text that strace has escaped as C does.
 fn unescaped(text: &str) -> String {
+    text_of(plain_bytes(text))
+}
+
+fn plain_bytes(text: &str) -> Vec<u8> {
     let bytes = text.as_bytes();
     let (mut plain, mut at) = (Vec::with_capacity(bytes.len()), 0);
     while at < bytes.len() {
@@ -232,7 +243,7 @@ fn unescaped(text: &str) -> String {
         }
         at = begin + digits.max(usize::from(most == 0));
     }
-    text_of(plain)
+    plain
 }
 
 /// A name of a file as text: where it is not UTF-8, each byte is taken for a letter of Latin-1.

@@ -5,6 +5,7 @@
 //! watched folders; turns calls on these into [`Call`]s; and finds out which of them have to wait
 //! for which. Whatever it can't take into the recording it counts.
 
+mod attributes;
 mod calls;
 mod follow;
 mod line;
@@ -27,7 +28,7 @@ use line::{Ended, Event, Lines};
 use names::Names;
 use order::{Key, Need, Order};
 use processes::{Births, Processes};
-use space::Space;
+use space::{Laying, Space};
 
 /// Something that was there before the command began.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -47,6 +48,8 @@ pub struct Wanted {
     pub folders: Vec<(String, usize)>,
     /// Where the command begins.
     pub working_directory: String,
+    /// The umask with which it begins.
+    pub umask: u32,
     /// Files keep their names.
     pub keep_names: bool,
     /// What the tracer adds between two calls of a thread.
@@ -69,6 +72,15 @@ mod why {
     pub const MAPPED_READS: &str = "mappings of files for reading";
     pub const RINGS: &str = "calls of io_uring and io_submit";
     pub const LINES: &str = "lines of the trace that can't be read";
+
+    /// A replay without these does not do all that the application did below the folders. Calls
+    /// that failed are none: what was done instead is in the recording.
+    pub const LACKING: [&str; 6] = [PASSED, OTHERS, UNKNOWN, MAPPED, MAPPED_READS, RINGS];
+}
+
+/// How many calls below the folders a replay of this recording lacks.
+pub fn lacking(head: &Head) -> u64 {
+    why::LACKING.iter().filter_map(|what| head.left_out.get(*what)).sum()
 }
 
 /// What a tracer adds between two calls of a thread, by the trace of one that does nothing but read
@@ -129,7 +141,7 @@ impl Watch {
     pub fn new(wanted: Wanted, found: Vec<Found>) -> Watch {
         Watch {
             space: Space::new(wanted.folders.clone(), found),
-            processes: Processes::new(&wanted.working_directory),
+            processes: Processes::new(&wanted.working_directory, wanted.umask),
             wanted,
             lines: Lines::default(),
             births: Births::default(),
@@ -229,20 +241,23 @@ impl Watch {
         place
     }
 
-    /// The recording, when there are no more lines.
-    pub fn finish(mut self) -> Recording {
-        let mut entries = Vec::new();
-        for laying in self.space.entries() {
-            let path = self.path(&laying.name);
-            let what = match laying.same_as {
-                Some(first) => Laid::NameOf { path: self.path(&first) },
-                None => laying.what,
-            };
-            entries.push(Entry { path, what });
-        }
+    fn entered(&mut self, layings: Vec<Laying>) -> Vec<Entry> {
+        let entry = |Laying { name, what, same_as }: Laying| {
+            let path = self.path(&name);
+            let what = same_as.map_or(what, |first| Laid::NameOf { path: self.path(&first) });
+            Entry { path, what }
+        };
+        layings.into_iter().map(entry).collect()
+    }
+
+    /// The recording, when there are no more lines, and `found` is in the folders.
+    pub fn finish(mut self, found: Vec<Found>) -> Recording {
+        let laid = self.space.entries();
+        let ends = self.space.ends(found, &laid);
+        let [mut entries, mut ends] = [laid, ends].map(|layings| self.entered(layings));
         let mut names = Names::new(self.wanted.keep_names);
         let paths: Vec<String> = self.paths.iter().map(|path| names.path(path)).collect();
-        let links = entries.iter_mut().filter_map(|entry| match &mut entry.what {
+        let links = entries.iter_mut().chain(&mut ends).filter_map(|entry| match &mut entry.what {
             Laid::Link { target } => Some((entry.path, target)),
             _ => None,
         });
@@ -265,10 +280,11 @@ impl Watch {
             paths: paths.len() as u64,
             entries: entries.len() as u64,
             calls: self.calls.len() as u64,
+            ends: ends.len() as u64,
             elapsed_ns: end_ns - begin_ns,
             tracer_ns: self.wanted.tracer_ns,
             left_out: self.left_out,
         };
-        Recording { head, paths, entries, calls: self.calls }
+        Recording { head, paths, entries, calls: self.calls, ends }
     }
 }

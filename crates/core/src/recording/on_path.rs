@@ -75,6 +75,7 @@ impl Watch {
             "renameat2" => self.renamed(thread, call, [at, second(true)], call.argument(4)),
             "link" => self.linked(thread, call, [own, second(false)]),
             "linkat" if call.argument(4) == "0" => self.linked(thread, call, [at, second(true)]),
+            "linkat" => self.linked_open(thread, call),
             "symlink" => self.linked_to(thread, call, call.path(1)),
             "symlinkat" => self.linked_to(thread, call, call.path_at(1)),
             _ => Err(why::UNKNOWN),
@@ -89,7 +90,8 @@ impl Watch {
         mode_at: usize,
     ) -> Result<Option<Translated>> {
         let place = self.unseen_yet(thread, call, named)?;
-        let (gave, mode) = (call.gave()?, call.number(mode_at)? as u32);
+        let gave = call.gave()?;
+        let mode = self.processes.masked(thread, call.number(mode_at)? as u32);
         let keys = match call.succeeded() {
             true => self.changes(&place),
             false => self.looks(&place),
@@ -170,6 +172,27 @@ impl Watch {
         }
         let (from, to) = (self.path(&from.written), self.path(&to.written));
         Ok(Some(Translated { action: Action::Link { from, to }, gave, keys }))
+    }
+
+    /// An open file is given a name: one that was made without (open(2), O_TMPFILE).
+    fn linked_open(&mut self, thread: u32, call: &Ended) -> Result<Option<Translated>> {
+        let from = quoted(call.argument(1)).ok_or(why::UNKNOWN)?;
+        let by_path = ["/proc/self/fd/", "/dev/fd/"].iter().find_map(|it| from.strip_prefix(it));
+        let number = match (call.argument(4), by_path) {
+            ("AT_EMPTY_PATH", _) if from.is_empty() => call.argument(0),
+            ("AT_SYMLINK_FOLLOW", Some(number)) => number,
+            _ => return Err(why::UNKNOWN),
+        };
+        let handle = self.handle(thread, number)?;
+        let to = self.unseen_yet(thread, call, call.path_at(2))?;
+        let gave = call.gave()?;
+        let mut keys = self.of_handle(handle, false, true);
+        keys.extend(if call.succeeded() { self.changes(&to) } else { self.looks(&to) });
+        if call.succeeded() {
+            self.space.name(&to.real, self.node(handle));
+        }
+        let to = self.path(&to.written);
+        Ok(Some(Translated { action: Action::LinkOpen { handle, to }, gave, keys }))
     }
 
     fn linked_to(&mut self, thread: u32, call: &Ended, named: Named) -> Result<Option<Translated>> {

@@ -1,7 +1,7 @@
 //! Processes and threads as a trace tells of them: who has started whom, their descriptors, their
 //! working directories, and which thread of the replay does their calls.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::{HashMap, VecDeque};
 use std::rc::Rc;
 
@@ -23,6 +23,7 @@ type Table = HashMap<i32, Descriptor>;
 struct Task {
     table: Rc<RefCell<Table>>,
     folder: Rc<RefCell<String>>,
+    umask: Rc<Cell<u32>>,
     lane: Option<u32>,
     /// What must be done before its next call: those of its parent before it was started, those
     /// of children that it has waited for.
@@ -64,6 +65,7 @@ impl Births {
 #[derive(Debug)]
 pub struct Processes {
     first_folder: String,
+    first_umask: u32,
     tasks: HashMap<u32, Task>,
     /// What those did that are gone and have not been waited for.
     gone: HashMap<u32, Vec<Need>>,
@@ -73,10 +75,11 @@ pub struct Processes {
 }
 
 impl Processes {
-    /// None yet; the first one begins in `folder`.
-    pub fn new(folder: &str) -> Processes {
+    /// None yet; the first one begins in `folder`, with that umask.
+    pub fn new(folder: &str, umask: u32) -> Processes {
         Processes {
             first_folder: folder.into(),
+            first_umask: umask,
             tasks: HashMap::new(),
             gone: HashMap::new(),
             met: HashMap::new(),
@@ -103,6 +106,7 @@ impl Processes {
             None => Task {
                 table: Rc::default(),
                 folder: Rc::new(RefCell::new(self.first_folder.clone())),
+                umask: Rc::new(Cell::new(self.first_umask)),
                 lane: None,
                 needs: Vec::new(),
             },
@@ -171,6 +175,16 @@ impl Processes {
         self.of(thread).folder.replace(folder);
     }
 
+    /// What a mode that the thread gives to something new becomes.
+    pub fn masked(&self, thread: u32, mode: u32) -> u32 {
+        self.tasks.get(&thread).map_or(mode, |task| mode & !task.umask.get())
+    }
+
+    /// Another umask.
+    pub fn change_umask(&mut self, thread: u32, umask: u32) {
+        self.of(thread).umask.set(umask & 0o777);
+    }
+
     /// The descriptor, if it is of an open file in a watched folder.
     pub fn descriptor(&self, thread: u32, number: i32) -> Option<Descriptor> {
         self.tasks.get(&thread)?.table.borrow().get(&number).copied()
@@ -211,11 +225,15 @@ impl Task {
             }
             Rc::new(RefCell::new(table))
         };
-        let folder = match birth.shares_folder {
-            true => Rc::clone(&self.folder),
-            false => Rc::new(RefCell::new(self.folder.borrow().clone())),
+        // Both are in what CLONE_FS shares.
+        let (folder, umask) = match birth.shares_folder {
+            true => (Rc::clone(&self.folder), Rc::clone(&self.umask)),
+            false => {
+                let folder = RefCell::new(self.folder.borrow().clone());
+                (Rc::new(folder), Rc::new(Cell::new(self.umask.get())))
+            }
         };
-        Task { table, folder, lane: None, needs: self.done(order) }
+        Task { table, folder, umask, lane: None, needs: self.done(order) }
     }
 
     /// All that it has done, and what it still has to wait for before it does more.

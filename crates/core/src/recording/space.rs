@@ -177,13 +177,18 @@ impl Space {
     /// Something is made.
     pub fn make(&mut self, real: &str, kind: Kind) -> usize {
         let node = self.add(kind, None);
-        self.names.insert(real.into(), node);
+        self.name(real, node);
         node
     }
 
     /// A file without a name is made.
     pub fn make_unnamed(&mut self) -> usize {
         self.add(Kind::File, None)
+    }
+
+    /// A node gets a name.
+    pub fn name(&mut self, real: &str, node: usize) {
+        self.names.insert(real.into(), node);
     }
 
     /// A name is gone.
@@ -194,7 +199,7 @@ impl Space {
     /// Another name.
     pub fn link(&mut self, from: &str, to: &str) {
         if let Some(node) = self.get(from) {
-            self.names.insert(to.into(), node);
+            self.name(to, node);
         }
     }
 
@@ -255,6 +260,38 @@ impl Space {
             Some(Laying { name: name.into(), what: self.laid(number, name)?, same_as })
         });
         laid.collect()
+    }
+
+    /// What is there at the end, of all that a replay has or ought to have, where `found` is what
+    /// there is in the folders now, what is above first. What no call was made on and nobody has
+    /// changed is as it was laid out.
+    pub fn ends(&self, found: Vec<Found>, laid: &[Laying]) -> Vec<Laying> {
+        let laid: HashMap<&str, &Laying> = laid.iter().map(|it| (it.name.as_str(), it)).collect();
+        let nodes = self.nodes.iter();
+        let before: HashMap<&str, &Node> = nodes
+            .flat_map(|node| node.names.iter().map(move |name| (name.as_str(), node)))
+            .collect();
+        let mut first: HashMap<(u64, u64), String> = HashMap::new();
+        let mut ends = Vec::new();
+        for Found { path, what, identity } in found {
+            let Some(name) = self.inside(&path) else { continue };
+            let was = before.get(name.as_str());
+            if was.is_some_and(|node| !node.touched && node.found.as_ref() == Some(&what)) {
+                ends.extend(laid.get(name.as_str()).map(|&it| it.clone()));
+                continue;
+            }
+            let what = match what {
+                Laid::File { bytes, mode, .. } => Laid::File { bytes, mode, data: Vec::new() },
+                Laid::Link { target } => Laid::Link { target: self.target(&name, &target) },
+                what => what,
+            };
+            let same_as = identity.and_then(|identity| first.get(&identity).cloned());
+            if let (Some(identity), None) = (identity, &same_as) {
+                first.insert(identity, name.clone());
+            }
+            ends.push(Laying { name, what, same_as });
+        }
+        ends
     }
 
     fn laid(&self, number: usize, name: &str) -> Option<Laid> {

@@ -24,6 +24,7 @@ fn recorded(lines: &[&str]) -> Recording {
     let wanted = Wanted {
         folders: vec![("/w".into(), 0)],
         working_directory: "/w".into(),
+        umask: 0,
         keep_names: true,
         tracer_ns: 1000,
     };
@@ -39,7 +40,7 @@ fn recorded(lines: &[&str]) -> Recording {
         .collect();
     lines.iter().for_each(|line| watch.foresee(line));
     lines.iter().for_each(|line| watch.read(line));
-    watch.finish()
+    watch.finish(found())
 }
 
 /// A call in short: thread, name, waits.
@@ -251,6 +252,8 @@ fn action(kind: usize, number: u32, text: &str) -> Action {
         Action::Symlink { target: "x".into(), path },
         Action::Stat { on, follow: false },
         Action::Setxattr { on, name_bytes: 5, bytes },
+        Action::SetAcl { on, default: false, entries: vec![[1, 7, number]] },
+        Action::LinkOpen { handle, to: path },
         Action::CopyRange { from: handle, from_place: None, to: handle, to_place: Some(5), bytes },
     ];
     all[kind % all.len()].clone()
@@ -289,10 +292,11 @@ proptest! {
             paths: paths.len() as u64,
             entries: entries.len() as u64,
             calls: calls.len() as u64,
+            ends: entries.len() as u64 - 1,
             left_out: [("calls".to_string(), 7)].into(),
             ..Head::default()
         };
-        let recording = Recording { head, paths, entries, calls };
+        let recording = Recording { head, paths, ends: entries[1..].to_vec(), entries, calls };
         let mut text = Vec::new();
         write(&recording, &mut text).unwrap();
         prop_assert_eq!(read(text.as_slice()).unwrap(), recording);
@@ -307,8 +311,81 @@ proptest! {
             watch.foresee(&line);
             watch.read(&line);
         }
-        watch.finish();
+        watch.finish(Vec::new());
     }
+}
+
+#[test]
+fn a_file_without_a_name_gets_one() {
+    let recording = recorded(&[
+        "7 openat(AT_FDCWD</w>, \".\", O_RDWR|O_TMPFILE, 0644) = 3</w/#17>(deleted)",
+        "7 linkat(AT_FDCWD</w>, \"/proc/self/fd/3\", AT_FDCWD</w>, \"one\", AT_SYMLINK_FOLLOW) = 0",
+        "7 linkat(3</w/one>, \"\", AT_FDCWD</w>, \"two\", AT_EMPTY_PATH) = 0",
+        "7 linkat(AT_FDCWD</w>, \"one\", AT_FDCWD</w>, \"three\", AT_SYMLINK_FOLLOW) = 0",
+        "7 fsetxattr(3</w/one>, \"system.posix_acl_access\", \"\\2\\0\\0\\0\", 4, 0) = 0",
+        "7 lremovexattr(\"two\", \"system.posix_acl_default\") = 0",
+    ]);
+    let path = |name: &str| {
+        let place = recording.paths.iter().position(|it| it == &format!("0/{name}"));
+        place.unwrap_or_else(|| panic!("{name}: {recording:#?}")) as u32
+    };
+    let actions: Vec<_> = recording.calls.iter().skip(1).map(|it| it.action.clone()).collect();
+    let entries = Vec::new();
+    assert_eq!(
+        actions,
+        [
+            Action::LinkOpen { handle: 0, to: path("one") },
+            Action::LinkOpen { handle: 0, to: path("two") },
+            Action::SetAcl { on: On::Handle(0), default: false, entries: entries.clone() },
+            Action::SetAcl { on: On::Path(path("two")), default: true, entries },
+        ]
+    );
+    assert_eq!(left_out(&recording, why::UNKNOWN), 1);
+}
+
+#[test]
+fn modes_are_less_the_umask_of_the_process_that_gives_them() {
+    let recording = recorded(&[
+        "7 umask(027) = 022",
+        "7 mkdir(\"a\", 0777) = 0",
+        "7 clone(child_stack=NULL, flags=SIGCHLD) = 8",
+        "8 umask(077) = 027",
+        "8 mkdir(\"b\", 0777) = 0",
+        "7 openat(AT_FDCWD</w>, \"c\", O_WRONLY|O_CREAT, 0666) = 3</w/c>",
+    ]);
+    let modes = recording.calls.iter().filter_map(|call| match call.action {
+        Action::Mkdir { mode, .. } | Action::Open { mode, .. } => Some(mode),
+        _ => None,
+    });
+    assert_eq!(modes.collect::<Vec<_>>(), [0o750, 0o700, 0o640]);
+}
+
+#[test]
+fn what_is_there_at_the_end_is_what_a_replay_has_and_ought_to_have() {
+    let wanted = Wanted { folders: vec![("/w".into(), 0)], keep_names: true, ..Wanted::default() };
+    let mut watch = Watch::new(wanted, found());
+    let line = "7 1.5 unlink(\"/w/old\") = 0 <0.000001>";
+    watch.foresee(line);
+    watch.read(line);
+    let file = |path: &str, bytes| Found {
+        path: path.into(),
+        what: Laid::File { bytes, mode: 0o644, data: vec![(0, 9)] },
+        identity: None,
+    };
+    // Nobody has seen who wrote to f; g is as it was, and of no call.
+    let mut after = found();
+    after.retain(|it| !["/w/old", "/w/d/f"].contains(&it.path.as_str()));
+    after.extend([file("/w/d/f", 9), file("/w/new", 5)]);
+    let recording = watch.finish(after);
+    let ends = recording.ends.iter().map(|entry| match &entry.what {
+        Laid::File { bytes, data, .. } if data.is_empty() => (entry.path, *bytes),
+        _ => (entry.path, 0),
+    });
+    let ends = ends.map(|(path, bytes)| (recording.paths[path as usize].as_str(), bytes));
+    assert_eq!(ends.collect::<Vec<_>>(), [("0", 0), ("0/d/f", 9), ("0/new", 5)]);
+    let mut text = Vec::new();
+    write(&recording, &mut text).unwrap();
+    assert_eq!(read(text.as_slice()).unwrap(), recording);
 }
 
 #[test]
@@ -337,7 +414,9 @@ fn a_recording_that_would_lead_astray_is_refused() {
         ("\"handles\":0", "\"handles\":4000000000", "claims 4000000000 open files for 2 calls"),
         ("\"paths\":3", "\"paths\":18446744073709551615", "paths, which have numbers of 32"),
         ("\"entries\":1", "\"entries\":4", "claims 4 files and directories with 3 paths"),
-        ("\"calls\":2", "\"calls\":18446744073709551615", "ends too early, at line 7"),
+        ("\"calls\":2", "\"calls\":18446744073709551615", "line 8: missing field `thread`"),
+        ("\"ends\":1", "\"ends\":3", "ends too early, at line 8"),
+        ("\"ends\":1", "\"ends\":4", "claims 4 files and directories at its end with 3 paths"),
         ("\"0/new\"", "\"0/../../new\"", "line 2: a path leads out"),
         ("\"0/new\"", "\"/new\"", "a path leads out"),
         ("\"target\":\"d\"", "\"target\":\"../../d\"", "a link leads out"),

@@ -40,11 +40,12 @@ pub fn write(recording: &Recording, mut out: impl Write) -> io::Result<()> {
         serde_json::to_writer(&mut *out, value)?;
         out.write_all(b"\n")
     }
-    let Recording { head, paths, entries, calls } = recording;
+    let Recording { head, paths, entries, calls, ends } = recording;
     line(&mut out, head)?;
     paths.iter().try_for_each(|path| line(&mut out, path))?;
     entries.iter().try_for_each(|entry| line(&mut out, entry))?;
     calls.iter().try_for_each(|call| line(&mut out, call))?;
+    ends.iter().try_for_each(|entry| line(&mut out, entry))?;
     out.flush()
 }
 
@@ -62,13 +63,14 @@ pub fn read_head(text: impl BufRead) -> Result<Head, RecordingError> {
 /// What a first line claims and no recording has. A replay makes room for threads and open files by
 /// their counts; that of lines makes room for nothing that is not read.
 fn absurd(head: &Head) -> Option<String> {
-    let &Head { threads, handles, paths, entries, calls, .. } = head;
+    let &Head { threads, handles, paths, entries, calls, ends, .. } = head;
     [
         (threads > THREADS_MAX, format!("{threads} threads, and {THREADS_MAX} is the most")),
         (u64::from(threads) > calls, format!("{threads} threads for {calls} calls")),
         (u64::from(handles) > calls, format!("{handles} open files for {calls} calls")),
         (paths > u64::from(u32::MAX), format!("{paths} paths, which have numbers of 32 bits")),
         (entries > paths, format!("{entries} files and directories with {paths} paths")),
+        (ends > paths, format!("{ends} files and directories at its end with {paths} paths")),
     ]
     .into_iter()
     .find_map(|(is_absurd, claim)| is_absurd.then_some(claim))
@@ -82,6 +84,7 @@ pub fn read(mut text: impl BufRead) -> Result<Recording, RecordingError> {
         paths: lines.several(head.paths)?,
         entries: lines.several(head.entries)?,
         calls: lines.several(head.calls)?,
+        ends: lines.several(head.ends)?,
         head,
     };
     check(&recording)?;
@@ -116,7 +119,7 @@ impl<R: BufRead> Numbered<R> {
 /// A replay writes where a recording says: within its folder; and a call waits for none that comes
 /// later.
 fn check(recording: &Recording) -> Result<(), RecordingError> {
-    let Recording { head, paths, entries, calls } = recording;
+    let Recording { head, paths, entries, calls, ends } = recording;
     let wrong = |line: u64, error: &str| {
         // The head is line 1.
         Err(RecordingError::Line { line: line + 2, error: error.into() })
@@ -160,6 +163,16 @@ fn check(recording: &Recording) -> Result<(), RecordingError> {
         }
         if matches!(&call.action, Action::Symlink { target, path } if leads_out(*path, target)) {
             return wrong(line, "a link leads out of the folder");
+        }
+    }
+    // They are looked for, and never made.
+    for (line, entry) in (head.paths + head.entries + head.calls..).zip(ends) {
+        let is_known = match entry.what {
+            Laid::NameOf { path } => known(path),
+            _ => true,
+        };
+        if !is_known || !known(entry.path) {
+            return wrong(line, "what is there at the end has no path");
         }
     }
     Ok(())

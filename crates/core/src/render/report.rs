@@ -59,10 +59,19 @@ impl Report<'_> {
         self.records.iter().filter(move |record| record.key.contender == contender.name)
     }
 
+    /// What the replay that was compared lacks, to be said with what was decided of it.
+    fn replay_lacks(&self, workload: &str) -> Option<String> {
+        let its = self.records.iter().filter(|it| it.is_measured() && it.key.workload == workload);
+        let replayed = its.flat_map(|it| &it.phases).filter_map(|it| it.replayed.as_ref());
+        let lack = replayed.max_by_key(|it| it.unlike)?.lack()?;
+        Some(format!(" This replay {lack}."))
+    }
+
     /// A comparison in words.
     pub(super) fn sentence(&self, comparison: &Comparison) -> String {
         let unknown = self.unknown_metric(comparison);
-        unknown.unwrap_or_else(|| sentence(comparison, &self.plan.judgement))
+        let said = unknown.unwrap_or_else(|| sentence(comparison, &self.plan.judgement));
+        said + &self.replay_lacks(&comparison.workload).unwrap_or_default()
     }
 
     /// That no trial has such a metric, and which may be meant.

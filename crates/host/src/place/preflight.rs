@@ -72,7 +72,7 @@ pub fn check_plan(plan: &Plan) -> Result<(), PreflightError> {
     for workload in &plan.workloads {
         let Ok(work) = workload.work() else { continue };
         workload::engine(work)
-            .check()
+            .check(workload)
             .map_err(|source| PreflightError::Work { workload: workload.name.clone(), source })?;
         let named = |said| PreflightError::Metric { workload: workload.name.clone(), said };
         check_metrics(workload, &plan.probes, false).map_err(named)?;

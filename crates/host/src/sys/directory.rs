@@ -2,7 +2,7 @@
 //! faithful copy sets.
 
 use std::ffi::CStr;
-use std::io;
+use std::io::{self, Write};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsRawFd, BorrowedFd};
 
@@ -179,6 +179,28 @@ pub fn link_at(
     let (from, to) = (from.as_raw_fd(), directory.as_raw_fd());
     // SAFETY: descriptors and names are borrowed for the whole call; the names end in NUL.
     retried(|| unsafe { libc::linkat(from, old.as_ptr(), to, new.as_ptr(), 0) }).map(drop)
+}
+
+/// linkat(2) of an open file that may have no name yet: AT_EMPTY_PATH, which takes
+/// CAP_DAC_READ_SEARCH before Linux 6.10; without, by its descriptor's name in /proc.
+pub fn link_open(file: BorrowedFd<'_>, at: BorrowedFd<'_>, new: &CStr) -> io::Result<()> {
+    let (from, to) = (file.as_raw_fd(), at.as_raw_fd());
+    // SAFETY: descriptors and names are borrowed for the whole call; the names end in NUL.
+    let linked = retried(|| unsafe {
+        libc::linkat(from, c"".as_ptr(), to, new.as_ptr(), libc::AT_EMPTY_PATH)
+    });
+    let Err(error) = linked else { return Ok(()) };
+    if error.raw_os_error() != Some(libc::ENOENT) {
+        return Err(error);
+    }
+    let mut path = [0; 32];
+    write!(&mut path[..], "/proc/self/fd/{from}")?;
+    let path = CStr::from_bytes_until_nul(&path).map_err(io::Error::other)?;
+    // SAFETY: as before.
+    retried(|| unsafe {
+        libc::linkat(libc::AT_FDCWD, path.as_ptr(), to, new.as_ptr(), libc::AT_SYMLINK_FOLLOW)
+    })
+    .map(drop)
 }
 
 /// symlinkat(2).

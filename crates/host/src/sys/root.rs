@@ -65,6 +65,33 @@ fn change_directory(directory: BorrowedFd<'_>) -> io::Result<()> {
     retried(|| unsafe { libc::fchdir(directory.as_raw_fd()) }).map(drop)
 }
 
+/// While it lives, what its thread makes has the mode that it is given, and so has what those make
+/// that it starts meanwhile: umask(2).
+#[derive(Debug)]
+pub struct NoUmask {
+    before: libc::mode_t,
+    /// It belongs to its thread.
+    thread: PhantomData<*const ()>,
+}
+
+impl NoUmask {
+    /// The umask is none.
+    pub fn enter() -> io::Result<NoUmask> {
+        // SAFETY: unshare takes a number. CLONE_FS gives this thread an umask of its own.
+        retried(|| unsafe { libc::unshare(libc::CLONE_FS) })?;
+        // SAFETY: umask takes a number.
+        let before = unsafe { libc::umask(0) };
+        Ok(NoUmask { before, thread: PhantomData })
+    }
+}
+
+impl Drop for NoUmask {
+    fn drop(&mut self) {
+        // SAFETY: umask takes a number.
+        unsafe { libc::umask(self.before) };
+    }
+}
+
 /// openat2(2) with `directory` as the root of all that the path and its links lead to; otherwise as
 /// [`open_as`]. Since Linux 5.6.
 pub fn open_in_root(

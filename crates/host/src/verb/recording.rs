@@ -17,15 +17,15 @@ use crate::sys;
 use crate::tool::{self, ToolError};
 
 /// What strace is told. It stops a thread at the calls below and at no others (`--seccomp-bpf`),
-/// and reads the names of files whole, but of data no more than what tells attributes and vectors
-/// apart.
+/// and reads the names of files whole, but of data no more than what an access control list of 16
+/// entries has.
 const OPTIONS: [&str; 11] = [
     "-f",
     "--seccomp-bpf",
     "-q",
     "-y",
     "-s",
-    "32",
+    "132",
     "--signal=none",
     "--absolute-timestamps=format:unix,precision:ns",
     "--syscall-times=ns",
@@ -41,7 +41,7 @@ const OPTIONS: [&str; 11] = [
      ?fsetxattr,?getxattr,?lgetxattr,?fgetxattr,?listxattr,?llistxattr,?flistxattr,?removexattr,\
      ?lremovexattr,?fremovexattr,?copy_file_range,?sendfile,?sendfile64,?ioctl,?mmap,\
      ?io_uring_setup,?io_uring_enter,?io_submit,?clone,?clone3,?fork,?vfork,?execve,?execveat,\
-     ?wait4,?waitpid,?waitid,?chdir,?fchdir,?dup,?dup2,?dup3,?fcntl",
+     ?wait4,?waitpid,?waitid,?chdir,?fchdir,?dup,?dup2,?dup3,?fcntl,?umask",
 ];
 
 /// How long a trace of a second's work may take to start, on a machine that is busy.
@@ -95,20 +95,14 @@ pub fn record(wanted: &Wanted) -> Result<(Recording, ExitStatus), RecordError> {
     let folders = folders(wanted.below, &working_directory)?;
     let trace = Trace::new()?;
     let tracer_ns = tried(&trace)?;
-    let mut found = Vec::new();
-    let mut seen = None;
-    for (path, number) in folders.iter().filter(|(path, _)| is_real(path)) {
-        // Of a folder's several paths one is enough.
-        if seen.replace(*number) != Some(*number) {
-            look(Path::new(path), &mut found)?;
-        }
-    }
+    let found = look_at_all(&folders, &trace)?;
     let shown: Vec<&str> = folders.iter().map(|(path, _)| path.as_str()).collect();
     let nothing = || RecordError::Nothing(shown.join(", "));
     let mut watch = Watch::new(
         recording::Wanted {
             folders: folders.clone(),
             working_directory: text(working_directory),
+            umask: umask(),
             keep_names: wanted.keep_names,
             tracer_ns,
         },
@@ -121,7 +115,7 @@ pub fn record(wanted: &Wanted) -> Result<(Recording, ExitStatus), RecordError> {
     let status = strace.status().map_err(start)?;
     trace.each_line(|line| watch.foresee(line))?;
     trace.each_line(|line| watch.read(line))?;
-    let recording = watch.finish();
+    let recording = watch.finish(look_at_all(&folders, &trace)?);
     match recording.calls.is_empty() {
         true => Err(nothing()),
         false => Ok((recording, status)),
@@ -205,6 +199,14 @@ fn folders(
     Ok(numbered.collect())
 }
 
+/// Ours, with which the command begins (proc_pid_status(5), since Linux 4.7).
+fn umask() -> u32 {
+    const USUAL: u32 = 0o022;
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let umask = status.lines().find_map(|line| line.strip_prefix("Umask:"));
+    umask.and_then(|octal| u32::from_str_radix(octal.trim(), 8).ok()).unwrap_or(USUAL)
+}
+
 /// No part of the path is a link.
 fn is_real(path: &str) -> bool {
     fs::canonicalize(path).is_ok_and(|real| real == Path::new(path))
@@ -212,6 +214,20 @@ fn is_real(path: &str) -> bool {
 
 fn text(path: PathBuf) -> String {
     text_of(path.into_os_string().into_vec())
+}
+
+/// What there is in the folders, but for the trace; one that is gone has nothing.
+fn look_at_all(folders: &[(String, usize)], trace: &Trace) -> Result<Vec<Found>, RecordError> {
+    let (mut found, mut seen) = (Vec::new(), None);
+    for (path, number) in folders.iter().filter(|(path, _)| is_real(path)) {
+        // Of a folder's several paths one is enough.
+        if seen.replace(*number) != Some(*number) {
+            look(Path::new(path), &mut found)?;
+        }
+    }
+    let own = text(fs::canonicalize(&trace.0).map_err(at(&trace.0))?);
+    found.retain(|it| it.path != own);
+    Ok(found)
 }
 
 /// What there is in a folder: itself, and what is above first. What goes meanwhile was not there.

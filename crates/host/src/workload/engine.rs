@@ -17,8 +17,8 @@ use crate::tool::ToolError;
 /// What it needs is stated by the plan's part itself ([`Workload::needs`]): a place is asked for it
 /// before there is anything to run.
 pub trait Engine {
-    /// What is wrong with it, as far as that shows without its tool.
-    fn check(&self) -> Result<(), HostError> {
+    /// What is wrong with it, as the work of this workload, as far as that shows without its tool.
+    fn check(&self, _workload: &Workload) -> Result<(), HostError> {
         Ok(())
     }
 

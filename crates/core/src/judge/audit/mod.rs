@@ -2,7 +2,8 @@
 //! its records.
 //!
 //! The audits of single trials are in [`trial`], [`queue`], [`steady`], [`foreign`], [`heat`],
-//! [`cpu`], [`limits`], [`leak`], [`network`], [`outside`], [`trouble`] and [`figures`], and
+//! [`cpu`], [`limits`], [`leak`], [`network`], [`outside`], [`replayed`], [`trouble`] and
+//! [`figures`], and
 //! [`over_trials`] says what they come to over all of them; those of the terms on which contenders
 //! are compared are in [`conditions`] and [`rotation`]; those that look at all rounds in [`drift`],
 //! [`order`] and [`modes`]; what the duplicate and the bare device show is in [`arms`]; work that
@@ -30,6 +31,7 @@ mod outside;
 mod over_trials;
 pub(super) mod pace;
 mod queue;
+mod replayed;
 mod rotation;
 mod series;
 mod steady;

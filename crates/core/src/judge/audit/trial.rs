@@ -3,7 +3,9 @@
 use crate::model::{Audit, Cache, CacheState, Operation, Phase, PhaseRecord, Severity, Unit};
 
 use super::case::{Case, Seen, bytes, least, most, options, percent, prefix};
-use super::{cpu, figures, foreign, heat, leak, limits, network, outside, queue, steady, trouble};
+use super::{
+    cpu, figures, foreign, heat, leak, limits, network, outside, queue, replayed, steady, trouble,
+};
 
 /// What may stay cached or dirty around a drop: a file system's own superblock and log pages.
 const CACHE_ALLOWANCE_BYTES: u64 = 1 << 20;
@@ -108,6 +110,7 @@ pub const AUDITS: &[TrialAudit] = &[
         advice: limits::BIOS_ADVICE,
     },
     TrialAudit { audit: Audit::Leak, test: leak::between_turns, advice: leak::ADVICE },
+    TrialAudit { audit: Audit::ReplayGap, test: replayed::lacks, advice: replayed::ADVICE },
     TrialAudit {
         audit: Audit::NetworkBound,
         test: network::sets_the_pace,

@@ -2,6 +2,7 @@
 //! be written but what the work is for; there are no devices, and what a process of it can do as
 //! root ends with it (user_namespaces(7)). ARCHITECTURE.md says why it is made so.
 
+mod mapped;
 mod tree;
 
 use std::fs::{self, File};
@@ -27,6 +28,17 @@ pub struct Ground {
     pub kept: Vec<PathBuf>,
     /// Devices that may be opened.
     pub devices: Vec<PathBuf>,
+    /// Folders that the work finds at paths of its own.
+    pub mapped: Vec<Mapped>,
+}
+
+/// A folder at a path of the work's own, which the machine need not have.
+#[derive(Clone, Debug)]
+pub struct Mapped {
+    /// Where the work finds it.
+    pub at: PathBuf,
+    /// What is there: a folder, and the way from it. `None`: an empty folder.
+    pub to: Option<[PathBuf; 2]>,
 }
 
 impl Ground {
@@ -102,6 +114,10 @@ pub fn make(ground: &Ground, user: &OwnedFd) -> Result<Cell, CellError> {
 }
 
 fn rules(ground: &Ground) -> Result<OwnedFd, CellError> {
+    if let Some(Mapped { at, .. }) = ground.mapped.first() {
+        let refused = io::Error::new(io::ErrorKind::PermissionDenied, "mapping it needs root");
+        return Err(CellError::of(at.display())(refused));
+    }
     let folders: Vec<&Path> = ground.writable.iter().map(PathBuf::as_path).collect();
     sys::rules(&folders).map_err(CellError::of("Landlock"))
 }

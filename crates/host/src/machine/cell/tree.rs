@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use fsverdict_core::model::Astray;
 
-use super::{CellError, Ground};
+use super::{CellError, Ground, Mapped, mapped};
 use crate::machine::mount::{self, Mount};
 use crate::sys;
 
@@ -44,6 +44,8 @@ enum Shown {
     Private,
     /// As it is, to be written.
     Writable,
+    /// Its entries, to be read, and room for folders that are mapped.
+    Furnished,
 }
 
 /// Puts the cell's root together and makes it this thread's, in a mount namespace of its own. Gives
@@ -53,14 +55,19 @@ pub fn grow(ground: &Ground) -> Result<Grown, CellError> {
     let at = |path: &Path| CellError::of(path.display().to_string());
     let site = Path::new(SITE);
     let mounts = mount::of_this_thread().map_err(CellError::of("its mounts"))?;
-    let shown = shown(ground, &mounts, &homes(&mounts));
+    let mut shown = shown(ground, &mounts, &homes(&mounts));
+    let folders = mapped::found(ground)?;
+    shown.extend(to_furnish(&folders, &shown));
     sys::mount_virtual(c"tmpfs", site, "mode=700").map_err(at(site))?;
     let (root, private) = (site.join("root"), site.join("private"));
     fs::create_dir(&root).and_then(|()| fs::create_dir(&private)).map_err(at(site))?;
     show(Path::new("/"), &root, Shown::ReadOnly).map_err(at(&root))?;
-    let mut grown =
-        Grown { folder: sys::open_place(&private).map_err(at(&private))?, private: Vec::new() };
-    for (path, how) in shown {
+    let mut grown = Grown {
+        folder: sys::open_place(&private).map_err(at(&private))?,
+        private: Vec::new(),
+        mapped: folders.iter().map(|it| it.at.clone()).collect(),
+    };
+    for (number, (path, how)) in shown.into_iter().enumerate() {
         let there = within(&root, &path);
         let made = match how {
             Shown::Private => {
@@ -68,9 +75,17 @@ pub fn grow(ground: &Ground) -> Result<Grown, CellError> {
                 grown.private.push(path.clone());
                 hide(&path, &there, &upper, ground)
             }
+            Shown::Furnished => {
+                let new = grown.mapped.iter().filter(|it| nearest(it) == Some(&path));
+                let new = new.map(|it| within(&root, it)).collect::<Vec<_>>();
+                mapped::furnish(&path, &there, &site.join(format!("bare{number}")), &new)
+            }
             _ => show(&path, &there, how),
         };
         made.map_err(at(&path))?;
+    }
+    for folder in &folders {
+        mapped::show(folder, &within(&root, &folder.at)).map_err(at(&folder.at))?;
     }
     devices(ground, &root.join("dev")).map_err(CellError::of("/dev"))?;
     processes(&root.join("proc")).map_err(CellError::of("/proc"))?;
@@ -86,6 +101,8 @@ pub struct Grown {
     pub folder: OwnedFd,
     /// Whose private files are there, in folders `0`, `1` and so on.
     pub private: Vec<PathBuf>,
+    /// Folders that are mapped, for which room was made there.
+    pub mapped: Vec<PathBuf>,
 }
 
 impl Grown {
@@ -95,24 +112,26 @@ impl Grown {
         let mut left = Astray::default();
         let base = PathBuf::from(format!("/proc/self/fd/{}", self.folder.as_raw_fd()));
         for (number, path) in self.private.iter().enumerate() {
-            collect(&base.join(number.to_string()).join("own"), path, &mut left);
+            collect(&base.join(number.to_string()).join("own"), path, &self.mapped, &mut left);
         }
         left
     }
 }
 
-/// Adds what is below `own`, which stands for `path`, to `left`. What can't be read is left out.
-fn collect(own: &Path, path: &Path, left: &mut Astray) {
+/// Adds what is below `own`, which stands for `path`, to `left`. What can't be read is left out,
+/// and the way to what is `mapped`.
+fn collect(own: &Path, path: &Path, mapped: &[PathBuf], left: &mut Astray) {
     let mut entries: Vec<_> = fs::read_dir(own).into_iter().flatten().flatten().collect();
     entries.sort_by_key(fs::DirEntry::file_name);
     for entry in entries {
         let real = path.join(entry.file_name());
         let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
-        if !is_folder || fs::symlink_metadata(&real).is_err() {
+        let is_way = mapped.iter().any(|it| it.starts_with(&real));
+        if !is_folder || !is_way && fs::symlink_metadata(&real).is_err() {
             left.add(real.display().to_string());
         }
         if is_folder {
-            collect(&entry.path(), &real, left);
+            collect(&entry.path(), &real, mapped, left);
         }
     }
 }
@@ -153,6 +172,22 @@ fn shown(ground: &Ground, mounts: &[Mount], homes: &BTreeSet<PathBuf>) -> BTreeM
     shown
 }
 
+/// The folders in which room has to be made for those that are mapped: the nearest there is, where
+/// nothing can be made because it is only to be read.
+fn to_furnish(mapped: &[Mapped], shown: &BTreeMap<PathBuf, Shown>) -> BTreeMap<PathBuf, Shown> {
+    let lacking = mapped.iter().filter(|it| !it.at.exists());
+    let folders = lacking.filter_map(|it| nearest(&it.at));
+    let is_private =
+        |path: &Path| path.ancestors().any(|it| shown.get(it) == Some(&Shown::Private));
+    let folders = folders.filter(|path| !is_private(path));
+    folders.map(|path| (path.to_path_buf(), Shown::Furnished)).collect()
+}
+
+/// The nearest that there is of what is above a path.
+fn nearest(path: &Path) -> Option<&Path> {
+    path.ancestors().find(|above| above.exists())
+}
+
 /// Shows `path` at `there`, which is made where it is hidden by something private.
 fn show(path: &Path, there: &Path, how: Shown) -> io::Result<()> {
     place_for(path, there)?;
@@ -160,7 +195,7 @@ fn show(path: &Path, there: &Path, how: Shown) -> io::Result<()> {
     sys::forbid_devices(there)?;
     match how {
         Shown::Writable => Ok(()),
-        Shown::ReadOnly | Shown::Private => sys::make_read_only(there),
+        _ => sys::make_read_only(there),
     }
 }
 
@@ -276,6 +311,20 @@ mod tests {
         assert_eq!(named(&[]), ["/usr", "/var/lib/big"]);
         let named = named(&["/media/stick/script"]);
         assert_eq!(named, ["/media/stick", "/usr", "/var/lib/big"]);
+    }
+
+    #[test]
+    fn room_is_made_only_where_there_is_none() {
+        let shown = BTreeMap::from([("/tmp".into(), Shown::Private)]);
+        let furnished = |path: &str| {
+            let mapped = [Mapped { at: path.into(), to: None }];
+            let found = to_furnish(&mapped, &shown).into_keys();
+            found.map(|it| it.display().to_string()).collect::<Vec<_>>()
+        };
+        assert_eq!(furnished("/no-such-folder/data"), ["/"]);
+        assert_eq!(furnished("/etc/no-such-folder"), ["/etc"]);
+        assert_eq!(furnished("/etc"), [""; 0], "it is there");
+        assert_eq!(furnished("/tmp/no-such-folder"), [""; 0], "it can be made there");
     }
 
     #[test]

@@ -65,9 +65,13 @@ impl TrialHost {
     /// When no living run has given this trial out.
     pub fn new(trial: &Trial) -> Result<Self, HostError> {
         let environment = environment::environment(trial);
+        let cells = cells(trial, &environment);
+        if let (None, Some(path)) = (&cells, trial.workload.map.keys().next()) {
+            return Err(format!("{path} can't be mapped here: the work can't be confined").into());
+        }
         Ok(TrialHost {
             start: Instant::now(),
-            cells: cells(trial, &environment),
+            cells,
             environment,
             lease: Lease::of(trial)?,
             mounting: Mounting::of(trial),

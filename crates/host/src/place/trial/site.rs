@@ -9,7 +9,7 @@ use fsverdict_core::run::{HostError, Step};
 use crate::bed::partition;
 use crate::file_system::{FileSystem, Site};
 use crate::layer;
-use crate::machine::cell::{Cells, Ground};
+use crate::machine::cell::{Cells, Ground, Mapped};
 use crate::place::link;
 use crate::tool::Argv;
 use crate::workload::engine;
@@ -118,11 +118,16 @@ pub fn ground(trial: &Trial, environment: &BTreeMap<String, String>) -> Ground {
     let cache = environment.get(CACHE).map(PathBuf::from);
     // Not more of the file system: the folder itself is not to become a link to somewhere else.
     let own = [work_directory(trial), PathBuf::from(&trial.raw)].into_iter();
+    let mapped = workload.map.iter().map(|(at, place)| Mapped {
+        at: at.into(),
+        to: Some([work_directory(trial), place.into()]),
+    });
     Ground {
         writable: own.chain(opened).chain(cache).collect(),
         named,
         kept: networks.into_iter().collect(),
         devices: device.into_iter().map(PathBuf::from).collect(),
+        mapped: mapped.collect(),
     }
 }
 

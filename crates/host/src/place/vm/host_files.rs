@@ -8,7 +8,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
 use std::time::Duration;
 
-use fsverdict_core::model::{Command, Plan, Vm};
+use fsverdict_core::model::{Command, Map, Plan, Vm, is_mapped};
 
 use super::archive::Archive;
 use super::error::VmError;
@@ -59,6 +59,8 @@ pub struct HostFiles {
     toolboxes: BTreeSet<Toolbox>,
     /// For a stranger's plan, what it may name; programs of the system besides.
     given: Option<Vec<PathBuf>>,
+    /// Folders that the work finds in its own.
+    mapped: Map,
 }
 
 impl HostFiles {
@@ -93,6 +95,7 @@ impl HostFiles {
             host_files.tree(path)?;
         }
         for workload in &plan.workloads {
+            host_files.mapped.clone_from(&workload.map);
             for command in [&workload.setup, &workload.prepare].into_iter().flatten() {
                 host_files.command(command, false)?;
             }
@@ -135,6 +138,7 @@ impl HostFiles {
             let pieces = argument.split(|c| !is_part(c));
             for word in pieces.chain([argument.as_str()]).collect::<BTreeSet<_>>() {
                 match word.starts_with('/') {
+                    true if is_mapped(&self.mapped, word) => {}
                     true if Path::new(word).exists() => self.named(Path::new(word))?,
                     true => {}
                     false => self.users_program(word).map_or(Ok(()), |it| self.program(&it))?,

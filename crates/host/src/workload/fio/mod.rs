@@ -11,14 +11,14 @@ use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use fsverdict_core::model::{Device, Fio, Phase, PhaseRecord, Workload, meant};
+use fsverdict_core::model::{Device, Fio, Map, Phase, PhaseRecord, Workload, is_mapped, meant};
 use fsverdict_core::run::{HostError, Step};
 use thiserror::Error;
 
 use super::command::{self, Ready};
 use super::engine::{Act, Engine, OVER, Reading, Scene, TimedPart, only_whole};
 use super::relay::Relay;
-use crate::machine::cell::{self, Cells, Ground};
+use crate::machine::cell::{self, Cells, Ground, Mapped};
 use crate::sys;
 use crate::tool::{self, Answer, ToolError};
 use jobs::Job;
@@ -66,9 +66,10 @@ enum FioError {
     NoJob(String),
     #[error(
         "the fio job names {option}={value}, outside the file system under test: give it a \
-         relative path, or leave the line out"
+         relative path, leave the line out, or have it lie in the work's folder by \
+         --map {folder}=."
     )]
-    Outside { option: String, value: String },
+    Outside { option: String, value: String, folder: String },
     #[error(
         "its jobs run one after the other, and nobody has said before which they are: name what is \
          judged, such as {0}_iops"
@@ -77,8 +78,8 @@ enum FioError {
 }
 
 impl Engine for Fio {
-    fn check(&self) -> Result<(), HostError> {
-        Ok(check(self)?)
+    fn check(&self, workload: &Workload) -> Result<(), HostError> {
+        Ok(check(self, &workload.map)?)
     }
 
     fn read(&self, workload: &Workload) -> Result<Reading, ToolError> {
@@ -120,7 +121,7 @@ impl Engine for Fio {
     }
 
     fn dry(&self, step: Step, scene: &Scene) -> Result<Vec<Act>, HostError> {
-        check(self)?;
+        check(self, &scene.workload.map)?;
         // A plan is shown to find out whether it may be run: no fio reads the job for that.
         let jobs = jobs::written(options(self)?);
         Ok(match step {
@@ -248,7 +249,7 @@ fn job_file(path: &str) -> Result<Vec<(String, String)>, FioError> {
 
 /// Refuses a job that would leave the file system under test, as far as its own text tells: an
 /// absolute path in it may be a disk with somebody's data.
-fn check(fio: &Fio) -> Result<(), FioError> {
+fn check(fio: &Fio, map: &Map) -> Result<(), FioError> {
     let options = options(fio)?;
     // fio takes the beginning of an option for all of it (getopt_long(3)).
     let is_no_job = |(option, _): &&(String, String)| {
@@ -257,25 +258,32 @@ fn check(fio: &Fio) -> Result<(), FioError> {
     if let Some((option, _)) = options.iter().find(is_no_job) {
         return Err(FioError::NoJob(option.clone()));
     }
-    check_inside(options.iter().map(|(option, value)| (option.as_str(), value.as_str())))
+    check_inside(map, options.iter().map(|(option, value)| (option.as_str(), value.as_str())))
 }
 
 /// The same, by what fio took the job for.
-fn check_jobs(jobs: &[Job]) -> Result<(), FioError> {
+fn check_jobs(map: &Map, jobs: &[Job]) -> Result<(), FioError> {
     let named = |job| PATHS.iter().filter_map(move |name| Some((*name, Job::text(job, name)?)));
-    check_inside(jobs.iter().flat_map(named))
+    check_inside(map, jobs.iter().flat_map(named))
 }
 
-fn check_inside<'a>(options: impl IntoIterator<Item = (&'a str, &'a str)>) -> Result<(), FioError> {
-    let leaves = |value: &str| value.split(':').any(|it| it.starts_with('/') || it.contains(".."));
+fn check_inside<'a>(
+    map: &Map,
+    options: impl IntoIterator<Item = (&'a str, &'a str)>,
+) -> Result<(), FioError> {
+    let leaves =
+        |path: &&str| path.contains("..") || path.starts_with('/') && !is_mapped(map, path);
+    let paths = options.into_iter().filter(|(option, _)| PATHS.contains(option));
     let mut outside =
-        options.into_iter().filter(|(option, value)| PATHS.contains(option) && leaves(value));
-    match outside.next() {
-        Some((option, value)) => {
-            Err(FioError::Outside { option: option.into(), value: value.into() })
-        }
-        None => Ok(()),
-    }
+        paths.filter_map(|(option, value)| Some((option, value, value.split(':').find(leaves)?)));
+    let Some((option, value, path)) = outside.next() else { return Ok(()) };
+    let folder = match option {
+        "directory" => path,
+        _ => path.rsplit_once('/').map_or("", |(folder, _)| folder),
+    };
+    let folder = if folder.starts_with('/') { folder } else { "/data" };
+    let [option, value, folder] = [option, value, folder].map(String::from);
+    Err(FioError::Outside { option, value, folder })
 }
 
 /// Work that is judged by a rate that its jobs don't have together fails before it begins. (What a
@@ -335,14 +343,16 @@ fn window_ms(jobs: &[Job]) -> Option<u64> {
 
 /// Lets fio write nothing while it reads a job. Where a user's kernel can't see to that, it can do
 /// no more than its user.
-fn confine(fio: &Fio, command: &mut std::process::Command) -> io::Result<()> {
+fn confine(fio: &Fio, map: &Map, command: &mut std::process::Command) -> io::Result<()> {
     let folder = Path::new("/");
     if !sys::is_root() && cell::is_possible().is_err() {
         command.current_dir(folder);
         return Ok(());
     }
     let named = fio.files().into_iter().map(PathBuf::from).collect();
-    let cells = Cells::new(Ground { named, ..Ground::default() });
+    // Folders that the job names are there when it is run: fio looks for them.
+    let mapped = map.keys().map(|at| Mapped { at: at.into(), to: None }).collect();
+    let cells = Cells::new(Ground { named, mapped, ..Ground::default() });
     let confined = cells.cell().and_then(|cell| cell.confine(command, folder));
     confined.map_err(io::Error::other)
 }
@@ -363,16 +373,16 @@ fn jobs_in(fio: &Fio, scene: &Scene) -> Result<Vec<Job>, HostError> {
             }
         }
     })?;
-    understood(fio, &answer)
+    understood(fio, &scene.workload.map, &answer)
 }
 
 /// The jobs of fio's answer; its complaint, or ours, is the error.
-fn understood(fio: &Fio, answer: &Answer) -> Result<Vec<Job>, HostError> {
+fn understood(fio: &Fio, map: &Map, answer: &Answer) -> Result<Vec<Job>, HostError> {
     if !answer.status.success() {
         return Err(complaint(&answer.stderr).into());
     }
     let jobs = jobs::read(&answer.stdout, &fio.files())?;
-    check_jobs(&jobs)?;
+    check_jobs(map, &jobs)?;
     Ok(jobs)
 }
 
@@ -381,14 +391,18 @@ fn jobs_outside(fio: &Fio, workload: &Workload) -> Result<Result<Vec<Job>, Strin
     let variables = || workload.environment.iter().map(|(name, it)| (name, it.to_string()));
     let answer = tool::ask_where(&jobs::argv(fio, &workload.name), PARSE_LIMIT, |command| {
         command.envs(variables());
-        confine(fio, command)
+        confine(fio, &workload.map, command)
     })?;
-    Ok(understood(fio, &answer).map_err(|error| error.to_string()))
+    Ok(understood(fio, &workload.map, &answer).map_err(|error| error.to_string()))
 }
 
 /// Has fio read the job and do nothing else. Where an engine is unknown, with the nearest of those
 /// that fio has.
 fn read(fio: &Fio, workload: &Workload) -> Result<Reading, ToolError> {
+    if !workload.map.is_empty() && !sys::is_root() {
+        // Only the machine that runs it can have such folders.
+        return Ok(Reading::Jobs(None));
+    }
     let said = match jobs_outside(fio, workload)? {
         Ok(jobs) => match unknown_engine(fio, &jobs)? {
             None => return Ok(Reading::Jobs(jobs::parts(&jobs))),
@@ -416,7 +430,9 @@ fn unknown_engine(fio: &Fio, jobs: &[Job]) -> Result<Option<String>, ToolError> 
 }
 
 fn help(fio: &Fio, asked: String) -> Result<Answer, ToolError> {
-    tool::ask_where(&["fio".into(), asked], PARSE_LIMIT, |command| confine(fio, command))
+    tool::ask_where(&["fio".into(), asked], PARSE_LIMIT, |command| {
+        confine(fio, &Map::new(), command)
+    })
 }
 
 /// What fio has against the job. It says most things twice.
@@ -462,14 +478,30 @@ mod tests {
         Fio::Arguments(arguments.iter().map(ToString::to_string).collect())
     }
 
+    fn checked(arguments: &[&str]) -> Result<(), FioError> {
+        check(&typed(arguments), &Map::new())
+    }
+
     #[test]
     fn a_job_that_leaves_the_file_system_is_refused() {
         for bad in ["--filename=/dev/sdb", "--directory=/mnt/x", "--filename=a:/b"] {
-            assert!(matches!(check(&typed(&["--rw=write", bad])), Err(FioError::Outside { .. })));
+            assert!(matches!(checked(&["--rw=write", bad]), Err(FioError::Outside { .. })));
         }
-        check(&typed(&["--rw=write", "--filename=a:b", "--size=1g"])).unwrap();
-        let error = check(&typed(&["--filename", "/dev/sdb"])).unwrap_err();
+        checked(&["--rw=write", "--filename=a:b", "--size=1g"]).unwrap();
+        let error = checked(&["--filename", "/dev/sdb"]).unwrap_err();
         assert!(error.to_string().contains("/dev/sdb"));
+    }
+
+    #[test]
+    fn a_job_may_name_what_is_mapped_and_nothing_beside_it() {
+        let map = Map::from([("/data".into(), ".".into())]);
+        let told = |words: &[&str]| check(&typed(words), &map).err().map(|it| it.to_string());
+        assert_eq!(told(&["--directory=/data", "--filename=/data/a:b:/data/c"]), None);
+        for bad in ["--filename=/data/a:/data2/b", "--directory=/data/../etc", "--filename=/etc"] {
+            assert!(told(&[bad]).is_some(), "{bad}");
+        }
+        let said = told(&["--filename=/srv/db/log"]).unwrap();
+        assert!(said.ends_with("by --map /srv/db=."), "{said}");
     }
 
     #[test]
@@ -478,10 +510,10 @@ mod tests {
         let path = folder.path().join("job.fio");
         fs::write(&path, "[global]\nbs=4k\n; rw=read\n[a]\nrw = randwrite\n").unwrap();
         let fio = Fio::File(path.display().to_string());
-        check(&fio).unwrap();
+        check(&fio, &Map::new()).unwrap();
         fs::write(&path, "[a]\nrw=randrw\ndirectory=/srv\n").unwrap();
-        assert!(check(&fio).is_err());
-        assert!(matches!(check(&typed(&["gone.fio"])), Err(FioError::JobFile { .. })));
+        assert!(check(&fio, &Map::new()).is_err());
+        assert!(matches!(checked(&["gone.fio"]), Err(FioError::JobFile { .. })));
     }
 
     #[test]
@@ -489,14 +521,14 @@ mod tests {
         for bad in
             ["--server", "--serv=ip:127.0.0.1,1", "--daemonize=pid", "--client=a", "--trig=x"]
         {
-            let refused = check(&typed(&["--name=a", bad]));
+            let refused = checked(&["--name=a", bad]);
             assert!(matches!(refused, Err(FioError::NoJob(_))), "{bad}: {refused:?}");
         }
-        assert!(matches!(check(&typed(&["/dev/zero"])), Err(FioError::NoJobFile(_))));
+        assert!(matches!(checked(&["/dev/zero"]), Err(FioError::NoJobFile(_))));
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("job.fio").display().to_string();
         fs::write(&path, "x".repeat(2 << 20)).unwrap();
-        assert!(matches!(check(&Fio::File(path)), Err(FioError::NoJobFile(_))));
+        assert!(matches!(check(&Fio::File(path), &Map::new()), Err(FioError::NoJobFile(_))));
     }
 
     #[test]

@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 
 use libc::c_int;
 
-use crate::sys::{self, ChangedRoot};
+use crate::sys::{self, ChangedRoot, NoUmask};
 
 /// How paths are kept inside.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,13 +51,14 @@ impl Folder {
         Ok(Folder { path: path.into(), directory, way })
     }
 
-    /// Does `work` with all paths ending in the directory: those of this thread, and of the ones
-    /// that it starts.
+    /// Does `work` with all paths ending in the directory, and with modes as they are given: those
+    /// of this thread, and of the ones that it starts.
     pub fn keep<T>(&self, work: impl FnOnce(&Beneath<'_>) -> T) -> io::Result<T> {
         let (directory, way) = (self.directory.as_fd(), self.way);
         let changed = (way == Way::Root).then(|| ChangedRoot::enter(directory)).transpose()?;
+        let unmasked = NoUmask::enter()?;
         let done = work(&Beneath { directory, way });
-        drop(changed);
+        drop((unmasked, changed));
         Ok(done)
     }
 }

@@ -137,6 +137,11 @@ fn harms([victim, new]: [u32; 2]) -> Vec<Action> {
         Action::Utimes { on },
         Action::Setxattr { on, name_bytes: 9, bytes: 10 },
         Action::Removexattr { on, name_bytes: 8 },
+        Action::SetAcl {
+            on,
+            default: false,
+            entries: [1, 4, 32].map(|tag| [tag, 7, u32::MAX]).into(),
+        },
         Action::Rename { from: file, to: victim, flags: String::new() },
         Action::Rename { from: victim, to: file, flags: String::new() },
         Action::Link { from: file, to: new },
@@ -187,6 +192,7 @@ fn tried(escape: &Escape, harm: &Action, way: Way) -> (String, bool) {
         paths: PATHS.map(String::from).to_vec(),
         entries,
         calls: calls.chain([harm]).collect(),
+        ..Recording::default()
     };
     let replay = written(recording, dir.path());
     let before = seen(dir.path());

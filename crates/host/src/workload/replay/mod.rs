@@ -12,10 +12,12 @@
 //! - A vector of buffers is one buffer of the same size, and `sync` a syncfs of the file system
 //!   under test.
 //! - Owners become nobody (65534), or stay where the process is not root, which may not give files
-//!   away; times become the start of 2001; attributes are called `user.` and as long as they were.
+//!   away; times become the start of 2001; attributes are called `user.` and as long as they were,
+//!   but for access control lists.
 
 mod beneath;
 mod buffers;
+mod ended;
 mod lay_out;
 mod perform;
 mod progress;
@@ -31,14 +33,15 @@ use std::path::{Path, PathBuf};
 use std::sync::RwLock;
 
 use fsverdict_core::model::{
-    Action, Call, FILE_SIZE_MAX, Gave, Head, On, Phase, Recording, Replay, Sample, Unit,
+    Action, Call, FILE_SIZE_MAX, Gave, Head, On, Phase, PhaseRecord, Recording, Replay, Sample,
+    Unit, Workload,
 };
 use fsverdict_core::recording::{self, RecordingError};
 use fsverdict_core::run::{HostError, Step};
 use thiserror::Error;
 
 use super::PathError;
-use super::engine::{Act, Done, Engine, Scene, TimedPart, native, only_whole};
+use super::engine::{Act, Done, Engine, OVER, Scene, TimedPart, only_whole};
 use crate::sys;
 use crate::timing::Latencies;
 use crate::timing::threads::{self, Failed};
@@ -98,7 +101,7 @@ enum ReplayError {
 }
 
 impl Engine for Replay {
-    fn check(&self) -> Result<(), HostError> {
+    fn check(&self, _workload: &Workload) -> Result<(), HostError> {
         Ok(head(self).map(drop)?)
     }
 
@@ -116,8 +119,8 @@ impl Engine for Replay {
         scene: &'a Scene,
     ) -> Result<Box<dyn TimedPart + 'a>, HostError> {
         only_whole(phase)?;
-        let prepared = prepare(self, folder(&scene.directory)?, scene.seed)?;
-        native(|| prepared.run())
+        let ready = Some(prepare(self, folder(&scene.directory)?, scene.seed)?);
+        Ok(Box::new(Whole { ready, over: None }))
     }
 
     fn dry(&self, step: Step, _scene: &Scene) -> Result<Vec<Act>, HostError> {
@@ -132,6 +135,28 @@ impl Engine for Replay {
             _ => return Ok(Vec::new()),
         };
         Ok(vec![Act::Within(said)])
+    }
+}
+
+/// All calls, and what became of them.
+struct Whole {
+    ready: Option<Prepared>,
+    over: Option<(Prepared, Done)>,
+}
+
+impl TimedPart for Whole {
+    fn run(&mut self) -> Result<(), HostError> {
+        let mut prepared = self.ready.take().ok_or(OVER)?;
+        let done = prepared.run()?;
+        self.over = Some((prepared, done));
+        Ok(())
+    }
+
+    fn figures(&mut self, record: &mut PhaseRecord) -> Result<(), HostError> {
+        let (Prepared { recording, folder, .. }, done) = self.over.take().ok_or(OVER)?;
+        done.enter(record);
+        record.replayed = Some(ended::compare(&recording, &folder.path));
+        Ok(())
     }
 }
 
@@ -272,13 +297,20 @@ fn prepared_call(
         Action::Setxattr { name_bytes, .. }
         | Action::Getxattr { name_bytes, .. }
         | Action::Removexattr { name_bytes, .. } => attribute_name(*name_bytes),
+        Action::SetAcl { default: true, .. } => "system.posix_acl_default".into(),
+        Action::SetAcl { .. } => "system.posix_acl_access".into(),
         _ => String::new(),
+    };
+    let value = match &call.action {
+        Action::SetAcl { entries, .. } => acl(entries),
+        _ => Box::default(),
     };
     let name = |source| ReplayError::Name { call: number + 1, source };
     Ok(PreparedCall {
         number,
         flags: words::flags(flags).map_err(word)?,
         text: CString::new(text).map_err(name)?,
+        value,
         expected: expected(call).map_err(word)?,
         waits: call.waits.iter().map(|&(thread, calls)| (thread as usize, calls)).collect(),
         pause_ns: call.pause_ns,
@@ -293,6 +325,16 @@ fn attribute_name(bytes: u64) -> String {
     format!("user.{}", "a".repeat(rest))
 }
 
+/// An access control list as the kernel takes it: linux/posix_acl_xattr.h.
+fn acl(entries: &[[u32; 3]]) -> Box<[u8]> {
+    let mut value = 2_u32.to_le_bytes().to_vec();
+    for [tag, rights, number] in entries {
+        value.extend([tag, rights].iter().flat_map(|it| (**it as u16).to_le_bytes()));
+        value.extend(number.to_le_bytes());
+    }
+    value.into()
+}
+
 /// What the call must give.
 fn expected(call: &Call) -> Result<Expected, String> {
     Ok(match (&call.action, &call.gave) {
@@ -303,6 +345,8 @@ fn expected(call: &Call) -> Result<Expected, String> {
             | Action::Advise { .. },
             _,
         ) => Expected::Anything,
+        // Of one that was there before nobody knows.
+        (Action::SetAcl { entries, .. }, _) if entries.is_empty() => Expected::Anything,
         (_, Gave::Error(name)) => Expected::Error(words::error(name)?),
         (
             Action::Read { .. }
@@ -321,7 +365,7 @@ fn expected(call: &Call) -> Result<Expected, String> {
 impl Prepared {
     /// Does it. Calls that did not give what they gave when they were recorded are an error: what
     /// was measured is something else.
-    fn run(mut self) -> Result<Done, ReplayError> {
+    fn run(&mut self) -> Result<Done, ReplayError> {
         let workers = std::mem::take(&mut self.workers);
         let all = |beneath: &Beneath<'_>| {
             let work = |worker: &mut Worker| {

@@ -42,6 +42,8 @@ pub struct PreparedCall {
     pub flags: c_int,
     /// The target of a link, or the name of an attribute.
     pub text: CString,
+    /// An access control list.
+    pub value: Box<[u8]>,
     pub expected: Expected,
     /// Threads, and how many of their calls must be done.
     pub waits: Box<[(usize, u64)]>,
@@ -163,6 +165,10 @@ impl Worker {
             Action::Setxattr { on, bytes, .. } => {
                 let value = self.pool.next(*bytes as usize);
                 shared.attributed(*on, beneath, |on| sys::give_attribute(on, &call.text, value))
+            }
+            Action::SetAcl { on, .. } => {
+                let give = |on: Attributed<'_>| sys::give_attribute(on, &call.text, &call.value);
+                shared.attributed(*on, beneath, give)
             }
             Action::Getxattr { on, bytes, .. } => {
                 let buffer = self.buffer.first(*bytes as usize);
@@ -331,6 +337,8 @@ impl Shared {
             Action::Link { from, to } => beneath.at(name(from), |from, old| {
                 beneath.at(name(to), |to, new| sys::link_at(from, old, to, new))
             }),
+            Action::LinkOpen { handle, to } => self
+                .with(handle, |file| beneath.at(name(to), |at, new| sys::link_open(file, at, new))),
             Action::Unlink { path } => beneath.at(name(path), sys::unlink_at),
             Action::Rmdir { path } => beneath.at(name(path), sys::remove_directory_at),
             Action::Mkdir { path, mode } => {

@@ -1,6 +1,7 @@
 //! Replays of recordings made by hand, and of commands that were watched.
 
 use std::fs;
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use fsverdict_core::model::{Entry, Laid, RECORDING};
@@ -51,7 +52,7 @@ fn recording(calls: Vec<Call>) -> Recording {
         Entry { path: 0, what: Laid::Directory { mode: 0o755 } },
         Entry { path: OLD, what: file },
     ];
-    Recording { head: Head::default(), paths, entries, calls }
+    Recording { paths, entries, calls, ..Recording::default() }
 }
 
 fn open(path: u32, flags: &str, handle: u32) -> Call {
@@ -165,6 +166,31 @@ fn files_are_copied_and_attributed() {
     assert_eq!((done.application_read_bytes, done.application_write_bytes), (5000, 5000));
     let [old, other] = ["old", "other"].map(|name| fs::read(dir.path().join("work/0").join(name)));
     assert_eq!(old.unwrap(), other.unwrap());
+}
+
+#[test]
+fn modes_lists_and_files_without_a_name_are_as_they_were() {
+    let none = u32::MAX;
+    let entries = vec![[1, 6, none], [2, 7, 1000], [4, 4, none], [16, 6, none], [32, 0, none]];
+    let (flags, handle) = ("O_RDWR|O_TMPFILE".into(), Some(0));
+    let (done, dir) = run(&[
+        call(Action::Mkdir { path: NEW, mode: 0o777 }, Gave::Value(0)),
+        call(Action::Open { path: 0, flags, mode: 0o666, handle }, Gave::Value(3)),
+        call(Action::Write { handle: 0, bytes: 100 }, Gave::Value(100)),
+        call(Action::LinkOpen { handle: 0, to: OTHER }, Gave::Value(0)),
+        call(Action::LinkOpen { handle: 0, to: OTHER }, error("EEXIST")),
+        call(Action::SetAcl { on: On::Path(OTHER), default: false, entries }, Gave::Value(0)),
+        call(
+            Action::SetAcl { on: On::Handle(0), default: true, entries: Vec::new() },
+            error("ENODATA"),
+        ),
+    ]);
+    done.unwrap();
+    let status = |name: &str| fs::metadata(dir.path().join("work/0").join(name)).unwrap();
+    assert_eq!(status("new").mode() & 0o777, 0o777, "no umask");
+    let other = status("other");
+    assert_eq!((other.len(), other.nlink()), (100, 1));
+    assert_eq!(other.mode() & 0o777, 0o660, "the list's mask is the group's");
 }
 
 #[test]

@@ -1,0 +1,130 @@
+//! Folders that the work finds at paths of its own: mounted there, in the cell alone.
+
+use std::fs::{self, File};
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+
+use super::{CellError, Ground, Mapped};
+use crate::sys;
+
+/// Those of `ground` where they really are: no part of the way that there is is a link. What the
+/// work may write is not to lie within, for it would be hidden; nor around, for the way would be
+/// made in it.
+pub fn found(ground: &Ground) -> Result<Vec<Mapped>, CellError> {
+    let found = ground.mapped.iter().map(|it| Mapped { at: real(&it.at), to: it.to.clone() });
+    let found: Vec<Mapped> = found.collect();
+    for Mapped { at, .. } in &found {
+        let own = ground.writable.iter().chain(&ground.kept);
+        let mut own = own.filter(|it| it.starts_with(at) || at.starts_with(it));
+        if let Some(own) = own.next() {
+            let said = format!("{} is written to: map another folder", own.display());
+            return Err(CellError::of(at.display())(io::Error::other(said)));
+        }
+    }
+    Ok(found)
+}
+
+fn real(path: &Path) -> PathBuf {
+    let there = path.ancestors().find_map(|above| Some((above, fs::canonicalize(above).ok()?)));
+    let Some((above, mut real)) = there else { return path.into() };
+    real.extend(path.strip_prefix(above));
+    real
+}
+
+/// Shows `path` at `there` as a folder of memory with all of its entries as they are, and with
+/// `new` folders, to be read; `bare` is to become a folder that nobody else sees.
+pub fn furnish(path: &Path, there: &Path, bare: &Path, new: &[PathBuf]) -> io::Result<()> {
+    fs::create_dir(bare)?;
+    // Without what is mounted below it. Binds have the flags of what they are of (mount(2)).
+    sys::bind(path, bare)?;
+    sys::forbid_devices(bare)?;
+    sys::make_read_only(bare)?;
+    sys::mount_virtual(c"tmpfs", there, "mode=755")?;
+    for entry in fs::read_dir(bare)? {
+        let entry = entry?;
+        let (from, to) = (entry.path(), there.join(entry.file_name()));
+        let kind = entry.file_type()?;
+        if kind.is_symlink() {
+            symlink(fs::read_link(from)?, to)?;
+            continue;
+        }
+        if kind.is_dir() { fs::create_dir(&to) } else { File::create(&to).map(drop) }?;
+        sys::bind(&from, &to)?;
+    }
+    new.iter().try_for_each(fs::create_dir_all)?;
+    sys::make_read_only(there)
+}
+
+/// Shows what is mapped at `there`.
+pub fn show(mapped: &Mapped, there: &Path) -> io::Result<()> {
+    fs::create_dir_all(there)?;
+    match &mapped.to {
+        Some([folder, place]) => {
+            let source = opened(folder, place)?;
+            // proc_pid_fd(5): it leads to the folder itself.
+            sys::bind(Path::new(&format!("/proc/self/fd/{}", source.as_raw_fd())), there)?;
+            sys::forbid_devices(there)
+        }
+        None => {
+            sys::mount_virtual(c"tmpfs", there, "mode=755")?;
+            sys::make_read_only(there)
+        }
+    }
+}
+
+/// The folder at `place` below `folder`, made where it is not there. The work can write in that
+/// folder: no link is followed.
+fn opened(folder: &Path, place: &Path) -> io::Result<OwnedFd> {
+    let flags = libc::O_PATH | libc::O_DIRECTORY;
+    let mut at = sys::open_place(folder)?;
+    for part in place.components() {
+        let part = Path::new(part.as_os_str());
+        let opened = match sys::open_beneath(at.as_fd(), part, flags, 0) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                sys::make_directory_at(at.as_fd(), &sys::c_path(part)?)?;
+                sys::open_beneath(at.as_fd(), part, flags, 0)?
+            }
+            opened => opened?,
+        };
+        at = opened.into();
+    }
+    Ok(at)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_place_is_made_once_and_no_link_leads_out_of_the_folder() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().canonicalize().unwrap();
+        opened(&root, Path::new(".")).unwrap();
+        for _ in 0..2 {
+            opened(&root, Path::new("logs/new")).unwrap();
+        }
+        assert!(root.join("logs/new").is_dir());
+        symlink("/etc", root.join("out")).unwrap();
+        opened(&root, Path::new("out")).unwrap_err();
+        opened(&root, Path::new("out/ssl")).unwrap_err();
+        assert_eq!(real(&root.join("out/none/below")), Path::new("/etc/none/below"));
+        assert_eq!(real(&root.join("logs")), root.join("logs"));
+    }
+
+    #[test]
+    fn what_is_written_to_is_neither_hidden_nor_around() {
+        let at = |path: &str| Mapped { at: path.into(), to: None };
+        let ground = |path: &str| Ground {
+            writable: vec!["/no/such/raw".into()],
+            mapped: vec![at(path)],
+            ..Ground::default()
+        };
+        for path in ["/no/such", "/no/such/raw/data"] {
+            let said = found(&ground(path)).unwrap_err().to_string();
+            assert!(said.contains("/no/such/raw is written to: map another"), "{path}: {said}");
+        }
+        assert_eq!(found(&ground("/no/other")).unwrap().len(), 1);
+    }
+}
