@@ -241,15 +241,13 @@ fn the_image_is_made_by_its_lines_as_plain_shell_and_runs() {
         eprintln!("no packages can be fetched: the image is not made");
         return;
     }
-    // What the first stage compiles is compiled already then.
-    packages();
     let repository = repository();
     fs::create_dir(scene.path("memory")).unwrap();
     let mut copy = program("unshare");
     copy.args(["--mount", "sh", "-c", COPY_OF_THE_ROOT, "sh"]);
     copy.args(image_steps(&repository.display().to_string())).env("REPOSITORY", &repository);
     copy.env("MEMORY", scene.path("memory")).env_remove("TMPDIR");
-    copy.env("PROFILE", "--dev").env("XDG_CACHE_HOME", &cache);
+    copy.env("PROFILE", "--dev").env("XDG_CACHE_HOME", &cache).env_remove("CARGO_TARGET_DIR");
     let made = copy.output().unwrap();
     let said = [made.stdout, made.stderr].concat();
     assert!(made.status.success(), "{}", String::from_utf8_lossy(&said));
