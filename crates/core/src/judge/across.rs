@@ -9,11 +9,13 @@
 
 use std::collections::BTreeMap;
 
-use super::apart::{Apart, Rounds};
-use super::compare::{alpha, rule, void, voids};
+use super::apart::{Apart, Rounds, chance_of_each};
+use super::compare::{alpha, shared, void, voids};
 use super::interval::Course;
+use super::lane::Lane;
 use super::not_measured::{failed, too_few};
 use super::pairs::{pairs, unit_of};
+use super::shared::Sharing;
 use super::terms::{self, Side};
 use crate::model::{
     Across, Change, Family, Finding, Incomparable, Measured, NotCompared, Percent, Plan, Record,
@@ -52,7 +54,10 @@ pub fn across(baseline: Side, run: Side, asked: &Asked) -> Result<Across, Incomp
         return Err(Incomparable::Nothing { left_out });
     }
     let bench = Bench::new(baseline, run, &tasks, asked);
-    let changes: Vec<Change> = tasks.iter().map(|task| bench.change(task)).collect();
+    let of_one = |one: &Task, other: &Task| {
+        (&one.workload.name, one.contender) == (&other.workload.name, other.contender)
+    };
+    let changes: Vec<Change> = tasks.chunk_by(of_one).flat_map(|its| bench.changes(its)).collect();
     let mut not_measured = failed(baseline, run);
     not_measured.extend(changes.iter().filter_map(too_few));
     Ok(Across {
@@ -206,17 +211,30 @@ impl<'a> Bench<'a> {
         Bench { baseline, run, margin, regression, sharing, findings }
     }
 
-    fn change(&self, task: &Task) -> Change {
+    /// Those of one contender at one work.
+    fn changes(&self, tasks: &[Task]) -> Vec<Change> {
+        let Task { workload, contender, .. } = tasks[0];
+        let name = workload.name.as_str();
+        let share = tasks.len() as f64 / self.sharing[name] as f64;
+        let alpha = alpha(self.run.plan) * share;
+        let metrics: Vec<&str> = tasks.iter().map(|it| it.metric.as_str()).collect();
+        let lanes = [self.baseline, self.run].map(|side| {
+            let rules = shared(side.plan, alpha, metrics.len());
+            let both = [contender, self.run.plan.reference()];
+            Lane::of(side.records, name, &metrics, both, &rules, self.margin)
+        });
+        let sharing = Sharing::new(alpha, metrics.len());
+        let chance = chance_of_each(&lanes, metrics.len(), sharing);
+        let course = |place: usize| lanes.each_ref().map(|lane| lane.course(place));
+        let all = tasks.iter().enumerate();
+        all.map(|(place, task)| self.change(task, course(place), chance)).collect()
+    }
+
+    /// One of them; `alpha` is the chance that its interval misses it.
+    fn change(&self, task: &Task, courses: [Course; 2], alpha: f64) -> Change {
         let Task { workload, metric, contender } = task;
         let reference = self.run.plan.reference();
-        let alpha = alpha(self.run.plan) / self.sharing[workload.name.as_str()] as f64;
-        let [(before, moved_before), (now, moved_now)] = [self.baseline, self.run].map(|side| {
-            let pairs = pairs(side.records, &workload.name, metric, contender, reference);
-            let differences: Vec<f64> = pairs.iter().map(|pair| pair.difference).collect();
-            let course = Course::of(&differences, &rule(side.plan, alpha), self.margin);
-            (Rounds::of(&course), course.moved)
-        });
-        let runs = [before, now];
+        let runs = courses.each_ref().map(Rounds::of);
         let apart = Apart::of(runs, alpha);
         let said = apart.said(self.margin);
         let both = [contender, reference];
@@ -243,7 +261,7 @@ impl<'a> Bench<'a> {
             verdict: if void { Verdict::Void } else { said.verdict },
             missed: Some(apart.missed(self.regression, self.margin)),
             rounds_needed: apart.rounds_needed(self.margin).filter(|_| is_open),
-            moved: moved_before || moved_now,
+            moved: courses.iter().any(|course| course.moved),
         }
     }
 

@@ -8,11 +8,16 @@
 //! the interval then misses up to twice as often as declared. The errors that allow for outlying
 //! rounds and for memory are wide enough for that: a test below simulates such runs.
 //!
+//! Metrics share the error as in one run, as those that they count as. The runs are independent, so
+//! that the covariances of a change are the sums of theirs.
+//!
 //! A change is *equivalent* where two one-sided tests rule out the margin on either side
 //! (Schuirmann, Journal of Pharmacokinetics and Biopharmaceutics 15, 1987): where the interval at
 //! twice the level lies within it. Only one of the two can be false.
 
 use super::interval::{Course, Interval};
+use super::lane::Lane;
+use super::shared::{Sharing, correlation};
 use super::stopping::FIRST_LOOK;
 use super::student::{two_sided_quantile, two_sided_tail, welch};
 use crate::model::Verdict;
@@ -39,6 +44,28 @@ impl Rounds {
     pub fn of(course: &Course) -> Rounds {
         Rounds { mean: course.estimate, variance: course.of_a_round(), count: course.rounds }
     }
+
+    /// The square of the mean's standard error.
+    fn squared_error(&self) -> f64 {
+        self.variance / f64::from(self.count)
+    }
+}
+
+/// The chance that the interval of each change of one contender may miss it, in so many metrics
+/// that two runs hold and that share the error.
+pub fn chance_of_each(runs: &[Lane; 2], metrics: usize, sharing: Sharing) -> f64 {
+    let recent = runs.each_ref().map(Lane::recent);
+    sharing.each(metrics, |both| {
+        let (mut covariance, mut variances) = (0.0, [0.0; 2]);
+        for (run, recent) in runs.iter().zip(&recent) {
+            let squared = both.map(|it| Rounds::of(&run.course(it)).squared_error());
+            let errors = (squared[0] * squared[1]).sqrt();
+            covariance += correlation(&recent[both[0]], &recent[both[1]]) * errors;
+            variances = [variances[0] + squared[0], variances[1] + squared[1]];
+        }
+        let errors = (variances[0] * variances[1]).sqrt();
+        if errors > 0.0 { covariance / errors } else { 0.0 }
+    })
 }
 
 /// A change from one run to another, in ln units.
@@ -66,7 +93,7 @@ pub struct Said {
 impl Apart {
     /// The change between two runs; `alpha` is the chance that its interval misses it.
     pub fn of(runs: [Rounds; 2], alpha: f64) -> Apart {
-        let squared = runs.map(|run| run.variance / f64::from(run.count));
+        let squared = runs.map(|run| run.squared_error());
         let (error, freedom) = welch(squared, runs.map(|run| run.count));
         Apart { runs, level: alpha, error, freedom }
     }
@@ -146,6 +173,9 @@ impl Apart {
 mod tests {
     use std::sync::LazyLock;
 
+    use super::super::pairs::{Figure, Series};
+    use super::super::shared::Shared;
+    use super::super::shared::testing::round;
     use super::super::stopping::{Normals, Rule};
     use super::*;
 
@@ -236,6 +266,80 @@ mod tests {
         assert_eq!(of(3.0).rounds_needed(MARGIN), None);
         let exact = of(0.0);
         assert_eq!((exact.missed(0.0953, MARGIN), exact.rounds_needed(MARGIN)), (0.0, Some(4)));
+    }
+
+    /// A run of three metrics that go together so much, which ends when all of them are settled.
+    fn lane(normals: &mut Normals, correlation: f64, rules: &Shared) -> Lane {
+        let mut series: [[Series; 2]; 3] = Default::default();
+        let mut lane = Lane::default();
+        for n in 1..=12 {
+            let drawn = round(3, correlation, normals);
+            for (both, drawn) in series.iter_mut().zip(drawn) {
+                let figure = |goodness: f64| Figure { value: goodness.exp(), goodness };
+                both[0].put(n, figure(0.042 * drawn));
+                both[1].put(n, figure(0.0));
+            }
+            let both = series.each_ref().map(|[one, other]| [one, other]);
+            let courses = lane.courses(&both, rules, MARGIN);
+            if courses.iter().all(|it| it.verdict.is_settled()) {
+                break;
+            }
+        }
+        lane
+    }
+
+    /// Of pairs of such runs the share in which any of three intervals misses, and the chance that
+    /// each may have as a multiple of a third.
+    fn shared(correlation: f64) -> (f64, f64) {
+        const PAIRS: u32 = 2_000;
+        let (rules, sharing) = (Shared::new(0.05, 3, Some(12)), Sharing::new(0.05, 3));
+        let (mut normals, mut missed, mut times) = (Normals::new(), 0, 0.0);
+        for _ in 0..PAIRS {
+            let runs = [0, 1].map(|_| lane(&mut normals, correlation, &rules));
+            let chance = chance_of_each(&runs, 3, sharing);
+            let change = |metric| {
+                let rounds = runs.each_ref().map(|run| Rounds::of(&run.course(metric)));
+                Apart::of(rounds, chance).interval(chance)
+            };
+            missed += u32::from((0..3).map(change).any(|it| it.low > 0.0 || it.high < 0.0));
+            times += chance / 0.05 * 3.0;
+        }
+        (f64::from(missed) / f64::from(PAIRS), times / f64::from(PAIRS))
+    }
+
+    /// Standard error of the shares: 0.5 points.
+    #[test]
+    fn metrics_that_go_together_share_the_error_of_a_change() {
+        for (correlation, least) in [(0.0, 1.0), (0.95, 1.4)] {
+            let (missed, times) = shared(correlation);
+            assert!(missed < 0.06, "{correlation}: {missed}");
+            assert!((least..3.0).contains(&times), "{correlation}: {times}");
+        }
+    }
+
+    /// In one run the two metrics rise together, in the other one rises as the other falls.
+    #[test]
+    fn what_goes_together_in_one_run_and_apart_in_the_other_counts_for_itself() {
+        let rules = Shared::new(0.05, 2, None);
+        let lane = |sign: f64| {
+            let mut series: [[Series; 2]; 2] = Default::default();
+            for n in 1..=8_u32 {
+                let goodness = f64::from(n * 5 % 7) / 100.0;
+                for (both, sign) in series.iter_mut().zip([1.0, sign]) {
+                    both[0].put(n, Figure { value: 1.0, goodness: sign * goodness });
+                    both[1].put(n, Figure { value: 1.0, goodness: 0.0 });
+                }
+            }
+            let mut lane = Lane::default();
+            lane.courses(&series.each_ref().map(|[one, other]| [one, other]), &rules, MARGIN);
+            lane
+        };
+        let of = |runs| chance_of_each(&runs, 2, Sharing::new(0.05, 2));
+        // Of two that have nothing in common both miss as often as one does, squared.
+        let apart = 0.05 / (2.0 - 0.025);
+        assert!((of([lane(1.0), lane(-1.0)]) - apart).abs() < 1e-6);
+        assert!(of([lane(1.0), lane(1.0)]) > 0.045);
+        assert!(of([lane(-1.0), lane(-1.0)]) > 0.045);
     }
 
     #[test]

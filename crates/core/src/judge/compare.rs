@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use crate::model::{Arm, Contender, Family, Finding, Intervals, Plan, Record, Severity, Workload};
 
 use super::audit;
-use super::shared::Shared;
-use super::stopping::{PooledRules, Rule};
+use super::shared::{PooledRules, Shared};
+use super::stopping::Rule;
 
 /// The judge of one plan: made once, asked after every round.
 ///
@@ -21,8 +21,8 @@ pub struct Judge {
     /// By the number of comparisons that share the error, and how many of them are of two
     /// contenders at one work.
     rules: BTreeMap<[usize; 2], Shared>,
-    /// By the number of comparisons, where the plan declares pooled intervals.
-    pooled: BTreeMap<usize, PooledRules>,
+    /// The same, where the plan declares pooled intervals.
+    pooled: BTreeMap<[usize; 2], PooledRules>,
     /// For every two contenders, where the plan declares a race.
     race: Option<Shared>,
     /// Of the duplicate, by the number of metrics that share its error.
@@ -39,9 +39,10 @@ impl Judge {
             rules.entry([sharing, metrics]).or_insert_with(|| shared(plan, alpha, metrics));
         }
         let contenders = plan.contenders.len();
-        let of_all = |&[sharing, _]: &[usize; 2]| {
-            let (alpha, rounds) = (alpha(plan) / sharing as f64, plan.judgement.rounds());
-            (sharing, PooledRules::new(alpha, rounds, contenders as u32))
+        let of_all = |&[sharing, metrics]: &[usize; 2]| {
+            let alpha = alpha(plan) * metrics as f64 / sharing as f64;
+            let rounds = plan.judgement.rounds();
+            ([sharing, metrics], PooledRules::new(alpha, metrics, rounds, contenders as u32))
         };
         let is_pooled = plan.judgement.interval == Intervals::Pooled && contenders > 1;
         let pairs = (contenders * (contenders - 1) / 2).max(1);
@@ -84,7 +85,7 @@ impl Judge {
 
     /// The same, where the plan declares pooled intervals.
     pub(super) fn pooled_rules(&self, workload: &Workload) -> Option<&PooledRules> {
-        self.pooled.get(&sharing(&self.plan, workload))
+        self.pooled.get(&shares(&self.plan, workload))
     }
 
     /// The rule for every two contenders, where the plan declares a race.
@@ -125,7 +126,7 @@ pub(super) fn rule(plan: &Plan, alpha: f64) -> Rule {
 }
 
 /// The same of so many metrics, for that chance of ever missing any of their truths.
-fn shared(plan: &Plan, alpha: f64, metrics: usize) -> Shared {
+pub(super) fn shared(plan: &Plan, alpha: f64, metrics: usize) -> Shared {
     Shared::new(alpha, metrics, plan.judgement.rounds())
 }
 

@@ -16,7 +16,7 @@ use super::lane::{Lane, Medians, Pooling};
 use super::stopping::FIRST_LOOK;
 use super::trials::Which;
 use super::unpaired;
-use crate::model::{Audit, Comparison, Finding, Record, Verdict, Workload};
+use crate::model::{Audit, Comparison, Contender, Finding, Record, Verdict, Workload};
 
 /// Up to so many rounds the audits that read all of them do so after each.
 const ALWAYS: usize = 16;
@@ -28,7 +28,7 @@ pub struct Fold<'a> {
     audited: Audited,
     lanes: BTreeMap<Asked, Lane>,
     medians: BTreeMap<Asked, Medians>,
-    pooled: BTreeMap<(usize, usize, Which), Pooling>,
+    pooled: BTreeMap<(usize, Which), Pooling>,
     /// By the place of the workload: what the audits that read all rounds last said.
     over_rounds: Vec<Read>,
 }
@@ -248,21 +248,23 @@ impl<'a> Fold<'a> {
             let both = trials.both(&workload.name, metric, names, which);
             return unpaired::course(both, alpha, judge.margin());
         }
+        let metrics = workload.primary();
         let Some(rules) = judge.pooled_rules(workload) else {
             let asked = Asked { workload: place, metric: 0, pair, by: By::Plan(which) };
             let names = pair.map(|it| plan.contenders[it].name.as_str());
-            let metrics = workload.primary();
             let both = metrics.iter().map(|it| trials.both(&workload.name, it, names, which));
             let both: Vec<_> = both.collect();
             let lane = self.lanes.entry(asked).or_default();
             let rules = judge.rules_of(workload);
             return lane.courses(&both, rules, judge.margin())[number];
         };
-        let names = plan.contenders.iter().map(|it| it.name.as_str());
-        let series: Vec<_> =
-            names.map(|name| trials.series(&workload.name, metric, name, which)).collect();
-        let pooling = self.pooled.entry((place, number, which)).or_default();
-        pooling.course(&series, pair, rules, judge.margin()).unwrap_or(Course::BEGIN)
+        let series = |metric: &String| {
+            let of = |it: &Contender| trials.series(&workload.name, metric, &it.name, which);
+            plan.contenders.iter().map(of).collect()
+        };
+        let series: Vec<Vec<_>> = metrics.iter().map(series).collect();
+        let pooling = self.pooled.entry((place, which)).or_default();
+        pooling.course(&series, number, pair, rules, judge.margin()).unwrap_or(Course::BEGIN)
     }
 
     /// In a race, who beats the contender at the workload: by more than the margin, in each metric

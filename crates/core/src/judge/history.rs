@@ -9,13 +9,14 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 
-use super::compare::{alpha, rule, sharing, void, voids};
+use super::compare::{alpha, shared, sharing, void, voids};
 use super::hosts::{self, Seen, Together};
 use super::interval::Course;
+use super::lane::Lane;
 use super::nights::Night;
-use super::pairs::{pairs, unit_of};
+use super::pairs::unit_of;
+use super::shared::Shared;
 use super::steps::{self, Courses, Step};
-use super::stopping::Rule;
 use super::terms::{Side, cpu_by, machine, other_facts};
 use crate::model::{
     Bed, Difference, Finding, Fleet, FleetChange, History, Past, Plan, Point, Record, Sample,
@@ -31,9 +32,12 @@ pub fn history(runs: &[Side], metrics: &[String]) -> History {
         let findings = void(side.plan, side.records);
         for workload in &side.plan.workloads {
             let of_metrics = if metrics.is_empty() { workload.primary() } else { metrics.to_vec() };
-            for metric in of_metrics {
-                let rule = rules.of(side.plan, workload);
-                let bench = Bench { side, workload, metric: &metric, rule, findings: &findings };
+            let lanes =
+                lanes(side, workload, &of_metrics, rules.of(side.plan, workload, &of_metrics));
+            for (place, metric) in of_metrics.iter().enumerate() {
+                let courses =
+                    lanes.iter().map(|(name, lane)| (*name, lane.course(place))).collect();
+                let bench = Bench { side, workload, metric, courses, findings: &findings };
                 bench.points(run).for_each(|(contender, point, night)| {
                     add(&mut tracks, &bench, contender, point, night);
                 });
@@ -87,16 +91,36 @@ struct Track {
     nights: Vec<Option<Night>>,
 }
 
-/// The rules for intervals; one may take a while to make.
+/// The rules for intervals; they may take a while to make.
 #[derive(Default)]
-struct Rules(BTreeMap<(u64, Option<u32>), Rule>);
+struct Rules(BTreeMap<(u64, usize, Option<u32>), Shared>);
 
 impl Rules {
-    fn of(&mut self, plan: &Plan, workload: &Workload) -> Rule {
-        let alpha = alpha(plan) / sharing(plan, workload) as f64;
-        let key = (alpha.to_bits(), plan.judgement.rounds());
-        self.0.entry(key).or_insert_with(|| rule(plan, alpha)).clone()
+    /// Those of a workload in these metrics, which share the error as in the run's own report.
+    fn of(&mut self, plan: &Plan, workload: &Workload, metrics: &[String]) -> &Shared {
+        let (count, sharing) = (metrics.len(), sharing(plan, workload));
+        let alpha = alpha(plan) * count.min(sharing) as f64 / sharing as f64;
+        let key = (alpha.to_bits(), count, plan.judgement.rounds());
+        self.0.entry(key).or_insert_with(|| shared(plan, alpha, count))
     }
+}
+
+/// What a run tells of each contender against the reference, in these metrics.
+fn lanes<'a>(
+    side: &Side<'a>,
+    workload: &Workload,
+    metrics: &[String],
+    rules: &Shared,
+) -> Vec<(&'a str, Lane)> {
+    let metrics: Vec<&str> = metrics.iter().map(String::as_str).collect();
+    let Side { plan, records, .. } = *side;
+    let margin = plan.judgement.margin.0.ln_1p();
+    let lane = |name: &str| {
+        Lane::of(records, &workload.name, &metrics, [name, plan.reference()], rules, margin)
+    };
+    let names = plan.contenders.iter().map(|it| it.name.as_str());
+    let names = names.filter(|name| *name != plan.reference());
+    names.map(|name| (name, lane(name))).collect()
 }
 
 /// One metric of one workload in one run.
@@ -104,7 +128,8 @@ struct Bench<'a> {
     side: &'a Side<'a>,
     workload: &'a Workload,
     metric: &'a str,
-    rule: Rule,
+    /// Of each contender against the reference.
+    courses: BTreeMap<&'a str, Course>,
     findings: &'a [Finding],
 }
 
@@ -136,11 +161,7 @@ impl<'a> Bench<'a> {
             let night = night.zip(middle(&goodness)).map(|(it, value)| Night { value, ..it });
             return Some((Point { run, median, ratio, low, high, rounds, verdict }, night));
         }
-        let pairs =
-            pairs(self.side.records, &self.workload.name, self.metric, contender, reference);
-        let differences: Vec<f64> = pairs.iter().map(|pair| pair.difference).collect();
-        let margin = self.side.plan.judgement.margin.0.ln_1p();
-        let course = Course::of(&differences, &self.rule, margin);
+        let course = self.courses[contender];
         let both = [contender, reference];
         let is_void = self.findings.iter().any(|it| voids(it, &self.workload.name, both));
         let high = course.interval.high.exp();

@@ -231,7 +231,6 @@ mod tests {
 
     use proptest::prelude::*;
 
-    use super::super::stopping::PooledRules;
     use super::*;
 
     const MARGIN: f64 = 0.05;
@@ -335,7 +334,7 @@ mod tests {
     }
 
     /// What is asked of it below holds for every rule: this one needs no simulation.
-    static POOLED: LazyLock<Rule> = LazyLock::new(|| PooledRules::new(0.05, None, 4).of(4));
+    static POOLED: LazyLock<Rule> = LazyLock::new(|| Rule::pooled(&[0.05], None, [4, 4]).remove(0));
 
     /// Rounds of four contenders.
     fn layouts() -> impl Strategy<Value = Vec<Vec<f64>>> {

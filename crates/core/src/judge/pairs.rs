@@ -32,7 +32,8 @@ impl Series {
     /// Nothing yet.
     pub const EMPTY: &Series = &Series { figures: BTreeMap::new(), rewrites: 0 };
 
-    fn of(records: &[Record], workload: &str, metric: &str, contender: &str) -> Series {
+    /// Those of these records. Where a trial was run again the later record counts.
+    pub fn of(records: &[Record], workload: &str, metric: &str, contender: &str) -> Series {
         let of_it = |record: &&Record| {
             record.is_measured()
                 && record.key.workload == workload

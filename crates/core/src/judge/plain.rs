@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::audit::case::{Case, Seen};
 use super::audit::trial::{AUDITS, TrialAudit};
 use super::compare::{Judge, voids};
-use super::estimate::Paired;
+use super::estimate::{Estimate, Paired};
 use super::interval::{Course, Interval, Pooled};
 use super::lane::remembering;
 use super::pairs::{Figure, Pair, pairs, unit_of};
@@ -311,21 +311,45 @@ fn course(
         let (rules, names) = (judge.rules_of(workload), [contender, reference]);
         return courses(records, workload, names, rules, judge.margin()).swap_remove(at);
     };
-    let (names, rounds) = complete(plan, records, &workload.name, metric);
+    let (names, its) = complete(plan, records, &workload.name, metric);
     let place = |name: &str| names.iter().position(|it| *it == name);
     let (Some(one), Some(other)) = (place(contender), place(reference)) else {
         return Course::BEGIN;
     };
-    let rule = rules.of(names.len() as u32);
-    let (mut pooled, mut course) = (Pooled::new(names.len()), Course::BEGIN);
-    let mut paired = Paired::default();
-    for figures in rounds {
-        pooled.take(&figures);
-        let own = paired.take(figures[one] - figures[other]);
-        let estimate = remembering(pooled.difference([one, other]), own);
-        course.take(estimate, &rule, judge.margin());
+    let metrics = workload.primary();
+    let all = metrics.iter().map(|it| complete(plan, records, &workload.name, it));
+    let all: Vec<Rounds> = all.filter(|it| it.0 == names).map(|it| it.1).collect();
+    let mut course = Course::BEGIN;
+    for &round in its.keys() {
+        let looks = all.iter().map(|rounds| pooled(rounds, round, [one, other]));
+        let looks: Vec<_> = looks.collect();
+        let recent = looks.iter().map(|(rounds, paired, _)| Recent {
+            rounds: &rounds[rounds.len().saturating_sub(RECENT)..],
+            differences: paired.recent(RECENT),
+        });
+        let rule = rules.of(names.len()).rule(&recent.collect::<Vec<_>>());
+        let (_, _, estimate) = pooled(&its, round, [one, other]);
+        course.take(estimate.expect("it has that round"), rule, judge.margin());
     }
     course
+}
+
+/// Complete rounds: a figure of each contender that has a part.
+type Rounds = BTreeMap<u32, Vec<f64>>;
+
+/// What the rounds up to one say of two contenders: which they are, their differences, and the
+/// pooled estimate.
+fn pooled(rounds: &Rounds, up_to: u32, pair: [usize; 2]) -> (Vec<u32>, Paired, Option<Estimate>) {
+    let (mut pooled, mut paired) = (None, Paired::default());
+    let (mut known, mut estimate) = (Vec::new(), None);
+    for (round, figures) in rounds.range(..=up_to) {
+        let pooled = pooled.get_or_insert_with(|| Pooled::new(figures.len()));
+        pooled.take(figures);
+        let own = paired.take(figures[pair[0]] - figures[pair[1]]);
+        known.push(*round);
+        estimate = Some(remembering(pooled.difference(pair), own));
+    }
+    (known, paired, estimate)
 }
 
 /// The courses of all metrics, each look by what is known of all of them then.
@@ -372,7 +396,7 @@ fn complete<'p>(
     records: &[Record],
     workload: &str,
     metric: &str,
-) -> (Vec<&'p str>, Vec<Vec<f64>>) {
+) -> (Vec<&'p str>, Rounds) {
     let of = |name: &'p str| {
         let its = records.iter().filter(|it| {
             it.is_measured() && it.key.workload == workload && it.key.contender == name
@@ -383,7 +407,10 @@ fn complete<'p>(
     let mut all: Vec<_> = plan.contenders.iter().map(|it| of(&it.name)).collect();
     let rounds: BTreeSet<u32> = all.iter().flat_map(|(_, it)| it.keys().copied()).collect();
     all.retain(|(_, figures)| figures.len() * 2 >= rounds.len());
-    let whole = |round: u32| all.iter().map(|(_, it)| it.get(&round).copied()).collect();
+    let whole = |round: u32| {
+        let figures = all.iter().map(|(_, it)| it.get(&round).copied());
+        Some((round, figures.collect::<Option<_>>()?))
+    };
     let figures = rounds.into_iter().filter_map(whole).collect();
     (all.into_iter().map(|(name, _)| name).collect(), figures)
 }

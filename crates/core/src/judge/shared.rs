@@ -15,17 +15,48 @@ pub const RECENT: usize = 64;
 /// independent metrics miss in up to 3% more runs than declared; with half of one, in no more.
 const TAKEN_OFF: f64 = 0.5;
 
-/// The rules of the metrics in which two contenders are compared. With the declared chance any of
-/// their intervals ever misses the truth, however many metrics they count as.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Shared {
+/// Metrics that share an error.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Sharing {
     metrics: usize,
     /// The chance that each would have if it counted for itself, and the normal deviation that has
     /// it.
     alpha: f64,
     deviation: f64,
+}
+
+/// The rules of the metrics in which two contenders are compared. With the declared chance any of
+/// their intervals ever misses the truth, however many metrics they count as.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Shared {
+    sharing: Sharing,
     /// From all counting as one to each counting for itself, in equal ratios.
     rules: Vec<Rule>,
+}
+
+/// The rules of such metrics with pooled intervals, made once for a run: for all of its contenders,
+/// and for those that are left when some of them can't be measured.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PooledRules {
+    /// For two contenders, three, up to all.
+    rules: Vec<Shared>,
+}
+
+impl PooledRules {
+    /// `alpha` (0 to 1) is the chance that any of the intervals of so many metrics misses the
+    /// truth; without `rounds` there are looks without end.
+    pub fn new(alpha: f64, metrics: usize, rounds: Option<u32>, contenders: u32) -> PooledRules {
+        let of = |measured| {
+            let rules = |alphas: &[f64]| Rule::pooled(alphas, rounds, [measured, contenders]);
+            Shared::of(alpha, metrics, rules)
+        };
+        PooledRules { rules: (2..=contenders).map(of).collect() }
+    }
+
+    /// The rules where so many contenders could be measured: two or more.
+    pub fn of(&self, contenders: usize) -> &Shared {
+        &self.rules[contenders - 2]
+    }
 }
 
 /// The last rounds of a metric and its differences in them, outlying ones moved to the nearest that
@@ -41,14 +72,16 @@ impl Shared {
     /// `alpha` (0 to 1) is the chance that any of the intervals of so many metrics misses the
     /// truth; without `rounds` there are looks without end.
     pub fn new(alpha: f64, metrics: usize, rounds: Option<u32>) -> Shared {
-        let metrics = metrics.max(1);
-        let steps = if metrics == 1 { 0 } else { STEPS };
-        let count = |step: usize| (metrics as f64).powf(step as f64 / STEPS as f64);
+        Shared::of(alpha, metrics, |alphas| Rule::several(alphas, rounds))
+    }
+
+    /// The same with rules of another kind: one for each of the chances given, the largest first.
+    pub fn of(alpha: f64, metrics: usize, rules: impl Fn(&[f64]) -> Vec<Rule>) -> Shared {
+        let sharing = Sharing::new(alpha, metrics);
+        let steps = if sharing.metrics == 1 { 0 } else { STEPS };
+        let count = |step: usize| (sharing.metrics as f64).powf(step as f64 / STEPS as f64);
         let alphas: Vec<f64> = (0..=steps).map(|step| alpha / count(step)).collect();
-        let alpha = alpha / metrics as f64;
-        // Of so many degrees of freedom t is normal.
-        let deviation = two_sided_quantile(alpha, 1e5);
-        Shared { metrics, alpha, deviation, rules: Rule::several(&alphas, rounds) }
+        Shared { sharing, rules: rules(&alphas) }
     }
 
     /// The rule of each where nothing is known of the others.
@@ -62,24 +95,39 @@ impl Shared {
         if steps == 0 {
             return self.apart();
         }
-        let share = self.counted(metrics).ln() / (self.metrics as f64).ln();
+        let correlation = |[one, other]: [usize; 2]| correlation(&metrics[one], &metrics[other]);
+        let counted = self.sharing.counted(metrics.len(), correlation);
+        let share = counted.ln() / (self.sharing.metrics as f64).ln();
         // What is a rule's own count but for rounding gets that rule, any other the next wider.
         let place = (share * steps as f64 - 1e-9).ceil().max(0.0) as usize;
         &self.rules[place.min(steps)]
     }
+}
 
-    /// As how many independent metrics these count: the sum of the chances that each of them
+impl Sharing {
+    /// `alpha` (0 to 1) is the chance that any of the intervals of so many metrics misses the
+    /// truth.
+    pub fn new(alpha: f64, metrics: usize) -> Sharing {
+        let metrics = metrics.max(1);
+        let alpha = alpha / metrics as f64;
+        // Of so many degrees of freedom t is normal.
+        Sharing { metrics, alpha, deviation: two_sided_quantile(alpha, 1e5) }
+    }
+
+    /// The chance that each may have, where so many of them are `known` to correlate like that.
+    pub fn each(&self, known: usize, correlation: impl Fn([usize; 2]) -> f64) -> f64 {
+        self.alpha * self.metrics as f64 / self.counted(known, correlation)
+    }
+
+    /// As how many independent metrics all of them count: the sum of the chances that each of them
     /// misses, less the chances that two neighbours of a tree miss both. With whatever tree that is
     /// at least the chance that any misses (Hunter, Journal of Applied Probability 13, 1976;
     /// Worsley, Biometrika 69, 1982); the tree is the one that says least, by Prim's algorithm.
-    fn counted(&self, metrics: &[Recent]) -> f64 {
-        let both = |[one, other]: [usize; 2]| {
-            self.both_of_one(correlation(&metrics[one], &metrics[other]))
-        };
+    fn counted(&self, known: usize, correlation: impl Fn([usize; 2]) -> f64) -> f64 {
+        let both = |pair: [usize; 2]| self.both_of_one(correlation(pair));
         let mut counted = self.metrics as f64;
         // Of each outside the tree, what it shares with the nearest inside.
-        let mut outside: Vec<(usize, f64)> =
-            (1..metrics.len()).map(|it| (it, both([0, it]))).collect();
+        let mut outside: Vec<(usize, f64)> = (1..known).map(|it| (it, both([0, it]))).collect();
         while let Some(at) =
             (0..outside.len()).max_by(|a, b| outside[*a].1.total_cmp(&outside[*b].1))
         {
@@ -115,9 +163,9 @@ impl Shared {
     }
 }
 
-/// How two metrics go together, in whatever direction: their correlation, less what it may err by
-/// (Fisher, Metron 1, 1921). None where they were not measured in the same rounds.
-fn correlation(one: &Recent, other: &Recent) -> f64 {
+/// How two metrics go together: their correlation, less what it may err by (Fisher, Metron 1,
+/// 1921). Nothing where they were not measured in the same rounds.
+pub fn correlation(one: &Recent, other: &Recent) -> f64 {
     let n = one.differences.len();
     if n < FIRST_LOOK as usize || one.rounds != other.rounds {
         return 0.0;
@@ -132,8 +180,20 @@ fn correlation(one: &Recent, other: &Recent) -> f64 {
     if scatter == 0.0 {
         return 0.0;
     }
-    let found = (product(&a, &b) / scatter).abs().min(1.0 - 1e-9);
-    (found.atanh() - TAKEN_OFF / (n as f64 - 3.0).sqrt()).max(0.0).tanh()
+    let found = product(&a, &b) / scatter;
+    let size = found.abs().min(1.0 - 1e-9).atanh() - TAKEN_OFF / (n as f64 - 3.0).sqrt();
+    size.max(0.0).tanh().copysign(found)
+}
+
+#[cfg(test)]
+pub mod testing {
+    use super::super::stopping::Normals;
+
+    /// A round of metrics that go together so much.
+    pub fn round(metrics: usize, correlation: f64, normals: &mut Normals) -> Vec<f64> {
+        let common = correlation.sqrt() * normals.next();
+        (0..metrics).map(|_| common + (1.0 - correlation).sqrt() * normals.next()).collect()
+    }
 }
 
 #[cfg(test)]
@@ -144,22 +204,18 @@ mod tests {
 
     use super::super::estimate::Paired;
     use super::super::stopping::Normals;
+    use super::testing::round;
     use super::*;
 
     /// Three metrics, four to twelve rounds.
     static THREE: LazyLock<Shared> = LazyLock::new(|| Shared::new(0.05, 3, Some(12)));
 
-    /// A round of metrics that go together so much.
-    fn round(metrics: usize, correlation: f64, normals: &mut Normals) -> Vec<f64> {
-        let common = correlation.sqrt() * normals.next();
-        (0..metrics).map(|_| common + (1.0 - correlation).sqrt() * normals.next()).collect()
-    }
-
     /// As how many these series count, each measured in all rounds.
     fn counted(rules: &Shared, series: &[Vec<f64>]) -> f64 {
         let rounds: Vec<u32> = (1..=series[0].len() as u32).collect();
         let of = |it: &Vec<f64>| Recent { rounds: &rounds, differences: it.clone() };
-        rules.counted(&series.iter().map(of).collect::<Vec<_>>())
+        let all: Vec<Recent> = series.iter().map(of).collect();
+        rules.sharing.counted(all.len(), |[one, other]| correlation(&all[one], &all[other]))
     }
 
     fn series(correlation: f64, rounds: usize) -> Vec<Vec<f64>> {
@@ -207,19 +263,21 @@ mod tests {
     /// Of pairs that were drawn. Standard error of the shares: under two points.
     #[test]
     fn two_miss_together_as_often_as_is_said() {
-        assert!((THREE.both_of_one(0.0) - THREE.alpha).abs() < 1e-12);
-        let same = THREE.both_of_one(1.0 - 1e-12);
+        let three = THREE.sharing;
+        assert!((three.both_of_one(0.0) - three.alpha).abs() < 1e-12);
+        assert_eq!(three.both_of_one(-0.5), three.both_of_one(0.5));
+        let same = three.both_of_one(1.0 - 1e-12);
         assert!((same - 1.0).abs() < 2e-3, "{same}");
         let mut normals = Normals::new();
         for correlation in [0.5, 0.9] {
             let (mut misses, mut both) = (0.0, 0.0);
             for _ in 0..100_000 {
                 let pair = round(2, correlation, &mut normals);
-                let misses_it = |it: &f64| it.abs() > THREE.deviation;
+                let misses_it = |it: &f64| it.abs() > three.deviation;
                 misses += f64::from(u8::from(misses_it(&pair[0])));
                 both += f64::from(u8::from(pair.iter().all(misses_it)));
             }
-            let said = THREE.both_of_one(correlation);
+            let said = three.both_of_one(correlation);
             assert!((both / misses - said).abs() < 0.05, "{correlation}: {said}");
         }
     }

@@ -105,6 +105,27 @@ impl Rule {
         alphas.iter().map(rule).collect()
     }
 
+    /// The same of a pooled layout in which `measured` of so many contenders could be measured, two
+    /// or more. The level for fewer than all is the smaller of those for two and for all, between
+    /// which theirs lie: so it is simulated before a run, and not while it goes on.
+    pub(super) fn pooled(
+        alphas: &[f64],
+        rounds: Option<u32>,
+        [measured, contenders]: [u32; 2],
+    ) -> Vec<Rule> {
+        let layout = Layout::Pooled(measured);
+        let Some(rounds) = rounds else {
+            return alphas.iter().map(|alpha| Rule::OpenEnded { alpha: *alpha, layout }).collect();
+        };
+        let of = |contenders| Levels::of(Layout::Pooled(contenders), alphas[0], rounds);
+        let (all, two) = (of(contenders), of(2));
+        let level = |alpha: f64| match measured < contenders {
+            true => two.at(alpha).min(all.at(alpha)),
+            false => all.at(alpha),
+        };
+        alphas.iter().map(|alpha| Rule::at_level(level(*alpha), rounds, layout)).collect()
+    }
+
     /// Half the width of the interval after `n` rounds, in the unit of `standard_error`; infinite
     /// where the rule gives no interval after that round.
     pub fn half_width(&self, n: u32, standard_error: f64) -> f64 {
@@ -313,41 +334,6 @@ fn smallest_pooled_p_values(layout: Layout, alpha: f64, rounds: u32, paths: u32)
     (0..paths).map(|_| campaign()).filter(|smallest| *smallest < alpha).collect()
 }
 
-/// The rules of a pooled layout, made once for a run: for all of its contenders, and for those that
-/// are left when some of them can't be measured.
-#[derive(Clone, Debug, PartialEq)]
-pub struct PooledRules {
-    alpha: f64,
-    rounds: Option<u32>,
-    contenders: u32,
-    /// The level of the last look for all contenders.
-    level: f64,
-    /// The level for fewer of them: the smaller of those for two and for all, between which theirs
-    /// lie.
-    level_of_fewer: f64,
-}
-
-impl PooledRules {
-    /// `alpha` (0 to 1) is the chance that any of a comparison's intervals misses the truth;
-    /// without `rounds` there are looks without end.
-    pub fn new(alpha: f64, rounds: Option<u32>, contenders: u32) -> PooledRules {
-        let of = |layout| rounds.map_or(alpha, |it| Levels::of(layout, alpha, it).at(alpha));
-        let level = of(Layout::Pooled(contenders));
-        let level_of_fewer = of(Layout::Pooled(2)).min(level);
-        PooledRules { alpha, rounds, contenders, level, level_of_fewer }
-    }
-
-    /// The rule where so many contenders could be measured: two or more.
-    pub fn of(&self, contenders: u32) -> Rule {
-        let layout = Layout::Pooled(contenders);
-        let level = if contenders < self.contenders { self.level_of_fewer } else { self.level };
-        match self.rounds {
-            Some(rounds) => Rule::at_level(level, rounds, layout),
-            None => Rule::OpenEnded { alpha: self.alpha, layout },
-        }
-    }
-}
-
 /// Standard normal draws by Marsaglia's polar method, from a fixed seed.
 pub(super) struct Normals {
     random: ChaCha8Rng,
@@ -516,13 +502,12 @@ mod tests {
     /// errs to the safe side.
     #[test]
     fn a_pooled_rule_misses_as_often_as_declared() {
-        let rules = PooledRules::new(0.05, Some(12), 6);
-        let all = pooled_missed(&rules.of(6), 6, 12, 10_000);
+        let rule = |rounds, measured| Rule::pooled(&[0.05], rounds, [measured, 6]).remove(0);
+        let all = pooled_missed(&rule(Some(12), 6), 6, 12, 10_000);
         assert!((0.027..0.038).contains(&all), "{all}");
-        let fewer = pooled_missed(&rules.of(3), 3, 12, 10_000);
+        let fewer = pooled_missed(&rule(Some(12), 3), 3, 12, 10_000);
         assert!((0.022..0.037).contains(&fewer), "{fewer}");
-        let open = PooledRules::new(0.05, None, 6);
-        let missed = pooled_missed(&open.of(6), 6, 24, 2_000);
+        let missed = pooled_missed(&rule(None, 6), 6, 24, 2_000);
         assert!((0.005..0.045).contains(&missed), "{missed}");
     }
 
