@@ -279,7 +279,7 @@ mod tests {
                 both[0].put(n, figure(0.042 * drawn));
                 both[1].put(n, figure(0.0));
             }
-            let both = series.each_ref().map(|it| it.each_ref());
+            let both = series.each_ref().map(|[one, other]| [one, other]);
             let courses = lane.courses(&both, rules, MARGIN);
             if courses.iter().all(|it| it.verdict.is_settled()) {
                 break;
@@ -331,7 +331,7 @@ mod tests {
                 }
             }
             let mut lane = Lane::default();
-            lane.courses(&series.each_ref().map(|it| it.each_ref()), &rules, MARGIN);
+            lane.courses(&series.each_ref().map(|[one, other]| [one, other]), &rules, MARGIN);
             lane
         };
         let of = |runs| chance_of_each(&runs, 2, Sharing::new(0.05, 2));

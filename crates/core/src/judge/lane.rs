@@ -111,7 +111,7 @@ impl Lane {
     ) -> Lane {
         let series = |metric: &&str| names.map(|it| Series::of(records, workload, metric, it));
         let all: Vec<[Series; 2]> = metrics.iter().map(series).collect();
-        let both: Vec<[&Series; 2]> = all.iter().map(|it| it.each_ref()).collect();
+        let both: Vec<[&Series; 2]> = all.iter().map(|[one, other]| [one, other]).collect();
         let mut lane = Lane::default();
         lane.courses(&both, rules, margin);
         lane
