@@ -145,7 +145,7 @@ mod tests {
         let (nothing, something) = (begun("nothing"), begun("something"));
         // Nobody can read it, which is why the run knows of none.
         fs::write(something.trial(1).join("record.json"), "cut o").unwrap();
-        [&nothing, &something].map(Store::discard);
+        [&nothing, &something].into_iter().for_each(Store::discard);
         assert_eq!([&nothing, &something].map(|it| it.folder().exists()), [false, true]);
     }
 }
