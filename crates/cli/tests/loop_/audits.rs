@@ -108,6 +108,47 @@ fn tie(scene: &Scene) -> Value {
     )
 }
 
+/// Ext4 reads its inodes by a bio for each block. The user's disk is held down by these.
+#[test]
+#[ignore = "needs root and loop devices: run ./test"]
+fn a_limit_that_counts_bios_on_a_disk_is_named_and_a_beds_own_does_not() {
+    let scene = Scene::alone();
+    let file = scene.path("disk");
+    fs::File::create_new(&file).unwrap().set_len(96 << 20).unwrap();
+    let file = file.display().to_string();
+    let node = tool("losetup", &["--find", "--show", &file]).unwrap().trim().to_string();
+    let named = |bed: &str, options: &[&str]| {
+        let plan = format!(
+            r#"
+            bed = {{ {bed}, limits = {{ iops = 40 }} }}
+            judgement = {{ rounds = 1 }}
+            contender = [{{ name = "one", file_system = "ext4" }}]
+            [[workload]]
+            name = "walk"
+            cache = "cold"
+            setup = "for f in $(seq 4000); do : > $f; done"
+            command = "find . -ls > /dev/null"
+            "#
+        );
+        scene.write("plan.toml", &plan);
+        let words = ["run", "plan.toml", "--json", "-", "--output", "run"];
+        let document = scene.fsverdict(&[&words[..], options].concat()).exits(0).json();
+        fs::remove_dir_all(scene.path("run")).unwrap();
+        let seen = found(&document, "LimitedBios").into_iter();
+        seen.map(|it| text(&it["evidence"]).to_string()).collect::<Vec<_>>()
+    };
+    let disk = format!("kind = \"device\", path = \"{node}\"");
+    let on_disk = named(&disk, &["--erase", &node, "--erase-data"]);
+    tool("losetup", &["--detach", &node]).unwrap();
+    let on_image = named("size = \"96M\"", &[]);
+    assert!(
+        on_disk.len() == 1 && on_disk[0].contains(" bios, which the device got"),
+        "{on_disk:?}"
+    );
+    assert_eq!(on_image, [""; 0]);
+    scene.assert_nothing_left();
+}
+
 #[test]
 #[ignore = "needs root and loop devices: run ./test"]
 fn a_duplicate_that_differs_voids_the_workload() {

@@ -97,7 +97,7 @@ pub fn bios_counted(case: &Case) -> Option<Seen> {
                 severity: Severity::Warning,
                 figure: times,
                 evidence: format!(
-                    "{}the limit of {limit} operations a second counted {bios} pieces, which the \
+                    "{}the limit of {limit} operations a second counted {bios} bios, which the \
                      device got as {requests} requests: it met the work {times:.1} times as hard \
                      as one of requests",
                     prefix(phase.phase)
@@ -171,7 +171,7 @@ mod tests {
             let bed = format!("{bed}bed.limits = {{ iops = {iops} }}");
             seen_by(bios_counted, &bed, None)
         };
-        let evidence = "the limit of 200 operations a second counted 2000 pieces, which the device \
+        let evidence = "the limit of 200 operations a second counted 2000 bios, which the device \
                         got as 500 requests: it met the work 4.0 times as hard as one of requests";
         assert_eq!(seen(DISK, 200), Some((Severity::Warning, evidence.into())));
         assert_eq!(seen(DISK, 300), None, "it was not met");
