@@ -84,7 +84,7 @@ fn summary(claims: &[Answered], precedent: Option<&Precedent>) -> String {
         return format!("{here} The record and this run decide no claim both.");
     }
     let beside = match apart.len() {
-        0 => format!("Of {} that the record decides, too, all are answered alike", all),
+        0 => format!("Of {all} that the record decides, too, all are answered alike"),
         _ => format!("Of {all} that the record decides, too, {} are answered alike", alike.len()),
     };
     let named = apart.iter().take(NAMED).map(|(it, _)| format!("{:?}", one_line(&it.claim.text)));
