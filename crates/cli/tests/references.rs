@@ -68,7 +68,7 @@ fn root() -> PathBuf {
 impl Documents {
     fn read() -> Documents {
         let mut paths = vec!["record/README.md".to_string()];
-        for folder in ["", "docs/"] {
+        for folder in ["", "docs/", "docs/studies/"] {
             let entries = fs::read_dir(root().join(folder)).unwrap();
             let names = entries.map(|entry| entry.unwrap().file_name().display().to_string());
             paths.extend(
