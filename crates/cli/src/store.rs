@@ -59,13 +59,21 @@ impl Store {
         Source::Folder(self.folder.clone())
     }
 
-    /// Removes the folder of a run that measured nothing. What is still to be undone is not known
-    /// from here. Records that are there but could not be read back stay.
+    /// Removes what a run that measured nothing has written, and its folder if that was all in it:
+    /// the folder may have been there before, with files of others. What is still to be undone is
+    /// not known from here. Records that are there but could not be read back stay.
     pub fn discard(&self) {
-        if !self.may_hold_records() {
-            // A folder that stays is only untidy.
-            let _ = fs::remove_dir_all(&self.folder);
+        if self.may_hold_records() {
+            return;
         }
+        // What stays is only untidy. `create` has found none of these in the folder.
+        let _ = fs::remove_dir_all(self.folder.join("trials"));
+        for name in WRITTEN.iter().chain(&["run.json"]) {
+            let path = self.folder.join(name);
+            let _ = fs::remove_file(path.with_extension("new"));
+            let _ = fs::remove_file(path);
+        }
+        let _ = fs::remove_dir(&self.folder);
     }
 
     fn may_hold_records(&self) -> bool {
@@ -147,5 +155,11 @@ mod tests {
         fs::write(something.trial(1).join("record.json"), "cut o").unwrap();
         [&nothing, &something].into_iter().for_each(Store::discard);
         assert_eq!([&nothing, &something].map(|it| it.folder().exists()), [false, true]);
+        let shared = begun("shared");
+        fs::write(shared.folder().join("thesis"), "").unwrap();
+        fs::write(shared.folder().join("run.json"), "{}").unwrap();
+        shared.discard();
+        let left: Vec<_> = fs::read_dir(shared.folder()).unwrap().collect();
+        assert_eq!(left.len(), 1, "{left:?}");
     }
 }

@@ -305,10 +305,7 @@ fn recommended(
 
 /// The options that allow to erase what the run erased.
 fn erased(plan: &Plan) -> String {
-    match plan.bed.kind {
-        BedKind::Device => plan.bed.paths.iter().map(|path| format!(" --erase {path}")).collect(),
-        _ => String::new(),
-    }
+    plan.to_erase_again().iter().map(|it| format!(" --erase {it}")).collect()
 }
 
 /// What makes, mounts and keeps a contender, with the settings of its application.

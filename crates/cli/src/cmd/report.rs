@@ -152,10 +152,9 @@ fn gate<'a>(claims: impl Iterator<Item = &'a Answered>, fail_on: &[FailOn]) -> u
     code
 }
 
-/// A run of a study, to be judged by the study's claims as they are now.
-pub(super) fn read_with(path: &Path, study: &str) -> Result<Loaded> {
-    let claims = claims_of(Path::new(study))?;
-    Ok(Read::of(path, Some(&claims), true)?.loaded)
+/// A run, to be judged by these claims.
+pub(super) fn read_with(path: &Path, claims: &[Claim]) -> Result<Loaded> {
+    Ok(Read::of(path, Some(claims), true)?.loaded)
 }
 
 /// A run that was read, and judged anew.

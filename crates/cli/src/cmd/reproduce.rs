@@ -10,7 +10,7 @@ use fsverdict_core::render;
 
 use super::arguments::{Arguments as RunArguments, PlaceName};
 use super::{plan, report, run};
-use crate::exit;
+use crate::exit::{self, Usage};
 use crate::say::{self, Look};
 use crate::source::Loaded;
 use crate::watch::Wish;
@@ -79,8 +79,19 @@ Examples:
 pub fn run(arguments: &Arguments) -> Result<u8> {
     let precedent = shipped::precedent(&arguments.name);
     if let Some(from) = &arguments.from {
-        shipped::study(&arguments.name)?;
-        let loaded = report::read_with(from, &arguments.name)?;
+        let mut study = shipped::study(&arguments.name)?;
+        study.name_references();
+        let loaded = report::read_with(from, &study.claims)?;
+        let of_study = study.study.as_ref().map(|it| &it.title);
+        if loaded.plan.study.as_ref().map(|it| &it.title) != of_study {
+            let text = format!(
+                "{} is no run of {}: fsverdict report --claims {} answers its claims by any run",
+                from.display(),
+                arguments.name,
+                arguments.name
+            );
+            return Err(Usage(text).into());
+        }
         return shown(arguments, loaded, precedent.as_ref());
     }
     let typed = arguments.typed()?;
@@ -92,18 +103,23 @@ pub fn run(arguments: &Arguments) -> Result<u8> {
     let (store, mut loaded, result) = run::conduct(&typed)?;
     if loaded.records.is_empty() {
         store.discard();
-        result?;
-        return Ok(exit::FAILED);
+        let interrupted = result? == Stop::Interrupted;
+        return Ok(if interrupted { exit::INTERRUPTED } else { exit::FAILED });
     }
     run::keep_report(&store, &mut loaded, &result)?;
     let folder = store.folder().display().to_string();
-    let status = shown(arguments, loaded, precedent.as_ref())?;
-    say::print(&format!(
+    let next = format!(
         "\n  fsverdict report {folder}   # the figures, and why\n  fsverdict run --resume {folder} \
          --rounds N   # go on, then: fsverdict reproduce {} --from {folder}\n",
         arguments.name
-    ))?;
-    Ok(if result? == Stop::Interrupted { exit::INTERRUPTED } else { status })
+    );
+    let said = shown(arguments, loaded, precedent.as_ref())
+        .and_then(|status| Ok(say::print(&next).map(|()| status)?));
+    if result? == Stop::Interrupted {
+        // Who has closed the terminal reads nothing more there.
+        return Ok(exit::INTERRUPTED);
+    }
+    said
 }
 
 /// Prints the claims; the exit status is that of a run.

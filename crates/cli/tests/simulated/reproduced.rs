@@ -24,7 +24,7 @@ fn a_record_beside_itself_is_alike_on_every_line() {
     let records = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../record");
     let pack = records.join("2026-11-21-cloud-disk/run.tar.gz").display().to_string();
     let shown = scene.fsverdict(&["reproduce", "cloud-disk", "--from", &pack]).exits(0).stdout;
-    assert!(shown.contains("too, all are answered alike."), "{shown}");
+    assert!(shown.contains("decide, all point the same way."), "{shown}");
     let mut rows = 0;
     for line in shown.lines() {
         let columns = |skip, take| line.chars().skip(skip).take(take).collect::<String>();

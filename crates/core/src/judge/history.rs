@@ -99,7 +99,8 @@ impl Rules {
     /// Those of a workload in these metrics, which share the error as in the run's own report.
     fn of(&mut self, plan: &Plan, workload: &Workload, metrics: &[String]) -> &Shared {
         let (count, sharing) = (metrics.len(), sharing(plan, workload));
-        let alpha = alpha(plan) * count.min(sharing) as f64 / sharing as f64;
+        let its = workload.primary().len().clamp(1, sharing);
+        let alpha = alpha(plan) * count.min(its) as f64 / sharing as f64;
         let key = (alpha.to_bits(), count, plan.judgement.rounds());
         self.0.entry(key).or_insert_with(|| shared(plan, alpha, count))
     }

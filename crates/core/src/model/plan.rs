@@ -646,6 +646,25 @@ impl Plan {
         self.place.or(self.contenders.iter().any(takes_own).then_some(Place::Vm))
     }
 
+    /// What `--erase` is to be told where trials have run on devices already: each with the file
+    /// systems that they leave, by the names that blkid(8) has for them.
+    pub fn to_erase_again(&self) -> Vec<String> {
+        if self.bed.kind != BedKind::Device {
+            return Vec::new();
+        }
+        let names = self.contenders.iter().map(|it| match it.file_system.as_str() {
+            "zfs" => "zfs_member",
+            name => name,
+        });
+        let names: BTreeSet<&str> = names.filter(|name| !name.is_empty()).collect();
+        let names = names.into_iter().collect::<Vec<_>>().join(",");
+        let named = |path: &String| match names.as_str() {
+            "" => path.clone(),
+            names => format!("{path}={names}"),
+        };
+        self.bed.paths.iter().map(named).collect()
+    }
+
     fn check_place(&self) -> Result<(), PlanError> {
         let invalid = |text: String| Err(PlanError::Invalid(text));
         let place = self.named_place();

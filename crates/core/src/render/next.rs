@@ -3,7 +3,7 @@
 use super::findings::{Kind, kinds};
 use super::words::{about, counted, without_huge_shares};
 use super::{Report, facts};
-use crate::model::{BedKind, Command, Comparison, Percent, Severity, Stop, Verdict};
+use crate::model::{Command, Comparison, Percent, Severity, Stop, Verdict};
 
 /// Beyond so many times the rounds that were done nobody would wait.
 const TIMES_MAX: u32 = 10;
@@ -60,18 +60,14 @@ fn go_on(report: &Report, kept: Kept) -> Option<Step> {
         _ => format!("{why}; {open} of {total} are not settled. To go on:"),
     };
     let mut words = vec!["fsverdict", "run", "--resume", kept.path];
-    words.extend(erased(report));
+    let erased = erased(report);
+    words.extend(erased.iter().map(String::as_str));
     Some(Step { text, command: command(&words) })
 }
 
-/// The options that allow to erase what the run erased.
-fn erased<'a>(report: &Report<'a>) -> Vec<&'a str> {
-    match report.plan.bed.kind {
-        BedKind::Device => {
-            report.plan.bed.paths.iter().flat_map(|path| ["--erase", path]).collect()
-        }
-        _ => Vec::new(),
-    }
+/// The options that allow to erase what the run left on its devices.
+fn erased(report: &Report) -> Vec<String> {
+    report.plan.to_erase_again().into_iter().flat_map(|it| ["--erase".into(), it]).collect()
 }
 
 fn open_of<'a>(report: &Report<'a>) -> Vec<&'a Comparison> {
@@ -114,7 +110,8 @@ fn open(report: &Report, kept: Kept) -> Option<Step> {
     }
     let (plan, rounds) = (format!("{}/plan.toml", kept.path), rounds.to_string());
     let mut words = vec!["fsverdict", "run", &plan, "--rounds", &rounds];
-    words.extend(erased(report));
+    let erased = erased(report);
+    words.extend(erased.iter().map(String::as_str));
     Some(Step { text: text + ":", command: command(&words) })
 }
 
@@ -163,6 +160,7 @@ fn weak(report: &Report) -> Option<Step> {
 mod tests {
     use super::super::testing::{comparison, grid, report};
     use super::*;
+    use crate::model::BedKind;
 
     #[test]
     fn what_is_open_has_a_way_to_be_settled() {
@@ -189,6 +187,9 @@ mod tests {
         (made.0.bed.kind, made.0.bed.paths) = (BedKind::Device, vec!["/dev/b".into()]);
         let erases = step(&made, "r").unwrap();
         assert_eq!(erases.command.join(" "), "fsverdict run --resume r --erase /dev/b");
+        made.0.contenders[0].file_system = "zfs".into();
+        let erases = step(&made, "r").unwrap();
+        assert_eq!(erases.command.join(" "), "fsverdict run --resume r --erase /dev/b=zfs_member");
         made.1.stop = Some(Stop::Settled);
         made.2 = vec![comparison("t0", "c1", Verdict::Faster, 2.0)];
         assert_eq!(step(&made, "run"), None);

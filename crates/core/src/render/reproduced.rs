@@ -81,11 +81,11 @@ fn summary(claims: &[Answered], precedent: Option<&Precedent>) -> String {
         both.partition(|(it, there)| confirms(it.answer) == confirms(there.answer));
     let all = alike.len() + apart.len();
     if all == 0 {
-        return format!("{here} The record and this run decide no claim both.");
+        return format!("{here} No claim is decided by both the record and this run.");
     }
     let beside = match apart.len() {
-        0 => format!("Of {all} that the record decides, too, all are answered alike"),
-        _ => format!("Of {all} that the record decides, too, {} are answered alike", alike.len()),
+        0 => format!("Of {all} claims that both runs decide, all point the same way"),
+        _ => format!("Of {all} claims that both runs decide, {} point the same way", alike.len()),
     };
     let named = apart.iter().take(NAMED).map(|(it, _)| format!("{:?}", one_line(&it.claim.text)));
     let named: Vec<String> = named.collect();
@@ -123,7 +123,11 @@ pub fn reproduced_soon(plan: &Plan, precedent: Option<&Precedent>) -> String {
     let time = match time {
         Some((seconds, it)) => {
             let from = words::ratio(it.scale);
-            format!("about {} at most, by record/{} at {from} of the size", about(seconds), it.run)
+            format!(
+                "about {} if as fast as record/{} at {from} of the size, all rounds run",
+                about(seconds),
+                it.run
+            )
         }
         None => "no run of it is published to tell it from; its first round tells".into(),
     };
@@ -199,9 +203,9 @@ mod tests {
         ]));
         let here = |answers| summary(&all(answers), Some(&there));
         let said = here([Answer::HoldsInDirection, Answer::Holds, Answer::Holds, Answer::Holds]);
-        let beside = "Of 3 that the record decides, too, 2 are answered alike; not: \"b\".";
+        let beside = "Of 3 claims that both runs decide, 2 point the same way; not: \"b\".";
         assert!(said.ends_with(beside), "{said}");
-        assert!(here([Answer::Undecided; 4]).ends_with("decide no claim both."));
+        assert!(here([Answer::Undecided; 4]).ends_with("by both the record and this run."));
         assert!(summary(&all([Answer::Holds; 4]), None).contains("No run of this study"));
     }
 }

@@ -109,26 +109,44 @@ impl<'a> Paces<'a> {
         [Amount::Bytes, Amount::Done].into_iter().find(known)
     }
 
-    /// The same of the amounts: of all, and of each contender's, less what its round has for all,
-    /// from its own median.
-    fn amounts_apart(&self) -> Option<[f64; 2]> {
+    /// The same of the amounts.
+    fn amounts_apart(&self) -> Option<f64> {
         let amount = self.amount()?;
-        let mut by_round: BTreeMap<u32, Vec<f64>> = BTreeMap::new();
-        for (round, pace) in self.0.iter().flatten() {
-            by_round.entry(*round).or_default().extend(amount.ln(pace));
-        }
-        let is_shared = self.0.len() > 1;
-        let of_round = |round: &u32| median(by_round[round].iter().copied()).filter(|_| is_shared);
-        let own = |(round, pace): &(u32, &Pace)| {
-            Some(amount.ln(pace)? - of_round(round).unwrap_or_default())
+        apart([self.all().filter_map(|it| amount.ln(it))])
+    }
+
+    /// The amounts of each contender, in logarithms, less its median, with their rounds.
+    fn own_amounts(&self) -> Option<Vec<Vec<(u32, f64)>>> {
+        let amount = self.amount()?;
+        let own = |paces: &Vec<(u32, &Pace)>| {
+            let all = || paces.iter().filter_map(|(round, it)| Some((*round, amount.ln(it)?)));
+            let middle = median(all().map(|(_, ln)| ln))?;
+            Some(all().map(|(round, ln)| (round, ln - middle)).collect())
         };
-        let of_each = self.0.iter().map(|paces| paces.iter().filter_map(own));
-        Some([apart([self.all().filter_map(|it| amount.ln(it))])?, apart(of_each)?])
+        self.0.iter().map(own).collect()
+    }
+
+    /// How far all but an eighth of them lie from 0.
+    fn own_amounts_apart(&self) -> Option<f64> {
+        apart(self.own_amounts()?.iter().map(|own| own.iter().map(|(_, ln)| *ln)))
+    }
+
+    /// The same, less what the round has for all: with several contenders, its median.
+    fn own_amounts_apart_in_rounds(&self) -> Option<f64> {
+        let own = self.own_amounts()?;
+        let [_, _, ..] = own.as_slice() else { return self.own_amounts_apart() };
+        let mut by_round: BTreeMap<u32, Vec<f64>> = BTreeMap::new();
+        for (round, ln) in own.iter().flatten() {
+            by_round.entry(*round).or_default().push(*ln);
+        }
+        let of_round = |round: &u32| median(by_round[round].iter().copied()).unwrap_or_default();
+        apart(own.iter().map(|own| own.iter().map(|(round, ln)| ln - of_round(round))))
     }
 
     /// The times agree and the amounts don't.
     fn whatever_was_done(&self) -> Option<String> {
-        let (times, [amounts, own]) = (self.times_apart()?, self.amounts_apart()?);
+        let (times, amounts) = (self.times_apart()?, self.amounts_apart()?);
+        let own = self.own_amounts_apart_in_rounds()?;
         let differ = amounts >= AMOUNTS_DIFFER && own >= OWN_AMOUNTS_DIFFER;
         let regardless = times <= SAME && amounts >= TIMES_FURTHER * times;
         let amount = self.amount()?;
@@ -149,7 +167,7 @@ impl<'a> Paces<'a> {
         let is_kept_to = |told: &f64| *told <= middle && middle <= told * LONGER + LONGER_S;
         let told = told_s(&command.argv()).into_iter().find(is_kept_to)?;
         // An amount that never varies is what was asked for, and the time a coincidence.
-        let is_amount = self.amounts_apart().is_some_and(|[_, own]| own < OWN_AMOUNTS_DIFFER);
+        let is_amount = self.own_amounts_apart().is_some_and(|own| own < OWN_AMOUNTS_DIFFER);
         let told = Unit::Seconds.format(told);
         (self.times_apart()? <= KEPT_TO && !is_amount)
             .then(|| format!("{}, as the command says: {told}", self.took()))
@@ -302,6 +320,14 @@ mod tests {
             }
             assert_eq!(found(&copy, &records), None);
         }
+        // One that is settled early has no part in later rounds, whatever the others' amounts are.
+        let at = |round, name, bytes| trial(round, name, 2.1 * STEADY[round as usize % 4], bytes);
+        let all = (1..=12).flat_map(|round| [at(round, "a", 8e8), at(round, "c", 4e8)]);
+        let records: Vec<Record> = all.chain((1..=4).map(|round| at(round, "b", 8e8))).collect();
+        let names = ["a", "b", "c"].map(|it| format!("[[contender]]\nname = \"{it}\"\n")).concat();
+        let work = "[[workload]]\nname = \"w\"\ncommand = \"cp -a /srv/tree .\"\n";
+        let three = plan(&(names + work));
+        assert_eq!(found(&three, &records), None);
         // Shared blocks are written by one of them alone.
         assert_eq!(found(&copy, &rounds((2.1, 8e8), (2.1, 2e8), STEADY, ALIKE)), None);
         // Times that tell contenders apart.

@@ -9,18 +9,29 @@ use std::path::{Path, PathBuf};
 use super::{CellError, Ground, Mapped};
 use crate::sys;
 
+/// Where the kernel shows itself: no place for files.
+const KERNELS: [&str; 3] = ["/dev", "/proc", "/sys"];
+
 /// Those of `ground` where they really are: no part of the way that there is is a link. What the
 /// work may write is not to lie within, for it would be hidden; nor around, for the way would be
 /// made in it.
 pub fn found(ground: &Ground) -> Result<Vec<Mapped>, CellError> {
     let found = ground.mapped.iter().map(|it| Mapped { at: real(&it.at), to: it.to.clone() });
     let found: Vec<Mapped> = found.collect();
-    for Mapped { at, .. } in &found {
+    for (place, Mapped { at, .. }) in found.iter().enumerate() {
+        let refuse = |why: String| Err(CellError::of(at.display())(io::Error::other(why)));
+        if KERNELS.iter().any(|it| at.starts_with(it)) {
+            return refuse("it leads to where there are no files but the kernel's own".into());
+        }
+        // The plan's paths don't lie within each other; links may lead there.
+        let mut others = found.iter().enumerate().filter(|(other, _)| *other != place);
+        if let Some((_, outer)) = others.find(|(_, outer)| at.starts_with(&outer.at)) {
+            return refuse(format!("it lies within {}: map one of them", outer.at.display()));
+        }
         let own = ground.writable.iter().chain(&ground.kept);
         let mut own = own.filter(|it| it.starts_with(at) || at.starts_with(it));
         if let Some(own) = own.next() {
-            let said = format!("{} is written to: map another folder", own.display());
-            return Err(CellError::of(at.display())(io::Error::other(said)));
+            return refuse(format!("{} is written to: map another folder", own.display()));
         }
     }
     Ok(found)
@@ -126,5 +137,23 @@ mod tests {
             assert!(said.contains("/no/such/raw is written to: map another"), "{path}: {said}");
         }
         assert_eq!(found(&ground("/no/other")).unwrap().len(), 1);
+    }
+
+    #[test]
+    fn links_lead_neither_into_another_map_nor_to_the_kernel() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().canonicalize().unwrap();
+        fs::create_dir(root.join("a")).unwrap();
+        symlink("a", root.join("link")).unwrap();
+        symlink("/dev/shm", root.join("kernel")).unwrap();
+        let said = |places: &[&str]| {
+            let at = |place: &&str| Mapped { at: root.join(place), to: None };
+            let ground = Ground { mapped: places.iter().map(at).collect(), ..Ground::default() };
+            found(&ground).map(drop).map_err(|error| error.to_string())
+        };
+        assert_eq!(said(&["a", "b"]), Ok(()));
+        assert!(said(&["a", "link/x"]).unwrap_err().contains("map one of them"));
+        assert!(said(&["a", "link"]).unwrap_err().contains("map one of them"));
+        assert!(said(&["kernel/x"]).unwrap_err().contains("the kernel's own"));
     }
 }

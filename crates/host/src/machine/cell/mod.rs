@@ -43,7 +43,8 @@ pub struct Mapped {
 
 impl Ground {
     fn places(&self) -> impl Iterator<Item = &Path> {
-        self.writable.iter().chain(&self.named).chain(&self.kept).map(PathBuf::as_path)
+        let own = self.writable.iter().chain(&self.named).chain(&self.kept);
+        own.chain(self.mapped.iter().map(|it| &it.at)).map(PathBuf::as_path)
     }
 }
 

@@ -36,11 +36,11 @@ impl Watched {
     }
 }
 
-/// Some of the work is another program's, which is started in a cell.
+/// The timed work is another program's, which is started in a cell: native work is not to be slowed
+/// down for what its preparation may do.
 fn starts_programs(workload: &Workload) -> bool {
-    let Workload { command, setup, prepare, check, cleanup, fio, sysbench, .. } = workload;
-    let commands = [command, setup, prepare, check, cleanup];
-    commands.iter().any(|it| it.is_some()) || fio.is_some() || sysbench.is_some()
+    let Workload { command, fio, sysbench, .. } = workload;
+    command.is_some() || fio.is_some() || sysbench.is_some()
 }
 
 fn told<T, E: std::fmt::Display>(result: Result<T, E>) -> Option<T> {

@@ -10,6 +10,8 @@ use std::path::Path;
 use fsverdict_core::model::{Entry, Laid, Recording, Replayed};
 use fsverdict_core::recording;
 
+use crate::sys;
+
 /// Something in the folder of the work.
 #[derive(Debug)]
 struct Found {
@@ -29,6 +31,7 @@ pub fn compare(recorded: &Recording, folder: &Path) -> Replayed {
     }
     let mut found = BTreeMap::new();
     let walked = walk(folder, "", &mut found);
+    let keeps_modes = sys::keeps_modes(folder);
     let name = |path: u32| paths[path as usize].as_str();
     let wanted: BTreeMap<&str, &Entry> = ends.iter().map(|it| (name(it.path), it)).collect();
     let lacking = wanted.iter().filter_map(|(path, entry)| {
@@ -39,7 +42,7 @@ pub fn compare(recorded: &Recording, folder: &Path) -> Replayed {
                 let is_same = found.get(first).is_some_and(|other| other.inode == it.inode);
                 (!is_same).then(|| format!("is not the same file as {first}"))
             }
-            (Some(it), wanted) => unlike(&it.what, wanted),
+            (Some(it), wanted) => unlike(&it.what, wanted, keeps_modes),
         };
         Some((*path, wrong?))
     });
@@ -59,7 +62,7 @@ pub fn compare(recorded: &Recording, folder: &Path) -> Replayed {
 }
 
 /// What tells one from the other. Owners may read and write all that is laid out.
-fn unlike(found: &Laid, wanted: &Laid) -> Option<String> {
+fn unlike(found: &Laid, wanted: &Laid, keeps_modes: bool) -> Option<String> {
     let octal = |mode: u32, of_owner: u32| format!("{:04o}", mode | of_owner);
     let (what, is, was) = match (found, wanted) {
         (Laid::Directory { mode }, Laid::Directory { mode: was }) => {
@@ -77,7 +80,8 @@ fn unlike(found: &Laid, wanted: &Laid) -> Option<String> {
         (Laid::Special {}, Laid::Special {}) => return None,
         _ => return Some("is of another kind".into()),
     };
-    (is != was).then(|| format!("has {what} {is}, and had {was}"))
+    let counts = keeps_modes || what != "mode";
+    (counts && is != was).then(|| format!("has {what} {is}, and had {was}"))
 }
 
 /// All that lies below `folder`, by names that begin with `above`.
