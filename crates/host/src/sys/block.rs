@@ -171,13 +171,12 @@ pub fn do_not_copy_on_write(file: &File) -> io::Result<()> {
 /// Whether the file system at `path` keeps the modes that files are given (statfs(2)): FAT and
 /// exFAT show the same of all (linux/magic.h). Where it can't be told, it does.
 pub fn keeps_modes(path: &Path) -> bool {
-    const WITHOUT: [i64; 2] = [0x4d44, 0x2011_bab0];
     let Ok(path) = CString::new(path.as_os_str().as_bytes()) else { return true };
     // SAFETY: the structure holds integers only, for which zero is a value.
     let mut stat: libc::statfs = unsafe { mem::zeroed() };
     // SAFETY: the path ends in a zero byte; the kernel fills one `struct statfs`.
     let told = checked(unsafe { libc::statfs(path.as_ptr(), &raw mut stat) });
-    told.is_err() || !WITHOUT.contains(&i64::from(stat.f_type))
+    told.is_err() || !matches!(stat.f_type, 0x4d44 | 0x2011_bab0)
 }
 
 /// What an unprivileged process could still write to the file system at `path`.
