@@ -69,9 +69,7 @@ impl Store {
         // What stays is only untidy. `create` has found none of these in the folder.
         let _ = fs::remove_dir_all(self.folder.join("trials"));
         for name in WRITTEN.iter().chain(&["run.json"]) {
-            let path = self.folder.join(name);
-            let _ = fs::remove_file(path.with_extension("new"));
-            let _ = fs::remove_file(path);
+            let _ = fs::remove_file(self.folder.join(name));
         }
         let _ = fs::remove_dir(&self.folder);
     }
@@ -126,7 +124,7 @@ pub fn write_record(path: &Path, record: &Record) -> Result<()> {
     write_whole(path, &(serde_json::to_string(record)? + "\n"))
 }
 
-/// Written beside, synced, renamed.
+/// Written beside, synced, renamed; where that fails, nothing is left beside.
 pub fn write_whole(path: &Path, text: &str) -> Result<()> {
     let beside = path.with_extension("new");
     let write = || {
@@ -135,7 +133,11 @@ pub fn write_whole(path: &Path, text: &str) -> Result<()> {
         file.sync_all()?;
         fs::rename(&beside, path)
     };
-    write().with_context(|| format!("writing {}", path.display()))
+    write()
+        .inspect_err(|_| {
+            let _ = fs::remove_file(&beside);
+        })
+        .with_context(|| format!("writing {}", path.display()))
 }
 
 #[cfg(test)]

@@ -1,11 +1,12 @@
 //! `fsverdict reproduce`: a published study on a machine of one's own.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use anyhow::Result;
 use clap_complete::engine::ArgValueCandidates;
-use fsverdict_core::model::{Bytes, Precedent, Span, Stop};
+use fsverdict_core::judge::Judge;
+use fsverdict_core::model::{Bytes, Plan, Precedent, Span, Stop};
 use fsverdict_core::render;
 
 use super::arguments::{Arguments as RunArguments, PlaceName};
@@ -79,20 +80,7 @@ Examples:
 pub fn run(arguments: &Arguments) -> Result<u8> {
     let precedent = shipped::precedent(&arguments.name);
     if let Some(from) = &arguments.from {
-        let mut study = shipped::study(&arguments.name)?;
-        study.name_references();
-        let loaded = report::read_with(from, &study.claims)?;
-        let of_study = study.study.as_ref().map(|it| &it.title);
-        if loaded.plan.study.as_ref().map(|it| &it.title) != of_study {
-            let text = format!(
-                "{} is no run of {}: fsverdict report --claims {} answers its claims by any run",
-                from.display(),
-                arguments.name,
-                arguments.name
-            );
-            return Err(Usage(text).into());
-        }
-        return shown(arguments, loaded, precedent.as_ref());
+        return shown(arguments, made(&arguments.name, from)?, precedent.as_ref());
     }
     let typed = arguments.typed()?;
     let soon = render::reproduced_soon(&plan::plan(&typed)?, precedent.as_ref());
@@ -102,9 +90,7 @@ pub fn run(arguments: &Arguments) -> Result<u8> {
     }
     let (store, mut loaded, result) = run::conduct(&typed)?;
     if loaded.records.is_empty() {
-        store.discard();
-        let interrupted = result? == Stop::Interrupted;
-        return Ok(if interrupted { exit::INTERRUPTED } else { exit::FAILED });
+        return run::without_records(&store, true, result);
     }
     run::keep_report(&store, &mut loaded, &result)?;
     let folder = store.folder().display().to_string();
@@ -122,10 +108,27 @@ pub fn run(arguments: &Arguments) -> Result<u8> {
     said
 }
 
+/// A run of the study of that name, with the claims that the study has now.
+fn made(name: &str, from: &Path) -> Result<Loaded> {
+    let mut plan = shipped::study(name)?;
+    plan.name_references();
+    let loaded = report::read_with(from, &plan.claims)?;
+    let title = |plan: &Plan| plan.study.as_ref().map(|it| it.title.clone());
+    if title(&loaded.plan) != title(&plan) {
+        let from = from.display();
+        let text = format!(
+            "{from} is no run of {name}: fsverdict report --claims {name} {from} answers its \
+             claims by any run"
+        );
+        return Err(Usage(text).into());
+    }
+    Ok(loaded)
+}
+
 /// Prints the claims; the exit status is that of a run.
 fn shown(arguments: &Arguments, loaded: Loaded, precedent: Option<&Precedent>) -> Result<u8> {
     let loaded = loaded.on_one_line();
-    let judged = loaded.judged(&fsverdict_core::judge::Judge::new(&loaded.plan));
+    let judged = loaded.judged(&Judge::new(&loaded.plan));
     say::print("\n")?;
     say::show(&render::reproduced(&judged.claims, precedent), arguments.look)?;
     Ok(run::status(&loaded.report(&judged)))

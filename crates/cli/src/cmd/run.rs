@@ -492,11 +492,7 @@ fn finish(
     result: Result<Stop>,
 ) -> Result<u8> {
     if loaded.records.is_empty() {
-        if arguments.resume.is_none() {
-            store.discard();
-        }
-        let interrupted = result? == Stop::Interrupted;
-        return Ok(if interrupted { exit::INTERRUPTED } else { exit::FAILED });
+        return without_records(store, arguments.resume.is_none(), result);
     }
     let judged = keep_report(store, &mut loaded, &result)?;
     let report = loaded.report(&judged);
@@ -513,6 +509,15 @@ fn finish(
         return Ok(status);
     }
     shown.map(|()| status)
+}
+
+/// How a run ends that has measured nothing: where it is new, what it wrote goes.
+pub(super) fn without_records(store: &Store, is_new: bool, result: Result<Stop>) -> Result<u8> {
+    if is_new {
+        store.discard();
+    }
+    let interrupted = result? == Stop::Interrupted;
+    Ok(if interrupted { exit::INTERRUPTED } else { exit::FAILED })
 }
 
 /// How a run ends that nobody interrupted.

@@ -15,7 +15,7 @@ pub(super) fn check(map: &Map) -> Result<(), String> {
         if !parts.split('/').all(is_name) {
             return Err(format!("maps {path:?}: write an absolute path, such as /data"));
         }
-        if KERNELS.iter().any(|kernels| is_within(path, kernels)) {
+        if is_of_kernel(path) {
             return Err(format!("maps {path}, where there are no files but the kernel's own"));
         }
         if place != "." && !place.split('/').all(is_name) {
@@ -28,6 +28,11 @@ pub(super) fn check(map: &Map) -> Result<(), String> {
         }
     }
     Ok(())
+}
+
+/// Whether `path` lies where there are no files but the kernel's own.
+pub fn is_of_kernel(path: &str) -> bool {
+    KERNELS.iter().any(|kernels| is_within(path, kernels))
 }
 
 /// Whether `path` lies in a folder that is mapped.

@@ -77,7 +77,7 @@ pub use history::{Fleet, FleetChange, History, Past, Point, Series, Shift};
 pub use jobs::{JobRecord, Jobs};
 pub use joined::{Abreast, Accord, Joined, Term};
 pub use layer::Layer;
-pub use map::{Map, is_mapped};
+pub use map::{Map, is_mapped, is_of_kernel};
 pub use native::{
     FILE_SIZE_MAX, FILES_MAX, FsyncCase, FsyncFiles, Metadata, MetadataOperation, Operation,
     SmallFiles, Sync,

@@ -51,7 +51,7 @@ pub(super) fn draw(out: &mut Painted, claims: &[Answered]) {
     out.add_wrapped(Paint::Strong, INDENT, &tally);
     out.add(Paint::Plain, "\n");
     for it in claims {
-        let (paint, answer) = short(it.answer);
+        let (paint, _, answer) = shown(it.answer);
         out.add(Paint::Plain, &" ".repeat(INDENT));
         out.add(paint, &filled(answer, ANSWER));
         let span = here(it);
@@ -66,16 +66,16 @@ pub(super) fn draw(out: &mut Painted, claims: &[Answered]) {
     out.add(Paint::Plain, "\n");
 }
 
-/// The answer in a narrow column.
-fn short(answer: Answer) -> (Paint, &'static str) {
+/// The answer's paint, its sign, and itself in a narrow column.
+pub(super) fn shown(answer: Answer) -> (Paint, char, &'static str) {
     match answer {
-        Answer::Holds => (Paint::Better, "holds"),
-        Answer::HoldsInDirection => (Paint::Better, "in direction"),
-        Answer::DoesNotHold => (Paint::Worse, "does not hold"),
-        Answer::TooSmallToMatter => (Paint::Worse, "too small"),
-        Answer::Undecided => (Paint::Soft, "undecided"),
-        Answer::MeasuredSomethingElse => (Paint::Void, "void"),
-        Answer::NotMeasurableHere => (Paint::Soft, "not measurable"),
+        Answer::Holds => (Paint::Better, '+', "holds"),
+        Answer::HoldsInDirection => (Paint::Better, '~', "in direction"),
+        Answer::DoesNotHold => (Paint::Worse, '-', "does not hold"),
+        Answer::TooSmallToMatter => (Paint::Worse, '=', "too small"),
+        Answer::Undecided => (Paint::Soft, '?', "undecided"),
+        Answer::MeasuredSomethingElse => (Paint::Void, 'x', "void"),
+        Answer::NotMeasurableHere => (Paint::Soft, '.', "not measurable"),
     }
 }
 

@@ -1,7 +1,7 @@
 //! A study's claims three times over: what the study says, what the published run of this project
 //! answered, and what the run here answers.
 
-use super::claims::{claimed, cut, tally};
+use super::claims::{claimed, cut, shown, tally};
 use super::paint::{Paint, Painted, filled};
 use super::text::one_line;
 use super::words::{self, about, counted};
@@ -52,24 +52,12 @@ fn ruled(it: &Ruling) -> (Paint, String) {
 
 /// An answer's sign, and the interval that it rests on.
 fn cell(answer: Answer, interval: Option<(f64, f64)>) -> (Paint, String) {
-    let (paint, sign) = sign(answer);
+    let (paint, sign, _) = shown(answer);
     let span = interval.map_or_else(String::new, |(low, high)| words::span(low, high));
     (paint, format!("{sign} {span}").trim_end().into())
 }
 
-fn sign(answer: Answer) -> (Paint, char) {
-    match answer {
-        Answer::Holds => (Paint::Better, '+'),
-        Answer::HoldsInDirection => (Paint::Better, '~'),
-        Answer::DoesNotHold => (Paint::Worse, '-'),
-        Answer::TooSmallToMatter => (Paint::Worse, '='),
-        Answer::Undecided => (Paint::Soft, '?'),
-        Answer::MeasuredSomethingElse => (Paint::Void, 'x'),
-        Answer::NotMeasurableHere => (Paint::Soft, '.'),
-    }
-}
-
-/// How many hold here, and how many of those that both runs decide are answered alike.
+/// How many hold here, and of how many that both runs decide they point the same way.
 fn summary(claims: &[Answered], precedent: Option<&Precedent>) -> String {
     let here = tally(claims).unwrap_or_else(|| "The study claims nothing.".into());
     let Some(precedent) = precedent else {
@@ -110,7 +98,7 @@ fn legend(claims: &[Answered], precedent: Option<&Precedent>) -> String {
     let there = precedent.into_iter().flat_map(|it| it.claims.iter().map(|it| it.answer));
     let all: Vec<Answer> = claims.iter().map(|it| it.answer).chain(there).collect();
     let said = Answer::ALL.into_iter().filter(|it| all.contains(it));
-    let signs: Vec<String> = said.map(|it| format!("{} {}", sign(it).1, it.label())).collect();
+    let signs: Vec<String> = said.map(|it| format!("{} {}", shown(it).1, it.label())).collect();
     let ratios = "Ratios: above 1, the one that the claim speaks of is better.";
     let run = precedent.map_or_else(String::new, |it| format!(" The record: record/{}.", it.run));
     format!("{}. {ratios}{run}", signs.join(", "))

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use fsverdict_core::model::Device;
 
+use crate::machine::below;
 use crate::machine::mount::{self, Mount, unescaped};
 use crate::sys::{self, LoopBacking};
 
@@ -213,13 +214,16 @@ impl Machine {
         })
     }
 
-    /// The block device below loop devices upon block devices; `None`: a cache is in between.
-    fn below_loops(&self, block: Block) -> Option<Block> {
-        let below = block.image().ok()?.and_then(|file| self.block(self.number(file)?));
-        match below {
-            Some(below) => self.below_loops(below),
-            None => Some(block),
+    /// The block device below loop devices upon block devices; `None`: a cache is in between, or
+    /// their names form a ring.
+    fn below_loops(&self, mut block: Block) -> Option<Block> {
+        for _ in 0..below::DEEPEST {
+            match block.image().ok()?.and_then(|file| self.block(self.number(file)?)) {
+                Some(below) => block = below,
+                None => return Some(block),
+            }
         }
+        None
     }
 
     /// The disks on which `devices` lie, as partitions or as images that are not cached; none where

@@ -173,10 +173,10 @@ fn is_image_of(backing_file: &str, folder: &Token) -> bool {
     parent.is_some_and(|parent| *parent == *own::name(folder))
 }
 
-/// The same, or it is a loop device upon such an image.
+/// The same, or it is a loop device upon such an image: more than two are not made.
 fn lies_on_image_of(backing: &str, folder: &Token) -> bool {
     let below = || backing_file(number_of(backing)?);
-    is_image_of(backing, folder) || below().is_some_and(|file| lies_on_image_of(&file, folder))
+    is_image_of(backing, folder) || below().is_some_and(|file| is_image_of(&file, folder))
 }
 
 /// The number of the loop device at that path, if it is one.

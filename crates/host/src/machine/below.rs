@@ -27,9 +27,14 @@ pub fn below(root: &Path, device: &Device) -> Option<Device> {
     Some(Device { path: node.display().to_string(), number, size_bytes })
 }
 
+/// So many loop devices may lie upon each other. The kernel lets them form no ring (drivers/block/
+/// loop.c, `loop_validate_file`), but their files are known by names alone.
+pub const DEEPEST: usize = 8;
+
 /// The lowest below `device`: itself, where it lies on no other.
 pub fn lowest(root: &Path, device: &Device) -> Device {
-    below(root, device).map_or_else(|| device.clone(), |it| lowest(root, &it))
+    let chain = std::iter::successors(Some(device.clone()), |it| below(root, it));
+    chain.take(DEEPEST).last().unwrap_or_else(|| device.clone())
 }
 
 #[cfg(test)]
@@ -59,6 +64,10 @@ mod tests {
         assert_eq!(below(root, &device(1, 0)), None);
         assert_eq!(lowest(root, &device(2, 0)), device(1, 4096));
         assert_eq!(lowest(root, &device(3, 0)), device(3, 0));
+        write(root, "sys/dev/block/7:4/loop/backing_file", "/dev/loop4\n");
+        write(root, "sys/block/loop4/dev", "7:4\n");
+        write(root, "sys/block/loop4/size", "8\n");
+        assert_eq!(lowest(root, &device(4, 0)), device(4, 4096), "a ring of names ends");
         let image = Some("/dev/shm/.fsverdict-7/1.img".into());
         assert_eq!(backing_file(root, [7, 1]), image);
     }

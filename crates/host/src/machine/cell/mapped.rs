@@ -6,11 +6,10 @@ use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
+use fsverdict_core::model::is_of_kernel;
+
 use super::{CellError, Ground, Mapped};
 use crate::sys;
-
-/// Where the kernel shows itself: no place for files.
-const KERNELS: [&str; 3] = ["/dev", "/proc", "/sys"];
 
 /// Those of `ground` where they really are: no part of the way that there is is a link. What the
 /// work may write is not to lie within, for it would be hidden; nor around, for the way would be
@@ -20,7 +19,7 @@ pub fn found(ground: &Ground) -> Result<Vec<Mapped>, CellError> {
     let found: Vec<Mapped> = found.collect();
     for (place, Mapped { at, .. }) in found.iter().enumerate() {
         let refuse = |why: String| Err(CellError::of(at.display())(io::Error::other(why)));
-        if KERNELS.iter().any(|it| at.starts_with(it)) {
+        if at.to_str().is_some_and(is_of_kernel) {
             return refuse("it leads to where there are no files but the kernel's own".into());
         }
         // The plan's paths don't lie within each other; links may lead there.
@@ -54,18 +53,27 @@ pub fn furnish(path: &Path, there: &Path, bare: &Path, new: &[PathBuf]) -> io::R
     sys::make_read_only(bare)?;
     sys::mount_virtual(c"tmpfs", there, "mode=755")?;
     for entry in fs::read_dir(bare)? {
-        let entry = entry?;
-        let (from, to) = (entry.path(), there.join(entry.file_name()));
-        let kind = entry.file_type()?;
-        if kind.is_symlink() {
-            symlink(fs::read_link(from)?, to)?;
-            continue;
+        match show_entry(&entry?, there) {
+            // The machine goes on meanwhile, and its files come and go.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            shown => shown?,
         }
-        if kind.is_dir() { fs::create_dir(&to) } else { File::create(&to).map(drop) }?;
-        sys::bind(&from, &to)?;
     }
     new.iter().try_for_each(fs::create_dir_all)?;
     sys::make_read_only(there)
+}
+
+/// Shows an entry of a folder in the folder `there`, as it is.
+fn show_entry(entry: &fs::DirEntry, there: &Path) -> io::Result<()> {
+    let (from, to) = (entry.path(), there.join(entry.file_name()));
+    let kind = entry.file_type()?;
+    if kind.is_symlink() {
+        return symlink(fs::read_link(from)?, to);
+    }
+    if kind.is_dir() { fs::create_dir(&to) } else { File::create(&to).map(drop) }?;
+    sys::bind(&from, &to).inspect_err(|_| {
+        let _ = if kind.is_dir() { fs::remove_dir(&to) } else { fs::remove_file(&to) };
+    })
 }
 
 /// Shows what is mapped at `there`.
