@@ -12,7 +12,7 @@ use crate::model::{Plan, Precedent, Ruling};
 const INDENT: usize = 2;
 /// The width of each column: the claim, the study's ratio, the record's answer; the last one's ends
 /// the line.
-const WIDTHS: [usize; 3] = [38, 13, 13];
+const WIDTHS: [usize; 3] = [36, 15, 13];
 /// So many of the claims on which the two runs differ are named.
 const NAMED: usize = 3;
 
@@ -112,7 +112,7 @@ pub fn reproduced_soon(plan: &Plan, precedent: Option<&Precedent>) -> String {
         Some((seconds, it)) => {
             let from = words::ratio(it.scale);
             format!(
-                "about {} if as fast as record/{} at {from} of the size, all rounds run",
+                "about {} for all rounds, going by record/{} at {from} of the size",
                 about(seconds),
                 it.run
             )
@@ -136,15 +136,11 @@ pub fn reproduced_soon(plan: &Plan, precedent: Option<&Precedent>) -> String {
 mod tests {
     use super::super::paint::{WIDTH, columns};
     use super::*;
-    use crate::model::claim::{Claim, Times};
+    use crate::model::claim::Claim;
 
     fn answered(answer: Answer, text: &str) -> Answered {
         Answered {
-            claim: Claim {
-                text: text.into(),
-                times: Some(Times::Range([0.00123, 234.5])),
-                ..Claim::default()
-            },
+            claim: Claim { text: text.into(), at_least: Some(2.0), ..Claim::default() },
             answer,
             open: false,
             claimed: [None, None],
@@ -172,6 +168,7 @@ mod tests {
             let shown = reproduced(&claims, known.as_ref()).plain();
             assert!(shown.lines().all(|line| columns(line) <= WIDTH), "{shown}");
             assert!(shown.contains("\n  long long"), "{shown}");
+            assert!(shown.contains("  at least 2.00  "), "{shown}");
             let legend = shown.split_whitespace().collect::<Vec<_>>().join(" ");
             assert!(legend.contains("+ holds, ~ holds in direction, - does not hold"), "{shown}");
         }
