@@ -7,7 +7,8 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use fsverdict_core::model::{Bytes, Device, DeviceTotals};
 
@@ -198,13 +199,33 @@ impl Disk {
 
     /// What `work` has the device do. Nothing is known of a file.
     pub fn during<T>(&self, work: impl FnOnce() -> T) -> (T, Option<DeviceTotals>) {
+        self.until(work, |_| true, Duration::ZERO)
+    }
+
+    /// What `work` has the device do, until `enough` of it was seen or `patience` is over: a kernel's
+    /// worker may do it later.
+    pub fn until<T>(
+        &self,
+        work: impl FnOnce() -> T,
+        enough: impl Fn(&DeviceTotals) -> bool,
+        patience: Duration,
+    ) -> (T, Option<DeviceTotals>) {
         let devices: Vec<Device> = self.device().into_iter().collect();
         let open = || DeviceReader::open(Path::new("/"), &devices).ok();
         let mut reader = if devices.is_empty() { None } else { open() };
         let first = reader.as_mut().and_then(|reader| reader.read().ok());
         let done = work();
-        let last = reader.as_mut().and_then(|reader| reader.read().ok());
-        (done, last.zip(first).map(|(last, first)| last.since(&first).totals))
+        let end = Instant::now() + patience;
+        let mut seen = || {
+            let last = reader.as_mut()?.read().ok()?;
+            Some(last.since(first.as_ref()?).totals)
+        };
+        let mut totals = seen();
+        while totals.as_ref().is_some_and(|totals| !enough(totals)) && Instant::now() < end {
+            thread::sleep(Duration::from_millis(20));
+            totals = seen();
+        }
+        (done, totals)
     }
 }
 
