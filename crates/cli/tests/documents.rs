@@ -7,7 +7,9 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::symlink;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
 
 use serde_json::{Map, Value, json};
 
@@ -79,14 +81,13 @@ fn all_blocks() -> Vec<Block> {
 }
 
 /// Runs the commands of a block, one after the other, in a folder of their own.
-fn run(block: &Block) {
-    let scene = Scene::alone();
-    let programs = scene.path("programs");
-    fs::create_dir(&programs).unwrap();
+fn run(block: &Block, folder: &Path) {
+    let programs = folder.join("programs");
+    fs::create_dir_all(&programs).unwrap();
     symlink(env!("CARGO_BIN_EXE_fsverdict"), programs.join("fsverdict")).unwrap();
-    for folder in ["studies", "record"] {
-        let known = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(folder);
-        symlink(known, scene.path(folder)).unwrap();
+    for known in ["studies", "record"] {
+        let there = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(known);
+        symlink(there, folder.join(known)).unwrap();
     }
     let others = std::env::var("PATH").unwrap_or_default();
     let path = format!("{}:{others}", programs.display());
@@ -96,12 +97,31 @@ fn run(block: &Block) {
             false => command.clone(),
         };
         let mut shell = program("sh");
-        shell.args(["-c", &line]).env("PATH", &path).current_dir(scene.path(""));
+        shell.args(["-c", &line]).env("PATH", &path).current_dir(folder);
         let done = Started::new(shell).wait();
         let said = format!("{}: {line}\n{}\n{}", block.place, done.stdout, done.stderr);
         assert_eq!(done.code, Some(block.exit), "{said}");
         assert!(!done.stderr.contains("panicked"), "{said}");
     }
+}
+
+/// Runs the blocks that are `chosen`, three at once: most of a run on a slow bed is waiting.
+fn run_all(blocks: &[Block], chosen: impl Fn(&Block) -> bool) {
+    let scene = Scene::alone();
+    let blocks: Vec<(PathBuf, &Block)> = (0..)
+        .zip(blocks.iter().filter(|block| chosen(block)))
+        .map(|(number, block)| (scene.path(&format!("block-{number}")), block))
+        .collect();
+    let next = AtomicUsize::new(0);
+    thread::scope(|scope| {
+        for _ in 0..3 {
+            scope.spawn(|| {
+                while let Some((folder, block)) = blocks.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    run(block, folder);
+                }
+            });
+        }
+    });
     scene.assert_nothing_left();
 }
 
@@ -111,7 +131,7 @@ fn commands_in_the_documents_do_what_they_say() {
     for document in ["README.md", "FORMAT.md"] {
         assert!(blocks.iter().any(|block| block.place.starts_with(document)), "{document}");
     }
-    blocks.iter().filter(|block| !block.needs_root).for_each(run);
+    run_all(&blocks, |block| !block.needs_root);
 }
 
 #[test]
@@ -120,7 +140,7 @@ fn loop_commands_in_the_documents_do_what_they_say() {
     assert!(is_root());
     let blocks = all_blocks();
     assert!(blocks.iter().any(|block| block.needs_root), "the README shows no real run");
-    blocks.iter().filter(|block| block.needs_root).for_each(run);
+    run_all(&blocks, |block| block.needs_root);
 }
 
 /// The picture on the README's first screen is a run's own, as the program draws it now:
@@ -219,6 +239,36 @@ fn the_studies_claims_are_answered_by_their_records() {
         fs::write(&answers, &now).unwrap();
     }
     assert!(fs::read_to_string(&answers).unwrap() == now, "FSVERDICT_RENEW=1 writes {answers:?}");
+}
+
+/// What ends an answer in docs/questions.md.
+const ANSWER: &str = "<!-- end of the answer -->\n";
+
+/// Each answer in docs/questions.md is what the command above it says of its record: from the
+/// sentence in bold to the legend of the matrix. Each record's plan is one that ships.
+#[test]
+fn the_questions_are_answered_by_their_records() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let scene = Scene::new();
+    symlink(root.join("record"), scene.path("record")).unwrap();
+    let page = root.join("docs/questions.md");
+    let text = fs::read_to_string(&page).unwrap();
+    let mut parts = text.split(CLAIMS[0]);
+    let mut now = parts.next().unwrap().to_string();
+    for part in parts {
+        let (command, rest) = part.split_once(" -->\n").unwrap();
+        let (_, after) = rest.split_once(ANSWER).unwrap();
+        let report = scene.run(command.strip_prefix("fsverdict ").unwrap()).exits(0).stdout;
+        let (_, answer) = report.split_once("\n\n").unwrap();
+        let (answer, _) = answer.split_once("\n\nThe run ended").unwrap();
+        now += &format!("{}{command} -->\n{answer}\n{ANSWER}{after}", CLAIMS[0]);
+        let plan = after.split("(../plans/").nth(1).unwrap().split(')').next().unwrap();
+        assert!(root.join("plans").join(plan).is_file(), "{plan}");
+    }
+    if std::env::var_os("FSVERDICT_RENEW").is_some() {
+        fs::write(&page, &now).unwrap();
+    }
+    assert!(text == now, "FSVERDICT_RENEW=1 answers them anew");
 }
 
 #[test]

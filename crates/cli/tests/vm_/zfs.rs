@@ -66,6 +66,15 @@ fn plan() -> String {
     )
 }
 
+/// `./test` begins with it, beside others.
+#[test]
+#[ignore = "builds OpenZFS, once: run ./test"]
+fn openzfs_is_built_once() {
+    if lack().is_none() {
+        built();
+    }
+}
+
 #[test]
 #[ignore = "builds OpenZFS, once, and boots virtual machines: run ./test"]
 fn openzfs_is_built_for_a_kernel_and_measured_in_its_guest() {

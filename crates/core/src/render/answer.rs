@@ -120,7 +120,7 @@ fn by_name(report: &Report, matrix: &Matrix, all: &[Compared]) -> Option<String>
 
 /// A name that would look like two is quoted.
 pub(super) fn quoted(name: &str) -> String {
-    if name.contains([',', ';']) { format!("“{name}”") } else { name.into() }
+    if name.contains([',', ';', ':']) { format!("“{name}”") } else { name.into() }
 }
 
 /// Of each contender how often it is better and worse.

@@ -23,7 +23,18 @@ pub(super) fn why(report: &Report, matrix: &Matrix) -> Option<String> {
         }
     }
     told.truncate(CONTENDERS_MAX);
-    let sentences: Vec<String> = told.iter().map(|it| sentence(report, matrix, it)).collect();
+    let mut sentences: Vec<String> = Vec::new();
+    let mut before = None;
+    for comparison in told {
+        let place = place(matrix, comparison);
+        let said = sentence(report, comparison);
+        // Where the one before was, too, is said once.
+        sentences.push(match &place {
+            Some(place) if before.as_ref() != Some(place) => format!("at {place}, {said}"),
+            _ => said,
+        });
+        before = place;
+    }
     (!sentences.is_empty()).then(|| format!("Probably why: {}.", sentences.join("; ")))
 }
 
@@ -37,19 +48,23 @@ fn causes<'a>(
     })
 }
 
-/// "at deleting small files xfs takes 34.5 µs of CPU time for each file, ext4 17.8 µs".
-fn sentence(report: &Report, matrix: &Matrix, comparison: &Comparison) -> String {
-    let causes: Vec<&Cause> = causes(report, comparison).take(COSTS_MAX).collect();
+/// The test, where there are several.
+fn place(matrix: &Matrix, comparison: &Comparison) -> Option<String> {
     let is_its = |it: &&Test| {
         (it.workload, &it.metric) == (comparison.workload.as_str(), &comparison.metric)
     };
     let test = matrix.tests.iter().find(is_its).filter(|_| matrix.tests.len() > 1);
-    let at = test.map_or(String::new(), |test| format!("at {} ", quoted(&test.doing)));
+    test.map(|test| quoted(&test.doing))
+}
+
+/// "xfs takes 34.5 µs of CPU time for each file, ext4 17.8 µs".
+fn sentence(report: &Report, comparison: &Comparison) -> String {
+    let causes: Vec<&Cause> = causes(report, comparison).take(COSTS_MAX).collect();
     let Comparison { contender, reference, .. } = comparison;
     let slower = &causes[0].slower;
     let faster = if slower == contender { reference } else { contender };
     let clauses: Vec<String> = causes.iter().map(|cause| clause(cause, faster)).collect();
-    format!("{at}{slower} {}", clauses.join(", and "))
+    format!("{slower} {}", clauses.join(", and "))
 }
 
 /// "writes 37 bytes for each byte (21 log tree, 12 inodes), ext4 4.6".
@@ -148,11 +163,15 @@ mod tests {
         let rows = [vec![(Slower, 0.8), (Slower, 0.5)], vec![(Slower, 0.4), (Slower, 0.9)]];
         assert_eq!(
             said(&rows, &causes).unwrap(),
-            "Probably why: at t1 c1 writes 37.0 bytes for each byte (21.0 of log tree), c0 4.60, \
-             and takes 34.5 µs of CPU time for each file, c0 17.8 µs; at t0 c2 flushes twice for \
+            "Probably why: at t1, c1 writes 37.0 bytes for each byte (21.0 of log tree), c0 4.60, \
+             and takes 34.5 µs of CPU time for each file, c0 17.8 µs; at t0, c2 flushes twice for \
              each fsync, c0 once."
         );
         assert_eq!(said(&rows, &[]), None);
+        let both =
+            ["c1", "c2"].map(|name| cause("t0", name, Cost::Flushes, Per::Fsync, [2.0, 1.0]));
+        let once = "at t0, c2 flushes twice for each fsync, c0 once; c1 flushes twice";
+        assert!(said(&rows, &both).unwrap().contains(once), "{:?}", said(&rows, &both));
         let alone = [vec![(Slower, 0.5)]];
         let requests = [cause("t0", "c1", Cost::Writes, Per::Trial, [2400.0, 0.0])];
         let one = "Probably why: c1 gives the device 2,400 writes, c0 none.";

@@ -202,8 +202,8 @@ impl Disk {
         self.until(work, |_| true, Duration::ZERO)
     }
 
-    /// What `work` has the device do, until `enough` of it was seen or `patience` is over: a kernel's
-    /// worker may do it later.
+    /// What `work` has the device do, until `enough` of it was seen or `patience` is over: a
+    /// kernel's worker may do it later.
     pub fn until<T>(
         &self,
         work: impl FnOnce() -> T,
