@@ -165,11 +165,12 @@ fn the_picture_in_the_readme_is_that_of_its_run() {
 /// What begins and ends a table of claims; behind the first stands the command that makes it.
 const CLAIMS: [&str; 2] = ["<!-- $ ", "<!-- end of the claims -->\n"];
 
-/// The page with its table of claims as the program answers them now, and how many of them hold.
+/// The page with its table of claims as the program answers them now, and how many of them hold;
+/// `None` of a page without.
 fn answered(scene: &Scene, page: &str) -> Option<(String, String)> {
     let (before, rest) = page.split_once(CLAIMS[0])?;
     let (command, rest) = rest.split_once(" -->\n").unwrap();
-    let (_, after) = rest.split_once(CLAIMS[1]).unwrap();
+    let (_, after) = rest.split_once(CLAIMS[1])?;
     let report = scene.run(command.strip_prefix("fsverdict ").unwrap()).exits(0).stdout;
     // The claims stand between the title and the answer; either begins in bold.
     let (_, claims) = report.split_once("\n\n").unwrap();
