@@ -7,10 +7,11 @@ use std::time::SystemTime;
 
 use anyhow::{Context, Result, bail};
 use clap::ValueEnum;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use fsverdict_core::model::trace::{Item, Traced};
 use fsverdict_core::model::{
-    Bed, Bytes, Command, Contender, ExtraProbe, FsyncCase, FsyncFiles, Judgement, Place, Plan,
-    Record, Stop, Workload,
+    Bed, Bytes, Command, Contender, ExtraProbe, FsyncCase, FsyncFiles, FsyncOperation, Judgement,
+    Place, Plan, Record, Stop, Workload,
 };
 use fsverdict_core::render::{self, Figure};
 use fsverdict_core::trace::file::{self, Line};
@@ -53,6 +54,10 @@ pub struct Arguments {
     /// Whether the write needs a new block.
     #[arg(long, value_enum, value_delimiter = ',', default_value = "allocating")]
     case: Vec<Case>,
+    /// What is done with the last file and shown. rename: over the first, with nothing synced;
+    /// create: the file is a new one, and is synced, and its directory.
+    #[arg(long, value_delimiter = ',', default_value = "fsync", value_parser = operations())]
+    operation: Vec<FsyncOperation>,
     /// Bytes written to each file.
     #[arg(long, value_name = "SIZE", default_value = "2k")]
     bytes: Bytes,
@@ -81,18 +86,19 @@ pub struct Arguments {
     #[arg(
         last = true,
         value_name = "COMMAND",
-        conflicts_with_all = ["files", "case", "bytes", "repetitions"]
+        conflicts_with_all = ["files", "case", "operation", "bytes", "repetitions"]
     )]
     command: Vec<String>,
 }
 
 /// What a run that was recorded has already.
-const OF_A_RUN: [&str; 13] = [
+const OF_A_RUN: [&str; 14] = [
     "fs",
     "mount",
     "mkfs",
     "files",
     "case",
+    "operation",
     "bytes",
     "repetitions",
     "place",
@@ -108,6 +114,7 @@ Examples:
   sudo fsverdict anatomy
   sudo fsverdict anatomy --fs ext4,xfs,btrfs --files 1,10,100,1000
   sudo fsverdict anatomy --mount data=journal --mount nodelalloc --case overwriting
+  sudo fsverdict anatomy --fs ext4,xfs --operation fdatasync,rename,create
   fsverdict anatomy --kernel 5.10 --kernel 6.12
   sudo fsverdict anatomy -- sqlite3 test.db 'create table t(x)'
   fsverdict anatomy runs/20260131-235959-anatomy --figures figures";
@@ -122,6 +129,13 @@ enum At {
 enum Case {
     Allocating,
     Overwriting,
+}
+
+/// By the names that plans have.
+fn operations() -> impl TypedValueParser<Value = FsyncOperation> {
+    let named = |name: String| FsyncOperation::ALL.into_iter().find(|it| it.name() == name);
+    let names = FsyncOperation::ALL.map(FsyncOperation::name);
+    PossibleValuesParser::new(names).map(move |name| named(name).expect("it is one of them"))
 }
 
 /// Records what is asked for, or reads what was recorded, and shows it.
@@ -223,7 +237,7 @@ fn workloads(arguments: &Arguments) -> Vec<Workload> {
         let name = shortened(&command.to_string());
         return vec![Workload { name, command: Some(command), ..Workload::default() }];
     }
-    let one = |case: Case, files: u32| {
+    let one = |operation: FsyncOperation, case: Case, files: u32| {
         let (case, word) = match case {
             Case::Allocating => (FsyncCase::Allocating, "allocating"),
             Case::Overwriting => (FsyncCase::Overwriting, "overwriting"),
@@ -231,13 +245,18 @@ fn workloads(arguments: &Arguments) -> Vec<Workload> {
         let s = if files == 1 { "" } else { "s" };
         let (size, repetitions) = (arguments.bytes, arguments.repetitions);
         Workload {
-            name: format!("fsync of 1 of {files} file{s}, {word}"),
-            fsync_files: Some(FsyncFiles { files, size, repetitions, case }),
+            name: format!("{} of 1 of {files} file{s}, {word}", operation.name()),
+            fsync_files: Some(FsyncFiles { files, size, repetitions, case, operation }),
             ..Workload::default()
         }
     };
-    let cases = arguments.case.iter();
-    cases.flat_map(|case| arguments.files.iter().map(|files| one(*case, *files))).collect()
+    let mut all = Vec::new();
+    for operation in &arguments.operation {
+        for case in &arguments.case {
+            all.extend(arguments.files.iter().map(|files| one(*operation, *case, *files)));
+        }
+    }
+    all
 }
 
 /// What was recorded, by workload and contender in the plan's order.
@@ -248,6 +267,7 @@ fn traced(folder: &Path, loaded: &Loaded) -> Result<Vec<Traced>> {
             let mut traced = Traced {
                 workload: workload.name.clone(),
                 contender: contender.name.clone(),
+                operation: workload.fsync_files.as_ref().map(|it| it.operation).unwrap_or_default(),
                 ..Traced::default()
             };
             let is_its = |record: &&Record| {

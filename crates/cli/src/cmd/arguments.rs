@@ -149,7 +149,8 @@ pub struct Arguments {
         help_heading = WORK
     )]
     pub small_files: Option<String>,
-    /// Many files written and one synced: files=10,size=2k,repetitions=100,case=allocating.
+    /// Many files written and one synced: files=10,size=2k,repetitions=100,case=allocating,
+    /// operation=fsync.
     #[arg(
         long, value_name = "KEY=VALUE,...", num_args = 0..=1, default_missing_value = "",
         help_heading = WORK

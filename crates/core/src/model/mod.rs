@@ -79,8 +79,8 @@ pub use joined::{Abreast, Accord, Joined, Term};
 pub use layer::Layer;
 pub use map::{Map, is_mapped, is_of_kernel};
 pub use native::{
-    FILE_SIZE_MAX, FILES_MAX, FsyncCase, FsyncFiles, Metadata, MetadataOperation, Operation,
-    SmallFiles, Sync,
+    FILE_SIZE_MAX, FILES_MAX, FsyncCase, FsyncFiles, FsyncOperation, Metadata, MetadataOperation,
+    Operation, SmallFiles, Sync,
 };
 pub use near::{meant, near, with_near};
 pub use need::Need;

@@ -89,6 +89,57 @@ pub enum FsyncCase {
     Overwriting,
 }
 
+/// What [`FsyncFiles`] measures, of the last file that it has written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FsyncOperation {
+    /// fsync(2).
+    #[default]
+    Fsync,
+    /// fdatasync(2).
+    Fdatasync,
+    /// Its write itself, the file being open with O_DSYNC.
+    ODsync,
+    /// sync_file_range(2) of the whole file, waiting for it.
+    SyncFileRange,
+    /// rename(2) over the first file, with nothing synced.
+    Rename,
+    /// fsync(2) of it, which was made just before, and of its directory.
+    Create,
+    /// syncfs(2).
+    Syncfs,
+}
+
+impl FsyncOperation {
+    /// All.
+    pub const ALL: [FsyncOperation; 7] = [
+        FsyncOperation::Fsync,
+        FsyncOperation::Fdatasync,
+        FsyncOperation::ODsync,
+        FsyncOperation::SyncFileRange,
+        FsyncOperation::Rename,
+        FsyncOperation::Create,
+        FsyncOperation::Syncfs,
+    ];
+
+    /// Its name in plans.
+    pub fn name(self) -> &'static str {
+        match self {
+            FsyncOperation::Fsync => "fsync",
+            FsyncOperation::Fdatasync => "fdatasync",
+            FsyncOperation::ODsync => "o_dsync",
+            FsyncOperation::SyncFileRange => "sync_file_range",
+            FsyncOperation::Rename => "rename",
+            FsyncOperation::Create => "create",
+            FsyncOperation::Syncfs => "syncfs",
+        }
+    }
+
+    fn is_fsync(&self) -> bool {
+        *self == FsyncOperation::Fsync
+    }
+}
+
 /// Many files written, one of them synced: the fsync-anatomy study's test program.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -101,12 +152,21 @@ pub struct FsyncFiles {
     pub repetitions: u32,
     /// Whether the write needs a new block.
     pub case: FsyncCase,
+    /// What is measured.
+    #[serde(skip_serializing_if = "FsyncOperation::is_fsync")]
+    pub operation: FsyncOperation,
 }
 
 impl Default for FsyncFiles {
     /// The study's 2 KB and the 10 files that it traced. A hundred repetitions give a median.
     fn default() -> Self {
-        FsyncFiles { files: 10, size: Bytes(2048), repetitions: 100, case: FsyncCase::Allocating }
+        FsyncFiles {
+            files: 10,
+            size: Bytes(2048),
+            repetitions: 100,
+            case: FsyncCase::Allocating,
+            operation: FsyncOperation::Fsync,
+        }
     }
 }
 
@@ -127,12 +187,15 @@ impl FsyncFiles {
 
     /// What is wrong with it, as the end of a sentence.
     pub(super) fn check(&self) -> Result<(), String> {
-        let FsyncFiles { files, size, repetitions, .. } = *self;
+        let FsyncFiles { files, size, repetitions, operation, .. } = *self;
         if files == 0 || repetitions == 0 || size.0 == 0 {
             return Err("needs at least one file, one byte and one repetition".into());
         }
         if size > FILE_SIZE_MAX {
             return Err(format!("has files of {size}: at most {FILE_SIZE_MAX}"));
+        }
+        if operation == FsyncOperation::Rename && files < 2 {
+            return Err("renames the last file over the first: needs at least two files".into());
         }
         check_count(self.all_files())
     }
@@ -276,6 +339,7 @@ mod tests {
             ("fsync_files = { size = 0 }", "one byte"),
             ("fsync_files = { size = \"2G\" }", "at most 1G"),
             ("fsync_files = { files = 100000, repetitions = 10000 }", "at most 100000000"),
+            ("fsync_files = { files = 1, operation = \"rename\" }", "at least two files"),
             ("metadata = { directories = 0 }", "at least one directory"),
             ("metadata = { directories = 2, threads = 3 }", "3 threads for 2 directories"),
             ("metadata = { operations = [\"mkdir\"] }", "begins with mkdir and create"),
@@ -297,6 +361,18 @@ mod tests {
         };
         assert_eq!(primary(60), ["fsync_latency_p50"]);
         assert_eq!(primary(59), ["fsync_latency_mean"]);
+    }
+
+    #[test]
+    fn an_operation_has_the_name_that_plans_have_and_fsync_needs_none() {
+        for operation in super::FsyncOperation::ALL {
+            let name = operation.name();
+            let text = format!("name = \"w\"\nfsync_files = {{ operation = \"{name}\" }}");
+            let files = toml::from_str::<Workload>(&text).unwrap().fsync_files.unwrap();
+            assert_eq!(files.operation, operation);
+            let text = toml::to_string(&files).unwrap();
+            assert_eq!(text.contains("operation"), name != "fsync", "older programs refuse it");
+        }
     }
 
     #[test]

@@ -11,16 +11,20 @@
 //! see the whole phase, with all that the other files cost. The devices' counters are therefore
 //! also read right before and after each fsync: what completed meanwhile is taken as its doing.
 //!
+//! In place of the fsync the plan may have another operation measured, under the same names: what
+//! it leaves for the closing syncfs tells how much of the work it did.
+//!
 //! Where requests are recorded, each write and both ends of each fsync are marks in the record.
 
+use std::ffi::{CStr, CString};
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
 use fsverdict_core::model::{
-    Bytes, Device, DeviceTotals, FsyncCase, FsyncFiles, Operation, Phase, Sample, SmallFiles, Sync,
-    Unit,
+    Bytes, Device, DeviceTotals, FsyncCase, FsyncFiles, FsyncOperation, Operation, Phase, Sample,
+    SmallFiles, Sync, Unit,
 };
 use fsverdict_core::run::{HostError, Step};
 use thiserror::Error;
@@ -37,6 +41,9 @@ use crate::timing::Latencies;
 
 /// Descriptors there are besides the files': standard ones, the probes', the directories'.
 const OTHER_DESCRIPTORS: u64 = 64;
+
+/// What the name of a file begins with that was not laid out.
+const FRESH: char = 'n';
 
 /// Why it could not be done.
 #[derive(Debug, Error)]
@@ -82,12 +89,28 @@ impl Engine for FsyncFiles {
             Step::Work(phase) => {
                 only_whole(phase)?;
                 vec![Act::Within(format!(
-                    "{} times: open {} files, write {} to each, fsync the last, close, syncfs",
-                    self.repetitions, self.files, self.size
+                    "{} times: open {} files, write {} to each, {}, close, syncfs",
+                    self.repetitions,
+                    self.files,
+                    self.size,
+                    said(self.operation)
                 ))]
             }
             _ => Vec::new(),
         })
+    }
+}
+
+/// What is measured, in words.
+fn said(operation: FsyncOperation) -> &'static str {
+    match operation {
+        FsyncOperation::Fsync => "fsync the last",
+        FsyncOperation::Fdatasync => "fdatasync the last",
+        FsyncOperation::ODsync => "the last with O_DSYNC",
+        FsyncOperation::SyncFileRange => "sync_file_range the last",
+        FsyncOperation::Rename => "rename the last over the first",
+        FsyncOperation::Create => "the last a new one, fsync it and its directory",
+        FsyncOperation::Syncfs => "syncfs",
     }
 }
 
@@ -125,7 +148,33 @@ struct Prepared {
 /// The files of one repetition.
 struct Repetition {
     number: u32,
+    directory: CString,
     names: Names,
+    /// The last file's, where it is not there before.
+    fresh: Names,
+}
+
+impl Repetition {
+    fn new(number: u32, all: Directories, operation: FsyncOperation) -> Repetition {
+        let directory = directories::directory_name(number);
+        let numbers = all.numbers(number);
+        let names =
+            |prefix, numbers| Names::new(format!("{directory}/{prefix}").as_bytes(), numbers);
+        let fresh = match operation {
+            FsyncOperation::Create => names(FRESH, numbers.end - 1..numbers.end),
+            _ => Names::none(),
+        };
+        Repetition {
+            number,
+            directory: directories::directory_c_name(number),
+            names: names('f', numbers),
+            fresh,
+        }
+    }
+
+    fn last(&self) -> &CStr {
+        self.fresh.iter().chain(self.names.iter().last()).next().unwrap_or_default()
+    }
 }
 
 /// Makes everything ready; `devices` are those whose counters are read around each fsync.
@@ -142,10 +191,7 @@ fn prepare(
     }
     let work_directory = File::open(directory).map_err(PathError::of("open", directory))?;
     let directories = Directories { files: files.all_files(), directories: files.repetitions };
-    let repetition = |number| {
-        let prefix = format!("{}/f", directories::directory_name(number));
-        Repetition { number, names: Names::new(prefix.as_bytes(), directories.numbers(number)) }
-    };
+    let repetition = |number| Repetition::new(number, directories, files.operation);
     let counters = match devices {
         [] => None,
         devices => Some(DeviceReader::open(Path::new("/"), devices)?),
@@ -156,6 +202,7 @@ fn prepare(
         work_directory: work_directory.into(),
         repetitions: (0..files.repetitions).map(repetition).collect(),
         operator: Operator {
+            operation: files.operation,
             content: RandomBytes::new(files.size.0 as usize, seed),
             open: Vec::with_capacity(files.files as usize),
             counters,
@@ -194,7 +241,10 @@ impl Prepared {
             Fault::File { action, number, source } => {
                 let directory = directories::directory_name(repetition.number);
                 let first = u64::from(repetition.number) * u64::from(self.files.files);
-                let file = directories::file_name('f', first + number);
+                let is_last = number + 1 == u64::from(self.files.files);
+                let is_fresh = is_last && self.files.operation == FsyncOperation::Create;
+                let prefix = if is_fresh { FRESH } else { 'f' };
+                let file = directories::file_name(prefix, first + number);
                 let path = self.path.join(directory).join(file);
                 PathError { action, path, source }.into()
             }
@@ -225,6 +275,7 @@ impl Fault {
 
 /// What does the work, one repetition at a time.
 struct Operator {
+    operation: FsyncOperation,
     content: RandomBytes,
     /// Files that are open; there is room for all of a repetition.
     open: Vec<OwnedFd>,
@@ -244,37 +295,80 @@ impl Operator {
         repetition: &Repetition,
         marks: Option<&Marks>,
     ) -> Result<(), Fault> {
-        for (number, name) in (0..).zip(repetition.names.iter()) {
-            let file = sys::open_at(work_directory.as_fd(), name, libc::O_WRONLY);
-            self.open.push(file.map_err(Fault::of("open", number))?);
-        }
-        for (number, file) in (0..).zip(&self.open) {
-            let content = self.content.of(number ^ u64::from(repetition.number) << 32);
-            mark(marks, "write", file).map_err(Fault::of("mark", number))?;
-            let start_ns = sys::monotonic_ns();
-            sys::write_all(file.as_fd(), content).map_err(Fault::of("write", number))?;
-            self.writes.record(sys::monotonic_ns() - start_ns);
-        }
-        self.sync_last(marks)?;
+        let directory = self.open_all(work_directory, repetition)?;
+        self.write_all(repetition, marks)?;
+        self.sync_last(&Around {
+            work_directory,
+            directory: directory.as_ref(),
+            repetition,
+            marks,
+        })?;
         for (number, file) in (0..).zip(self.open.drain(..)) {
             sys::close(file).map_err(Fault::of("close", number))?;
         }
+        drop(directory);
         let start_ns = sys::monotonic_ns();
         sys::sync_fs(work_directory.as_fd()).map_err(Fault::FileSystem)?;
         self.syncs.record(sys::monotonic_ns() - start_ns);
         Ok(())
     }
 
-    /// The fsync that is measured: its marks lie closest around it.
-    fn sync_last(&mut self, marks: Option<&Marks>) -> Result<(), Fault> {
+    /// Opens the files; and their directory, where that is to be synced, too.
+    fn open_all(
+        &mut self,
+        work_directory: &OwnedFd,
+        repetition: &Repetition,
+    ) -> Result<Option<OwnedFd>, Fault> {
+        let at = work_directory.as_fd();
+        let mut names = repetition.names.iter().peekable();
+        while let Some(name) = names.next() {
+            let is_last = names.peek().is_none();
+            let file = match self.operation {
+                FsyncOperation::Create if is_last => sys::create_at(at, repetition.last(), 0o644),
+                FsyncOperation::ODsync if is_last => {
+                    sys::open_at(at, name, libc::O_WRONLY | libc::O_DSYNC)
+                }
+                _ => sys::open_at(at, name, libc::O_WRONLY),
+            };
+            self.open.push(file.map_err(Fault::of("open", self.open.len() as u64))?);
+        }
+        if self.operation != FsyncOperation::Create {
+            return Ok(None);
+        }
+        let flags = libc::O_RDONLY | libc::O_DIRECTORY;
+        let directory = sys::open_at(at, &repetition.directory, flags);
+        directory.map(Some).map_err(Fault::of("open the directory of", 0))
+    }
+
+    /// Writes to each, but not to the one whose write is what is measured.
+    fn write_all(&mut self, repetition: &Repetition, marks: Option<&Marks>) -> Result<(), Fault> {
+        let left = usize::from(self.operation == FsyncOperation::ODsync);
+        let written = self.open.len() - left;
+        for (number, file) in (0..).zip(&self.open[..written]) {
+            let content = self.content.of(content_number(repetition, number));
+            mark(marks, "write", file).map_err(Fault::of("mark", number))?;
+            let start_ns = sys::monotonic_ns();
+            sys::write_all(file.as_fd(), content).map_err(Fault::of("write", number))?;
+            self.writes.record(sys::monotonic_ns() - start_ns);
+        }
+        Ok(())
+    }
+
+    /// The fsync that is measured, or what is instead: its marks lie closest around it.
+    fn sync_last(&mut self, around: &Around) -> Result<(), Fault> {
         let Some(last) = self.open.last() else { return Ok(()) };
+        let (operation, marks) = (self.operation, around.marks);
         let number = self.open.len() as u64 - 1;
+        let content = self.content.of(content_number(around.repetition, number));
         let counters = &mut self.counters;
         let mut read = || counters.as_mut().map(DeviceReader::read).transpose();
+        if operation == FsyncOperation::ODsync {
+            mark(marks, "write", last).map_err(Fault::of("mark", number))?;
+        }
         let before = read().map_err(Fault::Probe)?;
         mark(marks, "fsync", last).map_err(Fault::of("mark", number))?;
         let start_ns = sys::monotonic_ns();
-        sys::fsync(last.as_fd()).map_err(Fault::of("fsync", number))?;
+        around.call(operation, last, content).map_err(Fault::of(operation.name(), number))?;
         let end_ns = sys::monotonic_ns();
         mark(marks, "synced", last).map_err(Fault::of("mark", number))?;
         let after = read().map_err(Fault::Probe)?;
@@ -304,6 +398,46 @@ impl Operator {
     }
 }
 
+/// No two files get the same content.
+fn content_number(repetition: &Repetition, number: u64) -> u64 {
+    number ^ u64::from(repetition.number) << 32
+}
+
+/// What there is around the last file when its turn comes.
+struct Around<'a> {
+    work_directory: &'a OwnedFd,
+    directory: Option<&'a OwnedFd>,
+    repetition: &'a Repetition,
+    marks: Option<&'a Marks>,
+}
+
+impl Around<'_> {
+    /// What is measured.
+    fn call(&self, operation: FsyncOperation, last: &OwnedFd, content: &[u8]) -> io::Result<()> {
+        let file = last.as_fd();
+        match operation {
+            FsyncOperation::Fsync => sys::fsync(file),
+            FsyncOperation::Fdatasync => sys::data_sync(file),
+            FsyncOperation::ODsync => sys::write_all(file, content),
+            // All three are what waits for the data, as the manual has it; 0: to the file's end.
+            FsyncOperation::SyncFileRange => {
+                let wait = libc::SYNC_FILE_RANGE_WAIT_BEFORE | libc::SYNC_FILE_RANGE_WAIT_AFTER;
+                let flags = wait | libc::SYNC_FILE_RANGE_WRITE;
+                sys::sync_range(file, 0, 0, flags.cast_signed())
+            }
+            FsyncOperation::Rename => {
+                let first = self.repetition.names.iter().next().unwrap_or_default();
+                sys::rename_at(self.work_directory.as_fd(), self.repetition.last(), first)
+            }
+            FsyncOperation::Create => {
+                sys::fsync(file)?;
+                self.directory.map_or(Ok(()), |directory| sys::fsync(directory.as_fd()))
+            }
+            FsyncOperation::Syncfs => sys::sync_fs(file),
+        }
+    }
+}
+
 /// Marks what is done with an open file, where that is recorded.
 fn mark(marks: Option<&Marks>, word: &str, file: &OwnedFd) -> io::Result<()> {
     let Some(marks) = marks else { return Ok(()) };
@@ -318,7 +452,8 @@ mod tests {
     use super::*;
 
     fn files(case: FsyncCase) -> FsyncFiles {
-        FsyncFiles { files: 7, size: Bytes(5000), repetitions: 3, case }
+        let operation = FsyncOperation::Fsync;
+        FsyncFiles { files: 7, size: Bytes(5000), repetitions: 3, case, operation }
     }
 
     fn run(files: &FsyncFiles, directory: &Path) -> Result<Done, FsyncFilesError> {
@@ -352,6 +487,32 @@ mod tests {
             assert_eq!((done.application_write_bytes, done.operations), (21 * 5000, None));
             let timed: u64 = done.histograms.values().map(|histogram| histogram.sum_ns).sum();
             assert!(timed <= done.work_ns);
+        }
+    }
+
+    #[test]
+    fn every_operation_leaves_the_files_written_and_is_timed_once_a_repetition() {
+        for operation in FsyncOperation::ALL {
+            let dir = tempfile::tempdir().unwrap();
+            let files = FsyncFiles { operation, ..files(FsyncCase::Allocating) };
+            lay_out(&files, dir.path(), 7).unwrap();
+            let done = run(&files, dir.path()).unwrap();
+            let count = |name: &str| done.histograms[name].count();
+            let writes = if operation == FsyncOperation::ODsync { 18 } else { 21 };
+            assert_eq!(["write", "fsync", "syncfs"].map(count), [writes, 3, 3], "{operation:?}");
+            let whole = |content: &&Vec<u8>| content.len() == 5000;
+            let (all, empty) = match operation {
+                FsyncOperation::Rename => (18, 0),
+                FsyncOperation::Create => (24, 3),
+                _ => (21, 0),
+            };
+            let contents = contents(dir.path());
+            let whole = contents.iter().filter(whole).count();
+            assert_eq!((contents.len(), contents.len() - whole), (all, empty), "{operation:?}");
+            let is_there = |name: &str| dir.path().join("d0002").join(name).exists();
+            let [last, fresh] = ["f00000020", "n00000020"].map(is_there);
+            assert_eq!(last, operation != FsyncOperation::Rename);
+            assert_eq!(fresh, operation == FsyncOperation::Create);
         }
     }
 

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use super::account::Account;
 use super::operation::{Operation, Row};
+use crate::model::FsyncOperation;
 
 /// So many ways in which operations differ are told apart.
 const PATTERNS_MAX: usize = 4096;
@@ -115,7 +116,9 @@ pub struct Traced {
     pub trials: u32,
     /// All of their timed parts.
     pub account: Account,
-    /// Their fsyncs.
+    /// What was measured.
+    pub operation: FsyncOperation,
+    /// Their fsyncs, or whatever was measured.
     pub fsyncs: Anatomy,
     /// Events that the kernel had no room for.
     pub lost_events: u64,

@@ -9,8 +9,8 @@ use comfy_table::presets::NOTHING;
 use super::grid::Grid;
 use super::paint::wrapped;
 use super::words::counted;
-use crate::model::Unit;
 use crate::model::trace::{Account, Anatomy, Kind, Row, Spread, Traced};
+use crate::model::{FsyncOperation, Unit};
 
 pub(super) use lanes::{Lane, lanes};
 
@@ -29,7 +29,7 @@ pub fn anatomy(traced: &[Traced]) -> String {
 
 /// What most fsyncs of each wrote.
 fn overview(traced: &[Traced]) -> String {
-    let text = "What most fsyncs of each wrote, of those whose blocks could all be named, in \
+    let text = "What most operations of each wrote, of those whose blocks could all be named, in \
                 blocks of 4 KiB: data of the synced file and of others, the journal, and the rest \
                 in its place.";
     let row = |name: &str, cells: [String; 6]| {
@@ -66,21 +66,22 @@ fn overview(traced: &[Traced]) -> String {
 
 fn one(traced: &Traced) -> String {
     let Traced { workload, contender, fsyncs, account, .. } = traced;
-    let count = counted(fsyncs.operations as usize, "fsync");
+    let noun = noun(traced);
+    let count = counted(fsyncs.operations as usize, noun);
     let trials = counted(traced.trials as usize, "trial");
     let mut text = lines(&format!("{workload}, {contender}: {count} in {trials}"), 0);
     for doubt in doubts(traced) {
         text += &lines(&doubt, 2);
     }
     if fsyncs.operations > 0 {
-        text += &format!("\n{}", table(fsyncs));
+        text += &format!("\n{}", table(fsyncs, noun));
     }
     if let Some((operation, like_it)) = fsyncs.typical() {
         let what = match like_it {
-            1 if fsyncs.operations == 1 => "The fsync in full.".to_string(),
-            1 => "One fsync in full; no two wrote the same.".to_string(),
+            1 if fsyncs.operations == 1 => format!("The {noun} in full."),
+            1 => format!("One {noun} in full; no two wrote the same."),
             like_it => format!(
-                "One fsync in full: of the {like_it} that wrote the same, one of middle latency. \
+                "One {noun} in full: of the {like_it} that wrote the same, one of middle latency. \
                  What the device was given, in its order."
             ),
         };
@@ -99,7 +100,7 @@ fn doubts(traced: &Traced) -> Vec<String> {
     let mut doubts = Vec::new();
     if traced.lost_events > 0 {
         let lost = counted(traced.lost_events as usize, "event");
-        let partial = counted(traced.fsyncs.partial as usize, "fsync");
+        let partial = counted(traced.fsyncs.partial as usize, noun(traced));
         doubts.push(format!("{lost} lost by the kernel; {partial} left out for it."));
     }
     if traced.cut_off > 0 {
@@ -112,9 +113,18 @@ fn doubts(traced: &Traced) -> Vec<String> {
     doubts
 }
 
-/// How fsyncs differ: what most of them have, how many these are, and the extremes.
-fn table(fsyncs: &Anatomy) -> String {
-    let mut grid = Grid::new(NOTHING, ["each fsync", "most often", "fsyncs", "range"]);
+/// What one of those that were measured is called; the workload's name says which they are.
+fn noun(traced: &Traced) -> &'static str {
+    match traced.operation {
+        FsyncOperation::Fsync => "fsync",
+        _ => "operation",
+    }
+}
+
+/// How they differ: what most of them have, how many these are, and the extremes.
+fn table(fsyncs: &Anatomy, noun: &str) -> String {
+    let header = [&format!("each {noun}"), "most often", &format!("{noun}s"), "range"];
+    let mut grid = Grid::new(NOTHING, header);
     for (row, spread) in fsyncs.rows() {
         let Spread { most, operations, least, largest } = spread;
         let shown = |value| figure(row, value);
