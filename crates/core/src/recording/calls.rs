@@ -189,9 +189,8 @@ impl Watch {
                 self.close(thread, [call.start_ns, call.end_ns], closed);
                 Ok(None)
             }
-            "mmap" | "msync" | "io_uring_setup" | "io_uring_enter" | "io_submit" => {
-                self.unseen(thread, call)
-            }
+            "mmap" | "msync" | "io_uring_setup" | "io_uring_enter" => self.unseen(thread, call),
+            "io_submit" => self.submitted(thread, call),
             "bind" | "mknod" | "mknodat" => self.special(thread, call),
             "ioctl" => match call.argument(1) {
                 request if !request.contains("FICLONE") => Ok(None),
@@ -342,7 +341,9 @@ impl Watch {
         let gave = call.gave()?;
         let is_there = place.node.is_some();
         let others = match &gave {
-            Gave::Value(_) => creates && exclusive && is_there || !creates && !is_there,
+            Gave::Value(_) | Gave::Unseen => {
+                creates && exclusive && is_there || !creates && !is_there
+            }
             Gave::Error(error) => error == "ENOENT" && is_there || error == "EEXIST" && !is_there,
         };
         if others {
@@ -449,14 +450,23 @@ impl Watch {
 
     /// What can't be replayed, since the kernel does it without a call that strace would show.
     fn unseen(&mut self, thread: u32, call: &Ended) -> Result<Option<Translated>> {
-        if call.name != "mmap" {
-            return if call.name == "msync" { Ok(None) } else { Err(why::RINGS) };
+        match (call.name, &call.returned) {
+            // Of what the kernel fetches by itself nothing shows but the ring.
+            ("io_uring_setup", Returned::Value(0.., _)) if call.argument(1).contains("SQPOLL") => {
+                return Err(why::RINGS);
+            }
+            ("io_uring_enter", &Returned::Value(taken @ 1.., _)) => {
+                self.leave_out_several(why::RINGS, taken.cast_unsigned());
+                return Ok(None);
+            }
+            ("mmap", _) => {}
+            _ => return Ok(None),
         }
         if call.argument(4) == "-1" || self.handle(thread, call.argument(4)).is_err() {
             return Ok(None);
         }
         if call.has(3, "MAP_SHARED") && call.has(2, "PROT_WRITE") {
-            *self.left_out.entry(why::MAPPED_BYTES.into()).or_default() += call.number(1)?;
+            self.leave_out_several(why::MAPPED_BYTES, call.number(1)?);
             return Err(why::MAPPED);
         }
         Err(why::MAPPED_READS)
@@ -532,14 +542,16 @@ fn transfer(call: &Ended, handle: u32) -> Result<Option<(Action, [bool; 2])>> {
 
 /// The bytes of all buffers of a vector, as far as strace has shown them; else what the call gave.
 fn vector(call: &Ended, given: impl Fn() -> Result<u64>) -> Result<u64> {
-    let buffers = call.argument(1);
+    shown_bytes(call.argument(1)).map_or_else(given, Ok)
+}
+
+/// The bytes of all buffers; `None` where strace does not show all of them.
+pub(super) fn shown_bytes(buffers: &str) -> Option<u64> {
     let sizes = buffers.split("iov_len=").skip(1);
     let sizes: Vec<Option<u64>> =
         sizes.map(|rest| number(rest.split(['}', ',']).next()?)).collect();
-    match sizes.iter().copied().sum::<Option<u64>>() {
-        Some(bytes) if bytes > 0 && !buffers.ends_with("...]") => Ok(bytes),
-        _ => given(),
-    }
+    let bytes = sizes.into_iter().try_fold(0_u64, |all, bytes| all.checked_add(bytes?));
+    bytes.filter(|&bytes| bytes > 0 && !buffers.ends_with("...]"))
 }
 
 /// The same, with the content changed.

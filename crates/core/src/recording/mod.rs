@@ -14,6 +14,7 @@ mod on_path;
 mod order;
 mod processes;
 mod space;
+mod submitted;
 #[cfg(test)]
 mod tests;
 mod text;
@@ -70,12 +71,16 @@ mod why {
     pub const MAPPED: &str = "mappings of files for writing";
     pub const MAPPED_BYTES: &str = "bytes of files mapped for writing";
     pub const MAPPED_READS: &str = "mappings of files for reading";
-    pub const RINGS: &str = "calls of io_uring and io_submit";
+    pub const RINGS: &str = "operations of io_uring, which strace does not show";
+    pub const REQUESTS: &str = "requests of io_submit beyond those that strace shows";
+    /// In older recordings.
+    pub const CALLS_OF_BOTH: &str = "calls of io_uring and io_submit";
     pub const LINES: &str = "lines of the trace that can't be read";
 
     /// A replay without these does not do all that the application did below the folders. Calls
     /// that failed are none: what was done instead is in the recording.
-    pub const LACKING: [&str; 6] = [PASSED, OTHERS, UNKNOWN, MAPPED, MAPPED_READS, RINGS];
+    pub const LACKING: [&str; 8] =
+        [PASSED, OTHERS, UNKNOWN, MAPPED, MAPPED_READS, RINGS, REQUESTS, CALLS_OF_BOTH];
 }
 
 /// How many calls below the folders a replay of this recording lacks.
@@ -132,6 +137,8 @@ pub struct Watch {
     places: HashMap<String, u32>,
     calls: Vec<Call>,
     left_out: BTreeMap<String, u64>,
+    /// Requests of io_submit that are recorded.
+    one_by_one: u64,
     /// Times of the first and the last line.
     times_ns: Option<[u64; 2]>,
 }
@@ -151,6 +158,7 @@ impl Watch {
             places: HashMap::new(),
             calls: Vec::new(),
             left_out: BTreeMap::new(),
+            one_by_one: 0,
             times_ns: None,
         }
     }
@@ -185,7 +193,12 @@ impl Watch {
     }
 
     fn leave_out(&mut self, what: &str) {
-        *self.left_out.entry(what.into()).or_default() += 1;
+        self.leave_out_several(what, 1);
+    }
+
+    fn leave_out_several(&mut self, what: &str, count: u64) {
+        let all = self.left_out.entry(what.into()).or_default();
+        *all = all.saturating_add(count);
     }
 
     /// A call has ended: processes follow from it, or it goes into the recording, or it is counted.
@@ -283,6 +296,7 @@ impl Watch {
             ends: ends.len() as u64,
             elapsed_ns: end_ns - begin_ns,
             tracer_ns: self.wanted.tracer_ns,
+            one_by_one: self.one_by_one,
             left_out: self.left_out,
         };
         Recording { head, paths, entries, calls: self.calls, ends }
