@@ -31,6 +31,9 @@ const OPEN_FLAGS: [&str; 14] = [
     "O_TMPFILE",
 ];
 
+/// PATH_MAX of linux/limits.h, which counts the byte that ends a path.
+const PATH_BYTES_MAX: usize = 4096;
+
 /// A path that a call is given: as the first argument of its own, or after a directory's.
 #[derive(Clone, Copy)]
 pub(super) struct Named<'a> {
@@ -112,10 +115,13 @@ impl Watch {
         let from = named.directory.and_then(descriptor).filter(|(fd, _)| *fd >= 0);
         let absolute = match (path.starts_with('/'), from) {
             (false, Some((_, Some(folder)))) => format!("{folder}/{path}"),
-            (false, Some((_, None))) => return Err(why::ELSEWHERE),
+            (false, Some((_, None))) => return Err(nameless(named.directory)),
             _ => self.absolute(thread, &path),
         };
-        self.space.place(&absolute, follow).ok_or(why::ELSEWHERE)
+        match self.space.place(&absolute, follow) {
+            Some(place) if place.written.len() >= PATH_BYTES_MAX => Err(why::LONG),
+            place => place.ok_or(why::ELSEWHERE),
+        }
     }
 
     /// The open file that a descriptor is of.
@@ -125,7 +131,7 @@ impl Watch {
             (Some(it), _) => Ok(it.handle),
             (None, Some(path)) if self.space.inside(&path).is_some() => Err(why::PASSED),
             (None, Some(_)) => Err(why::ELSEWHERE),
-            (None, None) => Err(why::PIPES),
+            (None, None) => Err(nameless(Some(argument))),
         }
     }
 
@@ -552,6 +558,12 @@ pub(super) fn shown_bytes(buffers: &str) -> Option<u64> {
         sizes.map(|rest| number(rest.split(['}', ',']).next()?)).collect();
     let bytes = sizes.into_iter().try_fold(0_u64, |all, bytes| all.checked_add(bytes?));
     bytes.filter(|&bytes| bytes > 0 && !buffers.ends_with("...]"))
+}
+
+/// What a descriptor without a path is of: `5<pipe:[7]>`; of one that strace shows nothing of, the
+/// path is longer than readlink(2) gives.
+fn nameless(descriptor: Option<&str>) -> &'static str {
+    if descriptor.is_some_and(|it| it.contains('<')) { why::PIPES } else { why::LONG }
 }
 
 /// The same, with the content changed.

@@ -8,6 +8,7 @@
 mod attributes;
 mod calls;
 mod follow;
+pub mod iolog;
 mod line;
 mod names;
 mod on_path;
@@ -62,6 +63,7 @@ mod why {
     pub const ELSEWHERE: &str = "calls on files elsewhere";
     pub const PIPES: &str = "calls on pipes, sockets and devices";
     pub const PASSED: &str = "calls on files that were open before, or were opened by others";
+    pub const LONG: &str = "calls on files whose paths are longer than the kernel takes";
     pub const OTHERS: &str = "calls that met what others had changed";
     pub const RIGHTS: &str = "calls that were refused for want of rights";
     pub const ROOM: &str = "calls that failed for want of room";
@@ -79,8 +81,8 @@ mod why {
 
     /// A replay without these does not do all that the application did below the folders. Calls
     /// that failed are none: what was done instead is in the recording.
-    pub const LACKING: [&str; 8] =
-        [PASSED, OTHERS, UNKNOWN, MAPPED, MAPPED_READS, RINGS, REQUESTS, CALLS_OF_BOTH];
+    pub const LACKING: [&str; 9] =
+        [PASSED, LONG, OTHERS, UNKNOWN, MAPPED, MAPPED_READS, RINGS, REQUESTS, CALLS_OF_BOTH];
 }
 
 /// How many calls below the folders a replay of this recording lacks.
@@ -209,6 +211,8 @@ impl Watch {
         match self.translated(thread, call) {
             Ok(Some(translated)) => self.enter(thread, [call.start_ns, call.end_ns], translated),
             Ok(None) => {}
+            // strace shows no path of what is not open, either.
+            Err(_) if call.failed_with("EBADF") => self.leave_out(why::PIPES),
             Err(what) => self.leave_out(what),
         }
     }

@@ -177,13 +177,18 @@ fn what_can_not_be_replayed_is_counted() {
         "7 fsync(4</w/old>) = ? ERESTARTSYS (To be restarted if SA_RESTART is set)",
         "7 unlink(\"made by another\") = 0",
         "7 something odd",
+        "7 mkdirat(11, \"below\", 0777) = 0",
+        &format!("7 mkdir(\"{}\", 0777) = 0", "d/".repeat(2100)),
+        "7 write(12, \"\"..., 10) = 10",
+        "7 close(99) = -1 EBADF (Bad file descriptor)",
         "7 bind(8<socket:[9]>, {sa_family=AF_UNIX, sun_path=\"/w/.s\"}, 110) = 0",
         "7 open(\".s\", O_RDWR) = -1 ENXIO (No such device or address)",
     ]);
     assert_eq!(short(&recording), [(0, "open", vec![]), (0, "mknod", vec![])]);
     for (what, count) in [
         (why::ELSEWHERE, 2),
-        (why::PIPES, 2),
+        (why::PIPES, 3),
+        (why::LONG, 3),
         (why::PASSED, 1),
         (why::MAPPED, 1),
         (why::MAPPED_BYTES, 8192),

@@ -419,6 +419,7 @@ impl Prepared {
         let instead = match &call.gave {
             Gave::Value(value) => value.to_string(),
             Gave::Error(name) => name.clone(),
+            Gave::Unseen => "success".into(),
         };
         format!("call {}, {} {path}: {gave} instead of {instead}", number + 1, call.action.name())
     }
