@@ -68,6 +68,10 @@ pub fn run(arguments: &Arguments) -> Result<u8> {
     }
     let calls = output.with_extension("calls");
     let log = arguments.iolog.as_deref().map(|path| (path, path.with_extension("fio")));
+    let is_log = |path: &Path| path.extension().is_some_and(|ending| ending == "iolog");
+    if let Some(path) = arguments.iolog.as_deref().filter(|path| !is_log(path)) {
+        return Err(Usage(format!("--iolog {}: write NAME.iolog", path.display())).into());
+    }
     let logs = log.iter().flat_map(|(path, job)| [*path, job]);
     if let Some(there) = [output, &*calls].into_iter().chain(logs).find(|path| path.exists()) {
         let there = there.display();

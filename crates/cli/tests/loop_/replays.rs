@@ -315,6 +315,9 @@ fn what_can_not_be_recorded_is_said() {
         ),
         (&["record", "--output", "a.toml", "--", "true"], 2, "a.toml is there already"),
         (&["record"], 2, "<COMMAND>"),
+        (&["record", "--output", "b.toml", "--from-iolog", "none"], 1, "none: No such file"),
+        (&["record", "--output", "b.toml", "--from-iolog", "a.calls"], 1, "no iolog of fio"),
+        (&["record", "--output", "b.toml", "--iolog", "b", "--", "true"], 2, "NAME.iolog"),
     ] {
         scene.fsverdict(arguments).exits(status).says(says);
     }

@@ -112,7 +112,7 @@ fn a_log_that_is_none_or_leads_astray_is_refused_in_a_line() {
         ("1 a add\n2 a close", "a is not open"),
         ("1 a add\n2 a open\n3 a read 18446744073709551615 4096", "beyond any file of 16 TiB"),
         ("1 a add\n2 a open\n3 a write 17592186044416 1", "beyond any file of 16 TiB"),
-        ("1 a add\n2 a open\n3 a write 0 1073741825", "at most 1 GiB"),
+        ("1 a add\n2 a open\n3 a write 0 1073741825", "at most 1G are replayed"),
         ("1 a add\n2 a open\n3 a write -1 1", "it is not \"MICRO"),
         ("1 a add\n2 a open\n3 a wait 1 1", "fio has no action \"wait\""),
         ("1 a add\n", "it has no call on a file"),
