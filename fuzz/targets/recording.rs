@@ -1,7 +1,7 @@
-//! Recordings: what is read is written and read the same.
+//! Recordings: what is read is written and read the same, and becomes a log of fio's.
 #![no_main]
 
-use fsverdict_core::recording;
+use fsverdict_core::recording::{self, iolog};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|bytes: &[u8]| {
@@ -11,4 +11,5 @@ fuzz_target!(|bytes: &[u8]| {
     recording::write(&read, &mut written).expect("memory takes it");
     let again = recording::read(written.as_slice()).expect("what was written is read");
     assert_eq!(again, read);
+    iolog::write(&read, Vec::new()).expect("memory takes it");
 });

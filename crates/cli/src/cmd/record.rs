@@ -1,7 +1,7 @@
 //! `fsverdict record`: an application's own work as a plan.
 
 use std::fs::{self, File};
-use std::io::BufWriter;
+use std::io::{BufReader, BufWriter};
 use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use std::sync::atomic::AtomicBool;
 
 use anyhow::{Context, Result};
 use fsverdict_core::model::{Action, Bytes, Command, Gave, Laid, Recording, Unit};
-use fsverdict_core::recording;
+use fsverdict_core::recording::{self, iolog};
 use fsverdict_host::tool;
 use fsverdict_host::verb::recording::{self as host, Wanted};
 
@@ -25,6 +25,8 @@ use crate::say::{self, remark};
 /// and said. The command does its work where it is, and more slowly than by itself. The trace is
 /// kept among the temporary files (TMPDIR) until it has been read. No program in the command gains
 /// rights that it is started without: what needs root is recorded as root.
+///
+/// fio's iologs (versions 2 and 3) become recordings, and recordings iologs.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Arguments {
@@ -40,8 +42,14 @@ pub struct Arguments {
     /// Keep the names of files.
     #[arg(long)]
     keep_names: bool,
+    /// Write an iolog of fio's, too, and beside it NAME.fio, the job that replays it.
+    #[arg(long, value_name = "NAME.iolog")]
+    iolog: Option<PathBuf>,
+    /// Take this iolog of fio's instead of a command: what it names is in the --below folders.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["command", "paced", "iolog"])]
+    from_iolog: Option<PathBuf>,
     /// The command.
-    #[arg(last = true, value_name = "COMMAND", required = true)]
+    #[arg(last = true, value_name = "COMMAND", required_unless_present = "from_iolog")]
     command: Vec<String>,
 }
 
@@ -49,6 +57,7 @@ const EXAMPLES: &str = "\
 Examples:
   fsverdict record --output git.toml -- git gc
   fsverdict record --output mine.toml --below /srv/data --paced -- ./start --once
+  fsverdict record --output job.toml --below /srv/data --from-iolog job.iolog
   sudo fsverdict run git.toml --fs ext4,xfs,btrfs";
 
 /// Runs the command, and writes the plan and the recording.
@@ -58,27 +67,70 @@ pub fn run(arguments: &Arguments) -> Result<u8> {
         return Err(Usage(format!("--output {}: write NAME.toml", output.display())).into());
     }
     let calls = output.with_extension("calls");
-    if let Some(there) = [output, &calls].into_iter().find(|path| path.exists()) {
-        let there = there.display();
-        return Err(Usage(format!("{there} is there already: name another by --output")).into());
+    let log = arguments.iolog.as_deref().map(|path| (path, path.with_extension("fio")));
+    let is_log = |path: &Path| path.extension().is_some_and(|ending| ending == "iolog");
+    if let Some(path) = arguments.iolog.as_deref().filter(|path| !is_log(path)) {
+        return Err(Usage(format!("--iolog {}: write NAME.iolog", path.display())).into());
     }
-    // Ctrl-C is for the command: what it did until then is recorded.
-    let interrupted = Arc::new(AtomicBool::new(false));
-    signal_hook::flag::register(signal_hook::consts::SIGINT, interrupted)?;
-    let here = [PathBuf::from(".")];
-    let wanted = Wanted {
-        argv: &arguments.command,
-        below: if arguments.below.is_empty() { &here } else { &arguments.below },
-        keep_names: arguments.keep_names,
+    let logs = log.iter().flat_map(|(path, job)| [*path, job]);
+    if let Some(there) = [output, &*calls].into_iter().chain(logs).find(|path| path.exists()) {
+        let there = there.display();
+        return Err(Usage(format!("{there} is there already: give another name")).into());
+    }
+    let (recording, status) = match &arguments.from_iolog {
+        Some(log) => (from_iolog(log, arguments)?, exit::DONE),
+        None => recorded(arguments)?,
     };
-    let (recording, status) = host::record(&wanted)?;
-    let shown = |path: &Path| path.display().to_string();
     let file = File::create(&calls).with_context(|| shown(&calls))?;
     recording::write(&recording, BufWriter::new(file)).with_context(|| shown(&calls))?;
     fs::write(output, plan(arguments, &recording, &calls)).with_context(|| shown(output))?;
+    let mut text = said(&recording, &calls);
+    if let Some((path, job)) = log {
+        text += &to_iolog(&recording, path, &job)?;
+    }
+    text += &format!("Compare: sudo fsverdict run {} --fs ext4,xfs,btrfs", output.display());
     // Standard output is the command's.
-    say::tell(said(&recording, output, &calls).trim_end());
-    Ok(ended(&arguments.command, status))
+    say::tell(&text);
+    Ok(status)
+}
+
+/// What the command did, and the exit status that says how it ended.
+fn recorded(arguments: &Arguments) -> Result<(Recording, u8)> {
+    // Ctrl-C is for the command: what it did until then is recorded.
+    let interrupted = Arc::new(AtomicBool::new(false));
+    signal_hook::flag::register(signal_hook::consts::SIGINT, interrupted)?;
+    let wanted = Wanted {
+        argv: &arguments.command,
+        below: &arguments.below(),
+        keep_names: arguments.keep_names,
+    };
+    let (recording, status) = host::record(&wanted)?;
+    Ok((recording, ended(&arguments.command, status)))
+}
+
+/// What a job of fio's did, by its log.
+fn from_iolog(log: &Path, arguments: &Arguments) -> Result<Recording> {
+    let absolute = |path: &PathBuf| std::path::absolute(path).map(|path| shown(&path));
+    let folders = arguments.below().iter().map(absolute).collect::<Result<_, _>>()?;
+    let source = iolog::Source { folders, keep_names: arguments.keep_names };
+    let file = File::open(log).with_context(|| shown(log))?;
+    iolog::read(source, BufReader::new(file)).with_context(|| shown(log))
+}
+
+/// Writes the log, and the job that replays it; says so.
+fn to_iolog(recording: &Recording, log: &Path, job: &Path) -> Result<String> {
+    let file = File::create(log).with_context(|| shown(log))?;
+    let written = iolog::write(recording, BufWriter::new(file)).with_context(|| shown(log))?;
+    let absolute =
+        shown(&std::path::absolute(job)?.with_file_name(log.file_name().unwrap_or_default()));
+    fs::write(job, iolog::job(&written, &absolute)).with_context(|| shown(job))?;
+    let iolog::Written { calls, left_out, .. } = written;
+    let all = calls + left_out;
+    Ok(format!("{}: {calls} of {all} calls; fio {} replays it\n", log.display(), job.display()))
+}
+
+fn shown(path: &Path) -> String {
+    path.display().to_string()
 }
 
 /// A command that fails is recorded all the same, and the user told.
@@ -92,9 +144,19 @@ fn ended(command: &[String], status: ExitStatus) -> u8 {
     exit::FAILED
 }
 
+impl Arguments {
+    /// The folders whose files count.
+    fn below(&self) -> Vec<PathBuf> {
+        match self.below.is_empty() {
+            true => vec![PathBuf::from(".")],
+            false => self.below.clone(),
+        }
+    }
+}
+
 /// What was recorded, and what was not.
-fn said(recording: &Recording, output: &Path, calls: &Path) -> String {
-    let shown = |bytes: u64| Unit::Bytes.format(bytes as f64);
+fn said(recording: &Recording, calls: &Path) -> String {
+    let size = |bytes: u64| Unit::Bytes.format(bytes as f64);
     let head = &recording.head;
     let Sums { read_bytes, written_bytes, syncs, .. } = Sums::of(recording);
     let mut text = format!(
@@ -103,15 +165,15 @@ fn said(recording: &Recording, output: &Path, calls: &Path) -> String {
         head.calls,
         head.threads,
         Unit::Nanoseconds.format(head.elapsed_ns as f64),
-        shown(read_bytes),
-        shown(written_bytes)
+        size(read_bytes),
+        size(written_bytes)
     );
     if !head.left_out.is_empty() {
         text += "Not in it:\n";
     }
     for (what, count) in &head.left_out {
         text += &match what.strip_prefix("bytes ") {
-            Some(rest) => format!("  {} {rest}\n", shown(*count)),
+            Some(rest) => format!("  {} {rest}\n", size(*count)),
             None => format!("  {count} {what}\n"),
         };
     }
@@ -120,7 +182,11 @@ fn said(recording: &Recording, output: &Path, calls: &Path) -> String {
         let all = head.calls + lacking;
         text += &format!("A replay lacks {lacking} of {all} calls on these files.\n");
     }
-    text + &format!("Compare: sudo fsverdict run {} --fs ext4,xfs,btrfs\n", output.display())
+    if head.one_by_one > 0 {
+        let count = head.one_by_one;
+        text += &format!("A replay makes {count} calls one by one that io_submit was given.\n");
+    }
+    text
 }
 
 /// What a recording adds up to.
@@ -135,7 +201,14 @@ impl Sums {
     fn of(recording: &Recording) -> Sums {
         let mut sums = Sums { read_bytes: 0, written_bytes: 0, laid_bytes: 0, syncs: 0 };
         for call in &recording.calls {
-            let Gave::Value(bytes) = call.gave else { continue };
+            let bytes = match (&call.gave, &call.action) {
+                (Gave::Value(bytes), _) => *bytes,
+                (Gave::Unseen, Action::Pread { bytes, .. } | Action::Pwrite { bytes, .. }) => {
+                    *bytes
+                }
+                (Gave::Unseen, _) => 0,
+                (Gave::Error(_), _) => continue,
+            };
             match call.action {
                 Action::Read { .. } | Action::Pread { .. } => sums.read_bytes += bytes,
                 Action::Write { .. } | Action::Pwrite { .. } => sums.written_bytes += bytes,
@@ -166,7 +239,10 @@ impl Sums {
 /// The plan's text.
 fn plan(arguments: &Arguments, recording: &Recording, calls: &Path) -> String {
     let quoted = |text: &str| toml::Value::String(text.into()).to_string();
-    let command = Command::Argv(arguments.command.clone()).to_string();
+    let what = match &arguments.from_iolog {
+        Some(log) => shown(log),
+        None => Command::Argv(arguments.command.clone()).to_string(),
+    };
     let beside = calls.file_name().unwrap_or_default().to_string_lossy();
     let mut text = format!("question = {}\n", quoted("Which file system for this work?"));
     if !recording.head.left_out.is_empty() {
@@ -181,7 +257,7 @@ fn plan(arguments: &Arguments, recording: &Recording, calls: &Path) -> String {
     }
     text + &format!(
         "\n[[workload]]\nname = {}\nreplay = {{ recording = {}, paced = {} }}\n",
-        quoted(&shortened(&format!("replay of {command}"))),
+        quoted(&shortened(&format!("replay of {what}"))),
         quoted(&beside),
         arguments.paced
     )

@@ -414,6 +414,24 @@ fn work_finds_its_own_folder_at_a_path_that_is_mapped() {
 
 #[test]
 #[ignore = "needs root and loop devices: run ./test"]
+fn a_map_that_hides_the_program_is_named() {
+    let scene = Scene::alone();
+    let options = format!("{OPTIONS} --map /no-such-data=.");
+    run_command(&scene, &options, &["/no-such-data/bin/tool"])
+        .exits(2)
+        .says("runs /no-such-data/bin/tool, which its map hides");
+    // Its setup could have brought it: the program says so where it is started.
+    fs::create_dir(scene.path("bin")).unwrap();
+    fs::copy("/bin/true", scene.path("bin/tool")).unwrap();
+    let bin = scene.typed("bin");
+    let setup = format!("--setup true --map {bin}=.");
+    let done = run_command(&scene, &format!("{OPTIONS} {setup}"), &[&format!("{bin}/tool")]);
+    assert!(done.stdout.contains("is the work's own folder by --map"), "{}", done.stdout);
+    scene.assert_nothing_left();
+}
+
+#[test]
+#[ignore = "needs root and loop devices: run ./test"]
 fn a_fio_job_by_absolute_paths_runs_where_it_is_mapped() {
     let scene = Scene::alone();
     let job = "[global]\nrw=randwrite\nsize=1m\n[a]\ndirectory=/no-such-data\n\

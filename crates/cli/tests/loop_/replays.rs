@@ -218,6 +218,87 @@ fn a_recording_is_a_plan_that_compares_file_systems() {
     scene.assert_nothing_left();
 }
 
+/// Runs fio in a folder of the scene; gives the bytes that it read and wrote.
+fn fio(scene: &Scene, folder: &str, arguments: &[&str]) -> [u64; 2] {
+    let folder = scene.path(folder);
+    fs::create_dir_all(&folder).unwrap();
+    let mut fio = program("fio");
+    fio.args(arguments).arg("--output-format=json").current_dir(&folder);
+    let done = Started::new(fio).wait().exits(0);
+    let report = &done.stdout[done.stdout.find('{').unwrap()..];
+    let report: Value = serde_json::from_str(report).unwrap();
+    let sum = |what: &str| {
+        let bytes = list(&report["jobs"]).iter().map(|job| job[what]["io_bytes"].as_u64());
+        bytes.map(Option::unwrap).sum()
+    };
+    [sum("read"), sum("write")]
+}
+
+/// The trials of a replay of `one.calls` on one ext4.
+fn replayed(scene: &Scene) -> Vec<Value> {
+    let run = "run one.toml --fs ext4 --size 512M --rounds 1 --output run --json -";
+    let document = scene.run(run).exits(0).json();
+    list(&document["trials"]).to_vec()
+}
+
+#[test]
+#[ignore = "needs root and loop devices: run ./test"]
+fn a_log_of_fios_is_replayed_and_fio_replays_a_recording() {
+    let scene = Scene::alone();
+    let job = "--name=a --filename=f1:f2 --size=2m --bs=4k --rw=randrw --ioengine=psync \
+               --fsync=16 --randseed=7 --write_iolog=../job.iolog";
+    let bytes = fio(&scene, "original", &job.split_whitespace().collect::<Vec<_>>());
+    let log = scene.typed("job.iolog");
+    let output = scene.typed("one.toml");
+    let record = ["record", "--output", &output, "--below", &scene.typed("original")];
+    scene.fsverdict(&[&record[..], &["--from-iolog", &log]].concat()).exits(0);
+    for trial in replayed(&scene) {
+        let phase = &trial["phases"][0];
+        let moved = ["application_read_bytes", "application_write_bytes"];
+        assert_eq!(moved.map(|it| phase[it].as_u64().unwrap()), bytes);
+        assert_eq!(phase["replayed"]["unlike"], 0, "{phase}");
+        assert!(sample(&trial, "syncs") >= 16.0);
+    }
+    // And back: an application's log, which fio replays in another folder.
+    let work = "head -c 300000 /dev/urandom > new && sync new && cat old > copy && mv new old";
+    fs::create_dir(scene.path("work")).unwrap();
+    fs::write(scene.path("work/old"), [7; 70_001]).unwrap();
+    let iolog = scene.typed("mine.iolog");
+    let mut arguments = vec!["record", "--output", "mine.toml", "--below", "work"];
+    arguments.extend(["--iolog", &iolog, "--", "sh", "-c"]);
+    let work = format!("cd work && {work}");
+    arguments.push(&work);
+    scene.fsverdict(&arguments).exits(0).says("replays it");
+    let [read, written] = fio(&scene, "again", &[&scene.typed("mine.fio")]);
+    assert_eq!([read, written], [70_001, 370_001]);
+    let sizes = ["file0", "file1", "file2"]
+        .map(|name| fs::metadata(scene.path(&format!("again/{name}"))).unwrap().len());
+    assert_eq!(sizes.iter().sum::<u64>(), 440_002);
+    scene.assert_nothing_left();
+}
+
+#[test]
+#[ignore = "needs root and loop devices: run ./test"]
+fn requests_that_fio_submits_are_replayed_one_by_one_and_said() {
+    let scene = Scene::alone();
+    fs::create_dir(scene.path("work")).unwrap();
+    let job = "fio --name=a --filename=f --size=1m --bs=4k --rw=randwrite --ioengine=libaio \
+               --iodepth=8 --direct=1 --fallocate=none --end_fsync=1";
+    let mut arguments = vec!["record", "--output", "one.toml", "--below", "work", "--", "sh", "-c"];
+    let work = format!("cd work && {job} > /dev/null");
+    arguments.push(&work);
+    scene.fsverdict(&arguments).exits(0).says("256 calls one by one");
+    assert_eq!(head(&scene, "one")["one_by_one"], 256);
+    for trial in replayed(&scene) {
+        let replayed = &trial["phases"][0]["replayed"];
+        assert_eq!((&replayed["one_by_one"], &replayed["unlike"]), (&json!(256), &json!(0)));
+        assert!(trial["phases"][0]["application_write_bytes"].as_u64().unwrap() >= 1 << 20);
+    }
+    assert!(scene.read("run/report.md").contains("This replay "));
+    assert!(scene.read("run/report.md").contains("makes 256 of its "));
+    scene.assert_nothing_left();
+}
+
 #[test]
 #[ignore = "needs root and loop devices: run ./test"]
 fn what_can_not_be_recorded_is_said() {
@@ -234,6 +315,9 @@ fn what_can_not_be_recorded_is_said() {
         ),
         (&["record", "--output", "a.toml", "--", "true"], 2, "a.toml is there already"),
         (&["record"], 2, "<COMMAND>"),
+        (&["record", "--output", "b.toml", "--from-iolog", "none"], 1, "none: No such file"),
+        (&["record", "--output", "b.toml", "--from-iolog", "a.calls"], 1, "no iolog of fio"),
+        (&["record", "--output", "b.toml", "--iolog", "b", "--", "true"], 2, "NAME.iolog"),
     ] {
         scene.fsverdict(arguments).exits(status).says(says);
     }

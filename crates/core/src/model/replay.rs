@@ -88,6 +88,9 @@ pub struct Head {
     pub elapsed_ns: u64,
     /// What the tracer adds between two calls of a thread; taken off from all pauses.
     pub tracer_ns: u64,
+    /// Of the calls, how many the application handed over by io_submit, several at once.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub one_by_one: u64,
     /// What was seen and can't be replayed, and how often.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub left_out: BTreeMap<String, u64>,
@@ -100,6 +103,9 @@ pub struct Replayed {
     pub calls: u64,
     /// Calls that were seen below the folders and could not be recorded.
     pub left_out: u64,
+    /// Calls that the application handed over several at once, and that are made one by one.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub one_by_one: u64,
     /// Files and directories that the application and the replay have at their ends, together.
     pub entries: u64,
     /// Those of them that are there once, or differ in kind, size, mode, target or names.
@@ -110,6 +116,15 @@ pub struct Replayed {
 }
 
 impl Replayed {
+    /// What it lacks and does otherwise, as a sentence says it; `None` where that is nothing.
+    pub fn apart(&self) -> Option<String> {
+        let Replayed { calls, one_by_one, .. } = self;
+        let in_turn = format!("makes {one_by_one} of its {calls} calls one by one for io_submit");
+        let in_turn = (*one_by_one > 0).then_some(in_turn);
+        let both: Vec<String> = self.lack().into_iter().chain(in_turn).collect();
+        (!both.is_empty()).then(|| both.join(", and "))
+    }
+
     /// What it lacks, as a sentence says it; `None` where it lacks nothing.
     pub fn lack(&self) -> Option<String> {
         let Replayed { calls, left_out, entries, unlike, .. } = self;
@@ -191,6 +206,8 @@ pub enum Gave {
     Value(u64),
     /// The name of the error: `ENOENT`.
     Error(String),
+    /// Nobody saw it: a replay must succeed.
+    Unseen,
 }
 
 impl Default for Gave {

@@ -408,11 +408,36 @@ impl Workload {
 
     fn check_map(&self, work: Work) -> Result<(), String> {
         match work {
-            Work::Command(_) | Work::Fio(_) | Work::Sysbench(_) => map::check(&self.map),
+            Work::Command(command) => {
+                map::check(&self.map)?;
+                self.check_hidden(command)
+            }
+            Work::Fio(_) | Work::Sysbench(_) => map::check(&self.map),
             _ if self.map.is_empty() => Ok(()),
             _ => Err("has a map, which only programs need: fsverdict's own work is in its folder \
                       already"
                 .into()),
+        }
+    }
+
+    /// A program is not where a map has put a folder that nothing has been brought to.
+    fn check_hidden(&self, command: &Command) -> Result<(), String> {
+        let program = match command {
+            Command::Argv(argv) => argv.first().map(String::as_str),
+            Command::Shell(line) => line.split_whitespace().next(),
+        };
+        match program {
+            Some(program)
+                if map::is_mapped(&self.map, program)
+                    && self.setup.is_none()
+                    && self.prepare.is_none() =>
+            {
+                Err(format!(
+                    "runs {program}, which its map hides: the new file system's folder is there \
+                     instead; map the folder of the data alone, or run a copy from elsewhere"
+                ))
+            }
+            _ => Ok(()),
         }
     }
 

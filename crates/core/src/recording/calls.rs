@@ -31,6 +31,9 @@ const OPEN_FLAGS: [&str; 14] = [
     "O_TMPFILE",
 ];
 
+/// PATH_MAX of linux/limits.h, which counts the byte that ends a path.
+const PATH_BYTES_MAX: usize = 4096;
+
 /// A path that a call is given: as the first argument of its own, or after a directory's.
 #[derive(Clone, Copy)]
 pub(super) struct Named<'a> {
@@ -112,10 +115,13 @@ impl Watch {
         let from = named.directory.and_then(descriptor).filter(|(fd, _)| *fd >= 0);
         let absolute = match (path.starts_with('/'), from) {
             (false, Some((_, Some(folder)))) => format!("{folder}/{path}"),
-            (false, Some((_, None))) => return Err(why::ELSEWHERE),
+            (false, Some((_, None))) => return Err(nameless(named.directory)),
             _ => self.absolute(thread, &path),
         };
-        self.space.place(&absolute, follow).ok_or(why::ELSEWHERE)
+        match self.space.place(&absolute, follow) {
+            Some(place) if place.written.len() >= PATH_BYTES_MAX => Err(why::LONG),
+            place => place.ok_or(why::ELSEWHERE),
+        }
     }
 
     /// The open file that a descriptor is of.
@@ -125,7 +131,7 @@ impl Watch {
             (Some(it), _) => Ok(it.handle),
             (None, Some(path)) if self.space.inside(&path).is_some() => Err(why::PASSED),
             (None, Some(_)) => Err(why::ELSEWHERE),
-            (None, None) => Err(why::PIPES),
+            (None, None) => Err(nameless(Some(argument))),
         }
     }
 
@@ -189,9 +195,8 @@ impl Watch {
                 self.close(thread, [call.start_ns, call.end_ns], closed);
                 Ok(None)
             }
-            "mmap" | "msync" | "io_uring_setup" | "io_uring_enter" | "io_submit" => {
-                self.unseen(thread, call)
-            }
+            "mmap" | "msync" | "io_uring_setup" | "io_uring_enter" => self.unseen(thread, call),
+            "io_submit" => self.submitted(thread, call),
             "bind" | "mknod" | "mknodat" => self.special(thread, call),
             "ioctl" => match call.argument(1) {
                 request if !request.contains("FICLONE") => Ok(None),
@@ -342,7 +347,9 @@ impl Watch {
         let gave = call.gave()?;
         let is_there = place.node.is_some();
         let others = match &gave {
-            Gave::Value(_) => creates && exclusive && is_there || !creates && !is_there,
+            Gave::Value(_) | Gave::Unseen => {
+                creates && exclusive && is_there || !creates && !is_there
+            }
             Gave::Error(error) => error == "ENOENT" && is_there || error == "EEXIST" && !is_there,
         };
         if others {
@@ -449,14 +456,23 @@ impl Watch {
 
     /// What can't be replayed, since the kernel does it without a call that strace would show.
     fn unseen(&mut self, thread: u32, call: &Ended) -> Result<Option<Translated>> {
-        if call.name != "mmap" {
-            return if call.name == "msync" { Ok(None) } else { Err(why::RINGS) };
+        match (call.name, &call.returned) {
+            // Of what the kernel fetches by itself nothing shows but the ring.
+            ("io_uring_setup", Returned::Value(0.., _)) if call.argument(1).contains("SQPOLL") => {
+                return Err(why::RINGS);
+            }
+            ("io_uring_enter", &Returned::Value(taken @ 1.., _)) => {
+                self.leave_out_several(why::RINGS, taken.cast_unsigned());
+                return Ok(None);
+            }
+            ("mmap", _) => {}
+            _ => return Ok(None),
         }
         if call.argument(4) == "-1" || self.handle(thread, call.argument(4)).is_err() {
             return Ok(None);
         }
         if call.has(3, "MAP_SHARED") && call.has(2, "PROT_WRITE") {
-            *self.left_out.entry(why::MAPPED_BYTES.into()).or_default() += call.number(1)?;
+            self.leave_out_several(why::MAPPED_BYTES, call.number(1)?);
             return Err(why::MAPPED);
         }
         Err(why::MAPPED_READS)
@@ -532,14 +548,22 @@ fn transfer(call: &Ended, handle: u32) -> Result<Option<(Action, [bool; 2])>> {
 
 /// The bytes of all buffers of a vector, as far as strace has shown them; else what the call gave.
 fn vector(call: &Ended, given: impl Fn() -> Result<u64>) -> Result<u64> {
-    let buffers = call.argument(1);
+    shown_bytes(call.argument(1)).map_or_else(given, Ok)
+}
+
+/// The bytes of all buffers; `None` where strace does not show all of them.
+pub(super) fn shown_bytes(buffers: &str) -> Option<u64> {
     let sizes = buffers.split("iov_len=").skip(1);
     let sizes: Vec<Option<u64>> =
         sizes.map(|rest| number(rest.split(['}', ',']).next()?)).collect();
-    match sizes.iter().copied().sum::<Option<u64>>() {
-        Some(bytes) if bytes > 0 && !buffers.ends_with("...]") => Ok(bytes),
-        _ => given(),
-    }
+    let bytes = sizes.into_iter().try_fold(0_u64, |all, bytes| all.checked_add(bytes?));
+    bytes.filter(|&bytes| bytes > 0 && !buffers.ends_with("...]"))
+}
+
+/// What a descriptor without a path is of: `5<pipe:[7]>`; of one that strace shows nothing of, the
+/// path is longer than readlink(2) gives.
+fn nameless(descriptor: Option<&str>) -> &'static str {
+    if descriptor.is_some_and(|it| it.contains('<')) { why::PIPES } else { why::LONG }
 }
 
 /// The same, with the content changed.

@@ -111,7 +111,13 @@ fn nanoseconds(text: &str) -> Option<u64> {
     whole.parse::<u64>().ok()?.checked_mul(1_000_000_000)?.checked_add(part_ns)
 }
 
-/// The arguments, and what follows the parenthesis that closes them.
+/// What stands between the brackets of an array or a structure, each for itself.
+pub fn elements(text: &str) -> Option<Vec<&str>> {
+    let inner = text.strip_prefix(['[', '{'])?;
+    split(inner).map(|(elements, _)| elements)
+}
+
+/// The arguments, and what follows the bracket that closes them.
 fn split(text: &str) -> Option<(Vec<&str>, &str)> {
     let bytes = text.as_bytes();
     let (mut arguments, mut begin, mut depth, mut at) = (Vec::new(), 0, 0_u32, 0);
@@ -120,13 +126,13 @@ fn split(text: &str) -> Option<(Vec<&str>, &str)> {
             b'"' => at = end_of_quoted(bytes, at)?,
             b'/' if bytes[at..].starts_with(b"/*") => at += text[at..].find("*/")? + 1,
             b'<' if is_path(bytes, at) => at += text[at..].find('>')?,
-            b')' if depth == 0 => {
+            b')' | b']' | b'}' if depth == 0 => {
                 let last = text[begin..at].trim();
                 arguments.extend((!last.is_empty() || !arguments.is_empty()).then_some(last));
                 return Some((arguments, &text[at + 1..]));
             }
             b'(' | b'[' | b'{' => depth += 1,
-            b')' | b']' | b'}' => depth = depth.checked_sub(1)?,
+            b')' | b']' | b'}' => depth -= 1,
             b',' if depth == 0 => {
                 arguments.push(text[begin..at].trim());
                 begin = at + 1;

@@ -8,12 +8,14 @@
 mod attributes;
 mod calls;
 mod follow;
+pub mod iolog;
 mod line;
 mod names;
 mod on_path;
 mod order;
 mod processes;
 mod space;
+mod submitted;
 #[cfg(test)]
 mod tests;
 mod text;
@@ -61,6 +63,7 @@ mod why {
     pub const ELSEWHERE: &str = "calls on files elsewhere";
     pub const PIPES: &str = "calls on pipes, sockets and devices";
     pub const PASSED: &str = "calls on files that were open before, or were opened by others";
+    pub const LONG: &str = "calls on files whose paths are longer than the kernel takes";
     pub const OTHERS: &str = "calls that met what others had changed";
     pub const RIGHTS: &str = "calls that were refused for want of rights";
     pub const ROOM: &str = "calls that failed for want of room";
@@ -70,12 +73,16 @@ mod why {
     pub const MAPPED: &str = "mappings of files for writing";
     pub const MAPPED_BYTES: &str = "bytes of files mapped for writing";
     pub const MAPPED_READS: &str = "mappings of files for reading";
-    pub const RINGS: &str = "calls of io_uring and io_submit";
+    pub const RINGS: &str = "operations of io_uring, which strace does not show";
+    pub const REQUESTS: &str = "requests of io_submit beyond those that strace shows";
+    /// In older recordings.
+    pub const CALLS_OF_BOTH: &str = "calls of io_uring and io_submit";
     pub const LINES: &str = "lines of the trace that can't be read";
 
     /// A replay without these does not do all that the application did below the folders. Calls
     /// that failed are none: what was done instead is in the recording.
-    pub const LACKING: [&str; 6] = [PASSED, OTHERS, UNKNOWN, MAPPED, MAPPED_READS, RINGS];
+    pub const LACKING: [&str; 9] =
+        [PASSED, LONG, OTHERS, UNKNOWN, MAPPED, MAPPED_READS, RINGS, REQUESTS, CALLS_OF_BOTH];
 }
 
 /// How many calls below the folders a replay of this recording lacks.
@@ -132,6 +139,8 @@ pub struct Watch {
     places: HashMap<String, u32>,
     calls: Vec<Call>,
     left_out: BTreeMap<String, u64>,
+    /// Requests of io_submit that are recorded.
+    one_by_one: u64,
     /// Times of the first and the last line.
     times_ns: Option<[u64; 2]>,
 }
@@ -151,6 +160,7 @@ impl Watch {
             places: HashMap::new(),
             calls: Vec::new(),
             left_out: BTreeMap::new(),
+            one_by_one: 0,
             times_ns: None,
         }
     }
@@ -185,7 +195,12 @@ impl Watch {
     }
 
     fn leave_out(&mut self, what: &str) {
-        *self.left_out.entry(what.into()).or_default() += 1;
+        self.leave_out_several(what, 1);
+    }
+
+    fn leave_out_several(&mut self, what: &str, count: u64) {
+        let all = self.left_out.entry(what.into()).or_default();
+        *all = all.saturating_add(count);
     }
 
     /// A call has ended: processes follow from it, or it goes into the recording, or it is counted.
@@ -196,6 +211,8 @@ impl Watch {
         match self.translated(thread, call) {
             Ok(Some(translated)) => self.enter(thread, [call.start_ns, call.end_ns], translated),
             Ok(None) => {}
+            // strace shows no path of what is not open, either.
+            Err(_) if call.failed_with("EBADF") => self.leave_out(why::PIPES),
             Err(what) => self.leave_out(what),
         }
     }
@@ -283,6 +300,7 @@ impl Watch {
             ends: ends.len() as u64,
             elapsed_ns: end_ns - begin_ns,
             tracer_ns: self.wanted.tracer_ns,
+            one_by_one: self.one_by_one,
             left_out: self.left_out,
         };
         Recording { head, paths, entries, calls: self.calls, ends }

@@ -170,22 +170,30 @@ fn what_can_not_be_replayed_is_counted() {
         "7 mmap(NULL, 4096, PROT_READ, MAP_PRIVATE, 4</w/old>, 0) = 0x7f0000000000",
         "7 mmap(NULL, 4096, PROT_READ, MAP_PRIVATE|MAP_ANONYMOUS, -1, 0) = 0x7f0000000000",
         "7 io_uring_setup(8, {flags=0}) = 6<anon_inode:[io_uring]>",
+        "7 io_uring_enter(6<anon_inode:[io_uring]>, 8, 1, IORING_ENTER_GETEVENTS, NULL, 8) = 8",
+        "7 io_uring_enter(6<anon_inode:[io_uring]>, 0, 1, IORING_ENTER_GETEVENTS, NULL, 8) = 0",
+        "7 io_uring_setup(8, {flags=IORING_SETUP_SQPOLL, sq_thread_idle=0}) = 7",
         "7 open(\"secret\", O_RDWR) = -1 EACCES (Permission denied)",
         "7 fsync(4</w/old>) = ? ERESTARTSYS (To be restarted if SA_RESTART is set)",
         "7 unlink(\"made by another\") = 0",
         "7 something odd",
+        "7 mkdirat(11, \"below\", 0777) = 0",
+        &format!("7 mkdir(\"{}\", 0777) = 0", "d/".repeat(2100)),
+        "7 write(12, \"\"..., 10) = 10",
+        "7 close(99) = -1 EBADF (Bad file descriptor)",
         "7 bind(8<socket:[9]>, {sa_family=AF_UNIX, sun_path=\"/w/.s\"}, 110) = 0",
         "7 open(\".s\", O_RDWR) = -1 ENXIO (No such device or address)",
     ]);
     assert_eq!(short(&recording), [(0, "open", vec![]), (0, "mknod", vec![])]);
     for (what, count) in [
         (why::ELSEWHERE, 2),
-        (why::PIPES, 2),
+        (why::PIPES, 3),
+        (why::LONG, 3),
         (why::PASSED, 1),
         (why::MAPPED, 1),
         (why::MAPPED_BYTES, 8192),
         (why::MAPPED_READS, 1),
-        (why::RINGS, 1),
+        (why::RINGS, 9),
         (why::RIGHTS, 1),
         (why::INTERRUPTED, 1),
         (why::OTHERS, 1),
@@ -193,6 +201,45 @@ fn what_can_not_be_replayed_is_counted() {
     ] {
         assert_eq!(left_out(&recording, what), count, "{what}");
     }
+}
+
+#[test]
+fn requests_that_are_handed_over_at_once_are_calls_one_by_one() {
+    let of = |opcode: &str, rest: &str| {
+        format!("{{aio_data=0, aio_lio_opcode=IOCB_CMD_{opcode}, aio_fildes=3</w/old>{rest}}}")
+    };
+    let write = of("PWRITE", r#", aio_buf="}, aio_nbytes=1"..., aio_nbytes=4096, aio_offset=8192"#);
+    let read = of("PREAD", ", aio_buf=0x55e0, aio_nbytes=512, aio_offset=0");
+    let vector = "[{iov_base=0x1, iov_len=100}, {iov_base=0x2, iov_len=28}]";
+    let reads = of("PREADV", &format!(", aio_buf={vector}, aio_nbytes=2, aio_offset=4"));
+    let [sync, poll] = [of("FDSYNC", ""), of("POLL", "")];
+    let recording = recorded(&[
+        "7 open(\"old\", O_RDWR|O_DIRECT) = 3</w/old>",
+        &format!("7 io_submit(0x7f00, 3, [{write}, {read}, {reads}]) = 3"),
+        &format!("7 io_submit(0x7f00, 3, [{sync}, {poll}, {read}]) = 2"),
+        &format!("7 io_submit(0x7f00, 200, [{write}, ...]) = 200"),
+        &format!("7 io_submit(0x7f00, 1, [{write}]) = -1 EAGAIN (Resource unavailable)"),
+    ]);
+    let calls: Vec<_> = recording.calls[1..].iter().map(|call| call.action.clone()).collect();
+    let write = Action::Pwrite { handle: 0, bytes: 4096, place: 8192 };
+    let expected = [
+        write.clone(),
+        Action::Pread { handle: 0, bytes: 512, place: 0 },
+        Action::Pread { handle: 0, bytes: 128, place: 4 },
+        Action::Fdatasync { handle: 0 },
+        write,
+    ];
+    assert_eq!(calls, expected);
+    assert!(recording.calls[1..].iter().all(|call| call.gave == Gave::Unseen));
+    assert_eq!(recording.head.one_by_one, 5);
+    assert_eq!(left_out(&recording, why::UNKNOWN), 1, "a poll");
+    assert_eq!(left_out(&recording, why::REQUESTS), 199);
+    assert_eq!(left_out(&recording, why::INTERRUPTED), 1);
+    assert_eq!(lacking(&recording.head), 200);
+    let mut written = Vec::new();
+    super::write(&recording, &mut written).unwrap();
+    assert!(String::from_utf8_lossy(&written).contains(r#""gave":null"#));
+    assert_eq!(super::read(written.as_slice()).unwrap(), recording);
 }
 
 #[test]
@@ -395,7 +442,7 @@ fn the_recording_in_the_documents_is_one() {
     let recording = read(text.as_bytes()).unwrap();
     assert_eq!(recording.calls[1].action, Action::Pwrite { handle: 0, bytes: 8192, place: 0 });
     let mut written = Vec::new();
-    write(&recording, &mut written).unwrap();
+    super::write(&recording, &mut written).unwrap();
     assert_eq!(String::from_utf8(written).unwrap(), text);
 }
 

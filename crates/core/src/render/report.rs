@@ -40,8 +40,9 @@ impl Report<'_> {
     pub(super) fn sentences(&self, workload: &Workload) -> Vec<String> {
         if let [contender] = self.plan.contenders.as_slice() {
             let trials: Vec<&Record> = self.trials(workload).collect();
+            let lacks = self.replay_lacks(&workload.name).unwrap_or_default();
             let of = |metric: &String| {
-                alone(&contender.name, metric, &trials, self.plan.judgement.confidence)
+                alone(&contender.name, metric, &trials, self.plan.judgement.confidence) + &lacks
             };
             return workload.primary().iter().map(of).collect();
         }
@@ -59,12 +60,12 @@ impl Report<'_> {
         self.records.iter().filter(move |record| record.key.contender == contender.name)
     }
 
-    /// What the replay that was compared lacks, to be said with what was decided of it.
+    /// What the replay that was measured lacks, to be said with what was decided of it.
     fn replay_lacks(&self, workload: &str) -> Option<String> {
         let its = self.records.iter().filter(|it| it.is_measured() && it.key.workload == workload);
         let replayed = its.flat_map(|it| &it.phases).filter_map(|it| it.replayed.as_ref());
-        let lack = replayed.max_by_key(|it| it.unlike)?.lack()?;
-        Some(format!(" This replay {lack}."))
+        let apart = replayed.max_by_key(|it| it.unlike)?.apart()?;
+        Some(format!(" This replay {apart}."))
     }
 
     /// A comparison in words.

@@ -234,7 +234,11 @@ fn look_at_all(folders: &[(String, usize)], trace: &Trace) -> Result<Vec<Found>,
 fn look(folder: &Path, found: &mut Vec<Found>) -> Result<(), RecordError> {
     let mut folders = vec![folder.to_path_buf()];
     while let Some(folder) = folders.pop() {
-        let status = fs::symlink_metadata(&folder).map_err(at(&folder))?;
+        let status = match fs::symlink_metadata(&folder) {
+            // Deeper than a path can lead. Calls there are counted.
+            Err(error) if error.kind() == io::ErrorKind::InvalidFilename => continue,
+            status => status.map_err(at(&folder))?,
+        };
         let what = Laid::Directory { mode: status.mode() & 0o7777 };
         found.push(Found { path: text(folder.clone()), what, identity: None });
         for entry in fs::read_dir(&folder).map_err(at(&folder))?.flatten() {

@@ -25,6 +25,12 @@ pub enum CommandError {
     Output { path: String, source: std::io::Error },
     #[error("{command} could not be started: {source}")]
     Start { command: String, source: std::io::Error },
+    #[error(
+        "{command} could not be started: {folders} is the work's own folder by --map, so that it \
+         does not see what this machine has there, such as the program or what runs it: map a \
+         folder without them"
+    )]
+    Hidden { command: String, folders: String },
     #[error("{command} in turns: {source}")]
     InTurns { command: String, source: std::io::Error },
     #[error(transparent)]
@@ -51,6 +57,8 @@ pub struct Ready {
     /// Its outputs, with their files.
     stdout: (Printed, String),
     stderr: (Printed, String),
+    /// The folders that are mapped, where there is such a program without them.
+    hiding: Option<String>,
 }
 
 /// Prepares `argv` in `scene`; `name` names its output.
@@ -77,7 +85,9 @@ pub fn ready(argv: &[String], name: &str, scene: &Scene) -> Result<Ready, Comman
             command.current_dir(&scene.directory);
         }
     }
-    Ok(Ready { command, shown: shown(argv), stdout, stderr })
+    let folders: Vec<&str> = scene.workload.map.keys().map(String::as_str).collect();
+    let hiding = (!folders.is_empty() && tool::is_there(&argv[0])).then(|| folders.join(" or "));
+    Ok(Ready { command, shown: shown(argv), stdout, stderr, hiding })
 }
 
 /// A file at `path` in the place of what may be there: the work can write in that folder, and might
@@ -92,9 +102,16 @@ fn created_anew(path: &Path) -> io::Result<File> {
 impl Ready {
     /// Runs it to its end; an exit status other than 0 is an error.
     pub fn run(self) -> Result<(), CommandError> {
+        let hiding = self.hiding.clone();
         self.run_by(|command, shown| {
             let started = command.status();
-            started.map_err(|source| CommandError::Start { command: shown.into(), source })
+            let command = shown.to_string();
+            started.map_err(|source| match hiding {
+                Some(folders) if source.kind() == io::ErrorKind::NotFound => {
+                    CommandError::Hidden { command, folders }
+                }
+                _ => CommandError::Start { command, source },
+            })
         })
     }
 
@@ -110,7 +127,7 @@ impl Ready {
         self,
         run: impl FnOnce(&mut std::process::Command, &str) -> Result<ExitStatus, CommandError>,
     ) -> Result<(), CommandError> {
-        let Ready { mut command, shown, stdout, stderr } = self;
+        let Ready { mut command, shown, stdout, stderr, .. } = self;
         let status = run(&mut command, &shown)?;
         for (printed, path) in [&stdout, &stderr] {
             let failed = |source| CommandError::Output { path: path.clone(), source };

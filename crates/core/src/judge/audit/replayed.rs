@@ -24,7 +24,7 @@ pub fn lacks(case: &Case) -> Option<Seen> {
 fn seen(phase: &PhaseRecord) -> Option<Seen> {
     let replayed = phase.replayed.as_ref()?;
     let lack = replayed.lack()?;
-    let Replayed { calls, left_out, entries, unlike, first } = replayed;
+    let Replayed { calls, left_out, entries, unlike, first, .. } = replayed;
     let share = |part: u64, all: u64| part as f64 / all.max(1) as f64;
     let (of_calls, of_files) = (share(*left_out, calls + left_out), share(*unlike, *entries));
     let severity = if of_calls > VOID_CALLS || of_files > VOID_FILES {
@@ -47,7 +47,8 @@ mod tests {
 
     fn told([calls, left_out, entries, unlike]: [u64; 4]) -> Option<(Severity, String)> {
         let first = (unlike > 0).then(|| "0/a is not there".to_string());
-        let replayed = Some(Replayed { calls, left_out, entries, unlike, first });
+        let replayed =
+            Some(Replayed { calls, left_out, entries, unlike, first, ..Replayed::default() });
         let seen = seen(&PhaseRecord { replayed, ..phase(Phase::Whole) })?;
         Some((seen.severity, seen.evidence))
     }

@@ -23,8 +23,12 @@ struct Found {
 /// Compares what is in `folder` with what the application left.
 pub fn compare(recorded: &Recording, folder: &Path) -> Replayed {
     let Recording { head, paths, ends, .. } = recorded;
-    let mut replayed =
-        Replayed { calls: head.calls, left_out: recording::lacking(head), ..Replayed::default() };
+    let mut replayed = Replayed {
+        calls: head.calls,
+        left_out: recording::lacking(head),
+        one_by_one: head.one_by_one,
+        ..Replayed::default()
+    };
     if ends.is_empty() {
         // An older recording does not tell.
         return replayed;

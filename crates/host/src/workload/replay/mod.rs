@@ -358,7 +358,7 @@ fn expected(call: &Call) -> Result<Expected, String> {
             | Action::Sendfile { .. },
             Gave::Value(value),
         ) => Expected::Value(*value),
-        (_, Gave::Value(_)) => Expected::Success,
+        (_, Gave::Value(_) | Gave::Unseen) => Expected::Success,
     })
 }
 
@@ -419,6 +419,7 @@ impl Prepared {
         let instead = match &call.gave {
             Gave::Value(value) => value.to_string(),
             Gave::Error(name) => name.clone(),
+            Gave::Unseen => "success".into(),
         };
         format!("call {}, {} {path}: {gave} instead of {instead}", number + 1, call.action.name())
     }

@@ -1,0 +1,61 @@
+//! Requests of io_submit(2), which an application hands over several at once and lets the kernel do
+//! meanwhile. strace shows each of them, and not what it gave: io_getevents(2) tells that by the
+//! address of the request, which it does not show. They are calls in the order in which they were
+//! handed over, so that a replay makes one after the other.
+
+use super::calls::{Result, shown_bytes};
+use super::line::{Ended, elements, number};
+use super::{Translated, Watch, why};
+use crate::model::{Action, Gave};
+
+impl Watch {
+    /// Enters the requests that the kernel has taken: of those that were handed over, the first.
+    pub(super) fn submitted(&mut self, thread: u32, call: &Ended) -> Result<Option<Translated>> {
+        let Gave::Value(taken) = call.gave()? else { return Err(why::UNKNOWN) };
+        let mut shown = elements(call.argument(2)).unwrap_or_default();
+        shown.retain(|request| request.starts_with('{'));
+        shown.truncate(usize::try_from(taken).unwrap_or(usize::MAX));
+        let beyond = taken - shown.len() as u64;
+        if beyond > 0 {
+            self.leave_out_several(why::REQUESTS, beyond);
+        }
+        for request in shown {
+            match self.request(thread, request) {
+                Ok(translated) => {
+                    self.one_by_one += 1;
+                    self.enter(thread, [call.start_ns, call.end_ns], translated);
+                }
+                Err(what) => self.leave_out(what),
+            }
+        }
+        Ok(None)
+    }
+
+    /// A request as a call: linux/aio_abi.h.
+    fn request(&self, thread: u32, request: &str) -> Result<Translated> {
+        let fields = elements(request).unwrap_or_default();
+        let field = |name: &str| {
+            let mut its = fields.iter().filter_map(|it| it.strip_prefix(name)?.strip_prefix('='));
+            its.next().ok_or(why::UNKNOWN)
+        };
+        let count = |name: &str| number(field(name)?).ok_or(why::UNKNOWN);
+        let vector = || shown_bytes(field("aio_buf")?).ok_or(why::UNKNOWN);
+        let handle = self.handle(thread, field("aio_fildes")?)?;
+        let place = || count("aio_offset");
+        let (action, changes) = match field("aio_lio_opcode")?.trim_start_matches("IOCB_CMD_") {
+            "PREAD" => {
+                (Action::Pread { handle, bytes: count("aio_nbytes")?, place: place()? }, false)
+            }
+            "PREADV" => (Action::Pread { handle, bytes: vector()?, place: place()? }, false),
+            "PWRITE" => {
+                (Action::Pwrite { handle, bytes: count("aio_nbytes")?, place: place()? }, true)
+            }
+            "PWRITEV" => (Action::Pwrite { handle, bytes: vector()?, place: place()? }, true),
+            "FSYNC" => (Action::Fsync { handle }, true),
+            "FDSYNC" => (Action::Fdatasync { handle }, true),
+            _ => return Err(why::UNKNOWN),
+        };
+        let keys = self.of_handle(handle, false, changes);
+        Ok(Translated { action, gave: Gave::Unseen, keys })
+    }
+}
