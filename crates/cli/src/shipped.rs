@@ -13,7 +13,8 @@ use crate::exit::Usage;
 pub type Shipped = (&'static str, &'static str);
 
 /// The plans.
-pub const PLANS: [Shipped; 10] = [
+pub const PLANS: [Shipped; 11] = [
+    ("layers", include_str!("../../../plans/layers.toml")),
     ("mariadb", include_str!("../../../plans/mariadb.toml")),
     ("postgresql", include_str!("../../../plans/postgresql.toml")),
     ("quickstart", include_str!("../../../plans/quickstart.toml")),
