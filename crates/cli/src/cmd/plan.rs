@@ -565,8 +565,10 @@ pub(super) mod tests {
         assert_eq!(plan.contenders[0].parameters, ["mitigations=off"]);
         assert_eq!(plan.named_place(), Some(Place::Vm));
         assert_eq!(plan.vm.unwrap().qemu, ["-s"]);
-        let local = typed(&format!("--place local {words}")).unwrap_err().to_string();
-        assert!(local.contains("parameters for its kernel: that takes --place vm"), "{local}");
+        let local = |words: &str| typed(&format!("--place local {words}")).unwrap_err().to_string();
+        assert!(local(words).contains("leave --vm-qemu out"), "{}", local(words));
+        let words = "--fs ext4 --vm-append mitigations=off -- true";
+        assert!(local(words).contains("parameters for its kernel: that takes --place vm"));
     }
 
     #[test]
