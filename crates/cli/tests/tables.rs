@@ -32,7 +32,7 @@ fn median(document: &Value, contender: &str, metric: &str) -> f64 {
 fn shown(metric: &str, value: f64) -> String {
     match metric.ends_with("_bytes") {
         true => format!("{:.1} KiB", value / 1024.0),
-        false => format!("{value:.1}"),
+        false => format!("{value:.2}"),
     }
 }
 
@@ -49,8 +49,8 @@ fn one_way(document: &Value, names: &[&str]) -> String {
     table + "\n"
 }
 
-/// Of names such as `ext4 on luks`: a table of each count, file systems down and layers across, with
-/// how many times as much it is as without layers.
+/// Of names such as `ext4 on luks`: a table of each count, file systems down and layers across,
+/// with how many times as much it is as without layers.
 fn two_ways(document: &Value, names: &[[&str; 2]]) -> String {
     let once = |way: usize| {
         let mut once: Vec<&str> = Vec::new();

@@ -56,7 +56,7 @@ fn a_raid_loses_a_drive_or_is_resynchronized_under_the_work() {
     let scene = Scene::alone();
     let words = [&["kernels", "tools"][..], &PACKAGES].concat();
     Started::new(as_root(&scene, &words)).wait().exits(0);
-    let stacks = ["raid1", "raid1:state=degraded", "raid1:state=resync,speed=512k"];
+    let stacks = ["raid1", "raid1:state=degraded", "raid1:speed=512k,state=resync"];
     let place =
         ["run", "--place", "vm", "--kernel", kernels()[0], "--fs", "ext4", "--size", "128M"];
     let layers = stacks.into_iter().flat_map(|stack| ["--layers", stack]).collect::<Vec<_>>();
