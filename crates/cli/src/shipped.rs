@@ -13,9 +13,10 @@ use crate::exit::Usage;
 pub type Shipped = (&'static str, &'static str);
 
 /// The plans.
-pub const PLANS: [Shipped; 12] = [
+pub const PLANS: [Shipped; 13] = [
     ("etcd", include_str!("../../../plans/etcd.toml")),
     ("hard-links", include_str!("../../../plans/hard-links.toml")),
+    ("layers", include_str!("../../../plans/layers.toml")),
     ("mariadb", include_str!("../../../plans/mariadb.toml")),
     ("postgresql", include_str!("../../../plans/postgresql.toml")),
     ("quickstart", include_str!("../../../plans/quickstart.toml")),

@@ -19,6 +19,7 @@ mod printed;
 mod references;
 mod simulated;
 mod support;
+mod tables;
 mod tidy;
 mod vm_;
 mod watch;

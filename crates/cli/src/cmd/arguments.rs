@@ -20,7 +20,7 @@ const TRIALS: &str = "The trials";
 const RUN: &str = "The run";
 
 /// What a run that was begun has in its plan, and no option changes.
-pub const FIXED: [&str; 38] = [
+pub const FIXED: [&str; 41] = [
     "plan",
     "study",
     "scale",
@@ -34,6 +34,9 @@ pub const FIXED: [&str; 38] = [
     "devices",
     "place",
     "kernel",
+    "zfs",
+    "vm_append",
+    "vm_qemu",
     "layers",
     "bring",
     "untrusted",
@@ -132,6 +135,23 @@ pub struct Arguments {
     /// A kernel to boot in place vm: a version, or the path of a bzImage; several are compared.
     #[arg(long, value_name = "KERNEL", help_heading = PLACE)]
     pub kernel: Vec<String>,
+    /// Versions of OpenZFS to compare, each built for the kernel that --kernel names: 2.1,2.3,2.4;
+    /// fsverdict kernels get 6.1 --with zfs=2.1,2.3,2.4.
+    #[arg(
+        long,
+        value_delimiter = ',',
+        value_name = "VERSION,...",
+        value_parser = openzfs_version,
+        requires = "kernel",
+        help_heading = PLACE
+    )]
+    pub zfs: Vec<String>,
+    /// Words for the kernel's command line in place vm: mitigations=off.
+    #[arg(long, value_name = "WORDS", allow_hyphen_values = true, help_heading = PLACE)]
+    pub vm_append: Option<String>,
+    /// Options for QEMU, after fsverdict's own: '-cpu qemu64'.
+    #[arg(long, value_name = "WORDS", allow_hyphen_values = true, help_heading = PLACE)]
+    pub vm_qemu: Option<String>,
     /// What lies below the file systems in place vm, the first next to the disk: luks+raid1; none;
     /// several are compared: fsverdict list layers.
     #[arg(long, value_name = "LAYER+...", value_parser = Layer::parse_stack, help_heading = BED)]
@@ -325,6 +345,12 @@ fn step_timeout(text: &str) -> Result<(String, Span), String> {
     let (step, limit) = text.split_once('=').ok_or("write STEP=TIME")?;
     let limit = limit.parse::<Span>().map_err(|error| error.to_string())?;
     Ok((step.into(), limit))
+}
+
+/// `2.3`, `2.3.9`.
+pub fn openzfs_version(text: &str) -> Result<String, String> {
+    let is_version = text.starts_with(|c: char| c.is_ascii_digit());
+    if is_version { Ok(text.into()) } else { Err("write a version of OpenZFS: 2.3".into()) }
 }
 
 /// `NAME=REGEX`. What it says the workload checks.

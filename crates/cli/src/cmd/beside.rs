@@ -40,6 +40,8 @@ pub fn change_work(workload: &mut Workload, arguments: &Arguments) {
     }
 }
 
+const NO_MACHINES: &str = "this place has no virtual machines";
+
 /// Refuses what would do nothing on the plan's bed and place.
 pub fn check_idle(plan: &Plan, arguments: &Arguments) -> Result<(), Usage> {
     let kind = plan.bed.kind;
@@ -54,11 +56,8 @@ pub fn check_idle(plan: &Plan, arguments: &Arguments) -> Result<(), Usage> {
             "--erase",
             "nothing but a bed of devices is erased",
         ),
-        (
-            !arguments.bring.is_empty() && is_elsewhere,
-            "--bring",
-            "this place has no virtual machines",
-        ),
+        (!arguments.bring.is_empty() && is_elsewhere, "--bring", NO_MACHINES),
+        (arguments.vm_qemu.is_some() && is_elsewhere, "--vm-qemu", NO_MACHINES),
     ];
     match idle.iter().find(|(is_idle, ..)| *is_idle) {
         Some((_, option, why)) => Err(Usage(format!("leave {option} out: {why}"))),
@@ -77,7 +76,7 @@ mod tests {
     use super::*;
 
     /// An option of each, with a value that is not the plan's.
-    const CHANGES: [&str; 36] = [
+    const CHANGES: [&str; 39] = [
         "--scale 0.5",
         "--fs ext4,f2fs",
         "--bed ram",
@@ -89,6 +88,9 @@ mod tests {
         "--devices 2",
         "--place vm",
         "--kernel 6.1",
+        "--zfs 2.3 --kernel 6.1",
+        "--vm-append nosmt",
+        "--vm-qemu -s",
         "--layers luks",
         "--bring /usr/bin",
         "--untrusted",

@@ -7,6 +7,7 @@ use fsverdict_host::place::vm::fetch::{self, Wanted};
 use fsverdict_host::place::vm::modules::Modules;
 use fsverdict_host::place::vm::{kernel, openzfs, toolbox};
 
+use super::arguments::openzfs_version;
 use crate::exit;
 use crate::say;
 
@@ -38,8 +39,8 @@ struct Get {
     #[arg(long, default_value = fetch::FLAVOUR)]
     flavour: String,
     /// Build a file system for it that Linux does not have, from Debian's source, on this machine:
-    /// zfs, or zfs=2.3. It needs no root and no compiler, and takes some minutes.
-    #[arg(long, value_name = "zfs[=VERSION]", value_parser = with)]
+    /// zfs, or zfs=2.3,2.4. It needs no root and no compiler, and takes some minutes for each.
+    #[arg(long, value_name = "zfs[=VERSION,...]", value_parser = with)]
     with: Option<With>,
     /// Where to fetch from, instead of where this machine's packages come from.
     #[arg(long, value_name = "URI")]
@@ -65,15 +66,15 @@ Examples:
   fsverdict kernels get 6.12 --with zfs
   fsverdict kernels get wheezy --flavour amd64 --mirror URI-OF-AN-ARCHIVE";
 
-/// OpenZFS, of some version.
+/// OpenZFS, of some versions.
 #[derive(Clone)]
-struct With(Option<String>);
+struct With(Vec<String>);
 
 fn with(text: &str) -> Result<With, String> {
     match text.split_once('=') {
-        None if text == "zfs" => Ok(With(None)),
-        Some(("zfs", version)) if version.starts_with(|c: char| c.is_ascii_digit()) => {
-            Ok(With(Some(version.into())))
+        None if text == "zfs" => Ok(With(Vec::new())),
+        Some(("zfs", all)) => {
+            all.split(',').map(openzfs_version).collect::<Result<_, _>>().map(With)
         }
         _ => Err("only zfs can be built: zfs, or zfs=2.3".into()),
     }
@@ -87,11 +88,13 @@ pub fn run(arguments: &Arguments) -> Result<u8> {
                 let mirror = get.mirror.as_deref();
                 let wanted = Wanted { name, flavour: &get.flavour, mirror };
                 let say = &mut |text: &str| say::tell(text);
-                let kernel = match &get.with {
-                    None => fetch::get(wanted, say)?,
-                    Some(With(version)) => openzfs::get(wanted, version.as_deref(), say)?,
+                let kernels = match &get.with {
+                    None => vec![fetch::get(wanted, say)?],
+                    Some(With(versions)) => openzfs::get(wanted, versions, say)?,
                 };
-                say::print(&format!("{} {}\n", kernel.name(), kernel.image.display()))?;
+                for kernel in kernels {
+                    say::print(&format!("{} {}\n", kernel.name(), kernel.image.display()))?;
+                }
             }
         }
         Command::Tools(tools) => {

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use fsverdict_core::model::{
-    Bed, BedKind, Command, Contender, ExtraProbe, Fio, Layer, Plan, PlanError, Rounds, Sysbench,
-    Workload, meant, plain_fio_words, program_of, with_near,
+    Bed, BedKind, Command, Contender, ExtraProbe, Fio, Layer, Place, Plan, PlanError, Rounds,
+    Sysbench, Workload, meant, plain_fio_words, program_of, with_near,
 };
 use fsverdict_core::printed;
 use fsverdict_host::tool;
@@ -39,8 +39,9 @@ pub fn plan(arguments: &Arguments) -> Result<Plan> {
         plan.contenders = on_layers(&plan.contenders, &arguments.layers);
     }
     if !arguments.kernel.is_empty() {
-        plan.contenders = under_kernels(&plan.contenders, &arguments.kernel);
+        plan.contenders = under_kernels(&plan.contenders, &arguments.kernel, &arguments.zfs)?;
     }
+    set_machine(&mut plan, arguments);
     match typed_workload(arguments)? {
         Some(workload) => {
             plan.workloads = vec![workload];
@@ -132,19 +133,58 @@ pub(super) fn named_contenders(names: &[String]) -> Vec<Contender> {
     names.iter().enumerate().map(contender).collect()
 }
 
-/// Each contender under each kernel; where there are several, they are part of its name.
-fn under_kernels(contenders: &[Contender], kernels: &[String]) -> Vec<Contender> {
-    let under = |contender: &Contender, kernel: &String| {
+/// Each contender under each kernel; where there are several, they are part of its name. ZFS in
+/// each of `versions`, which are part of its name, too.
+fn under_kernels(
+    contenders: &[Contender],
+    kernels: &[String],
+    versions: &[String],
+) -> Result<Vec<Contender>, Usage> {
+    let mut contenders = contenders.to_vec();
+    if !versions.is_empty() {
+        if let Some(kernel) = kernels.iter().find(|it| it.contains('/') || it.contains("+zfs")) {
+            let text = "takes kernels by their versions, as in --kernel 6.1";
+            return Err(Usage(format!("--zfs {text}, and not {kernel}")));
+        }
+        if !contenders.iter().any(is_zfs) {
+            contenders.extend(named_contenders(&["zfs".into()]));
+        }
+    }
+    let mut all = Vec::new();
+    for (contender, kernel) in contenders.iter().flat_map(|it| kernels.iter().map(move |k| (it, k)))
+    {
         // Of a path the file says enough.
         let short = kernel.rsplit('/').next().unwrap_or(kernel);
-        let name = match kernels.len() {
-            1 => contender.name.clone(),
-            _ => format!("{} on {short}", contender.name),
+        let end = if kernels.len() == 1 { String::new() } else { format!(" on {short}") };
+        let under = |version: &str, kernel: String| {
+            let name = format!("{}{version}{end}", contender.name);
+            Contender { name, kernel: Some(kernel), ..contender.clone() }
         };
-        Contender { name, kernel: Some(kernel.clone()), ..contender.clone() }
-    };
-    let all = contenders.iter().flat_map(|it| kernels.iter().map(move |kernel| under(it, kernel)));
-    all.collect()
+        match versions {
+            [_, ..] if is_zfs(contender) => {
+                let each = |it: &String| under(&format!(" {it}"), format!("{kernel}+zfs-{it}"));
+                all.extend(versions.iter().map(each));
+            }
+            _ => all.push(under("", kernel.clone())),
+        }
+    }
+    Ok(all)
+}
+
+/// What the virtual machines get besides.
+fn set_machine(plan: &mut Plan, arguments: &Arguments) {
+    let words = |text: &String| text.split_whitespace().map(String::from).collect::<Vec<_>>();
+    if let Some(parameters) = arguments.vm_append.as_ref().map(words) {
+        plan.contenders.iter_mut().for_each(|it| it.parameters.extend(parameters.iter().cloned()));
+    }
+    if let Some(options) = arguments.vm_qemu.as_ref().map(words) {
+        plan.vm.get_or_insert_default().qemu = options;
+        plan.place.get_or_insert(Place::Vm);
+    }
+}
+
+fn is_zfs(contender: &Contender) -> bool {
+    contender.file_system == "zfs"
 }
 
 /// Each contender on each stack of layers; where there are several, they are part of its name.
@@ -392,7 +432,7 @@ fn make_absolute(path: &mut String) {
 pub(super) mod tests {
     use super::*;
     use clap::Parser;
-    use fsverdict_core::model::{FsyncCase, Place, Sync};
+    use fsverdict_core::model::{FsyncCase, Sync};
 
     #[derive(Parser)]
     struct Typed {
@@ -519,6 +559,35 @@ pub(super) mod tests {
     }
 
     #[test]
+    fn kernels_and_machines_get_words_of_their_own() {
+        let words = "--fs ext4 --vm-append mitigations=off --vm-qemu=-s -- true";
+        let plan = typed(words).unwrap();
+        assert_eq!(plan.contenders[0].parameters, ["mitigations=off"]);
+        assert_eq!(plan.named_place(), Some(Place::Vm));
+        assert_eq!(plan.vm.unwrap().qemu, ["-s"]);
+        let local = |words: &str| typed(&format!("--place local {words}")).unwrap_err().to_string();
+        assert!(local(words).contains("leave --vm-qemu out"), "{}", local(words));
+        let words = "--fs ext4 --vm-append mitigations=off -- true";
+        assert!(local(words).contains("parameters for its kernel: that takes --place vm"));
+    }
+
+    #[test]
+    fn versions_of_openzfs_are_contenders_beside_the_others() {
+        let of = |words: &str| {
+            let all = typed(&format!("{words} -- true")).unwrap().contenders;
+            let each = all.into_iter().map(|it| format!("{}: {}", it.name, it.kernel.unwrap()));
+            each.collect::<Vec<_>>().join(", ")
+        };
+        let both = "zfs 2.1: 6.1+zfs-2.1, zfs 2.4: 6.1+zfs-2.4";
+        assert_eq!(of("--fs ext4 --kernel 6.1 --zfs 2.1,2.4"), format!("ext4: 6.1, {both}"));
+        assert_eq!(of("--fs zfs,ext4 --kernel 6.1 --zfs 2.1,2.4"), format!("{both}, ext4: 6.1"));
+        assert_eq!(
+            of("--fs zfs --kernel 6.1 --kernel 7.2 --zfs 2.4"),
+            "zfs 2.4 on 6.1: 6.1+zfs-2.4, zfs 2.4 on 7.2: 7.2+zfs-2.4"
+        );
+    }
+
+    #[test]
     fn directories_are_contenders() {
         let plan = typed("--bed directory:/a,/b -- true").unwrap();
         assert_eq!(plan.contenders[1].path.as_deref(), Some("/b"));
@@ -554,6 +623,9 @@ pub(super) mod tests {
             ("--fs ext4,xfs --like sdd -- true", "did you mean ssd or hdd?"),
             ("--bed directory:/a,/b --like ssd -- true", "leave --like out"),
             ("--fs ext4,xfs --place local --kernel 6.1 -- true", "takes --place vm"),
+            ("--fs ext4 --zfs 2.3 -- true", "--kernel <KERNEL>"),
+            ("--fs ext4 --kernel 6.1 --zfs new -- true", "write a version of OpenZFS"),
+            ("--fs ext4 --kernel ./bzImage --zfs 2.3 -- true", "takes kernels by their versions"),
             (
                 "--fs ext4,xfs --place local --layers luks -- true",
                 "has layers: that takes --place vm",

@@ -433,6 +433,7 @@ fn documents(
         if plan.is_duet() {
             let devices = plan.bed.devices as usize;
             trial.bed.devices = bed.devices.chunks(devices).nth(place).context("no bed")?.to_vec();
+            trial.bed.devices.truncate(trial.contender.devices_of(devices));
             trial.workload = trial.workload.lasting(times);
             trial.timeouts = trial.timeouts.in_turns(times);
             trial.in_turns = true;
@@ -463,7 +464,10 @@ fn document(plan: &Plan, slot: Slot, bed: &TrialBed, store: &Store, number: u32)
             bed.devices = bed::beneath(Path::new(path)).into_iter().collect();
             bed::own::of_run(Path::new(path), &bed.lab).display().to_string()
         }
-        _ => mount_point().display().to_string(),
+        _ => {
+            bed.devices.truncate(contender.devices_of(bed.devices.len()));
+            mount_point().display().to_string()
+        }
     };
     Ok(Trial {
         schema: SCHEMA,

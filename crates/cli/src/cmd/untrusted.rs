@@ -41,6 +41,12 @@ pub fn distrust(plan: &mut Plan, arguments: &Arguments) -> Result<()> {
     if let Some(asked) = vm.bring.iter().find(|asked| !is_given(asked)) {
         return Err(refused(&format!("gets what the command line names: --bring {asked}")));
     }
+    // QEMU reads and writes any file of ours that its options name.
+    if arguments.vm_qemu.is_none()
+        && let Some(option) = vm.qemu.first()
+    {
+        return Err(refused(&format!("sets no options of QEMU: not {option}")));
+    }
     (vm.untrusted, vm.bring) = (true, bring);
     vm.bring.extend(beside);
     Ok(())
@@ -96,4 +102,23 @@ fn recordings(plan: &Plan, file: Option<&Path>) -> Result<Vec<String>> {
         all.push(found.display().to_string());
     }
     Ok(all)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::plan::tests::typed;
+
+    #[test]
+    fn a_strangers_plan_sets_no_options_of_qemu() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("plan.toml");
+        let plan = "vm = { qemu = [\"-s\"] }\n[[contender]]\nname = \"ext4\"\n\
+                    file_system = \"ext4\"\n[[workload]]\nname = \"w\"\ncommand = \"true\"\n";
+        std::fs::write(&path, plan).unwrap();
+        let words = format!("{} --untrusted", path.display());
+        let refused = typed(&words).unwrap_err().to_string();
+        assert_eq!(refused, "an untrusted plan sets no options of QEMU: not -s");
+        let ours = typed(&format!("{words} --vm-qemu=-no-shutdown")).unwrap();
+        assert_eq!(ours.vm.unwrap().qemu, ["-no-shutdown"]);
+    }
 }

@@ -45,3 +45,37 @@ fn a_stack_of_layers_is_made_below_a_file_system_and_told() {
     assert!(scene.read("run/report.md").contains(&format!("on layers `{stack}`")));
     scene.assert_nothing_left();
 }
+
+#[test]
+#[ignore = "fetches tools, once, and boots virtual machines: run ./test"]
+fn a_raid_loses_a_drive_or_is_resynchronized_under_the_work() {
+    if let Some(lack) = lack() {
+        eprintln!("left out: {lack}");
+        return;
+    }
+    let scene = Scene::alone();
+    let words = [&["kernels", "tools"][..], &PACKAGES].concat();
+    Started::new(as_root(&scene, &words)).wait().exits(0);
+    let stacks = ["raid1", "raid1:state=degraded", "raid1:speed=512k,state=resync"];
+    let place =
+        ["run", "--place", "vm", "--kernel", kernels()[0], "--fs", "ext4", "--size", "128M"];
+    let layers = stacks.into_iter().flat_map(|stack| ["--layers", stack]).collect::<Vec<_>>();
+    let work = ["--fsync-files", "files=3,repetitions=4", "--output", "run", "--json", "-"];
+    let more = ["--devices", "2", "--rounds", "1"];
+    let words = [&place[..], &more, &layers, &work].concat();
+    let document = Started::new(as_root(&scene, &words)).wait().exits(0).json();
+    assert_eq!(failures(&document), [""; 0]);
+    let of = |stack: &str| {
+        let name = format!("ext4 on {stack}");
+        let its = list(&document["trials"]).iter().find(|it| it["contender"] == name.as_str());
+        its.unwrap()
+    };
+    let told = |stack| text(&list(&of(stack)["layers"])[0]);
+    assert!(told(stacks[0]).contains("[2/2] [UU]"), "{}", told(stacks[0]));
+    assert!(told(stacks[1]).contains("(F)") && told(stacks[1]).contains("[2/1] [U_]"));
+    assert!(told(stacks[2]).contains("resync ="), "{}", told(stacks[2]));
+    let written = |stack| sample(of(stack), "fsync_device_write_bytes");
+    let (whole, lost) = (written(stacks[0]), written(stacks[1]));
+    assert!(lost < 0.7 * whole, "the lost drive gets nothing: {lost} {whole}");
+    scene.assert_nothing_left();
+}

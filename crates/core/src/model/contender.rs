@@ -38,6 +38,9 @@ pub struct Contender {
     /// `ext4`, `xfs`, `btrfs`: a name of the registry. Bed `directory` takes what is there.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub file_system: String,
+    /// How many of the bed's devices it gets, the first ones; without it all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub devices: Option<u32>,
     /// parted's words, with which each device is partitioned afresh before mkfs. The file system
     /// is made on the one partition that comes out.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -70,6 +73,9 @@ pub struct Contender {
     /// The kernel it runs under, in place `vm`: a version, or the path of a bzImage.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kernel: Option<String>,
+    /// What its kernel gets on its command line besides our own words, in place `vm`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub parameters: Vec<String>,
     /// The directory it works in, on bed `directory`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub path: Option<String>,
@@ -86,6 +92,11 @@ impl Contender {
             true => &self.file_system,
             false => "",
         }
+    }
+
+    /// How many it gets of a bed of so many devices.
+    pub fn devices_of(&self, all: usize) -> usize {
+        self.devices.map_or(all, |devices| all.min(devices as usize))
     }
 
     /// Its knobs have names that a knob can have.
@@ -153,6 +164,12 @@ mod tests {
         for odd in ["", ".tmp.x", "/tmp/x", "vm..x", "../../tmp/x", "vm/../../x", "vm.", ".//.x"] {
             assert_eq!(sysctl_file(odd), None, "{odd}");
         }
+    }
+
+    #[test]
+    fn a_contender_gets_no_more_devices_than_there_are() {
+        let of = |devices| Contender { devices, ..Contender::default() }.devices_of(2);
+        assert_eq!([None, Some(1), Some(2), Some(3)].map(of), [2, 1, 2, 2]);
     }
 
     #[test]

@@ -360,6 +360,9 @@ pub struct Vm {
     /// its commands name.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub bring: Vec<String>,
+    /// Options for QEMU after our own; of one that is given twice it takes the last.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub qemu: Vec<String>,
     /// A stranger wrote the plan: of the host's files its machines get those of `bring`, and what
     /// they themselves need.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
@@ -375,7 +378,8 @@ impl Vm {
 
 impl Default for Vm {
     fn default() -> Self {
-        Vm { memory: Bytes(1 << 30), processors: 2, bring: Vec::new(), untrusted: false }
+        let (bring, qemu) = (Vec::new(), Vec::new());
+        Vm { memory: Bytes(1 << 30), processors: 2, bring, qemu, untrusted: false }
     }
 }
 
@@ -642,7 +646,9 @@ impl Plan {
     /// The place that the plan names or implies: a kernel of its own, and layers, take a machine of
     /// their own.
     pub fn named_place(&self) -> Option<Place> {
-        let takes_own = |it: &Contender| it.kernel.is_some() || !it.layers.is_empty();
+        let takes_own = |it: &Contender| {
+            it.kernel.is_some() || !it.layers.is_empty() || !it.parameters.is_empty()
+        };
         self.place.or(self.contenders.iter().any(takes_own).then_some(Place::Vm))
     }
 
@@ -672,6 +678,7 @@ impl Plan {
             let is_simulated = place == Some(Place::Sim);
             let lacking = self.contenders.iter().find_map(|it| match it {
                 _ if it.kernel.is_some() => Some((it, "a kernel of its own")),
+                _ if !it.parameters.is_empty() => Some((it, "parameters for its kernel")),
                 _ if !it.layers.is_empty() && !is_simulated => Some((it, "layers")),
                 _ => None,
             });
@@ -717,6 +724,7 @@ impl Plan {
         }
         self.contenders.iter().try_for_each(check_partition)?;
         self.contenders.iter().try_for_each(|contender| check_layers(contender, bed.kind))?;
+        self.contenders.iter().try_for_each(|contender| check_devices(contender, bed))?;
         match bed.kind {
             BedKind::Device if bed.paths.is_empty() => {
                 invalid("bed device needs a path: --bed device:/dev/sdb".into())
@@ -799,6 +807,24 @@ fn check_layers(contender: &Contender, kind: BedKind) -> Result<(), PlanError> {
         _ => return Ok(()),
     };
     Err(PlanError::Invalid(format!("contender {:?} has layers, and {why}", contender.name)))
+}
+
+/// A contender gets some of the bed's devices.
+fn check_devices(contender: &Contender, bed: &Bed) -> Result<(), PlanError> {
+    let there = match bed.kind {
+        BedKind::Loop | BedKind::Ram => bed.devices as usize,
+        BedKind::Device => bed.paths.len(),
+        BedKind::Directory => 0,
+    };
+    match contender.devices {
+        Some(devices) if !(1..=there).contains(&(devices as usize)) => {
+            Err(PlanError::Invalid(format!(
+                "contender {:?} has devices = {devices}, of the {there} that the bed has",
+                contender.name
+            )))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// A bed of `size` holds what `workload` needs.
@@ -902,6 +928,9 @@ mod tests {
             |more: &str| wrong("mkfs = [", &format!("layers = [\"luks\"]\n{more}mkfs = ["));
         assert!(layered("partition = [\"mklabel\"]\n").contains("a partition, too"));
         assert!(wrong("mkfs = [", "layers = [\"LUKS\"]\nmkfs = [").contains("is no layer"));
+        let devices = |count: u32| wrong("mkfs = [", &format!("devices = {count}\nmkfs = ["));
+        assert!(devices(2).contains("has devices = 2, of the 1 that the bed has"));
+        assert!(devices(0).contains("has devices = 0"));
         let directory = PLAN.replace("mkfs = [\"-l\", \"size=256m\"]", "partition = [\"x\"]");
         let bed = "[bed]\nkind = \"directory\"\npath = \"/mnt\"\n";
         let refused = Plan::parse(&format!("{bed}{directory}")).unwrap_err().to_string();

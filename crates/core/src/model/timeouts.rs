@@ -16,11 +16,17 @@ const HOUR: Option<Duration> = Some(Duration::from_secs(3600));
 const TRIAL: Duration = Duration::from_secs(2 * 3600);
 const TRIAL_MIN: Duration = Duration::from_secs(10 * 60);
 
+/// A guest is heard every ten seconds: one that has said something and is silent for this long
+/// hangs. One of which nothing is heard may have a kernel without a serial console: it has the
+/// limit of its boot.
+const SILENCE: Duration = Duration::from_secs(180);
+
 /// What can be limited, with its default; without one the trial's limit is its own. What writes
 /// out what others have left dirty gets an hour.
-const STEPS: [(&str, Option<Duration>); 22] = [
+const STEPS: [(&str, Option<Duration>); 23] = [
     ("trial", None),
     ("boot", TEN_MINUTES),
+    ("silence", Some(SILENCE)),
     ("partition", TEN_MINUTES),
     ("layers", HOUR),
     ("mkfs", HOUR),
@@ -97,6 +103,11 @@ impl Timeouts {
             all.0.insert("work".into(), longer(limit));
         }
         all
+    }
+
+    /// How long a guest may say nothing.
+    pub fn silence(&self) -> Duration {
+        self.of_step("silence").map_or(SILENCE, |limit| limit.0)
     }
 
     fn of_trial(&self) -> Span {
@@ -199,6 +210,8 @@ mod tests {
         assert_eq!(said(&[], "drop caches", 10 * MINUTE, HOUR).as_deref(), Some(step));
         let work = said(&[("work", "1s")], "work: create", SECOND, SECOND).unwrap();
         assert!(work.starts_with("not done after 1s") && work.contains(" work=TIME"), "{work}");
+        assert_eq!(timeouts(&[]).silence(), 3 * MINUTE);
+        assert_eq!(timeouts(&[("silence", "1h")]).silence(), HOUR);
         assert_eq!(said(&[("work", "2s")], "work: create", SECOND, HOUR), None);
     }
 

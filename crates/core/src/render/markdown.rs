@@ -245,6 +245,10 @@ fn described(contender: &Contender) -> String {
         Some(path) => parts.push(format!("the directory {}", marked_code(path))),
         None => parts.push(marked(&contender.file_system)),
     }
+    if let Some(devices) = contender.devices {
+        let several = if devices == 1 { "" } else { "s" };
+        parts.push(format!("on {devices} device{several}"));
+    }
     if !contender.partition.is_empty() {
         parts.push(format!("partition {}", marked_code(&contender.partition.join(" "))));
     }
@@ -253,6 +257,9 @@ fn described(contender: &Contender) -> String {
     }
     if let Some(kernel) = &contender.kernel {
         parts.push(format!("kernel {}", marked(kernel)));
+    }
+    if !contender.parameters.is_empty() {
+        parts.push(format!("kernel parameters {}", marked_code(&contender.parameters.join(" "))));
     }
     if !contender.mkfs.is_empty() {
         parts.push(format!("mkfs {}", marked_code(&contender.mkfs.join(" "))));

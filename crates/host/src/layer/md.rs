@@ -1,12 +1,20 @@
 //! RAID by the kernel's md driver, as mdadm(8) makes it: all devices become one.
 
 use super::{Kind, Made, Seat, Value, nothing, with, words};
+use crate::tool::Argv;
+
+/// What a RAID that can do without a device may be in while the work is done: the last device has
+/// failed; the devices are brought in line with each other; all are read and compared.
+const STATES: [&str; 3] = ["degraded", "resync", "check"];
+const STATE: (&str, Value) = ("state", Value::OneOf(&STATES));
+/// How much of each device is brought in line, or compared, in a second.
+const SPEED: (&str, Value) = ("speed", Value::Size);
 
 const PLAIN: Kind = Kind {
     name: "",
     about: "",
-    settings: &[("chunk", Value::Chunk)],
-    programs: &["mdadm", "cat"],
+    settings: &[("chunk", Value::Chunk), STATE, SPEED],
+    programs: &["mdadm", "cat", "sh"],
     modules: &[],
     asked_for: nothing,
     devices_min: 2,
@@ -16,6 +24,7 @@ const PLAIN: Kind = Kind {
 pub const RAID0: Kind = Kind {
     name: "raid0",
     about: "md RAID 0: striped over all devices",
+    settings: &[("chunk", Value::Chunk)],
     modules: &["raid0"],
     ..PLAIN
 };
@@ -23,7 +32,7 @@ pub const RAID0: Kind = Kind {
 pub const RAID1: Kind = Kind {
     name: "raid1",
     about: "md RAID 1: the same on every device",
-    settings: &[],
+    settings: &[STATE, SPEED],
     modules: &["raid1"],
     ..PLAIN
 };
@@ -52,24 +61,48 @@ pub const RAID10: Kind = Kind {
 };
 
 /// `--assume-clean`: otherwise the kernel brings the devices in line with each other meanwhile, and
-/// the work is measured beside that. Nothing is read that was not written before, so that it makes
-/// no other difference (mdadm(8), "--assume-clean").
+/// the work is measured beside that, which is what a resync is asked for. Nothing is read that was
+/// not written before, so that it makes no other difference (mdadm(8), "--assume-clean").
 fn up(seat: &Seat) -> Made {
     let array = format!("/dev/md{}", seat.level);
     let level = seat.layer.name.trim_start_matches("raid");
-    let create = words(&["mdadm", "--create", &array, "--run", "--assume-clean", "--metadata=1.2"]);
+    let create = words(&["mdadm", "--create", &array, "--run", "--metadata=1.2", "--homehost=any"]);
+    let clean = if seat.setting("state") == Some("resync") { &[][..] } else { &["--assume-clean"] };
     let chunk = seat.size_bytes("chunk").map(|bytes| (bytes >> 10).to_string());
     let create = with(
-        [create, words(&["--homehost=any"])].concat(),
+        [create, words(clean)].concat(),
         &[
             ("--chunk", chunk),
             ("--level", Some(level.into())),
             ("--raid-devices", Some(seat.devices.len().to_string())),
         ],
     );
+    let create = vec![[&create, seat.devices].concat()];
     Made {
-        commands: vec![[&create, seat.devices].concat()],
+        commands: [speed_limits(seat), create, into_state(seat, &array)].concat(),
         facts: vec![words(&["cat", "/proc/mdstat"])],
         devices: vec![array],
     }
+}
+
+/// A resync or a check keeps up the lower of two speeds beside other work, and never passes the
+/// other (md(4), "/proc/sys/dev/raid/speed_limit_min"). They are one here, so that it takes as much
+/// of the disks from each file system; and set first, for a small array is in line at once.
+fn speed_limits(seat: &Seat) -> Vec<Argv> {
+    let kib = seat.size_bytes("speed").map(|bytes| bytes >> 10);
+    let limit = |kib, which| shell(&format!("echo {kib} >/proc/sys/dev/raid/speed_limit_{which}"));
+    kib.map_or(Vec::new(), |kib| ["max", "min"].map(|which| limit(kib, which)).into())
+}
+
+fn into_state(seat: &Seat, array: &str) -> Vec<Argv> {
+    let name = array.trim_start_matches("/dev/");
+    match (seat.setting("state"), seat.devices) {
+        (Some("degraded"), [.., last]) => vec![words(&["mdadm", array, "--fail", last])],
+        (Some("check"), _) => vec![shell(&format!("echo check >/sys/block/{name}/md/sync_action"))],
+        _ => Vec::new(),
+    }
+}
+
+fn shell(line: &str) -> Argv {
+    words(&["sh", "-c", line])
 }

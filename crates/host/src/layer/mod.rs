@@ -318,6 +318,17 @@ mod tests {
         assert!(typed("raid5:chunk=64k", 3).contains("--chunk=64 "), "in KiB");
         assert!(typed("lvm-striped:stripe=16k", 2).contains("--stripes 2 --stripesize=16k "));
         assert!(typed("lvm-thin:chunk=128k,zero=no", 1).contains("--chunksize=128k --zero=n "));
+        assert!(typed("raid1", 2).contains("--assume-clean"), "in line from the start");
+        let lost = typed("raid5:state=degraded", 3);
+        assert!(lost.ends_with("\nmdadm /dev/md0 --fail /dev/vd2"), "{lost}");
+        let resync = typed("raid1:state=resync,speed=4M", 2);
+        assert!(!resync.contains("--assume-clean"), "{resync}");
+        let limits =
+            ["max", "min"].map(|it| format!("echo 4096 >/proc/sys/dev/raid/speed_limit_{it}"));
+        let all = limits.iter().all(|limit| resync.contains(limit));
+        assert!(all && resync.find("echo") < resync.find("mdadm"), "{resync}");
+        let check = typed("raid1:state=check", 2);
+        assert!(check.contains("echo check >/sys/block/md0/md/sync_action"), "{check}");
         assert!(typed("integrity:mode=bitmap", 1).contains("--integrity-bitmap-mode"));
     }
 
@@ -331,6 +342,8 @@ mod tests {
             ("lvm-striped:stripe=2k", 2, "stripe is a power of two from 4k on"),
             ("integrity:mode=bitmp", 1, "mode is one of journal, bitmap, direct"),
             ("luks:workqueues=off", 1, "workqueues is yes or no"),
+            ("raid1:state=scrub", 2, "state is one of degraded, resync, check"),
+            ("raid0:state=degraded", 2, "raid0 has no setting \"state\""),
             ("luks:cipher=--x", 1, "cipher is a word of its tool's"),
             ("raid1", 1, "raid1 is made of 2 devices or more, and gets 1: --devices 2"),
             ("lvm+raid1", 2, "raid1 is made of 2 devices or more, and gets 1"),

@@ -41,7 +41,7 @@ pub fn check(plan: &Plan) -> Result<(), PreflightError> {
             Some(Made::Inodes(inodes)) => inodes,
             None => None,
         };
-        let devices = u64::from(plan.bed.devices.max(1));
+        let devices = contender.devices_of(plan.bed.devices.max(1) as usize) as u64;
         for workload in &plan.workloads {
             let room = Room { inodes, bytes: plan.bed.size.0.saturating_mul(devices) };
             room.holds(workload).map_err(|lack| PreflightError::Room {

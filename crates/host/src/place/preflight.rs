@@ -64,8 +64,8 @@ pub fn check_plan(plan: &Plan) -> Result<(), PreflightError> {
             });
         }
     }
-    let devices = plan.bed.devices as usize;
     for contender in &plan.contenders {
+        let devices = contender.devices_of(plan.bed.devices as usize);
         layer::check(&contender.layers, devices)
             .map_err(|said| PreflightError::Layers { contender: contender.name.clone(), said })?;
     }

@@ -83,6 +83,8 @@ fn of(report: &Report, contender: &Contender) -> BTreeMap<(u8, String), String> 
         ("mounted as", report.other_name(contender).map(String::from)),
         ("directory", contender.path.clone()),
         ("kernel", contender.kernel.clone()),
+        ("kernel parameters", words(&contender.parameters, " ")),
+        ("devices", contender.devices.map(|devices| devices.to_string())),
         ("partition", words(&contender.partition, " ")),
         ("layers", stack(&contender.layers)),
         ("layers made", words(report.layers(contender), " | ")),

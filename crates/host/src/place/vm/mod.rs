@@ -224,6 +224,8 @@ pub fn imagined(plan: &Plan, trial: &Trial) -> Result<Vec<String>, HostError> {
         memory_bytes: config.memory.0,
         processors: config.processors,
         kvm: qemu::has_kvm(),
+        parameters: &trial.contender.parameters,
+        options: &config.qemu,
     };
     Ok(machine.argv())
 }
@@ -386,14 +388,17 @@ impl<'a> Vm<'a> {
         let exchange = self.own_folder()?.join("exchange");
         write_job(&exchange, &self.job(trial, bootable, log))?;
         let disks = self.disks(&exchange, trial, log);
+        let config = self.plan.vm.clone().unwrap_or_default();
         let machine = Machine {
             kernel: &bootable.kernel.image,
             initrd,
             disks: &disks,
             bus: bootable.bus,
             memory_bytes: self.memory_bytes(initrd)?,
-            processors: self.plan.vm.clone().unwrap_or_default().processors,
+            processors: config.processors,
             kvm: self.kvm,
+            parameters: &trial.contender.parameters,
+            options: &config.qemu,
         };
         let steps: Vec<String> = run::steps(trial).iter().map(ToString::to_string).collect();
         (self.watch)(Event::Step("boot"));
@@ -414,7 +419,7 @@ impl<'a> Vm<'a> {
             log.map_or(Ok(()), Log::check)?;
             Ok(patience.check()?)
         };
-        let silence = qemu::SILENCE;
+        let silence = trial.timeouts.silence();
         let console = qemu::run(&machine.argv(), console, silence, &self.interrupted, &mut watch)?;
         let files = archive::files(BufReader::new(File::open(&exchange)?)).unwrap_or_default();
         Ok(Booted { files, console, has_begun })

@@ -18,10 +18,6 @@ use crate::place::trial_process::{Event, TICK};
 use crate::probe::trace::logged::MARKS_BYTES;
 use crate::{sys, tool};
 
-/// A guest is heard every few seconds: one that is silent for this long hangs. One of which nothing
-/// was heard at all may have a kernel without a serial console: it has the limit of its boot.
-pub const SILENCE: Duration = Duration::from_secs(180);
-
 /// So much of a console tells what went wrong.
 const LINES_KEPT: usize = 6;
 
@@ -84,6 +80,10 @@ pub struct Machine<'a> {
     pub processors: u32,
     /// KVM, otherwise TCG.
     pub kvm: bool,
+    /// Of its kernel, after [`PARAMETERS`].
+    pub parameters: &'a [String],
+    /// More options, after all others.
+    pub options: &'a [String],
 }
 
 impl Machine<'_> {
@@ -106,7 +106,8 @@ impl Machine<'_> {
         option("-serial", "stdio".into());
         option("-kernel", kernel.to_string());
         option("-initrd", initrd.to_string());
-        option("-append", PARAMETERS.into());
+        let words = std::iter::once(PARAMETERS).chain(self.parameters.iter().map(String::as_str));
+        option("-append", words.collect::<Vec<_>>().join(" "));
         for (index, disk) in self.disks.iter().enumerate() {
             match &disk.log {
                 None => option("-drive", disk.drive(index)),
@@ -119,6 +120,7 @@ impl Machine<'_> {
             option("-blockdev", log.marks(index));
             option("-device", self.device(index, disk));
         }
+        argv.extend_from_slice(self.options);
         argv
     }
 
@@ -390,8 +392,12 @@ impl Ear<'_> {
                 return Err("interrupted".into());
             }
             if console.bytes > 0 && last.elapsed() > self.silence {
-                let seconds = self.silence.as_secs();
-                return Err(format!("the guest hangs: not heard of for {seconds} s").into());
+                return Err(format!(
+                    "the guest hangs: not heard of for {} s (--step-timeout silence=TIME waits \
+                     longer)",
+                    self.silence.as_secs()
+                )
+                .into());
             }
         }
     }
@@ -441,8 +447,12 @@ mod tests {
             memory_bytes: (1 << 30) + 1,
             processors: 2,
             kvm: false,
+            parameters: &["mitigations=off".into()],
+            options: &["-cpu".into(), "qemu64".into()],
         };
         let line = machine.argv().join(" ");
+        assert!(line.contains("cryptomgr.notests mitigations=off -drive "), "{line}");
+        assert!(line.ends_with(" -cpu qemu64"), "{line}");
         assert!(line.contains("-accel tcg,thread=multi -cpu max -smp 2 -m 1025M"), "{line}");
         assert!(line.contains("cache=unsafe,discard=ignore -device ide-hd,drive=disk0"), "{line}");
         assert!(line.contains("-device ide-hd,drive=disk1,bus=ide.0,unit=1"), "{line}");
@@ -466,7 +476,11 @@ mod tests {
         };
         // As long as a shell may take to say two words, on a machine that is busy.
         let error = boot("echo one; printf two; sleep 600", 5000, false).unwrap_err().to_string();
-        assert_eq!(error, "the guest hangs: not heard of for 5 s; its console ends: one | two");
+        assert_eq!(
+            error,
+            "the guest hangs: not heard of for 5 s (--step-timeout \
+            silence=TIME waits longer); its console ends: one | two"
+        );
         let error = boot("sleep 600", 600_000, true).unwrap_err().to_string();
         assert!(error.starts_with("interrupted"), "{error}");
         let error = boot("echo no such disk >&2; exit 1", 600_000, false).unwrap_err().to_string();

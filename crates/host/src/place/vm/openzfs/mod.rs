@@ -31,26 +31,40 @@ pub const DRIVER: &str = "zfs";
 /// For source, compiler, tools and what is built: 0.9 GiB on 6.12, removed when it is done.
 const SPACE_BYTES: u64 = 1536 << 20;
 
-/// Fetches a kernel, and builds an OpenZFS of `version` for it, or without one that supports it,
-/// unless that is there already.
+/// Fetches a kernel, and builds each of `versions` of OpenZFS for it that is not there already;
+/// where none is named, the one that supports it. What can't be had is said before the first build.
 pub fn get(
     wanted: Wanted,
-    version: Option<&str>,
+    versions: &[String],
     say: &mut dyn FnMut(&str),
-) -> Result<Kernel, VmError> {
+) -> Result<Vec<Kernel>, VmError> {
     build::check_tools()?;
     let _lock = fetch::locked(&kernel::cache())?;
     let (apt, package) = fetch::find(wanted, say)?;
     let plain = fetch::unpacked(&apt, &package, say)?;
     let mirror = wanted.mirror.map_or_else(apt::own_mirror, |mirror| Ok(mirror.into()))?;
-    let source = source::find(version, &plain.release, &mirror, say)?;
+    let mut find = |version: Option<&str>| source::find(version, &plain.release, &mirror, say);
+    let sources: Vec<Source> = match versions {
+        [] => vec![find(None)?],
+        some => some.iter().map(|it| find(Some(it))).collect::<Result<_, _>>()?,
+    };
+    sources.iter().map(|source| with_source(&plain, &apt, source, say)).collect()
+}
+
+/// The kernel with that OpenZFS, built unless it is there already.
+fn with_source(
+    plain: &Kernel,
+    apt: &Apt,
+    source: &Source,
+    say: &mut dyn FnMut(&str),
+) -> Result<Kernel, VmError> {
     let name = release::name_with(&plain.release, &source.version);
     let folder = kernel::fetched().join(&name);
     let image = folder.join("boot").join(plain.image.file_name().unwrap_or_default());
     if image.exists() {
         say(&format!("OpenZFS {} for {} is there already", source.version, plain.release));
     } else {
-        make(&plain, &apt, &source, &folder, say)?;
+        make(plain, apt, source, &folder, say)?;
     }
     Kernel::at(&image).map_err(failed(format!("reading {}", image.display())))
 }
