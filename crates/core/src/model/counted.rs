@@ -1,29 +1,6 @@
 //! What limits on operations count, where, and in which records.
 
-use std::fmt;
-
-use serde::{Deserialize, Serialize};
-
-use super::{Bed, BedKind, Limits, Place, Plan, Record};
-
-/// What a limit on operations counts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Counted {
-    /// The pieces that a file system hands down, before the kernel merges them.
-    Bios,
-    /// What the device gets.
-    Requests,
-}
-
-impl fmt::Display for Counted {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Counted::Bios => "bios",
-            Counted::Requests => "requests",
-        })
-    }
-}
+use super::{Bed, BedKind, Counted, Limits, Place, Plan, Record};
 
 impl Bed {
     /// What its limits count in that place, if it has any. QEMU holds down what a guest's disk
@@ -34,18 +11,6 @@ impl Bed {
             (_, BedKind::Device | BedKind::Directory) => Counted::Bios,
         };
         self.is_limited().then_some(counted)
-    }
-}
-
-impl Record {
-    /// What its limits counted, if it had any. Older records do not tell: this machine's limits
-    /// counted bios then, and a guest's requests.
-    pub fn limits_counted(&self) -> Counted {
-        let before = match &self.guest {
-            Some(_) => Counted::Requests,
-            None => Counted::Bios,
-        };
-        self.limits_count.unwrap_or(before)
     }
 }
 

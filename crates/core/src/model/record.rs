@@ -576,6 +576,16 @@ impl Record {
         self.samples.iter().find(|sample| sample.metric == metric)
     }
 
+    /// What its limits counted, if it had any. Older records do not tell: this machine's limits
+    /// counted bios then, and a guest's requests.
+    pub fn limits_counted(&self) -> Counted {
+        let before = match &self.guest {
+            Some(_) => Counted::Requests,
+            None => Counted::Bios,
+        };
+        self.limits_count.unwrap_or(before)
+    }
+
     /// The file system refused that part.
     pub fn refuses(&self, phase: Phase) -> bool {
         self.refused.iter().any(|refused| refused.phase == phase)

@@ -26,7 +26,7 @@ pub(super) struct OwnReader {
 }
 
 impl OwnReader {
-    /// `None` where the trial has no cgroup of its own. What was charged on devices is told of those
+    /// `None` where the trial has no cgroup of its own. What was charged is told of the devices
     /// that are held down in it, which may lie below the bed's: only then it has the controller,
     /// and on those above everything counts as charged.
     pub fn open(root: &Path) -> Option<OwnReader> {

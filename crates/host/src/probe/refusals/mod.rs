@@ -106,7 +106,8 @@ impl Layout {
     }
 }
 
-/// Refused writes of what is in this process's PID namespace and has other mounts, counted since [`Refusals::watch`].
+/// Refused writes of what is in this process's PID namespace and has other mounts, counted since
+/// [`Refusals::watch`].
 #[derive(Debug)]
 pub struct Refusals {
     counts: OwnedFd,
