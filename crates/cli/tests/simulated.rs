@@ -13,6 +13,7 @@ mod claims;
 mod duets;
 mod hostile;
 pub mod joined;
+mod limits;
 mod memory;
 mod packed;
 pub mod past;

@@ -210,6 +210,10 @@ fn rerun(
         let plan = run.plan.against_baseline(&baseline.plan, name, changed.len());
         let mut plan = plan.context("a contender that both plans name")?;
         plan.judgement.margin = margin;
+        plan.check().map_err(|why| {
+            let many = changed.len();
+            Usage(format!("{why}: {many} contenders share the error, compare runs of fewer"))
+        })?;
         if !arguments.metric.is_empty() {
             plan.workloads.iter_mut().for_each(|it| it.primary.clone_from(&arguments.metric));
         }

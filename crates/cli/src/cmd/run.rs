@@ -239,6 +239,7 @@ fn resume(folder: &Path, arguments: &Arguments) -> Result<(Store, Loaded)> {
     let store = Store::open(folder)?;
     clean::sweep(folder);
     let mut loaded = store.load()?;
+    check_limits(&loaded, folder)?;
     let judgement = &mut loaded.plan.judgement;
     let extended = judgement.extend(arguments.rounds, arguments.budget);
     let raised = extended.map_err(|why| Usage(format!("the run {why}")))?;
@@ -250,6 +251,20 @@ fn resume(folder: &Path, arguments: &Arguments) -> Result<(Store, Loaded)> {
     }
     loaded.run.stop = None;
     Ok((store, loaded))
+}
+
+/// Refuses to go on with a run whose limits counted something else than they would now.
+fn check_limits(loaded: &Loaded, folder: &Path) -> Result<(), Usage> {
+    let Loaded { run, plan, records } = loaded;
+    let both = plan.limits_counted(records).zip(plan.whole_bed().limits_count(run.place));
+    match both.filter(|(before, now)| before != now) {
+        None => Ok(()),
+        Some((before, now)) => Err(Usage(format!(
+            "the run's limits counted {before}, and count {now} by now: more of its rounds would \
+             be other rounds; begin anew with fsverdict run {}",
+            folder.join("plan.toml").display()
+        ))),
+    }
 }
 
 /// Writes the plan of a run that goes on, which may have more rounds: the run is ours alone by now.
@@ -585,7 +600,9 @@ fn dry_run(arguments: &Arguments) -> Result<u8> {
     let (store, plan) = match &arguments.resume {
         Some(folder) => {
             let store = Store::open(folder)?;
-            let mut plan = store.load()?.plan;
+            let loaded = store.load()?;
+            check_limits(&loaded, folder)?;
+            let mut plan = loaded.plan;
             let extended = plan.judgement.extend(arguments.rounds, arguments.budget);
             extended.map_err(|why| Usage(format!("the run {why}")))?;
             (store, plan)

@@ -318,6 +318,14 @@ fn what_the_work_tries_to_write_outside_is_told() {
     let findings = list(&document["findings"]);
     let mut evidence = findings.iter().map(|finding| text(&finding["evidence"]));
     assert!(evidence.any(|it| it.starts_with("the kernel refused the work 4 writes")));
+    // In a PID namespace of the work's own, and in one within that.
+    let inner = format!("unshare -Urpf unshare -pf touch /etc/{name}");
+    let document = run_command(&scene, two_rounds, &["sh", "-c", &(inner + "; true")]);
+    let document = document.exits(0).json();
+    let mut first = of(&document, "ext4").into_iter().filter(|trial| trial["round"] == 1);
+    let forbidden = &first.next().unwrap()["forbidden"];
+    assert_eq!(forbidden["first"], serde_json::json!([format!("touch /etc/{name}")]));
+    assert_eq!(forbidden["writes"], 1, "{forbidden}");
     scene.assert_nothing_left();
 }
 

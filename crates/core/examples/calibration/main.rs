@@ -6,6 +6,7 @@
 
 mod campaign;
 mod crowd;
+mod few;
 mod noise;
 mod peers;
 mod recorded;
@@ -355,6 +356,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     print_alike(&plan, &judge, &pools, campaigns);
     print_planted(&plan, &judge, &pools, campaigns);
     print_levels();
+    few::print(5 * campaigns);
     together::print(campaigns);
     crowd::print(campaigns / 4);
     Ok(())

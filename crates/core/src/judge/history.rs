@@ -194,7 +194,8 @@ impl<'a> Bench<'a> {
         let place = text(&self.side.run.place);
         let counted = cpu_by(self.side.records, &self.workload.name, self.metric);
         let counted = counted.map_or(String::new(), |by| by.to_string());
-        let terms = [text(&unjudged), text(&bed), place, self.metric.into(), counted];
+        let limits = text(&plan.limits_counted(self.side.records));
+        let terms = [text(&unjudged), text(&bed), limits, place, self.metric.into(), counted];
         Identity(terms.into_iter().chain(settings).collect())
     }
 }

@@ -194,11 +194,20 @@ pub fn level_of_last_look(alpha: f64, rounds: u32) -> f64 {
 }
 
 /// The part of the error that is for independent rounds. The rest is kept for noise that remembers,
-/// which few rounds don't show: by calibration, so that in twelve rounds of noise that is AR(1) of
-/// 0.5 at most 6% of verdicts are false where 5% is declared (docs/validation.md).
+/// which few rounds don't show: by calibration, so that in noise that is AR(1) of 0.5 at most 6% of
+/// verdicts are false where 5% is declared, however many rounds there are (docs/validation.md). A
+/// wider factor for what does show (a higher power, another floor) cost as much or more.
 fn for_independent_rounds(rounds: u32) -> f64 {
+    /// In twelve rounds; with more it falls with their number.
     const KEPT: f64 = 0.35;
-    1.0 - KEPT * (FEW_ROUNDS / f64::from(rounds)).min(1.0)
+    /// For each round fewer, up to a most.
+    const MORE: f64 = 0.0625;
+    const MOST: f64 = 0.69;
+    let fewer = FEW_ROUNDS - f64::from(rounds);
+    match fewer > 0.0 {
+        true => 1.0 - (KEPT + MORE * fewer).min(MOST),
+        false => 1.0 - KEPT * FEW_ROUNDS / f64::from(rounds),
+    }
 }
 
 /// How far from the truth the looks of a run stray by chance, by Monte Carlo with a fixed seed: the
@@ -405,7 +414,7 @@ mod tests {
     #[test]
     fn one_look_has_what_is_kept_taken_off_and_none_gives_no_interval() {
         let level = level_of_last_look(0.05, 4);
-        assert!((0.026..0.65 * 0.05).contains(&level), "{level}");
+        assert!((0.012..0.31 * 0.05).contains(&level), "{level}");
         let once = Rule::capped(0.05, 4);
         assert_eq!(once.half_width(4, 1.0), two_sided_quantile(level, 3.0));
         assert_eq!(once.half_width(3, 1.0), f64::INFINITY);
@@ -431,27 +440,34 @@ mod tests {
             let left = 0.05 * for_independent_rounds(rounds);
             assert!((missed - left).abs() < 0.004, "{rounds} rounds: {missed}, and {left} is left");
         }
-        assert!((for_independent_rounds(12) - 0.65).abs() < 1e-12);
+        let left = [4, 6, 8, 12].map(for_independent_rounds);
+        let stated = [0.31, 0.31, 0.4, 0.65];
+        assert!(
+            left.iter().zip(stated).all(|(it, stated)| (it - stated).abs() < 1e-12),
+            "{left:?}"
+        );
         assert!((for_independent_rounds(24) - 0.825).abs() < 1e-12);
     }
 
-    /// Twelve rounds of noise that is AR(1) of 0.5: what the rest of the error is kept for. Only
-    /// the last look counts here, as where nothing settles before. Standard error: 0.2 points.
+    /// Noise that is AR(1) of 0.5: what the rest of the error is kept for. Only the last look
+    /// counts here, as where nothing settles before. Standard error: 0.2 points.
     #[test]
-    fn noise_that_remembers_by_half_is_borne() {
-        let rule = Rule::capped(0.05, 12);
-        let mut normals = Normals { random: ChaCha8Rng::seed_from_u64(3), spare: None };
-        let mut missed = 0;
-        for _ in 0..20_000 {
-            let (mut paired, mut noise) = (Paired::default(), normals.next());
-            let mut last = Estimate::plain(0.0, 0.0);
-            for _ in 0..12 {
-                last = paired.take(noise);
-                noise = 0.5 * noise + 0.75_f64.sqrt() * normals.next();
+    fn noise_that_remembers_by_half_is_borne_in_few_rounds_too() {
+        for rounds in [4, 6, 8, 12] {
+            let rule = Rule::capped(0.05, rounds);
+            let mut normals = Normals { random: ChaCha8Rng::seed_from_u64(3), spare: None };
+            let mut missed = 0;
+            for _ in 0..20_000 {
+                let (mut paired, mut noise) = (Paired::default(), normals.next());
+                let mut last = Estimate::plain(0.0, 0.0);
+                for _ in 0..rounds {
+                    last = paired.take(noise);
+                    noise = 0.5 * noise + 0.75_f64.sqrt() * normals.next();
+                }
+                missed += u32::from(last.mean.abs() > rule.half_width(rounds, last.standard_error));
             }
-            missed += u32::from(last.mean.abs() > rule.half_width(12, last.standard_error));
+            assert!(missed < 1_240, "{rounds} rounds: {missed} of 20,000");
         }
-        assert!(missed < 1_150, "{missed} of 20,000");
     }
 
     #[test]

@@ -127,13 +127,14 @@ pub(super) fn cpu_by(records: &[Record], workload: &str, metric: &str) -> Option
 }
 
 /// What makes even the ratios of runs mean something else.
-const CONDITIONS: [&str; 8] = [
+const CONDITIONS: [&str; 9] = [
     "the place",
     "the kind of bed",
     "the bed's size",
     "the number of devices",
     "what the bed is made of",
     "what the bed is held down to",
+    "what its limits counted",
     "whether the bed's disk says that it rotates",
     "how a round's trials go",
 ];
@@ -151,11 +152,12 @@ pub(super) fn conditions(sides: &[Side]) -> Vec<Term> {
             Some(made(bed.devices.to_string())),
             Some(if bed.zram { "zram" } else { "a loop device" }.into()),
             Some(bed.limits.map_or("none".into(), |limits| limits.to_string())),
+            side.plan.limits_counted(side.records).map(|counted| counted.to_string()),
             rotation(side.records).map(Into::into),
             Some(if side.plan.is_duet() { "in turns" } else { "one after the other" }.into()),
         ]
     };
-    let each: Vec<[Option<String>; 8]> = sides.iter().map(of).collect();
+    let each: Vec<[Option<String>; 9]> = sides.iter().map(of).collect();
     let term = |(place, what): (usize, &str)| {
         let values: Vec<_> = each.iter().map(|values| values[place].clone()).collect();
         // What older records do not tell makes no difference.

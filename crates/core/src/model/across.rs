@@ -5,7 +5,6 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use super::plan::CONFIDENCE_MOST;
 use super::{Better, Comparison, Contender, Percent, Plan, Unit, Verdict};
 
 /// What the baseline's contender is called where both are measured anew, before its own name.
@@ -268,7 +267,7 @@ impl Plan {
         let before = &plan.contenders[0].name;
         plan.judgement.reference = Some(before.clone());
         let error = (1.0 - plan.judgement.confidence.0) / sharing as f64;
-        plan.judgement.confidence = Percent((1.0 - error).min(CONFIDENCE_MOST));
+        plan.judgement.confidence = Percent(1.0 - error);
         plan.study = None;
         plan.published.clear();
         plan.claims.clear();
@@ -304,5 +303,13 @@ mod tests {
         assert_eq!(rerun.contenders[1], now.contenders[1]);
         assert!((rerun.judgement.confidence.0 - 0.975).abs() < 1e-12);
         assert_eq!(now.against_baseline(&before, "c", 1), None);
+        let many = now.against_baseline(&before, "b", 100).unwrap();
+        assert!(
+            (many.judgement.confidence.0 - 0.9995).abs() < 1e-12,
+            "none has more than its share"
+        );
+        many.check().unwrap();
+        let too_many = now.against_baseline(&before, "b", 10_000).unwrap();
+        assert!(too_many.check().unwrap_err().to_string().contains("99.999%"));
     }
 }

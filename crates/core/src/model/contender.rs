@@ -29,6 +29,25 @@ impl fmt::Display for Limits {
     }
 }
 
+/// What a limit on operations counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Counted {
+    /// The pieces that a file system hands down, before the kernel merges them.
+    Bios,
+    /// What the device gets.
+    Requests,
+}
+
+impl fmt::Display for Counted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Counted::Bios => "bios",
+            Counted::Requests => "requests",
+        })
+    }
+}
+
 /// A file system with its mkfs and mount options, block-queue and sysctl settings.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -205,8 +205,11 @@ pub struct Judgement {
     pub arms: Vec<Arm>,
 }
 
-/// Beyond it few rounds say nothing.
-pub(super) const CONFIDENCE_MOST: f64 = 0.999;
+/// Beyond it a run has been extended often enough: few rounds say nothing there.
+const EXTENDED_MOST: f64 = 0.999;
+
+/// Of a run that is one of several, and has its share of their error, more is asked.
+const CONFIDENCE_MOST: f64 = 0.99999;
 
 impl Judgement {
     /// Rounds at most where the plan names neither rounds nor a budget.
@@ -245,7 +248,7 @@ impl Judgement {
             true => self.confidence,
             false => Percent(f64::midpoint(1.0, self.confidence.0)),
         };
-        if confidence.0 > CONFIDENCE_MOST {
+        if confidence.0 > EXTENDED_MOST {
             return Err(format!("is judged at {} already: begin another", self.confidence));
         }
         // Where there was no budget the run is still capped by its rounds.
@@ -586,7 +589,7 @@ impl Plan {
             return invalid(format!("margin {margin} is not between 0% and 50%"));
         }
         if !(0.5..=CONFIDENCE_MOST).contains(&confidence.0) {
-            return invalid(format!("confidence {confidence} is not between 50% and 99.9%"));
+            return invalid(format!("confidence {confidence} is not between 50% and 99.999%"));
         }
         if self.judgement.race && self.judgement.whole {
             return invalid("race takes contenders out of the rounds, and whole keeps them".into());

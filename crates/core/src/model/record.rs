@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Astray, CpuTime, CpuTotals, Disk, Forbidden, Histogram, JobRecord, Key, OwnTotals, Partition,
-    Phase, PressureTotals, Probed, Queue, RateOverTime, Replayed, SCHEMA, Sample, Strangers, Turns,
-    WorkIo, as_metric,
+    Astray, Counted, CpuTime, CpuTotals, Disk, Forbidden, Histogram, JobRecord, Key, OwnTotals,
+    Partition, Phase, PressureTotals, Probed, Queue, RateOverTime, Replayed, SCHEMA, Sample,
+    Strangers, Turns, WorkIo, as_metric,
 };
 
 /// How a trial ended.
@@ -505,6 +505,9 @@ pub struct Record {
     /// first.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub disk: Option<Disk>,
+    /// What limits counted, on a bed that might have some: [`Record::limits_counted`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limits_count: Option<Counted>,
     /// What was found out of the bed's disk before the first trial.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub probed: Option<Probed>,
@@ -553,6 +556,7 @@ impl Record {
             partitions: Vec::new(),
             layers: Vec::new(),
             disk: None,
+            limits_count: None,
             probed: None,
             mounted: None,
             caches: Vec::new(),
@@ -570,6 +574,16 @@ impl Record {
     /// The figure of `metric`, if the trial has one.
     pub fn sample(&self, metric: &str) -> Option<&Sample> {
         self.samples.iter().find(|sample| sample.metric == metric)
+    }
+
+    /// What its limits counted, if it had any. Older records do not tell: this machine's limits
+    /// counted bios then, and a guest's requests.
+    pub fn limits_counted(&self) -> Counted {
+        let before = match &self.guest {
+            Some(_) => Counted::Requests,
+            None => Counted::Bios,
+        };
+        self.limits_count.unwrap_or(before)
     }
 
     /// The file system refused that part.

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{BedKind, Contender, ExtraProbe, Limits, Probed, Timeouts, Workload};
+use super::{BedKind, Contender, Counted, ExtraProbe, Limits, Probed, Timeouts, Workload};
 
 /// Which trial of a run: its place in the rounds.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -36,6 +36,9 @@ pub struct TrialBed {
     /// What its devices are held down to while the work is done.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limits: Option<Limits>,
+    /// What limits count, on a bed that may have some.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limits_count: Option<Counted>,
     /// What was found out of its disk before the first trial.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub probed: Option<Probed>,

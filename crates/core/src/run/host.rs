@@ -6,7 +6,7 @@ use super::step::wants_cleanup;
 use super::{Step, sample, steps};
 use crate::model::{
     Astray, CacheState, Disk, Failure, Forbidden, Mounted, Outcome, Partition, PhaseRecord, Quiet,
-    Record, Refused, Sample, StepTime, Trial, Trouble,
+    Record, Refused, Sample, StepTime, Trial, TrialBed, Trouble,
 };
 
 /// Why a host could not do a step; its message is whole.
@@ -125,7 +125,8 @@ fn perform(
 /// The record of a trial that has not begun.
 fn empty(trial: &Trial) -> Record {
     let record = Record::new(trial.number, trial.key.clone(), trial.position, trial.seed);
-    Record { probed: trial.bed.probed.clone(), ..record }
+    let TrialBed { limits_count, probed, .. } = &trial.bed;
+    Record { limits_count: *limits_count, probed: probed.clone(), ..record }
 }
 
 /// The record of a trial that failed before or beside its steps.

@@ -5,9 +5,9 @@ use super::sample::samples;
 use super::{Effect, Host, HostError, Place, Step, trial};
 use crate::model::need::Answer;
 use crate::model::{
-    Bed, Better, CacheState, Contender, CpuTotals, Device, DeviceTotals, Draws, Histogram, Mounted,
-    Need, Partition, Pattern, Phase, PhaseRecord, Quiet, Record, Sample, Sim, TURN, Totals,
-    TreePhase, Trial, TrialBed, Turns, Unit, Work, derived_seed,
+    self, Bed, Better, CacheState, Contender, CpuTotals, Device, DeviceTotals, Draws, Histogram,
+    Mounted, Need, Partition, Pattern, Phase, PhaseRecord, Quiet, Record, Sample, Sim, TURN,
+    Totals, TreePhase, Trial, TrialBed, Turns, Unit, Work, derived_seed,
 };
 
 /// What a simulated operation takes at speed 1.
@@ -284,7 +284,9 @@ impl Place for SimPlace {
             self.attached += 1;
             devices.push(sim_device(number, bed.size.0));
         }
-        Ok(TrialBed { kind: bed.kind, devices, limits: bed.limits, ..TrialBed::default() })
+        let (kind, limits, limits_count) =
+            (bed.kind, bed.limits, bed.limits_count(model::Place::Sim));
+        Ok(TrialBed { kind, devices, limits, limits_count, ..TrialBed::default() })
     }
 
     fn apply(&mut self, contender: &Contender, _bed: &TrialBed) -> Result<(), HostError> {

@@ -168,8 +168,6 @@ pub struct Made {
     pub devices: Vec<Device>,
     /// Whether all loop devices go past the host's page cache; `None` where there are none.
     pub direct_io: Option<bool>,
-    /// Its devices lie on others, on which limits are put: these count requests, then.
-    pub counts_requests: bool,
     /// Whether it compresses what is written: then the data's content is part of the result.
     pub compresses: bool,
     /// What was found out of its disk.
@@ -185,16 +183,7 @@ impl Made {
     fn nothing() -> Made {
         let (devices, holds, parts) = (Vec::new(), Vec::new(), Vec::new());
         let (probed, like) = (None, None);
-        Made {
-            devices,
-            direct_io: None,
-            counts_requests: false,
-            compresses: false,
-            probed,
-            like,
-            holds,
-            parts,
-        }
+        Made { devices, direct_io: None, compresses: false, probed, like, holds, parts }
     }
 
     /// For the report: whose place it takes, where it was told to be like another.
@@ -412,7 +401,6 @@ impl<'a> Maker<'a> {
         let upper = LoopDevice::upon(&device)?;
         self.made.devices.push(upper.device());
         self.made.parts.push(Part::Loop(upper));
-        self.made.counts_requests = true;
         Ok(())
     }
 

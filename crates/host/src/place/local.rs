@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
 
 use fsverdict_core::model::{
-    Bed, BedKind, Contender, ExtraProbe, Overdue, Record, Trial, TrialBed,
+    self, Bed, BedKind, Contender, Counted, ExtraProbe, Overdue, Record, Trial, TrialBed,
 };
 use fsverdict_core::run::{HostError, Place};
 
@@ -46,8 +46,8 @@ pub struct Lab<'a> {
     cgroups: Option<Places>,
     /// What the cgroups in the root were given.
     given: Vec<Controller>,
-    /// Trials are held down.
-    limited: bool,
+    /// What limits count, where trials are held down.
+    limits_count: Option<Counted>,
 }
 
 impl<'a> Lab<'a> {
@@ -72,7 +72,7 @@ impl<'a> Lab<'a> {
             settings_lock: None,
             cgroups: None,
             given: Vec::new(),
-            limited: false,
+            limits_count: None,
         })
     }
 
@@ -346,12 +346,13 @@ impl Place for Lab<'_> {
         let made = bed::make(bed, folder, &token, consents, &mut before, &mut progress)
             .inspect_err(|error| *is_half_made = error.is_half_made())?;
         let (devices, probed) = (made.devices.clone(), made.probed.clone());
-        (self.made, self.limited) = (Some(made), bed.is_limited());
+        (self.made, self.limits_count) = (Some(made), bed.limits_count(model::Place::Local));
         let cgroups = Places::find(Path::new("/"), &token);
         journal.before(&Undo::Cgroups(cgroups.clone()))?;
         self.cgroups = Some(cgroups);
         let (kind, limits, lab) = (bed.kind, bed.limits, token.to_string());
-        Ok(TrialBed { kind, devices, limits, probed, lab, ..TrialBed::default() })
+        let limits_count = self.limits_count;
+        Ok(TrialBed { kind, devices, limits, limits_count, probed, lab, ..TrialBed::default() })
     }
 
     fn apply(&mut self, contender: &Contender, bed: &TrialBed) -> Result<(), HostError> {
@@ -429,11 +430,11 @@ impl Place for Lab<'_> {
             facts.push(("loop devices".into(), how.into()));
         }
         facts.extend(made.like().map(|like| ("bed is like".into(), like)));
-        if self.limited {
-            let by = match (made.counts_requests, Means::of(Path::new("/"))) {
-                (false, _) => "bios, counted before they are merged into requests",
-                (true, Ok(Means::Root)) => "requests and flushes, as the device gets them",
-                (true, _) => "requests, as the device gets them",
+        if let Some(counted) = self.limits_count {
+            let by = match (counted, Means::of(Path::new("/"))) {
+                (Counted::Bios, _) => "bios, counted before they are merged into requests",
+                (_, Ok(Means::Root)) => "requests and flushes, as the device gets them",
+                (_, _) => "requests, as the device gets them",
             };
             facts.push(("limits".into(), format!("cgroups: operations are {by}")));
         }

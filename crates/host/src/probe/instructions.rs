@@ -34,6 +34,7 @@ pub(super) const AND_IMMEDIATE: u8 = 0x57;
 pub(super) const SHIFT_LEFT: u8 = 0x6f;
 pub(super) const SHIFT_RIGHT_IMMEDIATE: u8 = 0x77;
 const JUMP: u8 = 0x05;
+pub(super) const IF_EQUAL: u8 = 0x1d;
 pub(super) const IF_EQUAL_IMMEDIATE: u8 = 0x15;
 pub(super) const IF_NOT_EQUAL: u8 = 0x5d;
 pub(super) const IF_NOT_EQUAL_IMMEDIATE: u8 = 0x55;

@@ -207,7 +207,7 @@ impl Probe {
             samplers: Readers::open(root, devices)?,
             beneath: None,
             clocks: None,
-            cgroup: OwnReader::open(root, devices),
+            cgroup: OwnReader::open(root),
             heat: HeatReader::open(root, devices),
             arc: ArcReader::open(root),
             series: Series::for_time(time_limit),

@@ -4,7 +4,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use fsverdict_core::model::{Device, OwnTotals, WorkIo};
+use fsverdict_core::model::{OwnTotals, WorkIo};
 
 use super::pressure::{self, PressureReader};
 use crate::machine::cgroup::Hierarchy;
@@ -21,28 +21,27 @@ const MEMORY: &str = "memory.peak";
 pub(super) struct OwnReader {
     pressure: Option<PressureReader>,
     memory: Option<PathBuf>,
-    /// `io.stat`, with the numbers of the devices.
-    io: Option<(PathBuf, Vec<[u32; 2]>)>,
+    /// `io.stat`, with the numbers of the devices that are held down, as it has them.
+    io: Option<(PathBuf, Vec<String>)>,
 }
 
 impl OwnReader {
-    /// `None` where the trial has no cgroup of its own. What was charged on the devices is told
-    /// where these are held down in it, for only then it has the controller.
-    pub fn open(root: &Path, devices: &[Device]) -> Option<OwnReader> {
+    /// `None` where the trial has no cgroup of its own. What was charged is told of the devices
+    /// that are held down in it, which may lie below the bed's: only then it has the controller,
+    /// and on those above everything counts as charged.
+    pub fn open(root: &Path) -> Option<OwnReader> {
         let unified = Hierarchy::Unified.own(root);
         let first = Hierarchy::First("memory").own(root);
         (unified.is_some() || first.is_some()).then_some(())?;
         let file = |folder: &Option<PathBuf>, name: &str| {
             folder.as_ref().map(|folder| folder.join(name)).filter(|file| file.exists())
         };
-        let numbers: Vec<[u32; 2]> = devices.iter().map(|device| device.number).collect();
-        let is_limited =
-            |file: &PathBuf| fs::read_to_string(file).is_ok_and(|it| !it.trim().is_empty());
-        let limited = file(&unified, "io.max").filter(is_limited);
+        let held = file(&unified, "io.max").map_or(Vec::new(), |file| held(&file));
+        let stat = file(&unified, "io.stat").filter(|_| !held.is_empty());
         Some(OwnReader {
             pressure: unified.as_ref().and_then(|folder| PressureReader::of_cgroup(folder)),
             memory: file(&first, MEMORY_FIRST).or_else(|| file(&unified, MEMORY)),
-            io: limited.and_then(|_| Some((file(&unified, "io.stat")?, numbers))),
+            io: stat.map(|file| (file, held)),
         })
     }
 
@@ -81,14 +80,20 @@ impl OwnReader {
     }
 }
 
+/// The devices that `io.max` holds down, by number: `7:0 rbps=max wbps=4096 ...`, a line for each.
+fn held(file: &Path) -> Vec<String> {
+    let text = fs::read_to_string(file).unwrap_or_default();
+    text.lines().filter_map(|line| Some(line.split_once(' ')?.0.into())).collect()
+}
+
 /// What `io.stat` tells of some devices: `7:0 rbytes=4096 wbytes=0 rios=1 wios=0 ...`, a line for
 /// each (Documentation/admin-guide/cgroup-v2.rst).
-fn charged(file: &Path, devices: &[[u32; 2]]) -> Option<WorkIo> {
+fn charged(file: &Path, devices: &[String]) -> Option<WorkIo> {
     let text = fs::read_to_string(file).ok()?;
     let mut sum = WorkIo::default();
-    for [major, minor] in devices {
-        let number = format!("{major}:{minor} ");
-        let Some(line) = text.lines().find_map(|line| line.strip_prefix(&number)) else { continue };
+    for number in devices {
+        let of = |line: &&str| line.split(' ').next() == Some(number);
+        let Some(line) = text.lines().find(of) else { continue };
         let field = |name: &str| {
             line.split(' ').find_map(|word| word.strip_prefix(name)?.parse::<u64>().ok())
         };
@@ -120,17 +125,19 @@ mod tests {
             ("proc/self/cgroup", OURS),
             (memory, "900\n"),
             (&own("memory.peak"), "1\n"),
-            (&own("io.max"), "7:1 rbps=max wbps=4096 riops=max wiops=max\n"),
-            (&own("io.stat"), "7:1 rbytes=10 wbytes=20 rios=1 wios=2\n"),
+            (&own("io.max"), "7:1 rbps=max wbps=4096 riops=max wiops=max\n7:2 riops=9 wiops=9\n"),
+            (&own("io.stat"), "7:1 rbytes=10 wbytes=20 rios=1 wios=2\n7:11 rbytes=9 wbytes=9\n"),
             (&own("cpu.pressure"), &pressure(5)),
             (&own("io.pressure"), &pressure(0)),
             (&own("memory.pressure"), &pressure(0)),
         ]);
-        let mut reader = OwnReader::open(tree.path(), &fake::devices(&[[7, 1], [7, 2]])).unwrap();
+        let mut reader = OwnReader::open(tree.path()).unwrap();
         let first = reader.first();
         assert_eq!(first.memory_max_bytes, Some(0), "it begins anew");
         fake::write(&tree, memory, "777\n");
-        let stat = "7:2 rbytes=5 wbytes=0 rios=1 wios=0\n7:1 rbytes=10 wbytes=4116 rios=1 wios=3\n";
+        // The device upon the second one is not held down: there all is charged to the trial.
+        let stat = "7:2 rbytes=5 wbytes=0 rios=1 wios=0\n7:1 rbytes=10 wbytes=4116 rios=1 wios=3\n\
+                    7:11 rbytes=900 wbytes=900 rios=2 wios=2\n";
         fake::write(&tree, &own("io.stat"), stat);
         fake::write(&tree, &own("cpu.pressure"), &pressure(25));
         let passed = reader.since(&first);
@@ -139,7 +146,7 @@ mod tests {
         assert_eq!(passed.pressure.unwrap().cpu_some_ns, 20_000);
         // Without limits nothing is held down, and nothing goes past them.
         fake::write(&tree, &own("io.max"), "");
-        let unlimited = OwnReader::open(tree.path(), &fake::devices(&[[7, 1]])).unwrap().first();
+        let unlimited = OwnReader::open(tree.path()).unwrap().first();
         assert_eq!(unlimited.device, None);
     }
 
@@ -147,6 +154,6 @@ mod tests {
     fn without_a_cgroup_of_its_own_nothing_is_told() {
         let ours = "4:memory:/a\n0::/user.slice\n";
         let tree = fake::tree(&[("proc/self/mountinfo", MOUNTS), ("proc/self/cgroup", ours)]);
-        assert!(OwnReader::open(tree.path(), &[]).is_none());
+        assert!(OwnReader::open(tree.path()).is_none());
     }
 }

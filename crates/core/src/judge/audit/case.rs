@@ -1,6 +1,6 @@
 //! What the audits of single trials look at, and what they see in it.
 
-use crate::model::{BedKind, Contender, Limits, Phase, Plan, Record, Severity, Unit, Workload};
+use crate::model::{Contender, Limits, Phase, Plan, Record, Severity, Unit, Workload};
 
 /// One trial with what it was a trial of.
 pub struct Case<'a> {
@@ -9,8 +9,6 @@ pub struct Case<'a> {
     pub record: &'a Record,
     /// What its device was held down to.
     pub limits: Option<Limits>,
-    /// What it lay on.
-    pub bed: BedKind,
 }
 
 impl<'a> Case<'a> {
@@ -21,8 +19,7 @@ impl<'a> Case<'a> {
         contender: &'a Contender,
         record: &'a Record,
     ) -> Case<'a> {
-        let (limits, bed) = (contender.limits.or(plan.bed.limits), plan.bed.kind);
-        Case { workload, contender, record, limits, bed }
+        Case { workload, contender, record, limits: contender.limits.or(plan.bed.limits) }
     }
 }
 

@@ -1,7 +1,7 @@
 //! PastLimits: the device did more than it was held down to. LimitedBios: it was held down by what
 //! it never got.
 
-use crate::model::{BedKind, DeviceTotals, Limits, PhaseRecord, Severity};
+use crate::model::{Counted, DeviceTotals, Limits, PhaseRecord, Severity};
 
 use super::case::{Case, Seen, bytes, most, percent, prefix};
 
@@ -9,9 +9,9 @@ use super::case::{Case, Seen, bytes, most, percent, prefix};
 pub const ADVICE: &str = "run it in place vm, where QEMU holds whole disks down; or compare \
                           without limits";
 
-/// The advice where bios were counted.
-pub const BIOS_ADVICE: &str = "run it on bed loop or ram, whose limits count requests as a cloud \
-                               disk does; or limit the bandwidth alone";
+/// The advice where bios were counted, which limits of this machine's images once did, too.
+pub const BIOS_ADVICE: &str = "measure it on bed loop or ram, whose limits by now count requests \
+                               as a cloud disk does; or limit the bandwidth alone";
 
 /// A limit is what the work met from this share of it on.
 const MET: f64 = 0.8;
@@ -59,12 +59,11 @@ pub fn gone_past(case: &Case) -> Option<Seen> {
     most(case.record.phases.iter().filter_map(phase))
 }
 
-/// Limits count requests where the bed was made for it, and on the user's own disks bios, which are
-/// merged into requests later: reads and writes.
+/// What the limits counted: reads and writes.
 fn operations(case: &Case, device: &DeviceTotals) -> [u64; 2] {
-    match case.bed {
-        BedKind::Loop | BedKind::Ram => [device.reads, device.writes],
-        BedKind::Device | BedKind::Directory => bios(device),
+    match case.record.limits_counted() {
+        Counted::Requests => [device.reads, device.writes],
+        Counted::Bios => bios(device),
     }
 }
 
@@ -83,11 +82,11 @@ fn times_over(limits: Limits, operations: [u64; 2], device: &DeviceTotals, time_
     over(operations, limits.iops).max(over(moved, limits.bandwidth.map(|it| it.0)))
 }
 
-/// On a disk of the user's the limit was met by bios of which many became one request: a disk that
-/// counts requests would not have held that work down so.
+/// The limit was met by bios of which many became one request: a disk that counts requests would
+/// not have held that work down so.
 pub fn bios_counted(case: &Case) -> Option<Seen> {
     let limit = case.limits?.iops?;
-    matches!(case.bed, BedKind::Device | BedKind::Directory).then_some(())?;
+    (case.record.limits_counted() == Counted::Bios).then_some(())?;
     let phase = |phase: &PhaseRecord| {
         let device = phase.totals.device?;
         let allowed = limit.max(1) as f64 * phase.timed_s();
@@ -114,20 +113,24 @@ pub fn bios_counted(case: &Case) -> Option<Seen> {
 mod tests {
     use super::*;
     use crate::judge::testing::{phase, plan, record};
-    use crate::model::{OwnTotals, Phase, Record, Totals, WorkIo};
+    use crate::model::{OwnTotals, Phase, Place, Plan, Record, Totals, WorkIo};
 
     const MIB: u64 = 1 << 20;
+
+    fn plan_on(bed: &str) -> Plan {
+        plan(&format!(
+            "{bed}\n[[contender]]\nname = \"a\"\n[[contender]]\nname = \"b\"\n\
+             [[workload]]\nname = \"w\"\ncommand = \"work\"",
+        ))
+    }
 
     /// What `audit` sees of a trial that wrote 80 MiB in 2,000 bios, 500 requests and 9.8 s.
     fn seen_by(
         audit: fn(&Case) -> Option<Seen>,
-        bed: &str,
+        plan: &Plan,
+        limits_count: Option<Counted>,
         held_mib: Option<u64>,
     ) -> Option<(Severity, String)> {
-        let plan = plan(&format!(
-            "{bed}\n[[contender]]\nname = \"a\"\n[[contender]]\nname = \"b\"\n\
-             [[workload]]\nname = \"w\"\ncommand = \"work\"",
-        ));
         let (writes, writes_merged, write_bytes) = (500, 1500, 80 * MIB);
         let device = DeviceTotals { writes, writes_merged, write_bytes, ..Default::default() };
         let held = |mib| WorkIo { read_bytes: 0, write_bytes: mib * MIB };
@@ -135,13 +138,15 @@ mod tests {
         let totals = Totals { device: Some(device), own: Some(own), ..Totals::default() };
         let mut phase = PhaseRecord { totals, ..phase(Phase::Whole) };
         (phase.work_ns, phase.syncfs_ns) = (9_000_000_000, 800_000_000);
-        let record = &Record { phases: vec![phase], ..record(1, "w", "a") };
-        let case = Case::new(&plan, &plan.workloads[0], &plan.contenders[0], record);
+        let record = &Record { phases: vec![phase], limits_count, ..record(1, "w", "a") };
+        let case = Case::new(plan, &plan.workloads[0], &plan.contenders[0], record);
         audit(&case).map(|seen| (seen.severity, seen.evidence))
     }
 
-    fn seen(limits: &str, held_mib: Option<u64>) -> Option<(Severity, String)> {
-        seen_by(gone_past, limits, held_mib)
+    fn seen(bed: &str, held_mib: Option<u64>) -> Option<(Severity, String)> {
+        let plan = plan_on(bed);
+        let counted = plan.whole_bed().limits_count(Place::Local);
+        seen_by(gone_past, &plan, counted, held_mib)
     }
 
     const DISK: &str = "bed.kind = \"device\"\nbed.path = \"/dev/x\"\n";
@@ -167,15 +172,19 @@ mod tests {
 
     #[test]
     fn a_limit_that_counted_bios_is_noticed_where_it_was_met() {
+        let limited = |bed: &str, iops: u32| plan_on(&format!("{bed}bed.limits.iops = {iops}"));
         let seen = |bed: &str, iops: u32| {
-            let bed = format!("{bed}bed.limits = {{ iops = {iops} }}");
-            seen_by(bios_counted, &bed, None)
+            let plan = limited(bed, iops);
+            let counted = plan.whole_bed().limits_count(Place::Local);
+            seen_by(bios_counted, &plan, counted, None)
         };
         let evidence = "the limit of 200 operations a second counted 2000 bios, which the device \
                         got as 500 requests: it met the work 4.0 times as hard as one of requests";
         assert_eq!(seen(DISK, 200), Some((Severity::Warning, evidence.into())));
         assert_eq!(seen(DISK, 300), None, "it was not met");
         assert_eq!(seen("", 200), None, "the bed's limit counts requests");
-        assert!(seen_by(bios_counted, DISK, None).is_none(), "there is no limit");
+        let older = seen_by(bios_counted, &limited("", 200), None, None);
+        assert_eq!(older, Some((Severity::Warning, evidence.into())), "it counted bios then");
+        assert!(seen_by(bios_counted, &plan_on(DISK), None, None).is_none(), "there is no limit");
     }
 }

@@ -513,7 +513,8 @@ impl Place for Vm<'_> {
         self.make_initrds()?;
         // QEMU holds the disks down to their limits.
         let (kind, lab) = (bed.kind, token.to_string());
-        Ok(TrialBed { kind, devices, probed, lab, ..TrialBed::default() })
+        let limits_count = bed.limits_count(model::Place::Vm);
+        Ok(TrialBed { kind, devices, limits_count, probed, lab, ..TrialBed::default() })
     }
 
     /// The guest sets them, before each trial: nothing of the host is changed.

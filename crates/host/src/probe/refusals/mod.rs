@@ -3,7 +3,7 @@
 //!
 //! No tracepoint is of refusals alone, so a small program looks at the result of every system call
 //! of the machine (`sys_exit`, include/trace/events/syscalls.h), which lengthens each by some
-//! 60 ns. It goes on only at EROFS, and there within the trial's PID namespace.
+//! 60 ns. It goes on only at EROFS, and there within the trial's PID namespace, outside its mounts.
 
 mod program;
 
@@ -21,7 +21,8 @@ use super::page_cache::processors;
 use crate::sys::{self, MapKind};
 use program::{COUNT_BYTES, EXAMPLE_BYTES, EXAMPLES, NAME_AT, NAME_BYTES, TEXT_BYTES, TEXTS_AT};
 
-const NAMESPACE: &str = "/proc/self/ns/pid";
+const MOUNTS: &str = "/proc/self/ns/mnt";
+const PROCESSES: &str = "/proc/self/ns/pid";
 
 /// Calls that ask whether one might write: access, faccessat and faccessat2
 /// (arch/x86/entry/syscalls/syscall_64.tbl).
@@ -54,11 +55,22 @@ pub enum RefusalsError {
     Refused(io::Error),
 }
 
-/// Where the kernel keeps what a call was made with, and the number of the tracepoint.
+/// Where the kernel keeps what a call was made with and whose namespaces a process is in, and the
+/// number of the tracepoint.
 #[derive(Debug, PartialEq)]
 struct Layout {
     call: i16,
     arguments: [i16; program::TEXTS],
+    /// Of a process.
+    namespaces: i16,
+    /// Of its namespaces.
+    mounts: i16,
+    processes: i16,
+    /// Of each.
+    mounts_inode: i16,
+    processes_inode: i16,
+    /// Of one of processes: that which holds it.
+    holder: i16,
     ended: u32,
 }
 
@@ -66,22 +78,36 @@ impl Layout {
     fn read(root: &Path) -> Result<Layout, RefusalsError> {
         const ENDED: &str = "btf_trace_sys_exit";
         const REGISTERS: &str = "pt_regs";
+        const NAMESPACES: [&str; 5] =
+            ["task_struct", "nsproxy", "mnt_namespace", "pid_namespace", "ns_common"];
         let data = fs::read(root.join(TYPES)).map_err(RefusalsError::Types)?;
-        let btf = Btf::parse(data, &[ENDED, REGISTERS]);
+        let btf = Btf::parse(data, &[&[ENDED, REGISTERS][..], &NAMESPACES].concat());
         let btf = btf.ok_or(RefusalsError::Missing("readable BTF"))?;
-        let offset = |register| {
+        let register = |name| {
             let missing = RefusalsError::Missing("registers of an x86-64");
-            btf.offset(REGISTERS, register).ok_or(missing)
+            btf.offset(REGISTERS, name).ok_or(missing)
         };
+        let offset = |structure, member| {
+            let missing = RefusalsError::Missing("namespaces as Linux 5.11 has them");
+            btf.offset(structure, member).ok_or(missing)
+        };
+        let inode = offset("ns_common", "inum")?;
         Ok(Layout {
-            call: offset("orig_ax")?,
-            arguments: [offset("di")?, offset("si")?, offset("dx")?, offset("r10")?],
+            call: register("orig_ax")?,
+            arguments: [register("di")?, register("si")?, register("dx")?, register("r10")?],
+            namespaces: offset("task_struct", "nsproxy")?,
+            mounts: offset("nsproxy", "mnt_ns")?,
+            processes: offset("nsproxy", "pid_ns_for_children")?,
+            mounts_inode: offset("mnt_namespace", "ns")? + inode,
+            processes_inode: offset("pid_namespace", "ns")? + inode,
+            holder: offset("pid_namespace", "parent")?,
             ended: btf.typedef(ENDED).ok_or(RefusalsError::Missing("tracepoint sys_exit"))?,
         })
     }
 }
 
-/// Refused writes of this process's PID namespace, counted since [`Refusals::watch`].
+/// Refused writes of what is in this process's PID namespace and has other mounts, counted since
+/// [`Refusals::watch`].
 #[derive(Debug)]
 pub struct Refusals {
     counts: OwnedFd,
@@ -102,7 +128,8 @@ impl Refusals {
         let examples = examples.map_err(refused)?;
         let target = program::Target {
             layout: &layout,
-            namespace: namespace().map_err(refused)?,
+            mounts: fs::metadata(MOUNTS).map_err(refused)?.ino(),
+            processes: fs::metadata(PROCESSES).map_err(refused)?.ino(),
             counts: counts.as_raw_fd(),
             examples: examples.as_raw_fd(),
         };
@@ -149,13 +176,6 @@ impl Refusals {
         }
         Ok(())
     }
-}
-
-/// The PID namespace of this process, as the kernel numbers it: `MKDEV` of include/linux/kdev_t.h.
-fn namespace() -> io::Result<[u64; 2]> {
-    let status = fs::metadata(NAMESPACE)?;
-    let [major, minor] = [libc::major(status.dev()), libc::minor(status.dev())];
-    Ok([u64::from(major << 20 | minor), status.ino()])
 }
 
 /// An example as `touch /etc/motd`; the program alone where the call names no path.

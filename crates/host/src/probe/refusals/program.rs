@@ -4,14 +4,16 @@
 //!
 //! ```text
 //! sys_exit(registers, result)
-//!     if result != -EROFS, or the call only asks, or the process is not of the namespace: out
+//!     if result != -EROFS, or the call only asks: out
+//!     if the process has the trial's own mounts: out
+//!     if neither its PID namespace nor one that holds that is the trial's: out
 //!     examples[count] = call, program, the text at each of its first four arguments
 //!     count += 1
 //! ```
 
 use super::super::instructions::{
-    A1, A2, A3, A4, ARGUMENTS, FRAME, HELD, IF_ABOVE_IMMEDIATE, IF_EQUAL_IMMEDIATE,
-    IF_NOT_EQUAL_IMMEDIATE, KEY, MOVE, MOVE_IMMEDIATE, RESULT, Writer,
+    A1, A2, A3, ARGUMENTS, FRAME, HELD, IF_ABOVE_IMMEDIATE, IF_EQUAL, IF_EQUAL_IMMEDIATE,
+    IF_NOT_EQUAL_IMMEDIATE, KEY, LOAD_4, MOVE, MOVE_IMMEDIATE, RESULT, Writer,
 };
 use super::{ASKING, Layout};
 
@@ -29,9 +31,9 @@ pub(super) const EXAMPLE_BYTES: u32 = (TEXTS_AT + TEXTS * TEXT_BYTES) as u32;
 /// How many examples each processor keeps.
 pub(super) const EXAMPLES: u32 = 4;
 
-/// On the stack: what [`NS_CURRENT_PID_TGID`] writes.
-const NUMBERS: i16 = -16;
-const NUMBERS_BYTES: i32 = 8;
+/// So deep in namespaces of the work's own is looked; the kernel allows 32 (`MAX_PID_NS_LEVEL` of
+/// include/linux/pid_namespace.h).
+const DEEPEST: usize = 32;
 
 /// Registers of our own.
 const REGISTERS: u8 = 7;
@@ -40,19 +42,21 @@ const CALL: u8 = 9;
 /// Functions of the kernel's (include/uapi/linux/bpf.h).
 const CURRENT_COMM: i32 = 16;
 const READ_USER_STR: i32 = 114;
-const NS_CURRENT_PID_TGID: i32 = 120;
+const CURRENT_TASK_BTF: i32 = 158;
 
 /// A place to jump to.
 #[derive(Clone, Copy, PartialEq)]
 enum Label {
+    Count,
     Out,
 }
 
 /// What the program is written for.
 pub(super) struct Target<'a> {
     pub layout: &'a Layout,
-    /// The PID namespace: the kernel's number of nsfs, and the inode's.
-    pub namespace: [u64; 2],
+    /// The trial's own namespaces, by their inodes.
+    pub mounts: u64,
+    pub processes: u64,
     /// Descriptors of the maps.
     pub counts: i32,
     pub examples: i32,
@@ -69,15 +73,33 @@ pub(super) fn ended(target: &Target) -> Vec<u64> {
     for asking in ASKING {
         it.go_if_number(IF_EQUAL_IMMEDIATE, CALL, asking, Label::Out);
     }
-    it.wide(A1, target.namespace[0]);
-    it.wide(A2, target.namespace[1]);
-    it.sum(A3, FRAME, NUMBERS);
-    it.with_number(MOVE_IMMEDIATE, A4, NUMBERS_BYTES);
-    it.call(NS_CURRENT_PID_TGID);
-    it.go_if_number(IF_NOT_EQUAL_IMMEDIATE, RESULT, 0, Label::Out);
+    whose(&mut it, target);
+    it.here(Label::Count);
     count(&mut it, target);
     example(&mut it, target);
     it.finish(Label::Out)
+}
+
+/// Goes on to count what the work is refused, in namespaces of its own too; what the trial itself
+/// is, and its tools, is none of that: these have its mounts, and the work has the cell's.
+///
+/// The namespace that a process's children will have is its own, or lies in it.
+fn whose(it: &mut Writer<Label>, target: &Target) {
+    let layout = target.layout;
+    it.call(CURRENT_TASK_BTF);
+    it.word(A1, RESULT, layout.namespaces);
+    it.word(A2, A1, layout.mounts);
+    it.load(LOAD_4, A2, A2, layout.mounts_inode);
+    it.wide(A3, target.mounts);
+    it.go_if(IF_EQUAL, A2, A3, Label::Out);
+    it.word(A1, A1, layout.processes);
+    it.wide(A3, target.processes);
+    for _ in 0..DEEPEST {
+        it.load(LOAD_4, A2, A1, layout.processes_inode);
+        it.go_if(IF_EQUAL, A2, A3, Label::Count);
+        it.word(A1, A1, layout.holder);
+    }
+    it.go(Label::Out);
 }
 
 /// Counts it, and leaves the count before as the key on the stack, and in [`HELD`].
