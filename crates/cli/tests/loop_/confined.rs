@@ -320,6 +320,7 @@ fn what_the_work_tries_to_write_outside_is_told() {
     assert!(evidence.any(|it| it.starts_with("the kernel refused the work 4 writes")));
     // In a PID namespace of the work's own, and in one within that.
     let inner = format!("unshare -Urpf unshare -pf touch /etc/{name}");
+    fs::remove_dir_all(scene.path("run")).unwrap();
     let document = run_command(&scene, two_rounds, &["sh", "-c", &(inner + "; true")]);
     let document = document.exits(0).json();
     let mut first = of(&document, "ext4").into_iter().filter(|trial| trial["round"] == 1);

@@ -308,14 +308,15 @@ mod tests {
         (f64::from(missed) / f64::from(RUNS), width / f64::from(RUNS))
     }
 
-    /// Standard error of the shares: 0.3 points. Of 5% a part is kept for noise that remembers.
+    /// Standard error of the shares: 0.3 points. Of 5% a part is kept for noise that remembers, in few
+    /// rounds more.
     #[test]
     fn all_intervals_hold_together_whatever_the_metrics_have_in_common() {
-        for rounds in [4, 12] {
+        for (rounds, some) in [(4, 0.01..0.028), (12, 0.02..0.042)] {
             let rules = Shared::new(0.05, 3, Some(rounds));
             for (correlation, narrower) in [(0.0, 1.0), (0.95, 0.93)] {
                 let (missed, width) = missed(correlation, rounds, &rules);
-                assert!((0.02..0.042).contains(&missed), "{rounds}, {correlation}: {missed}");
+                assert!(some.contains(&missed), "{rounds}, {correlation}: {missed}");
                 assert!(width < narrower, "{rounds}, {correlation}: {width}");
             }
         }
