@@ -308,8 +308,8 @@ mod tests {
         (f64::from(missed) / f64::from(RUNS), width / f64::from(RUNS))
     }
 
-    /// Standard error of the shares: 0.3 points. Of 5% a part is kept for noise that remembers, in few
-    /// rounds more.
+    /// Standard error of the shares: 0.3 points. Of 5% a part is kept for noise that remembers, in
+    /// few rounds more.
     #[test]
     fn all_intervals_hold_together_whatever_the_metrics_have_in_common() {
         for (rounds, some) in [(4, 0.01..0.028), (12, 0.02..0.042)] {
