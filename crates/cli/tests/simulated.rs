@@ -563,7 +563,7 @@ fn arms_take_part_in_every_round_and_have_no_verdict() {
         place = "sim"
         seed = 3
         [sim]
-        noise = 0.005
+        noise = 0.002
         speed = { plain = 0.98, other = 0.98, "plain again" = 0.98, "raw device" = 1.0 }
         [judgement]
         rounds = 8

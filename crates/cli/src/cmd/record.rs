@@ -2,12 +2,12 @@
 
 use std::fs::{self, File};
 use std::io::{BufReader, BufWriter};
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::process::ExitStatus;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Error, Result};
 use fsverdict_core::model::{Action, Bytes, Command, Gave, Laid, Recording, Unit};
 use fsverdict_core::recording::{self, iolog};
 use fsverdict_host::tool;
@@ -110,11 +110,22 @@ fn recorded(arguments: &Arguments) -> Result<(Recording, u8)> {
 
 /// What a job of fio's did, by its log.
 fn from_iolog(log: &Path, arguments: &Arguments) -> Result<Recording> {
-    let absolute = |path: &PathBuf| std::path::absolute(path).map(|path| shown(&path));
+    let absolute = |path: &PathBuf| Ok::<_, Error>(shown(&plain(&std::path::absolute(path)?)));
     let folders = arguments.below().iter().map(absolute).collect::<Result<_, _>>()?;
     let source = iolog::Source { folders, keep_names: arguments.keep_names };
     let file = File::open(log).with_context(|| shown(log))?;
     iolog::read(source, BufReader::new(file)).with_context(|| shown(log))
+}
+
+/// An absolute path without `..`, as logs have it: links are left as they are.
+fn plain(path: &Path) -> PathBuf {
+    path.components().fold(PathBuf::new(), |mut plain, part| {
+        match part {
+            Component::ParentDir => drop(plain.pop()),
+            part => plain.push(part),
+        }
+        plain
+    })
 }
 
 /// Writes the log, and the job that replays it; says so.

@@ -53,7 +53,11 @@ fn ruled(it: &Ruling) -> (Paint, String) {
 /// An answer's sign, and the interval that it rests on.
 fn cell(answer: Answer, interval: Option<(f64, f64)>) -> (Paint, String) {
     let (paint, sign, _) = shown(answer);
-    let span = interval.map_or_else(String::new, |(low, high)| words::span(low, high));
+    // What is open by more than a hundredfold either way is open: figures would fill the line.
+    let span = interval.map_or_else(String::new, |(low, high)| match low < 0.01 && high > 100.0 {
+        true => "<0.01->100".into(),
+        false => words::span(low, high),
+    });
     (paint, format!("{sign} {span}").trim_end().into())
 }
 

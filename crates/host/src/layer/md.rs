@@ -8,7 +8,7 @@ use crate::tool::Argv;
 const STATES: [&str; 3] = ["degraded", "resync", "check"];
 const STATE: (&str, Value) = ("state", Value::OneOf(&STATES));
 /// How much of each device is brought in line, or compared, in a second.
-const SPEED: (&str, Value) = ("speed", Value::Size);
+const SPEED: (&str, Value) = ("speed", Value::Chunk);
 
 const PLAIN: Kind = Kind {
     name: "",
@@ -62,12 +62,17 @@ pub const RAID10: Kind = Kind {
 
 /// `--assume-clean`: otherwise the kernel brings the devices in line with each other meanwhile, and
 /// the work is measured beside that, which is what a resync is asked for. Nothing is read that was
-/// not written before, so that it makes no other difference (mdadm(8), "--assume-clean").
+/// not written before, so that it makes no other difference (mdadm(8), "--assume-clean"). RAID 5
+/// is made degraded, with a spare that is rebuilt, unless `--force` is given (mdadm(8), "--force").
 fn up(seat: &Seat) -> Made {
     let array = format!("/dev/md{}", seat.level);
     let level = seat.layer.name.trim_start_matches("raid");
     let create = words(&["mdadm", "--create", &array, "--run", "--metadata=1.2", "--homehost=any"]);
-    let clean = if seat.setting("state") == Some("resync") { &[][..] } else { &["--assume-clean"] };
+    let clean = match (seat.setting("state"), level) {
+        (Some("resync"), "5") => &["--force"][..],
+        (Some("resync"), _) => &[],
+        _ => &["--assume-clean"],
+    };
     let chunk = seat.size_bytes("chunk").map(|bytes| (bytes >> 10).to_string());
     let create = with(
         [create, words(clean)].concat(),

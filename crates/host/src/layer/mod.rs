@@ -184,6 +184,10 @@ impl Kind {
             })?;
             kind.check(value).map_err(|wanted| format!("{layer}: {key} is {wanted}"))?;
         }
+        let state = layer.settings.get("state").map(String::as_str);
+        if layer.settings.contains_key("speed") && !matches!(state, Some("resync" | "check")) {
+            return Err(format!("{layer}: speed is that of state=resync or of state=check"));
+        }
         Ok(())
     }
 }
@@ -322,7 +326,8 @@ mod tests {
         let lost = typed("raid5:state=degraded", 3);
         assert!(lost.ends_with("\nmdadm /dev/md0 --fail /dev/vd2"), "{lost}");
         let resync = typed("raid1:state=resync,speed=4M", 2);
-        assert!(!resync.contains("--assume-clean"), "{resync}");
+        assert!(!resync.contains("--assume-clean") && !resync.contains("--force"), "{resync}");
+        assert!(typed("raid5:state=resync", 3).contains(" --force "), "no rebuild of a spare");
         let limits =
             ["max", "min"].map(|it| format!("echo 4096 >/proc/sys/dev/raid/speed_limit_{it}"));
         let all = limits.iter().all(|limit| resync.contains(limit));

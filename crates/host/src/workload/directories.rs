@@ -74,7 +74,7 @@ impl Names {
     }
 
     /// Each of them.
-    pub fn iter(&self) -> impl Iterator<Item = &CStr> {
+    pub fn iter(&self) -> impl DoubleEndedIterator<Item = &CStr> {
         let names = self.bytes.chunks_exact(self.each_bytes);
         names.map(|name| CStr::from_bytes_with_nul(name).expect("each was written with its NUL"))
     }

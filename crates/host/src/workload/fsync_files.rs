@@ -173,7 +173,8 @@ impl Repetition {
     }
 
     fn last(&self) -> &CStr {
-        self.fresh.iter().chain(self.names.iter().last()).next().unwrap_or_default()
+        // From the end: it is asked for while an operation is timed.
+        self.fresh.iter().chain(self.names.iter().next_back()).next().unwrap_or_default()
     }
 }
 

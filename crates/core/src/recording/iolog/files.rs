@@ -61,6 +61,15 @@ pub struct Files {
     directories: BTreeSet<String>,
 }
 
+/// How long a folder's name is, its number, and what of `typed` lies below it.
+fn below<'a>(
+    (number, folder): (usize, &String),
+    typed: &'a str,
+) -> Option<(usize, usize, &'a str)> {
+    let rest = typed.strip_prefix(folder.trim_end_matches('/'))?;
+    Some((folder.len(), number, rest.strip_prefix('/')?))
+}
+
 impl Files {
     /// None yet, below these.
     pub fn new(folders: Vec<String>) -> Files {
@@ -93,21 +102,17 @@ impl Files {
 
     /// The name below the folder of a replay: `0/a` of what is called `a` there.
     fn name(&self, typed: &str) -> Result<String, String> {
-        let below = |(number, folder): (usize, &String)| {
-            let rest = typed.strip_prefix(folder.trim_end_matches('/'))?;
-            Some((folder.len(), number, rest.strip_prefix('/')?))
+        // What is relative lies in the first folder, and so perhaps in one within it.
+        let first = self.folders.first().map_or("", |it| it.trim_end_matches('/'));
+        let whole = match typed.starts_with('/') {
+            true => typed.to_string(),
+            false => format!("{first}/{typed}"),
         };
-        let (number, rest) = match typed.starts_with('/') {
-            false => (0, typed),
-            true => {
-                let innermost = self.folders.iter().enumerate().filter_map(below).max();
-                let (_, number, rest) = innermost.ok_or_else(|| {
-                    let folders = self.folders.join(" or ");
-                    format!("{typed} is not below {folders}: name its folder by --below")
-                })?;
-                (number, rest)
-            }
-        };
+        let innermost = self.folders.iter().enumerate().filter_map(|it| below(it, &whole)).max();
+        let (_, number, rest) = innermost.ok_or_else(|| {
+            let folders = self.folders.join(" or ");
+            format!("{typed} is not below {folders}: name its folder by --below")
+        })?;
         let mut name = number.to_string();
         for part in rest.split('/').filter(|part| !part.is_empty() && *part != ".") {
             if part == ".." || part.contains('\0') || part.len() > PART_BYTES_MAX {

@@ -127,6 +127,13 @@ fn a_log_that_is_none_or_leads_astray_is_refused_in_a_line() {
     assert!(of("fio version 2 iolog\na add\na open\na wait 9 9\n1 a close").contains("line 5"));
 }
 
+/// The innermost folder has it, also where its name begins in the first.
+#[test]
+fn a_file_has_one_name_however_it_is_typed() {
+    let log = "fio version 3 iolog\n1 db/b add\n2 db/b open\n3 /srv/db/b write 0 5\n4 db/b close\n";
+    assert_eq!(read_text(log).unwrap().paths, ["1/b", "1"]);
+}
+
 #[test]
 fn a_name_that_is_given_again_is_another_file() {
     let open = |flags: &str, handle| Action::Open {
