@@ -194,7 +194,7 @@ pub fn level_of_last_look(alpha: f64, rounds: u32) -> f64 {
 }
 
 /// The part of the error that is for independent rounds. The rest is kept for noise that remembers,
-/// which few rounds don't show: by calibration, so that in noise that is AR(1) of 0.5 at most 6% of
+/// which few rounds don't show: by calibration, so that in noise that is AR(1) of 0.5 some 6% of
 /// verdicts are false where 5% is declared, however many rounds there are (docs/validation.md). A
 /// wider factor for what does show (a higher power, another floor) cost as much or more.
 fn for_independent_rounds(rounds: u32) -> f64 {

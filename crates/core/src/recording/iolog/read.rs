@@ -62,9 +62,10 @@ pub fn read(source: Source, mut text: impl BufRead) -> Result<Recording, IologEr
         if text.by_ref().take(LINE_BYTES_MAX).read_until(b'\n', &mut line)? == 0 {
             break;
         }
-        let said = String::from_utf8_lossy(&line);
         let wrong = |error| IologError::Line { line: number, error };
-        reader.line(&said, has_times).map_err(wrong)?;
+        // Two names that differ in such bytes alone would become one file.
+        let said = str::from_utf8(&line).map_err(|_| wrong("it is not UTF-8".into()))?;
+        reader.line(said, has_times).map_err(wrong)?;
     }
     if reader.calls.is_empty() {
         return Err(IologError::Nothing);
@@ -111,7 +112,7 @@ impl Reader {
             [name, "open"] => self.open(name),
             [name, "close"] => self.close(name),
             // How long; of a version that has no times.
-            [_, "wait", _, _] if !has_times => Ok(()),
+            [_, "wait", place, bytes] if !has_times => number(place).and(number(bytes)).map(drop),
             [name, action, place, bytes] => {
                 self.transfer(name, action, number(place)?, number(bytes)?)
             }

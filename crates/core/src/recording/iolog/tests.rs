@@ -123,6 +123,9 @@ fn a_log_that_is_none_or_leads_astray_is_refused_in_a_line() {
     let of = |text: &str| read_text(text).unwrap_err();
     assert!(of("a add").contains("it is no iolog of fio"));
     assert!(of("").contains("it is no iolog of fio"));
+    let bytes = &b"fio version 2 iolog\na\xff add\na\xff open\n"[..];
+    let error = super::read(source(), bytes).map_err(|error| error.to_string()).unwrap_err();
+    assert!(error.contains("line 2: it is not UTF-8"), "{error}");
     assert!(of("\u{7}taexxx").contains("it is a blktrace, of a device"));
     assert!(of("fio version 2 iolog\na add\na open\na wait 9 9\n1 a close").contains("line 5"));
 }
