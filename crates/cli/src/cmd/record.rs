@@ -171,10 +171,11 @@ fn said(recording: &Recording, calls: &Path) -> String {
     let head = &recording.head;
     let Sums { read_bytes, written_bytes, syncs, .. } = Sums::of(recording);
     let mut text = format!(
-        "{}: {} calls of {} threads in {}, {} read, {} written, {syncs} syncs\n",
+        "{}: {} calls of {} thread{} in {}, {} read, {} written, {syncs} syncs\n",
         calls.display(),
         head.calls,
         head.threads,
+        if head.threads == 1 { "" } else { "s" },
         Unit::Nanoseconds.format(head.elapsed_ns as f64),
         size(read_bytes),
         size(written_bytes)

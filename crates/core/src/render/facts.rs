@@ -77,7 +77,6 @@ pub(super) fn ending(report: &Report) -> String {
         Some(stop) => format!("The run ended because {}", stop.because()),
         None => "The run has not ended".into(),
     };
-    let s = if rounds == 1 { "" } else { "s" };
     if report.is_read() {
         let files = report.run.read.iter().filter(|(what, _)| what == "file").count();
         let of = counted(files, "file");
@@ -89,7 +88,9 @@ pub(super) fn ending(report: &Report) -> String {
         false => String::new(),
     };
     format!(
-        "{why}: {rounds} round{s}, {trials} trials{in_turns}, {seconds:.0} s, seed {seed}.{}{}",
+        "{why}: {}, {}{in_turns}, {seconds:.0} s, seed {seed}.{}{}",
+        counted(rounds as usize, "round"),
+        counted(trials, "trial"),
         at_stake(report),
         settled_early(report)
     )
