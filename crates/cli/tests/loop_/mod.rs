@@ -10,6 +10,7 @@ mod checked;
 mod confined;
 mod cpu;
 mod duets;
+mod escapes;
 mod guard;
 mod interrupted;
 mod network;

@@ -40,19 +40,7 @@ fn version() -> io::Result<u32> {
 /// settings be written to.
 pub fn rules(folders: &[&Path]) -> io::Result<OwnedFd> {
     let handled = CHANGES_OF_V2 | if version()? >= 3 { TRUNCATE } else { 0 };
-    // SAFETY: the kernel reads the one number that is there.
-    let rules = unsafe {
-        libc::syscall(
-            libc::SYS_landlock_create_ruleset,
-            &raw const handled,
-            size_of_val(&handled),
-            0u32,
-        )
-    };
-    let rules = i32::try_from(rules).ok().filter(|&fd| fd >= 0);
-    let rules = rules.ok_or_else(io::Error::last_os_error)?;
-    // SAFETY: the kernel has just made this descriptor, so nobody else owns it.
-    let rules = unsafe { OwnedFd::from_raw_fd(rules) };
+    let rules = ruleset(&[handled])?;
     for folder in folders {
         allow(&rules, folder, handled)?;
     }
@@ -70,6 +58,24 @@ fn allow(rules: &OwnedFd, folder: &Path, access: u64) -> io::Result<()> {
         0 => Ok(()),
         _ => Err(io::Error::last_os_error()),
     }
+}
+
+/// Rules by which no abstract socket can be connected to but those of the same command (Linux 6.12,
+/// LANDLOCK_SCOPE_ABSTRACT_UNIX_SOCKET). Mounts and namespaces are left alone.
+pub fn rules_of_sockets() -> io::Result<OwnedFd> {
+    const ABSTRACT_SOCKETS: u64 = 1;
+    // struct landlock_ruleset_attr: files, network, scope.
+    ruleset(&[0, 0, ABSTRACT_SOCKETS])
+}
+
+fn ruleset(handled: &[u64]) -> io::Result<OwnedFd> {
+    let (call, bytes) = (libc::SYS_landlock_create_ruleset, size_of_val(handled));
+    // SAFETY: the kernel reads so many bytes, which are there.
+    let rules = unsafe { libc::syscall(call, handled.as_ptr(), bytes, 0u32) };
+    let rules = i32::try_from(rules).ok().filter(|&fd| fd >= 0);
+    let rules = rules.ok_or_else(io::Error::last_os_error)?;
+    // SAFETY: the kernel has just made this descriptor, so nobody else owns it.
+    Ok(unsafe { OwnedFd::from_raw_fd(rules) })
 }
 
 /// Has `command` start under `rules`. They hold for all that it starts, and it gets no more rights

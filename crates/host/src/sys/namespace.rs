@@ -37,23 +37,38 @@ pub fn bind(from: &Path, to: &Path) -> io::Result<()> {
     })
 }
 
-/// Adds `flags` to those that the mount at `at` has: mount(2), MS_REMOUNT | MS_BIND. Flags of
-/// access times stay where none is given.
-fn add_flags(at: &Path, flags: libc::c_ulong) -> io::Result<()> {
+/// Shows the folders `layers`, an overlay's option `lowerdir`, at `to` to be read alone, without
+/// devices, and with what the mount that holds `like` forbids.
+pub fn mount_layers(layers: &str, like: &Path, to: &Path) -> io::Result<()> {
+    let flags = flags_of(&c_path(like)?)? | libc::MS_RDONLY | libc::MS_NODEV;
+    let (to, options) = (c_path(to)?, CString::new(format!("lowerdir={layers}"))?);
+    let kind = c"overlay".as_ptr();
+    // SAFETY: all texts end in NUL and outlive the call.
+    checked(unsafe { libc::mount(kind, to.as_ptr(), kind, flags, options.as_ptr().cast()) })
+}
+
+/// What the mount that holds `path` forbids, as flags of mount(2).
+fn flags_of(path: &CStr) -> io::Result<libc::c_ulong> {
     const KEPT: [(libc::c_ulong, libc::c_ulong); 4] = [
         (libc::ST_RDONLY, libc::MS_RDONLY),
         (libc::ST_NOSUID, libc::MS_NOSUID),
         (libc::ST_NODEV, libc::MS_NODEV),
         (libc::ST_NOEXEC, libc::MS_NOEXEC),
     ];
-    let at = c_path(at)?;
     let mut status = std::mem::MaybeUninit::<libc::statvfs>::zeroed();
     // SAFETY: the path ends in NUL, and there is room for the one statvfs that is written.
-    checked(unsafe { libc::statvfs(at.as_ptr(), status.as_mut_ptr()) })?;
+    checked(unsafe { libc::statvfs(path.as_ptr(), status.as_mut_ptr()) })?;
     // SAFETY: the call has succeeded, and all zeros were a value before it.
     let has = unsafe { status.assume_init() }.f_flag;
     let kept = KEPT.iter().filter(|(shown, _)| has & shown != 0).map(|(_, flag)| flag);
-    let flags = kept.fold(flags | libc::MS_REMOUNT | libc::MS_BIND, |sum, flag| sum | flag);
+    Ok(kept.fold(0, |sum, flag| sum | flag))
+}
+
+/// Adds `flags` to those that the mount at `at` has: mount(2), MS_REMOUNT | MS_BIND. Flags of
+/// access times stay where none is given.
+fn add_flags(at: &Path, flags: libc::c_ulong) -> io::Result<()> {
+    let at = c_path(at)?;
+    let flags = flags_of(&at)? | flags | libc::MS_REMOUNT | libc::MS_BIND;
     let nothing = std::ptr::null();
     // SAFETY: the path ends in NUL; a remount of this kind takes no source, type or data.
     checked(unsafe { libc::mount(nothing, at.as_ptr(), nothing, flags, nothing.cast()) })
@@ -205,15 +220,17 @@ pub fn enter_mounts(mounts: BorrowedFd<'_>) -> io::Result<()> {
     checked(unsafe { libc::setns(mounts.as_raw_fd(), libc::CLONE_NEWNS) })
 }
 
-/// Has `command` start in those namespaces, in `directory` as it is there, and in a session of its
-/// own, so that our terminal is not its to type on (ioctl_tty(2), TIOCSTI).
+/// Has `command` start in those namespaces, in `directory` as it is there, under Landlock's `rules`,
+/// and in a session of its own, so that our terminal is not its to type on (ioctl_tty(2), TIOCSTI).
 pub fn start_within(
     command: &mut Command,
     user: BorrowedFd<'_>,
     mounts: BorrowedFd<'_>,
+    rules: Option<BorrowedFd<'_>>,
     directory: &Path,
 ) -> io::Result<()> {
     let (user, mounts) = (user.try_clone_to_owned()?, mounts.try_clone_to_owned()?);
+    let rules = rules.map(|rules| rules.try_clone_to_owned()).transpose()?;
     let directory = c_path(directory)?;
     let enter = move || {
         // SAFETY: setsid takes nothing. It fails for who leads a group: a command is bound to us
@@ -225,6 +242,16 @@ pub fn start_within(
         checked(unsafe { libc::setns(mounts.as_raw_fd(), libc::CLONE_NEWNS) })?;
         // SAFETY: as before.
         checked(unsafe { libc::setns(user.as_raw_fd(), libc::CLONE_NEWUSER) })?;
+        if let Some(rules) = &rules {
+            // SAFETY: the call takes a descriptor that lives as long as this closure, and a number.
+            // Who has power in its user namespace needs no no_new_privs.
+            let refused = unsafe {
+                libc::syscall(libc::SYS_landlock_restrict_self, rules.as_raw_fd(), 0u32) != 0
+            };
+            if refused {
+                return Err(io::Error::last_os_error());
+            }
+        }
         // SAFETY: the path ends in NUL and lives as long as this closure.
         checked(unsafe { libc::chdir(directory.as_ptr()) })
     };

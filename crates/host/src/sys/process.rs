@@ -41,6 +41,15 @@ pub fn is_root() -> bool {
     user_id() == 0
 }
 
+/// Leaves the keys of the session that we were started in, for an empty session (keyctl(2),
+/// KEYCTL_JOIN_SESSION_KEYRING). A kernel without keys has none to leave.
+pub fn leave_session_keys() {
+    const JOIN_SESSION_KEYRING: libc::c_long = 1;
+    let nothing = std::ptr::null::<libc::c_char>();
+    // SAFETY: without a name the call reads no memory.
+    unsafe { libc::syscall(libc::SYS_keyctl, JOIN_SESSION_KEYRING, nothing) };
+}
+
 /// Puts `command`, once started, into a process group of its own, so that Ctrl-C at the terminal
 /// reaches us alone, and has the kernel kill it when the thread that started it dies. Comes after
 /// [`start_within`](super::start_within), which begins a session.

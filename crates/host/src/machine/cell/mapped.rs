@@ -43,14 +43,9 @@ fn real(path: &Path) -> PathBuf {
     real
 }
 
-/// Shows `path` at `there` as a folder of memory with all of its entries as they are, and with
-/// `new` folders, to be read; `bare` is to become a folder that nobody else sees.
-pub fn furnish(path: &Path, there: &Path, bare: &Path, new: &[PathBuf]) -> io::Result<()> {
-    fs::create_dir(bare)?;
-    // Without what is mounted below it. Binds have the flags of what they are of (mount(2)).
-    sys::bind(path, bare)?;
-    sys::forbid_devices(bare)?;
-    sys::make_read_only(bare)?;
+/// Shows the folder `bare` at `there` as a folder of memory with all of its entries as they are, and
+/// with `new` folders, to be read. Binds have the flags of what they are of (mount(2)).
+pub fn furnish(bare: &Path, there: &Path, new: &[PathBuf]) -> io::Result<()> {
     sys::mount_virtual(c"tmpfs", there, "mode=755")?;
     for entry in fs::read_dir(bare)? {
         match show_entry(&entry?, there) {

@@ -65,8 +65,8 @@ impl CellError {
 /// A cell. It is gone when this and the last process in it are.
 #[derive(Debug)]
 pub enum Cell {
-    /// Root's: namespaces, and what is private in them.
-    Namespaces(OwnedFd, OwnedFd, tree::Grown),
+    /// Root's: namespaces, what is private in them, and rules of Landlock for sockets.
+    Namespaces(OwnedFd, OwnedFd, tree::Grown, Option<OwnedFd>),
     /// A user's, who may mount nothing: rules of Landlock.
     Rules(OwnedFd),
 }
@@ -75,7 +75,7 @@ impl Cell {
     /// What has been written in it outside what may be. Rules refuse it.
     pub fn left(&self) -> Astray {
         match self {
-            Cell::Namespaces(_, _, grown) => grown.left(),
+            Cell::Namespaces(_, _, grown, _) => grown.left(),
             Cell::Rules(_) => Astray::default(),
         }
     }
@@ -83,8 +83,9 @@ impl Cell {
     /// Has `command` run within, in `directory`.
     pub fn confine(&self, command: &mut Command, directory: &Path) -> Result<(), CellError> {
         let confined = match self {
-            Cell::Namespaces(user, mounts, _) => {
-                sys::start_within(command, user.as_fd(), mounts.as_fd(), directory)
+            Cell::Namespaces(user, mounts, _, sockets) => {
+                let sockets = sockets.as_ref().map(AsFd::as_fd);
+                sys::start_within(command, user.as_fd(), mounts.as_fd(), sockets, directory)
             }
             Cell::Rules(rules) => {
                 command.current_dir(directory);
@@ -101,15 +102,18 @@ pub fn make(ground: &Ground, user: &OwnedFd) -> Result<Cell, CellError> {
     let home = File::open("/proc/self/ns/mnt").map_err(CellError::of("/proc/self/ns/mnt"))?;
     // The thread gets mounts of its own, and a root of its own.
     std::thread::scope(|scope| {
-        let made = scope.spawn(|| {
+        let make = || {
             let grown = tree::grow(ground)?;
             let holder = Holder::new(Some(user.as_fd()), NewNamespace::Mounts)
                 .map_err(CellError::of("a mount namespace"))?;
             let mounts = opened(&holder, NewNamespace::Mounts)?;
             let user = user.try_clone().map_err(CellError::of("its user namespace"))?;
             sys::enter_mounts(home.as_fd()).map_err(CellError::of("the way back"))?;
-            Ok(Cell::Namespaces(user, mounts, grown))
-        });
+            // Not every kernel has them.
+            Ok(Cell::Namespaces(user, mounts, grown, sys::rules_of_sockets().ok()))
+        };
+        let made = std::thread::Builder::new().spawn_scoped(scope, make);
+        let made = made.map_err(CellError::of("a thread"))?;
         made.join().unwrap_or_else(|_| Err(thread_failed()))
     })
 }

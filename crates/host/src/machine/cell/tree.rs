@@ -22,6 +22,8 @@ const SYSTEM: [&str; 12] = [
 /// On this the root is put together, seen by nobody else: a folder that every machine has, and on
 /// which nothing that is shown lies.
 const SITE: &str = "/sys/kernel";
+/// In it: a folder with nothing in it.
+const EMPTY: &str = "/sys/kernel/empty";
 /// Put together anew.
 const OWN: [&str; 3] = ["/dev", "/proc", "/sys"];
 /// Read as they are; what is written there is the cell's own. So are homes.
@@ -60,7 +62,8 @@ pub fn grow(ground: &Ground) -> Result<Grown, CellError> {
     shown.extend(to_furnish(&folders, &shown));
     sys::mount_virtual(c"tmpfs", site, "mode=700").map_err(at(site))?;
     let (root, private) = (site.join("root"), site.join("private"));
-    fs::create_dir(&root).and_then(|()| fs::create_dir(&private)).map_err(at(site))?;
+    let made = [&root, &private, Path::new(EMPTY)].into_iter().try_for_each(fs::create_dir);
+    made.map_err(at(site))?;
     show(Path::new("/"), &root, Shown::ReadOnly).map_err(at(&root))?;
     let mut grown = Grown {
         folder: sys::open_place(&private).map_err(at(&private))?,
@@ -78,7 +81,10 @@ pub fn grow(ground: &Ground) -> Result<Grown, CellError> {
             Shown::Furnished => {
                 let new = grown.mapped.iter().filter(|it| nearest(it) == Some(&path));
                 let new = new.map(|it| within(&root, it)).collect::<Vec<_>>();
-                mapped::furnish(&path, &there, &site.join(format!("bare{number}")), &new)
+                // Without what is mounted below it.
+                let bare = site.join(format!("bare{number}"));
+                show(&path, &bare, Shown::ReadOnly)
+                    .and_then(|()| mapped::furnish(&bare, &there, &new))
             }
             _ => show(&path, &there, how),
         };
@@ -89,7 +95,7 @@ pub fn grow(ground: &Ground) -> Result<Grown, CellError> {
     }
     devices(ground, &root.join("dev")).map_err(CellError::of("/dev"))?;
     processes(&root.join("proc")).map_err(CellError::of("/proc"))?;
-    show(Path::new("/sys"), &root.join("sys"), Shown::ReadOnly).map_err(CellError::of("/sys"))?;
+    bind_to_read(Path::new("/sys"), &root.join("sys")).map_err(CellError::of("/sys"))?;
     sys::enter_root(&root).map_err(CellError::of("its root"))?;
     Ok(grown)
 }
@@ -188,15 +194,25 @@ fn nearest(path: &Path) -> Option<&Path> {
     path.ancestors().find(|above| above.exists())
 }
 
-/// Shows `path` at `there`, which is made where it is hidden by something private.
+/// Shows `path` at `there`, which is made where it is hidden by something private. A folder that is
+/// only read is shown by an overlay, where the kernel has one: in a mount that is read only a
+/// socket can be connected to (unix(7)), and its daemon asked to write; in an overlay there are none.
 fn show(path: &Path, there: &Path, how: Shown) -> io::Result<()> {
     place_for(path, there)?;
+    if how == Shown::Writable {
+        return sys::bind(path, there).and_then(|()| sys::forbid_devices(there));
+    }
+    let layers = format!("{}:{EMPTY}", escaped(path));
+    match path.is_dir() && sys::mount_layers(&layers, path, there).is_ok() {
+        true => Ok(()),
+        false => bind_to_read(path, there),
+    }
+}
+
+fn bind_to_read(path: &Path, there: &Path) -> io::Result<()> {
     sys::bind(path, there)?;
     sys::forbid_devices(there)?;
-    match how {
-        Shown::Writable => Ok(()),
-        _ => sys::make_read_only(there),
-    }
+    sys::make_read_only(there)
 }
 
 /// Something at `there` on which `path` can be mounted.

@@ -69,6 +69,9 @@ impl TrialHost {
         if let (None, Some(path)) = (&cells, trial.workload.map.keys().next()) {
             return Err(format!("{path} can't be mapped here: the work can't be confined").into());
         }
+        if cells.is_some() && sys::is_root() {
+            sys::leave_session_keys();
+        }
         Ok(TrialHost {
             start: Instant::now(),
             cells,
