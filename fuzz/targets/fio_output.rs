@@ -1,19 +1,26 @@
-//! What fio says of its own job, and its log of the rate over time behind a NUL.
+//! What fio says of its own job, and behind NULs its log of the rate over time and what it says of
+//! its jobs while it reads them.
 #![no_main]
-#![allow(dead_code, missing_docs, reason = "the product's own file")]
+#![allow(dead_code, missing_docs, reason = "the product's own files")]
 
 use std::fs;
 
 use libfuzzer_sys::fuzz_target;
 
+#[path = "../../crates/host/src/workload/fio/jobs.rs"]
+mod jobs;
 #[path = "../../crates/host/src/workload/fio/output.rs"]
 mod output;
+#[path = "../../crates/host/src/workload/fio/rates.rs"]
+mod rates;
 
 fuzz_target!(|text: &str| {
     let folder = tempfile::tempdir_in("/dev/shm").expect("memory");
     let path = folder.path().join("fio.json");
-    let (json, log) = text.split_once('\0').unwrap_or((text, ""));
-    fs::write(&path, json).expect("memory takes it");
-    fs::write(folder.path().join("fio_bw.1.log"), log).expect("memory takes it");
-    let _ = output::parse(&path, Some(100));
+    let mut texts = text.split('\0');
+    let mut next = || texts.next().unwrap_or_default();
+    fs::write(&path, next()).expect("memory takes it");
+    fs::write(folder.path().join("fio_iops.log"), next()).expect("memory takes it");
+    let jobs = jobs::read(next(), &[]).unwrap_or_default();
+    let _ = output::parse(&path, &jobs, Some(100));
 });
