@@ -433,11 +433,12 @@ impl Drop for Started {
 }
 
 fn in_background(pipe: Option<impl Read + Send + 'static>) -> std::thread::JoinHandle<Vec<u8>> {
-    std::thread::spawn(move || {
+    let read = move || {
         let mut bytes = Vec::new();
         let _ = pipe.map(|mut pipe| pipe.read_to_end(&mut bytes));
         bytes
-    })
+    };
+    std::thread::Builder::new().spawn(read).unwrap()
 }
 
 /// Waits until `condition`, which something else brings about.

@@ -221,7 +221,9 @@ pub fn run(argv: &[String]) -> Result<String, ToolError> {
 /// can't be read.
 fn output(command: &mut Command) -> std::io::Result<Output> {
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
-    let stderr = reader(child.stderr.take());
+    let stderr = reader(child.stderr.take()).inspect_err(|_| {
+        let _ = child.kill().and_then(|()| child.wait());
+    })?;
     let stdout = all_of(child.stdout.take());
     let status = child.wait()?;
     Ok(Output { status, stdout: stdout?, stderr: read(stderr)? })
@@ -295,7 +297,13 @@ pub fn ask_where(
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
     sys::bind_to_us(&mut command);
     let mut child = command.spawn().map_err(start)?;
-    let (stdout, stderr) = (capped(child.stdout.take()), capped(child.stderr.take()));
+    let stdout = capped(child.stdout.take());
+    let both = stdout.and_then(|stdout| Ok((stdout, capped(child.stderr.take())?)));
+    let (stdout, stderr) = both.map_err(|source| {
+        sys::kill_group(child.id());
+        let _ = child.wait();
+        start(source)
+    })?;
     // Who holds the pipes of one that had to be killed may hold them for ever.
     let Some(status) = wait(&mut child, limit, &mut |_| {}).map_err(start)? else {
         return Err(ToolError::Slow { command: shown(argv), limit });
@@ -329,13 +337,13 @@ pub fn logged(
 type Reader = std::thread::JoinHandle<std::io::Result<Vec<u8>>>;
 
 /// Reads a pipe to its end beside us, so that a program that says much is not held up.
-fn reader(pipe: Option<impl Read + Send + 'static>) -> Reader {
-    std::thread::spawn(move || all_of(pipe))
+fn reader(pipe: Option<impl Read + Send + 'static>) -> std::io::Result<Reader> {
+    std::thread::Builder::new().spawn(move || all_of(pipe))
 }
 
 /// The same, up to a byte more than an answer has. The pipe is closed then: who goes on printing is
 /// not held up, but ended by SIGPIPE.
-fn capped(pipe: Option<impl Read + Send + 'static>) -> Reader {
+fn capped(pipe: Option<impl Read + Send + 'static>) -> std::io::Result<Reader> {
     reader(pipe.map(|pipe| pipe.take(ANSWER_BYTES_MAX + 1)))
 }
 

@@ -55,6 +55,10 @@ fn every_kind_of_fault_is_survived() {
         "loop/command/EIO@mount:9",
         "loop/command/ENOSPC@mkdirat:1",
         "loop/command/KILL@openat2:2",
+        // A process or a thread that can't be started.
+        "loop/command/EIO@clone3:6",
+        "loop/command/EIO@clone3:9",
+        "loop/command/EIO@clone3:18",
         "loop/fio/KILL:lab@2.9",
         "loop/server/KILL:work@2.13",
         "partitions/command/KILL:lab@2.1",

@@ -174,9 +174,9 @@ impl CpuTotals {
     /// The columns of `sar -u ALL`: shares of the time of all processors, 1 together. Time of
     /// virtual machines is taken out of `user` and `nice`, which the kernel counts it into.
     pub fn columns(&self) -> [SysstatColumn; 10] {
-        let user_ns = self.user_ns.saturating_sub(self.nice_ns + self.guest_ns);
+        let user_ns = self.user_ns.saturating_sub(self.nice_ns.saturating_add(self.guest_ns));
         let nice_ns = self.nice_ns.saturating_sub(self.guest_nice_ns);
-        let system_ns = self.system_ns.saturating_sub(self.irq_ns + self.softirq_ns);
+        let system_ns = self.system_ns.saturating_sub(self.irq_ns.saturating_add(self.softirq_ns));
         [
             ("cpu_user_share", user_ns),
             ("cpu_nice_share", nice_ns),

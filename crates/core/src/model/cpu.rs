@@ -30,12 +30,13 @@ pub struct CpuTotals {
 impl CpuTotals {
     /// Busy time: without idle, iowait and steal.
     pub fn busy_ns(&self) -> u64 {
-        self.user_ns + self.system_ns
+        self.user_ns.saturating_add(self.system_ns)
     }
 
     /// All there was, idle or not: the processors' number times the time.
     pub fn all_ns(&self) -> u64 {
-        self.busy_ns() + self.iowait_ns + self.steal_ns + self.idle_ns
+        let others = [self.iowait_ns, self.steal_ns, self.idle_ns];
+        others.into_iter().fold(self.busy_ns(), u64::saturating_add)
     }
 }
 
@@ -66,6 +67,6 @@ pub struct CpuTime {
 impl CpuTime {
     /// All of it.
     pub fn ns(&self) -> u64 {
-        self.work_ns + self.kernel_ns
+        self.work_ns.saturating_add(self.kernel_ns)
     }
 }

@@ -35,6 +35,14 @@ pub enum SettingError {
     NoThrottle(String),
 }
 
+impl SettingError {
+    /// The kernel has no such setting, or not any more: ENODEV is of a file that was open.
+    fn is_gone(&self) -> bool {
+        let SettingError::Unreadable { source, .. } = self else { return false };
+        source.kind() == io::ErrorKind::NotFound || source.raw_os_error() == Some(libc::ENODEV)
+    }
+}
+
 /// What the throttle holds down: a file of the blkio controller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -285,12 +293,21 @@ pub fn set_all(root: &Path, settings: &[Setting], changes: &[Change]) -> Result<
 
 /// Puts back what still is as we set it; gives what could not be. What has another value by now was
 /// never changed, is put back already, or has been changed by somebody else since: a loop device's
-/// number may even be another run's.
+/// number may even be another run's. What is gone, went with its device; what can't be read may
+/// still be as we set it.
 pub fn put_back(root: &Path, changes: &[Change]) -> Vec<SettingError> {
-    let holds = |change: &&Change| change.ours.current(root).is_ok_and(|now| now == change.ours);
+    let (mut ours, mut errors) = (Vec::new(), Vec::new());
     // Looked at together, for putting one back changes those that are coupled to it.
-    let ours: Vec<&Change> = changes.iter().filter(holds).collect();
-    ours.into_iter().filter_map(|change| change.back.set(root).err()).collect()
+    for change in changes {
+        match change.ours.current(root) {
+            Ok(now) if now == change.ours => ours.push(change),
+            Ok(_) => {}
+            Err(error) if error.is_gone() => {}
+            Err(error) => errors.push(error),
+        }
+    }
+    errors.extend(ours.into_iter().filter_map(|change| change.back.set(root).err()));
+    errors
 }
 
 fn coupled(knob: &Knob) -> Option<Knob> {
@@ -466,5 +483,18 @@ mod tests {
         ours.set(root).unwrap();
         assert!(put_back(root, &changes).is_empty());
         assert_eq!(now(), "128");
+    }
+
+    #[test]
+    fn what_can_not_be_read_is_told_and_what_is_gone_is_not() {
+        let (root, _) = machine();
+        let file = root.path().join("sys/dev/block/7:1/queue/nr_requests");
+        let (root, ours) = (root.path(), of_queue("nr_requests", "64"));
+        let changes = before(root, std::slice::from_ref(&ours)).unwrap();
+        fs::remove_file(&file).unwrap();
+        assert!(put_back(root, &changes).is_empty());
+        fs::create_dir(&file).unwrap();
+        let errors = put_back(root, &changes);
+        assert!(matches!(errors[..], [SettingError::Unreadable { .. }]), "{errors:?}");
     }
 }

@@ -221,15 +221,13 @@ impl<'a> Lab<'a> {
         trial: &Trial,
         cgroups: &cgroup::Made,
     ) -> Result<(), HostError> {
-        let stdout = child.stdout.take().ok_or("the trial has no output")?;
-        let (sender, lines) = mpsc::channel();
-        std::thread::spawn(move || {
-            for line in BufReader::new(stdout).lines().map_while(Result::ok) {
-                if sender.send(line).is_err() {
-                    return;
-                }
+        let lines = match lines_of(child) {
+            Ok(lines) => lines,
+            Err(error) => {
+                trial_process::end(child)?;
+                return Err(error);
             }
-        });
+        };
         let mut patience = Patience::new(&trial.timeouts);
         loop {
             match lines.recv_timeout(TICK) {
@@ -449,4 +447,18 @@ impl Place for Lab<'_> {
         let journal = self.journal.as_ref().map(|journal| journal.path().display().to_string());
         knobs.chain(journal.map(|path| format!("what {path} lists"))).collect()
     }
+}
+
+/// What a trial says, line by line: read beside us, until its end closes the pipe.
+fn lines_of(child: &mut Child) -> Result<mpsc::Receiver<String>, HostError> {
+    let stdout = child.stdout.take().ok_or("the trial has no output")?;
+    let (sender, lines) = mpsc::channel();
+    std::thread::Builder::new().spawn(move || {
+        for line in BufReader::new(stdout).lines().map_while(Result::ok) {
+            if sender.send(line).is_err() {
+                return;
+            }
+        }
+    })?;
+    Ok(lines)
 }

@@ -53,12 +53,12 @@ impl CpuReader {
         let line = lines(self.stat.text()).next()?.strip_prefix(b"cpu ")?;
         let mut ns = [0; COLUMNS];
         for (column, ticks) in ns.iter_mut().zip(numbers(line)) {
-            *column = ticks * self.tick_ns;
+            *column = ticks.saturating_mul(self.tick_ns);
         }
         let [user, nice, system, idle, iowait, irq, softirq, steal, guest, guest_nice] = ns;
         Some(CpuTotals {
-            user_ns: user + nice,
-            system_ns: system + irq + softirq,
+            user_ns: user.saturating_add(nice),
+            system_ns: system.saturating_add(irq).saturating_add(softirq),
             iowait_ns: iowait,
             steal_ns: steal,
             idle_ns: idle,
@@ -121,6 +121,14 @@ mod tests {
         let (processes_started, processes_blocked) = (1234, 3);
         let expected = CpuReading { totals: expected, processes_started, processes_blocked };
         assert_eq!(reading, expected);
+    }
+
+    /// They read as nearly 2^64.
+    #[test]
+    fn counts_below_zero_are_borne() {
+        let below = u64::MAX - 1;
+        let stat = format!("cpu  {below} {below} {below} 4 5 {below}\nprocesses 5\n");
+        assert_eq!(read(&stat).unwrap().totals.user_ns, u64::MAX);
     }
 
     #[test]

@@ -160,23 +160,27 @@ impl DeviceReading {
         ] = fields;
         let totals = &mut self.totals;
         totals.devices += 1;
-        totals.reads += reads;
-        totals.reads_merged += reads_merged;
-        totals.read_bytes += read_sectors * SECTOR_BYTES;
-        totals.read_ns += read_ms * NS_PER_MS;
-        totals.writes += writes;
-        totals.writes_merged += writes_merged;
-        totals.write_bytes += write_sectors * SECTOR_BYTES;
-        totals.write_ns += write_ms * NS_PER_MS;
-        totals.discards += discards;
-        totals.discards_merged += discards_merged;
-        totals.discard_bytes += discard_sectors * SECTOR_BYTES;
-        totals.discard_ns += discard_ms * NS_PER_MS;
-        totals.flushes += flushes;
-        totals.flush_ns += flush_ms * NS_PER_MS;
-        totals.busy_ns += busy_ms * NS_PER_MS;
-        totals.queue_ns += queue_ms * NS_PER_MS;
-        self.in_flight += in_flight;
+        // What a kernel has counted below zero reads as nearly 2^64.
+        let add = |sum: &mut u64, count: u64, unit: u64| {
+            *sum = sum.saturating_add(count.saturating_mul(unit));
+        };
+        add(&mut totals.reads, reads, 1);
+        add(&mut totals.reads_merged, reads_merged, 1);
+        add(&mut totals.read_bytes, read_sectors, SECTOR_BYTES);
+        add(&mut totals.read_ns, read_ms, NS_PER_MS);
+        add(&mut totals.writes, writes, 1);
+        add(&mut totals.writes_merged, writes_merged, 1);
+        add(&mut totals.write_bytes, write_sectors, SECTOR_BYTES);
+        add(&mut totals.write_ns, write_ms, NS_PER_MS);
+        add(&mut totals.discards, discards, 1);
+        add(&mut totals.discards_merged, discards_merged, 1);
+        add(&mut totals.discard_bytes, discard_sectors, SECTOR_BYTES);
+        add(&mut totals.discard_ns, discard_ms, NS_PER_MS);
+        add(&mut totals.flushes, flushes, 1);
+        add(&mut totals.flush_ns, flush_ms, NS_PER_MS);
+        add(&mut totals.busy_ns, busy_ms, NS_PER_MS);
+        add(&mut totals.queue_ns, queue_ms, NS_PER_MS);
+        add(&mut self.in_flight, in_flight, 1);
     }
 }
 
@@ -286,6 +290,15 @@ mod tests {
         let both = read(&tree, &[[8, 16], [8, 32]]).unwrap().read().unwrap();
         assert_eq!(both.totals.write_bytes, 2 * 8192);
         assert_eq!(both.in_flight, 18);
+    }
+
+    #[test]
+    fn counts_below_zero_are_borne() {
+        let below = format!("{}\n", format!("{} ", u64::MAX).repeat(17));
+        let paths = ["sys/dev/block/8:16/stat", "sys/dev/block/8:32/stat"];
+        let tree = fake::tree(&paths.map(|path| (path, below.as_str())));
+        let both = read(&tree, &[[8, 16], [8, 32]]).unwrap().read().unwrap();
+        assert_eq!((both.totals.read_bytes, both.in_flight), (u64::MAX, u64::MAX));
     }
 
     #[test]

@@ -44,7 +44,7 @@ impl MemoryReader {
         let mut lines = lines(self.meminfo.text());
         let mut bytes = |label: &[u8]| {
             let kb = lines.find_map(|line| numbers(line.strip_prefix(label)?).next());
-            kb.map(|kb| kb * KB_BYTES)
+            kb.map(|kb| kb.saturating_mul(KB_BYTES))
         };
         let dirty = bytes(b"Dirty:").ok_or_else(|| self.meminfo.lacks("a `Dirty` line"))?;
         let writeback =

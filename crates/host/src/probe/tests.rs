@@ -97,7 +97,8 @@ fn a_network_is_read_where_it_is_asked_for() {
 fn the_real_machine_shows_a_thread_that_spins() {
     let proc = Path::new("/proc");
     let running = real().with_cpu_clocks(Path::new("/"), proc).start().unwrap();
-    std::thread::spawn(|| spin(200_000_000)).join().unwrap();
+    let thread = std::thread::Builder::new().spawn(|| spin(200_000_000));
+    thread.unwrap().join().unwrap();
     let (totals, timeline) = running.stop().unwrap();
 
     // Ticks are drawn, and of fifty of them not all may fall on the one that spins.

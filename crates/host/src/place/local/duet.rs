@@ -89,7 +89,7 @@ impl Lab<'_> {
         let mut started = self.start(trial, stdin)?;
         let stdout = started.child.stdout.take().ok_or("the trial has no output")?;
         let (sender, place) = (duet.sender.clone(), duet.players.len());
-        std::thread::spawn(move || {
+        let listener = std::thread::Builder::new().spawn(move || {
             let lines = BufReader::new(stdout).lines().map_while(Result::ok).map(Some);
             for line in lines.chain([None]) {
                 if sender.send((place, line)).is_err() {
@@ -97,6 +97,10 @@ impl Lab<'_> {
                 }
             }
         });
+        if let Err(error) = listener {
+            trial_process::end(&mut started.child)?;
+            return Err(error.into());
+        }
         let patience = Patience::new(&trial.timeouts);
         Ok(Player { trial, started, orders, patience, is_at_work: true, is_there: true })
     }

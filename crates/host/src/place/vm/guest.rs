@@ -124,7 +124,7 @@ fn serve() -> Result<(), HostError> {
         symlink(to, link)?;
     }
     fs::create_dir_all(Path::new(OUT).join("raw"))?;
-    std::thread::spawn(beat);
+    std::thread::Builder::new().spawn(beat)?;
     let first = fs::read_to_string(FIRST_MODULES)?;
     load(first.lines());
     let (disk, job) = find_job()?;

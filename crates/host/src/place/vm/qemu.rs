@@ -407,14 +407,14 @@ impl Ear<'_> {
 fn pieces(child: &mut Child) -> Result<Receiver<Vec<u8>>, HostError> {
     let mut stdout = child.stdout.take().ok_or("QEMU has no output")?;
     let (sender, pieces) = mpsc::channel();
-    std::thread::spawn(move || {
+    std::thread::Builder::new().spawn(move || {
         let mut buffer = [0; 4096];
         while let Ok(length @ 1..) = stdout.read(&mut buffer) {
             if sender.send(buffer[..length].to_vec()).is_err() {
                 return;
             }
         }
-    });
+    })?;
     Ok(pieces)
 }
 

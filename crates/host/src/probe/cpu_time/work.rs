@@ -177,7 +177,8 @@ mod tests {
             let ns = own_ns() - first_ns;
             assert!(ns >= time_ns, "{time_ns} ns were {ns}");
             // A thread that has ended counts as well.
-            std::thread::spawn(move || burn(time_ns)).join().unwrap();
+            let thread = std::thread::Builder::new().spawn(move || burn(time_ns));
+            thread.unwrap().join().unwrap();
             let ns = own_ns() - first_ns;
             assert!(ns >= 2 * time_ns, "twice {time_ns} ns were {ns}");
         }

@@ -115,12 +115,13 @@ fn threads_that_read_at_once_are_told_apart() {
     let counted = scene.during(|| {
         std::thread::scope(|scope| {
             for _ in 0..4 {
-                scope.spawn(|| {
+                let reads = || {
                     let mut buffer = vec![0; 64 * PAGE];
                     for index in 0..8 {
                         file.read_exact_at(&mut buffer, index * 64 * PAGE as u64).unwrap();
                     }
-                });
+                };
+                std::thread::Builder::new().spawn_scoped(scope, reads).unwrap();
             }
         });
     });

@@ -96,7 +96,12 @@ impl<'a> Acting<'a> {
         let mut child = command.spawn()?;
         let (sender, news) = mpsc::channel();
         let stderr = child.stderr.take().ok_or("the run has no standard error")?;
-        std::thread::spawn(move || pass_on(stderr, &sender));
+        let listener = std::thread::Builder::new().spawn(move || pass_on(stderr, &sender));
+        if let Err(error) = listener {
+            child.kill()?;
+            child.wait()?;
+            return Err(error.into());
+        }
         let ended = Ended {
             status: None,
             said: String::new(),

@@ -80,7 +80,7 @@ impl Bench {
     pub fn ask_on(&self, argv: &[String], disks: &[Disk]) -> Asked {
         let (done, filled) = (AtomicBool::new(false), AtomicBool::new(false));
         let answer = std::thread::scope(|scope| {
-            let watch = scope.spawn(|| {
+            let watch = || {
                 loop {
                     let is_last = done.load(Ordering::Relaxed);
                     if disks.iter().map(Disk::taken_bytes).sum::<u64>() > self.room_bytes {
@@ -92,12 +92,14 @@ impl Bench {
                     }
                     std::thread::park_timeout(LOOK);
                 }
-            });
+            };
+            let failed = |error| Refused::Unasked(format!("no thread can be started: {error}"));
+            let watch = std::thread::Builder::new().spawn_scoped(scope, watch).map_err(failed)?;
             let answer = self.ask(argv);
             done.store(true, Ordering::Relaxed);
             watch.thread().unpark();
-            answer
-        });
+            Ok(answer)
+        })?;
         match filled.into_inner() {
             true => Err(Refused::Unasked(format!(
                 "it writes more than {} on a disk of that size, for which there is no room here",

@@ -42,7 +42,9 @@ pub use target::{Stripe, Target};
 pub fn check(script: &Script, images: &Path, target: Target) -> Result<Vec<Checked>, String> {
     // On a thread of its own, for the mount namespace that it gets is not for the others.
     std::thread::scope(|scope| {
-        let thread = scope.spawn(|| Ok(check_all(&Bench::new(images, target)?, script)));
+        let check = || Ok(check_all(&Bench::new(images, target)?, script));
+        let thread = std::thread::Builder::new().spawn_scoped(scope, check);
+        let thread = thread.map_err(|error| format!("no thread can be started: {error}"))?;
         thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     })
 }

@@ -30,7 +30,7 @@ pub fn rates(log: &str, window_ms: u64) -> Vec<f64> {
     let begin_ms = spans.iter().map(|span| span.0).min().unwrap_or(0);
     let end_ms = spans.iter().map(|span| span.1).max().unwrap_or(0);
     // The last window may end a moment early.
-    let windows = (end_ms - begin_ms + window_ms / 20) / window_ms;
+    let windows = (end_ms - begin_ms).saturating_add(window_ms / 20) / window_ms;
     // The work may have written there.
     if windows > WINDOWS_MAX {
         return Vec::new();
@@ -40,7 +40,8 @@ pub fn rates(log: &str, window_ms: u64) -> Vec<f64> {
         let [first, last] = [from_ms, to_ms].map(|ms| (ms - begin_ms) / window_ms);
         for (place, sum) in (first..=last).zip(operations.iter_mut().skip(first as usize)) {
             let start_ms = begin_ms + place * window_ms;
-            let shared_ms = to_ms.min(start_ms + window_ms).saturating_sub(from_ms.max(start_ms));
+            let over_ms = to_ms.min(start_ms.saturating_add(window_ms));
+            let shared_ms = over_ms.saturating_sub(from_ms.max(start_ms));
             *sum += rate as f64 * shared_ms as f64;
         }
     }
@@ -69,5 +70,12 @@ mod tests {
         assert_eq!(log(&[(100, 30, 0), (250, 20, 0), (350, 20, 0)]), [30.0, 20.0, 20.0]);
         assert_eq!(rates("", 100), [0.0; 0]);
         assert_eq!(rates("100, 7, 0, 0, 0\n200, 8, 0, 0, 0\n", 100), [7.0, 8.0]);
+    }
+
+    #[test]
+    fn times_that_no_clock_has_are_borne() {
+        let last = u64::MAX;
+        assert_eq!(rates(&format!("0, 1, 0\n{last}, 1, 0\n"), 100), [0.0; 0]);
+        assert_eq!(rates(&format!("{}, 1, 0\n{last}, 1, 0\n", last - 95), 100).len(), 2);
     }
 }

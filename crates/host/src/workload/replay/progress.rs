@@ -65,8 +65,10 @@ mod tests {
         };
         let play = &play;
         std::thread::scope(|scope| {
-            scope.spawn(move || play(one, other, 0));
-            scope.spawn(move || play(other, one, 1));
+            for (own, before, lead) in [(one, other, 0), (other, one, 1)] {
+                let play = move || play(own, before, lead);
+                std::thread::Builder::new().spawn_scoped(scope, play).unwrap();
+            }
         });
     }
 }
