@@ -172,10 +172,12 @@ impl Holder {
 impl Drop for Holder {
     fn drop(&mut self) {
         // SAFETY: the process is a child of ours that has not been waited for, so that the number
-        // can't be anybody else's; waitpid may be given no place for the status.
+        // can't be anybody else's; waitpid may be given no place for the status. Who could not be
+        // killed ends with us (PR_SET_PDEATHSIG), and is not waited for till then.
         unsafe {
-            libc::kill(self.0, libc::SIGKILL);
-            libc::waitpid(self.0, std::ptr::null_mut(), 0);
+            if libc::kill(self.0, libc::SIGKILL) == 0 {
+                libc::waitpid(self.0, std::ptr::null_mut(), 0);
+            }
         }
     }
 }

@@ -76,7 +76,7 @@ impl Job {
 
     /// How long after the others it begins; of a range, as fio reads one, the start.
     pub fn delay_ns(&self) -> u64 {
-        self.number("startdelay").map_or(0, |us| us.unsigned_abs() * 1000)
+        self.number("startdelay").map_or(0, |us| us.unsigned_abs().saturating_mul(1000))
     }
 
     /// What it counts as bytes is none.

@@ -169,6 +169,10 @@ pub fn parse(path: &Path, jobs: &[Job], window_ms: Option<u64>) -> Result<Figure
     let start = text.find("{\n").unwrap_or(0);
     let output: Output = serde_json::from_str(&text[start..])
         .map_err(|error| OutputError::Unknown { path: shown(), reason: error.to_string() })?;
+    // The work can write there, too.
+    if output.jobs.is_empty() {
+        return Err(OutputError::Unknown { path: shown(), reason: "it tells of no job".into() });
+    }
     if let Some(Reported { jobname, error, .. }) = output.jobs.iter().find(|job| job.error != 0) {
         return Err(OutputError::Job { job: jobname.clone(), error: *error });
     }
@@ -206,7 +210,7 @@ fn of_all(reported: &[Reported], jobs: &[Job]) -> Figures {
         let its_jobs: Vec<&Job> = jobs.iter().filter(of_part).collect();
         let figures = added_up(&its, &its_jobs);
         let delay_ns = its_jobs.iter().map(|job| job.delay_ns()).max().unwrap_or(0);
-        span_ns = span_ns.max(delay_ns + figures.tool_ns.unwrap_or(0));
+        span_ns = span_ns.max(figures.tool_ns.unwrap_or(0).saturating_add(delay_ns));
         let is_last = its_jobs.iter().all(|job| Some(job.stage) == last_stage);
         let synced = is_last && figures.write_bytes > 0;
         figures.of_job(name, synced)
@@ -226,11 +230,11 @@ fn of_all(reported: &[Reported], jobs: &[Job]) -> Figures {
 /// What is `reported` of these jobs together.
 fn added_up(reported: &[&Reported], jobs: &[&Job]) -> Figures {
     let mut figures = Figures { queue: queue(reported, jobs), ..Figures::default() };
-    let (mut operations, mut runtime_ms) = (0, 0);
+    let (mut operations, mut runtime_ms) = (0_u64, 0_u64);
     let moves = !jobs.iter().all(|job| job.moves_nothing());
     for job in reported {
         for (name, direction) in job.directions() {
-            operations += direction.total_ios;
+            operations = operations.saturating_add(direction.total_ios);
             runtime_ms = runtime_ms.max(direction.runtime);
             merge(&mut figures.histograms, name, &direction.clat_ns);
         }
@@ -238,12 +242,12 @@ fn added_up(reported: &[&Reported], jobs: &[&Job]) -> Figures {
             merge(&mut figures.histograms, "fsync", &sync.lat_ns);
         }
         if moves {
-            figures.read_bytes += job.read.io_bytes;
-            figures.write_bytes += job.write.io_bytes;
+            figures.read_bytes = figures.read_bytes.saturating_add(job.read.io_bytes);
+            figures.write_bytes = figures.write_bytes.saturating_add(job.write.io_bytes);
         }
     }
     figures.operations = Some(operations);
-    figures.tool_ns = Some(runtime_ms * 1_000_000);
+    figures.tool_ns = Some(runtime_ms.saturating_mul(1_000_000));
     figures.samples = own_figures(reported, moves);
     figures
 }
@@ -280,11 +284,13 @@ fn merge(histograms: &mut BTreeMap<String, Histogram>, name: &str, latency: &Lat
     let histogram = histograms.entry(name.into()).or_default();
     buckets.extend(histogram.buckets.iter().copied());
     for (ns, count) in &latency.bins {
-        *buckets.entry(ns.parse().unwrap_or(0)).or_default() += count;
+        let sum = buckets.entry(ns.parse().unwrap_or(0)).or_default();
+        *sum = sum.saturating_add(*count);
     }
     histogram.buckets = buckets.into_iter().collect();
     histogram.max_ns = histogram.max_ns.max(latency.max);
-    histogram.sum_ns += (latency.mean * latency.count as f64) as u64;
+    let sum_ns = (latency.mean * latency.count as f64) as u64;
+    histogram.sum_ns = histogram.sum_ns.saturating_add(sum_ns);
 }
 
 fn own_figures(reported: &[&Reported], moves: bool) -> Vec<Sample> {
@@ -475,7 +481,15 @@ mod tests {
         assert_eq!((result.samples[0].value, result.samples.len()), (21.0, 2));
         fs::write(&path, document(5)).unwrap();
         assert!(matches!(parse(&path, &jobs, None), Err(OutputError::Job { error: 5, .. })));
-        fs::write(&path, "nonsense").unwrap();
-        assert!(matches!(parse(&path, &jobs, None), Err(OutputError::Unknown { .. })));
+        let huge = document(0).replace("100,", "18446744073709551615,");
+        fs::write(&path, huge.replace(":100}", ":18446744073709551615}")).unwrap();
+        assert_eq!(parse(&path, &jobs, None).unwrap().operations, Some(u64::MAX));
+        for none in ["nonsense", "{\"jobs\":[]}", "[[]]"] {
+            fs::write(&path, none).unwrap();
+            assert!(
+                matches!(parse(&path, &jobs, None), Err(OutputError::Unknown { .. })),
+                "{none}"
+            );
+        }
     }
 }
