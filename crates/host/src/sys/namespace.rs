@@ -222,8 +222,9 @@ pub fn enter_mounts(mounts: BorrowedFd<'_>) -> io::Result<()> {
     checked(unsafe { libc::setns(mounts.as_raw_fd(), libc::CLONE_NEWNS) })
 }
 
-/// Has `command` start in those namespaces, in `directory` as it is there, under Landlock's `rules`,
-/// and in a session of its own, so that our terminal is not its to type on (ioctl_tty(2), TIOCSTI).
+/// Has `command` start in those namespaces, in `directory` as it is there, under Landlock's
+/// `rules`, and in a session of its own, so that our terminal is not its to type on (ioctl_tty(2),
+/// TIOCSTI).
 pub fn start_within(
     command: &mut Command,
     user: BorrowedFd<'_>,

@@ -43,8 +43,8 @@ fn real(path: &Path) -> PathBuf {
     real
 }
 
-/// Shows the folder `bare` at `there` as a folder of memory with all of its entries as they are, and
-/// with `new` folders, to be read. Binds have the flags of what they are of (mount(2)).
+/// Shows the folder `bare` at `there` as a folder of memory with all of its entries as they are,
+/// and with `new` folders, to be read. Binds have the flags of what they are of (mount(2)).
 pub fn furnish(bare: &Path, there: &Path, new: &[PathBuf]) -> io::Result<()> {
     sys::mount_virtual(c"tmpfs", there, "mode=755")?;
     for entry in fs::read_dir(bare)? {

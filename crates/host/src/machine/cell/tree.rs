@@ -196,7 +196,7 @@ fn nearest(path: &Path) -> Option<&Path> {
 
 /// Shows `path` at `there`, which is made where it is hidden by something private. A folder that is
 /// only read is shown by an overlay, where the kernel has one: in a mount that is read only a
-/// socket can be connected to (unix(7)), and its daemon asked to write; in an overlay there are none.
+/// socket can be connected to (unix(7)), and its daemon asked to write; an overlay has none.
 fn show(path: &Path, there: &Path, how: Shown) -> io::Result<()> {
     place_for(path, there)?;
     if how == Shown::Writable {
