@@ -98,6 +98,10 @@ impl Names {
 /// What is there now says nothing of what was there before.
 fn is_reused(map: &Map, what: What) -> bool {
     match what.group() {
+        // Their place says what they are.
+        _ if matches!(what, What::Journal(Journal::Superblock | Journal::FastCommit { .. })) => {
+            false
+        }
         Group::Journal => true,
         Group::Superblock => false,
         _ => map.file_system() == "btrfs",
