@@ -4,6 +4,7 @@
 //! loop devices, and `./test` runs them. `vm_` boots virtual machines, `browser` reads reports.
 
 mod audit;
+mod blktrace;
 mod blocks;
 mod browser;
 mod cli;

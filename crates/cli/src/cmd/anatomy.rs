@@ -17,6 +17,7 @@ use fsverdict_core::render::{self, Figure};
 use fsverdict_core::trace::file::{self, Line};
 use fsverdict_core::trace::{Between, Operations};
 use fsverdict_host::bed::Consents;
+use fsverdict_host::probe::trace::blktrace;
 
 use super::arguments::Arguments as RunArguments;
 use super::plan::shortened;
@@ -39,6 +40,13 @@ pub struct Arguments {
     /// A run that was recorded before, here or by fsverdict run --probe trace.
     #[arg(value_name = "RUN", conflicts_with_all = OF_A_RUN)]
     run: Option<PathBuf>,
+    /// A recording of blktrace's: NAME of its files NAME.blktrace.0, NAME.blktrace.1, ...
+    #[arg(long, value_name = "NAME", conflicts_with = "run", conflicts_with_all = OF_A_RUN)]
+    blktrace: Option<PathBuf>,
+    /// With --blktrace: the file system's device, or an image of it, not mounted, by which to name
+    /// the blocks.
+    #[arg(long, value_name = "PATH", requires = "blktrace")]
+    disk: Option<PathBuf>,
     /// The file systems.
     #[arg(long, value_delimiter = ',', value_name = "NAME,...", default_value = "ext4")]
     fs: Vec<String>,
@@ -117,7 +125,8 @@ Examples:
   sudo fsverdict anatomy --fs ext4,xfs --operation fdatasync,rename,create
   fsverdict anatomy --kernel 5.10 --kernel 6.12
   sudo fsverdict anatomy -- sqlite3 test.db 'create table t(x)'
-  fsverdict anatomy runs/20260131-235959-anatomy --figures figures";
+  fsverdict anatomy runs/20260131-235959-anatomy --figures figures
+  sudo fsverdict anatomy --blktrace sda --disk /dev/sda1";
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum At {
@@ -140,6 +149,28 @@ fn operations() -> impl TypedValueParser<Value = FsyncOperation> {
 
 /// Records what is asked for, or reads what was recorded, and shows it.
 pub fn run(arguments: &Arguments) -> Result<u8> {
+    let (traced, code) = match &arguments.blktrace {
+        Some(name) => (vec![of_blktrace(name, arguments.disk.as_deref())?], exit::DONE),
+        None => {
+            let Some((folder, loaded)) = of_run(arguments)? else { return Ok(exit::INTERRUPTED) };
+            let failed = loaded.records.iter().any(|record| !record.is_measured());
+            let code = if failed { exit::FAILED } else { exit::DONE };
+            (traced(&folder, &loaded)?, code)
+        }
+    };
+    say::print(&render::anatomy(&traced))?;
+    let figures: Vec<Figure> = traced.iter().filter_map(render::order_figure).collect();
+    if let Some(at) = &arguments.figures {
+        fs::create_dir_all(at).with_context(|| at.display().to_string())?;
+        for figure in &figures {
+            write_whole(&at.join(format!("{}.svg", figure.name)), &figure.svg())?;
+        }
+    }
+    Ok(code)
+}
+
+/// The run that was named, or a new one; `None` where it was interrupted.
+fn of_run(arguments: &Arguments) -> Result<Option<(PathBuf, Loaded)>> {
     let (folder, loaded) = match &arguments.run {
         Some(run) => match Source::open(run)? {
             Source::Folder(folder) => {
@@ -156,23 +187,38 @@ pub fn run(arguments: &Arguments) -> Result<u8> {
             let typed = |file: &Path| RunArguments::of_plan(file, &folder, &Consents::default());
             let (loaded, stop) = run::anew(&plan(arguments)?, &folder, typed)?;
             if stop == Stop::Interrupted {
-                return Ok(exit::INTERRUPTED);
+                return Ok(None);
             }
             (folder, loaded)
         }
     };
-    let loaded = loaded.on_one_line();
-    let traced = traced(&folder, &loaded)?;
-    say::print(&render::anatomy(&traced))?;
-    let figures: Vec<Figure> = traced.iter().filter_map(render::order_figure).collect();
-    if let Some(at) = &arguments.figures {
-        fs::create_dir_all(at).with_context(|| at.display().to_string())?;
-        for figure in &figures {
-            write_whole(&at.join(format!("{}.svg", figure.name)), &figure.svg())?;
-        }
+    Ok(Some((folder, loaded.on_one_line())))
+}
+
+/// What blktrace recorded. Messages that mark fsyncs as our own work does tell them apart.
+fn of_blktrace(name: &Path, disk: Option<&Path>) -> Result<Traced> {
+    let mut traced = Traced {
+        workload: render::one_line(&name.display().to_string()),
+        contender: "recorded by blktrace".into(),
+        ..Traced::default()
+    };
+    let mut operations = Operations::new(Between::FSYNC);
+    let told = blktrace::read(name, disk, &mut |item| {
+        take(item, &mut operations, &mut traced);
+        Ok(())
+    })?;
+    traced.lost_events = told.missing.records;
+    traced.cut_off = told.missing.ends;
+    traced.unnamed = told.unnamed;
+    Ok(traced)
+}
+
+fn take(item: Item, operations: &mut Operations, traced: &mut Traced) {
+    if let Item::Entry(entry) = &item {
+        traced.account.take(entry);
+        traced.stages.take(entry);
     }
-    let failed = loaded.records.iter().any(|record| !record.is_measured());
-    Ok(if failed { exit::FAILED } else { exit::DONE })
+    operations.take(item).into_iter().for_each(|it| traced.fsyncs.take(it));
 }
 
 /// One round of each workload on each contender, with every request recorded.
@@ -308,12 +354,7 @@ fn read(trial: &Path, between: Between, traced: &mut Traced) -> Result<()> {
                 operations = Operations::new(between);
                 traced.unnamed = traced.unnamed.take().or(head.unnamed);
             }
-            Line::Item(item) => {
-                if let Item::Entry(entry) = &item {
-                    traced.account.take(entry);
-                }
-                operations.take(item).into_iter().for_each(|it| traced.fsyncs.take(it));
-            }
+            Line::Item(item) => take(item, &mut operations, traced),
             Line::End(end) => {
                 is_open = false;
                 traced.lost_events += end.lost_events;

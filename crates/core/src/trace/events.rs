@@ -6,6 +6,10 @@ use crate::model::trace::{Flags, Op};
 /// The name of a process, as the kernel keeps it: at most 15 letters and a NUL (`TASK_COMM_LEN`).
 pub type Process = [u8; 16];
 
+/// Where a flush is that the kernel makes itself: before Linux 4.8 it is a write of no length there
+/// (block/blk-core.c, `blk_rq_init`; block/blk-flush.c, `WRITE_FLUSH`).
+pub const OWN_FLUSH_SECTOR: u64 = u64::MAX;
+
 /// What an event says of a request or a part of one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Block {
@@ -80,16 +84,21 @@ impl BlockFields {
     }
 
     fn read(&self, record: &[u8]) -> Option<Block> {
-        let (op, flags) = meaning(self.rwbs.text(record)?);
+        let (mut op, mut flags) = meaning(self.rwbs.text(record)?);
         let mut process = Process::default();
         let name = self.process.and_then(|field| field.text(record)).unwrap_or_default();
         process.iter_mut().zip(name).for_each(|(to, from)| *to = *from);
         // What has no place is at the last sector there could be (`blk_rq_trace_sector`).
         let sector = self.sector.number(record)?;
+        let sectors = self.sectors.number(record)? as u32;
+        if (op, sector, sectors) == (Op::Write, OWN_FLUSH_SECTOR, 0) {
+            op = Op::Flush;
+            flags.preflush = false;
+        }
         Some(Block {
             dev: self.dev.number(record)? as u32,
             sector: if op == Op::Flush { 0 } else { sector },
-            sectors: self.sectors.number(record)? as u32,
+            sectors,
             op,
             flags,
             process,
