@@ -8,6 +8,7 @@ use std::time::SystemTime;
 use anyhow::{Context, Result, bail};
 use clap::ValueEnum;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
+use fsverdict_core::generations::{Modelled, Options, Version};
 use fsverdict_core::model::trace::{Item, Traced};
 use fsverdict_core::model::{
     Bed, Bytes, Command, Contender, ExtraProbe, FsyncCase, FsyncFiles, FsyncOperation, Judgement,
@@ -51,7 +52,7 @@ pub struct Arguments {
     /// How many files are dirty when the last one is synced.
     #[arg(long, value_delimiter = ',', value_name = "N,...", default_value = "10")]
     files: Vec<u32>,
-    /// Whether the write needs a new block.
+    /// Whether the write needs a new block, goes over what a file holds, or on behind it.
     #[arg(long, value_enum, value_delimiter = ',', default_value = "allocating")]
     case: Vec<Case>,
     /// What is done with the last file and shown. rename: over the first, with nothing synced;
@@ -70,6 +71,9 @@ pub struct Arguments {
     /// In virtual machines: each kernel that is named, as run takes it.
     #[arg(long, value_name = "NAME")]
     kernel: Vec<String>,
+    /// Run nothing: show what these kernels write by a model of ext4 and its journal, from 3.2 on.
+    #[arg(long, value_delimiter = ',', value_name = "VERSION,...", conflicts_with_all = OF_A_TRIAL)]
+    model: Vec<Version>,
     /// Size of the image.
     #[arg(long, value_name = "SIZE", default_value = "512M")]
     size: Bytes,
@@ -92,7 +96,7 @@ pub struct Arguments {
 }
 
 /// What a run that was recorded has already.
-const OF_A_RUN: [&str; 14] = [
+const OF_A_RUN: [&str; 15] = [
     "fs",
     "mount",
     "mkfs",
@@ -103,11 +107,16 @@ const OF_A_RUN: [&str; 14] = [
     "repetitions",
     "place",
     "kernel",
+    "model",
     "size",
     "dir",
     "output",
     "command",
 ];
+
+/// What a model has nothing of.
+const OF_A_TRIAL: [&str; 8] =
+    ["fs", "operation", "repetitions", "place", "kernel", "size", "dir", "output"];
 
 const EXAMPLES: &str = "\
 Examples:
@@ -116,6 +125,7 @@ Examples:
   sudo fsverdict anatomy --mount data=journal --mount nodelalloc --case overwriting
   sudo fsverdict anatomy --fs ext4,xfs --operation fdatasync,rename,create
   fsverdict anatomy --kernel 5.10 --kernel 6.12
+  fsverdict anatomy --model 3.4,3.8,4.6.2 --files 1,10,100,1000 --case extending
   sudo fsverdict anatomy -- sqlite3 test.db 'create table t(x)'
   fsverdict anatomy runs/20260131-235959-anatomy --figures figures";
 
@@ -129,6 +139,17 @@ enum At {
 enum Case {
     Allocating,
     Overwriting,
+    Extending,
+}
+
+impl Case {
+    fn to_model(self) -> FsyncCase {
+        match self {
+            Case::Allocating => FsyncCase::Allocating,
+            Case::Overwriting => FsyncCase::Overwriting,
+            Case::Extending => FsyncCase::Extending,
+        }
+    }
 }
 
 /// By the names that plans have.
@@ -140,6 +161,10 @@ fn operations() -> impl TypedValueParser<Value = FsyncOperation> {
 
 /// Records what is asked for, or reads what was recorded, and shows it.
 pub fn run(arguments: &Arguments) -> Result<u8> {
+    if !arguments.model.is_empty() {
+        show(&modelled(arguments)?, arguments.figures.as_deref())?;
+        return Ok(exit::DONE);
+    }
     let (folder, loaded) = match &arguments.run {
         Some(run) => match Source::open(run)? {
             Source::Folder(folder) => {
@@ -162,17 +187,49 @@ pub fn run(arguments: &Arguments) -> Result<u8> {
         }
     };
     let loaded = loaded.on_one_line();
-    let traced = traced(&folder, &loaded)?;
-    say::print(&render::anatomy(&traced))?;
-    let figures: Vec<Figure> = traced.iter().filter_map(render::order_figure).collect();
-    if let Some(at) = &arguments.figures {
-        fs::create_dir_all(at).with_context(|| at.display().to_string())?;
-        for figure in &figures {
-            write_whole(&at.join(format!("{}.svg", figure.name)), &figure.svg())?;
-        }
-    }
+    show(&traced(&folder, &loaded)?, arguments.figures.as_deref())?;
     let failed = loaded.records.iter().any(|record| !record.is_measured());
     Ok(if failed { exit::FAILED } else { exit::DONE })
+}
+
+/// Prints it, and draws it where it is to be drawn.
+fn show(traced: &[Traced], figures: Option<&Path>) -> Result<()> {
+    say::print(&render::anatomy(traced))?;
+    let Some(at) = figures else { return Ok(()) };
+    fs::create_dir_all(at).with_context(|| at.display().to_string())?;
+    let figures = traced.iter().filter_map(render::order_figure);
+    figures
+        .map(|figure: Figure| write_whole(&at.join(format!("{}.svg", figure.name)), &figure.svg()))
+        .collect()
+}
+
+/// What the model tells of each workload on each kernel.
+fn modelled(arguments: &Arguments) -> Result<Vec<Traced>> {
+    let of = |version: Version, contender: &Contender, workload: &Workload| -> Result<Traced> {
+        let Some(FsyncFiles { files, size, case, .. }) = workload.fsync_files else {
+            return Err(Usage("the model knows fsyncs of files alone".into()).into());
+        };
+        let mount = contender.mount.join(",");
+        let options = Options::of(&mount, &contender.mkfs.join(" "));
+        let fsyncs =
+            options.and_then(|options| Modelled { version, options, case, files, size }.fsyncs());
+        let name = contender.name.strip_prefix("ext4").unwrap_or_default();
+        Ok(Traced {
+            workload: workload.name.clone(),
+            contender: format!("Linux {version}{name}"),
+            ..fsyncs.map_err(|wrong| Usage(wrong.to_string()))?
+        })
+    };
+    let contenders = contenders(arguments);
+    let mut all = Vec::new();
+    for workload in &workloads(arguments) {
+        for contender in &contenders {
+            for version in &arguments.model {
+                all.push(of(*version, contender, workload)?);
+            }
+        }
+    }
+    Ok(all)
 }
 
 /// One round of each workload on each contender, with every request recorded.
@@ -238,14 +295,11 @@ fn workloads(arguments: &Arguments) -> Vec<Workload> {
         return vec![Workload { name, command: Some(command), ..Workload::default() }];
     }
     let one = |operation: FsyncOperation, case: Case, files: u32| {
-        let (case, word) = match case {
-            Case::Allocating => (FsyncCase::Allocating, "allocating"),
-            Case::Overwriting => (FsyncCase::Overwriting, "overwriting"),
-        };
+        let case = case.to_model();
         let s = if files == 1 { "" } else { "s" };
         let (size, repetitions) = (arguments.bytes, arguments.repetitions);
         Workload {
-            name: format!("{} of 1 of {files} file{s}, {word}", operation.name()),
+            name: format!("{} of 1 of {files} file{s}, {}", operation.name(), case.name()),
             fsync_files: Some(FsyncFiles { files, size, repetitions, case, operation }),
             ..Workload::default()
         }

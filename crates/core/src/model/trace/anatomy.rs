@@ -112,7 +112,7 @@ pub struct Traced {
     pub workload: String,
     /// The contender.
     pub contender: String,
-    /// How many trials.
+    /// How many trials; none where it is a model that tells it.
     pub trials: u32,
     /// All of their timed parts.
     pub account: Account,

@@ -68,8 +68,11 @@ fn one(traced: &Traced) -> String {
     let Traced { workload, contender, fsyncs, account, .. } = traced;
     let noun = noun(traced);
     let count = counted(fsyncs.operations as usize, noun);
-    let trials = counted(traced.trials as usize, "trial");
-    let mut text = lines(&format!("{workload}, {contender}: {count} in {trials}"), 0);
+    let trials = match traced.trials {
+        0 => ", by the model".into(),
+        trials => format!(" in {}", counted(trials as usize, "trial")),
+    };
+    let mut text = lines(&format!("{workload}, {contender}: {count}{trials}"), 0);
     for doubt in doubts(traced) {
         text += &lines(&doubt, 2);
     }
@@ -87,7 +90,10 @@ fn one(traced: &Traced) -> String {
         };
         text += &format!("\n{}{}", lines(&what, 0), picture::picture(operation));
     }
-    text + &format!("\n{}", whole(account))
+    if traced.trials > 0 {
+        text += &format!("\n{}", whole(account));
+    }
+    text
 }
 
 fn lines(text: &str, indent: usize) -> String {
