@@ -10,6 +10,7 @@ mod cli;
 mod crates;
 mod documents;
 mod format;
+mod generations;
 mod golden;
 mod habits;
 mod judge;

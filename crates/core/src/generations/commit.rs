@@ -1,7 +1,7 @@
 //! What a commit puts into the journal: descriptors with the blocks that they name, a flush, the
 //! commit, and a flush, for a disk that has no FUA (fs/jbd2/commit.c,
-//! `jbd2_journal_commit_transaction`, `journal_submit_commit_record`). That is so since Linux 2.6.37
-//! took barriers away.
+//! `jbd2_journal_commit_transaction`, `journal_submit_commit_record`). That is so since Linux
+//! 2.6.37 took barriers away.
 
 use super::version::Version;
 use super::{INODE_BYTES, Modelled, flush, write};

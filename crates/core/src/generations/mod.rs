@@ -1,15 +1,15 @@
 //! What ext4 and its journal have the disk write for an fsync, generation by generation: a model of
 //! kernels that nobody has to boot.
 //!
-//! The work is that of [`FsyncCase`]: files are written, the last of them is synced, and nothing was
-//! dirty before. Which kernel does what stands in three files: whose data a commit writes in
+//! The work is that of [`FsyncCase`]: files are written, the last of them is synced, and nothing
+//! was dirty before. Which kernel does what stands in three files: whose data a commit writes in
 //! `lists.rs`, what it puts into the journal in `commit.rs`, and what a fast commit puts there in
 //! `fast_commit.rs`. All else is the same since Linux 3.2: the fsync itself writes the file's own
 //! data and waits for it (fs/ext4/fsync.c, `ext4_sync_file`), then a commit begins.
 //!
 //! Left out is what an fsync does once after a mount, the superblocks of the file system and the
-//! journal, and what ext4 may do by its timers meanwhile. Recorded runs are right where they differ;
-//! a test has the model beside all that are published.
+//! journal, and what ext4 may do by its timers meanwhile. Recorded runs are right where they
+//! differ; a test has the model beside all that are published.
 
 mod commit;
 mod fast_commit;

@@ -231,8 +231,8 @@ fn disks() -> Result<Vec<(PathBuf, PathBuf)>, HostError> {
     Ok(disks.collect::<io::Result<_>>()?)
 }
 
-/// Names of disks, with their folders. Ports of IDE and SATA are searched at once, and the disk that
-/// is found first is `sda`: the order is that of the folders which `/sys/block` leads to.
+/// Names of disks, with their folders. Ports of IDE and SATA are searched at once, and the disk
+/// that is found first is `sda`: the order is that of the folders which `/sys/block` leads to.
 fn in_bus_order(root: &Path) -> io::Result<Vec<(String, PathBuf)>> {
     let mut disks = Vec::new();
     for entry in fs::read_dir(root)? {
