@@ -1,6 +1,6 @@
 //! Whose data a commit writes: the files on its transaction's list (`t_inode_list`), before
-//! anything goes into the journal (fs/jbd2/commit.c, `journal_submit_data_buffers`). Who puts a file
-//! there has changed twice.
+//! anything goes into the journal (fs/jbd2/commit.c, `journal_submit_data_buffers`). Who puts a
+//! file there has changed twice.
 //!
 //! What a commit writes of a file on the list has changed, too: all of its dirty pages; from Linux
 //! 4.7 on nothing of a file whose delayed blocks writing back has just allocated, for that has
