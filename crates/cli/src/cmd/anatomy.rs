@@ -197,10 +197,9 @@ fn show(traced: &[Traced], figures: Option<&Path>) -> Result<()> {
     say::print(&render::anatomy(traced))?;
     let Some(at) = figures else { return Ok(()) };
     fs::create_dir_all(at).with_context(|| at.display().to_string())?;
-    let figures = traced.iter().filter_map(render::order_figure);
-    figures
-        .map(|figure: Figure| write_whole(&at.join(format!("{}.svg", figure.name)), &figure.svg()))
-        .collect()
+    let draw =
+        |figure: Figure| write_whole(&at.join(format!("{}.svg", figure.name)), &figure.svg());
+    traced.iter().filter_map(render::order_figure).try_for_each(draw)
 }
 
 /// What the model tells of each workload on each kernel.
