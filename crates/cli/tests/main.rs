@@ -11,6 +11,7 @@ mod cli;
 mod crates;
 mod documents;
 mod format;
+mod generations;
 mod golden;
 mod habits;
 mod judge;

@@ -114,6 +114,23 @@ impl Anatomy {
     }
 }
 
+/// Whose figures an account has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// So many trials of ours.
+    Trials(u32),
+    /// Others recorded it.
+    Others,
+    /// A model's, that ran nothing.
+    Model,
+}
+
+impl Default for Origin {
+    fn default() -> Origin {
+        Origin::Trials(0)
+    }
+}
+
 /// What was recorded of a workload on a contender, over all of its trials.
 #[derive(Clone, Debug, Default)]
 pub struct Traced {
@@ -121,8 +138,8 @@ pub struct Traced {
     pub workload: String,
     /// The contender.
     pub contender: String,
-    /// How many trials; 0 of what others recorded.
-    pub trials: u32,
+    /// Whose figures these are.
+    pub origin: Origin,
     /// All of their timed parts.
     pub account: Account,
     /// How long the requests took.

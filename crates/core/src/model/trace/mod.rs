@@ -8,7 +8,7 @@ mod times;
 use serde::{Deserialize, Serialize};
 
 pub use account::{Account, PART, Parts};
-pub use anatomy::{Anatomy, Spread, Traced};
+pub use anatomy::{Anatomy, Origin, Spread, Traced};
 pub use operation::{Operation, Row};
 pub use times::{Layer, Stage, Stages, Times};
 

@@ -10,7 +10,7 @@ use comfy_table::presets::NOTHING;
 use super::grid::Grid;
 use super::paint::wrapped;
 use super::words::counted;
-use crate::model::trace::{Account, Anatomy, Kind, Row, Spread, Traced};
+use crate::model::trace::{Account, Anatomy, Kind, Origin, Row, Spread, Traced};
 use crate::model::{FsyncOperation, Unit};
 
 pub(super) use lanes::{Lane, lanes};
@@ -69,9 +69,12 @@ fn one(traced: &Traced) -> String {
     let Traced { workload, contender, fsyncs, account, .. } = traced;
     let noun = noun(traced);
     let count = counted(fsyncs.operations as usize, noun);
-    let of = match traced.trials {
-        0 => contender.clone(),
-        trials => format!("{contender}: {count} in {}", counted(trials as usize, "trial")),
+    let of = match traced.origin {
+        Origin::Trials(trials) => {
+            format!("{contender}: {count} in {}", counted(trials as usize, "trial"))
+        }
+        Origin::Others => contender.clone(),
+        Origin::Model => format!("{contender}: {count}, by the model"),
     };
     let mut text = lines(&format!("{workload}, {of}"), 0);
     for doubt in doubts(traced) {
@@ -91,7 +94,10 @@ fn one(traced: &Traced) -> String {
         };
         text += &format!("\n{}{}", lines(&what, 0), picture::picture(operation));
     }
-    text + &format!("\n{}{}", times::stages(&traced.stages), whole(account, traced.trials > 0))
+    if traced.origin != Origin::Model {
+        text += &format!("\n{}{}", times::stages(&traced.stages), whole(account, traced.origin));
+    }
+    text
 }
 
 fn lines(text: &str, indent: usize) -> String {
@@ -200,7 +206,7 @@ pub(super) fn time(time_ns: u64) -> String {
 }
 
 /// The whole timed part, or recording.
-fn whole(account: &Account, is_timed: bool) -> String {
+fn whole(account: &Account, origin: Origin) -> String {
     let bytes = |bytes: u64| Unit::Bytes.format(bytes as f64);
     let kinds = [
         ("data", Kind::Data),
@@ -214,9 +220,9 @@ fn whole(account: &Account, is_timed: bool) -> String {
         .filter(|(_, count)| *count > 0)
         .map(|(name, count)| format!("{name} {}", bytes(*count)))
         .collect();
-    let what = match is_timed {
-        true => "The whole timed part, its closing sync included",
-        false => "The whole recording",
+    let what = match origin {
+        Origin::Trials(_) => "The whole timed part, its closing sync included",
+        Origin::Others | Origin::Model => "The whole recording",
     };
     let mut text = format!("{what}: {} written", bytes(account.write_bytes));
     if !kinds.is_empty() {
@@ -278,7 +284,7 @@ mod tests {
         let traced = Traced {
             workload: "fsync of 1 of 2 files".into(),
             contender: "ext4".into(),
-            trials: 1,
+            origin: Origin::Trials(1),
             account,
             stages,
             fsyncs,

@@ -76,7 +76,7 @@ impl Names {
         self.requests += 1;
         let Ok((_, map)) = &self.found else { return };
         if entry.op == Op::Write {
-            let pieces = map.what(entry.sector * SECTOR_BYTES, entry.bytes());
+            let pieces = map.what(entry.sector.saturating_mul(SECTOR_BYTES), entry.bytes());
             let reused = pieces.iter().filter(|piece| is_reused(map, piece.what));
             self.last.extend(reused.map(|piece| (piece.offset, number)));
         }
@@ -140,7 +140,7 @@ fn mapped(path: &str) -> Result<(Disk, Map), String> {
 
 /// The parts of a request; a block that no structure has may say itself what it is.
 fn pieces(disk: &Disk, map: &Map, entry: &Entry) -> Vec<Piece> {
-    let offset = entry.sector * SECTOR_BYTES;
+    let offset = entry.sector.saturating_mul(SECTOR_BYTES);
     let pieces = map.what(offset, entry.bytes());
     let is_unknown = |piece: &Piece| matches!(piece.what, What::Free | What::Unknown);
     if !pieces.iter().any(is_unknown) || entry.bytes() > NAMED_BYTES_MAX {
