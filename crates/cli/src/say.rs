@@ -3,9 +3,12 @@
 
 use std::env;
 use std::io::{self, IsTerminal, Write, stderr, stdout};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use clap::ValueEnum;
+use fsverdict_core::model::SCHEMA;
 use fsverdict_core::render::{self, Painted};
+use serde_json::json;
 
 /// How much of a run's report is shown on a terminal, and whether in colours.
 #[derive(clap::Args, Clone, Copy, Debug)]
@@ -60,9 +63,28 @@ pub fn tell(text: &str) {
     let _ = writeln!(stderr(), "{}", render::visible(text));
 }
 
-/// On standard error, with the program's name, as shells have it.
+/// Whether programs read standard error, and want an object on each line.
+static IS_JSON: AtomicBool = AtomicBool::new(false);
+
+/// From now on a remark is an object, as all else is on standard error.
+pub fn remark_in_json() {
+    IS_JSON.store(true, Ordering::Relaxed);
+}
+
+/// On standard error: with the program's name, as shells have it, or as an object.
+pub fn make_remark(text: &str) {
+    match IS_JSON.load(Ordering::Relaxed) {
+        true => {
+            let line = json!({ "schema": SCHEMA, "event": "remark", "text": text });
+            tell(&render::one_line(&line.to_string()));
+        }
+        false => tell(&format!("fsverdict: {text}")),
+    }
+}
+
+/// [`make_remark`], formatted.
 macro_rules! remark {
-    ($($text:tt)*) => { $crate::say::tell(&format!("fsverdict: {}", format_args!($($text)*))) };
+    ($($text:tt)*) => { $crate::say::make_remark(&format!($($text)*)) };
 }
 
 pub(crate) use remark;

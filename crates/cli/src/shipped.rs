@@ -13,13 +13,15 @@ use crate::exit::Usage;
 pub type Shipped = (&'static str, &'static str);
 
 /// The plans.
-pub const PLANS: [Shipped; 13] = [
+pub const PLANS: [Shipped; 16] = [
+    ("distribution", include_str!("../../../plans/distribution.toml")),
     ("etcd", include_str!("../../../plans/etcd.toml")),
     ("hard-links", include_str!("../../../plans/hard-links.toml")),
     ("layers", include_str!("../../../plans/layers.toml")),
     ("mariadb", include_str!("../../../plans/mariadb.toml")),
     ("postgresql", include_str!("../../../plans/postgresql.toml")),
     ("quickstart", include_str!("../../../plans/quickstart.toml")),
+    ("restic", include_str!("../../../plans/restic.toml")),
     ("rocksdb", include_str!("../../../plans/rocksdb.toml")),
     ("small-files", include_str!("../../../plans/small-files.toml")),
     ("sqlite", include_str!("../../../plans/sqlite.toml")),
@@ -27,6 +29,7 @@ pub const PLANS: [Shipped; 13] = [
     ("thousand-tasks", include_str!("../../../plans/thousand-tasks.toml")),
     ("unpack-and-build", include_str!("../../../plans/unpack-and-build.toml")),
     ("upload", include_str!("../../../plans/upload.toml")),
+    ("victoria-metrics", include_str!("../../../plans/victoria-metrics.toml")),
 ];
 
 /// The published studies.

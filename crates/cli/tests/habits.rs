@@ -37,7 +37,7 @@ fn names_are_seen_through_and_a_bare_run_shows_examples() {
     scene.run("run cloud-disk").exits(2).says("fsverdict run --study cloud-disk");
     let bare = scene.run("run").exits(2).stderr;
     assert_eq!(bare.matches("  sudo fsverdict run ").count(), 3, "{bare}");
-    scene.run("show nothing").exits(2).says("there are etcd, hard-links, layers, mariadb");
+    scene.run("show nothing").exits(2).says("there are distribution, etcd, hard-links, layers");
     for name in ["postgresql", "cloud-disk", "mail"] {
         let shown = scene.run(&format!("show {name}")).exits(0).stdout;
         scene.write("mine.toml", &shown);

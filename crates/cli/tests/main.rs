@@ -4,12 +4,14 @@
 //! loop devices, and `./test` runs them. `vm_` boots virtual machines, `browser` reads reports.
 
 mod audit;
+mod blktrace;
 mod blocks;
 mod browser;
 mod cli;
 mod crates;
 mod documents;
 mod format;
+mod generations;
 mod golden;
 mod habits;
 mod judge;

@@ -4,8 +4,9 @@
 //! [`run`] takes a trial through its steps over a [`run::Host`], [`judge`] turns records into
 //! verdicts and findings, [`render`] turns those into what a person or a program reads. [`script`]
 //! and [`published`] read what people wrote: settings, and published figures; [`recording`] what
-//! strace(1) wrote about an application; [`blocks`] what a file system has where, and [`trace`]
-//! what the kernel wrote about a disk.
+//! strace(1) wrote about an application; [`blocks`] what a file system has where, [`trace`] what
+//! the kernel wrote about a disk, and [`generations`] tells what kernels would write that nobody
+//! has.
 //!
 //! Nothing here opens a file, reads a clock or starts a process; `clippy.toml` beside this crate
 //! holds that. So the whole of it runs on a simulated host, and the same inputs give the same
@@ -14,6 +15,7 @@
 
 pub mod blocks;
 pub mod campaign;
+pub mod generations;
 pub mod judge;
 pub mod model;
 pub mod printed;

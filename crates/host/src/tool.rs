@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use fsverdict_core::model;
 use thiserror::Error;
 
-use crate::sys;
+use crate::sys::{self, Awaited};
 
 /// Where the system's programs are.
 pub const DIRECTORIES: [&str; 6] =
@@ -220,7 +220,7 @@ pub fn run(argv: &[String]) -> Result<String, ToolError> {
 /// What `command` prints, to its end. The standard library's own way to get it panics where a pipe
 /// can't be read.
 fn output(command: &mut Command) -> std::io::Result<Output> {
-    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
+    let mut child = Awaited::start(command.stdout(Stdio::piped()).stderr(Stdio::piped()))?;
     let stderr = reader(child.stderr.take()).inspect_err(|_| {
         let _ = child.kill().and_then(|()| child.wait());
     })?;
@@ -296,7 +296,7 @@ pub fn ask_where(
     place(&mut command).map_err(start)?;
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
     sys::bind_to_us(&mut command);
-    let mut child = command.spawn().map_err(start)?;
+    let mut child = Awaited::start(&mut command).map_err(start)?;
     let stdout = capped(child.stdout.take());
     let both = stdout.and_then(|stdout| Ok((stdout, capped(child.stderr.take())?)));
     let (stdout, stderr) = both.map_err(|source| {
@@ -329,7 +329,7 @@ pub fn logged(
     command.args(&argv[1..]).env("LC_ALL", "C").current_dir("/");
     command.stdout(log.try_clone().map_err(start)?).stderr(log);
     sys::bind_to_us(&mut command);
-    let mut child = command.spawn().map_err(start)?;
+    let mut child = Awaited::start(&mut command).map_err(start)?;
     let status = wait(&mut child, limit, tick).map_err(start)?;
     status.ok_or_else(|| ToolError::Slow { command: argv[0].clone(), limit })
 }

@@ -8,7 +8,8 @@ use std::time::SystemTime;
 use anyhow::{Context, Result, bail};
 use clap::ValueEnum;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use fsverdict_core::model::trace::{Item, Traced};
+use fsverdict_core::generations::{Modelled, Options, Version};
+use fsverdict_core::model::trace::{Item, Origin, Traced};
 use fsverdict_core::model::{
     Bed, Bytes, Command, Contender, ExtraProbe, FsyncCase, FsyncFiles, FsyncOperation, Judgement,
     Place, Plan, Record, Stop, Workload,
@@ -17,6 +18,7 @@ use fsverdict_core::render::{self, Figure};
 use fsverdict_core::trace::file::{self, Line};
 use fsverdict_core::trace::{Between, Operations};
 use fsverdict_host::bed::Consents;
+use fsverdict_host::probe::trace::blktrace;
 
 use super::arguments::Arguments as RunArguments;
 use super::plan::shortened;
@@ -39,6 +41,13 @@ pub struct Arguments {
     /// A run that was recorded before, here or by fsverdict run --probe trace.
     #[arg(value_name = "RUN", conflicts_with_all = OF_A_RUN)]
     run: Option<PathBuf>,
+    /// A recording of blktrace's: NAME of its files NAME.blktrace.0, NAME.blktrace.1, ...
+    #[arg(long, value_name = "NAME", conflicts_with = "run", conflicts_with_all = OF_A_RUN)]
+    blktrace: Option<PathBuf>,
+    /// With --blktrace: the file system's device, or an image of it, not mounted, by which to name
+    /// the blocks.
+    #[arg(long, value_name = "PATH", requires = "blktrace")]
+    disk: Option<PathBuf>,
     /// The file systems.
     #[arg(long, value_delimiter = ',', value_name = "NAME,...", default_value = "ext4")]
     fs: Vec<String>,
@@ -51,7 +60,7 @@ pub struct Arguments {
     /// How many files are dirty when the last one is synced.
     #[arg(long, value_delimiter = ',', value_name = "N,...", default_value = "10")]
     files: Vec<u32>,
-    /// Whether the write needs a new block.
+    /// Whether the write needs a new block, goes over what a file holds, or on behind it.
     #[arg(long, value_enum, value_delimiter = ',', default_value = "allocating")]
     case: Vec<Case>,
     /// What is done with the last file and shown. rename: over the first, with nothing synced;
@@ -70,6 +79,9 @@ pub struct Arguments {
     /// In virtual machines: each kernel that is named, as run takes it.
     #[arg(long, value_name = "NAME")]
     kernel: Vec<String>,
+    /// Run nothing: show what these kernels write by a model of ext4 and its journal, from 3.2 on.
+    #[arg(long, value_delimiter = ',', value_name = "VERSION,...", conflicts_with_all = OF_A_TRIAL)]
+    model: Vec<Version>,
     /// Size of the image.
     #[arg(long, value_name = "SIZE", default_value = "512M")]
     size: Bytes,
@@ -92,7 +104,7 @@ pub struct Arguments {
 }
 
 /// What a run that was recorded has already.
-const OF_A_RUN: [&str; 14] = [
+const OF_A_RUN: [&str; 15] = [
     "fs",
     "mount",
     "mkfs",
@@ -103,11 +115,16 @@ const OF_A_RUN: [&str; 14] = [
     "repetitions",
     "place",
     "kernel",
+    "model",
     "size",
     "dir",
     "output",
     "command",
 ];
+
+/// What a model has nothing of.
+const OF_A_TRIAL: [&str; 8] =
+    ["fs", "operation", "repetitions", "place", "kernel", "size", "dir", "output"];
 
 const EXAMPLES: &str = "\
 Examples:
@@ -116,8 +133,10 @@ Examples:
   sudo fsverdict anatomy --mount data=journal --mount nodelalloc --case overwriting
   sudo fsverdict anatomy --fs ext4,xfs --operation fdatasync,rename,create
   fsverdict anatomy --kernel 5.10 --kernel 6.12
+  fsverdict anatomy --model 3.4,3.8,4.6.2 --files 1,10,100,1000 --case extending
   sudo fsverdict anatomy -- sqlite3 test.db 'create table t(x)'
-  fsverdict anatomy runs/20260131-235959-anatomy --figures figures";
+  fsverdict anatomy runs/20260131-235959-anatomy --figures figures
+  sudo fsverdict anatomy --blktrace sda --disk /dev/sda1";
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum At {
@@ -129,6 +148,17 @@ enum At {
 enum Case {
     Allocating,
     Overwriting,
+    Extending,
+}
+
+impl Case {
+    fn to_model(self) -> FsyncCase {
+        match self {
+            Case::Allocating => FsyncCase::Allocating,
+            Case::Overwriting => FsyncCase::Overwriting,
+            Case::Extending => FsyncCase::Extending,
+        }
+    }
 }
 
 /// By the names that plans have.
@@ -140,6 +170,25 @@ fn operations() -> impl TypedValueParser<Value = FsyncOperation> {
 
 /// Records what is asked for, or reads what was recorded, and shows it.
 pub fn run(arguments: &Arguments) -> Result<u8> {
+    if !arguments.model.is_empty() {
+        show(&modelled(arguments)?, arguments.figures.as_deref())?;
+        return Ok(exit::DONE);
+    }
+    let (all, code) = match &arguments.blktrace {
+        Some(name) => (vec![of_blktrace(name, arguments.disk.as_deref())?], exit::DONE),
+        None => {
+            let Some((folder, loaded)) = of_run(arguments)? else { return Ok(exit::INTERRUPTED) };
+            let failed = loaded.records.iter().any(|record| !record.is_measured());
+            let code = if failed { exit::FAILED } else { exit::DONE };
+            (traced(&folder, &loaded)?, code)
+        }
+    };
+    show(&all, arguments.figures.as_deref())?;
+    Ok(code)
+}
+
+/// The run that was named, or a new one; `None` where it was interrupted.
+fn of_run(arguments: &Arguments) -> Result<Option<(PathBuf, Loaded)>> {
     let (folder, loaded) = match &arguments.run {
         Some(run) => match Source::open(run)? {
             Source::Folder(folder) => {
@@ -156,23 +205,79 @@ pub fn run(arguments: &Arguments) -> Result<u8> {
             let typed = |file: &Path| RunArguments::of_plan(file, &folder, &Consents::default());
             let (loaded, stop) = run::anew(&plan(arguments)?, &folder, typed)?;
             if stop == Stop::Interrupted {
-                return Ok(exit::INTERRUPTED);
+                return Ok(None);
             }
             (folder, loaded)
         }
     };
-    let loaded = loaded.on_one_line();
-    let traced = traced(&folder, &loaded)?;
-    say::print(&render::anatomy(&traced))?;
-    let figures: Vec<Figure> = traced.iter().filter_map(render::order_figure).collect();
-    if let Some(at) = &arguments.figures {
-        fs::create_dir_all(at).with_context(|| at.display().to_string())?;
-        for figure in &figures {
-            write_whole(&at.join(format!("{}.svg", figure.name)), &figure.svg())?;
+    Ok(Some((folder, loaded.on_one_line())))
+}
+
+/// What blktrace recorded. Messages that mark fsyncs as our own work does tell them apart.
+fn of_blktrace(name: &Path, disk: Option<&Path>) -> Result<Traced> {
+    let mut traced = Traced {
+        workload: render::one_line(&name.display().to_string()),
+        contender: "recorded by blktrace".into(),
+        origin: Origin::Others,
+        ..Traced::default()
+    };
+    let mut operations = Operations::new(Between::FSYNC);
+    let told = blktrace::read(name, disk, &mut |item| {
+        take(item, &mut operations, &mut traced);
+        Ok(())
+    })?;
+    traced.lost_events = told.missing.records;
+    traced.cut_off = told.missing.ends;
+    traced.unnamed = told.unnamed;
+    Ok(traced)
+}
+
+fn take(item: Item, operations: &mut Operations, traced: &mut Traced) {
+    if let Item::Entry(entry) = &item {
+        traced.account.take(entry);
+        traced.stages.take(entry);
+    }
+    operations.take(item).into_iter().for_each(|it| traced.fsyncs.take(it));
+}
+
+/// Prints it, and draws it where it is to be drawn.
+fn show(traced: &[Traced], figures: Option<&Path>) -> Result<()> {
+    say::print(&render::anatomy(traced))?;
+    let Some(at) = figures else { return Ok(()) };
+    fs::create_dir_all(at).with_context(|| at.display().to_string())?;
+    let draw =
+        |figure: Figure| write_whole(&at.join(format!("{}.svg", figure.name)), &figure.svg());
+    traced.iter().filter_map(render::order_figure).try_for_each(draw)
+}
+
+/// What the model tells of each workload on each kernel.
+fn modelled(arguments: &Arguments) -> Result<Vec<Traced>> {
+    let of = |version: Version, contender: &Contender, workload: &Workload| -> Result<Traced> {
+        let Some(FsyncFiles { files, size, case, .. }) = workload.fsync_files else {
+            return Err(Usage("the model knows fsyncs of files alone".into()).into());
+        };
+        let mount = contender.mount.join(",");
+        let options = Options::of(&mount, &contender.mkfs.join(" "));
+        let fsyncs =
+            options.and_then(|options| Modelled { version, options, case, files, size }.fsyncs());
+        let name = contender.name.strip_prefix("ext4").unwrap_or_default();
+        Ok(Traced {
+            workload: workload.name.clone(),
+            contender: format!("Linux {version}{name}"),
+            origin: Origin::Model,
+            ..fsyncs.map_err(|wrong| Usage(wrong.to_string()))?
+        })
+    };
+    let contenders = contenders(arguments);
+    let mut all = Vec::new();
+    for workload in &workloads(arguments) {
+        for contender in &contenders {
+            for version in &arguments.model {
+                all.push(of(*version, contender, workload)?);
+            }
         }
     }
-    let failed = loaded.records.iter().any(|record| !record.is_measured());
-    Ok(if failed { exit::FAILED } else { exit::DONE })
+    Ok(all)
 }
 
 /// One round of each workload on each contender, with every request recorded.
@@ -238,14 +343,11 @@ fn workloads(arguments: &Arguments) -> Vec<Workload> {
         return vec![Workload { name, command: Some(command), ..Workload::default() }];
     }
     let one = |operation: FsyncOperation, case: Case, files: u32| {
-        let (case, word) = match case {
-            Case::Allocating => (FsyncCase::Allocating, "allocating"),
-            Case::Overwriting => (FsyncCase::Overwriting, "overwriting"),
-        };
+        let case = case.to_model();
         let s = if files == 1 { "" } else { "s" };
         let (size, repetitions) = (arguments.bytes, arguments.repetitions);
         Workload {
-            name: format!("{} of 1 of {files} file{s}, {word}", operation.name()),
+            name: format!("{} of 1 of {files} file{s}, {}", operation.name(), case.name()),
             fsync_files: Some(FsyncFiles { files, size, repetitions, case, operation }),
             ..Workload::default()
         }
@@ -279,7 +381,7 @@ fn traced(folder: &Path, loaded: &Loaded) -> Result<Vec<Traced>> {
             for record in loaded.records.iter().filter(is_its) {
                 read(&folder.join("trials").join(record.number.to_string()), between, &mut traced)?;
             }
-            all.extend((traced.trials > 0).then_some(traced));
+            all.extend((traced.origin != Origin::Trials(0)).then_some(traced));
         }
     }
     match all.is_empty() {
@@ -297,7 +399,9 @@ fn read(trial: &Path, between: Between, traced: &mut Traced) -> Result<()> {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
         log => log.with_context(|| path.display().to_string())?,
     };
-    traced.trials += 1;
+    if let Origin::Trials(count) = &mut traced.origin {
+        *count += 1;
+    }
     let mut operations = Operations::new(between);
     let mut is_open = false;
     file::read(BufReader::new(log), &mut |line| {
@@ -308,12 +412,7 @@ fn read(trial: &Path, between: Between, traced: &mut Traced) -> Result<()> {
                 operations = Operations::new(between);
                 traced.unnamed = traced.unnamed.take().or(head.unnamed);
             }
-            Line::Item(item) => {
-                if let Item::Entry(entry) = &item {
-                    traced.account.take(entry);
-                }
-                operations.take(item).into_iter().for_each(|it| traced.fsyncs.take(it));
-            }
+            Line::Item(item) => take(item, &mut operations, traced),
             Line::End(end) => {
                 is_open = false;
                 traced.lost_events += end.lost_events;

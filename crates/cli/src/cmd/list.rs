@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 use clap::ValueEnum;
-use comfy_table::presets::UTF8_HORIZONTAL_ONLY;
+use comfy_table::presets::{NOTHING, UTF8_HORIZONTAL_ONLY};
 use comfy_table::{ContentArrangement, Table, TableComponent};
 use fsverdict_core::model::need::{Asked, ProbeKind};
 use fsverdict_core::model::{Bed, Need, Place, Plan, lacks};
@@ -83,24 +83,46 @@ pub fn run(arguments: &Arguments) -> Result<u8> {
     Ok(exit::DONE)
 }
 
+/// A table of the things, and below it what they lack.
 fn text(section: &Section, asked: &Asked) -> String {
-    let mut table = Table::new();
-    let header = section.header.iter().copied().chain(["lacking here"]);
-    table.load_preset(UTF8_HORIZONTAL_ONLY).set_header(header);
-    // Rows of two lines are told apart by their names: lines between them would be in the way.
-    table.remove_style(TableComponent::HorizontalLines);
-    table.remove_style(TableComponent::MiddleIntersections);
-    if matches!(section.kind, Kind::Layers) {
-        // Each lack names two ways out, and is a long line.
-        table.set_content_arrangement(ContentArrangement::Dynamic).set_width(WIDTH);
-    }
+    let mut things = table(UTF8_HORIZONTAL_ONLY);
+    things.set_header(&section.header);
+    let mut lacking_here = table(NOTHING);
     for row in &section.rows {
-        let lacks = lacking(&row.needs, asked);
-        table.add_row(row.cells.iter().chain([&lacks]));
+        things.add_row(&row.cells);
+        let lacks = lacks(&row.needs, asked);
+        if !lacks.is_empty() {
+            lacking_here.add_row([&row.cells[0], &lacks.join("\n")]);
+        }
     }
     let name = format!("{:?}", section.kind);
     let more = if matches!(section.kind, Kind::Contenders) { in_guests() } else { String::new() };
-    format!("{name}\n{table}\n{}\n{more}", section.note)
+    let lacking = match lacking_here.is_empty() {
+        true => String::new(),
+        false => format!("Lacking here:\n{}\n", lacking_here.trim_fmt()),
+    };
+    format!("{name}\n{}\n{}\n{lacking}{more}", things.trim_fmt(), section.note)
+}
+
+/// A table that fits a terminal: its columns are told apart by blanks alone.
+fn table(preset: &str) -> Table {
+    let mut table = Table::new();
+    table.load_preset(preset);
+    // Rows of two lines are told apart by their names: lines between them would be in the way.
+    for line in [
+        TableComponent::VerticalLines,
+        TableComponent::MiddleHeaderIntersections,
+        TableComponent::HorizontalLines,
+        TableComponent::MiddleIntersections,
+        TableComponent::TopBorder,
+        TableComponent::TopBorderIntersections,
+        TableComponent::BottomBorder,
+        TableComponent::BottomBorderIntersections,
+    ] {
+        table.remove_style(line);
+    }
+    table.set_content_arrangement(ContentArrangement::Dynamic).set_width(WIDTH);
+    table
 }
 
 /// What kernels that were fetched have beyond this machine's.
@@ -111,14 +133,6 @@ fn in_guests() -> String {
         format!("OpenZFS {} in guests: --place vm --kernel {name}\n", zfs.version)
     };
     built.map(line).collect()
-}
-
-/// All that is lacking, or a dash.
-fn lacking(needs: &[Need], asked: &Asked) -> String {
-    // A table's cell: in two lines each leaves room for the others.
-    let lines = lacks(needs, asked).into_iter().map(|lack| lack.replacen(": ", ":\n", 1));
-    let text = lines.collect::<Vec<_>>().join("\n");
-    if text.is_empty() { "-".into() } else { text }
 }
 
 fn section(kind: Kind) -> Section {
@@ -152,7 +166,7 @@ fn contenders() -> Section {
         kind: Kind::Contenders,
         header: ["file\nsystem", "made by"].into_iter().chain(names).collect(),
         rows: file_system::ALL.map(|it| row(it.here())).into(),
-        note: "What the documentation promises (sums: checksums; option: where it is asked for).\n\
+        note: "What the documentation promises (sums: checksums; option: where asked for).\n\
                --fs NAME,...; a plan also gives them mkfs, mount, queue and sysctl settings.",
     }
 }
@@ -200,8 +214,8 @@ fn workloads() -> Section {
             Row::new(&["sysbench", SYSBENCH], vec![Need::Tool("sysbench")]),
             Row::new(&["replay", REPLAY], vec![Need::Tool("strace")]),
         ],
-        note: "The example goes at the end of: fsverdict run --fs ext4,xfs; a recording by itself \
-               is a plan.",
+        note: "The example goes at the end of: fsverdict run --fs ext4,xfs; a recording by\n\
+               itself is a plan.",
     }
 }
 
@@ -259,8 +273,8 @@ fn probes() -> Section {
         kind: Kind::Probes,
         header: vec!["probe", "what it tells", "read from"],
         rows: rows.collect(),
-        note: "Every trial reads all of them that can be read; page-cache and trace only where \
-               they are asked for, network where the plan's work has one.",
+        note: "Every trial reads all of them that can be read; page-cache and trace only\n\
+               where they are asked for, network where the plan's work has one.",
     }
 }
 
@@ -333,19 +347,31 @@ mod tests {
     }
 
     #[test]
-    fn layers_fit_a_terminal_and_say_which_words_their_settings_take() {
+    fn every_list_fits_a_terminal_whatever_is_lacking() {
         let without = Asked::new(|_| {
             let ways = "fsverdict kernels tools cryptsetup-bin, for virtual machines alone, or \
                         apt-get install cryptsetup-bin";
             Answer::no("integritysetup is not installed").but(ways)
         });
         for asked in [without, Asked::new(|_| Answer::yes(""))] {
-            let shown = text(&layers(), &asked);
-            let widest = shown.lines().map(|line| line.chars().count()).max();
-            assert!(widest <= Some(WIDTH.into()), "{shown}");
-            let words = shown.split_whitespace().collect::<Vec<_>>().concat();
-            assert!(words.contains("mode=journal|bitmap|direct"), "{shown}");
+            for kind in Kind::value_variants() {
+                let shown = text(&section(*kind), &asked);
+                let widest = shown.lines().map(|line| line.chars().count()).max();
+                assert!(widest <= Some(WIDTH.into()), "{widest:?}\n{shown}");
+                for row in section(*kind).rows {
+                    let is_whole = |line: &str| line.trim_start().starts_with(&row.cells[0]);
+                    assert!(shown.lines().any(is_whole), "{}:\n{shown}", row.cells[0]);
+                }
+            }
         }
+    }
+
+    #[test]
+    fn layers_say_which_words_their_settings_take() {
+        let shown = text(&layers(), &Asked::new(|_| Answer::yes("")));
+        let words = shown.split_whitespace().collect::<Vec<_>>().concat();
+        assert!(words.contains("mode=journal|bitmap|direct"), "{shown}");
+        assert!(!shown.contains("Lacking"), "{shown}");
     }
 
     #[test]
@@ -362,10 +388,11 @@ mod tests {
         };
         let cell = |plan: &str, asked: &Asked| {
             let rows = plans().rows.into_iter().chain(studies().rows);
-            lacking(&rows.into_iter().find(|row| row.cells[0] == plan).unwrap().needs, asked)
+            lacks(&rows.into_iter().find(|row| row.cells[0] == plan).unwrap().needs, asked)
+                .join("\n")
         };
-        assert_eq!(cell("mariadb", &without("nothing")), "-");
-        let server = "mariadbd is not installed:\napt-get install mariadb-server-core";
+        assert_eq!(cell("mariadb", &without("nothing")), "");
+        let server = "mariadbd is not installed: apt-get install mariadb-server-core";
         assert_eq!(cell("mariadb", &without("mariadbd")), server);
         for shipped in shipped::PLANS.iter().chain(&shipped::STUDIES) {
             let plan = shipped::parse(shipped).unwrap();

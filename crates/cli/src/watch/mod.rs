@@ -22,6 +22,7 @@ use anyhow::Result;
 use clap::ValueEnum;
 use fsverdict_core::model::{Record, Stop, Trial};
 
+use crate::say;
 use crate::source::{Judged, Loaded};
 use metrics::Listen;
 use state::State;
@@ -100,7 +101,10 @@ impl Audience {
         let mut listeners: Vec<Box<dyn Listener>> = match how {
             How::Bar => vec![Box::new(bar::Bar::new())],
             How::Plain => vec![Box::new(plain::Plain::new(stderr()))],
-            How::Json => vec![Box::new(json::Json::new(stderr()))],
+            How::Json => {
+                say::remark_in_json();
+                vec![Box::new(json::Json::new(stderr()))]
+            }
             How::Live => vec![Box::new(live::Live::new(on_terminal)?)],
             How::None => Vec::new(),
         };

@@ -329,3 +329,39 @@ fn assert_copies(image: &Image, map: &Map, theirs: &Theirs) {
     }
     assert!(checked > 5, "{checked}");
 }
+
+/// What the blocks of fast commits hold together: how many there are, then inodes, ranges, names.
+pub fn fast_commits(image: &Image) -> [u32; 4] {
+    let mut sums = [0; 4];
+    for piece in image.map().what(0, image.bytes()) {
+        if let What::Journal(Journal::FastCommit { inodes, ranges, names, .. }) = piece.what {
+            let has_any = inodes + ranges + names > 0;
+            let found = [u32::from(has_any), inodes, ranges, names];
+            sums.iter_mut().zip(found).for_each(|(sum, count)| *sum += count);
+        }
+    }
+    sums
+}
+
+/// Compares what fast commits hold with what logdump says of them.
+#[track_caller]
+pub fn assert_fast_commits(image: &Image) -> [u32; 4] {
+    let said = tool("debugfs", &["-R", "logdump -aO", &image.path]).unwrap();
+    let (_, area) = said.split_once("*** Fast Commit Area ***").expect("fast commits");
+    let count = |names: &[&str]| {
+        let is_one = |line: &&str| {
+            let tag = line.strip_prefix("tag ").and_then(|rest| rest.split(',').next());
+            tag.is_some_and(|tag| names.contains(&tag))
+        };
+        area.lines().filter(is_one).count() as u32
+    };
+    let found = fast_commits(image);
+    let theirs = [
+        count(&["INODE"]),
+        count(&["ADD_RANGE", "DEL_RANGE"]),
+        count(&["CREAT_DENTRY", "ADD_ENTRY", "DEL_ENTRY"]),
+    ];
+    assert_eq!(found[1..], theirs, "{said}");
+    assert!(found.iter().all(|count| *count > 0), "{found:?}");
+    found
+}

@@ -55,6 +55,29 @@ fn ext4_after_work_is_what_debugfs_says_journal_included() {
 
 #[test]
 #[ignore = "needs root and loop devices: run ./test"]
+fn fast_commits_are_what_debugfs_says() {
+    let scene = Scene::alone();
+    let make = "mke2fs -q -F -t ext4 -b 4096 -O fast_commit";
+    let image = Image::made(&scene, "96M", make);
+    let at = scene.typed("mounted");
+    std::fs::create_dir_all(&at).unwrap();
+    tool("mount", &["-o", "loop", &image.path, &at]).unwrap();
+    for number in 0..40 {
+        let file = std::fs::File::create(format!("{at}/synced-{number}")).unwrap();
+        file.write_all_at(&[1; 9000], 0).unwrap();
+        file.sync_all().unwrap();
+    }
+    // As after a crash: debugfs does not look at what a journal that was closed holds.
+    let crashed = scene.typed("crashed.raw");
+    tool("cp", &[&image.path, &crashed]).unwrap();
+    unmount(&image, &at);
+    let found = ext4::assert_fast_commits(&Image::open(&crashed));
+    assert_eq!(ext4::fast_commits(&image), found, "closed, it holds the same");
+    scene.assert_nothing_left();
+}
+
+#[test]
+#[ignore = "needs root and loop devices: run ./test"]
 fn xfs_after_work_is_what_xfs_db_says() {
     let scene = Scene::alone();
     for make in ["", " -m rmapbt=1 -b size=1024"] {

@@ -33,6 +33,34 @@ fn work_that_hangs_is_ended_with_all_that_it_has_started() {
 
 #[test]
 #[ignore = "needs root and loop devices: run ./test"]
+fn who_waits_for_an_ended_server_waits_no_longer() {
+    let scene = Scene::alone();
+    // Its parent is gone, so that it is the trial's to take away.
+    let plan = r#"
+        bed = { size = "64M" }
+        judgement = { rounds = 1 }
+        timeout = { trial = "2m" }
+        [[contender]]
+        name = "a"
+        file_system = "ext4"
+        [[contender]]
+        name = "b"
+        file_system = "ext4"
+        [[workload]]
+        name = "stopped"
+        setup = """sh -c 'sleep 3000 & echo $! > pid'; exec sh -c "$STOP" """
+        prepare = "sh -c 'sleep 3000 & echo $! > pid'"
+        command = "true"
+        cleanup = 'exec sh -c "$STOP"'
+        environment.STOP = "kill $(cat pid); while kill -0 $(cat pid); do sleep 0.01; done 2> gone"
+    "#;
+    let document = run_plan(&scene, plan).exits(0).json();
+    assert!(list(&document["trials"]).iter().all(|it| it["outcome"].get("failed").is_none()));
+    scene.assert_nothing_left();
+}
+
+#[test]
+#[ignore = "needs root and loop devices: run ./test"]
 fn a_trial_that_was_ended_leaves_no_folder() {
     let scene = Scene::alone();
     let folder = scene.typed("there");

@@ -100,7 +100,16 @@ pub enum Journal {
         blocks: u32,
     },
     /// In the area of ext4's fast commits.
-    FastCommit,
+    FastCommit {
+        /// The number of the transaction that it is of, where the block says it.
+        transaction: Option<u32>,
+        /// How many inodes it has.
+        inodes: u32,
+        /// How many ranges of files that were added or removed.
+        ranges: u32,
+        /// How many names that were made or removed.
+        names: u32,
+    },
     /// The header of a record of XFS' log.
     RecordHeader {
         /// The record's log sequence number: the cycle above, the 512-byte block below 32 bits.

@@ -46,7 +46,7 @@ impl Journal {
             Journal::Copy { .. } => "journal copy",
             Journal::Commit { .. } => "journal commit",
             Journal::Revoke { .. } => "journal revoke",
-            Journal::FastCommit => "fast commit",
+            Journal::FastCommit { .. } => "fast commit",
             Journal::RecordHeader { .. } => "log record header",
             Journal::RecordBody { .. } => "log record",
             Journal::Other => "journal",
@@ -149,7 +149,16 @@ impl Journal {
             Journal::RecordBody { sequence } => {
                 write!(f, " {}:{}", sequence >> 32, sequence as u32)
             }
-            Journal::Superblock | Journal::FastCommit | Journal::Other => Ok(()),
+            Journal::FastCommit { transaction, inodes, ranges, names } => {
+                if let Some(transaction) = transaction {
+                    write!(f, " of transaction {transaction}")?;
+                }
+                match inodes + ranges + names {
+                    0 => Ok(()),
+                    _ => write!(f, ": {inodes} inodes, {ranges} ranges, {names} names"),
+                }
+            }
+            Journal::Superblock | Journal::Other => Ok(()),
         }
     }
 }

@@ -87,6 +87,20 @@ pub enum FsyncCase {
     Allocating,
     /// The files are there with their content: the write goes to blocks that are allocated.
     Overwriting,
+    /// The files are there with as much content again: the write goes on behind it, and as long as
+    /// both fit into a block, needs no new one.
+    Extending,
+}
+
+impl FsyncCase {
+    /// Its name in plans.
+    pub fn name(self) -> &'static str {
+        match self {
+            FsyncCase::Allocating => "allocating",
+            FsyncCase::Overwriting => "overwriting",
+            FsyncCase::Extending => "extending",
+        }
+    }
 }
 
 /// What [`FsyncFiles`] measures, of the last file that it has written.

@@ -13,7 +13,8 @@ pub struct Words {
 impl Words {
     /// Those of a metric of this name, which counts that.
     pub fn of(metric: &str, unit: Unit, better: Better) -> Words {
-        let has = |part: &str| metric.contains(part);
+        let name = metric.to_lowercase();
+        let has = |part: &str| name.contains(part);
         let pair = |better: &str, worse: &str| (better.to_string(), worse.to_string());
         let is_time = matches!(unit, Unit::Seconds | Unit::Nanoseconds);
         let is_rate = matches!(unit, Unit::PerSecond | Unit::BytesPerSecond | Unit::BitsPerSecond);
@@ -21,16 +22,20 @@ impl Words {
             Better::Lower if has("cpu") => {
                 pair("takes less processor time", "takes more processor time")
             }
-            Better::Lower if has("latency") && is_time => {
-                let when = quantile(metric);
+            Better::Lower if is_time && (has("latency") || quantile_word(&name).is_some()) => {
+                let when = quantile(&name);
                 (format!("waits less{when}"), format!("waits longer{when}"))
             }
             Better::Lower if has("device_bytes_per") => pair(
                 "moves fewer bytes to and from the device",
                 "moves more bytes to and from the device",
             ),
-            Better::Lower if has("read_bytes") => pair("reads fewer bytes", "reads more bytes"),
-            Better::Lower if has("write_bytes") => pair("writes fewer bytes", "writes more bytes"),
+            Better::Lower if has("read_bytes") || has("bytes_read") => {
+                pair("reads fewer bytes", "reads more bytes")
+            }
+            Better::Lower if has("write_bytes") || has("bytes_written") => {
+                pair("writes fewer bytes", "writes more bytes")
+            }
             Better::Lower if unit == Unit::Bytes => pair("takes fewer bytes", "takes more bytes"),
             Better::Lower if has("flush") => pair("flushes less often", "flushes more often"),
             Better::Lower if has("process") => {
@@ -82,16 +87,28 @@ impl Comparison {
     }
 }
 
-/// " at p99", " on average": of what the latency is, by the end of its name.
+/// " at p99", " on average": of what the latency is, by its name.
 fn quantile(metric: &str) -> String {
-    let end = metric.rsplit_once("latency_").map_or("", |(_, end)| end);
-    match end {
-        "" => String::new(),
+    if let Some(digits) = quantile_word(metric) {
+        let (percent, rest) = digits.split_at(2);
+        let point = if rest.is_empty() { "" } else { "." };
+        return format!(" at p{percent}{point}{rest}");
+    }
+    match metric.rsplit_once("latency_").map_or("", |(_, end)| end) {
         "mean" => " on average".into(),
         "max" => " at most".into(),
-        "p999" => " at p99.9".into(),
-        end => format!(" at {end}"),
+        _ => String::new(),
     }
+}
+
+/// The digits of the quantile in a name: 999 of `read_latency_p999` and of `p999 ms`.
+fn quantile_word(metric: &str) -> Option<&str> {
+    let mut words = metric.split(|c: char| !c.is_ascii_alphanumeric());
+    words.find_map(|word| {
+        let digits = word.strip_prefix('p')?;
+        let are_digits = digits.len() > 1 && digits.bytes().all(|it| it.is_ascii_digit());
+        are_digits.then_some(digits)
+    })
 }
 
 #[cfg(test)]
@@ -128,6 +145,15 @@ mod tests {
             "flushes less often than"
         );
         assert_eq!(first("score", Unit::Ratio, Better::Higher).unwrap(), "is better than");
+        // As files of others name them.
+        for (name, unit, words) in [
+            ("p99_ms", Unit::Seconds, "waits less at p99 than"),
+            ("CPU s", Unit::Seconds, "takes less processor time than"),
+            ("bytes_written", Unit::Ratio, "writes fewer bytes than"),
+            ("fsync_latency_mean", Unit::Nanoseconds, "waits less on average than"),
+        ] {
+            assert_eq!(first(name, unit, Better::Lower).unwrap(), words);
+        }
     }
 
     #[test]

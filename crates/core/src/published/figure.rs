@@ -24,7 +24,9 @@ fn plain(text: &str) -> Option<(f64, f64)> {
         'G' => (&bare[..bare.len() - 1], 1e9),
         _ => (bare.as_str(), 1.0),
     };
-    let value: f64 = digits.parse().ok().filter(|value: &f64| value.is_finite())?;
+    // Ratios and squares of what anybody measures stay finite.
+    let is_measured = |value: &f64| *value == 0.0 || (1e-100..1e100).contains(&value.abs());
+    let value: f64 = digits.parse().ok().filter(is_measured)?;
     let (mantissa, exponent) = digits.split_once(['e', 'E']).unwrap_or((digits, "0"));
     let decimals = mantissa.split_once('.').map_or(0, |(_, fraction)| fraction.len());
     let step = 10_f64.powi(exponent.parse::<i32>().ok()? - decimals as i32);
@@ -146,7 +148,7 @@ mod tests {
         assert_eq!(read(" 97.75 %"), Some((97.75, 0.01)));
         assert_eq!(read("40.2k"), Some((40_200.0, 100.0)));
         assert_eq!(read("1.5e-3"), Some((0.0015, 1e-4)));
-        assert_eq!(["-", "", "n/a", "fast", "inf", "k"].map(read), [None; 6]);
+        assert_eq!(["-", "", "n/a", "fast", "inf", "k", "1e300"].map(read), [None; 7]);
     }
 
     #[test]

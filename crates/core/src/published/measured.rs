@@ -66,7 +66,13 @@ pub fn measured(files: &[File], wanted: &Wanted) -> Result<Measured, TableError>
     let (runs, left_out) = compared(all)?;
     flat::check_jobs(&runs)?;
     let contenders = in_order(runs.iter().map(|run| run.contender.as_str()));
-    let is_paired = has_rounds(&runs);
+    if contenders.contains(&"") {
+        return Err(wrong(
+            "some runs name no contender: fill in its column, or leave those rows out",
+        ));
+    }
+    let unpaired = without_rounds(&runs);
+    let is_paired = unpaired.is_none();
     let mut judged: BTreeMap<&str, Vec<Column>> = BTreeMap::new();
     let tests = in_order(runs.iter().map(|run| run.test.as_str()));
     for test in &tests {
@@ -76,10 +82,11 @@ pub fn measured(files: &[File], wanted: &Wanted) -> Result<Measured, TableError>
     taken.extend(tables.iter().flat_map(|(_, table)| table.taken.clone()));
     taken.extend(of_contenders(told, files));
     taken.sort();
-    taken.extend(of_rounds(is_paired, &tables));
+    taken.extend(of_rounds(unpaired, &tables));
     taken.extend(judged.values().flatten().map(|column| of_metric(column, wanted)));
     taken.extend(left_out);
     taken.extend(without_ratio(&runs, &judged));
+    taken.extend(without_figure(&runs, &judged));
     let mut known = BTreeSet::new();
     taken.retain(|it| known.insert(it.clone()));
     let records = records(&runs, &judged, is_paired)?;
@@ -154,6 +161,24 @@ fn without_ratio(runs: &[Run], judged: &BTreeMap<&str, Vec<Column>>) -> Vec<(Str
     counts.into_iter().map(line).collect()
 }
 
+/// Runs that have none of what is judged: an empty cell, or a text that is no figure.
+fn without_figure(runs: &[Run], judged: &BTreeMap<&str, Vec<Column>>) -> Said {
+    let mut counts: BTreeMap<[&str; 3], usize> = BTreeMap::new();
+    for run in runs {
+        for column in &judged[&*run.test] {
+            if run.figures.iter().all(|(own, _)| own.heading != column.heading) {
+                *counts.entry([&run.test, &run.contender, &column.heading]).or_default() += 1;
+            }
+        }
+    }
+    let line = |([test, contender, heading], count): ([&str; 3], usize)| {
+        let runs = if count == 1 { "run" } else { "runs" };
+        let what = format!("{test}: {count} {runs} of {contender} without a figure of {heading}");
+        ("left out".into(), what)
+    };
+    counts.into_iter().map(line).collect()
+}
+
 fn alone(contenders: &[&str]) -> TableError {
     let what = match contenders {
         [] => "there are no runs".to_string(),
@@ -177,11 +202,18 @@ fn in_order<'a>(names: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
     known
 }
 
-/// Every run has its round, and no two of a contender have the same.
-fn has_rounds(runs: &[Run]) -> bool {
+/// Why runs can't be paired by their rounds; `None` where every run has its round, and no two of a
+/// contender have the same.
+fn without_rounds(runs: &[Run]) -> Option<String> {
+    if runs.iter().all(|run| run.round.is_none()) {
+        return Some("none".into());
+    }
     let mut seen = BTreeSet::new();
-    runs.iter()
-        .all(|run| run.round.is_some() && seen.insert((&run.test, &run.contender, run.round)))
+    runs.iter().find_map(|run| match run.round {
+        None => Some("not used, some runs have none".into()),
+        Some(round) => (!seen.insert((&run.test, &run.contender, round)))
+            .then(|| format!("not used, {} has two runs of round {round}", run.contender)),
+    })
 }
 
 /// The columns of a test that are judged.
@@ -205,8 +237,9 @@ fn metrics(test: &str, runs: &[Run], wanted: &Wanted) -> Result<Vec<Column>, Tab
     let no_direction = |it: &&Column| wanted.better.or(it.better()).is_none();
     match (chosen.first(), chosen.iter().find(|it| no_direction(it))) {
         (None, _) => Err(wrong(format!(
-            "{test}: no figure is a rate or a time by its name; name it by --metric and say which \
-             direction is better by --better: there are {}",
+            "{test}: no figure is a rate or a time of the whole work by its name; name what counts \
+             by --metric, and where its unit does not tell, say by --better which direction is \
+             better: there are {}",
             names()
         ))),
         (_, Some(column)) => Err(wrong(format!(
@@ -248,14 +281,14 @@ fn of_contenders(told: Told, files: &[File]) -> Option<(String, String)> {
     Some(("contender".into(), why.into()))
 }
 
-fn of_rounds(is_paired: bool, tables: &[(Label, Table)]) -> Option<(String, String)> {
+fn of_rounds(unpaired: Option<String>, tables: &[(Label, Table)]) -> Option<(String, String)> {
     let by_path = tables.iter().all(|(label, _)| label.round.is_some());
-    let why = match (is_paired, by_path) {
-        (false, _) => "none: runs are compared unpaired (Welch)",
-        (true, true) => "the number in each file's path",
-        (true, false) => return None,
+    let why = match (unpaired, by_path) {
+        (Some(why), _) => format!("{why}: runs are compared unpaired (Welch)"),
+        (None, true) => "the number in each file's path".into(),
+        (None, false) => return None,
     };
-    Some(("round".into(), why.into()))
+    Some(("round".into(), why))
 }
 
 fn of_metric(column: &Column, wanted: &Wanted) -> (String, String) {

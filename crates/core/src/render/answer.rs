@@ -5,7 +5,7 @@ use super::Report;
 use super::matrix::{Matrix, Tone, others, sign};
 use super::ways::matters;
 use super::words::{self, counted, listed};
-use crate::model::Comparison;
+use crate::model::{Comparison, Percent, Verdict};
 
 /// A comparison, with its test's place.
 type Compared<'a> = (usize, &'a Comparison);
@@ -69,14 +69,20 @@ fn rest(matrix: &Matrix, all: &[Compared]) -> Option<String> {
         let (test, it) = all[0];
         format!("{} against {} at {}", it.contender, it.reference, matrix.tests[test].doing)
     });
+    let within = within(all, margin);
     match (alike, open, void, one) {
         (0, 0, 0, _) => return None,
-        (1, 0, 0, Some(what)) => return Some(format!("Equal within {margin}: {what}.")),
+        (1, 0, 0, Some(what)) => {
+            let how = match all[0].1.verdict {
+                Verdict::TriviallyFaster => format!("Better by less than {margin}"),
+                Verdict::TriviallySlower => format!("Worse by less than {margin}"),
+                _ => format!("Equal within {margin}"),
+            };
+            return Some(format!("{how}: {what}."));
+        }
         (0, 1, 0, Some(what)) => return Some(format!("No verdict yet: {what}.")),
         (0, 0, 1, Some(what)) => return Some(format!("Void: {what}.")),
-        (it, 0, 0, _) if it == total => {
-            return Some(format!("All {total} are equal within {margin}."));
-        }
+        (it, 0, 0, _) if it == total => return Some(format!("All {total} are {within}.")),
         (0, it, 0, _) if it == total => return Some(format!("No verdict on any of {total}.")),
         (0, 0, it, _) if it == total => return Some(format!("All {total} are void.")),
         _ => {}
@@ -84,7 +90,7 @@ fn rest(matrix: &Matrix, all: &[Compared]) -> Option<String> {
     let mut parts = Vec::new();
     let are = |count: usize| if count == 1 { "is" } else { "are" };
     if alike > 0 {
-        parts.push(format!("{alike} of {total} {} equal within {margin}", are(alike)));
+        parts.push(format!("{alike} of {total} {} {within}", are(alike)));
     }
     for (count, what) in [(open, "open"), (void, "void")].into_iter().filter(|it| it.0 > 0) {
         parts.push(match parts.len() {
@@ -93,6 +99,16 @@ fn rest(matrix: &Matrix, all: &[Compared]) -> Option<String> {
         });
     }
     Some(format!("{}.", listed(&parts)))
+}
+
+/// What those are that no difference of more than the margin was found of: equal, unless some
+/// surely differ, by less.
+fn within(all: &[Compared], margin: Percent) -> String {
+    let differs = [Verdict::TriviallyFaster, Verdict::TriviallySlower];
+    match all.iter().any(|(_, it)| differs.contains(&it.verdict)) {
+        true => format!("within {margin}"),
+        false => format!("equal within {margin}"),
+    }
 }
 
 /// Of each contender at what it is better and worse: by name where that is short, otherwise how
@@ -198,7 +214,7 @@ mod tests {
 
     #[test]
     fn the_answer_says_what_differs_what_does_not_and_what_is_open() {
-        use Verdict::{Equivalent, Faster, Slower, Undecided, Void};
+        use Verdict::{Equivalent, Faster, Slower, TriviallySlower, Undecided, Void};
         let said = |rows: &[&[(Verdict, f64)]]| {
             answered(&rows.iter().map(|row| row.to_vec()).collect::<Vec<_>>())
         };
@@ -212,6 +228,10 @@ mod tests {
         assert_eq!(said(&[&[(Undecided, 0.5), (Undecided, 2.0)]]), "No verdict on any of 2.");
         assert_eq!(said(&[&[(Void, 0.5)]]), "Void: c1 against c0 at t0.");
         assert_eq!(said(&[&[(Equivalent, 1.0)]]), "Equal within 5%: c1 against c0 at t0.");
+        let slightly = (TriviallySlower, 0.98);
+        assert_eq!(said(&[&[slightly]]), "Worse by less than 5%: c1 against c0 at t0.");
+        assert_eq!(said(&[&[slightly, (Equivalent, 1.0)]]), "All 2 are within 5%.");
+        assert_eq!(said(&[&[slightly, (Undecided, 1.0)]]), "1 of 2 is within 5% and 1 open.");
     }
 
     #[test]
@@ -256,7 +276,7 @@ mod tests {
             let wanted = match (next, of) {
                 ("of", Some(_)) => tone,
                 ("of", None) => match words.get(at + 4).copied().unwrap_or_default() {
-                    "equal" => Some(Tone::Alike),
+                    "equal" | "within" => Some(Tone::Alike),
                     "open" | "open." => Some(Tone::Open),
                     "void" | "void." => Some(Tone::Void),
                     _ => None,
@@ -299,12 +319,16 @@ mod tests {
             let tones = rows.iter().flatten().map(|it| sign(it.0).1);
             let differs = tones.clone().any(|it| matches!(it, Tone::Better | Tone::Worse));
             prop_assert_eq!(differs, said.contains("better") || said.contains("worse"));
-            for (tone, word) in [(Tone::Void, "oid"), (Tone::Alike, "qual")] {
-                let has = tones.clone().any(|it| it == tone);
-                prop_assert_eq!(has, said.contains(word), "{}", said);
-            }
+            let has = |tone| tones.clone().any(|it| it == tone);
+            prop_assert_eq!(has(Tone::Void), said.contains("oid"), "{}", said);
+            let is_within = said.contains("within") || said.contains(" by less than ");
+            prop_assert_eq!(has(Tone::Alike), is_within, "{}", said);
+            let trivial = [Verdict::TriviallyFaster, Verdict::TriviallySlower];
+            let is_trivial = rows.iter().flatten().any(|it| trivial.contains(&it.0));
+            let is_equal = has(Tone::Alike) && !is_trivial;
+            prop_assert_eq!(is_equal, said.contains("qual"), "{}", said);
             let open = said.contains("open") || said.contains("No verdict");
-            prop_assert_eq!(tones.clone().any(|it| it == Tone::Open), open, "{}", said);
+            prop_assert_eq!(has(Tone::Open), open, "{}", said);
         }
     }
 }

@@ -155,12 +155,14 @@ impl Assembler {
     fn join(&mut self, entry: &mut Entry, block: &Block) {
         let end = block.sector.saturating_add(u64::from(block.sectors));
         let within = (block.dev, block.sector)..(block.dev, end);
-        let places: Vec<Place> = self.queued.range(within).map(|(place, _)| *place).collect();
-        entry.process = text_of(&block.process);
-        for place in places {
+        let mut process = block.process;
+        let next = |queued: &BTreeMap<Place, Queued>| {
+            queued.range(within.clone()).next().map(|(place, _)| *place)
+        };
+        while let Some(place) = next(&self.queued) {
             let Some(mut queued) = self.queued.remove(&place) else { continue };
             if entry.submit_ns.is_none() {
-                entry.process = text_of(&queued.process);
+                process = queued.process;
             }
             let earliest = entry.submit_ns.map_or(queued.at_ns, |at| at.min(queued.at_ns));
             entry.submit_ns = Some(earliest);
@@ -173,6 +175,7 @@ impl Assembler {
                 self.queued.insert((block.dev, end), queued);
             }
         }
+        entry.process = text_of(&process);
     }
 
     fn slot(&mut self, number: u64) -> Option<&mut Slot> {

@@ -6,6 +6,10 @@ use crate::model::trace::{Flags, Op};
 /// The name of a process, as the kernel keeps it: at most 15 letters and a NUL (`TASK_COMM_LEN`).
 pub type Process = [u8; 16];
 
+/// Where a flush is that the kernel makes itself: before Linux 4.8 it is a write of no length there
+/// (block/blk-core.c, `blk_rq_init`; block/blk-flush.c, `WRITE_FLUSH`).
+pub const OWN_FLUSH_SECTOR: u64 = u64::MAX;
+
 /// What an event says of a request or a part of one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Block {
@@ -80,20 +84,29 @@ impl BlockFields {
     }
 
     fn read(&self, record: &[u8]) -> Option<Block> {
-        let (op, flags) = meaning(self.rwbs.text(record)?);
+        let (sector, sectors) = (self.sector.number(record)?, self.sectors.number(record)? as u32);
+        let (op, flags) = at(sector, sectors, meaning(self.rwbs.text(record)?));
         let mut process = Process::default();
         let name = self.process.and_then(|field| field.text(record)).unwrap_or_default();
         process.iter_mut().zip(name).for_each(|(to, from)| *to = *from);
-        // What has no place is at the last sector there could be (`blk_rq_trace_sector`).
-        let sector = self.sector.number(record)?;
         Some(Block {
             dev: self.dev.number(record)? as u32,
             sector: if op == Op::Flush { 0 } else { sector },
-            sectors: self.sectors.number(record)? as u32,
+            sectors,
             op,
             flags,
             process,
         })
+    }
+}
+
+/// Before Linux 4.8 had an operation for it ("block, drivers, fs: rename REQ_FLUSH to
+/// REQ_PREFLUSH", "block, drivers: add REQ_OP_FLUSH operation") a request that flushes writes
+/// nothing, nowhere: `FWS`.
+fn at(sector: u64, sectors: u32, (op, flags): (Op, Flags)) -> (Op, Flags) {
+    match op == Op::Write && sectors == 0 && sector == OWN_FLUSH_SECTOR {
+        true => (Op::Flush, Flags { preflush: false, ..flags }),
+        false => (op, flags),
     }
 }
 
@@ -203,5 +216,14 @@ mod tests {
         assert_eq!(said("DE"), (Op::Discard, [0, 0, 0, 0]));
         assert_eq!(said("N"), (Op::Other, [0, 0, 0, 0]));
         assert_eq!(said(""), (Op::Other, [0, 0, 0, 0]));
+    }
+
+    #[test]
+    fn a_write_of_nothing_to_nowhere_is_an_old_kernels_flush() {
+        let said = |sector, sectors| at(sector, sectors, meaning(b"FWS"));
+        let preflushed = (Op::Write, Flags { preflush: true, sync: true, ..Flags::default() });
+        let flush = (Op::Flush, Flags { sync: true, ..Flags::default() });
+        assert_eq!(said(u64::MAX, 0), flush);
+        assert_eq!([said(64, 8), said(64, 0)], [preflushed, preflushed]);
     }
 }

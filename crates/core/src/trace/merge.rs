@@ -7,17 +7,51 @@ use std::io::{self, ErrorKind, Read};
 use super::events::{Event, EventKind, Formats};
 use super::pages::{Page, Pages};
 
+/// Things of one processor, in the order of time.
+pub(super) trait Source {
+    type Item;
+    type Error;
+
+    /// The next one, and when it was.
+    fn next(&mut self) -> Result<Option<(u64, Self::Item)>, Self::Error>;
+}
+
+/// Hands over what all of them have, in the order of time.
+pub(super) fn in_order<S: Source>(
+    sources: &mut [S],
+    each: &mut dyn FnMut(S::Item) -> Result<(), S::Error>,
+) -> Result<(), S::Error> {
+    let mut fronts = Vec::new();
+    let mut next = BinaryHeap::new();
+    for (number, source) in sources.iter_mut().enumerate() {
+        let front = source.next()?;
+        next.extend(front.as_ref().map(|(at_ns, _)| Reverse((*at_ns, number))));
+        fronts.push(front.map(|(_, item)| item));
+    }
+    while let Some(Reverse((_, number))) = next.pop() {
+        // One that is in the heap has a front.
+        let Some(item) = fronts[number].take() else { continue };
+        each(item)?;
+        if let Some((at_ns, item)) = sources[number].next()? {
+            fronts[number] = Some(item);
+            next.push(Reverse((at_ns, number)));
+        }
+    }
+    Ok(())
+}
+
 /// The events of one processor.
-struct Stream<R> {
+struct Stream<'a, R> {
     reader: R,
+    formats: &'a Formats,
     page: Vec<u8>,
     /// Those of the page that was read last, in the order of time.
     events: VecDeque<Event>,
 }
 
-impl<R: Read> Stream<R> {
+impl<R: Read> Stream<'_, R> {
     /// Reads pages until one has an event, or there are no more.
-    fn fill(&mut self, formats: &Formats) -> io::Result<()> {
+    fn fill(&mut self) -> io::Result<()> {
         while self.events.is_empty() && self.read_page()? {
             let Some(page) = Page::of(&self.page) else { continue };
             if let Some(count) = page.missed {
@@ -25,7 +59,7 @@ impl<R: Read> Stream<R> {
                 self.events.push_back(Event { at_ns, kind });
             }
             let records = Pages::events(page);
-            self.events.extend(records.filter_map(|(at, record)| formats.event(at, record)));
+            self.events.extend(records.filter_map(|(at, record)| self.formats.event(at, record)));
         }
         Ok(())
     }
@@ -39,6 +73,16 @@ impl<R: Read> Stream<R> {
     }
 }
 
+impl<R: Read> Source for Stream<'_, R> {
+    type Item = Event;
+    type Error = io::Error;
+
+    fn next(&mut self) -> io::Result<Option<(u64, Event)>> {
+        self.fill()?;
+        Ok(self.events.pop_front().map(|event| (event.at_ns, event)))
+    }
+}
+
 /// Hands over the events of all processors, whose pages of `page_bytes` the readers give.
 pub fn merge<R: Read>(
     readers: impl IntoIterator<Item = R>,
@@ -46,22 +90,12 @@ pub fn merge<R: Read>(
     formats: &Formats,
     each: &mut dyn FnMut(Event) -> io::Result<()>,
 ) -> io::Result<()> {
-    let of = |reader| Stream { reader, page: vec![0; page_bytes], events: VecDeque::new() };
+    let of = |reader| {
+        let (page, events) = (vec![0; page_bytes], VecDeque::new());
+        Stream { reader, formats, page, events }
+    };
     let mut streams: Vec<Stream<R>> = readers.into_iter().map(of).collect();
-    let mut next = BinaryHeap::new();
-    for (number, stream) in streams.iter_mut().enumerate() {
-        stream.fill(formats)?;
-        next.extend(stream.events.front().map(|event| Reverse((event.at_ns, number))));
-    }
-    while let Some(Reverse((_, number))) = next.pop() {
-        let stream = &mut streams[number];
-        // One that is in the heap has an event.
-        let Some(event) = stream.events.pop_front() else { continue };
-        each(event)?;
-        stream.fill(formats)?;
-        next.extend(stream.events.front().map(|event| Reverse((event.at_ns, number))));
-    }
-    Ok(())
+    in_order(&mut streams, each)
 }
 
 #[cfg(test)]

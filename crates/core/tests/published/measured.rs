@@ -74,6 +74,30 @@ fn rounds_of_a_csv_are_paired_and_what_was_taken_is_said() {
     assert_eq!(audits(&unpaired), [Audit::A14]);
 }
 
+/// What was taken for `what`, of rows of a contender, a round and a time.
+fn said(what: &str, rows: &[&str]) -> Vec<String> {
+    let text = format!("fs,round,untar_s\n{}\n", rows.join("\n"));
+    let measured = of(&[("a.csv", &text)], &wanted()).unwrap();
+    let is_of = |it: &(String, String)| (it.0 == what).then(|| it.1.clone());
+    measured.taken.iter().filter_map(is_of).collect()
+}
+
+#[test]
+fn rounds_that_pair_nothing_and_runs_without_a_figure_are_said() {
+    let twice = ["a,1,3.0", "a,1,3.1", "b,1,2.0", "b,2,2.1"];
+    let by_name = "column round, by its name";
+    let unpaired = "not used, a has two runs of round 1: runs are compared unpaired (Welch)";
+    assert_eq!(said("round", &twice), [by_name, unpaired]);
+    let none = ["a,1,3.0", "a,,3.1", "b,1,2.0", "b,2,2.1"];
+    let unpaired = "not used, some runs have none: runs are compared unpaired (Welch)";
+    assert_eq!(said("round", &none), [by_name, unpaired]);
+    let empty = ["a,1,3.0", "a,2,NaN", "b,1,2.0", "b,2,", "b,3,2.1"];
+    let without = |who| format!("all rows: 1 run of {who} without a figure of untar_s");
+    assert_eq!(said("left out", &empty), [without("a"), without("b")]);
+    let nobodys = of(&[("a.csv", "fs,untar_s\na,1.0\n,2.0\nb,1.5\n")], &wanted()).unwrap_err();
+    assert!(nobodys.to_string().starts_with("some runs name no contender"), "{nobodys}");
+}
+
 #[test]
 fn a_row_for_each_figure_is_read_as_our_own_samples_are() {
     let mut text = "trial,round,workload,contender,metric,value,unit,better\n".to_string();

@@ -49,8 +49,8 @@ impl Promises {
         [
             ("snap-\nshots", self.snapshots),
             ("data\nsums", self.data_checksums),
-            ("metadata\nsums", self.metadata_checksums),
-            ("com-\npression", self.compression),
+            ("meta-\ndata\nsums", self.metadata_checksums),
+            ("com-\npres-\nsion", self.compression),
             ("online\ngrowth", self.online_growth),
             ("reflink", self.reflink),
             ("several\ndevices", self.several_devices),

@@ -98,15 +98,20 @@ pub fn trial_argv(input: &Path, output: &Path) -> Vec<String> {
         "--mount-proc",
         "--",
     ];
-    let program = std::env::current_exe().unwrap_or_else(|_| "fsverdict".into());
     let mut argv: Vec<String> = match sys::is_root() {
         true => NAMESPACES.map(String::from).to_vec(),
         false => Vec::new(),
     };
-    let path = |path: &Path| path.display().to_string();
-    argv.extend([path(&program), "trial".into(), "--in".into(), path(input)]);
-    argv.extend(["--out".into(), path(output)]);
+    argv.extend(bare_trial_argv(input, output));
     argv
+}
+
+/// The command that runs a trial in the namespaces that there are.
+pub fn bare_trial_argv(input: &Path, output: &Path) -> Vec<String> {
+    let program = std::env::current_exe().unwrap_or_else(|_| "fsverdict".into());
+    let path = |path: &Path| path.display().to_string();
+    let words = [path(&program), "trial".into(), "--in".into(), path(input)];
+    words.into_iter().chain(["--out".into(), path(output)]).collect()
 }
 
 /// Where a trial's file system is mounted, in its own mount namespace: one place for all.

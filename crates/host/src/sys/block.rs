@@ -123,7 +123,7 @@ pub fn loop_clear(device: &File) -> io::Result<()> {
 
 /// The number of the block device at `path`; `None` where something else is. Only what is known of
 /// it already: asking a server that is dead would hang (statx(2), AT_STATX_DONT_SYNC; before Linux
-/// 4.11 it is asked).
+/// 4.11 it is asked: glibc stands in for the call there, and refuses that flag with EINVAL).
 pub fn block_number(path: &Path) -> io::Result<Option<[u32; 2]>> {
     let name = CString::new(path.as_os_str().as_bytes())?;
     // SAFETY: the structure holds integers only, for which zero is a value.
@@ -135,7 +135,7 @@ pub fn block_number(path: &Path) -> io::Result<Option<[u32; 2]>> {
     match checked(result) {
         Ok(_) if u32::from(status.stx_mode) & libc::S_IFMT != libc::S_IFBLK => Ok(None),
         Ok(_) => Ok(Some([status.stx_rdev_major, status.stx_rdev_minor])),
-        Err(error) if error.raw_os_error() == Some(libc::ENOSYS) => {
+        Err(error) if [libc::ENOSYS, libc::EINVAL].map(Some).contains(&error.raw_os_error()) => {
             let data = std::fs::metadata(path)?;
             let device = data.rdev();
             let is_block = data.file_type().is_block_device();

@@ -10,6 +10,8 @@ use std::process::Command;
 
 use libc::c_int;
 
+use super::children::Claim;
+
 fn c_path(path: &Path) -> io::Result<CString> {
     CString::new(path.as_os_str().as_bytes()).map_err(io::Error::other)
 }
@@ -140,21 +142,26 @@ impl NewNamespace {
 
 /// A process that does nothing but be in namespaces of its own, until it is dropped.
 #[derive(Debug)]
-pub struct Holder(libc::pid_t);
+pub struct Holder {
+    process: libc::pid_t,
+    _claim: Claim,
+}
 
 impl Holder {
     /// In a new namespace, which belongs to the user namespace `owner`.
     pub fn new(owner: Option<BorrowedFd<'_>>, what: NewNamespace) -> io::Result<Holder> {
         let (mut ready, said) = io::pipe()?;
         let (said, owner) = (OwnedFd::from(said), owner.map(|owner| owner.as_raw_fd()));
-        // SAFETY: the child makes nothing but system calls that are safe after a fork.
-        let child = unsafe { libc::fork() };
-        match child {
-            -1 => return Err(io::Error::last_os_error()),
-            0 => hold(owner, what.flag(), said.as_raw_fd()),
-            _ => drop(said),
-        }
-        let holder = Holder(child);
+        let (child, claim) = Claim::on(|| {
+            // SAFETY: the child makes nothing but system calls that are safe after a fork.
+            match unsafe { libc::fork() } {
+                -1 => Err(io::Error::last_os_error()),
+                0 => hold(owner, what.flag(), said.as_raw_fd()),
+                child => Ok((child, child.cast_unsigned())),
+            }
+        })?;
+        drop(said);
+        let holder = Holder { process: child, _claim: claim };
         let mut error = [0; size_of::<c_int>()];
         ready.read_exact(&mut error)?;
         match c_int::from_ne_bytes(error) {
@@ -165,7 +172,7 @@ impl Holder {
 
     /// Its number.
     pub fn id(&self) -> u32 {
-        self.0.cast_unsigned()
+        self.process.cast_unsigned()
     }
 }
 
@@ -175,8 +182,8 @@ impl Drop for Holder {
         // can't be anybody else's; waitpid may be given no place for the status. Who could not be
         // killed ends with us (PR_SET_PDEATHSIG), and is not waited for till then.
         unsafe {
-            if libc::kill(self.0, libc::SIGKILL) == 0 {
-                libc::waitpid(self.0, std::ptr::null_mut(), 0);
+            if libc::kill(self.process, libc::SIGKILL) == 0 {
+                libc::waitpid(self.process, std::ptr::null_mut(), 0);
             }
         }
     }

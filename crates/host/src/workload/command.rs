@@ -15,6 +15,7 @@ use super::printed::{Outputs, Printed};
 use super::relay::Relay;
 use crate::machine::cell::CellError;
 use crate::machine::processes::Io;
+use crate::sys::Awaited;
 use crate::tool;
 
 /// A user's command that could not be run, or said that it failed.
@@ -104,7 +105,7 @@ impl Ready {
     pub fn run(self) -> Result<(), CommandError> {
         let hiding = self.hiding.clone();
         self.run_by(|command, shown| {
-            let started = command.status();
+            let started = Awaited::start(command).and_then(Awaited::wait_and_reap);
             let command = shown.to_string();
             started.map_err(|source| match hiding {
                 Some(folders) if source.kind() == io::ErrorKind::NotFound => {

@@ -1,9 +1,9 @@
 //! The fsync-anatomy study's test program: many files written, the last of them synced.
 //!
 //! The files are laid out before the caches are dropped, those of each repetition in a directory of
-//! its own: empty for the allocating case, whole for the overwriting one. So both cases find the
-//! files there and durable, and what an fsync has to commit besides data is what the *writes*
-//! changed, not that files were made.
+//! its own: empty for the allocating case, whole for the others: one overwrites, one writes on
+//! behind. So all cases find the files there and durable, and what an fsync has to commit besides
+//! data is what the *writes* changed, not that files were made.
 //!
 //! A repetition opens its files, writes to each, syncs the last one, closes them and has the whole
 //! file system synced (syncfs), so that the next one begins with nothing dirty. Latencies are those
@@ -118,7 +118,15 @@ fn said(operation: FsyncOperation) -> &'static str {
 fn size_before(files: &FsyncFiles) -> Bytes {
     match files.case {
         FsyncCase::Allocating => Bytes(0),
-        FsyncCase::Overwriting => files.size,
+        FsyncCase::Overwriting | FsyncCase::Extending => files.size,
+    }
+}
+
+/// How its files are opened (open(2)).
+fn open_flags(case: FsyncCase) -> libc::c_int {
+    match case {
+        FsyncCase::Allocating | FsyncCase::Overwriting => libc::O_WRONLY,
+        FsyncCase::Extending => libc::O_WRONLY | libc::O_APPEND,
     }
 }
 
@@ -204,6 +212,7 @@ fn prepare(
         repetitions: (0..files.repetitions).map(repetition).collect(),
         operator: Operator {
             operation: files.operation,
+            open_flags: open_flags(files.case),
             content: RandomBytes::new(files.size.0 as usize, seed),
             open: Vec::with_capacity(files.files as usize),
             counters,
@@ -277,6 +286,7 @@ impl Fault {
 /// What does the work, one repetition at a time.
 struct Operator {
     operation: FsyncOperation,
+    open_flags: libc::c_int,
     content: RandomBytes,
     /// Files that are open; there is room for all of a repetition.
     open: Vec<OwnedFd>,
@@ -327,9 +337,9 @@ impl Operator {
             let file = match self.operation {
                 FsyncOperation::Create if is_last => sys::create_at(at, repetition.last(), 0o644),
                 FsyncOperation::ODsync if is_last => {
-                    sys::open_at(at, name, libc::O_WRONLY | libc::O_DSYNC)
+                    sys::open_at(at, name, self.open_flags | libc::O_DSYNC)
                 }
-                _ => sys::open_at(at, name, libc::O_WRONLY),
+                _ => sys::open_at(at, name, self.open_flags),
             };
             self.open.push(file.map_err(Fault::of("open", self.open.len() as u64))?);
         }
@@ -473,16 +483,21 @@ mod tests {
 
     #[test]
     fn every_repetition_writes_its_own_files_and_syncs_one() {
-        for case in [FsyncCase::Allocating, FsyncCase::Overwriting] {
+        use FsyncCase::{Allocating, Extending, Overwriting};
+        for (case, [before, after]) in
+            [(Allocating, [0, 5000]), (Overwriting, [5000, 5000]), (Extending, [5000, 10_000])]
+        {
+            let has = |contents: &[Vec<u8>], size| {
+                contents.len() == 21 && contents.iter().all(|content| content.len() == size)
+            };
             let dir = tempfile::tempdir().unwrap();
             lay_out(&files(case), dir.path(), 7).unwrap();
-            let before = contents(dir.path());
-            let size = if case == FsyncCase::Overwriting { 5000 } else { 0 };
-            assert!(before.len() == 21 && before.iter().all(|content| content.len() == size));
+            let laid_out = contents(dir.path());
+            assert!(has(&laid_out, before));
             let done = run(&files(case), dir.path()).unwrap();
-            let after = contents(dir.path());
-            assert!(after.len() == 21 && after.iter().all(|content| content.len() == 5000));
-            assert!(after.iter().all(|content| !before.contains(content)));
+            let written = contents(dir.path());
+            assert!(has(&written, after));
+            assert!(written.iter().all(|content| !laid_out.contains(content)));
             let count = |name: &str| done.histograms[name].count();
             assert_eq!(["write", "fsync", "syncfs"].map(count), [21, 3, 3]);
             assert_eq!((done.application_write_bytes, done.operations), (21 * 5000, None));

@@ -7,6 +7,7 @@
 
 use std::collections::BTreeMap;
 
+use super::fast_commit::{UNTOLD, fast_commit};
 use super::inode::Extent;
 use crate::blocks::Piece;
 use crate::blocks::bytes::{ReadAt, be16, be32, part, read};
@@ -18,6 +19,8 @@ const MAGIC: u32 = 0xc03b_3998;
 const HEADER_BYTES: usize = 12;
 /// How much of the journal is read at once.
 const CHUNK_BYTES: u64 = 1 << 20;
+/// JBD2_MIN_JOURNAL_BLOCKS: a ring that would be shorter has no area for fast commits behind it.
+const RING_BLOCKS_MIN: u64 = 1024;
 
 /// s_feature_incompat of the journal's superblock.
 mod incompat {
@@ -93,16 +96,19 @@ pub struct Log {
 }
 
 impl Log {
-    /// Reads the journal that lies in `runs`; `None` where there is none.
+    /// Reads the journal that lies in `runs`, of a file system that may have fast commits; `None`
+    /// where there is none.
     pub fn read(
         disk: &dyn ReadAt,
         runs: Vec<Extent>,
         block_bytes: u64,
+        has_fast_commits: bool,
     ) -> Result<Option<Log>, Error> {
         let Some(first) = runs.first().filter(|run| run.logical == 0) else { return Ok(None) };
         let superblock = read(disk, first.physical * block_bytes, 1024)?;
-        let Some(mut log) = Log::of(&superblock, runs, block_bytes) else { return Ok(None) };
-        let mut heads = Vec::new();
+        let log = Log::of(&superblock, runs, block_bytes, has_fast_commits);
+        let Some(mut log) = log else { return Ok(None) };
+        let (mut heads, mut contents) = (Vec::new(), BTreeMap::new());
         for run in &log.runs {
             let mut at = 0;
             while at < run.blocks {
@@ -110,12 +116,12 @@ impl Log {
                 let place = (run.physical + at) * block_bytes;
                 let bytes = read(disk, place, (blocks * block_bytes) as usize)?;
                 heads.extend(log.heads(run.logical + at, &bytes));
+                contents.extend(log.fast(run.logical + at, &bytes));
                 at += blocks;
             }
         }
         // Of two transactions that once had a block the newer has it now.
         heads.sort_by_key(|(_, head)| head.transaction);
-        let mut contents = BTreeMap::new();
         heads.iter().for_each(|(logical, head)| log.announce(*logical, head, &mut contents));
         contents.extend(heads.iter().map(|(logical, head)| (*logical, head.what)));
         log.contents = contents;
@@ -123,7 +129,12 @@ impl Log {
     }
 
     /// By the journal's superblock (`journal_superblock_t`).
-    fn of(superblock: &[u8], runs: Vec<Extent>, block_bytes: u64) -> Option<Log> {
+    fn of(
+        superblock: &[u8],
+        runs: Vec<Extent>,
+        block_bytes: u64,
+        has_fast_commits: bool,
+    ) -> Option<Log> {
         let is_one = be32(superblock, 0) == MAGIC && [3, 4].contains(&be32(superblock, 4));
         if !is_one || u64::from(be32(superblock, 0xc)) != block_bytes {
             return None;
@@ -133,11 +144,14 @@ impl Log {
         let mapped = runs.last().map_or(0, |run| run.logical + run.blocks);
         let blocks = u64::from(be32(superblock, 0x10)).min(mapped);
         let fast = match be32(superblock, 0x54) {
-            _ if incompat & incompat::FAST_COMMIT == 0 => 0,
             // JBD2_DEFAULT_FAST_COMMIT_BLOCKS
             0 => 256,
             count => u64::from(count),
         };
+        // A journal that was closed says nothing of it (`jbd2_mark_journal_empty`).
+        let is_open = incompat & incompat::FAST_COMMIT != 0;
+        let is_known = has_fast_commits && blocks.saturating_sub(fast) >= RING_BLOCKS_MIN;
+        let fast = if is_open || is_known { fast } else { 0 };
         let first = u64::from(be32(superblock, 0x14)).max(1);
         let ring = [first, blocks.saturating_sub(fast).max(first)];
         let tags = Tags::of(incompat);
@@ -150,6 +164,13 @@ impl Log {
         let ring = self.ring[0]..self.ring[1];
         let inside = blocks.filter(|(logical, _)| ring.contains(logical));
         inside.filter_map(|(logical, block)| Some((logical, self.head(block)?))).collect()
+    }
+
+    /// What the blocks of fast commits hold among those in `bytes`, `logical` being the first.
+    fn fast(&self, logical: u64, bytes: &[u8]) -> Vec<(u64, Journal)> {
+        let blocks = (logical..).zip(bytes.chunks(self.block_bytes as usize));
+        let behind = blocks.filter(|(logical, _)| *logical >= self.ring[1]);
+        behind.filter_map(|(logical, block)| Some((logical, fast_commit(block)?))).collect()
     }
 
     fn head(&self, block: &[u8]) -> Option<Head> {
@@ -192,6 +213,7 @@ impl Log {
             self.announce(logical, &head, contents);
             contents.insert(logical, head.what);
         }
+        contents.extend(self.fast(logical, bytes));
     }
 
     /// Takes into account what was written at `offset`.
@@ -264,7 +286,7 @@ impl Log {
             match refined.last_mut() {
                 Some(before)
                     if before.what == what
-                        && matches!(part, Journal::Other | Journal::FastCommit)
+                        && [Journal::Other, UNTOLD].contains(&part)
                         && before.offset + before.length == offset =>
                 {
                     before.length += length;
@@ -281,7 +303,7 @@ impl Log {
             return Journal::Superblock;
         }
         if logical >= self.ring[1] {
-            return Journal::FastCommit;
+            return now.unwrap_or(&self.contents).get(&logical).copied().unwrap_or(UNTOLD);
         }
         let known = self.contents.get(&logical).copied();
         match now.map(|now| now.get(&logical).copied()) {

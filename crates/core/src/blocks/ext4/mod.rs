@@ -1,6 +1,7 @@
 //! ext2, ext3 and ext4.
 
 mod directory;
+mod fast_commit;
 mod inode;
 mod journal;
 mod superblock;
@@ -202,7 +203,8 @@ impl Reader<'_> {
             self.names_of(inode, &owned)?;
         }
         if Some(inode.number) == superblock.journal && self.log.is_none() {
-            self.log = Log::read(self.disk, owned, superblock.block_bytes)?;
+            let fast = superblock.has_fast_commits;
+            self.log = Log::read(self.disk, owned, superblock.block_bytes, fast)?;
         }
         Ok(())
     }

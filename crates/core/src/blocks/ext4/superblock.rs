@@ -15,6 +15,7 @@ const MAGIC: u16 = 0xef53;
 mod compat {
     pub const JOURNAL: u32 = 0x4;
     pub const SPARSE_SUPER2: u32 = 0x200;
+    pub const FAST_COMMIT: u32 = 0x400;
     pub const ORPHAN_FILE: u32 = 0x1000;
 }
 
@@ -49,6 +50,7 @@ pub struct Superblock {
     pub group_inodes: u64,
     pub inode_bytes: u64,
     pub descriptor_bytes: u64,
+    pub has_fast_commits: bool,
     pub has_file_types: bool,
     pub has_checksums: bool,
     /// The inode of the journal, unless it is on another device.
@@ -117,6 +119,7 @@ impl Superblock {
             group_inodes: u64::from(le32(bytes, 0x28)),
             inode_bytes: if is_old { 128 } else { u64::from(le16(bytes, 0x58)) },
             descriptor_bytes: if has_64_bits { u64::from(le16(bytes, 0xfe)) } else { 32 },
+            has_fast_commits: compat & compat::FAST_COMMIT != 0,
             has_file_types: incompat & incompat::FILE_TYPE != 0,
             has_checksums: ro_compat & (ro_compat::GROUP_CHECKSUM | ro_compat::METADATA_CHECKSUM)
                 != 0,

@@ -2,6 +2,7 @@
 
 use std::io;
 
+use super::fast_commit::UNTOLD;
 use super::inode::Extent;
 use super::journal::Log;
 use crate::blocks::bytes::ReadAt;
@@ -52,7 +53,7 @@ fn log(blocks: &[(usize, Vec<u8>)]) -> Log {
         let at = place(*logical) * BLOCK;
         memory[at..at + BLOCK].copy_from_slice(bytes);
     }
-    Log::read(&Memory(memory), RUNS.to_vec(), BLOCK as u64).unwrap().expect("a journal")
+    Log::read(&Memory(memory), RUNS.to_vec(), BLOCK as u64, false).unwrap().expect("a journal")
 }
 
 fn piece(logical: usize, blocks: usize) -> Piece {
@@ -135,11 +136,62 @@ fn the_end_is_for_fast_commits() {
         // No header: the area has no transactions.
         (13, block(2, 8, &[])),
     ]);
-    assert_eq!(part(&log, 13), Journal::FastCommit);
+    assert_eq!(part(&log, 13), UNTOLD);
     assert_eq!(part(&log, 1), copy(8, 80), "the ring ends before it");
     let pieces = log.refine(&[piece(8, 8)], None);
     let [.., last] = pieces[..] else { panic!() };
-    assert_eq!((last.length, last.what), (4096, What::Journal(Journal::FastCommit)));
+    assert_eq!((last.length, last.what), (4096, What::Journal(UNTOLD)));
+}
+
+/// A tag of a fast commit with its value.
+fn tag(tag: u16, value: &[u8]) -> Vec<u8> {
+    [&tag.to_le_bytes()[..], &(value.len() as u16).to_le_bytes(), value].concat()
+}
+
+/// A tag that begins with a number and ends with the block.
+fn last(number: u16, transaction: u32, before: usize) -> Vec<u8> {
+    let mut value = transaction.to_le_bytes().to_vec();
+    value.resize(BLOCK - before - 4, 0);
+    tag(number, &value)
+}
+
+#[test]
+fn a_fast_commit_says_what_it_holds() {
+    let head = tag(9, &[0, 0, 0, 0, 7, 0, 0, 0]);
+    let changes = [tag(6, &[1; 160]), tag(1, &[2; 16]), tag(2, &[2; 12]), tag(5, b"12345678name")];
+    let one = [head, changes.concat()].concat();
+    // Its second block is in the middle, and says nothing of the transaction.
+    let padded = [&one[..], &last(7, 0, one.len())].concat();
+    let middle = [changes.concat(), last(7, 0, changes.concat().len())].concat();
+    let end = [tag(6, &[1; 160]), last(8, 7, 164)].concat();
+    let damaged = [tag(6, &[1; 160]), vec![6, 0, 0xff, 0xff]].concat();
+    let log = log(&[
+        (0, superblock(0x30, 6)),
+        (11, padded),
+        (12, middle),
+        (13, end),
+        (14, [damaged, vec![0; BLOCK - 168]].concat()),
+        (15, vec![0; BLOCK]),
+    ]);
+    let of = |transaction, inodes, ranges, names| Journal::FastCommit {
+        transaction,
+        inodes,
+        ranges,
+        names,
+    };
+    assert_eq!(part(&log, 11), of(Some(7), 1, 2, 1));
+    assert_eq!(part(&log, 12), of(None, 1, 2, 1));
+    assert_eq!(part(&log, 13), of(Some(7), 1, 0, 0));
+    assert_eq!([14, 15].map(|at| part(&log, at)), [UNTOLD; 2]);
+    assert_eq!(log.refine(&[piece(10, 6)], None).len(), 5, "what nobody tells is one piece");
+    // What is written now counts, and what was there before does not.
+    let written = [tag(5, b"12345678name"), last(8, 9, 16)].concat();
+    let at = (place(11) * BLOCK) as u64;
+    let now = |bytes: &[u8]| log.refine(&[piece(11, 1)], Some((at, bytes)))[0].what;
+    assert_eq!(now(&written), What::Journal(of(Some(9), 0, 0, 1)));
+    assert_eq!(now(&[0; BLOCK]), What::Journal(UNTOLD));
+    let named = What::Journal(part(&log, 11)).to_string();
+    assert_eq!(named, "fast commit of transaction 7: 1 inodes, 2 ranges, 1 names");
 }
 
 #[test]

@@ -41,21 +41,45 @@ struct Modes {
 }
 
 fn finding(workload: &Workload, contender: &str, metric: &str, modes: &Modes) -> Finding {
-    let [worse, better] = modes.counts;
+    let advice = match modes.counts.contains(&1) {
+        true => {
+            "look for what happened during it: a stall by chance is no property of the contender, \
+             and one that comes back in another run is"
+        }
+        false => {
+            "look for what the trials of a group share (the order, the device's state, where the \
+             files lie): a mean of both is neither"
+        }
+    };
     Finding {
         audit: Audit::A16,
         severity: Severity::Warning,
         workload: Some(workload.name.clone()),
         contender: Some(contender.into()),
-        evidence: format!(
-            "{metric} has two modes: {better} of {} trials were {:.2} times as good as the other \
-             {worse}",
-            worse + better,
-            modes.gap.exp()
+        evidence: evidence(metric, modes),
+        advice: advice.into(),
+    }
+}
+
+fn evidence(metric: &str, modes: &Modes) -> String {
+    let times = modes.gap.exp();
+    match modes.counts {
+        [1, others] => {
+            format!(
+                "{metric} of one trial stands alone: the other {others} were {times:.2} times as \
+                 good"
+            )
+        }
+        [others, 1] => {
+            format!(
+                "{metric} of one trial stands alone: {times:.2} times as good as the other {others}"
+            )
+        }
+        [worse, better] => format!(
+            "{metric} has two modes: {better} of {} trials were {times:.2} times as good as the \
+             other {worse}",
+            worse + better
         ),
-        advice: "look for what the trials of a group share (the order, the device's state, where \
-                 the files lie): a mean of both is neither"
-            .into(),
     }
 }
 
@@ -122,5 +146,16 @@ mod tests {
         assert_eq!(modes(spread, margin), None);
         assert_eq!(modes(vec![0.0, 0.0, 1.0], margin), None, "three tell nothing");
         assert_eq!(modes(vec![0.0; 8], margin), None);
+    }
+
+    #[test]
+    fn one_trial_is_no_mode() {
+        let of = |counts| evidence("iops", &Modes { counts, gap: 2_f64.ln() });
+        let modes = "iops has two modes: 4 of 7 trials were 2.00 times as good as the other 3";
+        assert_eq!(of([3, 4]), modes);
+        let worse = "iops of one trial stands alone: the other 11 were 2.00 times as good";
+        assert_eq!(of([1, 11]), worse);
+        let better = "iops of one trial stands alone: 2.00 times as good as the other 11";
+        assert_eq!(of([11, 1]), better);
     }
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use super::account::Account;
 use super::operation::{Operation, Row};
+use super::times::{Stages, Times};
 use crate::model::FsyncOperation;
 
 /// So many ways in which operations differ are told apart.
@@ -40,6 +41,7 @@ pub struct Anatomy {
     pub partial: u64,
     rows: BTreeMap<Row, BTreeMap<u64, u64>>,
     latencies_ns: Vec<u64>,
+    layers: [Times; 4],
     patterns: BTreeMap<Vec<(Row, u64)>, Pattern>,
 }
 
@@ -52,6 +54,8 @@ impl Anatomy {
         }
         self.operations += 1;
         self.latencies_ns.push(operation.latency_ns());
+        let layers_ns = operation.layers_ns();
+        self.layers.iter_mut().zip(layers_ns).for_each(|(times, time_ns)| times.take(time_ns));
         let rows = operation.rows();
         for (row, count) in &rows {
             *self.rows.entry(row.clone()).or_default().entry(*count).or_default() += 1;
@@ -89,6 +93,11 @@ impl Anatomy {
         sorted.get(rank.max(1) - 1).copied()
     }
 
+    /// How long each of [`super::Layer::ALL`] had them.
+    pub fn layers(&self) -> &[Times; 4] {
+        &self.layers
+    }
+
     /// Of the operations that wrote what most of them wrote, one of middle latency; and how many
     /// these are. Those count first of which it is known what all of their blocks were.
     pub fn typical(&self) -> Option<(&Operation, u64)> {
@@ -105,6 +114,23 @@ impl Anatomy {
     }
 }
 
+/// Whose figures an account has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// So many trials of ours.
+    Trials(u32),
+    /// Others recorded it.
+    Others,
+    /// A model's, that ran nothing.
+    Model,
+}
+
+impl Default for Origin {
+    fn default() -> Origin {
+        Origin::Trials(0)
+    }
+}
+
 /// What was recorded of a workload on a contender, over all of its trials.
 #[derive(Clone, Debug, Default)]
 pub struct Traced {
@@ -112,10 +138,12 @@ pub struct Traced {
     pub workload: String,
     /// The contender.
     pub contender: String,
-    /// How many trials.
-    pub trials: u32,
+    /// Whose figures these are.
+    pub origin: Origin,
     /// All of their timed parts.
     pub account: Account,
+    /// How long the requests took.
+    pub stages: Stages,
     /// What was measured.
     pub operation: FsyncOperation,
     /// Their fsyncs, or whatever was measured.

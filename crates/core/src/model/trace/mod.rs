@@ -3,12 +3,14 @@
 mod account;
 mod anatomy;
 mod operation;
+mod times;
 
 use serde::{Deserialize, Serialize};
 
 pub use account::{Account, PART, Parts};
-pub use anatomy::{Anatomy, Spread, Traced};
+pub use anatomy::{Anatomy, Origin, Spread, Traced};
 pub use operation::{Operation, Row};
+pub use times::{Layer, Stage, Stages, Times};
 
 /// Bytes of a sector, as the kernel counts (include/linux/blk_types.h, `SECTOR_SHIFT`).
 pub const SECTOR_BYTES: u64 = 512;

@@ -3,13 +3,14 @@
 
 mod lanes;
 mod picture;
+mod times;
 
 use comfy_table::presets::NOTHING;
 
 use super::grid::Grid;
 use super::paint::wrapped;
 use super::words::counted;
-use crate::model::trace::{Account, Anatomy, Kind, Row, Spread, Traced};
+use crate::model::trace::{Account, Anatomy, Kind, Origin, Row, Spread, Traced};
 use crate::model::{FsyncOperation, Unit};
 
 pub(super) use lanes::{Lane, lanes};
@@ -68,8 +69,14 @@ fn one(traced: &Traced) -> String {
     let Traced { workload, contender, fsyncs, account, .. } = traced;
     let noun = noun(traced);
     let count = counted(fsyncs.operations as usize, noun);
-    let trials = counted(traced.trials as usize, "trial");
-    let mut text = lines(&format!("{workload}, {contender}: {count} in {trials}"), 0);
+    let of = match traced.origin {
+        Origin::Trials(trials) => {
+            format!("{contender}: {count} in {}", counted(trials as usize, "trial"))
+        }
+        Origin::Others => contender.clone(),
+        Origin::Model => format!("{contender}: {count}, by the model"),
+    };
+    let mut text = lines(&format!("{workload}, {of}"), 0);
     for doubt in doubts(traced) {
         text += &lines(&doubt, 2);
     }
@@ -87,7 +94,10 @@ fn one(traced: &Traced) -> String {
         };
         text += &format!("\n{}{}", lines(&what, 0), picture::picture(operation));
     }
-    text + &format!("\n{}", whole(account))
+    if traced.origin != Origin::Model {
+        text += &format!("\n{}{}", times::stages(&traced.stages), whole(account, traced.origin));
+    }
+    text
 }
 
 fn lines(text: &str, indent: usize) -> String {
@@ -147,7 +157,7 @@ fn table(fsyncs: &Anatomy, noun: &str) -> String {
         latency(0.9),
         latency(1.0)
     );
-    text
+    text + &times::layers(fsyncs)
 }
 
 /// The median latency; `None` where the recorder told no times.
@@ -195,8 +205,8 @@ pub(super) fn time(time_ns: u64) -> String {
     Unit::Nanoseconds.format(time_ns as f64)
 }
 
-/// The whole timed part.
-fn whole(account: &Account) -> String {
+/// The whole timed part, or recording.
+fn whole(account: &Account, origin: Origin) -> String {
     let bytes = |bytes: u64| Unit::Bytes.format(bytes as f64);
     let kinds = [
         ("data", Kind::Data),
@@ -210,10 +220,11 @@ fn whole(account: &Account) -> String {
         .filter(|(_, count)| *count > 0)
         .map(|(name, count)| format!("{name} {}", bytes(*count)))
         .collect();
-    let mut text = format!(
-        "The whole timed part, its closing sync included: {} written",
-        bytes(account.write_bytes)
-    );
+    let what = match origin {
+        Origin::Trials(_) => "The whole timed part, its closing sync included",
+        Origin::Others | Origin::Model => "The whole recording",
+    };
+    let mut text = format!("{what}: {} written", bytes(account.write_bytes));
     if !kinds.is_empty() {
         text += &format!(" ({})", kinds.join(", "));
     }
@@ -234,7 +245,7 @@ fn whole(account: &Account) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::trace::{Entry, Operation};
+    use crate::model::trace::{Entry, Operation, Stages};
 
     /// An fsync of the second of two files, as ext4 does it.
     pub(in crate::render) fn example() -> Operation {
@@ -265,13 +276,17 @@ mod tests {
     fn a_terminal_of_80_columns_shows_one_fsync_in_full() {
         let mut fsyncs = Anatomy::default();
         fsyncs.take(example());
-        let mut account = Account::default();
-        example().entries.iter().for_each(|entry| account.take(entry));
+        let (mut account, mut stages) = (Account::default(), Stages::default());
+        for entry in &example().entries {
+            account.take(entry);
+            stages.take(entry);
+        }
         let traced = Traced {
             workload: "fsync of 1 of 2 files".into(),
             contender: "ext4".into(),
-            trials: 1,
+            origin: Origin::Trials(1),
             account,
+            stages,
             fsyncs,
             lost_events: 2,
             ..Traced::default()

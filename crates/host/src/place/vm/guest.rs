@@ -18,11 +18,12 @@ use serde::{Deserialize, Serialize};
 
 use super::archive::{self, Archive};
 use super::loading::{self, Unloaded};
+use super::nodes;
 use crate::bed::{Identity, Like};
 use crate::machine::processes::uptime_ns;
 use crate::machine::settings::{self, Setting};
 use crate::place::lease::Grant;
-use crate::place::trial_process::{machines_proc, trial_argv};
+use crate::place::trial_process::{bare_trial_argv, machines_proc, trial_argv};
 use crate::probe::offered;
 use crate::undo::Journal;
 use crate::{file_system, layer, sys, tool};
@@ -51,10 +52,12 @@ const LINKS: [(&str, &str); 3] =
     [("/etc/mtab", "/proc/self/mounts"), ("/var/lock", "/run/lock"), ("/var/run", "/run")];
 /// Disks on a bus that is searched beside the boot take a moment to appear.
 const DISK_PATIENCE: Duration = Duration::from_secs(60);
+/// Those of drivers that are built in are there before the first process (init/main.c,
+/// `kernel_init`, async_synchronize_full): where none is, another bus is to be tried.
+const NO_DISK_PATIENCE: Duration = Duration::from_secs(5);
 /// `newc`'s first bytes.
 const MAGIC: &[u8; 6] = b"070701";
-const MOUNTS: [(&CStr, &CStr); 3] =
-    [(c"devtmpfs", c"/dev"), (c"proc", c"/proc"), (c"sysfs", c"/sys")];
+const MOUNTS: [(&CStr, &CStr); 2] = [(c"proc", c"/proc"), (c"sysfs", c"/sys")];
 /// The second is where older kernels (before 4.1) have the first.
 const TRACING: [(&CStr, &CStr); 2] =
     [(c"tracefs", c"/sys/kernel/tracing"), (c"debugfs", c"/sys/kernel/debug")];
@@ -79,6 +82,10 @@ pub struct Job {
     /// The disk that they are to be like.
     pub like: Option<Like>,
 }
+
+/// See [`has_namespaces`].
+const WITHOUT_NAMESPACES: &str =
+    "namespaces of processes: what the work leaves running is not seen";
 
 /// What comes out, besides the trial's own files.
 #[derive(Debug, Serialize, Deserialize)]
@@ -114,6 +121,7 @@ fn serve() -> Result<(), HostError> {
         fs::create_dir_all(path(at))?;
         sys::mount_kernel(kind, at).map_err(|error| format!("{kind:?}: {error}"))?;
     }
+    let has_devtmpfs = sys::mount_kernel(c"devtmpfs", c"/dev").is_ok();
     // Not every kernel has either.
     let _ = TRACING.iter().find(|(kind, at)| sys::mount_kernel(kind, at).is_ok());
     // Nothing is mounted there: what the trial brings along may be below them.
@@ -127,12 +135,18 @@ fn serve() -> Result<(), HostError> {
     std::thread::Builder::new().spawn(beat)?;
     let first = fs::read_to_string(FIRST_MODULES)?;
     load(first.lines());
-    let (disk, job) = find_job()?;
+    let (disk, job) = find_job(first.is_empty())?;
     let unloaded = load(job.modules.iter().map(String::as_str));
+    if !has_devtmpfs {
+        nodes::make(Path::new("/"))?;
+    }
     let mut guest =
         Guest { kernel: sys::kernel_release(), emulated: job.emulated, ..Guest::default() };
     guest.boot_ns = uptime_ns();
     guest.lacks = lacks(Path::new("/"));
+    if !has_namespaces() {
+        guest.lacks.push(WITHOUT_NAMESPACES.into());
+    }
     // Otherwise a daemon would take the place of a file system whose module does not load.
     let error = match loading::why_missing(&job.driver, &unloaded) {
         Some(why) => Some(why),
@@ -173,6 +187,13 @@ fn load<'a>(files: impl Iterator<Item = &'a str>) -> Vec<Unloaded> {
     unloaded
 }
 
+/// A trial can have namespaces of its own. Kernels before 3.8 tell too little of theirs
+/// (namespaces(7)), and do without.
+fn has_namespaces() -> bool {
+    let own = Path::new("/proc/self/ns");
+    ["mnt", "pid", "ipc"].iter().all(|kind| own.join(kind).exists())
+}
+
 /// What probes of this kernel can't tell, or only in part.
 fn lacks(root: &Path) -> Vec<String> {
     let answers = [offered::pressure, offered::counters].map(|ask| ask(root));
@@ -180,10 +201,14 @@ fn lacks(root: &Path) -> Vec<String> {
 }
 
 /// The disk on which the job came, and the job.
-fn find_job() -> Result<(PathBuf, Job), HostError> {
+fn find_job(is_all_built_in: bool) -> Result<(PathBuf, Job), HostError> {
     let begin = Instant::now();
     while begin.elapsed() < DISK_PATIENCE {
-        for (disk, _) in disks()? {
+        let disks = disks()?;
+        if is_all_built_in && disks.is_empty() && begin.elapsed() > NO_DISK_PATIENCE {
+            break;
+        }
+        for (disk, _) in disks {
             let mut magic = [0; MAGIC.len()];
             let Ok(mut file) = File::open(&disk) else { continue };
             if file.read_exact(&mut magic).is_ok() && magic == *MAGIC {
@@ -197,18 +222,31 @@ fn find_job() -> Result<(PathBuf, Job), HostError> {
     Err(format!("no disk holds a job; this kernel sees {:?}", disks()?).into())
 }
 
-/// The disks of this machine by name, with their folders in /sys.
+/// The disks of this machine, with their folders in /sys, in the order of the buses.
 fn disks() -> Result<Vec<(PathBuf, PathBuf)>, HostError> {
-    let mut names = Vec::new();
-    for entry in fs::read_dir("/sys/block")? {
-        let name = entry?.file_name().to_string_lossy().into_owned();
-        if ["vd", "sd", "hd"].iter().any(|kind| name.starts_with(kind)) {
-            names.push(name);
-        }
+    let disks = in_bus_order(Path::new("/sys/block"))?.into_iter().map(|(name, folder)| {
+        nodes::make_one(&folder, Path::new("/dev"))?;
+        Ok((Path::new("/dev").join(name), folder))
+    });
+    Ok(disks.collect::<io::Result<_>>()?)
+}
+
+/// Names of disks, with their folders. Ports of IDE and SATA are searched at once, and the disk
+/// that is found first is `sda`: the order is that of the folders which `/sys/block` leads to.
+fn in_bus_order(root: &Path) -> io::Result<Vec<(String, PathBuf)>> {
+    let mut disks = Vec::new();
+    for entry in fs::read_dir(root)? {
+        let entry = entry?;
+        let name = entry.file_name().to_string_lossy().into_owned();
+        let place = match &name {
+            name if name.starts_with("sd") => entry.path().canonicalize()?,
+            name if name.starts_with("vd") || name.starts_with("hd") => PathBuf::new(),
+            _ => continue,
+        };
+        disks.push(((place, name.len(), name.clone()), (name, entry.path())));
     }
-    names.sort_by_key(|name| (name.len(), name.clone()));
-    let both = |name: String| (Path::new("/dev").join(&name), Path::new("/sys/block").join(&name));
-    Ok(names.into_iter().map(both).collect())
+    disks.sort();
+    Ok(disks.into_iter().map(|(_, disk)| disk).collect())
 }
 
 /// The disks under test, once all of them are there.
@@ -281,7 +319,11 @@ fn run(job: Job, job_disk: &Path) -> Result<(), HostError> {
     let _granted = Grant::new(&journal, trial.number, identities.ok_or("a disk has no node")?)?;
     let (input, output) = (Path::new("/fsverdict/trial.json"), out.join("record.json"));
     fs::write(input, serde_json::to_vec(&trial)?)?;
-    let argv = trial_argv(input, &output);
+    let argv = match has_namespaces() {
+        true => trial_argv(input, &output),
+        // What it mounts and starts goes with the machine.
+        false => bare_trial_argv(input, &output),
+    };
     let errors = out.join("raw/trial.stderr");
     let mut command = tool::command(&argv[0])?;
     command.args(&argv[1..]).env("PATH", job.path).stdin(machines_proc()?);
@@ -303,6 +345,30 @@ fn run(job: Job, job_disk: &Path) -> Result<(), HostError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn disks_stand_in_the_order_of_their_buses_whichever_was_found_first() {
+        let root = tempfile::tempdir().unwrap();
+        let block = root.path().join("block");
+        fs::create_dir(&block).unwrap();
+        let ports = [("sdb", "ata1/target0:0:0"), ("sda", "ata2/target1:0:0")];
+        for (name, port) in ports.into_iter().chain([("sdc", "ata1/target0:0:1")]) {
+            let folder = root.path().join("devices").join(port).join("block").join(name);
+            fs::create_dir_all(&folder).unwrap();
+            symlink(folder, block.join(name)).unwrap();
+        }
+        fs::create_dir(block.join("loop0")).unwrap();
+        let names = |root: &Path| {
+            let disks = in_bus_order(root).unwrap();
+            disks.into_iter().map(|(name, _)| name).collect::<Vec<_>>()
+        };
+        assert_eq!(names(&block), ["sdb", "sdc", "sda"]);
+        let virtio = tempfile::tempdir().unwrap();
+        for name in ["vdaa", "vdb", "vda"] {
+            fs::create_dir(virtio.path().join(name)).unwrap();
+        }
+        assert_eq!(names(virtio.path()), ["vda", "vdb", "vdaa"]);
+    }
 
     #[test]
     fn a_kernel_that_counts_in_part_lacks_the_rest() {

@@ -168,8 +168,14 @@ fn release(image: impl Read, image_bytes: u64) -> io::Result<String> {
     String::from_utf8(text[..end].to_vec()).map_err(|_| wrong())
 }
 
-/// `setup_sects` and `syssize` say how long it is, from protocol 2.12 on `xloadflags` whether it
-/// has the 64-bit entry.
+/// How a 64-bit kernel enables long mode before it is unpacked, which a 32-bit one never does
+/// (arch/x86/boot/compressed/head_64.S, `startup_32`): `mov $MSR_EFER, %ecx; rdmsr; bts
+/// $_EFER_LME, %eax; wrmsr`.
+const LONG_MODE: [u8; 13] =
+    [0xb9, 0x80, 0, 0, 0xc0, 0x0f, 0x32, 0x0f, 0xba, 0xe8, 0x08, 0x0f, 0x30];
+
+/// `setup_sects` and `syssize` say how long it is, from protocol 2.12 on (Linux 3.8) `xloadflags`
+/// whether it has the 64-bit entry.
 fn check(head: &[u8], image_bytes: u64) -> io::Result<()> {
     let number = |at: usize, bytes: usize| {
         let field = head.get(at..at + bytes).unwrap_or_default();
@@ -185,7 +191,11 @@ fn check(head: &[u8], image_bytes: u64) -> io::Result<()> {
             "it is cut off: {image_bytes} of {whole_bytes} bytes are there; fetch or copy it again"
         )));
     }
-    if number(0x206, 2) >= 0x020c && number(0x236, 2) & 1 == 0 {
+    let is_for_64_bits = match number(0x206, 2) {
+        0x020c.. => number(0x236, 2) & 1 == 1,
+        _ => head.windows(LONG_MODE.len()).any(|code| code == LONG_MODE),
+    };
+    if !is_for_64_bits {
         return Err(io::Error::other("it is for 32-bit processors: name one for x86-64"));
     }
     Ok(())
@@ -204,6 +214,10 @@ mod tests {
         image[0x1200..0x1200 + text.len()].copy_from_slice(text);
         let asked =
             |image: &[u8]| release(image, image.len() as u64).map_err(|error| error.to_string());
+        // Protocol 2.10 says nothing of it, its code does.
+        image[0x206..0x208].copy_from_slice(&0x020a_u16.to_le_bytes());
+        assert!(asked(&image).unwrap_err().contains("32-bit processors"));
+        image[0x1801..0x1801 + LONG_MODE.len()].copy_from_slice(&LONG_MODE);
         assert_eq!(asked(&image).unwrap(), "5.10.0-32-amd64");
         assert_eq!(asked(b"MZ").unwrap_err(), "it is no bzImage");
         // Protocol 2.15, with and without the 64-bit entry.

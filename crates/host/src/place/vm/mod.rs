@@ -17,6 +17,7 @@ pub mod kvm;
 mod loading;
 mod logged;
 pub mod modules;
+mod nodes;
 pub mod openzfs;
 mod qemu;
 mod release;
@@ -55,15 +56,14 @@ use qemu::{Console, Disk, DiskLog, Machine};
 /// The disk by which a trial goes in and its record comes out. A hole in a file: what is not
 /// written takes no space.
 const EXCHANGE_BYTES: u64 = 512 << 20;
-/// An IDE controller has room for so many disks, and one of them is the exchange.
-const IDE_DISKS: usize = 4;
 
 /// A kernel that the plan names, ready to be booted.
 #[derive(Debug)]
 struct Bootable {
     kernel: Kernel,
     modules: Modules,
-    bus: Bus,
+    /// What it may see its disks on, the one that is used first.
+    buses: Vec<Bus>,
 }
 
 impl Bootable {
@@ -89,17 +89,41 @@ impl Bootable {
         let disks = plan.bed.devices as usize;
         let modules = Modules::of(&kernel)?;
         let release = || kernel.release.clone();
-        let bus = modules.bus().ok_or_else(|| VmError::NoDisks { release: release() })?;
-        if bus == Bus::Ide && disks + 1 > IDE_DISKS {
-            return Err(VmError::TooManyDisks { release: release(), most: IDE_DISKS - 1 });
+        let mut buses = modules.buses();
+        let Some(most) = buses.iter().map(|bus| bus.disks_max()).max() else {
+            return Err(VmError::NoDisks { release: release() });
+        };
+        // One of them is the exchange.
+        buses.retain(|bus| disks < bus.disks_max());
+        if buses.is_empty() {
+            return Err(VmError::TooManyDisks { release: release(), most: most - 1 });
         }
-        let bootable = Bootable { kernel, modules, bus };
+        let bootable = Bootable { kernel, modules, buses };
         let mut its = plan.contenders.iter().filter(|it| it.kernel.as_deref() == name);
         its.try_for_each(|contender| {
             bootable.check_file_system(contender)?;
             bootable.check_layers(contender)
         })?;
         Ok(bootable)
+    }
+
+    /// What it sees its disks on.
+    fn bus(&self) -> Bus {
+        self.buses.first().copied().unwrap_or(Bus::Virtio)
+    }
+
+    /// It may have seen none on that bus: the next one is used from now on, if there is one.
+    fn try_next_bus(&mut self) -> bool {
+        let is_one_left = self.buses.len() > 1;
+        if is_one_left {
+            self.buses.remove(0);
+        }
+        is_one_left
+    }
+
+    /// It sees its disks on the bus that is used.
+    fn keep_bus(&mut self) {
+        self.buses.truncate(1);
     }
 
     /// The contender's file system, as this kernel has it.
@@ -220,7 +244,7 @@ pub fn imagined(plan: &Plan, trial: &Trial) -> Result<Vec<String>, HostError> {
         kernel: &image,
         initrd: "RUN/vm/0.cpio".as_ref(),
         disks: &disks,
-        bus: bootable.map_or(Bus::Virtio, |bootable| bootable.bus),
+        bus: bootable.map_or(Bus::Virtio, |bootable| bootable.bus()),
         memory_bytes: config.memory.0,
         processors: config.processors,
         kvm: qemu::has_kvm(),
@@ -364,7 +388,12 @@ impl<'a> Vm<'a> {
             fs::rename(&console, console.with_file_name("console-of-panic.log"))?;
             booted = self.boot_once(trial, &console, writes)?;
         }
-        if booted.files.contains_key(guest::ANSWER) {
+        while !booted.has_answered() && !booted.has_begun && self.try_next_bus(trial) {
+            booted = self.boot_once(trial, &console, writes)?;
+        }
+        if booted.has_answered() {
+            let bootable = self.prepared.kernels.get_mut(&trial.contender.kernel);
+            bootable.into_iter().for_each(Bootable::keep_bus);
             return Ok((booted.files, panicked));
         }
         let twice = if panicked.is_some() { ", twice" } else { "" };
@@ -373,6 +402,11 @@ impl<'a> Vm<'a> {
         let bare = bare.unwrap_or_default();
         Err(format!("the guest ended without an answer{twice}: {}{bare}", booted.console.end())
             .into())
+    }
+
+    fn try_next_bus(&mut self, trial: &Trial) -> bool {
+        let bootable = self.prepared.kernels.get_mut(&trial.contender.kernel);
+        bootable.is_some_and(Bootable::try_next_bus)
     }
 
     /// One boot, with its console in the file `console`.
@@ -393,7 +427,7 @@ impl<'a> Vm<'a> {
             kernel: &bootable.kernel.image,
             initrd,
             disks: &disks,
-            bus: bootable.bus,
+            bus: bootable.bus(),
             memory_bytes: self.memory_bytes(initrd)?,
             processors: config.processors,
             kvm: self.kvm,
@@ -437,6 +471,12 @@ struct Booted {
     has_begun: bool,
 }
 
+impl Booted {
+    fn has_answered(&self) -> bool {
+        self.files.contains_key(guest::ANSWER)
+    }
+}
+
 /// The modules of a kernel that any of its contenders needs.
 fn pack_modules<W: Write>(
     archive: &mut Archive<W>,
@@ -444,7 +484,7 @@ fn pack_modules<W: Write>(
     bootable: &Bootable,
     plan: &Plan,
 ) -> Result<(), HostError> {
-    let first = bootable.modules.for_disks(bootable.bus);
+    let first = bootable.modules.for_disks(bootable.bus());
     let name = guest::FIRST_MODULES.trim_start_matches('/');
     archive.bytes(name, 0o644, first.join("\n").as_bytes())?;
     let mut files = first;
@@ -588,7 +628,11 @@ impl Place for Vm<'_> {
         facts.extend(like.map(|like| ("bed is like".into(), like)));
         for (name, bootable) in &self.prepared.kernels {
             let Kernel { release, image, .. } = &bootable.kernel;
-            let disks = if bootable.bus == Bus::Ide { ", IDE disks" } else { "" };
+            let disks = match bootable.bus() {
+                Bus::Virtio => "",
+                Bus::Ide => ", IDE disks",
+                Bus::Ahci => ", SATA disks",
+            };
             let name = name.as_deref().unwrap_or("of the guests");
             let zfs = bootable.kernel.zfs.as_ref();
             let zfs = zfs.map_or(String::new(), |it| format!(", OpenZFS {}", it.version));
@@ -601,5 +645,25 @@ impl Place for Vm<'_> {
     fn left(&self) -> Vec<String> {
         let journal = self.journal.iter();
         journal.map(|journal| format!("what {} lists", journal.path().display())).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn buses_are_tried_in_turn_until_a_guest_has_answered() {
+        let (image, release) = (PathBuf::new(), "3.4.4".to_string());
+        let kernel = Kernel { image, release, modules: None, zfs: None };
+        let modules = Modules::default();
+        let buses = modules.buses();
+        let mut bootable = Bootable { kernel, modules, buses };
+        assert_eq!(bootable.bus(), Bus::Virtio);
+        assert!(bootable.try_next_bus());
+        assert_eq!(bootable.bus(), Bus::Ide);
+        bootable.keep_bus();
+        assert!(!bootable.try_next_bus());
+        assert_eq!(bootable.bus(), Bus::Ide);
     }
 }

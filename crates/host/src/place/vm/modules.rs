@@ -38,15 +38,30 @@ const ASKED_FOR: [(&str, &[&str]); 10] = [
 pub enum Bus {
     /// virtio-blk on PCI.
     Virtio,
-    /// An IDE controller of 1996, which every kernel knows.
+    /// An IDE controller of 1996, which most kernels know.
     Ide,
+    /// A SATA controller of 2007.
+    Ahci,
 }
 
 impl Bus {
+    /// The best first.
+    const ALL: [Bus; 3] = [Bus::Virtio, Bus::Ide, Bus::Ahci];
+
+    /// How many disks it has room for.
+    pub fn disks_max(self) -> usize {
+        match self {
+            Bus::Virtio => usize::MAX,
+            Bus::Ide => 4,
+            Bus::Ahci => 6,
+        }
+    }
+
     fn drivers(self) -> &'static [&'static str] {
         match self {
             Bus::Virtio => &["virtio_pci", "virtio_blk"],
             Bus::Ide => &["ata_piix", "sd_mod"],
+            Bus::Ahci => &["ahci", "sd_mod"],
         }
     }
 }
@@ -114,10 +129,12 @@ impl Modules {
         }
     }
 
-    /// The bus that the kernel has drivers for: virtio, unless it is known to lack it.
-    pub fn bus(&self) -> Option<Bus> {
+    /// The bus that the kernel has drivers for, virtio before the others; all, as they are to be
+    /// tried, where nothing is known of it.
+    pub fn buses(&self) -> Vec<Bus> {
         let can = |bus: &Bus| bus.drivers().iter().all(|driver| self.has(driver) != Some(false));
-        [Bus::Virtio, Bus::Ide].into_iter().find(can)
+        let count = if self.known { 1 } else { Bus::ALL.len() };
+        Bus::ALL.into_iter().filter(can).take(count).collect()
     }
 
     /// The files of the `wanted` modules and of all they need, in the order in which they must be
@@ -199,7 +216,7 @@ kernel/fs/xfs/xfs.ko.xz: kernel/lib/libcrc32c.ko.xz
     #[test]
     fn what_a_module_needs_is_loaded_before_it() {
         let modules = modules("kernel/virtio/virtio_pci.ko\n");
-        assert_eq!(modules.bus(), Some(Bus::Virtio));
+        assert_eq!(modules.buses(), [Bus::Virtio]);
         let names: Vec<String> =
             modules.for_disks(Bus::Virtio).iter().map(|file| name(file)).collect();
         assert_eq!(names, ["virtio_ring", "virtio", "virtio_blk"]);
@@ -216,11 +233,11 @@ kernel/fs/xfs/xfs.ko.xz: kernel/lib/libcrc32c.ko.xz
     }
 
     #[test]
-    fn a_kernel_without_virtio_gets_ide_and_one_of_which_nothing_is_known_virtio() {
+    fn a_kernel_without_virtio_gets_ide_and_one_of_which_nothing_is_known_all_in_turn() {
         let ide = "kernel/drivers/ata/ata_piix.ko\nkernel/drivers/scsi/sd_mod.ko\n";
-        assert_eq!(modules(ide).bus(), Some(Bus::Ide));
-        assert_eq!(modules("").bus(), None);
-        assert_eq!(Modules::default().bus(), Some(Bus::Virtio));
+        assert_eq!(modules(ide).buses(), [Bus::Ide]);
+        assert_eq!(modules("").buses(), []);
+        assert_eq!(Modules::default().buses(), [Bus::Virtio, Bus::Ide, Bus::Ahci]);
         assert_eq!((modules("").has("xfs"), modules("").has("jfs")), (Some(true), Some(false)));
         assert_eq!(Modules::default().has("jfs"), None);
     }

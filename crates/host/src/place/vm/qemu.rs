@@ -108,6 +108,9 @@ impl Machine<'_> {
         option("-initrd", initrd.to_string());
         let words = std::iter::once(PARAMETERS).chain(self.parameters.iter().map(String::as_str));
         option("-append", words.collect::<Vec<_>>().join(" "));
+        if self.bus == Bus::Ahci {
+            option("-device", "ich9-ahci,id=ahci".into());
+        }
         for (index, disk) in self.disks.iter().enumerate() {
             match &disk.log {
                 None => option("-drive", disk.drive(index)),
@@ -135,6 +138,10 @@ impl Machine<'_> {
             Bus::Ide => {
                 let (bus, unit, logged) = (index / 2, index % 2, disk.as_logged(""));
                 format!("ide-hd,drive=disk{index},bus=ide.{bus},unit={unit}{logged}")
+            }
+            Bus::Ahci => {
+                let logged = disk.as_logged("");
+                format!("ide-hd,drive=disk{index},bus=ahci.{index}{logged}")
             }
         }
     }
@@ -450,6 +457,9 @@ mod tests {
             parameters: &["mitigations=off".into()],
             options: &["-cpu".into(), "qemu64".into()],
         };
+        let ahci = Machine { bus: Bus::Ahci, ..machine.clone() }.argv().join(" ");
+        assert!(ahci.contains("-device ich9-ahci,id=ahci -drive"), "{ahci}");
+        assert!(ahci.contains("-device ide-hd,drive=disk1,bus=ahci.1"), "{ahci}");
         let line = machine.argv().join(" ");
         assert!(line.contains("cryptomgr.notests mitigations=off -drive "), "{line}");
         assert!(line.ends_with(" -cpu qemu64"), "{line}");

@@ -4,6 +4,7 @@
 //! they are: decoding takes longer, and is done when the work is over. It wakes when a buffer is
 //! half full (`buffer_percent`), and ten times a second.
 
+pub mod blktrace;
 pub mod logged;
 #[cfg(test)]
 mod loop_tests;
@@ -19,7 +20,7 @@ use std::thread::JoinHandle;
 use fsverdict_core::model::Device;
 use fsverdict_core::model::trace::{Account, Item};
 use fsverdict_core::trace::file::{Head, Recorder, VERSION, Writer};
-use fsverdict_core::trace::{self, Assembler, FormatError, Formats, LogWritesError};
+use fsverdict_core::trace::{self, Assembler, BlktraceError, FormatError, Formats, LogWritesError};
 use thiserror::Error;
 
 use crate::machine::token::Token;
@@ -62,6 +63,8 @@ pub enum TraceError {
     Marks(io::Error),
     #[error("the log of writes: {0}")]
     Log(#[from] LogWritesError),
+    #[error("{0}")]
+    Blktrace(BlktraceError),
     #[error("the recorder's thread: {0}")]
     Thread(io::Error),
     #[error("what was recorded could not be decoded: {0}")]

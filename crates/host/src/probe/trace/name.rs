@@ -48,7 +48,21 @@ pub struct Names {
 impl Names {
     /// Those of `file_system`, which is not mounted now; its name is empty where it can't be read.
     pub fn of(file_system: &str, devices: &[Device]) -> Names {
-        Names { found: found(file_system, devices), last: BTreeMap::new(), requests: 0 }
+        Names::with(found(file_system, devices))
+    }
+
+    /// Those of the file system on `disk`, whichever it is.
+    pub fn on(disk: &str) -> Names {
+        Names::with(mapped(disk))
+    }
+
+    /// None, for this reason.
+    pub fn none(why: &str) -> Names {
+        Names::with(Err(why.into()))
+    }
+
+    fn with(found: Result<(Disk, Map), String>) -> Names {
+        Names { found, last: BTreeMap::new(), requests: 0 }
     }
 
     /// Why nothing is known.
@@ -62,7 +76,7 @@ impl Names {
         self.requests += 1;
         let Ok((_, map)) = &self.found else { return };
         if entry.op == Op::Write {
-            let pieces = map.what(entry.sector * SECTOR_BYTES, entry.bytes());
+            let pieces = map.what(entry.sector.saturating_mul(SECTOR_BYTES), entry.bytes());
             let reused = pieces.iter().filter(|piece| is_reused(map, piece.what));
             self.last.extend(reused.map(|piece| (piece.offset, number)));
         }
@@ -98,6 +112,10 @@ impl Names {
 /// What is there now says nothing of what was there before.
 fn is_reused(map: &Map, what: What) -> bool {
     match what.group() {
+        // Their place says what they are.
+        _ if matches!(what, What::Journal(Journal::Superblock | Journal::FastCommit { .. })) => {
+            false
+        }
         Group::Journal => true,
         Group::Superblock => false,
         _ => map.file_system() == "btrfs",
@@ -111,14 +129,18 @@ fn found(file_system: &str, devices: &[Device]) -> Result<(Disk, Map), String> {
     if file_system.is_empty() {
         return Err("there is no file system of our own on the whole device".into());
     }
-    let disk = Disk::open(&device.path).map_err(|error| format!("{}: {error}", device.path))?;
+    mapped(&device.path)
+}
+
+fn mapped(path: &str) -> Result<(Disk, Map), String> {
+    let disk = Disk::open(path).map_err(|error| format!("{path}: {error}"))?;
     let map = Map::of(&disk).map_err(|error| error.to_string())?;
     Ok((disk, map))
 }
 
 /// The parts of a request; a block that no structure has may say itself what it is.
 fn pieces(disk: &Disk, map: &Map, entry: &Entry) -> Vec<Piece> {
-    let offset = entry.sector * SECTOR_BYTES;
+    let offset = entry.sector.saturating_mul(SECTOR_BYTES);
     let pieces = map.what(offset, entry.bytes());
     let is_unknown = |piece: &Piece| matches!(piece.what, What::Free | What::Unknown);
     if !pieces.iter().any(is_unknown) || entry.bytes() > NAMED_BYTES_MAX {

@@ -1,0 +1,181 @@
+//! Where the time goes: of an operation, and of requests.
+
+use std::collections::BTreeMap;
+
+use super::{Entry, Op, Operation};
+
+/// Of a time so many leading bits count: it is known to 0.2%.
+const LEADING_BITS: u32 = 10;
+
+/// How long many things took, in room that does not grow with them.
+#[derive(Clone, Debug, Default)]
+pub struct Times {
+    counts: BTreeMap<u64, u64>,
+    /// The longest, exactly.
+    pub longest_ns: u64,
+}
+
+impl Times {
+    /// Adds one.
+    pub fn take(&mut self, time_ns: u64) {
+        let bits = u64::BITS - time_ns.leading_zeros();
+        let low = (1 << bits.saturating_sub(LEADING_BITS)) - 1;
+        *self.counts.entry(time_ns | low).or_default() += 1;
+        self.longest_ns = self.longest_ns.max(time_ns);
+    }
+
+    /// How many there are.
+    pub fn count(&self) -> u64 {
+        self.counts.values().sum()
+    }
+
+    /// What this share of them does not exceed.
+    pub fn within_ns(&self, share: f64) -> u64 {
+        let rank = (self.count() as f64 * share).ceil().max(1.0) as u64;
+        let mut seen = 0;
+        let mut reached = self.counts.iter().filter(|(_, count)| {
+            seen += **count;
+            seen >= rank
+        });
+        reached.next().map_or(0, |(time_ns, _)| (*time_ns).min(self.longest_ns))
+    }
+}
+
+/// What an operation's time was spent with. All of them add up to its latency.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Layer {
+    /// Before the file system asked for the first request.
+    Before,
+    /// Requests had been asked for, and the device had none of them.
+    Waiting,
+    /// The device had requests.
+    Device,
+    /// No request was under way any more.
+    Rest,
+}
+
+impl Layer {
+    /// All, in the order in which they come first.
+    pub const ALL: [Layer; 4] = [Layer::Before, Layer::Waiting, Layer::Device, Layer::Rest];
+}
+
+impl Operation {
+    /// How long each layer had it, as [`Layer::ALL`] has them. Of a request whose end is not known
+    /// nothing counts.
+    pub fn layers_ns(&self) -> [u64; 4] {
+        let clipped = |from: Option<u64>, to: Option<u64>| {
+            let (from, to) = (from?.max(self.begin_ns), to?.min(self.end_ns));
+            (from < to).then_some((from, to))
+        };
+        let device = |it: &Entry| clipped(it.issue_ns, it.complete_ns);
+        let any = |it: &Entry| clipped(it.submit_ns.or(it.issue_ns), it.complete_ns);
+        let at_device: Vec<_> = self.entries.iter().filter_map(device).collect();
+        let under_way: Vec<_> = self.entries.iter().filter_map(any).collect();
+        let first_ns = under_way.iter().map(|(from, _)| *from).min().unwrap_or(self.end_ns);
+        let before = first_ns.saturating_sub(self.begin_ns);
+        let [device, any] = [at_device, under_way].map(covered_ns);
+        let rest = self.latency_ns().saturating_sub(before + any);
+        [before, any - device, device, rest]
+    }
+}
+
+/// How much time lies within any of the spans.
+fn covered_ns(mut spans: Vec<(u64, u64)>) -> u64 {
+    spans.sort_unstable();
+    let (mut covered, mut end) = (0, 0);
+    for (from, to) in spans {
+        covered += to.saturating_sub(from.max(end));
+        end = end.max(to);
+    }
+    covered
+}
+
+/// Where a request is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Stage {
+    /// From when its first part was asked for until the device was given it.
+    Waiting,
+    /// From then until the device had done it.
+    Device,
+}
+
+/// How long requests took, by what they do and where they were.
+#[derive(Clone, Debug, Default)]
+pub struct Stages(BTreeMap<(Op, Stage), Times>);
+
+impl Stages {
+    /// Adds a request.
+    pub fn take(&mut self, entry: &Entry) {
+        let Some(issue_ns) = entry.issue_ns else { return };
+        let mut add = |stage, time_ns| self.0.entry((entry.op, stage)).or_default().take(time_ns);
+        if let Some(submit_ns) = entry.submit_ns {
+            add(Stage::Waiting, issue_ns.saturating_sub(submit_ns));
+        }
+        if let Some(complete_ns) = entry.complete_ns {
+            add(Stage::Device, complete_ns.saturating_sub(issue_ns));
+        }
+    }
+
+    /// Those of each kind.
+    pub fn iter(&self) -> impl Iterator<Item = (Op, Stage, &Times)> {
+        self.0.iter().map(|((op, stage), times)| (*op, *stage, times))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entry(submit_ns: u64, issue_ns: u64, complete_ns: u64) -> Entry {
+        let flush: Entry = serde_json::from_str(r#"{"op":"flush"}"#).unwrap();
+        let [submit_ns, issue_ns, complete_ns] = [submit_ns, issue_ns, complete_ns].map(Some);
+        Entry { submit_ns, issue_ns, complete_ns, ..flush }
+    }
+
+    #[test]
+    fn layers_add_up_to_the_latency() {
+        let of = |entries: Vec<Entry>| Operation {
+            inode: 1,
+            begin_ns: 100,
+            end_ns: 200,
+            files: Vec::new(),
+            entries,
+            is_whole: true,
+        };
+        assert_eq!(of(Vec::new()).layers_ns(), [100, 0, 0, 0]);
+        // Two at once count once; what lies before the beginning or behind the end does not.
+        let overlapping = vec![entry(110, 120, 150), entry(115, 130, 160), entry(170, 190, 250)];
+        assert_eq!(of(overlapping).layers_ns(), [10, 10 + 20, 40 + 10, 10]);
+        assert_eq!(of(vec![entry(50, 90, 110)]).layers_ns(), [0, 0, 10, 90]);
+        let lost = Entry { complete_ns: None, ..entry(110, 120, 0) };
+        assert_eq!(of(vec![lost]).layers_ns(), [100, 0, 0, 0]);
+    }
+
+    #[test]
+    fn times_are_known_to_a_fifth_of_a_percent() {
+        let mut times = Times::default();
+        assert_eq!((times.count(), times.within_ns(0.5)), (0, 0));
+        (1..=100_000).for_each(|time_ns| times.take(time_ns * 10));
+        assert_eq!(times.count(), 100_000);
+        for share in [0.001, 0.5, 0.9] {
+            let error = times.within_ns(share) as f64 / (1e6 * share) - 1.0;
+            assert!((0.0..0.002).contains(&error), "{share}: {error}");
+        }
+        assert_eq!(times.within_ns(1.0), 1_000_000);
+        assert!(times.counts.len() < 7000, "{}", times.counts.len());
+        times.take(u64::MAX);
+        assert_eq!(times.within_ns(1.0), u64::MAX);
+    }
+
+    #[test]
+    fn requests_are_apart_by_what_they_do_and_where_they_were() {
+        let mut stages = Stages::default();
+        stages.take(&entry(10, 30, 100));
+        stages.take(&Entry { submit_ns: None, ..entry(0, 30, 90) });
+        stages.take(&Entry { issue_ns: None, ..entry(0, 0, 1) });
+        let told: Vec<_> =
+            stages.iter().map(|(op, at, it)| (op, at, it.count(), it.longest_ns)).collect();
+        let [waiting, device] = [Stage::Waiting, Stage::Device];
+        assert_eq!(told, [(Op::Flush, waiting, 1, 20), (Op::Flush, device, 2, 70)]);
+    }
+}

@@ -1,0 +1,116 @@
+//! Children: those that somebody of us waits for, and those whose parents have ended. The first
+//! process of a PID namespace becomes the parent of the latter, and nobody else can take them away
+//! (pid_namespaces(7)): until then `kill -0` finds each of them, and whoever waits so for its end,
+//! waits for ever.
+
+use std::collections::BTreeSet;
+use std::io;
+use std::ops::{Deref, DerefMut};
+use std::process::{Child, Command, ExitStatus};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+static AWAITED: Mutex<BTreeSet<u32>> = Mutex::new(BTreeSet::new());
+
+fn awaited() -> MutexGuard<'static, BTreeSet<u32>> {
+    AWAITED.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The number of a child that is left to whoever has started it, as long as this is there.
+#[derive(Debug)]
+pub(super) struct Claim(u32);
+
+impl Claim {
+    /// What `start` starts, and its number. Nobody can take it away before it is known.
+    pub(super) fn on<T>(start: impl FnOnce() -> io::Result<(T, u32)>) -> io::Result<(T, Claim)> {
+        let mut awaited = awaited();
+        let (started, number) = start()?;
+        awaited.insert(number);
+        Ok((started, Claim(number)))
+    }
+}
+
+impl Drop for Claim {
+    fn drop(&mut self) {
+        awaited().remove(&self.0);
+    }
+}
+
+/// A child that whoever has this waits for.
+#[derive(Debug)]
+pub struct Awaited {
+    child: Child,
+    _claim: Claim,
+}
+
+impl Awaited {
+    /// Starts `command`.
+    pub fn start(command: &mut Command) -> io::Result<Awaited> {
+        let (child, claim) = Claim::on(|| {
+            let child = command.spawn()?;
+            let number = child.id();
+            Ok((child, number))
+        })?;
+        Ok(Awaited { child, _claim: claim })
+    }
+
+    /// Waits for its end, and takes away all who end meanwhile without anybody who waits for them.
+    pub fn wait_and_reap(mut self) -> io::Result<ExitStatus> {
+        // Elsewhere they are others' children.
+        if std::process::id() != 1 {
+            return self.child.wait();
+        }
+        loop {
+            let ended = any_ended()?;
+            if let Some(status) = self.child.try_wait()? {
+                return Ok(status);
+            }
+            let awaited = awaited();
+            if !awaited.contains(&ended) {
+                reap(ended);
+                continue;
+            }
+            drop(awaited);
+            // Another thread is about to take it away.
+            std::thread::sleep(Duration::from_millis(2));
+        }
+    }
+}
+
+impl Deref for Awaited {
+    type Target = Child;
+
+    fn deref(&self) -> &Child {
+        &self.child
+    }
+}
+
+impl DerefMut for Awaited {
+    fn deref_mut(&mut self) -> &mut Child {
+        &mut self.child
+    }
+}
+
+/// Waits until a child has ended, and leaves it where it is; gives its number.
+fn any_ended() -> io::Result<u32> {
+    // SAFETY: all bytes zero are a siginfo_t.
+    let mut told: libc::siginfo_t = unsafe { std::mem::zeroed() };
+    loop {
+        // SAFETY: the kernel writes one siginfo_t where there is one.
+        match unsafe { libc::waitid(libc::P_ALL, 0, &mut told, libc::WEXITED | libc::WNOWAIT) } {
+            // SAFETY: of a child that has ended the kernel gives the number.
+            0 => return Ok(unsafe { told.si_pid() }.cast_unsigned()),
+            _ => match io::Error::last_os_error() {
+                error if error.kind() == io::ErrorKind::Interrupted => {}
+                error => return Err(error),
+            },
+        }
+    }
+}
+
+/// Collects a child that has ended, and that nobody waits for.
+fn reap(number: u32) {
+    let Ok(number) = libc::pid_t::try_from(number) else { return };
+    // SAFETY: waitpid may be given no place for the status.
+    unsafe { libc::waitpid(number, std::ptr::null_mut(), libc::WNOHANG) };
+}
