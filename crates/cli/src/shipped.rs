@@ -117,7 +117,7 @@ mod tests {
     #[test]
     fn the_study_uploads_as_the_plan_does() {
         let of = |plan: Plan| plan.workloads.into_iter().find(|it| it.name == "upload").unwrap();
-        let plan = parse(PLANS.last().unwrap()).unwrap();
+        let plan = parse(PLANS.iter().find(|(name, _)| *name == "upload").unwrap()).unwrap();
         let (mut ours, theirs) = (of(plan), of(study("block-volume").unwrap()));
         ours.network.clone_from(&theirs.network);
         (ours.bytes, ours.needs_bytes) = (theirs.bytes, theirs.needs_bytes);

@@ -162,32 +162,48 @@ fn the_picture_in_the_readme_is_that_of_its_run() {
     assert!(first.contains("](docs/small-files.svg)"), "{first}");
 }
 
-/// What begins and ends a table of claims; behind the first stands the command that makes it.
-const CLAIMS: [&str; 2] = ["<!-- $ ", "<!-- end of the claims -->\n"];
+/// What begins and ends a table of claims, and an answer; the first has the command that makes it.
+const CLAIMS: [&str; 2] = ["<!-- $ fsverdict report --claims ", "<!-- end of the claims -->\n"];
+const ANSWER: [&str; 2] = ["<!-- $ fsverdict report record/", "<!-- end of the answer -->\n"];
+
+/// The page with what is between such marks cut anew out of what each command says now.
+fn remade(
+    scene: &Scene,
+    page: &str,
+    [begin, end]: [&str; 2],
+    mut cut: impl FnMut(&str) -> String,
+) -> String {
+    let mut parts = page.split(begin);
+    let mut now = parts.next().unwrap().to_string();
+    for part in parts {
+        let (rest_of_it, rest) = part.split_once(" -->\n").unwrap();
+        let (_, after) = rest.split_once(end).unwrap_or_else(|| panic!("{rest_of_it}: no {end}"));
+        let command = format!("{begin}{rest_of_it}");
+        let report = scene.run(command.strip_prefix("<!-- $ fsverdict ").unwrap()).exits(0).stdout;
+        now += &format!("{command} -->\n{}\n{end}{after}", cut(&report));
+    }
+    now
+}
 
 /// The page with its table of claims as the program answers them now, and how many of them hold;
 /// `None` of a page without.
 fn answered(scene: &Scene, page: &str) -> Option<(String, String)> {
-    let (before, rest) = page.split_once(CLAIMS[0])?;
-    let (command, rest) = rest.split_once(" -->\n").unwrap();
-    if rest.contains(ANSWER) {
-        return None;
-    }
-    let (_, after) = rest.split_once(CLAIMS[1]).unwrap();
-    let report = scene.run(command.strip_prefix("fsverdict ").unwrap()).exits(0).stdout;
-    // The claims stand between the title and the answer; either begins in bold.
-    let (_, claims) = report.split_once("\n\n").unwrap();
-    let (claims, _) = claims.split_once("\n\n**").unwrap();
-    let tally = claims.lines().next().unwrap().trim_matches('*').to_string();
-    let [begin, end] = CLAIMS;
-    Some((format!("{before}{begin}{command} -->\n{claims}\n{end}{after}"), tally))
+    let mut tally = None;
+    let now = remade(scene, page, CLAIMS, |report| {
+        // The claims stand between the title and the answer; either begins in bold.
+        let (_, claims) = report.split_once("\n\n").unwrap();
+        let (claims, _) = claims.split_once("\n\n**").unwrap();
+        tally = claims.lines().next().map(|line| line.trim_matches('*').to_string());
+        claims.into()
+    });
+    tally.map(|tally| (now, tally))
 }
 
 /// The study of a page, and what `fsverdict reproduce` is to know of its record.
 fn precedent(scene: &Scene, page: &str) -> (String, Value) {
     let command = page.split(CLAIMS[0]).nth(1).unwrap().split(" -->").next().unwrap();
     let words: Vec<&str> = command.split(' ').collect();
-    let ["fsverdict", "report", "--claims", study, pack, ..] = words[..] else {
+    let [study, pack, ..] = words[..] else {
         panic!("{command}: write fsverdict report --claims STUDY PACK --format markdown")
     };
     let report = format!("report --claims {study} {pack} --format json");
@@ -245,35 +261,32 @@ fn the_studies_claims_are_answered_by_their_records() {
     assert!(fs::read_to_string(&answers).unwrap() == now, "FSVERDICT_RENEW=1 writes {answers:?}");
 }
 
-/// What ends an answer in docs/questions.md.
-const ANSWER: &str = "<!-- end of the answer -->\n";
-
-/// Each answer in docs/questions.md is what the command above it says of its record: from the
-/// sentence in bold to the legend of the matrix. Each record's plan is one that ships.
+/// Each answer in a page is what the command above it says of its record: from the sentence in bold
+/// to the legend of the matrix. The plan of each question ships.
 #[test]
 fn the_questions_are_answered_by_their_records() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let scene = Scene::new();
     symlink(root.join("record"), scene.path("record")).unwrap();
-    let page = root.join("docs/questions.md");
-    let text = fs::read_to_string(&page).unwrap();
-    let mut parts = text.split(CLAIMS[0]);
-    let mut now = parts.next().unwrap().to_string();
-    assert!(text.matches(CLAIMS[0]).count() >= 3, "no command stands above the answers");
-    for part in parts {
-        let (command, rest) = part.split_once(" -->\n").unwrap();
-        let (_, after) = rest.split_once(ANSWER).unwrap();
-        let report = scene.run(command.strip_prefix("fsverdict ").unwrap()).exits(0).stdout;
-        let (_, answer) = report.split_once("\n\n").unwrap();
-        let (answer, _) = answer.split_once("\n\nThe run ended").unwrap();
-        now += &format!("{}{command} -->\n{answer}\n{ANSWER}{after}", CLAIMS[0]);
+    let mut answers = BTreeMap::new();
+    for name in pages(&root, "docs").into_iter().chain(pages(&root, "docs/studies")) {
+        let page = || fs::read_to_string(root.join(&name)).unwrap();
+        let now = remade(&scene, &page(), ANSWER, |report| {
+            let (_, answer) = report.split_once("\n\n").unwrap();
+            answer.split_once("\n\nThe run ended").unwrap().0.into()
+        });
+        if std::env::var_os("FSVERDICT_RENEW").is_some() {
+            fs::write(root.join(&name), &now).unwrap();
+        }
+        assert!(page() == now, "{name}: FSVERDICT_RENEW=1 answers it anew");
+        answers.insert(name, now.matches(ANSWER[0]).count());
+    }
+    assert!(answers["docs/questions.md"] >= 3 && answers["docs/cloud-disk.md"] == 1, "{answers:?}");
+    let questions = fs::read_to_string(root.join("docs/questions.md")).unwrap();
+    for after in questions.split(ANSWER[1]).skip(1) {
         let plan = after.split("(../plans/").nth(1).unwrap().split(')').next().unwrap();
         assert!(root.join("plans").join(plan).is_file(), "{plan}");
     }
-    if std::env::var_os("FSVERDICT_RENEW").is_some() {
-        fs::write(&page, &now).unwrap();
-    }
-    assert!(text == now, "FSVERDICT_RENEW=1 answers them anew");
 }
 
 #[test]

@@ -36,8 +36,8 @@ fn a_tie_at_the_rate_of_the_bare_device_is_the_device_s() {
         assert_eq!(trial["mounted"], Value::Null);
         let reads = trial["phases"][0]["totals"]["device"]["reads"].as_f64().unwrap();
         let timed_s = trial["phases"][0]["work_ns"].as_f64().unwrap() / 1e9;
-        assert!((1.0..=40.0 * timed_s + 20.0).contains(&reads), "{trial:#}");
-        assert_eq!(trial["phases"][0]["queue"]["declared"], 4.0);
+        assert!((1.0..=160.0 * timed_s + 80.0).contains(&reads), "{trial:#}");
+        assert_eq!(trial["phases"][0]["queue"]["declared"], 16.0);
     }
     let bound = found(&document, "DeviceBound");
     if bound.is_empty() && is_disturbed(&document) {
@@ -51,7 +51,7 @@ fn a_tie_at_the_rate_of_the_bare_device_is_the_device_s() {
     );
     assert!(text(&bound[0]["evidence"]).contains("; at twice the depth it does "));
     let deep = of(&document, "raw device at twice the depth");
-    assert_eq!((deep.len(), &deep[0]["phases"][0]["queue"]["declared"]), (4, &8.0.into()));
+    assert_eq!((deep.len(), &deep[0]["phases"][0]["queue"]["declared"]), (4, &32.0.into()));
     for silent in ["A4", "A8"] {
         assert_eq!(found(&document, silent), [&Value::Null; 0]);
     }
@@ -83,14 +83,15 @@ fn one_of_three(
     run(scene)
 }
 
-/// Two alike beside the bare device, on a bed that is held down to 40 reads a second: so few that
-/// four requests under way last for a tenth of a second in which the machine does something else.
+/// Two alike beside the bare device, on a bed that is held down to 160 reads a second: so few that
+/// 16 requests under way last for a tenth of a second in which the machine does something else, and
+/// so many that one more or less is nothing.
 fn tie(scene: &Scene) -> Value {
     alike(
         scene,
         r#"
         [bed.limits]
-        iops = 40
+        iops = 160
         [judgement]
         rounds = 4
         arms = ["raw"]
@@ -101,8 +102,8 @@ fn tie(scene: &Scene) -> Value {
         size = "4m"
         direct = 1
         ioengine = "libaio"
-        iodepth = 4
-        runtime = 4
+        iodepth = 16
+        runtime = 3
         time_based = true
         "#,
     )
