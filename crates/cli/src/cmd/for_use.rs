@@ -9,7 +9,7 @@ use anyhow::{Context, Result};
 use clap_complete::engine::ArgValueCandidates;
 use fsverdict_core::judge;
 use fsverdict_core::model::{Bed, BedKind, Bytes, Need, Place, Plan, Purpose, Span, Stop};
-use fsverdict_core::render::{self, Recommendation};
+use fsverdict_core::render::{self, Recommendation, Report};
 use fsverdict_host::bed::{self, Consent, Consents};
 use fsverdict_host::file_system;
 use fsverdict_host::place::doctor::Machine;
@@ -19,7 +19,6 @@ use super::arguments::{Arguments as RunArguments, PlaceName};
 use super::{advise, plan, run};
 use crate::exit::{self, Usage};
 use crate::say::{self, remark};
-use crate::source::Loaded;
 use crate::watch::Wish;
 use crate::{offers, shipped, uses};
 
@@ -104,11 +103,13 @@ pub fn run(arguments: &Arguments) -> Result<u8> {
         say::tell(&format!("No trial was measured: fsverdict report {}", folder.display()));
         return Ok(if stop == Stop::Interrupted { exit::INTERRUPTED } else { exit::FAILED });
     }
-    say::print(&recommended(arguments, &purpose, &target, &loaded, &folder))?;
+    let judged = loaded.judged(&judge::Judge::new(&loaded.plan));
+    let report = loaded.report(&judged);
+    say::print(&recommended(arguments, &purpose, &target, &report, &folder))?;
     if stop == Stop::Interrupted {
         return Ok(exit::INTERRUPTED);
     }
-    Ok(run::status(&loaded.report(&loaded.judged(&judge::Judge::new(&loaded.plan)))))
+    Ok(run::status(&report))
 }
 
 /// What `--on` is.
@@ -272,10 +273,10 @@ fn recommended(
     arguments: &Arguments,
     purpose: &Purpose,
     target: &Target,
-    loaded: &Loaded,
+    report: &Report,
     folder: &Path,
 ) -> String {
-    let Loaded { run, plan, records } = loaded;
+    let Report { run, plan, records, .. } = *report;
     let documented = advise::documented(plan, records, purpose);
     let margin = plan.judgement.margin;
     let advice = judge::advise(&run.name, plan, records, purpose, documented, margin);
@@ -299,6 +300,7 @@ fn recommended(
         advice: &advice,
         now: target.now.as_deref(),
         lines: &lines,
+        open: &render::outlook(report),
         next: &next,
     })
 }

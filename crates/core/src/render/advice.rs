@@ -56,7 +56,10 @@ pub(super) fn answer(advice: &Advice) -> String {
     let (purpose, run) = (&advice.purpose, &advice.run);
     let part = match measured_share(advice) {
         None => String::new(),
-        Some((measured, all)) => format!(", by {measured} of {all} of what counts,"),
+        Some((measured, all)) => {
+            let missing: Vec<String> = advice.missing.iter().map(|it| it.what.clone()).collect();
+            format!(", by {measured} of {all} of what counts (not by {}),", listed(&missing))
+        }
     };
     match &advice.answer {
         Answer::Best(name) => {
@@ -76,7 +79,7 @@ pub(super) fn answer(advice: &Advice) -> String {
         ),
         Answer::Undecided(names) => format!(
             "No verdict for {purpose}{part} by {run}: the best is one of {}, and the data do not \
-             say which. More rounds may.",
+             say which.",
             listed(names)
         ),
         Answer::Only(name) => {

@@ -34,6 +34,14 @@ pub(super) fn steps(report: &Report, kept: Kept) -> Vec<Step> {
     each.into_iter().flatten().collect()
 }
 
+/// What keeps a run from deciding, and what would decide it: a sentence each.
+pub fn outlook(report: &Report) -> Vec<String> {
+    // How to go on is told by whoever asks.
+    let kept = Kept { path: "", is_packed: true };
+    let each = [open(report, kept), weak(report)];
+    each.into_iter().flatten().map(|step| step.text).collect()
+}
+
 /// A command of these words, each as a shell takes it.
 pub(super) fn command(words: &[&str]) -> Vec<String> {
     let quoted = |word: &&str| Command::Argv(vec![word.to_string()]).to_string();
@@ -161,6 +169,16 @@ mod tests {
     use super::super::testing::{comparison, grid, report};
     use super::*;
     use crate::model::BedKind;
+
+    #[test]
+    fn what_is_open_is_told_without_a_command_where_another_has_it() {
+        let (plan, mut run, mut comparisons) = grid(&[vec![(Verdict::Undecided, 1.2)]]);
+        (run.stop, run.elapsed_s) = (Some(Stop::Rounds), 60.0);
+        (comparisons[0].rounds, comparisons[0].rounds_to_settle) = (1, Some(1));
+        let told = outlook(&report(&(plan, run, comparisons)));
+        assert_eq!(told.len(), 1, "{told:?}");
+        assert!(told[0].ends_with("would probably settle it, about 2 minutes."), "{told:?}");
+    }
 
     #[test]
     fn what_is_open_has_a_way_to_be_settled() {

@@ -20,6 +20,8 @@ pub struct Recommendation<'a> {
     pub now: Option<&'a str>,
     /// Lines that make, mount and keep each contender, by its name.
     pub lines: &'a dyn Fn(&str) -> Vec<String>,
+    /// What keeps the run from deciding, a sentence each.
+    pub open: &'a [String],
     /// How to see all of it, and how to go on.
     pub next: &'a [String],
 }
@@ -48,12 +50,17 @@ pub fn recommendation(it: &Recommendation) -> String {
     // A line that goes on stands further in.
     let broken = |text: String| wrapped(&text, WIDTH - 4).join("\n    ");
     let against = against.into_iter().map(broken).collect();
+    let open = match it.advice.answer {
+        Answer::Undecided(_) => it.open.iter().cloned().map(broken).collect(),
+        _ => Vec::new(),
+    };
     let turns = it.advice.turns.iter().take(TURNS).map(|it| broken(turn(it))).collect();
     let lines = match taken {
         Some(name) if Some(name) != it.now => (it.lines)(name),
         _ => Vec::new(),
     };
     for (title, lines) in [
+        ("What keeps it open:", open),
         ("What speaks against others, or against this:", against),
         ("What would change it:", turns),
         ("To have it:", lines),
@@ -131,7 +138,14 @@ mod tests {
     fn told(answer: Answer, now: Option<&str>) -> String {
         let lines = |name: &str| vec![format!("mkfs.{name} DEVICE")];
         let next = ["fsverdict report run".to_string()];
-        recommendation(&Recommendation { advice: &advice(answer), now, lines: &lines, next: &next })
+        let (advice, open) = (advice(answer), ["Others had the processors.".to_string()]);
+        recommendation(&Recommendation {
+            advice: &advice,
+            now,
+            lines: &lines,
+            open: &open,
+            next: &next,
+        })
     }
 
     #[test]
@@ -159,10 +173,28 @@ mod tests {
     }
 
     #[test]
+    fn what_is_open_says_why() {
+        let both = || vec!["xfs".to_string(), "ext4".into()];
+        for now in [None, Some("ext4")] {
+            assert!(
+                told(Answer::Undecided(both()), now).contains("\n  Others had the processors.")
+            );
+        }
+        assert!(!told(Answer::Best("xfs".into()), None).contains("processors"));
+    }
+
+    #[test]
     fn no_table_stands_where_nobody_has_a_ratio() {
         let mut advice = advice(Answer::Nobody);
         let shown = |advice: &Advice| {
-            recommendation(&Recommendation { advice, now: None, lines: &|_| vec![], next: &[] })
+            let (lines, none) = (|_: &str| Vec::new(), &[]);
+            recommendation(&Recommendation {
+                advice,
+                now: None,
+                lines: &lines,
+                open: none,
+                next: none,
+            })
         };
         assert!(shown(&advice).contains("times as good"));
         advice.weighed[0].ratios.clear();

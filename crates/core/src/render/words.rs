@@ -161,7 +161,10 @@ pub(super) fn ratio(ratio: f64) -> String {
         it if it >= 9.995 => format!("{it:.1}"),
         it if it >= 0.0995 => format!("{it:.2}"),
         it if it >= 0.00995 => format!("{it:.3}"),
-        it => format!("{it:.4}"),
+        it if it >= 0.000_05 => format!("{it:.4}"),
+        // Rounded it would be none.
+        it if it > 0.0 => "<0.0001".into(),
+        _ => "0".into(),
     }
 }
 
