@@ -61,7 +61,7 @@ impl Awaited {
             return self.child.wait();
         }
         loop {
-            let ended = any_ended()?;
+            let ended = any_ended(0)?;
             if let Some(status) = self.child.try_wait()? {
                 return Ok(status);
             }
@@ -91,13 +91,28 @@ impl DerefMut for Awaited {
     }
 }
 
-/// Waits until a child has ended, and leaves it where it is; gives its number.
-fn any_ended() -> io::Result<u32> {
+/// Collects children that have ended and that nobody waits for, our own and those whose parents are
+/// gone. What somebody waits for may stand before others: they are collected another time. Only
+/// the first process of a PID namespace has any.
+pub fn reap_all() {
+    while std::process::id() == 1 {
+        let awaited = awaited();
+        match any_ended(libc::WNOHANG) {
+            Ok(ended) if ended != 0 && !awaited.contains(&ended) => reap(ended),
+            _ => return,
+        }
+    }
+}
+
+/// A child that has ended, and stays where it is: its number. Waits for one, but with WNOHANG: then
+/// 0 where none has.
+fn any_ended(how: libc::c_int) -> io::Result<u32> {
     // SAFETY: all bytes zero are a siginfo_t.
     let mut told: libc::siginfo_t = unsafe { std::mem::zeroed() };
     loop {
+        let how = libc::WEXITED | libc::WNOWAIT | how;
         // SAFETY: the kernel writes one siginfo_t where there is one.
-        match unsafe { libc::waitid(libc::P_ALL, 0, &mut told, libc::WEXITED | libc::WNOWAIT) } {
+        match unsafe { libc::waitid(libc::P_ALL, 0, &mut told, how) } {
             // SAFETY: of a child that has ended the kernel gives the number.
             0 => return Ok(unsafe { told.si_pid() }.cast_unsigned()),
             _ => match io::Error::last_os_error() {

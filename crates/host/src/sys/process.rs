@@ -155,13 +155,6 @@ pub fn signal_other(process: u32, signal: i32) -> io::Result<()> {
     }
 }
 
-/// Collects children that have ended, our own and those whose parents are gone.
-/// Only for a process that waits for no child of its own at the same time.
-pub fn reap() {
-    // SAFETY: waitpid may be given no place for the status.
-    while unsafe { libc::waitpid(-1, std::ptr::null_mut(), libc::WNOHANG) } > 0 {}
-}
-
 /// The time this process has run, all its threads together, those that have ended too: up to now,
 /// in nanoseconds (clock_gettime(2), CLOCK_PROCESS_CPUTIME_ID).
 pub fn process_cpu_ns() -> u64 {

@@ -5,7 +5,7 @@ use std::cell::RefCell;
 use std::fmt;
 use std::io::{self, BufRead, Write, stdin, stdout};
 use std::path::Path;
-use std::process::{Child, Command, ExitStatus};
+use std::process::{Command, ExitStatus};
 use std::str::FromStr;
 use std::time::{Duration, Instant, SystemTime};
 
@@ -13,6 +13,7 @@ use fsverdict_core::model::{Device, Turns};
 
 use crate::machine::standstill;
 use crate::probe::{DeviceReader, DeviceReading};
+use crate::sys::{self, Awaited};
 
 /// What the lab says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -116,7 +117,7 @@ impl Relay {
     /// of the duet are there.
     pub fn see_through(&self, command: &mut Command, devices: &[Device]) -> io::Result<ExitStatus> {
         let mut reader = DeviceReader::open(Path::new("/"), devices).map_err(io::Error::other)?;
-        let mut under_way: Option<(Child, DeviceReading)> = None;
+        let mut under_way: Option<(Awaited, DeviceReading)> = None;
         loop {
             let Order::Go { place, turn_ns } = heard()? else {
                 return Err(unexpected(Order::Close));
@@ -132,6 +133,7 @@ impl Relay {
                 }
             };
             std::thread::sleep(Duration::from_nanos(turn_ns));
+            sys::reap_all();
             let ended = child.try_wait()?;
             let stopped = match ended {
                 None => standstill::stand_still(child.id()),
@@ -198,10 +200,10 @@ fn begun(
     command: &mut Command,
     reader: &mut DeviceReader,
     before: &DeviceReading,
-) -> io::Result<Child> {
+) -> io::Result<Awaited> {
     const PATIENCE: Duration = Duration::from_secs(1);
     const PAUSE: Duration = Duration::from_millis(2);
-    let child = command.spawn()?;
+    let child = Awaited::start(command)?;
     let began = Instant::now();
     while began.elapsed() < PATIENCE {
         let now = reader.read().map_err(io::Error::other)?;

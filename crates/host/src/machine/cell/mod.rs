@@ -20,6 +20,8 @@ use crate::sys::{self, Holder, NewNamespace};
 /// What a cell is made for.
 #[derive(Clone, Debug, Default)]
 pub struct Ground {
+    /// The mount of the file system under test, where the trial has made one.
+    pub bed: Option<PathBuf>,
     /// What may be written: folders.
     pub writable: Vec<PathBuf>,
     /// What the work names: the mounts that hold it are kept.

@@ -42,6 +42,8 @@ const LINKS: [(&str, &str); 5] = [
 enum Shown {
     /// As it is, to be read.
     ReadOnly,
+    /// The same, by its own mount: the file system under test, in which nobody else has a socket.
+    Bed,
     /// As it is; what is written goes elsewhere.
     Private,
     /// As it is, to be written.
@@ -167,7 +169,9 @@ fn shown(ground: &Ground, mounts: &[Mount], homes: &BTreeSet<PathBuf>) -> BTreeM
     for mount in mounts.iter().filter(|mount| mount.file_system != "autofs") {
         let path = Path::new(&mount.at);
         if path.parent().is_some() && !own(path) && (of_system(path) || holds(path)) {
-            shown.insert(path.to_path_buf(), Shown::ReadOnly);
+            let is_bed = ground.bed.as_deref() == Some(path);
+            let how = if is_bed { Shown::Bed } else { Shown::ReadOnly };
+            shown.insert(path.to_path_buf(), how);
         }
     }
     let is_folder = |path: &PathBuf| fs::symlink_metadata(path).is_ok_and(|it| it.is_dir());
@@ -199,8 +203,12 @@ fn nearest(path: &Path) -> Option<&Path> {
 /// socket can be connected to (unix(7)), and its daemon asked to write; an overlay has none.
 fn show(path: &Path, there: &Path, how: Shown) -> io::Result<()> {
     place_for(path, there)?;
-    if how == Shown::Writable {
-        return sys::bind(path, there).and_then(|()| sys::forbid_devices(there));
+    match how {
+        Shown::Writable => {
+            return sys::bind(path, there).and_then(|()| sys::forbid_devices(there));
+        }
+        Shown::Bed => return bind_to_read(path, there),
+        _ => {}
     }
     let layers = format!("{}:{EMPTY}", escaped(path));
     match path.is_dir() && sys::mount_layers(&layers, path, there).is_ok() {

@@ -122,7 +122,9 @@ pub fn ground(trial: &Trial, environment: &BTreeMap<String, String>) -> Ground {
         at: at.into(),
         to: Some([work_directory(trial), place.into()]),
     });
+    let bed = trial.bed.kind != BedKind::Directory && !is_raw;
     Ground {
+        bed: bed.then(|| PathBuf::from(&trial.directory)),
         writable: own.chain(opened).chain(cache).collect(),
         named,
         kept: networks.into_iter().collect(),

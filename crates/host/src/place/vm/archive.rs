@@ -49,7 +49,7 @@ impl<W: Write> Archive<W> {
 
     /// A character device, which it takes no right to write down.
     pub fn device(&mut self, name: &str, [major, minor]: [u32; 2]) -> io::Result<()> {
-        let entry = Builder::new(name).mode(DEVICE | 0o600).rdev_major(major).rdev_minor(minor);
+        let entry = Builder::new(name).mode(DEVICE | 0o666).rdev_major(major).rdev_minor(minor);
         self.put(entry, &[])
     }
 

@@ -25,6 +25,7 @@ use crate::machine::settings::{self, Setting};
 use crate::place::lease::Grant;
 use crate::place::trial_process::{bare_trial_argv, machines_proc, trial_argv};
 use crate::probe::offered;
+use crate::sys::Awaited;
 use crate::undo::Journal;
 use crate::{file_system, layer, sys, tool};
 
@@ -334,7 +335,7 @@ fn run(job: Job, job_disk: &Path) -> Result<(), HostError> {
     if !say("\r") {
         command.stdout(Stdio::null());
     }
-    let status = command.status()?;
+    let status = Awaited::start(&mut command)?.wait_and_reap()?;
     if status.success() {
         return Ok(());
     }

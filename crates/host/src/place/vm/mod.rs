@@ -112,20 +112,6 @@ impl Bootable {
         self.buses.first().copied().unwrap_or(Bus::Virtio)
     }
 
-    /// It may have seen none on that bus: the next one is used from now on, if there is one.
-    fn try_next_bus(&mut self) -> bool {
-        let is_one_left = self.buses.len() > 1;
-        if is_one_left {
-            self.buses.remove(0);
-        }
-        is_one_left
-    }
-
-    /// It sees its disks on the bus that is used.
-    fn keep_bus(&mut self) {
-        self.buses.truncate(1);
-    }
-
     /// The contender's file system, as this kernel has it.
     fn file_system(&self, contender: &Contender) -> Option<&'static FileSystem> {
         let known = file_system::ALL.iter().find(|known| known.name == contender.file_system)?;
@@ -388,14 +374,22 @@ impl<'a> Vm<'a> {
             fs::rename(&console, console.with_file_name("console-of-panic.log"))?;
             booted = self.boot_once(trial, &console, writes)?;
         }
-        while !booted.has_answered() && !booted.has_begun && self.try_next_bus(trial) {
+        let buses = self.buses(trial);
+        for tried in 1..buses.len() {
+            if booted.has_answered() || booted.has_begun {
+                break;
+            }
+            self.use_buses(trial, &buses[tried..]);
+            fs::rename(&console, console.with_file_name(format!("console-of-bus-{tried}.log")))?;
             booted = self.boot_once(trial, &console, writes)?;
         }
         if booted.has_answered() {
-            let bootable = self.prepared.kernels.get_mut(&trial.contender.kernel);
-            bootable.into_iter().for_each(Bootable::keep_bus);
+            let all = self.buses(trial);
+            self.use_buses(trial, all.get(..1).unwrap_or_default());
             return Ok((booted.files, panicked));
         }
+        // It may be another fault, of this trial alone: the next one is to have the choice again.
+        self.use_buses(trial, &buses);
         let twice = if panicked.is_some() { ", twice" } else { "" };
         let kernel = self.prepared.kernels.get(&trial.contender.kernel).map(|it| &it.kernel);
         let bare = kernel.filter(|_| !booted.has_begun).and_then(Kernel::without_modules);
@@ -404,9 +398,17 @@ impl<'a> Vm<'a> {
             .into())
     }
 
-    fn try_next_bus(&mut self, trial: &Trial) -> bool {
-        let bootable = self.prepared.kernels.get_mut(&trial.contender.kernel);
-        bootable.is_some_and(Bootable::try_next_bus)
+    /// The buses on which the trial's kernel may see its disks.
+    fn buses(&self, trial: &Trial) -> Vec<Bus> {
+        let bootable = self.prepared.kernels.get(&trial.contender.kernel);
+        bootable.map_or_else(Vec::new, |it| it.buses.clone())
+    }
+
+    /// The disks of the trial's kernel are on the first of these from now on.
+    fn use_buses(&mut self, trial: &Trial, buses: &[Bus]) {
+        if let Some(bootable) = self.prepared.kernels.get_mut(&trial.contender.kernel) {
+            bootable.buses = buses.to_vec();
+        }
     }
 
     /// One boot, with its console in the file `console`.
@@ -645,25 +647,5 @@ impl Place for Vm<'_> {
     fn left(&self) -> Vec<String> {
         let journal = self.journal.iter();
         journal.map(|journal| format!("what {} lists", journal.path().display())).collect()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn buses_are_tried_in_turn_until_a_guest_has_answered() {
-        let (image, release) = (PathBuf::new(), "3.4.4".to_string());
-        let kernel = Kernel { image, release, modules: None, zfs: None };
-        let modules = Modules::default();
-        let buses = modules.buses();
-        let mut bootable = Bootable { kernel, modules, buses };
-        assert_eq!(bootable.bus(), Bus::Virtio);
-        assert!(bootable.try_next_bus());
-        assert_eq!(bootable.bus(), Bus::Ide);
-        bootable.keep_bus();
-        assert!(!bootable.try_next_bus());
-        assert_eq!(bootable.bus(), Bus::Ide);
     }
 }

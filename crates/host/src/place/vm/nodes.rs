@@ -2,10 +2,10 @@
 //! later.
 
 use std::ffi::CString;
-use std::fs::{self, DirBuilder, File};
+use std::fs::{self, DirBuilder, File, Permissions};
 use std::io;
 use std::os::fd::AsFd;
-use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::Path;
 
 use crate::sys;
@@ -54,7 +54,9 @@ pub fn make_one(device: &Path, dev: &Path) -> io::Result<()> {
     let kind = if is_block { libc::S_IFBLK } else { libc::S_IFCHR };
     let name = CString::new(name)?;
     let number = libc::makedev(major, minor);
-    sys::make_node_at(File::open(dev)?.as_fd(), &name, kind | 0o666, number)
+    sys::make_node_at(File::open(dev)?.as_fd(), &name, kind | 0o666, number)?;
+    // The mask of what a process makes is not for these: servers run under users of their own.
+    fs::set_permissions(path, Permissions::from_mode(0o666))
 }
 
 #[cfg(test)]

@@ -31,7 +31,7 @@ pub struct Seen {
 impl Seen {
     /// Looks.
     pub fn now(ground: &Ground) -> Seen {
-        sys::reap();
+        sys::reap_all();
         let disk = ground.disk();
         Seen {
             processes: processes(),
@@ -81,7 +81,7 @@ pub fn until_alone() -> bool {
             return false;
         }
         std::thread::sleep(PAUSE);
-        sys::reap();
+        sys::reap_all();
     }
     true
 }
