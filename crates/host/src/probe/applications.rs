@@ -16,7 +16,8 @@ use std::time::{Duration, Instant};
 use fsverdict_core::model::Application;
 
 use super::ProbeError;
-use crate::machine::processes::{Io, name_and_parent, numbers_in};
+use crate::machine::processes::{Io, is_running, name_and_parent, numbers_in};
+use crate::sys::Counting;
 
 const PERIOD: Duration = Duration::from_secs(1);
 
@@ -38,10 +39,14 @@ struct Families {
 }
 
 impl Families {
-    /// Looks at all processes but the first, which is the trial.
-    fn look(&mut self) {
-        let mut seen = Known::new();
+    /// Looks at all processes but the first, which is the trial. Gives those that had ended before
+    /// they were looked at: no more is to be known of them.
+    fn look(&mut self) -> Vec<u32> {
+        let (mut seen, mut ended) = (Known::new(), Vec::new());
         for process in numbers_in(&self.root.join("proc")).filter(|&process| process != 1) {
+            if !is_running(&self.root, process) {
+                ended.push(process);
+            }
             let Some((first, name)) = self.first_of_family(process) else { continue };
             let io = Io::read(&self.root.join(format!("proc/{process}/io"))).unwrap_or_default();
             let stored_bytes = io.stored_bytes.saturating_sub(io.cancelled_bytes);
@@ -50,6 +55,7 @@ impl Families {
             bytes[1] += stored_bytes;
         }
         self.known.append(&mut seen);
+        ended
     }
 
     /// The ancestor that is a child of the trial, and what application it is.
@@ -100,9 +106,10 @@ impl Applications {
         let mut families = Families { root: root.into(), servers, known: Known::new() };
         families.look();
         let (stop, stopped) = channel();
+        let counting = Counting::new();
         let thread = std::thread::Builder::new()
             .name("applications".into())
-            .spawn(move || readings(families, &stopped))
+            .spawn(move || readings(families, &stopped, &counting))
             .map_err(ProbeError::Thread)?;
         Ok(Applications { stop, thread })
     }
@@ -115,7 +122,7 @@ impl Applications {
 }
 
 /// The thread: a reading each second and one at the end, when the other end of `stopped` is gone.
-fn readings(mut families: Families, stopped: &Receiver<()>) -> Vec<Reading> {
+fn readings(mut families: Families, stopped: &Receiver<()>, counting: &Counting) -> Vec<Reading> {
     let origin = Instant::now();
     let start = families.known.clone();
     let mut readings = vec![(0, families.since(&start))];
@@ -123,7 +130,7 @@ fn readings(mut families: Families, stopped: &Receiver<()>) -> Vec<Reading> {
     loop {
         let wait = due.saturating_duration_since(Instant::now());
         let over = !matches!(stopped.recv_timeout(wait), Err(RecvTimeoutError::Timeout));
-        families.look();
+        families.look().into_iter().for_each(|process| counting.is_counted(process));
         readings.push((origin.elapsed().as_nanos() as u64, families.since(&start)));
         if over {
             return readings;

@@ -7,10 +7,13 @@ use std::collections::BTreeSet;
 use std::io;
 use std::ops::{Deref, DerefMut};
 use std::process::{Child, Command, ExitStatus};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 static AWAITED: Mutex<BTreeSet<u32>> = Mutex::new(BTreeSet::new());
+/// Somebody counts what processes have done, and takes away those that have been counted.
+static IS_COUNTED: AtomicBool = AtomicBool::new(false);
 
 fn awaited() -> MutexGuard<'static, BTreeSet<u32>> {
     AWAITED.lock().unwrap_or_else(PoisonError::into_inner)
@@ -57,7 +60,7 @@ impl Awaited {
     /// Waits for its end, and takes away all who end meanwhile without anybody who waits for them.
     pub fn wait_and_reap(mut self) -> io::Result<ExitStatus> {
         // Elsewhere they are others' children.
-        if std::process::id() != 1 {
+        if std::process::id() != 1 || IS_COUNTED.load(Ordering::SeqCst) {
             return self.child.wait();
         }
         loop {
@@ -88,6 +91,34 @@ impl Deref for Awaited {
 impl DerefMut for Awaited {
     fn deref_mut(&mut self) -> &mut Child {
         &mut self.child
+    }
+}
+
+/// As long as this is there, those who end without anybody who waits for them are left to whoever
+/// has it: until then `/proc` tells what they have done.
+#[derive(Debug)]
+pub struct Counting(());
+
+impl Counting {
+    /// Begins.
+    #[expect(clippy::new_without_default, reason = "it does something")]
+    pub fn new() -> Counting {
+        IS_COUNTED.store(true, Ordering::SeqCst);
+        Counting(())
+    }
+
+    /// Takes one away that has ended and was counted, unless somebody waits for it. One that is
+    /// none of ours stays.
+    pub fn is_counted(&self, number: u32) {
+        if std::process::id() == 1 && !awaited().contains(&number) {
+            reap(number);
+        }
+    }
+}
+
+impl Drop for Counting {
+    fn drop(&mut self) {
+        IS_COUNTED.store(false, Ordering::SeqCst);
     }
 }
 
