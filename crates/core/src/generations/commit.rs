@@ -8,9 +8,11 @@ use super::{INODE_BYTES, Modelled, flush, write};
 use crate::model::FsyncCase;
 use crate::model::trace::{Entry, Part};
 
-/// ext4 has no checksums of metadata before ("ext4: Calculate and verify superblock checksum").
+/// ext4 has no checksums of metadata before (a9c473178054, "ext4: calculate and verify superblock
+/// checksum").
 const CHECKSUMS: Version = Version::new(3, 5, 0);
-/// "jbd2: fix descriptor block size handling errors with journal_csum": their third version.
+/// Their third version (db9ee220361d, "jbd2: fix descriptor block size handling errors with
+/// journal_csum").
 const CHECKSUMS_3: Version = Version::new(3, 17, 0);
 
 /// Bytes of a block's header, of the journal's name behind the first tag, and of a checksum at the

@@ -7,7 +7,7 @@ use super::{Modelled, flush, write};
 use crate::model::FsyncCase;
 use crate::model::trace::Entry;
 
-/// "ext4: main fast-commit commit path".
+/// aa75f4d3daae, "ext4: main fast-commit commit path".
 pub const SINCE: Version = Version::new(5, 10, 0);
 
 /// A tag's head (`ext4_fc_tl`).

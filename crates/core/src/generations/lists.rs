@@ -7,8 +7,9 @@
 //! written them ("ext4: do not ask jbd2 to write data for delalloc buffers"); from 5.3 on only the
 //! bytes that were listed ("jbd2: introduce jbd2_inode dirty range scoping"). Here a file has one
 //! dirty piece, and so these differ in nothing. Nor does it matter that blocks are allocated as not
-//! yet written where allocation is delayed, since 5.6 by default ("ext4: make dioread_nolock the
-//! default"): such files are not listed, and need not be, for the fsync has written the only one.
+//! yet written where allocation is delayed, since 5.6 by default (244adf6426ee, "ext4: make
+//! dioread_nolock the default"): such files are not listed, and need not be, for the fsync has
+//! written the only one.
 
 use super::Modelled;
 use super::version::Version;
