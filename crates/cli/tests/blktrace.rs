@@ -103,3 +103,21 @@ fn what_blkparse_counts_is_shown_and_blocks_have_names() {
         .exits(1)
         .says("at byte 0 there is no record of blktrace");
 }
+
+#[test]
+#[ignore = "needs root and loop devices: run ./test"]
+fn blocks_are_not_named_by_what_is_mounted() {
+    let scene = Scene::new();
+    std::fs::write(scene.path("loop3.blktrace.0"), &recorded()[0]).unwrap();
+    let image = scene.typed("image");
+    tool("mke2fs", &["-q", "-F", "-t", "ext4", &image, "64M"]).unwrap();
+    let node = tool("losetup", &["--find", "--show", &image]).unwrap().trim().to_string();
+    std::fs::create_dir(scene.path("mounted")).unwrap();
+    tool("mount", &[&node, &scene.typed("mounted")]).unwrap();
+    let line = format!("anatomy --blktrace loop3 --disk {node}");
+    scene.run(&line).exits(1).says(&format!("{node} is in use"));
+    tool("umount", &[&scene.typed("mounted")]).unwrap();
+    scene.run(&line).exits(0);
+    tool("losetup", &["--detach", &node]).unwrap();
+    scene.run("anatomy --blktrace loop3 --disk nowhere").exits(1).says("nowhere: No such file");
+}

@@ -630,10 +630,12 @@ impl Place for Vm<'_> {
         facts.extend(like.map(|like| ("bed is like".into(), like)));
         for (name, bootable) in &self.prepared.kernels {
             let Kernel { release, image, .. } = &bootable.kernel;
-            let disks = match bootable.bus() {
-                Bus::Virtio => "",
-                Bus::Ide => ", IDE disks",
-                Bus::Ahci => ", SATA disks",
+            let disks = match bootable.buses.as_slice() {
+                [Bus::Ide] => ", IDE disks",
+                [Bus::Ahci] => ", SATA disks",
+                [] | [Bus::Virtio] => "",
+                // What this kernel has is known when it has been booted.
+                [..] => ", virtio disks, or IDE or SATA where it sees none",
             };
             let name = name.as_deref().unwrap_or("of the guests");
             let zfs = bootable.kernel.zfs.as_ref();

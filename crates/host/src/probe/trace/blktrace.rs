@@ -2,6 +2,7 @@
 
 use std::fs::{self, File};
 use std::io::{self, BufReader};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use fsverdict_core::model::trace::{Entry, Item};
@@ -32,6 +33,7 @@ pub fn read(
     each: &mut dyn FnMut(Item) -> io::Result<()>,
 ) -> Result<Told, TraceError> {
     let files = files(name).map_err(at(name))?;
+    disk.map_or(Ok(()), unheld)?;
     let mut devices: Vec<u32> = Vec::new();
     events(&files, &mut |event| {
         if let EventKind::Queue(block) | EventKind::Issue(block) = &event.kind
@@ -61,6 +63,22 @@ pub fn read(
         each(item)
     })?;
     Ok(Told { missing, unnamed: names.why_none() })
+}
+
+/// Fails where the kernel holds the device: what is mounted changes while it is read, and blocks
+/// would get wrong names. For a block device O_EXCL fails with EBUSY then, also for a disk whose
+/// partition is mounted (open(2); block/bdev.c, `bd_prepare_to_claim`).
+fn unheld(disk: &Path) -> Result<(), TraceError> {
+    if sys::block_number(disk).map_err(at(disk))?.is_none() {
+        return Ok(());
+    }
+    let opened = fs::OpenOptions::new().read(true).custom_flags(libc::O_EXCL).open(disk);
+    match opened {
+        Err(error) if error.raw_os_error() == Some(libc::EBUSY) => {
+            Err(TraceError::InUse(disk.into()))
+        }
+        opened => opened.map(drop).map_err(at(disk)),
+    }
 }
 
 /// The files of a recording, in the order of processors.

@@ -55,6 +55,12 @@ pub enum TraceError {
     NoDevice,
     #[error("{0} is a partition: events are of whole disks; name the disk")]
     Partition(String),
+    #[error(
+        "{} is in use, and what its blocks are may change meanwhile: unmount it, or leave --disk \
+         out",
+        .0.display()
+    )]
+    InUse(PathBuf),
     #[error("{0} is no name of a run")]
     Run(String),
     #[error("{}: {source}", path.display())]
