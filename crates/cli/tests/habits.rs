@@ -35,6 +35,7 @@ fn names_are_seen_through_and_a_bare_run_shows_examples() {
     let scene = Scene::new();
     scene.run("run postgre").exits(2).says("did you mean postgresql?");
     scene.run("run cloud-disk").exits(2).says("fsverdict run --study cloud-disk");
+    assert!(scene.run("for").exits(2).stderr.contains("for mail --on"));
     let bare = scene.run("run").exits(2).stderr;
     assert_eq!(bare.matches("  sudo fsverdict run ").count(), 3, "{bare}");
     scene.run("show nothing").exits(2).says("there are distribution, etcd, hard-links, layers");

@@ -28,7 +28,7 @@ use crate::{offers, shipped, uses};
 /// the end, until it is decided or the time is up; ends with one recommendation, its reasons, and
 /// the lines that make, mount and keep it. Without --erase nothing that is there is touched.
 #[derive(clap::Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = EXAMPLES, arg_required_else_help = true)]
 pub struct Arguments {
     /// A use, or a plan: fsverdict list uses, fsverdict list plans.
     #[arg(value_name = "USE", add = ArgValueCandidates::new(offers::uses))]
