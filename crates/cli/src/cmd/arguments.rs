@@ -223,7 +223,8 @@ pub struct Arguments {
     #[arg(long, value_name = "NAME", help_heading = JUDGED)]
     pub reference: Option<String>,
     /// All contenders of a round at once, each on a bed of its own, and their work in turns of
-    /// 100 ms, so that a machine's noise is the same for all. For fio jobs that run for a time.
+    /// 100 ms, so that a machine's noise is the same for all. For fio jobs that run for a time,
+    /// and for fsyncs.
     #[arg(long)]
     pub duet: bool,
     /// Rounds at most [default: 12].

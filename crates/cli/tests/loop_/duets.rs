@@ -67,6 +67,38 @@ fn contenders_take_turns_on_beds_of_their_own() {
     scene.assert_nothing_left();
 }
 
+/// Work that fsverdict does by itself is shared out: each turn has as many of the repetitions.
+#[test]
+#[ignore = "needs root and loop devices: run ./test"]
+fn fsyncs_are_shared_out_among_the_turns() {
+    let scene = Scene::alone();
+    let line = "run --duet --fs ext4,xfs --size 320M --rounds 2 --output run --json - \
+                --fsync-files files=3,size=2k,repetitions=60";
+    let done = scene.run(line).exits(0);
+    let document = done.json();
+    let trials = list(&document["trials"]);
+    assert_eq!(trials.len(), 4);
+    for trial in trials {
+        assert_eq!(trial["outcome"], "measured", "{trial:#}");
+        let phase = &trial["phases"][0];
+        let turns = &phase["turns"];
+        let lasted_ns = numbers(turns, "lasted_ns");
+        assert_eq!(lasted_ns.len(), 20, "{turns:#}");
+        assert_eq!(phase["work_ns"], lasted_ns.iter().sum::<u64>());
+        assert!(turns["operations"].as_array().unwrap().is_empty() && turns["rate"].is_null());
+        assert!(sample(trial, "fsync_latency_p50") > 0.0);
+        assert!(sample(trial, "fsync_device_write_bytes") >= 2048.0, "of its own device");
+        // A thread of the kernel may write between the turns; three fsyncs in each write more.
+        let bytes = |name: &str| turns[name].as_u64().unwrap();
+        assert!(bytes("device_bytes") > bytes("between_bytes"), "{turns:#}");
+    }
+    let places = |trial: &Value| numbers(&trial["phases"][0]["turns"], "places");
+    let [one, other] = [places(&trials[0]), places(&trials[1])];
+    assert!(one.iter().zip(&other).all(|(one, other)| one + other == 3), "{one:?} {other:?}");
+    assert!(scene.read("run/report.md").contains("4 trials in turns, "));
+    scene.assert_nothing_left();
+}
+
 /// What a device does while its contender stands still, whoever has it do so: here the test reads.
 #[test]
 #[ignore = "needs root and loop devices: run ./test"]

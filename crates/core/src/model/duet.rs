@@ -123,38 +123,28 @@ impl Plan {
     }
 }
 
-/// Only what can pause, and runs for a time.
+/// Only what can pause: work of which each turn has a share, and what runs for a time.
 fn check_work(workload: &Workload) -> Result<(), String> {
-    let wrong = |why: String| {
+    let wrong = |why: &str| {
         Err(format!(
-            "workload {:?} {why}; a duet takes fio jobs given as options, with time_based and a \
-             runtime of 2 s or more, without a prepare",
+            "workload {:?} {why}; a duet takes fsync_files, and fio jobs given as options, with \
+             time_based and a runtime of 2 s or more; without a prepare",
             workload.name
         ))
     };
-    if workload.fio.is_none() {
-        return wrong("can't stand still between its turns".into());
-    }
     if workload.prepare.is_some() {
-        return wrong("has a prepare, and what that starts would go on between the turns".into());
+        return wrong("has a prepare, and what that starts would go on between the turns");
     }
-    let Some(options) = workload.fio_options() else {
-        return wrong("is a job file, whose runtime can't be made longer".into());
+    let own = match (&workload.fsync_files, &workload.fio) {
+        (Some(_), _) => ["fsync_latency"].as_slice(),
+        (None, Some(_)) => {
+            check_job(workload).or_else(|why| wrong(&why)).map(|()| [].as_slice())?
+        }
+        (None, None) => return wrong("can't stand still between its turns"),
     };
-    let values = |name: &'static str| options.iter().filter(move |(it, _)| it == name);
-    if !values("time_based").any(|(_, value)| value != "0") {
-        return wrong("ends when its work is done".into());
-    }
-    let is_short = |time: &str| fio_time_ms(time).is_none_or(|ms| ms < RUNTIME_MS_LEAST);
-    if values("runtime").count() == 0 || values("runtime").any(|(_, time)| is_short(time)) {
-        return wrong("has too short a runtime, or none".into());
-    }
-    let odd = |name: &str| NOT_IN_TURNS.iter().any(|begin| name.starts_with(begin));
-    if let Some((name, _)) = options.iter().find(|(name, _)| odd(name)) {
-        return wrong(format!("has {name}, which goes by the clock or by its own logs"));
-    }
     let unmeasured = |it: &&String| {
-        NOT_OF_TURNS.iter().any(|begin| it.starts_with(begin)) || it.ends_with("_peak")
+        let begins = |begins: &[&str]| begins.iter().any(|begin| it.starts_with(begin));
+        !begins(own) && begins(&NOT_OF_TURNS) || it.ends_with("_peak")
     };
     match workload.primary.iter().find(unmeasured) {
         Some(metric) => Err(format!(
@@ -162,6 +152,27 @@ fn check_work(workload: &Workload) -> Result<(), String> {
              another metric, or leave out rounds = \"duet\"",
             workload.name
         )),
+        None => Ok(()),
+    }
+}
+
+/// What keeps a job of fio from taking turns.
+fn check_job(workload: &Workload) -> Result<(), String> {
+    let wrong = |why: &str| Err(why.to_string());
+    let Some(options) = workload.fio_options() else {
+        return wrong("is a job file, whose runtime can't be made longer");
+    };
+    let values = |name: &'static str| options.iter().filter(move |(it, _)| it == name);
+    if !values("time_based").any(|(_, value)| value != "0") {
+        return wrong("ends when its work is done");
+    }
+    let is_short = |time: &str| fio_time_ms(time).is_none_or(|ms| ms < RUNTIME_MS_LEAST);
+    if values("runtime").count() == 0 || values("runtime").any(|(_, time)| is_short(time)) {
+        return wrong("has too short a runtime, or none");
+    }
+    let odd = |name: &str| NOT_IN_TURNS.iter().any(|begin| name.starts_with(begin));
+    match options.iter().find(|(name, _)| odd(name)) {
+        Some((name, _)) => Err(format!("has {name}, which goes by the clock or by its own logs")),
         None => Ok(()),
     }
 }
@@ -260,8 +271,13 @@ mod tests {
             fio(", runtime = 9, write_lat_log = \"x\""),
             refused("", r#"fio = { rw = "write", runtime = 9 }"#),
         ] {
-            assert!(said.contains("a duet takes fio jobs given as options"), "{said}");
+            assert!(said.contains("a duet takes fsync_files, and fio jobs given as"), "{said}");
         }
+        let fsyncs = "fsync_files = {}";
+        assert!(parsed("", fsyncs).is_ok());
+        let judged = |by: &str| parsed("", &format!("{fsyncs}\nprimary = [\"{by}\"]"));
+        assert!(judged("fsync_latency_p50").is_ok());
+        assert!(judged("cpu_time").unwrap_err().contains("which a duet does not measure"));
         for metric in
             ["cpu_time", "fsync_latency_p99", "fio_read_iops", "device_queue_depth_mean_peak"]
         {

@@ -83,9 +83,11 @@ pub(super) fn ending(report: &Report) -> String {
         return format!("Read from {of}: {trials} runs.{}", at_stake(report));
     }
     let seed = report.run.seed;
-    let in_turns = match report.plan.is_duet() {
-        true => format!(" in turns of {} ms", TURN.as_millis()),
-        false => String::new(),
+    let by_time = report.plan.workloads.iter().all(|it| it.fio.is_some());
+    let in_turns = match (report.plan.is_duet(), by_time) {
+        (true, true) => format!(" in turns of {} ms", TURN.as_millis()),
+        (true, false) => " in turns".into(),
+        (false, _) => String::new(),
     };
     format!(
         "{why}: {}, {}{in_turns}, {seconds:.0} s, seed {seed}.{}{}",

@@ -32,13 +32,15 @@ impl Iterator for Cycles {
 }
 
 /// Gives the records of a duet the figures by which they are judged. A trial that failed has none,
-/// and the others are paired without it.
+/// and the others are paired without it. Work that is shared out among its turns has the same in
+/// each, and needs no rate.
 pub(super) fn pair(trials: &[Trial], records: &mut [Record]) {
     let mut turns: Vec<&mut Turns> = records
         .iter_mut()
         .filter(|record| record.is_measured())
         .flat_map(|record| &mut record.phases)
         .filter_map(|phase| phase.turns.as_mut())
+        .filter(|turns| !turns.operations.is_empty())
         .collect();
     if turns.is_empty() {
         return;

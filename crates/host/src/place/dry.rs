@@ -328,10 +328,13 @@ impl Place for DryRun {
     }
 
     fn run_duet(&mut self, trials: &[Trial]) -> Vec<Result<Record, HostError>> {
-        let turn_ms = TURN.as_millis();
+        let turns = match trials.iter().all(|trial| trial.workload.fio.is_some()) {
+            true => format!("of {} ms (SIGSTOP, SIGCONT)", TURN.as_millis()),
+            false => "that have a share of it each".into(),
+        };
         self.remark(&format!(
-            "all of them at once: each waits before its work, which then goes on in turns of \
-             {turn_ms} ms, in an order drawn for each cycle (SIGSTOP, SIGCONT)"
+            "all of them at once: each waits before its work, which then goes on in turns {turns}, \
+             in an order drawn for each cycle"
         ));
         trials.iter().map(|trial| self.run_trial(trial)).collect()
     }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use fsverdict_core::model::{Device, Histogram, Jobs, Phase, PhaseRecord, Sample, Workload};
+use fsverdict_core::model::{Device, Histogram, Jobs, Phase, PhaseRecord, Sample, Turns, Workload};
 use fsverdict_core::run::{HostError, Step};
 
 use super::printed::Outputs;
@@ -118,8 +118,10 @@ pub struct Done {
     pub histograms: BTreeMap<String, Histogram>,
     /// Figures of its own.
     pub samples: Vec<Sample>,
-    /// From the first thread's start to the last one's end.
+    /// From the first thread's start to the last one's end; of work in turns, all of them.
     pub work_ns: u64,
+    /// Its turns, where it took them with the other contenders of its round.
+    pub turns: Option<Turns>,
 }
 
 impl Done {
@@ -131,6 +133,7 @@ impl Done {
         record.application_write_bytes = Some(self.application_write_bytes);
         record.histograms = self.histograms;
         record.samples = self.samples;
+        record.turns = self.turns;
     }
 }
 

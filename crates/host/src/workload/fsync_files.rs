@@ -19,12 +19,13 @@
 use std::ffi::{CStr, CString};
 use std::fs::File;
 use std::io;
+use std::ops::Range;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
 use fsverdict_core::model::{
     Bytes, Device, DeviceTotals, FsyncCase, FsyncFiles, FsyncOperation, Operation, Phase, Sample,
-    SmallFiles, Sync, Unit,
+    SmallFiles, Sync, Turns, Unit,
 };
 use fsverdict_core::run::{HostError, Step};
 use thiserror::Error;
@@ -33,6 +34,7 @@ use super::PathError;
 use super::directories::{self, Directories, Names};
 use super::engine::{Act, Done, Engine, Scene, TimedPart, native, only_whole};
 use super::random_bytes::RandomBytes;
+use super::relay::Relay;
 use super::small_files::{self, SmallFilesError};
 use crate::machine::marks::Marks;
 use crate::probe::{DeviceReader, ProbeError};
@@ -41,6 +43,9 @@ use crate::timing::Latencies;
 
 /// Descriptors there are besides the files': standard ones, the probes', the directories'.
 const OTHER_DESCRIPTORS: u64 = 64;
+
+/// In a duet the repetitions are shared out among so many turns, if there are as many.
+const TURNS: usize = 20;
 
 /// What the name of a file begins with that was not laid out.
 const FRESH: char = 'n';
@@ -61,6 +66,8 @@ enum FsyncFilesError {
     Path(#[from] PathError),
     #[error("{0}")]
     Probe(#[from] ProbeError),
+    #[error("its turns: {0}")]
+    InTurns(#[from] io::Error),
 }
 
 impl Engine for FsyncFiles {
@@ -75,7 +82,10 @@ impl Engine for FsyncFiles {
     ) -> Result<Box<dyn TimedPart + 'a>, HostError> {
         only_whole(phase)?;
         let prepared = prepare(self, &scene.directory, scene.devices, scene.seed)?;
-        native(|| prepared.run(scene.marks))
+        native(|| match scene.relay {
+            Some(relay) => prepared.run_in_turns(relay, scene.devices),
+            None => prepared.run(scene.marks),
+        })
     }
 
     fn dry(&self, step: Step, _scene: &Scene) -> Result<Vec<Act>, HostError> {
@@ -228,21 +238,46 @@ impl Prepared {
     /// Does it, and marks what it does.
     fn run(mut self, marks: Option<&Marks>) -> Result<Done, FsyncFilesError> {
         let start_ns = sys::monotonic_ns();
-        for repetition in &self.repetitions {
+        self.repeat(0..self.repetitions.len(), marks)?;
+        Ok(self.done(sys::monotonic_ns() - start_ns, None))
+    }
+
+    /// Does it in turns, each of which has as many repetitions as its number in the others' work.
+    fn run_in_turns(mut self, relay: &Relay, devices: &[Device]) -> Result<Done, FsyncFilesError> {
+        let all = self.repetitions.len();
+        let turns = all.min(TURNS);
+        relay.share_out(turns as u32, devices, |turn| {
+            let turn = turn as usize;
+            self.repeat(all * turn / turns..all * (turn + 1) / turns, None)
+        })?;
+        let turns = relay.taken().turns;
+        Ok(self.done(turns.all_ns(), Some(turns)))
+    }
+
+    fn repeat(
+        &mut self,
+        which: Range<usize>,
+        marks: Option<&Marks>,
+    ) -> Result<(), FsyncFilesError> {
+        for repetition in &self.repetitions[which] {
             let done = self.operator.repeat(&self.work_directory, repetition, marks);
             done.map_err(|fault| self.explained(repetition, fault))?;
         }
-        let work_ns = sys::monotonic_ns() - start_ns;
+        Ok(())
+    }
+
+    fn done(self, work_ns: u64, turns: Option<Turns>) -> Done {
         let Operator { writes, fsyncs, syncs, .. } = &self.operator;
         let latencies = [("write", writes), ("fsync", fsyncs), ("syncfs", syncs)];
-        Ok(Done {
+        Done {
             application_write_bytes: self.files.all_files() * self.files.size.0,
             histograms: latencies.map(|(name, taken)| (name.into(), taken.to_model())).into(),
             samples: self.operator.device_samples(),
             work_ns,
+            turns,
             // A rate of fsyncs would divide by the time of all that is not one.
             ..Done::default()
-        })
+        }
     }
 
     fn explained(&self, repetition: &Repetition, fault: Fault) -> FsyncFilesError {

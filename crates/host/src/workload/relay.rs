@@ -103,6 +103,16 @@ pub struct Taken {
     pub spans_ms: Vec<[u64; 2]>,
 }
 
+impl Taken {
+    /// A turn in that place of its cycle, which ends now.
+    fn add(&mut self, place: u32, began: Instant, began_ms: u64, device_bytes: u64) {
+        self.turns.lasted_ns.push(began.elapsed().as_nanos() as u64);
+        self.turns.places.push(place);
+        self.turns.device_bytes += device_bytes;
+        self.spans_ms.push([began_ms, now_ms()]);
+    }
+}
+
 impl Relay {
     /// Says that all is ready, and waits until it is for the others.
     pub fn ready(&self) -> io::Result<()> {
@@ -142,27 +152,60 @@ impl Relay {
             // Who stands still can't be ended in order.
             let after = stopped.and_then(|()| at_rest(&mut reader));
             let after = after.inspect_err(|_| standstill::go_on(child.id()))?;
-            let mut taken = self.0.borrow_mut();
-            taken.turns.lasted_ns.push(began.elapsed().as_nanos() as u64);
-            taken.turns.places.push(place);
-            taken.turns.device_bytes += moved_bytes(&before, &after);
-            taken.spans_ms.push([began_ms, now_ms()]);
+            self.0.borrow_mut().add(place, began, began_ms, moved_bytes(&before, &after));
             let Some(status) = ended else {
                 Answer::Still.say()?;
                 under_way = Some((child, after));
                 continue;
             };
-            Answer::Over.say()?;
-            return match heard()? {
-                Order::Close => Ok(status),
-                order => Err(unexpected(order)),
-            };
+            over()?;
+            return Ok(status);
         }
+    }
+
+    /// Has work that this process does by itself take its turns: a share of it in each, which is
+    /// given its number, from 0. Nothing of it is under way between them, and trials with as many
+    /// shares end with the same cycle. Then waits until all of the duet are there.
+    pub fn share_out<Fault: From<io::Error>>(
+        &self,
+        shares: u32,
+        devices: &[Device],
+        mut share: impl FnMut(u32) -> Result<(), Fault>,
+    ) -> Result<(), Fault> {
+        let mut reader = DeviceReader::open(Path::new("/"), devices).map_err(io::Error::other)?;
+        let mut last: Option<DeviceReading> = None;
+        for number in 0..shares {
+            let place = match heard()? {
+                Order::Go { place, .. } => place,
+                order => return Err(unexpected(order).into()),
+            };
+            let before = reader.read().map_err(io::Error::other)?;
+            let between_bytes = last.map_or(0, |last| moved_bytes(&last, &before));
+            self.0.borrow_mut().turns.between_bytes += between_bytes;
+            let (began, began_ms) = (Instant::now(), now_ms());
+            share(number)?;
+            let after = at_rest(&mut reader)?;
+            self.0.borrow_mut().add(place, began, began_ms, moved_bytes(&before, &after));
+            if number + 1 < shares {
+                Answer::Still.say()?;
+            }
+            last = Some(after);
+        }
+        Ok(over()?)
     }
 
     /// The turns that were taken.
     pub fn taken(&self) -> Taken {
         self.0.borrow().clone()
+    }
+}
+
+/// Says that the work has ended, and waits until that of all has.
+fn over() -> io::Result<()> {
+    Answer::Over.say()?;
+    match heard()? {
+        Order::Close => Ok(()),
+        order => Err(unexpected(order)),
     }
 }
 

@@ -445,6 +445,7 @@ impl Prepared {
             histograms,
             samples,
             work_ns,
+            turns: None,
         }
     }
 }
