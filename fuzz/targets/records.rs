@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 
 use fsverdict_core::campaign::Campaign;
 use fsverdict_core::judge::{self, Fold, Judge, Side};
-use fsverdict_core::model::{Plan, Record, Run, Timeline};
+use fsverdict_core::model::{Plan, Record, Run, Timeline, from_json};
 use fsverdict_core::render::{self, Kept, Report};
 use libfuzzer_sys::fuzz_target;
 
@@ -25,7 +25,7 @@ fuzz_target!(|text: &str| {
     let mut lines = text.lines();
     let Some(Ok(run)) = lines.next().map(serde_json::from_str::<Run>) else { return };
     let mut records: Vec<Record> =
-        lines.filter_map(|line| serde_json::from_str(line).ok()).collect();
+        lines.filter_map(|line| from_json(line).ok()).collect();
     records.sort_by_key(|record| record.number);
     let mut campaign = Campaign::of(run.seed, rules, &records);
     let _ = campaign.next(std::time::Duration::ZERO);

@@ -10,7 +10,7 @@ use fsverdict_core::campaign::Campaign;
 use fsverdict_core::judge::{self, Fold, Judge, Side};
 use fsverdict_core::model::claim::Answered;
 use fsverdict_core::model::{
-    Beside, Cause, Comparison, Finding, Plan, Record, Run, SCHEMA, Timeline,
+    Beside, Cause, Comparison, Finding, Plan, Record, Run, SCHEMA, Timeline, from_json,
 };
 use fsverdict_core::render::Report;
 
@@ -101,7 +101,7 @@ impl Source {
             match name {
                 "run.json" => run = Some(known(&text)?),
                 "plan.toml" => plan = Some(Plan::parse(&text)?),
-                _ => records.push(serde_json::from_str(&text)?),
+                _ => records.push(from_json(&text)?),
             }
             Ok(())
         })?;

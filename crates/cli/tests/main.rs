@@ -15,6 +15,7 @@ mod generations;
 mod golden;
 mod habits;
 mod judge;
+mod large;
 mod loop_;
 mod notebook;
 mod printed;

@@ -2,6 +2,7 @@
 
 mod across;
 mod astray;
+mod bounded;
 mod cause;
 mod checked;
 pub mod claim;
@@ -61,6 +62,7 @@ pub use across::{
     ReferenceChange,
 };
 pub use astray::{Astray, Forbidden};
+pub use bounded::{MOST, from_json};
 pub use cause::{Cause, CausePart, Cost, Per};
 pub use checked::{Checked, Judged};
 pub use columns::{SysstatColumn, blocked_column};

@@ -211,7 +211,7 @@ impl<'a> Lab<'a> {
         let taken_back = self.made.as_mut().map_or(Ok(()), bed::Made::take_back);
         both(ended, cleared)?;
         taken_back?;
-        Ok(serde_json::from_str(&fs::read_to_string(output)?)?)
+        Ok(model::from_json(&fs::read_to_string(output)?)?)
     }
 
     /// Waits for the trial's end. It prints a line at each step, and its end closes the pipe.

@@ -579,7 +579,8 @@ impl Place for Vm<'_> {
         }
         let record = record.ok_or("the guest brought no record")?;
         let guest = Guest { panicked, ..guest };
-        let mut record = Record { guest: Some(guest), ..serde_json::from_slice(&record)? };
+        let mut record =
+            Record { guest: Some(guest), ..model::from_json(str::from_utf8(&record)?)? };
         log.map_or(Ok(()), |log| log.write(trial, &folder, &mut record))?;
         let beside = folder.join("record.new");
         let mut file = File::create(&beside)?;

@@ -1,0 +1,127 @@
+//! Runs of a stranger whose counters are as large as is read at all: every sum of them is made
+//! without wrapping round, which would be a wrong verdict.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::time::Duration;
+
+use fsverdict_core::campaign::Campaign;
+use fsverdict_core::judge::{self, Fold, Judge, Side};
+use fsverdict_core::model::{MOST, Plan, Record, Run, from_json};
+use fsverdict_core::render::{self, Kept, Report};
+use serde_json::Value;
+
+use crate::support::{Scene, tool};
+
+/// What tells trials apart, and measures nothing.
+const NAMES: [&str; 5] = ["schema", "number", "round", "position", "seed"];
+
+/// A run that was read, and the documents of its trials.
+struct Published {
+    run: Run,
+    plan: Plan,
+    rules: Judge,
+    records: Vec<Value>,
+}
+
+impl Published {
+    /// The first rounds of a run in `record/`.
+    fn of(scene: &Scene, name: &str) -> Published {
+        let pack = format!("{}/../../record/{name}/run.tar.gz", env!("CARGO_MANIFEST_DIR"));
+        tool("tar", &["-xzf", &pack, "-C", &scene.typed("")]).unwrap();
+        let folder = fs::read_dir(scene.path("")).unwrap().next().unwrap().unwrap();
+        let name = folder.file_name().into_string().unwrap();
+        let plan = Plan::parse(&scene.read(&format!("{name}/plan.toml"))).unwrap();
+        let mut records = scene.records(&name);
+        records.sort_by_key(|record| record["number"].as_u64());
+        records.truncate(4 * plan.contenders.len() * plan.workloads.len());
+        let run = serde_json::from_str(&scene.read(&format!("{name}/run.json"))).unwrap();
+        Published { run, rules: Judge::new(&plan), plan, records }
+    }
+
+    /// Judges the documents and shows them in every form, as reports do.
+    fn is_judged(&self, documents: &[Value]) {
+        let Published { run, plan, rules, .. } = self;
+        let read = |document: &Value| from_json::<Record>(&document.to_string()).unwrap();
+        let records: Vec<Record> = documents.iter().map(read).collect();
+        let _ = Campaign::of(run.seed, rules, &records).next(Duration::ZERO);
+        let mut fold = Fold::of(rules, &records);
+        let (comparisons, findings) = (fold.comparisons(), fold.findings());
+        let causes = judge::causes(rules, &records, &comparisons);
+        let side = Side { run, plan, records: &records };
+        let claims = judge::claims(side, &comparisons, &findings);
+        judge::history(&[side, side, side], &[]);
+        let (records, comparisons, causes) = (&records, &comparisons, &causes);
+        let (claims, findings, published) = (&claims, &findings, &[]);
+        let report =
+            Report { run, plan, records, comparisons, causes, claims, findings, published };
+        let kept = Kept { path: "run", is_packed: false };
+        [false, true].iter().for_each(|all| drop(render::answered(&report, kept, *all)));
+        render::details(&report);
+        render::markdown(&report, None);
+        render::json(&report);
+        render::samples_csv(records);
+        render::html(&report, &[]);
+    }
+}
+
+/// The fields that hold integers, by their names from the document down.
+fn fields(value: &Value, at: &str, found: &mut BTreeSet<String>) {
+    match value {
+        Value::Object(inner) => inner
+            .iter()
+            .filter(|(name, _)| !NAMES.contains(&name.as_str()))
+            .for_each(|(name, inner)| fields(inner, &format!("{at}/{name}"), found)),
+        Value::Array(inner) => inner.iter().for_each(|it| fields(it, at, found)),
+        Value::Number(number) if number.is_u64() => drop(found.insert(at.to_string())),
+        _ => {}
+    }
+}
+
+/// Sets the integers of these fields to the most that is read.
+fn enlarge(value: &mut Value, at: &str, wanted: &dyn Fn(&str) -> bool) {
+    match value {
+        Value::Object(inner) => {
+            for (name, inner) in inner.iter_mut().filter(|(it, _)| !NAMES.contains(&it.as_str())) {
+                enlarge(inner, &format!("{at}/{name}"), wanted);
+            }
+        }
+        Value::Array(inner) => inner.iter_mut().for_each(|it| enlarge(it, at, wanted)),
+        Value::Number(number) if number.is_u64() && wanted(at) => *value = MOST.into(),
+        _ => {}
+    }
+}
+
+#[test]
+fn counters_of_any_size_are_judged_without_wrapping_round() {
+    for name in ["2026-11-23-distribution", "2026-11-22-nvme-tuning"] {
+        let published = Published::of(&Scene::new(), name);
+        published.is_judged(&published.records);
+        let mut all = BTreeSet::new();
+        published.records.iter().for_each(|record| fields(record, "", &mut all));
+        assert!(all.len() > 40, "{all:?}");
+        let judged = |wanted: &dyn Fn(&str) -> bool| {
+            let mut records = published.records.clone();
+            records.iter_mut().for_each(|record| enlarge(record, "", wanted));
+            published.is_judged(&records);
+        };
+        judged(&|_| true);
+        for field in &all {
+            println!("{name}: {field}");
+            judged(&|it| it == field);
+        }
+    }
+}
+
+#[test]
+fn a_larger_counter_is_refused_by_its_name() {
+    let scene = Scene::new();
+    scene.run("run --place sim --fs ext4,xfs --rounds 2 --output run -- true").exits(0);
+    let mut record = scene.read_json("run/trials/1/record.json");
+    record["steps"][0]["duration_ns"] = u64::MAX.into();
+    scene.write("run/trials/1/record.json", &record.to_string());
+    for command in ["report run", "compare run run", "history run", "advise run --for web"] {
+        let done = scene.run(command).exits(1).says("trials/1/record.json");
+        done.says("duration_ns is 18446744073709551615: no figure of a trial is beyond");
+    }
+}
