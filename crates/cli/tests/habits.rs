@@ -38,11 +38,26 @@ fn names_are_seen_through_and_a_bare_run_shows_examples() {
     assert!(scene.run("for").exits(2).stderr.contains("for mail --on"));
     let bare = scene.run("run").exits(2).stderr;
     assert_eq!(bare.matches("  sudo fsverdict run ").count(), 3, "{bare}");
-    scene.run("show nothing").exits(2).says("there are distribution, etcd, hard-links, layers");
+    scene.run("show nothing").exits(2).says("fsverdict list plans, studies or uses shows");
+    scene.run("show postgre").exits(2).says("did you mean postgresql?");
     for name in ["postgresql", "cloud-disk", "mail"] {
         let shown = scene.run(&format!("show {name}")).exits(0).stdout;
         scene.write("mine.toml", &shown);
         assert!(shown.contains("[[workload]]"), "{shown}");
+    }
+}
+
+/// But for commands and paths, which are copied whole.
+#[test]
+fn what_the_machine_can_do_fits_a_terminal() {
+    let scene = Scene::new();
+    for command in ["doctor", "kernels list", "list contenders", "list plans"] {
+        let shown = scene.run(command).exits(0).stdout;
+        let wide = |line: &&str| {
+            let inner = line.trim_start();
+            line.chars().count() > 80 && !["-> ", "image "].iter().any(|it| inner.starts_with(it))
+        };
+        assert_eq!(shown.lines().find(wide), None, "{command}");
     }
 }
 
@@ -103,7 +118,7 @@ fn from_a_use_and_a_place_to_one_recommendation_on_a_screen() {
     let advice = scene.run("for sqlite --on . --place sim --fs ext4,xfs --budget 40s").exits(0);
     assert!(advice.stdout.contains("for sqlite"), "{}", advice.stdout);
     scene.run("for databse --on .").exits(2).says("did you mean database?");
-    scene.run("for mail --on nowhere").exits(1).says("--on nowhere: No such file");
+    scene.run("for mail --on nowhere").exits(2).says("--on nowhere: No such file");
     scene.run("for mail --on run/run.json").exits(2).says("give a directory or a device");
     let only_said = scene.run("for mail --on . --dry-run").exits(0);
     assert_eq!(only_said.stdout, "");

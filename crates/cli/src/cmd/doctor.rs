@@ -2,6 +2,7 @@
 
 use anyhow::{Context, Result};
 use fsverdict_core::model::need::{Answer, State};
+use fsverdict_core::render::hanging;
 use fsverdict_host::place::doctor::{self, Machine};
 
 use crate::exit;
@@ -26,7 +27,9 @@ pub fn run(_: &Arguments) -> Result<u8> {
         say::print(&format!("{:width$}  ", need.name()))?;
         say::print(&format!("{}\n", line(&asked.answer(need), width)))?;
     }
-    say::print(&format!("\n{}", doctor::conclusion(&asked, &needs)))?;
+    let end = doctor::conclusion(&asked, &needs);
+    let lines: String = end.lines().map(|line| format!("{}\n", hanging(line, 0))).collect();
+    say::print(&format!("\n{lines}"))?;
     Ok(exit::DONE)
 }
 
@@ -38,9 +41,11 @@ fn line(answer: &Answer, width: usize) -> String {
         State::No => "no",
         State::Unknown => "not known",
     };
-    let line = format!("{state:9}  {}", answer.detail);
+    let indent = width + 13;
+    let line = format!("{state:9}  {}", hanging(&answer.detail, indent));
     match &answer.remedy {
         None => line,
-        Some(remedy) => format!("{line}\n{:indent$}-> {remedy}", "", indent = width + 13),
+        // It may be a command, to be copied whole.
+        Some(remedy) => format!("{line}\n{:indent$}-> {remedy}", ""),
     }
 }

@@ -128,7 +128,8 @@ impl Target {
     fn of(arguments: &Arguments) -> Result<Target> {
         let on = &arguments.on;
         let shown = on.display();
-        let kind = fs::metadata(on).with_context(|| format!("--on {shown}"))?.file_type();
+        let kind = fs::metadata(on).map_err(|error| Usage(format!("--on {shown}: {error}")))?;
+        let kind = kind.file_type();
         let path = on.canonicalize().with_context(|| format!("--on {shown}"))?;
         let keep = |why: String| match arguments.erase.is_empty() {
             true => Ok(()),

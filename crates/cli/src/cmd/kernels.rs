@@ -1,8 +1,7 @@
 //! `fsverdict kernels`: kernels for the virtual machines of `--place vm`.
 
 use anyhow::Result;
-use comfy_table::Table;
-use comfy_table::presets::UTF8_HORIZONTAL_ONLY;
+use fsverdict_core::render::hanging;
 use fsverdict_host::place::vm::fetch::{self, Wanted};
 use fsverdict_host::place::vm::modules::Modules;
 use fsverdict_host::place::vm::{kernel, openzfs, toolbox};
@@ -111,17 +110,14 @@ pub fn run(arguments: &Arguments) -> Result<u8> {
 }
 
 fn list() -> Result<()> {
-    let mut table = Table::new();
-    table.load_preset(UTF8_HORIZONTAL_ONLY).set_header(["kernel", "has", "image"]);
     let kernels = kernel::all();
     for kernel in &kernels {
-        let image = kernel.image.display().to_string();
-        table.add_row([kernel.name(), Modules::file_systems(kernel), image]);
+        let has = hanging(&Modules::file_systems(kernel), 9);
+        let image = kernel.image.display();
+        say::print(&format!("{}\n  has    {has}\n  image  {image}\n", kernel.name()))?;
     }
     if kernels.is_empty() {
         say::print("There is no kernel to boot here: fsverdict kernels get 6.12\n")?;
-    } else {
-        say::print(&format!("{table}\n"))?;
     }
     Ok(())
 }

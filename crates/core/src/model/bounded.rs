@@ -112,7 +112,7 @@ mod tests {
             (
                 r#"{"a":{"sum_ns":[1,72057594037927937]}}"#,
                 "sum_ns is 72057594037927937: no figure of a trial is beyond 72057594037927936 \
-                 at line 1 column 36",
+                 at line 1 column 35",
             ),
             (r#"{"b":-9223372036854775808}"#, "b is -9223372036854775808: no figure"),
             (r#"{"b":"#, "EOF while parsing a value at line 1 column 5"),

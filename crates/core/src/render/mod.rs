@@ -49,7 +49,7 @@ pub use joined::{joined, joined_json, joined_markdown};
 pub use json::document as json;
 pub use markdown::report as markdown;
 pub use next::{Kept, outlook};
-pub use paint::Painted;
+pub use paint::{Painted, hanging};
 pub use recommendation::{Recommendation, recommendation};
 pub use report::Report;
 pub use reproduced::{reproduced, reproduced_soon};

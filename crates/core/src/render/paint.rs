@@ -124,6 +124,12 @@ pub(super) fn wrapped(text: &str, width: usize) -> Vec<String> {
     lines
 }
 
+/// In lines that fit a terminal with so many blanks before all but the first, which begins there.
+pub fn hanging(text: &str, indent: usize) -> String {
+    let room = WIDTH.saturating_sub(indent).max(30);
+    wrapped(text, room).join(&format!("\n{:indent$}", ""))
+}
+
 /// A text with its lines broken that are wider than a terminal, each indented as it was and a bit
 /// more. Tables fit by themselves.
 pub(super) fn fitted(text: &str) -> String {
