@@ -71,6 +71,13 @@ pub fn remark_in_json() {
     IS_JSON.store(true, Ordering::Relaxed);
 }
 
+/// On standard error, where nobody there wants objects alone.
+pub fn tell_people(text: &str) {
+    if !IS_JSON.load(Ordering::Relaxed) {
+        tell(text);
+    }
+}
+
 /// On standard error: with the program's name, as shells have it, or as an object.
 pub fn make_remark(text: &str) {
     match IS_JSON.load(Ordering::Relaxed) {

@@ -289,7 +289,7 @@ fn recommended(
         ),
         format!("fsverdict report {folder} -v"),
     ];
-    if run.stop != Some(Stop::Settled) {
+    if run.stop != Some(Stop::Settled) && !render::is_hopeless(report) {
         let longer = Span(arguments.budget.0.max(Duration::from_secs(60)) * 2);
         next.push(format!(
             "fsverdict run --resume {folder} --budget {longer}{}   # go on",

@@ -560,8 +560,8 @@ fn show(arguments: &Arguments, report: &Report, json: Option<&str>, folder: &Pat
     let page = format!("\nReport: {}", folder.join("report.html").display());
     match arguments.json.as_deref().zip(json) {
         Some((file, json)) if file.as_os_str() == "-" => {
-            details.iter().chain([&answer]).for_each(|text| say::tell(&text.plain()));
-            say::tell(&page);
+            details.iter().chain([&answer]).for_each(|text| say::tell_people(&text.plain()));
+            say::tell_people(&page);
             Ok(say::print(json)?)
         }
         file => {

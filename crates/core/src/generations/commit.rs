@@ -70,9 +70,10 @@ fn journal(modelled: &Modelled, changed: &[(&'static str, u64)]) -> Vec<Entry> {
 fn tags_max(modelled: &Modelled) -> u64 {
     let has_checksums = modelled.options.has_checksums && modelled.version >= CHECKSUMS;
     // `journal_tag_bytes`.
+    let high = if modelled.options.has_64_bits { 4 } else { 0 };
     let (tag, tail) = match has_checksums {
-        false => (8, 0),
-        true if modelled.version < CHECKSUMS_3 => (10, TAIL_BYTES),
+        false => (8 + high, 0),
+        true if modelled.version < CHECKSUMS_3 => (10 + high, TAIL_BYTES),
         true => (16, TAIL_BYTES),
     };
     let room = modelled.options.block_bytes - HEADER_BYTES - UUID_BYTES;
@@ -97,9 +98,9 @@ mod tests {
             })
         };
         assert_eq!([most("6.18", ""), most("6.18", "-b 1024")], [253, 61]);
-        assert_eq!(
-            [most("3.16", ""), most("3.4", ""), most("6.18", "-O ^metadata_csum")],
-            [404, 506, 506]
-        );
+        let all = |mkfs: &str| [most("3.16", mkfs), most("3.4", mkfs)];
+        assert_eq!([all(""), all("-O ^64bit")], [[289, 337], [404, 506]]);
+        let without = ["-O ^metadata_csum", "-O ^metadata_csum,^64bit"];
+        assert_eq!(without.map(|mkfs| most("6.18", mkfs)), [337, 506]);
     }
 }

@@ -29,6 +29,10 @@ const INODE_BYTES: u64 = 256;
 /// The first inode of a block of them that is not one of the first ten.
 const FIRST_INODE: u64 = 64;
 
+/// More files, and more bytes in each, are nobody's fsync: the model keeps all files of one.
+const FILES_MAX: u32 = 1_000_000;
+const BYTES_MAX: u64 = 1 << 30;
+
 /// What the model does not know.
 #[derive(Debug, PartialEq, Eq, Error)]
 pub enum Unmodelled {
@@ -50,6 +54,9 @@ pub enum Unmodelled {
          and 64bit"
     )]
     Mkfs(String),
+    /// Too many files, or none.
+    #[error("the model takes 1 to {FILES_MAX} files, and 1 byte to {} in each", Bytes(BYTES_MAX))]
+    Amount,
     /// Not yet.
     #[error("fast commits came with Linux 5.10, and {0} is older")]
     NoFastCommits(Version),
@@ -87,6 +94,9 @@ impl Modelled {
     fn check(&self) -> Result<(), Unmodelled> {
         let Modelled { version, options, case, size, .. } = *self;
         let block = Bytes(options.block_bytes);
+        if !(1..=FILES_MAX).contains(&self.files) || !(1..=BYTES_MAX).contains(&size.0) {
+            return Err(Unmodelled::Amount);
+        }
         if options.fast_commits && version < fast_commit::SINCE {
             return Err(Unmodelled::NoFastCommits(version));
         }
@@ -220,5 +230,11 @@ mod tests {
         let early = "fast commits came with Linux 5.10, and 5.9 is older";
         assert_eq!(said(of("5.9", "-O fast_commit")), early);
         assert!(said(of("5.9", "-b 1024")).contains("write at most half a block"));
+        let none = Modelled { files: 0, ..of("5.9", "") };
+        let vast = Modelled { size: Bytes(u64::MAX), ..of("5.9", "") };
+        for wrong in [none, vast] {
+            let takes = "the model takes 1 to 1000000 files, and 1 byte to 1G in each";
+            assert_eq!(said(wrong), takes);
+        }
     }
 }

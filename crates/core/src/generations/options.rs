@@ -13,6 +13,8 @@ pub struct Options {
     pub(super) orders_data: bool,
     /// Metadata have checksums, and the journal's blocks, too.
     pub(super) has_checksums: bool,
+    /// Numbers of blocks have 64 bits, in the journal, too (fs/ext4/super.c, `ext4_load_journal`).
+    pub(super) has_64_bits: bool,
     /// It may commit what has changed of inodes in place of blocks.
     pub(super) fast_commits: bool,
 }
@@ -26,6 +28,7 @@ impl Options {
             delays_allocation: true,
             orders_data: true,
             has_checksums: true,
+            has_64_bits: true,
             fast_commits: false,
         };
         for option in mount.split(',').filter(|option| !option.is_empty()) {
@@ -60,8 +63,8 @@ impl Options {
         match name {
             "fast_commit" => self.fast_commits = is_on,
             "metadata_csum" => self.has_checksums = is_on,
-            // It makes descriptors of groups longer, and no more blocks of them.
-            "64bit" => {}
+            // It makes descriptors of groups longer, too, and no more blocks of them.
+            "64bit" => self.has_64_bits = is_on,
             _ => return Err(Unmodelled::Mkfs(feature.into())),
         }
         Ok(())

@@ -116,7 +116,7 @@ impl Kept {
             contender: common.name(&key.contender),
             position: record.position,
             is_measured: record.is_measured(),
-            took_ns: record.steps.iter().map(|step| step.duration_ns).sum(),
+            took_ns: record.took_ns(),
             figures: figures.into(),
             refused: record.refused.iter().map(|it| it.phase).collect(),
             seen: case.map(seen).unwrap_or_default(),

@@ -289,13 +289,13 @@ fn outlying(judge: &Judge, workload: &Workload, figures: &[Pair]) -> Vec<u32> {
 /// What a trial takes on average.
 fn seconds_of(records: &[Record], workload: &Workload, contender: &str) -> Option<f64> {
     let is_of = |key: &Key| key.workload == workload.name && key.contender == contender;
-    let its: Vec<u64> = records
+    let its: Vec<f64> = records
         .iter()
         .filter(|record| record.is_measured() && is_of(&record.key))
-        .map(|record| record.steps.iter().map(|step| step.duration_ns).sum())
+        .map(|record| record.took_ns() as f64 / 1e9)
         .collect();
-    let took_ns: u64 = its.iter().sum();
-    (took_ns > 0).then(|| took_ns as f64 / its.len() as f64 / 1e9)
+    let took_s: f64 = its.iter().sum();
+    (took_s > 0.0).then(|| took_s / its.len() as f64)
 }
 
 fn course(

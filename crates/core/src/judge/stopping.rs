@@ -256,7 +256,7 @@ impl Levels {
         /// Beyond the campaigns that are enough the level falls with this power of the chance.
         /// Tails are heavier than those of t where a round was set aside (6 rounds: 5/4) or the
         /// interval is narrower since rounds go to and fro: 1.47 was the most that a tail needed
-        /// of 4 to 40 rounds (a test holds it to its chance).
+        /// of 4 to 40 rounds (a test holds 4 to 12 to their chance).
         const TAIL: f64 = 1.5;
         let independent = alpha * for_independent_rounds(self.rounds);
         let expected = (independent * self.paths).max(FEWEST);

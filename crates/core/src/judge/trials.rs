@@ -130,7 +130,7 @@ impl Cell {
         if !kept.is_measured {
             return None;
         }
-        self.took = (self.took.0 + 1, self.took.1 + kept.took_ns);
+        self.took = (self.took.0 + 1, self.took.1.saturating_add(kept.took_ns));
         let round = kept.round;
         let before = self.latest.insert(round, Rc::clone(kept));
         self.has_again |= before.is_some();

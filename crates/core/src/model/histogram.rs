@@ -19,7 +19,7 @@ pub struct Histogram {
 impl Histogram {
     /// Operations recorded.
     pub fn count(&self) -> u64 {
-        self.buckets.iter().map(|(_, count)| count).sum()
+        self.buckets.iter().fold(0, |all, (_, count)| all.saturating_add(*count))
     }
 
     /// Mean latency in ns; `None` when empty.
@@ -44,7 +44,7 @@ impl Histogram {
         let rank = ((quantile * count as f64).ceil() as u64).max(1);
         let mut seen = 0;
         for &(upper_ns, operations) in &self.buckets {
-            seen += operations;
+            seen = operations.saturating_add(seen);
             if seen >= rank {
                 return Some(upper_ns.min(self.max_ns));
             }

@@ -596,9 +596,14 @@ impl Record {
         self.outcome == Outcome::Measured
     }
 
-    /// The time of all steps together, in seconds.
+    /// The time of all steps together, as far as it can be told.
+    pub fn took_ns(&self) -> u64 {
+        self.steps.iter().fold(0, |all, step| all.saturating_add(step.duration_ns))
+    }
+
+    /// The same in seconds.
     pub fn wall_s(&self) -> f64 {
-        self.steps.iter().map(|step| step.duration_ns).sum::<u64>() as f64 / 1e9
+        self.took_ns() as f64 / 1e9
     }
 }
 

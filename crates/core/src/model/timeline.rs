@@ -162,7 +162,7 @@ impl Row {
 
     /// The CPU time of the columns from `from` to `to`; `None` where nothing is told.
     fn cpu_ns(&self, to: usize) -> Option<u64> {
-        self.0[3..to].iter().copied().sum()
+        self.0[3..to].iter().try_fold(0_u64, |all, told| Some(all.saturating_add((*told)?)))
     }
 
     fn stretch(&self, next: &Row) -> Stretch {

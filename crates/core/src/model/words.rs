@@ -15,16 +15,17 @@ impl Words {
     pub fn of(metric: &str, unit: Unit, better: Better) -> Words {
         let name = metric.to_lowercase();
         let has = |part: &str| name.contains(part);
+        let words = || name.split(|c: char| !c.is_ascii_alphanumeric());
         let pair = |better: &str, worse: &str| (better.to_string(), worse.to_string());
         let is_time = matches!(unit, Unit::Seconds | Unit::Nanoseconds);
         let is_rate = matches!(unit, Unit::PerSecond | Unit::BytesPerSecond | Unit::BitsPerSecond);
         let (better, worse) = match better {
-            Better::Lower if has("cpu") => {
-                pair("takes less processor time", "takes more processor time")
-            }
             Better::Lower if is_time && (has("latency") || quantile_word(&name).is_some()) => {
                 let when = quantile(&name);
                 (format!("waits less{when}"), format!("waits longer{when}"))
+            }
+            Better::Lower if words().any(|word| word == "cpu") => {
+                pair("takes less processor time", "takes more processor time")
             }
             Better::Lower if has("device_bytes_per") => pair(
                 "moves fewer bytes to and from the device",
@@ -90,6 +91,9 @@ impl Comparison {
 /// " at p99", " on average": of what the latency is, by its name.
 fn quantile(metric: &str) -> String {
     if let Some(digits) = quantile_word(metric) {
+        if digits == "100" {
+            return " at most".into();
+        }
         let (percent, rest) = digits.split_at(2);
         let point = if rest.is_empty() { "" } else { "." };
         return format!(" at p{percent}{point}{rest}");
@@ -101,11 +105,11 @@ fn quantile(metric: &str) -> String {
     }
 }
 
-/// The digits of the quantile in a name: 999 of `read_latency_p999` and of `p999 ms`.
-fn quantile_word(metric: &str) -> Option<&str> {
-    let mut words = metric.split(|c: char| !c.is_ascii_alphanumeric());
+/// The digits of the quantile in a name: 999 of `read_latency_p999`, of `p999 ms` and of `p99.9`.
+fn quantile_word(metric: &str) -> Option<String> {
+    let mut words = metric.split(|c: char| !c.is_ascii_alphanumeric() && c != '.');
     words.find_map(|word| {
-        let digits = word.strip_prefix('p')?;
+        let digits = word.strip_prefix('p')?.replacen('.', "", 1);
         let are_digits = digits.len() > 1 && digits.bytes().all(|it| it.is_ascii_digit());
         are_digits.then_some(digits)
     })
@@ -148,6 +152,10 @@ mod tests {
         // As files of others name them.
         for (name, unit, words) in [
             ("p99_ms", Unit::Seconds, "waits less at p99 than"),
+            ("p99.9 (ms)", Unit::Seconds, "waits less at p99.9 than"),
+            ("latency_p99.9 (ms)", Unit::Seconds, "waits less at p99.9 than"),
+            ("p100 (ms)", Unit::Seconds, "waits less at most than"),
+            ("latency_ms (4 CPUs)", Unit::Seconds, "waits less than"),
             ("CPU s", Unit::Seconds, "takes less processor time than"),
             ("bytes_written", Unit::Ratio, "writes fewer bytes than"),
             ("fsync_latency_mean", Unit::Nanoseconds, "waits less on average than"),

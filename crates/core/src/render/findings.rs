@@ -37,6 +37,7 @@ impl Kind<'_> {
         };
         let cells = match self.cells {
             (_, 0) => String::new(),
+            (1, 1) => ", at the one comparison".into(),
             (some, all) if some == all => format!(", at all {}", counted(all, "comparison")),
             (some, all) => format!(", at {some} of {}", counted(all, "comparison")),
         };

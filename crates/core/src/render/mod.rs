@@ -48,7 +48,7 @@ pub use html::{history as history_html, joined as joined_html, report as html};
 pub use joined::{joined, joined_json, joined_markdown};
 pub use json::document as json;
 pub use markdown::report as markdown;
-pub use next::{Kept, outlook};
+pub use next::{Kept, is_hopeless, outlook};
 pub use paint::{Painted, hanging};
 pub use recommendation::{Recommendation, recommendation};
 pub use report::Report;

@@ -34,12 +34,49 @@ pub(super) fn steps(report: &Report, kept: Kept) -> Vec<Step> {
     each.into_iter().flatten().collect()
 }
 
-/// What keeps a run from deciding, and what would decide it: a sentence each.
+/// What keeps a run from deciding, and what would decide it: a sentence each. How to go on is told
+/// by whoever asks.
 pub fn outlook(report: &Report) -> Vec<String> {
-    // How to go on is told by whoever asks.
     let kept = Kept { path: "", is_packed: true };
-    let each = [open(report, kept), weak(report)];
-    each.into_iter().flatten().map(|step| step.text).collect()
+    let open = match rounds_to_settle(report) {
+        Rounds::TooMany(_) => {
+            let what =
+                unsettled(&open_of(report), report.comparisons.len(), report.plan.judgement.margin);
+            Some(format!("{what} More rounds would hardly decide, longer work may."))
+        }
+        _ => open(report, kept).map(|step| step.text),
+    };
+    open.into_iter().chain(weak(report).map(|step| step.text)).collect()
+}
+
+/// More rounds would hardly settle anything that is open.
+pub fn is_hopeless(report: &Report) -> bool {
+    matches!(rounds_to_settle(report), Rounds::TooMany(_))
+}
+
+/// How many rounds would settle what is open.
+enum Rounds {
+    /// Nothing is open, or nothing has an interval yet.
+    Unknown,
+    /// So many, and how many comparisons they settle.
+    Enough(u32, usize),
+    /// Not even so many, which is as far as anybody goes.
+    TooMany(u32),
+}
+
+fn rounds_to_settle(report: &Report) -> Rounds {
+    let open = open_of(report);
+    if open.iter().all(|it| it.high.is_none()) {
+        return Rounds::Unknown;
+    }
+    let done = report.rounds().max(1);
+    let limit = done.saturating_mul(TIMES_MAX);
+    let soon = open.iter().filter_map(|it| it.settled_after()).filter(|it| *it <= limit);
+    let soon: Vec<u32> = soon.collect();
+    match soon.iter().max() {
+        Some(rounds) => Rounds::Enough((*rounds).max(done + 1), soon.len()),
+        None => Rounds::TooMany(limit),
+    }
 }
 
 /// A command of these words, each as a shell takes it.
@@ -86,31 +123,30 @@ fn open_of<'a>(report: &Report<'a>) -> Vec<&'a Comparison> {
 fn open(report: &Report, kept: Kept) -> Option<Step> {
     let open = open_of(report);
     let (count, total) = (open.len(), report.comparisons.len());
-    let done = report.rounds().max(1);
-    let limit = done.saturating_mul(TIMES_MAX);
-    let soon = open.iter().filter_map(|it| it.settled_after()).filter(|it| *it <= limit);
-    let soon: Vec<u32> = soon.collect();
     if count == 0 {
         return None;
     }
     let what = unsettled(&open, total, report.plan.judgement.margin);
-    if open.iter().all(|it| it.high.is_none()) {
-        let text = format!("{what} There is no interval yet: it takes four rounds that hold both.");
-        return Some(Step { text, command: Vec::new() });
-    }
-    let Some(rounds) = soon.iter().max().map(|rounds| (*rounds).max(done + 1)) else {
-        let text = format!(
-            "{what} At this scatter {limit} rounds would not do: give a larger --margin, or longer \
-             work."
-        );
-        return Some(Step { text, command: Vec::new() });
+    let said = |text: String| Some(Step { text: format!("{what} {text}"), command: Vec::new() });
+    let (rounds, soon) = match rounds_to_settle(report) {
+        Rounds::Unknown => {
+            return said("There is no interval yet: it takes four rounds that hold both.".into());
+        }
+        Rounds::TooMany(limit) => {
+            return said(format!(
+                "At this scatter {limit} rounds would not do: give a larger --margin, or longer \
+                 work."
+            ));
+        }
+        Rounds::Enough(rounds, soon) => (rounds, soon),
     };
-    let which = match soon.len() {
+    let which = match soon {
         1 if count == 1 => "it".into(),
         all if all == count => "them".into(),
         some => format!("{some} of these"),
     };
-    let time = about(report.run.elapsed_s / f64::from(done) * f64::from(rounds));
+    let done = f64::from(report.rounds().max(1));
+    let time = about(report.run.elapsed_s / done * f64::from(rounds));
     let text =
         format!("{what} A run of {rounds} rounds would probably settle {which}, about {time}");
     if kept.is_packed {

@@ -167,7 +167,7 @@ fn a17_a_hundred_units_or_more() {
     let of = |row| found(&table("", "", "\"delete s\"", &[("a", row)]));
     assert_eq!(
         of("[0.10]"),
-        [(Audit::A17, "in units of the last digit: delete s 0.10 is 10".into())]
+        [(Audit::A17, "units of the last digit: delete s 0.10 has 10".into())]
     );
     assert_eq!(of("[1.00]"), []);
 }

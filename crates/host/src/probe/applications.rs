@@ -21,6 +21,9 @@ use crate::sys::Counting;
 
 const PERIOD: Duration = Duration::from_secs(1);
 
+/// Who waits for a server to be gone waits no longer than this.
+const PAUSE: Duration = Duration::from_millis(10);
+
 /// What all applications have read and stored so far, at one time since the start.
 type Reading = (u64, Vec<Application>);
 
@@ -122,6 +125,7 @@ impl Applications {
 }
 
 /// The thread: a reading each second and one at the end, when the other end of `stopped` is gone.
+/// Servers that have ended in between are counted and taken away at once.
 fn readings(mut families: Families, stopped: &Receiver<()>, counting: &Counting) -> Vec<Reading> {
     let origin = Instant::now();
     let start = families.known.clone();
@@ -129,8 +133,16 @@ fn readings(mut families: Families, stopped: &Receiver<()>, counting: &Counting)
     let mut due = origin + PERIOD;
     loop {
         let wait = due.saturating_duration_since(Instant::now());
-        let over = !matches!(stopped.recv_timeout(wait), Err(RecvTimeoutError::Timeout));
+        let told = stopped.recv_timeout(wait.min(PAUSE));
+        let over = !matches!(told, Err(RecvTimeoutError::Timeout));
+        let is_due = over || Instant::now() >= due;
+        if !is_due && !counting.has_ended() {
+            continue;
+        }
         families.look().into_iter().for_each(|process| counting.is_counted(process));
+        if !is_due {
+            continue;
+        }
         readings.push((origin.elapsed().as_nanos() as u64, families.since(&start)));
         if over {
             return readings;

@@ -107,6 +107,14 @@ impl Counting {
         Counting(())
     }
 
+    /// Somebody has ended who is to be counted. Whom others wait for may stand before them: then
+    /// they are seen another time.
+    pub fn has_ended(&self) -> bool {
+        let awaited = awaited();
+        let ended = any_ended(libc::WNOHANG);
+        std::process::id() == 1 && ended.is_ok_and(|it| it != 0 && !awaited.contains(&it))
+    }
+
     /// Takes one away that has ended and was counted, unless somebody waits for it. One that is
     /// none of ours stays.
     pub fn is_counted(&self, number: u32) {

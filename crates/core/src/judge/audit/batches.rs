@@ -26,7 +26,7 @@ impl Batches {
         let batches = course.batches();
         let mean = batches.iter().sum::<f64>() / batches.len() as f64;
         let enough = batches.len() >= FEWEST_BATCHES && mean > 0.0;
-        let all_ns: u64 = record.steps.iter().map(|step| step.duration_ns).sum();
+        let all_ns = record.took_ns();
         enough.then(|| Batches {
             count: batches.len(),
             variance: variance(&batches) / (mean * mean),

@@ -63,7 +63,7 @@ fn more_latencies_than_operations(phase: &PhaseRecord) -> Option<String> {
     phase.queue?;
     let operations = phase.operations?;
     let requests = ["read", "write"].iter().filter_map(|name| phase.histograms.get(*name));
-    let latencies: u64 = requests.map(crate::model::Histogram::count).sum();
+    let latencies = requests.fold(0_u64, |all, it| all.saturating_add(it.count()));
     (latencies > operations).then(|| {
         let shown = |count: u64| Unit::Count.format(count as f64);
         format!("{} latencies of {} operations", shown(latencies), shown(operations))

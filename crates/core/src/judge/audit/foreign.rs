@@ -26,7 +26,8 @@ pub fn others_at_work(case: &Case) -> Option<Seen> {
         let own = device.read_bytes + device.write_bytes;
         let others = strangers(phase)?;
         let sum = others.read_bytes + others.write_bytes;
-        let allowed = ALLOWANCE_BYTES + device.flushes * FLUSH_ALLOWANCE_BYTES;
+        let flushes_bytes = device.flushes.saturating_mul(FLUSH_ALLOWANCE_BYTES);
+        let allowed = flushes_bytes.saturating_add(ALLOWANCE_BYTES);
         let share = sum.saturating_sub(allowed) as f64 / own.max(1) as f64;
         (share > SHARE).then(|| Seen {
             severity: Severity::Warning,

@@ -41,12 +41,15 @@ struct Modes {
 }
 
 fn finding(workload: &Workload, contender: &str, metric: &str, modes: &Modes) -> Finding {
-    let advice = match modes.counts.contains(&1) {
-        true => {
+    let advice = match modes.counts {
+        [1, _] => {
             "look for what happened during it: a stall by chance is no property of the contender, \
              and one that comes back in another run is"
         }
-        false => {
+        [_, 1] => {
+            "look for what spared it work: a cache that was warm, or a neighbour that had stopped"
+        }
+        _ => {
             "look for what the trials of a group share (the order, the device's state, where the \
              files lie): a mean of both is neither"
         }

@@ -133,8 +133,11 @@ fn read_from_cache(case: &Case) -> Option<Seen> {
         let device = phase.totals.device?.read_bytes;
         let only_reads = phase.written_bytes().is_none();
         let processes = phase.totals.processes_started + 1;
-        let least_bytes =
-            if case.workload.command.is_some() { processes * PROGRAM_BYTES } else { 1 };
+        let least_bytes = if case.workload.command.is_some() {
+            processes.saturating_mul(PROGRAM_BYTES)
+        } else {
+            1
+        };
         let least_share = if is_an_applications(case) { APPLICATION_READ_SHARE } else { 0.95 };
         let read_bytes = phase.application_read_bytes.filter(|bytes| *bytes >= least_bytes);
         let asked = read_bytes.filter(|_| only_reads)?;

@@ -194,9 +194,9 @@ fn coarse(test: &Test) -> Option<Finding> {
         }
     }
     let shown: Vec<String> =
-        seen.iter().map(|(_, units, text)| format!("{text} is {units:.0}")).collect();
+        seen.iter().map(|(_, units, text)| format!("{text} has {units:.0}")).collect();
     let clock = if test.clock_s.is_some() { "the tool's clock" } else { "the last digit" };
-    let evidence = format!("in units of {clock}: {}", shown.join(", "));
+    let evidence = format!("units of {clock}: {}", shown.join(", "));
     let advice = "measure more work, or print more digits: of n units a difference of 1/n can't be \
                   seen";
     (!seen.is_empty()).then(|| found(test, "", (Audit::A17, Severity::Warning), evidence, advice))

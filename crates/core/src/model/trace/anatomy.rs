@@ -101,11 +101,11 @@ impl Anatomy {
     /// Of the operations that wrote what most of them wrote, one of middle latency; and how many
     /// these are. Those count first of which it is known what all of their blocks were.
     pub fn typical(&self) -> Option<(&Operation, u64)> {
-        // Of two as frequent the earlier.
+        // Of two as frequent the later: the first after a mount also writes superblocks.
         let begin_ns = |it: &Pattern| it.kept.first().map(|first| first.begin_ns);
         let rank = |(rows, it): &(&Vec<(Row, u64)>, &Pattern)| {
             let is_named = rows.iter().all(|(row, _)| *row != Row::Unknown);
-            (is_named, it.operations, std::cmp::Reverse(begin_ns(it)))
+            (is_named, it.operations, begin_ns(it))
         };
         let (_, pattern) = self.patterns.iter().max_by_key(rank)?;
         let mut kept: Vec<&Operation> = pattern.kept.iter().collect();

@@ -68,7 +68,9 @@ impl Operation {
             (from < to).then_some((from, to))
         };
         let device = |it: &Entry| clipped(it.issue_ns, it.complete_ns);
-        let any = |it: &Entry| clipped(it.submit_ns.or(it.issue_ns), it.complete_ns);
+        // A stranger's record may have them the other way round.
+        let first = |it: &Entry| it.submit_ns.into_iter().chain(it.issue_ns).min();
+        let any = |it: &Entry| clipped(first(it), it.complete_ns);
         let at_device: Vec<_> = self.entries.iter().filter_map(device).collect();
         let under_way: Vec<_> = self.entries.iter().filter_map(any).collect();
         let first_ns = under_way.iter().map(|(from, _)| *from).min().unwrap_or(self.end_ns);
@@ -147,6 +149,8 @@ mod tests {
         let overlapping = vec![entry(110, 120, 150), entry(115, 130, 160), entry(170, 190, 250)];
         assert_eq!(of(overlapping).layers_ns(), [10, 10 + 20, 40 + 10, 10]);
         assert_eq!(of(vec![entry(50, 90, 110)]).layers_ns(), [0, 0, 10, 90]);
+        let strange = entry(140, 120, 150);
+        assert_eq!(of(vec![strange]).layers_ns(), [20, 0, 30, 50], "given before it was asked for");
         let lost = Entry { complete_ns: None, ..entry(110, 120, 0) };
         assert_eq!(of(vec![lost]).layers_ns(), [100, 0, 0, 0]);
     }

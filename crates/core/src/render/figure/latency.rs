@@ -95,11 +95,12 @@ fn histograms(record: &Record) -> impl Iterator<Item = (Phase, &str, &Histogram)
 fn merged(histograms: &[&Histogram]) -> Histogram {
     let mut buckets: BTreeMap<u64, u64> = BTreeMap::new();
     for &(upper_ns, operations) in histograms.iter().flat_map(|histogram| &histogram.buckets) {
-        *buckets.entry(upper_ns).or_default() += operations;
+        let count = buckets.entry(upper_ns).or_default();
+        *count = count.saturating_add(operations);
     }
     Histogram {
         max_ns: histograms.iter().map(|it| it.max_ns).max().unwrap_or(0),
-        sum_ns: histograms.iter().map(|it| it.sum_ns).sum(),
+        sum_ns: histograms.iter().fold(0, |all, it| all.saturating_add(it.sum_ns)),
         buckets: buckets.into_iter().collect(),
     }
 }
@@ -278,9 +279,10 @@ fn fields(histograms: &[&Histogram], scale: &Scale) -> Markup {
         let mut counts = [0u64; ROWS];
         for &(upper_ns, operations) in column.iter().flat_map(|histogram| &histogram.buckets) {
             let row = (scale.place(upper_ns.max(1) as f64) * ROWS as f64) as usize;
-            counts[row.min(ROWS - 1)] += operations;
+            let count = &mut counts[row.min(ROWS - 1)];
+            *count = count.saturating_add(operations);
         }
-        let whole: u64 = counts.iter().sum();
+        let whole = counts.iter().fold(0_u64, |all, count| all.saturating_add(*count));
         for (row, count) in counts.into_iter().enumerate().filter(|(_, count)| *count > 0) {
             let share = count as f64 / whole as f64;
             let shade = SHADES.iter().rposition(|from| share > *from).unwrap_or(0);

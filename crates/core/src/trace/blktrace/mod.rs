@@ -54,17 +54,19 @@ pub fn blktrace<R: Read>(
 #[derive(Default)]
 struct Told {
     names: BTreeMap<u32, Process>,
-    /// The number of the last record of each processor.
-    numbers: BTreeMap<u32, u32>,
+    /// The number of the last record of each device on each processor: these are counted apart
+    /// (kernel/trace/blktrace.c, `__blk_add_trace`).
+    numbers: BTreeMap<[u32; 2], u32>,
 }
 
 impl Told {
-    /// How many records of the same processor are missing before this one. Notes have no number.
+    /// How many records of the same device and processor are missing before this one. Notes have
+    /// no number.
     fn lost_before(&mut self, record: &Record) -> Option<u64> {
         if record.has(category::NOTE) {
             return None;
         }
-        let before = self.numbers.insert(record.processor, record.number)?;
+        let before = self.numbers.insert([record.dev, record.processor], record.number)?;
         let gap = record.number.checked_sub(before)?.checked_sub(1)?;
         (gap > 0).then_some(gap.into())
     }
