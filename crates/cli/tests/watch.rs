@@ -78,6 +78,16 @@ fn every_trial_is_told_as_json_and_the_last_verdicts_are_the_reports() {
 }
 
 #[test]
+fn with_both_as_json_there_is_no_text_among_the_objects() {
+    let scene = Scene::new();
+    scene.write("plan.toml", PLAN);
+    let done = scene.run("run plan.toml --output run --progress json --json -").exits(0);
+    assert_eq!(done.stdout.trim_start().chars().next(), Some('{'));
+    assert!(lines(&done.stderr).iter().all(Value::is_object));
+    assert!(list(&done.json()["verdicts"]).len() > 1);
+}
+
+#[test]
 fn failures_are_told_as_json_and_a_resumed_run_goes_on() {
     let scene = Scene::new();
     scene.write("plan.toml", &PLAN.replace("[sim]", "[sim]\n    fail_at = 60"));

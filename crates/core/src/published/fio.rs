@@ -43,6 +43,11 @@ pub fn read(document: &Value) -> Result<Table, TableError> {
     Ok(Table { title: kind.clone(), kind, tests, ..Table::default() })
 }
 
+/// The table was made of fio's JSON.
+pub fn is_of(table: &Table) -> bool {
+    table.kind.starts_with("JSON of fio")
+}
+
 fn texts(options: &Value) -> BTreeMap<String, String> {
     let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), String::from);
     let pairs = options.as_object().into_iter().flatten();

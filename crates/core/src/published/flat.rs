@@ -48,7 +48,7 @@ pub fn runs(files: &[(Label, Table)]) -> (Told, Vec<Run>) {
     };
     let mut runs = Vec::new();
     for (label, table) in files {
-        let names = names(table, told);
+        let names = names(table, told, label);
         for (test, (name, contender)) in table.tests.iter().zip(names) {
             for row in &test.rows {
                 let contender = match told {
@@ -75,7 +75,7 @@ pub fn runs(files: &[(Label, Table)]) -> (Told, Vec<Run>) {
 pub fn together(told: Told, files: Vec<(Label, Table)>) -> Table {
     let mut all = Table::default();
     for (label, table) in files {
-        let names = names(&table, told);
+        let names = names(&table, told, &label);
         for (mut test, (name, contender)) in table.tests.into_iter().zip(names) {
             let whose = if told == Told::Files { &label.contender } else { &contender };
             let rows = test.rows.iter_mut().filter(|_| told != Told::Rows);
@@ -93,14 +93,21 @@ pub fn together(told: Told, files: Vec<(Label, Table)>) -> Table {
 
 /// What each test of the table is called, and whose it is by its name: `write/ext4` is ext4's
 /// `write`.
-fn names(table: &Table, told: Told) -> Vec<(String, String)> {
+fn names(table: &Table, told: Told, label: &Label) -> Vec<(String, String)> {
     let names: Vec<&str> = table.tests.iter().map(|test| test.name.as_str()).collect();
     let split: Option<Vec<(&str, &str)>> = names.iter().map(|it| it.rsplit_once('/')).collect();
     let whose: BTreeSet<&str> = split.iter().flatten().map(|(_, whose)| *whose).collect();
     match split.filter(|_| told == Told::Tests && whose.len() > 1) {
         Some(split) => split.into_iter().map(|(test, it)| (test.into(), it.into())).collect(),
         None if told == Told::Tests => names.iter().map(|it| (WORK.into(), (*it).into())).collect(),
-        None => table.tests.iter().map(|test| (named(table, test), String::new())).collect(),
+        None => {
+            let name = |test| match (&label.test, named(table, test)) {
+                (Some(file), _) if table.tests.len() == 1 => file.clone(),
+                (Some(file), name) => format!("{file}: {name}"),
+                (None, name) => name,
+            };
+            table.tests.iter().map(|test| (name(test), String::new())).collect()
+        }
     }
 }
 

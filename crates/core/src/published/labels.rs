@@ -2,7 +2,7 @@
 //! `xfs-1.json`, `ext4/3.json` and `xfs/3.json`, `write/ext4/new/sample.json` and
 //! `write/xfs/new/sample.json`.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// What a file's path tells.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -11,6 +11,8 @@ pub struct Label {
     pub contender: String,
     /// Of which round, where the paths count.
     pub round: Option<u32>,
+    /// Of which test, where the paths name them.
+    pub test: Option<String>,
 }
 
 /// The labels of files by their paths. A number at the end of a name counts rounds where that
@@ -24,7 +26,45 @@ pub fn labels(paths: &[&str]) -> Vec<Label> {
     if contenders.len() > 1 && single && all_named {
         return counted;
     }
-    names.iter().map(|parts| Label { contender: parts.join("/"), round: None }).collect()
+    let named = |parts: &Vec<String>| Label { contender: parts.join("/"), ..Label::default() };
+    names.iter().map(named).collect()
+}
+
+/// The labels of files of several tests, as kdevops keeps fio's: folders that hold files of the
+/// same names. The folder is the contender's and the name the test's; numbers at the ends of the
+/// names, from 1 on and as many for each test, count rounds. `None` where it is not so.
+pub fn of_tests(paths: &[&str]) -> Option<Vec<Label>> {
+    let names = differing(paths);
+    let mut folders: BTreeMap<String, BTreeSet<&str>> = BTreeMap::new();
+    for parts in &names {
+        let (name, folder) = parts.split_last().filter(|(_, folder)| !folder.is_empty())?;
+        folders.entry(folder.join("/")).or_default().insert(name);
+    }
+    let first = folders.values().next()?;
+    if folders.len() < 2 || folders.values().any(|it| it != first) {
+        return None;
+    }
+    let rounds = rounds(first);
+    let tests = rounds.as_ref().map_or(first.len(), BTreeMap::len);
+    let label = |parts: &Vec<String>| {
+        let (name, folder) = parts.split_last()?;
+        let counted = rounds.as_ref().and_then(|_| split(name));
+        let (test, round) = counted.map_or((name.as_str(), None), |(it, round)| (it, Some(round)));
+        Some(Label { contender: folder.join("/"), round, test: Some(test.into()) })
+    };
+    names.iter().map(label).collect::<Option<_>>().filter(|_| tests > 1)
+}
+
+/// How many rounds the names have of each test, where all count them.
+fn rounds<'a>(names: &BTreeSet<&'a str>) -> Option<BTreeMap<&'a str, BTreeSet<u32>>> {
+    let mut tests: BTreeMap<&str, BTreeSet<u32>> = BTreeMap::new();
+    for name in names {
+        let (test, round) = split(name)?;
+        tests.entry(test).or_default().insert(round);
+    }
+    let count = tests.values().next()?.len() as u32;
+    let whole = |it: &BTreeSet<u32>| it.iter().copied().eq(1..=count);
+    (count > 1 && tests.values().all(whole)).then_some(tests)
 }
 
 /// The parts of each path that are not the same in all, without the file's ending. Of paths of
@@ -58,7 +98,7 @@ fn counted(parts: &[String]) -> Label {
         }
     }
     contender.reverse();
-    Label { contender: contender.join("/"), round }
+    Label { contender: contender.join("/"), round, test: None }
 }
 
 /// `ext4-12`, `ext4_run3`, `run3` or `3`: the number needs something before it that is no name, for
@@ -98,6 +138,31 @@ mod tests {
         assert_eq!(of(&["1/ext4.json", "1/xfs.json", "12/ext4.json", "12/xfs.json"]), rounds);
         let runs = ["ext4_run1.json", "xfs_run1.json", "ext4_run12.json", "xfs_run12.json"];
         assert_eq!(of(&runs), rounds);
+    }
+
+    #[test]
+    fn folders_with_files_of_the_same_names_are_contenders_with_tests() {
+        let of = |names: &[&str]| {
+            let paths = ["a/xfs-16k/", "a/ext4/"]
+                .map(|folder| names.iter().map(move |it| folder.to_string() + it));
+            let paths: Vec<String> = paths.into_iter().flatten().collect();
+            let labels = of_tests(&paths.iter().map(String::as_str).collect::<Vec<_>>());
+            labels.map(|all| {
+                all.into_iter().map(|it| (it.contender, it.test, it.round)).collect::<Vec<_>>()
+            })
+        };
+        let label = |contender: &str, test: &str, round: Option<u32>| {
+            (contender.to_string(), Some(test.to_string()), round)
+        };
+        // Depths and jobs are no rounds.
+        let kept = of(&["read_16k_1_1.json", "read_16k_1_4.json"]).unwrap();
+        assert_eq!(kept[1], label("xfs-16k", "read_16k_1_4", None));
+        assert_eq!(kept[2], label("ext4", "read_16k_1_1", None));
+        let counted = of(&["read-1.json", "read-2.json", "write-1.json", "write-2.json"]).unwrap();
+        assert_eq!(counted[3], label("xfs-16k", "write", Some(2)));
+        assert_eq!(of(&["1.json", "2.json"]), None, "rounds alone");
+        assert_eq!(of(&["only.json"]), None);
+        assert_eq!(of_tests(&["ext4/read.json", "ext4/write.json", "xfs/read.json"]), None);
     }
 
     #[test]

@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::error::{TableError, wrong};
 use super::flat::{Run, Told};
-use super::labels::{Label, labels};
+use super::labels::{Label, labels, of_tests};
 use super::places::Columns;
-use super::{csv, flat, read_as};
+use super::{csv, fio, flat, read_as};
 use crate::model::{
     Audit, Better, Cache, Column, Contender, Family, Finding, Intervals, Judgement, Key, Percent,
     Plan, Quantity, Record, Sample, Severity, Table, Workload,
@@ -121,7 +121,7 @@ fn compared(mut runs: Vec<Run>) -> Result<(Vec<Run>, Said), TableError> {
 fn tables(files: &[File], columns: &Columns) -> Result<Vec<(Label, Table)>, TableError> {
     let paths: Vec<&str> = files.iter().map(|file| file.path).collect();
     let mut tables = Vec::new();
-    for (file, by_path) in files.iter().zip(labels(&paths)) {
+    for file in files {
         let said = |what: String| wrong(format!("{}: {what}", file.path));
         let table = read_as(file.text, columns).map_err(|error| said(error.to_string()))?;
         if table.kind == csv::OF_HYPERFINE {
@@ -134,13 +134,15 @@ fn tables(files: &[File], columns: &Columns) -> Result<Vec<(Label, Table)>, Tabl
                     .into(),
             ));
         }
-        let label = match file.contender {
-            Some(name) => Label { contender: name.into(), round: None },
-            None => by_path,
-        };
-        tables.push((label, table));
+        tables.push(table);
     }
-    Ok(tables)
+    let of_fio = tables.iter().all(|table| fio::is_of(table));
+    let by_path = of_tests(&paths).filter(|_| of_fio).unwrap_or_else(|| labels(&paths));
+    let whose = |(file, by_path): (&File, Label)| match file.contender {
+        Some(name) => Label { contender: name.into(), ..Label::default() },
+        None => by_path,
+    };
+    Ok(files.iter().zip(by_path).map(whose).zip(tables).collect())
 }
 
 /// Runs whose judged figure has no logarithm, and so no ratio.

@@ -170,6 +170,27 @@ fn many_outputs_of_fio_are_told_apart_by_their_paths() {
     assert!(said.contains("is not the same work for all: randrw, blocks of 4k"), "{said}");
 }
 
+/// `workflows/fio-tests/results/HOST/results_PATTERN_SIZE_DEPTH_JOBS.json` (kdevops).
+#[test]
+fn a_run_of_kdevops_has_a_contender_for_each_folder_and_a_test_for_each_file() {
+    let deeper = FIO.replace("\"iodepth\" : \"8\"", "\"iodepth\" : \"32\"");
+    assert_ne!(deeper, FIO);
+    let of_host = |host: &str| {
+        let path = |name: &str| format!("results/debian13-fio-tests-{host}/results_{name}.json");
+        [(path("randrw_4k_8_2"), FIO), (path("randrw_4k_32_2"), deeper.as_str())]
+    };
+    let files = ["ext4-bigalloc", "xfs-16k"].map(of_host).concat();
+    let files: Vec<(&str, &str)> =
+        files.iter().map(|(path, text)| (path.as_str(), *text)).collect();
+    let measured = of(&files, &wanted()).unwrap();
+    assert_eq!(
+        names(&measured),
+        ["debian13-fio-tests-ext4-bigalloc", "debian13-fio-tests-xfs-16k"]
+    );
+    let tests: Vec<&str> = measured.plan.workloads.iter().map(|it| it.name.as_str()).collect();
+    assert_eq!(tests, ["results_randrw_4k_8_2", "results_randrw_4k_32_2"]);
+}
+
 #[test]
 fn the_times_of_hyperfine_are_runs_of_its_commands() {
     let measured = of(&[("times.json", TWO)], &wanted()).unwrap();
