@@ -136,7 +136,7 @@ fn tables(files: &[File], columns: &Columns) -> Result<Vec<(Label, Table)>, Tabl
         }
         tables.push(table);
     }
-    let of_fio = tables.iter().all(|table| fio::is_of(table));
+    let of_fio = tables.iter().all(fio::is_of);
     let by_path = of_tests(&paths).filter(|_| of_fio).unwrap_or_else(|| labels(&paths));
     let whose = |(file, by_path): (&File, Label)| match file.contender {
         Some(name) => Label { contender: name.into(), ..Label::default() },
