@@ -6,8 +6,8 @@ use std::fs;
 use std::time::Duration;
 
 use fsverdict_core::campaign::Campaign;
-use fsverdict_core::judge::{self, Fold, Judge, Side};
-use fsverdict_core::model::{MOST, Plan, Record, Run, from_json};
+use fsverdict_core::judge::{self, Asked, Fold, Judge, Side};
+use fsverdict_core::model::{MOST, Percent, Plan, Record, Run, from_json};
 use fsverdict_core::render::{self, Kept, Report};
 use serde_json::Value;
 
@@ -51,6 +51,13 @@ impl Published {
         let side = Side { run, plan, records: &records };
         let claims = judge::claims(side, &comparisons, &findings);
         judge::history(&[side, side, side], &[]);
+        let asked = Asked {
+            metrics: Vec::new(),
+            margin: Percent(0.05),
+            regression: Percent(0.1),
+            across_machines: false,
+        };
+        judge::across(side, side, &asked).unwrap();
         let (records, comparisons, causes) = (&records, &comparisons, &causes);
         let (claims, findings, published) = (&claims, &findings, &[]);
         let report =

@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 use clap_complete::engine::ArgValueCandidates;
-use fsverdict_core::model::near;
+use fsverdict_core::model::guess;
 
 use crate::exit::{self, Usage};
 use crate::shipped::{self, Shipped};
@@ -27,10 +27,9 @@ pub fn run(arguments: &Arguments) -> Result<u8> {
     let all: Vec<&Shipped> =
         shipped::PLANS.iter().chain(&shipped::STUDIES).chain(&uses::ALL).collect();
     let Some((_, text)) = all.iter().find(|(name, _)| *name == arguments.name) else {
-        let meant = match near(&arguments.name, all.iter().map(|(name, _)| *name)).as_slice() {
-            [] => "fsverdict list plans, studies or uses shows what there is".into(),
-            near => format!("did you mean {}?", near.join(" or ")),
-        };
+        let there = "fsverdict list plans, studies or uses shows what there is";
+        let guess = guess(&arguments.name, all.iter().map(|(name, _)| *name));
+        let meant = guess.as_deref().unwrap_or(there);
         let text = format!("nothing that comes along is called {:?}; {meant}", arguments.name);
         return Err(Usage(text).into());
     };

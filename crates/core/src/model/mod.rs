@@ -85,7 +85,7 @@ pub use native::{
     FILE_SIZE_MAX, FILES_MAX, FsyncCase, FsyncFiles, FsyncOperation, Metadata, MetadataOperation,
     Operation, SmallFiles, Sync,
 };
-pub use near::{meant, near, with_near};
+pub use near::{guess, meant, near, with_near};
 pub use need::Need;
 pub use network::Network;
 pub use partition::Partition;

@@ -23,10 +23,16 @@ pub fn near<'a>(typed: &str, names: impl IntoIterator<Item = &'a str>) -> Vec<&'
 /// What may have been meant by a name that is none of `names`, otherwise what there is: the end of
 /// a sentence.
 pub fn meant<'a>(typed: &str, names: impl IntoIterator<Item = &'a str> + Clone) -> String {
-    match near(typed, names.clone()).as_slice() {
-        [] => format!("there are {}", names.into_iter().collect::<Vec<_>>().join(", ")),
-        near => format!("did you mean {}?", near.join(" or ")),
-    }
+    let guess = guess(typed, names.clone());
+    guess.unwrap_or_else(|| {
+        format!("there are {}", names.into_iter().collect::<Vec<_>>().join(", "))
+    })
+}
+
+/// A question for what may have been meant.
+pub fn guess<'a>(typed: &str, names: impl IntoIterator<Item = &'a str>) -> Option<String> {
+    let near = near(typed, names);
+    (!near.is_empty()).then(|| format!("did you mean {}?", near.join(" or ")))
 }
 
 /// An error of serde's with the nearest of the names that it lists: it quotes what was typed and
@@ -36,10 +42,7 @@ pub fn with_near(error: &str) -> String {
     let Some((_, names)) = error.split_once("unknown ") else { return error.into() };
     let mut names = names.split('`').skip(1).step_by(2);
     let typed = names.next().unwrap_or_default();
-    match near(typed, names).as_slice() {
-        [] => error.into(),
-        near => format!("{error}; did you mean {}?", near.join(" or ")),
-    }
+    guess(typed, names).map_or(error.into(), |guess| format!("{error}; {guess}"))
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use thiserror::Error;
 
-use super::{Key, Unit};
+use super::{Key, MOST, Unit};
 
 /// What a timeline tells, as a plot shows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -123,7 +123,7 @@ pub enum TimelineError {
     Csv(#[from] csv::Error),
     #[error("there is no column {0}")]
     Column(&'static str),
-    #[error("line {line}: {cell:?} is not a number, in column {column}")]
+    #[error("line {line}: {cell:?} is no number up to 2^56, in column {column}")]
     Cell { line: u64, column: &'static str, cell: String },
 }
 
@@ -229,7 +229,8 @@ fn row(
     for (index, column) in COLUMNS.into_iter().enumerate().skip(1) {
         let cell = places[index].and_then(|place| record.get(place)).unwrap_or_default();
         if !cell.is_empty() {
-            cells[index] = Some(cell.parse().map_err(|_| TimelineError::Cell {
+            let number = cell.parse().ok().filter(|number| *number <= MOST);
+            cells[index] = Some(number.ok_or_else(|| TimelineError::Cell {
                 line: record.position().map_or(0, csv::Position::line),
                 column,
                 cell: cell.into(),
@@ -330,6 +331,8 @@ mod tests {
         let wrong = |text: &str| Timeline::parse(&key(), text).unwrap_err().to_string();
         assert_eq!(wrong("phase,x\n"), "there is no column time_ns");
         let said = wrong(&format!("{HEAD}x,0,a,0,0,0,0,0,0,0,0,0\n"));
-        assert_eq!(said, "line 2: \"a\" is not a number, in column cpu_user_ns");
+        assert_eq!(said, "line 2: \"a\" is no number up to 2^56, in column cpu_user_ns");
+        let said = wrong(&format!("{HEAD}x,{},0,0,0,0,0,0,0,0,0,0\n", u64::MAX));
+        assert!(said.ends_with("is no number up to 2^56, in column time_ns"), "{said}");
     }
 }

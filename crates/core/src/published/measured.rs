@@ -80,7 +80,7 @@ pub fn measured(files: &[File], wanted: &Wanted) -> Result<Measured, TableError>
     }
     let mut taken: Vec<(String, String)> = Vec::new();
     taken.extend(tables.iter().flat_map(|(_, table)| table.taken.clone()));
-    taken.extend(of_contenders(told, files));
+    taken.extend(of_contenders(told, files, &tables));
     taken.sort();
     taken.extend(of_rounds(unpaired, &tables));
     taken.extend(judged.values().flatten().map(|column| of_metric(column, wanted)));
@@ -273,10 +273,17 @@ fn by_themselves<'a>(columns: &[&'a Column]) -> Vec<&'a Column> {
     })
 }
 
-fn of_contenders(told: Told, files: &[File]) -> Option<(String, String)> {
+fn of_contenders(
+    told: Told,
+    files: &[File],
+    tables: &[(Label, Table)],
+) -> Option<(String, String)> {
     let why = match told {
         Told::Rows => return None,
         Told::Files if files.iter().all(|it| it.contender.is_some()) => "as given with each file",
+        Told::Files if tables.iter().any(|(label, _)| label.test.is_some()) => {
+            "the files' folders; their names, which are the same in all, are the tests'"
+        }
         Told::Files => "what differs between the files' paths",
         Told::Tests => "the name of each test",
     };

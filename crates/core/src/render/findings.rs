@@ -145,6 +145,8 @@ mod tests {
                 "note A19, at all 2 comparisons",
             ]
         );
+        let only = super::kinds(&findings[2..3], &comparisons[..1]);
+        assert_eq!(only[0].title(), "warning A11, at the one comparison");
         assert_eq!(headline(&findings[0]), "note A19 w, c0: others moved 399 times it");
         assert_eq!(seen(&findings[0]), "w, c0: others moved 399 times it");
     }

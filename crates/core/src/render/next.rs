@@ -211,9 +211,15 @@ mod tests {
         let (plan, mut run, mut comparisons) = grid(&[vec![(Verdict::Undecided, 1.2)]]);
         (run.stop, run.elapsed_s) = (Some(Stop::Rounds), 60.0);
         (comparisons[0].rounds, comparisons[0].rounds_to_settle) = (1, Some(1));
-        let told = outlook(&report(&(plan, run, comparisons)));
+        let mut made = (plan, run, comparisons);
+        let told = outlook(&report(&made));
         assert_eq!(told.len(), 1, "{told:?}");
         assert!(told[0].ends_with("would probably settle it, about 2 minutes."), "{told:?}");
+        assert!(!is_hopeless(&report(&made)));
+        made.2[0].rounds_to_settle = None;
+        let told = outlook(&report(&made));
+        assert!(told[0].ends_with("More rounds would hardly decide, longer work may."), "{told:?}");
+        assert!(!told[0].contains("--margin") && is_hopeless(&report(&made)));
     }
 
     #[test]

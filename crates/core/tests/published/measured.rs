@@ -189,6 +189,7 @@ fn a_run_of_kdevops_has_a_contender_for_each_folder_and_a_test_for_each_file() {
     );
     let tests: Vec<&str> = measured.plan.workloads.iter().map(|it| it.name.as_str()).collect();
     assert_eq!(tests, ["results_randrw_4k_8_2", "results_randrw_4k_32_2"]);
+    assert!(measured.taken[0].1.starts_with("the files' folders"), "{:?}", measured.taken);
 }
 
 #[test]

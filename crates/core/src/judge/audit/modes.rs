@@ -41,7 +41,19 @@ struct Modes {
 }
 
 fn finding(workload: &Workload, contender: &str, metric: &str, modes: &Modes) -> Finding {
-    let advice = match modes.counts {
+    let advice = advice(modes.counts);
+    Finding {
+        audit: Audit::A16,
+        severity: Severity::Warning,
+        workload: Some(workload.name.clone()),
+        contender: Some(contender.into()),
+        evidence: evidence(metric, modes),
+        advice: advice.into(),
+    }
+}
+
+fn advice(counts: [usize; 2]) -> &'static str {
+    match counts {
         [1, _] => {
             "look for what happened during it: a stall by chance is no property of the contender, \
              and one that comes back in another run is"
@@ -53,14 +65,6 @@ fn finding(workload: &Workload, contender: &str, metric: &str, modes: &Modes) ->
             "look for what the trials of a group share (the order, the device's state, where the \
              files lie): a mean of both is neither"
         }
-    };
-    Finding {
-        audit: Audit::A16,
-        severity: Severity::Warning,
-        workload: Some(workload.name.clone()),
-        contender: Some(contender.into()),
-        evidence: evidence(metric, modes),
-        advice: advice.into(),
     }
 }
 
@@ -160,5 +164,8 @@ mod tests {
         assert_eq!(of([1, 11]), worse);
         let better = "iops of one trial stands alone: 2.00 times as good as the other 11";
         assert_eq!(of([11, 1]), better);
+        assert!(advice([1, 11]).contains("a stall by chance"));
+        assert!(advice([11, 1]).contains("what spared it work"));
+        assert!(advice([3, 4]).contains("a mean of both"));
     }
 }

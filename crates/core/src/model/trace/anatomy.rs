@@ -200,5 +200,10 @@ mod tests {
         assert_eq!((first.begin_ns, like_it), (1, 2));
         assert_eq!([0.5, 1.0].map(|share| anatomy.latency_ns(share)), [Some(20), Some(40)]);
         assert_eq!(Anatomy::default().latency_ns(0.5), None);
+        let mut each_its_own = Anatomy::default();
+        for (begin_ns, flushes) in [(1, 9), (2, 3), (3, 2)] {
+            each_its_own.take(operation(begin_ns, flushes));
+        }
+        assert_eq!(each_its_own.typical().unwrap().0.begin_ns, 3, "not the first after a mount");
     }
 }

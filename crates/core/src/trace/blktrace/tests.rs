@@ -32,6 +32,7 @@ struct Made {
     action: u64,
     process: u32,
     processor: u32,
+    dev: u32,
     said: &'static [u8],
 }
 
@@ -55,7 +56,7 @@ impl Machine {
             7 => out.extend([u32(made.action as u32), u32(made.process)].concat()),
             _ => out.extend([u32(made.process), self.words(made.action, 8)].concat()),
         }
-        out.extend([u32(DEV), u32(made.processor), vec![0, 0]].concat());
+        out.extend([u32(made.dev), u32(made.processor), vec![0, 0]].concat());
         out.extend(self.words(made.said.len() as u64, 2));
         out.resize(if self.version == 7 { 48 } else { 64 }, 0);
         out.extend(made.said);
@@ -69,12 +70,12 @@ impl Machine {
 
 fn request(number: u32, at_ns: u64, act: u64, categories: u64, place: (u64, u32)) -> Made {
     let action = act | categories << 16;
-    Made { number, at_ns, place, action, process: 41, processor: 0, said: &[] }
+    Made { number, at_ns, place, action, process: 41, processor: 0, dev: DEV, said: &[] }
 }
 
 fn note(at_ns: u64, what: u64, said: &'static [u8]) -> Made {
     let action = what | category::NOTE << 16;
-    Made { number: 0, at_ns, place: (0, 0), action, process: 41, processor: 0, said }
+    Made { number: 0, at_ns, place: (0, 0), action, process: 41, processor: 0, dev: DEV, said }
 }
 
 /// An fsync, with the ends of its requests on a second processor: two parts that are merged, a
@@ -179,6 +180,14 @@ fn what_is_missing_is_counted() {
         let (_, missing) = read(&[file[..length].to_vec()]).unwrap();
         assert_eq!(missing, Missing { records: 0, ends }, "{length}");
     }
+}
+
+#[test]
+fn each_device_counts_its_own_records() {
+    let on = |dev, number, at_ns| Made { dev, ..request(number, at_ns, ISSUE, WRITE, (8, 512)) };
+    let other = DEV + 16;
+    let file = OURS.file(&[on(DEV, 5, 1), on(other, 3, 2), on(DEV, 6, 3), on(other, 5, 4)]);
+    assert_eq!(read(&[file]).unwrap().1, Missing { records: 1, ends: 0 });
 }
 
 #[test]
