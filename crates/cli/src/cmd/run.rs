@@ -13,7 +13,7 @@ use fsverdict_core::campaign::{self, Campaign, Next, Slot};
 use fsverdict_core::judge::Judge;
 use fsverdict_core::model::{
     BedKind, LeftOut, Outcome, Place as PlaceKind, Plan, Record, Run, SCHEMA, Stop, Trial,
-    TrialBed, Verdict,
+    TrialBed, Verdict, Workload,
 };
 use fsverdict_core::render::{self, Kept, Report};
 use fsverdict_core::run::sim::SimPlace;
@@ -397,7 +397,8 @@ fn at_once(plan: &Plan, slots: Vec<Slot>) -> Vec<Vec<Slot>> {
     for slot in slots {
         let is_its = |group: &&mut Vec<Slot>| {
             let Slot { key, .. } = &group[0];
-            plan.is_duet() && (&key.workload, key.round) == (&slot.key.workload, slot.key.round)
+            let is_same = (&key.workload, key.round) == (&slot.key.workload, slot.key.round);
+            is_same && workload_of(plan, &slot).is_some_and(|its| plan.takes_turns(its))
         };
         match groups.last_mut().filter(is_its) {
             Some(group) => group.push(slot),
@@ -405,6 +406,11 @@ fn at_once(plan: &Plan, slots: Vec<Slot>) -> Vec<Vec<Slot>> {
         }
     }
     groups
+}
+
+/// What the plan says of the work in `slot`.
+fn workload_of<'a>(plan: &'a Plan, slot: &Slot) -> Option<&'a Workload> {
+    plan.workloads.iter().find(|workload| workload.name == slot.key.workload)
 }
 
 /// The records of trials that are run at once.
@@ -449,6 +455,8 @@ fn documents(
             let devices = plan.bed.devices as usize;
             trial.bed.devices = bed.devices.chunks(devices).nth(place).context("no bed")?.to_vec();
             trial.bed.devices.truncate(trial.contender.devices_of(devices));
+        }
+        if plan.takes_turns(&trial.workload) {
             trial.workload = trial.workload.lasting(times);
             trial.timeouts = trial.timeouts.in_turns(times);
             trial.in_turns = true;
@@ -465,8 +473,7 @@ fn document(plan: &Plan, slot: Slot, bed: &TrialBed, store: &Store, number: u32)
         fs::remove_dir_all(&folder).with_context(|| folder.display().to_string())?;
     }
     let known = "the campaign names what the plan holds";
-    let workload =
-        plan.workloads.iter().find(|w| w.name == slot.key.workload).context(known)?.clone();
+    let workload = workload_of(plan, &slot).context(known)?.clone();
     let name = &slot.key.contender;
     let arm = || plan.arms(&workload).into_iter().find(|arm| arm.name == *name);
     let contender = plan.contender(name).cloned().or_else(arm).context(known)?;

@@ -172,7 +172,9 @@ impl State {
         }
         let (seconds, trials) = self.walls.entry(record.key.workload.clone()).or_default();
         // Those of a duet take their time together.
-        *seconds += record.wall_s() / f64::from(self.plan.beds());
+        let its = self.plan.workloads.iter().find(|it| it.name == record.key.workload);
+        let at_once = its.map_or(1, |workload| self.plan.trials_at_once(workload));
+        *seconds += record.wall_s() / f64::from(at_once);
         *trials += 1;
     }
 

@@ -99,6 +99,53 @@ fn fsyncs_are_shared_out_among_the_turns() {
     scene.assert_nothing_left();
 }
 
+/// Each timed part has turns of its own, and a workload may be left out of the duet.
+#[test]
+#[ignore = "needs root and loop devices: run ./test"]
+fn files_and_metadata_take_turns_part_by_part_and_a_command_does_not() {
+    let scene = Scene::new();
+    let plan = r#"
+        rounds = "duet"
+        bed = { kind = "ram", size = "64M" }
+        judgement = { rounds = 1 }
+        contender = [{ name = "a", file_system = "ext4" }, { name = "b", file_system = "ext4" }]
+        workload = [
+            { name = "files", small_files = { count = 210, directories = 3, threads = 2 } },
+            { name = "metadata", metadata = { directories = 50, files_per_directory = 3 } },
+            { name = "alone", rounds = "trials", command = "echo done > it; sync" },
+        ]
+    "#;
+    let document = run_plan(&scene, plan).exits(0).json();
+    let trials = list(&document["trials"]);
+    assert_eq!(trials.len(), 6);
+    for trial in trials {
+        assert_eq!(trial["outcome"], "measured", "{trial:#}");
+        let phases = list(&trial["phases"]);
+        if trial["workload"] == "alone" {
+            assert!(phases[0]["turns"].is_null() && sample(trial, "cpu_time") > 0.0, "{trial:#}");
+            continue;
+        }
+        assert!(phases.len() >= 5, "{trial:#}");
+        for phase in phases {
+            let turns = &phase["turns"];
+            let (lasted_ns, done) = (numbers(turns, "lasted_ns"), numbers(turns, "operations"));
+            assert_eq!((lasted_ns.len(), done.len()), (20, 20), "{turns:#}");
+            assert_eq!(phase["work_ns"], lasted_ns.iter().sum::<u64>());
+            assert_eq!(phase["operations"], done.iter().sum::<u64>());
+            assert_eq!(turns["counted"], serde_json::json!([0, 20]), "all cycles are whole");
+            assert!(turns["rate"].as_f64().unwrap() > 0.0);
+        }
+        let files = trial["workload"] == "files";
+        assert_eq!(phases[0]["operations"], if files { 210 } else { 50 });
+        assert!(sample(trial, if files { "read_rate" } else { "rename_rate" }) > 0.0);
+    }
+    let beds =
+        |number: u32| scene.read_json(&format!("run/trials/{number}/trial.json"))["bed"].clone();
+    assert!((1..=6).all(|number| list(&beds(number)["devices"]).len() == 1));
+    assert!(scene.read("run/report.md").contains("6 trials partly in turns, "));
+    scene.assert_nothing_left();
+}
+
 /// What a device does while its contender stands still, whoever has it do so: here the test reads.
 #[test]
 #[ignore = "needs root and loop devices: run ./test"]

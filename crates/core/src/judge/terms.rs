@@ -139,6 +139,15 @@ const CONDITIONS: [&str; 9] = [
     "how a round's trials go",
 ];
 
+/// How the trials of its rounds go.
+fn order(plan: &Plan) -> &'static str {
+    match (plan.is_duet(), plan.workloads.iter().all(|it| plan.takes_turns(it))) {
+        (true, true) => "in turns",
+        (true, false) => "partly in turns",
+        (false, _) => "one after the other",
+    }
+}
+
 /// The [`CONDITIONS`] of all runs.
 pub(super) fn conditions(sides: &[Side]) -> Vec<Term> {
     let of = |side: &Side| {
@@ -154,7 +163,7 @@ pub(super) fn conditions(sides: &[Side]) -> Vec<Term> {
             Some(bed.limits.map_or("none".into(), |limits| limits.to_string())),
             side.plan.limits_counted(side.records).map(|counted| counted.to_string()),
             rotation(side.records).map(Into::into),
-            Some(if side.plan.is_duet() { "in turns" } else { "one after the other" }.into()),
+            Some(order(side.plan).into()),
         ]
     };
     let each: Vec<[Option<String>; 9]> = sides.iter().map(of).collect();

@@ -1,7 +1,9 @@
 //! Rounds as duets: all contenders of a round at once, each on a bed of its own, and their work in
 //! turns. Which plans can be run so.
 
-use super::{Bed, BedKind, Contender, ExtraProbe, Fio, Place, Plan, Rounds, Scalar, Workload};
+use super::{
+    Bed, BedKind, Contender, ExtraProbe, Fio, Place, Plan, Rounds, Scalar, Work, Workload,
+};
 
 /// What the work has to run for, of its own: twenty turns, of which the first are left out.
 const RUNTIME_MS_LEAST: u64 = 2000;
@@ -42,16 +44,26 @@ const NOT_OF_TURNS: [&str; 8] = [
 ];
 
 impl Plan {
-    /// The trials of a round take turns.
+    /// The trials of a round of that workload take turns.
+    pub fn takes_turns(&self, workload: &Workload) -> bool {
+        workload.rounds.unwrap_or(self.rounds) == Rounds::Duet
+    }
+
+    /// Those of some workload do.
     pub fn is_duet(&self) -> bool {
-        self.rounds == Rounds::Duet
+        self.workloads.iter().any(|workload| self.takes_turns(workload))
+    }
+
+    /// How many trials of that workload there are at once.
+    pub fn trials_at_once(&self, workload: &Workload) -> u32 {
+        let players = self.contenders.len() + self.arms(workload).len();
+        if self.takes_turns(workload) { u32::try_from(players).unwrap_or(u32::MAX) } else { 1 }
     }
 
     /// How many beds a round needs at once.
     pub fn beds(&self) -> u32 {
-        let players = |workload: &Workload| self.contenders.len() + self.arms(workload).len();
-        let most = self.workloads.iter().map(players).max().unwrap_or(1);
-        if self.is_duet() { u32::try_from(most).unwrap_or(u32::MAX) } else { 1 }
+        let each = self.workloads.iter().map(|workload| self.trials_at_once(workload));
+        each.max().unwrap_or(1)
     }
 
     /// The bed with all devices that a round needs at once, and for all contenders.
@@ -119,7 +131,7 @@ impl Plan {
                 other.name
             ));
         }
-        self.workloads.iter().try_for_each(check_work)
+        self.workloads.iter().filter(|it| self.takes_turns(it)).try_for_each(check_work)
     }
 }
 
@@ -127,22 +139,26 @@ impl Plan {
 fn check_work(workload: &Workload) -> Result<(), String> {
     let wrong = |why: &str| {
         Err(format!(
-            "workload {:?} {why}; a duet takes fsync_files, and fio jobs given as options, with \
-             time_based and a runtime of 2 s or more; without a prepare",
+            "workload {:?} {why}; a duet takes small_files, metadata, fsync_files, and fio jobs \
+             given as options, with time_based and a runtime of 2 s or more; without a prepare. In \
+             a plan a workload with rounds = \"trials\" is left out of it",
             workload.name
         ))
     };
     if workload.prepare.is_some() {
         return wrong("has a prepare, and what that starts would go on between the turns");
     }
-    let own = match (&workload.fsync_files, &workload.fio) {
-        (Some(_), _) => ["fsync_latency"].as_slice(),
-        (None, Some(_)) => {
+    let own = match workload.work() {
+        Ok(Work::SmallFiles(_) | Work::Metadata(_)) => [].as_slice(),
+        Ok(Work::FsyncFiles(_)) => ["fsync_latency"].as_slice(),
+        Ok(Work::Fio(_)) => {
             check_job(workload).or_else(|why| wrong(&why)).map(|()| [].as_slice())?
         }
-        (None, None) => return wrong("can't stand still between its turns"),
+        _ => return wrong("can't stand still between its turns"),
     };
     let unmeasured = |it: &&String| {
+        let prefix = workload.phase_of(it).prefix();
+        let it = it.strip_prefix(&prefix).unwrap_or(it);
         let begins = |begins: &[&str]| begins.iter().any(|begin| it.starts_with(begin));
         !begins(own) && begins(&NOT_OF_TURNS) || it.ends_with("_peak")
     };
@@ -253,6 +269,21 @@ mod tests {
     }
 
     #[test]
+    fn a_workload_may_go_its_own_way() {
+        let mixed = "small_files = {}\n[[workload]]\nname = \"c\"\ncommand = \"true\"";
+        assert!(parsed("", mixed).unwrap_err().contains("can't stand still between its turns"));
+        let plan = parsed("", &format!("{mixed}\nrounds = \"trials\"")).unwrap();
+        let takes_turns: Vec<bool> = plan.workloads.iter().map(|it| plan.takes_turns(it)).collect();
+        assert_eq!((takes_turns, plan.beds()), (vec![true, false], 2));
+        let own =
+            format!("{JOB}\nrounds = \"duet\"\n[[workload]]\nname = \"c\"\ncommand = \"true\"");
+        let text = toml::to_string(
+            &parsed("", &own.replace("[[workload]]", "[[workload]]\nrounds = \"trials\"")).unwrap(),
+        );
+        assert_eq!(text.unwrap().matches("rounds = ").count(), 3);
+    }
+
+    #[test]
     fn what_can_not_is_refused_in_a_line_that_says_what_can() {
         let refused = |head: &str, work: &str| {
             let said = parsed(head, work).unwrap_err();
@@ -262,7 +293,7 @@ mod tests {
         let fio = |rest: &str| refused("", &JOB.replace(", runtime = \"3s\"", rest));
         for said in [
             refused("", "command = \"true\""),
-            refused("", "small_files = {}"),
+            refused("", "tree = {}"),
             refused("", "fio = \"job.fio\""),
             refused("", &format!("{JOB}\nprepare = \"server &\"")),
             fio(""),
@@ -271,13 +302,17 @@ mod tests {
             fio(", runtime = 9, write_lat_log = \"x\""),
             refused("", r#"fio = { rw = "write", runtime = 9 }"#),
         ] {
-            assert!(said.contains("a duet takes fsync_files, and fio jobs given as"), "{said}");
+            assert!(said.contains("a duet takes small_files, metadata, fsync_files,"), "{said}");
         }
         let fsyncs = "fsync_files = {}";
         assert!(parsed("", fsyncs).is_ok());
         let judged = |by: &str| parsed("", &format!("{fsyncs}\nprimary = [\"{by}\"]"));
         assert!(judged("fsync_latency_p50").is_ok());
         assert!(judged("cpu_time").unwrap_err().contains("which a duet does not measure"));
+        let small = |by: &str| parsed("", &format!("small_files = {{}}\nprimary = [\"{by}\"]"));
+        assert!(small("create_rate").is_ok());
+        let unmeasured = small("create_cpu_time").unwrap_err();
+        assert!(unmeasured.contains("which a duet does not measure"), "{unmeasured}");
         for metric in
             ["cpu_time", "fsync_latency_p99", "fio_read_iops", "device_queue_depth_mean_peak"]
         {

@@ -27,6 +27,9 @@ pub struct Turns {
     pub device_bytes: u64,
     /// What its devices moved between its turns.
     pub between_bytes: u64,
+    /// How long they were busy between its turns; older records don't tell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub between_busy_ns: Option<u64>,
     /// The cycles that count, from the first to before the second: all work was under way in them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub counted: Option<[usize; 2]>,
@@ -41,20 +44,29 @@ impl Turns {
         self.lasted_ns.iter().sum()
     }
 
+    /// The same, with so many operations in each: work that was shared out among its turns has no
+    /// cycle that is not whole.
+    #[must_use]
+    pub fn of_whole_cycles(self, operations: Vec<u64>) -> Turns {
+        Turns { counted: Some([0, operations.len()]), operations, ..self }
+    }
+
     /// What its devices moved between its turns, of all that they moved.
     pub fn leaked_share(&self) -> f64 {
         self.between_bytes as f64 / (self.between_bytes + self.device_bytes).max(1) as f64
+    }
+
+    /// How long they were busy for that, as a share of its turns: at most so much faster it looks,
+    /// and so much slower others. All of it where that is not known.
+    pub fn leaked_time(&self) -> f64 {
+        self.between_busy_ns.map_or(1.0, |ns| ns as f64 / self.all_ns().max(1) as f64)
     }
 
     /// Gives each of `all` the rate by which it is judged. The mean over cycles of ln(ratio) is the
     /// difference of two such rates' logarithms, whichever two. Cycles in which somebody did little
     /// are taken together with those that follow.
     pub fn pair(all: &mut [&mut Turns]) -> Result<(), String> {
-        let start = all.iter().filter_map(|it| it.operations.iter().position(|&done| done > 0));
-        // The one in which the last has begun is not whole.
-        let from = start.max().map_or(0, |last| last + 1);
-        // In the last one of each its work has ended.
-        let to = all.iter().map(|it| it.operations.len()).min().unwrap_or(0).saturating_sub(1);
+        let [from, to] = whole_cycles(all);
         if to <= from {
             return Err("no cycle of turns was whole for all: give it a longer runtime".into());
         }
@@ -76,6 +88,20 @@ impl Turns {
         }
         Ok(())
     }
+}
+
+/// The cycles, from the first to before the second, in which all were at work from beginning to end.
+fn whole_cycles(all: &[&mut Turns]) -> [usize; 2] {
+    let known: Vec<[usize; 2]> = all.iter().filter_map(|turns| turns.counted).collect();
+    if known.len() == all.len() && known.iter().all(|it| *it == known[0]) {
+        return known.first().copied().unwrap_or_default();
+    }
+    let start = all.iter().filter_map(|it| it.operations.iter().position(|&done| done > 0));
+    // The one in which the last has begun is not whole.
+    let from = start.max().map_or(0, |last| last + 1);
+    // In the last one of each its work has ended.
+    let to = all.iter().map(|it| it.operations.len()).min().unwrap_or(0).saturating_sub(1);
+    [from, to]
 }
 
 /// Stretches of cycles in each of which everybody has done enough, as short as can be. What is left
@@ -123,6 +149,21 @@ mod tests {
     }
 
     #[test]
+    fn all_cycles_of_work_that_is_shared_out_count() {
+        let shared = |lasted_ns: &[u64]| {
+            let turns = Turns { lasted_ns: lasted_ns.into(), ..Turns::default() };
+            turns.of_whole_cycles(vec![250; lasted_ns.len()])
+        };
+        let ms = 1_000_000;
+        // A stall of the machine in one turn of one contender weighs as one of many.
+        let mut both = [shared(&[10 * ms; 4]), shared(&[20 * ms, 20 * ms, 320 * ms, 20 * ms])];
+        let rates = rates(&mut both).unwrap();
+        assert!((rates[0] - 25_000.0).abs() < 1e-6, "{rates:?}");
+        assert!((rates[1] - 12_500.0 / 2.0).abs() < 1e-6, "{rates:?}");
+        assert_eq!(both[1].counted, Some([0, 4]));
+    }
+
+    #[test]
     fn what_slows_both_down_cancels() {
         let mut draws = Draws::new(5);
         let common: Vec<f64> = (0..400).map(|_| 1000.0 * (0.5 * draws.normal()).exp()).collect();
@@ -155,8 +196,11 @@ mod tests {
 
     #[test]
     fn what_moves_between_the_turns_has_leaked() {
-        let one = Turns { device_bytes: 970, between_bytes: 30, ..Turns::default() };
+        let one = Turns { device_bytes: 970, between_bytes: 30, ..turns(&[9; 2]) };
         assert!((one.leaked_share() - 0.03).abs() < 1e-12);
+        assert_eq!(one.leaked_time(), 1.0, "it is not known");
+        let short = Turns { between_busy_ns: Some(2_000_000), ..one };
+        assert!((short.leaked_time() - 0.01).abs() < 1e-12);
         assert_eq!(Turns::default().leaked_share(), 0.0);
     }
 }

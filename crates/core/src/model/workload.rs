@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::figures::is_metric;
 use super::{
     Bytes, FsyncFiles, Jobs, Map, Metadata, MetadataOperation, Network, Operation, Pattern, Replay,
-    Scalar, SmallFiles, Tree, TreePhase, map,
+    Rounds, Scalar, SmallFiles, Tree, TreePhase, map,
 };
 
 /// A program with its arguments, or a line for the shell.
@@ -221,6 +221,9 @@ pub struct Workload {
     /// Run last, also where something before it has failed: stops what `prepare` has started.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cleanup: Option<Command>,
+    /// How its trials go in a round, where not as the plan says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rounds: Option<Rounds>,
     /// What the commands find in their environment.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub environment: BTreeMap<String, Scalar>,

@@ -83,10 +83,13 @@ pub(super) fn ending(report: &Report) -> String {
         return format!("Read from {of}: {trials} runs.{}", at_stake(report));
     }
     let seed = report.run.seed;
-    let by_time = report.plan.workloads.iter().all(|it| it.fio.is_some());
-    let in_turns = match (report.plan.is_duet(), by_time) {
-        (true, true) => format!(" in turns of {} ms", TURN.as_millis()),
-        (true, false) => " in turns".into(),
+    let plan = &report.plan;
+    let by_time = plan.workloads.iter().all(|it| it.fio.is_some());
+    let all = plan.workloads.iter().all(|it| plan.takes_turns(it));
+    let in_turns = match (plan.is_duet(), all) {
+        (true, true) if by_time => format!(" in turns of {} ms", TURN.as_millis()),
+        (true, true) => " in turns".into(),
+        (true, false) => " partly in turns".into(),
         (false, _) => String::new(),
     };
     format!(

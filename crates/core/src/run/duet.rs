@@ -31,30 +31,35 @@ impl Iterator for Cycles {
     }
 }
 
-/// Gives the records of a duet the figures by which they are judged. A trial that failed has none,
-/// and the others are paired without it. Work that is shared out among its turns has the same in
-/// each, and needs no rate.
+/// Gives the records of a duet the figures by which they are judged, one timed part after the other.
+/// A trial that failed has none, and the others are paired without it.
 pub(super) fn pair(trials: &[Trial], records: &mut [Record]) {
-    let mut turns: Vec<&mut Turns> = records
-        .iter_mut()
-        .filter(|record| record.is_measured())
-        .flat_map(|record| &mut record.phases)
-        .filter_map(|phase| phase.turns.as_mut())
-        .filter(|turns| !turns.operations.is_empty())
-        .collect();
-    if turns.is_empty() {
-        return;
-    }
-    let paired = Turns::pair(&mut turns);
+    let Some(trial) = trials.first() else { return };
+    let paired: Result<bool, (Phase, String)> =
+        trial.workload.phases().into_iter().try_fold(false, |any, phase| {
+            let mut turns = turns_of(phase, records);
+            let paired = (!turns.is_empty()).then(|| Turns::pair(&mut turns)).transpose();
+            paired.map(|it| any || it.is_some()).map_err(|why| (phase, why))
+        });
     for (record, trial) in records.iter_mut().zip(trials).filter(|(it, _)| it.is_measured()) {
         match &paired {
-            Ok(()) => record.samples = samples(&trial.workload, &record.phases),
-            Err(why) => {
-                let (step, error) = (Step::Work(Phase::Whole).to_string(), why.clone());
+            Ok(false) => {}
+            Ok(true) => record.samples = samples(&trial.workload, &record.phases),
+            Err((phase, why)) => {
+                let (step, error) = (Step::Work(*phase).to_string(), why.clone());
                 host::fail(record, Failure { step, error, cleanup_errors: Vec::new() });
             }
         }
     }
+}
+
+/// The turns of that part, of all that was measured. Work that counts no operations has none: it is
+/// judged by its latencies.
+fn turns_of(phase: Phase, records: &mut [Record]) -> Vec<&mut Turns> {
+    let measured = records.iter_mut().filter(|record| record.is_measured());
+    let parts = measured.flat_map(|record| &mut record.phases).filter(|it| it.phase == phase);
+    let turns = parts.filter_map(|part| part.turns.as_mut());
+    turns.filter(|turns| !turns.operations.is_empty()).collect()
 }
 
 #[cfg(test)]

@@ -105,10 +105,10 @@ pub fn check_details(plan: &mut Plan) -> Result<(), PreflightError> {
         return Ok(());
     }
     // All jobs of a duet take their turns together.
-    let has_parts = !plan.is_duet();
-    for workload in &mut plan.workloads {
+    let in_turns: Vec<bool> = plan.workloads.iter().map(|it| plan.takes_turns(it)).collect();
+    for (workload, in_turns) in plan.workloads.iter_mut().zip(in_turns) {
         let jobs = read_job(workload)?;
-        workload.jobs = jobs.filter(|_| has_parts);
+        workload.jobs = jobs.filter(|_| !in_turns);
         let named = |said| PreflightError::Metric { workload: workload.name.clone(), said };
         check_metrics(workload, &plan.probes, true).map_err(named)?;
     }

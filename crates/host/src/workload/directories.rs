@@ -27,6 +27,48 @@ impl Directories {
         let first = |directory| share_start(self.files, directory, self.directories);
         first(directory)..first(directory + 1)
     }
+
+    /// What `thread` of `threads` goes over in each of its `turns`: as many files in each, in order.
+    /// A directory without files belongs to the turn that comes to it.
+    pub fn stretches(self, thread: u32, threads: u32, turns: u32) -> Vec<Vec<Stretch>> {
+        let share = self.share(thread, threads);
+        let first = self.numbers(share.start).start;
+        let files = self.numbers(share.end).start - first;
+        let ends: Vec<u64> =
+            (1..=turns).map(|turn| first + share_start(files, turn, turns)).collect();
+        let mut all = vec![Vec::new(); turns as usize];
+        let mut turn = 0;
+        for directory in share {
+            let numbers = self.numbers(directory);
+            let mut start = numbers.start;
+            loop {
+                while turn + 1 < ends.len() && ends[turn] <= start {
+                    turn += 1;
+                }
+                let files = start..numbers.end.min(ends[turn]);
+                let (is_first, is_last) = (start == numbers.start, files.end == numbers.end);
+                start = files.end;
+                all[turn].push(Stretch { directory, files, is_first, is_last });
+                if is_last {
+                    break;
+                }
+            }
+        }
+        all
+    }
+}
+
+/// Files of one directory that are gone over in one turn.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stretch {
+    /// The directory's number.
+    pub directory: u32,
+    /// The files' numbers.
+    pub files: Range<u64>,
+    /// It begins the directory, which nobody has entered before.
+    pub is_first: bool,
+    /// It ends the directory.
+    pub is_last: bool,
 }
 
 /// Where the share of `part` begins when `whole` is dealt out in `parts` runs of equal length.
@@ -89,6 +131,36 @@ mod tests {
         let directories = Directories { files: 1001, directories: 5 };
         assert_eq!([0, 1, 2].map(|thread| directories.share(thread, 3)), [0..1, 1..3, 3..5]);
         assert_eq!((directories.numbers(0), directories.numbers(4)), (0..200, 800..1001));
+    }
+
+    #[test]
+    fn turns_have_as_many_files_and_every_directory_is_entered_and_left_once() {
+        for (files, directories, threads, turns) in
+            [(1001, 5, 3, 7), (9, 9, 2, 20), (3, 8, 1, 4), (100, 1, 1, 1), (0, 3, 1, 2)]
+        {
+            let all = Directories { files, directories };
+            let (mut next, mut left) = (0, 0);
+            for thread in 0..threads {
+                let stretches = all.stretches(thread, threads, turns);
+                let counts: Vec<u64> = stretches.iter().map(|turn| files_of(turn)).collect();
+                assert_eq!(counts.len(), turns as usize);
+                let (most, least) = (counts.iter().max().unwrap(), counts.iter().min().unwrap());
+                assert!(most - least <= 1, "{counts:?}");
+                for stretch in stretches.concat() {
+                    let numbers = all.numbers(stretch.directory);
+                    assert_eq!((stretch.directory, stretch.files.start), (left, next));
+                    assert_eq!(stretch.is_first, stretch.files.start == numbers.start);
+                    next = stretch.files.end;
+                    left += u32::from(stretch.is_last);
+                    assert_eq!(stretch.is_last, next == numbers.end);
+                }
+            }
+            assert_eq!((next, left), (files, directories));
+        }
+    }
+
+    fn files_of(stretches: &[Stretch]) -> u64 {
+        stretches.iter().map(|it| it.files.end - it.files.start).sum()
     }
 
     #[test]

@@ -34,7 +34,7 @@ use super::PathError;
 use super::directories::{self, Directories, Names};
 use super::engine::{Act, Done, Engine, Scene, TimedPart, native, only_whole};
 use super::random_bytes::RandomBytes;
-use super::relay::Relay;
+use super::relay::{self, Relay};
 use super::small_files::{self, SmallFilesError};
 use crate::machine::marks::Marks;
 use crate::probe::{DeviceReader, ProbeError};
@@ -43,9 +43,6 @@ use crate::timing::Latencies;
 
 /// Descriptors there are besides the files': standard ones, the probes', the directories'.
 const OTHER_DESCRIPTORS: u64 = 64;
-
-/// In a duet the repetitions are shared out among so many turns, if there are as many.
-const TURNS: usize = 20;
 
 /// What the name of a file begins with that was not laid out.
 const FRESH: char = 'n';
@@ -245,9 +242,9 @@ impl Prepared {
     /// Does it in turns, each of which has as many repetitions as its number in the others' work.
     fn run_in_turns(mut self, relay: &Relay, devices: &[Device]) -> Result<Done, FsyncFilesError> {
         let all = self.repetitions.len();
-        let turns = all.min(TURNS);
-        relay.share_out(turns as u32, devices, |turn| {
-            let turn = turn as usize;
+        let turns = relay::shares(all as u64);
+        relay.share_out(turns, devices, |turn| {
+            let (turn, turns) = (turn as usize, turns as usize);
             self.repeat(all * turn / turns..all * (turn + 1) / turns, None)
         })?;
         let turns = relay.taken().turns;

@@ -23,16 +23,17 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use fsverdict_core::model::{Histogram, Metadata, MetadataOperation, Phase};
+use fsverdict_core::model::{Device, Histogram, Metadata, MetadataOperation, Phase};
 use fsverdict_core::run::{HostError, Step};
 use thiserror::Error;
 
-use super::directories::{self, Directories, Names};
+use super::directories::{self, Directories, Names, Stretch};
 use super::engine::{Act, Done, Engine, Scene, TimedPart, native, no_phase};
+use super::relay::{self, Counts, GoneOver, Relay, Undone};
 use super::{NOBODY, PathError, YEAR_2001_S};
 use crate::sys;
 use crate::timing::Latencies;
-use crate::timing::threads::{self, Failed};
+use crate::timing::threads::Failed;
 
 const MODE: libc::mode_t = 0o600;
 const ATTRIBUTE: &CStr = c"user.fsverdict";
@@ -45,6 +46,8 @@ enum MetadataError {
     Path(#[from] PathError),
     #[error("start a thread for metadata: {0}")]
     Thread(io::Error),
+    #[error("its turns: {0}")]
+    InTurns(io::Error),
 }
 
 /// The file system has no such operation: setxattr(2) says ENOTSUP where it has no attributes of
@@ -62,8 +65,9 @@ impl Engine for Metadata {
         scene: &'a Scene,
     ) -> Result<Box<dyn TimedPart + 'a>, HostError> {
         let Phase::Metadata(operation) = phase else { return Err(no_phase(phase)) };
-        let prepared = prepare(self, operation, &scene.directory)?;
-        native(|| prepared.run())
+        let turns = scene.relay.map_or(1, |_| relay::shares(self.count(operation)));
+        let prepared = prepare(self, operation, &scene.directory, turns)?;
+        native(|| prepared.run(scene.relay, scene.devices))
     }
 
     fn is_refusal(&self, error: &(dyn std::error::Error + 'static)) -> bool {
@@ -85,38 +89,43 @@ struct Prepared {
     operation: MetadataOperation,
     path: PathBuf,
     work_directory: OwnedFd,
+    turns: u32,
     workers: Vec<Worker>,
 }
 
-/// Makes everything ready for `operation` in `directory`, and touches no file.
+/// Makes everything ready for `operation` in `directory`, in so many `turns`, and touches no file.
 fn prepare(
     metadata: &Metadata,
     operation: MetadataOperation,
     directory: &Path,
+    turns: u32,
 ) -> Result<Prepared, MetadataError> {
     let work_directory = File::open(directory).map_err(PathError::of("open", directory))?;
-    let shares = Shares { metadata, operation, directory };
+    let shares = Shares { metadata, operation, directory, turns };
     Ok(Prepared {
         operation,
         path: directory.into(),
         work_directory: work_directory.into(),
+        turns,
         workers: (0..metadata.threads).map(|thread| shares.worker(thread)).collect(),
     })
 }
 
 impl Prepared {
-    /// Does it.
-    fn run(mut self) -> Result<Done, MetadataError> {
+    /// Does it: all at once, or in its turns.
+    fn run(mut self, relay: Option<&Relay>, devices: &[Device]) -> Result<Done, MetadataError> {
         let workers = std::mem::take(&mut self.workers);
-        let work = |worker: &mut Worker| worker.run(self.work_directory.as_fd());
-        match threads::at_once(workers, work) {
-            Ok((workers, work_ns)) => Ok(self.summed(&workers, work_ns)),
-            Err(Failed::Thread(error)) => Err(MetadataError::Thread(error)),
-            Err(Failed::Work(fault)) => Err(self.explained(fault).into()),
+        let work = |worker: &mut Worker, turn| worker.run(turn, self.work_directory.as_fd());
+        match relay::gone_over(relay, devices, workers, self.turns, work) {
+            Ok(gone_over) => Ok(self.summed(&gone_over)),
+            Err(Undone::Failed(Failed::Thread(error))) => Err(MetadataError::Thread(error)),
+            Err(Undone::Turns(error)) => Err(MetadataError::InTurns(error)),
+            Err(Undone::Failed(Failed::Work(fault))) => Err(self.explained(fault).into()),
         }
     }
 
-    fn summed(&self, workers: &[Worker], work_ns: u64) -> Done {
+    fn summed(&self, gone_over: &GoneOver<Worker>) -> Done {
+        let GoneOver { workers, work_ns, turns } = gone_over;
         let (of_files, of_directories) = match self.operation {
             MetadataOperation::Delete => ("unlink", "rmdir"),
             operation => (operation.name(), operation.name()),
@@ -130,7 +139,8 @@ impl Prepared {
         Done {
             operations: Some(histograms.values().map(Histogram::count).sum()),
             histograms,
-            work_ns,
+            work_ns: *work_ns,
+            turns: turns.clone(),
             ..Done::default()
         }
     }
@@ -157,32 +167,39 @@ struct Shares<'a> {
     metadata: &'a Metadata,
     operation: MetadataOperation,
     directory: &'a Path,
+    turns: u32,
 }
 
 impl Shares<'_> {
     fn worker(&self, thread: u32) -> Worker {
-        let Metadata { directories, threads, .. } = *self.metadata;
-        let directories = Directories { files: self.metadata.files(), directories };
-        let share = directories.share(thread, threads);
+        let turns = self.all().stretches(thread, self.metadata.threads, self.turns).into_iter();
+        let named = |turn: Vec<Stretch>| turn.into_iter().map(|it| self.named(it)).collect();
         Worker {
             operation: self.operation,
             owner: if sys::is_root() { NOBODY } else { (sys::user_id(), sys::group_id()) },
-            share: share.filter_map(|number| self.part(directories, number)).collect(),
+            turns: turns.map(named).collect(),
             files: Latencies::new(),
             directories: Latencies::new(),
         }
     }
 
-    /// A directory with the names that its files have when their turn comes; `None` where nothing
-    /// is done to them.
-    fn part(&self, directories: Directories, number: u32) -> Option<Directory> {
+    /// What the operation is done to. Of directories that are made each counts as its only file.
+    fn all(&self) -> Directories {
+        let Metadata { directories, files_per_directory, .. } = *self.metadata;
+        let (directories, files) = match self.operation {
+            MetadataOperation::Mkdir => (directories, 1),
+            MetadataOperation::Rename => (self.metadata.renamed_directories(), files_per_directory),
+            _ => (directories, files_per_directory),
+        };
+        Directories { files: u64::from(directories) * u64::from(files), directories }
+    }
+
+    /// A stretch of a directory with the names that its files have when their turn comes.
+    fn named(&self, stretch: Stretch) -> Directory {
+        let number = stretch.directory;
         let among_renamed = number < self.metadata.renamed_directories();
-        let renames = self.operation == MetadataOperation::Rename;
         let was_renamed = among_renamed && self.comes_after(MetadataOperation::Rename);
-        if renames && !among_renamed {
-            return None;
-        }
-        let numbers = || directories.numbers(number);
+        let numbers = || stretch.files.clone();
         let prefix: &[u8] = if was_renamed { b"r" } else { b"f" };
         let second = match self.operation {
             MetadataOperation::Rename => Names::new(b"r", numbers()),
@@ -194,8 +211,8 @@ impl Shares<'_> {
             _ => Names::none(),
         };
         let name = directories::directory_c_name(number);
-        let (names, first_file) = (Names::new(prefix, numbers()), numbers().start);
-        Some(Directory { number, name, first_file, names, second })
+        let names = Names::new(prefix, numbers());
+        Directory { stretch, name, names, second }
     }
 
     /// This operation comes after `other`, which is done too.
@@ -206,11 +223,10 @@ impl Shares<'_> {
     }
 }
 
-/// One directory and the names in it.
+/// A stretch of a directory, and the names in it.
 struct Directory {
-    number: u32,
+    stretch: Stretch,
     name: CString,
-    first_file: u64,
     names: Names,
     /// What the files are renamed to, or their whole paths where the call takes no directory.
     second: Names,
@@ -218,7 +234,7 @@ struct Directory {
 
 impl Directory {
     fn fault(&self, action: &'static str) -> impl FnOnce(io::Error) -> Fault {
-        let directory = self.number;
+        let directory = self.stretch.directory;
         move |source| Fault { action, directory, file: None, source }
     }
 }
@@ -227,17 +243,24 @@ impl Directory {
 struct Worker {
     operation: MetadataOperation,
     owner: (u32, u32),
-    share: Vec<Directory>,
+    /// What it goes over in each turn.
+    turns: Vec<Vec<Directory>>,
     /// Of operations on files.
     files: Latencies,
     /// Of operations on directories.
     directories: Latencies,
 }
 
+impl Counts for Worker {
+    fn operations(&self) -> u64 {
+        self.files.count() + self.directories.count()
+    }
+}
+
 impl Worker {
     /// The timed loop: nothing is allocated, formatted or logged in it until something fails.
-    fn run(&mut self, work_directory: BorrowedFd<'_>) -> Result<(), Fault> {
-        let share = std::mem::take(&mut self.share);
+    fn run(&mut self, turn: u32, work_directory: BorrowedFd<'_>) -> Result<(), Fault> {
+        let share = std::mem::take(&mut self.turns[turn as usize]);
         share.iter().try_for_each(|directory| match self.operation {
             MetadataOperation::Mkdir => {
                 let start_ns = sys::monotonic_ns();
@@ -248,6 +271,9 @@ impl Worker {
             }
             MetadataOperation::Delete => {
                 self.go_over(work_directory, directory)?;
+                if !directory.stretch.is_last {
+                    return Ok(());
+                }
                 let start_ns = sys::monotonic_ns();
                 sys::remove_directory_at(work_directory, &directory.name)
                     .map_err(directory.fault("rmdir"))?;
@@ -268,11 +294,11 @@ impl Worker {
             .map_err(directory.fault("open"))?;
         let mut second = directory.second.iter();
         let mut start_ns = sys::monotonic_ns();
-        for (number, name) in (directory.first_file..).zip(directory.names.iter()) {
+        for (number, name) in (directory.stretch.files.start..).zip(directory.names.iter()) {
             let second = second.next().unwrap_or_default();
             self.operate(entered.as_fd(), number, name, second).map_err(|source| Fault {
                 action: self.operation.name(),
-                directory: directory.number,
+                directory: directory.stretch.directory,
                 file: Some(name.to_string_lossy().into_owned()),
                 source,
             })?;
@@ -328,7 +354,7 @@ mod tests {
         operation: MetadataOperation,
         directory: &Path,
     ) -> Result<Done, MetadataError> {
-        prepare(metadata, operation, directory)?.run()
+        prepare(metadata, operation, directory, 1)?.run(None, &[])
     }
 
     #[test]

@@ -4,6 +4,7 @@
 use std::cell::RefCell;
 use std::fmt;
 use std::io::{self, BufRead, Write, stdin, stdout};
+use std::mem;
 use std::path::Path;
 use std::process::{Command, ExitStatus};
 use std::str::FromStr;
@@ -14,6 +15,7 @@ use fsverdict_core::model::{Device, Turns};
 use crate::machine::standstill;
 use crate::probe::{DeviceReader, DeviceReading};
 use crate::sys::{self, Awaited};
+use crate::timing::threads::{self, Failed};
 
 /// What the lab says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,8 +29,10 @@ pub enum Order {
         /// Its length.
         turn_ns: u64,
     },
-    /// All work is over: sync, and be done.
+    /// All work is over: sync.
     Close,
+    /// All have synced: go on to the next timed part, or to the end.
+    Leave,
 }
 
 impl fmt::Display for Order {
@@ -37,6 +41,7 @@ impl fmt::Display for Order {
             Order::Begin => f.write_str("begin"),
             Order::Go { place, turn_ns } => write!(f, "go {place} {turn_ns}"),
             Order::Close => f.write_str("close"),
+            Order::Leave => f.write_str("leave"),
         }
     }
 }
@@ -49,6 +54,7 @@ impl FromStr for Order {
         let order = match words.as_slice() {
             ["begin"] => Some(Order::Begin),
             ["close"] => Some(Order::Close),
+            ["leave"] => Some(Order::Leave),
             ["go", place, turn_ns] => {
                 let both = place.parse().ok().zip(turn_ns.parse().ok());
                 both.map(|(place, turn_ns)| Order::Go { place, turn_ns })
@@ -68,13 +74,16 @@ pub enum Answer {
     Still,
     /// The work has ended.
     Over,
+    /// What it has done is durable.
+    Closed,
 }
 
 impl Answer {
-    const ALL: [(Answer, &str); 3] = [
+    const ALL: [(Answer, &str); 4] = [
         (Answer::Ready, "in turns: ready"),
         (Answer::Still, "in turns: still"),
         (Answer::Over, "in turns: over"),
+        (Answer::Closed, "in turns: closed"),
     ];
 
     /// The one that a line of a trial's output is; `None` where it is a step.
@@ -90,7 +99,19 @@ impl Answer {
     }
 }
 
-/// The turns of one trial's work.
+/// Work that is shared out has so many turns at least, if it can be divided into as many.
+const SHARES: u64 = 20;
+
+/// A turn of it has so many operations at most: some 20 to 200 ms of small files.
+const SHARE_OPERATIONS: u64 = 1000;
+
+/// In how many turns work of so many operations is shared out.
+pub fn shares(operations: u64) -> u32 {
+    let shares = SHARES.max(operations.div_ceil(SHARE_OPERATIONS)).min(operations.max(1));
+    u32::try_from(shares).unwrap_or(u32::MAX)
+}
+
+/// The turns of one timed part of a trial's work.
 #[derive(Debug, Default)]
 pub struct Relay(RefCell<Taken>);
 
@@ -104,6 +125,12 @@ pub struct Taken {
 }
 
 impl Taken {
+    /// What the devices did from the end of one turn to the beginning of the next.
+    fn between(&mut self, last: &DeviceReading, next: &DeviceReading) {
+        self.turns.between_bytes += moved_bytes(last, next);
+        *self.turns.between_busy_ns.get_or_insert_default() += next.since(last).totals.busy_ns;
+    }
+
     /// A turn in that place of its cycle, which ends now.
     fn add(&mut self, place: u32, began: Instant, began_ms: u64, device_bytes: u64) {
         self.turns.lasted_ns.push(began.elapsed().as_nanos() as u64);
@@ -114,13 +141,16 @@ impl Taken {
 }
 
 impl Relay {
-    /// Says that all is ready, and waits until it is for the others.
+    /// Says that all is ready for a timed part, and waits until it is for the others.
     pub fn ready(&self) -> io::Result<()> {
-        Answer::Ready.say()?;
-        match heard()? {
-            Order::Begin => Ok(()),
-            order => Err(unexpected(order)),
-        }
+        *self.0.borrow_mut() = Taken::default();
+        agreed(Answer::Ready, Order::Begin)
+    }
+
+    /// Says that the timed part is closed, and waits until it is for the others: what is not synced
+    /// yet would be written by itself while others go on to what comes next.
+    pub fn closed(&self) -> io::Result<()> {
+        agreed(Answer::Closed, Order::Leave)
     }
 
     /// Starts `command` with its first turn, and sees it through to its end. Then waits until all
@@ -137,7 +167,7 @@ impl Relay {
             let mut child = match under_way.take() {
                 None => begun(command, &mut reader, &before)?,
                 Some((child, last)) => {
-                    self.0.borrow_mut().turns.between_bytes += moved_bytes(&last, &before);
+                    self.0.borrow_mut().between(&last, &before);
                     standstill::go_on(child.id());
                     child
                 }
@@ -180,8 +210,9 @@ impl Relay {
                 order => return Err(unexpected(order).into()),
             };
             let before = reader.read().map_err(io::Error::other)?;
-            let between_bytes = last.map_or(0, |last| moved_bytes(&last, &before));
-            self.0.borrow_mut().turns.between_bytes += between_bytes;
+            if let Some(last) = &last {
+                self.0.borrow_mut().between(last, &before);
+            }
             let (began, began_ms) = (Instant::now(), now_ms());
             share(number)?;
             let after = at_rest(&mut reader)?;
@@ -200,11 +231,79 @@ impl Relay {
     }
 }
 
+/// What workers have gone over.
+#[derive(Debug)]
+pub struct GoneOver<Worker> {
+    /// Those who did it.
+    pub workers: Vec<Worker>,
+    /// From the first one's start to the last one's end; in turns, all of these.
+    pub work_ns: u64,
+    /// Where they took turns with those of other trials.
+    pub turns: Option<Turns>,
+}
+
+/// Why work was not gone over.
+#[derive(Debug)]
+pub enum Undone<Fault> {
+    /// A thread could not be started, or failed.
+    Failed(Failed<Fault>),
+    /// It was to take turns, and nobody said whose it was.
+    Turns(io::Error),
+}
+
+impl<Fault> From<Failed<Fault>> for Undone<Fault> {
+    fn from(failed: Failed<Fault>) -> Self {
+        Undone::Failed(failed)
+    }
+}
+
+impl<Fault> From<io::Error> for Undone<Fault> {
+    fn from(error: io::Error) -> Self {
+        Undone::Turns(error)
+    }
+}
+
+/// Who counts what it has done.
+pub trait Counts {
+    /// Operations so far.
+    fn operations(&self) -> u64;
+}
+
+/// Has all workers at once do `work`: their shares of one turn after the other where they take
+/// turns with those of other trials, else those of the only one.
+pub fn gone_over<Worker: Counts + Send, Fault: Send>(
+    relay: Option<&Relay>,
+    devices: &[Device],
+    workers: Vec<Worker>,
+    turns: u32,
+    work: impl Fn(&mut Worker, u32) -> Result<(), Fault> + Sync,
+) -> Result<GoneOver<Worker>, Undone<Fault>> {
+    let Some(relay) = relay else {
+        let (workers, work_ns) = threads::at_once(workers, |worker| work(worker, 0))?;
+        return Ok(GoneOver { workers, work_ns, turns: None });
+    };
+    let count = |workers: &[Worker]| workers.iter().map(Counts::operations).sum::<u64>();
+    let (mut workers, mut operations) = (workers, Vec::new());
+    relay.share_out(turns, devices, |turn| {
+        let before = count(&workers);
+        workers = threads::at_once(mem::take(&mut workers), |worker| work(worker, turn))?.0;
+        operations.push(count(&workers) - before);
+        Ok::<_, Undone<Fault>>(())
+    })?;
+    let turns = relay.taken().turns.of_whole_cycles(operations);
+    Ok(GoneOver { workers, work_ns: turns.all_ns(), turns: Some(turns) })
+}
+
 /// Says that the work has ended, and waits until that of all has.
 fn over() -> io::Result<()> {
-    Answer::Over.say()?;
+    agreed(Answer::Over, Order::Close)
+}
+
+/// Says so, and waits for what follows once all have.
+fn agreed(answer: Answer, follows: Order) -> io::Result<()> {
+    answer.say()?;
     match heard()? {
-        Order::Close => Ok(()),
+        order if order == follows => Ok(()),
         order => Err(unexpected(order)),
     }
 }
@@ -275,7 +374,8 @@ mod tests {
 
     #[test]
     fn orders_and_answers_are_understood() {
-        for order in [Order::Begin, Order::Close, Order::Go { place: 2, turn_ns: 100_000_000 }] {
+        let go = Order::Go { place: 2, turn_ns: 100_000_000 };
+        for order in [Order::Begin, go, Order::Close, Order::Leave] {
             assert_eq!(order.to_string().parse::<Order>().unwrap(), order);
         }
         assert!("go 1".parse::<Order>().unwrap_err().to_string().contains("no order"));

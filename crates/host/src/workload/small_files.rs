@@ -25,16 +25,19 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
-use fsverdict_core::model::{Bytes, FILE_SIZE_MAX, FILES_MAX, Operation, Phase, SmallFiles, Sync};
+use fsverdict_core::model::{
+    Bytes, Device, FILE_SIZE_MAX, FILES_MAX, Operation, Phase, SmallFiles, Sync,
+};
 use fsverdict_core::run::{HostError, Step};
 use thiserror::Error;
 
-use super::directories::{self, Directories, Names, directory_name};
+use super::directories::{self, Directories, Names, Stretch, directory_name};
 use super::engine::{Act, Done, Engine, Scene, TimedPart, native, no_phase};
 use super::random_bytes::RandomBytes;
+use super::relay::{self, Counts, GoneOver, Relay, Undone};
 use crate::sys;
 use crate::timing::Latencies;
-use crate::timing::threads::{self, Failed};
+use crate::timing::threads::Failed;
 
 /// A read asks for no more than this at once, as `cat` does.
 const READ_BYTES_MAX: usize = 128 << 10;
@@ -71,6 +74,8 @@ pub enum SmallFilesError {
     },
     #[error("start a thread for small files: {0}")]
     Thread(io::Error),
+    #[error("its turns: {0}")]
+    InTurns(io::Error),
 }
 
 impl Engine for SmallFiles {
@@ -80,8 +85,9 @@ impl Engine for SmallFiles {
         scene: &'a Scene,
     ) -> Result<Box<dyn TimedPart + 'a>, HostError> {
         let Phase::SmallFiles(operation) = phase else { return Err(no_phase(phase)) };
-        let prepared = prepare(self, operation, &scene.directory, scene.seed)?;
-        native(|| prepared.run())
+        let turns = scene.relay.map_or(1, |_| relay::shares(self.count));
+        let prepared = prepare(self, operation, &scene.directory, scene.seed, turns)?;
+        native(|| prepared.run_in(scene.relay, scene.devices))
     }
 
     fn dry(&self, step: Step, _scene: &Scene) -> Result<Vec<Act>, HostError> {
@@ -100,10 +106,12 @@ pub struct Prepared {
     operation: Operation,
     path: PathBuf,
     work_directory: OwnedFd,
+    turns: u32,
     workers: Vec<Worker>,
 }
 
-/// Makes everything ready for `operation` over all of `files` in `directory`, and touches no file.
+/// Makes everything ready for `operation` over all of `files` in `directory`, in so many `turns`,
+/// and touches no file.
 ///
 /// The same seed gives the same contents.
 pub fn prepare(
@@ -111,6 +119,7 @@ pub fn prepare(
     operation: Operation,
     directory: &Path,
     seed: u64,
+    turns: u32,
 ) -> Result<Prepared, SmallFilesError> {
     check(files)?;
     let opened = File::open(directory).map_err(|source| SmallFilesError::Directory {
@@ -124,6 +133,7 @@ pub fn prepare(
         operation,
         renamed: operation == Operation::Delete && is_renamed(&work_directory),
         seed,
+        turns,
     };
     let workers = (0..files.threads).map(|thread| shares.worker(thread)).collect();
     Ok(Prepared {
@@ -131,6 +141,7 @@ pub fn prepare(
         operation,
         path: directory.into(),
         work_directory,
+        turns,
         workers,
     })
 }
@@ -142,7 +153,7 @@ pub fn run(
     directory: &Path,
     seed: u64,
 ) -> Result<Done, SmallFilesError> {
-    prepare(files, operation, directory, seed)?.run()
+    prepare(files, operation, directory, seed, 1)?.run()
 }
 
 fn check(files: &SmallFiles) -> Result<(), SmallFilesError> {
@@ -171,18 +182,29 @@ fn is_renamed(work_directory: &OwnedFd) -> bool {
 }
 
 impl Prepared {
-    /// Does it.
-    pub fn run(mut self) -> Result<Done, SmallFilesError> {
+    /// Does it: all at once, or in its turns.
+    fn run_in(
+        mut self,
+        relay: Option<&Relay>,
+        devices: &[Device],
+    ) -> Result<Done, SmallFilesError> {
         let workers = std::mem::take(&mut self.workers);
-        let work = |worker: &mut Worker| worker.run(self.work_directory.as_fd());
-        match threads::at_once(workers, work) {
-            Ok((workers, work_ns)) => Ok(self.summed(&workers, work_ns)),
-            Err(Failed::Thread(error)) => Err(SmallFilesError::Thread(error)),
-            Err(Failed::Work(fault)) => Err(self.explained(fault)),
+        let work = |worker: &mut Worker, turn| worker.run(turn, self.work_directory.as_fd());
+        match relay::gone_over(relay, devices, workers, self.turns, work) {
+            Ok(gone_over) => Ok(self.summed(&gone_over)),
+            Err(Undone::Failed(Failed::Thread(error))) => Err(SmallFilesError::Thread(error)),
+            Err(Undone::Turns(error)) => Err(SmallFilesError::InTurns(error)),
+            Err(Undone::Failed(Failed::Work(fault))) => Err(self.explained(fault)),
         }
     }
 
-    fn summed(&self, workers: &[Worker], work_ns: u64) -> Done {
+    /// Does it all at once.
+    pub fn run(self) -> Result<Done, SmallFilesError> {
+        self.run_in(None, &[])
+    }
+
+    fn summed(&self, gone_over: &GoneOver<Worker>) -> Done {
+        let GoneOver { workers, work_ns, turns } = gone_over;
         let histogram = Latencies::merged(workers.iter().map(|worker| &worker.latencies));
         let operations = histogram.count();
         let bytes_if = |does| if does { operations * self.files.size.0 } else { 0 };
@@ -191,7 +213,8 @@ impl Prepared {
             application_read_bytes: bytes_if(self.operation == Operation::Read),
             application_write_bytes: bytes_if(self.operation == Operation::Create),
             histograms: [(self.operation.name().into(), histogram)].into(),
-            work_ns,
+            work_ns: *work_ns,
+            turns: turns.clone(),
             ..Done::default()
         }
     }
@@ -239,30 +262,31 @@ struct Shares<'a> {
     /// The files go by the names that renaming gave them.
     renamed: bool,
     seed: u64,
+    turns: u32,
 }
 
 impl Shares<'_> {
     fn worker(&self, thread: u32) -> Worker {
         let directories =
             Directories { files: self.files.count, directories: self.files.directories };
-        let share = directories.share(thread, self.files.threads);
+        let turns = directories.stretches(thread, self.files.threads, self.turns).into_iter();
+        let named = |turn: Vec<Stretch>| turn.into_iter().map(|it| self.named(it)).collect();
         Worker {
             operation: self.operation,
             latencies: Latencies::new(),
-            directories: share.map(|number| self.directory(directories, number)).collect(),
+            turns: turns.map(named).collect(),
             operator: Operator::new(self.files, self.operation, self.seed),
         }
     }
 
-    fn directory(&self, directories: Directories, number: u32) -> Directory {
-        let numbers = directories.numbers(number);
+    fn named(&self, stretch: Stretch) -> Directory {
+        let numbers = stretch.files.clone();
         let renames = self.operation == Operation::Rename;
         Directory {
-            number,
-            name: directories::directory_c_name(number),
-            first_file: numbers.start,
+            name: directories::directory_c_name(stretch.directory),
             names: Names::new(if self.renamed { b"r" } else { b"f" }, numbers.clone()),
             new_names: if renames { Names::new(b"r", numbers) } else { Names::none() },
+            stretch,
         }
     }
 }
@@ -271,13 +295,20 @@ impl Shares<'_> {
 struct Worker {
     operation: Operation,
     latencies: Latencies,
-    directories: Vec<Directory>,
+    /// What it goes over in each turn.
+    turns: Vec<Vec<Directory>>,
     operator: Operator,
 }
 
+impl Counts for Worker {
+    fn operations(&self) -> u64 {
+        self.latencies.count()
+    }
+}
+
 impl Worker {
-    fn run(&mut self, work_directory: BorrowedFd<'_>) -> Result<(), Fault> {
-        for directory in &self.directories {
+    fn run(&mut self, turn: u32, work_directory: BorrowedFd<'_>) -> Result<(), Fault> {
+        for directory in &self.turns[turn as usize] {
             let entered = directory.entered(work_directory, self.operation)?;
             self.operator.go_over(directory, entered.as_fd(), &mut self.latencies)?;
             // Held open, a removed directory would live on until after the clock has stopped.
@@ -288,11 +319,10 @@ impl Worker {
     }
 }
 
-/// One directory and the names in it.
+/// A stretch of a directory, and the names in it.
 struct Directory {
-    number: u32,
+    stretch: Stretch,
     name: CString,
-    first_file: u64,
     names: Names,
     /// What they are renamed to; none for any other operation.
     new_names: Names,
@@ -300,7 +330,7 @@ struct Directory {
 
 impl Directory {
     fn entered(&self, parent: BorrowedFd<'_>, operation: Operation) -> Result<OwnedFd, Fault> {
-        if operation == Operation::Create {
+        if operation == Operation::Create && self.stretch.is_first {
             sys::make_directory_at(parent, &self.name).map_err(self.fault("create"))?;
         }
         let flags = libc::O_RDONLY | libc::O_DIRECTORY;
@@ -308,14 +338,14 @@ impl Directory {
     }
 
     fn left(&self, parent: BorrowedFd<'_>, operation: Operation) -> Result<(), Fault> {
-        if operation == Operation::Delete {
+        if operation == Operation::Delete && self.stretch.is_last {
             sys::remove_directory_at(parent, &self.name).map_err(self.fault("delete"))?;
         }
         Ok(())
     }
 
     fn fault(&self, action: &'static str) -> impl Fn(io::Error) -> Fault {
-        let directory = self.number;
+        let directory = self.stretch.directory;
         move |source| Fault::Directory { action, directory, source }
     }
 }
@@ -351,10 +381,10 @@ impl Operator {
     ) -> Result<(), Fault> {
         let mut new_names = directory.new_names.iter();
         let mut start_ns = sys::monotonic_ns();
-        for (number, name) in (directory.first_file..).zip(directory.names.iter()) {
+        for (number, name) in (directory.stretch.files.start..).zip(directory.names.iter()) {
             let new_name = new_names.next().unwrap_or_default();
             self.operate(fd, number, name, new_name).map_err(|why| Fault::File {
-                directory: directory.number,
+                directory: directory.stretch.directory,
                 number,
                 why,
             })?;

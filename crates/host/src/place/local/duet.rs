@@ -1,7 +1,8 @@
 //! The trials of a duet on this machine: their processes at once, and the turns of their work.
 //!
 //! One after the other they come to where their work would begin. Then one at a time goes on while
-//! the others stand still, until all work has ended; and one after the other they sync, and end.
+//! the others stand still, until all work has ended. One after the other they sync; and once all
+//! have, one after the other they go on to their next timed part, or to their end.
 
 use std::fs;
 use std::io::{BufRead, BufReader, PipeWriter, Write, pipe};
@@ -21,10 +22,36 @@ struct Player<'a> {
     started: Started,
     orders: PipeWriter,
     patience: Patience<'a>,
-    /// Its work has not ended.
-    is_at_work: bool,
-    /// Its process has not ended.
-    is_there: bool,
+    standing: Standing,
+}
+
+/// How far a trial has come, as far as it has said.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Standing {
+    /// It is on its way to its next timed part.
+    UnderWay,
+    /// It waits before one.
+    Ready,
+    /// It waits for its next turn.
+    AtWork,
+    /// Its timed part has ended.
+    Over,
+    /// It is durable.
+    Closed,
+    /// Its process has ended.
+    Gone,
+}
+
+impl Standing {
+    /// How one stands who answers so.
+    fn after(answer: Answer) -> Standing {
+        match answer {
+            Answer::Ready => Standing::Ready,
+            Answer::Still => Standing::AtWork,
+            Answer::Over => Standing::Over,
+            Answer::Closed => Standing::Closed,
+        }
+    }
 }
 
 impl Player<'_> {
@@ -43,6 +70,21 @@ struct Duet<'a> {
     players: Vec<Option<Player<'a>>>,
     sender: Sender<Said>,
     said: Receiver<Said>,
+}
+
+impl Duet<'_> {
+    /// Tells all that are ready to begin.
+    fn begin(&mut self) {
+        let ready = self.players.iter_mut().flatten();
+        for player in ready.filter(|player| player.standing == Standing::Ready) {
+            player.tell(Order::Begin);
+            player.standing = Standing::AtWork;
+        }
+    }
+
+    fn anybody(&self, standing: Standing) -> bool {
+        self.players.iter().flatten().any(|player| player.standing == standing)
+    }
 }
 
 /// Why all of a duet ends at once.
@@ -102,7 +144,7 @@ impl Lab<'_> {
             return Err(error.into());
         }
         let patience = Patience::new(&trial.timeouts);
-        Ok(Player { trial, started, orders, patience, is_at_work: true, is_there: true })
+        Ok(Player { trial, started, orders, patience, standing: Standing::UnderWay })
     }
 
     /// Waits until the last that was started is ready for its work, or has ended.
@@ -126,23 +168,21 @@ impl Lab<'_> {
             }
             match said {
                 Ok((whose, line)) => {
-                    // Threads that do not say whose they are, are of who was started last.
-                    let is_newest = whose + 1 == duet.players.len();
                     let Some(player) = duet.players.get_mut(whose).and_then(Option::as_mut) else {
                         continue;
                     };
                     let answer = line.as_deref().and_then(Answer::of);
                     match (&line, answer) {
-                        (None, _) => (player.is_there, player.is_at_work) = (false, false),
-                        (_, Some(Answer::Over)) => player.is_at_work = false,
+                        (None, _) => player.standing = Standing::Gone,
+                        (_, Some(answer)) => player.standing = Standing::after(answer),
                         (Some(step), None) => {
                             player.patience.step(step);
-                            if is_newest {
+                            // Threads that do not say whose they are, are of who goes on alone.
+                            if whose == place {
                                 player.started.cgroups.bring_in_threads();
                             }
                             (self.watch)(Event::Step(step));
                         }
-                        _ => {}
                     }
                     if whose == place && (line.is_none() || answer.is_some()) {
                         return Ok(());
@@ -158,29 +198,48 @@ impl Lab<'_> {
         }
     }
 
-    /// Has them take turns until the work of all has ended, and then sync and end.
+    /// Has them go through one timed part after the other, until all have ended.
     fn play(&mut self, duet: &mut Duet, trials: &[Trial]) -> Result<(), Ended> {
         let mut cycles = Cycles::new(&trials[0], trials.len());
-        let turn_ns = TURN.as_nanos() as u64;
-        duet.players.iter_mut().flatten().for_each(|player| player.tell(Order::Begin));
-        while duet.players.iter().flatten().any(|player| player.is_at_work) {
-            for (place, who) in (1..).zip(cycles.next().unwrap_or_default()) {
-                let player = duet.players[who].as_mut().filter(|player| player.is_at_work);
-                if let Some(player) = player {
-                    player.tell(Order::Go { place, turn_ns });
-                    self.hear(duet, who)?;
-                }
+        while duet.anybody(Standing::Ready) {
+            duet.begin();
+            self.take_turns(duet, &mut cycles)?;
+            let order = cycles.next().unwrap_or_default();
+            for &who in &order {
+                self.have(duet, who, Standing::Over, Order::Close)?;
             }
-        }
-        for who in cycles.next().unwrap_or_default() {
-            if let Some(player) = &mut duet.players[who] {
-                player.tell(Order::Close);
-            }
-            while duet.players[who].as_ref().is_some_and(|player| player.is_there) {
-                self.hear(duet, who)?;
+            for &who in &order {
+                self.have(duet, who, Standing::Closed, Order::Leave)?;
             }
         }
         Ok(())
+    }
+
+    /// Has them take turns until the work of all has ended. One whose file system has nothing for
+    /// this part is ready for its next one meanwhile, and waits.
+    fn take_turns(&mut self, duet: &mut Duet, cycles: &mut Cycles) -> Result<(), Ended> {
+        let turn_ns = TURN.as_nanos() as u64;
+        while duet.anybody(Standing::AtWork) {
+            for (place, who) in (1..).zip(cycles.next().unwrap_or_default()) {
+                self.have(duet, who, Standing::AtWork, Order::Go { place, turn_ns })?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Has the trial in that place do what is ordered, if it stands so, and waits until it has.
+    fn have(
+        &mut self,
+        duet: &mut Duet,
+        who: usize,
+        standing: Standing,
+        order: Order,
+    ) -> Result<(), Ended> {
+        match duet.players[who].as_mut().filter(|player| player.standing == standing) {
+            Some(player) => player.tell(order),
+            None => return Ok(()),
+        }
+        self.hear(duet, who)
     }
 
     /// Ends all that is there: what is to be said of each.

@@ -170,6 +170,9 @@ impl TrialHost {
         scene.relay.map_or(Ok(()), Relay::ready)?;
         let part = Part { trial, phase, closing: &closing, processes: &self.processes };
         let timed = self.timing.timed(&part, || work.run());
+        if timed.is_ok() {
+            scene.relay.map_or(Ok(()), Relay::closed)?;
+        }
         if !trial.contender.is_raw() {
             self.troubles.look(&work_directory(trial));
         }
