@@ -49,12 +49,14 @@ pub struct Scene {
 }
 
 impl Scene {
-    /// For a test that neither measures nor changes the machine.
+    /// For a test that says nothing of how fast, busy or empty the machine is, and changes only what
+    /// it has made of it: others run beside it.
     pub fn new() -> Scene {
         Scene::with(Guard::among())
     }
 
-    /// For a test that has the machine to itself.
+    /// For a test that has the machine to itself: it measures it, changes settings that all share,
+    /// or leaves a killed run that the next one on the machine would clean up after.
     pub fn alone() -> Scene {
         Scene::with(Guard::alone())
     }

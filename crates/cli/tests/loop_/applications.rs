@@ -29,7 +29,7 @@ fn plan(workload: &str) -> String {
 #[test]
 #[ignore = "needs root and loop devices: run ./test"]
 fn figures_are_the_works_own_and_settings_reach_it() {
-    let scene = Scene::alone();
+    let scene = Scene::new();
     let work = r#"
         environment = { SPEED = 10, UNIT = "per_second" }
         primary = ["events_per_s"]
@@ -54,7 +54,7 @@ fn figures_are_the_works_own_and_settings_reach_it() {
 #[test]
 #[ignore = "needs root and loop devices: run ./test"]
 fn a_figure_that_is_none_and_one_that_is_missing_fail_the_trial() {
-    let scene = Scene::alone();
+    let scene = Scene::new();
     for (command, says) in [
         ("echo events 5 > $FSVERDICT_FIGURES", "raw/figures: line 1: \"events 5\" is not a figure"),
         (
@@ -78,7 +78,7 @@ fn a_figure_that_is_none_and_one_that_is_missing_fail_the_trial() {
 #[test]
 #[ignore = "needs root and loop devices: run ./test"]
 fn work_whose_result_is_wrong_is_not_measured() {
-    let scene = Scene::alone();
+    let scene = Scene::new();
     let work = r#"
         command = "echo 41 > result"
         check = """
@@ -107,7 +107,7 @@ const SERVED: &str = r#"
 #[test]
 #[ignore = "needs root and loop devices: run ./test"]
 fn a_server_is_not_what_the_work_has_left_and_is_stopped_in_the_end() {
-    let scene = Scene::alone();
+    let scene = Scene::new();
     let document = run_plan(&scene, &plan(SERVED)).exits(0).json();
     for trial in list(&document["trials"]) {
         let phase = &trial["phases"][0];
@@ -141,7 +141,7 @@ fn tiny(scene: &Scene, name: &str, changes: &[(&str, &str)]) -> Vec<Value> {
 #[test]
 #[ignore = "needs root and loop devices: run ./test"]
 fn postgresql_is_measured_and_its_balances_agree() {
-    let scene = Scene::alone();
+    let scene = Scene::new();
     let changes = [
         ("needs_bytes = \"2G\"\n", ""),
         ("PGBENCH_SCALE = 20", "PGBENCH_SCALE = 1"),
@@ -164,7 +164,7 @@ fn postgresql_is_measured_and_its_balances_agree() {
 #[test]
 #[ignore = "needs root and loop devices: run ./test"]
 fn mariadb_is_measured_and_its_tables_are_whole() {
-    let scene = Scene::alone();
+    let scene = Scene::new();
     let changes = [
         ("needs_bytes = \"1G\"\n", ""),
         ("ROWS = 25000", "ROWS = 1000"),
@@ -183,7 +183,7 @@ fn mariadb_is_measured_and_its_tables_are_whole() {
 #[test]
 #[ignore = "needs root and loop devices: run ./test"]
 fn both_databases_are_measured_at_a_scale_that_has_no_quantile() {
-    let scene = Scene::alone();
+    let scene = Scene::new();
     for (name, rows) in
         [("postgresql", ("SCALE = 20", "SCALE = 1")), ("mariadb", ("25000", "1000"))]
     {
@@ -199,7 +199,7 @@ fn both_databases_are_measured_at_a_scale_that_has_no_quantile() {
 #[test]
 #[ignore = "needs root and loop devices: run ./test"]
 fn sqlite_is_measured_and_its_rows_are_there() {
-    let scene = Scene::alone();
+    let scene = Scene::new();
     let changes = [
         ("operations = 2000", "operations = 100"),
         ("operations = 10000", "operations = 500"),
@@ -217,7 +217,7 @@ fn sqlite_is_measured_and_its_rows_are_there() {
 #[test]
 #[ignore = "needs root and loop devices: run ./test"]
 fn a_source_tree_is_unpacked_cloned_built_installed_and_layered() {
-    let scene = Scene::alone();
+    let scene = Scene::new();
     let tree = scene.path("tree/tools/lib/greeting");
     fs::create_dir_all(&tree).unwrap();
     for folder in ["include", "kernel", "lib"] {
@@ -250,7 +250,7 @@ fn a_source_tree_is_unpacked_cloned_built_installed_and_layered() {
 #[test]
 #[ignore = "needs root and loop devices: run ./test"]
 fn streams_are_read_and_written_at_once() {
-    let scene = Scene::alone();
+    let scene = Scene::new();
     let changes = [
         ("needs_bytes = \"3G\"\n", ""),
         ("needs_bytes = \"1G\"\n", ""),

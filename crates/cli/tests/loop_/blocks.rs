@@ -39,7 +39,7 @@ fn unmount(image: &Image, at: &str) {
 #[test]
 #[ignore = "needs root and loop devices: run ./test"]
 fn ext4_after_work_is_what_debugfs_says_journal_included() {
-    let scene = Scene::alone();
+    let scene = Scene::new();
     for (make, mount) in [
         ("-t ext4 -b 4096", "loop"),
         ("-t ext4 -b 1024 -O ^64bit,^metadata_csum -J size=32", "loop,data=journal"),
@@ -56,7 +56,7 @@ fn ext4_after_work_is_what_debugfs_says_journal_included() {
 #[test]
 #[ignore = "needs root and loop devices: run ./test"]
 fn fast_commits_are_what_debugfs_says() {
-    let scene = Scene::alone();
+    let scene = Scene::new();
     let make = "mke2fs -q -F -t ext4 -b 4096 -O fast_commit";
     let image = Image::made(&scene, "96M", make);
     let at = scene.typed("mounted");
@@ -79,7 +79,7 @@ fn fast_commits_are_what_debugfs_says() {
 #[test]
 #[ignore = "needs root and loop devices: run ./test"]
 fn xfs_after_work_is_what_xfs_db_says() {
-    let scene = Scene::alone();
+    let scene = Scene::new();
     for make in ["", " -m rmapbt=1 -b size=1024"] {
         let image = Image::made(&scene, "320M", &format!("mkfs.xfs -q -f{make}"));
         work(&scene, &image, "loop");
@@ -93,7 +93,7 @@ fn xfs_after_work_is_what_xfs_db_says() {
 #[test]
 #[ignore = "needs root and loop devices: run ./test"]
 fn btrfs_after_work_is_what_dump_tree_says_shared_and_compressed_extents_included() {
-    let scene = Scene::alone();
+    let scene = Scene::new();
     for (make, mount) in [
         ("", "loop"),
         (" -m single -n 4096 -R ^free-space-tree", "loop,compress=zstd,space_cache=v1"),

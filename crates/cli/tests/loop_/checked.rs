@@ -34,7 +34,7 @@ fn rows() -> Vec<Row> {
 #[test]
 #[ignore = "needs root and loop devices: run ./test"]
 fn each_kind_of_setting_is_judged_as_the_page_says() {
-    let scene = Scene::alone();
+    let scene = Scene::new();
     let mut wrong = Vec::new();
     for row in rows() {
         let file = scene.write("settings", &row.text);

@@ -87,7 +87,7 @@ fn attacks(scene: &Scene, victim: &Victim) -> Vec<String> {
 #[test]
 #[ignore = "needs root and loop devices: run ./test"]
 fn a_fio_job_file_leaves_other_disks_and_files_alone() {
-    let scene = Scene::alone();
+    let scene = Scene::new();
     let victim = Victim::new(&scene);
     for job in attacks(&scene, &victim) {
         scene.write("job.fio", &job);
@@ -106,7 +106,7 @@ fn a_fio_job_file_leaves_other_disks_and_files_alone() {
 #[test]
 #[ignore = "needs root and loop devices: run ./test"]
 fn options_of_fio_leave_other_disks_and_files_alone() {
-    let scene = Scene::alone();
+    let scene = Scene::new();
     let victim = Victim::new(&scene);
     let arguments = ["fio", "--name=job", "--rw=write", "--size=64k", "--directo=/var"];
     run_command(&scene, OPTIONS, &arguments);
@@ -143,7 +143,7 @@ fn drop_disk(victim: &Victim) {
 #[test]
 #[ignore = "needs root and loop devices: run ./test"]
 fn a_command_leaves_other_disks_and_files_alone() {
-    let scene = Scene::alone();
+    let scene = Scene::new();
     let victim = Victim::new(&scene);
     let fio = "--name=job --rw=write --size=64k --filename=";
     let attacks = [
@@ -244,7 +244,7 @@ echo done
 #[test]
 #[ignore = "needs root and loop devices: run ./test"]
 fn no_way_leads_out_of_the_cell() {
-    let scene = Scene::alone();
+    let scene = Scene::new();
     let victim = Victim::new(&scene);
     let document = victim.is_attacked(&scene, &["sh", "-c", ESCAPES]).exits(0).json();
     for trial in of(&document, "ext4") {
@@ -262,7 +262,7 @@ fn no_way_leads_out_of_the_cell() {
 #[test]
 #[ignore = "needs root and loop devices: run ./test"]
 fn work_finds_what_it_needs_and_keeps_its_files_to_itself() {
-    let scene = Scene::alone();
+    let scene = Scene::new();
     scene.write("input", "read me\n");
     let name = format!("fsverdict-{}", std::process::id());
     let script = format!(
@@ -295,7 +295,7 @@ fn work_finds_what_it_needs_and_keeps_its_files_to_itself() {
 #[test]
 #[ignore = "needs root and loop devices: run ./test"]
 fn what_the_work_tries_to_write_outside_is_told() {
-    let scene = Scene::alone();
+    let scene = Scene::new();
     let name = format!("fsverdict-{}", std::process::id());
     let script = format!(
         "for at in touch mkdir 'ln -s to'; do $at /etc/{name}; done
@@ -333,7 +333,7 @@ fn what_the_work_tries_to_write_outside_is_told() {
 #[test]
 #[ignore = "needs root and loop devices: run ./test"]
 fn a_stick_that_is_not_the_trials_can_be_unmounted_while_it_runs() {
-    let scene = Scene::alone();
+    let scene = Scene::new();
     let [image, at] = ["stick", "mounted"].map(|name| scene.typed(name));
     File::create(&image).unwrap().set_len(16 << 20).unwrap();
     tool("mkfs.ext4", &["-q", &image]).unwrap();
@@ -360,7 +360,7 @@ fn a_stick_that_is_not_the_trials_can_be_unmounted_while_it_runs() {
 #[test]
 #[ignore = "needs root and loop devices: run ./test"]
 fn links_that_the_work_leaves_lead_the_trial_nowhere() {
-    let scene = Scene::alone();
+    let scene = Scene::new();
     let victim = Victim::new(&scene);
     let link = format!("ln -s {} \"$FSVERDICT_RAW/$name.$of\"", victim.file);
     let setup = format!(
@@ -380,7 +380,7 @@ fn links_that_the_work_leaves_lead_the_trial_nowhere() {
 #[test]
 #[ignore = "needs root and loop devices: run ./test"]
 fn a_folder_is_opened_to_the_work_by_name_and_the_report_says_so() {
-    let scene = Scene::alone();
+    let scene = Scene::new();
     fs::create_dir(scene.path("open")).unwrap();
     let open = scene.typed("open");
     let write = ["sh", "-c", &format!("echo $FSVERDICT_ROUND > {open}/round")];
@@ -399,7 +399,7 @@ fn a_folder_is_opened_to_the_work_by_name_and_the_report_says_so() {
 #[test]
 #[ignore = "needs root and loop devices: run ./test"]
 fn work_finds_its_own_folder_at_a_path_that_is_mapped() {
-    let scene = Scene::alone();
+    let scene = Scene::new();
     fs::create_dir(scene.path("real")).unwrap();
     fs::write(scene.path("real/mine"), "mine").unwrap();
     let real = scene.typed("real");
@@ -424,7 +424,7 @@ fn work_finds_its_own_folder_at_a_path_that_is_mapped() {
 #[test]
 #[ignore = "needs root and loop devices: run ./test"]
 fn a_map_that_hides_the_program_is_named() {
-    let scene = Scene::alone();
+    let scene = Scene::new();
     let options = format!("{OPTIONS} --map /no-such-data=.");
     run_command(&scene, &options, &["/no-such-data/bin/tool"])
         .exits(2)
@@ -442,7 +442,7 @@ fn a_map_that_hides_the_program_is_named() {
 #[test]
 #[ignore = "needs root and loop devices: run ./test"]
 fn a_fio_job_by_absolute_paths_runs_where_it_is_mapped() {
-    let scene = Scene::alone();
+    let scene = Scene::new();
     let job = "[global]\nrw=randwrite\nsize=1m\n[a]\ndirectory=/no-such-data\n\
                [b]\nfilename=/no-such-logs/x:/no-such-data/y\n";
     scene.write("job.fio", job);
@@ -461,7 +461,7 @@ fn a_fio_job_by_absolute_paths_runs_where_it_is_mapped() {
 #[test]
 #[ignore = "needs root and loop devices: run ./test"]
 fn a_users_work_is_kept_in_its_folder_too() {
-    let scene = Scene::alone();
+    let scene = Scene::new();
     let copy = scene.path("fsverdict");
     fs::copy(env!("CARGO_BIN_EXE_fsverdict"), &copy).unwrap();
     for name in ["", "a", "b", "of-user"] {

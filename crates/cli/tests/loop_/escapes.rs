@@ -89,7 +89,7 @@ print "done\n";
 #[test]
 #[ignore = "needs root and loop devices: run ./test"]
 fn no_system_call_leads_out_of_the_cell() {
-    let scene = Scene::alone();
+    let scene = Scene::new();
     let mut machine = Machine::new();
     let [folder, process] =
         [machine.folder.path().display().to_string(), machine.process.id().to_string()];

@@ -51,7 +51,7 @@ impl<'a> Disk<'a> {
 #[test]
 #[ignore = "needs root and loop devices: run ./test"]
 fn a_disk_is_erased_only_with_its_owners_word() {
-    let scene = Scene::alone();
+    let scene = Scene::new();
     let disk = Disk::new(&scene);
     let node = disk.node.as_str();
     disk.refuses(&[], &format!("say so by --erase {node}"));
@@ -81,7 +81,7 @@ fn a_disk_is_erased_only_with_its_owners_word() {
 #[test]
 #[ignore = "needs root and loop devices: run ./test"]
 fn a_dry_run_on_a_disk_touches_nothing() {
-    let scene = Scene::alone();
+    let scene = Scene::new();
     let disk = Disk::new(&scene);
     tool("mkfs.xfs", &["-q", "--unsupported", &disk.node])
         .or_else(|_| tool("mkfs.ext4", &["-q", &disk.node]))
@@ -97,7 +97,7 @@ fn a_dry_run_on_a_disk_touches_nothing() {
 #[test]
 #[ignore = "needs root and loop devices: run ./test"]
 fn data_without_a_signature_is_not_erased() {
-    let scene = Scene::alone();
+    let scene = Scene::new();
     let disk = Disk::new(&scene);
     let node = disk.node.as_str();
     let write = |at_bytes: u64, bytes: &[u8]| {
@@ -127,7 +127,7 @@ fn data_without_a_signature_is_not_erased() {
 #[test]
 #[ignore = "needs root and loop devices: run ./test"]
 fn what_lies_in_partitions_that_the_kernel_does_not_know_must_be_named() {
-    let scene = Scene::alone();
+    let scene = Scene::new();
     let disk = Disk::new(&scene);
     let node = disk.node.as_str();
     let words = "mklabel gpt mkpart p 1MiB 41MiB mkpart p 48MiB 88MiB";
@@ -157,7 +157,7 @@ fn what_lies_in_partitions_that_the_kernel_does_not_know_must_be_named() {
 #[test]
 #[ignore = "needs root and loop devices: run ./test"]
 fn other_ways_to_the_same_bytes_are_seen() {
-    let scene = Scene::alone();
+    let scene = Scene::new();
     let disk = Disk::new(&scene);
     let node = disk.node.as_str();
     let number = fs::read_to_string(format!("/sys/block/{}/dev", &node[5..])).unwrap();
@@ -191,7 +191,7 @@ fn other_ways_to_the_same_bytes_are_seen() {
 #[test]
 #[ignore = "needs root and loop devices: run ./test"]
 fn a_device_is_locked_while_it_is_measured_and_named_once() {
-    let scene = Scene::alone();
+    let scene = Scene::new();
     let disk = Disk::new(&scene);
     let node = disk.node.as_str();
     let go = scene.typed("go");

@@ -20,7 +20,7 @@ const PLAN: &str = r#"
 #[test]
 #[ignore = "needs root and loop devices: run ./test"]
 fn a_misaligned_partition_runs_beside_an_aligned_one_and_the_whole_device() {
-    let scene = Scene::alone();
+    let scene = Scene::new();
     let document = run_plan(&scene, PLAN).exits(0).json();
     for (contender, start_bytes) in [("aligned", 2048 * 512), ("misaligned", 2049 * 512)] {
         for trial in of(&document, contender) {
@@ -47,7 +47,7 @@ fn a_misaligned_partition_runs_beside_an_aligned_one_and_the_whole_device() {
 #[test]
 #[ignore = "needs root and loop devices: run ./test"]
 fn what_parted_refuses_is_said_in_its_words() {
-    let scene = Scene::alone();
+    let scene = Scene::new();
     for (from, to, says) in [
         (
             "\"gpt\", \"mkpart\", \"p\",\n            \"1MiB\"",
@@ -70,7 +70,7 @@ fn what_parted_refuses_is_said_in_its_words() {
 #[test]
 #[ignore = "needs root and loop devices: run ./test"]
 fn a_partition_is_not_partitioned_and_a_disk_is_once_it_is_named() {
-    let scene = Scene::alone();
+    let scene = Scene::new();
     let image = scene.typed("disk.raw");
     tool("truncate", &["--size=64M", &image]).unwrap();
     let disk = tool("losetup", &["--find", "--show", "--partscan", &image]).unwrap();

@@ -114,7 +114,7 @@ fn assert_faithful(scene: &Scene, application: &Application) -> Value {
 #[test]
 #[ignore = "needs root and loop devices: run ./test"]
 fn a_replay_of_git_writes_what_git_writes() {
-    let scene = Scene::alone();
+    let scene = Scene::new();
     // What git meets in the second in which it has changed it is looked at twice.
     let setup = "\
         mkdir tree && cd tree && for i in 1 2 3 4 5 6 7 8; do mkdir d$i; seq $((i * 5000)) > d$i/f
@@ -131,7 +131,7 @@ fn a_replay_of_git_writes_what_git_writes() {
 #[test]
 #[ignore = "needs root and loop devices: run ./test"]
 fn a_replay_of_rsync_writes_what_rsync_writes() {
-    let scene = Scene::alone();
+    let scene = Scene::new();
     let generate = "tree generate source --files 600 --mean-size 16k --seed 7";
     scene.run(generate).exits(0);
     // The second run finds half of the files there.
@@ -178,7 +178,7 @@ $as pg_ctl -t 900 -D db -w -s -m fast stop
 #[test]
 #[ignore = "needs root and loop devices: run ./test"]
 fn a_replay_of_postgresql_writes_what_postgresql_writes() {
-    let scene = Scene::alone();
+    let scene = Scene::new();
     fs::set_permissions(scene.path(""), fs::Permissions::from_mode(0o755)).unwrap();
     let application = Application { setup: POSTGRESQL_SETUP, command: POSTGRESQL };
     let document = assert_faithful(&scene, &application);
@@ -189,7 +189,7 @@ fn a_replay_of_postgresql_writes_what_postgresql_writes() {
 #[test]
 #[ignore = "needs root and loop devices: run ./test"]
 fn a_recording_is_a_plan_that_compares_file_systems() {
-    let scene = Scene::alone();
+    let scene = Scene::new();
     let work = "\
         head -c 5000 /dev/zero > a && sync a && mkdir secret && cp a secret/b && ls secret";
     scene
@@ -244,7 +244,7 @@ fn replayed(scene: &Scene) -> Vec<Value> {
 #[test]
 #[ignore = "needs root and loop devices: run ./test"]
 fn a_log_of_fios_is_replayed_and_fio_replays_a_recording() {
-    let scene = Scene::alone();
+    let scene = Scene::new();
     let job = "--name=a --filename=f1:f2 --size=2m --bs=4k --rw=randrw --ioengine=psync \
                --fsync=16 --randseed=7 --write_iolog=../job.iolog";
     let bytes = fio(&scene, "original", &job.split_whitespace().collect::<Vec<_>>());
@@ -280,7 +280,7 @@ fn a_log_of_fios_is_replayed_and_fio_replays_a_recording() {
 #[test]
 #[ignore = "needs root and loop devices: run ./test"]
 fn requests_that_fio_submits_are_replayed_one_by_one_and_said() {
-    let scene = Scene::alone();
+    let scene = Scene::new();
     fs::create_dir(scene.path("work")).unwrap();
     let job = "fio --name=a --filename=f --size=1m --bs=4k --rw=randwrite --ioengine=libaio \
                --iodepth=8 --direct=1 --fallocate=none --end_fsync=1";
@@ -302,7 +302,7 @@ fn requests_that_fio_submits_are_replayed_one_by_one_and_said() {
 #[test]
 #[ignore = "needs root and loop devices: run ./test"]
 fn what_can_not_be_recorded_is_said() {
-    let scene = Scene::alone();
+    let scene = Scene::new();
     for (arguments, status, says) in [
         (&["record", "--output", "a.toml", "--", "no-such-program"][..], 1, "no such program"),
         (&["record", "--output", "a.toml", "--", "true"], 1, "made no call on a file below"),

@@ -10,7 +10,7 @@ use crate::support::{Scene, Started, list, text, tool, wait_for};
 
 /// Ends in `step` of each trial, in time, and goes on to the last of them.
 fn is_ended_in(step: &str, options: &str, command: &[&str]) {
-    let scene = Scene::alone();
+    let scene = Scene::new();
     let limit = format!("--size 64M --rounds 1 --step-timeout {step}=1s {options}");
     let document = run_command(&scene, &limit, command).exits(1).json();
     let trials = list(&document["trials"]);
@@ -34,7 +34,7 @@ fn work_that_hangs_is_ended_with_all_that_it_has_started() {
 #[test]
 #[ignore = "needs root and loop devices: run ./test"]
 fn who_waits_for_an_ended_server_waits_no_longer() {
-    let scene = Scene::alone();
+    let scene = Scene::new();
     // Its parent is gone, so that it is the trial's to take away.
     let plan = r#"
         bed = { size = "64M" }
@@ -62,7 +62,7 @@ fn who_waits_for_an_ended_server_waits_no_longer() {
 #[test]
 #[ignore = "needs root and loop devices: run ./test"]
 fn a_trial_that_was_ended_leaves_no_folder() {
-    let scene = Scene::alone();
+    let scene = Scene::new();
     let folder = scene.typed("there");
     fs::create_dir(&folder).unwrap();
     let bed = format!("--bed directory:{folder} --step-timeout work=1s --warm");
@@ -76,7 +76,7 @@ fn a_trial_that_was_ended_leaves_no_folder() {
 #[test]
 #[ignore = "needs root and loop devices: run ./test"]
 fn a_trial_that_was_ended_leaves_no_partition() {
-    let scene = Scene::alone();
+    let scene = Scene::new();
     let plan = r#"
         bed = { size = "64M" }
         judgement = { rounds = 1 }
@@ -103,7 +103,7 @@ fn a_trial_that_was_ended_leaves_no_partition() {
 #[test]
 #[ignore = "needs root and loop devices: run ./test"]
 fn a_trial_as_a_whole_is_ended_in_time() {
-    let scene = Scene::alone();
+    let scene = Scene::new();
     let options = "--fs ext4,ext4 --size 64M --rounds 1 --trial-timeout 5s --budget 1h";
     let document = run_command(&scene, options, &["sleep", "3000"]).exits(1).json();
     for trial in list(&document["trials"]) {
@@ -118,7 +118,7 @@ fn a_trial_as_a_whole_is_ended_in_time() {
 #[test]
 #[ignore = "needs root and loop devices: run ./test"]
 fn what_is_printed_without_end_is_kept_to_its_cap_and_holds_nothing_up() {
-    let scene = Scene::alone();
+    let scene = Scene::new();
     let work = "head -c 40M /dev/zero && echo done > there && cat there";
     let options = "--fs ext4,ext4 --size 64M --rounds 1";
     let document = run_command(&scene, options, &["sh", "-c", work]).json();
@@ -176,7 +176,7 @@ fn cut(scene: &Scene, bytes: u64) {
 #[test]
 #[ignore = "needs root and loop devices: run ./test"]
 fn errors_that_the_work_swallows_make_its_trial_void_and_no_other() {
-    let scene = Scene::alone();
+    let scene = Scene::new();
     let node = disk(&scene);
     let options = format!("--bed device:{node} --erase {node}");
     let setup = "head -c 64M /dev/urandom > f";
@@ -202,7 +202,7 @@ fn errors_that_the_work_swallows_make_its_trial_void_and_no_other() {
 #[test]
 #[ignore = "needs root and loop devices: run ./test"]
 fn lines_of_other_devices_are_not_charged_to_a_trial() {
-    let scene = Scene::alone();
+    let scene = Scene::new();
     let node = disk(&scene);
     let run = waiting(&scene, "--size 64M", None, "true");
     cut(&scene, 4096);
@@ -216,7 +216,7 @@ fn lines_of_other_devices_are_not_charged_to_a_trial() {
 #[test]
 #[ignore = "needs root and loop devices: run ./test"]
 fn a_full_file_system_is_told_where_the_work_hides_it() {
-    let scene = Scene::alone();
+    let scene = Scene::new();
     let work = "dd if=/dev/zero of=file bs=1M count=100 2> /dev/null || true";
     let options = "--fs ext4,ext4 --size 64M --rounds 1";
     let document = run_command(&scene, options, &["sh", "-c", work]).exits(0).json();

@@ -13,7 +13,7 @@ const MIB: u64 = 1 << 20;
 #[test]
 #[ignore = "needs root and loop devices: run ./test"]
 fn fio_gives_its_figures_from_its_own_options() {
-    let scene = Scene::alone();
+    let scene = Scene::new();
     let job = ["fio", "--rw=randwrite", "--bs=4k", "--size=16m", "--fdatasync=64", "--name=job"];
     let options = "--fs ext4,xfs --size 320M --rounds 4";
     let document = run_command(&scene, options, &job).exits(0).json();
@@ -40,7 +40,7 @@ fn fio_gives_its_figures_from_its_own_options() {
 #[test]
 #[ignore = "needs root and loop devices: run ./test"]
 fn a_fio_job_file_runs_unchanged_and_reads_cold() {
-    let scene = Scene::alone();
+    let scene = Scene::new();
     let job =
         "; somebody's job\n[global]\nbs=4k\nsize=16m\nioengine=psync\n\n[reader]\nrw=randread\n";
     scene.write("reader.fio", job);
@@ -62,7 +62,7 @@ fn a_fio_job_file_runs_unchanged_and_reads_cold() {
 #[test]
 #[ignore = "needs root and loop devices: run ./test"]
 fn each_job_of_a_file_has_its_own_figures_and_verdict() {
-    let scene = Scene::alone();
+    let scene = Scene::new();
     let jobs = "[global]\nbs=4k\nsize=${SIZE}\n[first write]\nrw=write\nend_fsync=1\n\
                 [reads]\nstonewall\nrw=randread\nnumjobs=2\n[last]\nstonewall\nrw=randwrite\n";
     scene.write("jobs.fio", jobs);
@@ -96,7 +96,7 @@ fn each_job_of_a_file_has_its_own_figures_and_verdict() {
 #[test]
 #[ignore = "needs root and loop devices: run ./test"]
 fn a_fio_job_that_fails_is_a_failed_trial() {
-    let scene = Scene::alone();
+    let scene = Scene::new();
     // A write of 1 MiB takes longer than a microsecond.
     let job = ["fio", "--name=job", "--rw=write", "--bs=1m", "--size=16m", "--max_latency=1"];
     let done = run_command(&scene, "--fs ext4,ext4 --size 64M --rounds 1", &job).exits(1);
@@ -113,7 +113,7 @@ const COUNT: u64 = 2000;
 #[test]
 #[ignore = "needs root and loop devices: run ./test"]
 fn small_files_are_measured_operation_by_operation() {
-    let scene = Scene::alone();
+    let scene = Scene::new();
     let files = format!("count={COUNT},size=1k");
     let mut words = vec!["run", "--fs", "ext4,xfs,btrfs", "--size", "320M", "--rounds", "4"];
     words.extend(["--primary", "read_rate,delete_rate"]);
@@ -150,7 +150,7 @@ fn small_files_are_measured_operation_by_operation() {
 #[test]
 #[ignore = "needs root and loop devices: run ./test"]
 fn a_tree_is_measured_phase_by_phase_and_cold_where_it_should_be() {
-    let scene = Scene::alone();
+    let scene = Scene::new();
     let mut words = vec!["run", "--fs", "ext4,xfs,btrfs", "--size", "320M", "--rounds", "1"];
     words.extend(["--tree", "files=2000,mean_size=4k,threads=2,content=text"]);
     words.extend(["--output", "run", "--json", "-"]);
@@ -180,7 +180,7 @@ fn a_tree_is_measured_phase_by_phase_and_cold_where_it_should_be() {
 #[test]
 #[ignore = "needs root and loop devices: run ./test"]
 fn a_setup_makes_the_tree_and_a_source_that_is_none_is_refused() {
-    let scene = Scene::alone();
+    let scene = Scene::new();
     let words = ["run", "--fs", "ext4,xfs", "--size", "320M", "--rounds", "1", "--setup"];
     let setup = "$FSVERDICT tree generate tree --files 300 --seed $FSVERDICT_SEED";
     let rest = ["--output", "run", "--json", "-", "--", "sh", "-c", "find tree | wc -l"];
@@ -198,7 +198,7 @@ fn a_setup_makes_the_tree_and_a_source_that_is_none_is_refused() {
 #[test]
 #[ignore = "needs root and loop devices: run ./test"]
 fn the_shells_small_files_are_seen_to_measure_the_shell() {
-    let scene = Scene::alone();
+    let scene = Scene::new();
     let command = ["sh", "-c", "for i in $(seq 200); do /bin/cp /etc/hostname f$i; done"];
     let options = "--fs ext4,ext4 --size 64M --rounds 4 --operations 200";
     let done = run_command(&scene, options, &command);
@@ -229,7 +229,7 @@ fn the_shells_small_files_are_seen_to_measure_the_shell() {
 fn an_fsync_writes_one_file_and_the_rest_is_written_after_it() {
     const FILES: u64 = 40;
     const REPETITIONS: u64 = 60;
-    let scene = Scene::alone();
+    let scene = Scene::new();
     let size = "size=8k";
     for case in ["allocating", "overwriting"] {
         let output = scene.typed(case);
@@ -259,7 +259,7 @@ fn an_fsync_writes_one_file_and_the_rest_is_written_after_it() {
 #[test]
 #[ignore = "needs root and loop devices: run ./test"]
 fn metadata_is_measured_operation_by_operation() {
-    let scene = Scene::alone();
+    let scene = Scene::new();
     let work = "directories=100,files_per_directory=10,threads=2";
     let mut words = vec!["run", "--fs", "ext4,xfs,btrfs", "--size", "320M", "--rounds", "1"];
     words.extend(["--metadata", work, "--output", "run", "--json", "-"]);
@@ -294,7 +294,7 @@ fn metadata_is_measured_operation_by_operation() {
 #[test]
 #[ignore = "needs root and loop devices: run ./test"]
 fn sysbench_is_prepared_before_it_is_timed() {
-    let scene = Scene::alone();
+    let scene = Scene::new();
     let test = ["--file-test-mode=rndrw", "--file-total-size=32M", "--file-num=4", "--time=1"];
     let command = [&["sysbench", "fileio"], &test[..], &["run"]].concat();
     let options = "--fs ext4,xfs --size 320M --rounds 1";
