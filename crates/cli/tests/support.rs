@@ -49,8 +49,8 @@ pub struct Scene {
 }
 
 impl Scene {
-    /// For a test that says nothing of how fast, busy or empty the machine is, and changes only what
-    /// it has made of it: others run beside it.
+    /// For a test that says nothing of how fast, busy or empty the machine is, and changes nothing
+    /// but what it has made: others run beside it.
     pub fn new() -> Scene {
         Scene::with(Guard::among())
     }

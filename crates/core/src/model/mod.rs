@@ -91,8 +91,7 @@ pub use network::Network;
 pub use partition::Partition;
 pub use pattern::Pattern;
 pub use plan::{
-    Arm, Bed, BedKind, ExtraProbe, Family, Intervals, Judgement, Place, Plan, PlanError, Rounds,
-    Sim, Vm,
+    Arm, Bed, BedKind, ExtraProbe, Family, Intervals, Judgement, Place, Plan, PlanError, Sim, Vm,
 };
 pub use precedent::{Precedent, Ruling};
 pub use purpose::{
@@ -123,7 +122,7 @@ pub use timeline::{Gauge, Stretch, Timeline, TimelineError};
 pub use timeouts::{Overdue, Timeouts};
 pub use tree::{Reflink, Tree, TreeContent, TreePhase};
 pub use trial::{Device, Key, Trial, TrialBed};
-pub use turns::{TURN, Turns};
+pub use turns::{Rounds, TURN, Turns};
 pub use unit::{BitRate, Bytes, ParseError, Percent, Span, Unit};
 pub use verdict::{Comparison, Stop, Verdict};
 pub use words::Words;

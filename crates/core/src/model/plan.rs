@@ -8,7 +8,8 @@ use thiserror::Error;
 use super::claim::Claim;
 use super::near::{meant, with_near};
 use super::{
-    Bytes, Contender, Disk, Fio, Limits, Percent, Published, Span, Study, Timeouts, Workload,
+    Bytes, Contender, Disk, Fio, Limits, Percent, Published, Rounds, Span, Study, Timeouts,
+    Workload,
 };
 
 /// What the file systems are made on.
@@ -121,23 +122,6 @@ pub enum Family {
     Workload,
     /// All of the run.
     Run,
-}
-
-/// How the trials of a round go.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Rounds {
-    /// One after the other.
-    #[default]
-    Trials,
-    /// All at once, their work in turns.
-    Duet,
-}
-
-impl Rounds {
-    fn are_of_trials(&self) -> bool {
-        *self == Rounds::Trials
-    }
 }
 
 /// How wide the interval of a comparison is.

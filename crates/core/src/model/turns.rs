@@ -12,6 +12,23 @@ pub const TURN: Duration = Duration::from_millis(100);
 /// 1/(2n) of its variance over its mean, and more so for the slower of two.
 const OPERATIONS_LEAST: u64 = 100;
 
+/// How the trials of a round go.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Rounds {
+    /// One after the other.
+    #[default]
+    Trials,
+    /// All at once, their work in turns.
+    Duet,
+}
+
+impl Rounds {
+    pub(super) fn are_of_trials(&self) -> bool {
+        *self == Rounds::Trials
+    }
+}
+
 /// The turns of one contender's work. Each cycle has one turn of each contender.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Turns {
@@ -90,7 +107,7 @@ impl Turns {
     }
 }
 
-/// The cycles, from the first to before the second, in which all were at work from beginning to end.
+/// The cycles, from the first to before the second, in which all were at work all the time.
 fn whole_cycles(all: &[&mut Turns]) -> [usize; 2] {
     let known: Vec<[usize; 2]> = all.iter().filter_map(|turns| turns.counted).collect();
     if known.len() == all.len() && known.iter().all(|it| *it == known[0]) {

@@ -31,8 +31,8 @@ impl Iterator for Cycles {
     }
 }
 
-/// Gives the records of a duet the figures by which they are judged, one timed part after the other.
-/// A trial that failed has none, and the others are paired without it.
+/// Gives the records of a duet the figures by which they are judged, timed part by timed part. A
+/// trial that failed has none, and the others are paired without it.
 pub(super) fn pair(trials: &[Trial], records: &mut [Record]) {
     let Some(trial) = trials.first() else { return };
     let paired: Result<bool, (Phase, String)> =

@@ -28,7 +28,7 @@ impl Directories {
         first(directory)..first(directory + 1)
     }
 
-    /// What `thread` of `threads` goes over in each of its `turns`: as many files in each, in order.
+    /// What `thread` of `threads` goes over in each of `turns`, in order: as many files in each.
     /// A directory without files belongs to the turn that comes to it.
     pub fn stretches(self, thread: u32, threads: u32, turns: u32) -> Vec<Vec<Stretch>> {
         let share = self.share(thread, threads);
