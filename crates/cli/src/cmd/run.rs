@@ -62,13 +62,13 @@ pub(super) fn conduct(arguments: &Arguments) -> Result<(Store, Loaded, Result<St
         }
         Err(error) => remark!("what killed runs left can't be told: {error}"),
     }
-    if undo::runs_under_way() > 0 {
-        remark!("another run is under way here: each disturbs what the other measures");
-    }
     let (store, mut loaded) = match &arguments.resume {
         Some(folder) => resume(folder, arguments)?,
         None => begin(arguments)?,
     };
+    if undo::runs_under_way() > 0 {
+        remark!("another run is under way here: each disturbs what the other measures");
+    }
     let result = measure(arguments, &store, &mut loaded, &interrupted, audience);
     Ok((store, loaded, result))
 }

@@ -5,7 +5,7 @@ use super::Report;
 use super::matrix::{Matrix, Tone, others, sign};
 use super::ways::matters;
 use super::words::{self, counted, listed};
-use crate::model::{Comparison, Percent, Verdict};
+use crate::model::{Comparison, Verdict};
 
 /// A comparison, with its test's place.
 type Compared<'a> = (usize, &'a Comparison);
@@ -69,7 +69,13 @@ fn rest(matrix: &Matrix, all: &[Compared]) -> Option<String> {
         let (test, it) = all[0];
         format!("{} against {} at {}", it.contender, it.reference, matrix.tests[test].doing)
     });
-    let within = within(all, margin);
+    let are = |count: usize| if count == 1 { "is" } else { "are" };
+    let differ = may_differ(all);
+    let alike_are = |subject: String, count: usize| match (differ, count) {
+        (true, 1) => format!("{subject} differs by under {margin}"),
+        (true, _) => format!("{subject} differ by under {margin}"),
+        (false, _) => format!("{subject} {} equal within {margin}", are(count)),
+    };
     match (alike, open, void, one) {
         (0, 0, 0, _) => return None,
         (1, 0, 0, Some(what)) => {
@@ -82,15 +88,16 @@ fn rest(matrix: &Matrix, all: &[Compared]) -> Option<String> {
         }
         (0, 1, 0, Some(what)) => return Some(format!("No verdict yet: {what}.")),
         (0, 0, 1, Some(what)) => return Some(format!("Void: {what}.")),
-        (it, 0, 0, _) if it == total => return Some(format!("All {total} are {within}.")),
+        (it, 0, 0, _) if it == total => {
+            return Some(alike_are(format!("All {total}"), total) + ".");
+        }
         (0, it, 0, _) if it == total => return Some(format!("No verdict on any of {total}.")),
         (0, 0, it, _) if it == total => return Some(format!("All {total} are void.")),
         _ => {}
     }
     let mut parts = Vec::new();
-    let are = |count: usize| if count == 1 { "is" } else { "are" };
     if alike > 0 {
-        parts.push(format!("{alike} of {total} {} {within}", are(alike)));
+        parts.push(alike_are(format!("{alike} of {total}"), alike));
     }
     for (count, what) in [(open, "open"), (void, "void")].into_iter().filter(|it| it.0 > 0) {
         parts.push(match parts.len() {
@@ -98,17 +105,14 @@ fn rest(matrix: &Matrix, all: &[Compared]) -> Option<String> {
             _ => format!("{count} {what}"),
         });
     }
-    Some(format!("{}.", listed(&parts)))
+    let said = if differ { parts.join(", ") } else { listed(&parts) };
+    Some(format!("{said}."))
 }
 
-/// What those are that no difference of more than the margin was found of: equal, unless some
-/// surely differ, by less.
-fn within(all: &[Compared], margin: Percent) -> String {
+/// Whether of those that differ by less than the margin some surely differ: they are not equal.
+fn may_differ(all: &[Compared]) -> bool {
     let differs = [Verdict::TriviallyFaster, Verdict::TriviallySlower];
-    match all.iter().any(|(_, it)| differs.contains(&it.verdict)) {
-        true => format!("within {margin}"),
-        false => format!("equal within {margin}"),
-    }
+    all.iter().any(|(_, it)| differs.contains(&it.verdict))
 }
 
 /// Of each contender at what it is better and worse: by name where that is short, otherwise how
@@ -230,8 +234,9 @@ mod tests {
         assert_eq!(said(&[&[(Equivalent, 1.0)]]), "Equal within 5%: c1 against c0 at t0.");
         let slightly = (TriviallySlower, 0.98);
         assert_eq!(said(&[&[slightly]]), "Worse by less than 5%: c1 against c0 at t0.");
-        assert_eq!(said(&[&[slightly, (Equivalent, 1.0)]]), "All 2 are within 5%.");
-        assert_eq!(said(&[&[slightly, (Undecided, 1.0)]]), "1 of 2 is within 5% and 1 open.");
+        assert_eq!(said(&[&[slightly, (Equivalent, 1.0)]]), "All 2 differ by under 5%.");
+        let open = "1 of 2 differs by under 5%, 1 open.";
+        assert_eq!(said(&[&[slightly, (Undecided, 1.0)]]), open);
     }
 
     #[test]
@@ -276,7 +281,7 @@ mod tests {
             let wanted = match (next, of) {
                 ("of", Some(_)) => tone,
                 ("of", None) => match words.get(at + 4).copied().unwrap_or_default() {
-                    "equal" | "within" => Some(Tone::Alike),
+                    "equal" | "by" => Some(Tone::Alike),
                     "open" | "open." => Some(Tone::Open),
                     "void" | "void." => Some(Tone::Void),
                     _ => None,
@@ -321,7 +326,8 @@ mod tests {
             prop_assert_eq!(differs, said.contains("better") || said.contains("worse"));
             let has = |tone| tones.clone().any(|it| it == tone);
             prop_assert_eq!(has(Tone::Void), said.contains("oid"), "{}", said);
-            let is_within = said.contains("within") || said.contains(" by less than ");
+            let by = [" within ", " by less than ", " by under "];
+            let is_within = by.iter().any(|it| said.contains(it));
             prop_assert_eq!(has(Tone::Alike), is_within, "{}", said);
             let trivial = [Verdict::TriviallyFaster, Verdict::TriviallySlower];
             let is_trivial = rows.iter().flatten().any(|it| trivial.contains(&it.0));

@@ -48,9 +48,9 @@ fn entry(it: &Checked, width: usize) -> String {
     format!("{first}\n{advice}")
 }
 
-/// Broken at words, so that a line with its indentation stays below 100 columns.
+/// Broken at words, so that a line with its indentation stays within 80 columns.
 pub(super) fn wrapped(text: &str, indent: usize) -> String {
-    let room = 99_usize.saturating_sub(indent).max(30);
+    let room = 80_usize.saturating_sub(indent).max(30);
     paint::wrapped(text, room).join(&format!("\n{:indent$}", ""))
 }
 
@@ -120,6 +120,6 @@ mod tests {
     #[test]
     fn long_text_is_broken_at_words() {
         let it = Checked { said: Some("word ".repeat(60)), ..one(Judged::Ok) };
-        assert!(checked(&[it], 0).lines().all(|line| line.len() < 100));
+        assert!(checked(&[it], 0).lines().all(|line| line.len() <= 80));
     }
 }

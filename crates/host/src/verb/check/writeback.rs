@@ -28,8 +28,10 @@ pub fn judge(findings: &mut [Checked], wishes: &[(&str, &str)]) {
         // domain_dirty_limits() in mm/page-writeback.c: "if (bg_thresh >= thresh) bg_thresh =
         // thresh / 2".
         if let Some((place, _)) = pair.0.or(pair.1).filter(|_| begins >= ends) {
-            let said =
-                format!("{limit} is {ends}: the kernel begins at half of that, not at {begins}");
+            let said = format!(
+                "{background} is {begins}, which is not below {limit} = {ends}: the kernel begins \
+                 to write at half of {limit}"
+            );
             change(
                 &mut findings[place],
                 Judged::NoEffect,
