@@ -42,12 +42,22 @@ pub fn is_root() -> bool {
 }
 
 /// Leaves the keys of the session that we were started in, for an empty session (keyctl(2),
-/// KEYCTL_JOIN_SESSION_KEYRING). A kernel without keys has none to leave.
-pub fn leave_session_keys() {
+/// KEYCTL_JOIN_SESSION_KEYRING). A kernel without keys has none to leave, and where the call is
+/// forbidden, as in containers, it is so for all that we start.
+///
+/// # Errors
+/// When there is no room for another session: the keys are still within reach.
+pub fn leave_session_keys() -> io::Result<()> {
     const JOIN_SESSION_KEYRING: libc::c_long = 1;
     let nothing = std::ptr::null::<libc::c_char>();
     // SAFETY: without a name the call reads no memory.
-    unsafe { libc::syscall(libc::SYS_keyctl, JOIN_SESSION_KEYRING, nothing) };
+    if unsafe { libc::syscall(libc::SYS_keyctl, JOIN_SESSION_KEYRING, nothing) } != -1 {
+        return Ok(());
+    }
+    match io::Error::last_os_error() {
+        error if matches!(error.raw_os_error(), Some(libc::ENOSYS | libc::EPERM)) => Ok(()),
+        error => Err(error),
+    }
 }
 
 /// Puts `command`, once started, into a process group of its own, so that Ctrl-C at the terminal

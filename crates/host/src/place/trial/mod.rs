@@ -70,7 +70,7 @@ impl TrialHost {
             return Err(format!("{path} can't be mapped here: the work can't be confined").into());
         }
         if cells.is_some() && sys::is_root() {
-            sys::leave_session_keys();
+            sys::leave_session_keys().map_err(|it| format!("leave the session's keys: {it}"))?;
         }
         Ok(TrialHost {
             start: Instant::now(),
