@@ -218,6 +218,36 @@ fn a_recording_is_a_plan_that_compares_file_systems() {
     scene.assert_nothing_left();
 }
 
+/// All make the same calls in the same turns, and so end alike.
+#[test]
+#[ignore = "needs root and loop devices: run ./test"]
+fn replays_take_turns_with_each_other() {
+    let scene = Scene::new();
+    let work = "for i in $(seq 40); do echo $i > f$i; done; sync f9; mkdir d; cp f* d; rm -r d";
+    scene.fsverdict(&["record", "--output", "mine.toml", "--", "sh", "-c", work]).exits(0);
+    let run = "run mine.toml --duet --fs ext4,xfs --size 320M --rounds 1 --output run --json -";
+    let document = scene.run(run).exits(0).json();
+    let trials = list(&document["trials"]);
+    assert_eq!(trials.len(), 2);
+    for trial in trials {
+        assert_eq!(trial["outcome"], "measured", "{trial:#}");
+        let (phase, turns) = (&trial["phases"][0], &trial["phases"][0]["turns"]);
+        assert_eq!(
+            list(&turns["operations"]),
+            list(&trials[0]["phases"][0]["turns"]["operations"])
+        );
+        let done = list(&turns["operations"]).iter().map(|it| it.as_u64().unwrap());
+        assert_eq!(phase["operations"], done.sum::<u64>());
+        assert_eq!(list(&turns["lasted_ns"]).len(), 20, "{turns:#}");
+        assert!(sample(trial, "call_time") > 0.0);
+        assert_eq!(phase["replayed"]["unlike"], 0, "its tree is the same: {phase:#}");
+    }
+    scene.write("paced.toml", &scene.read("mine.toml").replace("paced = false", "paced = true"));
+    let refused = scene.run("run paced.toml --duet --fs ext4,xfs --output none").exits(2);
+    refused.says("goes by the clock");
+    scene.assert_nothing_left();
+}
+
 /// Runs fio in a folder of the scene; gives the bytes that it read and wrote.
 fn fio(scene: &Scene, folder: &str, arguments: &[&str]) -> [u64; 2] {
     let folder = scene.path(folder);

@@ -139,9 +139,9 @@ impl Plan {
 fn check_work(workload: &Workload) -> Result<(), String> {
     let wrong = |why: &str| {
         Err(format!(
-            "workload {:?} {why}; a duet takes small_files, metadata, fsync_files, and fio jobs \
-             given as options, with time_based and a runtime of 2 s or more; without a prepare. In \
-             a plan a workload with rounds = \"trials\" is left out of it",
+            "workload {:?} {why}; a duet takes small_files, metadata, fsync_files, replays, and \
+             fio jobs given as options, with time_based and a runtime of 2 s or more; without a \
+             prepare. In a plan a workload with rounds = \"trials\" is left out of it",
             workload.name
         ))
     };
@@ -150,7 +150,10 @@ fn check_work(workload: &Workload) -> Result<(), String> {
     }
     let own = match workload.work() {
         Ok(Work::SmallFiles(_) | Work::Metadata(_)) => [].as_slice(),
-        Ok(Work::FsyncFiles(_)) => ["fsync_latency"].as_slice(),
+        Ok(Work::Replay(replay)) if replay.paced => {
+            return wrong("is paced, which goes by the clock");
+        }
+        Ok(Work::FsyncFiles(_) | Work::Replay(_)) => ["fsync_latency"].as_slice(),
         Ok(Work::Fio(_)) => {
             check_job(workload).or_else(|why| wrong(&why)).map(|()| [].as_slice())?
         }
@@ -297,6 +300,7 @@ mod tests {
             refused("", "fio = \"job.fio\""),
             refused("", &format!("{JOB}\nprepare = \"server &\"")),
             fio(""),
+            refused("", "replay = { recording = \"x\", paced = true }"),
             fio(", runtime = 1"),
             fio(", runtime = 9, rate_iops = 50"),
             fio(", runtime = 9, write_lat_log = \"x\""),
@@ -304,6 +308,7 @@ mod tests {
         ] {
             assert!(said.contains("a duet takes small_files, metadata, fsync_files,"), "{said}");
         }
+        assert!(parsed("", "replay = { recording = \"x\" }").is_ok());
         let fsyncs = "fsync_files = {}";
         assert!(parsed("", fsyncs).is_ok());
         let judged = |by: &str| parsed("", &format!("{fsyncs}\nprimary = [\"{by}\"]"));

@@ -33,8 +33,8 @@ use std::path::{Path, PathBuf};
 use std::sync::RwLock;
 
 use fsverdict_core::model::{
-    Action, Call, FILE_SIZE_MAX, Gave, Head, On, Phase, PhaseRecord, Recording, Replay, Sample,
-    Unit, Workload,
+    Action, Call, Device, FILE_SIZE_MAX, Gave, Head, On, Phase, PhaseRecord, Recording, Replay,
+    Sample, Turns, Unit, Workload,
 };
 use fsverdict_core::recording::{self, RecordingError};
 use fsverdict_core::run::{HostError, Step};
@@ -42,6 +42,7 @@ use thiserror::Error;
 
 use super::PathError;
 use super::engine::{Act, Done, Engine, OVER, Scene, TimedPart, only_whole};
+use super::relay::{self, Relay};
 use crate::sys;
 use crate::timing::Latencies;
 use crate::timing::threads::{self, Failed};
@@ -93,6 +94,8 @@ enum ReplayError {
     Keep(io::Error),
     #[error("start a thread for the replay: {0}")]
     Thread(io::Error),
+    #[error("its turns: {0}")]
+    InTurns(#[from] io::Error),
     #[error(
         "{count} of {calls} calls did not give what they gave when they were recorded; the first: \
          {first}"
@@ -120,7 +123,8 @@ impl Engine for Replay {
     ) -> Result<Box<dyn TimedPart + 'a>, HostError> {
         only_whole(phase)?;
         let ready = Some(prepare(self, folder(&scene.directory)?, scene.seed)?);
-        Ok(Box::new(Whole { ready, over: None }))
+        let Scene { relay, devices, .. } = *scene;
+        Ok(Box::new(Whole { ready, over: None, relay, devices }))
     }
 
     fn dry(&self, step: Step, _scene: &Scene) -> Result<Vec<Act>, HostError> {
@@ -139,15 +143,20 @@ impl Engine for Replay {
 }
 
 /// All calls, and what became of them.
-struct Whole {
+struct Whole<'a> {
     ready: Option<Prepared>,
     over: Option<(Prepared, Done)>,
+    relay: Option<&'a Relay>,
+    devices: &'a [Device],
 }
 
-impl TimedPart for Whole {
+impl TimedPart for Whole<'_> {
     fn run(&mut self) -> Result<(), HostError> {
         let mut prepared = self.ready.take().ok_or(OVER)?;
-        let done = prepared.run()?;
+        let done = match self.relay {
+            Some(relay) => prepared.run_in_turns(relay, self.devices)?,
+            None => prepared.run()?,
+        };
         self.over = Some((prepared, done));
         Ok(())
     }
@@ -274,6 +283,7 @@ fn worker(replay: &Replay, thread: u32, part: &Part, seed: u64) -> Result<Worker
         differences: 0,
         first_difference: None,
         late_ns: 0,
+        next: 0,
     })
 }
 
@@ -366,27 +376,46 @@ impl Prepared {
     /// Does it. Calls that did not give what they gave when they were recorded are an error: what
     /// was measured is something else.
     fn run(&mut self) -> Result<Done, ReplayError> {
+        let work_ns = self.go_on(self.recording.calls.len())?;
+        self.check()?;
+        Ok(self.summed(work_ns, None))
+    }
+
+    /// Does it in turns, each of which has as many calls, by the order in which they ended when
+    /// they were recorded: a call waits only for earlier ones, so that none waits for a later turn.
+    fn run_in_turns(&mut self, relay: &Relay, devices: &[Device]) -> Result<Done, ReplayError> {
+        let all = self.recording.calls.len();
+        let turns = relay::shares(all as u64);
+        let end = |turn: u32| all * (turn as usize + 1) / turns as usize;
+        relay.share_out(turns, devices, |turn| self.go_on(end(turn)).map(drop))?;
+        self.check()?;
+        let calls = |turn: u32| (end(turn) - turn.checked_sub(1).map_or(0, end)) as u64;
+        let turns = relay.taken().turns.of_whole_cycles((0..turns).map(calls).collect());
+        Ok(self.summed(turns.all_ns(), Some(turns)))
+    }
+
+    /// Makes the calls up to that one of the recording: how long it took.
+    fn go_on(&mut self, end: usize) -> Result<u64, ReplayError> {
         let workers = std::mem::take(&mut self.workers);
         let all = |beneath: &Beneath<'_>| {
             let work = |worker: &mut Worker| {
-                worker.run(&self.shared, beneath);
+                worker.go_on(end, &self.shared, beneath);
                 Ok::<(), io::Error>(())
             };
             threads::at_once(workers, work)
         };
-        let (workers, work_ns) = match self.folder.keep(all).map_err(ReplayError::Keep)? {
-            Ok(done) => done,
-            Err(Failed::Thread(error) | Failed::Work(error)) => {
-                return Err(ReplayError::Thread(error));
+        match self.folder.keep(all).map_err(ReplayError::Keep)? {
+            Ok((workers, work_ns)) => {
+                self.workers = workers;
+                Ok(work_ns)
             }
-        };
-        self.check(&workers)?;
-        Ok(self.summed(&workers, work_ns))
+            Err(Failed::Thread(error) | Failed::Work(error)) => Err(ReplayError::Thread(error)),
+        }
     }
 
-    fn check(&self, workers: &[Worker]) -> Result<(), ReplayError> {
-        let count = workers.iter().map(|worker| worker.differences).sum();
-        let firsts = workers.iter().filter_map(|worker| {
+    fn check(&self) -> Result<(), ReplayError> {
+        let count = self.workers.iter().map(|worker| worker.differences).sum();
+        let firsts = self.workers.iter().filter_map(|worker| {
             let (place, gave) = worker.first_difference?;
             Some((worker.calls[place].number, gave))
         });
@@ -424,7 +453,8 @@ impl Prepared {
         format!("call {}, {} {path}: {gave} instead of {instead}", number + 1, call.action.name())
     }
 
-    fn summed(&self, workers: &[Worker], work_ns: u64) -> Done {
+    fn summed(&self, work_ns: u64, turns: Option<Turns>) -> Done {
+        let workers = &self.workers;
         let mut merged: BTreeMap<&str, Latencies> = BTreeMap::new();
         for (name, latencies) in workers.iter().flat_map(|worker| &worker.latencies) {
             merged.entry(name).or_default().merge(latencies);
@@ -445,7 +475,7 @@ impl Prepared {
             histograms,
             samples,
             work_ns,
-            turns: None,
+            turns,
         }
     }
 }

@@ -68,14 +68,17 @@ pub struct Worker {
     pub first_difference: Option<(usize, i64)>,
     /// By how much pauses were too long so far.
     pub late_ns: u64,
+    /// The place of the first of its calls that is not done.
+    pub next: usize,
 }
 
 impl Worker {
-    /// The timed loop: nothing is allocated, formatted or logged in it. It goes on after a
-    /// difference, for others wait for its calls.
-    pub fn run(&mut self, shared: &Shared, beneath: &Beneath<'_>) {
+    /// The timed loop, over its calls before the one with the number `end`: nothing is allocated,
+    /// formatted or logged in it. It goes on after a difference, for others wait for its calls.
+    pub fn go_on(&mut self, end: usize, shared: &Shared, beneath: &Beneath<'_>) {
         let calls = std::mem::take(&mut self.calls);
-        for (place, call) in calls.iter().enumerate() {
+        let mine = calls.iter().enumerate().skip(self.next);
+        for (place, call) in mine.take_while(|(_, call)| call.number < end) {
             for &(thread, done) in &call.waits {
                 shared.progress[thread].wait_for(done);
             }
@@ -88,6 +91,7 @@ impl Worker {
             self.latencies[call.operation].1.record(latency_ns);
             shared.progress[self.thread].advance();
             self.compare(place, call.expected, &gave);
+            self.next = place + 1;
         }
         self.calls = calls;
     }

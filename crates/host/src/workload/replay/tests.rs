@@ -60,13 +60,19 @@ fn open(path: u32, flags: &str, handle: u32) -> Call {
     call(Action::Open { path, flags, mode: 0o640, handle }, Gave::Value(3))
 }
 
-/// Lays it out and makes its calls.
+/// Lays it out and makes its calls: all at once, or each in a turn of its own.
 fn replayed(
     replay: &Replay,
     folder: impl Fn() -> Result<Folder, ReplayError>,
+    in_turns: bool,
 ) -> Result<Done, ReplayError> {
     lay_out(replay, &folder()?, 7)?;
-    prepare(replay, folder()?, 7)?.run()
+    let mut prepared = prepare(replay, folder()?, 7)?;
+    if in_turns {
+        let ends = 1..prepared.recording.calls.len();
+        ends.into_iter().try_for_each(|end| prepared.go_on(end).map(drop))?;
+    }
+    prepared.run()
 }
 
 /// How paths are kept inside: all ways that this process may go.
@@ -77,12 +83,13 @@ pub(super) fn all_ways() -> Vec<Way> {
 
 /// Makes the calls in each way, which must come to the same.
 fn run(calls: &[Call]) -> (Result<Done, ReplayError>, tempfile::TempDir) {
-    let in_each = all_ways().into_iter().map(|way| {
+    let ways = all_ways().into_iter().flat_map(|way| [(way, false), (way, true)]);
+    let in_each = ways.map(|(way, in_turns)| {
         let dir = tempfile::tempdir().unwrap();
         let work = dir.path().join("work");
         fs::create_dir(&work).unwrap();
         let replay = written(recording(calls.to_vec()), dir.path());
-        (replayed(&replay, || Ok(Folder { way, ..folder(&work)? })), dir)
+        (replayed(&replay, || Ok(Folder { way, ..folder(&work)? }), in_turns), dir)
     });
     let mut in_each: Vec<_> = in_each.collect();
     let says = |done: &Result<Done, ReplayError>| done.as_ref().err().map(ToString::to_string);
@@ -233,7 +240,7 @@ fn what_there_is_no_room_for_is_refused_before_it_is_begun() {
     let says = |recording: Recording| {
         let work = tempfile::tempdir().unwrap();
         let replay = written(recording, dir.path());
-        let says = replayed(&replay, || folder(work.path())).unwrap_err().to_string();
+        let says = replayed(&replay, || folder(work.path()), false).unwrap_err().to_string();
         (says, fs::read_dir(work.path()).unwrap().count())
     };
     let mut large = recording(Vec::new());
@@ -273,7 +280,7 @@ fn a_paced_replay_takes_as_long_as_its_pauses() {
     let pause_ns = 1_000_000;
     let calls = vec![Call { pause_ns, ..call(look, Gave::Value(0)) }; 50];
     let paced = Replay { paced: true, ..written(recording(calls), dir.path()) };
-    let done = replayed(&paced, || folder(dir.path())).unwrap();
+    let done = replayed(&paced, || folder(dir.path()), false).unwrap();
     let in_calls = done.samples.iter().find(|it| it.metric == "call_time").unwrap().value;
     let between_ns = done.work_ns as f64 - in_calls * 1e9;
     assert!(between_ns >= 49e6, "pauses are no latency: {between_ns} of {} ns", done.work_ns);
