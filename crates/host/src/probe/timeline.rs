@@ -81,8 +81,9 @@ impl Series {
     pub fn integrated(&self, reading: Reading) -> Reading {
         let Some(before) = self.latest else { return reading };
         let passed_ns = reading.at_ns.saturating_sub(before.at_ns);
-        let twice = before.processes_blocked + reading.processes_blocked;
-        Reading { blocked_ns: before.blocked_ns + twice * passed_ns / 2, ..reading }
+        let twice = before.processes_blocked.saturating_add(reading.processes_blocked);
+        let blocked_ns = before.blocked_ns.saturating_add(twice.saturating_mul(passed_ns) / 2);
+        Reading { blocked_ns, ..reading }
     }
 }
 
