@@ -117,14 +117,14 @@ impl Prepared {
         let workers = std::mem::take(&mut self.workers);
         let work = |worker: &mut Worker, turn| worker.run(turn, self.work_directory.as_fd());
         match relay::gone_over(relay, devices, workers, self.turns, work) {
-            Ok(gone_over) => Ok(self.summed(&gone_over)),
+            Ok(gone_over) => Ok(self.summed(gone_over)),
             Err(Undone::Failed(Failed::Thread(error))) => Err(MetadataError::Thread(error)),
             Err(Undone::Turns(error)) => Err(MetadataError::InTurns(error)),
             Err(Undone::Failed(Failed::Work(fault))) => Err(self.explained(fault).into()),
         }
     }
 
-    fn summed(&self, gone_over: &GoneOver<Worker>) -> Done {
+    fn summed(&self, gone_over: GoneOver<Worker>) -> Done {
         let GoneOver { workers, work_ns, turns } = gone_over;
         let (of_files, of_directories) = match self.operation {
             MetadataOperation::Delete => ("unlink", "rmdir"),
@@ -139,8 +139,8 @@ impl Prepared {
         Done {
             operations: Some(histograms.values().map(Histogram::count).sum()),
             histograms,
-            work_ns: *work_ns,
-            turns: turns.clone(),
+            work_ns,
+            turns,
             ..Done::default()
         }
     }

@@ -191,7 +191,7 @@ impl Prepared {
         let workers = std::mem::take(&mut self.workers);
         let work = |worker: &mut Worker, turn| worker.run(turn, self.work_directory.as_fd());
         match relay::gone_over(relay, devices, workers, self.turns, work) {
-            Ok(gone_over) => Ok(self.summed(&gone_over)),
+            Ok(gone_over) => Ok(self.summed(gone_over)),
             Err(Undone::Failed(Failed::Thread(error))) => Err(SmallFilesError::Thread(error)),
             Err(Undone::Turns(error)) => Err(SmallFilesError::InTurns(error)),
             Err(Undone::Failed(Failed::Work(fault))) => Err(self.explained(fault)),
@@ -203,7 +203,7 @@ impl Prepared {
         self.run_in(None, &[])
     }
 
-    fn summed(&self, gone_over: &GoneOver<Worker>) -> Done {
+    fn summed(&self, gone_over: GoneOver<Worker>) -> Done {
         let GoneOver { workers, work_ns, turns } = gone_over;
         let histogram = Latencies::merged(workers.iter().map(|worker| &worker.latencies));
         let operations = histogram.count();
@@ -213,8 +213,8 @@ impl Prepared {
             application_read_bytes: bytes_if(self.operation == Operation::Read),
             application_write_bytes: bytes_if(self.operation == Operation::Create),
             histograms: [(self.operation.name().into(), histogram)].into(),
-            work_ns: *work_ns,
-            turns: turns.clone(),
+            work_ns,
+            turns,
             ..Done::default()
         }
     }
