@@ -150,7 +150,8 @@ fn small_files_are_measured_operation_by_operation() {
 #[test]
 #[ignore = "needs root and loop devices: run ./test"]
 fn a_tree_is_measured_phase_by_phase_and_cold_where_it_should_be() {
-    let scene = Scene::new();
+    // What one phase has cached is to stay for the next: runs beside this one would drop it.
+    let scene = Scene::alone();
     let mut words = vec!["run", "--fs", "ext4,xfs,btrfs", "--size", "320M", "--rounds", "1"];
     words.extend(["--tree", "files=2000,mean_size=4k,threads=2,content=text"]);
     words.extend(["--output", "run", "--json", "-"]);
