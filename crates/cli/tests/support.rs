@@ -153,7 +153,7 @@ impl Scene {
 
 impl Drop for Scene {
     fn drop(&mut self) {
-        Left::of(&self.path("")).remove();
+        Left::of_folder(&self.path("")).remove();
         if std::thread::panicking() {
             self.before.put_back();
         }
@@ -227,11 +227,16 @@ pub struct Left {
 impl Left {
     /// What is there now because of `folder`.
     pub fn of(folder: &Path) -> Left {
+        Left { cgroups: cgroups(), ..Left::of_folder(folder) }
+    }
+
+    /// The same without cgroups, of which nothing says whose they are.
+    fn of_folder(folder: &Path) -> Left {
         let prefix = folder.display().to_string();
         let loops = loop_devices(&prefix);
         let mounts = mounts(&prefix, &loops);
         let (processes, journals) = (processes(&prefix), journals(folder));
-        Left { mounts, loops, processes, journals, cgroups: cgroups() }
+        Left { mounts, loops, processes, journals, cgroups: Vec::new() }
     }
 
     /// There is nothing.
@@ -255,8 +260,25 @@ impl Left {
             let _ = tool("losetup", &["--detach", node]);
         }
         for journal in &self.journals {
+            journal.file_stem().and_then(|token| token.to_str()).iter().for_each(|it| ungroup(it));
             let _ = fs::remove_file(journal);
         }
+    }
+}
+
+/// Removes the cgroups of the trials of a run, once its processes, which were killed, are gone.
+fn ungroup(token: &str) {
+    let name = format!("fsverdict-trial-{token}-");
+    let is_its = |path: &PathBuf| {
+        path.file_name().and_then(|it| it.to_str()).is_some_and(|it| it.starts_with(&name))
+    };
+    for _ in 0..100 {
+        let its: Vec<PathBuf> =
+            folders_below(Path::new("/sys/fs/cgroup")).into_iter().filter(is_its).collect();
+        if its.iter().rev().map(fs::remove_dir).all(|removed| removed.is_ok()) {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(50));
     }
 }
 

@@ -203,7 +203,7 @@ fn a_device_is_locked_while_it_is_measured_and_named_once() {
     let long = scene.start(&words);
     // Not mounted any more, and held all the same.
     wait_for("the first trial", || scene.path("at").exists());
-    disk.refuses(&[&format!("{node}=ext4")], "run");
+    disk.refuses(&[&format!("{node}=ext4")], "is another run's: wait for its end");
     scene.write("go", "");
     long.wait().exits(0);
     let twice = format!("device:{node},{node}");

@@ -38,14 +38,15 @@ pub struct Hold {
 
 impl Hold {
     pub(super) fn take(path: &str, block: &Block) -> Result<Hold, Refusal> {
-        let exclusive = Some(claim(path, &block.node)?);
-        let node = open(path, &block.node, 0)?;
-        lock(path, || node.try_lock())?;
+        let another = || Refusal::AnotherRun { path: path.into() };
         let own = ours(path, block)?;
-        lock(path, || own.try_lock())?;
+        lock(|| own.try_lock(), another)?;
         let whole = block.whole().map(|disk| ours(path, &disk)).transpose()?;
         // Other parts of it may be another run's.
-        whole.iter().try_for_each(|disk| lock(path, || disk.try_lock_shared()))?;
+        whole.iter().try_for_each(|disk| lock(|| disk.try_lock_shared(), another))?;
+        let exclusive = Some(claim(path, &block.node)?);
+        let node = open(path, &block.node, 0)?;
+        lock(|| node.try_lock(), locked(path))?;
         let (device, identity) = (block.device(), block.identity());
         let _ours = std::iter::once(own).chain(whole).collect();
         Ok(Hold { path: path.into(), device, identity, exclusive, node, _ours })
@@ -66,7 +67,7 @@ impl Hold {
 
     /// Leaves the disk to a trial.
     pub(super) fn lend(&mut self) -> Result<(), Refusal> {
-        lock(&self.path, || self.node.try_lock_shared())?;
+        lock(|| self.node.try_lock_shared(), locked(&self.path))?;
         self.exclusive = None;
         Ok(())
     }
@@ -85,7 +86,7 @@ impl Hold {
         if self.exclusive.is_none() {
             self.exclusive = Some(claim(&self.path, &self.device.path)?);
         }
-        lock(&self.path, || self.node.try_lock())
+        lock(|| self.node.try_lock(), locked(&self.path))
     }
 }
 
@@ -113,8 +114,12 @@ fn ours(path: &str, block: &Block) -> Result<File, Refusal> {
 }
 
 fn lock(
-    path: &str,
     try_lock: impl Fn() -> Result<(), std::fs::TryLockError>,
+    refusal: impl FnOnce() -> Refusal,
 ) -> Result<(), Refusal> {
-    wait_for(PATIENCE, || try_lock().is_ok()).map_err(|()| Refusal::Locked { path: path.into() })
+    wait_for(PATIENCE, || try_lock().is_ok()).map_err(|()| refusal())
+}
+
+fn locked(path: &str) -> impl FnOnce() -> Refusal {
+    move || Refusal::Locked { path: path.into() }
 }

@@ -515,9 +515,9 @@ fn loop_a_bed_of_disks_is_guarded_and_named_once() {
     let mut made = make(&bed, &consents).unwrap();
     // Held, lent to a trial, and held again.
     let others = || disk.check("").map_err(|refusal| refusal.to_string());
-    assert!(others().unwrap_err().contains("held by the kernel"));
+    assert!(others().unwrap_err().contains("is another run's"));
     made.lend().unwrap();
-    assert!(others().unwrap_err().contains("is locked"));
+    assert!(others().unwrap_err().contains("is another run's"));
     let mkfs = || tool::run_words(&["mkfs.ext4", "-q", "-F", "-F", &disk.node]);
     mkfs().unwrap();
     made.take_back().unwrap();

@@ -47,7 +47,9 @@ pub enum Refusal {
     Data { path: String, at_bytes: u64 },
     #[error("{one} and {other} share bytes: name each disk once")]
     Overlap { one: String, other: String },
-    #[error("{path} is locked: another run, or a program that partitions it, is at work on it")]
+    #[error("{path} is another run's: wait for its end")]
+    AnotherRun { path: String },
+    #[error("{path} is locked: a program that partitions it, perhaps, is at work on it")]
     Locked { path: String },
     #[error("{path} is not the device any more that this run may erase: it is left alone")]
     Changed { path: String },
