@@ -102,7 +102,7 @@ fn fsyncs_are_shared_out_among_the_turns() {
 /// Each timed part has turns of its own, and a workload may be left out of the duet.
 #[test]
 #[ignore = "needs root and loop devices: run ./test"]
-fn files_and_metadata_take_turns_part_by_part_and_a_command_does_not() {
+fn files_metadata_and_trees_take_turns_part_by_part_and_a_command_does_not() {
     let scene = Scene::new();
     let plan = r#"
         rounds = "duet"
@@ -112,12 +112,13 @@ fn files_and_metadata_take_turns_part_by_part_and_a_command_does_not() {
         workload = [
             { name = "files", small_files = { count = 210, directories = 3, threads = 2 } },
             { name = "metadata", metadata = { directories = 50, files_per_directory = 3 } },
+            { name = "tree", tree = { files = 400, mean_size = "4k", threads = 2 } },
             { name = "alone", rounds = "trials", command = "echo done > it; sync" },
         ]
     "#;
     let document = run_plan(&scene, plan).exits(0).json();
     let trials = list(&document["trials"]);
-    assert_eq!(trials.len(), 6);
+    assert_eq!(trials.len(), 8);
     for trial in trials {
         assert_eq!(trial["outcome"], "measured", "{trial:#}");
         let phases = list(&trial["phases"]);
@@ -135,14 +136,18 @@ fn files_and_metadata_take_turns_part_by_part_and_a_command_does_not() {
             assert_eq!(turns["counted"], serde_json::json!([0, 20]), "all cycles are whole");
             assert!(turns["rate"].as_f64().unwrap() > 0.0);
         }
-        let files = trial["workload"] == "files";
-        assert_eq!(phases[0]["operations"], if files { 210 } else { 50 });
-        assert!(sample(trial, if files { "read_rate" } else { "rename_rate" }) > 0.0);
+        let (first, rate) = match text(&trial["workload"]) {
+            "files" => (210, "read_rate"),
+            "metadata" => (50, "rename_rate"),
+            _ => (439, "stat_rate"),
+        };
+        assert_eq!(phases[0]["operations"], first, "{trial:#}");
+        assert!(sample(trial, rate) > 0.0);
     }
     let beds =
         |number: u32| scene.read_json(&format!("run/trials/{number}/trial.json"))["bed"].clone();
-    assert!((1..=6).all(|number| list(&beds(number)["devices"]).len() == 1));
-    assert!(scene.read("run/report.md").contains("6 trials partly in turns, "));
+    assert!((1..=8).all(|number| list(&beds(number)["devices"]).len() == 1));
+    assert!(scene.read("run/report.md").contains("8 trials partly in turns, "));
     scene.assert_nothing_left();
 }
 

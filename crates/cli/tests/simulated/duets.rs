@@ -52,11 +52,13 @@ fn work_that_can_not_pause_is_refused_before_anything_is_made() {
     let scene = Scene::new();
     for work in ["true", "sysbench fileio --file-test-mode=rndrw run", "fio --rw=write --size=1m"] {
         let line = format!("run --place sim --duet --fs ext4,xfs --output run -- {work}");
-        scene.run(&line).exits(2).says("a duet takes small_files, metadata, fsync_files,");
+        scene.run(&line).exits(2).says("a duet takes small_files, metadata, trees,");
     }
-    let typed = "run --place sim --duet --fs ext4,xfs --tree";
-    scene.run(typed).exits(2).says("can't stand still");
     assert!(!scene.path("run").exists());
+    scene
+        .run("run --place sim --duet --fs ext4,xfs --rounds 2 --output run --tree files=500")
+        .exits(0);
+    assert!(scene.read("run/report.md").contains("4 trials in turns, "));
 }
 
 #[test]

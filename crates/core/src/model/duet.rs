@@ -183,9 +183,9 @@ fn unwritten_bytes(workload: &Workload) -> u64 {
 fn check_work(workload: &Workload) -> Result<(), String> {
     let wrong = |why: &str| {
         Err(format!(
-            "workload {:?} {why}; a duet takes small_files, metadata, fsync_files, replays, and \
-             fio jobs given as options, with time_based and a runtime of 2 s or more; without a \
-             prepare. In a plan a workload with rounds = \"trials\" is left out of it",
+            "workload {:?} {why}; a duet takes small_files, metadata, trees, fsync_files, replays, \
+             and fio jobs given as options, with time_based and a runtime of 2 s or more; without \
+             a prepare. In a plan a workload with rounds = \"trials\" is left out of it",
             workload.name
         ))
     };
@@ -193,7 +193,7 @@ fn check_work(workload: &Workload) -> Result<(), String> {
         return wrong("has a prepare, and what that starts would go on between the turns");
     }
     let own = match workload.work() {
-        Ok(Work::SmallFiles(_) | Work::Metadata(_)) => [].as_slice(),
+        Ok(Work::SmallFiles(_) | Work::Metadata(_) | Work::Tree(_)) => [].as_slice(),
         Ok(Work::Replay(replay)) if replay.paced => {
             return wrong("is paced, which goes by the clock");
         }
@@ -373,7 +373,7 @@ mod tests {
         let fio = |rest: &str| refused("", &JOB.replace(", runtime = \"3s\"", rest));
         for said in [
             refused("", "command = \"true\""),
-            refused("", "tree = {}"),
+            refused("", "sysbench = \"seqwr\""),
             refused("", "fio = \"job.fio\""),
             refused("", &format!("{JOB}\nprepare = \"server &\"")),
             fio(""),
@@ -383,9 +383,10 @@ mod tests {
             fio(", runtime = 9, write_lat_log = \"x\""),
             refused("", r#"fio = { rw = "write", runtime = 9 }"#),
         ] {
-            assert!(said.contains("a duet takes small_files, metadata, fsync_files,"), "{said}");
+            assert!(said.contains("a duet takes small_files, metadata, trees,"), "{said}");
         }
         assert!(parsed("", "replay = { recording = \"x\" }").is_ok());
+        assert!(parsed("", "tree = {}").is_ok());
         let fsyncs = "fsync_files = {}";
         assert!(parsed("", fsyncs).is_ok());
         let judged = |by: &str| parsed("", &format!("{fsyncs}\nprimary = [\"{by}\"]"));

@@ -8,21 +8,21 @@
 //! is not shared goes through a buffer, and one larger than [`BUFFER_BYTES`] by
 //! copy_file_range(2), which saves the way through our memory.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::ffi::{CStr, CString};
 use std::fs;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 
-use fsverdict_core::model::Reflink;
+use fsverdict_core::model::{Histogram, Reflink};
 
 use super::listing::Listing;
-use super::traverse::{self, Below, Child, Fault, Work};
+use super::traverse::{Below, Child, Fault, Traversal, Work};
 use super::walk::{DIRECTORY, open_top};
-use super::{Counts, Done, Timings, TreeError};
+use super::{Counts, Sums, Timings, TreeError, UnderWay};
 use crate::sys::{self, Kind, Status};
 
 /// A file up to this size is copied by one read and one write.
@@ -43,14 +43,19 @@ const MKDIR: usize = 4;
 
 /// Copies all that is in `from` to `to`, which is there, and gives `to` the mode, owner and times
 /// of `from`.
-pub fn copy(from: &Path, to: &Path, reflink: Reflink, threads: u32) -> Result<Done, TreeError> {
+pub fn copying(
+    from: &Path,
+    to: &Path,
+    reflink: Reflink,
+    threads: u32,
+) -> Result<impl UnderWay + use<>, TreeError> {
     refuse_within(from, to)?;
     let (source, target) = (open_top(from)?, open_top(to)?);
     let wrong = |source| TreeError::Path { action: "look at", path: to.into(), source };
     let status = sys::status(source.as_fd()).map_err(wrong)?;
     let made = sys::status(target.as_fd()).map_err(wrong)?;
     let us = (sys::user_id(), sys::group_id());
-    let shared = Shared {
+    let shared = Arc::new(Shared {
         target: target.try_clone().map_err(wrong)?,
         reflink,
         clones: AtomicBool::new(reflink != Reflink::Never),
@@ -59,22 +64,18 @@ pub fn copy(from: &Path, to: &Path, reflink: Reflink, threads: u32) -> Result<Do
         // New files are ours, unless the directory passes on its group.
         owner: (made.owner == us && made.mode & libc::S_ISGID == 0).then_some(us),
         is_root: sys::is_root(),
-    };
+    });
     let path = CString::default();
     let top = Place { source, target, status, path };
     let worker = |_| Copier {
-        shared: &shared,
+        shared: Arc::clone(&shared),
         listing: Listing::new(),
         buffer: vec![0; BUFFER_BYTES],
         counts: Counts::default(),
         timings: Timings::new(),
     };
     let workers = (0..threads.max(1)).map(worker).collect();
-    let (workers, work_ns) = traverse::run(top, workers, from)?;
-    let mut counts = Counts::default();
-    workers.iter().for_each(|worker| counts.add(&worker.counts));
-    let timings: Vec<_> = workers.iter().map(|worker| &worker.timings).collect();
-    Ok(Done { counts, histograms: Timings::merged(OPERATIONS, &timings), work_ns })
+    Ok(Traversal::new(top, workers, from))
 }
 
 /// A copy below its own source would go on for ever.
@@ -119,16 +120,27 @@ struct Place {
     path: CString,
 }
 
-struct Copier<'a> {
-    shared: &'a Shared,
+struct Copier {
+    shared: Arc<Shared>,
     listing: Listing,
     buffer: Vec<u8>,
     counts: Counts,
     timings: Timings<5>,
 }
 
-impl Work for Copier<'_> {
+impl Sums for Copier {
+    fn summed(all: &[Copier]) -> (Counts, BTreeMap<String, Histogram>) {
+        let counts = Counts::sum(all.iter().map(|one| &one.counts));
+        (counts, Timings::merged(OPERATIONS, all, |one| &one.timings))
+    }
+}
+
+impl Work for Copier {
     type Place = Place;
+
+    fn entries(&self) -> u64 {
+        self.counts.entries()
+    }
 
     fn enter(&mut self, parent: &Place, child: Child<'_>) -> Result<Place, Fault> {
         let start_ns = sys::monotonic_ns();
@@ -163,7 +175,7 @@ impl Work for Copier<'_> {
     }
 }
 
-impl Copier<'_> {
+impl Copier {
     fn go_over_all(
         &mut self,
         place: &Place,

@@ -3,29 +3,28 @@
 //! *unlink* and *rmdir* are one call each. Entries go in the order of their inodes, as far as one
 //! call gave them: so the blocks of inodes are changed one after the other.
 
+use std::collections::BTreeMap;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 
+use fsverdict_core::model::Histogram;
+
 use super::listing::Listing;
-use super::traverse::{self, Below, Child, Fault, Work};
+use super::traverse::{Below, Child, Fault, Traversal, Work};
 use super::walk::{DIRECTORY, open_top};
-use super::{Counts, Done, Timings, TreeError};
+use super::{Counts, Sums, Timings, TreeError, UnderWay};
 use crate::sys::{self, Kind};
 
 const UNLINK: usize = 0;
 const RMDIR: usize = 1;
 
 /// Deletes all that is in `directory`, which itself stays. Gives what there was.
-pub fn delete(directory: &Path, threads: u32) -> Result<Done, TreeError> {
+pub fn deleting(directory: &Path, threads: u32) -> Result<impl UnderWay + use<>, TreeError> {
     let top = open_top(directory)?;
     let worker =
         |_| Deleter { listing: Listing::new(), counts: Counts::default(), timings: Timings::new() };
     let workers = (0..threads.max(1)).map(worker).collect();
-    let (workers, work_ns) = traverse::run(top, workers, directory)?;
-    let mut counts = Counts::default();
-    workers.iter().for_each(|worker| counts.add(&worker.counts));
-    let timings: Vec<_> = workers.iter().map(|worker| &worker.timings).collect();
-    Ok(Done { counts, histograms: Timings::merged(["unlink", "rmdir"], &timings), work_ns })
+    Ok(Traversal::new(top, workers, directory))
 }
 
 struct Deleter {
@@ -34,8 +33,19 @@ struct Deleter {
     timings: Timings<2>,
 }
 
+impl Sums for Deleter {
+    fn summed(all: &[Deleter]) -> (Counts, BTreeMap<String, Histogram>) {
+        let counts = Counts::sum(all.iter().map(|one| &one.counts));
+        (counts, Timings::merged(["unlink", "rmdir"], all, |one| &one.timings))
+    }
+}
+
 impl Work for Deleter {
     type Place = OwnedFd;
+
+    fn entries(&self) -> u64 {
+        self.counts.entries()
+    }
 
     fn enter(&mut self, parent: &OwnedFd, child: Child<'_>) -> Result<OwnedFd, Fault> {
         sys::open_at(parent.as_fd(), child.name, DIRECTORY).map_err(Fault::here("open"))

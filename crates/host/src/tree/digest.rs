@@ -15,10 +15,10 @@ use std::path::{Path, PathBuf};
 
 use siphasher::sip::SipHasher24;
 
-use super::TreeError;
 use super::listing::Listing;
-use super::traverse::{self, Below, Child, Fault, Work};
+use super::traverse::{Below, Child, Fault, Traversal, Work};
 use super::walk::{DIRECTORY, open_top};
+use super::{TO_THE_END, TreeError};
 use crate::sys::{self, Kind, Status};
 
 const BUFFER_BYTES: usize = 128 << 10;
@@ -74,7 +74,7 @@ fn each(
         first_names: HashMap::new(),
         buffer: vec![0; BUFFER_BYTES],
     };
-    traverse::run(top, vec![reader], directory).map(drop)
+    Traversal::new(top, vec![reader], directory).go_on(TO_THE_END)
 }
 
 /// A directory, with its path below the uppermost one.

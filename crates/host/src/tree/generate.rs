@@ -4,18 +4,19 @@
 //! What is written is made beforehand; of what does not fit into one write, between the writes, as
 //! part of the operation.
 
+use std::collections::BTreeMap;
 use std::ffi::CStr;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 
-use fsverdict_core::model::Tree;
+use fsverdict_core::model::{Histogram, Tree};
 
 use super::content::{CHUNK_BYTES, Contents, key};
 use super::shape::{Files, Made, Shape};
-use super::traverse::{self, Below, Child, Fault, Work};
+use super::traverse::{Below, Child, Fault, Traversal, Work};
 use super::walk::{DIRECTORY, open_top};
-use super::{Done, Timings, TreeError};
+use super::{Counts, Sums, Timings, TreeError, UnderWay};
 use crate::sys;
 
 const OPERATIONS: [&str; 4] = ["create", "mkdir", "link", "symlink"];
@@ -26,12 +27,12 @@ const SYMLINK: usize = 3;
 
 /// Makes the tree of `shape` in `directory`, which is there. The same `tree` and `seed` give the
 /// same names and contents.
-pub fn generate(
+pub fn generating<'a>(
     tree: &Tree,
-    shape: &Shape,
+    shape: &'a Shape,
     directory: &Path,
     seed: u64,
-) -> Result<Done, TreeError> {
+) -> Result<impl UnderWay + use<'a>, TreeError> {
     let top = Place { directory: open_top(directory)?, number: 0 };
     let worker = |_| Maker {
         shape,
@@ -42,9 +43,7 @@ pub fn generate(
         timings: Timings::new(),
     };
     let workers = (0..tree.threads.max(1)).map(worker).collect();
-    let (workers, work_ns) = traverse::run(top, workers, directory)?;
-    let timings: Vec<_> = workers.iter().map(|worker| &worker.timings).collect();
-    Ok(Done { counts: shape.counts(), histograms: Timings::merged(OPERATIONS, &timings), work_ns })
+    Ok(Traversal::new(top, workers, directory))
 }
 
 /// A directory of the tree that is there.
@@ -62,8 +61,19 @@ struct Maker<'a> {
     timings: Timings<4>,
 }
 
+impl Sums for Maker<'_> {
+    fn summed(all: &[Maker<'_>]) -> (Counts, BTreeMap<String, Histogram>) {
+        let counts = all.first().map_or_else(Counts::default, |one| one.shape.counts());
+        (counts, Timings::merged(OPERATIONS, all, |one| &one.timings))
+    }
+}
+
 impl Work for Maker<'_> {
     type Place = Place;
+
+    fn entries(&self) -> u64 {
+        self.timings.count()
+    }
 
     fn enter(&mut self, parent: &Place, child: Child<'_>) -> Result<Place, Fault> {
         let (fd, start_ns) = (parent.directory.as_fd(), sys::monotonic_ns());

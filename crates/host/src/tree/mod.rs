@@ -16,18 +16,18 @@ mod walk;
 
 use std::collections::BTreeMap;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use fsverdict_core::model::Histogram;
+use fsverdict_core::model::{Histogram, Reflink, Tree};
 use thiserror::Error;
 
 pub(crate) use content::{CHUNK_BYTES, Contents, key as content_key};
-pub use copy::copy;
-pub use delete::delete;
+pub use copy::copying;
+pub use delete::deleting;
 pub use digest::{Difference, compare, digest};
-pub use generate::generate;
+pub use generate::generating;
 pub use shape::Shape;
-pub use walk::walk;
+pub use walk::walking;
 
 use crate::timing::Latencies;
 
@@ -72,12 +72,14 @@ impl Counts {
         self.files + self.directories + self.links + self.specials
     }
 
-    fn add(&mut self, other: &Counts) {
-        self.files += other.files;
-        self.directories += other.directories;
-        self.links += other.links;
-        self.specials += other.specials;
-        self.bytes += other.bytes;
+    fn sum<'a>(all: impl Iterator<Item = &'a Counts>) -> Counts {
+        all.fold(Counts::default(), |sum, one| Counts {
+            files: sum.files + one.files,
+            directories: sum.directories + one.directories,
+            links: sum.links + one.links,
+            specials: sum.specials + one.specials,
+            bytes: sum.bytes + one.bytes,
+        })
     }
 }
 
@@ -92,6 +94,59 @@ pub struct Done {
     pub work_ns: u64,
 }
 
+/// Work on a tree that can stand still between two directories.
+pub trait UnderWay {
+    /// Goes on until there were so many entries in all, or there are no more: a directory is done
+    /// whole.
+    fn go_on(&mut self, pause: u64) -> Result<(), TreeError>;
+
+    /// Entries so far.
+    fn entries(&self) -> u64;
+
+    /// What was done.
+    fn done(self: Box<Self>) -> Done;
+}
+
+/// Without a pause.
+pub const TO_THE_END: u64 = u64::MAX;
+
+fn whole<'a>(under_way: impl UnderWay + 'a) -> Result<Done, TreeError> {
+    let mut under_way: Box<dyn UnderWay + 'a> = Box::new(under_way);
+    under_way.go_on(TO_THE_END)?;
+    Ok(under_way.done())
+}
+
+/// All of [`walking`].
+pub fn walk(directory: &Path, with_status: bool, threads: u32) -> Result<Done, TreeError> {
+    whole(walking(directory, with_status, threads)?)
+}
+
+/// All of [`copying`].
+pub fn copy(from: &Path, to: &Path, reflink: Reflink, threads: u32) -> Result<Done, TreeError> {
+    whole(copying(from, to, reflink, threads)?)
+}
+
+/// All of [`deleting`].
+pub fn delete(directory: &Path, threads: u32) -> Result<Done, TreeError> {
+    whole(deleting(directory, threads)?)
+}
+
+/// All of [`generating`].
+pub fn generate(
+    tree: &Tree,
+    shape: &Shape,
+    directory: &Path,
+    seed: u64,
+) -> Result<Done, TreeError> {
+    whole(generating(tree, shape, directory, seed)?)
+}
+
+/// Work whose threads' shares are summed up.
+trait Sums: traverse::Work + Sized {
+    /// What there was, or is now, and latencies by operation.
+    fn summed(all: &[Self]) -> (Counts, BTreeMap<String, Histogram>);
+}
+
 /// Latencies by operation, as one thread meets them; `N` operations are known by their place.
 struct Timings<const N: usize>([Latencies; N]);
 
@@ -100,9 +155,18 @@ impl<const N: usize> Timings<N> {
         Timings(std::array::from_fn(|_| Latencies::new()))
     }
 
+    /// Operations so far.
+    fn count(&self) -> u64 {
+        self.0.iter().map(Latencies::count).sum()
+    }
+
     /// Those of all threads, by name; without operations that never happened.
-    fn merged(names: [&str; N], all: &[&Self]) -> BTreeMap<String, Histogram> {
-        let of = |place: usize| Latencies::merged(all.iter().map(|one| &one.0[place]));
+    fn merged<Worker>(
+        names: [&str; N],
+        all: &[Worker],
+        its: impl Fn(&Worker) -> &Self,
+    ) -> BTreeMap<String, Histogram> {
+        let of = |place: usize| Latencies::merged(all.iter().map(|one| &its(one).0[place]));
         let named = names.iter().enumerate().map(|(place, name)| (name.to_string(), of(place)));
         named.filter(|(_, taken)| taken.count() > 0).collect()
     }

@@ -64,6 +64,56 @@ fn a_tree_is_what_its_shape_says_and_walks_agree() {
     assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
 }
 
+/// Has it go on in ten turns; gives what it did, and how many entries each turn had.
+fn in_ten_turns(mut under_way: Box<dyn UnderWay + '_>, entries: u64) -> (Done, Vec<u64>) {
+    let mut had = Vec::new();
+    for turn in 1..=10 {
+        let (before, share) = (under_way.entries(), entries * turn / 10);
+        under_way.go_on(if turn == 10 { TO_THE_END } else { share }).unwrap();
+        assert!(under_way.entries() >= share, "turn {turn}: {} of {share}", under_way.entries());
+        had.push(under_way.entries() - before);
+    }
+    (under_way.done(), had)
+}
+
+#[test]
+fn what_stands_still_between_two_directories_goes_on_from_there() {
+    for threads in [1, 3] {
+        let tree = small(threads);
+        let (shape, whole) = (Shape::new(&tree, 7), generated(&tree, 7));
+        let dir = tempfile::tempdir().unwrap();
+        let (made, copied) = (folder(&dir, "made"), folder(&dir, "copied"));
+        let counts = shape.counts();
+        let in_turns = |under_way: Box<dyn UnderWay + '_>, entries: u64| {
+            let (done, had) = in_ten_turns(under_way, entries);
+            // A turn ends with the directory in which it has its share, and those under way.
+            assert!(had.iter().filter(|&&had| had > 0).count() >= 5, "{had:?}");
+            assert_eq!(had.iter().sum::<u64>(), entries);
+            assert_eq!(done.counts.entries(), entries);
+            assert!(done.work_ns > 0);
+        };
+        in_turns(Box::new(generating(&tree, &shape, &made, 7).unwrap()), counts.entries());
+        assert_eq!(digest(&made, false).unwrap(), digest(whole.path(), false).unwrap());
+        in_turns(Box::new(walking(&made, true, threads).unwrap()), counts.entries());
+        let copying = copying(&made, &copied, Reflink::Never, threads).unwrap();
+        in_turns(Box::new(copying), counts.entries());
+        assert_eq!(compare(&made, &copied).unwrap(), None);
+        in_turns(Box::new(deleting(dir.path(), threads).unwrap()), 2 * (counts.entries() + 1));
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
+    }
+}
+
+#[test]
+fn what_went_wrong_in_a_turn_is_told_where() {
+    let dir = tempfile::tempdir().unwrap();
+    fs::create_dir_all(dir.path().join("a/b")).unwrap();
+    let mut walk = walking(dir.path(), true, 2).unwrap();
+    walk.go_on(1).unwrap();
+    fs::remove_dir_all(dir.path().join("a")).unwrap();
+    let error = walk.go_on(TO_THE_END).unwrap_err().to_string();
+    assert!(error.starts_with(&format!("open {}", dir.path().join("a").display())), "{error}");
+}
+
 /// A tree with everything that a copy has to keep.
 fn motley(top: &Path) {
     fs::create_dir_all(top.join("a/b/c")).unwrap();

@@ -6,15 +6,17 @@
 //! and hold more. So a lone thread shares nothing and pays for nothing, and several meet at one
 //! lock as often as one of them has run out of work. A directory is not divided among threads:
 //! its own lock in the kernel would bring them back in line.
+//!
+//! Between two directories all of it can stand still, and be gone on with from where it was.
 
 use std::ffi::{CStr, CString, OsStr};
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 
-use super::TreeError;
+use super::{Done, Sums, TreeError, UnderWay};
 use crate::sys;
 use crate::timing::threads::{self, Failed};
 
@@ -31,6 +33,11 @@ pub trait Work: Send {
 
     /// Does all that is in a directory but its subdirectories, which are noted in `below`.
     fn go_over(&mut self, place: &Self::Place, below: &mut Below) -> Result<(), Fault>;
+
+    /// Entries so far. Work that never stands still need not count them.
+    fn entries(&self) -> u64 {
+        0
+    }
 
     /// Everything below is done. The uppermost directory has no parent.
     fn leave(
@@ -124,11 +131,15 @@ impl<P> Origin<P> {
 
 /// What the threads share.
 struct Shared<P> {
+    /// The uppermost directory, until one begins with it.
+    root: Mutex<Option<P>>,
     queue: Mutex<Queue<P>>,
     wake: Condvar,
     /// How many threads wait, as a hint for those that do not.
     waiting: AtomicUsize,
     stopped: AtomicBool,
+    /// Entries so far, of all threads.
+    entries: AtomicU64,
     threads: usize,
 }
 
@@ -149,12 +160,12 @@ impl<P> Shared<P> {
         self.wake.notify_all();
     }
 
-    /// Waits for items; false once there will be none.
-    fn take(&self, items: &mut Vec<Origin<P>>) -> bool {
+    /// Waits for items; false once there will be none before `pause`.
+    fn take(&self, items: &mut Vec<Origin<P>>, pause: u64) -> bool {
         let mut queue = self.queue();
         queue.waiting += 1;
         self.waiting.store(queue.waiting, Ordering::Relaxed);
-        while queue.items.is_empty() && !self.stopped.load(Ordering::Relaxed) {
+        while queue.items.is_empty() && !self.stands_still(pause) {
             if queue.waiting == self.threads {
                 return false;
             }
@@ -162,26 +173,39 @@ impl<P> Shared<P> {
         }
         queue.waiting -= 1;
         self.waiting.store(queue.waiting, Ordering::Relaxed);
+        if self.stands_still(pause) {
+            return false;
+        }
         // One at a time: the others that wait get theirs.
         items.extend(queue.items.pop());
-        !self.stopped.load(Ordering::Relaxed)
+        true
     }
 
-    /// Nobody shall wait any more: all is done, or something failed.
-    fn stop(&self) {
+    /// Nobody shall go on: all is done, something failed, or it is time for a pause, which is after
+    /// so many entries.
+    fn stands_still(&self, pause: u64) -> bool {
+        self.stopped.load(Ordering::Relaxed) || self.entries.load(Ordering::Relaxed) >= pause
+    }
+
+    /// Nobody shall wait any more, not even if he comes to it now.
+    fn wake(&self, forever: bool) {
         let queue = self.queue();
-        self.stopped.store(true, Ordering::Relaxed);
+        self.stopped.fetch_or(forever, Ordering::Relaxed);
         drop(queue);
         self.wake.notify_all();
     }
 }
 
-/// Stops the others when a thread ends, however it does: by itself it ends only after the last.
-struct StopsOthers<'a, P>(&'a Shared<P>);
+/// Stops the others when a thread ends, however it does: for ever unless there is a pause, for by
+/// itself it ends only after the last.
+struct StopsOthers<'a, P> {
+    shared: &'a Shared<P>,
+    pause: u64,
+}
 
 impl<P> Drop for StopsOthers<'_, P> {
     fn drop(&mut self) {
-        self.0.stop();
+        self.shared.wake(self.shared.entries.load(Ordering::Relaxed) < self.pause);
     }
 }
 
@@ -193,22 +217,39 @@ struct Worker<W: Work> {
 }
 
 impl<W: Work> Worker<W> {
-    fn run(&mut self, shared: &Shared<W::Place>) -> Result<(), (PathBuf, Fault)> {
-        let _stops = StopsOthers(shared);
-        loop {
-            while let Some(item) = self.items.pop() {
-                self.do_one(item)?;
-                if self.items.len() > 1 && shared.waiting.load(Ordering::Relaxed) > 0 {
-                    shared.give(&mut self.items);
+    fn run(&mut self, shared: &Shared<W::Place>, pause: u64) -> Result<(), (PathBuf, Fault)> {
+        let _stops = StopsOthers { shared, pause };
+        let root = shared.root.lock().ok().and_then(|mut root| root.take());
+        if let Some(place) = root {
+            self.count(shared, |it| it.begin(place))?;
+        }
+        while !shared.stands_still(pause) {
+            let Some(item) = self.items.pop() else {
+                if !shared.take(&mut self.items, pause) {
+                    break;
                 }
-                if shared.stopped.load(Ordering::Relaxed) {
-                    return Ok(());
-                }
-            }
-            if !shared.take(&mut self.items) {
-                return Ok(());
+                continue;
+            };
+            self.count(shared, |it| it.do_one(item))?;
+            if self.items.len() > 1 && shared.waiting.load(Ordering::Relaxed) > 0 {
+                shared.give(&mut self.items);
             }
         }
+        Ok(())
+    }
+
+    /// Does something, and tells all how many entries it had.
+    fn count<T>(&mut self, shared: &Shared<W::Place>, work: impl FnOnce(&mut Self) -> T) -> T {
+        let before = self.work.entries();
+        let done = work(self);
+        shared.entries.fetch_add(self.work.entries() - before, Ordering::Relaxed);
+        done
+    }
+
+    fn begin(&mut self, place: W::Place) -> Result<(), (PathBuf, Fault)> {
+        let begun = self.work.go_over(&place, &mut self.below);
+        begun.map_err(|fault| (PathBuf::new(), fault))?;
+        self.expand(place, None)
     }
 
     fn do_one(&mut self, origin: Origin<W::Place>) -> Result<(), (PathBuf, Fault)> {
@@ -260,46 +301,68 @@ impl<W: Work> Worker<W> {
     }
 }
 
-/// Goes through all below `root`, which is open at `path`; gives the workers back, with the time
-/// from the first one's start to the last one's end.
-pub fn run<W: Work>(
-    root: W::Place,
-    workers: Vec<W>,
-    path: &Path,
-) -> Result<(Vec<W>, u64), TreeError> {
-    // Where it can't be raised, a tree that is deep enough says so.
-    let _ = sys::raise_open_files(DESCRIPTORS);
-    let shared = Shared {
-        queue: Mutex::new(Queue { items: Vec::new(), waiting: 0 }),
-        wake: Condvar::new(),
-        waiting: AtomicUsize::new(0),
-        stopped: AtomicBool::new(false),
-        threads: workers.len(),
-    };
-    let first = Mutex::new(Some(root));
-    let worker = |work| Worker { work, items: Vec::new(), below: Below::default() };
-    let workers: Vec<_> = workers.into_iter().map(worker).collect();
-    let stint = |worker: &mut Worker<W>| {
-        let root = first.lock().ok().and_then(|mut root| root.take());
-        if let Some(place) = root {
-            let begun = worker.work.go_over(&place, &mut worker.below);
-            let begun = begun.map_err(|fault| (PathBuf::new(), fault));
-            if let Err(failed) = begun.and_then(|()| worker.expand(place, None)) {
-                shared.stop();
-                return Err(failed);
+/// Workers on their way through all below a directory.
+pub struct Traversal<W: Work> {
+    path: PathBuf,
+    shared: Shared<W::Place>,
+    workers: Vec<Worker<W>>,
+    /// From the first worker's start to the last one's end, each time.
+    work_ns: u64,
+}
+
+impl<W: Work> Traversal<W> {
+    /// One through all below `root`, which is open at `path`.
+    pub fn new(root: W::Place, workers: Vec<W>, path: &Path) -> Traversal<W> {
+        // Where it can't be raised, a tree that is deep enough says so.
+        let _ = sys::raise_open_files(DESCRIPTORS);
+        let shared = Shared {
+            root: Mutex::new(Some(root)),
+            queue: Mutex::new(Queue { items: Vec::new(), waiting: 0 }),
+            wake: Condvar::new(),
+            waiting: AtomicUsize::new(0),
+            stopped: AtomicBool::new(false),
+            entries: AtomicU64::new(0),
+            threads: workers.len(),
+        };
+        let worker = |work| Worker { work, items: Vec::new(), below: Below::default() };
+        let workers = workers.into_iter().map(worker).collect();
+        Traversal { path: path.into(), shared, workers, work_ns: 0 }
+    }
+
+    fn explained(&self, failed: Failed<(PathBuf, Fault)>) -> TreeError {
+        match failed {
+            Failed::Thread(error) => TreeError::Thread(error),
+            Failed::Work((below, fault)) => {
+                let mut path = self.path.join(below);
+                path.extend(fault.name.iter().map(|name| OsStr::from_bytes(name.to_bytes())));
+                TreeError::Path { action: fault.action, path, source: fault.source }
             }
         }
-        worker.run(&shared)
-    };
-    match threads::at_once(workers, stint) {
-        Ok((workers, work_ns)) => {
-            Ok((workers.into_iter().map(|worker| worker.work).collect(), work_ns))
-        }
-        Err(Failed::Thread(error)) => Err(TreeError::Thread(error)),
-        Err(Failed::Work((below, fault))) => {
-            let mut whole = path.join(below);
-            whole.extend(fault.name.iter().map(|name| OsStr::from_bytes(name.to_bytes())));
-            Err(TreeError::Path { action: fault.action, path: whole, source: fault.source })
-        }
+    }
+
+    /// Goes on until there were so many entries in all, or there are no more.
+    pub fn go_on(&mut self, pause: u64) -> Result<(), TreeError> {
+        let (workers, shared) = (std::mem::take(&mut self.workers), &self.shared);
+        let gone_on = threads::at_once(workers, |worker| worker.run(shared, pause));
+        let (workers, work_ns) = gone_on.map_err(|failed| self.explained(failed))?;
+        self.workers = workers;
+        self.work_ns += work_ns;
+        Ok(())
+    }
+}
+
+impl<W: Sums> UnderWay for Traversal<W> {
+    fn go_on(&mut self, pause: u64) -> Result<(), TreeError> {
+        Traversal::go_on(self, pause)
+    }
+
+    fn entries(&self) -> u64 {
+        self.shared.entries.load(Ordering::Relaxed)
+    }
+
+    fn done(self: Box<Self>) -> Done {
+        let workers: Vec<W> = self.workers.into_iter().map(|worker| worker.work).collect();
+        let (counts, histograms) = W::summed(&workers);
+        Done { counts, histograms, work_ns: self.work_ns }
     }
 }

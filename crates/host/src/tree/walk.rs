@@ -4,13 +4,16 @@
 //! Where a directory does not say what its entries are, they are asked for their status in any
 //! case. A walk goes on below mounts, as find does.
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 
+use fsverdict_core::model::Histogram;
+
 use super::listing::Listing;
-use super::traverse::{self, Below, Child, Fault, Work};
-use super::{Counts, Done, Timings, TreeError};
+use super::traverse::{Below, Child, Fault, Traversal, Work};
+use super::{Counts, Sums, Timings, TreeError, UnderWay};
 use crate::sys::{self, Kind, Status};
 
 const LIST: usize = 0;
@@ -33,7 +36,11 @@ pub fn open_top(directory: &Path) -> Result<OwnedFd, TreeError> {
 ///
 /// Without it `bytes` is 0; with it, a file with several names has its bytes divided among them and
 /// counted once.
-pub fn walk(directory: &Path, with_status: bool, threads: u32) -> Result<Done, TreeError> {
+pub fn walking(
+    directory: &Path,
+    with_status: bool,
+    threads: u32,
+) -> Result<impl UnderWay + use<>, TreeError> {
     let top = open_top(directory)?;
     let worker = |_| Walker {
         with_status,
@@ -44,12 +51,7 @@ pub fn walk(directory: &Path, with_status: bool, threads: u32) -> Result<Done, T
         start_ns: 0,
     };
     let workers = (0..threads.max(1)).map(worker).collect();
-    let (workers, work_ns) = traverse::run(top, workers, directory)?;
-    let mut counts = Counts::default();
-    workers.iter().for_each(|worker| counts.add(&worker.counts));
-    counts.bytes += workers.iter().map(|worker| worker.shared_bytes).sum::<f64>().round() as u64;
-    let timings: Vec<_> = workers.iter().map(|worker| &worker.timings).collect();
-    Ok(Done { counts, histograms: Timings::merged(["list", "stat"], &timings), work_ns })
+    Ok(Traversal::new(top, workers, directory))
 }
 
 struct Walker {
@@ -63,8 +65,20 @@ struct Walker {
     start_ns: u64,
 }
 
+impl Sums for Walker {
+    fn summed(all: &[Walker]) -> (Counts, BTreeMap<String, Histogram>) {
+        let mut counts = Counts::sum(all.iter().map(|one| &one.counts));
+        counts.bytes += all.iter().map(|one| one.shared_bytes).sum::<f64>().round() as u64;
+        (counts, Timings::merged(["list", "stat"], all, |one| &one.timings))
+    }
+}
+
 impl Work for Walker {
     type Place = OwnedFd;
+
+    fn entries(&self) -> u64 {
+        self.counts.entries()
+    }
 
     fn enter(&mut self, parent: &OwnedFd, child: Child<'_>) -> Result<OwnedFd, Fault> {
         self.start_ns = sys::monotonic_ns();

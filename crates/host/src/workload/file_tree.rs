@@ -10,15 +10,17 @@
 //! byte by byte, and of what was deleted nothing may be left.
 
 use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 
-use fsverdict_core::model::{Phase, PhaseRecord, Reflink, Tree, TreePhase};
+use fsverdict_core::model::{Device, Phase, PhaseRecord, Reflink, Tree, TreePhase, Turns};
 use fsverdict_core::run::{HostError, Step};
 use thiserror::Error;
 
 use super::PathError;
 use super::engine::{Act, Done, Engine, OVER, Scene, TimedPart, no_phase};
-use crate::tree::{self, Counts, Shape, TreeError};
+use super::relay::{self, Relay};
+use crate::tree::{self, Counts, Shape, TreeError, UnderWay};
 
 /// Why it could not be done, or was not what was asked for.
 #[derive(Debug, Error)]
@@ -27,6 +29,8 @@ enum FileTreeError {
     Path(#[from] PathError),
     #[error("{0}")]
     Tree(#[from] TreeError),
+    #[error("its turns: {0}")]
+    InTurns(#[from] io::Error),
     #[error("{}: met {met} entries of the {expected} there are", phase.name())]
     Entries { phase: TreePhase, met: u64, expected: u64 },
     #[error("{} holds {found:?} instead of {expected:?}", path.display())]
@@ -54,7 +58,7 @@ impl Engine for Tree {
     ) -> Result<Box<dyn TimedPart + 'a>, HostError> {
         let Phase::Tree(pass) = phase else { return Err(no_phase(phase)) };
         let prepared = prepare(self, pass, &scene.directory, scene.seed)?;
-        Ok(Box::new(Pass { prepared, done: None }))
+        Ok(Box::new(Pass { prepared, relay: scene.relay, devices: scene.devices, done: None }))
     }
 
     fn dry(&self, step: Step, _scene: &Scene) -> Result<Vec<Act>, HostError> {
@@ -76,6 +80,8 @@ impl Engine for Tree {
 /// One pass, and what it did.
 struct Pass<'a> {
     prepared: Prepared<'a>,
+    relay: Option<&'a Relay>,
+    devices: &'a [Device],
     done: Option<Done>,
 }
 
@@ -84,7 +90,7 @@ impl TimedPart for Pass<'_> {
         if self.done.is_some() {
             return Err(OVER.into());
         }
-        self.done = Some(self.prepared.run()?);
+        self.done = Some(self.prepared.run(self.relay, self.devices)?);
         Ok(())
     }
 
@@ -97,7 +103,7 @@ impl TimedPart for Pass<'_> {
 /// Makes the tree where that is not to be timed.
 fn lay_out(tree: &Tree, directory: &Path, seed: u64) -> Result<(), FileTreeError> {
     let prepared = prepare(tree, TreePhase::Fill, directory, seed)?;
-    prepared.run()?;
+    prepared.run(None, &[])?;
     prepared.check_result()
 }
 
@@ -138,21 +144,19 @@ fn prepare<'a>(
 }
 
 impl Prepared<'_> {
-    /// Does it.
-    fn run(&self) -> Result<Done, FileTreeError> {
-        let (path, threads) = (self.path(), self.tree.threads);
-        let did = match self.phase {
-            TreePhase::Fill => self.fill(&path)?,
-            TreePhase::Copy => tree::copy(&path, &self.copy_path(), self.tree.reflink, threads)?,
-            TreePhase::Walk | TreePhase::WalkAgain => tree::walk(&path, false, threads)?,
-            TreePhase::Stat => tree::walk(&path, true, threads)?,
-            TreePhase::Delete => tree::delete(&self.directory, threads)?,
-        };
+    /// Does it: all at once, or in its turns.
+    fn run(&self, relay: Option<&Relay>, devices: &[Device]) -> Result<Done, FileTreeError> {
         let phase = self.phase;
         let expected = match phase {
             TreePhase::Delete => (self.expected.entries() + 1) * self.tree.trees(),
             _ => self.expected.entries(),
         };
+        let mut under_way = self.under_way()?;
+        let turns = match relay {
+            None => under_way.go_on(tree::TO_THE_END).map(|()| None)?,
+            Some(relay) => Some(in_turns(relay, devices, under_way.as_mut(), expected)?),
+        };
+        let did = under_way.done();
         let met = did.counts.entries();
         if met != expected {
             return Err(FileTreeError::Entries { phase, met, expected });
@@ -166,20 +170,37 @@ impl Prepared<'_> {
             application_read_bytes: bytes_if(copies),
             application_write_bytes: bytes_if(copies || phase == TreePhase::Fill),
             histograms: did.histograms.into_iter().map(named).collect(),
-            work_ns: did.work_ns,
+            work_ns: turns.as_ref().map_or(did.work_ns, Turns::all_ns),
+            turns,
             ..Done::default()
         })
     }
 
-    fn fill(&self, path: &Path) -> Result<tree::Done, TreeError> {
-        match (&self.shape, &self.tree.source) {
+    fn under_way(&self) -> Result<Box<dyn UnderWay + '_>, TreeError> {
+        let (path, threads) = (self.path(), self.tree.threads);
+        Ok(match self.phase {
+            TreePhase::Fill => self.filling(&path)?,
+            TreePhase::Copy => {
+                Box::new(tree::copying(&path, &self.copy_path(), self.tree.reflink, threads)?)
+            }
+            TreePhase::Walk | TreePhase::WalkAgain => {
+                Box::new(tree::walking(&path, false, threads)?)
+            }
+            TreePhase::Stat => Box::new(tree::walking(&path, true, threads)?),
+            TreePhase::Delete => Box::new(tree::deleting(&self.directory, threads)?),
+        })
+    }
+
+    fn filling(&self, path: &Path) -> Result<Box<dyn UnderWay + '_>, TreeError> {
+        Ok(match (&self.shape, &self.tree.source) {
             (None, Some(source)) => {
                 // The source lies on another file system: there is nothing to share.
-                tree::copy(Path::new(source), path, Reflink::Never, self.tree.threads)
+                let from = Path::new(source);
+                Box::new(tree::copying(from, path, Reflink::Never, self.tree.threads)?)
             }
-            (Some(shape), _) => tree::generate(self.tree, shape, path, self.seed),
+            (Some(shape), _) => Box::new(tree::generating(self.tree, shape, path, self.seed)?),
             (None, None) => unreachable!("a tree without a source has a shape"),
-        }
+        })
     }
 
     /// Whether what it did is what it should have done; not part of the time.
@@ -217,6 +238,27 @@ impl Prepared<'_> {
     }
 }
 
+/// Goes over so many entries, a share of them in each turn. A directory is not divided, so that a
+/// turn may have more than its share, and later ones less.
+fn in_turns(
+    relay: &Relay,
+    devices: &[Device],
+    under_way: &mut dyn UnderWay,
+    entries: u64,
+) -> Result<Turns, FileTreeError> {
+    let turns = relay::shares(entries);
+    let mut operations = Vec::new();
+    relay.share_out(turns, devices, |turn| {
+        let before = under_way.entries();
+        let is_last = turn + 1 == turns;
+        let share = entries * (u64::from(turn) + 1) / u64::from(turns);
+        under_way.go_on(if is_last { tree::TO_THE_END } else { share })?;
+        operations.push(under_way.entries() - before);
+        Ok::<_, FileTreeError>(())
+    })?;
+    Ok(relay.taken().turns.of_whole_cycles(operations))
+}
+
 /// An error unless `copy` is `from`, byte by byte.
 fn same(from: &Path, copy: &Path) -> Result<(), FileTreeError> {
     let (from_path, copy_path) = (from.into(), copy.into());
@@ -250,7 +292,7 @@ mod tests {
 
     fn phase(tree: &Tree, phase: TreePhase, directory: &Path) -> Result<Done, FileTreeError> {
         let prepared = prepare(tree, phase, directory, 5)?;
-        let done = prepared.run()?;
+        let done = prepared.run(None, &[])?;
         prepared.check_result()?;
         Ok(done)
     }
@@ -297,7 +339,7 @@ mod tests {
         fs::remove_file(dir.path().join("tree/more")).unwrap();
         let tree = tree();
         let prepared = prepare(&tree, TreePhase::Copy, dir.path(), 5).unwrap();
-        prepared.run().unwrap();
+        prepared.run(None, &[]).unwrap();
         fs::write(dir.path().join("copy/zz"), "").unwrap();
         let wrong = prepared.check_result().unwrap_err().to_string();
         let copy = dir.path().join("copy").display().to_string();
