@@ -75,7 +75,7 @@ Examples:
   fsverdict report runs/20260101-120000-cp --figures figures --format markdown > cp.md
   fsverdict report runs/kernel-6.1 runs/kernel-6.12 --format html > kernels.html
   fsverdict report runs/change --fail-on claim,undecided
-  fsverdict report --claims cloud-disk record/2026-11-21-cloud-disk/run.tar.gz
+  fsverdict report --claims cloud-disk record/2026-11-23-cloud-disk/run.tar.gz
 
 Exit status: 0 nothing that --fail-on names; 4 a claim does not hold, or is undecided where
 --fail-on says so; 1 something could not be done; 2 the command line or the claims are wrong.";

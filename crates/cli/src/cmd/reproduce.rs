@@ -74,7 +74,7 @@ const EXAMPLES: &str = "\
 Examples:
   fsverdict reproduce backup-tree --scale 1/16 --dry-run
   sudo fsverdict reproduce backup-tree --scale 1/16 --dir /srv
-  fsverdict reproduce cloud-disk --from record/2026-11-21-cloud-disk/run.tar.gz";
+  fsverdict reproduce cloud-disk --from record/2026-11-23-cloud-disk/run.tar.gz";
 
 /// Runs the study, and shows its claims.
 pub fn run(arguments: &Arguments) -> Result<u8> {

@@ -178,8 +178,9 @@ fn assert_no_overflow(page: &Page, width: u32) {
 #[ignore = "needs Chromium: run ./test"]
 fn nothing_overflows_however_wide_the_window_is() {
     let scene = Scene::new();
-    let of = |name: &str| format!("../../record/2026-11-21-{name}/run.tar.gz");
-    let others = ["cloud-disk", "fsync-kernels", "fsync-anatomy"].map(of);
+    let of = |name: &str| format!("../../record/{name}/run.tar.gz");
+    let others =
+        ["2026-11-23-cloud-disk", "2026-11-21-fsync-kernels", "2026-11-21-fsync-anatomy"].map(of);
     for run in [PUBLISHED.into()].into_iter().chain(others) {
         let run = Path::new(env!("CARGO_MANIFEST_DIR")).join(run);
         let page = Page::open(&report(&scene, &run.display().to_string()), Sight::DESKTOP);
@@ -194,7 +195,7 @@ fn nothing_overflows_however_wide_the_window_is() {
 fn a_cell_leads_to_its_trials_and_many_tests_are_folded() {
     let scene = Scene::new();
     let run = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let run = run.join("../../record/2026-11-21-cloud-disk/run.tar.gz");
+    let run = run.join("../../record/2026-11-23-cloud-disk/run.tar.gz");
     let page = Page::open(&report(&scene, &run.display().to_string()), Sight::DESKTOP);
     let lost = "[...document.querySelectorAll('#matrix a')]
         .filter(it => document.querySelector(it.hash)?.tagName !== 'H3').length";
