@@ -51,7 +51,7 @@ use kernel::{Kernel, Zfs};
 use kvm::QEMU;
 use logged::Log;
 use modules::{Bus, Modules};
-use qemu::{Console, Disk, DiskLog, Machine};
+use qemu::{Console, Disk, DiskLog, Machine, Mute, Silence};
 
 /// The disk by which a trial goes in and its record comes out. A hole in a file: what is not
 /// written takes no space.
@@ -64,6 +64,8 @@ struct Bootable {
     modules: Modules,
     /// What it may see its disks on, the one that is used first.
     buses: Vec<Bus>,
+    /// A trial has ended of which nothing was heard.
+    is_mute: bool,
 }
 
 impl Bootable {
@@ -98,7 +100,7 @@ impl Bootable {
         if buses.is_empty() {
             return Err(VmError::TooManyDisks { release: release(), most: most - 1 });
         }
-        let bootable = Bootable { kernel, modules, buses };
+        let bootable = Bootable { kernel, modules, buses, is_mute: false };
         let mut its = plan.contenders.iter().filter(|it| it.kernel.as_deref() == name);
         its.try_for_each(|contender| {
             bootable.check_file_system(contender)?;
@@ -359,21 +361,26 @@ impl<'a> Vm<'a> {
         }
     }
 
-    /// Runs the machine and gives the files that came out of it; and how its kernel panicked, where
-    /// it did so before the trial began and not when it was booted again. A busy host has emulated
-    /// machines panic while they boot.
+    /// Runs the machine and gives the files that came out of it; and what went wrong before the
+    /// trial began, where it did not when the machine was booted again. A busy host has emulated
+    /// machines panic while they boot, and now and then one never begins.
     fn boot(
         &mut self,
         trial: &Trial,
         writes: Option<&Log>,
     ) -> Result<(Files, Option<String>), HostError> {
         let console = Path::new(&trial.raw).join("console.log");
-        let mut booted = self.boot_once(trial, &console, writes)?;
-        let panicked = booted.console.panic().filter(|_| !booted.has_begun);
-        if panicked.is_some() {
+        let booted = self.boot_once(trial, &console, writes, !self.may_be_mute(trial));
+        let panicked = match &booted {
+            Ok(booted) => booted.console.panic().filter(|_| !booted.has_begun),
+            Err(error) => error.downcast_ref::<Mute>().map(ToString::to_string),
+        };
+        let mut booted = if panicked.is_some() {
             fs::rename(&console, console.with_file_name("console-of-panic.log"))?;
-            booted = self.boot_once(trial, &console, writes)?;
-        }
+            self.boot_once(trial, &console, writes, false)?
+        } else {
+            booted?
+        };
         let buses = self.buses(trial);
         for tried in 1..buses.len() {
             if booted.has_answered() || booted.has_begun {
@@ -381,11 +388,12 @@ impl<'a> Vm<'a> {
             }
             self.use_buses(trial, &buses[tried..]);
             fs::rename(&console, console.with_file_name(format!("console-of-bus-{tried}.log")))?;
-            booted = self.boot_once(trial, &console, writes)?;
+            booted = self.boot_once(trial, &console, writes, false)?;
         }
         if booted.has_answered() {
             let all = self.buses(trial);
             self.use_buses(trial, all.get(..1).unwrap_or_default());
+            self.note_words(trial, booted.console.has_words());
             return Ok((booted.files, panicked));
         }
         // It may be another fault, of this trial alone: the next one is to have the choice again.
@@ -404,6 +412,18 @@ impl<'a> Vm<'a> {
         bootable.map_or_else(Vec::new, |it| it.buses.clone())
     }
 
+    /// The trial's kernel may say nothing, as far as is known: it has before.
+    fn may_be_mute(&self, trial: &Trial) -> bool {
+        self.prepared.kernels.get(&trial.contender.kernel).is_some_and(|it| it.is_mute)
+    }
+
+    /// What the trial's kernel is known by from now on: old ones may have no serial port.
+    fn note_words(&mut self, trial: &Trial, has_words: bool) {
+        if let Some(bootable) = self.prepared.kernels.get_mut(&trial.contender.kernel) {
+            bootable.is_mute = !has_words;
+        }
+    }
+
     /// The disks of the trial's kernel are on the first of these from now on.
     fn use_buses(&mut self, trial: &Trial, buses: &[Bus]) {
         if let Some(bootable) = self.prepared.kernels.get_mut(&trial.contender.kernel) {
@@ -411,12 +431,14 @@ impl<'a> Vm<'a> {
         }
     }
 
-    /// One boot, with its console in the file `console`.
+    /// One boot, with its console in the file `console`. It is soon given up where nothing is heard
+    /// of it and `has_words`.
     fn boot_once(
         &mut self,
         trial: &Trial,
         console: &Path,
         log: Option<&Log>,
+        has_words: bool,
     ) -> Result<Booted, HostError> {
         let bootable = self.prepared.kernels.get(&trial.contender.kernel);
         let initrd = self.initrds.get(&trial.contender.kernel);
@@ -455,7 +477,8 @@ impl<'a> Vm<'a> {
             log.map_or(Ok(()), Log::check)?;
             Ok(patience.check()?)
         };
-        let silence = trial.timeouts.silence();
+        let later = trial.timeouts.silence();
+        let silence = Silence { later, at_first: has_words.then_some(later) };
         let console = qemu::run(&machine.argv(), console, silence, &self.interrupted, &mut watch)?;
         let files = archive::files(BufReader::new(File::open(&exchange)?)).unwrap_or_default();
         Ok(Booted { files, console, has_begun })

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use fsverdict_core::model::{self, Limits, Overdue};
 use fsverdict_core::run::HostError;
+use thiserror::Error;
 
 use super::kernel;
 use super::kvm::{self, QEMU};
@@ -274,6 +275,11 @@ pub struct Console {
 }
 
 impl Console {
+    /// Something was heard of it.
+    pub fn has_words(&self) -> bool {
+        self.bytes > 0
+    }
+
     /// Takes in what was said; gives the lines that are whole now.
     fn hear(&mut self, piece: &[u8]) -> Vec<String> {
         self.bytes += piece.len() as u64;
@@ -329,13 +335,30 @@ fn is_panic(line: &str) -> bool {
 /// Hears each whole line of a console, and that time passes; an error ends the machine.
 type Watching<'a> = &'a mut dyn FnMut(Event) -> Result<(), HostError>;
 
+/// How long a machine may be silent.
+#[derive(Clone, Copy, Debug)]
+pub struct Silence {
+    /// Once it was heard of.
+    pub later: Duration,
+    /// Before that; `None` where its kernel may have no words for us.
+    pub at_first: Option<Duration>,
+}
+
+/// Nothing was heard of a machine whose kernel has words for us.
+#[derive(Debug, Error)]
+#[error("nothing was heard of it for {} s", after.as_secs())]
+pub struct Mute {
+    after: Duration,
+}
+
 /// Runs the machine to its end. `log` gets its console, `watch` each whole line of it.
-/// Fails when QEMU can't be started, when the guest is not heard of for as long as `silence`, when
-/// `interrupted` is set, and as `watch` does; the process is gone in every case.
+/// Fails when QEMU can't be started, when the guest is not heard of for as long as `silence` allows
+/// (with [`Mute`] where it never was), when `interrupted` is set, and as `watch` does; the process
+/// is gone in every case.
 pub fn run(
     argv: &[String],
     log: &Path,
-    silence: Duration,
+    silence: Silence,
     interrupted: &AtomicBool,
     watch: Watching,
 ) -> Result<Console, HostError> {
@@ -351,7 +374,7 @@ pub fn run(
         sys::kill_group(child.id());
     }
     let status = child.wait()?;
-    heard.map_err(|error| match error.is::<Overdue>() {
+    heard.map_err(|error| match error.is::<Overdue>() || error.is::<Mute>() {
         true => error,
         false => format!("{error}; {}", console.end()).into(),
     })?;
@@ -362,9 +385,24 @@ pub fn run(
     Err(format!("QEMU {}: {}", tool::ended(status), said.trim()).into())
 }
 
+impl Silence {
+    /// Whether a machine may be silent for so long.
+    fn check(self, was_heard: bool, silent: Duration) -> Result<(), HostError> {
+        match self.at_first.filter(|_| !was_heard) {
+            Some(after) if silent > after => Err(Mute { after }.into()),
+            _ if was_heard && silent > self.later => Err(format!(
+                "the guest hangs: not heard of for {} s (--step-timeout silence=TIME waits longer)",
+                self.later.as_secs()
+            )
+            .into()),
+            _ => Ok(()),
+        }
+    }
+}
+
 /// What listens to a machine.
 struct Ear<'a> {
-    silence: Duration,
+    silence: Silence,
     interrupted: &'a AtomicBool,
     watch: Watching<'a>,
 }
@@ -398,14 +436,7 @@ impl Ear<'_> {
             if self.interrupted.load(Ordering::Relaxed) {
                 return Err("interrupted".into());
             }
-            if console.bytes > 0 && last.elapsed() > self.silence {
-                return Err(format!(
-                    "the guest hangs: not heard of for {} s (--step-timeout silence=TIME waits \
-                     longer)",
-                    self.silence.as_secs()
-                )
-                .into());
-            }
+            self.silence.check(console.has_words(), last.elapsed())?;
         }
     }
 }
@@ -481,7 +512,8 @@ mod tests {
         };
         let mut boot = |line: &str, silence_ms: u64, stop: bool| {
             let argv = ["sh", "-c", line].map(String::from);
-            let silence = Duration::from_millis(silence_ms);
+            let later = Duration::from_millis(silence_ms);
+            let silence = Silence { later, at_first: None };
             run(&argv, &log, silence, &AtomicBool::new(stop), &mut watch)
         };
         // As long as a shell may take to say two words, on a machine that is busy.
@@ -501,6 +533,25 @@ mod tests {
     }
 
     #[test]
+    fn a_guest_of_which_nothing_was_ever_heard_is_told_from_one_that_hangs() {
+        let second = Duration::from_secs(1);
+        let talks = Silence { later: 9 * second, at_first: Some(5 * second) };
+        let mute = talks.check(false, 6 * second).unwrap_err();
+        assert!(mute.is::<Mute>());
+        assert_eq!(mute.to_string(), "nothing was heard of it for 5 s");
+        assert!(talks.check(false, 5 * second).is_ok() && talks.check(true, 6 * second).is_ok());
+        assert!(talks.check(true, 10 * second).unwrap_err().to_string().contains("hangs"));
+        let may_be_mute = Silence { at_first: None, ..talks };
+        assert!(may_be_mute.check(false, 3600 * second).is_ok());
+        let folder = tempfile::tempdir().unwrap();
+        let (log, never) = (folder.path().join("console.log"), AtomicBool::new(false));
+        let argv = ["sh", "-c", "sleep 600"].map(String::from);
+        let silence = Silence { at_first: Some(Duration::ZERO), ..talks };
+        let error = run(&argv, &log, silence, &never, &mut |_| Ok(())).unwrap_err();
+        assert!(error.is::<Mute>(), "{error}");
+    }
+
+    #[test]
     fn a_guest_that_never_stops_talking_is_ended_in_time_and_little_of_it_is_kept() {
         let folder = tempfile::tempdir().unwrap();
         let timeouts = Timeouts::default().within(None);
@@ -512,7 +563,8 @@ mod tests {
         };
         let argv = ["sh", "-c", "yes no line ends here | tr -d '\\n'"].map(String::from);
         let (log, never) = (folder.path().join("console.log"), AtomicBool::new(false));
-        let error = run(&argv, &log, hour, &never, &mut watch).unwrap_err();
+        let silence = Silence { later: hour, at_first: None };
+        let error = run(&argv, &log, silence, &never, &mut watch).unwrap_err();
         assert_eq!(error.downcast_ref::<Overdue>().unwrap().step, "work");
         let mut console = Console::default();
         for piece in 0..3000 {
