@@ -171,6 +171,8 @@ fn host_facts(plan: &Plan, store: &Store, place: PlaceKind) -> BTreeMap<String, 
     if place == PlaceKind::Local {
         let why_not = facts::why_unconfined();
         told.extend(why_not.map(|why| ("confinement".into(), format!("none: {why}"))));
+        let why = facts::why_sockets_are_in_reach();
+        told.extend(why.map(|why| ("sockets of daemons".into(), format!("in reach: {why}"))));
         let why_not = facts::why_refusals_untold();
         told.extend(why_not.map(|why| ("refused writes".into(), format!("not told: {why}"))));
     }

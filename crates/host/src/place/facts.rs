@@ -40,6 +40,11 @@ pub fn why_unconfined() -> Option<String> {
     cell::is_possible().err().map(|error| error.to_string())
 }
 
+/// Why the work of root's trials can reach daemons' sockets by their paths, where it can.
+pub fn why_sockets_are_in_reach() -> Option<String> {
+    cell::why_sockets_are_in_reach().map(|error| format!("no folder can be overlaid: {error}"))
+}
+
 /// Why writes that the work is refused can't be told, where they can't.
 pub fn why_refusals_untold() -> Option<&'static str> {
     Refusals::why_not(Path::new("/"))

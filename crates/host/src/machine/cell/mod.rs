@@ -137,6 +137,17 @@ pub fn is_possible() -> Result<(), CellError> {
     }
 }
 
+/// Why daemons' sockets can be reached by their paths in root's cells, where they can: there are no
+/// overlays. A user's work can reach what its user can.
+pub fn why_sockets_are_in_reach() -> Option<io::Error> {
+    if !sys::is_root() {
+        return None;
+    }
+    let failed = || Err(io::Error::other("it did not end well"));
+    let thread = std::thread::Builder::new().spawn(tree::try_overlay);
+    thread.and_then(|thread| thread.join().unwrap_or_else(|_| failed())).err()
+}
+
 /// A user namespace with the users and groups that we know, by the same numbers. Who has power in
 /// it has power over nothing outside it.
 pub fn users() -> Result<OwnedFd, CellError> {
@@ -222,6 +233,18 @@ mod tests {
 
     use super::*;
     use crate::tool;
+
+    #[test]
+    #[ignore = "needs root: run ./test"]
+    fn sockets_are_out_of_reach_where_the_kernel_has_overlays() {
+        let file_systems = std::fs::read_to_string("/proc/filesystems").unwrap();
+        let mounts = || std::fs::read_to_string("/proc/self/mounts").unwrap();
+        let root_is_one = mounts().lines().any(|line| line.starts_with("overlay / "));
+        if let Some(why) = why_sockets_are_in_reach() {
+            assert!(root_is_one || !file_systems.contains("\toverlay\n"), "{why}");
+        }
+        assert!(!mounts().contains(" /sys/kernel tmpfs "), "it was not tried elsewhere");
+    }
 
     #[test]
     #[ignore = "needs root: run ./test"]

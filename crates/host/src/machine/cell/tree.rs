@@ -210,11 +210,24 @@ fn show(path: &Path, there: &Path, how: Shown) -> io::Result<()> {
         Shown::Bed => return bind_to_read(path, there),
         _ => {}
     }
-    let layers = format!("{}:{EMPTY}", escaped(path));
-    match path.is_dir() && sys::mount_layers(&layers, path, there).is_ok() {
+    match path.is_dir() && overlay_to_read(path, there).is_ok() {
         true => Ok(()),
         false => bind_to_read(path, there),
     }
+}
+
+fn overlay_to_read(path: &Path, there: &Path) -> io::Result<()> {
+    sys::mount_layers(&format!("{}:{EMPTY}", escaped(path)), path, there)
+}
+
+/// Whether the root can be shown by an overlay. It takes mounts of its own from this thread, which
+/// is to end then.
+pub fn try_overlay() -> io::Result<()> {
+    sys::private_mounts()?;
+    let there = Path::new(SITE).join("root");
+    sys::mount_virtual(c"tmpfs", Path::new(SITE), "mode=700")?;
+    fs::create_dir(&there).and_then(|()| fs::create_dir(EMPTY))?;
+    overlay_to_read(Path::new("/"), &there)
 }
 
 fn bind_to_read(path: &Path, there: &Path) -> io::Result<()> {
