@@ -231,7 +231,7 @@ impl Left {
     }
 
     /// The same without cgroups, of which nothing says whose they are.
-    fn of_folder(folder: &Path) -> Left {
+    pub fn of_folder(folder: &Path) -> Left {
         let prefix = folder.display().to_string();
         let loops = loop_devices(&prefix);
         let mounts = mounts(&prefix, &loops);

@@ -10,7 +10,7 @@ use std::process::Stdio;
 
 use serde_json::Value;
 
-use crate::support::{Scene, Started, list, program, text, tool, wait_for};
+use crate::support::{Left, Scene, Started, list, program, text, tool, wait_for};
 
 const PLAN: &str = r#"
     place = "sim"
@@ -414,6 +414,8 @@ fn a_real_netdata_charts_the_run() {
     run.wait().exits(130);
     netdata.signal("TERM");
     netdata.wait().exits(0);
+    // Its plugins end after it.
+    wait_for("netdata's plugins", || Left::of_folder(&scene.path("")).processes.is_empty());
     let log = scene.read("netdata/log/error.log");
     assert!(log.contains("fsverdict.plugin") && !log.contains("no OpenMetrics"), "{log}");
     scene.assert_nothing_left();

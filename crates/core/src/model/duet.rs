@@ -373,7 +373,7 @@ mod tests {
         let fio = |rest: &str| refused("", &JOB.replace(", runtime = \"3s\"", rest));
         for said in [
             refused("", "command = \"true\""),
-            refused("", "sysbench = \"seqwr\""),
+            refused("", "sysbench = [\"--file-test-mode=seqwr\"]"),
             refused("", "fio = \"job.fio\""),
             refused("", &format!("{JOB}\nprepare = \"server &\"")),
             fio(""),
