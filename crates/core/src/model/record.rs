@@ -466,8 +466,8 @@ pub struct Guest {
     pub emulated: bool,
     /// From its start to the trial's.
     pub boot_ns: u64,
-    /// How its kernel had panicked when it was booted before, where this was the second time; or that
-    /// nothing was heard of it then.
+    /// How its kernel had panicked when it was booted before, where this was the second time, or
+    /// that nothing was heard of it then.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub panicked: Option<String>,
     /// What its kernel can't tell, a sentence each.
