@@ -392,6 +392,17 @@ pub fn version(argv: &[&str]) -> Option<String> {
     String::from_utf8_lossy(&said).lines().next().map(|line| line.trim().to_string())
 }
 
+/// Unmounts, for a test: tried again while the file system is busy, as a process that a test beside
+/// it begins has this one's open files until it is another program.
+#[cfg(test)]
+pub fn unmount(at: &str) {
+    let start = Instant::now();
+    while let Err(error) = run_words(&["umount", at]) {
+        assert!(start.elapsed() < Duration::from_secs(300), "{error}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

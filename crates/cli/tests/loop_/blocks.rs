@@ -3,7 +3,7 @@
 use std::os::unix::fs::FileExt;
 
 use crate::blocks::{Image, btrfs, ext4, tree, xfs};
-use crate::support::{Scene, tool, wait_for};
+use crate::support::{Scene, tool, unmount, wait_for};
 
 /// Mounts the image, works on it, and unmounts it: files in many pieces, many names, deleted ones,
 /// and a commit for each of some files.
@@ -25,12 +25,12 @@ fn work(scene: &Scene, image: &Image, options: &str) {
     }
     drop(pieces);
     std::fs::remove_dir_all(format!("{at}/tree/directory/below")).unwrap();
-    unmount(image, &at);
+    unmount_all(image, &at);
 }
 
 /// Unmounts, and waits until the last mount namespace that has a copy of the mount has let go.
-fn unmount(image: &Image, at: &str) {
-    tool("umount", &[at]).unwrap();
+fn unmount_all(image: &Image, at: &str) {
+    unmount(at);
     wait_for("the loop device to be let go of", || {
         tool("losetup", &["--associated", &image.path]).unwrap().trim().is_empty()
     });
@@ -70,7 +70,7 @@ fn fast_commits_are_what_debugfs_says() {
     // As after a crash: debugfs does not look at what a journal that was closed holds.
     let crashed = scene.typed("crashed.raw");
     tool("cp", &[&image.path, &crashed]).unwrap();
-    unmount(&image, &at);
+    unmount_all(&image, &at);
     let found = ext4::assert_fast_commits(&Image::open(&crashed));
     assert_eq!(ext4::fast_commits(&image), found, "closed, it holds the same");
     scene.assert_nothing_left();
@@ -115,7 +115,7 @@ fn btrfs_after_work_is_what_dump_tree_says_shared_and_compressed_extents_include
         }
         let copy = scene.typed("crashed.raw");
         tool("cp", &[&image.path, &copy]).unwrap();
-        unmount(&image, &at);
+        unmount_all(&image, &at);
         btrfs::assert_agree(&image, make, &["data", "node-FS_TREE"]);
         btrfs::assert_agree(&Image::open(&copy), make, &["data", "node-TREE_LOG"]);
     }

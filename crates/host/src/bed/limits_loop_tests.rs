@@ -68,7 +68,7 @@ fn fill(node: &str, place: &str) {
     for number in 0..4000 {
         fs::File::create(format!("{place}/{number}")).unwrap();
     }
-    run(&["umount", place]);
+    tool::unmount(place);
     run(&["blockdev", "--flushbufs", node]);
 }
 
@@ -95,7 +95,7 @@ fn loop_a_limit_counts_what_the_device_gets() {
         |it: &io::Result<fs::DirEntry>| it.as_ref().is_ok_and(|it| it.metadata().is_ok());
     let files = fs::read_dir(&place).unwrap().filter(looked_at).count();
     let after = counts();
-    run(&["umount", place.to_str().unwrap()]);
+    tool::unmount(place.to_str().unwrap());
     let unset = settings::put_back(root, &changes);
     made.remove().unwrap();
     assert!(files >= 4000 && unset.is_empty(), "{unset:?}");

@@ -193,7 +193,7 @@ fn loop_all_devices_of_a_mounted_btrfs_are_refused() {
     let refused = one.refused("btrfs") + &other.refused("btrfs");
     assert!(refused.contains(&format!("is mounted on {place}")), "{refused}");
     assert!(refused.contains("is held by the mounted btrfs"), "{refused}");
-    run(&["umount", &place]);
+    tool::unmount(&place);
     assert!(other.refused("").contains("carries btrfs"));
     other.check("btrfs").unwrap();
     // Else the kernel remembers devices that are about to vanish.
@@ -299,7 +299,7 @@ fn loop_a_mounted_device_goes_with_its_mount() {
     let place = disk.mount(&disk.node.clone());
     let error = disk.device.take().unwrap().detach().unwrap_err().to_string();
     assert!(error.contains(&format!("{} is still held", disk.node)), "{error}");
-    run(&["umount", &place]);
+    tool::unmount(&place);
     let path = disk.folder.path().join("disk");
     let attached = || tool::run_words(&["losetup", "-j", path.to_str().unwrap()]).unwrap();
     loop_device::wait_until(|| attached().is_empty()).unwrap();
@@ -415,7 +415,7 @@ fn loop_an_image_that_does_not_fit_is_removed() {
     });
     let (left, thief) = (path.exists(), fs::remove_file(place.join("thief")));
     drop(own);
-    run(&["umount", place.to_str().unwrap()]);
+    tool::unmount(place.to_str().unwrap());
     thief.unwrap();
     let error = result.unwrap_err().to_string();
     assert!(error.starts_with("filling ") && error.contains("No space left"), "{error}");

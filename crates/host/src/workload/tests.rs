@@ -282,7 +282,7 @@ fn fails_in_a_full_file_system(stage: &Stage) {
     assert_eq!(kept, record);
     drop(granted);
     journal.close().unwrap();
-    tool::run_words(&["umount", &small.display().to_string()]).unwrap();
+    tool::unmount(&small.display().to_string());
 }
 
 fn fails_where_nothing_is_written(stage: &Stage) {
@@ -295,7 +295,7 @@ fn fails_where_nothing_is_written(stage: &Stage) {
     let failed = engine.prepare(phase, &scene).and_then(|mut part| told(&mut *part, phase));
     says(stage, &one_line(&failed.unwrap_err()), "Read-only file system");
     assert_eq!(found(&scene.directory), before);
-    tool::run_words(&["umount", &scene.directory.display().to_string()]).unwrap();
+    tool::unmount(&scene.directory.display().to_string());
 }
 
 fn mount_tmpfs_again_read_only(at: &Path) {
