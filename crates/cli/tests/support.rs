@@ -485,8 +485,8 @@ pub fn wait_for(what: &str, mut condition: impl FnMut() -> bool) {
     }
 }
 
-/// Unmounts. Tried again while the file system is busy: a process that a test beside this one begins
-/// has this one's open files until it is another program.
+/// Unmounts. Tried again while the file system is busy: a process that a test beside this one
+/// begins has this one's open files until it is another program.
 pub fn unmount(at: &str) {
     wait_for("the file system to be unmounted", || tool("umount", &[at]).is_ok());
 }
