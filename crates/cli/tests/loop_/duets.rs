@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::{failure, of, run_plan};
-use crate::support::{Left, Scene, list, sample, text, tool, wait_for};
+use crate::support::{Left, Scene, Started, list, sample, text, tool, wait_for};
 
 const PLAN: &str = r#"
     rounds = "duet"
@@ -148,6 +148,66 @@ fn files_metadata_and_trees_take_turns_part_by_part_and_a_command_does_not() {
         |number: u32| scene.read_json(&format!("run/trials/{number}/trial.json"))["bed"].clone();
     assert!((1..=8).all(|number| list(&beds(number)["devices"]).len() == 1));
     assert!(scene.read("run/report.md").contains("8 trials partly in turns, "));
+    scene.assert_nothing_left();
+}
+
+/// No file system of this kernel refuses a part of the work. So strace has the kernel say to one
+/// trial, which waits for it, that attributes are not supported.
+#[test]
+#[ignore = "needs root and loop devices: run ./test"]
+fn a_part_that_one_refuses_is_the_others_alone() {
+    let scene = Scene::new();
+    let plan = r#"
+        rounds = "duet"
+        bed = { kind = "ram", size = "320M" }
+        judgement = { rounds = 1 }
+        contender = [{ name = "a", file_system = "ext4" }, { name = "b", file_system = "xfs" }]
+        [[workload]]
+        name = "work"
+        setup = "test $(stat --file-system --format %T .) != xfs || kill -STOP $$"
+        metadata = { directories = 30, files_per_directory = 2 }
+    "#;
+    let file = scene.write("plan.toml", plan);
+    let run = scene.start(&["run", &file, "--output", "run", "--json", "-"]);
+    let its_trial = format!("^[^ ]*fsverdict trial --in {}/trials/", scene.typed("run"));
+    let found = |words: &[&str]| tool("pgrep", words).ok().map(|said| said.trim().to_string());
+    let mut waiting = None;
+    wait_for("the trial on XFS to stand still before its work", || {
+        let trials = found(&["--full", &its_trial]).unwrap_or_default();
+        waiting = trials.lines().find_map(|trial| {
+            let shell = found(&["--parent", trial, "--runstates", "T"])?;
+            Some((trial.to_string(), shell))
+        });
+        waiting.is_some()
+    });
+    let (trial, shell) = waiting.unwrap();
+    let said = scene.path("strace.stderr");
+    let refusing = "inject=lsetxattr:error=EOPNOTSUPP";
+    let mut strace = std::process::Command::new("strace");
+    strace.args(["--follow-forks", "--trace=lsetxattr", "-e", refusing, "--attach", &trial]);
+    strace.args(["--output", "/dev/null"]).stderr(std::fs::File::create(&said).unwrap());
+    let strace = Started::telling(strace);
+    wait_for("strace", || std::fs::read_to_string(&said).unwrap().contains("attached"));
+    tool("kill", &["-CONT", &shell]).unwrap();
+
+    let document = run.wait().exits(0).json();
+    strace.wait();
+    for (name, refused, parts) in [("a", 0, 8), ("b", 1, 7)] {
+        let trial = of(&document, name)[0];
+        assert_eq!(trial["outcome"], "measured", "{trial:#}");
+        let (of_trial, phases) = (trial["refused"].as_array(), list(&trial["phases"]));
+        let of_trial = of_trial.map_or(&[][..], Vec::as_slice);
+        assert_eq!((of_trial.len(), phases.len()), (refused, parts), "{trial:#}");
+        assert!(of_trial.iter().all(|it| it["phase"]["metadata"] == "setxattr"));
+        for phase in phases {
+            assert_eq!(numbers(&phase["turns"], "lasted_ns").len(), 20, "{phase:#}");
+        }
+        assert!(sample(trial, "delete_rate") > 0.0, "the part after it");
+    }
+    let verdicts = list(&document["verdicts"]);
+    assert!(verdicts.iter().any(|it| it["metric"] == "delete_rate"));
+    assert!(verdicts.iter().all(|it| it["metric"] != "setxattr_rate"));
+    assert!(scene.read("run/report.md").contains("work, b: the file system has no setxattr"));
     scene.assert_nothing_left();
 }
 
