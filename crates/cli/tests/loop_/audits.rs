@@ -113,7 +113,7 @@ fn tie(scene: &Scene) -> Value {
 #[test]
 #[ignore = "needs root and loop devices: run ./test"]
 fn a_limit_that_counts_bios_on_a_disk_is_named_and_a_beds_own_does_not() {
-    let scene = Scene::alone();
+    let scene = Scene::new();
     let file = scene.path("disk");
     fs::File::create_new(&file).unwrap().set_len(96 << 20).unwrap();
     let file = file.display().to_string();
@@ -153,7 +153,7 @@ fn a_limit_that_counts_bios_on_a_disk_is_named_and_a_beds_own_does_not() {
 #[test]
 #[ignore = "needs root and loop devices: run ./test"]
 fn a_duplicate_that_differs_voids_the_workload() {
-    let scene = Scene::alone();
+    let scene = Scene::new();
     let document = alike(
         &scene,
         r#"
@@ -178,7 +178,7 @@ fn a_duplicate_that_differs_voids_the_workload() {
 #[test]
 #[ignore = "needs root and loop devices: run ./test"]
 fn work_that_takes_longer_each_round_drifts_and_every_other_round_has_modes() {
-    let scene = Scene::alone();
+    let scene = Scene::new();
     let document = alike(
         &scene,
         r#"
@@ -214,7 +214,7 @@ fn work_that_takes_longer_each_round_drifts_and_every_other_round_has_modes() {
 #[test]
 #[ignore = "needs root and loop devices: run ./test"]
 fn a_beginning_that_is_not_steady_is_cut_off() {
-    let scene = Scene::alone();
+    let scene = Scene::new();
     let job = |rate: u32, runtime: u32, delay: u32| {
         format!(
             "\"--name=j{rate}\", \"--rw=randread\", \"--ioengine=null\", \"--size=4m\", \
@@ -257,7 +257,7 @@ fn a_beginning_that_is_not_steady_is_cut_off() {
 #[test]
 #[ignore = "needs root and loop devices: run ./test"]
 fn memory_lies_on_no_disk() {
-    let scene = Scene::alone();
+    let scene = Scene::new();
     let options = "--bed ram --fs ext4,ext4 --size 64M --rounds 1";
     let memory = scene.run(&format!("run --output memory --json - {options} -- true"));
     for trial in list(&memory.exits(0).json()["trials"]) {
@@ -270,7 +270,7 @@ fn memory_lies_on_no_disk() {
 #[test]
 #[ignore = "needs root and loop devices: run ./test"]
 fn a_depth_that_the_device_never_sees_is_noticed() {
-    let scene = Scene::alone();
+    let scene = Scene::new();
     let document = alike(
         &scene,
         r#"
@@ -342,7 +342,7 @@ fn caches_syncs_depths_and_clocks_that_deceive_are_noticed() {
 #[test]
 #[ignore = "needs root and loop devices: run ./test"]
 fn a_tool_that_contradicts_itself_is_noticed() {
-    let scene = Scene::alone();
+    let scene = Scene::new();
     let lies = r#"#!/bin/sh
         /usr/bin/fio "$@" || exit
         for word; do
@@ -371,7 +371,7 @@ fn a_tool_that_contradicts_itself_is_noticed() {
 #[test]
 #[ignore = "needs root and loop devices: run ./test"]
 fn a_device_that_stays_in_memory_is_not_cold() {
-    let scene = Scene::alone();
+    let scene = Scene::new();
     let memory = tempfile::tempdir_in("/dev/shm").unwrap();
     let options = format!("--fs ext4,ext4 --size 64M --rounds 1 --dir {}", memory.path().display());
     let done = run_command(&scene, &options, &["true"]).exits(5);
@@ -385,7 +385,7 @@ fn a_device_that_stays_in_memory_is_not_cold() {
 #[test]
 #[ignore = "needs root and loop devices: run ./test"]
 fn an_effect_of_the_order_is_noticed() {
-    let scene = Scene::alone();
+    let scene = Scene::new();
     let plan = plan_of_alike(
         r#"
         [[contender]]

@@ -59,7 +59,7 @@ fn zram_is_a_bed_and_is_given_back() {
 #[test]
 #[ignore = "needs root and loop devices: run ./test"]
 fn a_file_system_takes_several_devices_if_it_can() {
-    let scene = Scene::alone();
+    let scene = Scene::new();
     let plan = r#"
         bed = { size = "200M", devices = 2 }
         judgement = { rounds = 1 }

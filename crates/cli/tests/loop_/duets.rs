@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::{failure, of, run_plan};
-use crate::support::{Left, Scene, Started, list, sample, text, tool, wait_for};
+use crate::support::{Left, Scene, Started, list, program, sample, text, tool, wait_for};
 
 const PLAN: &str = r#"
     rounds = "duet"
@@ -29,7 +29,7 @@ fn plan(limits: &str) -> String {
 #[test]
 #[ignore = "needs root and loop devices: run ./test"]
 fn contenders_take_turns_on_beds_of_their_own() {
-    let scene = Scene::alone();
+    let scene = Scene::new();
     let document = run_plan(&scene, &plan("")).exits(0).json();
     let trials = list(&document["trials"]);
     assert_eq!(trials.len(), 2);
@@ -71,7 +71,7 @@ fn contenders_take_turns_on_beds_of_their_own() {
 #[test]
 #[ignore = "needs root and loop devices: run ./test"]
 fn fsyncs_are_shared_out_among_the_turns() {
-    let scene = Scene::alone();
+    let scene = Scene::new();
     let line = "run --duet --fs ext4,xfs --size 320M --rounds 2 --output run --json - \
                 --fsync-files files=3,size=2k,repetitions=60";
     let done = scene.run(line).exits(0);
@@ -183,7 +183,7 @@ fn a_part_that_one_refuses_is_the_others_alone() {
     let (trial, shell) = waiting.unwrap();
     let said = scene.path("strace.stderr");
     let refusing = "inject=lsetxattr:error=EOPNOTSUPP";
-    let mut strace = std::process::Command::new("strace");
+    let mut strace = program("strace");
     strace.args(["--follow-forks", "--trace=lsetxattr", "-e", refusing, "--attach", &trial]);
     strace.args(["--output", "/dev/null"]).stderr(std::fs::File::create(&said).unwrap());
     let strace = Started::telling(strace);
@@ -238,7 +238,7 @@ fn what_works_on_between_its_turns_is_void() {
 #[test]
 #[ignore = "needs root and loop devices: run ./test"]
 fn one_that_fails_leaves_the_other_its_turns() {
-    let scene = Scene::alone();
+    let scene = Scene::new();
     let wrong = plan(", mkfs = [\"-O\", \"no_such_feature\"]");
     let document = run_plan(&scene, &wrong).exits(1).json();
     assert_eq!(of(&document, "b")[0]["outcome"]["failed"]["step"], "mkfs");
@@ -268,7 +268,7 @@ fn a_duet_that_is_killed_or_interrupted_leaves_nobody_standing_still() {
 #[test]
 #[ignore = "needs root and loop devices: run ./test"]
 fn one_that_takes_too_long_ends_its_duet() {
-    let scene = Scene::alone();
+    let scene = Scene::new();
     let late = plan("").replace("runtime = 3", "runtime = 1000");
     let document = run_plan(&scene, &format!("timeout.work = \"2s\"\n{late}")).exits(1).json();
     let failed: Vec<(&str, &str)> = list(&document["trials"]).iter().map(failure).collect();

@@ -117,7 +117,7 @@ fn uploads_to_a_slow_device_go_at_the_devices_pace() {
 #[test]
 #[ignore = "needs root and loop devices: run ./test"]
 fn an_upload_that_is_not_what_was_sent_does_not_count() {
-    let scene = Scene::alone();
+    let scene = Scene::new();
     let wait = "do wait \"$client\" || failed=$?; done\n";
     for (after, says) in [
         ("echo more >> uploads/backup-1.1\n", "cmp: EOF on"),
@@ -136,7 +136,7 @@ fn an_upload_that_is_not_what_was_sent_does_not_count() {
 #[test]
 #[ignore = "needs root and loop devices: run ./test"]
 fn a_client_that_can_not_upload_fails_the_trial() {
-    let scene = Scene::alone();
+    let scene = Scene::new();
     let read_only = [("anon_upload_enable=YES", "anon_upload_enable=NO")];
     let document = upload(&scene, &read_only).exits(1).json();
     for trial in list(&document["trials"]) {

@@ -8,7 +8,7 @@ const WORK: [&str; 4] = ["dbench", "-t", "2", "2"];
 #[test]
 #[ignore = "needs root and loop devices: run ./test"]
 fn dbench_is_judged_by_its_throughput() {
-    let scene = Scene::alone();
+    let scene = Scene::new();
     let options = "--fs ext4,btrfs --size 256M --rounds 4";
     let command = [&["env", "LC_ALL=C"], &WORK[..]].concat();
     let document = run_command(&scene, options, &command).exits(0).json();
@@ -29,7 +29,7 @@ fn dbench_is_judged_by_its_throughput() {
 #[test]
 #[ignore = "needs root and loop devices: run ./test"]
 fn dbench_by_its_time_is_void() {
-    let scene = Scene::alone();
+    let scene = Scene::new();
     let options = "--fs ext4,btrfs --size 256M --rounds 4 --primary wall_time";
     let done = run_command(&scene, options, &WORK);
     let document = done.json();

@@ -35,7 +35,7 @@ fn the_page_cache_is_watched_when_it_is_asked_for() {
 #[test]
 #[ignore = "needs root and loop devices: run ./test"]
 fn what_is_not_asked_for_is_not_known() {
-    let scene = Scene::alone();
+    let scene = Scene::new();
     let options = "--fs ext4,ext4 --size 64M --rounds 1";
     let document = run_command(&scene, options, &["sleep", "0.2"]).exits(0).json();
     for trial in of(&document, "ext4") {

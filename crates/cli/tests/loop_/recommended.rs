@@ -20,7 +20,7 @@ fn is_recommendation(text: &str, erases: &str) {
 #[test]
 #[ignore = "needs root and loop devices: run ./test"]
 fn one_recommendation_for_a_directory_that_stays_as_it_is() {
-    let scene = Scene::alone();
+    let scene = Scene::new();
     fs::create_dir(scene.path("srv")).unwrap();
     scene.write("srv/mine", "precious");
     let words = "--fs ext4,btrfs --size 320M --scale 0.02 --budget 20s --output run";
@@ -37,7 +37,7 @@ fn one_recommendation_for_a_directory_that_stays_as_it_is() {
 #[test]
 #[ignore = "needs root and loop devices: run ./test"]
 fn one_recommendation_for_a_device_that_is_erased() {
-    let scene = Scene::alone();
+    let scene = Scene::new();
     fs::File::create_new(scene.path("disk")).unwrap().set_len(320 << 20).unwrap();
     let node = tool("losetup", &["--find", "--show", &scene.typed("disk")]).unwrap();
     let node = node.trim();
@@ -68,7 +68,7 @@ fn one_recommendation_for_a_device_that_is_erased() {
 #[test]
 #[ignore = "needs root and loop devices: run ./test"]
 fn an_image_too_small_and_too_many_files_are_told_at_once() {
-    let scene = Scene::alone();
+    let scene = Scene::new();
     let small = ["--fs", "ext4,xfs", "--size", "10M"];
     run_command(&scene, &small.join(" "), &["true"]).exits(2).says("a larger --size");
     let many = "run --fs ext4,xfs --size 1G --small-files count=1000000 --output run";

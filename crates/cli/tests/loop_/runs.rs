@@ -24,7 +24,7 @@ fn tree(scene: &Scene) -> u64 {
 #[test]
 #[ignore = "needs root and loop devices: run ./test"]
 fn three_file_systems_are_compared_on_real_work() {
-    let scene = Scene::alone();
+    let scene = Scene::new();
     let bytes = tree(&scene);
     let source = scene.typed("tree");
     let options = "--fs ext4,xfs,btrfs --size 320M --rounds 4";
@@ -69,7 +69,7 @@ fn three_file_systems_are_compared_on_real_work() {
 #[test]
 #[ignore = "needs root and loop devices: run ./test"]
 fn a_file_system_is_compared_with_itself() {
-    let scene = Scene::alone();
+    let scene = Scene::new();
     tree(&scene);
     let source = scene.typed("tree");
     let options = "--fs ext4,ext4 --size 128M --rounds 6";
@@ -87,7 +87,7 @@ fn a_file_system_is_compared_with_itself() {
 #[test]
 #[ignore = "needs root and loop devices: run ./test"]
 fn setup_and_prepare_run_before_the_work_and_are_not_timed() {
-    let scene = Scene::alone();
+    let scene = Scene::new();
     let mut words = vec!["run", "--fs", "ext4,ext4", "--size", "64M", "--rounds", "1"];
     words.extend(["--output", "run", "--json", "-", "--setup", "sleep 0.4; seq 9 > in"]);
     words.extend(["--prepare", "sleep 0.4; sort -r in > prepared", "--", "cat", "prepared"]);
@@ -108,7 +108,7 @@ fn setup_and_prepare_run_before_the_work_and_are_not_timed() {
 #[test]
 #[ignore = "needs root and loop devices: run ./test"]
 fn a_command_that_fails_is_named_with_what_it_said() {
-    let scene = Scene::alone();
+    let scene = Scene::new();
     let command = ["sh", "-c", "echo disk on fire >&2; exit 9"];
     let done = run_command(&scene, "--fs ext4,ext4 --size 64M", &command).exits(1);
     let document = done.says("failed with exit status 9: disk on fire").json();
@@ -128,7 +128,7 @@ fn a_command_that_fails_is_named_with_what_it_said() {
 #[ignore = "needs root and loop devices: run ./test"]
 fn a_failing_setup_or_prepare_fails_the_trial() {
     for step in ["setup", "prepare"] {
-        let scene = Scene::alone();
+        let scene = Scene::new();
         let options = format!("--fs ext4,ext4 --size 64M --rounds 1 --{step} false");
         let document = run_command(&scene, &options, &["true"]).exits(1).json();
         assert_eq!(failure(&document["trials"][0]).0, step);
@@ -139,7 +139,7 @@ fn a_failing_setup_or_prepare_fails_the_trial() {
 #[test]
 #[ignore = "needs root and loop devices: run ./test"]
 fn what_the_work_leaves_running_is_ended_and_counted() {
-    let scene = Scene::alone();
+    let scene = Scene::new();
     let command = ["sh", "-c", "sleep 1000 & exec setsid --wait sh -c 'sleep 1000 &'"];
     let options = "--fs ext4,ext4 --size 64M --rounds 1";
     let document = run_command(&scene, options, &command).exits(0).json();
@@ -152,7 +152,7 @@ fn what_the_work_leaves_running_is_ended_and_counted() {
 #[test]
 #[ignore = "needs root and loop devices: run ./test"]
 fn a_full_file_system_is_a_failed_trial() {
-    let scene = Scene::alone();
+    let scene = Scene::new();
     let command = ["dd", "if=/dev/zero", "of=f", "bs=1M", "count=100"];
     let options = "--fs ext4,ext4 --size 64M --rounds 1";
     let document = run_command(&scene, options, &command).exits(1).json();
@@ -169,7 +169,7 @@ fn a_full_file_system_is_a_failed_trial() {
 #[test]
 #[ignore = "needs root and loop devices: run ./test"]
 fn no_room_for_the_image_is_said_before_anything_is_made() {
-    let scene = Scene::alone();
+    let scene = Scene::new();
     let done = run_command(&scene, "--fs ext4,ext4 --size 100000G", &["true"]).exits(1);
     done.says("free, the image needs")
         .says("choose another --dir, a smaller --size or, for a study, a smaller --scale");
@@ -180,7 +180,7 @@ fn no_room_for_the_image_is_said_before_anything_is_made() {
 #[test]
 #[ignore = "needs root and loop devices: run ./test"]
 fn a_contender_that_can_not_be_made_does_not_stop_the_others() {
-    let scene = Scene::alone();
+    let scene = Scene::new();
     let plan = r#"
         bed = { size = "64M" }
         judgement = { rounds = 4 }
@@ -224,7 +224,7 @@ fn a_contender_that_can_not_be_made_does_not_stop_the_others() {
 #[test]
 #[ignore = "needs root and loop devices: run ./test"]
 fn a_study_runs_on_the_file_systems_that_the_machine_has() {
-    let scene = Scene::alone();
+    let scene = Scene::new();
     let names = ["ext4", "ext3", "f2fs", "nilfs2", "jfs", "bcachefs"];
     let contenders = names.map(|name| format!("{{ name = \"{name}\", file_system = \"{name}\" }}"));
     let own = format!(

@@ -160,7 +160,7 @@ fn a_throttled_contender_is_slower_by_as_much_as_it_is_throttled() {
 #[test]
 #[ignore = "needs root and loop devices: run ./test"]
 fn the_mount_option_sync_writes_each_write() {
-    let scene = Scene::alone();
+    let scene = Scene::new();
     let work = "dd if=/dev/zero of=f bs=4k count=1000";
     let document = slowed(&scene, "mount = [\"sync\"]", work);
     let requests = |contender: &str| -> Vec<u64> {

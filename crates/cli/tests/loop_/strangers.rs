@@ -140,7 +140,7 @@ fn runs_whose_paths_look_alike_are_both_cleaned_up() {
 #[test]
 #[ignore = "needs root and loop devices: run ./test"]
 fn a_path_of_four_thousand_characters_is_a_path() {
-    let scene = Scene::alone();
+    let scene = Scene::new();
     let mut folder = scene.path("deep");
     while folder.as_os_str().len() < 3800 {
         folder.push("d".repeat(150));

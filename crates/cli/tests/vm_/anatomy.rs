@@ -46,7 +46,7 @@ fn the_kernel_and_qemu_record_the_same_writes() {
         eprintln!("left out: {lack}");
         return;
     }
-    let scene = Scene::alone();
+    let scene = Scene::new();
     let words = ["anatomy", "--kernel", kernels()[0], "--files", "3", "--repetitions", "4"];
     let words = [&words[..], &["--size", "64M", "--output", "run"]].concat();
     let shown = Started::new(as_root(&scene, &words)).wait().exits(0).stdout;

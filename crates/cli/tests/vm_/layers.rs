@@ -13,7 +13,7 @@ fn a_stack_of_layers_is_made_below_a_file_system_and_told() {
         eprintln!("left out: {lack}");
         return;
     }
-    let scene = Scene::alone();
+    let scene = Scene::new();
     let words = [&["kernels", "tools"][..], &PACKAGES].concat();
     let done = Started::new(as_root(&scene, &words)).wait().exits(0);
     for program in ["cryptsetup", "integritysetup", "lvm", "mdadm"] {
@@ -53,7 +53,7 @@ fn a_raid_loses_a_drive_or_is_resynchronized_under_the_work() {
         eprintln!("left out: {lack}");
         return;
     }
-    let scene = Scene::alone();
+    let scene = Scene::new();
     let words = [&["kernels", "tools"][..], &PACKAGES].concat();
     Started::new(as_root(&scene, &words)).wait().exits(0);
     let stacks = ["raid1", "raid1:state=degraded", "raid1:speed=512k,state=resync"];

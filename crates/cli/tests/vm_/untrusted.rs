@@ -25,7 +25,7 @@ fn untrusted(scene: &Scene, workload: &str, options: &[&str]) -> crate::support:
 #[ignore = "boots virtual machines: run ./test"]
 fn nothing_of_the_host_is_there_for_a_strangers_plan() {
     or_left_out!();
-    let scene = Scene::alone();
+    let scene = Scene::new();
     fs::create_dir(scene.path("plan")).unwrap();
     // Names that no look at the words finds.
     let line = "h=HERE; s=sec; r=root; w=wd; cat \"$h/${s}ret\" $h/s*t /$r/.??* /home/*/.??*; \
@@ -56,7 +56,7 @@ fn nothing_of_the_host_is_there_for_a_strangers_plan() {
 #[ignore = "boots virtual machines: run ./test"]
 fn a_file_of_the_host_is_given_by_the_command_line_or_not_at_all() {
     or_left_out!();
-    let scene = Scene::alone();
+    let scene = Scene::new();
     fs::create_dir(scene.path("plan")).unwrap();
     let secret = scene.path("secret").display().to_string();
     let work = format!("command = \"cat {secret}\"");
@@ -84,7 +84,7 @@ fn a_file_of_the_host_is_given_by_the_command_line_or_not_at_all() {
 #[ignore = "boots virtual machines: run ./test"]
 fn a_machine_whose_work_hangs_is_ended() {
     or_left_out!();
-    let scene = Scene::alone();
+    let scene = Scene::new();
     fs::create_dir(scene.path("plan")).unwrap();
     let hangs = "command = \"sleep 3000\"";
     let document = untrusted(&scene, hangs, &["--step-timeout", "work=2s"]).exits(1).json();
