@@ -21,7 +21,7 @@ pub const DIRECTORIES: [&str; 6] =
     ["/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"];
 
 /// Which Debian package brings a program.
-const PACKAGES: [(&str, &str); 56] = [
+const PACKAGES: [(&str, &str); 57] = [
     ("apt-cache", "apt"),
     ("apt-get", "apt"),
     ("bcachefs", "bcachefs-tools"),
@@ -52,6 +52,7 @@ const PACKAGES: [(&str, &str); 56] = [
     ("mkfs.gfs2", "gfs2-utils"),
     ("mkfs.jfs", "jfsutils"),
     ("mkfs.nilfs2", "nilfs-tools"),
+    ("mkfs.ntfs", "ntfs-3g"),
     ("mkfs.ocfs2", "ocfs2-tools"),
     ("mkfs.xfs", "xfsprogs"),
     ("mkreiserfs", "reiserfsprogs"),

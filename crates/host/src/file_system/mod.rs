@@ -9,6 +9,7 @@ mod f2fs;
 mod gfs2;
 mod jfs;
 mod nilfs2;
+mod ntfs;
 mod ocfs2;
 mod promises;
 mod reiserfs;
@@ -116,7 +117,7 @@ const IN_FULL_KERNELS: &str = "--place vm, Debian's full 6.1";
 const IN_CLOUD_KERNELS: &str = "--place vm, Debian's 6.1";
 
 /// All file systems, in the order `list` shows them.
-pub const ALL: [&FileSystem; 16] = [
+pub const ALL: [&FileSystem; 18] = [
     &ext::EXT4,
     &xfs::XFS,
     &btrfs::BTRFS,
@@ -130,6 +131,8 @@ pub const ALL: [&FileSystem; 16] = [
     &exfat::EXFAT,
     &vfat::VFAT,
     &udf::UDF,
+    &ntfs::NTFS3,
+    &ntfs::NTFS,
     &reiserfs::REISERFS,
     &gfs2::GFS2,
     &ocfs2::OCFS2,
@@ -192,8 +195,8 @@ impl FileSystem {
             some => (format!(" -o {}", some.join(",")), some.join(",")),
         };
         let kind = self.driver();
-        // fsck.xfs(8) and fsck.btrfs(8) do nothing: fstab(5) has 0 for such.
-        let pass = if matches!(self.name, "xfs" | "btrfs") { 0 } else { 2 };
+        // fsck.xfs(8) and fsck.btrfs(8) do nothing: fstab(5) has 0 for such. Of NTFS there is none.
+        let pass = if matches!(self.name, "xfs" | "btrfs" | "ntfs3" | "ntfs") { 0 } else { 2 };
         let words = [&[self.program.to_string()], mkfs, &[device.to_string()]].concat();
         vec![
             words.join(" "),
