@@ -180,7 +180,7 @@ fn nothing_overflows_however_wide_the_window_is() {
     let scene = Scene::new();
     let of = |name: &str| format!("../../record/{name}/run.tar.gz");
     let others =
-        ["2026-11-23-cloud-disk", "2026-11-23-fsync-kernels", "2026-11-21-fsync-anatomy"].map(of);
+        ["2026-11-23-cloud-disk", "2026-11-23-fsync-kernels", "2026-11-23-fsync-anatomy"].map(of);
     for run in [PUBLISHED.into()].into_iter().chain(others) {
         let run = Path::new(env!("CARGO_MANIFEST_DIR")).join(run);
         let page = Page::open(&report(&scene, &run.display().to_string()), Sight::DESKTOP);
