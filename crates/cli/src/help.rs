@@ -10,7 +10,7 @@ const GROUPS: [(&str, &[&str]); 5] = [
     ("Measure", &["for", "run", "reproduce", "anatomy", "record"]),
     ("Read what was measured", &["report", "compare", "history", "advise", "pack"]),
     ("Look at figures and settings of others", &["judge", "audit", "check"]),
-    ("See what there is", &["list", "show", "doctor", "kernels", "tree"]),
+    ("See what there is", &["list", "show", "doctor", "kernels", "vm", "tree"]),
     ("Look after it", &["clean", "selftest", "trial", "man", "completions"]),
 ];
 

@@ -416,6 +416,11 @@ impl Started {
         Started(Some(command.spawn().unwrap()))
     }
 
+    /// Starts `command`, all of whose output goes where it was told to.
+    pub fn silent(mut command: Command) -> Started {
+        Started(Some(command.spawn().unwrap()))
+    }
+
     /// Types something, where its input is a pipe.
     pub fn typed(&mut self, bytes: &[u8]) {
         let input = self.0.as_mut().unwrap().stdin.as_mut().unwrap();

@@ -27,3 +27,4 @@ pub mod show;
 pub mod tree;
 pub mod trial;
 mod untrusted;
+pub mod vm;

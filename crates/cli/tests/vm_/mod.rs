@@ -4,7 +4,7 @@
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 
 use serde_json::Value;
@@ -111,7 +111,7 @@ fn failures(document: &Value) -> Vec<&str> {
 #[ignore = "needs root, to become a user without rights: run ./test"]
 fn without_rights_a_virtual_machine_is_chosen_and_any_command_runs_in_it() {
     or_left_out!();
-    let scene = Scene::alone();
+    let scene = Scene::new();
     let line = "cp -a /usr/share/doc/apt . && seq 3 >numbers && cat numbers && uname -r";
     let words = ["run", "--fs", "ext4,ext4", "--size", "64M", "--rounds", "1", "--output", "run"];
     let words = [&words[..], &["--json", "-", "--", "sh", "-c", line]].concat();
@@ -141,7 +141,7 @@ fn without_rights_a_virtual_machine_is_chosen_and_any_command_runs_in_it() {
 #[ignore = "needs root, to become a user without rights: run ./test"]
 fn kernels_are_compared_under_limits_and_settings_of_their_own() {
     or_left_out!();
-    let scene = Scene::alone();
+    let scene = Scene::new();
     let contender = |name: &str, kernel: &str, ratio: u32| {
         format!(
             "[[contender]]\nname = \"{name}\"\nfile_system = \"xfs\"\nkernel = \"{kernel}\"\n\
@@ -207,7 +207,7 @@ fn without_virtio(scene: &Scene, kernel: &Path) -> String {
 fn a_recording_is_replayed_on_file_systems_of_the_full_kernel_also_on_ide_disks() {
     or_left_out!();
     let Some(full) = full_kernel() else { return };
-    let scene = Scene::alone();
+    let scene = Scene::new();
     scene.write("one.calls", RECORDING);
     let kernel = |name: &str, path: &str| {
         format!("[[contender]]\nname = \"{name}\"\nfile_system = \"{name}\"\nkernel = \"{path}\"\n")
@@ -271,7 +271,7 @@ fn of_the_kernels_of_a_version_one_that_has_the_file_systems_is_taken() {
 #[ignore = "boots virtual machines: run ./test"]
 fn a_guest_that_panics_loses_its_trial_alone_and_says_why() {
     or_left_out!();
-    let scene = Scene::alone();
+    let scene = Scene::new();
     // The work may not set the kernel; the plan may, to panic when memory runs out.
     let plan = scene.write(
         "plan.toml",
@@ -296,6 +296,35 @@ fn a_guest_that_panics_loses_its_trial_alone_and_says_why() {
     assert!(errors[0].contains("the kernel panicked: "), "{errors:?}");
     let why = "Kernel panic - not syncing: Out of memory: compulsory panic_on_oom is enabled";
     assert!(errors[0].contains(why), "{errors:?}");
+    scene.assert_nothing_left();
+}
+
+#[test]
+#[ignore = "boots virtual machines: run ./test"]
+fn one_can_look_around_in_the_machine_of_a_trial_that_failed() {
+    or_left_out!();
+    let scene = Scene::new();
+    let words = ["run", "--place", "vm", "--kernel", kernels()[0], "--fs", "ext4", "--size", "64M"];
+    let work = ["--rounds", "1", "--output", "run", "--", "sh", "-c", "echo kept > it; exit 3"];
+    Started::new(as_root(&scene, &[&words[..], &work].concat())).wait().exits(1);
+    let before = scene.read("run/trials/1/record.json");
+    let mut shell = as_root(&scene, &["vm", "shell", "run"]);
+    let said = || String::from_utf8_lossy(&fs::read(scene.path("said")).unwrap()).into_owned();
+    shell.stdin(Stdio::piped()).stdout(fs::File::create(scene.path("said")).unwrap());
+    shell.stderr(fs::File::create(scene.path("stderr")).unwrap());
+    let mut shell = Started::silent(shell);
+    wait_for("the shell's prompt", || said().contains("guest:"));
+    shell.typed(b"mount -t ext4 /dev/vdb /fsverdict/mnt; cat $(find /fsverdict/mnt -name it)\r");
+    wait_for("what was kept", || said().contains("\nkept\r\n"));
+    shell.typed(b"exit\r");
+    shell.wait().exits(0);
+    for words in ["Trial 1 has failed at work: ", "exit status 3", "Its disks: /dev/vdb"] {
+        assert!(said().contains(words), "{words}: {}", said());
+    }
+    assert_eq!(scene.read("run/trials/1/record.json"), before, "the run stays as it is");
+    scene.run("vm shell run --trial 9").exits(1).says("trials/9/trial.json");
+    scene.run("run --place sim --fs ext4,xfs --rounds 1 --output sim -- true");
+    scene.run("vm shell sim").exits(2).says("its trials had no virtual machines");
     scene.assert_nothing_left();
 }
 

@@ -64,13 +64,25 @@ pub fn leave_session_keys() -> io::Result<()> {
 /// reaches us alone, and has the kernel kill it when the thread that started it dies. Comes after
 /// [`start_within`](super::start_within), which begins a session.
 pub fn bind_to_us(command: &mut Command) {
+    bind(command, true);
+}
+
+/// Has the kernel kill `command`, once started, when the thread that started it dies. It stays in
+/// our process group, and so may read from our terminal.
+pub fn die_with_us(command: &mut Command) {
+    bind(command, false);
+}
+
+fn bind(command: &mut Command, has_own_group: bool) {
     let us = std::process::id();
     let die_with_parent = move || {
-        // Not by Command::process_group, which comes before all closures: who leads a group can't
-        // begin a session (setsid(2)).
-        // SAFETY: setpgid takes two numbers. It fails for who has begun a session, and so leads a
-        // group already.
-        unsafe { libc::setpgid(0, 0) };
+        if has_own_group {
+            // Not by Command::process_group, which comes before all closures: who leads a group
+            // can't begin a session (setsid(2)).
+            // SAFETY: setpgid takes two numbers. It fails for who has begun a session, and so leads
+            // a group already.
+            unsafe { libc::setpgid(0, 0) };
+        }
         // SAFETY: prctl with these arguments touches no memory.
         if unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) } != 0 {
             return Err(io::Error::last_os_error());

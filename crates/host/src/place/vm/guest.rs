@@ -9,16 +9,19 @@ use std::os::fd::AsFd;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use fsverdict_core::model::need::State;
-use fsverdict_core::model::{Device, Guest, Trial};
+use fsverdict_core::model::{Device, Guest, Record, Trial};
 use fsverdict_core::run::HostError;
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::archive::{self, Archive};
 use super::loading::{self, Unloaded};
 use super::nodes;
+use super::shell::{self, Terminal};
 use crate::bed::{Identity, Like};
 use crate::machine::processes::uptime_ns;
 use crate::machine::settings::{self, Setting};
@@ -46,6 +49,10 @@ pub const ANSWER: &str = "guest.json";
 const BEAT: Duration = Duration::from_secs(10);
 
 const OUT: &str = "/fsverdict/out";
+/// The trial as it is run here.
+const TRIAL: &str = "/fsverdict/trial.json";
+/// Somebody types at the console: [`beat`] says nothing.
+static IS_TYPED_AT: AtomicBool = AtomicBool::new(false);
 const MOUNT_POINT: &str = "/fsverdict/mnt";
 /// Links that programs count on: mkfs.nilfs2, among others, looks in the first whether a device is
 /// mounted, and zfs-fuse has its lock and its socket below the others.
@@ -82,6 +89,8 @@ pub struct Job {
     pub has_marks: bool,
     /// The disk that they are to be like.
     pub like: Option<Like>,
+    /// Where somebody wants to look around when the trial is over.
+    pub shell: Option<Terminal>,
 }
 
 /// See [`has_namespaces`].
@@ -148,17 +157,29 @@ fn serve() -> Result<(), HostError> {
     if !has_namespaces() {
         guest.lacks.push(WITHOUT_NAMESPACES.into());
     }
+    let (trial, terminal) = (job.trial.clone(), job.shell.clone());
     // Otherwise a daemon would take the place of a file system whose module does not load.
     let error = match loading::why_missing(&job.driver, &unloaded) {
         Some(why) => Some(why),
         None => run(job, &disk).err().map(|error| error.to_string()),
     };
+    if let Some(terminal) = terminal {
+        IS_TYPED_AT.store(true, Ordering::Relaxed);
+        let record: Option<Record> = document(&Path::new(OUT).join("record.json"));
+        let trial = document(Path::new(TRIAL)).unwrap_or(trial);
+        return shell::look_around(&terminal, &trial, record.as_ref(), error.as_deref());
+    }
     let answer = serde_json::to_vec(&Answer { guest, error })?;
     fs::write(Path::new(OUT).join(ANSWER), answer)?;
     let mut out = Archive::new(BufWriter::new(File::create(&disk)?));
     out.folder("", Path::new(OUT))?;
     let file = out.finish()?.into_inner().map_err(io::IntoInnerError::into_error)?;
     Ok(file.sync_all()?)
+}
+
+/// A document that is there.
+fn document<T: DeserializeOwned>(path: &Path) -> Option<T> {
+    serde_json::from_str(&fs::read_to_string(path).ok()?).ok()
 }
 
 fn path(text: &CStr) -> &str {
@@ -175,7 +196,9 @@ fn say(text: &str) -> bool {
 fn beat() {
     loop {
         std::thread::sleep(BEAT);
-        say("\r");
+        if !IS_TYPED_AT.load(Ordering::Relaxed) {
+            say("\r");
+        }
     }
 }
 
@@ -318,7 +341,7 @@ fn run(job: Job, job_disk: &Path) -> Result<(), HostError> {
     trial.bed.lab = journal.token().to_string();
     let identities = trial.bed.devices.iter().map(Identity::of).collect::<Option<Vec<_>>>();
     let _granted = Grant::new(&journal, trial.number, identities.ok_or("a disk has no node")?)?;
-    let (input, output) = (Path::new("/fsverdict/trial.json"), out.join("record.json"));
+    let (input, output) = (Path::new(TRIAL), out.join("record.json"));
     fs::write(input, serde_json::to_vec(&trial)?)?;
     let argv = match has_namespaces() {
         true => trial_argv(input, &output),

@@ -64,10 +64,12 @@ pub struct HostFiles {
 }
 
 impl HostFiles {
-    /// All that the trials of `plan` need, on file systems as its kernels have them.
+    /// All that the trials of `plan` need, on file systems as its kernels have them, and `more`
+    /// programs, as far as the host has them.
     pub fn of<'a>(
         plan: &Plan,
         file_systems: impl Iterator<Item = &'a FileSystem>,
+        more: &[&str],
     ) -> Result<HostFiles, VmError> {
         let given = plan.vm.as_ref().and_then(Vm::given);
         let given = given.map(|given| given.iter().map(PathBuf::from).collect());
@@ -82,6 +84,9 @@ impl HostFiles {
         }
         for program in PROGRAMS.into_iter().chain(workload::programs(plan)) {
             host_files.system_program(program)?;
+        }
+        for path in more.iter().filter_map(|name| tool::find(name)) {
+            host_files.program(&path)?;
         }
         for known in file_systems {
             host_files.file_system(known)?;

@@ -21,6 +21,7 @@ mod nodes;
 pub mod openzfs;
 mod qemu;
 mod release;
+mod shell;
 pub mod toolbox;
 
 use std::collections::BTreeMap;
@@ -52,6 +53,7 @@ use kvm::QEMU;
 use logged::Log;
 use modules::{Bus, Modules};
 use qemu::{Console, Disk, DiskLog, Machine, Mute, Silence};
+pub use shell::Terminal;
 
 /// The disk by which a trial goes in and its record comes out. A hole in a file: what is not
 /// written takes no space.
@@ -177,7 +179,8 @@ struct Prepared {
 }
 
 impl Prepared {
-    fn of(plan: &Plan) -> Result<Prepared, VmError> {
+    /// With `programs` besides what the trials need.
+    fn of(plan: &Plan, programs: &[&str]) -> Result<Prepared, VmError> {
         tool::command(QEMU)?;
         let mut kernels = BTreeMap::new();
         for contender in &plan.contenders {
@@ -187,7 +190,7 @@ impl Prepared {
             }
         }
         let by_host = plan.contenders.iter().filter_map(|it| kernels[&it.kernel].by_host(it));
-        let host_files = HostFiles::of(plan, by_host)?;
+        let host_files = HostFiles::of(plan, by_host, programs)?;
         Ok(Prepared { kernels, host_files })
     }
 }
@@ -205,7 +208,7 @@ pub fn file_system(plan: &Plan, contender: &Contender) -> Option<&'static FileSy
 
 /// Checks that all that the plan's machines hold can be brought into them; changes nothing.
 pub fn check(plan: &Plan) -> Result<(), VmError> {
-    Prepared::of(plan).map(drop)
+    Prepared::of(plan, &[]).map(drop)
 }
 
 /// The command that would boot the machine of `trial`; kernels that are not there are imagined.
@@ -238,6 +241,7 @@ pub fn imagined(plan: &Plan, trial: &Trial) -> Result<Vec<String>, HostError> {
         kvm: qemu::has_kvm(),
         parameters: &trial.contender.parameters,
         options: &config.qemu,
+        has_terminal: false,
     };
     Ok(machine.argv())
 }
@@ -269,7 +273,27 @@ impl<'a> Vm<'a> {
         interrupted: Arc<AtomicBool>,
         watch: Watch<'a>,
     ) -> Result<Self, HostError> {
-        let prepared = Prepared::of(plan)?;
+        Vm::with(folder, plan, interrupted, watch, &[])
+    }
+
+    /// [`Vm::new`], in whose machines one can look around.
+    pub fn to_look_around(
+        folder: &Path,
+        plan: &Plan,
+        interrupted: Arc<AtomicBool>,
+        watch: Watch<'a>,
+    ) -> Result<Self, HostError> {
+        Vm::with(folder, plan, interrupted, watch, &shell::PROGRAMS)
+    }
+
+    fn with(
+        folder: &Path,
+        plan: &Plan,
+        interrupted: Arc<AtomicBool>,
+        watch: Watch<'a>,
+        programs: &[&str],
+    ) -> Result<Self, HostError> {
+        let prepared = Prepared::of(plan, programs)?;
         let journal = Some(Journal::open(Some(folder))?);
         Ok(Vm {
             folder: folder.canonicalize()?,
@@ -358,7 +382,50 @@ impl<'a> Vm<'a> {
             emulated: !self.kvm,
             has_marks: log.is_some(),
             like: self.like().cloned(),
+            shell: None,
         }
+    }
+
+    /// The machine of `trial`, with these disks.
+    fn machine<'b>(
+        &'b self,
+        trial: &'b Trial,
+        disks: &'b [Disk],
+    ) -> Result<Machine<'b>, HostError> {
+        let (bootable, initrd) = self.booted_by(trial)?;
+        let config = self.plan.vm.as_ref();
+        let usual = model::Vm::default();
+        let vm = config.unwrap_or(&usual);
+        Ok(Machine {
+            kernel: &bootable.kernel.image,
+            initrd,
+            disks,
+            bus: bootable.bus(),
+            memory_bytes: self.memory_bytes(initrd)?,
+            processors: vm.processors,
+            kvm: self.kvm,
+            parameters: &trial.contender.parameters,
+            options: config.map_or(&[], |config| &config.qemu),
+            has_terminal: false,
+        })
+    }
+
+    /// The kernel of `trial`, and the archive that is its root.
+    fn booted_by(&self, trial: &Trial) -> Result<(&Bootable, &Path), HostError> {
+        let bootable = self.prepared.kernels.get(&trial.contender.kernel);
+        let initrd = self.initrds.get(&trial.contender.kernel).map(PathBuf::as_path);
+        Ok(bootable.zip(initrd).ok_or("the bed is not made")?)
+    }
+
+    /// Runs `trial` once more in its machine, whose console is our terminal, and then a shell: the
+    /// machine ends with that, and nothing comes out of it.
+    pub fn shell(&self, trial: &Trial, terminal: &Terminal) -> Result<(), HostError> {
+        let exchange = self.own_folder()?.join("exchange");
+        let job = self.job(trial, self.booted_by(trial)?.0, None);
+        write_job(&exchange, &Job { shell: Some(terminal.clone()), ..job })?;
+        let disks = self.disks(&exchange, trial, None);
+        let machine = self.machine(trial, &disks)?;
+        qemu::run_here(&Machine { has_terminal: true, ..machine }.argv())
     }
 
     /// Runs the machine and gives the files that came out of it; and what went wrong before the
@@ -440,24 +507,10 @@ impl<'a> Vm<'a> {
         log: Option<&Log>,
         has_words: bool,
     ) -> Result<Booted, HostError> {
-        let bootable = self.prepared.kernels.get(&trial.contender.kernel);
-        let initrd = self.initrds.get(&trial.contender.kernel);
-        let (bootable, initrd) = bootable.zip(initrd).ok_or("the bed is not made")?;
         let exchange = self.own_folder()?.join("exchange");
-        write_job(&exchange, &self.job(trial, bootable, log))?;
+        write_job(&exchange, &self.job(trial, self.booted_by(trial)?.0, log))?;
         let disks = self.disks(&exchange, trial, log);
-        let config = self.plan.vm.clone().unwrap_or_default();
-        let machine = Machine {
-            kernel: &bootable.kernel.image,
-            initrd,
-            disks: &disks,
-            bus: bootable.bus(),
-            memory_bytes: self.memory_bytes(initrd)?,
-            processors: config.processors,
-            kvm: self.kvm,
-            parameters: &trial.contender.parameters,
-            options: &config.qemu,
-        };
+        let argv = self.machine(trial, &disks)?.argv();
         let steps: Vec<String> = run::steps(trial).iter().map(ToString::to_string).collect();
         (self.watch)(Event::Step("boot"));
         let mut patience = Patience::new(&trial.timeouts);
@@ -479,7 +532,7 @@ impl<'a> Vm<'a> {
         };
         let later = trial.timeouts.silence();
         let silence = Silence { later, at_first: has_words.then_some(later) };
-        let console = qemu::run(&machine.argv(), console, silence, &self.interrupted, &mut watch)?;
+        let console = qemu::run(&argv, console, silence, &self.interrupted, &mut watch)?;
         let files = archive::files(BufReader::new(File::open(&exchange)?)).unwrap_or_default();
         Ok(Booted { files, console, has_begun })
     }

@@ -85,10 +85,12 @@ pub struct Machine<'a> {
     pub parameters: &'a [String],
     /// More options, after all others.
     pub options: &'a [String],
+    /// Its console is the terminal that we are typed at, where Ctrl-A, then X ends it.
+    pub has_terminal: bool,
 }
 
 impl Machine<'_> {
-    /// The command that starts it: the console on standard output, nothing else to be seen.
+    /// The command that starts it: its console on standard output, nothing else to be seen.
     pub fn argv(&self) -> Vec<String> {
         let memory = format!("{}M", self.memory_bytes.div_ceil(1 << 20));
         let accelerator = if self.kvm { "kvm" } else { "tcg,thread=multi" };
@@ -104,7 +106,7 @@ impl Machine<'_> {
         option("-smp", self.processors.to_string());
         option("-m", memory);
         option("-display", "none".into());
-        option("-serial", "stdio".into());
+        option("-serial", if self.has_terminal { "mon:stdio" } else { "stdio" }.into());
         option("-kernel", kernel.to_string());
         option("-initrd", initrd.to_string());
         let words = std::iter::once(PARAMETERS).chain(self.parameters.iter().map(String::as_str));
@@ -261,6 +263,17 @@ pub fn has_kvm() -> bool {
     let _ = std::fs::create_dir_all(kernel::cache());
     let _ = std::fs::write(&path, format!("{boot} {answer}\n"));
     has
+}
+
+/// Runs the machine on our terminal to its end.
+pub fn run_here(argv: &[String]) -> Result<(), HostError> {
+    let mut command = tool::command(&argv[0])?;
+    command.args(&argv[1..]).stdin(Stdio::inherit());
+    sys::die_with_us(&mut command);
+    match command.status()? {
+        status if status.success() => Ok(()),
+        status => Err(format!("QEMU {}", tool::ended(status)).into()),
+    }
 }
 
 /// What a guest said on its console, and how it ended.
@@ -487,11 +500,15 @@ mod tests {
             kvm: false,
             parameters: &["mitigations=off".into()],
             options: &["-cpu".into(), "qemu64".into()],
+            has_terminal: false,
         };
         let ahci = Machine { bus: Bus::Ahci, ..machine.clone() }.argv().join(" ");
         assert!(ahci.contains("-device ich9-ahci,id=ahci -drive"), "{ahci}");
         assert!(ahci.contains("-device ide-hd,drive=disk1,bus=ahci.1"), "{ahci}");
+        let typed_at = Machine { has_terminal: true, ..machine.clone() }.argv().join(" ");
+        assert!(typed_at.contains(" -serial mon:stdio "), "{typed_at}");
         let line = machine.argv().join(" ");
+        assert!(line.contains(" -serial stdio "), "{line}");
         assert!(line.contains("cryptomgr.notests mitigations=off -drive "), "{line}");
         assert!(line.ends_with(" -cpu qemu64"), "{line}");
         assert!(line.contains("-accel tcg,thread=multi -cpu max -smp 2 -m 1025M"), "{line}");

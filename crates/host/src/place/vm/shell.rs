@@ -1,0 +1,77 @@
+//! A shell in a guest, to look around in what a trial has left.
+
+use std::fs::File;
+use std::io::Write;
+
+use fsverdict_core::model::{Outcome, Record, Trial};
+use fsverdict_core::run::HostError;
+use serde::{Deserialize, Serialize};
+
+use crate::file_system::{self, Site};
+use crate::{sys, tool};
+
+/// What one looks around with, as far as the host has it.
+pub const PROGRAMS: [&str; 32] = [
+    "bash", "blkid", "blockdev", "cat", "clear", "cp", "dd", "df", "dmesg", "du", "find",
+    "findmnt", "free", "grep", "head", "hexdump", "kill", "less", "ln", "ls", "lsblk", "mkdir",
+    "od", "ps", "rm", "sed", "setsid", "sort", "stat", "strace", "stty", "tail",
+];
+
+/// The console of a guest: its first serial port.
+const CONSOLE: &str = "/dev/ttyS0";
+
+/// The terminal that a guest's console is shown at.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Terminal {
+    /// Its kind, as in `TERM`.
+    pub kind: String,
+    /// Lines.
+    pub rows: u16,
+    /// Characters in a line.
+    pub columns: u16,
+}
+
+/// Runs a shell on the console until it ends, after it has said what became of the trial.
+pub fn look_around(
+    terminal: &Terminal,
+    trial: &Trial,
+    record: Option<&Record>,
+    error: Option<&str>,
+) -> Result<(), HostError> {
+    let console = || File::options().read(true).write(true).open(CONSOLE);
+    console()?.write_all(said(trial, record, error).as_bytes())?;
+    // Of a session of its own, whose terminal it is: Ctrl-C and jobs take that.
+    let line = format!(
+        "stty sane rows {} cols {}
+         for it in bash sh; do command -v $it > /dev/null && exec $it -i; done",
+        terminal.rows, terminal.columns
+    );
+    let mut shell = tool::command("setsid")?;
+    shell.args(["--ctty", "--wait", "sh", "-c", &line]).current_dir("/");
+    shell.env("TERM", &terminal.kind).env("PS1", "guest:\\w# ").env("HOME", "/");
+    shell.stdin(console()?).stdout(console()?).stderr(console()?);
+    sys::Awaited::start(&mut shell)?.wait_and_reap()?;
+    Ok(())
+}
+
+/// What became of the trial, where things are, and how to end it.
+fn said(trial: &Trial, record: Option<&Record>, error: Option<&str>) -> String {
+    let became = match (record.map(|it| &it.outcome), error) {
+        (Some(Outcome::Measured), _) => "was measured".to_string(),
+        (Some(Outcome::Failed(it)), _) => format!("has failed at {}: {}", it.step, it.error),
+        (None, why) => format!("has no record: {}", why.unwrap_or("nobody knows why")),
+    };
+    let devices: Vec<String> = trial.bed.devices.iter().map(|it| it.path.clone()).collect();
+    let site = Site { devices: &devices, at: &trial.directory };
+    let known = file_system::find(&trial.contender.file_system);
+    let mount = known.map(|it| it.mount(&trial.contender.mount, &site)).unwrap_or_default();
+    let mount: Vec<String> = mount.iter().map(|argv| argv.join(" ")).collect();
+    let lines = [
+        format!("Trial {} {became}", trial.number),
+        format!("Its disks: {}", devices.join(", ")),
+        format!("To mount them again: {}", mount.join("; ")),
+        format!("What it printed: {}", trial.raw),
+        "exit ends the machine; Ctrl-A, then X ends one that hangs.".to_string(),
+    ];
+    format!("\n{}\n\n", lines.join("\n"))
+}
