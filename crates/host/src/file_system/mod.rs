@@ -195,8 +195,8 @@ impl FileSystem {
             some => (format!(" -o {}", some.join(",")), some.join(",")),
         };
         let kind = self.driver();
-        // fsck.xfs(8) and fsck.btrfs(8) do nothing: fstab(5) has 0 for such. Of NTFS there is none.
-        let pass = if matches!(self.name, "xfs" | "btrfs" | "ntfs3" | "ntfs") { 0 } else { 2 };
+        // fsck.xfs(8) and fsck.btrfs(8) do nothing: fstab(5) has 0 for such.
+        let pass = if matches!(self.name, "xfs" | "btrfs") { 0 } else { 2 };
         let words = [&[self.program.to_string()], mkfs, &[device.to_string()]].concat();
         vec![
             words.join(" "),

@@ -7,11 +7,11 @@ use super::{FileSystem, PLAIN};
 /// own (ntfs3.rst, Todo list).
 pub(super) const NTFS3: FileSystem = FileSystem {
     name: "ntfs3",
-    program: "mkfs.ntfs",
-    version: &["mkfs.ntfs", "--version"],
+    program: "mkntfs",
+    version: &["mkntfs", "--version"],
     // Quick leaves the device's blocks as they are; without it all of them are written and read.
     // Forced, for some whole disks are refused otherwise.
-    make: |options, site| site.make(&["mkfs.ntfs", "--quiet", "--force", "--quick"], options),
+    make: |options, site| site.make(&["mkntfs", "--quiet", "--force", "--quick"], options),
     dry: Some("--no-action"),
     // ntfs_fs_parameters: `discard` is asked for.
     mount: |options, site| site.mount("ntfs3", &[], options),

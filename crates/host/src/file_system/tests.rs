@@ -61,7 +61,7 @@ fn each_is_made_quietly_and_without_discard() {
     assert_eq!(made("exfat", &["-c", "32K"]), "mkfs.exfat -c 32K /dev/loop1");
     assert_eq!(made("vfat", &["-F", "32"]), "mkfs.fat -I -F 32 /dev/loop1");
     assert_eq!(made("udf", &["-b", "512"]), "mkudffs --media-type=hd -b 512 /dev/loop1");
-    let ntfs3 = "mkfs.ntfs --quiet --force --quick -c 64K /dev/loop1";
+    let ntfs3 = "mkntfs --quiet --force --quick -c 64K /dev/loop1";
     assert_eq!(made("ntfs3", &["-c", "64K"]), ntfs3);
     assert_eq!(made("reiserfs", &["-h", "tea"]), "mkreiserfs -q -f -h tea /dev/loop1");
     let gfs2 = "mkfs.gfs2 -q -O -K -p lock_nolock -J 64 /dev/loop1";
