@@ -3,12 +3,12 @@
 
 use std::path::Path;
 
-use fsverdict_core::model::{BedKind, Bytes, Jobs, Plan, PlanError, Workload, meant};
+use fsverdict_core::model::{Bed, BedKind, Bytes, Contender, Plan, PlanError, Workload, meant};
 use fsverdict_core::run::{HostError, check_metrics};
 use thiserror::Error;
 
 use crate::tool::ToolError;
-use crate::workload::engine::Reading;
+use crate::workload::engine::{Reading, Taken};
 use crate::{bed, file_system, layer, workload};
 
 /// Why a plan can't be run anywhere, and what to do about it.
@@ -107,8 +107,9 @@ pub fn check_details(plan: &mut Plan) -> Result<(), PreflightError> {
     // All jobs of a duet take their turns together.
     let in_turns: Vec<bool> = plan.workloads.iter().map(|it| plan.takes_turns(it)).collect();
     for (workload, in_turns) in plan.workloads.iter_mut().zip(in_turns) {
-        let jobs = read_job(workload)?;
-        workload.jobs = jobs.filter(|_| !in_turns);
+        let taken = read_job(workload)?;
+        check_room(&plan.bed, &plan.contenders, workload, taken.least_bytes)?;
+        workload.jobs = taken.jobs.filter(|_| !in_turns);
         let named = |said| PreflightError::Metric { workload: workload.name.clone(), said };
         check_metrics(workload, &plan.probes, true).map_err(named)?;
     }
@@ -121,13 +122,35 @@ pub fn check_details(plan: &mut Plan) -> Result<(), PreflightError> {
 }
 
 /// What a tool does not understand it says before anything is written, once and not in every trial.
-fn read_job(workload: &Workload) -> Result<Option<Jobs>, PreflightError> {
-    let Ok(work) = workload.work() else { return Ok(None) };
+fn read_job(workload: &Workload) -> Result<Taken, PreflightError> {
+    let Ok(work) = workload.work() else { return Ok(Taken::default()) };
     match workload::engine(work).read(workload)? {
-        Reading::Jobs(jobs) => Ok(jobs),
+        Reading::Taken(taken) => Ok(taken),
         Reading::Refused(said) => {
             Err(PreflightError::Job { workload: workload.name.clone(), said })
         }
+    }
+}
+
+/// What a tool says that its files take is there on every contender.
+fn check_room(
+    bed: &Bed,
+    contenders: &[Contender],
+    workload: &Workload,
+    least_bytes: u64,
+) -> Result<(), PreflightError> {
+    if !matches!(bed.kind, BedKind::Loop | BedKind::Ram) {
+        return Ok(());
+    }
+    let devices = |it: &Contender| it.devices_of(bed.devices.max(1) as usize) as u64;
+    let bytes = |it: &Contender| bed.size.0.saturating_mul(devices(it));
+    match contenders.iter().find(|it| bytes(it) < least_bytes) {
+        Some(contender) => Err(PreflightError::Room {
+            workload: workload.name.clone(),
+            contender: contender.name.clone(),
+            lack: format!("{}, and has {}", Bytes(least_bytes), Bytes(bytes(contender))),
+        }),
+        None => Ok(()),
     }
 }
 

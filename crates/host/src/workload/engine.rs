@@ -24,7 +24,7 @@ pub trait Engine {
 
     /// Has its tool read it, as the work of this workload, and do nothing else.
     fn read(&self, _workload: &Workload) -> Result<Reading, ToolError> {
-        Ok(Reading::Jobs(None))
+        Ok(Reading::Taken(Taken::default()))
     }
 
     /// Files that it reads outside the file system under test: a virtual machine has to have them.
@@ -61,10 +61,19 @@ pub trait Engine {
 /// What a tool made of its work.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reading {
-    /// The jobs that it has, where it has several.
-    Jobs(Option<Jobs>),
+    /// It takes it.
+    Taken(Taken),
     /// It does not take it, and says why.
     Refused(String),
+}
+
+/// What a tool says of work that it takes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Taken {
+    /// The jobs that it has, where it has several.
+    pub jobs: Option<Jobs>,
+    /// Bytes that its files take for certain.
+    pub least_bytes: u64,
 }
 
 /// A part of the work that is ready to be timed. It is called once, and not once an operation.

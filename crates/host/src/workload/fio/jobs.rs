@@ -28,6 +28,12 @@ const MOVE_NOTHING: [&str; 13] = [
 const PACED: [&str; 4] = ["rate", "think", "flow", "latency_target"];
 const WAITS: [&str; 1] = ["wait_for"];
 
+/// Options with which a job may end before it has written all of its size.
+const ENDED_EARLY: [&str; 6] =
+    ["runtime", "timeout", "time_based", "io_size", "io_limit", "number_ios"];
+/// Those with which its size is not that of its files, or not all of them are its own.
+const OTHER_FILES: [&str; 5] = ["filesize", "fill_", "opendir", "create_only", "file_append"];
+
 /// One job of a fio run: a section of a job file, or what follows a `--name`.
 #[derive(Clone, Debug, Default)]
 pub struct Job {
@@ -113,6 +119,28 @@ impl Job {
     fn writes(&self) -> bool {
         self.text("rw").is_some_and(|mode| mode.contains("write") || mode.contains("rw"))
     }
+
+    /// Bytes that its files take: those that are laid out to be read, or written whole. `None`
+    /// where that is up to the clock, or to what is there.
+    fn least_bytes(&self) -> Option<u64> {
+        let is_whole = self.reads() || self.writes() && !self.has_any(&ENDED_EARLY);
+        if self.moves_nothing() || self.has_any(&OTHER_FILES) || !is_whole {
+            return None;
+        }
+        // Of a share of the disk fio has a number below zero.
+        let bytes = u64::try_from(self.number("size")?).ok()?;
+        // Those that have no name for their file have one each.
+        let files = match self.text("filename") {
+            Some(_) => 1,
+            None => self.number("numjobs").map_or(1, |it| it.max(1).unsigned_abs()),
+        };
+        bytes.checked_mul(files)
+    }
+}
+
+/// Bytes that the files of one of the jobs take for certain: the most of any.
+pub fn least_bytes(jobs: &[Job]) -> u64 {
+    jobs.iter().filter_map(Job::least_bytes).max().unwrap_or(0)
 }
 
 /// Whether files have to be there before the work begins: of jobs that read, and that don't read
@@ -403,6 +431,29 @@ parse    9761  dup options
         assert_eq!([0, 1].map(|at: usize| jobs[at].is_closed()), [true, false]);
         assert_eq!((jobs[1].declared(), run_at_once(&jobs)), (2.0, true));
         assert_eq!(parts(&jobs).unwrap().names, ["a", "b"]);
+    }
+
+    #[test]
+    fn files_that_are_read_or_written_whole_take_their_size() {
+        let least = |options: &str| {
+            let pairs = options.split(' ').map(|it| it.split_once('=').unwrap_or((it, "")));
+            least_bytes(&written(pairs.map(|(name, it)| (name.into(), it.into())).collect()))
+        };
+        assert_eq!(least("name=a rw=write size=9000"), 9000);
+        assert_eq!(least("name=a size=9000 numjobs=3"), 27000);
+        assert_eq!(least("name=a rw=randrw size=9000 numjobs=3 filename=f runtime=9"), 9000);
+        assert_eq!(least("name=a size=10 name=b size=9000"), 9000, "the most of any");
+        for up_to_something_else in [
+            "name=a rw=randwrite size=9000 time_based runtime=9",
+            "name=a rw=write size=9000 io_size=10",
+            "name=a rw=randtrim size=9000",
+            "name=a size=9000 filesize=10",
+            "name=a size=9000 ioengine=null",
+            "name=a size=-51",
+            "name=a",
+        ] {
+            assert_eq!(least(up_to_something_else), 0, "{up_to_something_else}");
+        }
     }
 
     #[test]

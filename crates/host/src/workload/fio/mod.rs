@@ -16,7 +16,7 @@ use fsverdict_core::run::{HostError, Step};
 use thiserror::Error;
 
 use super::command::{self, Ready};
-use super::engine::{Act, Engine, OVER, Reading, Scene, TimedPart, only_whole};
+use super::engine::{Act, Engine, OVER, Reading, Scene, Taken, TimedPart, only_whole};
 use super::relay::Relay;
 use crate::machine::cell::{self, Cells, Ground, Mapped};
 use crate::sys;
@@ -401,11 +401,14 @@ fn jobs_outside(fio: &Fio, workload: &Workload) -> Result<Result<Vec<Job>, Strin
 fn read(fio: &Fio, workload: &Workload) -> Result<Reading, ToolError> {
     if !workload.map.is_empty() && !sys::is_root() {
         // Only the machine that runs it can have such folders.
-        return Ok(Reading::Jobs(None));
+        return Ok(Reading::Taken(Taken::default()));
     }
     let said = match jobs_outside(fio, workload)? {
         Ok(jobs) => match unknown_engine(fio, &jobs)? {
-            None => return Ok(Reading::Jobs(jobs::parts(&jobs))),
+            None => {
+                let least_bytes = jobs::least_bytes(&jobs);
+                return Ok(Reading::Taken(Taken { jobs: jobs::parts(&jobs), least_bytes }));
+            }
             Some(said) => said,
         },
         Err(said) => said,

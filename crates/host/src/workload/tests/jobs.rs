@@ -6,7 +6,7 @@ use fsverdict_core::model::{JobRecord, Jobs, Phase, PhaseRecord};
 use serde_json::json;
 
 use super::stage::{Stage, one_line, told};
-use crate::workload::engine::Reading;
+use crate::workload::engine::{Reading, Taken};
 
 fn staged(arguments: &[&str]) -> Option<Stage> {
     let work = format!(r#""fio": {}, "primary": ["cpu_time"]"#, json!(arguments));
@@ -128,16 +128,17 @@ fn fio_says_which_jobs_a_file_has() {
         stage.workload.environment = serde_json::from_value(variables).unwrap();
         stage.engine().read(&stage.workload).unwrap()
     };
-    let jobs = |names: &[&str], together| {
-        let names = names.iter().map(ToString::to_string).collect();
-        Reading::Jobs(Some(Jobs { names, together }))
+    let jobs = |names: &[&str], least_bytes| {
+        let names: Vec<String> = names.iter().map(ToString::to_string).collect();
+        let jobs = (!names.is_empty()).then_some(Jobs { names, together: false });
+        Reading::Taken(Taken { jobs, least_bytes })
     };
-    assert_eq!(read(&[&file]), jobs(&["first", "second_one"], false));
-    assert_eq!(read(&[&file, &other]), jobs(&["first", "second_one", "third"], false));
-    assert_eq!(read(&[&other]), Reading::Jobs(None));
-    assert_eq!(read(&["--section=first", &file]), Reading::Jobs(None));
+    assert_eq!(read(&[&file]), jobs(&["first", "second_one"], 64 << 10));
+    assert_eq!(read(&[&file, &other]), jobs(&["first", "second_one", "third"], 2 << 20));
+    assert_eq!(read(&[&other]), jobs(&[], 2 << 20));
+    assert_eq!(read(&["--section=first", &file]), jobs(&[], 64 << 10));
     let two = ["--size=1m", "--name=a", "--rw=write", "--name=a", "--rw=read"];
-    assert_eq!(read(&two), Reading::Jobs(None), "fio reports both under one name, in one group");
+    assert_eq!(read(&two), jobs(&[], 1 << 20), "fio reports both under one name, in one group");
     let Reading::Refused(said) = read(&[&outside]) else { panic!("it leaves the file system") };
     assert!(one_line(&said.into()).contains("directory=/srv, outside the file system"));
     for words in [&["--ioengine=libaoi", "--name=a"][..], &[&engine]] {
