@@ -438,6 +438,20 @@ impl Started {
         tool("kill", &[&format!("-{name}"), &self.id().to_string()]).unwrap();
     }
 
+    /// Waits until it has brought about `condition`; fails at once where it has ended instead.
+    #[track_caller]
+    pub fn reaches(&mut self, what: &str, mut condition: impl FnMut() -> bool) {
+        wait_for(what, || {
+            let has_ended = self.0.as_mut().unwrap().try_wait().unwrap().is_some();
+            let is_so = condition();
+            if has_ended && !is_so {
+                let Done { code, stdout, stderr } = Started(self.0.take()).wait();
+                panic!("it ended before {what}, with {code:?}: {stdout}{stderr}");
+            }
+            is_so
+        });
+    }
+
     /// Waits until it has ended; kills it when it does not.
     #[track_caller]
     pub fn wait(mut self) -> Done {

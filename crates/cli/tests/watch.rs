@@ -211,7 +211,7 @@ fn ctrl_c_in_the_live_view_ends_the_run_and_gives_the_terminal_back() {
     words.push("--live".into());
     words.extend(WORK.map(String::from));
     let mut started = in_terminal(&scene, [80, 24], &words);
-    wait_for("the third trial", || scene.path("run/trials/3").exists());
+    started.reaches("the third trial", || scene.path("run/trials/3").exists());
     started.typed(b"\x03");
     started.wait();
     let shown = assert_given_back(&scene, 130);
@@ -230,8 +230,8 @@ fn serving(scene: &Scene, rounds: u32, work: &[&str]) -> (Started, String) {
     let mut command = scene.command(&words);
     let said = fs::File::create(scene.path("said")).unwrap();
     command.stderr(said);
-    let started = Started::telling(command);
-    wait_for("the address", || scene.read("said").contains("/metrics"));
+    let mut started = Started::telling(command);
+    started.reaches("the address", || scene.read("said").contains("/metrics"));
     let said = scene.read("said");
     let address = said.split("http://").nth(1).unwrap().split('/').next().unwrap().to_string();
     (started, address)
@@ -264,11 +264,11 @@ fn metrics_tell_of_the_trial_under_way_and_of_those_before() {
         "seq 99999 > numbers
         [ $FSVERDICT_ROUND != 3 ] || until [ -e {looked} ]; do sleep 0.1; done"
     );
-    let (started, address) = serving(&scene, 4, &["--writable", ".", "--", "sh", "-c", &waits]);
+    let (mut started, address) = serving(&scene, 4, &["--writable", ".", "--", "sh", "-c", &waits]);
     let measured = |body: &str| body.contains("outcome=\"measured\"} 2");
     let working = |body: &str| body.contains("step=\"work\"}");
     let mut body = String::new();
-    wait_for("a trial of the third round at work", || {
+    started.reaches("a trial of the third round at work", || {
         body = scrape(&address, "application/openmetrics-text; version=1.0.0").1;
         measured(&body) && working(&body) && body.contains("fsverdict_round 3")
     });

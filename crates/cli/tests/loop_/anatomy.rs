@@ -4,7 +4,7 @@ use std::fs;
 
 use serde_json::Value;
 
-use crate::support::{Left, Scene, Started, program, wait_for};
+use crate::support::{Left, Scene, Started, program};
 
 /// The lines of a trial's log.
 fn log(scene: &Scene, trial: u32) -> Vec<Value> {
@@ -79,9 +79,9 @@ fn a_recording_that_is_killed_leaves_an_instance_that_goes() {
     let scene = Scene::alone();
     let words = ["anatomy", "--size", "64M", "--output", "run", "--", "sh", "-c"];
     let work = "until [ -e nothing ]; do sleep 0.1; done";
-    let run = scene.start(&[&words[..], &[work]].concat());
+    let mut run = scene.start(&[&words[..], &[work]].concat());
     let at_work = scene.path("run/trials/1/raw/command.stdout");
-    wait_for("a trial at work", || at_work.exists());
+    run.reaches("a trial at work", || at_work.exists());
     run.signal("KILL");
     run.wait();
     let journals = Left::of(&scene.path("")).journals;

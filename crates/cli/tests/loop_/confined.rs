@@ -346,9 +346,9 @@ fn a_stick_that_is_not_the_trials_can_be_unmounted_while_it_runs() {
     let attached = || tool("losetup", &["--associated", &image]).unwrap();
     assert!(!attached().is_empty());
     let words = ["run", "--output", "run", "--fs", "ext4,ext4", "--size", "64M", "--rounds", "1"];
-    let run = scene.start(&[&words[..], &["--", "sh", "-c", "echo works; sleep 600"]].concat());
+    let mut run = scene.start(&[&words[..], &["--", "sh", "-c", "echo works; sleep 600"]].concat());
     let stdout = scene.path("run/trials/1/raw/command.stdout");
-    wait_for("the work", || fs::read_to_string(&stdout).is_ok_and(|said| said == "works\n"));
+    run.reaches("the work", || fs::read_to_string(&stdout).is_ok_and(|said| said == "works\n"));
     tool("umount", &[&format!("{at}/stick")]).unwrap();
     wait_for("the stick's device to be free", || attached().is_empty());
     run.signal("INT");

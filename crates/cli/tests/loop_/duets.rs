@@ -168,11 +168,11 @@ fn a_part_that_one_refuses_is_the_others_alone() {
         metadata = { directories = 30, files_per_directory = 2 }
     "#;
     let file = scene.write("plan.toml", plan);
-    let run = scene.start(&["run", &file, "--output", "run", "--json", "-"]);
+    let mut run = scene.start(&["run", &file, "--output", "run", "--json", "-"]);
     let its_trial = format!("^[^ ]*fsverdict trial --in {}/trials/", scene.typed("run"));
     let found = |words: &[&str]| tool("pgrep", words).ok().map(|said| said.trim().to_string());
     let mut waiting = None;
-    wait_for("the trial on XFS to stand still before its work", || {
+    run.reaches("the trial on XFS to stand still before its work", || {
         let trials = found(&["--full", &its_trial]).unwrap_or_default();
         waiting = trials.lines().find_map(|trial| {
             let shell = found(&["--parent", trial, "--runstates", "T"])?;
@@ -217,9 +217,9 @@ fn a_part_that_one_refuses_is_the_others_alone() {
 fn what_works_on_between_its_turns_is_void() {
     let scene = Scene::alone();
     let file = scene.write("plan.toml", &plan(""));
-    let run = scene.start(&["run", &file, "--output", "run", "--json", "-"]);
+    let mut run = scene.start(&["run", &file, "--output", "run", "--json", "-"]);
     let raw = |number: u32, name: &str| scene.path(&format!("run/trials/{number}/raw/{name}"));
-    wait_for("both at work", || raw(1, "fio.stdout").exists() && raw(2, "fio.stdout").exists());
+    run.reaches("both at work", || raw(1, "fio.stdout").exists() && raw(2, "fio.stdout").exists());
     let trial = scene.read_json("run/trials/2/trial.json");
     let device = format!("if={}", text(&trial["bed"]["devices"][0]["path"]));
     while !scene.path("run/trials/2/series.csv").exists() {
@@ -254,9 +254,9 @@ fn a_duet_that_is_killed_or_interrupted_leaves_nobody_standing_still() {
     let scene = Scene::alone();
     let file = scene.write("plan.toml", &plan("").replace("runtime = 3", "runtime = 1000"));
     for (signal, code) in [("INT", Some(130)), ("KILL", None)] {
-        let run = scene.start(&["run", &file, "--output", signal]);
+        let mut run = scene.start(&["run", &file, "--output", signal]);
         let log = |number: u32| scene.path(&format!("{signal}/trials/{number}/raw/fio.stdout"));
-        wait_for("both at work", || log(1).exists() && log(2).exists());
+        run.reaches("both at work", || log(1).exists() && log(2).exists());
         run.signal(signal);
         assert_eq!(run.wait().code, code);
         wait_for("the end of both", || Left::of(&scene.path("")).processes.is_empty());

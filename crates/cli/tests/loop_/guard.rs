@@ -200,9 +200,9 @@ fn a_device_is_locked_while_it_is_measured_and_named_once() {
     let words = ["run", "--fs", "ext4,ext4", "--bed", &bed, "--rounds", "1", "--erase", node];
     let words = [&words[..], &["--output", "long", "--writable", "."]].concat();
     let words = [&words[..], &["--cleanup", &line, "--", "true"]].concat();
-    let long = scene.start(&words);
+    let mut long = scene.start(&words);
     // Not mounted any more, and held all the same.
-    wait_for("the first trial", || scene.path("at").exists());
+    long.reaches("the first trial", || scene.path("at").exists());
     disk.refuses(&[&format!("{node}=ext4")], "is another run's: wait for its end");
     scene.write("go", "");
     long.wait().exits(0);

@@ -27,9 +27,9 @@ fn dirty_bytes() -> String {
 fn started(scene: &Scene, number: u32) -> Started {
     let plan = PLAN.replace("HELD", &number.to_string()).replace("OPEN", &scene.typed("open"));
     let plan = scene.write("plan.toml", &plan);
-    let run = scene.start(&["run", &plan, "--output", "run", "--writable", "."]);
+    let mut run = scene.start(&["run", &plan, "--output", "run", "--writable", "."]);
     let at_work = scene.path(&format!("run/trials/{number}/raw/command.stdout"));
-    wait_for("a trial at work", || at_work.exists());
+    run.reaches("a trial at work", || at_work.exists());
     run
 }
 
@@ -110,8 +110,8 @@ fn a_run_interrupted_while_it_adds_memory_devices_leaves_none() {
     for signal in ["INT", "HUP", "TERM"] {
         let words = ["run", "--fs", "ext4,ext4", "--bed", "ram:zram", "--size", "32M"];
         let more = ["--devices", "32", "--output", signal, "--", "true"];
-        let run = scene.start(&[&words[..], &more].concat());
-        wait_for("a zram device", || zrams().len() > before.len());
+        let mut run = scene.start(&[&words[..], &more].concat());
+        run.reaches("a zram device", || zrams().len() > before.len());
         run.signal(signal);
         run.wait().exits(130);
         assert_eq!(zrams(), before, "after {signal}");
@@ -124,8 +124,8 @@ fn a_run_interrupted_while_it_adds_memory_devices_leaves_none() {
 fn a_run_interrupted_while_it_writes_its_image_leaves_nothing() {
     let scene = Scene::alone();
     let words = ["run", "--fs", "ext4,ext4", "--size", "1G", "--output", "run", "--", "true"];
-    let run = scene.start(&words);
-    wait_for("the image", || !scene.images().is_empty());
+    let mut run = scene.start(&words);
+    run.reaches("the image", || !scene.images().is_empty());
     run.signal("INT");
     run.wait().exits(130);
     scene.assert_nothing_left();

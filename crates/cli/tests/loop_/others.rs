@@ -42,10 +42,10 @@ fn run_beside(scene: &Scene, mut meanwhile: impl FnMut(u32)) -> Value {
     let mut words = vec!["run"];
     words.extend(options.split(' '));
     words.extend(["--", "sh", "-c", work]);
-    let started = Started::new(scene.command(&words));
+    let mut started = Started::new(scene.command(&words));
     for trial in 1..=2 {
         let raw = scene.path(&format!("run/trials/{trial}/raw"));
-        wait_for("the work", || raw.join("begun").exists());
+        started.reaches("the work", || raw.join("begun").exists());
         meanwhile(trial);
         fs::write(raw.join("over"), "").unwrap();
     }

@@ -26,9 +26,9 @@ fn pressure() -> String {
 /// Starts a run in `folder`, and waits until its first trial is at work.
 fn started(scene: &Scene, folder: &str) -> Started {
     let plan = scene.write("plan.toml", PLAN);
-    let run = scene.start(&["run", &plan, "--output", folder]);
+    let mut run = scene.start(&["run", &plan, "--output", folder]);
     let at_work = scene.path(&format!("{folder}/trials/1/raw/command.stdout"));
-    wait_for("a trial at work", || at_work.exists());
+    run.reaches("a trial at work", || at_work.exists());
     run
 }
 
@@ -118,9 +118,9 @@ fn a_run_whose_folder_was_removed_is_put_back_all_the_same() {
 fn quietly_started(scene: &Scene, folder: &str) -> Started {
     let plan = PLAN.replace(", sysctl = { \"vm.vfs_cache_pressure\" = 77 }", "");
     let plan = scene.write("quiet.toml", &plan);
-    let run = scene.start(&["run", &plan, "--output", folder]);
+    let mut run = scene.start(&["run", &plan, "--output", folder]);
     let at_work = scene.path(&format!("{folder}/trials/1/raw/command.stdout"));
-    wait_for("a trial at work", || at_work.exists());
+    run.reaches("a trial at work", || at_work.exists());
     run
 }
 
@@ -188,9 +188,9 @@ fn two_runs_in_one_directory_leave_each_other_alone() {
     let bed = format!("directory:{0},{0}/", scene.typed("shared"));
     let stay = "echo here > mine; while [ ! -e \"$GO\" ]; do sleep 0.01; done; cat mine";
     let stay = stay.replace("$GO", &scene.typed("go"));
-    let first = scene.start(&on_directory("first", &bed, &stay));
+    let mut first = scene.start(&on_directory("first", &bed, &stay));
     let at_work = scene.path("first/trials/1/raw/command.stdout");
-    wait_for("the first run's work", || at_work.exists());
+    first.reaches("the first run's work", || at_work.exists());
     scene.fsverdict(&on_directory("second", &bed, "echo other > mine")).exits(0);
     scene.write("go", "");
     first.wait().exits(0);
@@ -209,9 +209,9 @@ fn an_interrupted_run_in_directories_leaves_nothing_there_and_is_resumed() {
     let go = scene.typed("go");
     let work =
         format!("head -c 5M /dev/zero > data; echo; while [ ! -e '{go}' ]; do sleep 0.01; done");
-    let run = scene.start(&on_directory("run", &bed, &work));
+    let mut run = scene.start(&on_directory("run", &bed, &work));
     let at_work = scene.path("run/trials/1/raw/command.stdout");
-    wait_for("the work", || fs::metadata(&at_work).is_ok_and(|data| data.len() > 0));
+    run.reaches("the work", || fs::metadata(&at_work).is_ok_and(|data| data.len() > 0));
     run.signal("INT");
     run.wait().exits(130);
     // The kernel ends what the trial has started, a moment after the trial.
@@ -221,9 +221,9 @@ fn an_interrupted_run_in_directories_leaves_nothing_there_and_is_resumed() {
     }
     scene.assert_nothing_left();
 
-    let run = scene.start(&on_directory("other", &bed, &work));
+    let mut run = scene.start(&on_directory("other", &bed, &work));
     let at_work = scene.path("other/trials/1/raw/command.stdout");
-    wait_for("the work", || fs::metadata(&at_work).is_ok_and(|data| data.len() > 0));
+    run.reaches("the work", || fs::metadata(&at_work).is_ok_and(|data| data.len() > 0));
     run.signal("KILL");
     run.wait();
     wait_for("the trial's end", || Left::of(&scene.path("other/trials")).processes.is_empty());
@@ -363,8 +363,8 @@ fn a_device_that_changes_under_a_run_is_not_formatted() {
     let disk = Disk::new(&scene, "disk", 96 << 20);
     scene.write("plan.toml", &fs::read_to_string(&plan).unwrap().replace("DEVICE", &disk.0));
     let words = ["run", &plan, "--erase", &disk.0, "--output", "run", "--writable", "."];
-    let run = scene.start(&[&words[..], &["--json", "-"]].concat());
-    wait_for("the first trial", || scene.path("reached").exists());
+    let mut run = scene.start(&[&words[..], &["--json", "-"]].concat());
+    run.reaches("the first trial", || scene.path("reached").exists());
     // The node stands for another disk from now on.
     let other = Disk::new(&scene, "other", 96 << 20);
     tool("mkfs.ext4", &["-q", "-L", "PRECIOUS", &other.0]).unwrap();

@@ -6,7 +6,7 @@ use std::os::unix::fs::FileTypeExt;
 use serde_json::Value;
 
 use super::{failure, of, run_command, run_plan};
-use crate::support::{Scene, Started, list, text, tool, wait_for};
+use crate::support::{Scene, Started, list, text, tool};
 
 /// Ends in `step` of each trial, in time, and goes on to the last of them.
 fn is_ended_in(step: &str, options: &str, command: &[&str]) {
@@ -159,9 +159,9 @@ fn waiting(scene: &Scene, options: &str, setup: Option<&str>, line: &str) -> Sta
     let fixed = "run --fs ext4,ext4 --rounds 1 --output run --json - --writable .";
     let mut words: Vec<&str> = fixed.split(' ').chain(options.split(' ')).collect();
     words.extend(setup.iter().flat_map(|setup| ["--setup", *setup]));
-    let run = scene.start(&[&words[..], &["--", "sh", "-c", &line]].concat());
+    let mut run = scene.start(&[&words[..], &["--", "sh", "-c", &line]].concat());
     let at_work = scene.path("run/trials/1/raw/command.stdout");
-    wait_for("a trial at work", || at_work.exists());
+    run.reaches("a trial at work", || at_work.exists());
     run
 }
 

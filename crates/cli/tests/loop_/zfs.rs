@@ -105,8 +105,8 @@ fn ended_by(signal: &str, code: Option<i32>) {
         return;
     }
     let plan = scene.write("plan.toml", &PLAN.replace("SLEEP", "sleep 100"));
-    let run: Started = scene.start(&["run", &plan, "--output", "run"]);
-    wait_for("a daemon at work", || !daemons(&scene).is_empty());
+    let mut run: Started = scene.start(&["run", &plan, "--output", "run"]);
+    run.reaches("a daemon at work", || !daemons(&scene).is_empty());
     let working = daemons(&scene);
     run.signal(signal);
     assert_eq!(run.wait().code, code);

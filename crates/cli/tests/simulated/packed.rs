@@ -176,9 +176,9 @@ fn a_run_is_packed_when_it_is_over_and_has_left_nothing() {
     let line = format!("[ -e {first} ] || {{ touch {first}; exit; }}; echo; sleep 600");
     let words = ["run", "--warm", "--rounds", "1", "--output", "run", "--bed", &bed];
     let open = ["--writable", "."];
-    let run = scene.start(&[&words[..], &open, &["--", "sh", "-c", &line]].concat());
+    let mut run = scene.start(&[&words[..], &open, &["--", "sh", "-c", &line]].concat());
     let second = scene.path("run/trials/2/raw/command.stdout");
-    wait_for("the second trial", || fs::metadata(&second).is_ok_and(|data| data.len() > 0));
+    run.reaches("the second trial", || fs::metadata(&second).is_ok_and(|data| data.len() > 0));
     scene.run("pack run --output a.tar.gz").exits(1).says("is under way: wait for its end");
     run.signal("KILL");
     run.wait();

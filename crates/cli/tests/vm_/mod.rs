@@ -313,9 +313,9 @@ fn one_can_look_around_in_the_machine_of_a_trial_that_failed() {
     shell.stdin(Stdio::piped()).stdout(fs::File::create(scene.path("said")).unwrap());
     shell.stderr(fs::File::create(scene.path("stderr")).unwrap());
     let mut shell = Started::silent(shell);
-    wait_for("the shell's prompt", || said().contains("guest:"));
+    shell.reaches("the shell's prompt", || said().contains("guest:"));
     shell.typed(b"mount -t ext4 /dev/vdb /fsverdict/mnt; cat $(find /fsverdict/mnt -name it)\r");
-    wait_for("what was kept", || said().contains("\nkept\r\n"));
+    shell.reaches("what was kept", || said().contains("\nkept\r\n"));
     shell.typed(b"exit\r");
     shell.wait().exits(0);
     for words in ["Trial 1 has failed at work: ", "exit status 3", "Its disks: /dev/vdb"] {
@@ -342,8 +342,8 @@ fn ctrl_c_and_a_kill_end_the_machine_too() {
     };
     let runs_guest = || Left::of(&scene.path("")).processes.iter().any(is_qemu);
     for (signal, code) in [("INT", Some(130)), ("KILL", None)] {
-        let run = Started::new(as_root(&scene, &words));
-        wait_for("the guest", runs_guest);
+        let mut run = Started::new(as_root(&scene, &words));
+        run.reaches("the guest", runs_guest);
         run.signal(signal);
         assert_eq!(run.wait().code, code);
         wait_for("the guest's end", || Left::of(&scene.path("")).processes.is_empty());

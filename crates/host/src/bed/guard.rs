@@ -6,13 +6,18 @@
 
 use std::fs;
 use std::str::FromStr;
+use std::time::{Duration, Instant};
 
 use thiserror::Error;
 
-use super::block::{Block, Machine};
+use super::block::{Block, Machine, Use};
 use super::contents::{self, Contents};
 use super::hold::Hold;
 use super::refusal::{Refusal, Signature};
+
+/// So long may somebody have a device open who only looks at it: losetup(8) opens each that may be
+/// free, to write, and so do other tools that search for one.
+const A_LOOK: Duration = Duration::from_secs(2);
 
 /// What the user agreed to lose: `--erase /dev/sdb`, or `--erase /dev/sdb=gpt,ext4`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -87,7 +92,7 @@ pub(super) fn check_unused(hold: &Hold) -> Result<(), Refusal> {
     let device = hold.device();
     let path = || device.path.clone();
     let block = machine.block(device.number).ok_or_else(|| Refusal::Unknown { path: path() })?;
-    let uses = machine.uses(&block.overlapping());
+    let uses = machine.lasting_uses(&block.overlapping());
     if uses.is_empty() { Ok(()) } else { Err(Refusal::InUse { path: path(), uses }) }
 }
 
@@ -107,7 +112,7 @@ impl Machine {
         if let Some(root) = self.system().into_iter().find(|root| numbers.contains(&root.number)) {
             return Err(Refusal::System { path: path(), node: root.node });
         }
-        let uses = self.uses(&overlapping);
+        let uses = self.lasting_uses(&overlapping);
         if !uses.is_empty() {
             return Err(Refusal::InUse { path: path(), uses });
         }
@@ -119,6 +124,20 @@ impl Machine {
             return Err(Refusal::NotNamed { path: path() });
         }
         Ok((target, of_path.iter().flat_map(|consent| consent.signatures.clone()).collect()))
+    }
+
+    /// What uses the blocks, and is not over in a moment.
+    fn lasting_uses(&self, blocks: &[Block]) -> Vec<Use> {
+        const PAUSE: Duration = Duration::from_millis(20);
+        let began = Instant::now();
+        loop {
+            let uses = self.uses(blocks);
+            let is_open_alone = uses.iter().all(|it| matches!(it, Use::Written { .. }));
+            if uses.is_empty() || !is_open_alone || began.elapsed() > A_LOOK {
+                return uses;
+            }
+            std::thread::sleep(PAUSE);
+        }
     }
 
     fn target(&self, path: &str) -> Result<Block, Refusal> {

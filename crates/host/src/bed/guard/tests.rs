@@ -11,6 +11,9 @@ use super::*;
 use crate::bed::block::Number;
 use crate::bed::contents::parse_signatures;
 
+/// An open file that is closed as soon as somebody has looked at it.
+const PASSING: &str = "fd/9";
+
 /// A machine with the disks sda (root on sda2) and sdb (one partition), in a folder.
 struct Fake {
     folder: TempDir,
@@ -70,6 +73,9 @@ impl Fake {
     fn machine(&self) -> Machine {
         let number_of = |path: &Path| -> Option<Number> {
             let text = fs::read_to_string(path).ok()?;
+            if path.ends_with(PASSING) {
+                fs::remove_file(path).unwrap();
+            }
             let (major, minor) = text.split_once(':')?;
             Some([major.parse().ok()?, minor.parse().ok()?])
         };
@@ -97,6 +103,23 @@ fn an_idle_named_disk_passes_and_a_partition_of_the_system_disk_too() {
     assert_eq!(named, ["ext4", "gpt"]);
     fake.examine("sdb1", &["sda", "sdb1"]).unwrap();
     fake.examine("sda3", &["sda3"]).unwrap();
+}
+
+#[test]
+fn who_only_looks_at_a_disk_is_waited_for_and_who_keeps_it_open_is_named() {
+    let fake = Fake::new();
+    fake.write("proc/77/comm", "losetup\n");
+    let open = |file: &str| {
+        fake.write(&format!("proc/77/fdinfo/{file}"), "pos:\t0\nflags:\t0100002\n");
+        fs::create_dir_all(fake.at("proc/77/fd")).unwrap();
+        symlink(fake.at("dev/sdb"), fake.at(&format!("proc/77/fd/{file}"))).unwrap();
+    };
+    open("9");
+    fake.examine("sdb", &["sdb"]).unwrap();
+    assert!(fs::symlink_metadata(fake.at("proc/77").join(PASSING)).is_err(), "it was seen");
+    open("3");
+    let refused = fake.refused("sdb");
+    assert!(refused.contains("/dev/sdb is open for writing by losetup, process 77"), "{refused}");
 }
 
 #[test]
