@@ -3,8 +3,8 @@
 /// Fewer letters begin too many names.
 const PREFIX_MIN: usize = 3;
 
-/// Those of `names` that are a slip or two away from `typed`, the nearest first; otherwise those
-/// that it begins.
+/// Those of `names` that are a slip or two away from `typed`, the nearest first; of a longer word's
+/// those with its first letter, which few mistype. Otherwise those that it begins.
 pub fn near<'a>(typed: &str, names: impl IntoIterator<Item = &'a str>) -> Vec<&'a str> {
     // More slips than a third of a word make another word of it.
     let slips = (typed.chars().count() / 3).clamp(1, 2);
@@ -14,6 +14,11 @@ pub fn near<'a>(typed: &str, names: impl IntoIterator<Item = &'a str>) -> Vec<&'
     let begun: Vec<_> = near.iter().copied().filter(|(_, name)| name.starts_with(&typed)).collect();
     near.retain(|&(distance, _)| distance <= slips);
     near.sort_by_key(|&(distance, _)| distance);
+    let begins_alike = |name: &str| name.chars().next() == typed.chars().next();
+    let is_long = typed.chars().count() > PREFIX_MIN;
+    if is_long && near.iter().any(|(_, name)| begins_alike(name)) {
+        near.retain(|(_, name)| begins_alike(name));
+    }
     if near.is_empty() && typed.chars().count() >= PREFIX_MIN {
         near = begun;
     }
@@ -51,8 +56,9 @@ mod tests {
 
     #[test]
     fn slips_are_seen_through_and_other_words_are_not() {
-        let known = ["ext4", "xfs", "btrfs", "zfs", "ext3", "jfs"];
+        let known = ["ext4", "xfs", "btrfs", "zfs", "ext3", "jfs", "ntfs"];
         assert_eq!(near("btfs", known), ["btrfs"]);
+        assert_eq!(near("vtfs", known), ["ntfs"]);
         assert_eq!(near("brtfs", known), ["btrfs"]);
         assert_eq!(near("ext5", known), ["ext4", "ext3"]);
         assert_eq!(near("XFS", known), ["xfs", "zfs", "jfs"]);

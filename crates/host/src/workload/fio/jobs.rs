@@ -31,8 +31,14 @@ const WAITS: [&str; 1] = ["wait_for"];
 /// Options with which a job may end before it has written all of its size.
 const ENDED_EARLY: [&str; 6] =
     ["runtime", "timeout", "time_based", "io_size", "io_limit", "number_ios"];
-/// Those with which its size is not that of its files, or not all of them are its own.
-const OTHER_FILES: [&str; 5] = ["filesize", "fill_", "opendir", "create_only", "file_append"];
+/// Those with which its size is not that of its files, or these are not there all at once.
+const OTHER_FILES: [&str; 7] =
+    ["filesize", "fill_", "opendir", "create_only", "file_append", "filename_format", "unlink"];
+/// fio's engines for local files (fio(1), "ioengine").
+const OF_FILES: [&str; 10] = [
+    "io_uring", "libaio", "mmap", "posixaio", "psync", "pvsync", "pvsync2", "splice", "sync",
+    "vsync",
+];
 
 /// One job of a fio run: a section of a job file, or what follows a `--name`.
 #[derive(Clone, Debug, Default)]
@@ -124,7 +130,7 @@ impl Job {
     /// where that is up to the clock, or to what is there.
     fn least_bytes(&self) -> Option<u64> {
         let is_whole = self.reads() || self.writes() && !self.has_any(&ENDED_EARLY);
-        if self.moves_nothing() || self.has_any(&OTHER_FILES) || !is_whole {
+        if !OF_FILES.contains(&self.engine()) || self.has_any(&OTHER_FILES) || !is_whole {
             return None;
         }
         // Of a share of the disk fio has a number below zero.
@@ -138,9 +144,16 @@ impl Job {
     }
 }
 
-/// Bytes that the files of one of the jobs take for certain: the most of any.
+/// Bytes that the files of the jobs take for certain. Jobs of one name have the same files; so may
+/// those that name theirs.
 pub fn least_bytes(jobs: &[Job]) -> u64 {
-    jobs.iter().filter_map(Job::least_bytes).max().unwrap_or(0)
+    let mut files: BTreeMap<&str, u64> = BTreeMap::new();
+    for job in jobs {
+        let whose = if job.text("filename").is_some() { "" } else { &job.name };
+        let most = files.entry(whose).or_default();
+        *most = (*most).max(job.least_bytes().unwrap_or(0));
+    }
+    files.values().fold(0, |sum, bytes| sum.saturating_add(*bytes))
 }
 
 /// Whether files have to be there before the work begins: of jobs that read, and that don't read
@@ -241,11 +254,22 @@ struct Heard {
     files: usize,
     /// The next job is the first of another job file.
     behind_barrier: bool,
+    /// What is said of options are fio's own defaults.
+    by_default: bool,
 }
 
 impl Heard {
     fn hear(&mut self, event: &str, files: &[String]) {
-        if let Some(path) = event.strip_prefix("Parsing ini file ") {
+        self.by_default &= !event.starts_with("Parsing ini file ");
+        if self.by_default {
+            return;
+        }
+        if event == "filling default options" {
+            // Before every job file but the first: what held for all of the one before ends there
+            // (init.c, `fill_def_thread`).
+            self.global.clear();
+            (self.in_job, self.by_default) = (false, true);
+        } else if let Some(path) = event.strip_prefix("Parsing ini file ") {
             // Job files run one after the other; what one of them includes is a part of it.
             if files.iter().any(|file| file == path) {
                 self.behind_barrier = self.files > 0;
@@ -434,6 +458,21 @@ parse    9761  dup options
     }
 
     #[test]
+    fn what_holds_for_all_ends_with_its_file_and_defaults_are_no_options() {
+        let said = "parse 1 Parsing ini file /a\nparse 1 handle_option=rate, ptr=9\n\
+                    parse 1 Parsing section [one]\nparse 1 dup options\n\
+                    parse 1 filling default options\nparse 1 handle_option=thinktime, ptr=0\n\
+                    parse 1   ret=0, out=0\nparse 1 Parsing ini file /b\n\
+                    parse 1 Parsing section [other]\nparse 1 dup options\n\
+                    parse 1 handle_option=size, ptr=1m\nparse 1   ret=0, out=1048576\n";
+        let jobs = read(said, &files(&["/a", "/b"])).unwrap();
+        let names = |job: &Job| job.options.keys().cloned().collect::<Vec<_>>();
+        assert_eq!(names(&jobs[0]), ["rate"]);
+        assert_eq!(names(&jobs[1]), ["size", "stonewall"]);
+        assert_eq!(jobs[1].number("size"), Some(1 << 20));
+    }
+
+    #[test]
     fn files_that_are_read_or_written_whole_take_their_size() {
         let least = |options: &str| {
             let pairs = options.split(' ').map(|it| it.split_once('=').unwrap_or((it, "")));
@@ -442,13 +481,17 @@ parse    9761  dup options
         assert_eq!(least("name=a rw=write size=9000"), 9000);
         assert_eq!(least("name=a size=9000 numjobs=3"), 27000);
         assert_eq!(least("name=a rw=randrw size=9000 numjobs=3 filename=f runtime=9"), 9000);
-        assert_eq!(least("name=a size=10 name=b size=9000"), 9000, "the most of any");
+        assert_eq!(least("name=a size=10 name=b size=9000"), 9010, "a file each");
+        assert_eq!(least("name=a size=10 name=a size=9000"), 9000, "the same file");
+        assert_eq!(least("name=a size=10 filename=f name=b size=9000 filename=f"), 9000);
         for up_to_something_else in [
             "name=a rw=randwrite size=9000 time_based runtime=9",
             "name=a rw=write size=9000 io_size=10",
             "name=a rw=randtrim size=9000",
             "name=a size=9000 filesize=10",
             "name=a size=9000 ioengine=null",
+            "name=a size=9000 ioengine=net",
+            "name=a size=9000 unlink=1",
             "name=a size=-51",
             "name=a",
         ] {

@@ -133,8 +133,15 @@ fn fio_says_which_jobs_a_file_has() {
         let jobs = (!names.is_empty()).then_some(Jobs { names, together: false });
         Reading::Taken(Taken { jobs, least_bytes })
     };
-    assert_eq!(read(&[&file]), jobs(&["first", "second_one"], 64 << 10));
-    assert_eq!(read(&[&file, &other]), jobs(&["first", "second_one", "third"], 2 << 20));
+    assert_eq!(read(&[&file]), jobs(&["first", "second_one"], 128 << 10));
+    assert_eq!(
+        read(&[&file, &other]),
+        jobs(&["first", "second_one", "third"], (2 << 20) + (128 << 10))
+    );
+    assert_eq!(
+        read(&[&other, &file]),
+        jobs(&["third", "first", "second_one"], (2 << 20) + (128 << 10))
+    );
     assert_eq!(read(&[&other]), jobs(&[], 2 << 20));
     assert_eq!(read(&["--section=first", &file]), jobs(&[], 64 << 10));
     let two = ["--size=1m", "--name=a", "--rw=write", "--name=a", "--rw=read"];
