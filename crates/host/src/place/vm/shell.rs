@@ -11,10 +11,11 @@ use crate::file_system::{self, Site};
 use crate::{sys, tool};
 
 /// What one looks around with, as far as the host has it.
-pub const PROGRAMS: [&str; 32] = [
-    "bash", "blkid", "blockdev", "cat", "clear", "cp", "dd", "df", "dmesg", "du", "find",
-    "findmnt", "free", "grep", "head", "hexdump", "kill", "less", "ln", "ls", "lsblk", "mkdir",
-    "od", "ps", "rm", "sed", "setsid", "sort", "stat", "strace", "stty", "tail",
+pub const PROGRAMS: [&str; 43] = [
+    "awk", "bash", "blkid", "blockdev", "cat", "clear", "cp", "date", "dd", "df", "dmesg", "du",
+    "env", "file", "find", "findmnt", "free", "grep", "head", "hexdump", "kill", "less", "ln",
+    "ls", "lsblk", "mkdir", "mv", "od", "ps", "rm", "sed", "setsid", "sleep", "sort", "stat",
+    "strace", "stty", "sync", "tail", "touch", "uname", "vi", "wc",
 ];
 
 /// The console of a guest: its first serial port.
