@@ -76,7 +76,7 @@ fn an_image_too_small_and_too_many_files_are_told_at_once() {
     // By fio's own reading of a job file.
     scene.write("large.fio", "[global]\nsize=2g\n[write]\nrw=write\n[read]\nstonewall\nrw=read\n");
     let large = "run --fs ext4,xfs --size 1G --output run -- fio large.fio";
-    scene.run(large).exits(2).says("which is to hold 2G, and has 1G: give a larger --size");
+    scene.run(large).exits(2).says("which is to hold 4G, and has 1G: give a larger --size");
     assert!(!scene.path("run").exists());
     scene.assert_nothing_left();
 }
