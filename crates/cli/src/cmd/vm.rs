@@ -62,10 +62,10 @@ pub fn run(arguments: &Arguments) -> Result<u8> {
         workloads: vec![trial.workload.clone()],
         ..loaded.plan
     };
-    let (at, with) = (&trial.key.contender, &trial.key.workload);
-    say::tell(&format!("trial {number}, {at} at {with}, once more; its disks are being made"));
     let mut vm = Vm::to_look_around(store.folder(), &plan, interrupt_flag()?, Box::new(|_| {}))
         .map_err(PlaceError)?;
+    let (at, with) = (&trial.key.contender, &trial.key.workload);
+    say::tell(&format!("trial {number}, {at} at {with}, once more; its disks are being made"));
     let bed = vm.make_bed(&plan.bed);
     let ended = bed.and_then(|bed| vm.shell(&on(trial, bed), &terminal()));
     let removed = vm.remove_bed();

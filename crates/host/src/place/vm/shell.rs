@@ -4,6 +4,7 @@ use std::fs::File;
 use std::io::Write;
 
 use fsverdict_core::model::{Outcome, Record, Trial};
+use fsverdict_core::render::visible;
 use fsverdict_core::run::HostError;
 use serde::{Deserialize, Serialize};
 
@@ -74,5 +75,5 @@ fn said(trial: &Trial, record: Option<&Record>, error: Option<&str>) -> String {
         format!("What it printed: {}", trial.raw),
         "exit ends the machine; Ctrl-A, then X ends one that hangs.".to_string(),
     ];
-    format!("\n{}\n\n", lines.join("\n"))
+    visible(&format!("\n{}\n\n", lines.join("\n"))).into_owned()
 }

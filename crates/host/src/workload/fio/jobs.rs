@@ -31,9 +31,20 @@ const WAITS: [&str; 1] = ["wait_for"];
 /// Options with which a job may end before it has written all of its size.
 const ENDED_EARLY: [&str; 6] =
     ["runtime", "timeout", "time_based", "io_size", "io_limit", "number_ios"];
-/// Those with which its size is not that of its files, or these are not there all at once.
-const OTHER_FILES: [&str; 7] =
-    ["filesize", "fill_", "opendir", "create_only", "file_append", "filename_format", "unlink"];
+/// How those begin with which its size is not that of its files, these are not there all at once,
+/// or may be compressed or deduplicated.
+const OTHER_FILES: [&str; 10] = [
+    "filesize",
+    "fill_",
+    "opendir",
+    "create_only",
+    "file_append",
+    "filename_format",
+    "unlink",
+    "zero_buffers",
+    "buffer_",
+    "dedupe_",
+];
 /// fio's engines for local files (fio(1), "ioengine").
 const OF_FILES: [&str; 10] = [
     "io_uring", "libaio", "mmap", "posixaio", "psync", "pvsync", "pvsync2", "splice", "sync",
@@ -492,6 +503,7 @@ parse    9761  dup options
             "name=a size=9000 ioengine=null",
             "name=a size=9000 ioengine=net",
             "name=a size=9000 unlink=1",
+            "name=a size=9000 buffer_compress_percentage=90",
             "name=a size=-51",
             "name=a",
         ] {
