@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::{KERNELS, failures, lack};
-use crate::support::{Done, Scene, Started, list, program, text, tool, wait_for};
+use crate::support::{Done, Scene, Started, list, program, text, tool};
 
 /// A cache of its own, since tests of users copy the other one.
 fn cache() -> PathBuf {
@@ -20,22 +20,11 @@ fn fsverdict(cache: &Path, words: &[&str]) -> Done {
 /// The folder of a kernel with OpenZFS, built once; `None` where the archive has no source.
 /// It takes as long as it takes.
 fn built() -> Option<PathBuf> {
-    let get = || {
-        let mut command = program(env!("CARGO_BIN_EXE_fsverdict"));
-        command.args(["kernels", "get", KERNELS[0], "--with", "zfs"]);
-        let output = command.env("XDG_CACHE_HOME", cache()).output().unwrap();
-        let said = String::from_utf8_lossy(&output.stderr).into_owned();
-        (output, said)
-    };
-    let (mut output, mut said) = get();
-    // Another test, or what ./test begins with, is at it.
-    wait_for("the one that builds", || {
-        let is_other = said.contains("another fsverdict is fetching kernels");
-        if is_other {
-            (output, said) = get();
-        }
-        !is_other
-    });
+    // It waits where another test, or what ./test begins with, is at it.
+    let mut command = program(env!("CARGO_BIN_EXE_fsverdict"));
+    command.args(["kernels", "get", KERNELS[0], "--with", "zfs"]);
+    let output = command.env("XDG_CACHE_HOME", cache()).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
     if !output.status.success() && said.contains("is to be had: ") {
         eprintln!("left out: {said}");
         return None;

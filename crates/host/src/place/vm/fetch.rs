@@ -80,22 +80,22 @@ fn has_flavour(release: &str, flavour: &str) -> bool {
 
 /// Fetches a kernel, unless it is there already. `say` hears what is being done.
 pub fn get(wanted: Wanted, say: &mut dyn FnMut(&str)) -> Result<Kernel, VmError> {
-    let _lock = locked(&kernel::cache())?;
+    let _lock = locked(&kernel::cache(), say)?;
     let (apt, package) = find(wanted, say)?;
     unpacked(&apt, &package, say)
 }
 
-/// One of a user's processes fetches at a time: they share `cache`, with what is half done.
-pub(super) fn locked(cache: &Path) -> Result<File, VmError> {
+/// One of a user's processes fetches at a time: they share `cache`, with what is half done. The
+/// others wait, and find what it has fetched.
+pub(super) fn locked(cache: &Path, say: &mut dyn FnMut(&str)) -> Result<File, VmError> {
     let path = cache.join("fetch.lock");
     let made = fs::create_dir_all(cache).and_then(|()| File::create(&path));
     let file = made.map_err(failed(format!("making {}", path.display())))?;
-    match file.try_lock() {
-        Ok(()) => Ok(file),
-        Err(_) => Err(VmError::Fetch(
-            "another fsverdict is fetching kernels: wait until it is done, and try again".into(),
-        )),
+    if file.try_lock().is_err() {
+        say("waiting for another fsverdict that fetches or builds");
+        file.lock().map_err(failed(format!("locking {}", path.display())))?;
     }
+    Ok(file)
 }
 
 /// The package, and the state of apt that has it.
@@ -199,11 +199,17 @@ mod tests {
     fn one_fetches_at_a_time() {
         let folder = tempfile::tempdir().unwrap();
         let cache = folder.path().join("cache");
-        let first = locked(&cache).unwrap();
-        let refused = locked(&cache).unwrap_err().to_string();
-        assert!(refused.ends_with("wait until it is done, and try again"), "{refused}");
-        drop(first);
-        locked(&cache).unwrap();
+        let first = locked(&cache, &mut |said| panic!("{said}")).unwrap();
+        let mut first = Some(first);
+        let mut waits = 0;
+        // Who waits says so, and goes on once the other is done.
+        locked(&cache, &mut |said| {
+            assert!(said.starts_with("waiting for another fsverdict"), "{said}");
+            waits += 1;
+            first = None;
+        })
+        .unwrap();
+        assert_eq!(waits, 1);
     }
 
     const PACKAGES: [&str; 8] = [

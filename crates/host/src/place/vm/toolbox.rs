@@ -67,7 +67,11 @@ pub fn get(package: &str, say: &mut dyn FnMut(&str)) -> Result<Toolbox, VmError>
     if toolbox.version().is_some() {
         return Ok(toolbox);
     }
-    let _lock = fetch::locked(&kernel::cache())?;
+    let _lock = fetch::locked(&kernel::cache(), say)?;
+    // Another has fetched them meanwhile.
+    if toolbox.version().is_some() {
+        return Ok(toolbox);
+    }
     let apt = Apt::machines();
     let version = apt.version(package).ok_or_else(|| {
         VmError::Fetch(format!("no package {package} is to be had: apt-get update, or install it"))

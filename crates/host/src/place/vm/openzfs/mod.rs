@@ -39,7 +39,7 @@ pub fn get(
     say: &mut dyn FnMut(&str),
 ) -> Result<Vec<Kernel>, VmError> {
     build::check_tools()?;
-    let _lock = fetch::locked(&kernel::cache())?;
+    let _lock = fetch::locked(&kernel::cache(), say)?;
     let (apt, package) = fetch::find(wanted, say)?;
     let plain = fetch::unpacked(&apt, &package, say)?;
     let mirror = wanted.mirror.map_or_else(apt::own_mirror, |mirror| Ok(mirror.into()))?;
