@@ -37,7 +37,8 @@ fn one_recommendation_for_a_directory_that_stays_as_it_is() {
 #[test]
 #[ignore = "needs root and loop devices: run ./test"]
 fn one_recommendation_for_a_device_that_is_erased() {
-    let scene = Scene::new();
+    // What it mounts and lets go of would be held by copies of it in the trials of tests beside.
+    let scene = Scene::alone();
     fs::File::create_new(scene.path("disk")).unwrap().set_len(320 << 20).unwrap();
     let node = tool("losetup", &["--find", "--show", &scene.typed("disk")]).unwrap();
     let node = node.trim();
