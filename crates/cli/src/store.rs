@@ -1,7 +1,7 @@
 //! A run's folder: what is written when. FORMAT.md describes it.
 
 use std::fs::{self, File};
-use std::io::Write;
+use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
@@ -128,7 +128,15 @@ pub fn write_record(path: &Path, record: &Record) -> Result<()> {
 pub fn write_whole(path: &Path, text: &str) -> Result<()> {
     let beside = path.with_extension("new");
     let write = || {
-        let mut file = File::create(&beside)?;
+        // The folder may be another's, and the name a link to somewhere else.
+        let made = File::options().write(true).create_new(true).open(&beside);
+        let mut file = match made {
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => {
+                fs::remove_file(&beside)?;
+                File::options().write(true).create_new(true).open(&beside)?
+            }
+            made => made?,
+        };
         file.write_all(text.as_bytes())?;
         file.sync_all()?;
         fs::rename(&beside, path)

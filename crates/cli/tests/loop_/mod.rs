@@ -25,6 +25,7 @@ mod runs;
 mod settings;
 mod strangers;
 mod unattended;
+mod words;
 mod workloads;
 mod zfs;
 

@@ -132,11 +132,82 @@ impl Contender {
         }
     }
 
+    /// Of its knobs one by which more than storage would be set: on a machine with other users and
+    /// other work that is none of a plan's business, and some of them start programs as root
+    /// (`kernel.core_pattern`) or can't be set back (`kernel.modules_disabled`).
+    pub(super) fn beyond_storage(&self) -> Option<&str> {
+        let sysctl = |name: &&String| {
+            let file = sysctl_file(name).unwrap_or_default();
+            !SYSCTLS.iter().any(|begin| file.starts_with(begin))
+        };
+        let module = |name: &&String| {
+            let module = name.split('.').next().unwrap_or_default();
+            !MODULES.contains(&module) && !module.starts_with("dm_")
+        };
+        let sysctls = self.sysctl.keys().filter(sysctl);
+        sysctls.chain(self.module.keys().filter(module)).map(String::as_str).next()
+    }
+
     /// It is the bare device, without a file system.
     pub fn is_raw(&self) -> bool {
         self.file_system == Contender::RAW
     }
 }
+
+/// How the files of those sysctls begin that a plan may set on a machine of others
+/// (Documentation/admin-guide/sysctl): memory, networks, limits of files, and the scheduler.
+const SYSCTLS: [&str; 18] = [
+    "vm/",
+    "net/",
+    "dev/raid/",
+    "fs/aio-max-nr",
+    "fs/epoll/",
+    "fs/file-max",
+    "fs/fuse/",
+    "fs/inotify/",
+    "fs/lease",
+    "fs/nfs/",
+    "fs/nr_open",
+    "fs/pipe-",
+    "fs/quota/",
+    "fs/xfs/",
+    "kernel/io_uring_disabled",
+    "kernel/numa_balancing",
+    "kernel/sched_",
+    "kernel/sem",
+];
+
+/// The modules whose parameters a plan may set there, besides device-mapper's: file systems, disks
+/// and what lies between.
+const MODULES: [&str; 27] = [
+    "bcache",
+    "bcachefs",
+    "brd",
+    "btrfs",
+    "exfat",
+    "ext4",
+    "f2fs",
+    "fuse",
+    "jbd2",
+    "loop",
+    "md_mod",
+    "nfs",
+    "null_blk",
+    "nvme",
+    "nvme_core",
+    "ntfs3",
+    "overlay",
+    "raid1",
+    "raid10",
+    "raid456",
+    "scsi_mod",
+    "sd_mod",
+    "spl",
+    "virtio_blk",
+    "xfs",
+    "zfs",
+    "zram",
+];
 
 /// The file below `/proc/sys` of the sysctl that is called so. Whichever of `.` and `/` comes first
 /// stands between the parts, and the other for itself, as in `net/ipv4/conf/eth0.1/forwarding`
@@ -189,6 +260,34 @@ mod tests {
     fn a_contender_gets_no_more_devices_than_there_are() {
         let of = |devices| Contender { devices, ..Contender::default() }.devices_of(2);
         assert_eq!([None, Some(1), Some(2), Some(3)].map(of), [2, 1, 2, 2]);
+    }
+
+    #[test]
+    fn what_starts_programs_or_stays_for_good_is_beyond_storage() {
+        let sysctl = |name: &str| Contender {
+            sysctl: [(name.to_string(), Scalar::Whole(1))].into(),
+            ..Contender::default()
+        };
+        for name in ["kernel.core_pattern", "kernel/modprobe", "kernel.modules_disabled"] {
+            assert_eq!(sysctl(name).beyond_storage(), Some(name));
+        }
+        for name in ["fs.binfmt_misc.register", "fs.protected_symlinks", "fs.suid_dumpable"] {
+            assert_eq!(sysctl(name).beyond_storage(), Some(name));
+        }
+        for name in ["vm.dirty_ratio", "fs/xfs/speculative_prealloc_lifetime", "net.core.rmem_max"]
+        {
+            assert_eq!(sysctl(name).beyond_storage(), None);
+        }
+        let module = |name: &str| Contender {
+            module: [(name.to_string(), Scalar::Whole(1))].into(),
+            ..Contender::default()
+        };
+        for name in ["zfs.zfs_arc_max", "nvme_core.io_timeout", "dm_bufio.max_cache_size_bytes"] {
+            assert_eq!(module(name).beyond_storage(), None);
+        }
+        for name in ["firmware_class.path", "module.sig_enforce"] {
+            assert_eq!(module(name).beyond_storage(), Some(name));
+        }
     }
 
     #[test]

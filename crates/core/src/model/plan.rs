@@ -669,12 +669,19 @@ impl Plan {
                 _ if !it.layers.is_empty() && !is_simulated => Some((it, "layers")),
                 _ => None,
             });
-            return match lacking {
-                Some((contender, what)) => invalid(format!(
-                    "contender {:?} has {what}: that takes --place vm",
+            if let Some((contender, what)) = lacking {
+                let name = &contender.name;
+                return invalid(format!("contender {name:?} has {what}: that takes --place vm"));
+            }
+            let mut knobs =
+                self.contenders.iter().filter_map(|it| Some((it, it.beyond_storage()?)));
+            return match knobs.next() {
+                Some((contender, knob)) if !is_simulated => invalid(format!(
+                    "contender {:?} sets {knob}, which is more than storage: that takes a machine \
+                     of its own, --place vm",
                     contender.name
                 )),
-                None => Ok(()),
+                _ => Ok(()),
             };
         }
         let Vm { memory, processors, .. } = self.vm.clone().unwrap_or_default();

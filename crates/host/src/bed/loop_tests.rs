@@ -528,3 +528,20 @@ fn loop_a_bed_of_disks_is_guarded_and_named_once() {
     let refused = make(&bed, &consents).map(drop).unwrap_err().to_string();
     assert!(refused.contains("share bytes"), "{refused}");
 }
+
+/// parted abbreviates: `sel` has it go on with another disk.
+#[test]
+#[ignore = "needs root and loop devices: run ./test"]
+fn confined_parted_finds_its_disk_alone() {
+    let (own, other) = (Disk::new(), Disk::new());
+    let words = ["sel", &other.node, "mklabel", "gpt"].map(String::from);
+    let devices = [own.device.as_ref().unwrap().device()];
+    let is_blank = || {
+        run(&["sync"]);
+        fs::read(other.folder.path().join("disk")).unwrap().iter().all(|byte| *byte == 0)
+    };
+    partition::make(&words, &devices, true).unwrap_err();
+    assert!(is_blank(), "another disk was partitioned");
+    let _ = partition::make(&words, &devices, false);
+    assert!(!is_blank(), "nothing is shown: parted does not go on with another disk");
+}

@@ -11,6 +11,7 @@ use std::time::Duration;
 use fsverdict_core::model::{Device, Partition};
 use thiserror::Error;
 
+use crate::machine::cell::{self, CellError};
 use crate::tool::{self, Answer, Argv, ToolError};
 
 /// On an empty disk parted takes milliseconds.
@@ -22,6 +23,8 @@ const LIMIT: Duration = Duration::from_secs(60);
 pub enum PartitionError {
     #[error("{0}")]
     Tool(#[from] ToolError),
+    #[error("{0}")]
+    Cell(#[from] CellError),
     #[error("{command} failed: {said}")]
     Refused { command: String, said: String },
     #[error(
@@ -50,18 +53,31 @@ pub fn remove_argv(disk: &str) -> Argv {
     ["wipefs", "--all", "--quiet", disk].map(String::from).to_vec()
 }
 
-/// Partitions each of `devices`.
+/// Partitions each of `devices`. Where it is `confined` parted finds the one disk alone, whatever
+/// its words name: they are the plan's.
 ///
 /// # Errors
 /// When parted refuses the words, or something else than one partition comes out. An unknown
 /// command of parted's is no failure to parted: it shows its usage and makes nothing.
-pub fn make(words: &[String], devices: &[Device]) -> Result<Vec<Partition>, PartitionError> {
-    devices.iter().map(|device| make_one(words, device)).collect()
+pub fn make(
+    words: &[String],
+    devices: &[Device],
+    confined: bool,
+) -> Result<Vec<Partition>, PartitionError> {
+    devices.iter().map(|device| make_one(words, device, confined)).collect()
 }
 
-fn make_one(words: &[String], device: &Device) -> Result<Partition, PartitionError> {
+fn make_one(
+    words: &[String],
+    device: &Device,
+    confined: bool,
+) -> Result<Partition, PartitionError> {
     let argv = make_argv(words, &device.path);
-    let answer = tool::ask(&argv, Path::new("/"), LIMIT)?;
+    let ask = || tool::ask(&argv, Path::new("/"), LIMIT);
+    let answer = match confined {
+        true => cell::among(&[&device.path], ask)??,
+        false => ask()?,
+    };
     let (command, said) = (tool::shown(&argv), said(&answer));
     if !answer.status.success() {
         return Err(PartitionError::Refused { command, said });

@@ -68,6 +68,9 @@ pub struct FileSystem {
     pub helpers: &'static [&'static str],
     /// Where a kernel that has it is to be had, for one that lacks it.
     pub kernels: &'static str,
+    /// Whether the user's words for mkfs and mount name no other device and no file. mkfs finds
+    /// none where it runs; the kernel does, when it mounts.
+    words: fn(&[String], &[String]) -> Result<(), String>,
     /// The kernel keeps hold of the devices even when the last mount is gone.
     held: bool,
     /// Its tools partition what they take for a whole disk, and then wait for udev.
@@ -105,6 +108,7 @@ const PLAIN: FileSystem = FileSystem {
     instead: None,
     helpers: &[],
     kernels: "boot a kernel that has it",
+    words: |_, mount| name_no_device(mount),
     held: false,
     partitions_disks: false,
     promises: Promises::NONE,
@@ -231,6 +235,16 @@ impl FileSystem {
         self.commit.map(|commit| commit(site))
     }
 
+    /// It is made by the kernel or by a daemon, and not by a tool that has the devices to itself.
+    pub fn makes_pools(&self) -> bool {
+        self.held || self.daemon.is_some()
+    }
+
+    /// Whether the user's words for it name no other device and no file.
+    pub fn check_words(&self, mkfs: &[String], mount: &[String]) -> Result<(), String> {
+        (self.words)(mkfs, mount)
+    }
+
     /// The pool by which the kernel holds the devices beyond the last mount, if it does.
     pub fn held_pool(&self, site: &Site) -> Option<zfs::Pool> {
         self.held.then(|| zfs::Pool::of(site))
@@ -267,6 +281,24 @@ impl Site<'_> {
     /// `check` on the first device.
     fn check(&self, check: &[&str]) -> Vec<Argv> {
         vec![then(check, &[&self.devices[..1]])]
+    }
+}
+
+/// Mount options by which the kernel, or mount(8) itself, opens another device or file than the
+/// one that is mounted: ext4(5), xfs(5), btrfs(5), reiserfs_parse_options (fs/reiserfs/super.c),
+/// "THE LOOP DEVICE" of mount(8).
+const NAMING: [&str; 7] =
+    ["journal_path", "journal_dev", "logdev", "rtdev", "device", "jdev", "loop"];
+
+fn name_no_device(mount: &[String]) -> Result<(), String> {
+    let mut options = mount.iter().flat_map(|options| options.split(','));
+    let key = |option: &&str| option.split('=').next().unwrap_or_default().trim().to_lowercase();
+    match options.find(|option| NAMING.contains(&key(option).as_str())) {
+        None => Ok(()),
+        Some(option) => Err(format!(
+            "mount option {option} has the kernel open another device than those of its bed: \
+             leave it out"
+        )),
     }
 }
 

@@ -22,6 +22,7 @@ pub(super) const ZFS: FileSystem = FileSystem {
     check: Some(|site| vec![zdb("/dev", site)]),
     instead: Some(&ZFS_FUSE),
     kernels: KERNELS,
+    words: check_words,
     held: true,
     partitions_disks: true,
     promises: Promises {
@@ -64,6 +65,7 @@ const ZFS_FUSE: FileSystem = FileSystem {
         socket: "/run/zfs/zfs_socket",
     }),
     kernels: KERNELS,
+    words: check_words,
     partitions_disks: true,
     promises: PROMISES,
     ..PLAIN
@@ -125,6 +127,47 @@ fn split(arguments: &[String]) -> (Argv, Argv) {
         options.extend(takes_value.then(|| arguments.next()).flatten());
     }
     (options, vdevs)
+}
+
+/// What zpoolconcepts(7) calls virtual devices, but for disks and files.
+const VDEVS: [&str; 8] = ["mirror", "raidz", "draid", "spare", "log", "dedup", "special", "cache"];
+/// Properties that are files or places of the machine (zpoolprops(7), zfsprops(7)).
+const PLACES: [&str; 3] = ["altroot", "cachefile", "mountpoint"];
+
+/// A pool is made of the bed's devices alone, and leaves no file on the machine: the kernel and the
+/// daemon open what they are told.
+fn check_words(mkfs: &[String], mount: &[String]) -> Result<(), String> {
+    let refused = |word: &str| {
+        Err(format!("{word} names a device, a file or a place other than its bed's: leave it out"))
+    };
+    let is_place = |setting: &str| {
+        let name = setting.split('=').next().unwrap_or_default();
+        setting.contains('/') || PLACES.contains(&name)
+    };
+    let (options, vdevs) = split(mkfs);
+    let is_vdev = |word: &&String| {
+        let rest = VDEVS.iter().find_map(|name| word.strip_prefix(name));
+        rest.is_some_and(|rest| rest.chars().all(|c| c.is_ascii_alphanumeric() || c == ':'))
+    };
+    if let Some(word) = vdevs.iter().find(|word| !is_vdev(word)) {
+        return refused(word);
+    }
+    let mut options = options.iter();
+    while let Some(option) = options.next() {
+        let value = match option.get(..2) {
+            Some("-f" | "-d") if option.len() == 2 => continue,
+            Some("-o" | "-O") if option.len() == 2 => options.next(),
+            _ => None,
+        };
+        match value {
+            Some(value) if !is_place(value) => {}
+            _ => return refused(value.unwrap_or(option)),
+        }
+    }
+    match mount.iter().flat_map(|options| options.split(',')).find(|it| is_place(it)) {
+        Some(option) => refused(option),
+        None => Ok(()),
+    }
 }
 
 /// The devices dealt out to the words in order, each getting as many as the next, the first ones

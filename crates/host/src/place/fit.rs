@@ -11,7 +11,9 @@ use fsverdict_core::model::{BedKind, Bytes, Contender, Plan, Workload};
 use super::preflight::PreflightError;
 use crate::file_system::{self, FileSystem, Site};
 use crate::machine::answers::nameless_file;
-use crate::tool;
+use crate::machine::cell;
+use crate::place::vm::guest;
+use crate::{sys, tool};
 
 /// A size on which everything can be made: what fails there, too, has another reason.
 const LARGE_BYTES: u64 = 1 << 40;
@@ -102,7 +104,12 @@ fn asked(
     let mut argv = known.mkfs(&contender.mkfs, &Site { devices: &devices, at: "" })?;
     argv.retain(|word| word != "-q");
     argv.insert(1, dry.into());
-    tool::ask(&argv, Path::new("/"), LIMIT).ok()
+    // It is asked with the plan's own words.
+    let ask = || tool::ask(&argv, Path::new("/"), LIMIT).ok();
+    match sys::is_root() && !guest::is_within() {
+        true => cell::among(&devices[..0], ask).ok()?,
+        false => ask(),
+    }
 }
 
 /// As mke2fs says it: "Creating filesystem with 2097152 4k blocks and 524288 inodes".

@@ -3,7 +3,8 @@
 mod duet;
 
 use std::fs::{self, File};
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 use std::sync::Arc;
@@ -164,7 +165,7 @@ impl<'a> Lab<'a> {
         // The record of one in turns is whole only beside the others'.
         let record = if trial.in_turns { "alone.json" } else { "record.json" };
         let (input, output) = (folder.join("trial.json"), folder.join(record));
-        fs::write(&input, serde_json::to_string_pretty(trial)?)?;
+        sys::create(&input)?.write_all(serde_json::to_string_pretty(trial)?.as_bytes())?;
         let argv = trial_argv(&input, &output);
         let mut command = match sys::is_root() {
             true => tool::command(&argv[0])?,
@@ -172,7 +173,9 @@ impl<'a> Lab<'a> {
         };
         let errors = Path::new(&trial.raw).join("trial.stderr");
         command.args(&argv[1..]).stdin(stdin).stdout(Stdio::piped());
-        command.stderr(File::create(&errors)?);
+        // Read by what is opened here: the work can put something else in its place.
+        let errors = sys::create(&errors)?;
+        command.stderr(errors.try_clone()?);
         sys::bind_to_us(&mut command);
         let cgroups = self.cgroups_of(trial);
         cgroups.enter(&mut command)?;
@@ -194,7 +197,7 @@ impl<'a> Lab<'a> {
     ) -> Result<Record, HostError> {
         let Started { cgroups, granted, left, errors, output, .. } = started;
         let ended = ended.map_err(|error| {
-            let said = fs::read_to_string(&errors).unwrap_or_default();
+            let said = beginning(&errors);
             match said.is_empty() || error.is::<Overdue>() {
                 true => error,
                 false => format!("{error}: {}", said.trim()).into(),
@@ -291,7 +294,7 @@ struct Started {
     /// What one that is killed does not let go of: its pool, its tracing.
     left: Vec<Undo>,
     /// What it says goes wrong, and its record.
-    errors: PathBuf,
+    errors: File,
     output: PathBuf,
 }
 
@@ -461,4 +464,18 @@ fn lines_of(child: &mut Child) -> Result<mpsc::Receiver<String>, HostError> {
         }
     })?;
     Ok(lines)
+}
+/// Of what a trial has complained about more is of no use in a message.
+const SAID_BYTES_MAX: usize = 64 << 10;
+
+fn beginning(file: &File) -> String {
+    let mut bytes = vec![0; SAID_BYTES_MAX];
+    let mut len = 0;
+    while let Ok(read) = file.read_at(&mut bytes[len..], len as u64) {
+        if read == 0 {
+            break;
+        }
+        len += read;
+    }
+    String::from_utf8_lossy(&bytes[..len]).into_owned()
 }

@@ -18,6 +18,8 @@ pub enum PreflightError {
     #[error("contender {contender:?}: no file system is called {name:?}; {}", meant_by(name))]
     UnknownFileSystem { contender: String, name: String },
     #[error("contender {contender:?}: {said}")]
+    Words { contender: String, said: String },
+    #[error("contender {contender:?}: {said}")]
     Layers { contender: String, said: String },
     #[error("workload {workload:?}: {source}")]
     Work { workload: String, source: HostError },
@@ -57,12 +59,16 @@ impl PreflightError {
 /// Checks the plan against what fsverdict knows, without asking anything of the machine.
 pub fn check_plan(plan: &Plan) -> Result<(), PreflightError> {
     for contender in plan.contenders.iter().filter(|_| plan.bed.kind != BedKind::Directory) {
-        if file_system::ALL.iter().all(|known| known.name != contender.file_system) {
+        let mut all = file_system::ALL.iter();
+        let Some(known) = all.find(|known| known.name == contender.file_system) else {
             return Err(PreflightError::UnknownFileSystem {
                 contender: contender.name.clone(),
                 name: contender.file_system.clone(),
             });
-        }
+        };
+        known
+            .check_words(&contender.mkfs, &contender.mount)
+            .map_err(|said| PreflightError::Words { contender: contender.name.clone(), said })?;
     }
     for contender in &plan.contenders {
         let devices = contender.devices_of(plan.bed.devices as usize);

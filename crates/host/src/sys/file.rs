@@ -2,9 +2,12 @@
 //! descriptors and [`io::Result`].
 
 use std::ffi::CStr;
+use std::fs::File;
 use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, IntoRawFd, OwnedFd};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
 
 use libc::c_int;
 
@@ -21,6 +24,24 @@ pub(super) fn retried<T: Copy + Into<i64>>(mut call: impl FnMut() -> T) -> io::R
             return Err(error);
         }
     }
+}
+
+/// An empty file at `path`, to read and write; no link is followed there, and no pipe waited for.
+pub fn create(path: &Path) -> io::Result<File> {
+    let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK;
+    File::options()
+        .read(true)
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .custom_flags(flags)
+        .open(path)
+}
+
+/// The file at `path`, made where there is none, to write at its end; otherwise as [`create`].
+pub fn append(path: &Path) -> io::Result<File> {
+    let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK;
+    File::options().append(true).create(true).custom_flags(flags).open(path)
 }
 
 /// openat(2), close-on-exec. What it creates has mode 0644, less the umask.

@@ -120,6 +120,28 @@ pub fn make(ground: &Ground, user: &OwnedFd) -> Result<Cell, CellError> {
     })
 }
 
+/// Nodes that tools of file systems tell the kernel by, where there are such.
+const CONTROLS: [&str; 2] = ["/dev/btrfs-control", "/dev/zfs"];
+
+/// Has `tools` run where they find no device but `devices`, and can write nowhere else: what a plan
+/// has for their command lines may name other disks and files. They have our powers, and their
+/// mounts are gone when they are done.
+pub fn among<T: Send>(
+    devices: &[impl AsRef<Path>],
+    tools: impl FnOnce() -> T + Send,
+) -> Result<T, CellError> {
+    let controls = CONTROLS.iter().map(PathBuf::from).filter(|path| path.exists());
+    let devices = devices.iter().map(|path| path.as_ref().to_owned()).chain(controls).collect();
+    let ground = Ground { devices, ..Ground::default() };
+    let failed = || Err(CellError::of("a thread")(io::Error::other("it did not end well")));
+    std::thread::scope(|scope| {
+        // The thread gets mounts of its own, and a root of its own; both go with it.
+        let confined = || tree::grow(&ground).map(|_grown| tools());
+        let thread = std::thread::Builder::new().spawn_scoped(scope, confined);
+        thread.map_err(CellError::of("a thread"))?.join().unwrap_or_else(|_| failed())
+    })
+}
+
 fn rules(ground: &Ground) -> Result<OwnedFd, CellError> {
     if let Some(Mapped { at, .. }) = ground.mapped.first() {
         let refused = io::Error::new(io::ErrorKind::PermissionDenied, "mapping it needs root");

@@ -232,7 +232,8 @@ impl Host for TrialHost {
         match step {
             Step::Partition => {
                 let words = &trial.contender.partition;
-                return Ok(Effect::Partitioned(partition::make(words, &trial.bed.devices)?));
+                let made = partition::make(words, &trial.bed.devices, !guest::is_within())?;
+                return Ok(Effect::Partitioned(made));
             }
             Step::Layers => return layers(trial),
             Step::RemovePartition => partition::remove(&trial.bed.devices)?,

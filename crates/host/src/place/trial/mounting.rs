@@ -13,7 +13,8 @@ use super::site::{commands, raw_device, with_site, work_directory};
 use crate::bed;
 use crate::file_system::{self, FileSystem, daemon};
 use crate::machine::processes::Processes;
-use crate::machine::{cache, mount};
+use crate::machine::{cache, cell, mount};
+use crate::place::vm::guest;
 use crate::tool::Argv;
 use crate::{sys, tool};
 
@@ -26,12 +27,15 @@ const UNMOUNT_PAUSE: Duration = Duration::from_millis(50);
 pub struct Mounting {
     /// None on bed `directory`.
     file_system: Option<&'static FileSystem>,
+    /// The folder of the work has been made.
+    has_work: bool,
 }
 
 impl Mounting {
     /// That of `trial`.
     pub fn of(trial: &Trial) -> Mounting {
-        Mounting { file_system: file_system::find(&trial.contender.file_system) }
+        let file_system = file_system::find(&trial.contender.file_system);
+        Mounting { file_system, has_work: false }
     }
 
     fn file_system(self, trial: &Trial) -> Result<&'static FileSystem, HostError> {
@@ -49,9 +53,21 @@ impl Mounting {
         Ok(tool::run_all(&commands(file_system, step, trial))?)
     }
 
+    /// mkfs gets words of the plan's, and finds the trial's devices alone. A guest has no others;
+    /// of a pool, which a kernel or a daemon makes, the words are looked at before (`zfs.rs`).
+    fn made(self, trial: &Trial) -> Result<String, HostError> {
+        let file_system = self.file_system(trial)?;
+        if guest::is_within() || file_system.makes_pools() {
+            return self.with_daemon(Step::MakeFileSystem, trial);
+        }
+        let commands = commands(file_system, Step::MakeFileSystem, trial);
+        let devices = with_site(trial, |site| site.devices.to_vec());
+        Ok(cell::among(&devices, || tool::run_all(&commands))??)
+    }
+
     /// Makes it, and writes its images out.
     pub fn make(self, processes: &mut Processes, trial: &Trial) -> Result<(), HostError> {
-        let said = self.with_daemon(Step::MakeFileSystem, trial)?;
+        let said = self.made(trial)?;
         fs::write(Path::new(&trial.raw).join("mkfs.stdout"), said)?;
         processes.end_all();
         if trial.bed.kind == BedKind::Loop {
@@ -62,8 +78,13 @@ impl Mounting {
         Ok(())
     }
 
-    /// Mounts it, and makes the folder of the work.
-    pub fn mount(self, processes: &mut Processes, trial: &Trial) -> Result<Mounted, HostError> {
+    /// Mounts it, and makes the folder of the work: mkfs may have been told to put something in its
+    /// place.
+    pub fn mount(
+        &mut self,
+        processes: &mut Processes,
+        trial: &Trial,
+    ) -> Result<Mounted, HostError> {
         self.with_daemon(Step::Mount, trial)?;
         processes.settle_in();
         let mount = mount::at(&trial.directory)?.ok_or("the mount is not to be seen")?;
@@ -73,8 +94,19 @@ impl Mounting {
         if let Some(lost) = mounted.unseen.iter().find(|option| mount::must_show(option)) {
             return Err(format!("mount option {lost} did not take").into());
         }
-        fs::create_dir_all(work_directory(trial))?;
+        self.make_work(&work_directory(trial))?;
         Ok(mounted)
+    }
+
+    fn make_work(&mut self, directory: &Path) -> Result<(), HostError> {
+        if !std::mem::replace(&mut self.has_work, true) {
+            let made = fs::create_dir(directory);
+            return Ok(made.map_err(|error| format!("{}: {error}", directory.display()))?);
+        }
+        match fs::symlink_metadata(directory)?.is_dir() {
+            true => Ok(()),
+            false => Err(format!("{} is no folder any more", directory.display()).into()),
+        }
     }
 
     /// Unmounting while the device is held by a straggler is tried again for ten seconds; whatever

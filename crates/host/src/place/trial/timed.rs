@@ -1,7 +1,7 @@
 //! The timed part of a trial: the work and the sync that closes it, between the first and the last
 //! reading of the probes.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File};
 use std::io::{BufWriter, Write, stderr};
 use std::path::Path;
 use std::time::Duration;
@@ -103,7 +103,7 @@ impl Timing {
     ) -> Result<(), HostError> {
         let series = Path::new(&trial.series);
         let appended = |path: &Path| -> std::io::Result<BufWriter<File>> {
-            Ok(BufWriter::new(OpenOptions::new().create(true).append(true).open(path)?))
+            Ok(BufWriter::new(sys::append(path)?))
         };
         let header = !self.series_begun;
         timeline.write_csv(&mut appended(series)?, phase.name(), header)?;
