@@ -243,7 +243,8 @@ fn a_sysctl_stays_below_its_folder_and_may_have_several_numbers() {
     let file = tempfile::NamedTempFile::new_in("/tmp").unwrap();
     fs::write(file.path(), "precious").unwrap();
     let name = file.path().file_name().unwrap().to_str().unwrap().to_string();
-    let printk = fs::read_to_string("/proc/sys/kernel/printk").unwrap();
+    let numbers = || fs::read_to_string("/proc/sys/net/ipv4/tcp_rmem").unwrap();
+    let before = numbers();
     let plan = |sysctl: &str| {
         format!(
             r#"
@@ -253,7 +254,7 @@ fn a_sysctl_stays_below_its_folder_and_may_have_several_numbers() {
                 {{ name = "plain", file_system = "ext4" }},
                 {{ name = "odd", file_system = "ext4", sysctl = {{ {sysctl} }} }},
             ]
-            workload = [{{ name = "work", command = "cat /proc/sys/kernel/printk" }}]
+            workload = [{{ name = "work", command = "cat /proc/sys/net/ipv4/tcp_rmem" }}]
             "#
         )
     };
@@ -268,10 +269,11 @@ fn a_sysctl_stays_below_its_folder_and_may_have_several_numbers() {
     }
     fs::rename(Path::new("/tmp").join(plain), file.path()).unwrap();
     let _ = fs::remove_dir_all(scene.path("run"));
-    let document = run_plan(&scene, &plan("\"kernel.printk\" = \"3 4 1 7\"")).exits(0).json();
+    let document =
+        run_plan(&scene, &plan("\"net.ipv4.tcp_rmem\" = \"4096 87380 6291000\"")).exits(0).json();
     let shown = super::printed(&scene, of(&document, "odd")[0]);
-    assert_eq!(shown.split_whitespace().collect::<Vec<_>>(), ["3", "4", "1", "7"]);
-    assert_eq!(fs::read_to_string("/proc/sys/kernel/printk").unwrap(), printk);
+    assert_eq!(shown.split_whitespace().collect::<Vec<_>>(), ["4096", "87380", "6291000"]);
+    assert_eq!(numbers(), before);
     scene.assert_nothing_left();
 }
 
