@@ -302,6 +302,7 @@ fn measure(
         PlaceKind::Local => {
             let consents = arguments.consents();
             here = Lab::new(store.folder(), consents, Arc::clone(interrupted), Box::new(hear))?;
+            here.reserve(&loaded.plan).map_err(PlaceError)?;
             &mut here
         }
         PlaceKind::Vm => {

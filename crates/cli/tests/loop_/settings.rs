@@ -175,3 +175,40 @@ fn the_mount_option_sync_writes_each_write() {
     assert!(list(options).iter().any(|option| text(option) == "sync"), "{options}");
     scene.assert_nothing_left();
 }
+
+#[test]
+#[ignore = "needs root and loop devices: run ./test"]
+fn two_runs_share_no_sysctl_and_that_is_said_before_the_first_trial() {
+    let scene = Scene::alone();
+    let plan = |set: &str, work: &str| {
+        format!(
+            r#"
+            bed = {{ size = "64M" }}
+            judgement = {{ rounds = 1 }}
+            contender = [
+                {{ name = "plain", file_system = "ext4" }},
+                {{ name = "set", file_system = "ext4", {set} }},
+            ]
+            [[workload]]
+            name = "work"
+            command = "{work}"
+            "#
+        )
+    };
+    let sysctl = "sysctl = { \"vm.vfs_cache_pressure\" = 77 }";
+    let first = scene.write("first.toml", &plan(sysctl, "echo at work; sleep 3600"));
+    let mut first = scene.start(&["run", &first, "--output", "first"]);
+    let at_work = scene.path("first/trials/1/raw/command.stdout");
+    first.reaches("a trial at work", || at_work.exists());
+
+    let second = scene.write("second.toml", &plan(sysctl, "true"));
+    scene.fsverdict(&["run", &second, "--output", "second"]).exits(1).says("wait for its end");
+    assert!(!scene.path("second/trials").exists(), "a trial was begun");
+    // What belongs to the run's own devices is nobody else's.
+    let queue = scene.write("queue.toml", &plan("queue = { read_ahead = 512 }", "true"));
+    scene.fsverdict(&["run", &queue, "--output", "queue"]).exits(0);
+
+    first.signal("INT");
+    first.wait();
+    scene.assert_nothing_left();
+}

@@ -107,6 +107,11 @@ impl Knob {
         }
     }
 
+    /// It belongs to one device, and not to the machine.
+    pub fn is_of_a_device(&self) -> bool {
+        matches!(self, Knob::Queue { .. } | Knob::Throttle { .. })
+    }
+
     /// Reading gives something else than was written: the throttle's rules, which are one line for
     /// each device. The line that begins with this word is the value; no line means 0.
     pub fn line(&self) -> Option<String> {

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
 
 use fsverdict_core::model::{
-    self, Bed, BedKind, Contender, Counted, ExtraProbe, Overdue, Record, Trial, TrialBed,
+    self, Bed, BedKind, Contender, Counted, ExtraProbe, Overdue, Plan, Record, Trial, TrialBed,
 };
 use fsverdict_core::run::{HostError, Place};
 
@@ -102,6 +102,19 @@ impl<'a> Lab<'a> {
         let its = of_all.filter(|(device, _)| trial.bed.devices.contains(device));
         let devices = its.map(|(_, identity)| identity).collect();
         Grant::new(journal, trial.number, devices)
+    }
+
+    /// Sees to it before the first trial that no other run changes what a contender of `plan` will.
+    pub fn reserve(&mut self, plan: &Plan) -> Result<(), HostError> {
+        let changes = |it: &Contender| {
+            let shared = !it.sysctl.is_empty() || !it.module.is_empty();
+            let of_devices = !it.queue.is_empty() || it.limits.or(plan.bed.limits).is_some();
+            shared || (of_devices && !is_of_our_own(plan.bed.kind))
+        };
+        match plan.contenders.iter().any(changes) {
+            true => self.lock_settings(),
+            false => Ok(()),
+        }
     }
 
     /// Two runs that changed the same setting would each take the other's value for the original.
@@ -320,6 +333,12 @@ fn succeeded(child: &mut Child) -> Result<(), HostError> {
     }
 }
 
+/// No other run knows the devices of such a bed: what is set of them is set by one run alone. A disk
+/// may be known to two, by two partitions of it.
+fn is_of_our_own(bed: BedKind) -> bool {
+    matches!(bed, BedKind::Loop | BedKind::Ram)
+}
+
 /// The pool by which the kernel may hold the devices when the trial is over.
 fn held_pool(trial: &Trial) -> Option<Pool> {
     let file_system = file_system::find(&trial.contender.file_system)?;
@@ -365,7 +384,7 @@ impl Place for Lab<'_> {
             self.give_controllers()?;
         }
         let all = [wanted.as_slice(), &rules].concat();
-        if !all.is_empty() {
+        if all.iter().any(|it| !it.knob.is_of_a_device() || !is_of_our_own(bed.kind)) {
             self.lock_settings()?;
         }
         let mut changes = settings::before(root, &all)?;
