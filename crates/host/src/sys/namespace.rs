@@ -2,7 +2,7 @@
 
 use std::ffi::{CStr, CString};
 use std::io::{self, Read};
-use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
@@ -11,6 +11,7 @@ use std::process::Command;
 use libc::c_int;
 
 use super::children::Claim;
+use super::landlock::obey;
 
 fn c_path(path: &Path) -> io::Result<CString> {
     CString::new(path.as_os_str().as_bytes()).map_err(io::Error::other)
@@ -231,7 +232,9 @@ pub fn enter_mounts(mounts: BorrowedFd<'_>) -> io::Result<()> {
 
 /// Has `command` start in those namespaces, in `directory` as it is there, under Landlock's
 /// `rules`, and in a session of its own, so that our terminal is not its to type on (ioctl_tty(2),
-/// TIOCSTI).
+/// TIOCSTI). Whoever has power in the user namespace has it over the command from the moment in
+/// which that enters, which is before it is another program: till then it can't be looked into
+/// (PR_SET_DUMPABLE(2const)), and what we have open is closed by that time.
 pub fn start_within(
     command: &mut Command,
     user: BorrowedFd<'_>,
@@ -248,19 +251,16 @@ pub fn start_within(
         if unsafe { libc::setsid() } < 0 {
             return Err(io::Error::last_os_error());
         }
+        // SAFETY: prctl with these arguments touches no memory.
+        checked(unsafe { libc::prctl(libc::PR_SET_DUMPABLE, 0, 0, 0, 0) })?;
+        let rules_fd = rules.as_ref().map_or(-1, AsRawFd::as_raw_fd);
+        close_files([user.as_raw_fd(), mounts.as_raw_fd(), rules_fd])?;
         // SAFETY: the descriptors live as long as this closure.
         checked(unsafe { libc::setns(mounts.as_raw_fd(), libc::CLONE_NEWNS) })?;
         // SAFETY: as before.
         checked(unsafe { libc::setns(user.as_raw_fd(), libc::CLONE_NEWUSER) })?;
         if let Some(rules) = &rules {
-            // SAFETY: the call takes a descriptor that lives as long as this closure, and a number.
-            // Who has power in its user namespace needs no no_new_privs.
-            let refused = unsafe {
-                libc::syscall(libc::SYS_landlock_restrict_self, rules.as_raw_fd(), 0u32) != 0
-            };
-            if refused {
-                return Err(io::Error::last_os_error());
-            }
+            obey(rules.as_fd())?;
         }
         // SAFETY: the path ends in NUL and lives as long as this closure.
         checked(unsafe { libc::chdir(directory.as_ptr()) })
@@ -268,6 +268,56 @@ pub fn start_within(
     // SAFETY: the closure only makes system calls that are safe after a fork; it allocates nothing.
     unsafe { command.pre_exec(enter) };
     Ok(())
+}
+
+/// Closes all that this process has open besides its standard files, those of `kept`, and pipes and
+/// sockets of our own: by one the standard library hears of a failure. What whoever started us left
+/// open would go on to the next program. For who has been forked: it takes no memory.
+pub(super) fn close_files(kept: [c_int; 3]) -> io::Result<()> {
+    #[repr(align(8))]
+    struct Entries([u8; 2048]);
+    let flags = libc::O_RDONLY | libc::O_DIRECTORY | libc::O_CLOEXEC;
+    // SAFETY: the path ends in NUL.
+    let folder = unsafe { libc::open(c"/proc/self/fd".as_ptr(), flags) };
+    if folder < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    let mut entries = Entries([0; 2048]);
+    loop {
+        let (room, size) = (entries.0.as_mut_ptr(), entries.0.len());
+        // SAFETY: there is room for so many bytes.
+        let bytes = unsafe { libc::syscall(libc::SYS_getdents64, folder, room, size) };
+        let Ok(bytes @ 1..) = usize::try_from(bytes) else { break };
+        // struct linux_dirent64 (getdents(2)): its length is after 16 bytes, its name after 19.
+        let mut rest = &entries.0[..bytes];
+        while !rest.is_empty() {
+            let length = usize::from(u16::from_ne_bytes([rest[16], rest[17]]));
+            let digits = rest[19..length].iter().take_while(|byte| byte.is_ascii_digit());
+            let number = digits.fold(0, |sum, digit| sum * 10 + c_int::from(digit - b'0'));
+            if number > 2 && number != folder && !kept.contains(&number) && !is_pipe_of_ours(number)
+            {
+                // SAFETY: what has been forked runs nothing more that uses the descriptor.
+                unsafe { libc::close(number) };
+            }
+            rest = &rest[length..];
+        }
+    }
+    // SAFETY: the descriptor is ours, and not used after this.
+    checked(unsafe { libc::close(folder) })
+}
+
+/// A pipe or a socket that ends with this program, from which no way leads to other files.
+fn is_pipe_of_ours(fd: c_int) -> bool {
+    let mut status = std::mem::MaybeUninit::<libc::stat>::zeroed();
+    // SAFETY: the call takes two numbers.
+    let flags = unsafe { libc::fcntl(fd, libc::F_GETFD) };
+    // SAFETY: there is room for the one stat that is written.
+    if flags != libc::FD_CLOEXEC || unsafe { libc::fstat(fd, status.as_mut_ptr()) } != 0 {
+        return false;
+    }
+    // SAFETY: the call has succeeded, and all zeros were a value before it.
+    let kind = unsafe { status.assume_init() }.st_mode & libc::S_IFMT;
+    kind == libc::S_IFIFO || kind == libc::S_IFSOCK
 }
 
 /// Lifts the limits that bind who has no power over the whole machine, as far as we may
@@ -293,4 +343,43 @@ pub fn open_place(path: &Path) -> io::Result<OwnedFd> {
     }
     // SAFETY: the kernel has just made this descriptor, so nobody else owns it.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn namespace(owner: Option<BorrowedFd<'_>>, what: NewNamespace) -> OwnedFd {
+        let holder = Holder::new(owner, what).unwrap();
+        let path = format!("/proc/{}/ns/{}", holder.id(), what.file());
+        std::fs::File::open(path).unwrap().into()
+    }
+
+    #[test]
+    #[ignore = "needs root: run ./test"]
+    fn what_enters_a_cell_has_nothing_of_ours_and_can_t_be_looked_into() {
+        let (user, own) = (namespace(None, NewNamespace::User), std::env::current_exe().unwrap());
+        let mounts = namespace(Some(user.as_fd()), NewNamespace::Mounts);
+        let ours = std::fs::File::open(&own).unwrap();
+        let mut command = Command::new("true");
+        start_within(&mut command, user.as_fd(), mounts.as_fd(), None, Path::new("/")).unwrap();
+        let looked = move || {
+            let open = |fd: std::fs::DirEntry| std::fs::read_link(fd.path()).ok();
+            let mut all = std::fs::read_dir("/proc/self/fd")?.flatten().filter_map(open);
+            // SAFETY: prctl with this argument touches no memory.
+            let is_seen = unsafe { libc::prctl(libc::PR_GET_DUMPABLE) } != 0;
+            match is_seen || all.any(|path| path == own) {
+                true => Err(io::Error::from_raw_os_error(libc::EUCLEAN)),
+                false => Ok(()),
+            }
+        };
+        // SAFETY: nobody but this thread goes on in what is forked; it is a test.
+        unsafe { command.pre_exec(looked) };
+        assert!(command.status().unwrap().success());
+        // What can't be started says so yet.
+        let mut lacking = Command::new("/no-such-program");
+        start_within(&mut lacking, user.as_fd(), mounts.as_fd(), None, Path::new("/")).unwrap();
+        assert_eq!(lacking.status().unwrap_err().kind(), io::ErrorKind::NotFound);
+        drop(ours);
+    }
 }
