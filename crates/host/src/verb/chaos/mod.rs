@@ -104,7 +104,7 @@ pub fn campaign(
     if std::process::id() != 1 {
         return Err("a campaign runs in namespaces of its own".into());
     }
-    let ground = Ground::new(folder, wanted.seed)?;
+    let ground = Ground::new(folder, wanted.seed.wrapping_add(wanted.part[0] as u64))?;
     let mut scenes = scenes(wanted);
     let mut opened: VecDeque<Opened> = VecDeque::new();
     while !scenes.is_empty() || !opened.is_empty() {
