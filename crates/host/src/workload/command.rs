@@ -11,6 +11,7 @@ use fsverdict_core::run::{HostError, Step};
 use thiserror::Error;
 
 use super::engine::{Act, Engine, OVER, Scene, TimedPart, only_whole};
+use super::left;
 use super::printed::{Outputs, Printed};
 use super::relay::Relay;
 use crate::machine::cell::{CellError, Confined};
@@ -220,7 +221,7 @@ fn printed_text(raw: &Path) -> Result<String, HostError> {
 
 /// What is in a file that the work may have written, or taken away.
 fn read_if_there(path: &Path) -> Result<String, HostError> {
-    match fs::read(path) {
+    match left::read(path, left::TEXT_BYTES) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(String::new()),
         Err(error) => Err(format!("{}: {error}", path.display()).into()),
         Ok(text) => Ok(String::from_utf8_lossy(&text).into_owned()),
