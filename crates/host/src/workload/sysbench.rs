@@ -14,6 +14,7 @@ use thiserror::Error;
 
 use super::command::{self, Ready};
 use super::engine::{Act, Engine, OVER, Scene, TimedPart, only_whole};
+use super::left;
 
 const MIB: f64 = 1_048_576.0;
 const NS_PER_MS: f64 = 1e6;
