@@ -100,6 +100,7 @@ fn refusing() -> Vec<sock_filter> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tool::users;
 
     /// What the program answers to a call: classic BPF, as far as it is used.
     fn answer(program: &[sock_filter], caller: u32, call: u32) -> u32 {
@@ -133,7 +134,7 @@ mod tests {
 
     #[test]
     fn a_command_without_keys_starts() {
-        let mut command = Command::new("true");
+        let mut command = users(&["true".into()]);
         // Without power, and without no_new_privs, the filter is refused; the kernel has read it.
         start_without_keys(&mut command);
         match command.status() {

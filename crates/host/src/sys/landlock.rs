@@ -6,7 +6,7 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
 
-use super::namespace::{close_files, open_place};
+use super::open_files::{close_files, open_place};
 
 /// linux/landlock.h, LANDLOCK_ACCESS_FS_*: writing, removing, making, moving between folders, and
 /// truncating, as kernels know them one after the other.

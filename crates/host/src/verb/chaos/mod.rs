@@ -208,7 +208,9 @@ fn failures(ground: &Ground) -> Option<String> {
 /// An empty disk with the plan; gives what may be erased, where the bed is a disk.
 fn prepare(ground: &Ground, scene: Scene) -> Result<Option<String>, HostError> {
     ground.clear(scene.bed == scene::DEVICE)?;
-    fs::write(ground.disk().join("plan.toml"), scene.plan(ground))?;
+    let disk = ground.disk();
+    let plan = scene.plan(&disk.display().to_string(), &ground.device(), ground.zram_bytes());
+    fs::write(disk.join("plan.toml"), plan)?;
     let erase = || format!("--erase={}=ext4,ext2,ext3", ground.device());
     Ok((scene.bed == scene::DEVICE).then(erase))
 }

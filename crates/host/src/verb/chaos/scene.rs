@@ -2,8 +2,6 @@
 
 use std::fmt;
 
-use super::ground::Ground;
-
 /// A kind of bed with a kind of work upon it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Scene {
@@ -104,12 +102,8 @@ impl Scene {
         }
     }
 
-    /// Its plan, on the campaign's own disk and device.
-    pub fn plan(self, ground: &Ground) -> String {
-        self.plan_on(&ground.disk().display().to_string(), &ground.device(), ground.zram_bytes())
-    }
-
-    fn plan_on(self, disk: &str, device: &str, zram_bytes: u64) -> String {
+    /// Its plan, on the campaign's own `disk` and `device`, or in compressed memory of that size.
+    pub fn plan(self, disk: &str, device: &str, zram_bytes: u64) -> String {
         let bed = match self.bed {
             "ram" => "kind = \"ram\", size = \"20M\"".into(),
             "zram" => format!("kind = \"ram\", zram = true, size = {zram_bytes}"),
@@ -169,7 +163,7 @@ mod tests {
         let scenes = all();
         assert_eq!(scenes.len(), BEDS.len() + WORKS.len() - 1);
         for scene in scenes {
-            let plan = scene.plan_on("/x", "/dev/loop9", 20 << 20);
+            let plan = scene.plan("/x", "/dev/loop9", 20 << 20);
             Plan::parse(&plan).unwrap_or_else(|error| panic!("{scene}: {error}\n{plan}"));
             assert_eq!(Scene::parse(&scene.to_string()), Some(scene));
         }
