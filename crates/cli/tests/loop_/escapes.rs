@@ -15,9 +15,9 @@ struct Machine {
     process: Child,
 }
 
-/// Starts what follows in a session with a key, as a login has one (pam_keyinit(8)), and with another
-/// that root has in all sessions: by the numbers of x86-64, as all calls below. Literals can't be
-/// given to syscall.
+/// Starts what follows in a session with a key, as a login has one (pam_keyinit(8)), and with
+/// another that root has in all sessions: by the numbers of x86-64, as all calls below. Literals
+/// can't be given to syscall.
 const WITH_KEYS: &str = r#"syscall(250, 1, 0) > 0 or die $!;
     my ($type, $name, $secret) = ("user", "fsverdict-test", "secret");
     syscall(248, $type, $name, $secret, 6, -3) > 0 or die $!;

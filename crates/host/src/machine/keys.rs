@@ -50,7 +50,7 @@ mod tests {
             2ea65082 I------     1 perm 1f0b0000     0     0 keyring   .builtin_trusted_keys: 3\n\
             04bfcaf2 I--Q---    12 perm 3f030000     0     0 keyring   _ses: 1\n\
             159571ba I--Q---     1 perm 3f010000     0     0 user      invocation_id: 16\n\
-            0a0b0c0d I------     1 perm 1f0b0000     0     0 asymmetri Build key: X509.rsa 1234 []\n\
+            0a0b0c0d I------     1 perm 1f0b0000     0     0 asymmetri Build key: X509.rsa 1 []\n\
             33c36e2e I--Q---     2 perm 1f3f0000     0 65534 keyring   _uid.0: empty\n\
             3d0675aa I--Q---     1 perm 1f3f0000     0 65534 keyring   _uid_ses.0: 1\n";
         assert!(!common.lines().any(is_in_reach));

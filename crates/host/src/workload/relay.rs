@@ -153,7 +153,7 @@ impl Relay {
         agreed(Answer::Closed, Order::Leave)
     }
 
-    /// Starts a command, by `start`, with its first turn, and sees it through to its end. Then waits
+    /// Starts a command by `start` with its first turn, and sees it through to its end. Then waits
     /// until all of the duet are there.
     pub fn see_through(
         &self,

@@ -289,7 +289,7 @@ fn devices(ground: &Ground, at: &Path) -> io::Result<()> {
     for node in nodes.filter(|node| node.exists()).chain(ground.devices.iter().cloned()) {
         let there = at.join(node.strip_prefix("/dev").unwrap_or(&node));
         place_for(&node, &there)?;
-        // A node is written to all the same; its mode and owner, which the machine has too, are not.
+        // A node is written to all the same; its mode and owner, which are the machine's, are not.
         sys::bind(&node, &there).and_then(|()| sys::make_read_only(&there))?;
     }
     for (link, to) in LINKS {
