@@ -12,8 +12,8 @@ const CHANGES: u32 = 0x04 | 0x10 | 0x20;
 /// Whether there are any: asked as each user who has keys.
 pub fn are_in_reach() -> bool {
     let users = std::fs::read_to_string("/proc/key-users").unwrap_or_default();
-    let numbers = users.lines().filter_map(|line| line.split_once(':')?.0.trim().parse().ok());
-    numbers.into_iter().any(|user| {
+    let mut numbers = users.lines().filter_map(|line| line.split_once(':')?.0.trim().parse().ok());
+    numbers.any(|user| {
         let seen = sys::read_as(user, Path::new("/proc/keys")).unwrap_or_default();
         seen.lines().any(is_in_reach)
     })
@@ -25,11 +25,11 @@ fn is_in_reach(line: &str) -> bool {
     let words: Vec<&str> = line.split_whitespace().collect();
     let [_, _, _, _, permissions, _, _, kind, rest @ ..] = &words[..] else { return false };
     let Ok(permissions) = u32::from_str_radix(permissions, 16) else { return false };
-    let of_owner = permissions >> 16 & 0x3f;
+    let of_owner = (permissions >> 16) & 0x3f;
     if *kind != "keyring" {
         // Certificates that the kernel was built with can be read by all, and are public.
         let is_public = *kind == "asymmetri" || *kind == "asymmetric";
-        return of_owner & CHANGES != 0 || of_owner & READ != 0 && !is_public;
+        return of_owner & CHANGES != 0 || (of_owner & READ != 0 && !is_public);
     }
     // `NAME: NUMBER`, or `NAME: empty`. The session of who has none holds the user's keyring.
     let keys: u32 = rest.last().and_then(|it| it.parse().ok()).unwrap_or(0);
