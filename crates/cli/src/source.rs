@@ -1,8 +1,8 @@
 //! A run read back, from its folder or from the one file that `fsverdict pack` makes of it.
 
 use std::collections::BTreeMap;
-use std::fs;
-use std::io::ErrorKind;
+use std::fs::{self, File};
+use std::io::{self, ErrorKind, Read};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
@@ -75,7 +75,7 @@ impl Source {
         for name in Source::names(folder)?.iter().filter(|name| wanted(name)) {
             let path = folder.join(name);
             let of = || path.display().to_string();
-            match fs::read_to_string(&path) {
+            match text(&path) {
                 Ok(text) => each(name, text).with_context(of)?,
                 Err(error) if error.kind() == ErrorKind::NotFound => {}
                 Err(error) if error.kind() == ErrorKind::NotADirectory => {}
@@ -130,6 +130,20 @@ impl Source {
             Ok(())
         })?;
         Ok(timelines.into_values().flatten().collect())
+    }
+}
+
+/// What a file of a run's folder holds, which may be a stranger's: what is called like one may be a
+/// pipe that nobody writes to, or a device without end.
+pub fn text(path: &Path) -> io::Result<String> {
+    if !fs::metadata(path)?.is_file() {
+        return Err(io::Error::other("it is no plain file"));
+    }
+    let mut text = String::new();
+    File::open(path)?.take(pack::FILE_BYTES_MAX + 1).read_to_string(&mut text)?;
+    match text.len() as u64 > pack::FILE_BYTES_MAX {
+        true => Err(io::Error::other("it has more than 256 MiB: too long for a run's")),
+        false => Ok(text),
     }
 }
 

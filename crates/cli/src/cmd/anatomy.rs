@@ -432,7 +432,7 @@ fn why_none(folder: &Path, records: &[Record]) -> String {
             return Some(format!("{}: {}", failure.step, failure.error));
         }
         let trial = folder.join("trials").join(record.number.to_string());
-        let text = fs::read_to_string(trial.join("raw/trial.stderr")).ok()?;
+        let text = crate::source::text(&trial.join("raw/trial.stderr")).ok()?;
         text.lines().find(|line| line.contains("can't be recorded")).map(String::from)
     });
     let said = said.unwrap_or_else(|| "record one by fsverdict run --probe trace".into());

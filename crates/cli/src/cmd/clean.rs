@@ -64,7 +64,7 @@ pub fn sweep(folder: &Path) -> (usize, usize) {
 
 fn places(folder: &Path) -> Vec<PathBuf> {
     let mut places = vec![folder.to_path_buf()];
-    let text = std::fs::read_to_string(folder.join("plan.toml")).unwrap_or_default();
+    let text = crate::source::text(&folder.join("plan.toml")).unwrap_or_default();
     if let Ok(Plan { bed, contenders, .. }) = Plan::parse(&text) {
         places.extend(bed.dir.map(PathBuf::from));
         if bed.kind == BedKind::Directory {

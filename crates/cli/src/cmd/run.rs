@@ -173,6 +173,8 @@ fn host_facts(plan: &Plan, store: &Store, place: PlaceKind) -> BTreeMap<String, 
         told.extend(why_not.map(|why| ("confinement".into(), format!("none: {why}"))));
         let why = facts::why_sockets_are_in_reach();
         told.extend(why.map(|why| ("sockets of daemons".into(), format!("in reach: {why}"))));
+        let why = facts::why_calls_are_filtered();
+        told.extend(why.map(|why| ("keys".into(), why.into())));
         let why_not = facts::why_refusals_untold();
         told.extend(why_not.map(|why| ("refused writes".into(), format!("not told: {why}"))));
     }

@@ -1,6 +1,6 @@
 //! `fsverdict selftest`: does the program keep its promises on this machine, whatever happens?
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -41,6 +41,9 @@ pub struct Arguments {
     /// Draws the points and their order [default: another each time].
     #[arg(long)]
     seed: Option<u64>,
+    /// The K-th of N parts of a seed's points, for N campaigns side by side.
+    #[arg(long, value_name = "K/N", requires = "seed", value_parser = part)]
+    part: Option<[usize; 2]>,
     /// The folder for an image of 384 MiB, which has no name and goes with the program.
     #[arg(long, value_name = "FOLDER", default_value = "/var/tmp")]
     dir: PathBuf,
@@ -53,11 +56,13 @@ const EXAMPLES: &str = "\
 Examples:
   sudo fsverdict selftest
   sudo fsverdict selftest --chaos 60 --seed 7
+  sudo fsverdict selftest --chaos 60 --seed 7 --part 1/2
   sudo fsverdict selftest --point loop/command/KILL:lab@2.7
 
 A point is BED/WORK/FAULT@WHEN. KILL:lab@2.7 sends SIGKILL to the run's process at the seventh step
 of its second trial; FULL@2.3 fills the disk of the run's folder at the third; EIO@openat:57 has the
-57th openat of a process fail; INT:lab@130ms interrupts the run after 130 ms.
+57th openat of a process fail; INT:lab@130ms interrupts the run after 130 ms. What SIGKILL has ended
+is killed once more when it is resumed, at the same step of its next trial.
 
 Exit status: 0 every promise held; 1 one did not, or none was tried; 2 usage; 130 interrupted.";
 
@@ -65,6 +70,17 @@ fn minutes(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(minutes) if minutes.is_finite() && minutes > 0.0 => Ok(minutes),
         _ => Err("write a number of minutes: 60".into()),
+    }
+}
+
+/// Counted from 0.
+fn part(text: &str) -> Result<[usize; 2], String> {
+    let numbers = text.split_once('/').and_then(|(which, parts)| {
+        Some([which.parse::<usize>().ok()?, parts.parse::<usize>().ok()?])
+    });
+    match numbers {
+        Some([which, parts]) if 0 < which && which <= parts => Ok([which - 1, parts]),
+        _ => Err("write one of how many parts: 1/2".into()),
     }
 }
 
@@ -76,7 +92,9 @@ pub fn run(arguments: &Arguments) -> Result<u8> {
     }
     chaos::preflight().map_err(PlaceError)?;
     let interrupted = super::run::interrupt_flag()?;
-    let name = format!("fsverdict-selftest-{:x}", wanted.seed);
+    let [which, parts] = wanted.part;
+    let part = if parts > 1 { format!("-{}", which + 1) } else { String::new() };
+    let name = format!("fsverdict-selftest-{:x}{part}", wanted.seed);
     let folder = arguments.dir.join(name);
     std::fs::create_dir(&folder)
         .with_context(|| format!("making the folder {}", folder.display()))?;
@@ -89,7 +107,12 @@ pub fn run(arguments: &Arguments) -> Result<u8> {
 
 fn wanted(arguments: &Arguments) -> Result<chaos::Wanted> {
     let seed = arguments.seed.unwrap_or_else(super::run::random_seed);
-    let mut wanted = chaos::Wanted { seed, scenes: Vec::new(), points: Vec::new() };
+    let mut wanted = chaos::Wanted {
+        seed,
+        scenes: Vec::new(),
+        points: Vec::new(),
+        part: arguments.part.unwrap_or([0, 1]),
+    };
     for text in &arguments.point {
         match (Scene::parse(text), Point::parse(text)) {
             (Some(scene), _) => wanted.scenes.push(scene),
@@ -155,6 +178,10 @@ struct Table {
     points: u32,
     /// Points whose time did not come.
     missed: u32,
+    kills: u32,
+    /// The steps of each scene's trials, and what was done at which of them.
+    every_step: BTreeMap<String, BTreeSet<String>>,
+    at_step: BTreeMap<String, BTreeSet<(String, String)>>,
     left_out: Vec<String>,
     /// Points at which a promise was tried, and held.
     promises: BTreeMap<Promise, (u32, u32)>,
@@ -172,13 +199,18 @@ impl Table {
                 remark!("left out: {scene}: {why}");
                 self.left_out.push(format!("{scene}: {why}"));
             }
+            News::Opened(scene, steps) => {
+                let steps = steps.iter().cloned().collect();
+                self.every_step.insert(scene.to_string(), steps);
+            }
             News::Tried(outcome) => self.take(outcome),
         }
     }
 
     fn take(&mut self, outcome: &Outcome) {
-        let Outcome { point, is_hit, tried } = outcome;
+        let Outcome { point, is_hit, kills, tried } = outcome;
         self.points += 1;
+        self.kills += kills;
         let at = if point.step.is_empty() { "no step".into() } else { point.step.clone() };
         let shown = format!("{point} ({at})");
         let missed = if *is_hit { "" } else { ": its time did not come" };
@@ -187,6 +219,10 @@ impl Table {
             true => {
                 let scene = point.scene.to_string();
                 *self.kinds.entry((scene.clone(), point.kind())).or_default() += 1;
+                if let Some(fault) = point.of_every_step() {
+                    let done = self.at_step.entry(scene.clone()).or_default();
+                    done.insert((fault, at.clone()));
+                }
                 let steps = self.steps.entry(scene).or_default();
                 if !steps.contains(&at) {
                     steps.push(at);
@@ -218,11 +254,12 @@ impl Table {
             rows.push(vec![words.into(), tried.to_string(), held.to_string()]);
         }
         text += &table(&rows);
-        let mut rows = vec![["bed and work", "done to it", "at steps"].map(String::from).to_vec()];
+        let headings = ["bed and work", "done to it", "at steps", "of every step and fault"];
+        let mut rows = vec![headings.map(String::from).to_vec()];
         for (scene, steps) in &self.steps {
             let kinds = self.kinds.iter().filter(|((of, _), _)| of == scene);
             let kinds: Vec<String> = kinds.map(|((_, kind), of)| format!("{of} {kind}")).collect();
-            rows.push(vec![scene.clone(), kinds.join(", "), steps.join(", ")]);
+            rows.push(vec![scene.clone(), kinds.join(", "), steps.join(", "), self.share(scene)]);
         }
         text += &format!("\n{}\n", table(&rows));
         for line in &self.left_out {
@@ -233,11 +270,21 @@ impl Table {
         }
         let _ = writeln!(
             text,
-            "{} points, {} whose time did not come; seed {seed}. A point again: fsverdict \
-             selftest --point POINT",
-            self.points, self.missed
+            "{} points, {} whose time did not come; {} SIGKILLs; seed {seed}. A point again: \
+             fsverdict selftest --point POINT",
+            self.points, self.missed, self.kills
         );
         text
+    }
+
+    /// How much of what every bed is to meet at every step a scene has met.
+    fn share(&self, scene: &str) -> String {
+        let Some(steps) = self.every_step.get(scene).filter(|it| !it.is_empty()) else {
+            return "-".into();
+        };
+        let done = self.at_step.get(scene).into_iter().flatten();
+        let done = done.filter(|(_, step)| steps.contains(step)).count();
+        format!("{done} of {}", steps.len() * chaos::FAULTS)
     }
 }
 

@@ -1,6 +1,5 @@
 //! `fsverdict vm`: into the virtual machine of a trial.
 
-use std::fs;
 use std::path::PathBuf;
 
 use anyhow::{Context, Result, bail};
@@ -55,7 +54,7 @@ pub fn run(arguments: &Arguments) -> Result<u8> {
         bail!(Usage(format!("{run} has no trial: --trial N")));
     };
     let path = store.trial(number).join("trial.json");
-    let text = fs::read_to_string(&path).with_context(|| path.display().to_string())?;
+    let text = crate::source::text(&path).with_context(|| path.display().to_string())?;
     let trial: Trial = serde_json::from_str(&text).with_context(|| path.display().to_string())?;
     let plan = Plan {
         contenders: vec![trial.contender.clone()],

@@ -4,7 +4,7 @@ use std::fs::{self, File};
 use std::io::Read;
 use std::os::unix::fs::PermissionsExt;
 
-use super::{of, printed, run_command, run_plan};
+use super::{failure, of, printed, run_command, run_plan};
 use crate::support::{Done, Scene, Started, list, program, text, tool, wait_for};
 
 const MIB: usize = 1 << 20;
@@ -374,6 +374,25 @@ fn links_that_the_work_leaves_lead_the_trial_nowhere() {
     victim.is_whole("the trial, by a link");
     assert_eq!(scene.read("run/trials/1/raw/command.stdout"), "printed\n");
     drop_disk(&victim);
+    scene.assert_nothing_left();
+}
+
+#[test]
+#[ignore = "needs root and loop devices: run ./test"]
+fn what_the_work_leaves_to_be_read_is_a_file_of_some_size() {
+    let scene = Scene::new();
+    for (left, why) in [
+        ("ln -s /dev/zero $FSVERDICT_FIGURES", "it is a link, and is not followed"),
+        ("ln -s /etc/passwd $FSVERDICT_FIGURES", "it is a link, and is not followed"),
+        ("mkfifo $FSVERDICT_FIGURES", "it is no file"),
+        ("truncate -s 1T $FSVERDICT_FIGURES", "it has more than 16 MiB"),
+    ] {
+        let work = format!("rm -f $FSVERDICT_FIGURES; {left}");
+        let document = run_command(&scene, OPTIONS, &["sh", "-c", &work]).exits(1).json();
+        let (step, error) = failure(of(&document, "ext4")[0]);
+        assert!(step == "figures" && error.contains(why), "{left}: {step}: {error}");
+        again(&scene);
+    }
     scene.assert_nothing_left();
 }
 

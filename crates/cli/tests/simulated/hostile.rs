@@ -1,10 +1,13 @@
 //! Runs, plans, uses and tables of a stranger who has put into every name what controls a terminal,
 //! turns the direction of writing, is HTML, Markdown or a formula: no renderer hands it on.
 
+use std::fs;
+use std::os::unix::fs::symlink;
+
 use serde_json::Value;
 
 use super::run_plan;
-use crate::support::{Scene, list, text};
+use crate::support::{Scene, list, text, tool};
 
 /// What a name ends in, whatever it begins with.
 const HOSTILE: &str = "|<script>alert(1)</script>\u{1b}[2J\u{7}\r\u{9b}31m\u{202e}fdp\u{2066}\
@@ -243,4 +246,17 @@ fn a_strangers_table_is_audited_without_harm() {
     assert_plain("a table that is wrong", &done.stderr);
     scene.write("script", &format!("mount -o {} /dev/x /mnt\n", HOSTILE.replace('\n', " ")));
     assert_plain("check", &scene.run("check script").stdout);
+}
+
+#[test]
+fn a_strangers_run_of_pipes_and_devices_holds_nobody_up() {
+    let scene = Scene::new();
+    fs::create_dir(scene.path("run")).unwrap();
+    tool("mkfifo", &[&scene.typed("run/run.json")]).unwrap();
+    symlink("/dev/zero", scene.path("run/plan.toml")).unwrap();
+    for line in ["report run", "audit run", "run --resume run", "compare run run"] {
+        let done = scene.run(line);
+        assert!(done.stderr.contains("it is no plain file"), "{line}: {}", done.stderr);
+    }
+    scene.run("clean run").exits(0);
 }

@@ -9,8 +9,9 @@ use fsverdict_core::model::{BedKind, Plan, Unit, Workload};
 use super::vm::toolbox;
 use crate::file_system::FileSystem;
 use crate::layer;
-use crate::machine::{cell, mount};
+use crate::machine::{cell, keys, mount};
 use crate::probe::Refusals;
+use crate::sys;
 use crate::tool::{self, version};
 use crate::workload;
 
@@ -43,6 +44,12 @@ pub fn why_unconfined() -> Option<String> {
 /// Why the work of root's trials can reach daemons' sockets by their paths, where it can.
 pub fn why_sockets_are_in_reach() -> Option<String> {
     cell::why_sockets_are_in_reach().map(|error| format!("no folder can be overlaid: {error}"))
+}
+
+/// What keeps the work of root's trials from keys of the machine's users, where they have some.
+pub fn why_calls_are_filtered() -> Option<&'static str> {
+    let has_keys = sys::is_root() && keys::are_in_reach();
+    has_keys.then_some("users have some: a filter keeps the work from them, at 40 ns a call")
 }
 
 /// Why writes that the work is refused can't be told, where they can't.

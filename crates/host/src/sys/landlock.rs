@@ -1,12 +1,12 @@
 //! Landlock: what a process of a user without power may write to (landlock(7)).
 
 use std::io;
-use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
 
-use super::namespace::open_place;
+use super::open_files::{close_files, open_place};
 
 /// linux/landlock.h, LANDLOCK_ACCESS_FS_*: writing, removing, making, moving between folders, and
 /// truncating, as kernels know them one after the other.
@@ -60,8 +60,8 @@ fn allow(rules: &OwnedFd, folder: &Path, access: u64) -> io::Result<()> {
     }
 }
 
-/// Rules by which no abstract socket can be connected to but those of the same command (Linux 6.12,
-/// LANDLOCK_SCOPE_ABSTRACT_UNIX_SOCKET). Mounts and namespaces are left alone.
+/// Rules by which no abstract socket can be connected to but those of whom they hold for (Linux
+/// 6.12, LANDLOCK_SCOPE_ABSTRACT_UNIX_SOCKET). Mounts and namespaces are left alone.
 pub fn rules_of_sockets() -> io::Result<OwnedFd> {
     const ABSTRACT_SOCKETS: u64 = 1;
     // struct landlock_ruleset_attr: files, network, scope.
@@ -78,17 +78,29 @@ fn ruleset(handled: &[u64]) -> io::Result<OwnedFd> {
     Ok(unsafe { OwnedFd::from_raw_fd(rules) })
 }
 
+/// Has `rules` hold for this thread, and for all that it starts from now on. It takes power in its
+/// user namespace; without that, no_new_privs.
+pub fn obey(rules: BorrowedFd<'_>) -> io::Result<()> {
+    let (call, rules) = (libc::SYS_landlock_restrict_self, rules.as_raw_fd());
+    // SAFETY: the call takes a descriptor, which is borrowed for it, and a number.
+    match unsafe { libc::syscall(call, rules, 0u32) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
 /// Has `command` start under `rules`. They hold for all that it starts, and it gets no more rights
 /// by set-user-ID programs.
 pub fn start_under(command: &mut Command, rules: BorrowedFd<'_>) -> io::Result<()> {
     let rules = rules.try_clone_to_owned()?;
     let obey = move || {
-        // SAFETY: prctl with these arguments, and the call after it, touch no memory.
-        let refused = unsafe {
-            libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0
-                || libc::syscall(libc::SYS_landlock_restrict_self, rules.as_raw_fd(), 0u32) != 0
-        };
-        if refused { Err(io::Error::last_os_error()) } else { Ok(()) }
+        // Rules are asked when a file is opened.
+        close_files([rules.as_raw_fd(), -1, -1])?;
+        // SAFETY: prctl with these arguments touches no memory.
+        match unsafe { libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) } {
+            0 => obey(rules.as_fd()),
+            _ => Err(io::Error::last_os_error()),
+        }
     };
     // SAFETY: the closure only makes system calls that are safe after a fork; it allocates nothing.
     unsafe { command.pre_exec(obey) };

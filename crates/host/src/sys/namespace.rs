@@ -2,7 +2,7 @@
 
 use std::ffi::{CStr, CString};
 use std::io::{self, Read};
-use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
@@ -11,6 +11,8 @@ use std::process::Command;
 use libc::c_int;
 
 use super::children::Claim;
+use super::landlock::obey;
+use super::open_files::close_files;
 
 fn c_path(path: &Path) -> io::Result<CString> {
     CString::new(path.as_os_str().as_bytes()).map_err(io::Error::other)
@@ -231,7 +233,9 @@ pub fn enter_mounts(mounts: BorrowedFd<'_>) -> io::Result<()> {
 
 /// Has `command` start in those namespaces, in `directory` as it is there, under Landlock's
 /// `rules`, and in a session of its own, so that our terminal is not its to type on (ioctl_tty(2),
-/// TIOCSTI).
+/// TIOCSTI). Whoever has power in the user namespace has it over the command from the moment in
+/// which that enters, which is before it is another program: till then it can't be looked into
+/// (PR_SET_DUMPABLE(2const)), and what we have open is closed by that time.
 pub fn start_within(
     command: &mut Command,
     user: BorrowedFd<'_>,
@@ -248,19 +252,16 @@ pub fn start_within(
         if unsafe { libc::setsid() } < 0 {
             return Err(io::Error::last_os_error());
         }
+        // SAFETY: prctl with these arguments touches no memory.
+        checked(unsafe { libc::prctl(libc::PR_SET_DUMPABLE, 0, 0, 0, 0) })?;
+        let rules_fd = rules.as_ref().map_or(-1, AsRawFd::as_raw_fd);
+        close_files([user.as_raw_fd(), mounts.as_raw_fd(), rules_fd])?;
         // SAFETY: the descriptors live as long as this closure.
         checked(unsafe { libc::setns(mounts.as_raw_fd(), libc::CLONE_NEWNS) })?;
         // SAFETY: as before.
         checked(unsafe { libc::setns(user.as_raw_fd(), libc::CLONE_NEWUSER) })?;
         if let Some(rules) = &rules {
-            // SAFETY: the call takes a descriptor that lives as long as this closure, and a number.
-            // Who has power in its user namespace needs no no_new_privs.
-            let refused = unsafe {
-                libc::syscall(libc::SYS_landlock_restrict_self, rules.as_raw_fd(), 0u32) != 0
-            };
-            if refused {
-                return Err(io::Error::last_os_error());
-            }
+            obey(rules.as_fd())?;
         }
         // SAFETY: the path ends in NUL and lives as long as this closure.
         checked(unsafe { libc::chdir(directory.as_ptr()) })
@@ -282,15 +283,42 @@ pub fn lift_limits() {
     }
 }
 
-/// Opens a directory to be looked at, not into (open(2), O_PATH).
-pub fn open_place(path: &Path) -> io::Result<OwnedFd> {
-    let path = c_path(path)?;
-    let flags = libc::O_PATH | libc::O_DIRECTORY | libc::O_CLOEXEC;
-    // SAFETY: the path ends in NUL.
-    let fd = unsafe { libc::open(path.as_ptr(), flags) };
-    if fd < 0 {
-        return Err(io::Error::last_os_error());
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tool::users;
+
+    fn namespace(owner: Option<BorrowedFd<'_>>, what: NewNamespace) -> OwnedFd {
+        let holder = Holder::new(owner, what).unwrap();
+        let path = format!("/proc/{}/ns/{}", holder.id(), what.file());
+        std::fs::File::open(path).unwrap().into()
     }
-    // SAFETY: the kernel has just made this descriptor, so nobody else owns it.
-    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+
+    #[test]
+    #[ignore = "needs root: run ./test"]
+    fn what_enters_a_cell_has_nothing_of_ours_and_can_t_be_looked_into() {
+        let (user, own) = (namespace(None, NewNamespace::User), std::env::current_exe().unwrap());
+        let mounts = namespace(Some(user.as_fd()), NewNamespace::Mounts);
+        let ours = std::fs::File::open(&own).unwrap();
+        let mut command = users(&["true".into()]);
+        start_within(&mut command, user.as_fd(), mounts.as_fd(), None, Path::new("/")).unwrap();
+        let looked = move || {
+            let open = |fd: std::fs::DirEntry| std::fs::read_link(fd.path()).ok();
+            let mut all = std::fs::read_dir("/proc/self/fd")?.flatten().filter_map(open);
+            // SAFETY: prctl with this argument touches no memory.
+            let is_seen = unsafe { libc::prctl(libc::PR_GET_DUMPABLE) } != 0;
+            match is_seen || all.any(|path| path == own) {
+                true => Err(io::Error::from_raw_os_error(libc::EUCLEAN)),
+                false => Ok(()),
+            }
+        };
+        // SAFETY: nobody but this thread goes on in what is forked; it is a test.
+        unsafe { command.pre_exec(looked) };
+        assert!(command.status().unwrap().success());
+        // What can't be started says so yet.
+        let mut lacking = users(&["/no-such-program".into()]);
+        start_within(&mut lacking, user.as_fd(), mounts.as_fd(), None, Path::new("/")).unwrap();
+        assert_eq!(lacking.status().unwrap_err().kind(), io::ErrorKind::NotFound);
+        drop(ours);
+    }
 }

@@ -11,9 +11,10 @@ use fsverdict_core::run::{HostError, Step};
 use thiserror::Error;
 
 use super::engine::{Act, Engine, OVER, Scene, TimedPart, only_whole};
+use super::left;
 use super::printed::{Outputs, Printed};
 use super::relay::Relay;
-use crate::machine::cell::CellError;
+use crate::machine::cell::{CellError, Confined};
 use crate::machine::processes::Io;
 use crate::sys::Awaited;
 use crate::tool;
@@ -53,7 +54,7 @@ fn advice(said: &str) -> &'static str {
 /// A command with its output files open, so that starting it is all that is left to do.
 #[derive(Debug)]
 pub struct Ready {
-    command: std::process::Command,
+    command: Confined,
     shown: String,
     /// Its outputs, with their files.
     stdout: (Printed, String),
@@ -80,12 +81,13 @@ pub fn ready(argv: &[String], name: &str, scene: &Scene) -> Result<Ready, Comman
     let (stderr, errors) = open("stderr")?;
     let mut command = tool::users(argv);
     command.envs(scene.environment).stdout(out).stderr(errors);
-    match scene.cells {
-        Some(cells) => cells.cell()?.confine(&mut command, &scene.directory)?,
+    let command = match scene.cells {
+        Some(cells) => cells.cell()?.command(command, &scene.directory)?,
         None => {
             command.current_dir(&scene.directory);
+            command.into()
         }
-    }
+    };
     let folders: Vec<&str> = scene.workload.map.keys().map(String::as_str).collect();
     let hiding = (!folders.is_empty() && tool::is_there(&argv[0])).then(|| folders.join(" or "));
     Ok(Ready { command, shown: shown(argv), stdout, stderr, hiding })
@@ -105,7 +107,7 @@ impl Ready {
     pub fn run(self) -> Result<(), CommandError> {
         let hiding = self.hiding.clone();
         self.run_by(|command, shown| {
-            let started = Awaited::start(command).and_then(Awaited::wait_and_reap);
+            let started = command.start().and_then(Awaited::wait_and_reap);
             let command = shown.to_string();
             started.map_err(|source| match hiding {
                 Some(folders) if source.kind() == io::ErrorKind::NotFound => {
@@ -119,17 +121,17 @@ impl Ready {
     /// The same in the turns that it has.
     pub fn run_in_turns(self, relay: &Relay, devices: &[Device]) -> Result<(), CommandError> {
         self.run_by(|command, shown| {
-            let seen = relay.see_through(command, devices);
+            let seen = relay.see_through(|| command.start(), devices);
             seen.map_err(|source| CommandError::InTurns { command: shown.into(), source })
         })
     }
 
     fn run_by(
         self,
-        run: impl FnOnce(&mut std::process::Command, &str) -> Result<ExitStatus, CommandError>,
+        run: impl FnOnce(Confined, &str) -> Result<ExitStatus, CommandError>,
     ) -> Result<(), CommandError> {
-        let Ready { mut command, shown, stdout, stderr, .. } = self;
-        let status = run(&mut command, &shown)?;
+        let Ready { command, shown, stdout, stderr, .. } = self;
+        let status = run(command, &shown)?;
         for (printed, path) in [&stdout, &stderr] {
             let failed = |source| CommandError::Output { path: path.clone(), source };
             printed.take_in().map_err(failed)?;
@@ -219,7 +221,7 @@ fn printed_text(raw: &Path) -> Result<String, HostError> {
 
 /// What is in a file that the work may have written, or taken away.
 fn read_if_there(path: &Path) -> Result<String, HostError> {
-    match fs::read(path) {
+    match left::read(path, left::TEXT_BYTES) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(String::new()),
         Err(error) => Err(format!("{}: {error}", path.display()).into()),
         Ok(text) => Ok(String::from_utf8_lossy(&text).into_owned()),

@@ -7,6 +7,7 @@ pub mod engine;
 mod file_tree;
 mod fio;
 mod fsync_files;
+mod left;
 mod metadata;
 pub mod printed;
 mod random_bytes;

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use crate::sys;
 
 /// As much of an output is kept.
-const KEPT_BYTES: u64 = 16 << 20;
+pub const KEPT_BYTES: u64 = 16 << 20;
 /// The last of it, where a program says why it has failed.
 const LAST_BYTES: usize = 4096;
 /// More than a pipe holds (pipe(7)): with so much read, all is read that was in it.

@@ -6,7 +6,7 @@ use std::fmt;
 use std::io::{self, BufRead, Write, stdin, stdout};
 use std::mem;
 use std::path::Path;
-use std::process::{Command, ExitStatus};
+use std::process::ExitStatus;
 use std::str::FromStr;
 use std::time::{Duration, Instant, SystemTime};
 
@@ -153,9 +153,14 @@ impl Relay {
         agreed(Answer::Closed, Order::Leave)
     }
 
-    /// Starts `command` with its first turn, and sees it through to its end. Then waits until all
-    /// of the duet are there.
-    pub fn see_through(&self, command: &mut Command, devices: &[Device]) -> io::Result<ExitStatus> {
+    /// Starts a command by `start` with its first turn, and sees it through to its end. Then waits
+    /// until all of the duet are there.
+    pub fn see_through(
+        &self,
+        start: impl FnOnce() -> io::Result<Awaited>,
+        devices: &[Device],
+    ) -> io::Result<ExitStatus> {
+        let mut start = Some(start);
         let mut reader = DeviceReader::open(Path::new("/"), devices).map_err(io::Error::other)?;
         let mut under_way: Option<(Awaited, DeviceReading)> = None;
         loop {
@@ -165,7 +170,10 @@ impl Relay {
             let before = reader.read().map_err(io::Error::other)?;
             let (began, began_ms) = (Instant::now(), now_ms());
             let mut child = match under_way.take() {
-                None => begun(command, &mut reader, &before)?,
+                None => {
+                    let start = start.take().ok_or_else(|| io::Error::other("it had begun"))?;
+                    begun(start, &mut reader, &before)?
+                }
                 Some((child, last)) => {
                     self.0.borrow_mut().between(&last, &before);
                     standstill::go_on(child.id());
@@ -339,13 +347,13 @@ fn at_rest(reader: &mut DeviceReader) -> io::Result<DeviceReading> {
 /// Starts the work, and waits until its device sees something of it: a tool that is stopped again
 /// and again while it starts takes many turns for that. Reads from memory are not waited for.
 fn begun(
-    command: &mut Command,
+    start: impl FnOnce() -> io::Result<Awaited>,
     reader: &mut DeviceReader,
     before: &DeviceReading,
 ) -> io::Result<Awaited> {
     const PATIENCE: Duration = Duration::from_secs(1);
     const PAUSE: Duration = Duration::from_millis(2);
-    let child = Awaited::start(command)?;
+    let child = start()?;
     let began = Instant::now();
     while began.elapsed() < PATIENCE {
         let now = reader.read().map_err(io::Error::other)?;

@@ -5,7 +5,6 @@
 //! microsecond. It keeps one histogram for reads, writes and fsyncs together.
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use fsverdict_core::model::{Histogram, Phase, PhaseRecord, Sample, Sysbench};
@@ -15,6 +14,7 @@ use thiserror::Error;
 
 use super::command::{self, Ready};
 use super::engine::{Act, Engine, OVER, Scene, TimedPart, only_whole};
+use super::left;
 
 const MIB: f64 = 1_048_576.0;
 const NS_PER_MS: f64 = 1e6;
@@ -115,7 +115,7 @@ struct SysbenchResult {
 
 /// Reads what `run` printed to `path`.
 fn parse(path: &Path) -> Result<SysbenchResult, SysbenchError> {
-    let text = fs::read_to_string(path)
+    let text = left::text(path, left::TEXT_BYTES)
         .map_err(|source| SysbenchError::Unreadable { path: path.into(), source })?;
     let output = Output { text: &text, path };
     let seconds = output.figure("total time:")?;
@@ -174,6 +174,8 @@ impl Output<'_> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     /// What sysbench 1.0.20 prints, shortened.

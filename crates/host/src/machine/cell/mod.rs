@@ -3,6 +3,7 @@
 //! root ends with it (user_namespaces(7)). ARCHITECTURE.md says why it is made so.
 
 mod mapped;
+mod starter;
 mod tree;
 
 use std::fs::{self, File};
@@ -15,7 +16,9 @@ use std::sync::OnceLock;
 use fsverdict_core::model::Astray;
 use thiserror::Error;
 
-use crate::sys::{self, Holder, NewNamespace};
+use crate::machine::keys;
+use crate::sys::{self, Awaited, Holder, NewNamespace};
+use starter::Starter;
 
 /// What a cell is made for.
 #[derive(Clone, Debug, Default)]
@@ -67,8 +70,9 @@ impl CellError {
 /// A cell. It is gone when this and the last process in it are.
 #[derive(Debug)]
 pub enum Cell {
-    /// Root's: namespaces, what is private in them, and rules of Landlock for sockets.
-    Namespaces(OwnedFd, OwnedFd, tree::Grown, Option<OwnedFd>),
+    /// Root's: namespaces, what is private in them, and where the kernel has rules for abstract
+    /// sockets, who starts its commands under them; and whether there are keys to be kept from it.
+    Namespaces(OwnedFd, OwnedFd, tree::Grown, Option<Starter>, bool),
     /// A user's, who may mount nothing: rules of Landlock.
     Rules(OwnedFd),
 }
@@ -77,17 +81,48 @@ impl Cell {
     /// What has been written in it outside what may be. Rules refuse it.
     pub fn left(&self) -> Astray {
         match self {
-            Cell::Namespaces(_, _, grown, _) => grown.left(),
+            Cell::Namespaces(_, _, grown, ..) => grown.left(),
             Cell::Rules(_) => Astray::default(),
         }
     }
 
-    /// Has `command` run within, in `directory`.
+    /// `command` within, in `directory`, to be started under the same rules as all others of it.
+    pub fn command(&self, mut command: Command, directory: &Path) -> Result<Confined, CellError> {
+        let starter = match self {
+            Cell::Namespaces(user, mounts, _, starter, _) => {
+                let (user, mounts) = (user.as_fd(), mounts.as_fd());
+                sys::start_within(&mut command, user, mounts, None, directory)
+                    .map_err(CellError::of("a command"))?;
+                self.keep_from_keys(&mut command);
+                starter.clone()
+            }
+            Cell::Rules(_) => {
+                self.confine(&mut command, directory)?;
+                None
+            }
+        };
+        Ok(Confined { command, starter })
+    }
+
+    /// Where users of the machine have keys that could be taken: a filter of system calls would
+    /// make all work slower by some percent, for nothing where there are none.
+    fn keep_from_keys(&self, command: &mut Command) {
+        if matches!(self, Cell::Namespaces(.., true)) {
+            sys::start_without_keys(command);
+        }
+    }
+
+    /// Has `command` run within, in `directory`: a tool that is none of the work's, under rules of
+    /// its own.
     pub fn confine(&self, command: &mut Command, directory: &Path) -> Result<(), CellError> {
         let confined = match self {
-            Cell::Namespaces(user, mounts, _, sockets) => {
-                let sockets = sockets.as_ref().map(AsFd::as_fd);
-                sys::start_within(command, user.as_fd(), mounts.as_fd(), sockets, directory)
+            Cell::Namespaces(user, mounts, ..) => {
+                // Not every kernel has them.
+                let rules = sys::rules_of_sockets().ok();
+                let rules = rules.as_ref().map(AsFd::as_fd);
+                let entered =
+                    sys::start_within(command, user.as_fd(), mounts.as_fd(), rules, directory);
+                entered.map(|()| self.keep_from_keys(command))
             }
             Cell::Rules(rules) => {
                 command.current_dir(directory);
@@ -98,10 +133,37 @@ impl Cell {
     }
 }
 
+/// A command of the work, ready to be started.
+#[derive(Debug)]
+pub struct Confined {
+    command: Command,
+    starter: Option<Starter>,
+}
+
+impl Confined {
+    /// Starts it.
+    pub fn start(mut self) -> io::Result<Awaited> {
+        match &self.starter {
+            Some(starter) => starter.start(self.command),
+            None => Awaited::start(&mut self.command),
+        }
+    }
+}
+
+/// One that no cell keeps, where there can be none.
+impl From<Command> for Confined {
+    fn from(command: Command) -> Confined {
+        Confined { command, starter: None }
+    }
+}
+
 /// Makes the cell of `ground`, as one of the user namespace `user`.
 pub fn make(ground: &Ground, user: &OwnedFd) -> Result<Cell, CellError> {
     let thread_failed = || CellError::of("a thread")(io::Error::other("it did not end well"));
     let home = File::open("/proc/self/ns/mnt").map_err(CellError::of("/proc/self/ns/mnt"))?;
+    // Not every kernel has them.
+    let starter = sys::rules_of_sockets().ok().map(Starter::new).transpose();
+    let starter = starter.map_err(CellError::of("Landlock"))?;
     // The thread gets mounts of its own, and a root of its own.
     std::thread::scope(|scope| {
         let make = || {
@@ -111,8 +173,7 @@ pub fn make(ground: &Ground, user: &OwnedFd) -> Result<Cell, CellError> {
             let mounts = opened(&holder, NewNamespace::Mounts)?;
             let user = user.try_clone().map_err(CellError::of("its user namespace"))?;
             sys::enter_mounts(home.as_fd()).map_err(CellError::of("the way back"))?;
-            // Not every kernel has them.
-            Ok(Cell::Namespaces(user, mounts, grown, sys::rules_of_sockets().ok()))
+            Ok(Cell::Namespaces(user, mounts, grown, starter, keys::are_in_reach()))
         };
         let made = std::thread::Builder::new().spawn_scoped(scope, make);
         let made = made.map_err(CellError::of("a thread"))?;

@@ -289,7 +289,8 @@ fn devices(ground: &Ground, at: &Path) -> io::Result<()> {
     for node in nodes.filter(|node| node.exists()).chain(ground.devices.iter().cloned()) {
         let there = at.join(node.strip_prefix("/dev").unwrap_or(&node));
         place_for(&node, &there)?;
-        sys::bind(&node, &there)?;
+        // A node is written to all the same; its mode and owner, which are the machine's, are not.
+        sys::bind(&node, &there).and_then(|()| sys::make_read_only(&there))?;
     }
     for (link, to) in LINKS {
         symlink(to, at.join(link))?;
@@ -302,8 +303,9 @@ fn devices(ground: &Ground, at: &Path) -> io::Result<()> {
     sys::make_read_only(at)
 }
 
-/// Processes as they are, and all that sets something of the machine to be read only. The owner of
-/// those files is root by its number, which the work may have.
+/// Processes as they are, and all that is of the machine to be read only. The owner of those files
+/// is root by its number, which the work may have: it could set what they set, and give them modes
+/// and owners, which the kernel keeps for all (fs/proc/generic.c, proc_notify_change).
 fn processes(at: &Path) -> io::Result<()> {
     sys::bind(Path::new("/proc"), at)?;
     for entry in fs::read_dir("/proc")? {
@@ -311,8 +313,7 @@ fn processes(at: &Path) -> io::Result<()> {
         let name = entry.file_name();
         let is_process = name.as_encoded_bytes().first().is_some_and(u8::is_ascii_digit);
         let Ok(status) = fs::symlink_metadata(entry.path()) else { continue };
-        let sets = status.is_dir() || status.is_file() && status.mode() & 0o222 != 0;
-        if !is_process && sets {
+        if !is_process && !status.is_symlink() {
             let there = at.join(name);
             sys::bind(&there, &there).and_then(|()| sys::make_read_only(&there))?;
         }

@@ -14,7 +14,7 @@ use serde_json::Value;
 
 use super::ground::Ground;
 use super::point::{Fault, Means, Point, SIGNALS, Victim, When};
-use super::trace;
+use super::trace::{self, Counted};
 use crate::machine::processes::{descends, name_and_parent, numbers_in};
 use crate::sys;
 
@@ -81,6 +81,7 @@ struct Acting<'a> {
     start: Instant,
     news: Receiver<String>,
     trial: u32,
+    calls: Counted,
     ended: Ended,
 }
 
@@ -112,7 +113,8 @@ impl<'a> Acting<'a> {
             elapsed_ms: 0,
         };
         let start = Instant::now();
-        Ok(Acting { ground, point, child, start, news, trial: 0, ended })
+        let calls = Counted::default();
+        Ok(Acting { ground, point, child, start, news, trial: 0, calls, ended })
     }
 
     /// Hears its news, does the fault when its time has come, and waits for the end.
@@ -179,7 +181,9 @@ impl<'a> Acting<'a> {
         let Some(point) = self.point.filter(|_| !self.ended.is_hit) else { return Ok(()) };
         match &point.when {
             When::Moment(ms) if self.start.elapsed().as_millis() >= u128::from(*ms) => self.act(),
-            When::Call(call, count) if trace::is_reached(&self.ground.trace(), call, *count) => {
+            When::Call(call, count)
+                if self.calls.has_reached(&self.ground.trace(), call, *count) =>
+            {
                 self.ended.is_hit = true;
                 let tracer = others().into_iter().find(|it| name(*it) == "strace");
                 tracer.map_or(Ok(()), |tracer| sys::signal_other(tracer, libc::SIGTERM))?;

@@ -19,6 +19,10 @@ const DISK_BYTES: u64 = 384 * MIB;
 /// Memory for beds in memory.
 const MEMORY: &str = "size=96m,mode=1777";
 const BED_BYTES: u64 = 20 * MIB;
+/// Devices in compressed memory belong to the whole machine: a campaign knows its own by an odd
+/// size, which another's has not.
+const ZRAM_STEP_BYTES: u64 = 4096;
+const ZRAM_SIZES: u64 = 1021;
 /// What is behind the disk that is not to be touched.
 const STRANGER: &str = "own/stranger.img";
 const STRANGERS_BYTES: usize = 1 << 20;
@@ -45,11 +49,12 @@ pub struct Ground {
     device: (String, File),
     /// Somebody else's disk, which stays attached.
     _stranger: File,
+    zram_bytes: u64,
 }
 
 impl Ground {
     /// Makes it in `folder`, in a mount namespace of this process alone.
-    pub fn new(folder: &Path) -> Result<Ground, HostError> {
+    pub fn new(folder: &Path, seed: u64) -> Result<Ground, HostError> {
         let folder = folder.canonicalize()?;
         let program = folder.join("fsverdict");
         fs::copy("/proc/self/exe", &program)?;
@@ -67,12 +72,18 @@ impl Ground {
         let device = attached(&disk.join("own/device.img"), &vec![0; BED_BYTES as usize])?;
         let (_, stranger) = attached(&disk.join(STRANGER), &[b's'; STRANGERS_BYTES])?;
         fs::write(disk.join("one/stranger"), "precious")?;
-        Ok(Ground { program, folder, device, _stranger: stranger })
+        let zram_bytes = BED_BYTES + ZRAM_STEP_BYTES * (1 + seed % ZRAM_SIZES);
+        Ok(Ground { program, folder, device, _stranger: stranger, zram_bytes })
     }
 
     /// The disk of the runs.
     pub fn disk(&self) -> PathBuf {
         self.folder.join("disk")
+    }
+
+    /// The size of beds in compressed memory.
+    pub fn zram_bytes(&self) -> u64 {
+        self.zram_bytes
     }
 
     /// The run's folder.
@@ -125,11 +136,14 @@ impl Ground {
         Ok(())
     }
 
-    /// Makes it as it was before a run: empty, and the device without a signature.
-    pub fn clear(&self) -> Result<(), HostError> {
+    /// Makes it as it was before a run: empty, and the device without a signature where it is used.
+    pub fn clear(&self, with_device: bool) -> Result<(), HostError> {
         self.make_room()?;
         if self.run().exists() {
             fs::remove_dir_all(self.run())?;
+        }
+        if !with_device {
+            return Ok(());
         }
         let node = File::options().write(true).open(self.device())?;
         node.write_all_at(&vec![0; BED_BYTES as usize], 0)?;

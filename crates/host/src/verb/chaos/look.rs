@@ -8,7 +8,6 @@ use std::time::{Duration, Instant};
 
 use super::ground::Ground;
 use super::promise::Promise;
-use super::scene::ZRAM_BYTES;
 use crate::bed::own;
 use crate::{machine, sys, undo};
 
@@ -16,6 +15,8 @@ use crate::{machine, sys, undo};
 /// programs of the machine that come and go.
 const PATIENCE: Duration = Duration::from_secs(20);
 const PAUSE: Duration = Duration::from_millis(20);
+/// Said of a zram device that has no size yet: whose it is can't be known.
+const NEW: &str = ", just added";
 
 /// All there is, one text for each thing.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -32,11 +33,10 @@ impl Seen {
     /// Looks.
     pub fn now(ground: &Ground) -> Seen {
         sys::reap_all();
-        let disk = ground.disk();
         Seen {
             processes: processes(),
             mounts: lines("/proc/self/mounts"),
-            devices: devices(&disk),
+            devices: devices(ground),
             files: files(ground),
             settings: settings(ground),
             open: open(),
@@ -55,6 +55,7 @@ impl Seen {
         ];
         let differs = |(promise, now, then): &(Promise, &BTreeSet<String>, &BTreeSet<String>)| {
             let texts: Vec<&str> = now.symmetric_difference(then).map(String::as_str).collect();
+            let texts: Vec<&str> = texts.into_iter().filter(|it| !is_anothers(it, now)).collect();
             (!texts.is_empty()).then(|| (*promise, texts.join("; ")))
         };
         pairs.iter().filter_map(differs).collect()
@@ -71,6 +72,11 @@ impl Seen {
             std::thread::sleep(PAUSE);
         }
     }
+}
+
+/// A device in compressed memory that somebody was adding before, and that has its size by now.
+fn is_anothers(text: &str, now: &BTreeSet<String>) -> bool {
+    text.ends_with(NEW) && !now.contains(text)
 }
 
 /// Waits until no process is left but ours, the first of the namespace; false if one stays.
@@ -107,18 +113,21 @@ fn processes() -> BTreeSet<String> {
 
 /// Loop devices on images of ours, and zram devices that may be. Other programs have such devices
 /// too, whose images are elsewhere, or of other sizes.
-fn devices(disk: &Path) -> BTreeSet<String> {
+fn devices(ground: &Ground) -> BTreeSet<String> {
+    let (disk, zram_bytes) = (ground.disk(), ground.zram_bytes().to_string());
     let mut found = BTreeSet::new();
     for block in entries("/sys/block") {
         let name = block.file_name().unwrap_or_default().display().to_string();
         let text = |file: &str| fs::read_to_string(block.join(file)).unwrap_or_default();
         let backing = text("loop/backing_file");
-        if Path::new(backing.trim()).starts_with(disk) || is_in_our_memory(&name, &backing) {
+        if Path::new(backing.trim()).starts_with(&disk) || is_in_our_memory(&name, &backing) {
             found.insert(format!("{name} on {}", backing.trim()));
         }
-        if name.starts_with("zram") && ["0", ZRAM_BYTES].contains(&text("disksize").trim()) {
-            found.insert(name);
-        }
+        match text("disksize").trim() {
+            "0" if name.starts_with("zram") => found.insert(format!("{name}{NEW}")),
+            size if size == zram_bytes => found.insert(name),
+            _ => false,
+        };
     }
     found
 }

@@ -24,7 +24,7 @@ use act::Ended;
 use ground::Ground;
 pub use ground::start_within;
 use look::Seen;
-pub use point::Point;
+pub use point::{FAULTS, Point};
 use point::{Fault, Known, Means};
 pub use promise::{PROMISES, Promise, Tried};
 pub use scene::Scene;
@@ -47,6 +47,9 @@ pub struct Wanted {
     pub scenes: Vec<Scene>,
     /// These points alone, where there are any.
     pub points: Vec<Point>,
+    /// Which share of all points this campaign has, from 0, and of how many: for campaigns of one
+    /// seed, side by side.
+    pub part: [usize; 2],
 }
 
 /// What came of a point.
@@ -56,6 +59,8 @@ pub struct Outcome {
     pub point: Point,
     /// The fault could be done: a trial may have been over, a call not made.
     pub is_hit: bool,
+    /// How often the run was killed: what SIGKILL ended is killed again when it is resumed.
+    pub kills: u32,
     /// The promises, each with what broke it.
     pub tried: Vec<Tried>,
 }
@@ -65,6 +70,8 @@ pub struct Outcome {
 pub enum News<'a> {
     /// A scene's unbroken run did not succeed: it is left out.
     LeftOut(Scene, &'a str),
+    /// A scene is tried from now on, whose trials have these steps.
+    Opened(Scene, &'a [String]),
     /// A point has been tried.
     Tried(&'a Outcome),
 }
@@ -97,13 +104,13 @@ pub fn campaign(
     if std::process::id() != 1 {
         return Err("a campaign runs in namespaces of its own".into());
     }
-    let ground = Ground::new(folder)?;
+    let ground = Ground::new(folder, wanted.seed.wrapping_add(wanted.part[0] as u64))?;
     let mut scenes = scenes(wanted);
     let mut opened: VecDeque<Opened> = VecDeque::new();
     while !scenes.is_empty() || !opened.is_empty() {
         // Every scene in turn, so that each is tried however soon it ends.
         let mut next = match scenes.pop() {
-            Some(scene) => match open(&ground, scene, wanted) {
+            Some(scene) => match open(&ground, scene, wanted, hear) {
                 Ok(scene) => scene,
                 Err(error) => {
                     if !hear(&News::LeftOut(scene, &error.to_string())) || ground.is_stopped() {
@@ -140,7 +147,12 @@ fn scenes(wanted: &Wanted) -> Vec<Scene> {
 
 /// Runs the scene unbroken, once more under strace where trials are of this machine, and draws its
 /// points.
-fn open(ground: &Ground, scene: Scene, wanted: &Wanted) -> Result<Opened, HostError> {
+fn open(
+    ground: &Ground,
+    scene: Scene,
+    wanted: &Wanted,
+    hear: &mut dyn FnMut(&News) -> bool,
+) -> Result<Opened, HostError> {
     let ended = unbroken(ground, scene, &[])?;
     let mut known = Known {
         steps: ended.steps.get(&point::TRIAL).cloned().unwrap_or_default(),
@@ -159,14 +171,14 @@ fn open(ground: &Ground, scene: Scene, wanted: &Wanted) -> Result<Opened, HostEr
         let text = fs::read(ground.trace())?;
         known.calls = Calls::read(&String::from_utf8_lossy(&text), &steps);
     }
+    hear(&News::Opened(scene, &known.steps));
     let words = [scene.bed, scene.work];
     let seed = fsverdict_core::model::derived_seed(wanted.seed, &words, 0);
     let points = match of_scene.is_empty() {
-        true => point::points(scene, &known, &mut Draws::new(seed)),
+        true => point::points(scene, &known, wanted.part, &mut Draws::new(seed)),
         false => of_scene,
     };
-    // A point with virtual machines takes as long as ten others.
-    let pauses = if scene.bed == scene::VIRTUAL { [3, 0] } else { [0, 0] };
+    let pauses = [scene.pauses(), 0];
     Ok(Opened { unbroken: records, points: points.into_iter(), pauses })
 }
 
@@ -195,8 +207,10 @@ fn failures(ground: &Ground) -> Option<String> {
 
 /// An empty disk with the plan; gives what may be erased, where the bed is a disk.
 fn prepare(ground: &Ground, scene: Scene) -> Result<Option<String>, HostError> {
-    ground.clear()?;
-    fs::write(ground.disk().join("plan.toml"), scene.plan(&ground.disk(), &ground.device()))?;
+    ground.clear(scene.bed == scene::DEVICE)?;
+    let disk = ground.disk();
+    let plan = scene.plan(&disk.display().to_string(), &ground.device(), ground.zram_bytes());
+    fs::write(disk.join("plan.toml"), plan)?;
     let erase = || format!("--erase={}=ext4,ext2,ext3", ground.device());
     Ok((scene.bed == scene::DEVICE).then(erase))
 }
@@ -223,19 +237,23 @@ fn records(ground: &Ground) -> Result<Vec<Record>, HostError> {
 fn attempt(ground: &Ground, point: Point, unbroken: &[Record]) -> Result<Outcome, HostError> {
     let erase = prepare(ground, point.scene)?;
     let before = Seen::now(ground);
-    let mut trying = Trying { ground, point, before, tried: Vec::new() };
+    let mut trying = Trying { ground, point, before, tried: Vec::new(), kills: 0 };
     let ended = act::run_with(ground, &trying.point, &words(erase.as_deref()))?;
     let step = if ended.step.is_empty() { trace::BETWEEN } else { &ended.step };
     trying.point.step = step.into();
     let is_alone = look::until_alone();
     ground.make_room()?;
-    trying.how_it_ended(&ended, is_alone);
-    trying.cleaned()?;
-    trying.records_are_kept(&ended.records);
+    trying.is_broken(&ended, is_alone)?;
+    if let Some(again) = trying.killed_again(&ended) {
+        let words = trying.words_to_go_on(erase.as_deref())?;
+        let ended = act::run_with(ground, &again, &words)?;
+        let is_alone = look::until_alone();
+        trying.is_broken(&ended, is_alone)?;
+    }
     trying.resumed(erase.as_deref(), &ended, unbroken)?;
     trying.records_are_kept(&ended.records);
-    let Trying { point, tried, .. } = trying;
-    Ok(Outcome { point, is_hit: ended.is_hit, tried })
+    let Trying { point, tried, kills, .. } = trying;
+    Ok(Outcome { point, is_hit: ended.is_hit, kills, tried })
 }
 
 /// One attempt.
@@ -244,6 +262,7 @@ struct Trying<'a> {
     point: Point,
     before: Seen,
     tried: Vec<Tried>,
+    kills: u32,
 }
 
 impl Trying<'_> {
@@ -264,6 +283,25 @@ impl Trying<'_> {
             let its = broken.iter().find(|(of, _)| *of == promise);
             self.note(promise, its.map(|(_, what)| what.clone()));
         }
+    }
+
+    /// A run was broken: how it ended, and what is left of it after `clean`.
+    fn is_broken(&mut self, ended: &Ended, is_alone: bool) -> Result<(), HostError> {
+        self.kills += u32::from(ended.is_hit && self.point.kills());
+        self.how_it_ended(ended, is_alone);
+        self.cleaned()?;
+        self.records_are_kept(&ended.records);
+        Ok(())
+    }
+
+    /// Whatever SIGKILL has ended is killed once more where it goes on, at the same step of the
+    /// trial after that.
+    fn killed_again(&self, ended: &Ended) -> Option<Point> {
+        let is_killed = ended.is_hit && ended.signal() == Some(libc::SIGKILL);
+        let (trial, steps) = ended.steps.last_key_value()?;
+        let when = point::When::Step(trial + 1, steps.len() as u32);
+        let point = Point { when, ..Point::kill(self.point.scene) };
+        is_killed.then_some(point)
     }
 
     fn how_it_ended(&mut self, ended: &Ended, is_alone: bool) {
@@ -321,7 +359,18 @@ impl Trying<'_> {
         self.note(Promise::Records, (!lost.is_empty()).then(text));
     }
 
-    /// The run goes on to its end; one that had not begun begins.
+    /// What a run goes on with; one that had not begun begins.
+    fn words_to_go_on<'e>(&self, erase: Option<&'e str>) -> Result<Vec<&'e str>, HostError> {
+        let mut words = words(erase);
+        if self.ground.run().join("run.json").exists() {
+            words.splice(1..4, ["--resume", "run"]);
+        } else if self.ground.run().exists() {
+            fs::remove_dir_all(self.ground.run())?;
+        }
+        Ok(words)
+    }
+
+    /// The run goes on to its end.
     fn resumed(
         &mut self,
         erase: Option<&str>,
@@ -330,12 +379,7 @@ impl Trying<'_> {
     ) -> Result<(), HostError> {
         let had = records(self.ground).unwrap_or_default();
         let is_whole = had.iter().all(Record::is_measured);
-        let mut words = words(erase);
-        if self.ground.run().join("run.json").exists() {
-            words.splice(1..4, ["--resume", "run"]);
-        } else if self.ground.run().exists() {
-            fs::remove_dir_all(self.ground.run())?;
-        }
+        let words = self.words_to_go_on(erase)?;
         let resumed = act::run(self.ground, &[], &words)?;
         let is_alone = look::until_alone();
         let panicked = resumed.said.contains("panicked at");

@@ -37,6 +37,8 @@ pub const SIGNALS: [(&str, i32, Means); 12] = [
 /// Those that every step of every bed meets.
 const OF_EVERY_STEP: usize = 4;
 const ERRORS: [&str; 2] = ["EIO", "ENOSPC"];
+/// How many kinds of fault every step of every bed is to meet.
+pub const FAULTS: usize = OF_EVERY_STEP + ERRORS.len();
 /// How many moments a scene is killed at, besides its steps.
 const MOMENTS: usize = 8;
 
@@ -123,6 +125,31 @@ impl Point {
         fits.then_some(Point { scene: Scene::parse(scene)?, fault, when, step: String::new() })
     }
 
+    /// SIGKILL to the run's process, at its start unless another time is set.
+    pub fn kill(scene: Scene) -> Point {
+        let (fault, when) = (Fault::Signal(0, Victim::Lab), When::Moment(0));
+        Point { scene, fault, when, step: String::new() }
+    }
+
+    /// Something of the run is killed by SIGKILL.
+    pub fn kills(&self) -> bool {
+        match &self.fault {
+            Fault::Signal(which, _) => SIGNALS[*which].1 == libc::SIGKILL,
+            Fault::Call(what) => what == "KILL",
+            Fault::Full => false,
+        }
+    }
+
+    /// The name of its fault, if it is one that every step of every bed is to meet: who is killed
+    /// makes no difference there.
+    pub fn of_every_step(&self) -> Option<String> {
+        match &self.fault {
+            Fault::Signal(which, _) if *which < OF_EVERY_STEP => Some(SIGNALS[*which].0.into()),
+            Fault::Call(what) => Some(what.clone()),
+            _ => None,
+        }
+    }
+
     /// The signal that the run's process gets, if it gets one from outside.
     pub fn to_lab(&self) -> Option<Means> {
         match self.fault {
@@ -178,60 +205,100 @@ pub struct Known {
 /// The trial that signals are aimed at: one has ended before it, two come after.
 pub const TRIAL: u32 = 2;
 
-/// All points of a scene, in an order drawn from the seed: those that every bed meets at every
-/// step come twice as often as others.
-pub fn points(scene: Scene, known: &Known, draws: &mut Draws) -> Vec<Point> {
-    let mut first = Vec::new();
-    let mut others = Vec::new();
-    let point = |fault, when, step: &str| Point { scene, fault, when, step: step.into() };
-    for (place, step) in known.steps.iter().enumerate() {
-        let at = || When::Step(TRIAL, place as u32 + 1);
-        for which in 0..SIGNALS.len() {
-            let list = if which < OF_EVERY_STEP { &mut first } else { &mut others };
-            list.push(point(Fault::Signal(which, Victim::Lab), at(), step));
-        }
-        let of_trial = [Victim::Trial, Victim::Work].map(|victim| Fault::Signal(0, victim));
-        others.extend(of_trial.map(|fault| point(fault, at(), step)));
-        others.push(point(Fault::Full, at(), step));
-    }
-    for (step, calls) in known.calls.by_step() {
-        for error in ERRORS {
-            let fit: Vec<_> = calls.iter().filter(|(name, _)| can_fail_so(name, error)).collect();
-            let of = |(name, count): &(String, u32)| When::Call(name.clone(), *count);
-            let fault = || Fault::Call(error.into());
-            if !fit.is_empty() {
-                first.push(point(fault(), of(fit[draws.below(fit.len())]), step));
-            }
-            others.extend(fit.iter().map(|it| point(fault(), of(it), step)));
-        }
-        let kill = |(name, count): &(String, u32)| {
-            point(Fault::Call("KILL".into()), When::Call(name.clone(), *count), step)
-        };
-        others.extend(calls.iter().map(kill));
-    }
-    for _ in 0..MOMENTS {
-        let at =
-            |draws: &mut Draws| When::Moment(draws.below(known.elapsed_ms as usize + 1) as u64);
-        let which = draws.below(OF_EVERY_STEP);
-        let list = if scene.is_real() { &mut others } else { &mut first };
-        list.push(point(Fault::Signal(which, Victim::Lab), at(draws), ""));
-        if scene.bed == super::scene::VIRTUAL {
-            first.push(point(Fault::Signal(0, Victim::Machine), at(draws), ""));
-        }
-    }
-    draws.shuffle(&mut first);
-    draws.shuffle(&mut others);
-    merged(first, others)
+/// How many of each kind come in turn: those that every bed meets at every step, kills at steps,
+/// kills at system calls, others.
+const TURNS: [usize; 4] = [6, 2, 1, 1];
+
+/// The points of a scene, in an order drawn from the seed; every so-many-th, where the campaign has
+/// a part of them.
+pub fn points(scene: Scene, known: &Known, part: [usize; 2], draws: &mut Draws) -> Vec<Point> {
+    let mut of: [Vec<Point>; 4] = Default::default();
+    at_steps(scene, known, &mut of);
+    at_calls(scene, known, draws, &mut of);
+    at_moments(scene, known, draws, &mut of);
+    let [which, parts] = part;
+    merged(of.map(|mut points| {
+        draws.shuffle(&mut points);
+        points.into_iter().skip(which).step_by(parts.max(1)).collect()
+    }))
 }
 
-/// Two of the first, one of the others, and so on.
-fn merged(first: Vec<Point>, others: Vec<Point>) -> Vec<Point> {
-    let mut merged = Vec::with_capacity(first.len() + others.len());
-    let (mut first, mut others) = (first.into_iter(), others.into_iter());
+fn at_steps(scene: Scene, known: &Known, [every, kills, _, others]: &mut [Vec<Point>; 4]) {
+    for (place, step) in known.steps.iter().enumerate() {
+        let point = |fault, trial| {
+            let when = When::Step(trial, place as u32 + 1);
+            Point { scene, fault, when, step: step.clone() }
+        };
+        for which in 0..SIGNALS.len() {
+            let list = if which < OF_EVERY_STEP { &mut *every } else { &mut *others };
+            list.push(point(Fault::Signal(which, Victim::Lab), TRIAL));
+        }
+        let elsewhere = [TRIAL - 1, TRIAL + 1];
+        kills.extend(elsewhere.map(|trial| point(Fault::Signal(0, Victim::Lab), trial)));
+        let of_trial = [Victim::Trial, Victim::Work].map(|victim| Fault::Signal(0, victim));
+        kills.extend(of_trial.map(|fault| point(fault, TRIAL)));
+        others.push(point(Fault::Full, TRIAL));
+    }
+}
+
+fn at_calls(
+    scene: Scene,
+    known: &Known,
+    draws: &mut Draws,
+    [every, _, kills, others]: &mut [Vec<Point>; 4],
+) {
+    for (step, calls) in known.calls.by_step() {
+        let point = |what: &str, (name, count): &(String, u32)| Point {
+            scene,
+            fault: Fault::Call(what.into()),
+            when: When::Call(name.clone(), *count),
+            step: step.clone(),
+        };
+        for error in ERRORS {
+            let fit: Vec<_> = calls.iter().filter(|(name, _)| can_fail_so(name, error)).collect();
+            if !fit.is_empty() {
+                every.push(point(error, fit[draws.below(fit.len())]));
+            }
+            others.extend(fit.into_iter().map(|it| point(error, it)));
+        }
+        kills.extend(calls.iter().map(|it| point("KILL", it)));
+    }
+}
+
+/// At random moments: of machines whose trials don't say their steps, these are all there are.
+fn at_moments(
+    scene: Scene,
+    known: &Known,
+    draws: &mut Draws,
+    [every, kills, _, others]: &mut [Vec<Point>; 4],
+) {
+    for _ in 0..MOMENTS {
+        let mut point = |which, victim| Point {
+            scene,
+            fault: Fault::Signal(which, victim),
+            when: When::Moment(draws.below(known.elapsed_ms as usize + 1) as u64),
+            step: String::new(),
+        };
+        kills.push(point(0, Victim::Lab));
+        let list = if scene.is_real() { &mut *others } else { &mut *every };
+        for which in 1..OF_EVERY_STEP {
+            list.push(point(which, Victim::Lab));
+        }
+        if scene.bed == super::scene::VIRTUAL {
+            every.push(point(0, Victim::Machine));
+        }
+    }
+}
+
+/// So many of each, and so on.
+fn merged(of: [Vec<Point>; 4]) -> Vec<Point> {
+    let mut merged = Vec::with_capacity(of.iter().map(Vec::len).sum());
+    let mut of = of.map(Vec::into_iter);
     loop {
         let before = merged.len();
-        merged.extend(first.by_ref().take(2));
-        merged.extend(others.next());
+        for (points, turns) in of.iter_mut().zip(TURNS) {
+            merged.extend(points.by_ref().take(turns));
+        }
         if merged.len() == before {
             return merged;
         }
@@ -278,7 +345,8 @@ mod tests {
         let scene = Scene { bed: "loop", work: "command" };
         let steps = ["mkfs", "mount", "work"].map(String::from).to_vec();
         let known = || Known { steps: steps.clone(), calls: Calls::default(), elapsed_ms: 900 };
-        let of = |seed| points(scene, &known(), &mut Draws::new(seed));
+        let part = |seed, part| points(scene, &known(), part, &mut Draws::new(seed));
+        let of = |seed| part(seed, [0, 1]);
         assert_eq!(of(7), of(7));
         assert_ne!(of(7), of(8));
         for (place, step) in steps.iter().enumerate() {
@@ -288,5 +356,12 @@ mod tests {
                 assert_eq!(found, 1, "{name} at {step}");
             }
         }
+        // Two campaigns of one seed have each of them once.
+        let mut both = [part(7, [0, 2]), part(7, [1, 2])].concat();
+        let mut all = of(7);
+        for points in [&mut both, &mut all] {
+            points.sort_by_key(ToString::to_string);
+        }
+        assert_eq!(both, all);
     }
 }

@@ -1,7 +1,6 @@
 //! The kinds of bed and of work that are tried, as plans.
 
 use std::fmt;
-use std::path::Path;
 
 /// A kind of bed with a kind of work upon it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,9 +23,6 @@ pub const DEVICE: &str = "device";
 pub const SIMULATED: &str = "sim";
 /// Where virtual machines do.
 pub const VIRTUAL: &str = "vm";
-
-/// Of an odd size, by which it is known among those of others.
-pub const ZRAM_BYTES: &str = "20987904";
 
 /// The beds, those of real trials first.
 const BEDS: [&str; 8] =
@@ -95,12 +91,22 @@ impl Scene {
         self.bed == SIMULATED || metric == "work" && self.work == WORKS[0].0
     }
 
-    /// Its plan, on the campaign's own `disk` and `device`.
-    pub fn plan(self, disk: &Path, device: &str) -> String {
-        let disk = disk.display();
+    /// How many turns it lets pass after each that it takes: every bed is to meet every fault at
+    /// every step, and a point with virtual machines takes as long as ten others.
+    pub fn pauses(self) -> u32 {
+        match self.bed {
+            VIRTUAL => 7,
+            SIMULATED => 1,
+            _ if self.work == WORKS[0].0 => 0,
+            _ => 1,
+        }
+    }
+
+    /// Its plan, on the campaign's own `disk` and `device`, or in compressed memory of that size.
+    pub fn plan(self, disk: &str, device: &str, zram_bytes: u64) -> String {
         let bed = match self.bed {
             "ram" => "kind = \"ram\", size = \"20M\"".into(),
-            "zram" => format!("kind = \"ram\", zram = true, size = {ZRAM_BYTES}"),
+            "zram" => format!("kind = \"ram\", zram = true, size = {zram_bytes}"),
             DEVICE => format!("kind = \"device\", paths = [\"{device}\"]"),
             "directory" => format!("kind = \"directory\", paths = [\"{disk}/one\"]"),
             _ => "size = \"20M\"".to_string(),
@@ -113,7 +119,7 @@ impl Scene {
             "seed = 5\nplace = \"{place}\"\nbed = {{ {bed} }}\n\
              judgement = {{ rounds = {rounds} }}\n\
              {}\n[[workload]]\nname = \"work\"\n{lines}\n",
-            self.contenders(&disk.to_string()),
+            self.contenders(disk),
         )
     }
 
@@ -157,7 +163,7 @@ mod tests {
         let scenes = all();
         assert_eq!(scenes.len(), BEDS.len() + WORKS.len() - 1);
         for scene in scenes {
-            let plan = scene.plan(Path::new("/x"), "/dev/loop9");
+            let plan = scene.plan("/x", "/dev/loop9", 20 << 20);
             Plan::parse(&plan).unwrap_or_else(|error| panic!("{scene}: {error}\n{plan}"));
             assert_eq!(Scene::parse(&scene.to_string()), Some(scene));
         }

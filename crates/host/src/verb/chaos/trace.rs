@@ -2,6 +2,8 @@
 //! makes one of them fail in another.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fs::File;
+use std::io::{Read, Seek, SeekFrom};
 use std::path::Path;
 
 /// The calls that are failed: those by which a run changes something, or learns what it must know.
@@ -67,18 +69,39 @@ fn announced<'a>(name: &str, arguments: &'a str) -> Option<&'a str> {
     text.split_once("\\n\"").map(|(said, _)| said)
 }
 
-/// Whether a process has made its `count`-th call of that name, by the trace of a run: then it has
-/// failed, or its signal is on its way.
-pub fn is_reached(trace: &Path, name: &str, count: u32) -> bool {
-    let text = std::fs::read(trace).unwrap_or_default();
-    let text = String::from_utf8_lossy(&text);
-    let mut counts: BTreeMap<u32, u32> = BTreeMap::new();
-    let calls = text.lines().filter_map(call).filter(|(_, of, _)| *of == name);
-    calls.map(|(process, _, _)| process).any(|process| {
-        let so_far = counts.entry(process).or_default();
-        *so_far += 1;
-        *so_far >= count
-    })
+/// The calls of a run as strace writes them down, counted as far as it has come.
+#[derive(Debug, Default)]
+pub struct Counted {
+    /// How much of the file has been read, and what of it is no whole line yet.
+    bytes: u64,
+    rest: String,
+    counts: BTreeMap<u32, u32>,
+    most: u32,
+}
+
+impl Counted {
+    /// Whether a process has made its `count`-th call of that name, by the trace of a run: then it
+    /// has failed, or its signal is on its way.
+    pub fn has_reached(&mut self, trace: &Path, name: &str, count: u32) -> bool {
+        let mut new = Vec::new();
+        let read = File::open(trace).and_then(|mut file| {
+            file.seek(SeekFrom::Start(self.bytes))?;
+            file.read_to_end(&mut new)
+        });
+        self.bytes += read.unwrap_or(0) as u64;
+        self.rest.push_str(&String::from_utf8_lossy(&new));
+        let whole = self.rest.rfind('\n').map_or(0, |end| end + 1);
+        let rest = self.rest.split_off(whole);
+        for (process, of, _) in self.rest.lines().filter_map(call) {
+            if of == name {
+                let so_far = self.counts.entry(process).or_default();
+                *so_far += 1;
+                self.most = self.most.max(*so_far);
+            }
+        }
+        self.rest = rest;
+        self.most >= count
+    }
 }
 
 /// What strace is told: to write to `trace`, and of `call` to let the `count`-th of each process
@@ -130,9 +153,15 @@ mod tests {
     fn a_call_is_reached_when_one_process_has_made_so_many() {
         let file = tempfile::NamedTempFile::new().unwrap();
         let line = |process: u32| format!("{process} mount(\"x\") = 0\n");
-        std::fs::write(file.path(), [line(4), line(5), line(4)].concat()).unwrap();
-        assert!(is_reached(file.path(), "mount", 2));
-        assert!(!is_reached(file.path(), "mount", 3) && !is_reached(file.path(), "umount2", 1));
+        let mut counted = Counted::default();
+        let mut text = [line(4), line(5), "4 mou".into()].concat();
+        std::fs::write(file.path(), &text).unwrap();
+        assert!(!counted.has_reached(file.path(), "mount", 2));
+        text += "nt(\"x\") = 0\n";
+        std::fs::write(file.path(), &text).unwrap();
+        assert!(counted.has_reached(file.path(), "mount", 2));
+        assert!(!counted.has_reached(file.path(), "mount", 3));
+        assert!(!Counted::default().has_reached(file.path(), "umount2", 1));
     }
 
     #[test]

@@ -1,7 +1,6 @@
 //! What fio says of its jobs: its json+ output, and its log of the rate over time.
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use fsverdict_core::model::{
@@ -10,6 +9,7 @@ use fsverdict_core::model::{
 use serde::Deserialize;
 use thiserror::Error;
 
+use super::super::left;
 use super::jobs::{self, Job};
 use super::rates::rates;
 
@@ -163,7 +163,7 @@ impl Figures {
 /// Reads what fio wrote to `path` and beside it of these jobs; `window_ms` is that of their log.
 pub fn parse(path: &Path, jobs: &[Job], window_ms: Option<u64>) -> Result<Figures, OutputError> {
     let shown = || path.display().to_string();
-    let text = fs::read_to_string(path)
+    let text = left::text(path, left::LOG_BYTES)
         .map_err(|source| OutputError::Unreadable { path: shown(), source })?;
     // fio writes its notes ("fio: ...") into the same file, before the document.
     let start = text.find("{\n").unwrap_or(0);
@@ -178,7 +178,7 @@ pub fn parse(path: &Path, jobs: &[Job], window_ms: Option<u64>) -> Result<Figure
     }
     let mut figures = of_all(&output.jobs, jobs);
     if let Some(window_ms) = window_ms {
-        let text = fs::read_to_string(log(path, "iops")).unwrap_or_default();
+        let text = left::text(&log(path, "iops"), left::LOG_BYTES).unwrap_or_default();
         figures.rate_over_time = RateOverTime::new(window_ms * 1_000_000, rates(&text, window_ms));
     }
     Ok(figures)
@@ -338,6 +338,8 @@ pub fn log(output: &Path, what: &str) -> PathBuf {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     /// The jobs of what fio says when it reads such a job file.

@@ -1,13 +1,14 @@
 //! What a job did in each of its turns, from fio's own log of each operation.
 
 use std::collections::BTreeMap;
-use std::fs::{self, File};
-use std::io::{BufRead, BufReader};
+use std::fs;
+use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 
 use fsverdict_core::model::PhaseRecord;
 use fsverdict_core::run::HostError;
 
+use super::super::left;
 use super::super::relay::Taken;
 use crate::timing::Latencies;
 
@@ -29,8 +30,9 @@ pub fn logs(output: &Path) -> Vec<String> {
 /// Enters what the log says of the turns into `record`, whose times and figures are those of its
 /// turns from then on. What fio itself says of rates is left out: its clock went on between them.
 pub fn enter(log: &Path, taken: Taken, record: &mut PhaseRecord) -> Result<(), HostError> {
-    let file = File::open(log).map_err(|error| format!("fio's log {}: {error}", log.display()))?;
-    let counted = Counted::read(BufReader::new(file), &taken.spans_ms)?;
+    let file = left::open(log).map_err(|error| format!("fio's log {}: {error}", log.display()))?;
+    let file = BufReader::new(file.take(left::LOG_BYTES));
+    let counted = Counted::read(file, &taken.spans_ms)?;
     // A line for each operation: of a minute it may be more than the run keeps of all else.
     fs::remove_file(log)?;
     let mut turns = taken.turns;

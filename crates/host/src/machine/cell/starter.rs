@@ -1,0 +1,52 @@
+//! One domain of Landlock for all commands of a cell. A domain is taken by a thread, for good, and
+//! inherited by what it starts: commands that took one each could not look into each other's
+//! /proc, nor reach each other by an abstract socket (landlock(7), "Ptrace restrictions").
+
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::process::Command;
+use std::sync::mpsc::{self, Receiver, Sender, SyncSender};
+
+use crate::sys::{self, Awaited};
+
+/// A command, and who hears how it went.
+type Order = (Command, SyncSender<io::Result<Awaited>>);
+
+/// A thread that keeps to rules, and starts commands. It ends when all who can ask it are gone.
+#[derive(Clone, Debug)]
+pub struct Starter(Sender<Order>);
+
+impl Starter {
+    /// One that is where this thread is, in its namespaces, and keeps to `rules` besides.
+    pub fn new(rules: OwnedFd) -> io::Result<Starter> {
+        let (orders, ordered) = mpsc::channel();
+        let (said, hears) = mpsc::sync_channel(1);
+        let live = move || {
+            let obeys = sys::obey(rules.as_fd());
+            drop(rules);
+            let is_ready = obeys.is_ok();
+            let _ = said.send(obeys);
+            if is_ready {
+                start_all(&ordered);
+            }
+        };
+        std::thread::Builder::new().name("starter".into()).spawn(live)?;
+        hears.recv().map_err(|_| io::Error::other("the thread has ended"))??;
+        Ok(Starter(orders))
+    }
+
+    /// Starts `command`.
+    pub fn start(&self, command: Command) -> io::Result<Awaited> {
+        let gone = || io::Error::other("the thread that starts commands has ended");
+        let (said, hears) = mpsc::sync_channel(1);
+        self.0.send((command, said)).map_err(|_| gone())?;
+        hears.recv().map_err(|_| gone())?
+    }
+}
+
+fn start_all(ordered: &Receiver<Order>) {
+    for (mut command, said) in ordered {
+        // Whoever asked waits for this.
+        let _ = said.send(Awaited::start(&mut command));
+    }
+}

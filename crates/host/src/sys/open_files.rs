@@ -1,0 +1,75 @@
+//! What a process has open, and what it opens without looking into it.
+
+use std::ffi::CString;
+use std::io;
+use std::os::fd::{FromRawFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+use libc::c_int;
+
+/// Closes all that this process has open besides its standard files, those of `kept`, and pipes and
+/// sockets of our own: by one the standard library hears of a failure. What whoever started us left
+/// open would go on to the next program. For who has been forked: it takes no memory.
+pub(super) fn close_files(kept: [c_int; 3]) -> io::Result<()> {
+    #[repr(align(8))]
+    struct Entries([u8; 2048]);
+    let flags = libc::O_RDONLY | libc::O_DIRECTORY | libc::O_CLOEXEC;
+    // SAFETY: the path ends in NUL.
+    let folder = unsafe { libc::open(c"/proc/self/fd".as_ptr(), flags) };
+    if folder < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    let mut entries = Entries([0; 2048]);
+    loop {
+        let (room, size) = (entries.0.as_mut_ptr(), entries.0.len());
+        // SAFETY: there is room for so many bytes.
+        let bytes = unsafe { libc::syscall(libc::SYS_getdents64, folder, room, size) };
+        let Ok(bytes @ 1..) = usize::try_from(bytes) else { break };
+        // struct linux_dirent64 (getdents(2)): its length is after 16 bytes, its name after 19.
+        let mut rest = &entries.0[..bytes];
+        while !rest.is_empty() {
+            let length = usize::from(u16::from_ne_bytes([rest[16], rest[17]]));
+            let digits = rest[19..length].iter().take_while(|byte| byte.is_ascii_digit());
+            let number = digits.fold(0, |sum, digit| sum * 10 + c_int::from(digit - b'0'));
+            if number > 2 && number != folder && !kept.contains(&number) && !is_pipe_of_ours(number)
+            {
+                // SAFETY: what has been forked runs nothing more that uses the descriptor.
+                unsafe { libc::close(number) };
+            }
+            rest = &rest[length..];
+        }
+    }
+    // SAFETY: the descriptor is ours, and not used after this.
+    match unsafe { libc::close(folder) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+/// A pipe or a socket that ends with this program, from which no way leads to other files.
+fn is_pipe_of_ours(fd: c_int) -> bool {
+    let mut status = std::mem::MaybeUninit::<libc::stat>::zeroed();
+    // SAFETY: the call takes two numbers.
+    let flags = unsafe { libc::fcntl(fd, libc::F_GETFD) };
+    // SAFETY: there is room for the one stat that is written.
+    if flags != libc::FD_CLOEXEC || unsafe { libc::fstat(fd, status.as_mut_ptr()) } != 0 {
+        return false;
+    }
+    // SAFETY: the call has succeeded, and all zeros were a value before it.
+    let kind = unsafe { status.assume_init() }.st_mode & libc::S_IFMT;
+    kind == libc::S_IFIFO || kind == libc::S_IFSOCK
+}
+
+/// Opens a directory to be looked at, not into (open(2), O_PATH).
+pub fn open_place(path: &Path) -> io::Result<OwnedFd> {
+    let path = CString::new(path.as_os_str().as_bytes()).map_err(io::Error::other)?;
+    let flags = libc::O_PATH | libc::O_DIRECTORY | libc::O_CLOEXEC;
+    // SAFETY: the path ends in NUL.
+    let fd = unsafe { libc::open(path.as_ptr(), flags) };
+    if fd < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: the kernel has just made this descriptor, so nobody else owns it.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
