@@ -480,6 +480,20 @@ fn a_trial_document_that_is_none_is_a_usage_error() {
 }
 
 #[test]
+fn where_nothing_was_measured_it_is_said_with_the_reason() {
+    let scene = Scene::alone();
+    for name in ["one", "two"] {
+        fs::create_dir(scene.path(name)).unwrap();
+    }
+    let line = "run --bed directory:one,two --rounds 4 --warm --output run -- cp nowhere .";
+    let said = scene.run(line).exits(1).stdout;
+    let said = said.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(said.contains("Nothing was measured: all 4 trials failed."), "{said}");
+    assert!(said.contains("4 trials failed: cp nowhere ., "), "{said}");
+    assert!(said.contains("cannot stat 'nowhere'") && !said.contains("four rounds"), "{said}");
+}
+
+#[test]
 fn directories_are_compared_without_root_and_left_as_they_were() {
     let scene = Scene::alone();
     for name in ["one", "two"] {

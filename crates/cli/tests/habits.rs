@@ -105,11 +105,16 @@ fn from_a_use_and_a_place_to_one_recommendation_on_a_screen() {
     let scene = Scene::new();
     let words = "--place sim --fs ext4,xfs --budget 40s --output run";
     let done = scene.run(&format!("for mail --on . {words}")).exits(0);
-    let before = done.stderr.lines().take(5).collect::<Vec<_>>().join("\n");
-    for part in ["mail on .", "compared   ext4, xfs", "removed at the end", "40s at most"] {
+    let before = done.stderr.split_whitespace().take(60).collect::<Vec<_>>().join(" ");
+    for part in ["mail on .", "compared ext4, xfs", "removed at the end", "40s at most"] {
         assert!(before.contains(part), "{part} is not in\n{before}");
     }
     assert!(done.stdout.contains("Take ") || done.stdout.contains("Stay with "), "{}", done.stdout);
+    // It ends when that is known, and not when each of the four figures is.
+    assert_eq!(scene.read_json("run/run.json")["stop"], "decided");
+    assert!(!done.stdout.contains("# go on"), "{}", done.stdout);
+    let why = done.stdout.contains("95% interval") && done.stdout.contains("by its weights:");
+    assert!(why, "{}", done.stdout);
     assert!(done.stdout.contains("fsverdict advise run --for mail"), "{}", done.stdout);
     assert!(done.stdout.lines().count() <= 30, "{}", done.stdout);
     let records: Vec<Value> = scene.records("run");
@@ -124,4 +129,33 @@ fn from_a_use_and_a_place_to_one_recommendation_on_a_screen() {
     assert_eq!(only_said.stdout, "");
     let document = scene.run("advise run --for mail --format json").exits(0).json();
     assert!(list(&document["missing"]).is_empty(), "{document}");
+}
+
+/// A command stays on a line of its own, to be copied.
+#[test]
+fn nothing_but_a_command_is_wider_than_a_terminal() {
+    let scene = Scene::new();
+    let run = "run --place sim --fs ext4,xfs,btrfs --rounds 6 --small-files sync=each";
+    for name in ["a", "b"] {
+        scene.run(&format!("{run} --output {name}")).exits(0);
+    }
+    for words in [
+        "compare a b --fail-on slower",
+        "advise a --for mail",
+        "advise a --for database",
+        "report a b",
+        "history .",
+        "judge a/samples.csv",
+        "audit a",
+        "for mail --on . --dry-run",
+        "reproduce cloud-disk --dry-run",
+    ] {
+        let done = scene.run(words);
+        for line in done.stdout.lines().chain(done.stderr.lines()) {
+            let is_command = line.trim_start().starts_with("fsverdict ");
+            assert!(line.chars().count() <= 80 || is_command, "{words}: {line}");
+        }
+    }
+    let wrong = scene.run("judge a/samples.csv --metric wall_time").exits(2).stderr;
+    assert!(wrong.contains("create_wall_time") && wrong.len() < 1000, "{wrong}");
 }

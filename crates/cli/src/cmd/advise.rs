@@ -4,7 +4,9 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result, ensure};
 use clap_complete::engine::{ArgValueCandidates, ArgValueCompleter};
-use fsverdict_core::model::{Basis, Condition, Contender, Feature, Percent, Plan, Purpose, Record};
+use fsverdict_core::model::{
+    Answer, Basis, Condition, Contender, Feature, Percent, Plan, Purpose, Record,
+};
 use fsverdict_core::{judge, render};
 use fsverdict_host::file_system;
 
@@ -13,7 +15,7 @@ use super::plan::text_of;
 use crate::exit::{self, Usage};
 use crate::offers;
 use crate::say;
-use crate::source::Source;
+use crate::source::{Loaded, Source};
 use crate::store::write_whole;
 use crate::uses;
 
@@ -105,6 +107,17 @@ fn purpose(arguments: &Arguments) -> Result<Purpose> {
     purpose.needs.sort();
     purpose.needs.dedup();
     Ok(purpose)
+}
+
+/// Whether more rounds could only make the figures finer: nothing that counts is missing, nobody is
+/// left out, and one is the best, or all are alike. Its intervals hold whenever one looks, as the
+/// rounds of such a run have no declared end (METHODOLOGY, "When to stop").
+pub(super) fn is_decided(loaded: &Loaded, purpose: &Purpose) -> bool {
+    let Loaded { run, plan, records, .. } = loaded;
+    let (known, margin) = (documented(plan, records, purpose), plan.judgement.margin);
+    let advice = judge::advise(&run.name, plan, records, purpose, known, margin);
+    let is_whole = advice.missing.is_empty() && advice.left_out.is_empty();
+    is_whole && matches!(advice.answer, Answer::Best(_) | Answer::Equivalent(_))
 }
 
 /// What the documentation says of every contender and every need but durability, which the judge

@@ -10,7 +10,11 @@ use fsverdict_host::bed::{Consent, Consents};
 
 use crate::offers;
 use crate::say::Look;
+use crate::source::Loaded;
 use crate::watch::Wish;
+
+/// Whether what was measured is enough.
+pub type Until = Box<dyn Fn(&Loaded) -> bool>;
 
 const BED: &str = "The bed";
 const WORK: &str = "The work";
@@ -275,6 +279,9 @@ pub struct Arguments {
     pub look: Look,
     #[command(flatten)]
     pub watching: Wish,
+    /// The run ends as soon as that is so of what it has measured.
+    #[arg(skip)]
+    pub until: Option<Until>,
     /// The work: any command. fio, sysbench and other benchmarks are recognised, and their own
     /// figures kept.
     #[arg(last = true, value_name = "COMMAND")]

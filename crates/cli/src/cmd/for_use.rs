@@ -15,7 +15,7 @@ use fsverdict_host::file_system;
 use fsverdict_host::place::doctor::Machine;
 use fsverdict_host::place::facts;
 
-use super::arguments::{Arguments as RunArguments, PlaceName};
+use super::arguments::{Arguments as RunArguments, PlaceName, Until};
 use super::{advise, plan, run};
 use crate::exit::{self, Usage};
 use crate::say::{self, remark};
@@ -96,7 +96,10 @@ pub fn run(arguments: &Arguments) -> Result<u8> {
     let consents = Consents { named: arguments.erase.clone(), data: arguments.erase_data };
     let typed = |file: &Path| {
         let typed = RunArguments::of_plan(file, &folder, &consents)?;
-        Ok(RunArguments { watching: arguments.watching.clone(), ..typed })
+        let purpose = purpose.clone();
+        let until: Until = Box::new(move |loaded| advise::is_decided(loaded, &purpose));
+        let watching = arguments.watching.clone();
+        Ok(RunArguments { watching, until: Some(until), ..typed })
     };
     let (loaded, stop) = run::anew(&plan, &folder, typed)?;
     if loaded.records.iter().all(|record| !record.is_measured()) {
@@ -267,17 +270,14 @@ fn beforehand(arguments: &Arguments, plan: &Plan, target: &Target) -> String {
         BedKind::Device => String::new(),
         _ => format!("{}: ", plan.bed.size),
     };
-    format!(
-        "{} on {}: {}\n  compared   {}\n  by         {}\n  made on    {size}{}\n  time       \
-         until it is decided, {} at most",
-        arguments.name,
-        arguments.on.display(),
-        plan.question,
-        names.join(", "),
-        work.join(", "),
-        target.made_on,
-        arguments.budget,
-    )
+    let rows = [
+        ("compared", names.join(", ")),
+        ("by", work.join(", ")),
+        ("made on", format!("{size}{}", target.made_on)),
+        ("time", format!("until it is decided, {} at most", arguments.budget)),
+    ];
+    let heading = format!("{} on {}: {}", arguments.name, arguments.on.display(), plan.question);
+    render::beforehand(&heading, &rows)
 }
 
 fn recommended(
@@ -294,12 +294,11 @@ fn recommended(
     let folder = folder.display();
     let name = &arguments.name;
     let mut next = vec![
-        format!(
-            "fsverdict advise {folder} --for {name}   # the weights, what else would change it"
-        ),
+        format!("fsverdict advise {folder} --for {name}   # the weights"),
         format!("fsverdict report {folder} -v"),
     ];
-    if run.stop != Some(Stop::Settled) && !render::is_hopeless(report) {
+    let is_open = !matches!(run.stop, Some(Stop::Settled | Stop::Decided));
+    if is_open && !render::is_hopeless(report) {
         let longer = Span(arguments.budget.0.max(Duration::from_secs(60)) * 2);
         next.push(format!(
             "fsverdict run --resume {folder} --budget {longer}{}   # go on",
@@ -312,6 +311,7 @@ fn recommended(
         now: target.now.as_deref(),
         lines: &lines,
         open: &render::outlook(report),
+        doubt: render::doubt(report),
         next: &next,
     })
 }

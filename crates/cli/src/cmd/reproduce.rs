@@ -83,8 +83,8 @@ pub fn run(arguments: &Arguments) -> Result<u8> {
         return shown(arguments, made(&arguments.name, from)?, precedent.as_ref());
     }
     let typed = arguments.typed()?;
-    let soon = render::reproduced_soon(&plan::plan(&typed)?, precedent.as_ref());
-    say::tell(&format!("{}: {soon}", arguments.name));
+    let plan = plan::plan(&typed)?;
+    say::tell(&render::reproduced_soon(&arguments.name, &plan, precedent.as_ref()));
     if arguments.dry_run {
         return Ok(exit::DONE);
     }

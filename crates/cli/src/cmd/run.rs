@@ -324,15 +324,15 @@ fn measure(
     let result = match made {
         Ok(bed) => {
             loaded.run.host.extend(place.bed_facts());
-            rounds(place, &bed, store, loaded, interrupted, &judge, &watch)
+            let ends = Ends { interrupted, until: arguments.until.as_deref() };
+            rounds(place, &bed, store, loaded, &ends, &judge, &watch)
         }
         Err(_) if interrupted.load(Ordering::Relaxed) => Ok(Stop::Interrupted),
         Err(error) => Err(PlaceError(error).into()),
     };
     watch.borrow_mut().tell(&News::Ended(&result));
     let records = store.load().map(|stored| loaded.records = stored.records);
-    // What could not be put back after its trial is tried once more; the run has failed by then,
-    // and says so. Where nothing is left to put back, this does nothing.
+    // Once more: what could not be put back after its trial has failed the run, which says so.
     let restored = place.restore().map_err(PlaceError);
     let removed = place.remove_bed().map_err(PlaceError);
     let left = place.left();
@@ -352,6 +352,13 @@ fn measure(
     })
 }
 
+/// What ends a run besides its plan.
+struct Ends<'a> {
+    interrupted: &'a AtomicBool,
+    /// What was measured is enough.
+    until: Option<&'a dyn Fn(&Loaded) -> bool>,
+}
+
 /// Round after round, until the campaign ends it. The records, of which there may be ten thousand,
 /// are on the disk, and not kept here: what the campaign makes of them is.
 fn rounds(
@@ -359,7 +366,7 @@ fn rounds(
     bed: &TrialBed,
     store: &Store,
     loaded: &mut Loaded,
-    interrupted: &AtomicBool,
+    ends: &Ends,
     judge: &Judge,
     watch: &RefCell<Watch>,
 ) -> Result<Stop> {
@@ -379,7 +386,7 @@ fn rounds(
             watch.borrow_mut().tell(&News::Trial(&trials[0]));
             let records = settled(place, &trials);
             loaded.run.elapsed_s = spent().as_secs_f64();
-            if interrupted.load(Ordering::Relaxed) {
+            if ends.interrupted.load(Ordering::Relaxed) {
                 return Ok(Stop::Interrupted);
             }
             let next = groups.peek().map(|group| &group[0].key.workload);
@@ -393,6 +400,11 @@ fn rounds(
             }
         }
         store.write_run(&loaded.run)?;
+        if let Some(is_enough) = ends.until
+            && is_enough(&store.load()?)
+        {
+            return Ok(Stop::Decided);
+        }
     }
 }
 

@@ -51,7 +51,7 @@ fn interrupted_by(signal: &str) {
     scene.assert_nothing_left();
     assert_eq!(scene.records("run").len(), 3, "the trial under way has no record");
     assert_eq!(scene.read_json("run/run.json")["stop"], "interrupted");
-    assert!(scene.read("run/report.md").contains("The run was interrupted"));
+    assert!(scene.read("run/report.md").contains("its terminal ended the run"));
     resumes(&scene, 3);
 }
 

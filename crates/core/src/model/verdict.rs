@@ -178,6 +178,8 @@ fn is_no(yes: &bool) -> bool {
 pub enum Stop {
     /// Every comparison is settled.
     Settled,
+    /// What is best for the use that it was run for is decided.
+    Decided,
     /// Every comparison is settled, or its contender out of the race.
     Race,
     /// The declared number of rounds is done.
@@ -195,6 +197,7 @@ impl Stop {
     pub fn because(self) -> &'static str {
         match self {
             Stop::Settled => "every comparison was settled",
+            Stop::Decided => "what is best for the use was decided",
             Stop::Race => "every comparison was settled or its contender out of the race",
             Stop::Rounds => "the declared number of rounds was done",
             Stop::Budget => "the budget was spent",

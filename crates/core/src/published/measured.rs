@@ -9,7 +9,7 @@ use super::places::Columns;
 use super::{csv, fio, flat, read_as};
 use crate::model::{
     Audit, Better, Cache, Column, Contender, Family, Finding, Intervals, Judgement, Key, Percent,
-    Plan, Quantity, Record, Sample, Severity, Table, Workload,
+    Plan, Quantity, Record, Sample, Severity, Table, Workload, guess,
 };
 
 /// So many runs of one contender are taken.
@@ -218,6 +218,16 @@ fn without_rounds(runs: &[Run]) -> Option<String> {
     })
 }
 
+/// What may have been meant by `name`, or what there is: a run of ours has hundreds of figures.
+fn there(columns: &[&Column], name: &str) -> String {
+    const SHOWN: usize = 12;
+    let names: Vec<&str> = columns.iter().map(|it| it.heading.as_str()).collect();
+    guess(name, names.iter().copied()).unwrap_or_else(|| match names.len() {
+        0..=SHOWN => format!("there are {}", names.join(", ")),
+        all => format!("there are {} and {} more", names[..SHOWN].join(", "), all - SHOWN),
+    })
+}
+
 /// The columns of a test that are judged.
 fn metrics(test: &str, runs: &[Run], wanted: &Wanted) -> Result<Vec<Column>, TableError> {
     let mut columns: Vec<&Column> = Vec::new();
@@ -231,18 +241,17 @@ fn metrics(test: &str, runs: &[Run], wanted: &Wanted) -> Result<Vec<Column>, Tab
         false => columns.iter().filter(|it| asked.contains(&it.heading)).copied().collect(),
         true => by_themselves(&columns),
     };
-    let names = || columns.iter().map(|it| it.heading.as_str()).collect::<Vec<_>>().join(", ");
     let lacks = asked.iter().find(|name| chosen.iter().all(|it| it.heading != **name));
     if let Some(name) = lacks {
-        return Err(wrong(format!("{test} has no metric {name:?}: there are {}", names())));
+        return Err(wrong(format!("{test} has no metric {name:?}; {}", there(&columns, name))));
     }
     let no_direction = |it: &&Column| wanted.better.or(it.better()).is_none();
     match (chosen.first(), chosen.iter().find(|it| no_direction(it))) {
         (None, _) => Err(wrong(format!(
             "{test}: no figure is a rate or a time of the whole work by its name; name what counts \
              by --metric, and where its unit does not tell, say by --better which direction is \
-             better: there are {}",
-            names()
+             better; {}",
+            there(&columns, "")
         ))),
         (_, Some(column)) => Err(wrong(format!(
             "whether more of {:?} is better does not show: write --better higher or lower",

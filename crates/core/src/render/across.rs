@@ -4,6 +4,7 @@ use comfy_table::presets::{ASCII_MARKDOWN, UTF8_BORDERS_ONLY};
 
 use super::grid::Grid;
 use super::json;
+use super::paint::fitted;
 use super::sentence::{interval, rounds};
 use super::text::{marked, marked_list, visible};
 use crate::model::{Across, BASELINE, Change, Measured, Percent, ReferenceChange, Verdict, Words};
@@ -22,7 +23,7 @@ pub fn across(across: &Across) -> String {
             out += &format!("\n{title}\n  {}\n", lines.join("\n  "));
         }
     }
-    out
+    fitted(&out)
 }
 
 /// As Markdown; ends with a line break.

@@ -5,6 +5,7 @@ use comfy_table::presets::{ASCII_MARKDOWN, UTF8_BORDERS_ONLY};
 use super::findings::headline;
 use super::grid::Grid;
 use super::json;
+use super::paint::fitted;
 use super::sentence::{interval, rounds};
 use super::text::{marked, marked_list, visible};
 use super::words::{self, figure, listed, ratio};
@@ -25,7 +26,7 @@ pub fn advice(advice: &Advice, command: &str) -> String {
             out += &format!("\n{title}\n  {}\n", lines.join("\n  "));
         }
     }
-    out
+    fitted(&out)
 }
 
 /// As Markdown; ends with a line break.
@@ -72,8 +73,9 @@ pub(super) fn answer(advice: &Advice) -> String {
             advice.margin
         ),
         Answer::Even(names) => format!(
-            "{} come out even here for {purpose}{part} as {run} measured it, and are not alike \
-             by their means, without an interval: {}. Which of these counts more to you decides.",
+            "{} come out even here for {purpose}{part} as {run} measured it, but are not alike: \
+             by the means, which have no interval here, {}. Which of these counts more to you \
+             decides.",
             listed(names),
             ahead(advice, names)
         ),
@@ -170,7 +172,8 @@ fn sections(advice: &Advice) -> [(&'static str, Vec<String>); 6] {
     ]
 }
 
-fn standing(advice: &Advice, it: &Standing) -> String {
+/// The verdict on two of them, in all that was measured together.
+pub(super) fn standing(advice: &Advice, it: &Standing) -> String {
     let Standing { contender, reference, .. } = it;
     let Some(ratio) = it.ratio else {
         return format!("{contender} and {reference} have no whole round together.");

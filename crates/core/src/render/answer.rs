@@ -19,6 +19,12 @@ const NAMED_MAX: usize = 2;
 
 /// The answer.
 pub(super) fn answer(report: &Report, matrix: &Matrix) -> String {
+    if let Some(all) = report.failed_all() {
+        return match all {
+            1 => "Nothing was measured: the one trial failed.".into(),
+            _ => format!("Nothing was measured: all {all} trials failed."),
+        };
+    }
     let all: Vec<Compared> = matrix.judged().collect();
     if all.is_empty() && report.plan.contenders.len() == 1 {
         let works = report.plan.workloads.iter();
@@ -32,15 +38,22 @@ pub(super) fn answer(report: &Report, matrix: &Matrix) -> String {
     {
         return unknown;
     }
-    let rest = rest(matrix, &all);
+    let rest = rest(report, matrix, &all);
     let ways = matrix.ways.as_ref();
     let ways = ways.map(|ways| ways.sentence(matters(report.plan, ways, report.comparisons)));
     let after: Vec<String> = rest.into_iter().chain(ways).collect();
-    let room = WORDS_MAX - words_of(&after.join(" "));
+    let room = WORDS_MAX.saturating_sub(words_of(&after.join(" ")));
     let heads = [by_name, by_count, farthest].map(|head| head(report, matrix, &all));
     let head = heads.into_iter().flatten().find(|head| words_of(head) <= room);
     let head = head.or_else(|| tally(&all));
     head.into_iter().chain(after).collect::<Vec<_>>().join(" ")
+}
+
+/// What differs, of that alone.
+pub(super) fn differs(report: &Report, matrix: &Matrix) -> Option<String> {
+    let all: Vec<Compared> = matrix.judged().collect();
+    let heads = [by_name, by_count, farthest].map(|head| head(report, matrix, &all));
+    heads.into_iter().flatten().find(|head| words_of(head) <= WORDS_MAX).or_else(|| tally(&all))
 }
 
 fn words_of(text: &str) -> usize {
@@ -60,59 +73,55 @@ pub(super) fn distance(comparison: &Comparison) -> f64 {
     comparison.ratio.map_or(0.0, |ratio| ratio.ln().abs())
 }
 
-/// What is not a difference: equal, open, void.
-fn rest(matrix: &Matrix, all: &[Compared]) -> Option<String> {
-    let count = |tone| of_tone(all, tone).len();
-    let [alike, open, void] = [Tone::Alike, Tone::Open, Tone::Void].map(count);
-    let (total, margin) = (all.len(), matrix.margin);
-    let one = (total == 1).then(|| {
-        let (test, it) = all[0];
-        format!("{} against {} at {}", it.contender, it.reference, matrix.tests[test].doing)
-    });
-    let are = |count: usize| if count == 1 { "is" } else { "are" };
-    let differ = may_differ(all);
-    let alike_are = |subject: String, count: usize| match (differ, count) {
-        (true, 1) => format!("{subject} differs by under {margin}"),
-        (true, _) => format!("{subject} differ by under {margin}"),
-        (false, _) => format!("{subject} {} equal within {margin}", are(count)),
-    };
-    match (alike, open, void, one) {
-        (0, 0, 0, _) => return None,
-        (1, 0, 0, Some(what)) => {
-            let how = match all[0].1.verdict {
-                Verdict::TriviallyFaster => format!("Better by less than {margin}"),
-                Verdict::TriviallySlower => format!("Worse by less than {margin}"),
-                _ => format!("Equal within {margin}"),
-            };
-            return Some(format!("{how}: {what}."));
-        }
-        (0, 1, 0, Some(what)) => return Some(format!("No verdict yet: {what}.")),
-        (0, 0, 1, Some(what)) => return Some(format!("Void: {what}.")),
-        (it, 0, 0, _) if it == total => {
-            return Some(alike_are(format!("All {total}"), total) + ".");
-        }
-        (0, it, 0, _) if it == total => return Some(format!("No verdict on any of {total}.")),
-        (0, 0, it, _) if it == total => return Some(format!("All {total} are void.")),
+/// What is no difference, or none that matters: within the margin, open, void.
+fn rest(report: &Report, matrix: &Matrix, all: &[Compared]) -> Option<String> {
+    let [alike, open, void] =
+        [Tone::Alike, Tone::Open, Tone::Void].map(|tone| of_tone(all, tone).len());
+    let total = all.len();
+    if let [one] = all {
+        return alone(matrix, one);
+    }
+    let reference = short(report.plan.reference());
+    let within = format!("within {} of {reference}", matrix.margin);
+    match (alike, open, void) {
+        (0, 0, 0) => return None,
+        (it, 0, 0) if it == total => return Some(format!("All {total} are {within}.")),
+        (0, it, 0) if it == total => return Some(format!("No verdict on any of {total}.")),
+        (0, 0, it) if it == total => return Some(format!("All {total} are void.")),
         _ => {}
     }
-    let mut parts = Vec::new();
-    if alike > 0 {
-        parts.push(alike_are(format!("{alike} of {total}"), alike));
-    }
-    for (count, what) in [(open, "open"), (void, "void")].into_iter().filter(|it| it.0 > 0) {
+    let mut parts: Vec<String> = Vec::new();
+    let kinds = [(alike, within.as_str()), (open, "open"), (void, "void")];
+    for (count, what) in kinds.into_iter().filter(|it| it.0 > 0) {
+        let are = if count == 1 { "is" } else { "are" };
         parts.push(match parts.len() {
-            0 => format!("{count} of {total} {} {what}", are(count)),
+            0 => format!("{count} of {total} comparisons {are} {what}"),
             _ => format!("{count} {what}"),
         });
     }
-    let said = if differ { parts.join(", ") } else { listed(&parts) };
-    Some(format!("{said}."))
+    Some(parts.join(", ") + ".")
 }
 
-/// Whether of those that differ by less than the margin some surely differ: they are not equal.
-fn may_differ(all: &[Compared]) -> bool {
-    let differs = [Verdict::TriviallyFaster, Verdict::TriviallySlower];
-    all.iter().any(|(_, it)| differs.contains(&it.verdict))
+/// The same of the one comparison there is.
+fn alone(matrix: &Matrix, (test, it): &Compared) -> Option<String> {
+    let (contender, reference, margin) = (&it.contender, &it.reference, matrix.margin);
+    let doing = quoted(&matrix.tests[*test].doing);
+    let both = format!("{contender} against {reference} at {doing}");
+    Some(match (sign(it.verdict).1, it.verdict) {
+        (Tone::Alike, Verdict::TriviallyFaster) => format!("Better by less than {margin}: {both}."),
+        (Tone::Alike, Verdict::TriviallySlower) => format!("Worse by less than {margin}: {both}."),
+        (Tone::Alike, _) => format!("{contender} is within {margin} of {reference} at {doing}."),
+        (Tone::Open, _) => format!("No verdict yet: {both}."),
+        (Tone::Void, _) => format!("Void: {both}."),
+        _ => return None,
+    })
+}
+
+/// A reference of which no name has room.
+fn short(reference: &str) -> &str {
+    /// So many words a name has at most.
+    const MOST: usize = 4;
+    if words_of(reference) > MOST { "the reference" } else { reference }
 }
 
 /// Of each contender at what it is better and worse: by name where that is short, otherwise how
@@ -138,9 +147,13 @@ fn by_name(report: &Report, matrix: &Matrix, all: &[Compared]) -> Option<String>
     })
 }
 
-/// A name that would look like two is quoted.
+/// A name that would look like two, or like the end of a sentence, is quoted.
 pub(super) fn quoted(name: &str) -> String {
-    if name.contains([',', ';', ':']) { format!("“{name}”") } else { name.into() }
+    if name.contains([',', ';', ':']) || name.ends_with('.') {
+        format!("“{name}”")
+    } else {
+        name.into()
+    }
 }
 
 /// Of each contender how often it is better and worse.
@@ -224,30 +237,34 @@ mod tests {
         };
         assert_eq!(
             said(&[&[(Faster, 1.66), (Slower, 0.5)], &[(Equivalent, 1.0), (Undecided, 0.9)]]),
-            "Against c0, c1 is better at t0 (1.66×); c2 is worse at t0 (0.50×). 1 of 4 is equal \
-             within 5% and 1 open."
+            "Against c0, c1 is better at t0 (1.66×); c2 is worse at t0 (0.50×). 1 of 4 comparisons \
+             is within 5% of c0, 1 open."
         );
         let many = vec![vec![(Slower, 0.5)]; 7];
         assert_eq!(answered(&many), "Against c0, c1 is worse at 7 of 7 tests, most at t0 (0.50×).");
         assert_eq!(said(&[&[(Undecided, 0.5), (Undecided, 2.0)]]), "No verdict on any of 2.");
         assert_eq!(said(&[&[(Void, 0.5)]]), "Void: c1 against c0 at t0.");
-        assert_eq!(said(&[&[(Equivalent, 1.0)]]), "Equal within 5%: c1 against c0 at t0.");
+        assert_eq!(said(&[&[(Equivalent, 1.0)]]), "c1 is within 5% of c0 at t0.");
         let slightly = (TriviallySlower, 0.98);
         assert_eq!(said(&[&[slightly]]), "Worse by less than 5%: c1 against c0 at t0.");
-        assert_eq!(said(&[&[slightly, (Equivalent, 1.0)]]), "All 2 differ by under 5%.");
-        let open = "1 of 2 differs by under 5%, 1 open.";
+        assert_eq!(said(&[&[slightly, (Equivalent, 1.0)]]), "All 2 are within 5% of c0.");
+        let open = "1 of 2 comparisons is within 5% of c0, 1 open.";
         assert_eq!(said(&[&[slightly, (Undecided, 1.0)]]), open);
     }
 
     #[test]
-    fn a_name_with_a_comma_is_quoted() {
-        let (mut plan, run, mut comparisons) = grid(&[vec![(Verdict::Faster, 2.0)]]);
-        plan.workloads[0].name = "a, b".into();
-        comparisons[0].workload = "a, b".into();
-        let made = (plan, run, comparisons);
-        let report = report(&made);
-        let said = answer(&report, &Matrix::of(&report));
-        assert_eq!(said, "Against c0, c1 is better at “a, b” (2.00×).");
+    fn a_name_with_a_comma_or_a_stop_is_quoted() {
+        for (name, verdict, answered) in [
+            ("a, b", Verdict::Faster, "Against c0, c1 is better at “a, b” (2.00×)."),
+            ("cp a .", Verdict::Undecided, "No verdict yet: c1 against c0 at “cp a .”."),
+        ] {
+            let (mut plan, run, mut comparisons) = grid(&[vec![(verdict, 2.0)]]);
+            plan.workloads[0].name = name.into();
+            comparisons[0].workload = name.into();
+            let made = (plan, run, comparisons);
+            let report = report(&made);
+            assert_eq!(answer(&report, &Matrix::of(&report)), answered);
+        }
     }
 
     /// What a part of an answer says of contender `of`, or of all, checked against the cells.
@@ -280,12 +297,14 @@ mod tests {
             let next = words.get(at + 1).map_or("", |it| it.trim_matches([',', '.']));
             let wanted = match (next, of) {
                 ("of", Some(_)) => tone,
-                ("of", None) => match words.get(at + 4).copied().unwrap_or_default() {
-                    "equal" | "by" => Some(Tone::Alike),
-                    "open" | "open." => Some(Tone::Open),
-                    "void" | "void." => Some(Tone::Void),
-                    _ => None,
-                },
+                ("of", None) => {
+                    match words.get(at + 5).map_or("", |it| it.trim_matches([',', '.'])) {
+                        "within" => Some(Tone::Alike),
+                        "open" => Some(Tone::Open),
+                        "void" => Some(Tone::Void),
+                        _ => None,
+                    }
+                }
                 ("open", _) => Some(Tone::Open),
                 ("void", _) => Some(Tone::Void),
                 ("are", None) if words[at + 2] == "better" => Some(Tone::Better),
@@ -318,6 +337,7 @@ mod tests {
                 let part = part.trim_start_matches("Against c0, ");
                 let part = part.trim_start_matches("at best ").trim_start_matches("at worst ");
                 let of = part.strip_prefix('c').and_then(|it| it.split_once(" is "));
+                let of = of.filter(|(_, what)| !what.starts_with("within "));
                 let of = of.and_then(|(of, _)| of.parse::<usize>().ok());
                 check(part, of.map(|of| of - 1), &rows);
             }
@@ -326,13 +346,9 @@ mod tests {
             prop_assert_eq!(differs, said.contains("better") || said.contains("worse"));
             let has = |tone| tones.clone().any(|it| it == tone);
             prop_assert_eq!(has(Tone::Void), said.contains("oid"), "{}", said);
-            let by = [" within ", " by less than ", " by under "];
+            let by = [" within ", " by less than "];
             let is_within = by.iter().any(|it| said.contains(it));
             prop_assert_eq!(has(Tone::Alike), is_within, "{}", said);
-            let trivial = [Verdict::TriviallyFaster, Verdict::TriviallySlower];
-            let is_trivial = rows.iter().flatten().any(|it| trivial.contains(&it.0));
-            let is_equal = has(Tone::Alike) && !is_trivial;
-            prop_assert_eq!(is_equal, said.contains("qual"), "{}", said);
             let open = said.contains("open") || said.contains("No verdict");
             prop_assert_eq!(has(Tone::Open), open, "{}", said);
         }

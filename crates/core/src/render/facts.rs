@@ -109,7 +109,7 @@ fn settled_early(report: &Report) -> &'static str {
         matches!(it.verdict, Verdict::Faster | Verdict::Slower) && it.rounds < most
     };
     match report.run.stop {
-        Some(Stop::Settled) if report.comparisons.iter().any(is_early) => {
+        Some(Stop::Settled | Stop::Decided) if report.comparisons.iter().any(is_early) => {
             " It ended early, which makes large differences look a little larger: go by the \
              intervals."
         }

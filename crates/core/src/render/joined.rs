@@ -8,6 +8,7 @@ use serde::Serialize;
 
 use super::figure::Figure;
 use super::grid::Grid;
+use super::paint::fitted;
 use super::text::{marked, marked_list, visible};
 use super::words::listed;
 use super::{Report, facts, json, markdown, table, terminal};
@@ -296,7 +297,7 @@ pub fn joined(joined: &Joined, reports: &[Report]) -> String {
             out += &format!("\n{title}\n{text}");
         }
     }
-    out + &format!("\n{NEXT}\n")
+    fitted(&(out + &format!("\n{NEXT}\n")))
 }
 
 fn plain(part: &Part, reports: &[Report]) -> String {

@@ -1,6 +1,8 @@
 //! What to do next, below the answer: how to settle what is open, and what to look at first.
 
+use super::answer::differs;
 use super::findings::{Kind, kinds};
+use super::matrix::Matrix;
 use super::words::{about, counted, without_huge_shares};
 use super::{Report, facts};
 use crate::model::{Command, Comparison, Percent, Severity, Stop, Verdict};
@@ -30,13 +32,17 @@ pub(super) fn steps(report: &Report, kept: Kept) -> Vec<Step> {
     if report.is_read() {
         return weak(report).into_iter().collect();
     }
+    if report.failed_all().is_some() {
+        return failed(report).into_iter().chain(go_on(report, kept)).collect();
+    }
     let each = [go_on(report, kept).or_else(|| open(report, kept)), failed(report), weak(report)];
     each.into_iter().flatten().collect()
 }
 
-/// What keeps a run from deciding, and what would decide it: a sentence each. How to go on is told
-/// by whoever asks.
+/// What a run that has not decided all has decided, what keeps the rest open, and what would do: a
+/// sentence each. How to go on is told by whoever asks.
 pub fn outlook(report: &Report) -> Vec<String> {
+    let decided = differs(report, &Matrix::of(report));
     let kept = Kept { path: "", is_packed: true };
     let open = match rounds_to_settle(report) {
         Rounds::TooMany(_) => {
@@ -46,7 +52,7 @@ pub fn outlook(report: &Report) -> Vec<String> {
         }
         _ => open(report, kept).map(|step| step.text),
     };
-    open.into_iter().chain(weak(report).map(|step| step.text)).collect()
+    decided.into_iter().chain(open).chain(weak(report).map(|step| step.text)).collect()
 }
 
 /// More rounds would hardly settle anything that is open.
@@ -97,12 +103,12 @@ fn go_on(report: &Report, kept: Kept) -> Option<Step> {
     }
     let (open, total) = (open_of(report).len(), report.comparisons.len());
     let why = match report.run.stop {
-        Some(_) => "The run was interrupted, by Ctrl-C, a signal or the end of its terminal",
+        Some(_) => "Ctrl-C, a signal or the end of its terminal ended the run",
         None => "The run was killed, or is still under way",
     };
     let text = match open {
         0 => format!("{why}. To go on with it:"),
-        _ => format!("{why}; {open} of {total} are not settled. To go on:"),
+        _ => format!("{why}, with {open} of {} open. To go on:", counted(total, "comparison")),
     };
     let mut words = vec!["fsverdict", "run", "--resume", kept.path];
     let erased = erased(report);
@@ -148,7 +154,7 @@ fn open(report: &Report, kept: Kept) -> Option<Step> {
     let done = f64::from(report.rounds().max(1));
     let time = about(report.run.elapsed_s / done * f64::from(rounds));
     let text =
-        format!("{what} A run of {rounds} rounds would probably settle {which}, about {time}");
+        format!("{what} A run of {rounds} rounds would probably settle {which} in about {time}");
     if kept.is_packed {
         return Some(Step { text: text + ".", command: Vec::new() });
     }
@@ -185,8 +191,13 @@ fn failed(report: &Report) -> Option<Step> {
     Some(Step { text, command: Vec::new() })
 }
 
-/// The gravest of what speaks against the answer.
 fn weak(report: &Report) -> Option<Step> {
+    let text = format!("What speaks against it: {}", doubt(report)?);
+    Some(Step { text, command: Vec::new() })
+}
+
+/// The gravest of what speaks against the answer.
+pub fn doubt(report: &Report) -> Option<String> {
     let kinds = kinds(report.findings, report.comparisons);
     let grave: Vec<&Kind> = kinds.iter().filter(|it| it.severity() > Severity::Note).collect();
     let first = grave.first()?;
@@ -196,8 +207,7 @@ fn weak(report: &Report) -> Option<Step> {
     };
     let (title, evidence) = (first.title(), &first.findings[0].evidence);
     let evidence = without_huge_shares(evidence);
-    let text = format!("What speaks against it: {title}: {evidence}{more}.");
-    Some(Step { text, command: Vec::new() })
+    Some(format!("{title}: {evidence}{more}."))
 }
 
 #[cfg(test)]
@@ -214,12 +224,15 @@ mod tests {
         let mut made = (plan, run, comparisons);
         let told = outlook(&report(&made));
         assert_eq!(told.len(), 1, "{told:?}");
-        assert!(told[0].ends_with("would probably settle it, about 2 minutes."), "{told:?}");
+        assert!(told[0].ends_with("would probably settle it in about 2 minutes."), "{told:?}");
         assert!(!is_hopeless(&report(&made)));
         made.2[0].rounds_to_settle = None;
         let told = outlook(&report(&made));
         assert!(told[0].ends_with("More rounds would hardly decide, longer work may."), "{told:?}");
         assert!(!told[0].contains("--margin") && is_hopeless(&report(&made)));
+        made.2[0].verdict = Verdict::FasterSizeOpen;
+        let told = outlook(&report(&made));
+        assert_eq!((told.len(), told[0].as_str()), (2, "Against c0, c1 is better at t0 (1.20×)."));
     }
 
     #[test]
@@ -233,7 +246,7 @@ mod tests {
         let step = |made: &_, path| steps(&report(made), kept(path)).into_iter().next();
         let near = step(&made, "run").unwrap();
         assert_eq!(near.command.join(" "), "fsverdict run run/plan.toml --rounds 2");
-        assert!(near.text.ends_with("about 2 minutes:"), "{near:?}");
+        assert!(near.text.ends_with("in about 2 minutes:"), "{near:?}");
         made.2[0].rounds_to_settle = None;
         let hard = step(&made, "run").unwrap();
         assert!(hard.command.is_empty() && hard.text.contains("No comparison of 1"), "{hard:?}");

@@ -131,13 +131,14 @@ pub fn hanging(text: &str, indent: usize) -> String {
 }
 
 /// A text with its lines broken that are wider than a terminal, each indented as it was and a bit
-/// more. Tables fit by themselves.
-pub(super) fn fitted(text: &str) -> String {
+/// more. Tables fit by themselves, and a command stays one line, to be copied.
+pub fn fitted(text: &str) -> String {
+    const WHOLE: [&str; 5] = ["│", "┌", "└", "╞", "fsverdict "];
     let mut out = String::with_capacity(text.len());
     for line in text.lines() {
         let inner = line.trim_start_matches(' ');
         let indent = line.len() - inner.len();
-        if columns(line) <= WIDTH || inner.starts_with(['│', '┌', '└', '╞']) {
+        if columns(line) <= WIDTH || WHOLE.iter().any(|it| inner.starts_with(it)) {
             out += &format!("{line}\n");
             continue;
         }
@@ -185,6 +186,8 @@ mod tests {
         let shown = fitted(&format!("  {long}\nshort\n"));
         assert!(shown.lines().all(|line| columns(line) <= WIDTH), "{shown}");
         assert!(shown.contains("\n    word") && shown.ends_with("\nshort\n"), "{shown}");
+        let typed = format!("  fsverdict {long}\n");
+        assert_eq!(fitted(&typed), typed);
         let mut painted = Painted::default();
         painted.add_command(4, &vec!["12345678901234567890".to_string(); 5]);
         let lines: Vec<String> = painted.plain().lines().map(String::from).collect();

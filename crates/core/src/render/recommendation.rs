@@ -2,15 +2,18 @@
 
 use comfy_table::presets::UTF8_BORDERS_ONLY;
 
-use super::advice::{answer, has_ratios, turn};
+use super::advice::{answer, has_ratios, standing, turn};
 use super::findings::headline;
 use super::grid::Grid;
 use super::paint::{WIDTH, wrapped};
 use super::words;
-use crate::model::{Advice, Answer};
+use crate::model::{Advice, Answer, Standing};
 
 /// So many of the things that would change it are told.
 const TURNS: usize = 2;
+
+/// So many of the verdicts that it rests on.
+const STANDINGS: usize = 4;
 
 /// What is known besides the advice.
 pub struct Recommendation<'a> {
@@ -22,6 +25,8 @@ pub struct Recommendation<'a> {
     pub lines: &'a dyn Fn(&str) -> Vec<String>,
     /// What keeps the run from deciding, a sentence each.
     pub open: &'a [String],
+    /// The gravest of what speaks against its figures.
+    pub doubt: Option<String>,
     /// How to see all of it, and how to go on.
     pub next: &'a [String],
 }
@@ -47,6 +52,9 @@ pub fn recommendation(it: &Recommendation) -> String {
     let unmet = it.advice.conditions.iter().filter(|condition| !condition.met);
     against.extend(unmet.map(|no| format!("{}: {}: {}", no.contender, no.feature, no.evidence)));
     against.extend(it.advice.findings.iter().map(headline));
+    // Where it is open, that is among what keeps it so.
+    let is_open = matches!(it.advice.answer, Answer::Undecided(_));
+    against.extend(it.doubt.clone().filter(|_| !is_open));
     // A line that goes on stands further in.
     let broken = |text: String| wrapped(&text, WIDTH - 4).join("\n    ");
     let against = against.into_iter().map(broken).collect();
@@ -60,7 +68,8 @@ pub fn recommendation(it: &Recommendation) -> String {
         _ => Vec::new(),
     };
     for (title, lines) in [
-        ("What keeps it open:", open),
+        ("All of it together, by its weights:", together(it.advice).map(broken).collect()),
+        ("What is known, and what keeps it open:", open),
         ("What speaks against others, or against this:", against),
         ("What would change it:", turns),
         ("To have it:", lines),
@@ -71,6 +80,18 @@ pub fn recommendation(it: &Recommendation) -> String {
         }
     }
     out
+}
+
+/// The verdicts that the answer rests on, with their intervals.
+fn together(advice: &Advice) -> impl Iterator<Item = String> + '_ {
+    let rests_on = |it: &&Standing| match &advice.answer {
+        Answer::Best(name) => it.contender == *name,
+        Answer::Equivalent(names) | Answer::Even(names) | Answer::Undecided(names) => {
+            names.contains(&it.contender) && names.contains(&it.reference)
+        }
+        Answer::Only(_) | Answer::Nobody | Answer::Unmeasured => false,
+    };
+    advice.standings.iter().filter(rests_on).take(STANDINGS).map(|it| standing(advice, it))
 }
 
 /// Where several are as good, what is there now stays; where it is none of them, the first, if they
@@ -107,7 +128,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
-    use crate::model::{Percent, Weighed};
+    use crate::model::{Percent, Verdict, Weighed};
 
     fn advice(answer: Answer) -> Advice {
         let ratios = BTreeMap::from([("ext4".to_string(), 0.731), ("xfs".to_string(), 1.0)]);
@@ -127,7 +148,15 @@ mod tests {
             left_out: Vec::new(),
             weighed: vec![weighed],
             missing: Vec::new(),
-            standings: Vec::new(),
+            standings: vec![Standing {
+                contender: "xfs".into(),
+                reference: "ext4".into(),
+                ratio: Some(1.37),
+                low: 1.21,
+                high: Some(1.55),
+                rounds: 7,
+                verdict: Verdict::Faster,
+            }],
             findings: Vec::new(),
             turns: Vec::new(),
             margin: Percent(0.05),
@@ -144,6 +173,7 @@ mod tests {
             now,
             lines: &lines,
             open: &open,
+            doubt: Some("warning A13 (others at work)".into()),
             next: &next,
         })
     }
@@ -153,7 +183,10 @@ mod tests {
         let text = told(Answer::Best("xfs".into()), Some("ext4"));
         assert!(text.starts_with("Take xfs.\nxfs is the best here for database"), "{text}");
         assert!(text.contains("0.73") && text.contains("mkfs.xfs DEVICE"), "{text}");
-        assert!(text.lines().count() <= 24, "{text}");
+        let why =
+            "xfs is better than ext4, 1.37 times as good (95% interval 1.210 to 1.550, 7 rounds).";
+        assert!(text.split_whitespace().collect::<Vec<_>>().join(" ").contains(why), "{text}");
+        assert!(text.lines().count() <= 26, "{text}");
     }
 
     #[test]
@@ -180,7 +213,9 @@ mod tests {
                 told(Answer::Undecided(both()), now).contains("\n  Others had the processors.")
             );
         }
-        assert!(!told(Answer::Best("xfs".into()), None).contains("processors"));
+        assert!(!told(Answer::Undecided(both()), None).contains("A13"), "it is said once");
+        let best = told(Answer::Best("xfs".into()), None);
+        assert!(!best.contains("processors") && best.contains("\n  warning A13 (others"), "{best}");
     }
 
     #[test]
@@ -193,6 +228,7 @@ mod tests {
                 now: None,
                 lines: &lines,
                 open: none,
+                doubt: None,
                 next: none,
             })
         };

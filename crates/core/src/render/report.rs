@@ -169,4 +169,10 @@ impl Report<'_> {
     pub fn failures(&self) -> impl Iterator<Item = &Record> {
         self.records.iter().filter(|record| !record.is_measured())
     }
+
+    /// So many trials there were, and each has failed; `None` where one has not.
+    pub(super) fn failed_all(&self) -> Option<usize> {
+        let all = self.records.len();
+        (all > 0 && self.failures().count() == all).then_some(all)
+    }
 }

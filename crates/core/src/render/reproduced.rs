@@ -2,7 +2,7 @@
 //! answered, and what the run here answers.
 
 use super::claims::{claimed, cut, shown, tally};
-use super::paint::{Paint, Painted, filled};
+use super::paint::{Paint, Painted, filled, hanging};
 use super::text::one_line;
 use super::words::{self, about, counted};
 use crate::model::claim::{Answer, Answered};
@@ -109,7 +109,7 @@ fn legend(claims: &[Answered], precedent: Option<&Precedent>) -> String {
 }
 
 /// What a run of the study would do here, and how long that takes by the published one.
-pub fn reproduced_soon(plan: &Plan, precedent: Option<&Precedent>) -> String {
+pub fn reproduced_soon(name: &str, plan: &Plan, precedent: Option<&Precedent>) -> String {
     let names: Vec<&str> = plan.contenders.iter().map(|it| it.name.as_str()).collect();
     let time = precedent.and_then(|it| Some((it.seconds(plan)?, it)));
     let time = match time {
@@ -124,16 +124,24 @@ pub fn reproduced_soon(plan: &Plan, precedent: Option<&Precedent>) -> String {
         None => "no run of it is published to tell it from; its first round tells".into(),
     };
     let budget = plan.judgement.budget.map_or_else(String::new, |it| format!("; ends after {it}"));
-    format!(
-        "{}\n  compared   {}\n  by         {}, {} claims\n  size       {} of the study's{}\n  \
-         time       {time}{budget}",
-        plan.question,
-        names.join(", "),
-        counted(plan.workloads.len(), "work"),
-        plan.claims.len(),
-        words::ratio(plan.scale.unwrap_or(1.0)),
-        plan.judgement.rounds().map_or_else(String::new, |it| format!(", up to {it} rounds")),
-    )
+    let work = counted(plan.workloads.len(), "work");
+    let claims = counted(plan.claims.len(), "claim");
+    let scale = words::ratio(plan.scale.unwrap_or(1.0));
+    let rounds = plan.judgement.rounds();
+    let rounds = rounds.map_or_else(String::new, |it| format!(", up to {it} rounds"));
+    let rows = [
+        ("compared", names.join(", ")),
+        ("by", format!("{work}, {claims}")),
+        ("size", format!("{scale} of the study's{rounds}")),
+        ("time", format!("{time}{budget}")),
+    ];
+    beforehand(&format!("{name}: {}", plan.question), &rows)
+}
+
+/// What a command is about to do: a heading, and rows of what and how.
+pub fn beforehand(heading: &str, rows: &[(&str, String)]) -> String {
+    let rows = rows.iter().map(|(what, how)| format!("  {what:9}  {}", hanging(how, 13)));
+    std::iter::once(hanging(heading, 2)).chain(rows).collect::<Vec<_>>().join("\n")
 }
 
 #[cfg(test)]

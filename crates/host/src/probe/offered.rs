@@ -47,7 +47,7 @@ pub fn heat(root: &Path) -> Answer {
         (false, true) => "alarms of the NVMe drives; the processors count no throttling",
         (false, false) => {
             return Answer::no("processors and NVMe drives tell nothing")
-                .but("run it outside of virtual machines; runs work without");
+                .but("use real hardware; runs work without it");
         }
     };
     Answer::yes(told)
