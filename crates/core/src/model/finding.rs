@@ -70,6 +70,42 @@ pub enum Audit {
     ReplayGap,
 }
 
+impl Audit {
+    /// What it is about, in words, where its name is a number.
+    pub fn title(self) -> Option<&'static str> {
+        Some(match self {
+            Audit::A1 => "units that do not agree",
+            Audit::A2 => "requests under way",
+            Audit::A3 => "a depth that is ignored",
+            Audit::A4 => "a depth the device never saw",
+            Audit::A5 => "a summary that contradicts itself",
+            Audit::A6 => "read from memory",
+            Audit::A7 => "a cold run that was not cold",
+            Audit::A8 => "faster than the device",
+            Audit::A9 => "writes that never reached the device",
+            Audit::A10 => "the harness was measured",
+            Audit::A11 => "a slowed-down machine",
+            Audit::A12 => "a change over the rounds",
+            Audit::A13 => "others at work",
+            Audit::A14 => "the order shows",
+            Audit::A15 => "the duplicate differs",
+            Audit::A16 => "two modes",
+            Audit::A17 => "a clock too coarse",
+            Audit::A18 => "too few rounds",
+            Audit::A19 => "unequal terms",
+            Audit::A20 => "an fsync faster than the device",
+            Audit::A21 => "memory changed sides",
+            Audit::A22 => "an emulated processor",
+            Audit::A23 => "a kernel that tells less",
+            Audit::A24 => "no steady state",
+            Audit::A25 => "files outside the work's folder",
+            Audit::A26 => "errors beneath the work",
+            Audit::A27 => "output that is not kept",
+            _ => return None,
+        })
+    }
+}
+
 /// What an audit noticed, with its evidence and what to do about it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Finding {
@@ -85,4 +121,23 @@ pub struct Finding {
     pub evidence: String,
     /// What to do about it.
     pub advice: String,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn audits_are_called_as_their_page_calls_them() {
+        let page = include_str!("../../../../docs/audits.md").to_lowercase();
+        let numbered = page.lines().filter_map(|line| line.strip_prefix("## a"));
+        let numbered: Vec<&str> =
+            numbered.filter(|line| line.starts_with(|it: char| it.is_ascii_digit())).collect();
+        for heading in &numbered {
+            let (number, title) = heading.split_once(' ').unwrap();
+            let audit: Audit = serde_json::from_str(&format!("\"A{number}\"")).unwrap();
+            assert_eq!(audit.title().map(str::to_lowercase).as_deref(), Some(title));
+        }
+        assert_eq!((numbered.len(), Audit::Leak.title()), (27, None));
+    }
 }

@@ -28,9 +28,11 @@ impl Kind<'_> {
         &self.findings[0].advice
     }
 
-    /// "warning A11, 54 times, at 40 of 51 comparisons".
+    /// "warning A13 (others at work), 54 times, at 40 of 51 comparisons".
     pub fn title(&self) -> String {
-        let name = format!("{} {:?}", name(self.severity()), self.findings[0].audit);
+        let audit = self.findings[0].audit;
+        let about = audit.title().map_or(String::new(), |about| format!(" ({about})"));
+        let name = format!("{} {audit:?}{about}", name(self.severity()));
         let times = match self.findings.len() {
             1 => String::new(),
             times => format!(", {times} times"),
@@ -54,7 +56,8 @@ pub(super) fn name(severity: Severity) -> &'static str {
     }
 }
 
-/// The kinds, the gravest first, and of those the one that concerns the most comparisons.
+/// The kinds, the gravest first; of those the one that concerns the most comparisons, and of these
+/// the one that was noticed most often.
 pub(super) fn kinds<'a>(findings: &'a [Finding], comparisons: &[Comparison]) -> Vec<Kind<'a>> {
     let mut kinds: Vec<Vec<&Finding>> = Vec::new();
     for finding in findings {
@@ -70,7 +73,7 @@ pub(super) fn kinds<'a>(findings: &'a [Finding], comparisons: &[Comparison]) -> 
         Kind { findings, cells: (some, comparisons.len()) }
     };
     let mut kinds: Vec<Kind> = kinds.into_iter().map(of).collect();
-    kinds.sort_by_key(|kind| (Reverse(kind.severity()), Reverse(kind.cells.0)));
+    kinds.sort_by_key(|kind| Reverse((kind.severity(), kind.cells.0, kind.findings.len())));
     kinds
 }
 
@@ -133,20 +136,23 @@ mod tests {
             finding(Audit::A11, Severity::Warning, "c0"),
             finding(Audit::A18, Severity::Warning, "other"),
             finding(Audit::A18, Severity::Void, "c2"),
+            finding(Audit::A13, Severity::Warning, "c0"),
+            finding(Audit::A13, Severity::Warning, "c0"),
         ];
         let kinds = kinds(&findings, &comparisons);
         let titles: Vec<String> = kinds.iter().map(Kind::title).collect();
         assert_eq!(
             titles,
             [
-                "void A18, at 1 of 2 comparisons",
-                "warning A11, at all 2 comparisons",
-                "warning A18, 2 times, at 1 of 2 comparisons",
-                "note A19, at all 2 comparisons",
+                "void A18 (too few rounds), at 1 of 2 comparisons",
+                "warning A13 (others at work), 2 times, at all 2 comparisons",
+                "warning A11 (a slowed-down machine), at all 2 comparisons",
+                "warning A18 (too few rounds), 2 times, at 1 of 2 comparisons",
+                "note A19 (unequal terms), at all 2 comparisons",
             ]
         );
         let only = super::kinds(&findings[2..3], &comparisons[..1]);
-        assert_eq!(only[0].title(), "warning A11, at the one comparison");
+        assert_eq!(only[0].title(), "warning A11 (a slowed-down machine), at the one comparison");
         assert_eq!(headline(&findings[0]), "note A19 w, c0: others moved 399 times it");
         assert_eq!(seen(&findings[0]), "w, c0: others moved 399 times it");
     }

@@ -48,7 +48,8 @@ fn seconds(ns: u64) -> f64 {
 pub fn others_at_work(case: &Case) -> Option<Seen> {
     let phase = |phase: &PhaseRecord| {
         let others = phase.strangers.as_ref()?;
-        let share = others.cpu_ns as f64 / phase.totals.cpu.all_ns().max(1) as f64;
+        // They are looked at just before and just after, and the processors within.
+        let share = (others.cpu_ns as f64 / phase.totals.cpu.all_ns().max(1) as f64).min(1.0);
         (share > SHARE && seconds(others.cpu_ns) > OTHERS_S).then(|| {
             let waited = waited(phase, others);
             let costs = waited.is_none_or(|waited| waited >= WAITED);
