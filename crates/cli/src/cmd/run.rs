@@ -337,8 +337,7 @@ fn measure(
     let removed = place.remove_bed().map_err(PlaceError);
     let left = place.left();
     let ended = result.and_then(|stop| {
-        records?;
-        restored?;
+        records.and(restored.map_err(Into::into))?;
         removed.context("removing the bed: fsverdict clean tries again")?;
         Ok(stop)
     });

@@ -333,8 +333,8 @@ fn succeeded(child: &mut Child) -> Result<(), HostError> {
     }
 }
 
-/// No other run knows the devices of such a bed: what is set of them is set by one run alone. A disk
-/// may be known to two, by two partitions of it.
+/// No other run knows the devices of such a bed: what is set of them is set by one run alone. A
+/// disk may be known to two, by two partitions of it.
 fn is_of_our_own(bed: BedKind) -> bool {
     matches!(bed, BedKind::Loop | BedKind::Ram)
 }
