@@ -3,8 +3,8 @@
 //! [`Map::of`] finds out which file system a device holds and reads its structures once: what is
 //! where, which file has it, and what the journal holds. [`Map::what`] then tells what any bytes
 //! are; [`Map::what_with`] takes what was written there into account as well, since a journal, and
-//! metadata that names itself (XFS, Btrfs), are told best from their own bytes. What no structure
-//! names is unknown.
+//! metadata that names itself (XFS, Btrfs), are told best from their own bytes; so are blocks that
+//! ZFS has freed. What no structure names is unknown.
 //!
 //! The device is a [`ReadAt`], so nothing here opens a file. No input makes a reader panic or go on
 //! for ever: numbers that lead out of the device are passed over, and no block is walked twice.
@@ -18,10 +18,11 @@ mod spans;
 mod what;
 mod words;
 mod xfs;
+mod zfs;
 
 pub use bytes::ReadAt;
 pub use error::Error;
-pub use what::{Group, GroupTree, Header, Inode, Journal, Tree, What};
+pub use what::{Group, GroupTree, Header, Inode, Journal, Pool, Tree, What};
 
 use bytes::{DEVICE_BYTES_MAX, part};
 use names::Names;
@@ -55,6 +56,7 @@ enum Written {
     Ext4(Option<ext4::Log>),
     Xfs(Option<xfs::Log>, Box<xfs::Superblock>),
     Btrfs(btrfs::Chunks, Box<btrfs::Superblock>),
+    Zfs(zfs::Past),
 }
 
 impl Map {
@@ -69,10 +71,13 @@ impl Map {
         if let Some(superblock) = btrfs::superblock(disk)? {
             return btrfs::map(disk, superblock);
         }
+        if let Some(label) = zfs::label(disk)? {
+            return zfs::map(disk, &label);
+        }
         Err(Error::NoFileSystem)
     }
 
-    /// The file system: `ext4`, which stands for ext2 and ext3 as well, `xfs` or `btrfs`.
+    /// The file system: `ext4`, which stands for ext2 and ext3 as well, `xfs`, `btrfs` or `zfs`.
     pub fn file_system(&self) -> &'static str {
         self.file_system
     }
@@ -90,7 +95,7 @@ impl Map {
     /// What `length` bytes from `offset` are, in order and without a gap.
     pub fn what(&self, offset: u64, length: u64) -> Vec<Piece> {
         match offset.checked_add(length) {
-            Some(0..=DEVICE_BYTES_MAX) => self.refine(&self.spans.pieces(offset, length), None),
+            Some(0..=DEVICE_BYTES_MAX) => self.refine(&self.placed(offset, length), None),
             _ => vec![Piece { offset, length, what: What::Unknown }],
         }
     }
@@ -103,21 +108,41 @@ impl Map {
         }
         let mut spans = Spans::default();
         self.claim_named(offset, written, &mut spans);
-        for piece in self.spans.pieces(offset, length) {
+        for piece in self.placed(offset, length) {
             spans.claim(piece.offset, piece.length, piece.what);
         }
         self.refine(&spans.pieces(offset, length), Some((offset, written)))
     }
 
+    /// What bytes are by their place.
+    fn placed(&self, offset: u64, length: u64) -> Vec<Piece> {
+        let pieces = self.spans.pieces(offset, length);
+        match &self.written {
+            Written::Zfs(past) => past.before_end(pieces),
+            _ => pieces,
+        }
+    }
+
+    /// Nothing was written after the one who asks saw the uberblock at place `slot` of a ring of ZFS
+    /// written: what a later transaction group wrote says nothing of what was in its place before.
+    pub fn end_with_uberblock(&mut self, slot: u32) {
+        if let Written::Zfs(past) = &mut self.written {
+            past.end(slot);
+        }
+    }
+
     /// Claims the blocks that say what they are. In a journal only copies do.
     fn claim_named(&self, offset: u64, written: &[u8], spans: &mut Spans) {
+        if let Written::Zfs(past) = &self.written {
+            return past.claim(offset, written, spans);
+        }
         let each = u64::from(self.block_bytes);
         let first = offset.next_multiple_of(each);
         let mut blocks = part(written, (first - offset) as usize, written.len());
         let mut place = first;
         while blocks.len() as u64 >= each {
             let named = match &self.written {
-                Written::Ext4(_) => return,
+                Written::Ext4(_) | Written::Zfs(_) => return,
                 Written::Xfs(_, superblock) => {
                     let block = &blocks[..each as usize];
                     let before = self.spans.pieces(place, each)[0].what;
@@ -143,7 +168,9 @@ impl Map {
         match &self.written {
             Written::Ext4(Some(log)) => log.refine(pieces, written),
             Written::Xfs(Some(log), _) => log.refine(pieces, written),
-            Written::Ext4(None) | Written::Xfs(None, _) | Written::Btrfs(..) => pieces.to_vec(),
+            Written::Ext4(None) | Written::Xfs(None, _) | Written::Btrfs(..) | Written::Zfs(_) => {
+                pieces.to_vec()
+            }
         }
     }
 
@@ -153,7 +180,7 @@ impl Map {
             _ if offset > DEVICE_BYTES_MAX => {}
             Written::Ext4(Some(log)) => log.note(offset, written),
             Written::Xfs(Some(log), _) => log.note(offset, written),
-            Written::Ext4(None) | Written::Xfs(None, _) | Written::Btrfs(..) => {}
+            Written::Ext4(None) | Written::Xfs(None, _) | Written::Btrfs(..) | Written::Zfs(_) => {}
         }
     }
 

@@ -2,10 +2,11 @@
 
 use std::fmt;
 
-/// A file: its inode number, and on Btrfs the subvolume that numbers it.
+/// A file: its inode number, and on Btrfs the subvolume, on ZFS the data set, that numbers it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Inode {
-    /// The number of the subvolume's tree; 0 where a file system numbers its files once.
+    /// The number of the subvolume's tree or of the data set; 0 where a file system numbers its
+    /// files once.
     pub subvolume: u64,
     /// The inode number.
     pub number: u64,
@@ -32,11 +33,11 @@ impl fmt::Display for Inode {
 pub enum Group {
     /// What files hold.
     Data,
-    /// The journal or log, and Btrfs' log trees.
+    /// The journal or log, Btrfs' log trees, ZFS's log of intents.
     Journal,
     /// Whatever else the file system keeps about files and space.
     Metadata,
-    /// Superblocks and their copies.
+    /// Superblocks and their copies, labels and uberblocks.
     Superblock,
     /// Space that nothing has.
     Free,
@@ -122,8 +123,60 @@ pub enum Journal {
         /// The record's log sequence number.
         sequence: u64,
     },
+    /// A block of the log of intents of a data set of ZFS (ZIL).
+    IntentLog {
+        /// The number of the data set.
+        set: u64,
+        /// Its place in the log.
+        sequence: u64,
+        /// How many records it holds: writes, names that were made, and the like.
+        records: u32,
+    },
     /// Never written, or what is left of something that was overwritten in part.
     Other,
+}
+
+/// A part of a pool of ZFS that is no file's. Object sets are numbered as zdb(8) does: 0 is that of
+/// the whole pool, the MOS.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Pool {
+    /// What a device says of itself and its pool, four times.
+    Label {
+        /// Which one.
+        copy: u8,
+    },
+    /// A place in the ring of uberblocks of a label, each of which ends a transaction group.
+    Uberblock {
+        /// Of which label.
+        copy: u8,
+        /// Which place.
+        slot: u32,
+    },
+    /// The beginning of an object set.
+    ObjectSet {
+        /// Its number.
+        set: u64,
+    },
+    /// Dnodes: what inodes are elsewhere.
+    Dnodes {
+        /// Of which object set.
+        set: u64,
+        /// The number of the first object.
+        first: u64,
+    },
+    /// A block of another object.
+    Object {
+        /// Of which object set.
+        set: u64,
+        /// Its number.
+        object: u64,
+        /// Its type, by the number in `enum dmu_object_type`.
+        kind: u8,
+        /// How far above the data.
+        level: u8,
+    },
+    /// Leads to the parts of a block for which there was no room in one piece.
+    Gang,
 }
 
 /// The three headers of an allocation group of XFS beside the superblock's copy.
@@ -294,6 +347,8 @@ pub enum What {
         /// How far above the leaves.
         level: u8,
     },
+    /// A part of a pool of ZFS that is no file's.
+    Pool(Pool),
     /// Nothing has it.
     Free,
     /// Nobody can tell.
@@ -306,7 +361,9 @@ impl What {
         match self {
             What::Data { .. } => Group::Data,
             What::Journal(_) | What::Node { tree: Tree::Log, .. } => Group::Journal,
-            What::Superblock { .. } => Group::Superblock,
+            What::Superblock { .. } | What::Pool(Pool::Label { .. } | Pool::Uberblock { .. }) => {
+                Group::Superblock
+            }
             What::Free | What::Padding => Group::Free,
             What::Unknown => Group::Unknown,
             _ => Group::Metadata,

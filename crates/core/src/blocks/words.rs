@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::what::{GroupTree, Header, Journal, Tree, What};
+use super::what::{GroupTree, Header, Journal, Pool, Tree, What};
 
 impl What {
     /// Its kind in words, without numbers: what an account has a row for.
@@ -32,6 +32,7 @@ impl What {
             What::GroupTree { tree, .. } => tree.name(),
             What::Reserve { .. } => "reserve of a group",
             What::Node { tree, .. } => tree.name(),
+            What::Pool(part) => part.name(),
             What::Free => "free",
             What::Unknown => "unknown",
         }
@@ -49,6 +50,7 @@ impl Journal {
             Journal::FastCommit { .. } => "fast commit",
             Journal::RecordHeader { .. } => "log record header",
             Journal::RecordBody { .. } => "log record",
+            Journal::IntentLog { .. } => "intent log",
             Journal::Other => "journal",
         }
     }
@@ -96,6 +98,72 @@ impl Tree {
     }
 }
 
+impl Pool {
+    fn name(self) -> &'static str {
+        match self {
+            Pool::Label { .. } => "label",
+            Pool::Uberblock { .. } => "uberblock",
+            Pool::ObjectSet { set: 0 } => "MOS object set",
+            Pool::ObjectSet { .. } => "object set",
+            Pool::Dnodes { set: 0, .. } => "MOS dnodes",
+            Pool::Dnodes { .. } => "dnodes",
+            Pool::Object { set: 0, level: 1.., .. } => "MOS indirect block",
+            Pool::Object { level: 1.., .. } => "indirect block",
+            Pool::Object { set: 0, kind, .. } => of_the_pool(kind),
+            Pool::Object { kind, .. } => of_a_data_set(kind),
+            Pool::Gang => "gang header",
+        }
+    }
+
+    /// What stands behind its name.
+    fn fmt_rest(self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Pool::Label { copy } => write!(f, " {copy}"),
+            Pool::Uberblock { copy, slot } => write!(f, " {slot} of label {copy}"),
+            Pool::ObjectSet { set } => write!(f, " {set}"),
+            Pool::Dnodes { set, first } => write!(f, " of set {set} from {first}"),
+            Pool::Object { set, object, kind, level } => {
+                write!(f, " of object {set}/{object}, type {kind}, level {level}")
+            }
+            Pool::Gang => Ok(()),
+        }
+    }
+}
+
+/// Of an object of the MOS, by its type: the names of `dmu_ot` in module/zfs/dmu.c, some of them
+/// together.
+fn of_the_pool(kind: u8) -> &'static str {
+    match kind {
+        1 => "MOS object directory",
+        2 => "MOS object array",
+        3 | 4 => "MOS packed nvlist",
+        5 | 6 | 53 => "MOS bpobj",
+        7 | 8 => "MOS space map",
+        12 | 13 | 52 => "MOS DSL directory",
+        14 | 16 | 37 | 41 | 50 | 51 => "MOS DSL dataset",
+        15 | 31 | 32 => "MOS properties",
+        28 => "MOS error log",
+        29 | 30 => "MOS pool history",
+        38 | 48 => "MOS scan state",
+        42 | 43 => "MOS dedup table",
+        _ => "MOS other object",
+    }
+}
+
+/// The same of an object of a data set.
+fn of_a_data_set(kind: u8) -> &'static str {
+    match kind {
+        18 | 33 | 34 => "ACL",
+        21 => "master node",
+        22 => "delete queue",
+        24 => "volume's properties",
+        35 | 36 => "FUID table",
+        39 | 40 => "space by user",
+        44..=47 => "system attributes",
+        _ => "other object",
+    }
+}
+
 impl fmt::Display for What {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())?;
@@ -120,6 +188,7 @@ impl fmt::Display for What {
             | What::SpaceCache { inode }
             | What::Realtime { inode } => write!(f, " of inode {inode}"),
             What::Journal(part) => part.fmt_rest(f),
+            What::Pool(part) => part.fmt_rest(f),
             What::Node { tree: Tree::Subvolume(number) | Tree::Other(number), level } => {
                 write!(f, " {number}, level {level}")
             }
@@ -157,6 +226,9 @@ impl Journal {
                     0 => Ok(()),
                     _ => write!(f, ": {inodes} inodes, {ranges} ranges, {names} names"),
                 }
+            }
+            Journal::IntentLog { set, sequence, records } => {
+                write!(f, " of set {set}, block {sequence}, {records} records")
             }
             Journal::Superblock | Journal::Other => Ok(()),
         }
