@@ -3,6 +3,7 @@
 pub mod btrfs;
 pub mod ext4;
 pub mod xfs;
+pub mod zfs;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;

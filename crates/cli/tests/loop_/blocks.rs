@@ -2,7 +2,7 @@
 
 use std::os::unix::fs::FileExt;
 
-use crate::blocks::{Image, btrfs, ext4, tree, xfs};
+use crate::blocks::{Image, btrfs, ext4, tree, xfs, zfs};
 use crate::support::{Scene, tool, unmount, wait_for};
 
 /// Mounts the image, works on it, and unmounts it: files in many pieces, many names, deleted ones,
@@ -118,6 +118,26 @@ fn btrfs_after_work_is_what_dump_tree_says_shared_and_compressed_extents_include
         unmount_all(&image, &at);
         btrfs::assert_agree(&image, make, &["data", "node-FS_TREE"]);
         btrfs::assert_agree(&Image::open(&copy), make, &["data", "node-TREE_LOG"]);
+    }
+    scene.assert_nothing_left();
+}
+
+#[test]
+#[ignore = "needs root and zfs-fuse: run ./test"]
+fn zfs_after_work_is_what_zdb_says_and_so_is_what_it_has_freed() {
+    let scene = Scene::new();
+    if tool("sh", &["-c", "command -v zfs-fuse"]).is_err() {
+        println!("not tested: there is no zfs-fuse");
+        return;
+    }
+    for options in ["-o ashift=12", "-o ashift=9 -O compression=on -O recordsize=8k"] {
+        let [(image, said), (crashed, said_crashed)] = zfs::made(&scene, options);
+        zfs::assert_labels(&image);
+        zfs::assert_agree(&image, &said, options, false);
+        zfs::assert_agree(&crashed, &said_crashed, options, true);
+        zfs::assert_freed(&image, &crashed, &said_crashed);
+        let paths = zfs::paths(&image);
+        assert!(paths.contains("/tree/numbers") && paths.contains("/synced-7"), "{paths:?}");
     }
     scene.assert_nothing_left();
 }

@@ -39,6 +39,13 @@ pub struct Piece {
     pub what: What,
 }
 
+impl Piece {
+    /// The part that begins `skip` bytes later and has `length` bytes.
+    pub fn part(self, skip: u64, length: u64) -> Piece {
+        Piece { offset: self.offset + skip, length, what: self.what.part(skip, length) }
+    }
+}
+
 /// What the blocks of a device are.
 #[derive(Clone, Debug)]
 pub struct Map {

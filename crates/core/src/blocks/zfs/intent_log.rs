@@ -65,7 +65,7 @@ impl<'a> LogBlock<'a> {
         let [log, other, set, next] = verifier(part(bytes, NEXT, Pointer::BYTES));
         let verifier = [log, other, set, next.checked_sub(1)?];
         whole[SUMS..SUMS + 32].copy_from_slice(&verifier.map(u64::to_le_bytes).concat());
-        let is_one = fletcher_4(&whole) == words(bytes, SUMS);
+        let is_one = cfg!(fuzzing) || fletcher_4(&whole) == words(bytes, SUMS);
         is_one.then_some(LogBlock { used: &bytes[..used], length, verifier })
     }
 

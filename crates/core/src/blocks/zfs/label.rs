@@ -109,7 +109,9 @@ impl Label {
     pub fn uberblocks(&self, disk: &dyn ReadAt) -> Vec<Uberblock> {
         let mut found = BTreeMap::new();
         for place in &self.places {
-            let Ok(ring) = read(disk, place + RING, (LABEL_BYTES - RING) as usize) else { continue };
+            let Ok(ring) = read(disk, place + RING, (LABEL_BYTES - RING) as usize) else {
+                continue;
+            };
             for (slot, bytes) in (0..).zip(ring.chunks(self.slot_bytes() as usize)) {
                 if le64(bytes, 0) != MAGIC {
                     continue;

@@ -57,7 +57,12 @@ pub fn map(disk: &dyn ReadAt, label: &Label) -> Result<Map, Error> {
         external_journal: false,
         spans: walk.spans,
         names,
-        written: Written::Zfs(Past { groups, former: walk.former, births: walk.births, until: None }),
+        written: Written::Zfs(Past {
+            groups,
+            former: walk.former,
+            births: walk.births,
+            until: None,
+        }),
     })
 }
 

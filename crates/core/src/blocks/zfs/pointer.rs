@@ -32,7 +32,8 @@ impl Checksum {
             _ => return None,
         };
         let words = usize::from(self.words);
-        Some(sums[..words] == self.sums[..words])
+        // A fuzzer finds no bytes with the right sums, and would never get behind them.
+        Some(cfg!(fuzzing) || sums[..words] == self.sums[..words])
     }
 
     /// It can be told at all.

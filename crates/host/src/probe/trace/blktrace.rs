@@ -59,7 +59,7 @@ pub fn read(
         names.begin();
     }
     let missing = items(&files, &devices, &mut |mut item| {
-        within(&mut item, first, &mut |entry| names.name(entry));
+        within(&mut item, first, &mut |entry| names.name(entry, None));
         each(item)
     })?;
     Ok(Told { missing, unnamed: names.why_none() })

@@ -32,7 +32,7 @@ pub fn write(
     out: &Path,
 ) -> Result<Vec<Account>, TraceError> {
     let mut names = Names::of(file_system, std::slice::from_ref(device));
-    each(log, device, &mut |item| {
+    each(log, device, &mut |item, _| {
         if let Item::Entry(entry) = &item {
             names.hear(entry);
         }
@@ -41,9 +41,9 @@ pub fn write(
     names.begin();
     let mut parts = Parts { device, file_system, out, why_none: names.why_none(), open: None };
     let mut accounts = Vec::new();
-    each(log, device, &mut |mut item| {
+    each(log, device, &mut |mut item, written| {
         if let Item::Entry(entry) = &mut item {
-            names.name(entry);
+            names.name(entry, Some(written));
         }
         accounts.extend(parts.take(&item)?);
         Ok(())
@@ -51,12 +51,12 @@ pub fn write(
     Ok(accounts)
 }
 
-/// Hands over the timed parts of the log, item by item, from the mark of each beginning to that of
-/// its end.
+/// Hands over the timed parts of the log, item by item with its data, from the mark of each beginning
+/// to that of its end.
 fn each(
     log: &Path,
     device: &Device,
-    each: &mut dyn FnMut(Item) -> io::Result<()>,
+    each: &mut dyn FnMut(Item, &[u8]) -> io::Result<()>,
 ) -> Result<(), TraceError> {
     let file = File::open(log).map_err(at(log))?;
     let mut entries = LogWrites::new(BufReader::new(file))?.with_marks_behind(device.size_bytes);
@@ -69,7 +69,7 @@ fn each(
             entry.data = None;
         }
         if is_within || begins {
-            each(item).map_err(TraceError::Decode)?;
+            each(item, &data).map_err(TraceError::Decode)?;
         }
         is_within = (is_within || begins) && !ends;
     }

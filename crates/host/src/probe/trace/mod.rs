@@ -273,7 +273,7 @@ impl Recorded {
         let mut writer = Writer::new(BufWriter::new(log), &head).map_err(at(out))?;
         self.each(&mut |mut item| {
             if let Item::Entry(entry) = &mut item {
-                names.name(entry);
+                names.name(entry, None);
                 account.take(entry);
             }
             writer.item(&item)

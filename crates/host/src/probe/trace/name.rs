@@ -1,8 +1,9 @@
 //! What the parts of a disk are, for the requests that wrote them.
 //!
 //! They are looked up in the file system as it is when it has been unmounted. A journal is written
-//! round and round, and Btrfs writes anything anywhere, so that of a place that was written again
-//! only the last content is there: what was there before is told from its place alone.
+//! round and round, and Btrfs and ZFS write anything anywhere, so that of a place that was written
+//! again only the last content is there: what was there before is told from its place alone, or on
+//! ZFS from what the recorder has of it.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -10,7 +11,7 @@ use std::io;
 use std::os::fd::AsFd;
 use std::os::unix::fs::FileExt;
 
-use fsverdict_core::blocks::{Group, Journal, Map, Piece, ReadAt, What};
+use fsverdict_core::blocks::{Group, Journal, Map, Piece, Pool, ReadAt, What};
 use fsverdict_core::model::Device;
 use fsverdict_core::model::trace::{Entry, Kind, Op, Part, SECTOR_BYTES};
 
@@ -40,9 +41,57 @@ impl Disk {
 /// What is known of a file system's device.
 pub struct Names {
     found: Result<(Disk, Map), String>,
-    /// The number of the request that wrote a place last that is not for one thing alone.
-    last: BTreeMap<u64, u64>,
+    /// Which request wrote a place last that is not for one thing alone.
+    last: Latest,
     requests: u64,
+    /// Where in the ring of ZFS's uberblocks the last was written.
+    uberblock: Option<u32>,
+}
+
+/// By place: up to where, and the number of the request that wrote it last.
+#[derive(Default)]
+struct Latest(BTreeMap<u64, (u64, u64)>);
+
+impl Latest {
+    /// Takes what a later request wrote.
+    fn write(&mut self, begin: u64, end: u64, number: u64) {
+        let over: Vec<u64> = self.over(begin, end).map(|(from, ..)| from).collect();
+        for from in over {
+            let Some((to, before)) = self.0.remove(&from) else { continue };
+            if from < begin {
+                self.0.insert(from, (begin, before));
+            }
+            if end < to {
+                self.0.insert(end, (to, before));
+            }
+        }
+        self.0.insert(begin, (end, number));
+    }
+
+    /// What lies between, whole: from, to, and the number.
+    fn over(&self, begin: u64, end: u64) -> impl Iterator<Item = (u64, u64, u64)> {
+        let first = self.0.range(..=begin).next_back().map_or(begin, |(from, _)| *from);
+        let all = self.0.range(first..end.max(first)).map(|(from, it)| (*from, it.0, it.1));
+        all.filter(move |(_, to, _)| *to > begin)
+    }
+
+    /// Cuts a piece where it was written again since by another than `number`; says so of each.
+    fn cut(&self, piece: Piece, number: u64) -> Vec<(Piece, bool)> {
+        let end = piece.offset.saturating_add(piece.length);
+        let (mut at, mut pieces) = (piece.offset, Vec::new());
+        let mut push = |from: u64, to: u64, is_last: bool| {
+            let part = piece.part(from - piece.offset, to - from);
+            pieces.extend((from < to).then_some((part, is_last)));
+        };
+        for (from, to, _) in self.over(at, end).filter(|(.., last)| *last != number) {
+            let [from, to] = [from, to].map(|place| place.clamp(at, end));
+            push(at, from, true);
+            push(from, to, false);
+            at = to;
+        }
+        push(at, end, true);
+        pieces
+    }
 }
 
 impl Names {
@@ -62,7 +111,7 @@ impl Names {
     }
 
     fn with(found: Result<(Disk, Map), String>) -> Names {
-        Names { found, last: BTreeMap::new(), requests: 0 }
+        Names { found, last: Latest::default(), requests: 0, uberblock: None }
     }
 
     /// Why nothing is known.
@@ -76,37 +125,64 @@ impl Names {
         self.requests += 1;
         let Ok((_, map)) = &self.found else { return };
         if entry.op == Op::Write {
-            let pieces = map.what(entry.sector.saturating_mul(SECTOR_BYTES), entry.bytes());
-            let reused = pieces.iter().filter(|piece| is_reused(map, piece.what));
-            self.last.extend(reused.map(|piece| (piece.offset, number)));
+            for piece in map.what(entry.sector.saturating_mul(SECTOR_BYTES), entry.bytes()) {
+                if let What::Pool(Pool::Uberblock { slot, .. }) = piece.what {
+                    self.uberblock = Some(slot);
+                }
+                if is_reused(map, piece.what) {
+                    self.last.write(piece.offset, piece.offset + piece.length, number);
+                }
+            }
         }
     }
 
     /// All requests have been heard of.
     pub fn begin(&mut self) {
         self.requests = 0;
+        if let (Ok((_, map)), Some(slot)) = (&mut self.found, self.uberblock) {
+            map.end_with_uberblock(slot);
+        }
     }
 
-    /// Says of each part of the next request what it is.
-    pub fn name(&mut self, entry: &mut Entry) {
+    /// Says of each part of the next request what it is; `written` is what it wrote, where the
+    /// recorder has it.
+    pub fn name(&mut self, entry: &mut Entry, written: Option<&[u8]>) {
         let number = self.requests;
         self.requests += 1;
         let Ok((disk, map)) = &self.found else { return };
         if entry.op != Op::Write || entry.device > 0 {
             return;
         }
-        let is_last = |piece: &Piece| {
-            let last = self.last.get(&piece.offset);
-            !is_reused(map, piece.what) || last.is_none_or(|it| *it == number)
-        };
         for piece in pieces(disk, map, entry) {
-            let part = part(map, &piece, is_last(&piece));
-            match entry.parts.last_mut() {
-                Some(last) if last.is_like(&part) => last.sectors += part.sectors,
-                _ => entry.parts.push(part),
+            for (piece, is_last) in self.last.cut(piece, number) {
+                let by_itself = written.filter(|_| !is_last && map.file_system() == "zfs");
+                for (piece, is_told) in told(map, piece, entry, by_itself) {
+                    let is_told = is_told || is_last || !is_reused(map, piece.what);
+                    entry.parts.push(part(map, &piece, is_told));
+                }
             }
         }
+        entry.parts.dedup_by(|next, part| {
+            let is_like = part.is_like(next);
+            part.sectors += if is_like { next.sectors } else { 0 };
+            is_like
+        });
     }
+}
+
+/// What of a piece of a request is told by what was written: blocks that say themselves what they
+/// were, though something else is there by now.
+fn told(map: &Map, piece: Piece, entry: &Entry, written: Option<&[u8]>) -> Vec<(Piece, bool)> {
+    let offset = entry.sector.saturating_mul(SECTOR_BYTES);
+    let Some(written) = written else { return vec![(piece, false)] };
+    let (begin, end) = (piece.offset, piece.offset + piece.length);
+    let by_place = map.what(begin, piece.length);
+    let all = map.what_with(offset, written).into_iter().filter_map(|found| {
+        let from = found.offset.clamp(begin, end);
+        let to = (found.offset + found.length).clamp(begin, end);
+        (from < to).then(|| found.part(from - found.offset, to - from))
+    });
+    all.map(|found| (found, !by_place.contains(&found))).collect()
 }
 
 /// What is there now says nothing of what was there before.
@@ -118,8 +194,13 @@ fn is_reused(map: &Map, what: What) -> bool {
         }
         Group::Journal => true,
         Group::Superblock => false,
-        _ => map.file_system() == "btrfs",
+        _ => writes_anywhere(map),
     }
+}
+
+/// Nothing is written in place.
+fn writes_anywhere(map: &Map) -> bool {
+    ["btrfs", "zfs"].contains(&map.file_system())
 }
 
 fn found(file_system: &str, devices: &[Device]) -> Result<(Disk, Map), String> {
@@ -156,7 +237,7 @@ fn pieces(disk: &Disk, map: &Map, entry: &Entry) -> Vec<Piece> {
 fn part(map: &Map, piece: &Piece, is_last: bool) -> Part {
     let what = piece.what;
     let kind = match what.group() {
-        _ if !is_last && map.file_system() == "btrfs" => Kind::Unknown,
+        _ if !is_last && writes_anywhere(map) => Kind::Unknown,
         Group::Data => Kind::Data,
         Group::Journal => Kind::Journal,
         // Around a superblock, for one.
