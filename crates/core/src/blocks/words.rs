@@ -146,6 +146,8 @@ fn of_the_pool(kind: u8) -> &'static str {
         29 | 30 => "MOS pool history",
         38 | 48 => "MOS scan state",
         42 | 43 => "MOS dedup table",
+        // The newer types tell how they are swapped: as a ZAP (`DMU_OT` in include/sys/dmu.h).
+        27 | 0x84 | 0xa4 | 0xc4 | 0xe4 => "MOS ZAP",
         _ => "MOS other object",
     }
 }
