@@ -11,7 +11,8 @@ pub enum Error {
     #[error("the device can't be read at byte {offset}: {error}")]
     Read { offset: u64, error: io::Error },
     #[error(
-        "no file system that can be read was found: name one with ext2, ext3, ext4, XFS, Btrfs or ZFS"
+        "no file system that can be read was found: name one with ext2, ext3, ext4, XFS, Btrfs or \
+         ZFS"
     )]
     NoFileSystem,
     #[error("the {file_system} superblock is damaged: {what}; let its fsck look at it")]

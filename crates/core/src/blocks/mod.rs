@@ -130,8 +130,8 @@ impl Map {
         }
     }
 
-    /// Nothing was written after the one who asks saw the uberblock at place `slot` of a ring of ZFS
-    /// written: what a later transaction group wrote says nothing of what was in its place before.
+    /// Who asks saw nothing written after the uberblock at place `slot` of a ring of ZFS: what a
+    /// later transaction group wrote says nothing of what was in its place before.
     pub fn end_with_uberblock(&mut self, slot: u32) {
         if let Written::Zfs(past) = &mut self.written {
             past.end(slot);
@@ -193,6 +193,9 @@ impl Map {
 
     /// The path of a file, if a directory tells it.
     pub fn path(&self, inode: Inode) -> Option<String> {
-        self.names.path(inode)
+        match &self.written {
+            Written::Zfs(past) => self.names.path(past.in_first_set(inode)),
+            _ => self.names.path(inode),
+        }
     }
 }

@@ -24,6 +24,17 @@ pub mod kind {
     pub const VOLUME: u8 = 23;
 }
 
+/// A data set, as its dnode tells.
+#[derive(Clone, Copy, Debug)]
+pub struct DataSet<'a> {
+    /// The number of the snapshot before it.
+    pub snapshot: u64,
+    /// The transaction group of that one: what is older is the snapshot's.
+    pub since: u64,
+    /// The pointer to its objects.
+    pub objects: &'a [u8],
+}
+
 /// One dnode.
 #[derive(Clone, Copy, Debug)]
 pub struct Dnode<'a>(&'a [u8]);
@@ -76,12 +87,14 @@ impl<'a> Dnode<'a> {
         part(self.0, at, le16(self.0, 10).into())
     }
 
-    /// Of a data set: from which transaction group on its blocks are its own, and the pointer to
-    /// its objects.
-    pub fn data_set(self) -> Option<(u64, &'a [u8])> {
+    /// What it says of a data set, if it is one's.
+    pub fn data_set(self) -> Option<DataSet<'a>> {
         let bonus = self.bonus();
-        (u8_at(self.0, 4) == kind::DSL_DATASET)
-            .then(|| (le64(bonus, 16), part(bonus, 128, Pointer::BYTES)))
+        (u8_at(self.0, 4) == kind::DSL_DATASET).then(|| DataSet {
+            snapshot: le64(bonus, 8),
+            since: le64(bonus, 16),
+            objects: part(bonus, 128, Pointer::BYTES),
+        })
     }
 
     /// Of the directory of all data sets the number of the first.

@@ -65,7 +65,7 @@ impl Label {
             allocatable_bytes: vdev.number("asize").unwrap_or(0),
             places: Vec::new(),
         };
-        // A mirror's devices are all the same; a spare or a new device that is being filled is, too.
+        // A mirror's devices are all the same; so is one that is being filled in another's place.
         let is_whole = matches!(
             vdev.text("type"),
             Some(b"disk" | b"file" | b"mirror" | b"replacing" | b"spare")

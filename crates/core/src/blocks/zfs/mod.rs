@@ -47,7 +47,7 @@ pub fn map(disk: &dyn ReadAt, label: &Label) -> Result<Map, Error> {
         }
     }
     walk.claim_free();
-    let names = walk.names();
+    let (names, first) = walk.names();
     while let Some(earlier) = uberblocks.pop() {
         walk.earlier(&earlier);
     }
@@ -58,6 +58,7 @@ pub fn map(disk: &dyn ReadAt, label: &Label) -> Result<Map, Error> {
         spans: walk.spans,
         names,
         written: Written::Zfs(Past {
+            first,
             groups,
             former: walk.former,
             births: walk.births,
@@ -88,9 +89,17 @@ pub struct Past {
     former: Former,
     births: Births,
     until: Option<u64>,
+    /// The first data set, and its snapshots, which have its files by the same numbers.
+    first: Vec<u64>,
 }
 
 impl Past {
+    /// A file of a snapshot of the first data set, as the file of that one.
+    pub fn in_first_set(&self, inode: Inode) -> Inode {
+        let is_one = self.first.contains(&inode.subvolume);
+        Inode { subvolume: if is_one { self.first[0] } else { inode.subvolume }, ..inode }
+    }
+
     /// Claims what written bytes are by themselves.
     pub fn claim(&self, offset: u64, written: &[u8], spans: &mut Spans) {
         let mut at = offset.next_multiple_of(512);
@@ -109,7 +118,7 @@ impl Past {
         self.until = self.groups.get(&slot).copied();
     }
 
-    /// Pieces that were written later are cut out: what was there before is not told by their place.
+    /// Pieces that were written later are cut out: their place does not tell what was there before.
     pub fn before_end(&self, pieces: Vec<Piece>) -> Vec<Piece> {
         let Some(until) = self.until else { return pieces };
         pieces.into_iter().flat_map(|piece| self.births.cut(piece, until)).collect()
@@ -160,13 +169,20 @@ fn inode(set: u64, number: u64) -> Inode {
     Inode { subvolume: set, number }
 }
 
-/// The paths of the first data set.
-fn paths(root: Inode, entries: Vec<(Inode, Vec<u8>, u64)>) -> Names {
-    // zap_value: the number is in the lower 48 bits (ZFS_DIRENT_OBJ).
+/// Names in directories: the data set, the directory, the name, and whose it is.
+type Entry = (u64, u64, Vec<u8>, u64);
+
+/// The paths of the first of these data sets; the others are its snapshots, the latest first.
+fn paths(sets: &[u64], root: u64, mut entries: Vec<Entry>) -> Names {
+    // ZFS_DIRENT_OBJ: the number is in the lower 48 bits.
     const NUMBER: u64 = (1 << 48) - 1;
-    let mut names = Names::new(root);
-    for (directory, name, value) in entries {
-        names.add(directory, &name, inode(directory.subvolume, value & NUMBER));
+    let place = |set| sets.iter().position(|it| *it == set);
+    entries.sort_by_key(|(set, ..)| place(*set));
+    let mut names = Names::new(inode(sets[0], root));
+    for (set, directory, name, value) in entries {
+        if place(set).is_some() {
+            names.add(inode(sets[0], directory), &name, inode(sets[0], value & NUMBER));
+        }
     }
     names
 }
@@ -199,7 +215,8 @@ mod tests {
         assert_eq!(births.cut(piece(125, 5, What::Padding), 6), [piece(125, 5, What::Padding)]);
         let bytes = [0; 8192];
         let mut spans = Spans::default();
-        let past = Past { groups: BTreeMap::new(), former: Former::default(), births, until: None };
+        let (groups, former) = (BTreeMap::new(), Former::default());
+        let past = Past { groups, former, births, until: None, first: vec![0] };
         past.claim(100, &bytes, &mut spans);
         assert_eq!(spans.pieces(100, 8192).len(), 1);
     }

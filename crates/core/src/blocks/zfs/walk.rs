@@ -1,17 +1,17 @@
 //! From an uberblock to every block that hangs on it.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 
 use super::dnode::{DNODE_BYTES, Dnode, kind};
 use super::former::{Block, Former};
 use super::intent_log::{LogBlock, MAGIC, verifier};
 use super::label::{Label, START_BYTES, Uberblock};
 use super::pointer::{Address, Pointer};
-use super::{Births, inode, packed, paths, zap};
+use super::{Births, Entry, inode, packed, paths, zap};
 use crate::blocks::bytes::{ReadAt, le64, part, read};
 use crate::blocks::names::Names;
 use crate::blocks::spans::Spans;
-use crate::blocks::what::{Inode, Pool, What};
+use crate::blocks::what::{Pool, What};
 
 /// What is read is metadata, of which no block is larger (SPA_OLD_MAXBLOCKSIZE).
 const READ_BYTES_MAX: u64 = 128 << 10;
@@ -76,8 +76,11 @@ pub struct Walk<'a> {
     /// Data sets that are to be walked: number, since when, and the pointer to their objects.
     sets: Vec<(u64, u64, Pointer)>,
     root_set: u64,
-    root: Option<u64>,
-    entries: Vec<(Inode, Vec<u8>, u64)>,
+    /// The snapshot before each data set.
+    snapshots: BTreeMap<u64, u64>,
+    /// The root directory of each.
+    roots: BTreeMap<u64, u64>,
+    entries: Vec<Entry>,
 }
 
 impl<'a> Walk<'a> {
@@ -94,7 +97,8 @@ impl<'a> Walk<'a> {
             visited: HashSet::new(),
             sets: Vec::new(),
             root_set: 0,
-            root: None,
+            snapshots: BTreeMap::new(),
+            roots: BTreeMap::new(),
             entries: Vec::new(),
         }
     }
@@ -130,10 +134,18 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// The paths of files.
-    pub fn names(&mut self) -> Names {
-        let root = inode(self.root_set, self.root.unwrap_or(0));
-        paths(root, std::mem::take(&mut self.entries))
+    /// The paths of files of the first data set, and which that is, with its snapshots.
+    pub fn names(&mut self) -> (Names, Vec<u64>) {
+        let mut sets = vec![self.root_set];
+        while let Some(before) = self.snapshots.get(&sets[sets.len() - 1]) {
+            if sets.contains(before) {
+                break;
+            }
+            sets.push(*before);
+        }
+        let root = sets.iter().find_map(|set| self.roots.get(set));
+        let root = root.copied().unwrap_or(0);
+        (paths(&sets, root, std::mem::take(&mut self.entries)), sets)
     }
 
     /// An object set (`objset_phys_t` in include/sys/dmu_objset.h): dnodes of all objects, of who
@@ -169,9 +181,11 @@ impl<'a> Walk<'a> {
         }
         if set == MOS {
             self.root_set = dnode.root_set().unwrap_or(self.root_set);
-            let found = dnode.data_set();
-            let found = found.and_then(|(since, bytes)| Some((since, Pointer::parse(bytes)?)));
-            self.sets.extend(found.map(|(since, pointer)| (number, since, pointer)));
+            if let Some(found) = dnode.data_set() {
+                self.snapshots.entry(number).or_insert(found.snapshot);
+                let objects = Pointer::parse(found.objects);
+                self.sets.extend(objects.map(|pointer| (number, found.since, pointer)));
+            }
         }
     }
 
@@ -221,9 +235,9 @@ impl<'a> Walk<'a> {
     fn names_in(&mut self, set: u64, number: u64, kind: u8, content: &[u8]) {
         for (name, value) in zap::entries(content) {
             if kind == kind::DIRECTORY {
-                self.entries.push((inode(set, number), name, value));
-            } else if set == self.root_set && name == b"ROOT" {
-                self.root = Some(value);
+                self.entries.push((set, number, name, value));
+            } else if name == b"ROOT" {
+                self.roots.insert(set, value);
             }
         }
     }

@@ -51,8 +51,8 @@ pub fn write(
     Ok(accounts)
 }
 
-/// Hands over the timed parts of the log, item by item with its data, from the mark of each beginning
-/// to that of its end.
+/// Hands over the timed parts of the log, item by item with its data, from the mark of each
+/// beginning to that of its end.
 fn each(
     log: &Path,
     device: &Device,
