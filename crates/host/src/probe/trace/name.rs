@@ -262,3 +262,27 @@ fn part(map: &Map, piece: &Piece, is_last: bool) -> Part {
     let sectors = u32::try_from(piece.length / SECTOR_BYTES).unwrap_or(u32::MAX);
     Part { sectors, kind, what: name, inode }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_place_is_cut_where_another_request_wrote_it_later() {
+        let mut last = Latest::default();
+        last.write(0, 100, 1);
+        last.write(40, 60, 2);
+        last.write(90, 120, 3);
+        let cut = |offset, length, number| {
+            let piece = Piece { offset, length, what: What::Free };
+            let parts = last.cut(piece, number).into_iter();
+            parts.map(|(it, is_last)| (it.offset, it.length, is_last)).collect::<Vec<_>>()
+        };
+        let first = [(0, 40, true), (40, 20, false), (60, 30, true), (90, 10, false)];
+        assert_eq!(cut(0, 100, 1), first);
+        assert_eq!(cut(40, 20, 2), [(40, 20, true)]);
+        assert_eq!(cut(90, 30, 3), [(90, 30, true)]);
+        assert_eq!(cut(50, 5, 1), [(50, 5, false)]);
+        assert_eq!(cut(200, 8, 9), [(200, 8, true)]);
+    }
+}
