@@ -85,6 +85,8 @@ pub struct Job {
     pub disks: usize,
     /// Every instruction is emulated.
     pub emulated: bool,
+    /// The kernel is a process of the host's.
+    pub user_mode: bool,
     /// Behind them there is one for marks, in the log of their writes.
     pub has_marks: bool,
     /// The disk that they are to be like.
@@ -151,7 +153,12 @@ fn serve() -> Result<(), HostError> {
         nodes::make(Path::new("/"))?;
     }
     let mut guest =
-        Guest { kernel: sys::kernel_release(), emulated: job.emulated, ..Guest::default() };
+        Guest {
+            kernel: sys::kernel_release(),
+            emulated: job.emulated,
+            user_mode: job.user_mode,
+            ..Guest::default()
+        };
     guest.boot_ns = uptime_ns();
     guest.lacks = lacks(Path::new("/"));
     if !has_namespaces() {
@@ -264,7 +271,7 @@ fn in_bus_order(root: &Path) -> io::Result<Vec<(String, PathBuf)>> {
         let name = entry.file_name().to_string_lossy().into_owned();
         let place = match &name {
             name if name.starts_with("sd") => entry.path().canonicalize()?,
-            name if name.starts_with("vd") || name.starts_with("hd") => PathBuf::new(),
+            name if ["vd", "hd", "ubd"].iter().any(|it| name.starts_with(it)) => PathBuf::new(),
             _ => continue,
         };
         disks.push(((place, name.len(), name.clone()), (name, entry.path())));
