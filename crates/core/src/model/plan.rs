@@ -685,6 +685,20 @@ impl Plan {
         }
     }
 
+    /// All that is judged are requests, bytes and flushes of the device: they are the same on
+    /// processors of any speed.
+    pub fn judges_counts(&self) -> bool {
+        const COUNTS: [&str; 5] = [
+            "device_writes",
+            "device_write_bytes",
+            "device_reads",
+            "device_read_bytes",
+            "device_flushes",
+        ];
+        let is_count = |name: &String| COUNTS.iter().any(|it| name.ends_with(it));
+        self.workloads.iter().all(|it| it.primary().iter().all(is_count))
+    }
+
     /// What takes kernels of one's choice.
     fn check_kernels(&self, place: Place) -> Result<(), PlanError> {
         let lacking = self.contenders.iter().find_map(|it| match it {
@@ -924,6 +938,34 @@ mod tests {
         name = "unpack"
         command = ["tar", "xf", "/srv/source.tar"]
     "#;
+
+    #[test]
+    fn place_uml_takes_what_a_linux_that_is_a_process_can_have() {
+        let plan = |text: &str, contender: &str| {
+            Plan::parse(&format!(
+                "place = \"uml\"\n{text}\n[[contender]]\nname = \"a\"\nfile_system = \"ext4\"\n\
+                 {contender}\n[[contender]]\nname = \"b\"\nfile_system = \"xfs\"\n[[workload]]\n\
+                 name = \"w\"\nfsync_files = {{ files = 1 }}\n"
+            ))
+        };
+        let refused = |text: &str, contender: &str| plan(text, contender).unwrap_err().to_string();
+        plan("", "layers = [\"luks\"]\nsysctl = { \"kernel.pid_max\" = 4321 }").unwrap();
+        let by_kernel = refused("", "kernel = \"6.1\"");
+        assert!(by_kernel.ends_with("\"a\" has a kernel of its own: that takes --place vm"));
+        // It would open any file of the host by `ubd7=/dev/sda`.
+        let by_words = refused("", "parameters = [\"quiet\"]");
+        assert!(by_words.ends_with("has parameters for its kernel: that takes --place vm"));
+        let says = "2 processors: a User Mode Linux has one: write --place vm";
+        assert!(refused("vm = { processors = 2 }", "").ends_with(says));
+        assert!(refused("vm = { untrusted = true }", "").contains("an untrusted plan: "));
+        assert!(refused("bed = { devices = 8 }", "").contains("has room for 7"));
+        assert!(refused("bed = { kind = \"device\" }", "").contains("to a virtual machine"));
+        let mut counted = plan("vm = { processors = 1 }", "").unwrap();
+        assert!(!counted.judges_counts());
+        let counts = ["fsync_device_flushes", "fsync_device_write_bytes"];
+        counted.workloads[0].primary = counts.map(String::from).to_vec();
+        assert!(counted.judges_counts());
+    }
 
     #[test]
     fn a_plan_survives_writing_and_reading() {

@@ -17,8 +17,8 @@ use std::path::{Path, PathBuf};
 use fsverdict_core::model::need::{Answer, Asked, ProbeKind, Remedy};
 use fsverdict_core::model::{Bed, Need};
 
-use super::vm::{kernel, uml};
 use super::vm::kvm::{self, QEMU};
+use super::vm::{kernel, uml};
 use crate::file_system::{self, FileSystem};
 use crate::machine::answers::{closed, not_installed};
 use crate::machine::cgroup::{Hierarchy, Places};

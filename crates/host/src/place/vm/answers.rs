@@ -3,9 +3,9 @@
 use fsverdict_core::model::need::{Answer, ProbeKind, install};
 use fsverdict_core::model::{Contender, Need, Plan};
 
-use super::{Bootable, is_uml};
 use super::error::VmError;
 use super::toolbox;
+use super::{Bootable, is_uml};
 use crate::file_system::FileSystem;
 use crate::place::doctor::{Machine, tools};
 use crate::{layer, tool};
@@ -88,7 +88,9 @@ fn file_system(plan: &Plan, name: &str) -> Answer {
                     how = zfs.map_or(how, |it| format!("OpenZFS {}", it.version));
                 }
             },
-            Err(error @ VmError::NoFileSystem { .. }) => return Answer::no(error.to_string()),
+            Err(error @ (VmError::NoFileSystem { .. } | VmError::NotInUml { .. })) => {
+                return Answer::no(error.to_string());
+            }
             // That is the kernel's need.
             Err(error) => return Answer::unknown(error.to_string()),
         }
@@ -119,7 +121,7 @@ fn layer(plan: &Plan, name: &str) -> Answer {
     let is_its = |it: &&Contender| it.layers.iter().any(|layer| layer.name == name);
     for contender in plan.contenders.iter().filter(is_its) {
         let alone = Plan { contenders: vec![contender.clone()], ..plan.clone() };
-        if let Err(error @ VmError::NoLayer { .. }) =
+        if let Err(error @ (VmError::NoLayer { .. } | VmError::NotInUml { .. })) =
             Bootable::of(contender.kernel.as_deref(), &alone)
         {
             return Answer::no(error.to_string());

@@ -39,6 +39,8 @@ pub enum VmError {
         release::version_of(release)
     )]
     NoFileSystem { release: String, name: String },
+    #[error("User Mode Linux {release} has no {name}: write --place vm")]
+    NotInUml { release: String, name: String },
     #[error(
         "kernel {release} has no {module}, which layer {layer} is made by: choose another one \
          (fsverdict kernels list)"

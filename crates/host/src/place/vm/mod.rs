@@ -214,7 +214,10 @@ impl Bootable {
         match self.modules.has(name) {
             Some(false) => {
                 let (release, name) = (self.kernel.release.clone(), name.to_string());
-                Err(VmError::NoFileSystem { release, name })
+                Err(match self.bus() {
+                    Bus::Ubd => VmError::NotInUml { release, name },
+                    _ => VmError::NoFileSystem { release, name },
+                })
             }
             _ => Ok(()),
         }
@@ -225,6 +228,10 @@ impl Bootable {
         let mut pairs = kinds.flat_map(|kind| kind.modules.iter().map(move |it| (kind.name, it)));
         match pairs.find(|(_, module)| self.modules.has(module) == Some(false)) {
             None => Ok(()),
+            Some((layer, _)) if self.bus() == Bus::Ubd => {
+                let (release, name) = (self.kernel.release.clone(), format!("layer {layer}"));
+                Err(VmError::NotInUml { release, name })
+            }
             Some((layer, module)) => {
                 Err(VmError::NoLayer { release: self.kernel.release.clone(), layer, module })
             }
@@ -274,6 +281,17 @@ pub fn file_system(plan: &Plan, contender: &Contender) -> Option<&'static FileSy
 /// Checks that all that the plan's machines hold can be brought into them; changes nothing.
 pub fn check(plan: &Plan) -> Result<(), VmError> {
     Prepared::of(plan, &[]).map(drop)
+}
+
+/// Where the plan's trials would be in place `uml` what they are in place `vm`, and sooner, says so:
+/// guests without KVM, of which nothing is judged but what is counted.
+pub fn hint(plan: &Plan) -> Option<&'static str> {
+    let there = Plan { place: Some(model::Place::Uml), ..plan.clone() };
+    let fits = plan.judges_counts() && there.check().is_ok() && !qemu::has_kvm();
+    fits.then_some(
+        "without KVM every instruction is emulated: --place uml has such counts in less time, by a \
+         Linux that is a process (fsverdict kernels get uml)",
+    )
 }
 
 /// The command that would boot the machine of `trial`; kernels that are not there are imagined.
@@ -470,8 +488,6 @@ impl<'a> Vm<'a> {
     ) -> Result<Machine<'b>, HostError> {
         let (bootable, initrd) = self.booted_by(trial)?;
         let config = self.plan.vm.as_ref();
-        let usual = model::Vm::default();
-        let vm = config.unwrap_or(&usual);
         Ok(Machine {
             kernel: &bootable.kernel.image,
             initrd,

@@ -249,14 +249,16 @@ fn boot(kernel: &Kernel) -> io::Result<String> {
 
 /// What the boot of the kernel `release` tells.
 fn judged(release: &str, said: &str) -> Answer {
-    let is_here = said.as_bytes().windows(WORDS.len() - 1).any(|it| it == &WORDS[..WORDS.len() - 1]);
+    let is_here =
+        said.as_bytes().windows(WORDS.len() - 1).any(|it| it == &WORDS[..WORDS.len() - 1]);
     if is_here {
         return Answer::yes(format!("Linux {release}, a process of this machine's"));
     }
     let end = console::end_of(said);
     // Theirs are of a fixed size, and the processor's may be larger (AVX-512, AMX).
     let is_old = by_version(release, "6.13").is_lt();
-    let why = if is_old { "; before 6.13 it has no room for large floating-point states" } else { "" };
+    let why =
+        if is_old { "; before 6.13 it has no room for large floating-point states" } else { "" };
     Answer::no(format!("Linux {release} does not run on this processor: {end}{why}"))
         .but(format!("fsverdict kernels get {NAME}, or write --place vm"))
 }
@@ -268,17 +270,54 @@ fn init() -> Vec<u8> {
     const ADDRESS: u64 = 0x40_0000;
     const HEADERS: u64 = 64 + 56;
     const CODE: [u8; 48] = [
-        0xb8, 1, 0, 0, 0, // mov eax, 1: write
-        0xbf, 1, 0, 0, 0, // mov edi, 1
-        0x48, 0x8d, 0x35, 31, 0, 0, 0, // lea rsi, the words behind the code
-        0xba, WORDS.len() as u8, 0, 0, 0, // mov edx, their length
-        0x0f, 0x05, // syscall
-        0xb8, 0xa9, 0, 0, 0, // mov eax, 169: reboot
-        0xbf, 0xad, 0xde, 0xe1, 0xfe, // mov edi, LINUX_REBOOT_MAGIC1
-        0xbe, 0x69, 0x19, 0x12, 0x28, // mov esi, LINUX_REBOOT_MAGIC2
-        0xba, 0x67, 0x45, 0x23, 0x01, // mov edx, LINUX_REBOOT_CMD_RESTART
-        0x0f, 0x05, // syscall
-        0xeb, 0xfe, // jmp to itself
+        0xb8,
+        1,
+        0,
+        0,
+        0, // mov eax, 1: write
+        0xbf,
+        1,
+        0,
+        0,
+        0, // mov edi, 1
+        0x48,
+        0x8d,
+        0x35,
+        31,
+        0,
+        0,
+        0, // lea rsi, the words behind the code
+        0xba,
+        WORDS.len() as u8,
+        0,
+        0,
+        0, // mov edx, their length
+        0x0f,
+        0x05, // syscall
+        0xb8,
+        0xa9,
+        0,
+        0,
+        0, // mov eax, 169: reboot
+        0xbf,
+        0xad,
+        0xde,
+        0xe1,
+        0xfe, // mov edi, LINUX_REBOOT_MAGIC1
+        0xbe,
+        0x69,
+        0x19,
+        0x12,
+        0x28, // mov esi, LINUX_REBOOT_MAGIC2
+        0xba,
+        0x67,
+        0x45,
+        0x23,
+        0x01, // mov edx, LINUX_REBOOT_CMD_RESTART
+        0x0f,
+        0x05, // syscall
+        0xeb,
+        0xfe, // jmp to itself
     ];
     let length = HEADERS + (CODE.len() + WORDS.len()) as u64;
     let mut elf = vec![0x7f, b'E', b'L', b'F', 2, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0];
@@ -306,7 +345,8 @@ mod tests {
 
     #[test]
     fn it_is_started_by_the_names_of_its_folder_alone() {
-        let disks = ["/run,of:me/vm/exchange", "/a b,c:d/1.img"].map(|it| Disk::exchange(it.as_ref()));
+        let disks =
+            ["/run,of:me/vm/exchange", "/a b,c:d/1.img"].map(|it| Disk::exchange(it.as_ref()));
         let machine = Machine {
             kernel: Path::new("/cache/uml/7.2.7/linux"),
             initrd: Path::new("/run,of:me/vm/0.cpio"),
