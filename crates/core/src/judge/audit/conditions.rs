@@ -211,8 +211,8 @@ fn user_mode(said: &Said) -> Option<Finding> {
              disk"
         ),
         advice: "read no latency of an fsync, and no time or rate in which the disk has a share; \
-                 counts, bytes, flushes and their order hold, and requests over 127 KiB are counted \
-                 in pieces. Times need the machine itself, or --place vm with KVM"
+                 counts, bytes, flushes and their order hold, and requests over 127 KiB are \
+                 counted in pieces. Times need the machine itself, or --place vm with KVM"
             .into(),
     })
 }

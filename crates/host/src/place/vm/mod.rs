@@ -283,8 +283,8 @@ pub fn check(plan: &Plan) -> Result<(), VmError> {
     Prepared::of(plan, &[]).map(drop)
 }
 
-/// Where the plan's trials would be in place `uml` what they are in place `vm`, and sooner, says so:
-/// guests without KVM, of which nothing is judged but what is counted.
+/// Where the plan's trials would be in place `uml` what they are in place `vm`, and sooner, says
+/// so: guests without KVM, of which nothing is judged but what is counted.
 pub fn hint(plan: &Plan) -> Option<&'static str> {
     let there = Plan { place: Some(model::Place::Uml), ..plan.clone() };
     let fits = plan.judges_counts() && there.check().is_ok() && !qemu::has_kvm();
