@@ -328,6 +328,7 @@ pub enum PlaceName {
     #[value(alias = "here")]
     Local,
     Vm,
+    Uml,
     Sim,
 }
 
@@ -336,6 +337,7 @@ impl From<PlaceName> for Place {
         match name {
             PlaceName::Local => Place::Local,
             PlaceName::Vm => Place::Vm,
+            PlaceName::Uml => Place::Uml,
             PlaceName::Sim => Place::Sim,
         }
     }

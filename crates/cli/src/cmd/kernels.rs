@@ -1,16 +1,16 @@
-//! `fsverdict kernels`: kernels for the virtual machines of `--place vm`.
+//! `fsverdict kernels`: kernels for the virtual machines of `--place vm` and `--place uml`.
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 use fsverdict_core::render::hanging;
 use fsverdict_host::place::vm::fetch::{self, Wanted};
 use fsverdict_host::place::vm::modules::Modules;
-use fsverdict_host::place::vm::{kernel, openzfs, toolbox};
+use fsverdict_host::place::vm::{kernel, openzfs, toolbox, uml};
 
 use super::arguments::openzfs_version;
-use crate::exit;
+use crate::exit::{self, Usage};
 use crate::say;
 
-/// Fetch kernels for place vm, or list those that are there.
+/// Fetch kernels for places vm and uml, or list those that are there.
 #[derive(clap::Args)]
 pub struct Arguments {
     #[command(subcommand)]
@@ -31,7 +31,8 @@ enum Command {
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 struct Get {
-    /// Versions (6.12), Debian's releases (trixie) or packages (linux-image-...).
+    /// Versions (6.12), Debian's releases (trixie) or packages (linux-image-...); uml is User Mode
+    /// Linux, for place uml.
     #[arg(required = true, value_name = "NAME")]
     names: Vec<String>,
     /// Which of a version's kernels; amd64 has more file systems than cloud-amd64.
@@ -63,6 +64,7 @@ Examples:
   fsverdict kernels get 5.10 6.12
   fsverdict kernels get bookworm-backports --flavour amd64
   fsverdict kernels get 6.12 --with zfs
+  fsverdict kernels get uml
   fsverdict kernels get wheezy --flavour amd64 --mirror URI-OF-AN-ARCHIVE";
 
 /// OpenZFS, of some versions.
@@ -88,6 +90,10 @@ pub fn run(arguments: &Arguments) -> Result<u8> {
                 let wanted = Wanted { name, flavour: &get.flavour, mirror };
                 let say = &mut |text: &str| say::tell(text);
                 let kernels = match &get.with {
+                    None if name == uml::NAME => vec![uml::get(mirror, say)?],
+                    Some(_) if name == uml::NAME => {
+                        bail!(Usage("a User Mode Linux has no OpenZFS: leave --with out".into()))
+                    }
                     None => vec![fetch::get(wanted, say)?],
                     Some(With(versions)) => openzfs::get(wanted, versions, say)?,
                 };
@@ -110,13 +116,15 @@ pub fn run(arguments: &Arguments) -> Result<u8> {
 }
 
 fn list() -> Result<()> {
-    let kernels = kernel::all();
-    for kernel in &kernels {
+    let (kernels, process) = (kernel::all(), uml::all());
+    for (kernel, more) in
+        kernels.iter().map(|it| (it, "")).chain(process.iter().map(|it| (it, " for place uml")))
+    {
         let has = hanging(&Modules::file_systems(kernel), 9);
         let image = kernel.image.display();
-        say::print(&format!("{}\n  has    {has}\n  image  {image}\n", kernel.name()))?;
+        say::print(&format!("{}{more}\n  has    {has}\n  image  {image}\n", kernel.name()))?;
     }
-    if kernels.is_empty() {
+    if kernels.is_empty() && process.is_empty() {
         say::print("There is no kernel to boot here: fsverdict kernels get 6.12\n")?;
     }
     Ok(())

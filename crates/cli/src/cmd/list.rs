@@ -318,12 +318,15 @@ fn uses() -> Section {
 fn places() -> Section {
     const VM: &str = "a QEMU virtual machine for each trial, without root, with any kernel\n\
                       --place vm --kernel 5.10 --kernel 6.12";
+    const UML: &str = "a Linux for each trial that is a process, without root: for what is \
+                       counted\nkernels get uml; --place uml";
     Section {
         kind: Kind::Places,
         header: vec!["place", "who runs the trials"],
         rows: vec![
             Row::new(&["local", "this machine, each trial as a process of its own"], vec![]),
             Row::new(&["vm", VM], Place::Vm.needs()),
+            Row::new(&["uml", UML], Place::Uml.needs()),
             Row::new(&["sim", "a simulated host, to try a plan: its figures mean nothing"], vec![]),
         ],
         note: "--place NAME; local is the default where it works, otherwise vm.",

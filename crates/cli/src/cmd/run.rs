@@ -143,7 +143,7 @@ fn begin(arguments: &Arguments) -> Result<(Store, Loaded)> {
         host: host_facts(&plan, &store, place),
         memory_bytes: match place {
             PlaceKind::Local => facts::memory_bytes(),
-            PlaceKind::Vm => Some(plan.vm.clone().unwrap_or_default().memory.0),
+            PlaceKind::Vm | PlaceKind::Uml => Some(plan.vm.clone().unwrap_or_default().memory.0),
             PlaceKind::Sim => plan.sim.as_ref().and_then(|sim| sim.memory).map(|memory| memory.0),
         },
         tools: facts::tools(&plan, &file_systems(&plan, place)),
@@ -160,7 +160,7 @@ fn begin(arguments: &Arguments) -> Result<(Store, Loaded)> {
 fn file_systems(plan: &Plan, place: PlaceKind) -> Vec<&'static FileSystem> {
     let names = plan.contenders.iter().map(|it| it.file_system.as_str());
     match place {
-        PlaceKind::Vm => vm::file_systems_by_host(plan),
+        PlaceKind::Vm | PlaceKind::Uml => vm::file_systems_by_host(plan),
         PlaceKind::Local | PlaceKind::Sim => names.filter_map(file_system::find).collect(),
     }
 }
@@ -198,6 +198,11 @@ fn settle(plan: &Plan, output: Option<&Path>) -> Result<Choice> {
             "each trial runs in a virtual machine, since this machine lacks something: \
              {lacking}"
         );
+    }
+    if choice.place == PlaceKind::Vm
+        && let Some(hint) = vm::hint(&choice.plan)
+    {
+        remark!("{hint}");
     }
     for unread in &choice.unread {
         remark!("not read: {unread}");
@@ -307,7 +312,7 @@ fn measure(
             here.reserve(&loaded.plan).map_err(PlaceError)?;
             &mut here
         }
-        PlaceKind::Vm => {
+        PlaceKind::Vm | PlaceKind::Uml => {
             let stop = Arc::clone(interrupted);
             let made = Vm::new(store.folder(), &loaded.plan, stop, Box::new(hear));
             machines = made.map_err(PlaceError)?;
@@ -635,7 +640,7 @@ fn dry_run(arguments: &Arguments) -> Result<u8> {
     preflight::check_plan(&plan).map_err(|error| Usage(error.to_string()))?;
     let seed = plan.seed.unwrap_or_else(random_seed);
     let mut dry = match plan.named_place() {
-        Some(PlaceKind::Vm) => DryRun::in_machines(&plan),
+        Some(PlaceKind::Vm | PlaceKind::Uml) => DryRun::in_machines(&plan),
         _ => DryRun::default(),
     };
     dry.remark(&format!("what takes longer is ended: {}", plan.timeouts()));

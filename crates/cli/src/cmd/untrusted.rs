@@ -21,8 +21,8 @@ pub fn distrust(plan: &mut Plan, arguments: &Arguments) -> Result<()> {
         }
         return Ok(());
     }
-    if matches!(arguments.place, Some(PlaceName::Local | PlaceName::Sim)) {
-        return Err(refused("runs in virtual machines: leave --place out"));
+    if matches!(arguments.place, Some(PlaceName::Local | PlaceName::Uml | PlaceName::Sim)) {
+        return Err(refused("runs in virtual machines of QEMU: leave --place out"));
     }
     plan.place = Some(Place::Vm);
     check_bed(plan, arguments)?;

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result, bail};
 use clap_complete::engine::ArgValueCandidates;
-use fsverdict_core::model::{Outcome, Place as PlaceKind, Plan, Record, Trial, TrialBed};
+use fsverdict_core::model::{Outcome, Plan, Record, Trial, TrialBed};
 use fsverdict_core::run::Place;
 use fsverdict_host::place::vm::{Terminal, Vm};
 
@@ -47,7 +47,7 @@ pub fn run(arguments: &Arguments) -> Result<u8> {
     let store = Store::open(&shell.run)?;
     let loaded = store.load()?;
     let run = shell.run.display();
-    if loaded.run.place != PlaceKind::Vm {
+    if !loaded.run.place.has_guests() {
         bail!(Usage(format!("{run}: its trials had no virtual machines (run --place vm)")));
     }
     let Some(number) = shell.trial.or_else(|| of_interest(&loaded.records)) else {

@@ -7,7 +7,7 @@ impl Bed {
     /// gets, and a bed that is made for limits lies on a second device (ARCHITECTURE, "Decisions").
     pub fn limits_count(&self, place: Place) -> Option<Counted> {
         let counted = match (place, self.kind) {
-            (Place::Vm, _) | (_, BedKind::Loop | BedKind::Ram) => Counted::Requests,
+            (Place::Vm | Place::Uml, _) | (_, BedKind::Loop | BedKind::Ram) => Counted::Requests,
             (_, BedKind::Device | BedKind::Directory) => Counted::Bios,
         };
         self.is_limited().then_some(counted)

@@ -125,7 +125,7 @@ impl Plan {
                 self.bed.devices
             ));
         }
-        if self.named_place() == Some(Place::Vm) {
+        if self.named_place().is_some_and(Place::has_guests) {
             return Err(
                 "a duet's trials are on one machine at once, and each virtual machine has \
                         one: write --place local"

@@ -48,6 +48,7 @@ pub enum Audit {
     A25,
     A26,
     A27,
+    A28,
     /// The disk says of itself what it is not, or the bed what the disk does not say.
     DiskFlag,
     /// The device is the limit, whichever the file system.

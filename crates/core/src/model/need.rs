@@ -119,6 +119,8 @@ pub enum Need {
     Kernel(Option<String>),
     /// Virtual machines at the processor's own speed.
     Kvm,
+    /// User Mode Linux: a kernel that is a process.
+    Uml,
     /// Figures as PNG.
     Png,
 }
@@ -152,6 +154,7 @@ impl Need {
             Need::Kernel(None) => "kernels to boot",
             Need::Kernel(Some(name)) => return Cow::Owned(format!("kernel {name}")),
             Need::Kvm => "KVM",
+            Need::Uml => "User Mode Linux",
             Need::Png => "figures as PNG",
         })
     }
@@ -387,6 +390,7 @@ impl Place {
         match self {
             Place::Local | Place::Sim => Vec::new(),
             Place::Vm => vec![Need::Qemu, Need::Kernel(None)],
+            Place::Uml => vec![Need::Uml],
         }
     }
 }

@@ -310,6 +310,8 @@ pub enum Place {
     Local,
     /// A QEMU microVM for each trial.
     Vm,
+    /// A User Mode Linux for each trial: a kernel that is a process of this machine's.
+    Uml,
     /// The simulated host.
     Sim,
 }
@@ -320,8 +322,14 @@ impl Place {
         match self {
             Place::Local => "local",
             Place::Vm => "vm",
+            Place::Uml => "uml",
             Place::Sim => "sim",
         }
+    }
+
+    /// Each trial has a machine of its own there.
+    pub fn has_guests(self) -> bool {
+        matches!(self, Place::Vm | Place::Uml)
     }
 }
 
@@ -335,14 +343,15 @@ pub enum ExtraProbe {
     Trace,
 }
 
-/// The virtual machines of place `vm`.
+/// The virtual machines of places `vm` and `uml`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Vm {
     /// Memory for the kernel and the work; what is brought along comes on top.
     pub memory: Bytes,
-    /// Processors of each machine.
-    pub processors: u32,
+    /// Processors of each machine, otherwise two; a User Mode Linux has one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub processors: Option<u32>,
     /// Files and folders of the host that the work needs, at the same paths, besides those that
     /// its commands name.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -361,12 +370,17 @@ impl Vm {
     pub fn given(&self) -> Option<&[String]> {
         self.untrusted.then_some(&*self.bring)
     }
+
+    /// How many processors a machine of that place has.
+    pub fn processors_at(&self, place: Place) -> u32 {
+        self.processors.unwrap_or(if place == Place::Uml { 1 } else { 2 })
+    }
 }
 
 impl Default for Vm {
     fn default() -> Self {
         let (bring, qemu) = (Vec::new(), Vec::new());
-        Vm { memory: Bytes(1 << 30), processors: 2, bring, qemu, untrusted: false }
+        Vm { memory: Bytes(1 << 30), processors: None, bring, qemu, untrusted: false }
     }
 }
 
@@ -659,32 +673,66 @@ impl Plan {
     }
 
     fn check_place(&self) -> Result<(), PlanError> {
-        let invalid = |text: String| Err(PlanError::Invalid(text));
-        let place = self.named_place();
-        if place != Some(Place::Vm) {
-            let is_simulated = place == Some(Place::Sim);
-            let lacking = self.contenders.iter().find_map(|it| match it {
-                _ if it.kernel.is_some() => Some((it, "a kernel of its own")),
-                _ if !it.parameters.is_empty() => Some((it, "parameters for its kernel")),
-                _ if !it.layers.is_empty() && !is_simulated => Some((it, "layers")),
-                _ => None,
-            });
-            if let Some((contender, what)) = lacking {
-                let name = &contender.name;
-                return invalid(format!("contender {name:?} has {what}: that takes --place vm"));
-            }
-            let mut knobs =
-                self.contenders.iter().filter_map(|it| Some((it, it.beyond_storage()?)));
-            return match knobs.next() {
-                Some((contender, knob)) if !is_simulated => invalid(format!(
-                    "contender {:?} sets {knob}, which is more than storage: that takes a machine \
-                     of its own, --place vm",
-                    contender.name
-                )),
-                _ => Ok(()),
-            };
+        let place = self.named_place().unwrap_or_default();
+        if place != Place::Vm {
+            self.check_kernels(place)?;
         }
-        let Vm { memory, processors, .. } = self.vm.clone().unwrap_or_default();
+        match place {
+            Place::Local => self.check_settings(),
+            Place::Sim => Ok(()),
+            Place::Uml => self.check_uml().and_then(|()| self.check_guests()),
+            Place::Vm => self.check_guests(),
+        }
+    }
+
+    /// All that is judged are requests, bytes and flushes of the device: they are the same on
+    /// processors of any speed.
+    pub fn judges_counts(&self) -> bool {
+        const COUNTS: [&str; 5] = [
+            "device_writes",
+            "device_write_bytes",
+            "device_reads",
+            "device_read_bytes",
+            "device_flushes",
+        ];
+        let is_count = |name: &String| COUNTS.iter().any(|it| name.ends_with(it));
+        self.workloads.iter().all(|it| it.primary().iter().all(is_count))
+    }
+
+    /// What takes kernels of one's choice.
+    fn check_kernels(&self, place: Place) -> Result<(), PlanError> {
+        let lacking = self.contenders.iter().find_map(|it| match it {
+            _ if it.kernel.is_some() => Some((it, "a kernel of its own")),
+            _ if !it.parameters.is_empty() => Some((it, "parameters for its kernel")),
+            _ if !it.layers.is_empty() && place == Place::Local => Some((it, "layers")),
+            _ => None,
+        });
+        match lacking {
+            None => Ok(()),
+            Some((contender, what)) => Err(PlanError::Invalid(format!(
+                "contender {:?} has {what}: that takes --place vm",
+                contender.name
+            ))),
+        }
+    }
+
+    /// What takes a machine of one's own.
+    fn check_settings(&self) -> Result<(), PlanError> {
+        let mut knobs = self.contenders.iter().filter_map(|it| Some((it, it.beyond_storage()?)));
+        match knobs.next() {
+            None => Ok(()),
+            Some((contender, knob)) => Err(PlanError::Invalid(format!(
+                "contender {:?} sets {knob}, which is more than storage: that takes a machine of \
+                 its own, --place vm",
+                contender.name
+            ))),
+        }
+    }
+
+    fn check_guests(&self) -> Result<(), PlanError> {
+        let invalid = |text: String| Err(PlanError::Invalid(text));
+        let vm = self.vm.clone().unwrap_or_default();
+        let (memory, processors) = (vm.memory, vm.processors_at(Place::Vm));
         if memory.0 < 64 << 20 {
             return invalid(format!("a virtual machine with {memory} of memory boots no kernel"));
         }
@@ -705,6 +753,28 @@ impl Plan {
                 self.bed.name()
             )),
         }
+    }
+
+    /// What a User Mode Linux can't have, and other virtual machines can.
+    fn check_uml(&self) -> Result<(), PlanError> {
+        // The first disk is the one by which a trial goes in (ubd_kern.c, MAX_DEV).
+        const DISKS_MAX: u32 = 7;
+        let vm = self.vm.clone().unwrap_or_default();
+        let lack = if let Some(several @ 2..) = vm.processors {
+            format!("{several} processors: a User Mode Linux has one")
+        } else if !vm.qemu.is_empty() {
+            "options for QEMU: a User Mode Linux is none".into()
+        } else if self.bed.devices > DISKS_MAX {
+            format!("{} devices: a User Mode Linux has room for {DISKS_MAX}", self.bed.devices)
+        } else if vm.untrusted {
+            // The kernel says so of itself (linux.uml --help, seccomp=).
+            "an untrusted plan: what runs in a User Mode Linux can write to the memory of its \
+             kernel, a process of this machine's"
+                .into()
+        } else {
+            return Ok(());
+        };
+        Err(PlanError::Invalid(format!("{lack}: write --place vm")))
     }
 
     fn check_bed(&self) -> Result<(), PlanError> {
@@ -868,6 +938,34 @@ mod tests {
         name = "unpack"
         command = ["tar", "xf", "/srv/source.tar"]
     "#;
+
+    #[test]
+    fn place_uml_takes_what_a_linux_that_is_a_process_can_have() {
+        let plan = |text: &str, contender: &str| {
+            Plan::parse(&format!(
+                "place = \"uml\"\n{text}\n[[contender]]\nname = \"a\"\nfile_system = \"ext4\"\n\
+                 {contender}\n[[contender]]\nname = \"b\"\nfile_system = \"xfs\"\n[[workload]]\n\
+                 name = \"w\"\nfsync_files = {{ files = 1 }}\n"
+            ))
+        };
+        let refused = |text: &str, contender: &str| plan(text, contender).unwrap_err().to_string();
+        plan("", "layers = [\"luks\"]\nsysctl = { \"kernel.pid_max\" = 4321 }").unwrap();
+        let by_kernel = refused("", "kernel = \"6.1\"");
+        assert!(by_kernel.ends_with("\"a\" has a kernel of its own: that takes --place vm"));
+        // It would open any file of the host by `ubd7=/dev/sda`.
+        let by_words = refused("", "parameters = [\"quiet\"]");
+        assert!(by_words.ends_with("has parameters for its kernel: that takes --place vm"));
+        let says = "2 processors: a User Mode Linux has one: write --place vm";
+        assert!(refused("vm = { processors = 2 }", "").ends_with(says));
+        assert!(refused("vm = { untrusted = true }", "").contains("an untrusted plan: "));
+        assert!(refused("bed = { devices = 8 }", "").contains("has room for 7"));
+        assert!(refused("bed = { kind = \"device\" }", "").contains("to a virtual machine"));
+        let mut counted = plan("vm = { processors = 1 }", "").unwrap();
+        assert!(!counted.judges_counts());
+        let counts = ["fsync_device_flushes", "fsync_device_write_bytes"];
+        counted.workloads[0].primary = counts.map(String::from).to_vec();
+        assert!(counted.judges_counts());
+    }
 
     #[test]
     fn a_plan_survives_writing_and_reading() {

@@ -464,6 +464,9 @@ pub struct Guest {
     pub kernel: String,
     /// Every instruction was emulated, for want of KVM.
     pub emulated: bool,
+    /// Its kernel was a process of the host's (User Mode Linux).
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub user_mode: bool,
     /// From its start to the trial's.
     pub boot_ns: u64,
     /// How its kernel had panicked when it was booted before, where this was the second time, or

@@ -47,7 +47,7 @@ pub fn choose(plan: &Plan, folder: &Path) -> Result<Choice, HostError> {
         preflight::check_details(&mut choice.plan)?;
         fit::check(&choice.plan)?;
     }
-    if choice.place == Place::Vm {
+    if choice.place.has_guests() {
         vm::check(&choice.plan)?;
     }
     Ok(choice)
@@ -57,7 +57,7 @@ pub fn choose(plan: &Plan, folder: &Path) -> Result<Choice, HostError> {
 fn asked<'a>(place: Place, plan: &'a Plan, machine: &'a Machine) -> Asked<'a> {
     match place {
         Place::Local => machine.asked(),
-        Place::Vm => Asked::new(|need| vm::answer(machine, plan, need)),
+        Place::Vm | Place::Uml => Asked::new(|need| vm::answer(machine, plan, need)),
         Place::Sim => Asked::new(|need| sim::answer(plan.sim.as_ref(), need)),
     }
 }

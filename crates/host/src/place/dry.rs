@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use fsverdict_core::model::{Bed, BedKind, Contender, Device, Plan, Record, TURN, Trial, TrialBed};
+use fsverdict_core::model::{
+    self, Bed, BedKind, Contender, Device, Plan, Record, TURN, Trial, TrialBed,
+};
 use fsverdict_core::run::{self, Effect, Host, HostError, Place, Step};
 
 use super::trial::site::{command_of, commands, raw_device, scene, with_site, work_directory};
@@ -38,13 +40,18 @@ impl DryRun {
 
     /// The images that are a guest's disks, and how it will call them.
     fn make_images(&mut self, bed: &Bed) {
+        let place = self.machines.as_ref().and_then(Plan::named_place);
+        let is_uml = place == Some(model::Place::Uml);
         for (number, letter) in (0..bed.devices).zip('b'..='z') {
             let dir = match bed.kind {
                 BedKind::Ram => "/dev/shm",
                 _ => bed.dir.as_deref().unwrap_or("RUN"),
             };
             self.say(format!("fallocate -l {} {dir}/{number}.img", bed.size));
-            self.devices.push(format!("/dev/vd{letter}"));
+            if is_uml {
+                self.say(format!("ln -s {dir}/{number}.img RUN/vm/disk{}", number + 1));
+            }
+            self.devices.push(format!("/dev/{}{letter}", if is_uml { "ubd" } else { "vd" }));
         }
         self.remark("write them full once, and pack what the guests need into RUN/vm/0.cpio");
     }

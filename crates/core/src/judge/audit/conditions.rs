@@ -33,6 +33,7 @@ pub struct Said<'a> {
     pub of_contenders: &'a [Terms],
     pub trials: usize,
     pub emulated: usize,
+    pub user_mode: usize,
 }
 
 /// What they find.
@@ -44,6 +45,7 @@ pub fn findings(plan: &Plan, said: &Said, trials: &Trials) -> Vec<Finding> {
     findings.extend(each().filter_map(|(it, terms)| misaligned(it, terms)));
     findings.extend(each().filter_map(|(it, terms)| rotation::finding(plan, it, terms)));
     findings.extend(emulated(said));
+    findings.extend(user_mode(said));
     findings.extend(each().filter_map(|(it, terms)| kernel_lacks(it, terms)));
     for workload in &plan.workloads {
         let others = plan.contenders.iter().filter(|it| it.name != plan.reference());
@@ -196,6 +198,25 @@ fn emulated(said: &Said) -> Option<Finding> {
     })
 }
 
+/// A28: the disk was a file in the host's page cache, whose driver answers a flush at once.
+fn user_mode(said: &Said) -> Option<Finding> {
+    let (count, all) = (said.user_mode, said.trials);
+    (count > 0).then(|| Finding {
+        audit: Audit::A28,
+        severity: Severity::Note,
+        workload: None,
+        contender: None,
+        evidence: format!(
+            "{count} of {all} trials ran in User Mode Linux, whose flushes don't reach the host's \
+             disk"
+        ),
+        advice: "read no latency of an fsync, and no time or rate in which the disk has a share; \
+                 counts, bytes, flushes and their order hold, and requests over 127 KiB are \
+                 counted in pieces. Times need the machine itself, or --place vm with KVM"
+            .into(),
+    })
+}
+
 /// A23: what the contender's kernel can't tell.
 fn kernel_lacks(contender: &Contender, terms: &Terms) -> Option<Finding> {
     let (kernel, lacks) = terms.lacks.as_ref()?;
@@ -260,6 +281,19 @@ mod tests {
         assert_eq!((found.len(), found[1].audit), (2, Audit::A23));
         assert_eq!(found[1].contender.as_deref(), Some("b"));
         assert_eq!(found[1].evidence, "Linux 3.2.0: no pressure; no flushes");
+    }
+
+    #[test]
+    fn flushes_that_reach_no_disk_are_noted() {
+        let guest = |user_mode| Some(Guest { user_mode, ..Guest::default() });
+        let of = |user_mode| {
+            let records = rounds(4).into_iter().map(|it| Record { guest: guest(user_mode), ..it });
+            findings(&with("command = \"true\"", ""), &records.collect::<Vec<_>>())
+        };
+        assert_eq!(of(false), []);
+        let found = of(true);
+        assert_eq!((found.len(), found[0].audit), (1, Audit::A28));
+        assert!(found[0].evidence.starts_with("8 of 8 trials ran in User Mode Linux"));
     }
 
     #[test]

@@ -69,6 +69,7 @@ pub struct Audited {
     terms: Vec<Terms>,
     taken: usize,
     emulated: usize,
+    user_mode: usize,
     /// By the place of the workload: the reference against its duplicate.
     duplicates: Vec<Lane>,
 }
@@ -84,6 +85,7 @@ impl Audited {
             terms: vec![Terms::default(); plan.contenders.len()],
             taken: 0,
             emulated: 0,
+            user_mode: 0,
             duplicates: (0..workloads).map(|_| Lane::default()).collect(),
         }
     }
@@ -102,6 +104,7 @@ impl Audited {
     pub fn take(&mut self, plan: &Plan, kept: &Rc<Kept>) {
         self.taken += 1;
         self.emulated += kept.terms.emulated;
+        self.user_mode += kept.terms.user_mode;
         let before = self.trials.take(kept);
         let contender = plan.contenders.iter().position(|it| *it.name == *kept.contender);
         let Some(contender) = contender else { return };
@@ -136,7 +139,12 @@ impl Audited {
 
     /// What the records say of the terms.
     fn said(&self) -> Said<'_> {
-        Said { of_contenders: &self.terms, trials: self.taken, emulated: self.emulated }
+        Said {
+            of_contenders: &self.terms,
+            trials: self.taken,
+            emulated: self.emulated,
+            user_mode: self.user_mode,
+        }
     }
 
     /// What the audits notice of the terms on which contenders are compared.

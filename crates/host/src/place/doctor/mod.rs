@@ -17,8 +17,8 @@ use std::path::{Path, PathBuf};
 use fsverdict_core::model::need::{Answer, Asked, ProbeKind, Remedy};
 use fsverdict_core::model::{Bed, Need};
 
-use super::vm::kernel;
 use super::vm::kvm::{self, QEMU};
+use super::vm::{kernel, uml};
 use crate::file_system::{self, FileSystem};
 use crate::machine::answers::{closed, not_installed};
 use crate::machine::cgroup::{Hierarchy, Places};
@@ -60,8 +60,15 @@ pub fn needs() -> Vec<Need> {
         Need::Link,
         Need::Tool("strace"),
     ];
-    let last =
-        [Need::BlockEvents, Need::Limits, Need::Qemu, Need::Kernel(None), Need::Kvm, Need::Png];
+    let last = [
+        Need::BlockEvents,
+        Need::Limits,
+        Need::Qemu,
+        Need::Kernel(None),
+        Need::Kvm,
+        Need::Uml,
+        Need::Png,
+    ];
     let own = [Need::Cgroups, Need::KernelLog];
     let probes = ProbeKind::ALL.map(Need::Probe);
     first
@@ -126,6 +133,7 @@ impl Machine {
             Need::Qemu => program(QEMU),
             Need::Kernel(name) => kernels(name.as_deref()),
             Need::Kvm => kvm::check(root),
+            Need::Uml => uml::check(),
             Need::Png => program("rsvg-convert"),
         }
     }

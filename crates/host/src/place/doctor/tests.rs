@@ -38,7 +38,8 @@ fn needs_have_names_of_their_own_and_beds_probes_and_places_need_known_ones() {
     let names: BTreeSet<_> = needs.iter().map(Need::name).collect();
     assert_eq!(names.len(), needs.len());
     let of_beds = beds().into_iter().flat_map(|bed| bed.needs());
-    let of_places = [Place::Local, Place::Vm, Place::Sim].into_iter().flat_map(Place::needs);
+    let places = [Place::Local, Place::Vm, Place::Uml, Place::Sim];
+    let of_places = places.into_iter().flat_map(Place::needs);
     for need in of_beds.chain(of_places).chain([ExtraProbe::PageCache.need()]) {
         assert!(needs.contains(&need), "{need:?}");
     }

@@ -3,9 +3,9 @@
 use fsverdict_core::model::need::{Answer, ProbeKind, install};
 use fsverdict_core::model::{Contender, Need, Plan};
 
-use super::Bootable;
 use super::error::VmError;
 use super::toolbox;
+use super::{Bootable, is_uml};
 use crate::file_system::FileSystem;
 use crate::place::doctor::{Machine, tools};
 use crate::{layer, tool};
@@ -13,6 +13,11 @@ use crate::{layer, tool};
 /// Virtual machines on `machine`, with the kernels that `plan` names. Programs come from the host,
 /// for the guest gets copies of them.
 pub fn answer(machine: &Machine, plan: &Plan, need: &Need) -> Answer {
+    if is_uml(plan)
+        && let Some(answer) = of_uml(need)
+    {
+        return answer;
+    }
     match need {
         Need::Root | Need::Namespaces | Need::LoopDevices | Need::DropCaches => {
             Answer::yes("each trial has a machine of its own")
@@ -42,8 +47,25 @@ pub fn answer(machine: &Machine, plan: &Plan, need: &Need) -> Answer {
         | Need::Qemu
         | Need::Kernel(_)
         | Need::Kvm
+        | Need::Uml
         | Need::Png => machine.answer(need),
     }
+}
+
+/// What a User Mode Linux answers where that is not what other machines do.
+fn of_uml(need: &Need) -> Option<Answer> {
+    let lacks = |what: &str| Answer::no(format!("a User Mode Linux {what}"));
+    let answer = match need {
+        Need::Limits => lacks("does not hold its disks down to them").but("write --place vm"),
+        Need::Probe(ProbeKind::Pressure) => lacks("tells no pressure (CONFIG_PSI)"),
+        // Both go by tracepoints.
+        Need::Probe(ProbeKind::PageCache) | Need::BlockEvents => {
+            lacks("has no tracepoints (CONFIG_FTRACE)").but("write --place vm")
+        }
+        Need::Probe(ProbeKind::Device) => Answer::yes("the kernel counts flushes, too"),
+        _ => return None,
+    };
+    Some(answer)
 }
 
 /// The kernel of each of its contenders has it, and the host has its tools.
@@ -66,7 +88,9 @@ fn file_system(plan: &Plan, name: &str) -> Answer {
                     how = zfs.map_or(how, |it| format!("OpenZFS {}", it.version));
                 }
             },
-            Err(error @ VmError::NoFileSystem { .. }) => return Answer::no(error.to_string()),
+            Err(error @ (VmError::NoFileSystem { .. } | VmError::NotInUml { .. })) => {
+                return Answer::no(error.to_string());
+            }
             // That is the kernel's need.
             Err(error) => return Answer::unknown(error.to_string()),
         }
@@ -97,7 +121,7 @@ fn layer(plan: &Plan, name: &str) -> Answer {
     let is_its = |it: &&Contender| it.layers.iter().any(|layer| layer.name == name);
     for contender in plan.contenders.iter().filter(is_its) {
         let alone = Plan { contenders: vec![contender.clone()], ..plan.clone() };
-        if let Err(error @ VmError::NoLayer { .. }) =
+        if let Err(error @ (VmError::NoLayer { .. } | VmError::NotInUml { .. })) =
             Bootable::of(contender.kernel.as_deref(), &alone)
         {
             return Answer::no(error.to_string());

@@ -17,6 +17,13 @@ pub enum VmError {
     NoKernel { name: String },
     #[error("there is no kernel to boot here: fsverdict kernels get 6.12")]
     NoKernelAtAll,
+    #[error("there is no User Mode Linux here: fsverdict kernels get uml")]
+    NoUml,
+    #[error(
+        "{folder} has {} free, and a User Mode Linux has its {} of memory there: give it less \
+         ([vm] memory), or enlarge it (mount -o remount,size=...)", shown(*free), shown(*bytes)
+    )]
+    SharedMemory { folder: &'static str, free: u64, bytes: u64 },
     #[error("kernel {}: {source}", path.display())]
     Image { path: PathBuf, source: io::Error },
     #[error(
@@ -32,6 +39,8 @@ pub enum VmError {
         release::version_of(release)
     )]
     NoFileSystem { release: String, name: String },
+    #[error("User Mode Linux {release} has no {name}: write --place vm")]
+    NotInUml { release: String, name: String },
     #[error(
         "kernel {release} has no {module}, which layer {layer} is made by: choose another one \
          (fsverdict kernels list)"

@@ -24,7 +24,7 @@ use super::nodes;
 use super::shell::{self, Terminal};
 use crate::bed::{Identity, Like};
 use crate::machine::processes::uptime_ns;
-use crate::machine::settings::{self, Setting};
+use crate::machine::settings::{self, Knob, Setting};
 use crate::place::lease::Grant;
 use crate::place::trial_process::{bare_trial_argv, machines_proc, trial_argv};
 use crate::probe::offered;
@@ -85,6 +85,8 @@ pub struct Job {
     pub disks: usize,
     /// Every instruction is emulated.
     pub emulated: bool,
+    /// The kernel is a process of the host's.
+    pub user_mode: bool,
     /// Behind them there is one for marks, in the log of their writes.
     pub has_marks: bool,
     /// The disk that they are to be like.
@@ -150,8 +152,12 @@ fn serve() -> Result<(), HostError> {
     if !has_devtmpfs {
         nodes::make(Path::new("/"))?;
     }
-    let mut guest =
-        Guest { kernel: sys::kernel_release(), emulated: job.emulated, ..Guest::default() };
+    let mut guest = Guest {
+        kernel: sys::kernel_release(),
+        emulated: job.emulated,
+        user_mode: job.user_mode,
+        ..Guest::default()
+    };
     guest.boot_ns = uptime_ns();
     guest.lacks = lacks(Path::new("/"));
     if !has_namespaces() {
@@ -167,7 +173,8 @@ fn serve() -> Result<(), HostError> {
         IS_TYPED_AT.store(true, Ordering::Relaxed);
         let record: Option<Record> = document(&Path::new(OUT).join("record.json"));
         let trial = document(Path::new(TRIAL)).unwrap_or(trial);
-        return shell::look_around(&terminal, &trial, record.as_ref(), error.as_deref());
+        let console = if guest.user_mode { shell::UML } else { shell::QEMU };
+        return shell::look_around(&console, &terminal, &trial, record.as_ref(), error.as_deref());
     }
     let answer = serde_json::to_vec(&Answer { guest, error })?;
     fs::write(Path::new(OUT).join(ANSWER), answer)?;
@@ -264,7 +271,7 @@ fn in_bus_order(root: &Path) -> io::Result<Vec<(String, PathBuf)>> {
         let name = entry.file_name().to_string_lossy().into_owned();
         let place = match &name {
             name if name.starts_with("sd") => entry.path().canonicalize()?,
-            name if name.starts_with("vd") || name.starts_with("hd") => PathBuf::new(),
+            name if ["vd", "hd", "ubd"].iter().any(|it| name.starts_with(it)) => PathBuf::new(),
             _ => continue,
         };
         disks.push(((place, name.len(), name.clone()), (name, entry.path())));
@@ -312,6 +319,16 @@ fn rename(device: &mut Device, number: usize) -> io::Result<()> {
     Ok(())
 }
 
+/// A disk of User Mode Linux has mq-deadline where those of other guests and loop devices have no
+/// scheduler, and so would merge what these don't.
+fn without_scheduler(devices: &[Device]) -> Result<(), HostError> {
+    for device in devices {
+        let (knob, value) = (Knob::queue(device.number, "scheduler"), "none".into());
+        Setting { knob, value }.set(Path::new("/"))?;
+    }
+    Ok(())
+}
+
 /// Runs the trial as on any machine, in a process and namespaces of its own. The host holds the
 /// disks down to the limits, so that here there are none to set.
 fn run(job: Job, job_disk: &Path) -> Result<(), HostError> {
@@ -334,6 +351,9 @@ fn run(job: Job, job_disk: &Path) -> Result<(), HostError> {
         job.like.iter().flat_map(|it| trial.bed.devices.iter().map(move |d| (it, d)))
     {
         like.set_on(device.number)?;
+    }
+    if job.user_mode {
+        without_scheduler(&trial.bed.devices)?;
     }
     let wanted = settings::wanted(&trial.contender, &trial.bed.devices);
     wanted.iter().try_for_each(|setting: &Setting| setting.set(Path::new("/")))?;

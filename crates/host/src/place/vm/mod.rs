@@ -1,4 +1,6 @@
-//! A QEMU microVM for each trial, with any kernel: no root, no spare disk.
+//! A machine for each trial, without root or a spare disk: a QEMU microVM with any kernel
+//! (`qemu.rs`), or a User Mode Linux ([`uml`]). Only how these are started differs, what they call
+//! their disks, and what they can't have.
 //!
 //! The guest is fsverdict itself, as the first process ([`guest`]), in an initial file system that
 //! is made of the host's own files (`host_files.rs`) and the kernel's modules (`modules.rs`). A
@@ -8,6 +10,7 @@
 mod answers;
 mod apt;
 mod archive;
+mod console;
 mod error;
 pub mod fetch;
 pub mod guest;
@@ -23,6 +26,7 @@ mod qemu;
 mod release;
 mod shell;
 pub mod toolbox;
+pub mod uml;
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -45,6 +49,7 @@ use crate::tool;
 use crate::undo::{Journal, Undo};
 pub use answers::answer;
 use archive::Archive;
+use console::{Console, Mute, Silence};
 pub use error::VmError;
 use guest::{Answer, Job};
 use host_files::HostFiles;
@@ -52,12 +57,69 @@ use kernel::{Kernel, Zfs};
 use kvm::QEMU;
 use logged::Log;
 use modules::{Bus, Modules};
-use qemu::{Console, Disk, DiskLog, Machine, Mute, Silence};
+use qemu::{Disk, DiskLog, Machine};
 pub use shell::Terminal;
 
 /// The disk by which a trial goes in and its record comes out. A hole in a file: what is not
 /// written takes no space.
 const EXCHANGE_BYTES: u64 = 512 << 20;
+
+/// What runs the guests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Runner {
+    Qemu { kvm: bool },
+    Uml,
+}
+
+impl Runner {
+    fn of(plan: &Plan) -> Runner {
+        match is_uml(plan) {
+            true => Runner::Uml,
+            false => Runner::Qemu { kvm: qemu::has_kvm() },
+        }
+    }
+
+    fn argv(self, machine: &Machine) -> Vec<String> {
+        match self {
+            Runner::Qemu { .. } => machine.argv(),
+            Runner::Uml => uml::argv(machine),
+        }
+    }
+
+    /// What starts that command in the folder of the machine.
+    fn prepare(self, machine: &Machine) -> io::Result<()> {
+        match self {
+            Runner::Qemu { .. } => Ok(()),
+            Runner::Uml => uml::link(machine),
+        }
+    }
+
+    fn has_kvm(self) -> bool {
+        self == Runner::Qemu { kvm: true }
+    }
+
+    fn shown(self) -> (&'static str, &'static str) {
+        match self {
+            Runner::Qemu { kvm: true } => ("QEMU", ", KVM"),
+            Runner::Qemu { kvm: false } => ("QEMU", ", emulated by TCG"),
+            Runner::Uml => ("User Mode Linux", ""),
+        }
+    }
+}
+
+/// The plan's trials run in User Mode Linux.
+fn is_uml(plan: &Plan) -> bool {
+    plan.place == Some(model::Place::Uml)
+}
+
+/// The kernels that can be meant by a contender of `plan` that has this name for it.
+fn kernels(name: Option<&str>, plan: &Plan) -> Result<Vec<Kernel>, VmError> {
+    if !is_uml(plan) {
+        return kernel::named(name);
+    }
+    let newest = uml::all().into_iter().next().ok_or(VmError::NoUml)?;
+    Ok(vec![newest])
+}
 
 /// A kernel that the plan names, ready to be booted.
 #[derive(Debug)]
@@ -75,7 +137,7 @@ impl Bootable {
     /// that has them all by itself before one where a daemon stands in.
     fn of(name: Option<&str>, plan: &Plan) -> Result<Bootable, VmError> {
         let (mut lack, mut with_daemon) = (None, None);
-        for kernel in kernel::named(name)? {
+        for kernel in kernels(name, plan)? {
             match Bootable::with(kernel, name, plan) {
                 Err(error @ (VmError::NoFileSystem { .. } | VmError::NoLayer { .. })) => {
                     lack = lack.or(Some(error));
@@ -93,7 +155,7 @@ impl Bootable {
         let disks = plan.bed.devices as usize;
         let modules = Modules::of(&kernel)?;
         let release = || kernel.release.clone();
-        let mut buses = modules.buses();
+        let mut buses = if is_uml(plan) { vec![Bus::Ubd] } else { modules.buses() };
         let Some(most) = buses.iter().map(|bus| bus.disks_max()).max() else {
             return Err(VmError::NoDisks { release: release() });
         };
@@ -152,7 +214,10 @@ impl Bootable {
         match self.modules.has(name) {
             Some(false) => {
                 let (release, name) = (self.kernel.release.clone(), name.to_string());
-                Err(VmError::NoFileSystem { release, name })
+                Err(match self.bus() {
+                    Bus::Ubd => VmError::NotInUml { release, name },
+                    _ => VmError::NoFileSystem { release, name },
+                })
             }
             _ => Ok(()),
         }
@@ -163,6 +228,10 @@ impl Bootable {
         let mut pairs = kinds.flat_map(|kind| kind.modules.iter().map(move |it| (kind.name, it)));
         match pairs.find(|(_, module)| self.modules.has(module) == Some(false)) {
             None => Ok(()),
+            Some((layer, _)) if self.bus() == Bus::Ubd => {
+                let (release, name) = (self.kernel.release.clone(), format!("layer {layer}"));
+                Err(VmError::NotInUml { release, name })
+            }
             Some((layer, module)) => {
                 Err(VmError::NoLayer { release: self.kernel.release.clone(), layer, module })
             }
@@ -181,7 +250,10 @@ struct Prepared {
 impl Prepared {
     /// With `programs` besides what the trials need.
     fn of(plan: &Plan, programs: &[&str]) -> Result<Prepared, VmError> {
-        tool::command(QEMU)?;
+        match is_uml(plan) {
+            true => uml::check_memory(plan.vm.clone().unwrap_or_default().memory.0)?,
+            false => tool::command(QEMU).map(drop)?,
+        }
         let mut kernels = BTreeMap::new();
         for contender in &plan.contenders {
             if !kernels.contains_key(&contender.kernel) {
@@ -211,15 +283,27 @@ pub fn check(plan: &Plan) -> Result<(), VmError> {
     Prepared::of(plan, &[]).map(drop)
 }
 
+/// Where the plan's trials would be in place `uml` what they are in place `vm`, and sooner, says
+/// so: guests without KVM, of which nothing is judged but what is counted.
+pub fn hint(plan: &Plan) -> Option<&'static str> {
+    let there = Plan { place: Some(model::Place::Uml), ..plan.clone() };
+    let fits = plan.judges_counts() && there.check().is_ok() && !qemu::has_kvm();
+    fits.then_some(
+        "without KVM every instruction is emulated: --place uml has such counts in less time, by a \
+         Linux that is a process (fsverdict kernels get uml)",
+    )
+}
+
 /// The command that would boot the machine of `trial`; kernels that are not there are imagined.
 pub fn imagined(plan: &Plan, trial: &Trial) -> Result<Vec<String>, HostError> {
     let name = trial.contender.kernel.as_deref();
     let bootable = Bootable::of(name, plan);
     let image = match &bootable {
         Ok(bootable) => bootable.kernel.image.clone(),
+        Err(_) if is_uml(plan) => "linux".into(),
         Err(_) => format!("vmlinuz-{}", name.unwrap_or("RELEASE")).into(),
     };
-    let config = plan.vm.clone().unwrap_or_default();
+    let (config, runner) = (plan.vm.clone().unwrap_or_default(), Runner::of(plan));
     let limits = trial.contender.limits.or(plan.bed.limits);
     let bed = (0..trial.bed.devices.len()).map(|number| Disk {
         path: format!("RUN/{number}.img").into(),
@@ -237,13 +321,17 @@ pub fn imagined(plan: &Plan, trial: &Trial) -> Result<Vec<String>, HostError> {
         disks: &disks,
         bus: bootable.map_or(Bus::Virtio, |bootable| bootable.bus()),
         memory_bytes: config.memory.0,
-        processors: config.processors,
-        kvm: qemu::has_kvm(),
+        processors: processors(plan),
+        kvm: runner.has_kvm(),
         parameters: &trial.contender.parameters,
         options: &config.qemu,
         has_terminal: false,
     };
-    Ok(machine.argv())
+    Ok(runner.argv(&machine))
+}
+
+fn processors(plan: &Plan) -> u32 {
+    plan.vm.clone().unwrap_or_default().processors_at(plan.place.unwrap_or(model::Place::Vm))
 }
 
 /// Virtual machines as the place of a run.
@@ -261,7 +349,7 @@ pub struct Vm<'a> {
     own: Option<Own>,
     /// By the name that contenders have for the kernel.
     initrds: BTreeMap<Option<String>, PathBuf>,
-    kvm: bool,
+    runner: Runner,
 }
 
 impl<'a> Vm<'a> {
@@ -306,7 +394,7 @@ impl<'a> Vm<'a> {
             is_half_made: false,
             own: None,
             initrds: BTreeMap::new(),
-            kvm: qemu::has_kvm(),
+            runner: Runner::of(plan),
         })
     }
 
@@ -355,7 +443,7 @@ impl<'a> Vm<'a> {
         let limits = trial.contender.limits.or(self.plan.bed.limits);
         let bed_disk = |device: &Device| Disk {
             path: PathBuf::from(&device.path),
-            direct: can_be_direct(Path::new(&device.path)),
+            direct: self.is_direct(device),
             scratch: false,
             limits,
             like: self.like().map(|like| like.disk.clone()),
@@ -365,6 +453,11 @@ impl<'a> Vm<'a> {
         std::iter::once(Disk::exchange(exchange))
             .chain(trial.bed.devices.iter().map(bed_disk))
             .collect()
+    }
+
+    /// It is read and written past the host's page cache.
+    fn is_direct(&self, device: &Device) -> bool {
+        self.runner != Runner::Uml && can_be_direct(Path::new(&device.path))
     }
 
     /// The disk that those of the guests are to be like.
@@ -379,7 +472,8 @@ impl<'a> Vm<'a> {
             driver: bootable.file_system(&trial.contender).map_or("", |it| it.driver()).into(),
             path: guest_path(self.plan.vm.as_ref().is_some_and(|vm| vm.untrusted)),
             disks: trial.bed.devices.len(),
-            emulated: !self.kvm,
+            emulated: self.runner == Runner::Qemu { kvm: false },
+            user_mode: self.runner == Runner::Uml,
             has_marks: log.is_some(),
             like: self.like().cloned(),
             shell: None,
@@ -394,16 +488,14 @@ impl<'a> Vm<'a> {
     ) -> Result<Machine<'b>, HostError> {
         let (bootable, initrd) = self.booted_by(trial)?;
         let config = self.plan.vm.as_ref();
-        let usual = model::Vm::default();
-        let vm = config.unwrap_or(&usual);
         Ok(Machine {
             kernel: &bootable.kernel.image,
             initrd,
             disks,
             bus: bootable.bus(),
             memory_bytes: self.memory_bytes(initrd)?,
-            processors: vm.processors,
-            kvm: self.kvm,
+            processors: processors(&self.plan),
+            kvm: self.runner.has_kvm(),
             parameters: &trial.contender.parameters,
             options: config.map_or(&[], |config| &config.qemu),
             has_terminal: false,
@@ -425,7 +517,9 @@ impl<'a> Vm<'a> {
         write_job(&exchange, &Job { shell: Some(terminal.clone()), ..job })?;
         let disks = self.disks(&exchange, trial, None);
         let machine = self.machine(trial, &disks)?;
-        qemu::run_here(&Machine { has_terminal: true, ..machine }.argv())
+        let machine = Machine { has_terminal: true, ..machine };
+        self.runner.prepare(&machine)?;
+        console::run_here(&self.runner.argv(&machine))
     }
 
     /// Runs the machine and gives the files that came out of it; and what went wrong before the
@@ -510,7 +604,9 @@ impl<'a> Vm<'a> {
         let exchange = self.own_folder()?.join("exchange");
         write_job(&exchange, &self.job(trial, self.booted_by(trial)?.0, log))?;
         let disks = self.disks(&exchange, trial, log);
-        let argv = self.machine(trial, &disks)?.argv();
+        let machine = self.machine(trial, &disks)?;
+        self.runner.prepare(&machine)?;
+        let argv = self.runner.argv(&machine);
         let steps: Vec<String> = run::steps(trial).iter().map(ToString::to_string).collect();
         (self.watch)(Event::Step("boot"));
         let mut patience = Patience::new(&trial.timeouts);
@@ -532,7 +628,7 @@ impl<'a> Vm<'a> {
         };
         let later = trial.timeouts.silence();
         let silence = Silence { later, at_first: has_words.then_some(later) };
-        let console = qemu::run(&argv, console, silence, &self.interrupted, &mut watch)?;
+        let console = console::run(&argv, console, silence, &self.interrupted, &mut watch)?;
         let files = archive::files(BufReader::new(File::open(&exchange)?)).unwrap_or_default();
         Ok(Booted { files, console, has_begun })
     }
@@ -631,7 +727,7 @@ impl Place for Vm<'_> {
         self.make_initrds()?;
         // QEMU holds the disks down to their limits.
         let (kind, lab) = (bed.kind, token.to_string());
-        let limits_count = bed.limits_count(model::Place::Vm);
+        let limits_count = bed.limits_count(self.plan.place.unwrap_or(model::Place::Vm));
         Ok(TrialBed { kind, devices, limits_count, probed, lab, ..TrialBed::default() })
     }
 
@@ -644,7 +740,10 @@ impl Place for Vm<'_> {
         let folder = Path::new(&trial.raw).parent().ok_or("the trial has no folder")?.to_owned();
         fs::create_dir_all(&trial.raw)?;
         fs::write(folder.join("trial.json"), serde_json::to_string_pretty(trial)?)?;
-        let log = Log::of(trial, self.own_folder()?)?;
+        let log = match self.runner {
+            Runner::Qemu { .. } => Log::of(trial, self.own_folder()?)?,
+            Runner::Uml => None,
+        };
         let (mut files, panicked) = self.boot(trial, log.as_ref())?;
         let answer = files.remove(guest::ANSWER).unwrap_or_default();
         let Answer { guest, error } = serde_json::from_slice(&answer)?;
@@ -687,18 +786,15 @@ impl Place for Vm<'_> {
 
     fn bed_facts(&self) -> Vec<(String, String)> {
         let config = self.plan.vm.clone().unwrap_or_default();
-        let processors = match config.processors {
+        let processors = match processors(&self.plan) {
             1 => "1 processor".to_string(),
             several => format!("{several} processors"),
         };
-        let machine = format!(
-            "QEMU, {processors}, {}, {}",
-            config.memory,
-            if self.kvm { "KVM" } else { "emulated by TCG" }
-        );
+        let (runner, how) = self.runner.shown();
+        let machine = format!("{runner}, {processors}, {}{how}", config.memory);
         let mut facts = vec![("virtual machines".to_string(), machine)];
         let mut images = self.made.iter().flat_map(|made| &made.devices);
-        let how = match images.all(|device| can_be_direct(Path::new(&device.path))) {
+        let how = match images.all(|device| self.is_direct(device)) {
             true => "direct I/O",
             false => "through the host's page cache",
         };
@@ -710,7 +806,7 @@ impl Place for Vm<'_> {
             let disks = match bootable.buses.as_slice() {
                 [Bus::Ide] => ", IDE disks",
                 [Bus::Ahci] => ", SATA disks",
-                [] | [Bus::Virtio] => "",
+                [] | [Bus::Virtio | Bus::Ubd] => "",
                 // What this kernel has is known when it has been booted.
                 [..] => ", virtio disks, or IDE or SATA where it sees none",
             };

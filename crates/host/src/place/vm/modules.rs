@@ -42,10 +42,12 @@ pub enum Bus {
     Ide,
     /// A SATA controller of 2007.
     Ahci,
+    /// Files, in User Mode Linux alone.
+    Ubd,
 }
 
 impl Bus {
-    /// The best first.
+    /// Those of QEMU, the best first.
     const ALL: [Bus; 3] = [Bus::Virtio, Bus::Ide, Bus::Ahci];
 
     /// How many disks it has room for.
@@ -54,6 +56,7 @@ impl Bus {
             Bus::Virtio => usize::MAX,
             Bus::Ide => 4,
             Bus::Ahci => 6,
+            Bus::Ubd => 8,
         }
     }
 
@@ -62,6 +65,7 @@ impl Bus {
             Bus::Virtio => &["virtio_pci", "virtio_blk"],
             Bus::Ide => &["ata_piix", "sd_mod"],
             Bus::Ahci => &["ahci", "sd_mod"],
+            Bus::Ubd => &[],
         }
     }
 }

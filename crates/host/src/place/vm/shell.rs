@@ -19,8 +19,19 @@ pub const PROGRAMS: [&str; 43] = [
     "strace", "stty", "sync", "tail", "touch", "uname", "vi", "wc",
 ];
 
-/// The console of a guest: its first serial port.
-const CONSOLE: &str = "/dev/ttyS0";
+/// The console of a guest.
+pub struct Console {
+    device: &'static str,
+    /// What ends a machine that hangs.
+    last_way_out: &'static str,
+}
+
+/// The first serial port.
+pub const QEMU: Console =
+    Console { device: "/dev/ttyS0", last_way_out: "Ctrl-A, then X ends one that hangs." };
+/// The first terminal: what is typed goes there, all of it.
+pub const UML: Console =
+    Console { device: "/dev/tty0", last_way_out: "one that hangs is killed from elsewhere." };
 
 /// The terminal that a guest's console is shown at.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -35,13 +46,14 @@ pub struct Terminal {
 
 /// Runs a shell on the console until it ends, after it has said what became of the trial.
 pub fn look_around(
+    its: &Console,
     terminal: &Terminal,
     trial: &Trial,
     record: Option<&Record>,
     error: Option<&str>,
 ) -> Result<(), HostError> {
-    let console = || File::options().read(true).write(true).open(CONSOLE);
-    console()?.write_all(said(trial, record, error).as_bytes())?;
+    let console = || File::options().read(true).write(true).open(its.device);
+    console()?.write_all(said(its, trial, record, error).as_bytes())?;
     // Of a session of its own, whose terminal it is: Ctrl-C and jobs take that.
     let line = format!(
         "stty sane rows {} cols {}
@@ -57,7 +69,7 @@ pub fn look_around(
 }
 
 /// What became of the trial, where things are, and how to end it.
-fn said(trial: &Trial, record: Option<&Record>, error: Option<&str>) -> String {
+fn said(its: &Console, trial: &Trial, record: Option<&Record>, error: Option<&str>) -> String {
     let became = match (record.map(|it| &it.outcome), error) {
         (Some(Outcome::Measured), _) => "was measured".to_string(),
         (Some(Outcome::Failed(it)), _) => format!("has failed at {}: {}", it.step, it.error),
@@ -73,7 +85,7 @@ fn said(trial: &Trial, record: Option<&Record>, error: Option<&str>) -> String {
         format!("Its disks: {}", devices.join(", ")),
         format!("To mount them again: {}", mount.join("; ")),
         format!("What it printed: {}", trial.raw),
-        "exit ends the machine; Ctrl-A, then X ends one that hangs.".to_string(),
+        format!("exit ends the machine; {}", its.last_way_out),
     ];
     visible(&format!("\n{}\n\n", lines.join("\n"))).into_owned()
 }

@@ -1,0 +1,273 @@
+//! Place `uml`: guests that are processes. They take no QEMU, and a boot of each is a fraction of a
+//! second. Where the kernel can't be fetched, the tests say so and are left out.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::sync::OnceLock;
+
+use serde_json::Value;
+
+use super::failures;
+use crate::support::{Done, Left, Scene, Started, list, program, sample, text, tool, wait_for};
+
+/// A cache of its own, since tests of users copy the other one.
+fn cache() -> PathBuf {
+    Path::new(env!("CARGO_TARGET_TMPDIR")).join("uml")
+}
+
+/// Fetched once; says why not.
+fn is_there() -> bool {
+    static FETCHED: OnceLock<bool> = OnceLock::new();
+    *FETCHED.get_or_init(|| {
+        let mut command = program(env!("CARGO_BIN_EXE_fsverdict"));
+        command.args(["kernels", "get", "uml"]).env("XDG_CACHE_HOME", cache());
+        let done = Started::new(command).wait();
+        if done.code != Some(0) {
+            eprintln!("left out: {}", done.stderr);
+        }
+        done.code == Some(0)
+    })
+}
+
+fn started(scene: &Scene, words: &[&str]) -> Started {
+    let mut command = scene.command(words);
+    command.env("XDG_CACHE_HOME", cache());
+    Started::new(command)
+}
+
+/// The program as a user without any right, who has the cache.
+fn as_nobody(scene: &Scene, words: &[&str]) -> Done {
+    let copy = scene.path("fsverdict");
+    if !copy.exists() {
+        fs::copy(env!("CARGO_BIN_EXE_fsverdict"), &copy).unwrap();
+        fs::create_dir_all(scene.path("home/.cache/fsverdict")).unwrap();
+        let (from, to) = (cache().join("fsverdict/uml"), scene.path("home/.cache/fsverdict"));
+        tool("cp", &["-r", from.to_str().unwrap(), to.to_str().unwrap()]).unwrap();
+        tool("chmod", &["755", &scene.typed("")]).unwrap();
+        tool("chown", &["-R", "65534:65534", &scene.typed("")]).unwrap();
+    }
+    let mut command = program("setpriv");
+    command.args(["--reuid=65534", "--regid=65534", "--clear-groups"]).arg(copy).args(words);
+    command.current_dir(scene.path("")).env_clear();
+    command.env("HOME", scene.path("home")).env("PATH", "/usr/bin:/bin");
+    Started::new(command).wait()
+}
+
+/// What is counted in a trial of ten files and a fsync each.
+const COUNTS: [&str; 3] =
+    ["fsync_device_writes", "fsync_device_write_bytes", "fsync_device_flushes"];
+
+fn counts(trial: &Value) -> [f64; 3] {
+    COUNTS.map(|name| sample(trial, name))
+}
+
+#[test]
+#[ignore = "needs root, to become a user without rights: run ./test"]
+fn a_user_counts_what_fsyncs_write_on_three_file_systems() {
+    if !is_there() {
+        return;
+    }
+    let scene = Scene::new();
+    let words = ["run", "--place", "uml", "--fs", "ext4,xfs,btrfs", "--size", "512M"];
+    let work = ["--rounds", "2", "--fsync-files", "files=10,repetitions=10"];
+    let out = ["--output", "run", "--json", "-"];
+    let document = as_nobody(&scene, &[&words[..], &work, &out].concat()).exits(0).json();
+    assert_eq!(document["run"]["place"], "uml");
+    let machine = text(&document["run"]["host"]["virtual machines"]);
+    assert!(machine.starts_with("User Mode Linux, 1 processor, 1G"), "{machine}");
+    assert_eq!(document["run"]["host"]["disks"], "through the host's page cache");
+    let trials = list(&document["trials"]);
+    assert_eq!((trials.len(), failures(&document).len()), (6, 0), "{document:#}");
+    for trial in trials {
+        let (guest, name) = (&trial["guest"], &trial["contender"]);
+        assert_eq!((&guest["user_mode"], &guest["emulated"]), (&true.into(), &false.into()));
+        assert_eq!(&trial["mounted"]["file_system"], name);
+        assert_eq!(trial["disk"]["write_cache"], true);
+        // Each round asks for the same, and each fsync for a flush at least.
+        let [writes, bytes, flushes] = counts(trial);
+        assert!(writes >= 1.0 && bytes >= 4096.0 && flushes >= 1.0, "{name}: {trial:#}");
+        let twin =
+            trials.iter().find(|it| it["contender"] == *name && it["round"] != trial["round"]);
+        let of_twin = counts(twin.unwrap());
+        assert_eq!(flushes, of_twin[2], "{name}");
+    }
+    let findings = list(&document["findings"]);
+    assert!(findings.iter().any(|it| it["audit"] == "A28"), "{findings:#?}");
+    assert!(findings.iter().all(|it| it["audit"] != "A22"), "{findings:#?}");
+    scene.assert_nothing_left();
+}
+
+#[test]
+#[ignore = "fetches a kernel: run ./test"]
+fn modules_and_settings_come_along_by_any_path() {
+    if !is_there() {
+        return;
+    }
+    let scene = Scene::new();
+    // Its paths have what a User Mode Linux would take for two of them.
+    let plan = scene.write(
+        "plan.toml",
+        r#"
+        bed = { size = "128M", dir = "of, two: parts", devices = 2 }
+        judgement = { rounds = 1 }
+        contender = [
+            { name = "f2fs", file_system = "f2fs", queue = { nr_requests = 32 } },
+            { name = "ext4", file_system = "ext4", sysctl = { "kernel.pid_max" = 4321 } },
+        ]
+        [[workload]]
+        name = "work"
+        setup = "cat /sys/block/ubdb/queue/nr_requests /sys/block/ubdb/queue/scheduler"
+        command = "cat /proc/sys/kernel/pid_max /sys/block/ubdb/size; nproc"
+        "#,
+    );
+    fs::create_dir(scene.path("of, two: parts")).unwrap();
+    let words = ["run", &plan, "--place", "uml", "--output", "a, run: of mine", "--json", "-"];
+    let done = started(&scene, &words).wait();
+    if tool("which", &["mkfs.f2fs"]).is_err() {
+        done.exits(1).says("apt-get install f2fs-tools");
+        return;
+    }
+    let document = done.exits(0).json();
+    assert_eq!(list(&document["trials"]).len(), 2);
+    for trial in list(&document["trials"]) {
+        let at = format!("a, run: of mine/trials/{}/raw", trial["number"]);
+        let printed = ["setup", "command"].map(|it| scene.read(&format!("{at}/{it}.stdout")));
+        let printed = printed.concat();
+        let is_f2fs = trial["contender"] == "f2fs";
+        assert_eq!(&trial["mounted"]["file_system"], &trial["contender"]);
+        let lines: Vec<&str> = printed.lines().collect();
+        assert!(lines[1].starts_with("[none]"), "{printed}");
+        assert_eq!((lines[0] == "32", lines[2] == "4321"), (is_f2fs, !is_f2fs), "{printed}");
+        assert_eq!((lines[3], lines[4]), ("262144", "1"), "{printed}");
+        let lacks = list(&trial["guest"]["lacks"]);
+        assert!(lacks.iter().any(|it| text(it).contains("pressure")), "{lacks:?}");
+    }
+    scene.assert_nothing_left();
+}
+
+#[test]
+#[ignore = "fetches a kernel: run ./test"]
+fn what_it_can_not_do_is_said_before_the_first_trial() {
+    if !is_there() {
+        return;
+    }
+    let scene = Scene::new();
+    let refused = |plan: &str, words: &[&str], says: &str| {
+        let contender = |it| format!("[[contender]]\nname = \"{it}\"\nfile_system = \"ext4\"\n");
+        let work = "[[workload]]\nname = \"w\"\ncommand = \"true\"\n";
+        let text = format!("\n{}{}{work}", contender("a"), contender("b"));
+        scene.write("plan.toml", &format!("{plan}{text}"));
+        let words = [&["run", "plan.toml", "--place", "uml", "--output", "run"], words].concat();
+        let done = started(&scene, &words).wait();
+        assert!([Some(1), Some(2)].contains(&done.code), "{says}");
+        done.says(says);
+        assert!(!scene.path("run").exists(), "{says}");
+    };
+    refused("", &["--kernel", "6.1"], "has a kernel of its own: that takes --place vm");
+    refused("", &["--vm-append", "quiet"], "has parameters for its kernel: that takes --place vm");
+    refused("", &["--vm-qemu", "-cpu max"], "options for QEMU: a User Mode Linux is none");
+    refused("", &["--untrusted"], "runs in virtual machines of QEMU: leave --place out");
+    refused("", &["--devices", "8"], "8 devices: a User Mode Linux has room for 7");
+    refused("vm = { processors = 2 }", &[], "2 processors: a User Mode Linux has one: write");
+    refused("bed = { limits = { iops = 9 } }", &[], "does not hold its disks down to them");
+    refused("vm = { memory = \"9000G\" }", &[], "/dev/shm has ");
+    let words = ["run", "--place", "uml", "--fs", "ext4,bcachefs", "--output", "run", "--", "true"];
+    started(&scene, &words).wait().exits(1).says("has no bcachefs: write --place vm");
+    let done = started(&scene, &["kernels", "get", "uml", "--with", "zfs"]).wait().exits(2);
+    done.says("a User Mode Linux has no OpenZFS");
+    let listed = started(&scene, &["kernels", "list"]).wait().exits(0).stdout;
+    assert!(listed.contains(" for place uml\n  has    ext4, xfs, btrfs"), "{listed}");
+    // It boots here, or says why not in a sentence.
+    let doctor = started(&scene, &["doctor"]).wait().stdout;
+    let row = doctor.lines().find(|line| line.contains("User Mode Linux")).unwrap();
+    assert!(row.contains("Linux 7"), "{row}");
+    assert_eq!(fs::read_dir(cache().join("fsverdict/uml")).unwrap().count(), 1);
+}
+
+#[test]
+fn one_that_is_not_fetched_is_named_with_the_way_to_it() {
+    let scene = Scene::new();
+    let of = |words: &[&str]| {
+        let mut command = scene.command(words);
+        command.env("XDG_CACHE_HOME", scene.path("cache"));
+        Started::new(command).wait()
+    };
+    let words = ["run", "--place", "uml", "--fs", "ext4,ext4", "--", "true"];
+    of(&words).exits(1).says("it is not fetched: fsverdict kernels get uml");
+    let dry = [&words[..4], &["ext4,xfs", "--dry-run", "--", "true"]].concat();
+    let said = of(&dry).exits(0).stdout;
+    assert!(said.contains("ln -s RUN/0.img RUN/vm/disk1"), "{said}");
+    assert!(said.contains(" ubd0t=disk0 ubd1t=disk1 seccomp=on "), "{said}");
+    assert!(said.contains("mkfs.ext4") && said.contains(" /dev/ubdb"), "{said}");
+}
+
+#[test]
+#[ignore = "fetches a kernel: run ./test"]
+fn a_kill_and_a_panic_leave_nothing_of_it() {
+    if !is_there() {
+        return;
+    }
+    let scene = Scene::alone();
+    let words = ["run", "--place", "uml", "--fs", "ext4,ext4", "--size", "64M", "--output", "run"];
+    let words = [&words[..], &["--", "sleep", "60"]].concat();
+    let is_kernel = |number: &u32| {
+        let name = fs::read_to_string(format!("/proc/{number}/comm")).unwrap_or_default();
+        name.trim() == "linux"
+    };
+    let runs_guest = || Left::of(&scene.path("")).processes.iter().any(is_kernel);
+    for (signal, code) in [("INT", Some(130)), ("KILL", None)] {
+        let mut run = started(&scene, &words);
+        run.reaches("the guest", runs_guest);
+        run.signal(signal);
+        assert_eq!(run.wait().code, code);
+        wait_for("the guest's end", || Left::of(&scene.path("")).processes.is_empty());
+    }
+    scene.run("clean").exits(0).says("cleaned up after the run of");
+    let plan = scene.write(
+        "plan.toml",
+        r#"
+        bed = { size = "64M" }
+        judgement = { rounds = 1 }
+        contender = [
+            { name = "whole", file_system = "ext4" },
+            { name = "broken", file_system = "ext4", sysctl = { "vm.panic_on_oom" = 2 } },
+        ]
+        [[workload]]
+        name = "work"
+        command = "[ $FSVERDICT_CONTENDER = whole ] || head -c 64G /dev/zero | tail"
+        "#,
+    );
+    let words = ["run", &plan, "--place", "uml", "--output", "two", "--json", "-"];
+    let document = started(&scene, &words).wait().exits(1).json();
+    let errors = failures(&document);
+    assert_eq!((errors.len(), list(&document["trials"]).len()), (1, 2), "{errors:?}");
+    assert!(errors[0].contains("the kernel panicked: "), "{errors:?}");
+    assert!(errors[0].contains("compulsory panic_on_oom is enabled"), "{errors:?}");
+    scene.assert_nothing_left();
+}
+
+#[test]
+#[ignore = "fetches a kernel: run ./test"]
+fn one_can_look_around_in_it() {
+    if !is_there() {
+        return;
+    }
+    let scene = Scene::new();
+    let words = ["run", "--place", "uml", "--fs", "ext4", "--size", "64M", "--rounds", "1"];
+    let work = ["--output", "run", "--", "sh", "-c", "echo kept > it; exit 3"];
+    started(&scene, &[&words[..], &work].concat()).wait().exits(1);
+    let mut shell = scene.command(&["vm", "shell", "run"]);
+    let said = || String::from_utf8_lossy(&fs::read(scene.path("said")).unwrap()).into_owned();
+    shell.env("XDG_CACHE_HOME", cache()).stdin(Stdio::piped());
+    shell.stdout(fs::File::create(scene.path("said")).unwrap());
+    shell.stderr(fs::File::create(scene.path("stderr")).unwrap());
+    let mut shell = Started::silent(shell);
+    shell.reaches("the shell's prompt", || said().contains("guest:"));
+    shell.typed(b"mount -t ext4 /dev/ubdb /fsverdict/mnt; cat $(find /fsverdict/mnt -name it)\r");
+    shell.reaches("what was kept", || said().contains("\nkept\r\n"));
+    shell.typed(b"exit\r");
+    shell.wait().exits(0);
+    assert!(said().contains("Trial 1 has failed at work: "), "{}", said());
+    scene.assert_nothing_left();
+}

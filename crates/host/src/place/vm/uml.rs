@@ -1,0 +1,407 @@
+//! User Mode Linux: a kernel that is a process of the host's, at the processor's own speed and
+//! without any right (Documentation/virt/uml/user_mode_linux_howto_v2.rst). Debian's comes with its
+//! modules, and asks for a libc that may be newer than the host's: that one lies beside it.
+
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use fsverdict_core::model::need::Answer;
+
+use super::apt::{self, Apt};
+use super::archive::Archive;
+use super::console;
+use super::error::{VmError, failed};
+use super::fetch;
+use super::kernel::{self, Kernel};
+use super::qemu::Machine;
+use super::release::by_version;
+use crate::machine::answers::nameless_file;
+use crate::tool;
+
+/// Debian's package, and the release that has one whose kernel knows `seccomp=`: 6.16 was the first
+/// (arch/um/os-Linux/start_up.c, `seccomp_config`). With ptrace(2) each system call of the guest
+/// takes several switches between processes.
+const PACKAGE: &str = "user-mode-linux";
+const RELEASE: &str = "sid";
+/// The libc that it is linked to.
+const LIBC: &str = "libc6";
+/// Its name among the kernels that can be fetched.
+pub const NAME: &str = "uml";
+/// What the program asks the kernel to start it with (its PT_INTERP), and what it asks for in our
+/// copy: a path from the directory that it is started in. It must be the kernel that starts it, for
+/// the memory behind a program that the loader was told to load is not where it looks for it.
+const LOADER: &[u8] = b"/lib64/ld-linux-x86-64.so.2\0";
+const OWN_LOADER: &[u8] = b"uml/ld.so\0";
+/// The link by which that directory leads to the folder of the kernel, and the folder with its libc
+/// there.
+const LINK: &str = "uml";
+const LIBRARIES: &str = "lib";
+const PROGRAM: &str = "linux";
+const MODULES: &str = "modules";
+/// Where the disk of that number is found, in the directory that it is started in: a path with a
+/// comma or a colon would be taken for two (ubd_kern.c, `ubd_setup_common`).
+fn disk(number: usize) -> String {
+    format!("disk{number}")
+}
+/// The kernel's memory is a file there (arch/um/os-Linux/mem.c, `make_tempfile`).
+const MEMORY: &str = "/dev/shm";
+/// It boots in a third of a second.
+const PROBE_LIMIT: Duration = Duration::from_secs(60);
+/// Kernel parameters, after those of the machine. Its console is our pipe; of the others it has
+/// none, nor a folder of the host's (`hostfs`). It ends instead of starting again.
+const PARAMETERS: [&str; 9] = [
+    "seccomp=on",
+    "con=null",
+    "ssl=null",
+    "hostfs=/proc/none",
+    "noreboot",
+    "panic=-1",
+    "oops=panic",
+    "loglevel=4",
+    "rdinit=/init",
+];
+
+fn folder() -> PathBuf {
+    kernel::cache().join("uml")
+}
+
+/// Those that were fetched; the newest first.
+pub fn all() -> Vec<Kernel> {
+    let entries = fs::read_dir(folder()).into_iter().flatten().flatten();
+    let mut kernels: Vec<Kernel> = entries.filter_map(|entry| at(&entry.path())).collect();
+    kernels.sort_by(|one, other| by_version(&other.release, &one.release));
+    kernels
+}
+
+/// The one whose folder that is.
+fn at(folder: &Path) -> Option<Kernel> {
+    let (image, modules) = (folder.join(PROGRAM), folder.join(MODULES));
+    let release = folder.file_name()?.to_str()?.to_string();
+    image.exists().then_some(Kernel { image, release, modules: Some(modules), zfs: None })
+}
+
+/// Fetches it, unless it is there already. `say` hears what is being done.
+pub fn get(mirror: Option<&str>, say: &mut dyn FnMut(&str)) -> Result<Kernel, VmError> {
+    let _lock = fetch::locked(&kernel::cache(), say)?;
+    let mirror = mirror.map_or_else(apt::own_mirror, |mirror| Ok(mirror.into()))?;
+    say(&format!("reading the package lists of {RELEASE}"));
+    let apt = Apt::private(RELEASE, &mirror, "main")?;
+    let version = apt.version(PACKAGE).ok_or_else(|| {
+        VmError::Fetch(format!("{RELEASE} has no {PACKAGE}: name another --mirror"))
+    })?;
+    let known = all().into_iter().find(|it| packaged(it) == Some(version.clone()));
+    if let Some(kernel) = known {
+        say(&format!("{PACKAGE} {version} is there already"));
+        return Ok(kernel);
+    }
+    say(&format!("fetching {PACKAGE} {version}"));
+    let beside = folder().join("new");
+    let _ = fs::remove_dir_all(&beside);
+    fs::create_dir_all(&beside).map_err(failed(format!("making {}", beside.display())))?;
+    let result = unpack(&apt, &version, &beside);
+    let _ = fs::remove_dir_all(&beside);
+    result
+}
+
+/// The version of the package that it came in.
+fn packaged(kernel: &Kernel) -> Option<String> {
+    fs::read_to_string(kernel.image.with_file_name("version")).ok()
+}
+
+fn unpack(apt: &Apt, version: &str, beside: &Path) -> Result<Kernel, VmError> {
+    apt.unpack(&[PACKAGE, LIBC].map(String::from), beside)?;
+    let whole = beside.join("whole");
+    let arranged = arrange(beside, version, &whole);
+    let release = arranged.map_err(failed(format!("unpacking {PACKAGE} {version}")))?;
+    let its = folder().join(release);
+    let _ = fs::remove_dir_all(&its);
+    fs::rename(&whole, &its).map_err(failed(format!("making {}", its.display())))?;
+    at(&its).ok_or(VmError::NoUml)
+}
+
+/// Puts what is needed of the packages below `from` into the folder `to`; gives the release.
+fn arrange(from: &Path, version: &str, to: &Path) -> io::Result<String> {
+    let missing = |what: &str| io::Error::other(format!("the package has no {what}"));
+    let modules = from.join("usr/lib/uml/modules");
+    let entry = fs::read_dir(&modules)?.next().ok_or_else(|| missing("modules"))??;
+    fs::create_dir_all(to.join(LIBRARIES))?;
+    fs::rename(entry.path(), to.join(MODULES))?;
+    let libraries = from.join("usr/lib/x86_64-linux-gnu");
+    fs::rename(libraries.join("libc.so.6"), to.join(LIBRARIES).join("libc.so.6"))?;
+    fs::rename(libraries.join("ld-linux-x86-64.so.2"), to.join("ld.so"))?;
+    let program = with_own_loader(fs::read(from.join("usr/bin/linux.uml"))?)
+        .ok_or_else(|| missing("program that asks for the usual loader"))?;
+    fs::write(to.join(PROGRAM), program)?;
+    fs::set_permissions(to.join(PROGRAM), fs::Permissions::from_mode(0o755))?;
+    // So that it can also be started in its own folder.
+    symlink(".", to.join(LINK))?;
+    fs::write(to.join("version"), version)?;
+    Ok(entry.file_name().to_string_lossy().into_owned())
+}
+
+/// The program, which asks for [`OWN_LOADER`].
+fn with_own_loader(mut program: Vec<u8>) -> Option<Vec<u8>> {
+    let at = program.windows(LOADER.len()).position(|bytes| bytes == LOADER)?;
+    let place = &mut program[at..at + LOADER.len()];
+    place.fill(0);
+    place[..OWN_LOADER.len()].copy_from_slice(OWN_LOADER);
+    Some(program)
+}
+
+/// The kernel `image`, started in `folder` with these words: without our environment, and without a
+/// dump of its memory when it panics.
+fn started(image: &Path, folder: &Path, words: impl IntoIterator<Item = String>) -> Vec<String> {
+    let [image, folder] = [image, folder].map(|path| path.display().to_string());
+    let first = ["prlimit", "--core=0", "env", "-i", "-C"].map(String::from);
+    let library_path = format!("LD_LIBRARY_PATH={LINK}/{LIBRARIES}");
+    first.into_iter().chain([folder, library_path, image]).chain(words).collect()
+}
+
+/// The command that starts the machine in the folder of its archive: its console on standard
+/// output.
+pub fn argv(machine: &Machine) -> Vec<String> {
+    let folder = machine.initrd.parent().unwrap_or(Path::new("."));
+    let initrd = machine.initrd.file_name().unwrap_or_default().to_string_lossy();
+    let console = if machine.has_terminal { "con0=fd:0,fd:1" } else { "con0=null,fd:1" };
+    let mut words = vec![
+        format!("mem={}M", machine.memory_bytes.div_ceil(1 << 20)),
+        format!("initrd={initrd}"),
+        // What it notes of itself there goes with the folder.
+        "uml_dir=./".into(),
+        console.into(),
+    ];
+    // `t`: without discards, which would give blocks of the image back, and without writing zeros,
+    // which it would do by the same way: see `bed/image.rs`, `write_out`.
+    words.extend((0..machine.disks.len()).map(|number| format!("ubd{number}t={}", disk(number))));
+    words.extend(PARAMETERS.map(String::from));
+    started(machine.kernel, folder, words)
+}
+
+/// Makes the links in the machine's folder by which [`argv`] calls what it is started with.
+pub fn link(machine: &Machine) -> io::Result<()> {
+    let folder = machine.initrd.parent().unwrap_or(Path::new("."));
+    let its = machine.kernel.parent().unwrap_or(Path::new("/"));
+    let disks = machine.disks.iter().enumerate().map(|(at, it)| (disk(at), it.path.as_path()));
+    for (name, to) in [(LINK.to_string(), its)].into_iter().chain(disks) {
+        let at = folder.join(name);
+        match fs::remove_file(&at) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => symlink(fs::canonicalize(to)?, at)?,
+        }
+    }
+    Ok(())
+}
+
+/// Whether its memory, a file in memory, has room.
+pub fn check_memory(bytes: u64) -> Result<(), VmError> {
+    match crate::sys::free_bytes(Path::new(MEMORY)) {
+        Ok(free) if free < bytes => Err(VmError::SharedMemory { folder: MEMORY, free, bytes }),
+        _ => Ok(()),
+    }
+}
+
+/// Whether the newest that is there runs on this machine, found out by booting it.
+pub fn check() -> Answer {
+    if !cfg!(target_arch = "x86_64") {
+        return Answer::no("the kernel that Debian has is for x86-64");
+    }
+    let Some(kernel) = all().into_iter().next() else {
+        return Answer::no("it is not fetched").but(format!("fsverdict kernels get {NAME}"));
+    };
+    match boot(&kernel) {
+        Ok(said) => judged(&kernel.release, &said),
+        Err(error) => Answer::no(format!("Linux {} can't be tried: {error}", kernel.release)),
+    }
+}
+
+/// What the first process of [`init`] says.
+const WORDS: &[u8] = b"fsverdict was here\n";
+
+/// Boots it with a first process that says a word and ends it; gives all that was said.
+fn boot(kernel: &Kernel) -> io::Result<String> {
+    let mut archive = Archive::new(nameless_file(Path::new(MEMORY))?);
+    archive.directory("dev", 0o755)?;
+    archive.device("dev/console", [5, 1])?;
+    archive.bytes("init", 0o755, &init())?;
+    let mut file: File = archive.finish()?;
+    file.flush()?;
+    let its = kernel.image.parent().unwrap_or(Path::new("/"));
+    let us = std::process::id();
+    let (name, notes) = (format!("probe-{us}"), its.join("notes"));
+    let words = [
+        "mem=64M".to_string(),
+        format!("initrd=/proc/{us}/fd/{}", file.as_raw_fd()),
+        format!("uml_dir={}/", notes.file_name().unwrap_or_default().display()),
+        format!("umid={name}"),
+        "con0=null,fd:1".into(),
+    ];
+    let words = words.into_iter().chain(PARAMETERS.map(String::from));
+    fs::create_dir_all(&notes)?;
+    let answer = tool::ask(&started(&kernel.image, its, words), its, PROBE_LIMIT);
+    let _ = fs::remove_dir_all(notes.join(name));
+    let answer = answer.map_err(io::Error::other)?;
+    Ok(answer.stderr + &answer.stdout)
+}
+
+/// What the boot of the kernel `release` tells.
+fn judged(release: &str, said: &str) -> Answer {
+    let is_here =
+        said.as_bytes().windows(WORDS.len() - 1).any(|it| it == &WORDS[..WORDS.len() - 1]);
+    if is_here {
+        return Answer::yes(format!("Linux {release}, a process of this machine's"));
+    }
+    let end = console::end_of(said);
+    // Theirs are of a fixed size, and the processor's may be larger (AVX-512, AMX).
+    let is_old = by_version(release, "6.13").is_lt();
+    let why =
+        if is_old { "; before 6.13 it has no room for large floating-point states" } else { "" };
+    Answer::no(format!("Linux {release} does not run on this processor: {end}{why}"))
+        .but(format!("fsverdict kernels get {NAME}, or write --place vm"))
+}
+
+/// A program that writes [`WORDS`] to the console and restarts the machine: write(2) and
+/// reboot(2), as `arch/x86/entry/syscalls/syscall_64.tbl` numbers them, in an ELF file with one
+/// segment (elf(5)).
+fn init() -> Vec<u8> {
+    const ADDRESS: u64 = 0x40_0000;
+    const HEADERS: u64 = 64 + 56;
+    const CODE: [u8; 48] = [
+        0xb8,
+        1,
+        0,
+        0,
+        0, // mov eax, 1: write
+        0xbf,
+        1,
+        0,
+        0,
+        0, // mov edi, 1
+        0x48,
+        0x8d,
+        0x35,
+        31,
+        0,
+        0,
+        0, // lea rsi, the words behind the code
+        0xba,
+        WORDS.len() as u8,
+        0,
+        0,
+        0, // mov edx, their length
+        0x0f,
+        0x05, // syscall
+        0xb8,
+        0xa9,
+        0,
+        0,
+        0, // mov eax, 169: reboot
+        0xbf,
+        0xad,
+        0xde,
+        0xe1,
+        0xfe, // mov edi, LINUX_REBOOT_MAGIC1
+        0xbe,
+        0x69,
+        0x19,
+        0x12,
+        0x28, // mov esi, LINUX_REBOOT_MAGIC2
+        0xba,
+        0x67,
+        0x45,
+        0x23,
+        0x01, // mov edx, LINUX_REBOOT_CMD_RESTART
+        0x0f,
+        0x05, // syscall
+        0xeb,
+        0xfe, // jmp to itself
+    ];
+    let length = HEADERS + (CODE.len() + WORDS.len()) as u64;
+    let mut elf = vec![0x7f, b'E', b'L', b'F', 2, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+    // Executable, x86-64.
+    elf.extend([2, 0, 0x3e, 0, 1, 0, 0, 0]);
+    // Entry, program headers, no section headers.
+    elf.extend([ADDRESS + HEADERS, 64, 0].into_iter().flat_map(u64::to_le_bytes));
+    elf.extend([0, 0, 0, 0, 64, 0, 56, 0, 1, 0, 0, 0, 0, 0, 0, 0]);
+    // To be loaded, to be read and executed.
+    elf.extend([1, 0, 0, 0, 5, 0, 0, 0]);
+    let segment = [0, ADDRESS, ADDRESS, length, length, 0x1000];
+    elf.extend(segment.into_iter().flat_map(u64::to_le_bytes));
+    elf.extend(CODE);
+    elf.extend(WORDS);
+    elf
+}
+
+#[cfg(test)]
+mod tests {
+    use fsverdict_core::model::need::State;
+
+    use super::super::modules::Bus;
+    use super::super::qemu::Disk;
+    use super::*;
+
+    #[test]
+    fn it_is_started_by_the_names_of_its_folder_alone() {
+        let disks =
+            ["/run,of:me/vm/exchange", "/a b,c:d/1.img"].map(|it| Disk::exchange(it.as_ref()));
+        let machine = Machine {
+            kernel: Path::new("/cache/uml/7.2.7/linux"),
+            initrd: Path::new("/run,of:me/vm/0.cpio"),
+            disks: &disks,
+            bus: Bus::Ubd,
+            memory_bytes: (1 << 30) + 1,
+            processors: 1,
+            kvm: false,
+            parameters: &[],
+            options: &[],
+            has_terminal: false,
+        };
+        assert_eq!(
+            argv(&machine).join(" "),
+            "prlimit --core=0 env -i -C /run,of:me/vm LD_LIBRARY_PATH=uml/lib \
+             /cache/uml/7.2.7/linux mem=1025M initrd=0.cpio uml_dir=./ con0=null,fd:1 \
+             ubd0t=disk0 ubd1t=disk1 seccomp=on con=null ssl=null hostfs=/proc/none noreboot \
+             panic=-1 oops=panic loglevel=4 rdinit=/init"
+        );
+        let typed_at = argv(&Machine { has_terminal: true, ..machine });
+        assert!(typed_at.contains(&"con0=fd:0,fd:1".into()), "{typed_at:?}");
+    }
+
+    #[test]
+    fn our_copy_asks_for_the_loader_beside_it() {
+        let program = [&[1, 2], LOADER, &[3]].concat();
+        let patched = with_own_loader(program.clone()).unwrap();
+        assert_eq!(patched.len(), program.len());
+        assert!(patched[2..].starts_with(OWN_LOADER) && patched.ends_with(&[0, 3]));
+        assert_eq!(with_own_loader(patched), None);
+    }
+
+    #[test]
+    fn a_boot_tells_whether_it_runs_here_and_why_not() {
+        assert_eq!(judged("7.2.7", "Checking...\nfsverdict was here\r\n").state, State::Yes);
+        let panic = "<6>one\n<0>Kernel panic - not syncing: Segfault with no mm\n<4>CPU: 0\n";
+        let lack = judged("6.12.41", panic).lack().unwrap();
+        assert_eq!(
+            lack,
+            "Linux 6.12.41 does not run on this processor: the kernel panicked: <6>one | <0>Kernel \
+             panic - not syncing: Segfault with no mm; before 6.13 it has no room for large \
+             floating-point states: fsverdict kernels get uml, or write --place vm"
+        );
+        let silent = judged("7.2.7", "").lack().unwrap();
+        assert!(silent.contains("processor: its console is empty: fsverdict"), "{silent}");
+    }
+
+    /// The first process of the probe is right where this machine can start it, too: it says its
+    /// word, and may not restart the machine.
+    #[test]
+    fn the_first_process_of_the_probe_is_a_program() {
+        let elf = init();
+        assert_eq!(elf.len(), 120 + 48 + WORDS.len());
+        assert_eq!(elf[24..32], 0x40_0078_u64.to_le_bytes());
+        assert_eq!(elf[120 + 48..], *WORDS);
+        assert_eq!(usize::from(elf[120 + 13]) + 17, 48);
+    }
+}
