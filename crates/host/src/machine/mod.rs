@@ -5,6 +5,7 @@ pub mod below;
 pub mod cache;
 pub mod cell;
 pub mod cgroup;
+pub mod long_path;
 pub mod marks;
 pub mod memory;
 pub mod mount;
