@@ -27,9 +27,11 @@ const TRACEPOINTS: [&str; 2] = ["exceptions/page_fault_user", "exceptions/page_f
 /// A page fault is one of writing: arch/x86/include/asm/trap_pf.h, `X86_PF_WRITE`.
 const WRITE: u64 = 1 << 1;
 
-/// Pages of a processor's ring: as many as root may have, and everybody by default
-/// (`kernel.perf_event_mlock_kb`).
-const RING_PAGES: [usize; 2] = [1024, 128];
+/// Pages of a processor's ring: as many as root may have, all of them together at most so many
+/// bytes; and as many as everybody may have by default (`kernel.perf_event_mlock_kb`).
+const RING_PAGES_MOST: usize = 1024;
+const RINGS_BYTES_MOST: usize = 64 << 20;
+const RING_PAGES_LEAST: usize = 128;
 
 /// How often rings are emptied that are not half full.
 const PATIENCE_MS: u16 = 100;
@@ -118,11 +120,16 @@ impl Drop for Seen {
 
 /// The events of all processors; `None` where they can't be had in this way.
 fn rings(way: &Way) -> Option<Vec<Events>> {
+    let processors = processors();
+    let each = RINGS_BYTES_MOST / processors.len().max(1) / sys::page_bytes() as usize;
+    // The largest power of two in it.
+    let most = 1_usize << each.max(1).ilog2();
     let of = |pages: usize| {
-        let open = |processor| Events::open(&way.counted, processor, pages).ok();
-        processors().into_iter().map(open).collect::<Option<Vec<Events>>>()
+        let open = |processor: &i32| Events::open(&way.counted, *processor, pages).ok();
+        processors.iter().map(open).collect::<Option<Vec<Events>>>()
     };
-    RING_PAGES.into_iter().find_map(of).filter(|rings| !rings.is_empty())
+    let pages = [RING_PAGES_MOST.min(most).max(RING_PAGES_LEAST), RING_PAGES_LEAST];
+    pages.into_iter().find_map(of).filter(|rings| !rings.is_empty())
 }
 
 /// The processors that run, by their numbers: `0-3,8`.
