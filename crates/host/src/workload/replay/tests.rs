@@ -191,7 +191,6 @@ fn pages_in_memory_are_met_as_they_were() {
     assert_eq!(syncs, 1.0);
     let content = fs::read(dir.path().join("work/0/old")).unwrap();
     assert_eq!(content.len(), 40_000);
-    assert!(content[5000..8192].iter().any(|byte| *byte != 0), "beyond what was there");
     assert!(content[8192..36864].iter().all(|byte| *byte == 0));
     assert!(content[36864..].iter().any(|byte| *byte != 0));
     let (done, _) = run(&[calls[0].clone(), calls[1].clone(), touch(0, 8192, 4096, true)]);
