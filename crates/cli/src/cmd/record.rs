@@ -28,8 +28,8 @@ use crate::say::{self, remark};
 ///
 /// What the command reads and writes in mapped files shows by its page faults, which root may see.
 ///
-/// fio's iologs (versions 2 and 3) become recordings, and recordings iologs: the one that is made, or
-/// an earlier one.
+/// fio's iologs (versions 2 and 3) become recordings, and recordings iologs: the one that is made,
+/// or an earlier one.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Arguments {
@@ -51,7 +51,8 @@ pub struct Arguments {
     /// Take this iolog of fio's instead of a command: what it names is in the --below folders.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["command", "paced", "iolog"])]
     from_iolog: Option<PathBuf>,
-    /// Take this recording, or the one of this plan, instead of a command: only the iolog is written.
+    /// Take this recording, or the one of this plan, instead of a command: only the iolog is
+    /// written.
     #[arg(
         long,
         value_name = "NAME.calls",

@@ -337,8 +337,8 @@ fn requests_that_fio_submits_are_replayed_one_by_one_and_said() {
     scene.assert_nothing_left();
 }
 
-/// Writes some pages of a file in memory, syncs some of them, and writes one again; reads another file
-/// in memory, by itself and by a call that gets its address.
+/// Writes some pages of a file in memory, syncs some of them, and writes one again; reads another
+/// file in memory, by itself and by a call that gets its address.
 const IN_MEMORY: &str = "\
 import mmap, os
 old = os.open('old', os.O_RDONLY)

@@ -407,8 +407,8 @@ pub enum Action {
         #[serde(default, skip_serializing_if = "is_default")]
         writes: bool,
     },
-    /// Pages of a mapping are met for the first time: a page fault each, unless the kernel has mapped
-    /// them with another. `place` is from the mapping's beginning.
+    /// Pages of a mapping are met for the first time: a page fault each, unless the kernel has
+    /// mapped them with another. `place` is from the mapping's beginning.
     Touch {
         map: u32,
         place: u64,

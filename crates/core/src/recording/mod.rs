@@ -1,9 +1,10 @@
 //! From what strace(1) says about a command to a recording that can be replayed.
 //!
-//! [`Watch`] is told what there was before the command began, and then each line of the trace, and the
-//! page faults before it. It follows the processes with their descriptors and working directories, and the names below the
-//! watched folders; turns calls on these into [`Call`]s; and finds out which of them have to wait
-//! for which. Whatever it can't take into the recording it counts.
+//! [`Watch`] is told what there was before the command began, and then each line of the trace, and
+//! the page faults before it. It follows the processes with their descriptors and working
+//! directories, and the names below the watched folders; turns calls on these into [`Call`]s; and
+//! finds out which of them have to wait for which. Whatever it can't take into the recording it
+//! counts.
 
 mod attributes;
 mod calls;

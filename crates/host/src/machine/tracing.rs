@@ -54,8 +54,8 @@ pub fn remove(run: &Token) -> io::Result<()> {
     }
 }
 
-/// What the kernel says of an event (`exceptions/page_fault_user`): its number, and where its fields
-/// are.
+/// What the kernel says of an event (`exceptions/page_fault_user`): its number, and where its
+/// fields are.
 pub fn format_of(event: &str) -> io::Result<String> {
     let tracefs = Tracefs::open()?;
     fs::read_to_string(tracefs.folder.join("events").join(event).join("format"))

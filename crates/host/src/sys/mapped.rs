@@ -1,9 +1,9 @@
 //! Files in memory, as a replay has them there: mmap(2).
 //!
-//! Where a file is shorter than its mapping, or its disk is full, a program that touches a page dies
-//! (SIGBUS). So the kernel does it for us: process_vm_readv(2) and process_vm_writev(2), upon this
-//! process itself, copy between the mapping and a buffer. Of the two sides the local one is read and
-//! written as a program does it, with the same page faults (mm/process_vm_access.c,
+//! Where a file is shorter than its mapping, or its disk is full, a program that touches a page
+//! dies (SIGBUS). So the kernel does it for us: process_vm_readv(2) and process_vm_writev(2), upon
+//! this process itself, copy between the mapping and a buffer. Of the two sides the local one is
+//! read and written as a program does it, with the same page faults (mm/process_vm_access.c,
 //! `process_vm_rw_pages`), and gives EFAULT where a program would die.
 
 use std::io;
@@ -50,8 +50,8 @@ impl Mapped {
         let place = libc::off_t::try_from(place).map_err(|_| too_far())?;
         let access = libc::PROT_READ | if writes { libc::PROT_WRITE } else { 0 };
         let fd = file.as_raw_fd();
-        // SAFETY: a new mapping at a place of the kernel's choice: no caller has MAP_FIXED, which is
-        // taken out.
+        // SAFETY: a new mapping at a place of the kernel's choice: no caller has MAP_FIXED, which
+        // is taken out.
         let start = unsafe {
             libc::mmap(ptr::null_mut(), bytes, access, flags & !libc::MAP_FIXED, fd, place)
         };
@@ -92,8 +92,8 @@ impl Mapped {
         let (start, bytes) = self.range(place, content.len() as u64)?;
         let local = libc::iovec { iov_base: start, iov_len: bytes };
         let remote = libc::iovec { iov_base: content.as_ptr().cast_mut().cast(), iov_len: bytes };
-        // SAFETY: the kernel reads the content, which is as long at least, and writes to the mapping,
-        // into which nothing points; both are this process's.
+        // SAFETY: the kernel reads the content, which is as long at least, and writes to the
+        // mapping, into which nothing points; both are this process's.
         let copied = retried(|| unsafe {
             let (local, remote) = (&raw const local, &raw const remote);
             libc::process_vm_readv(libc::getpid(), local, 1, remote, 1, 0) as i64

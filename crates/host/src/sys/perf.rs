@@ -133,8 +133,8 @@ impl Events {
     }
 
     fn counter(&self, at: usize) -> &AtomicU64 {
-        // SAFETY: the first page of the ring has both counters, aligned, for as long as we live; the
-        // kernel and we change them whole.
+        // SAFETY: the first page of the ring has both counters, aligned, for as long as we live;
+        // the kernel and we change them whole.
         unsafe { AtomicU64::from_ptr(self.ring.as_ptr().add(at).cast()) }
     }
 

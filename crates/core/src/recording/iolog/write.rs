@@ -139,7 +139,8 @@ impl<W: Write> Log<'_, W> {
         }
     }
 
-    /// Calls on files in memory: their pages are read and written. A file stays open for its mapping.
+    /// Calls on files in memory: their pages are read and written. A file stays open for its
+    /// mapping.
     fn in_memory(&mut self, action: &Action) -> io::Result<()> {
         if let &Action::Map { handle, map, place, .. } = action
             && let Some(&Open { node, .. }) = self.open.get(&handle)

@@ -25,8 +25,8 @@ fn recorded(lines: &[&str]) -> Recording {
     recorded_with(Faults::Told, lines)
 }
 
-/// Lines of one microsecond each, a call every ten, unless they say otherwise. `THREAD fault ADDRESS
-/// read` is a page fault.
+/// Lines of one microsecond each, a call every ten, unless they say otherwise. `THREAD fault
+/// ADDRESS read` is a page fault.
 fn recorded_with(faults: Faults, lines: &[&str]) -> Recording {
     let wanted = Wanted {
         folders: vec![("/w".into(), 0)],

@@ -2,8 +2,9 @@
 //! files come into its memory, which no call tells.
 //!
 //! The kernel's tracepoints tell which page it was and whether it was to be written
-//! (arch/x86/mm/fault.c); they need root. Where there are none, perf's own event tells the page alone,
-//! which a user may see of their own programs where `kernel.perf_event_paranoid` is 2 at most.
+//! (arch/x86/mm/fault.c); they need root. Where there are none, perf's own event tells the page
+//! alone, which a user may see of their own programs where `kernel.perf_event_paranoid` is 2 at
+//! most.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -100,8 +101,8 @@ impl Seen {
         Ok(Seen { faults, over, reader: Some(reader) })
     }
 
-    /// No more is to be seen: all that was, in the order of time, by the clock of the time of day; and
-    /// how many there was no room for.
+    /// No more is to be seen: all that was, in the order of time, by the clock of the time of day;
+    /// and how many there was no room for.
     pub fn end(mut self) -> io::Result<(Series, u64)> {
         self.over.store(true, Ordering::Relaxed);
         let Some(reader) = self.reader.take() else { return Ok((Series::default(), 0)) };

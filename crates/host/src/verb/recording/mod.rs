@@ -44,8 +44,9 @@ const OPTIONS: [&str; 11] = [
      ?lchown,?fchown,?fchownat,?utime,?utimes,?futimesat,?utimensat,?setxattr,?lsetxattr,\
      ?fsetxattr,?getxattr,?lgetxattr,?fgetxattr,?listxattr,?llistxattr,?flistxattr,?removexattr,\
      ?lremovexattr,?fremovexattr,?copy_file_range,?sendfile,?sendfile64,?ioctl,?mmap,\
-     ?munmap,?mremap,?msync,?madvise,?mlock,?mlock2,?io_uring_setup,?io_uring_enter,?io_submit,?clone,?clone3,?fork,?vfork,?execve,?execveat,\
-     ?wait4,?waitpid,?waitid,?chdir,?fchdir,?dup,?dup2,?dup3,?fcntl,?umask",
+     ?munmap,?mremap,?msync,?madvise,?mlock,?mlock2,?io_uring_setup,?io_uring_enter,?io_submit,\
+     ?clone,?clone3,?fork,?vfork,?execve,?execveat,?wait4,?waitpid,?waitid,?chdir,?fchdir,?dup,\
+     ?dup2,?dup3,?fcntl,?umask",
 ];
 
 /// How long a trace of a second's work may take to start, on a machine that is busy.

@@ -67,8 +67,8 @@ impl Folder {
 /// A path of a recording.
 #[derive(Debug)]
 pub struct Name {
-    /// The directories on the way to the rest, each from the one before, where all of it is more than
-    /// the kernel takes at once: programs come there by changing directories.
+    /// The directories on the way to the rest, each from the one before, where all of it is more
+    /// than the kernel takes at once: programs come there by changing directories.
     steps: Vec<CString>,
     rest: CString,
     /// All of the rest but its last part; empty where that is all of it.
