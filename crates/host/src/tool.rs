@@ -21,7 +21,7 @@ pub const DIRECTORIES: [&str; 6] =
     ["/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"];
 
 /// Which Debian package brings a program.
-const PACKAGES: [(&str, &str); 57] = [
+const PACKAGES: [(&str, &str); 61] = [
     ("apt-cache", "apt"),
     ("apt-get", "apt"),
     ("bcachefs", "bcachefs-tools"),
@@ -37,10 +37,13 @@ const PACKAGES: [(&str, &str); 57] = [
     ("fio", "fio"),
     ("integritysetup", "cryptsetup-bin"),
     ("ip", "iproute2"),
+    ("bindfs", "bindfs"),
+    ("gocryptfs", "gocryptfs"),
     ("ldd", "libc-bin"),
     ("losetup", "mount"),
     ("lvm", "lvm2"),
     ("mdadm", "mdadm"),
+    ("mergerfs", "mergerfs"),
     ("mkfs.bcachefs", "bcachefs-tools"),
     ("mkfs.btrfs", "btrfs-progs"),
     ("mkfs.exfat", "exfatprogs"),
@@ -59,6 +62,7 @@ const PACKAGES: [(&str, &str); 57] = [
     ("mkudffs", "udftools"),
     ("mount", "mount"),
     ("nsenter", "util-linux"),
+    ("ntfs-3g", "ntfs-3g"),
     ("parted", "parted"),
     ("partx", "util-linux"),
     ("qemu-system-x86_64", "qemu-system-x86"),

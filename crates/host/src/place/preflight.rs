@@ -66,9 +66,10 @@ pub fn check_plan(plan: &Plan) -> Result<(), PreflightError> {
                 name: contender.file_system.clone(),
             });
         };
-        known
-            .check_words(&contender.mkfs, &contender.mount)
-            .map_err(|said| PreflightError::Words { contender: contender.name.clone(), said })?;
+        let named = |said| PreflightError::Words { contender: contender.name.clone(), said };
+        known.check_words(&contender.mkfs, &contender.mount).map_err(named)?;
+        known.check_below(&contender.above).map_err(named)?;
+        check_above(contender)?;
     }
     for contender in &plan.contenders {
         let devices = contender.devices_of(plan.bed.devices as usize);
@@ -83,6 +84,21 @@ pub fn check_plan(plan: &Plan) -> Result<(), PreflightError> {
         let named = |said| PreflightError::Metric { workload: workload.name.clone(), said };
         check_metrics(workload, &plan.probes, false).map_err(named)?;
         check_claimed(plan, workload, false)?;
+    }
+    Ok(())
+}
+
+/// What stands on the contender's file system is known, and can.
+fn check_above(contender: &Contender) -> Result<(), PreflightError> {
+    for above in &contender.above {
+        let mut all = file_system::ALL.iter();
+        let known = all.find(|known| known.name == above.name).ok_or_else(|| {
+            let (contender, name) = (contender.name.clone(), above.name.clone());
+            PreflightError::UnknownFileSystem { contender, name }
+        })?;
+        known
+            .check_stands(&above.options)
+            .map_err(|said| PreflightError::Words { contender: contender.name.clone(), said })?;
     }
     Ok(())
 }

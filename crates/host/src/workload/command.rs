@@ -273,7 +273,8 @@ impl TimedPart for Whole<'_> {
         {
             let read_bytes = after.passed_read_bytes.saturating_sub(before.passed_read_bytes);
             record.application_read_bytes = Some(read_bytes);
-            record.application_write_bytes = Some(after.written_since(before));
+            let told = !self.scene.is_served;
+            record.application_write_bytes = told.then(|| after.written_since(before));
         }
         Ok(())
     }
@@ -314,6 +315,7 @@ mod tests {
             environment: &environment,
             seed: 7,
             has_servers: false,
+            is_served: false,
             relay: None,
             marks: None,
         };

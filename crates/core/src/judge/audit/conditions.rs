@@ -127,8 +127,9 @@ fn too_few_runs(
 
 /// A19: some contenders are spared the flushes that the others pay for.
 fn unequal_durability(plan: &Plan, said: &Said) -> Vec<Finding> {
-    let sparing = |(contender, terms): (_, &Terms)| {
-        let declared = without_flush(options(contender));
+    let sparing = |(contender, terms): (&Contender, &Terms)| {
+        let above = contender.above.iter().flat_map(|it| &it.options).map(String::as_str);
+        let declared = without_flush(options(contender).chain(above));
         (contender, declared.or_else(|| terms.without_flush.clone()))
     };
     let found: Vec<_> = plan.contenders.iter().zip(said.of_contenders).map(sparing).collect();

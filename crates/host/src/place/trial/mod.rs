@@ -26,7 +26,7 @@ use crate::bed::{self, partition};
 use crate::layer;
 use crate::machine::cell::{self, Cells};
 use crate::machine::processes::Processes;
-use crate::machine::{mount, settle, throttle};
+use crate::machine::{settle, throttle};
 use crate::probe::Troubles;
 use crate::sys;
 use crate::workload::engine::Scene;
@@ -272,7 +272,7 @@ impl Host for TrialHost {
         if trial.bed.kind == BedKind::Directory {
             let cleared = bed::own::clear(Path::new(&trial.directory), WORK);
             errors.extend(cleared.err().map(|error| error.to_string()));
-        } else if let Ok(Some(_)) = mount::at(&trial.directory) {
+        } else if self.mounting.is_mounted(trial) {
             let unmounted = self.unmount(trial);
             errors.extend(unmounted.err().map(|error| error.to_string()));
         }
