@@ -21,7 +21,7 @@ pub const DIRECTORIES: [&str; 6] =
     ["/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"];
 
 /// Which Debian package brings a program.
-const PACKAGES: [(&str, &str); 61] = [
+const PACKAGES: [(&str, &str); 63] = [
     ("apt-cache", "apt"),
     ("apt-get", "apt"),
     ("bcachefs", "bcachefs-tools"),
@@ -46,6 +46,7 @@ const PACKAGES: [(&str, &str); 61] = [
     ("mergerfs", "mergerfs"),
     ("mkfs.bcachefs", "bcachefs-tools"),
     ("mkfs.btrfs", "btrfs-progs"),
+    ("mkfs.erofs", "erofs-utils"),
     ("mkfs.exfat", "exfatprogs"),
     ("mkfs.ext2", "e2fsprogs"),
     ("mkfs.ext3", "e2fsprogs"),
@@ -58,6 +59,7 @@ const PACKAGES: [(&str, &str); 61] = [
     ("mkfs.ocfs2", "ocfs2-tools"),
     ("mkfs.xfs", "xfsprogs"),
     ("mkntfs", "ntfs-3g"),
+    ("mksquashfs", "squashfs-tools"),
     ("mkreiserfs", "reiserfsprogs"),
     ("mkudffs", "udftools"),
     ("mount", "mount"),

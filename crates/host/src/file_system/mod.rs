@@ -3,6 +3,7 @@
 mod bcachefs;
 mod btrfs;
 pub mod daemon;
+mod erofs;
 mod exfat;
 mod ext;
 mod f2fs;
@@ -63,6 +64,8 @@ pub struct FileSystem {
     /// The program that mounts it with these options, and does its work in the foreground until it
     /// is unmounted.
     server: Option<fn(&[String], &Site) -> Argv>,
+    /// Makes it, on the first device, of the tree that is mounted where it will be: it is read only.
+    of_tree: Option<fn(&[String], &Site) -> Argv>,
     /// It stands on another file system, and not on devices.
     pub is_upon: bool,
     /// With these mount options syncfs on it does not reach what it stands on.
@@ -121,6 +124,7 @@ const PLAIN: FileSystem = FileSystem {
     dry: None,
     mount: |_, _| Vec::new(),
     server: None,
+    of_tree: None,
     is_upon: false,
     keeps_syncfs: |_| false,
     has_no_overlay: false,
@@ -146,7 +150,7 @@ const IN_FULL_KERNELS: &str = "--place vm, Debian's full 6.1";
 const IN_CLOUD_KERNELS: &str = "--place vm, Debian's 6.1";
 
 /// All file systems, in the order `list` shows them.
-pub const ALL: [&FileSystem; 23] = [
+pub const ALL: [&FileSystem; 25] = [
     &ext::EXT4,
     &xfs::XFS,
     &btrfs::BTRFS,
@@ -166,6 +170,8 @@ pub const ALL: [&FileSystem; 23] = [
     &reiserfs::REISERFS,
     &gfs2::GFS2,
     &ocfs2::OCFS2,
+    &erofs::EROFS,
+    &erofs::SQUASHFS,
     &overlay::OVERLAY,
     &fuse::BINDFS,
     &fuse::GOCRYPTFS,
@@ -226,7 +232,7 @@ impl FileSystem {
         device: &str,
         at: &str,
     ) -> Vec<String> {
-        if !self.program.starts_with("mkfs.") {
+        if !self.program.starts_with("mkfs.") || self.is_read_only() {
             return Vec::new();
         }
         let (with, options) = match mount {
@@ -265,6 +271,16 @@ impl FileSystem {
         let all = options.iter().flat_map(|options| options.split(','));
         let name = |option: &str| option.split('=').next().unwrap_or_default().to_string();
         all.filter(|it| !self.ours.contains(&name(it).as_str())).map(String::from).collect()
+    }
+
+    /// It is read only, and made of a tree ([`Self::pack`]).
+    pub fn is_read_only(&self) -> bool {
+        self.of_tree.is_some()
+    }
+
+    /// The command that makes it of what is laid out at the site, if that is how it is made.
+    pub fn pack(&self, options: &[String], site: &Site) -> Option<Argv> {
+        self.of_tree.map(|pack| pack(options, site))
     }
 
     /// A program does its work, and not the kernel.
@@ -311,6 +327,9 @@ impl FileSystem {
                 "{name} stands on another file system: name that, and {name} above it, as in \
                  --fs ext4 --above {name}"
             ));
+        }
+        if self.is_read_only() && !above.is_empty() {
+            return Err(format!("{} is read only, and nothing stands on it here", self.name));
         }
         match above.first().filter(|it| it.name == "overlay" && self.has_no_overlay) {
             Some(above) => Err(format!(

@@ -81,6 +81,25 @@ fn what_stands_on_another_is_told_where_that_is() {
 }
 
 #[test]
+fn what_can_only_be_read_is_made_of_what_was_laid_out() {
+    let packed = |name: &str, options: &[&str]| {
+        on_two(|site| lines(&[known(name).pack(&words(options), site).unwrap()]))
+    };
+    assert_eq!(packed("erofs", &["-zlz4"]), "mkfs.erofs --quiet -zlz4 /dev/loop1 /mnt");
+    let squashfs = "mksquashfs /mnt /dev/loop1 -noappend -quiet -no-progress -comp zstd";
+    assert_eq!(packed("squashfs", &["-comp", "zstd"]), squashfs);
+    assert_eq!(mounted("erofs", &[]), "mount -t tmpfs -o mode=0755 fsverdict /mnt");
+    assert_eq!(started("squashfs", &["noatime"]), "mount -t squashfs -o ro,noatime /dev/loop1 /mnt");
+    for word in ["-p", "-ef", "-zlz4/x"] {
+        assert!(known("squashfs").check_words(&words(&[word]), &[]).is_err(), "{word}");
+    }
+    assert!(known("erofs").check_words(&words(&["--blobdev=x"]), &[]).is_err());
+    known("squashfs").check_words(&words(&["-comp", "zstd", "-Xcompression-level", "3"]), &[]).unwrap();
+    let above = ["overlay".parse().unwrap()];
+    assert!(known("erofs").check_below(&above).unwrap_err().contains("read only"));
+}
+
+#[test]
 fn syncfs_ends_at_what_a_program_serves_and_at_what_is_volatile() {
     let keeps = |name: &str, options: &[&str]| known(name).keeps_syncfs(&words(options));
     assert!(!keeps("ext4", &[]) && !keeps("overlay", &["metacopy=on"]));
@@ -194,14 +213,17 @@ fn each_says_all_there_is_to_say_under_a_name_of_its_own() {
     for file_system in ALL.into_iter().chain(ALL.into_iter().filter_map(|it| it.instead)) {
         let name = file_system.name;
         assert!(!name.is_empty() && !file_system.program.is_empty(), "{name}");
-        assert!(!made(name, &[]).is_empty() && !started(name, &[]).is_empty(), "{name}");
+        assert!(file_system.is_read_only() || !made(name, &[]).is_empty(), "{name}");
+        assert!(!started(name, &[]).is_empty(), "{name}");
         assert!(!file_system.version.is_empty(), "{name}");
         if file_system.is_upon {
             assert!(file_system.label.is_none() && file_system.check.is_none(), "{name}");
             continue;
         }
-        assert!(file_system.check.is_some() || ["nilfs2", "udf"].contains(&name), "{name}");
-        assert!(file_system.label.is_some() || name == "zfs", "{name}: its pool has a name");
+        let without = ["nilfs2", "udf", "squashfs"];
+        assert!(file_system.check.is_some() || without.contains(&name), "{name}");
+        let has_name = name == "zfs" || file_system.is_read_only();
+        assert!(file_system.label.is_some() || has_name, "{name}: its pool has a name");
     }
     let names: BTreeSet<&str> = ALL.iter().map(|file_system| file_system.name).collect();
     assert_eq!(names.len(), ALL.len());
@@ -300,7 +322,11 @@ fn conforms(case: &Case) {
     assert!(case.kind.contains(&kind), "{}: {kind}", case.name);
     let node = bed.devices[0].device().path;
     let label = tool::run_words(&["blkid", "-p", "-s", "LABEL", "-o", "value", &node]).unwrap();
-    let wanted = if case.name == "zfs" { on(&node, zfs::pool) } else { LABEL.into() };
+    let wanted = match known(case.name).label {
+        Some(_) => LABEL.into(),
+        None if case.name == "zfs" => on(&node, zfs::pool),
+        None => String::new(),
+    };
     assert_eq!(label.trim(), wanted, "{}", case.name);
     // A mount, a daemon or a pool that is left would hold them.
     bed.devices.into_iter().for_each(|device| device.detach().unwrap());
@@ -349,7 +375,10 @@ fn within_a_trial() {
     let Effect::Mounted(mounted) = perform(Step::Mount) else { panic!("not mounted") };
     assert!(mounted.unseen.is_empty(), "{mounted:?}");
     read_files(&directory);
-    fs::remove_file(directory.join("0/0")).unwrap();
+    let removed = fs::remove_file(directory.join("0/0"));
+    let is_read_only = known(&trial.contender.file_system).is_read_only();
+    let refused = removed.err().and_then(|error| error.raw_os_error());
+    assert_eq!(refused, is_read_only.then_some(libc::EROFS));
     perform(Step::Sync);
     perform(Step::Unmount);
     check(&trial);
@@ -432,6 +461,8 @@ conformance! {
     loop_jfs_conforms: "jfs" on 1 [] => ["jfs"];
     loop_bcachefs_conforms: "bcachefs" on 1 [] => ["bcachefs"];
     loop_ntfs_3g_conforms: "ntfs-3g" on 1 [] => ["fuseblk"];
+    loop_erofs_conforms: "erofs" on 1 ["-zlz4hc"] => ["erofs"];
+    loop_squashfs_conforms: "squashfs" on 1 ["-b", "128K"] => ["squashfs"];
 }
 
 standing! {

@@ -28,8 +28,8 @@ pub struct DryRun {
     devices: Vec<String>,
     /// Those on which limits are put, where these are others.
     held: Vec<String>,
-    /// The file system was mounted before.
-    has_work: bool,
+    /// How often the file system was mounted.
+    mounts: u32,
     /// The plan, where its trials run in virtual machines.
     machines: Option<Plan>,
 }
@@ -186,20 +186,28 @@ impl DryRun {
         let levels = levels(trial, self.known(trial))?;
         match step {
             Step::MakeFileSystem => self.level(step, &levels[0]),
+            Step::Unmount if levels[0].pack().is_some() && self.mounts == 1 => {
+                self.lines.extend(levels[0].pack().map(|argv| shown(&argv)));
+                self.level(step, &levels[0]);
+            }
             Step::Unmount => levels.iter().rev().for_each(|level| self.level(step, level)),
             _ => {
                 for level in &levels {
                     if levels.len() > 1 {
                         self.say(format!("mkdir -p {}", level.at));
                     }
-                    if level.file_system.is_upon && !self.has_work {
+                    if level.file_system.is_upon && self.mounts == 0 {
                         self.level(Step::MakeFileSystem, level);
                     }
                     self.level(step, level);
                 }
             }
         }
-        self.has_work = step != Step::MakeFileSystem;
+        match step {
+            Step::MakeFileSystem => self.mounts = 0,
+            Step::Mount => self.mounts += 1,
+            _ => {}
+        }
         Ok(())
     }
 
@@ -211,7 +219,7 @@ impl DryRun {
             }
             self.say(format!("{} &", daemon.argv.join(" ")));
         }
-        for argv in level.commands(step, self.has_work) {
+        for argv in level.commands(step, self.mounts > 0) {
             self.say(shown(&argv));
         }
         if let Some(server) = level.server().filter(|_| step == Step::Mount) {

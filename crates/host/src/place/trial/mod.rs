@@ -174,7 +174,8 @@ impl TrialHost {
             scene.relay.map_or(Ok(()), Relay::closed)?;
         }
         if !trial.contender.is_raw() {
-            self.troubles.look(&work_directory(trial));
+            let directories = self.mounting.directories(trial);
+            directories.iter().for_each(|directory| self.troubles.look(directory));
         }
         let mut record = match timed {
             Err(error) if engine.is_refusal(&*error) => {
@@ -273,6 +274,7 @@ impl Host for TrialHost {
             let cleared = bed::own::clear(Path::new(&trial.directory), WORK);
             errors.extend(cleared.err().map(|error| error.to_string()));
         } else if self.mounting.is_mounted(trial) {
+            self.mounting.give_up();
             let unmounted = self.unmount(trial);
             errors.extend(unmounted.err().map(|error| error.to_string()));
         }

@@ -27,15 +27,27 @@ const UNMOUNT_PAUSE: Duration = Duration::from_millis(50);
 pub struct Mounting {
     /// The one on the devices; none on bed `directory`.
     file_system: Option<&'static FileSystem>,
-    /// The folder of the work has been made: it has been mounted before.
-    has_work: bool,
+    /// How often it has been mounted.
+    mounts: u32,
+    /// The trial has failed: nothing is made any more.
+    is_over: bool,
 }
 
 impl Mounting {
     /// That of `trial`.
     pub fn of(trial: &Trial) -> Mounting {
         let file_system = file_system::find(&trial.contender.file_system);
-        Mounting { file_system, has_work: false }
+        Mounting { file_system, mounts: 0, is_over: false }
+    }
+
+    /// It has been mounted before: the folder of the work is there.
+    fn has_work(self) -> bool {
+        self.mounts > 0
+    }
+
+    /// The trial has failed.
+    pub fn give_up(&mut self) {
+        self.is_over = true;
     }
 
     fn levels(self, trial: &Trial) -> Result<Vec<Level<'_>>, HostError> {
@@ -48,7 +60,7 @@ impl Mounting {
         if let Some(daemon) = level.file_system.daemon {
             daemon::start(daemon, log)?;
         }
-        Ok(tool::run_all(&level.commands(step, self.has_work))?)
+        Ok(tool::run_all(&level.commands(step, self.has_work()))?)
     }
 
     /// mkfs gets words of the plan's, and finds the trial's devices alone. A guest has no others;
@@ -93,7 +105,7 @@ impl Mounting {
 
     fn mount_level(self, level: &Level, trial: &Trial) -> Result<Mounted, HostError> {
         fs::create_dir_all(&level.at)?;
-        if level.file_system.is_upon && !self.has_work {
+        if level.file_system.is_upon && !self.has_work() {
             tool::run_all(&level.commands(Step::MakeFileSystem, false))?;
         }
         self.with_daemon(Step::Mount, level, &log(trial))?;
@@ -103,7 +115,7 @@ impl Mounting {
         let mount = mount::at(&level.at)?.ok_or("the mount is not to be seen")?;
         let version = mount::module_version(&mount.file_system);
         let mut mounted = mount::effective(&mount, &level.file_system.told(level.options));
-        if !level.tells_all(self.has_work) {
+        if !level.tells_all(self.has_work()) {
             mounted.unseen.clear();
         }
         if let Some(lost) = mounted.unseen.iter().find(|option| mount::must_show(option)) {
@@ -113,7 +125,8 @@ impl Mounting {
     }
 
     fn make_work(&mut self, directory: &Path) -> Result<(), HostError> {
-        if !std::mem::replace(&mut self.has_work, true) {
+        self.mounts += 1;
+        if self.mounts == 1 {
             let made = fs::create_dir(directory);
             return Ok(made.map_err(|error| format!("{}: {error}", directory.display()))?);
         }
@@ -121,6 +134,16 @@ impl Mounting {
             true => Ok(()),
             false => Err(format!("{} is no folder any more", directory.display()).into()),
         }
+    }
+
+    /// A folder on each of what is mounted for writing: that of the work, and where it is mounted what is below.
+    pub fn directories(self, trial: &Trial) -> Vec<PathBuf> {
+        let levels = self.levels(trial).unwrap_or_default();
+        if levels.first().is_some_and(|level| level.file_system.is_read_only()) {
+            return Vec::new();
+        }
+        let lower = levels.iter().rev().skip(1).map(|level| PathBuf::from(&level.at));
+        [work_directory(trial)].into_iter().chain(lower).collect()
     }
 
     /// Something of it is mounted.
@@ -134,11 +157,12 @@ impl Mounting {
     /// served one holds what is below until it has heard of its end. With the file system go those
     /// who belonged to it.
     pub fn unmount(self, processes: &mut Processes, trial: &Trial) -> Result<(), HostError> {
+        self.pack(processes, trial)?;
         for level in self.levels(trial)?.iter().rev() {
             if level.file_system.is_upon && mount::at(&level.at)?.is_none() {
                 continue;
             }
-            let commands = level.commands(Step::Unmount, self.has_work);
+            let commands = level.commands(Step::Unmount, self.has_work());
             for tries_left in (0..UNMOUNT_TRIES).rev() {
                 processes.end_strangers();
                 match tool::run_all(&commands) {
@@ -149,6 +173,18 @@ impl Mounting {
             }
         }
         processes.end_all();
+        Ok(())
+    }
+
+    /// Makes of what was laid out what is made of a tree.
+    fn pack(self, processes: &mut Processes, trial: &Trial) -> Result<(), HostError> {
+        let packed = self.levels(trial)?.first().and_then(Level::pack);
+        let Some(argv) = packed.filter(|_| self.mounts == 1 && !self.is_over) else {
+            return Ok(());
+        };
+        processes.end_strangers();
+        fs::write(Path::new(&trial.raw).join("mkfs.stdout"), tool::run(&argv)?)?;
+        devices(trial).iter().try_for_each(|device| File::open(device)?.sync_all())?;
         Ok(())
     }
 

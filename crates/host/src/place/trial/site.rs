@@ -137,6 +137,11 @@ impl Level<'_> {
         }
     }
 
+    /// The command that makes it of what was laid out, if that is how it is made.
+    pub fn pack(&self) -> Option<Argv> {
+        self.file_system.pack(self.mkfs, &self.site(false))
+    }
+
     /// The program that mounts it, if one does.
     pub fn server(&self) -> Option<Argv> {
         self.file_system.server(self.options, &self.site(true))
@@ -150,7 +155,8 @@ impl Level<'_> {
     /// The kernel says with which options it is mounted, but for defaults. Of what a program was
     /// told it knows nothing, and what stands on another may be there from the second mount on.
     pub fn tells_all(&self, again: bool) -> bool {
-        !self.file_system.is_programs() && (again || !self.file_system.is_upon)
+        let begins_otherwise = self.file_system.is_upon || self.file_system.is_read_only();
+        !self.file_system.is_programs() && (again || !begins_otherwise)
     }
 
     /// Syncfs on it does not reach what it is on.

@@ -123,7 +123,8 @@ impl HostFiles {
         let devices = ["/dev/vdb".to_string()];
         let site = Site { devices: &devices, at: "/mnt", ..Site::default() };
         let commands = [known.make(&[], &site), known.mount(&[], &site), known.unmount(&site)];
-        let others = known.commit(&site).into_iter().chain(known.server(&[], &site));
+        let others = [known.commit(&site), known.server(&[], &site), known.pack(&[], &site)];
+        let others = others.into_iter().flatten();
         for argv in commands.into_iter().flatten().chain(others) {
             self.system_program(&argv[0])?;
         }
