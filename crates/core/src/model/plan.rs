@@ -815,7 +815,9 @@ fn check_above(contender: &Contender, kind: BedKind) -> Result<(), PlanError> {
         _ => return Ok(()),
     };
     let name = &contender.name;
-    Err(PlanError::Invalid(format!("contender {name:?} has {shown} above, and {why}: leave it out")))
+    Err(PlanError::Invalid(format!(
+        "contender {name:?} has {shown} above, and {why}: leave it out"
+    )))
 }
 
 /// A contender gets some of the bed's devices.

@@ -5,9 +5,9 @@ use super::sample::samples;
 use super::{Effect, Host, HostError, Place, Step, trial};
 use crate::model::need::Answer;
 use crate::model::{
-    self, Above, Bed, Better, CacheState, Contender, CpuTotals, Device, DeviceTotals, Draws, Histogram,
-    Mounted, Need, Partition, Pattern, Phase, PhaseRecord, Quiet, Record, Sample, Sim, TURN,
-    Totals, TreePhase, Trial, TrialBed, Turns, Unit, Work, derived_seed,
+    self, Above, Bed, Better, CacheState, Contender, CpuTotals, Device, DeviceTotals, Draws,
+    Histogram, Mounted, Need, Partition, Pattern, Phase, PhaseRecord, Quiet, Record, Sample, Sim,
+    TURN, Totals, TreePhase, Trial, TrialBed, Turns, Unit, Work, derived_seed,
 };
 
 /// What a simulated operation takes at speed 1.

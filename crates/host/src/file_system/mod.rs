@@ -64,7 +64,8 @@ pub struct FileSystem {
     /// The program that mounts it with these options, and does its work in the foreground until it
     /// is unmounted.
     server: Option<fn(&[String], &Site) -> Argv>,
-    /// Makes it, on the first device, of the tree that is mounted where it will be: it is read only.
+    /// Makes it, on the first device, of the tree that is mounted where it will be: it is read
+    /// only.
     of_tree: Option<fn(&[String], &Site) -> Argv>,
     /// It stands on another file system, and not on devices.
     pub is_upon: bool,

@@ -11,8 +11,8 @@ use serde_json::json;
 
 use super::*;
 use crate::bed::{Identity, LoopDevice};
-use crate::machine::{cache, mount};
 use crate::machine::token::Token;
+use crate::machine::{cache, mount};
 use crate::place::lease::Grant;
 use crate::place::trial::TrialHost;
 use crate::place::trial::site::{devices, work_directory};
@@ -89,12 +89,17 @@ fn what_can_only_be_read_is_made_of_what_was_laid_out() {
     let squashfs = "mksquashfs /mnt /dev/loop1 -noappend -quiet -no-progress -comp zstd";
     assert_eq!(packed("squashfs", &["-comp", "zstd"]), squashfs);
     assert_eq!(mounted("erofs", &[]), "mount -t tmpfs -o mode=0755 fsverdict /mnt");
-    assert_eq!(started("squashfs", &["noatime"]), "mount -t squashfs -o ro,noatime /dev/loop1 /mnt");
+    assert_eq!(
+        started("squashfs", &["noatime"]),
+        "mount -t squashfs -o ro,noatime /dev/loop1 /mnt"
+    );
     for word in ["-p", "-ef", "-zlz4/x"] {
         assert!(known("squashfs").check_words(&words(&[word]), &[]).is_err(), "{word}");
     }
     assert!(known("erofs").check_words(&words(&["--blobdev=x"]), &[]).is_err());
-    known("squashfs").check_words(&words(&["-comp", "zstd", "-Xcompression-level", "3"]), &[]).unwrap();
+    known("squashfs")
+        .check_words(&words(&["-comp", "zstd", "-Xcompression-level", "3"]), &[])
+        .unwrap();
     let above = ["overlay".parse().unwrap()];
     assert!(known("erofs").check_below(&above).unwrap_err().contains("read only"));
 }
@@ -491,7 +496,14 @@ fn loop_zfs_fuse_keeps_what_was_synced_when_it_is_killed() {
         println!("not tested: zfs-fuse is not what makes ZFS here");
         return;
     }
-    conforms(&Case { name: "zfs", above: &[], work: CRASH, devices: 1, mkfs: &[], kind: &["fuse.zfs"] });
+    conforms(&Case {
+        name: "zfs",
+        above: &[],
+        work: CRASH,
+        devices: 1,
+        mkfs: &[],
+        kind: &["fuse.zfs"],
+    });
 }
 
 /// mkfs needs no kernel: what can't be mounted here can be made at least, and have its label.

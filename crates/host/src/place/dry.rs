@@ -6,9 +6,7 @@ use std::path::Path;
 use fsverdict_core::model::{Bed, BedKind, Contender, Device, Plan, Record, TURN, Trial, TrialBed};
 use fsverdict_core::run::{self, Effect, Host, HostError, Place, Step};
 
-use super::trial::site::{
-    self, Level, command_of, levels, raw_device, scene, work_directory,
-};
+use super::trial::site::{self, Level, command_of, levels, raw_device, scene, work_directory};
 use super::trial_process::{mount_point, trial_argv};
 use super::{link, vm};
 use crate::bed::{Flushes, Like, partition};

@@ -3,7 +3,9 @@
 
 use std::path::Path;
 
-use fsverdict_core::model::{Bed, BedKind, Bytes, Contender, Plan, PlanError, Work, Workload, meant};
+use fsverdict_core::model::{
+    Bed, BedKind, Bytes, Contender, Plan, PlanError, Work, Workload, meant,
+};
 use fsverdict_core::run::{HostError, check_metrics};
 use thiserror::Error;
 
@@ -75,7 +77,8 @@ pub fn check_plan(plan: &Plan) -> Result<(), PreflightError> {
         known.check_words(&contender.mkfs, &contender.mount).map_err(named)?;
         known.check_below(&contender.above).map_err(named)?;
         check_above(contender)?;
-        if let Some(workload) = plan.workloads.iter().find(|it| known.is_read_only() && writes(it)) {
+        if let Some(workload) = plan.workloads.iter().find(|it| known.is_read_only() && writes(it))
+        {
             let (workload, name) = (workload.name.clone(), contender.name.clone());
             return Err(PreflightError::ReadOnly { workload, contender: name });
         }

@@ -136,7 +136,8 @@ impl Mounting {
         }
     }
 
-    /// A folder on each of what is mounted for writing: that of the work, and where it is mounted what is below.
+    /// A folder on each of what is mounted for writing: that of the work, and those where what is
+    /// below is mounted.
     pub fn directories(self, trial: &Trial) -> Vec<PathBuf> {
         let levels = self.levels(trial).unwrap_or_default();
         if levels.first().is_some_and(|level| level.file_system.is_read_only()) {
@@ -247,25 +248,25 @@ pub fn drop_caches(trial: &Trial) -> Result<CacheState, HostError> {
 }
 
 /// One way of bringing to the devices what was written: syncfs, fsync.
-type Sync = fn(&File) -> io::Result<()>;
+type Way = fn(&File) -> io::Result<()>;
 
 /// How what was written comes to the devices.
 #[derive(Debug, Default)]
 pub struct Closing {
     /// What is synced, in order: the work's folder, the file systems below; or a bare device.
-    syncs: Vec<(File, Sync)>,
+    syncs: Vec<(File, Way)>,
     /// What file systems need besides.
     commits: Vec<Argv>,
 }
 
 impl Closing {
-    fn of(path: impl AsRef<Path>, sync: Sync) -> io::Result<Closing> {
+    fn of(path: impl AsRef<Path>, sync: Way) -> io::Result<Closing> {
         let mut closing = Closing::default();
         closing.add(path, sync)?;
         Ok(closing)
     }
 
-    fn add(&mut self, path: impl AsRef<Path>, sync: Sync) -> io::Result<()> {
+    fn add(&mut self, path: impl AsRef<Path>, sync: Way) -> io::Result<()> {
         self.syncs.push((File::open(path)?, sync));
         Ok(())
     }

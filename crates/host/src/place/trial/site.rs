@@ -111,13 +111,14 @@ pub fn levels<'a>(
     Ok(levels)
 }
 
-/// A path on the file system whose inodes the page cache knows the work's files by: an overlay opens
-/// those of the file system below, and one by a program has inodes of its own.
+/// A path on the file system whose inodes the page cache knows the work's files by: an overlay
+/// opens those of the file system below, and one by a program has inodes of its own.
 pub fn cached(trial: &Trial) -> String {
     let above = levels(trial, file_system::find(&trial.contender.file_system)).unwrap_or_default();
-    let mut above = above.into_iter().rev().skip_while(|level| {
-        level.file_system.is_upon && !level.file_system.is_programs()
-    });
+    let mut above = above
+        .into_iter()
+        .rev()
+        .skip_while(|level| level.file_system.is_upon && !level.file_system.is_programs());
     above.next().map_or_else(|| trial.directory.clone(), |level| level.at)
 }
 

@@ -118,7 +118,9 @@ impl Modules {
     pub fn file_systems(kernel: &Kernel) -> String {
         let Ok(modules) = Modules::of(kernel) else { return "?".into() };
         let known = file_system::ALL.iter();
-        let has = known.filter(|known| modules.has(known.module()) == Some(true));
+        // What programs do no kernel has.
+        let has =
+            known.filter(|known| !known.is_programs() && modules.has(known.module()) == Some(true));
         let name = |known: &FileSystem| match &kernel.zfs {
             Some(zfs) if known.name == "zfs" => format!("zfs {}", zfs.version),
             _ => known.name.to_string(),
