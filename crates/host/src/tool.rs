@@ -21,10 +21,11 @@ pub const DIRECTORIES: [&str; 6] =
     ["/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"];
 
 /// Which Debian package brings a program.
-const PACKAGES: [(&str, &str); 63] = [
+const PACKAGES: [(&str, &str); 65] = [
     ("apt-cache", "apt"),
     ("apt-get", "apt"),
     ("bcachefs", "bcachefs-tools"),
+    ("bindfs", "bindfs"),
     ("blkid", "util-linux"),
     ("cat", "coreutils"),
     ("chroot", "coreutils"),
@@ -33,12 +34,13 @@ const PACKAGES: [(&str, &str); 63] = [
     ("dd", "coreutils"),
     ("depmod", "kmod"),
     ("dpkg", "dpkg"),
+    ("echo", "coreutils"),
     ("ethtool", "ethtool"),
     ("fio", "fio"),
+    ("fusermount3", "fuse3"),
+    ("gocryptfs", "gocryptfs"),
     ("integritysetup", "cryptsetup-bin"),
     ("ip", "iproute2"),
-    ("bindfs", "bindfs"),
-    ("gocryptfs", "gocryptfs"),
     ("ldd", "libc-bin"),
     ("losetup", "mount"),
     ("lvm", "lvm2"),
@@ -59,8 +61,8 @@ const PACKAGES: [(&str, &str); 63] = [
     ("mkfs.ocfs2", "ocfs2-tools"),
     ("mkfs.xfs", "xfsprogs"),
     ("mkntfs", "ntfs-3g"),
-    ("mksquashfs", "squashfs-tools"),
     ("mkreiserfs", "reiserfsprogs"),
+    ("mksquashfs", "squashfs-tools"),
     ("mkudffs", "udftools"),
     ("mount", "mount"),
     ("nsenter", "util-linux"),

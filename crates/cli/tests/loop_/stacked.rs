@@ -39,7 +39,7 @@ fn what_stands_on_a_file_system_is_compared_with_it_alone() {
     let above: Vec<&str> = ["--above", "none"].into_iter().chain(above).collect();
     // A file that is synced, and 4 MiB that are not.
     let work = "dd if=/dev/urandom of=a bs=4k count=1 conv=fsync status=none; \
-                head -c 4M /dev/urandom >b; cat /proc/self/mountinfo | grep ' /.*fsverdict/mnt ' ";
+                head -c 4M /dev/urandom >b";
     let options =
         format!("--fs ext4 --size 128M --rounds 2 --primary wall_time {}", above.join(" "));
     let document = run_command(&scene, &options, &["sh", "-c", work]).exits(0).json();
@@ -63,7 +63,7 @@ fn what_stands_on_a_file_system_is_compared_with_it_alone() {
     let spared = findings(&document, "A19");
     let spared: Vec<&str> = spared.iter().map(|it| text(&it["contender"])).collect();
     assert_eq!(spared, ["ext4 under overlay:volatile"]);
-    for silent in ["A9", "A10", "A21"] {
+    for silent in ["A9", "A25", "A26"] {
         assert_eq!(findings(&document, silent), [&Value::Null; 0], "{document:#}");
     }
     let report = scene.read("run/report.md");

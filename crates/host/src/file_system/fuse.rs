@@ -54,6 +54,8 @@ pub(super) const GOCRYPTFS: FileSystem = FileSystem {
         let last = [password(), words(&[&shown(site), site.at])].concat();
         [first, flags(options, &OF_GOCRYPTFS), kernels, last].concat()
     }),
+    // It asks for its password, and has itself mounted.
+    helpers: &["echo", "fusermount3"],
     words: |_, mount| only(&[&OF_INIT[..], &OF_GOCRYPTFS[..]].concat(), mount),
     promises: Promises {
         // gocryptfs(1): "File contents are encrypted using AES-256-GCM", which authenticates.
