@@ -4,7 +4,7 @@ use std::ffi::OsStr;
 use std::fs;
 
 use clap_complete::engine::{CompletionCandidate, PathCompleter, ValueCompleter};
-use fsverdict_host::file_system;
+use fsverdict_host::file_system::{self, FileSystem};
 
 use crate::{shipped, uses};
 
@@ -12,9 +12,19 @@ fn offered<'a>(names: impl IntoIterator<Item = &'a str>) -> Vec<CompletionCandid
     names.into_iter().map(CompletionCandidate::new).collect()
 }
 
-/// File systems.
+/// File systems that are made on devices.
 pub fn file_systems() -> Vec<CompletionCandidate> {
-    offered(file_system::ALL.map(|known| known.name))
+    named(|known| !known.is_upon)
+}
+
+/// File systems that stand on others.
+pub fn above() -> Vec<CompletionCandidate> {
+    named(|known| known.is_upon)
+}
+
+fn named(is_meant: impl Fn(&FileSystem) -> bool) -> Vec<CompletionCandidate> {
+    let meant = file_system::ALL.into_iter().filter(|known| is_meant(known));
+    offered(meant.map(|known| known.name))
 }
 
 /// Plans that come along, and files.

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, FromArgMatches, ValueEnum};
 use clap_complete::engine::{ArgValueCandidates, ArgValueCompleter};
-use fsverdict_core::model::{Bytes, Layer, Percent, Place, Span};
+use fsverdict_core::model::{Above, Bytes, Layer, Percent, Place, Span};
 use fsverdict_host::bed::{Consent, Consents};
 
 use crate::offers;
@@ -24,7 +24,7 @@ const TRIALS: &str = "The trials";
 const RUN: &str = "The run";
 
 /// What a run that was begun has in its plan, and no option changes.
-pub const FIXED: [&str; 41] = [
+pub const FIXED: [&str; 42] = [
     "plan",
     "study",
     "scale",
@@ -42,6 +42,7 @@ pub const FIXED: [&str; 41] = [
     "vm_append",
     "vm_qemu",
     "layers",
+    "above",
     "bring",
     "untrusted",
     "small_files",
@@ -70,6 +71,9 @@ pub const FIXED: [&str; 41] = [
 
 /// Layers, the first next to the disk.
 pub type Stack = Vec<Layer>;
+
+/// What stands on one another, upon a file system.
+pub type Standing = Vec<Above>;
 
 /// Compare file systems on your own work.
 ///
@@ -160,6 +164,13 @@ pub struct Arguments {
     /// several are compared: fsverdict list layers.
     #[arg(long, value_name = "LAYER+...", value_parser = Layer::parse_stack, help_heading = BED)]
     pub layers: Vec<Stack>,
+    /// What stands on the file systems, the first next to them: overlay; gocryptfs:aessiv; none;
+    /// several are compared: fsverdict list contenders.
+    #[arg(
+        long, value_name = "FS[:OPTION,...]+...", value_parser = Above::parse_stack,
+        add = ArgValueCandidates::new(offers::above), help_heading = BED
+    )]
+    pub above: Vec<Standing>,
     /// A file or folder of this machine that a virtual one gets, besides those that commands name.
     #[arg(long, value_name = "PATH", help_heading = PLACE)]
     pub bring: Vec<PathBuf>,

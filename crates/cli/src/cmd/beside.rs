@@ -92,6 +92,7 @@ mod tests {
         "--vm-append nosmt",
         "--vm-qemu -s",
         "--layers luks",
+        "--above overlay",
         "--bring /usr/bin",
         "--untrusted",
         "--small-files count=5",

@@ -6,14 +6,14 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use fsverdict_core::model::{
-    Bed, BedKind, Command, Contender, ExtraProbe, Fio, Layer, Place, Plan, PlanError, Rounds,
-    Sysbench, Workload, meant, plain_fio_words, program_of, with_near,
+    Above, Bed, BedKind, Command, Contender, ExtraProbe, Fio, Layer, Place, Plan, PlanError,
+    Rounds, Sysbench, Workload, meant, plain_fio_words, program_of, with_near,
 };
 use fsverdict_core::printed;
 use fsverdict_host::tool;
 use serde::de::DeserializeOwned;
 
-use super::arguments::{Arguments, ProbeName, Stack};
+use super::arguments::{Arguments, ProbeName, Stack, Standing};
 use super::beside::{change_work, changes_work, check_idle};
 use super::untrusted::distrust;
 use crate::exit::Usage;
@@ -38,6 +38,9 @@ pub fn plan(arguments: &Arguments) -> Result<Plan> {
     if !arguments.layers.is_empty() {
         plan.contenders = on_layers(&plan.contenders, &arguments.layers);
     }
+    if !arguments.above.is_empty() {
+        plan.contenders = with_above(&plan.contenders, &arguments.above);
+    }
     if !arguments.kernel.is_empty() {
         plan.contenders = under_kernels(&plan.contenders, &arguments.kernel, &arguments.zfs)?;
     }
@@ -55,7 +58,8 @@ pub fn plan(arguments: &Arguments) -> Result<Plan> {
         }
         None => {}
     }
-    if !(arguments.fs.is_empty() && arguments.layers.is_empty() && arguments.kernel.is_empty()) {
+    let stacks = [arguments.layers.is_empty(), arguments.above.is_empty()];
+    if !(arguments.fs.is_empty() && stacks == [true; 2] && arguments.kernel.is_empty()) {
         plan.give_up_claims(&[]);
     }
     set_rest(&mut plan, arguments);
@@ -198,6 +202,19 @@ fn on_layers(contenders: &[Contender], stacks: &[Stack]) -> Vec<Contender> {
         Contender { name, layers: stack.clone(), ..contender.clone() }
     };
     contenders.iter().flat_map(|it| stacks.iter().map(move |stack| on(it, stack))).collect()
+}
+
+/// Each contender with each stack upon it; where there are several, they are part of its name.
+fn with_above(contenders: &[Contender], stacks: &[Standing]) -> Vec<Contender> {
+    let under = |contender: &Contender, stack: &Standing| {
+        let shown = if stack.is_empty() { Above::NONE.into() } else { Above::stack(stack) };
+        let name = match stacks.len() {
+            1 => contender.name.clone(),
+            _ => format!("{} under {shown}", contender.name),
+        };
+        Contender { name, above: stack.clone(), ..contender.clone() }
+    };
+    contenders.iter().flat_map(|it| stacks.iter().map(move |stack| under(it, stack))).collect()
 }
 
 fn directory_contender(path: &str) -> Contender {
@@ -530,6 +547,20 @@ pub(super) mod tests {
         assert_eq!(allowed("/usr", "/usr/../usr /etc").unwrap(), ["/usr", "/etc"]);
         assert!(allowed("/usr", "/usr /").is_err(), "the whole machine");
         assert!(allowed("/usr", "/usr /etc/passwd").is_err(), "no folder");
+    }
+
+    #[test]
+    fn what_stands_on_them_is_part_of_the_contenders() {
+        let of = |words: &str| typed(&format!("{words} -- true")).unwrap().contenders;
+        let one = of("--fs ext4 --above overlay:volatile,metacopy=on");
+        assert_eq!((one[0].name.as_str(), one[0].above[0].options.len()), ("ext4", 2));
+        let both = of("--fs ext4,xfs --above none --above bindfs+overlay");
+        let names: Vec<&str> = both.iter().map(|it| it.name.as_str()).collect();
+        let ext4 = ["ext4 under none", "ext4 under bindfs+overlay"];
+        assert_eq!(names[..2], ext4);
+        assert_eq!((both.len(), both[2].above.len(), both[3].above.len()), (4, 0, 2));
+        let directory = typed("--bed directory:/tmp --above overlay -- true").unwrap_err();
+        assert!(directory.to_string().contains("mounted already: leave it out"), "{directory}");
     }
 
     #[test]

@@ -158,7 +158,10 @@ fn begin(arguments: &Arguments) -> Result<(Store, Loaded)> {
 
 /// Those of its contenders that this machine's tools make: guests may have tools of their own.
 fn file_systems(plan: &Plan, place: PlaceKind) -> Vec<&'static FileSystem> {
-    let names = plan.contenders.iter().map(|it| it.file_system.as_str());
+    let names = plan.contenders.iter().flat_map(|it| {
+        let above = it.above.iter().map(|above| above.name.as_str());
+        [it.file_system.as_str()].into_iter().chain(above)
+    });
     match place {
         PlaceKind::Vm | PlaceKind::Uml => vm::file_systems_by_host(plan),
         PlaceKind::Local | PlaceKind::Sim => names.filter_map(file_system::find).collect(),

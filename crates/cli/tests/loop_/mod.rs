@@ -23,6 +23,7 @@ mod recommended;
 mod replays;
 mod runs;
 mod settings;
+mod stacked;
 mod strangers;
 mod unattended;
 mod words;

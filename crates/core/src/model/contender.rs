@@ -5,7 +5,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Bytes, Layer, Scalar};
+use super::{Above, Bytes, Layer, Scalar};
 
 /// What a device is held down to, for reads and writes each.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -67,6 +67,9 @@ pub struct Contender {
     /// What lies between the devices and the file system; the first is next to the devices.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub layers: Vec<Layer>,
+    /// What stands on the file system, and is what the work sees; the first is next to it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub above: Vec<Above>,
     /// Arguments for mkfs, as typed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub mkfs: Vec<String>,

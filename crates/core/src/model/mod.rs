@@ -1,5 +1,6 @@
 //! The nouns: what is compared, what was measured, what was decided.
 
+mod above;
 mod across;
 mod astray;
 mod bounded;
@@ -57,6 +58,7 @@ mod words;
 mod working_set;
 mod workload;
 
+pub use above::Above;
 pub use across::{
     Across, BASELINE, Change, Difference, Incomparable, Measured, NotCompared, NotMeasured,
     ReferenceChange,

@@ -341,7 +341,8 @@ impl Contender {
         let kernel = self.kernel.clone().map(|name| Need::Kernel(Some(name)));
         let all = [kernel, file_system, partitions, sets.then_some(Need::Root), limits];
         let layers = self.layers.iter().map(|layer| Need::Layer(layer.name.clone()));
-        all.into_iter().flatten().chain(layers).collect()
+        let above = self.above.iter().map(|it| Need::FileSystem(it.name.clone()));
+        all.into_iter().flatten().chain(layers).chain(above).collect()
     }
 }
 

@@ -8,7 +8,7 @@ use thiserror::Error;
 use super::claim::Claim;
 use super::near::{meant, with_near};
 use super::{
-    Bytes, Contender, Disk, Fio, Limits, Percent, Published, Rounds, Span, Study, Timeouts,
+    Above, Bytes, Contender, Disk, Fio, Limits, Percent, Published, Rounds, Span, Study, Timeouts,
     Workload,
 };
 
@@ -533,6 +533,7 @@ impl Plan {
                 mkfs: Vec::new(),
                 mount: Vec::new(),
                 layers: Vec::new(),
+                above: Vec::new(),
                 ..reference.clone()
             },
         })
@@ -788,6 +789,7 @@ impl Plan {
         }
         self.contenders.iter().try_for_each(check_partition)?;
         self.contenders.iter().try_for_each(|contender| check_layers(contender, bed.kind))?;
+        self.contenders.iter().try_for_each(|contender| check_above(contender, bed.kind))?;
         self.contenders.iter().try_for_each(|contender| check_devices(contender, bed))?;
         match bed.kind {
             BedKind::Device if bed.paths.is_empty() => {
@@ -871,6 +873,21 @@ fn check_layers(contender: &Contender, kind: BedKind) -> Result<(), PlanError> {
         _ => return Ok(()),
     };
     Err(PlanError::Invalid(format!("contender {:?} has layers, and {why}", contender.name)))
+}
+
+/// What stands on a file system stands on one that is made and mounted for it.
+fn check_above(contender: &Contender, kind: BedKind) -> Result<(), PlanError> {
+    let shown = Above::stack(&contender.above);
+    let why = match kind {
+        _ if contender.above.is_empty() => return Ok(()),
+        BedKind::Directory => "a directory is mounted already",
+        _ if contender.is_raw() => "the bare device has no file system",
+        _ => return Ok(()),
+    };
+    let name = &contender.name;
+    Err(PlanError::Invalid(format!(
+        "contender {name:?} has {shown} above, and {why}: leave it out"
+    )))
 }
 
 /// A contender gets some of the bed's devices.

@@ -55,6 +55,9 @@ pub struct Mounted {
     /// The version that its module says it is, where one does: OpenZFS.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
+    /// How what stands on it is mounted, the first next to it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub above: Vec<Mounted>,
 }
 
 /// What the page cache held around the drop.

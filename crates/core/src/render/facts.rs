@@ -20,14 +20,15 @@ pub(super) fn title(report: &Report) -> String {
         count => counted(count, what),
     };
     let contenders = match ways(plan) {
-        Some(ways) => format!(
-            "{} on {}",
-            named(ways.rows.iter().map(String::as_str).collect(), "file system"),
-            counted(
-                ways.columns.len(),
-                if ways.second == "layers" { "stack" } else { ways.second }
-            )
-        ),
+        Some(ways) => {
+            let (at, what) = match ways.second {
+                "layers" => ("on", "stack"),
+                "above" => ("under", "stack"),
+                other => ("on", other),
+            };
+            let rows = named(ways.rows.iter().map(String::as_str).collect(), "file system");
+            format!("{rows} {at} {}", counted(ways.columns.len(), what))
+        }
         None => named(plan.contenders.iter().map(|it| it.name.as_str()).collect(), "contender"),
     };
     let work = named(plan.workloads.iter().map(|it| it.name.as_str()).collect(), "workload");

@@ -12,7 +12,7 @@ use super::next::{Kept, Step, steps};
 use super::text::{marked, marked_code, marked_lines, marked_list, visible};
 use super::why::why;
 use super::{Report, claims, facts, table, words};
-use crate::model::{Command, Comparison, Contender, Finding, Layer, Workload};
+use crate::model::{Above, Command, Comparison, Contender, Finding, Layer, Workload};
 
 /// The whole report; `shown`: with these figures, that are SVG files in this folder.
 pub fn report(report: &Report, shown: Option<(&[Figure], &str)>) -> String {
@@ -233,6 +233,10 @@ fn contenders(report: &Report) -> String {
         if let Some(mounted) = report.mounted(contender) {
             out += &format!("; in effect: {}", marked_code(&mounted.options.join(",")));
         }
+        let above = report.above(contender);
+        if !above.is_empty() {
+            out += &format!("; above it: {}", marked_code(&above.join(" | ")));
+        }
         out += "\n";
     }
     out
@@ -270,6 +274,9 @@ fn described(contender: &Contender) -> String {
     let settings = contender.queue.iter().chain(&contender.sysctl).chain(&contender.module);
     for (name, value) in settings.chain(&contender.environment) {
         parts.push(marked(&format!("{name} = {value}")));
+    }
+    if !contender.above.is_empty() {
+        parts.push(format!("under {}", marked_code(&Above::stack(&contender.above))));
     }
     if let Some(limits) = contender.limits {
         parts.push(marked(&format!("held down to {limits}")));

@@ -104,6 +104,12 @@ impl Report<'_> {
         its.find(|layers| !layers.is_empty()).unwrap_or_default()
     }
 
+    /// How what stands on it was mounted: what the kernel calls each, with its options.
+    pub(super) fn above(&self, contender: &Contender) -> Vec<String> {
+        let above = self.mounted(contender).map_or(&[][..], |it| &it.above);
+        above.iter().map(|it| format!("{} {}", it.file_system, it.options.join(","))).collect()
+    }
+
     /// The partition it was made on, where it was.
     pub(super) fn partition(&self, contender: &Contender) -> Option<&Partition> {
         self.trials_of(contender).find_map(|record| record.partitions.first())

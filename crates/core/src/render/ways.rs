@@ -33,12 +33,15 @@ pub(super) fn ways(plan: &Plan) -> Option<Ways> {
     let places: Vec<Vec<usize>> = firsts.iter().map(row).collect::<Option<_>>()?;
     let is_kernel = contenders.iter().all(|it| it.kernel.is_some());
     let is_layered = contenders.iter().any(|it| it.layers != contenders[0].layers);
+    let is_stacked = contenders.iter().any(|it| it.above != contenders[0].above);
     let columns = places[0].iter().map(|place| level(&contenders[*place]));
     Some(Ways {
         first: "file system",
-        second: match (is_layered, is_kernel) {
-            (true, _) => "layers",
-            (_, true) => "kernel",
+        second: match (is_layered, is_stacked, is_kernel) {
+            (true, true, _) => "setting",
+            (true, ..) => "layers",
+            (_, true, _) => "above",
+            (.., true) => "kernel",
             _ => "setting",
         },
         rows: firsts.iter().map(ToString::to_string).collect(),
@@ -68,7 +71,8 @@ fn each_once<'a>(levels: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
 fn level(contender: &Contender) -> String {
     let name = contender.name.replacen(&contender.file_system, "", 1);
     let name = name.trim_matches([' ', '-', ',', '_']);
-    let name = name.strip_prefix("on ").or(name.strip_prefix("with ")).unwrap_or(name).trim();
+    let named = ["on ", "with ", "under "].iter().find_map(|word| name.strip_prefix(word));
+    let name = named.unwrap_or(name).trim();
     if name.is_empty() { "default".into() } else { name.into() }
 }
 
@@ -186,6 +190,16 @@ mod tests {
             }
         }
         assert_eq!(ways(&layered).unwrap().second, "layers");
+        for contender in &mut layered.contenders {
+            let above = if contender.layers.is_empty() { "" } else { " under overlay" };
+            contender.name = format!("{}{above}", contender.file_system);
+            contender.above = std::mem::take(&mut contender.layers)
+                .iter()
+                .map(|_| "overlay".parse().unwrap())
+                .collect();
+        }
+        let found = ways(&layered).unwrap();
+        assert_eq!((found.second, found.columns[1].as_str()), ("above", "overlay"));
         let found = ways(&settings).unwrap();
         assert_eq!(
             (found.second, found.columns),

@@ -5,9 +5,9 @@ use super::sample::samples;
 use super::{Effect, Host, HostError, Place, Step, trial};
 use crate::model::need::Answer;
 use crate::model::{
-    self, Bed, Better, CacheState, Contender, CpuTotals, Device, DeviceTotals, Draws, Histogram,
-    Mounted, Need, Partition, Pattern, Phase, PhaseRecord, Quiet, Record, Sample, Sim, TURN,
-    Totals, TreePhase, Trial, TrialBed, Turns, Unit, Work, derived_seed,
+    self, Above, Bed, Better, CacheState, Contender, CpuTotals, Device, DeviceTotals, Draws,
+    Histogram, Mounted, Need, Partition, Pattern, Phase, PhaseRecord, Quiet, Record, Sample, Sim,
+    TURN, Totals, TreePhase, Trial, TrialBed, Turns, Unit, Work, derived_seed,
 };
 
 /// What a simulated operation takes at speed 1.
@@ -183,6 +183,16 @@ impl SimPlace {
 }
 
 /// How many operations a phase has, and the bytes they write.
+/// How what stands on the contender's file system is said to be mounted.
+fn above(contender: &Contender) -> Vec<Mounted> {
+    let mounted = |it: &Above| Mounted {
+        file_system: it.name.clone(),
+        options: it.options.clone(),
+        ..Mounted::default()
+    };
+    contender.above.iter().map(mounted).collect()
+}
+
 fn amount(trial: &Trial, phase: Phase) -> (u64, u64) {
     match (trial.workload.work(), phase) {
         (Ok(Work::SmallFiles(files)), _) => (files.count, files.count * files.size.0),
@@ -237,6 +247,7 @@ impl Host for SimPlace {
                     options: trial.contender.mount.clone(),
                     unseen: Vec::new(),
                     version: None,
+                    above: above(&trial.contender),
                 })
             }
             Step::Unmount => {

@@ -1,15 +1,16 @@
 //! Starting the program that does a file system's work, within a trial.
 
 use std::fs::{self, File};
+use std::io;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
-use std::process::Child;
+use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
 use fsverdict_core::run::HostError;
 
 use super::Daemon;
-use crate::machine::mount;
+use crate::machine::mount::{self, Mount};
 use crate::tool;
 
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -35,17 +36,38 @@ pub fn start(daemon: &Daemon, log: &Path) -> Result<(), HostError> {
         }
     }
     let _ = fs::remove_file(daemon.socket);
-    let file =
-        File::options().create(true).append(true).custom_flags(libc::O_NOFOLLOW).open(log)?;
-    let mut command = tool::command(daemon.argv[0])?;
-    command.args(&daemon.argv[1..]).stdout(file.try_clone()?).stderr(file);
-    wait(&mut command.spawn()?, daemon, log)
+    let mut child = spawn(daemon.argv, log)?;
+    wait(&mut child, daemon.argv[0], log, || Ok(Path::new(daemon.socket).exists()))
 }
 
-fn wait(child: &mut Child, daemon: &Daemon, log: &Path) -> Result<(), HostError> {
+/// Starts the program that mounts a file system at `at` and does its work, and waits until it is
+/// mounted. It ends when that is unmounted, and with the trial's PID namespace at the latest.
+pub fn serve(argv: &[String], at: &str, log: &Path) -> Result<(), HostError> {
+    let mut child = spawn(argv, log)?;
+    wait(&mut child, &argv[0], log, || Ok(mount::at(at)?.is_some_and(|it| is_programs(&it))))
+}
+
+fn is_programs(mount: &Mount) -> bool {
+    mount.file_system.starts_with("fuse")
+}
+
+/// Its input is empty, and what it says goes to `log`.
+fn spawn(argv: &[impl AsRef<str>], log: &Path) -> Result<Child, HostError> {
+    let file =
+        File::options().create(true).append(true).custom_flags(libc::O_NOFOLLOW).open(log)?;
+    let mut command = tool::command(argv[0].as_ref())?;
+    command.args(argv[1..].iter().map(AsRef::as_ref)).stdin(Stdio::null());
+    Ok(command.stdout(file.try_clone()?).stderr(file).spawn()?)
+}
+
+fn wait(
+    child: &mut Child,
+    name: &str,
+    log: &Path,
+    is_ready: impl Fn() -> io::Result<bool>,
+) -> Result<(), HostError> {
     let begin = Instant::now();
-    while !Path::new(daemon.socket).exists() {
-        let name = daemon.argv[0];
+    while !is_ready()? {
         let said = || fs::read_to_string(log).unwrap_or_default().trim().replace('\n', "; ");
         if let Some(status) = child.try_wait()? {
             return Err(format!("{name} {}; it said: {:?}", tool::ended(status), said()).into());

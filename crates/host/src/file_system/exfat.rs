@@ -14,5 +14,6 @@ pub(super) const EXFAT: FileSystem = FileSystem {
     check: Some(|site| site.check(&["fsck.exfat", "-n"])),
     kernels: IN_CLOUD_KERNELS,
     label: Some("-L"),
+    has_no_overlay: true,
     ..PLAIN
 };

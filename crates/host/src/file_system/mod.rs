@@ -3,14 +3,17 @@
 mod bcachefs;
 mod btrfs;
 pub mod daemon;
+mod erofs;
 mod exfat;
 mod ext;
 mod f2fs;
+mod fuse;
 mod gfs2;
 mod jfs;
 mod nilfs2;
 mod ntfs;
 mod ocfs2;
+mod overlay;
 mod promises;
 mod reiserfs;
 #[cfg(test)]
@@ -20,17 +23,23 @@ mod vfat;
 mod xfs;
 pub mod zfs;
 
+use fsverdict_core::model::Above;
+
 use crate::machine::mount;
 use crate::tool::Argv;
 pub use promises::{Promise, Promises};
 
 /// What a file system is made on, and where it is mounted.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct Site<'a> {
     /// All devices of the bed.
     pub devices: &'a [String],
     /// The mount point.
     pub at: &'a str,
+    /// Where the file system is mounted that it stands on; empty for one on devices.
+    pub below: &'a str,
+    /// It has been mounted before: what the work finds in it is there.
+    pub again: bool,
 }
 
 /// What fsverdict needs to know of a file system.
@@ -52,6 +61,21 @@ pub struct FileSystem {
     pub dry: Option<&'static str>,
     /// Mounts it with the user's options after ours, which keep it from discarding by itself.
     mount: fn(&[String], &Site) -> Vec<Argv>,
+    /// The program that mounts it with these options, and does its work in the foreground until it
+    /// is unmounted.
+    server: Option<fn(&[String], &Site) -> Argv>,
+    /// Makes it, on the first device, of the tree that is mounted where it will be: it is read
+    /// only.
+    of_tree: Option<fn(&[String], &Site) -> Argv>,
+    /// It stands on another file system, and not on devices.
+    pub is_upon: bool,
+    /// With these mount options syncfs on it does not reach what it stands on.
+    keeps_syncfs: fn(&[String]) -> bool,
+    /// Overlays don't stand on what has a comparison of names of its own (fs/overlayfs/util.c,
+    /// ovl_dentry_weird).
+    has_no_overlay: bool,
+    /// Mount options that are fsverdict's own: the kernel is told nothing of them.
+    ours: &'static [&'static str],
     /// Unmounts it.
     unmount: fn(&Site) -> Vec<Argv>,
     /// Looks whether it is whole while it is not mounted, and changes nothing.
@@ -100,6 +124,12 @@ const PLAIN: FileSystem = FileSystem {
     make: |_, _| Vec::new(),
     dry: None,
     mount: |_, _| Vec::new(),
+    server: None,
+    of_tree: None,
+    is_upon: false,
+    keeps_syncfs: |_| false,
+    has_no_overlay: false,
+    ours: &[],
     unmount: |site| vec![words(&["umount", site.at])],
     check: None,
     commit: None,
@@ -121,7 +151,7 @@ const IN_FULL_KERNELS: &str = "--place vm, Debian's full 6.1";
 const IN_CLOUD_KERNELS: &str = "--place vm, Debian's 6.1";
 
 /// All file systems, in the order `list` shows them.
-pub const ALL: [&FileSystem; 18] = [
+pub const ALL: [&FileSystem; 25] = [
     &ext::EXT4,
     &xfs::XFS,
     &btrfs::BTRFS,
@@ -137,9 +167,16 @@ pub const ALL: [&FileSystem; 18] = [
     &udf::UDF,
     &ntfs::NTFS3,
     &ntfs::NTFS,
+    &ntfs::NTFS_3G,
     &reiserfs::REISERFS,
     &gfs2::GFS2,
     &ocfs2::OCFS2,
+    &erofs::EROFS,
+    &erofs::SQUASHFS,
+    &overlay::OVERLAY,
+    &fuse::BINDFS,
+    &fuse::GOCRYPTFS,
+    &fuse::MERGERFS,
 ];
 
 /// The file system of that name, as this machine has it.
@@ -172,6 +209,11 @@ impl FileSystem {
         self.driver.unwrap_or(self.name)
     }
 
+    /// The module of the kernel that has its driver.
+    pub fn module(&self) -> &'static str {
+        mount::module_of(self.driver())
+    }
+
     /// It takes several devices at once.
     pub fn takes_several(&self) -> bool {
         self.promises.several_devices != Promise::No
@@ -191,7 +233,7 @@ impl FileSystem {
         device: &str,
         at: &str,
     ) -> Vec<String> {
-        if !self.program.starts_with("mkfs.") {
+        if !self.program.starts_with("mkfs.") || self.is_read_only() {
             return Vec::new();
         }
         let (with, options) = match mount {
@@ -220,6 +262,39 @@ impl FileSystem {
         (self.mount)(options, site)
     }
 
+    /// The program that mounts it and stays, if one does: it is started after [`Self::mount`].
+    pub fn server(&self, options: &[String], site: &Site) -> Option<Argv> {
+        self.server.map(|server| server(options, site))
+    }
+
+    /// Those of the options, one each, that are not fsverdict's own.
+    pub fn told(&self, options: &[String]) -> Vec<String> {
+        let all = options.iter().flat_map(|options| options.split(','));
+        let name = |option: &str| option.split('=').next().unwrap_or_default().to_string();
+        all.filter(|it| !self.ours.contains(&name(it).as_str())).map(String::from).collect()
+    }
+
+    /// It is read only, and made of a tree ([`Self::pack`]).
+    pub fn is_read_only(&self) -> bool {
+        self.of_tree.is_some()
+    }
+
+    /// The command that makes it of what is laid out at the site, if that is how it is made.
+    pub fn pack(&self, options: &[String], site: &Site) -> Option<Argv> {
+        self.of_tree.map(|pack| pack(options, site))
+    }
+
+    /// A program does its work, and not the kernel.
+    pub fn is_programs(&self) -> bool {
+        self.daemon.is_some() || self.server.is_some()
+    }
+
+    /// With these mount options syncfs on it does not reach what it stands on, devices or a file
+    /// system: that is to be synced, too.
+    pub fn keeps_syncfs(&self, options: &[String]) -> bool {
+        (self.keeps_syncfs)(options)
+    }
+
     /// The commands that unmount it.
     pub fn unmount(&self, site: &Site) -> Vec<Argv> {
         (self.unmount)(site)
@@ -243,6 +318,39 @@ impl FileSystem {
     /// Whether the user's words for it name no other device and no file.
     pub fn check_words(&self, mkfs: &[String], mount: &[String]) -> Result<(), String> {
         (self.words)(mkfs, mount)
+    }
+
+    /// Whether it is made on devices, and `above` can stand on it.
+    pub fn check_below(&self, above: &[Above]) -> Result<(), String> {
+        if self.is_upon {
+            let name = self.name;
+            return Err(format!(
+                "{name} stands on another file system: name that, and {name} above it, as in \
+                 --fs ext4 --above {name}"
+            ));
+        }
+        if self.is_read_only() && !above.is_empty() {
+            return Err(format!("{} is read only, and nothing stands on it here", self.name));
+        }
+        match above.first().filter(|it| it.name == "overlay" && self.has_no_overlay) {
+            Some(above) => Err(format!(
+                "{} is not to be had on {}, which does not tell names by their case: the kernel \
+                 refuses it",
+                above.name, self.name
+            )),
+            None => Ok(()),
+        }
+    }
+
+    /// Whether it stands on other file systems, with these options.
+    pub fn check_stands(&self, options: &[String]) -> Result<(), String> {
+        match self.is_upon {
+            true => self.check_words(&[], options),
+            false => Err(format!(
+                "{} is made on devices, and stands on no other file system: --fs {}",
+                self.name, self.name
+            )),
+        }
     }
 
     /// The pool by which the kernel holds the devices beyond the last mount, if it does.
@@ -299,6 +407,34 @@ fn name_no_device(mount: &[String]) -> Result<(), String> {
             "mount option {option} has the kernel open another device than those of its bed: \
              leave it out"
         )),
+    }
+}
+
+/// Mount options of every file system (mount(8), "filesystem-independent") that name nothing.
+const OF_ALL: [&str; 9] = [
+    "noatime",
+    "relatime",
+    "strictatime",
+    "nodiratime",
+    "lazytime",
+    "nodev",
+    "noexec",
+    "nosuid",
+    "defaults",
+];
+
+/// What runs as root beside the cell gets none but known options: others name files of the machine,
+/// or programs to start.
+fn only(known: &[&str], options: &[String]) -> Result<(), String> {
+    let mut all = options.iter().flat_map(|options| options.split(','));
+    let name = |option: &str| option.split('=').next().unwrap_or_default().to_string();
+    let is_known = |option: &&str| {
+        let name = name(option);
+        !option.contains('/') && known.iter().chain(&OF_ALL).any(|it| *it == name)
+    };
+    match all.find(|option| !is_known(option)) {
+        None => Ok(()),
+        Some(option) => Err(format!("it takes no {option} here, but {}", known.join(", "))),
     }
 }
 

@@ -1,7 +1,7 @@
-//! NTFS by drivers of the kernel: mkntfs(8), ntfsfix(8), Documentation/filesystems/ntfs3.rst and
-//! ntfs.rst.
+//! NTFS by drivers of the kernel and by a program: mkntfs(8), ntfsfix(8), ntfs-3g(8),
+//! Documentation/filesystems/ntfs3.rst and ntfs.rst.
 
-use super::{FileSystem, PLAIN};
+use super::{FileSystem, IN_CLOUD_KERNELS, PLAIN, Promise, Promises, only, then, words};
 
 /// Paragon's, from Linux 5.15 on. A journal that Windows has left is replayed; it keeps none of its
 /// own (ntfs3.rst, Todo list).
@@ -28,3 +28,46 @@ pub(super) const NTFS: FileSystem = FileSystem {
     kernels: "--place vm, Debian's 7.2",
     ..NTFS3
 };
+
+/// By a program behind FUSE, which Debian and others mounted NTFS with before ntfs3.
+pub(super) const NTFS_3G: FileSystem = FileSystem {
+    name: "ntfs-3g",
+    program: "ntfs-3g",
+    version: &["ntfs-3g", "--version"],
+    driver: Some("fuseblk"),
+    mount: |_, _| Vec::new(),
+    server: Some(|options, site| {
+        let options = then(&["no_detach"], &[options]).join(",");
+        then(&["ntfs-3g", "-o", &options], &[&site.devices[..1], &words(&[site.at])])
+    }),
+    // The kernel asks no program behind FUSE to sync but virtiofs's (fs/fuse/inode.c,
+    // fuse_sync_fs). Of this one syncfs writes out what the kernel caches of the device
+    // (fs/sync.c, sync_filesystem), and flushes nothing.
+    keeps_syncfs: |_| true,
+    kernels: IN_CLOUD_KERNELS,
+    words: |_, mount| only(&OPTIONS, mount),
+    promises: Promises {
+        // ntfs-3g(8), compression: of folders that are marked so.
+        compression: Promise::Asked,
+        ..Promises::NONE
+    },
+    ..NTFS3
+};
+
+/// Those of ntfs-3g(8) that say how it works and name nothing.
+const OPTIONS: [&str; 14] = [
+    "acl",
+    "atime",
+    "big_writes",
+    "compression",
+    "delay_mtime",
+    "efs_raw",
+    "hide_dot_files",
+    "ignore_case",
+    "inherit",
+    "nocompression",
+    "norecover",
+    "permissions",
+    "streams_interface",
+    "windows_names",
+];

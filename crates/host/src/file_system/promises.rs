@@ -92,7 +92,7 @@ impl Promises {
 /// mkfs.ocfs2(8).
 fn asks_for(feature: Feature) -> &'static [&'static str] {
     match feature {
-        Feature::Compression => &["compress"],
+        Feature::Compression => &["compress", "-z"],
         Feature::MetadataChecksums => &["inode_checksum", "metaecc"],
         Feature::Reflink => &["block_cloning"],
         _ => &[],

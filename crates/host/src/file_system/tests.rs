@@ -11,11 +11,11 @@ use serde_json::json;
 
 use super::*;
 use crate::bed::{Identity, LoopDevice};
-use crate::machine::mount;
 use crate::machine::token::Token;
+use crate::machine::{cache, mount};
 use crate::place::lease::Grant;
 use crate::place::trial::TrialHost;
-use crate::place::trial::site::{with_site, work_directory};
+use crate::place::trial::site::{devices, work_directory};
 use crate::place::trial_process;
 use crate::undo::Journal;
 use crate::{sys, tool};
@@ -27,7 +27,7 @@ fn lines(commands: &[Argv]) -> String {
 }
 
 fn on_two<T>(use_it: impl FnOnce(&Site) -> T) -> T {
-    use_it(&Site { devices: &words(&DEVICES), at: "/mnt" })
+    use_it(&Site { devices: &words(&DEVICES), at: "/mnt", ..Site::default() })
 }
 
 fn known(name: &str) -> &'static FileSystem {
@@ -40,6 +40,112 @@ fn made(name: &str, options: &[&str]) -> String {
 
 fn mounted(name: &str, options: &[&str]) -> String {
     on_two(|site| lines(&known(name).mount(&words(options), site)))
+}
+
+/// What mounts `name` on one that is at `/below`, and was mounted before.
+fn started(name: &str, options: &[&str]) -> String {
+    let (devices, options) = (words(&DEVICES), words(options));
+    let site = Site { devices: &devices, at: "/mnt", below: "/below", again: true };
+    let mut commands = known(name).mount(&options, &site);
+    commands.extend(known(name).server(&options, &site));
+    lines(&commands)
+}
+
+#[test]
+fn what_stands_on_another_is_told_where_that_is() {
+    let folders = "lowerdir=/below/lower,upperdir=/below/upper,workdir=/below/work overlay /mnt";
+    let overlay = format!("mount -t overlay -o metacopy=on,{folders}");
+    assert_eq!(started("overlay", &["metacopy=on"]), overlay);
+    let volatile = started("overlay", &["volatile"]);
+    let gone = "rm -rf /below/work/work/incompat";
+    assert_eq!(volatile, format!("{gone}\nmount -t overlay -o volatile,{folders}"));
+    let site = Site { at: "/mnt", below: "/below", ..Site::default() };
+    let first = |options: &[&str]| lines(&known("overlay").mount(&words(options), &site));
+    assert_eq!(first(&["metacopy=on"]), "mount --bind /below/lower /mnt");
+    let in_upper = first(&["prepared=upper", "noatime"]);
+    assert_eq!(in_upper, format!("mount -t overlay -o noatime,{folders}"));
+    assert_eq!(started("bindfs", &[]), "bindfs -f /below/shown /mnt");
+    let bindfs = "bindfs -f -o multithreaded,noatime /below/shown /mnt";
+    assert_eq!(started("bindfs", &["multithreaded", "noatime"]), bindfs);
+    let mergerfs = "mergerfs -f -o allow_other,minfreespace=0,cache.files=full /below/shown /mnt";
+    assert_eq!(started("mergerfs", &["cache.files=full"]), mergerfs);
+    let password = "-extpass echo -extpass fsverdict /below/shown";
+    let gocryptfs = format!(
+        "gocryptfs -fg -q -allow_other -nosyslog -sharedstorage -ko noatime {password} /mnt"
+    );
+    assert_eq!(started("gocryptfs", &["aessiv", "sharedstorage", "noatime"]), gocryptfs);
+    let init = lines(&known("gocryptfs").make(&words(&["aessiv", "sharedstorage"]), &site));
+    let wanted = format!("gocryptfs -init -q -scryptn 10 -aessiv {password}");
+    assert_eq!(init, format!("mkdir /below/shown\n{wanted}"));
+    assert_eq!(started("ntfs-3g", &["acl"]), "ntfs-3g -o no_detach,acl /dev/loop1 /mnt");
+}
+
+#[test]
+fn what_can_only_be_read_is_made_of_what_was_laid_out() {
+    let packed = |name: &str, options: &[&str]| {
+        on_two(|site| lines(&[known(name).pack(&words(options), site).unwrap()]))
+    };
+    assert_eq!(packed("erofs", &["-zlz4"]), "mkfs.erofs --quiet -zlz4 /dev/loop1 /mnt");
+    let squashfs = "mksquashfs /mnt /dev/loop1 -noappend -quiet -no-progress -comp zstd";
+    assert_eq!(packed("squashfs", &["-comp", "zstd"]), squashfs);
+    assert_eq!(mounted("erofs", &[]), "mount -t tmpfs -o mode=0755 fsverdict /mnt");
+    assert_eq!(
+        started("squashfs", &["noatime"]),
+        "mount -t squashfs -o ro,noatime /dev/loop1 /mnt"
+    );
+    for word in ["-p", "-ef", "-zlz4/x"] {
+        assert!(known("squashfs").check_words(&words(&[word]), &[]).is_err(), "{word}");
+    }
+    assert!(known("erofs").check_words(&words(&["--blobdev=x"]), &[]).is_err());
+    known("squashfs")
+        .check_words(&words(&["-comp", "zstd", "-Xcompression-level", "3"]), &[])
+        .unwrap();
+    let above = ["overlay".parse().unwrap()];
+    assert!(known("erofs").check_below(&above).unwrap_err().contains("read only"));
+}
+
+#[test]
+fn syncfs_ends_at_what_a_program_serves_and_at_what_is_volatile() {
+    let keeps = |name: &str, options: &[&str]| known(name).keeps_syncfs(&words(options));
+    assert!(!keeps("ext4", &[]) && !keeps("overlay", &["metacopy=on"]));
+    assert!(keeps("overlay", &["metacopy=on,volatile"]) && keeps("overlay", &["fsync=volatile"]));
+    for name in ["bindfs", "gocryptfs", "mergerfs", "ntfs-3g"] {
+        assert!(keeps(name, &[]), "{name}");
+    }
+}
+
+#[test]
+fn words_that_name_files_or_start_programs_go_to_no_program_of_ours() {
+    for (name, option) in [
+        ("overlay", "lowerdir=/etc"),
+        ("overlay", "upperdir=up"),
+        ("overlay", "metacopy=on,workdir=work"),
+        ("overlay", "prepared=both"),
+        ("gocryptfs", "extpass=touch"),
+        ("gocryptfs", "config=/etc/passwd"),
+        ("gocryptfs", "cpuprofile=out"),
+        ("mergerfs", "config=/etc/passwd"),
+        ("mergerfs", "fsname=/etc"),
+        ("bindfs", "map-passwd=passwd"),
+        ("bindfs", "modules=x"),
+    ] {
+        let said = known(name).check_stands(&words(&[option]));
+        assert!(said.is_err(), "{name} {option}");
+    }
+    assert!(known("ntfs-3g").check_words(&[], &words(&["streams_interface=x,loop"])).is_err());
+    known("overlay").check_stands(&words(&["prepared=upper", "volatile", "noatime"])).unwrap();
+    known("gocryptfs").check_stands(&words(&["xchacha", "openssl=true", "noexec"])).unwrap();
+}
+
+#[test]
+fn what_stands_on_another_and_what_is_made_on_devices_do_not_change_places() {
+    let overlay: [Above; 1] = ["overlay".parse().unwrap()];
+    let said = known("overlay").check_below(&[]).unwrap_err();
+    assert!(said.ends_with("--fs ext4 --above overlay"), "{said}");
+    assert!(known("xfs").check_stands(&[]).unwrap_err().ends_with("--fs xfs"));
+    assert!(known("vfat").check_below(&overlay).unwrap_err().contains("the kernel refuses it"));
+    known("vfat").check_below(&["bindfs".parse().unwrap()]).unwrap();
+    known("xfs").check_below(&overlay).unwrap();
 }
 
 #[test]
@@ -94,7 +200,7 @@ fn each_is_mounted_by_its_name_and_with_our_options_before_the_users() {
 fn words_that_are_no_options_of_zpool_create_get_the_devices_dealt_out() {
     let made = |options: &[&str], count: usize| {
         let devices: Argv = (1..=count).map(|number| format!("d{number}")).collect();
-        let site = Site { devices: &devices, at: "/mnt" };
+        let site = Site { devices: &devices, at: "/mnt", ..Site::default() };
         lines(&known("zfs").make(&words(options), &site))
     };
     let create = "zpool create -f -o cachefile=none -m /mnt";
@@ -112,10 +218,17 @@ fn each_says_all_there_is_to_say_under_a_name_of_its_own() {
     for file_system in ALL.into_iter().chain(ALL.into_iter().filter_map(|it| it.instead)) {
         let name = file_system.name;
         assert!(!name.is_empty() && !file_system.program.is_empty(), "{name}");
-        assert!(!made(name, &[]).is_empty() && !mounted(name, &[]).is_empty(), "{name}");
+        assert!(file_system.is_read_only() || !made(name, &[]).is_empty(), "{name}");
+        assert!(!started(name, &[]).is_empty(), "{name}");
         assert!(!file_system.version.is_empty(), "{name}");
-        assert!(file_system.check.is_some() || ["nilfs2", "udf"].contains(&name), "{name}");
-        assert!(file_system.label.is_some() || name == "zfs", "{name}: its pool has a name");
+        if file_system.is_upon {
+            assert!(file_system.label.is_none() && file_system.check.is_none(), "{name}");
+            continue;
+        }
+        let without = ["nilfs2", "udf", "squashfs"];
+        assert!(file_system.check.is_some() || without.contains(&name), "{name}");
+        let has_name = name == "zfs" || file_system.is_read_only();
+        assert!(file_system.label.is_some() || has_name, "{name}: its pool has a name");
     }
     let names: BTreeSet<&str> = ALL.iter().map(|file_system| file_system.name).collect();
     assert_eq!(names.len(), ALL.len());
@@ -131,6 +244,7 @@ fn what_was_mounted_tells_zfs_from_zfs_fuse() {
 /// What one pass of the suite is about.
 struct Case {
     name: &'static str,
+    above: &'static [&'static str],
     work: &'static str,
     devices: usize,
     mkfs: &'static [&'static str],
@@ -147,6 +261,8 @@ struct Bed {
 const LABEL: &str = "fsvtest";
 /// The work after whose sync the daemon is killed.
 const CRASH: &str = "crash";
+/// The work after which the devices are put back to what they were when its sync was over.
+const CUT: &str = "cut";
 /// Tells [`within_a_trial`] where its trial is.
 const TRIAL: &str = "FSVERDICT_TEST_TRIAL";
 
@@ -172,7 +288,7 @@ impl Bed {
             "schema": 1, "number": 1, "round": 1, "workload": "w", "contender": "c",
             "position": 1, "seed": 7, "work": { "name": case.work, "command": ["true"] },
             "settings": { "name": "c", "file_system": case.name, "mkfs": mkfs,
-                          "mount": ["noatime"] },
+                          "above": case.above, "mount": ["noatime"] },
             "bed": { "kind": "loop", "devices": devices, "lab": lab },
             "directory": path("mnt"), "raw": self.folder.path(), "series": path("series.csv"),
         });
@@ -185,6 +301,13 @@ fn conforms(case: &Case) {
     if find(case.name).is_none_or(|it| !mount::mountable(it.driver())) {
         println!("not tested: this kernel has no {}", case.name);
         return;
+    }
+    let stacked = case.above.iter().map(|it| it.parse::<Above>().unwrap().name);
+    for known in stacked.map(|name| find(&name).unwrap()).chain(find(case.name)) {
+        if !mount::mountable(known.driver()) || tool::find(known.program).is_none() {
+            println!("not tested: there is no {} here", known.name);
+            return;
+        }
     }
     let bed = Bed::new(case.devices);
     let journal = Journal::open(None).unwrap();
@@ -204,14 +327,18 @@ fn conforms(case: &Case) {
     assert!(case.kind.contains(&kind), "{}: {kind}", case.name);
     let node = bed.devices[0].device().path;
     let label = tool::run_words(&["blkid", "-p", "-s", "LABEL", "-o", "value", &node]).unwrap();
-    let wanted = if case.name == "zfs" { on(&node, zfs::pool) } else { LABEL.into() };
+    let wanted = match known(case.name).label {
+        Some(_) => LABEL.into(),
+        None if case.name == "zfs" => on(&node, zfs::pool),
+        None => String::new(),
+    };
     assert_eq!(label.trim(), wanted, "{}", case.name);
     // A mount, a daemon or a pool that is left would hold them.
     bed.devices.into_iter().for_each(|device| device.detach().unwrap());
 }
 
 fn on<T>(node: &str, use_it: impl FnOnce(&Site) -> T) -> T {
-    use_it(&Site { devices: &words(&[node]), at: "/mnt" })
+    use_it(&Site { devices: &words(&[node]), at: "/mnt", ..Site::default() })
 }
 
 /// The inside of [`conforms`]: the first process of a PID namespace, as a trial is.
@@ -230,23 +357,40 @@ fn within_a_trial() {
     let mut straggler = tool::command("sh").unwrap();
     straggler.args(["-c", "sleep 1000 &"]).current_dir(&directory).status().unwrap();
     perform(Step::Sync);
+    let images = cache::images(&trial.bed.devices);
+    let copy = |from: &Path, to: &Path| {
+        let paths = [from, to].map(|path| path.display().to_string());
+        tool::run_words(&["cp", "--sparse=always", &paths[0], &paths[1]]).unwrap();
+    };
+    let is_cut = trial.workload.name == CUT;
+    images.iter().filter(|_| is_cut).for_each(|it| copy(it, &it.with_extension("cut")));
     if trial.workload.name == CRASH {
         sys::kill_all_others().unwrap();
         tool::run_words(&["umount", &trial.directory]).unwrap();
     } else {
         perform(Step::Unmount);
     }
-    assert_eq!(mount::at(&trial.directory).unwrap(), None);
+    let mounts = mount::of_this_thread().unwrap();
+    assert!(!mounts.iter().any(|mount| mount.at.starts_with(&trial.directory)), "{mounts:?}");
+    for image in images.iter().filter(|_| is_cut) {
+        fs::copy(image.with_extension("cut"), image).unwrap();
+        File::open(image).unwrap().sync_all().unwrap();
+    }
     perform(Step::DropCaches);
     let Effect::Mounted(mounted) = perform(Step::Mount) else { panic!("not mounted") };
     assert!(mounted.unseen.is_empty(), "{mounted:?}");
     read_files(&directory);
-    fs::remove_file(directory.join("0/0")).unwrap();
+    let removed = fs::remove_file(directory.join("0/0"));
+    let is_read_only = known(&trial.contender.file_system).is_read_only();
+    let refused = removed.err().and_then(|error| error.raw_os_error());
+    assert_eq!(refused, is_read_only.then_some(libc::EROFS));
     perform(Step::Sync);
     perform(Step::Unmount);
     check(&trial);
     // The test's own name is on the line already.
-    println!("\nconforms: {}", mounted.file_system);
+    let above = mounted.above.iter().map(|it| it.file_system.as_str());
+    let kinds: Vec<&str> = [mounted.file_system.as_str()].into_iter().chain(above).collect();
+    println!("\nconforms: {}", kinds.join("+"));
 }
 
 fn content(number: usize) -> Vec<u8> {
@@ -272,7 +416,9 @@ fn read_files(directory: &Path) {
 
 fn check(trial: &Trial) {
     let file_system = find(&trial.contender.file_system).unwrap();
-    let Some(commands) = with_site(trial, |site| file_system.check(site)) else { return };
+    let devices = devices(trial);
+    let site = Site { devices: &devices, at: &trial.directory, ..Site::default() };
+    let Some(commands) = file_system.check(&site) else { return };
     if let Some(program) = file_system.daemon {
         daemon::start(program, &Path::new(&trial.raw).join("daemon.log")).unwrap();
     }
@@ -285,10 +431,25 @@ macro_rules! conformance {
         #[ignore = "needs root and loop devices: run ./test"]
         fn $test() {
             let (mkfs, kind) = (&$mkfs, &$kind);
-            conforms(&Case { name: $name, work: "work", devices: $devices, mkfs, kind });
+            let (above, work) = (&[], "work");
+            conforms(&Case { name: $name, above, work, devices: $devices, mkfs, kind });
         }
     )* };
 }
+
+macro_rules! standing {
+    ($($test:ident: $work:ident $above:expr, on $name:literal => $kind:literal;)*) => { $(
+        #[test]
+        #[ignore = "needs root and loop devices: run ./test"]
+        fn $test() {
+            let (above, work, kind) = (&$above, $work, &[$kind]);
+            conforms(&Case { name: $name, above, work, devices: 1, mkfs: &[], kind });
+        }
+    )* };
+}
+
+/// Work that leaves things as they are.
+const WORK: &str = "work";
 
 conformance! {
     loop_ext4_conforms: "ext4" on 1 [] => ["ext4"];
@@ -304,6 +465,27 @@ conformance! {
     loop_nilfs2_conforms: "nilfs2" on 1 [] => ["nilfs2"];
     loop_jfs_conforms: "jfs" on 1 [] => ["jfs"];
     loop_bcachefs_conforms: "bcachefs" on 1 [] => ["bcachefs"];
+    loop_ntfs_3g_conforms: "ntfs-3g" on 1 [] => ["fuseblk"];
+    loop_erofs_conforms: "erofs" on 1 ["-zlz4hc"] => ["erofs"];
+    loop_squashfs_conforms: "squashfs" on 1 ["-b", "128K"] => ["squashfs"];
+}
+
+standing! {
+    loop_overlay_conforms: WORK ["overlay"], on "ext4" => "ext4+overlay";
+    loop_overlay_on_xfs_conforms: WORK ["overlay:metacopy=on"], on "xfs" => "xfs+overlay";
+    loop_overlay_on_btrfs_conforms: WORK ["overlay:prepared=upper"], on "btrfs" => "btrfs+overlay";
+    loop_bindfs_conforms: WORK ["bindfs"], on "xfs" => "xfs+fuse";
+    loop_gocryptfs_conforms: WORK ["gocryptfs:aessiv"], on "ext4" => "ext4+fuse.gocryptfs";
+    loop_mergerfs_conforms: WORK ["mergerfs"], on "btrfs" => "btrfs+fuse.mergerfs";
+    loop_two_levels_conform: WORK ["bindfs", "gocryptfs"], on "ext4"
+        => "ext4+fuse+fuse.gocryptfs";
+    // What was synced is on the devices, though fsync and syncfs reach none of them by themselves.
+    loop_volatile_overlay_keeps_what_was_synced: CUT ["overlay:volatile"], on "ext4"
+        => "ext4+overlay";
+    loop_bindfs_keeps_what_was_synced: CUT ["bindfs"], on "xfs" => "xfs+fuse";
+    loop_gocryptfs_keeps_what_was_synced: CUT ["gocryptfs"], on "ext4" => "ext4+fuse.gocryptfs";
+    loop_mergerfs_keeps_what_was_synced: CUT ["mergerfs"], on "ext4" => "ext4+fuse.mergerfs";
+    loop_ntfs_3g_keeps_what_was_synced: CUT [], on "ntfs-3g" => "fuseblk";
 }
 
 /// That the timed part ends when the data is durable, though syncfs does not reach the daemon.
@@ -314,7 +496,14 @@ fn loop_zfs_fuse_keeps_what_was_synced_when_it_is_killed() {
         println!("not tested: zfs-fuse is not what makes ZFS here");
         return;
     }
-    conforms(&Case { name: "zfs", work: CRASH, devices: 1, mkfs: &[], kind: &["fuse.zfs"] });
+    conforms(&Case {
+        name: "zfs",
+        above: &[],
+        work: CRASH,
+        devices: 1,
+        mkfs: &[],
+        kind: &["fuse.zfs"],
+    });
 }
 
 /// mkfs needs no kernel: what can't be mounted here can be made at least, and have its label.
@@ -330,7 +519,7 @@ fn loop_what_can_not_be_mounted_can_be_made() {
         let several = if file_system.takes_several() { 2 } else { 1 };
         let bed = Bed::new(several);
         let devices: Argv = bed.devices.iter().map(|device| device.device().path).collect();
-        let site = Site { devices: &devices, at: "/mnt" };
+        let site = Site { devices: &devices, at: "/mnt", ..Site::default() };
         let label = words(&[file_system.label.unwrap(), LABEL]);
         tool::run_all(&file_system.make(&label, &site)).unwrap();
         let blkid = ["blkid", "-p", "-s", "LABEL", "-o", "value", &devices[0]];

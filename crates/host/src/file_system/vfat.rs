@@ -15,5 +15,6 @@ pub(super) const VFAT: FileSystem = FileSystem {
     check: Some(|site| site.check(&["fsck.fat", "-n"])),
     kernels: IN_CLOUD_KERNELS,
     label: Some("-n"),
+    has_no_overlay: true,
     ..PLAIN
 };

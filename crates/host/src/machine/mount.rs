@@ -96,15 +96,20 @@ pub(crate) fn unescaped(text: &str) -> String {
 /// What the kernel made of the options that were asked for.
 pub fn effective(mount: &Mount, asked: &[String]) -> Mounted {
     // ext4 shows what it was told as barrier=0 in other words.
-    let same = |option: &str| if option == "barrier=0" { "nobarrier" } else { option }.to_string();
+    // And since Linux 6.18 or so an overlay: volatile as fsync=volatile.
+    let same = |option: &str| match option {
+        "barrier=0" => "nobarrier".to_string(),
+        "volatile" if mount.file_system == "overlay" => "fsync=volatile".to_string(),
+        other => other.to_string(),
+    };
     // Btrfs shows compress=zstd with the level that it chose: compress=zstd:3.
     let with_level = |shown: &str, option: &str| {
         let rest = shown.strip_prefix(option).filter(|_| option.starts_with("compress"));
         rest.is_some_and(|rest| rest.starts_with(':'))
     };
-    let shown = |option: &str| {
-        let option = same(option);
-        mount.options.iter().any(|it| *it == option || with_level(it, &option))
+    let shown = |asked: &str| {
+        let option = same(asked);
+        mount.options.iter().any(|it| *it == option || it == asked || with_level(it, &option))
     };
     let unseen = asked
         .iter()
@@ -113,7 +118,7 @@ pub fn effective(mount: &Mount, asked: &[String]) -> Mounted {
         .map(str::to_string)
         .collect();
     let (file_system, options) = (mount.file_system.clone(), mount.options.clone());
-    Mounted { file_system, options, unseen, version: None }
+    Mounted { file_system, options, unseen, ..Mounted::default() }
 }
 
 /// Options of the mount itself (mount(8), "filesystem-independent"): the kernel shows each that is
@@ -122,13 +127,18 @@ pub fn must_show(option: &str) -> bool {
     matches!(option, "ro" | "sync" | "dirsync" | "noatime" | "relatime" | "nosuid" | "noexec")
 }
 
+/// The module that has the file system `driver`: fuse has two (fs/fuse/inode.c, fuseblk_fs_type).
+pub fn module_of(driver: &str) -> &str {
+    if driver == "fuseblk" { "fuse" } else { driver }
+}
+
 /// The kernel has the file system, or a module of it.
 pub fn mountable(name: &str) -> bool {
     let known = || {
         let text = fs::read_to_string("/proc/filesystems").unwrap_or_default();
         text.lines().any(|line| line.split_whitespace().last() == Some(name))
     };
-    known() || (tool::run_words(&["modprobe", "-q", name]).is_ok() && known())
+    known() || (tool::run_words(&["modprobe", "-q", module_of(name)]).is_ok() && known())
 }
 
 /// The version that the module `name` says it is. Those that come with Linux say none.
@@ -139,7 +149,7 @@ pub fn module_version(name: &str) -> Option<String> {
 
 /// modprobe(8) finds it; nothing is loaded.
 pub fn is_module(name: &str) -> bool {
-    tool::run_words(&["modprobe", "--dry-run", "--quiet", name]).is_ok()
+    tool::run_words(&["modprobe", "--dry-run", "--quiet", module_of(name)]).is_ok()
 }
 
 #[cfg(test)]

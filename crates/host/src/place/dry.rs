@@ -8,7 +8,7 @@ use fsverdict_core::model::{
 };
 use fsverdict_core::run::{self, Effect, Host, HostError, Place, Step};
 
-use super::trial::site::{command_of, commands, raw_device, scene, with_site, work_directory};
+use super::trial::site::{self, Level, command_of, levels, raw_device, scene, work_directory};
 use super::trial_process::{mount_point, trial_argv};
 use super::{link, vm};
 use crate::bed::{Flushes, Like, partition};
@@ -28,6 +28,8 @@ pub struct DryRun {
     devices: Vec<String>,
     /// Those on which limits are put, where these are others.
     held: Vec<String>,
+    /// How often the file system was mounted.
+    mounts: u32,
     /// The plan, where its trials run in virtual machines.
     machines: Option<Plan>,
 }
@@ -186,23 +188,51 @@ impl DryRun {
     }
 
     fn file_system(&mut self, step: Step, trial: &Trial) -> Result<(), HostError> {
-        let name = &trial.contender.file_system;
-        let file_system = self.known(trial);
-        let file_system =
-            file_system.ok_or_else(|| format!("no file system is called {name:?}"))?;
-        if let Some(daemon) = file_system.daemon.filter(|_| step != Step::Unmount) {
+        let levels = levels(trial, self.known(trial))?;
+        match step {
+            Step::MakeFileSystem => self.level(step, &levels[0]),
+            Step::Unmount if levels[0].pack().is_some() && self.mounts == 1 => {
+                self.lines.extend(levels[0].pack().map(|argv| shown(&argv)));
+                self.level(step, &levels[0]);
+            }
+            Step::Unmount => levels.iter().rev().for_each(|level| self.level(step, level)),
+            _ => {
+                for level in &levels {
+                    if levels.len() > 1 {
+                        self.say(format!("mkdir -p {}", level.at));
+                    }
+                    if level.file_system.is_upon && self.mounts == 0 {
+                        self.level(Step::MakeFileSystem, level);
+                    }
+                    self.level(step, level);
+                }
+            }
+        }
+        match step {
+            Step::MakeFileSystem => self.mounts = 0,
+            Step::Mount => self.mounts += 1,
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn level(&mut self, step: Step, level: &Level) {
+        let daemon = level.file_system.daemon;
+        if let Some(daemon) = daemon.filter(|_| step != Step::Unmount) {
             for folder in daemon.folders {
                 self.say(daemon::cover_argv(folder).join(" "));
             }
             self.say(format!("{} &", daemon.argv.join(" ")));
         }
-        for argv in commands(file_system, step, trial) {
+        for argv in level.commands(step, self.mounts > 0) {
             self.say(shown(&argv));
         }
-        if file_system.daemon.is_some() && step != Step::Mount {
+        if let Some(server) = level.server().filter(|_| step == Step::Mount) {
+            self.say(format!("{} &", shown(&server)));
+        }
+        if daemon.is_some() && step != Step::Mount {
             self.say("kill -KILL %%");
         }
-        Ok(())
     }
 
     fn layers(&mut self, trial: &Trial) {
@@ -215,12 +245,21 @@ impl DryRun {
 
     fn sync(&mut self, trial: &Trial, directory: &str) {
         match raw_device(trial) {
-            Ok(device) if trial.contender.is_raw() => self.say(format!("sync {device}")),
+            Ok(device) if trial.contender.is_raw() => return self.say(format!("sync {device}")),
             _ => self.say(format!("sync -f {directory}")),
         }
-        let file_system = self.known(trial);
-        let commit = with_site(trial, |site| file_system?.commit(site));
-        self.lines.extend(commit.map(|argv| shown(&argv)));
+        let levels = levels(trial, self.known(trial)).unwrap_or_default();
+        let mut reached = true;
+        for level in levels.iter().rev() {
+            if !reached {
+                self.say(format!("sync -f {}", level.at));
+            }
+            self.lines.extend(level.commit().map(|argv| shown(&argv)));
+            reached = !level.keeps_syncfs();
+        }
+        if !reached && !levels.is_empty() {
+            self.say(format!("sync {}", site::devices(trial).join(" ")));
+        }
     }
 
     /// What the work's engine would do in this step.

@@ -101,7 +101,7 @@ fn asked(
 ) -> Option<tool::Answer> {
     file.set_len(bytes).ok()?;
     let devices = [format!("/proc/{}/fd/{}", std::process::id(), file.as_raw_fd())];
-    let mut argv = known.mkfs(&contender.mkfs, &Site { devices: &devices, at: "" })?;
+    let mut argv = known.mkfs(&contender.mkfs, &Site { devices: &devices, ..Site::default() })?;
     argv.retain(|word| word != "-q");
     argv.insert(1, dry.into());
     // It is asked with the plan's own words.

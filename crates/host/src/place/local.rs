@@ -21,11 +21,12 @@ use super::trial_process::{
     self, Event, Patience, TICK, Watch, machines_proc, mount_point, trial_argv,
 };
 use crate::bed::{self, Consents, partition};
+use crate::file_system::Site;
 use crate::file_system::zfs::Pool;
 use crate::machine::cgroup::{self, Controller, Places};
 use crate::machine::settings::{self, Change};
 use crate::machine::throttle::{self, Means};
-use crate::place::trial::site::{WORK, with_site};
+use crate::place::trial::site::{WORK, devices};
 use crate::undo::{self, Journal, Undo};
 use crate::{file_system, sys, tool};
 
@@ -342,7 +343,7 @@ fn is_of_our_own(bed: BedKind) -> bool {
 /// The pool by which the kernel may hold the devices when the trial is over.
 fn held_pool(trial: &Trial) -> Option<Pool> {
     let file_system = file_system::find(&trial.contender.file_system)?;
-    with_site(trial, |site| file_system.held_pool(site))
+    file_system.held_pool(&Site { devices: &devices(trial), ..Site::default() })
 }
 
 impl Place for Lab<'_> {

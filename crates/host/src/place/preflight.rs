@@ -3,7 +3,9 @@
 
 use std::path::Path;
 
-use fsverdict_core::model::{Bed, BedKind, Bytes, Contender, Plan, PlanError, Workload, meant};
+use fsverdict_core::model::{
+    Bed, BedKind, Bytes, Contender, Plan, PlanError, Work, Workload, meant,
+};
 use fsverdict_core::run::{HostError, check_metrics};
 use thiserror::Error;
 
@@ -36,6 +38,11 @@ pub enum PreflightError {
          give a larger --size, or less work"
     )]
     Room { workload: String, contender: String, lack: String },
+    #[error(
+        "contender {contender:?} can only be read, and workload {workload:?} writes: give it a \
+         command or a fio job that reads what setup or fio lays out"
+    )]
+    ReadOnly { workload: String, contender: String },
     #[error("{0}")]
     Tool(#[from] ToolError),
     #[error(
@@ -66,9 +73,15 @@ pub fn check_plan(plan: &Plan) -> Result<(), PreflightError> {
                 name: contender.file_system.clone(),
             });
         };
-        known
-            .check_words(&contender.mkfs, &contender.mount)
-            .map_err(|said| PreflightError::Words { contender: contender.name.clone(), said })?;
+        let named = |said| PreflightError::Words { contender: contender.name.clone(), said };
+        known.check_words(&contender.mkfs, &contender.mount).map_err(named)?;
+        known.check_below(&contender.above).map_err(named)?;
+        check_above(contender)?;
+        if let Some(workload) = plan.workloads.iter().find(|it| known.is_read_only() && writes(it))
+        {
+            let (workload, name) = (workload.name.clone(), contender.name.clone());
+            return Err(PreflightError::ReadOnly { workload, contender: name });
+        }
     }
     for contender in &plan.contenders {
         let devices = contender.devices_of(plan.bed.devices as usize);
@@ -83,6 +96,45 @@ pub fn check_plan(plan: &Plan) -> Result<(), PreflightError> {
         let named = |said| PreflightError::Metric { workload: workload.name.clone(), said };
         check_metrics(workload, &plan.probes, false).map_err(named)?;
         check_claimed(plan, workload, false)?;
+    }
+    Ok(())
+}
+
+/// It does more than to read what lies there, as far as it says so itself.
+fn writes(workload: &Workload) -> bool {
+    match workload.work() {
+        Ok(Work::Fio(fio)) => {
+            let words = fio.arguments("job");
+            let jobs = words.iter().filter(|it| !it.starts_with('-'));
+            let files = jobs.filter_map(|path| std::fs::read_to_string(path).ok());
+            let texts: Vec<String> = files.chain([words.join("\n")]).collect();
+            texts.iter().flat_map(|text| text.lines()).any(does_not_only_read)
+        }
+        Ok(Work::Command(_)) | Err(_) => false,
+        Ok(_) => true,
+    }
+}
+
+/// A line of a fio job, or a word, that has it write (fio(1), `readwrite`).
+fn does_not_only_read(line: &str) -> bool {
+    let Some((key, value)) = line.trim().trim_start_matches('-').split_once('=') else {
+        return false;
+    };
+    let value = value.trim().split(':').next().unwrap_or_default();
+    matches!(key.trim(), "rw" | "readwrite") && !matches!(value, "read" | "randread")
+}
+
+/// What stands on the contender's file system is known, and can.
+fn check_above(contender: &Contender) -> Result<(), PreflightError> {
+    for above in &contender.above {
+        let mut all = file_system::ALL.iter();
+        let known = all.find(|known| known.name == above.name).ok_or_else(|| {
+            let (contender, name) = (contender.name.clone(), above.name.clone());
+            PreflightError::UnknownFileSystem { contender, name }
+        })?;
+        known
+            .check_stands(&above.options)
+            .map_err(|said| PreflightError::Words { contender: contender.name.clone(), said })?;
     }
     Ok(())
 }

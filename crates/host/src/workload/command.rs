@@ -269,9 +269,10 @@ impl TimedPart for Whole<'_> {
 
     fn figures(&mut self, record: &mut PhaseRecord) -> Result<(), HostError> {
         record.operations = self.scene.workload.operations;
-        // What a server reads and writes for it is not its processes'.
+        // What a server reads and writes for it is not its processes', and what a program writes
+        // that is its file system is not counted as theirs.
         if let (Some(before), Some(after), false) =
-            (&self.before, &self.after, self.scene.has_servers)
+            (&self.before, &self.after, self.scene.has_servers || self.scene.is_served)
         {
             let read_bytes = after.passed_read_bytes.saturating_sub(before.passed_read_bytes);
             record.application_read_bytes = Some(read_bytes);
@@ -316,6 +317,7 @@ mod tests {
             environment: &environment,
             seed: 7,
             has_servers: false,
+            is_served: false,
             relay: None,
             marks: None,
         };

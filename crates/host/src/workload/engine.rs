@@ -108,6 +108,9 @@ pub struct Scene<'a> {
     pub seed: u64,
     /// Servers do part of the work.
     pub has_servers: bool,
+    /// The file system is a program's: the kernel does not count what is written to it as stored
+    /// (proc_pid_io(5), write_bytes), but what the program writes itself.
+    pub is_served: bool,
     /// Where the work takes turns with that of others.
     pub relay: Option<&'a Relay>,
     /// Where it says what it does, if requests are recorded.

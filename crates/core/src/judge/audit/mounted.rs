@@ -5,9 +5,16 @@ use std::collections::BTreeSet;
 
 use crate::model::{Disk, Probed, Record};
 
-/// Mount options with which fsync does not flush the device's cache: ext4(5), f2fs, ZFS.
-pub const WITHOUT_FLUSH: [&str; 4] =
-    ["nobarrier", "barrier=0", "fsync_mode=nobarrier", "sync=disabled"];
+/// Mount options with which fsync does not flush the device's cache: ext4(5), f2fs, ZFS, and of an
+/// overlay (Documentation/filesystems/overlayfs.rst, "Volatile mount").
+pub const WITHOUT_FLUSH: [&str; 6] = [
+    "nobarrier",
+    "barrier=0",
+    "fsync_mode=nobarrier",
+    "sync=disabled",
+    "volatile",
+    "fsync=volatile",
+];
 
 /// The first of these mount options with which fsync does not flush the device's cache.
 pub fn without_flush<'a>(options: impl IntoIterator<Item = &'a str>) -> Option<String> {
@@ -37,7 +44,7 @@ pub struct Terms {
 impl Terms {
     /// Those of one trial.
     pub fn of(record: &Record) -> Terms {
-        let mounted = record.mounted.iter();
+        let mounted = record.mounted.iter().flat_map(|it| it.above.iter().chain([it]));
         let options = mounted.clone().flat_map(|it| &it.options).map(String::as_str);
         let guest = record.guest.as_ref();
         let lacks = guest.filter(|guest| !guest.lacks.is_empty());

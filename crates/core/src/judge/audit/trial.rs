@@ -1,6 +1,8 @@
 //! The audits of single trials.
 
-use crate::model::{Audit, Cache, CacheState, Operation, Phase, PhaseRecord, Severity, Unit};
+use crate::model::{
+    Audit, Cache, CacheState, Contender, Operation, Phase, PhaseRecord, Severity, Unit,
+};
 
 use super::case::{Case, Seen, bytes, least, most, options, percent, prefix};
 use super::{
@@ -271,12 +273,23 @@ fn not_at_rest(case: &Case) -> Option<Seen> {
     }))
 }
 
+/// It is read only, and was compressed when it was made: mksquashfs(1), mkfs.erofs(1).
+fn packs(contender: &Contender) -> bool {
+    let mut words = contender.mkfs.iter().map(String::as_str);
+    match contender.file_system.as_str() {
+        "squashfs" => !words.any(|word| matches!(word, "-noD" | "-no-compression")),
+        "erofs" => words.any(|word| word.starts_with("-z")),
+        _ => false,
+    }
+}
+
 /// The contender compresses what it stores, so that fewer bytes reach the device rightly.
 fn compresses(case: &Case) -> bool {
     let mounted = case.record.mounted.iter().flat_map(|mounted| &mounted.options);
     let mut mount = options(case.contender).chain(mounted.map(String::as_str));
     let off = |option: &str| option.ends_with("=no") || option.ends_with("=none");
     mount.any(|option| option.starts_with("compress") && !off(option))
+        || packs(case.contender)
         || case.contender.mkfs.iter().any(|argument| argument.contains("compress"))
 }
 
@@ -456,5 +469,15 @@ mod tests {
         let seen = |record: &Record| seen_of(not_at_rest, (COMMAND, ""), record);
         assert_eq!(seen(&rest(true)), None);
         assert_eq!(seen(&rest(false)).unwrap().1, "the device had not come to rest after 30.0 s");
+    }
+
+    #[test]
+    fn what_is_made_of_a_tree_is_compressed_unless_it_is_told_otherwise() {
+        let packs = |name: &str, mkfs: &[&str]| {
+            let mkfs = mkfs.iter().map(ToString::to_string).collect();
+            super::packs(&Contender { file_system: name.into(), mkfs, ..Contender::default() })
+        };
+        assert!(packs("squashfs", &["-b", "128K"]) && packs("erofs", &["-zlz4hc"]));
+        assert!(!packs("squashfs", &["-noD"]) && !packs("erofs", &[]) && !packs("ext4", &["-z"]));
     }
 }

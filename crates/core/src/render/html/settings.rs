@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use maud::{Markup, html};
 
 use super::super::Report;
-use crate::model::{Contender, Layer};
+use crate::model::{Above, Contender, Layer};
 
 /// A setting with its value for each contender, in the plan's order.
 type Setting = (String, Vec<String>);
@@ -91,6 +91,8 @@ fn of(report: &Report, contender: &Contender) -> BTreeMap<(u8, String), String> 
         ("mkfs", words(&contender.mkfs, " ")),
         ("mount", words(&contender.mount, ",")),
         ("mounted with", report.mounted(contender).map(|it| it.options.join(","))),
+        ("above", (!contender.above.is_empty()).then(|| Above::stack(&contender.above))),
+        ("above, mounted with", words(&report.above(contender), " | ")),
         ("disk", report.disk(contender).map(ToString::to_string)),
         ("limits", contender.limits.map(|limits| limits.to_string())),
     ];

@@ -267,6 +267,9 @@ pub(super) fn tools(file_system: &FileSystem) -> Answer {
 /// The kernel has the file system. As a user, a module is looked for but not loaded.
 fn mounting(root: &Path, file_system: &FileSystem) -> Answer {
     let name = file_system.driver();
+    if file_system.is_programs() && !root.join("dev/fuse").exists() {
+        return Answer::no("there is no /dev/fuse").but("run it where there is, or --place vm");
+    }
     let through = match file_system.daemon {
         Some(daemon) => format!(
             "by FUSE and {}, not by the kernel (whose own comes by {}): ",

@@ -26,7 +26,7 @@ use crate::bed::{self, partition};
 use crate::layer;
 use crate::machine::cell::{self, Cells};
 use crate::machine::processes::Processes;
-use crate::machine::{mount, settle, throttle};
+use crate::machine::{settle, throttle};
 use crate::probe::Troubles;
 use crate::sys;
 use crate::workload::engine::Scene;
@@ -174,7 +174,8 @@ impl TrialHost {
             scene.relay.map_or(Ok(()), Relay::closed)?;
         }
         if !trial.contender.is_raw() {
-            self.troubles.look(&work_directory(trial));
+            let directories = self.mounting.directories(trial);
+            directories.iter().for_each(|directory| self.troubles.look(directory));
         }
         let mut record = match timed {
             Err(error) if engine.is_refusal(&*error) => {
@@ -272,7 +273,8 @@ impl Host for TrialHost {
         if trial.bed.kind == BedKind::Directory {
             let cleared = bed::own::clear(Path::new(&trial.directory), WORK);
             errors.extend(cleared.err().map(|error| error.to_string()));
-        } else if let Ok(Some(_)) = mount::at(&trial.directory) {
+        } else if self.mounting.is_mounted(trial) {
+            self.mounting.give_up();
             let unmounted = self.unmount(trial);
             errors.extend(unmounted.err().map(|error| error.to_string()));
         }

@@ -2,14 +2,14 @@
 
 use std::fs::{self, File};
 use std::io;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, AsRawFd};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use fsverdict_core::model::{BedKind, CacheState, Mounted, Trial};
 use fsverdict_core::run::{HostError, Step};
 
-use super::site::{commands, raw_device, with_site, work_directory};
+use super::site::{Level, devices, levels, raw_device, work_directory};
 use crate::bed;
 use crate::file_system::{self, FileSystem, daemon};
 use crate::machine::processes::Processes;
@@ -22,50 +22,59 @@ use crate::{sys, tool};
 const UNMOUNT_TRIES: u32 = 200;
 const UNMOUNT_PAUSE: Duration = Duration::from_millis(50);
 
-/// What is done to the trial's file system.
+/// What is done to the trial's file system, and to those that stand on it.
 #[derive(Clone, Copy, Debug)]
 pub struct Mounting {
-    /// None on bed `directory`.
+    /// The one on the devices; none on bed `directory`.
     file_system: Option<&'static FileSystem>,
-    /// The folder of the work has been made.
-    has_work: bool,
+    /// How often it has been mounted.
+    mounts: u32,
+    /// The trial has failed: nothing is made any more.
+    is_over: bool,
 }
 
 impl Mounting {
     /// That of `trial`.
     pub fn of(trial: &Trial) -> Mounting {
         let file_system = file_system::find(&trial.contender.file_system);
-        Mounting { file_system, has_work: false }
+        Mounting { file_system, mounts: 0, is_over: false }
     }
 
-    fn file_system(self, trial: &Trial) -> Result<&'static FileSystem, HostError> {
-        let name = &trial.contender.file_system;
-        self.file_system.ok_or_else(|| format!("no file system is called {name:?}").into())
+    /// It has been mounted before: the folder of the work is there.
+    fn has_work(self) -> bool {
+        self.mounts > 0
+    }
+
+    /// The trial has failed.
+    pub fn give_up(&mut self) {
+        self.is_over = true;
+    }
+
+    fn levels(self, trial: &Trial) -> Result<Vec<Level<'_>>, HostError> {
+        levels(trial, self.file_system)
     }
 
     /// Its daemon, if it has one, is started for making it and for each mount, so that nothing of
     /// the one before is cached in it.
-    fn with_daemon(self, step: Step, trial: &Trial) -> Result<String, HostError> {
-        let file_system = self.file_system(trial)?;
-        if let Some(daemon) = file_system.daemon {
-            daemon::start(daemon, &Path::new(&trial.raw).join("daemon.log"))?;
+    fn with_daemon(self, step: Step, level: &Level, log: &Path) -> Result<String, HostError> {
+        if let Some(daemon) = level.file_system.daemon {
+            daemon::start(daemon, log)?;
         }
-        Ok(tool::run_all(&commands(file_system, step, trial))?)
+        Ok(tool::run_all(&level.commands(step, self.has_work()))?)
     }
 
     /// mkfs gets words of the plan's, and finds the trial's devices alone. A guest has no others;
     /// of a pool, which a kernel or a daemon makes, the words are looked at before (`zfs.rs`).
     fn made(self, trial: &Trial) -> Result<String, HostError> {
-        let file_system = self.file_system(trial)?;
-        if guest::is_within() || file_system.makes_pools() {
-            return self.with_daemon(Step::MakeFileSystem, trial);
+        let lowest = &self.levels(trial)?[0];
+        if guest::is_within() || lowest.file_system.makes_pools() {
+            return self.with_daemon(Step::MakeFileSystem, lowest, &log(trial));
         }
-        let commands = commands(file_system, Step::MakeFileSystem, trial);
-        let devices = with_site(trial, |site| site.devices.to_vec());
-        Ok(cell::among(&devices, || tool::run_all(&commands))??)
+        let commands = lowest.commands(Step::MakeFileSystem, false);
+        Ok(cell::among(&devices(trial), || tool::run_all(&commands))??)
     }
 
-    /// Makes it, and writes its images out.
+    /// Makes it, and writes its images out. What stands on it is made when it is mounted.
     pub fn make(self, processes: &mut Processes, trial: &Trial) -> Result<(), HostError> {
         let said = self.made(trial)?;
         fs::write(Path::new(&trial.raw).join("mkfs.stdout"), said)?;
@@ -78,28 +87,46 @@ impl Mounting {
         Ok(())
     }
 
-    /// Mounts it, and makes the folder of the work: mkfs may have been told to put something in its
-    /// place.
+    /// Mounts it and what stands on it, and makes the folder of the work: mkfs may have been told
+    /// to put something in its place.
     pub fn mount(
         &mut self,
         processes: &mut Processes,
         trial: &Trial,
     ) -> Result<Mounted, HostError> {
-        self.with_daemon(Step::Mount, trial)?;
+        let levels = self.levels(trial)?;
+        let mut mounted = levels.iter().map(|level| self.mount_level(level, trial));
+        let lowest = mounted.next().ok_or("nothing to mount")??;
+        let mounted = Mounted { above: mounted.collect::<Result<_, _>>()?, ..lowest };
         processes.settle_in();
-        let mount = mount::at(&trial.directory)?.ok_or("the mount is not to be seen")?;
-        let version = mount::module_version(&mount.file_system);
-        let mounted = mount::effective(&mount, &trial.contender.mount);
-        let mounted = Mounted { version, ..mounted };
-        if let Some(lost) = mounted.unseen.iter().find(|option| mount::must_show(option)) {
-            return Err(format!("mount option {lost} did not take").into());
-        }
         self.make_work(&work_directory(trial))?;
         Ok(mounted)
     }
 
+    fn mount_level(self, level: &Level, trial: &Trial) -> Result<Mounted, HostError> {
+        fs::create_dir_all(&level.at)?;
+        if level.file_system.is_upon && !self.has_work() {
+            tool::run_all(&level.commands(Step::MakeFileSystem, false))?;
+        }
+        self.with_daemon(Step::Mount, level, &log(trial))?;
+        if let Some(server) = level.server() {
+            daemon::serve(&server, &level.at, &log(trial))?;
+        }
+        let mount = mount::at(&level.at)?.ok_or("the mount is not to be seen")?;
+        let version = mount::module_version(&mount.file_system);
+        let mut mounted = mount::effective(&mount, &level.file_system.told(level.options));
+        if !level.tells_all(self.has_work()) {
+            mounted.unseen.clear();
+        }
+        if let Some(lost) = mounted.unseen.iter().find(|option| mount::must_show(option)) {
+            return Err(format!("mount option {lost} did not take").into());
+        }
+        Ok(Mounted { version, ..mounted })
+    }
+
     fn make_work(&mut self, directory: &Path) -> Result<(), HostError> {
-        if !std::mem::replace(&mut self.has_work, true) {
+        self.mounts += 1;
+        if self.mounts == 1 {
             let made = fs::create_dir(directory);
             return Ok(made.map_err(|error| format!("{}: {error}", directory.display()))?);
         }
@@ -109,32 +136,91 @@ impl Mounting {
         }
     }
 
+    /// A folder on each of what is mounted for writing: that of the work, and those where what is
+    /// below is mounted.
+    pub fn directories(self, trial: &Trial) -> Vec<PathBuf> {
+        let levels = self.levels(trial).unwrap_or_default();
+        if levels.first().is_some_and(|level| level.file_system.is_read_only()) {
+            return Vec::new();
+        }
+        let lower = levels.iter().rev().skip(1).map(|level| PathBuf::from(&level.at));
+        [work_directory(trial)].into_iter().chain(lower).collect()
+    }
+
+    /// Something of it is mounted.
+    pub fn is_mounted(self, trial: &Trial) -> bool {
+        let is_mounted = |level: &Level| matches!(mount::at(&level.at), Ok(Some(_)));
+        self.levels(trial).is_ok_and(|levels| levels.iter().any(is_mounted))
+    }
+
     /// Unmounting while the device is held by a straggler is tried again for ten seconds; whatever
-    /// the work left running is killed first, for it would hold the file system. With the file
-    /// system go those who belonged to it.
+    /// the work left running is killed first, for it would hold the file system. A program that
+    /// served one holds what is below until it has heard of its end. With the file system go those
+    /// who belonged to it.
     pub fn unmount(self, processes: &mut Processes, trial: &Trial) -> Result<(), HostError> {
-        let commands = commands(self.file_system(trial)?, Step::Unmount, trial);
-        for tries_left in (0..UNMOUNT_TRIES).rev() {
-            processes.end_strangers();
-            match tool::run_all(&commands) {
-                Ok(_) => break,
-                Err(error) if tries_left == 0 => return Err(error.into()),
-                Err(_) => std::thread::sleep(UNMOUNT_PAUSE),
+        self.pack(processes, trial)?;
+        for level in self.levels(trial)?.iter().rev() {
+            if level.file_system.is_upon && mount::at(&level.at)?.is_none() {
+                continue;
+            }
+            let commands = level.commands(Step::Unmount, self.has_work());
+            for tries_left in (0..UNMOUNT_TRIES).rev() {
+                processes.end_strangers();
+                match tool::run_all(&commands) {
+                    Ok(_) => break,
+                    Err(error) if tries_left == 0 => return Err(error.into()),
+                    Err(_) => std::thread::sleep(UNMOUNT_PAUSE),
+                }
             }
         }
         processes.end_all();
         Ok(())
     }
 
-    /// How what the trial writes comes to its devices.
-    pub fn closing(self, trial: &Trial) -> Result<Closing, HostError> {
-        let (on, sync): (_, fn(&File) -> io::Result<()>) = match trial.contender.is_raw() {
-            true => (File::open(raw_device(trial)?)?, sync_device),
-            false => (File::open(work_directory(trial))?, sync_file_system),
+    /// Makes of what was laid out what is made of a tree.
+    fn pack(self, processes: &mut Processes, trial: &Trial) -> Result<(), HostError> {
+        let packed = self.levels(trial)?.first().and_then(Level::pack);
+        let Some(argv) = packed.filter(|_| self.mounts == 1 && !self.is_over) else {
+            return Ok(());
         };
-        let commit = with_site(trial, |site| self.file_system?.commit(site));
-        Ok(Closing { on, sync, commit })
+        processes.end_strangers();
+        fs::write(Path::new(&trial.raw).join("mkfs.stdout"), tool::run(&argv)?)?;
+        devices(trial).iter().try_for_each(|device| File::open(device)?.sync_all())?;
+        Ok(())
     }
+
+    /// How what the trial writes comes to its devices: from the top down, as far as syncfs on one
+    /// does not reach what is below.
+    pub fn closing(self, trial: &Trial) -> Result<Closing, HostError> {
+        if trial.contender.is_raw() {
+            return Ok(Closing::of(raw_device(trial)?, File::sync_all)?);
+        }
+        if trial.bed.kind == BedKind::Directory {
+            return Ok(Closing::of(work_directory(trial), sync_file_system)?);
+        }
+        let mut closing = Closing::default();
+        let mut reached = false;
+        for level in self.levels(trial)?.iter().rev() {
+            if !reached {
+                let is_served = level.server().is_some();
+                closing.add(&level.at, if is_served { sync_served } else { sync_file_system })?;
+            }
+            closing.commits.extend(level.commit());
+            reached = !level.keeps_syncfs();
+        }
+        if !reached {
+            for device in devices(trial) {
+                // fsync(2) on a device writes it out and flushes its cache (block/fops.c,
+                // blkdev_fsync).
+                closing.add(device, File::sync_all)?;
+            }
+        }
+        Ok(closing)
+    }
+}
+
+fn log(trial: &Trial) -> PathBuf {
+    Path::new(&trial.raw).join("daemon.log")
 }
 
 /// Caches are dropped while the file system is not mounted, so that only the device itself can be
@@ -145,7 +231,7 @@ pub fn drop_caches(trial: &Trial) -> Result<CacheState, HostError> {
         _ => {
             let mut nodes = cache::nodes(&trial.bed.devices);
             // What the file system is made on: a partition, or what layers give.
-            with_site(trial, |site| nodes.extend(site.devices.iter().map(PathBuf::from)));
+            nodes.extend(devices(trial).iter().map(PathBuf::from));
             nodes.sort();
             nodes.dedup();
             nodes
@@ -161,40 +247,51 @@ pub fn drop_caches(trial: &Trial) -> Result<CacheState, HostError> {
     Ok(cache::drop_of(&looked_at))
 }
 
+/// One way of bringing to the devices what was written: syncfs, fsync.
+type Way = fn(&File) -> io::Result<()>;
+
 /// How what was written comes to the devices.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Closing {
-    /// The work's folder, or the bare device.
-    on: File,
-    /// syncfs, or fsync of the device.
-    sync: fn(&File) -> io::Result<()>,
-    /// What a file system needs besides.
-    commit: Option<Argv>,
+    /// What is synced, in order: the work's folder, the file systems below; or a bare device.
+    syncs: Vec<(File, Way)>,
+    /// What file systems need besides.
+    commits: Vec<Argv>,
 }
 
 impl Closing {
+    fn of(path: impl AsRef<Path>, sync: Way) -> io::Result<Closing> {
+        let mut closing = Closing::default();
+        closing.add(path, sync)?;
+        Ok(closing)
+    }
+
+    fn add(&mut self, path: impl AsRef<Path>, sync: Way) -> io::Result<()> {
+        self.syncs.push((File::open(path)?, sync));
+        Ok(())
+    }
+
     /// Brings all of it there.
     pub fn sync(&self) -> Result<(), HostError> {
-        (self.sync)(&self.on)?;
-        if let Some(commit) = &self.commit {
-            tool::run_all(std::slice::from_ref(commit))?;
-        }
+        self.syncs.iter().try_for_each(|(on, sync)| sync(on))?;
+        tool::run_all(&self.commits)?;
         Ok(())
     }
 
     /// How many programs that starts.
     pub fn programs(&self) -> u64 {
-        self.commit.is_some().into()
+        self.commits.len() as u64
     }
+}
+
+/// The same of a file system by a program: when that has answered, it has seen what was sent to it
+/// before, files that were closed among it, of which nobody waits for an answer.
+fn sync_served(directory: &File) -> io::Result<()> {
+    sys::room(Path::new(&format!("/proc/self/fd/{}", directory.as_raw_fd())))?;
+    sync_file_system(directory)
 }
 
 /// Brings all of a file system to its devices.
 fn sync_file_system(directory: &File) -> io::Result<()> {
     sys::sync_fs(directory.as_fd())
-}
-
-/// Brings what was written to a device there, and flushes its cache: fsync(2) on it does both
-/// (block/fops.c, blkdev_fsync).
-fn sync_device(device: &File) -> io::Result<()> {
-    device.sync_all()
 }

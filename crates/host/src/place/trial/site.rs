@@ -7,7 +7,7 @@ use fsverdict_core::model::{BedKind, Command, Device, Trial, Workload};
 use fsverdict_core::run::{HostError, Step};
 
 use crate::bed::partition;
-use crate::file_system::{FileSystem, Site};
+use crate::file_system::{self, FileSystem, Site};
 use crate::layer;
 use crate::machine::cell::{Cells, Ground, Mapped};
 use crate::place::link;
@@ -55,24 +55,122 @@ pub fn command_of(step: Step, workload: &Workload) -> Option<&Command> {
     }
 }
 
-/// The commands that make, mount or unmount the trial's file system.
-pub fn commands(file_system: &FileSystem, step: Step, trial: &Trial) -> Vec<Argv> {
-    with_site(trial, |site| match step {
-        Step::MakeFileSystem => file_system.make(&trial.contender.mkfs, site),
-        Step::Mount => file_system.mount(&trial.contender.mount, site),
-        Step::Unmount => file_system.unmount(site),
-        _ => Vec::new(),
-    })
-}
-
-/// Where the trial's file system is.
-pub fn with_site<T>(trial: &Trial, use_it: impl FnOnce(&Site) -> T) -> T {
+/// What of a trial's devices its file system is made on: partitions, or what layers give.
+pub fn devices(trial: &Trial) -> Vec<String> {
     let on = |disk: &Device| match trial.contender.partition.is_empty() {
         true => disk.path.clone(),
         false => partition::node(&disk.path),
     };
-    let devices = layer::top(&trial.contender.layers, trial.bed.devices.iter().map(on).collect());
-    use_it(&Site { devices: &devices, at: &trial.directory })
+    layer::top(&trial.contender.layers, trial.bed.devices.iter().map(on).collect())
+}
+
+/// One of the file systems that a trial mounts, each on the one below.
+#[derive(Debug)]
+pub struct Level<'a> {
+    /// Which it is.
+    pub file_system: &'static FileSystem,
+    mkfs: &'a [String],
+    /// The user's mount options.
+    pub options: &'a [String],
+    devices: Vec<String>,
+    /// Where it is mounted.
+    pub at: String,
+    below: String,
+}
+
+/// The file systems of `trial`, the one on its devices first, which is `lowest`. The last is
+/// mounted where the work is.
+pub fn levels<'a>(
+    trial: &'a Trial,
+    lowest: Option<&'static FileSystem>,
+) -> Result<Vec<Level<'a>>, HostError> {
+    let contender = &trial.contender;
+    let unknown = |name: &str| HostError::from(format!("no file system is called {name:?}"));
+    let at = |level: usize| match level == contender.above.len() {
+        true => trial.directory.clone(),
+        false => format!("{}-{level}", trial.directory),
+    };
+    let mut levels = vec![Level {
+        file_system: lowest.ok_or_else(|| unknown(&contender.file_system))?,
+        mkfs: &contender.mkfs,
+        options: &contender.mount,
+        devices: devices(trial),
+        at: at(0),
+        below: String::new(),
+    }];
+    for (level, above) in (1..).zip(&contender.above) {
+        levels.push(Level {
+            file_system: file_system::find(&above.name).ok_or_else(|| unknown(&above.name))?,
+            mkfs: &above.options,
+            options: &above.options,
+            devices: Vec::new(),
+            at: at(level),
+            below: at(level - 1),
+        });
+    }
+    Ok(levels)
+}
+
+/// A path on the file system whose inodes the page cache knows the work's files by: an overlay
+/// opens those of the file system below, and one by a program has inodes of its own.
+pub fn cached(trial: &Trial) -> String {
+    let above = levels(trial, file_system::find(&trial.contender.file_system)).unwrap_or_default();
+    let mut above = above
+        .into_iter()
+        .rev()
+        .skip_while(|level| level.file_system.is_upon && !level.file_system.is_programs());
+    above.next().map_or_else(|| trial.directory.clone(), |level| level.at)
+}
+
+impl Level<'_> {
+    fn site(&self, again: bool) -> Site<'_> {
+        Site { devices: &self.devices, at: &self.at, below: &self.below, again }
+    }
+
+    /// The commands that make, mount or unmount it, which may have been mounted before.
+    pub fn commands(&self, step: Step, again: bool) -> Vec<Argv> {
+        let site = &self.site(again);
+        match step {
+            Step::MakeFileSystem => self.file_system.make(self.mkfs, site),
+            Step::Mount => self.file_system.mount(self.options, site),
+            Step::Unmount => self.file_system.unmount(site),
+            _ => Vec::new(),
+        }
+    }
+
+    /// The command that makes it of what was laid out, if that is how it is made.
+    pub fn pack(&self) -> Option<Argv> {
+        self.file_system.pack(self.mkfs, &self.site(false))
+    }
+
+    /// The program that mounts it, if one does.
+    pub fn server(&self) -> Option<Argv> {
+        self.file_system.server(self.options, &self.site(true))
+    }
+
+    /// What brings everything to the devices, where syncfs does not.
+    pub fn commit(&self) -> Option<Argv> {
+        self.file_system.commit(&self.site(true))
+    }
+
+    /// The kernel says with which options it is mounted, but for defaults. Of what a program was
+    /// told it knows nothing, and what stands on another may be there from the second mount on.
+    pub fn tells_all(&self, again: bool) -> bool {
+        let begins_otherwise = self.file_system.is_upon || self.file_system.is_read_only();
+        !self.file_system.is_programs() && (again || !begins_otherwise)
+    }
+
+    /// Syncfs on it does not reach what it is on.
+    pub fn keeps_syncfs(&self) -> bool {
+        self.file_system.keeps_syncfs(self.options)
+    }
+}
+
+/// The file system that the work sees is a program's.
+fn is_served(trial: &Trial) -> bool {
+    let lowest = file_system::find(&trial.contender.file_system);
+    let levels = levels(trial, lowest).unwrap_or_default();
+    levels.last().is_some_and(|level| level.file_system.is_programs())
 }
 
 /// Where the trial's work is done, and with what.
@@ -95,6 +193,7 @@ pub fn scene<'a>(
         environment,
         seed: trial.seed,
         has_servers: false,
+        is_served: is_served(trial),
         relay: trial.in_turns.then_some(relay),
         marks: None,
     })

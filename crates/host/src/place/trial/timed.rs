@@ -11,6 +11,7 @@ use fsverdict_core::render::one_line;
 use fsverdict_core::run::HostError;
 
 use super::mounting::Closing;
+use super::site::cached;
 use crate::bed;
 use crate::machine::mount;
 use crate::machine::processes::Processes;
@@ -122,7 +123,7 @@ impl Timing {
 /// watched, the record has none, and the trial's standard error the reason.
 fn page_cache(trial: &Trial) -> Option<PageCache> {
     trial.probes.contains(&ExtraProbe::PageCache).then_some(())?;
-    let mount = mount::holding(Path::new(&trial.directory)).ok()??;
+    let mount = mount::holding(Path::new(&cached(trial))).ok()??;
     let watched = PageCache::watch(Path::new("/"), mount.number);
     let told = |error: &PageCacheError| {
         let text = format!("the page cache can't be watched: {error}");

@@ -6,7 +6,7 @@ use fsverdict_core::model::{Contender, Need, Plan};
 use super::error::VmError;
 use super::toolbox;
 use super::{Bootable, is_uml};
-use crate::file_system::FileSystem;
+use crate::file_system::{self, FileSystem};
 use crate::place::doctor::{Machine, tools};
 use crate::{layer, tool};
 
@@ -71,9 +71,14 @@ fn of_uml(need: &Need) -> Option<Answer> {
 /// The kernel of each of its contenders has it, and the host has its tools.
 fn file_system(plan: &Plan, name: &str) -> Answer {
     let mut how = "the kernel has it".to_string();
-    for contender in plan.contenders.iter().filter(|it| it.file_system == name) {
+    let stands = |it: &Contender| it.above.iter().any(|above| above.name == name);
+    for contender in plan.contenders.iter().filter(|it| it.file_system == name || stands(it)) {
         let alone = Plan { contenders: vec![contender.clone()], ..plan.clone() };
         match Bootable::of(contender.kernel.as_deref(), &alone) {
+            Ok(_) if stands(contender) => match file_system::find(name).map(its_tools) {
+                Some(answer) if !answer.is_able() => return answer,
+                _ => {}
+            },
             Ok(bootable) => match bootable.by_host(contender).map(|it| (it, its_tools(it))) {
                 Some((_, answer)) if !answer.is_able() => return answer,
                 Some((known, _)) if known.daemon.is_some() => {

@@ -121,9 +121,11 @@ impl HostFiles {
     fn file_system(&mut self, known: &FileSystem) -> Result<(), VmError> {
         self.system_program(known.program)?;
         let devices = ["/dev/vdb".to_string()];
-        let site = Site { devices: &devices, at: "/mnt" };
+        let site = Site { devices: &devices, at: "/mnt", ..Site::default() };
         let commands = [known.make(&[], &site), known.mount(&[], &site), known.unmount(&site)];
-        for argv in commands.iter().flatten().chain(&known.commit(&site)) {
+        let others = [known.commit(&site), known.server(&[], &site), known.pack(&[], &site)];
+        let others = others.into_iter().flatten();
+        for argv in commands.into_iter().flatten().chain(others) {
             self.system_program(&argv[0])?;
         }
         // mount(8) and umount(8) start them where there are any.

@@ -204,22 +204,22 @@ impl Bootable {
 
     /// What a trial of `contender` needs of the kernel's modules.
     fn modules_for(&self, contender: &Contender) -> Vec<String> {
-        let driver = self.file_system(contender).map_or("", |it| it.driver());
-        self.modules.for_contender(driver, contender)
+        let drivers = self.file_system(contender).into_iter().chain(above(contender));
+        let drivers: Vec<&str> = drivers.map(FileSystem::module).collect();
+        self.modules.for_contender(&drivers, contender)
     }
 
     fn check_file_system(&self, contender: &Contender) -> Result<(), VmError> {
-        let known = self.file_system(contender);
-        let Some(name) = known.map(FileSystem::driver) else { return Ok(()) };
-        match self.modules.has(name) {
-            Some(false) => {
-                let (release, name) = (self.kernel.release.clone(), name.to_string());
+        let mut known = self.file_system(contender).into_iter().chain(above(contender));
+        match known.find(|it| self.modules.has(it.module()) == Some(false)) {
+            Some(known) => {
+                let (release, name) = (self.kernel.release.clone(), known.driver().to_string());
                 Err(match self.bus() {
                     Bus::Ubd => VmError::NotInUml { release, name },
                     _ => VmError::NoFileSystem { release, name },
                 })
             }
-            _ => Ok(()),
+            None => Ok(()),
         }
     }
 
@@ -237,6 +237,11 @@ impl Bootable {
             }
         }
     }
+}
+
+/// The file systems that stand on the contender's own.
+fn above(contender: &Contender) -> impl Iterator<Item = &'static FileSystem> {
+    contender.above.iter().filter_map(|it| file_system::find(&it.name))
 }
 
 /// Everything of a plan that is the same for all its trials.
@@ -262,6 +267,7 @@ impl Prepared {
             }
         }
         let by_host = plan.contenders.iter().filter_map(|it| kernels[&it.kernel].by_host(it));
+        let by_host = by_host.chain(plan.contenders.iter().flat_map(above));
         let host_files = HostFiles::of(plan, by_host, programs)?;
         Ok(Prepared { kernels, host_files })
     }
@@ -270,7 +276,8 @@ impl Prepared {
 /// The contenders' file systems as their kernels have them, where the host has their tools.
 pub fn file_systems_by_host(plan: &Plan) -> Vec<&'static FileSystem> {
     let by_host = |it: &Contender| Bootable::of(it.kernel.as_deref(), plan).ok()?.by_host(it);
-    plan.contenders.iter().filter_map(by_host).collect()
+    let lowest = plan.contenders.iter().filter_map(by_host);
+    lowest.chain(plan.contenders.iter().flat_map(above)).collect()
 }
 
 /// The contender's file system as its kernel has it; `None` where that is not there.
@@ -469,7 +476,7 @@ impl<'a> Vm<'a> {
         Job {
             trial: trial.clone(),
             modules: bootable.modules_for(&trial.contender),
-            driver: bootable.file_system(&trial.contender).map_or("", |it| it.driver()).into(),
+            driver: bootable.file_system(&trial.contender).map_or("", |it| it.module()).into(),
             path: guest_path(self.plan.vm.as_ref().is_some_and(|vm| vm.untrusted)),
             disks: trial.bed.devices.len(),
             emulated: self.runner == Runner::Qemu { kvm: false },

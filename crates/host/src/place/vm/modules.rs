@@ -122,7 +122,9 @@ impl Modules {
     pub fn file_systems(kernel: &Kernel) -> String {
         let Ok(modules) = Modules::of(kernel) else { return "?".into() };
         let known = file_system::ALL.iter();
-        let has = known.filter(|known| modules.has(known.driver()) == Some(true));
+        // What programs do no kernel has.
+        let has =
+            known.filter(|known| !known.is_programs() && modules.has(known.module()) == Some(true));
         let name = |known: &FileSystem| match &kernel.zfs {
             Some(zfs) if known.name == "zfs" => format!("zfs {}", zfs.version),
             _ => known.name.to_string(),
@@ -163,9 +165,9 @@ impl Modules {
     }
 
     /// What a trial of `contender` needs: layers, file system, checksums, I/O scheduler.
-    pub fn for_contender(&self, driver: &str, contender: &Contender) -> Vec<String> {
-        let checksums = ASKED_FOR.iter().find(|(known, _)| *known == driver);
-        let checksums = checksums.map_or(&[][..], |(_, names)| names).iter().copied();
+    pub fn for_contender(&self, drivers: &[&str], contender: &Contender) -> Vec<String> {
+        let checksums = ASKED_FOR.iter().filter(|(known, _)| drivers.contains(known));
+        let checksums = checksums.flat_map(|(_, names)| names.iter().copied());
         let scheduler = contender.queue.get("scheduler").map(ToString::to_string);
         let scheduler = scheduler.map(|it| [name(&it), format!("{}_iosched", name(&it))]);
         let schedulers = scheduler.iter().flatten().map(String::as_str);
@@ -176,7 +178,7 @@ impl Modules {
             order.extend(self.order(kind.asked_for(layer).iter().map(String::as_str)));
             order.extend(self.order(kind.modules.iter().copied()));
         }
-        order.extend(self.order([driver].into_iter().chain(schedulers)));
+        order.extend(self.order(drivers.iter().copied().chain(schedulers)));
         let mut seen = BTreeSet::new();
         order.retain(|file| seen.insert(file.clone()));
         order
@@ -231,7 +233,7 @@ kernel/fs/xfs/xfs.ko.xz: kernel/lib/libcrc32c.ko.xz
         let mut contender = Contender::default();
         let scheduler = fsverdict_core::model::Scalar::Text("kyber".into());
         contender.queue.insert("scheduler".into(), scheduler);
-        let files = modules("").for_contender("xfs", &contender);
+        let files = modules("").for_contender(&["xfs"], &contender);
         let names: Vec<String> = files.iter().map(|file| name(file)).collect();
         assert_eq!(names, ["crc32c_generic", "kyber_iosched", "libcrc32c", "xfs"]);
     }

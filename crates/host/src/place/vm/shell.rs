@@ -5,10 +5,11 @@ use std::io::Write;
 
 use fsverdict_core::model::{Outcome, Record, Trial};
 use fsverdict_core::render::visible;
-use fsverdict_core::run::HostError;
+use fsverdict_core::run::{HostError, Step};
 use serde::{Deserialize, Serialize};
 
-use crate::file_system::{self, Site};
+use crate::file_system;
+use crate::place::trial::site::{Level, levels};
 use crate::{sys, tool};
 
 /// What one looks around with, as far as the host has it.
@@ -68,6 +69,13 @@ pub fn look_around(
     Ok(())
 }
 
+/// What one types to mount it again.
+fn mounting(level: &Level) -> Vec<String> {
+    let commands = level.commands(Step::Mount, true);
+    let commands = commands.iter().map(|argv| argv.join(" "));
+    commands.chain(level.server().map(|argv| format!("{} &", argv.join(" ")))).collect()
+}
+
 /// What became of the trial, where things are, and how to end it.
 fn said(its: &Console, trial: &Trial, record: Option<&Record>, error: Option<&str>) -> String {
     let became = match (record.map(|it| &it.outcome), error) {
@@ -76,10 +84,9 @@ fn said(its: &Console, trial: &Trial, record: Option<&Record>, error: Option<&st
         (None, why) => format!("has no record: {}", why.unwrap_or("nobody knows why")),
     };
     let devices: Vec<String> = trial.bed.devices.iter().map(|it| it.path.clone()).collect();
-    let site = Site { devices: &devices, at: &trial.directory };
-    let known = file_system::find(&trial.contender.file_system);
-    let mount = known.map(|it| it.mount(&trial.contender.mount, &site)).unwrap_or_default();
-    let mount: Vec<String> = mount.iter().map(|argv| argv.join(" ")).collect();
+    let lowest = file_system::find(&trial.contender.file_system);
+    let mount = levels(trial, lowest).unwrap_or_default();
+    let mount: Vec<String> = mount.iter().flat_map(mounting).collect();
     let lines = [
         format!("Trial {} {became}", trial.number),
         format!("Its disks: {}", devices.join(", ")),

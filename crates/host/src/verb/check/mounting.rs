@@ -251,7 +251,7 @@ fn told(changes: &[Change]) -> String {
 /// Makes a file system with our own options beside those of `choices`.
 pub fn make(bench: &Bench, disk: &Disk, kind: &str, choices: &[Choice]) -> Result<(), String> {
     let options = fsverdict_core::script::argv(choices);
-    let site = Site { devices: &[disk.node()], at: "" };
+    let site = Site { devices: &[disk.node()], ..Site::default() };
     let argv = match file_system::find(kind).and_then(|known| known.mkfs(&options, &site)) {
         Some(argv) => argv,
         None => {

@@ -109,6 +109,7 @@ impl Stage {
             environment: &self.environment,
             seed: self.seed,
             has_servers: false,
+            is_served: false,
             relay: None,
             marks: None,
         }
