@@ -17,7 +17,7 @@ impl Watch {
             "clone" | "clone3" | "fork" | "vfork" => {
                 if value > 0 {
                     let Watch { processes, births, handles, mappings, order, .. } = self;
-                    processes.started(value as u32, births, Open { handles, mappings }, order);
+                    processes.started(value as u32, births, &mut Open { handles, mappings }, order);
                 }
             }
             "wait4" | "waitpid" if value > 0 => self.processes.waited(thread, value as u32),

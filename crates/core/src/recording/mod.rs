@@ -265,7 +265,7 @@ impl Watch {
 
     fn meet(&mut self, thread: u32) {
         let Watch { processes, births, handles, mappings, order, .. } = self;
-        processes.meet(thread, births, Open { handles, mappings }, order);
+        processes.meet(thread, births, &mut Open { handles, mappings }, order);
     }
 
     fn leave_out(&mut self, what: &str) {

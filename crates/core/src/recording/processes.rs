@@ -107,7 +107,7 @@ impl Processes {
     }
 
     /// Sees to it that the thread is known: one that is not yet was started by another.
-    pub fn meet(&mut self, thread: u32, births: &mut Births, open: Open<'_>, order: &Order) {
+    pub fn meet(&mut self, thread: u32, births: &mut Births, open: &mut Open<'_>, order: &Order) {
         if self.tasks.contains_key(&thread) {
             return;
         }
@@ -129,7 +129,7 @@ impl Processes {
     }
 
     /// The call that has started `child` has come back: the child is met now, unless it was before.
-    pub fn started(&mut self, child: u32, births: &mut Births, open: Open<'_>, order: &Order) {
+    pub fn started(&mut self, child: u32, births: &mut Births, open: &mut Open<'_>, order: &Order) {
         let started = self.started.entry(child).or_default();
         *started += 1;
         if self.met.get(&child).copied().unwrap_or(0) < *started {
@@ -246,7 +246,7 @@ impl Processes {
 }
 
 impl Task {
-    fn child(&self, birth: Birth, open: Open<'_>, order: &Order) -> Task {
+    fn child(&self, birth: Birth, open: &mut Open<'_>, order: &Order) -> Task {
         let table = if birth.shares_table {
             Rc::clone(&self.table)
         } else {

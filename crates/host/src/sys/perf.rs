@@ -17,7 +17,10 @@ pub enum Counted {
     /// An event of the kernel's tracing, by its number there.
     Tracepoint(u64),
     /// Page faults, of programs alone or in the kernel, too.
-    PageFaults { kernel: bool },
+    PageFaults {
+        /// Those that a program meets in a system call count, too.
+        kernel: bool,
+    },
 }
 
 /// include/uapi/linux/perf_event.h: `struct perf_event_attr` in its third version.
@@ -214,15 +217,18 @@ fn open(counted: Counted, processor: c_int, wakeup_bytes: u32) -> io::Result<Own
     Ok(unsafe { OwnedFd::from_raw_fd(fd as c_int) })
 }
 
-/// The first record, without its length and after its kind and flags, and what follows it.
-fn next(bytes: &[u8]) -> Option<((u32, &[u8]), &[u8])> {
+/// A record's kind, and what follows its head.
+type Kept<'a> = (u32, &'a [u8]);
+
+/// The first record, and what follows it.
+fn next(bytes: &[u8]) -> Option<(Kept<'_>, &[u8])> {
     let (kind, rest) = bytes.split_first_chunk::<4>()?;
     let size = usize::from(u16::from_le_bytes([*rest.get(2)?, *rest.get(3)?]));
     let (record, after) = bytes.split_at_checked(size)?;
     Some(((u32::from_ne_bytes(*kind), record.get(8..)?), after))
 }
 
-fn told((kind, record): (u32, &[u8])) -> Option<Told<'_>> {
+fn told((kind, record): Kept<'_>) -> Option<Told<'_>> {
     let word = |at: usize| Some(u64::from_ne_bytes(record.get(at..at + 8)?.try_into().ok()?));
     let half = |at: usize| Some(u32::from_ne_bytes(record.get(at..at + 4)?.try_into().ok()?));
     match kind {

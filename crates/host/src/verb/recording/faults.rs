@@ -9,7 +9,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, BufReader, BufWriter, ErrorKind, Read, Seek, Write};
+use std::io::{self, BufReader, BufWriter, ErrorKind, Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::sync::Arc;
@@ -247,9 +247,8 @@ impl Series {
 
 #[cfg(test)]
 mod tests {
-    use std::process::Command;
-
     use super::*;
+    use crate::tool;
 
     #[test]
     fn faults_of_several_processors_are_one_series() {
@@ -284,7 +283,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let seen = Seen::begin(folder.path()).unwrap();
         let faults = seen.faults;
-        let mut child = Command::new("true").spawn().unwrap();
+        let mut child = tool::command("true").unwrap().spawn().unwrap();
         child.wait().unwrap();
         let (mut series, lost) = seen.end().unwrap();
         let all = std::iter::from_fn(|| series.before(u64::MAX).unwrap());
