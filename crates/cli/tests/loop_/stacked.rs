@@ -76,13 +76,14 @@ fn what_stands_on_a_file_system_is_compared_with_it_alone() {
 #[ignore = "needs root and loop devices: run ./test"]
 fn what_is_prepared_lies_in_the_lower_layer_and_the_first_write_copies_it_up() {
     let scene = Scene::alone();
-    let contender = |name: &str, more: &str| {
-        format!("{{ name = \"{name}\", file_system = \"xfs\", above = [\"overlay{more}\"] }}")
+    let contender = |name: &str, kind: &str, more: &str| {
+        format!("{{ name = \"{name}\", file_system = \"{kind}\", above = [\"overlay{more}\"] }}")
     };
     let contenders = [
-        contender("image", ""),
-        contender("meta", ":metacopy=on"),
-        contender("own", ":prepared=upper"),
+        contender("image", "ext4", ""),
+        contender("meta", "ext4", ":metacopy=on"),
+        contender("own", "ext4", ":prepared=upper"),
+        contender("clone", "xfs", ""),
     ];
     let plan = format!(
         "bed.size = \"400M\"\njudgement.rounds = 1\ncontender = [{}]\n\
@@ -95,7 +96,8 @@ fn what_is_prepared_lies_in_the_lower_layer_and_the_first_write_copies_it_up() {
     assert!(written("image") >= 8 << 20, "it was copied up: {}", written("image"));
     assert!(written("meta") < 4 << 20, "only its attributes were: {}", written("meta"));
     assert!(written("own") < 4 << 20, "it was there: {}", written("own"));
-    for name in ["image", "meta", "own"] {
+    assert!(written("clone") < 4 << 20, "its blocks are shared: {}", written("clone"));
+    for name in ["image", "meta", "own", "clone"] {
         assert_eq!(printed(&scene, of(&document, name)[0]).trim(), "8388608");
     }
     scene.assert_nothing_left();
