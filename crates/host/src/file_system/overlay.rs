@@ -71,7 +71,8 @@ fn mount(options: &[String], site: &Site) -> Vec<Argv> {
     if is_volatile(options) {
         // The kernel refuses a second volatile mount unless this is gone, for something may be
         // lost; here everything was synced before.
-        commands.push(words(&["rm", "-rf", &format!("{work}/work/incompat")]));
+        let sign = [&work, "work", "incompat"].join("/");
+        commands.push(words(&["rm", "-rf", &sign]));
     }
     commands.push(words(&["mount", "-t", "overlay", "-o", &all.join(","), "overlay", site.at]));
     commands

@@ -57,7 +57,8 @@ fn what_stands_on_another_is_told_where_that_is() {
     let overlay = format!("mount -t overlay -o metacopy=on,{folders}");
     assert_eq!(started("overlay", &["metacopy=on"]), overlay);
     let volatile = started("overlay", &["volatile"]);
-    let gone = "rm -rf /below/work/work/incompat";
+    let sign = ["/below", "work", "work", "incompat"].join("/");
+    let gone = format!("rm -rf {sign}");
     assert_eq!(volatile, format!("{gone}\nmount -t overlay -o volatile,{folders}"));
     let site = Site { at: "/mnt", below: "/below", ..Site::default() };
     let first = |options: &[&str]| lines(&known("overlay").mount(&words(options), &site));

@@ -100,28 +100,9 @@ pub fn check_plan(plan: &Plan) -> Result<(), PreflightError> {
     Ok(())
 }
 
-/// It does more than to read what lies there, as far as it says so itself.
+/// It does more than to read what lies there, as far as that shows before.
 fn writes(workload: &Workload) -> bool {
-    match workload.work() {
-        Ok(Work::Fio(fio)) => {
-            let words = fio.arguments("job");
-            let jobs = words.iter().filter(|it| !it.starts_with('-'));
-            let files = jobs.filter_map(|path| std::fs::read_to_string(path).ok());
-            let texts: Vec<String> = files.chain([words.join("\n")]).collect();
-            texts.iter().flat_map(|text| text.lines()).any(does_not_only_read)
-        }
-        Ok(Work::Command(_)) | Err(_) => false,
-        Ok(_) => true,
-    }
-}
-
-/// A line of a fio job, or a word, that has it write (fio(1), `readwrite`).
-fn does_not_only_read(line: &str) -> bool {
-    let Some((key, value)) = line.trim().trim_start_matches('-').split_once('=') else {
-        return false;
-    };
-    let value = value.trim().split(':').next().unwrap_or_default();
-    matches!(key.trim(), "rw" | "readwrite") && !matches!(value, "read" | "randread")
+    workload.work().is_ok_and(|work| !workload::engine(work).only_reads())
 }
 
 /// What stands on the contender's file system is known, and can.

@@ -229,6 +229,10 @@ fn read_if_there(path: &Path) -> Result<String, HostError> {
 }
 
 impl Engine for Command {
+    fn only_reads(&self) -> bool {
+        true
+    }
+
     fn prepare<'a>(
         &'a self,
         phase: Phase,

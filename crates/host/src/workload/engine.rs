@@ -32,6 +32,11 @@ pub trait Engine {
         Vec::new()
     }
 
+    /// It only reads what is laid out, or may do so, as far as that shows without its tool.
+    fn only_reads(&self) -> bool {
+        false
+    }
+
     /// Lays out the files that the work finds there, before the caches are dropped.
     fn lay_out(&self, _scene: &Scene) -> Result<(), HostError> {
         Ok(())
