@@ -121,7 +121,7 @@ fn the_answer_is_the_first_that_is_read() {
         answer,
         "Against ext4, xfs is worse at deleting small files (0.52×); btrfs is better at reading \
          small files (2.51×) and worse at creating small files (0.49×) and deleting small files \
-         (0.71×). 2 of 6 are open."
+         (0.71×). 2 of 6 comparisons are open."
     );
     let bottom = page.number("document.querySelector('.answer').getBoundingClientRect().bottom");
     assert!(bottom < 200.0, "{bottom}");
