@@ -3,9 +3,7 @@
 
 use std::path::Path;
 
-use fsverdict_core::model::{
-    Bed, BedKind, Bytes, Contender, Plan, PlanError, Work, Workload, meant,
-};
+use fsverdict_core::model::{Bed, BedKind, Bytes, Contender, Plan, PlanError, Workload, meant};
 use fsverdict_core::run::{HostError, check_metrics};
 use thiserror::Error;
 
