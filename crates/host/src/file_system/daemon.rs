@@ -41,10 +41,16 @@ pub fn start(daemon: &Daemon, log: &Path) -> Result<(), HostError> {
 }
 
 /// Starts the program that mounts a file system at `at` and does its work, and waits until it is
-/// mounted. It ends when that is unmounted, and with the trial's PID namespace at the latest.
-pub fn serve(argv: &[String], at: &str, log: &Path) -> Result<(), HostError> {
+/// mounted and the program `says` so, where it says anything. It ends when that is unmounted, and
+/// with the trial's PID namespace at the latest.
+pub fn serve(argv: &[String], says: &str, at: &str, log: &Path) -> Result<(), HostError> {
+    let before = fs::metadata(log).map_or(0, |it| it.len() as usize);
     let mut child = spawn(argv, log)?;
-    wait(&mut child, &argv[0], log, || Ok(mount::at(at)?.is_some_and(|it| is_programs(&it))))
+    wait(&mut child, &argv[0], log, || {
+        let said = fs::read(log)?;
+        let said = String::from_utf8_lossy(said.get(before..).unwrap_or_default());
+        Ok(said.contains(says) && mount::at(at)?.is_some_and(|it| is_programs(&it)))
+    })
 }
 
 fn is_programs(mount: &Mount) -> bool {

@@ -45,7 +45,7 @@ pub(super) const GOCRYPTFS: FileSystem = FileSystem {
         vec![words(&["mkdir", &shown(site)]), [first, init, last].concat()]
     },
     server: Some(|options, site| {
-        let first = words(&["gocryptfs", "-fg", "-q", "-allow_other", "-nosyslog"]);
+        let first = words(&["gocryptfs", "-fg", "-allow_other", "-nosyslog"]);
         let kernels: Argv = options.iter().filter(|it| is_kernels(it)).cloned().collect();
         let kernels = match kernels.is_empty() {
             true => Vec::new(),
@@ -54,6 +54,8 @@ pub(super) const GOCRYPTFS: FileSystem = FileSystem {
         let last = [password(), words(&[&shown(site), site.at])].concat();
         [first, flags(options, &OF_GOCRYPTFS), kernels, last].concat()
     }),
+    // A request between the mount and this may never be answered (2.3, in slow guests).
+    server_says: "mounted and ready",
     // It asks for its password, and has itself mounted.
     helpers: &["echo", "fusermount3"],
     words: |_, mount| only(&[&OF_INIT[..], &OF_GOCRYPTFS[..]].concat(), mount),

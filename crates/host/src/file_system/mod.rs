@@ -64,6 +64,8 @@ pub struct FileSystem {
     /// The program that mounts it with these options, and does its work in the foreground until it
     /// is unmounted.
     server: Option<fn(&[String], &Site) -> Argv>,
+    /// What that prints when it is ready, if the mount alone does not show it.
+    pub server_says: &'static str,
     /// Makes it, on the first device, of the tree that is mounted where it will be: it is read
     /// only.
     of_tree: Option<fn(&[String], &Site) -> Argv>,
@@ -125,6 +127,7 @@ const PLAIN: FileSystem = FileSystem {
     dry: None,
     mount: |_, _| Vec::new(),
     server: None,
+    server_says: "",
     of_tree: None,
     is_upon: false,
     keeps_syncfs: |_| false,

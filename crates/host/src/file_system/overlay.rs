@@ -21,6 +21,8 @@ pub(super) const OVERLAY: FileSystem = FileSystem {
     // super.c, ovl_sync_fs).
     keeps_syncfs: |options| is_volatile(options),
     kernels: IN_CLOUD_KERNELS,
+    // For what is volatile.
+    helpers: &["rm"],
     ours: &["prepared"],
     words: |_, mount| match prepared(mount) {
         Some("lower" | "upper") | None => only(&OPTIONS, mount),

@@ -71,9 +71,8 @@ fn what_stands_on_another_is_told_where_that_is() {
     let mergerfs = "mergerfs -f -o allow_other,minfreespace=0,cache.files=full /below/shown /mnt";
     assert_eq!(started("mergerfs", &["cache.files=full"]), mergerfs);
     let password = "-extpass echo -extpass fsverdict /below/shown";
-    let gocryptfs = format!(
-        "gocryptfs -fg -q -allow_other -nosyslog -sharedstorage -ko noatime {password} /mnt"
-    );
+    let gocryptfs =
+        format!("gocryptfs -fg -allow_other -nosyslog -sharedstorage -ko noatime {password} /mnt");
     assert_eq!(started("gocryptfs", &["aessiv", "sharedstorage", "noatime"]), gocryptfs);
     let init = lines(&known("gocryptfs").make(&words(&["aessiv", "sharedstorage"]), &site));
     let wanted = format!("gocryptfs -init -q -scryptn 10 -aessiv {password}");

@@ -110,7 +110,7 @@ impl Mounting {
         }
         self.with_daemon(Step::Mount, level, &log(trial))?;
         if let Some(server) = level.server() {
-            daemon::serve(&server, &level.at, &log(trial))?;
+            daemon::serve(&server, level.file_system.server_says, &level.at, &log(trial))?;
         }
         let mount = mount::at(&level.at)?.ok_or("the mount is not to be seen")?;
         let version = mount::module_version(&mount.file_system);
