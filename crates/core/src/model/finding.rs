@@ -102,6 +102,7 @@ impl Audit {
             Audit::A25 => "files outside the work's folder",
             Audit::A26 => "errors beneath the work",
             Audit::A27 => "output that is not kept",
+            Audit::A28 => "flushes that reach no disk",
             _ => return None,
         })
     }
@@ -139,6 +140,6 @@ mod tests {
             let audit: Audit = serde_json::from_str(&format!("\"A{number}\"")).unwrap();
             assert_eq!(audit.title().map(str::to_lowercase).as_deref(), Some(title));
         }
-        assert_eq!((numbered.len(), Audit::Leak.title()), (27, None));
+        assert_eq!((numbered.len(), Audit::Leak.title()), (28, None));
     }
 }
