@@ -113,12 +113,12 @@ fn modules_and_settings_come_along_by_any_path() {
         judgement = { rounds = 1 }
         contender = [
             { name = "f2fs", file_system = "f2fs", queue = { nr_requests = 32 } },
-            { name = "ext4", file_system = "ext4", sysctl = { "kernel.pid_max" = 4321 } },
+            { name = "ext4", file_system = "ext4", sysctl = { "vm.vfs_cache_pressure" = 77 } },
         ]
         [[workload]]
         name = "work"
         setup = "cat /sys/block/ubdb/queue/nr_requests /sys/block/ubdb/queue/scheduler"
-        command = "cat /proc/sys/kernel/pid_max /sys/block/ubdb/size; nproc"
+        command = "cat /proc/sys/vm/vfs_cache_pressure /sys/block/ubdb/size; nproc"
         "#,
     );
     fs::create_dir(scene.path("of, two: parts")).unwrap();
@@ -138,7 +138,7 @@ fn modules_and_settings_come_along_by_any_path() {
         assert_eq!(&trial["mounted"]["file_system"], &trial["contender"]);
         let lines: Vec<&str> = printed.lines().collect();
         assert!(lines[1].starts_with("[none]"), "{printed}");
-        assert_eq!((lines[0] == "32", lines[2] == "4321"), (is_f2fs, !is_f2fs), "{printed}");
+        assert_eq!((lines[0] == "32", lines[2] == "77"), (is_f2fs, !is_f2fs), "{printed}");
         assert_eq!((lines[3], lines[4]), ("262144", "1"), "{printed}");
         let lacks = list(&trial["guest"]["lacks"]);
         assert!(lacks.iter().any(|it| text(it).contains("pressure")), "{lacks:?}");
@@ -209,14 +209,14 @@ fn a_kill_and_a_panic_leave_nothing_of_it() {
         return;
     }
     let scene = Scene::alone();
-    let words = ["run", "--place", "uml", "--fs", "ext4,ext4", "--size", "64M", "--output", "run"];
-    let words = [&words[..], &["--", "sleep", "60"]].concat();
+    let words = ["run", "--place", "uml", "--fs", "ext4,ext4", "--size", "64M", "--output"];
     let is_kernel = |number: &u32| {
         let name = fs::read_to_string(format!("/proc/{number}/comm")).unwrap_or_default();
         name.trim() == "linux"
     };
     let runs_guest = || Left::of(&scene.path("")).processes.iter().any(is_kernel);
     for (signal, code) in [("INT", Some(130)), ("KILL", None)] {
+        let words = [&words[..], &[signal, "--", "sleep", "60"]].concat();
         let mut run = started(&scene, &words);
         run.reaches("the guest", runs_guest);
         run.signal(signal);
