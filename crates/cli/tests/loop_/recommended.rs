@@ -8,7 +8,8 @@ use crate::support::{Scene, tool};
 /// The first line is an answer of one kind or another; what is to be taken has its lines.
 fn is_recommendation(text: &str, erases: &str) {
     let first = text.lines().next().unwrap();
-    let is_one = ["Take ", "Stay with ", "There is nothing to recommend yet."];
+    let is_one =
+        ["Take ", "Stay with ", "The choice is yours.", "There is nothing to recommend yet."];
     assert!(is_one.iter().any(|begin| first.starts_with(begin)), "{text}");
     if first.starts_with("Take ") {
         for words in ["mkfs.", "/etc/fstab", &format!("# erases {erases}")] {
