@@ -59,6 +59,26 @@ fn a_fio_job_file_runs_unchanged_and_reads_cold() {
     scene.assert_nothing_left();
 }
 
+/// fio says how it reads a line, and what of that are an engine's defaults.
+#[test]
+#[ignore = "needs root and loop devices: run ./test"]
+fn a_fio_line_is_read_to_its_end_behind_every_engine() {
+    let scene = Scene::new();
+    for engine in ["libaio", "psync", "posixaio", "pvsync2"] {
+        let engine_option = format!("--ioengine={engine}");
+        let line = ["fio", "--name=job", "--direct=1", &engine_option, "--iodepth=4"];
+        let behind = ["--numjobs=2", "--rw=randwrite", "--bs=4k", "--size=1m", "--group_reporting"];
+        let run = format!("run --fs ext4 --size 64M --rounds 1 --output {engine} --json - --");
+        let words: Vec<&str> = run.split(' ').chain(line).chain(behind).collect();
+        let document = scene.fsverdict(&words).exits(0).json();
+        let phase = &document["trials"][0]["phases"][0];
+        let depth = if ["libaio", "posixaio"].contains(&engine) { 4.0 } else { 1.0 };
+        assert_eq!(phase["queue"]["declared"], 2.0 * depth, "{engine}");
+        assert_eq!(phase["queue"]["direct"], true, "{engine}");
+    }
+    scene.assert_nothing_left();
+}
+
 #[test]
 #[ignore = "needs root and loop devices: run ./test"]
 fn each_job_of_a_file_has_its_own_figures_and_verdict() {

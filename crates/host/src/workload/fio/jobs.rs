@@ -267,6 +267,8 @@ struct Heard {
     behind_barrier: bool,
     /// What is said of options are fio's own defaults.
     by_default: bool,
+    /// The last it said is that it initialises options.
+    inits: bool,
 }
 
 impl Heard {
@@ -275,9 +277,11 @@ impl Heard {
         if self.by_default {
             return;
         }
-        if event == "filling default options" {
+        let is_of_engine = std::mem::replace(&mut self.inits, event == "init options");
+        if event == "filling default options" && !is_of_engine {
             // Before every job file but the first: what held for all of the one before ends there
-            // (init.c, `fill_def_thread`).
+            // (init.c, `fill_def_thread`). Before those of an engine that is named on the command
+            // line its options are initialised (init.c, `ioengine_load`): the job goes on there.
             self.global.clear();
             (self.in_job, self.by_default) = (false, true);
         } else if let Some(path) = event.strip_prefix("Parsing ini file ") {
@@ -481,6 +485,17 @@ parse    9761  dup options
         assert_eq!(names(&jobs[0]), ["rate"]);
         assert_eq!(names(&jobs[1]), ["size", "stonewall"]);
         assert_eq!(jobs[1].number("size"), Some(1 << 20));
+    }
+
+    #[test]
+    fn a_job_goes_on_behind_the_engine_that_it_names() {
+        let said = "parse 1 dup options\nparse 1 handle_option=name, ptr=job\n\
+                    parse 1 handle_option=direct, ptr=1\nparse 1   ret=0, out=1\n\
+                    parse 1 handle_option=ioengine, ptr=libaio\nparse 1 init options\n\
+                    parse 1 filling default options\nparse 1 handle_option=iodepth, ptr=32\n\
+                    parse 1   ret=0, out=32\n";
+        let jobs = read(said, &[]).unwrap();
+        assert_eq!((jobs.len(), jobs[0].declared(), jobs[0].is_on("direct")), (1, 32.0, true));
     }
 
     #[test]
