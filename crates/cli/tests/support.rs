@@ -216,7 +216,7 @@ pub struct Left {
     pub loops: Vec<String>,
     /// Mount points below the folder, or of one of those devices.
     pub mounts: Vec<String>,
-    /// Processes that name the folder in their arguments or in their environment.
+    /// Processes that name the folder in their arguments or in their environment, or work in it.
     pub processes: Vec<u32>,
     /// Journals of runs in the folder.
     pub journals: Vec<PathBuf>,
@@ -313,10 +313,12 @@ fn processes(prefix: &str) -> Vec<u32> {
     numbers
         .filter(|&number| number != std::process::id())
         .filter(|number| {
-            ["cmdline", "environ"].iter().any(|file| {
-                let text = fs::read(format!("/proc/{number}/{file}")).unwrap_or_default();
+            let of = |file| PathBuf::from(format!("/proc/{number}/{file}"));
+            let is_named = ["cmdline", "environ"].iter().any(|file| {
+                let text = fs::read(of(file)).unwrap_or_default();
                 String::from_utf8_lossy(&text).contains(prefix)
-            })
+            });
+            is_named || fs::read_link(of("cwd")).is_ok_and(|at| at.starts_with(prefix))
         })
         .collect()
 }

@@ -30,7 +30,7 @@ impl Victim {
 
     #[track_caller]
     fn is_whole(&self, attack: &str) {
-        tool("sync", &[]).unwrap();
+        tool("sync", &[&self.node]).unwrap();
         let mut disk = Vec::new();
         File::open(&self.node).unwrap().read_to_end(&mut disk).unwrap();
         for (what, found) in [("disk", disk), ("image", fs::read(&self.image).unwrap())] {

@@ -113,7 +113,7 @@ fn files_metadata_and_trees_take_turns_part_by_part_and_a_command_does_not() {
             { name = "files", small_files = { count = 210, directories = 3, threads = 2 } },
             { name = "metadata", metadata = { directories = 50, files_per_directory = 3 } },
             { name = "tree", tree = { files = 400, mean_size = "4k", threads = 2 } },
-            { name = "alone", rounds = "trials", command = "echo done > it; sync" },
+            { name = "alone", rounds = "trials", command = "echo done > it; sync it" },
         ]
     "#;
     let document = run_plan(&scene, plan).exits(0).json();

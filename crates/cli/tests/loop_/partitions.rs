@@ -14,7 +14,7 @@ const PLAN: &str = r#"
         { name = "misaligned", file_system = "ext4", partition = ["mklabel", "gpt", "mkpart", "p",
             "2049s", "100%"] },
     ]
-    workload = [{ name = "work", command = "seq 100000 > numbers; sync" }]
+    workload = [{ name = "work", command = "seq 100000 > numbers; sync numbers" }]
 "#;
 
 #[test]

@@ -28,7 +28,7 @@ impl Victim {
 
     #[track_caller]
     fn is_whole(&self, attack: &str) {
-        tool("sync", &[]).unwrap();
+        tool("sync", &[&self.node]).unwrap();
         let found = fs::read(&self.image).unwrap();
         assert!(found.len() as u64 == VICTIM_BYTES, "the disk was resized by: {attack}");
         assert!(found.iter().all(|byte| *byte == 0), "the disk was written to by: {attack}");

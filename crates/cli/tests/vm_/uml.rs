@@ -62,12 +62,6 @@ fn counts(trial: &Value) -> [f64; 3] {
     COUNTS.map(|name| sample(trial, name))
 }
 
-/// Two tests did not come to an end on a busy machine, and run where that is asked for until it is
-/// known why.
-fn asked() -> bool {
-    std::env::var_os("FSVERDICT_UML").is_some()
-}
-
 #[test]
 #[ignore = "needs root, to become a user without rights: run ./test"]
 fn a_user_counts_what_fsyncs_write_on_three_file_systems() {
@@ -107,7 +101,7 @@ fn a_user_counts_what_fsyncs_write_on_three_file_systems() {
 #[test]
 #[ignore = "fetches a kernel: run ./test"]
 fn modules_and_settings_come_along_by_any_path() {
-    if !is_there() || !asked() {
+    if !is_there() {
         return;
     }
     let scene = Scene::new();
@@ -211,7 +205,7 @@ fn one_that_is_not_fetched_is_named_with_the_way_to_it() {
 #[test]
 #[ignore = "fetches a kernel: run ./test"]
 fn a_kill_and_a_panic_leave_nothing_of_it() {
-    if !is_there() || !asked() {
+    if !is_there() {
         return;
     }
     let scene = Scene::alone();

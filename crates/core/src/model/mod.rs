@@ -117,8 +117,8 @@ pub use seed::{Draws, derived_seed};
 pub use strangers::{OwnTotals, PressureTotals, Stranger, Strangers, WorkIo};
 pub use study::{Agreement, Beside, Published, Study};
 pub use table::{
-    Audited, Column, Conclusion, Job, Limit, Machine, Part, Printed, Quantity, Row, StatedChange,
-    Statistic, Table, Test,
+    Audited, Column, Conclusion, Job, Limit, Machine, NAMELESS, Part, Printed, Quantity, Row,
+    StatedChange, Statistic, Table, Test,
 };
 pub use timeline::{Gauge, Stretch, Timeline, TimelineError};
 pub use timeouts::{Overdue, Timeouts};

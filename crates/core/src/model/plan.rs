@@ -483,6 +483,7 @@ impl Plan {
         if self.workloads.is_empty() {
             return Err(PlanError::TooFew { wanted: "a workload", got: 0 });
         }
+        check_nul(self)?;
         unique("contender", self.contenders.iter().map(|contender| &contender.name))?;
         unique("workload", self.workloads.iter().map(|workload| &workload.name))?;
         for workload in &self.workloads {
@@ -816,6 +817,29 @@ impl Plan {
     }
 }
 
+/// No command, option or path can hold a NUL character: execve(2) and open(2) take it for their end.
+fn check_nul(plan: &Plan) -> Result<(), PlanError> {
+    let value = serde_json::to_value(plan).map_err(|it| PlanError::Invalid(it.to_string()))?;
+    match with_nul(&value) {
+        Some(text) => Err(PlanError::Invalid(format!("{text:?} holds a NUL character"))),
+        None => Ok(()),
+    }
+}
+
+/// The first text within `value`, a name or not, that has a NUL character.
+fn with_nul(value: &serde_json::Value) -> Option<&str> {
+    let has_nul = |text: &&str| text.contains('\0');
+    match value {
+        serde_json::Value::String(text) => Some(text.as_str()).filter(has_nul),
+        serde_json::Value::Array(values) => values.iter().find_map(with_nul),
+        serde_json::Value::Object(fields) => {
+            let names = fields.keys().map(String::as_str).find(has_nul);
+            names.or_else(|| fields.values().find_map(with_nul))
+        }
+        _ => None,
+    }
+}
+
 /// A discard gives blocks of the image back to the host, which the next trial has to allocate
 /// again: it would measure the host (METHODOLOGY, "One observation is one trial").
 fn check_discard(contender: &Contender, kind: BedKind) -> Result<(), PlanError> {
@@ -1021,6 +1045,7 @@ mod tests {
         assert!(wrong("command =", "comand =").contains("comand"));
         assert!(wrong("command = [\"tar\", \"xf\", \"/srv/source.tar\"]", "").contains("exactly"));
         assert!(Plan::parse("").unwrap_err().to_string().contains("a contender, or"));
+        assert!(wrong("size=256m", "size=\\u0000").contains("\"size=\\0\" holds a NUL character"));
         let mount = |option: &str| {
             wrong("mkfs = [\"-l\", \"size=256m\"]", &format!("mount = [\"noatime,{option}\"]"))
         };

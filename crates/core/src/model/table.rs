@@ -282,6 +282,9 @@ pub struct StatedChange {
     pub ratios: (f64, f64),
 }
 
+/// The test of a file whose rows name none: where people read, its figures' names are enough.
+pub const NAMELESS: &str = "all rows";
+
 /// What a file was read as.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Table {

@@ -8,7 +8,7 @@ use csv::{ReaderBuilder, StringRecord, Trim};
 use super::error::{TableError, wrong};
 use super::places::{Columns, Long, Places};
 use super::{figure, heading, hyperfine, options};
-use crate::model::{Better, Column, Job, Row, Table, Test};
+use crate::model::{Better, Column, Job, NAMELESS, Row, Table, Test};
 
 /// hyperfine's own `--export-csv`, whose times are seconds.
 const HYPERFINE: [&str; 4] = ["command", "mean", "stddev", "median"];
@@ -84,7 +84,7 @@ impl Rows<'_> {
         let given = given.filter(|(_, value)| !value.is_empty());
         let job = job(&given.map(|(option, value)| (option.to_string(), value.into())).collect());
         let name = match text(places.test) {
-            "" => "all rows".to_string(),
+            "" => NAMELESS.to_string(),
             name => name.to_string(),
         };
         let runs = match text(places.runs) {

@@ -1,7 +1,7 @@
 //! What tests are called where people read: "create small files", never `create_rate` of "small
 //! files". Programs get the metrics' own names (CSV, JSON).
 
-use crate::model::{Phase, Plan, Workload};
+use crate::model::{NAMELESS, Phase, Plan, Workload};
 
 /// One metric of one workload, as it is judged: a row of the matrix.
 #[derive(Clone, Debug, PartialEq)]
@@ -53,7 +53,7 @@ fn test<'a>(plan: &'a Plan, workload: &'a Workload, metric: String, is_only: boo
     let is_expected = workload.primary.is_empty() || expected.contains(&metric.as_str());
     let full = match is_only && is_expected {
         true => name.to_string(),
-        false if plan.workloads.len() == 1 && !is_only => figure.clone(),
+        false if name == NAMELESS || plan.workloads.len() == 1 && !is_only => figure.clone(),
         false => format!("{name}: {figure}"),
     };
     Test { workload: name, metric, short: figure, doing: full.clone(), full }

@@ -269,57 +269,19 @@ fn judged(release: &str, said: &str) -> Answer {
 fn init() -> Vec<u8> {
     const ADDRESS: u64 = 0x40_0000;
     const HEADERS: u64 = 64 + 56;
-    const CODE: [u8; 48] = [
-        0xb8,
-        1,
-        0,
-        0,
-        0, // mov eax, 1: write
-        0xbf,
-        1,
-        0,
-        0,
-        0, // mov edi, 1
-        0x48,
-        0x8d,
-        0x35,
-        31,
-        0,
-        0,
-        0, // lea rsi, the words behind the code
-        0xba,
-        WORDS.len() as u8,
-        0,
-        0,
-        0, // mov edx, their length
-        0x0f,
-        0x05, // syscall
-        0xb8,
-        0xa9,
-        0,
-        0,
-        0, // mov eax, 169: reboot
-        0xbf,
-        0xad,
-        0xde,
-        0xe1,
-        0xfe, // mov edi, LINUX_REBOOT_MAGIC1
-        0xbe,
-        0x69,
-        0x19,
-        0x12,
-        0x28, // mov esi, LINUX_REBOOT_MAGIC2
-        0xba,
-        0x67,
-        0x45,
-        0x23,
-        0x01, // mov edx, LINUX_REBOOT_CMD_RESTART
-        0x0f,
-        0x05, // syscall
-        0xeb,
-        0xfe, // jmp to itself
-    ];
-    let length = HEADERS + (CODE.len() + WORDS.len()) as u64;
+    let code = [
+        &[0xb8, 1, 0, 0, 0][..],                         // mov eax, 1: write
+        &[0xbf, 1, 0, 0, 0],                             // mov edi, 1
+        &[0x48, 0x8d, 0x35, 31, 0, 0, 0],                // lea rsi, the words behind the code
+        &[0xba, WORDS.len() as u8, 0, 0, 0, 0x0f, 0x05], // mov edx, their length; syscall
+        &[0xb8, 0xa9, 0, 0, 0],                          // mov eax, 169: reboot
+        &[0xbf, 0xad, 0xde, 0xe1, 0xfe],                 // mov edi, LINUX_REBOOT_MAGIC1
+        &[0xbe, 0x69, 0x19, 0x12, 0x28],                 // mov esi, LINUX_REBOOT_MAGIC2
+        &[0xba, 0x67, 0x45, 0x23, 0x01, 0x0f, 0x05],     // mov edx, _CMD_RESTART; syscall
+        &[0xeb, 0xfe],                                   // jmp to itself
+    ]
+    .concat();
+    let length = HEADERS + (code.len() + WORDS.len()) as u64;
     let mut elf = vec![0x7f, b'E', b'L', b'F', 2, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0];
     // Executable, x86-64.
     elf.extend([2, 0, 0x3e, 0, 1, 0, 0, 0]);
@@ -330,7 +292,7 @@ fn init() -> Vec<u8> {
     elf.extend([1, 0, 0, 0, 5, 0, 0, 0]);
     let segment = [0, ADDRESS, ADDRESS, length, length, 0x1000];
     elf.extend(segment.into_iter().flat_map(u64::to_le_bytes));
-    elf.extend(CODE);
+    elf.extend(code);
     elf.extend(WORDS);
     elf
 }
