@@ -13,7 +13,7 @@ use fsverdict_core::recording::{self, iolog};
 use fsverdict_host::tool;
 use fsverdict_host::verb::recording::{self as host, Wanted};
 
-use super::plan::shortened;
+use super::plan::{read, shortened};
 use crate::exit::{self, Usage};
 use crate::say::{self, remark};
 
@@ -26,7 +26,10 @@ use crate::say::{self, remark};
 /// kept among the temporary files (TMPDIR) until it has been read. No program in the command gains
 /// rights that it is started without: what needs root is recorded as root.
 ///
-/// fio's iologs (versions 2 and 3) become recordings, and recordings iologs.
+/// What the command reads and writes in mapped files shows by its page faults, which root may see.
+///
+/// fio's iologs (versions 2 and 3) become recordings, and recordings iologs: the one that is made,
+/// or an earlier one.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Arguments {
@@ -48,8 +51,21 @@ pub struct Arguments {
     /// Take this iolog of fio's instead of a command: what it names is in the --below folders.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["command", "paced", "iolog"])]
     from_iolog: Option<PathBuf>,
+    /// Take this recording, or the one of this plan, instead of a command: only the iolog is
+    /// written.
+    #[arg(
+        long,
+        value_name = "NAME.calls",
+        requires = "iolog",
+        conflicts_with_all = ["command", "paced", "from_iolog", "output", "below", "keep_names"]
+    )]
+    from_recording: Option<PathBuf>,
     /// The command.
-    #[arg(last = true, value_name = "COMMAND", required_unless_present = "from_iolog")]
+    #[arg(
+        last = true,
+        value_name = "COMMAND",
+        required_unless_present_any = ["from_iolog", "from_recording"]
+    )]
     command: Vec<String>,
 }
 
@@ -58,24 +74,30 @@ Examples:
   fsverdict record --output git.toml -- git gc
   fsverdict record --output mine.toml --below /srv/data --paced -- ./start --once
   fsverdict record --output job.toml --below /srv/data --from-iolog job.iolog
+  fsverdict record --from-recording git.toml --iolog git.iolog
   sudo fsverdict run git.toml --fs ext4,xfs,btrfs";
 
 /// Runs the command, and writes the plan and the recording.
 pub fn run(arguments: &Arguments) -> Result<u8> {
-    let output = &arguments.output;
-    if output.extension().is_none_or(|ending| ending != "toml") {
-        return Err(Usage(format!("--output {}: write NAME.toml", output.display())).into());
-    }
-    let calls = output.with_extension("calls");
     let log = arguments.iolog.as_deref().map(|path| (path, path.with_extension("fio")));
     let is_log = |path: &Path| path.extension().is_some_and(|ending| ending == "iolog");
     if let Some(path) = arguments.iolog.as_deref().filter(|path| !is_log(path)) {
         return Err(Usage(format!("--iolog {}: write NAME.iolog", path.display())).into());
     }
-    let logs = log.iter().flat_map(|(path, job)| [*path, job]);
-    if let Some(there) = [output, &*calls].into_iter().chain(logs).find(|path| path.exists()) {
-        let there = there.display();
-        return Err(Usage(format!("{there} is there already: give another name")).into());
+    if let (Some(from), Some((path, job))) = (&arguments.from_recording, &log) {
+        refuse_there(&[path, job])?;
+        let recording = existing(from)?;
+        say::tell(to_iolog(&recording, path, job)?.trim_end());
+        return Ok(exit::DONE);
+    }
+    let output = &arguments.output;
+    if output.extension().is_none_or(|ending| ending != "toml") {
+        return Err(Usage(format!("--output {}: write NAME.toml", output.display())).into());
+    }
+    let calls = output.with_extension("calls");
+    refuse_there(&[output, &calls])?;
+    if let Some((path, job)) = &log {
+        refuse_there(&[path, job])?;
     }
     let (recording, status) = match &arguments.from_iolog {
         Some(log) => (from_iolog(log, arguments)?, exit::DONE),
@@ -92,6 +114,39 @@ pub fn run(arguments: &Arguments) -> Result<u8> {
     // Standard output is the command's.
     say::tell(&text);
     Ok(status)
+}
+
+/// None of what is to be written may be there.
+fn refuse_there(paths: &[&Path]) -> Result<()> {
+    match paths.iter().find(|path| path.exists()) {
+        Some(there) => {
+            let there = there.display();
+            Err(Usage(format!("{there} is there already: give another name")).into())
+        }
+        None => Ok(()),
+    }
+}
+
+/// A recording that was made before, by its own name or that of the plan it lies beside.
+fn existing(from: &Path) -> Result<Recording> {
+    let calls = match from.extension().is_some_and(|ending| ending == "toml") {
+        true => {
+            let replays = read(from)?.workloads.into_iter().filter_map(|work| work.replay);
+            let all: Vec<String> = replays.map(|replay| replay.recording).collect();
+            match &all[..] {
+                [one] => PathBuf::from(one),
+                [] => return Err(Usage(format!("{} has no replay", from.display())).into()),
+                several => {
+                    let (from, several) = (from.display(), several.join(", "));
+                    let text = format!("{from} has several recordings: name one of {several}");
+                    return Err(Usage(text).into());
+                }
+            }
+        }
+        false => from.into(),
+    };
+    let file = File::open(&calls).with_context(|| shown(&calls))?;
+    recording::read(BufReader::new(file)).with_context(|| shown(&calls))
 }
 
 /// What the command did, and the exit status that says how it ended.
@@ -215,15 +270,22 @@ impl Sums {
         for call in &recording.calls {
             let bytes = match (&call.gave, &call.action) {
                 (Gave::Value(bytes), _) => *bytes,
-                (Gave::Unseen, Action::Pread { bytes, .. } | Action::Pwrite { bytes, .. }) => {
-                    *bytes
-                }
+                (
+                    Gave::Unseen,
+                    Action::Pread { bytes, .. }
+                    | Action::Pwrite { bytes, .. }
+                    | Action::Touch { bytes, .. },
+                ) => *bytes,
                 (Gave::Unseen, _) => 0,
                 (Gave::Error(_), _) => continue,
             };
             match call.action {
-                Action::Read { .. } | Action::Pread { .. } => sums.read_bytes += bytes,
-                Action::Write { .. } | Action::Pwrite { .. } => sums.written_bytes += bytes,
+                Action::Read { .. }
+                | Action::Pread { .. }
+                | Action::Touch { writes: false, .. } => sums.read_bytes += bytes,
+                Action::Write { .. }
+                | Action::Pwrite { .. }
+                | Action::Touch { writes: true, .. } => sums.written_bytes += bytes,
                 Action::CopyRange { .. } | Action::Sendfile { .. } => {
                     sums.read_bytes += bytes;
                     sums.written_bytes += bytes;

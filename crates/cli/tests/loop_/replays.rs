@@ -304,6 +304,14 @@ fn a_log_of_fios_is_replayed_and_fio_replays_a_recording() {
     let sizes = ["file0", "file1", "file2"]
         .map(|name| fs::metadata(scene.path(&format!("again/{name}"))).unwrap().len());
     assert_eq!(sizes.iter().sum::<u64>(), 440_002);
+    // A recording that was made before is the same log.
+    for (from, to) in [("mine.toml", "plan.iolog"), ("mine.calls", "calls.iolog")] {
+        let record = ["record", "--from-recording", from, "--iolog", to];
+        scene.fsverdict(&record).exits(0).says("replays it");
+        assert_eq!(scene.read(to), scene.read("mine.iolog"));
+    }
+    let record = ["record", "--from-recording", "mine.calls", "--iolog", "calls.iolog"];
+    scene.fsverdict(&record).exits(2).says("calls.iolog is there already");
     scene.assert_nothing_left();
 }
 
@@ -329,6 +337,85 @@ fn requests_that_fio_submits_are_replayed_one_by_one_and_said() {
     scene.assert_nothing_left();
 }
 
+/// Writes some pages of a file in memory, syncs some of them, and writes one again; reads another
+/// file in memory, by itself and by a call that gets its address.
+const IN_MEMORY: &str = "\
+import mmap, os
+old = os.open('old', os.O_RDONLY)
+read = mmap.mmap(old, 0, prot=mmap.PROT_READ)
+os.close(old)
+first = read[5000]
+with open('new', 'w+b') as new:
+    new.truncate(4 << 20)
+    written = mmap.mmap(new.fileno(), 4 << 20)
+    for page in range(0, 1024, 3):
+        written[page * 4096] = 7
+    written.flush(0, 2 << 20)
+    written[9 * 4096] = 8
+    written.flush()
+    os.pwrite(new.fileno(), memoryview(read)[1 << 20:(1 << 20) + 8192], 3 << 20)
+    written.close()
+read.close()
+os.sync()
+";
+
+#[test]
+#[ignore = "needs root and loop devices: run ./test"]
+fn a_replay_of_mapped_files_writes_what_the_application_writes() {
+    let scene = Scene::new();
+    let setup = "head -c 3000000 /dev/zero > old";
+    let command = format!("exec /usr/bin/python3 -c \"{IN_MEMORY}\"");
+    let document = assert_faithful(&scene, &Application { setup, command: &command });
+    let recorded = head(&scene, "one");
+    assert_eq!(recorded["maps"], 2);
+    assert_eq!(recorded["left_out"].get("mappings of files for writing"), None);
+    let replay = list(&document["trials"]).iter().find(|it| it["workload"] == "replay").unwrap();
+    let phase = &replay["phases"][0];
+    assert_eq!(phase["replayed"]["left_out"], 0, "{phase}");
+    // 342 pages, one of them again, and a call of two.
+    assert_eq!(phase["application_write_bytes"], (342 + 1 + 2) * 4096);
+    assert_eq!(sample(replay, "syncs"), 3.0);
+}
+
+#[test]
+#[ignore = "needs root and loop devices: run ./test"]
+fn a_replay_of_sqlite_in_memory_writes_what_sqlite_writes() {
+    let scene = Scene::new();
+    let setup = "sqlite3 db 'PRAGMA journal_mode=wal; CREATE TABLE t(a INTEGER PRIMARY KEY, b);'";
+    let rows = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 2000)";
+    let command = format!(
+        "sqlite3 db 'PRAGMA mmap_size=268435456; INSERT INTO t {rows} SELECT i, hex(zeroblob(200)) \
+         FROM n; PRAGMA wal_checkpoint; SELECT count(*), sum(length(b)) FROM t;'"
+    );
+    let document = assert_faithful(&scene, &Application { setup, command: &command });
+    assert!(head(&scene, "one")["maps"].as_u64().unwrap() >= 2, "its index and its data");
+    let replay = list(&document["trials"]).iter().find(|it| it["workload"] == "replay").unwrap();
+    assert_eq!(replay["phases"][0]["replayed"]["left_out"], 0);
+}
+
+#[test]
+#[ignore = "needs root and loop devices: run ./test"]
+fn files_deeper_than_a_path_can_lead_are_recorded_and_replayed() {
+    let scene = Scene::new();
+    let work = "\
+        d=$(printf %0200d 0)
+        for i in $(seq 25); do mkdir $d; cd $d; done; echo here > f; chmod 640 f; mv f g; cat g";
+    fs::create_dir(scene.path("work")).unwrap();
+    let mut arguments = vec!["record", "--output", "one.toml", "--below", "work", "--", "bash"];
+    let work = format!("cd work; {work}");
+    arguments.extend(["-c", &work]);
+    scene.fsverdict(&arguments).exits(0);
+    let recorded = head(&scene, "one");
+    assert_eq!(recorded["ends"], 27, "{recorded}");
+    for trial in replayed(&scene) {
+        assert_eq!(trial["outcome"], "measured", "{trial:#}");
+        let replayed = &trial["phases"][0]["replayed"];
+        let counts = ["unlike", "left_out", "entries"].map(|it| replayed[it].as_u64().unwrap());
+        assert_eq!(counts, [0, 0, 27], "{replayed}");
+    }
+    scene.assert_nothing_left();
+}
+
 #[test]
 #[ignore = "needs root and loop devices: run ./test"]
 fn what_can_not_be_recorded_is_said() {
@@ -348,6 +435,8 @@ fn what_can_not_be_recorded_is_said() {
         (&["record", "--output", "b.toml", "--from-iolog", "none"], 1, "none: No such file"),
         (&["record", "--output", "b.toml", "--from-iolog", "a.calls"], 1, "no iolog of fio"),
         (&["record", "--output", "b.toml", "--iolog", "b", "--", "true"], 2, "NAME.iolog"),
+        (&["record", "--from-recording", "none", "--iolog", "b.iolog"], 1, "none: No such file"),
+        (&["record", "--from-recording", "a.calls"], 2, "--iolog <NAME.iolog>"),
     ] {
         scene.fsverdict(arguments).exits(status).says(says);
     }

@@ -75,6 +75,9 @@ pub struct Head {
     pub threads: u32,
     /// Descriptions of open files, each from its open to its close.
     pub handles: u32,
+    /// Mappings of files, each from its mmap to its end; older recordings have none.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub maps: u32,
     /// How many lines of paths, entries and calls follow.
     pub paths: u64,
     /// The same.
@@ -394,6 +397,45 @@ pub enum Action {
         from: u32,
         to: u32,
     },
+    /// A file is mapped, for writing too where a page of it is written.
+    Map {
+        handle: u32,
+        map: u32,
+        place: u64,
+        bytes: u64,
+        flags: String,
+        #[serde(default, skip_serializing_if = "is_default")]
+        writes: bool,
+    },
+    /// Pages of a mapping are met for the first time: a page fault each, unless the kernel has
+    /// mapped them with another. `place` is from the mapping's beginning.
+    Touch {
+        map: u32,
+        place: u64,
+        bytes: u64,
+        #[serde(default, skip_serializing_if = "is_default")]
+        writes: bool,
+    },
+    SyncMap {
+        map: u32,
+        place: u64,
+        bytes: u64,
+        flags: String,
+    },
+    AdviseMap {
+        map: u32,
+        place: u64,
+        bytes: u64,
+        advice: String,
+    },
+    /// A mapping becomes as long as that.
+    Grow {
+        map: u32,
+        bytes: u64,
+    },
+    Unmap {
+        map: u32,
+    },
 }
 
 impl Action {
@@ -411,7 +453,7 @@ impl Action {
             Action::Syncfs { .. } | Action::Sync {} => "sync",
             Action::Truncate { .. } => "truncate",
             Action::Allocate { .. } => "allocate",
-            Action::Advise { .. } => "advise",
+            Action::Advise { .. } | Action::AdviseMap { .. } => "advise",
             Action::Rename { .. } => "rename",
             Action::Unlink { .. } => "unlink",
             Action::Mkdir { .. } => "mkdir",
@@ -433,6 +475,10 @@ impl Action {
             Action::CopyRange { .. } => "copy_range",
             Action::Sendfile { .. } => "sendfile",
             Action::Clone { .. } => "clone",
+            Action::Map { .. } | Action::Grow { .. } => "map",
+            Action::Touch { .. } => "fault",
+            Action::SyncMap { .. } => "msync",
+            Action::Unmap { .. } => "unmap",
         }
     }
 
@@ -455,7 +501,8 @@ impl Action {
             | Action::Syncfs { handle }
             | Action::Allocate { handle, .. }
             | Action::Advise { handle, .. }
-            | Action::List { handle, .. } => see(On::Handle(handle)),
+            | Action::List { handle, .. }
+            | Action::Map { handle, .. } => see(On::Handle(handle)),
             Action::Unlink { path }
             | Action::Mkdir { path, .. }
             | Action::Rmdir { path }
@@ -485,19 +532,38 @@ impl Action {
             | Action::Clone { from, to } => {
                 [from, to].into_iter().for_each(|handle| see(On::Handle(handle)));
             }
-            Action::Sync {} => {}
+            Action::Sync {}
+            | Action::Touch { .. }
+            | Action::SyncMap { .. }
+            | Action::AdviseMap { .. }
+            | Action::Grow { .. }
+            | Action::Unmap { .. } => {}
+        }
+    }
+
+    /// The mapping that it makes or is on.
+    pub fn map(&self) -> Option<u32> {
+        match *self {
+            Action::Map { map, .. }
+            | Action::Touch { map, .. }
+            | Action::SyncMap { map, .. }
+            | Action::AdviseMap { map, .. }
+            | Action::Grow { map, .. }
+            | Action::Unmap { map } => Some(map),
+            _ => None,
         }
     }
 
     /// It waits until something is durable.
     pub fn is_sync(&self) -> bool {
-        matches!(
-            self,
+        match self {
             Action::Fsync { .. }
-                | Action::Fdatasync { .. }
-                | Action::Syncfs { .. }
-                | Action::Sync {}
-        )
+            | Action::Fdatasync { .. }
+            | Action::Syncfs { .. }
+            | Action::Sync {} => true,
+            Action::SyncMap { flags, .. } => flags.contains("MS_SYNC"),
+            _ => false,
+        }
     }
 }
 

@@ -31,9 +31,6 @@ const OPEN_FLAGS: [&str; 14] = [
     "O_TMPFILE",
 ];
 
-/// PATH_MAX of linux/limits.h, which counts the byte that ends a path.
-const PATH_BYTES_MAX: usize = 4096;
-
 /// A path that a call is given: as the first argument of its own, or after a directory's.
 #[derive(Clone, Copy)]
 pub(super) struct Named<'a> {
@@ -114,14 +111,20 @@ impl Watch {
         let path = quoted(named.path).ok_or(why::ELSEWHERE)?;
         let from = named.directory.and_then(descriptor).filter(|(fd, _)| *fd >= 0);
         let absolute = match (path.starts_with('/'), from) {
-            (false, Some((_, Some(folder)))) => format!("{folder}/{path}"),
-            (false, Some((_, None))) => return Err(nameless(named.directory)),
+            (false, Some((fd, folder))) => {
+                let folder = folder.or_else(|| self.long_path(thread, fd));
+                format!("{}/{path}", folder.ok_or_else(|| nameless(named.directory))?)
+            }
             _ => self.absolute(thread, &path),
         };
-        match self.space.place(&absolute, follow) {
-            Some(place) if place.written.len() >= PATH_BYTES_MAX => Err(why::LONG),
-            place => place.ok_or(why::ELSEWHERE),
-        }
+        self.space.place(&absolute, follow).ok_or(why::ELSEWHERE)
+    }
+
+    /// The path of a descriptor that strace shows without one, since it is longer than readlink(2)
+    /// gives: that by which it was opened.
+    pub(super) fn long_path(&self, thread: u32, fd: i32) -> Option<String> {
+        let handle = self.processes.descriptor(thread, fd)?.handle;
+        self.space.absolute(&self.handles[handle as usize].real)
     }
 
     /// The open file that a descriptor is of.
@@ -195,7 +198,10 @@ impl Watch {
                 self.close(thread, [call.start_ns, call.end_ns], closed);
                 Ok(None)
             }
-            "mmap" | "msync" | "io_uring_setup" | "io_uring_enter" => self.unseen(thread, call),
+            "mmap" | "munmap" | "mremap" | "msync" | "madvise" | "mlock" | "mlock2" => {
+                self.on_memory(thread, call)
+            }
+            "io_uring_setup" | "io_uring_enter" => self.unseen(call),
             "io_submit" => self.submitted(thread, call),
             "bind" | "mknod" | "mknodat" => self.special(thread, call),
             "ioctl" => match call.argument(1) {
@@ -455,27 +461,18 @@ impl Watch {
     }
 
     /// What can't be replayed, since the kernel does it without a call that strace would show.
-    fn unseen(&mut self, thread: u32, call: &Ended) -> Result<Option<Translated>> {
+    fn unseen(&mut self, call: &Ended) -> Result<Option<Translated>> {
         match (call.name, &call.returned) {
             // Of what the kernel fetches by itself nothing shows but the ring.
             ("io_uring_setup", Returned::Value(0.., _)) if call.argument(1).contains("SQPOLL") => {
-                return Err(why::RINGS);
+                Err(why::RINGS)
             }
             ("io_uring_enter", &Returned::Value(taken @ 1.., _)) => {
                 self.leave_out_several(why::RINGS, taken.cast_unsigned());
-                return Ok(None);
+                Ok(None)
             }
-            ("mmap", _) => {}
-            _ => return Ok(None),
+            _ => Ok(None),
         }
-        if call.argument(4) == "-1" || self.handle(thread, call.argument(4)).is_err() {
-            return Ok(None);
-        }
-        if call.has(3, "MAP_SHARED") && call.has(2, "PROT_WRITE") {
-            self.leave_out_several(why::MAPPED_BYTES, call.number(1)?);
-            return Err(why::MAPPED);
-        }
-        Err(why::MAPPED_READS)
     }
 }
 

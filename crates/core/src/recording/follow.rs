@@ -3,7 +3,7 @@
 
 use super::Watch;
 use super::line::{Ended, Returned, descriptor, number, quoted};
-use super::processes::Descriptor;
+use super::processes::{Descriptor, Open};
 
 impl Watch {
     /// Calls by which processes change: whether this was one of them.
@@ -16,8 +16,8 @@ impl Watch {
         match call.name {
             "clone" | "clone3" | "fork" | "vfork" => {
                 if value > 0 {
-                    let (births, handles) = (&mut self.births, &mut self.handles);
-                    self.processes.started(value as u32, births, handles, &self.order);
+                    let Watch { processes, births, handles, mappings, order, .. } = self;
+                    processes.started(value as u32, births, &mut Open { handles, mappings }, order);
                 }
             }
             "wait4" | "waitpid" if value > 0 => self.processes.waited(thread, value as u32),
@@ -29,6 +29,8 @@ impl Watch {
             "execve" | "execveat" if value == 0 => {
                 let closed = self.processes.close(thread, |_, it| it.closes_on_exec);
                 self.close(thread, times_ns, closed);
+                let gone = self.processes.leave_memory(thread);
+                self.let_go(thread, times_ns, gone);
             }
             "chdir" if value == 0 => {
                 let to = quoted(call.argument(0)).unwrap_or_default();
@@ -36,7 +38,9 @@ impl Watch {
                 self.processes.change_folder(thread, to);
             }
             "fchdir" if value == 0 => {
-                if let Some((_, Some(path))) = descriptor(call.argument(0)) {
+                let of = descriptor(call.argument(0));
+                let to = of.and_then(|(fd, path)| path.or_else(|| self.long_path(thread, fd)));
+                if let Some(path) = to {
                     self.processes.change_folder(thread, path);
                 }
             }

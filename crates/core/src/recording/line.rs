@@ -88,6 +88,12 @@ impl Lines {
     }
 }
 
+/// When a line was written.
+pub fn time_ns(line: &str) -> Option<u64> {
+    let (_, rest) = line.split_once(' ')?;
+    nanoseconds(rest.trim_start().split(' ').next()?)
+}
+
 /// Reads the text of a call that began at `start_ns`; `None` where it can't be understood.
 pub fn call(text: &str, start_ns: u64) -> Option<Ended<'_>> {
     let (name, rest) = text.split_once('(')?;

@@ -1,15 +1,18 @@
 //! From what strace(1) says about a command to a recording that can be replayed.
 //!
-//! [`Watch`] is told what there was before the command began, and then each line of the trace. It
-//! follows the processes with their descriptors and working directories, and the names below the
-//! watched folders; turns calls on these into [`Call`]s; and finds out which of them have to wait
-//! for which. Whatever it can't take into the recording it counts.
+//! [`Watch`] is told what there was before the command began, and then each line of the trace, and
+//! the page faults before it. It follows the processes with their descriptors and working
+//! directories, and the names below the watched folders; turns calls on these into [`Call`]s; and
+//! finds out which of them have to wait for which. Whatever it can't take into the recording it
+//! counts.
 
 mod attributes;
 mod calls;
 mod follow;
 pub mod iolog;
 mod line;
+mod mapped;
+mod memory;
 mod names;
 mod on_path;
 mod order;
@@ -22,14 +25,14 @@ mod text;
 
 use std::collections::{BTreeMap, HashMap};
 
-pub use line::text_of;
+pub use line::{text_of, time_ns};
 pub use text::{RecordingError, read, read_head, write};
 
 use crate::model::{Action, Call, Entry, Gave, Head, Laid, RECORDING, Recording};
 use line::{Ended, Event, Lines};
 use names::Names;
 use order::{Key, Need, Order};
-use processes::{Births, Processes};
+use processes::{Births, Open, Processes};
 use space::{Laying, Space};
 
 /// Something that was there before the command began.
@@ -56,7 +59,39 @@ pub struct Wanted {
     pub keep_names: bool,
     /// What the tracer adds between two calls of a thread.
     pub tracer_ns: u64,
+    /// Which page faults [`Watch::fault`] is told of.
+    pub faults: Faults,
+    /// The machine's pages of memory.
+    pub page_bytes: u64,
 }
+
+/// Which page faults are known.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Faults {
+    /// None.
+    #[default]
+    Unseen,
+    /// All, and not whether a page was to be read or written.
+    Seen,
+    /// All, with that.
+    Told,
+}
+
+/// A thread met a page that was not in its memory, or could not be written there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Fault {
+    /// Who.
+    pub thread: u32,
+    /// When, by the clock of the trace.
+    pub at_ns: u64,
+    /// Where.
+    pub address: u64,
+    /// To write there; `None` where nobody knows.
+    pub writes: Option<bool>,
+}
+
+/// PATH_MAX of linux/limits.h, which counts the byte that ends a path.
+const PATH_BYTES_MAX: usize = 4096;
 
 /// Calls that are counted and not recorded. They begin with what they are in the plural.
 mod why {
@@ -64,6 +99,7 @@ mod why {
     pub const PIPES: &str = "calls on pipes, sockets and devices";
     pub const PASSED: &str = "calls on files that were open before, or were opened by others";
     pub const LONG: &str = "calls on files whose paths are longer than the kernel takes";
+    pub const TOO_LONG: &str = "calls that were refused for the length of a path";
     pub const OTHERS: &str = "calls that met what others had changed";
     pub const RIGHTS: &str = "calls that were refused for want of rights";
     pub const ROOM: &str = "calls that failed for want of room";
@@ -72,6 +108,10 @@ mod why {
     pub const UNKNOWN: &str = "calls of a kind that can't be replayed";
     pub const MAPPED: &str = "mappings of files for writing";
     pub const MAPPED_BYTES: &str = "bytes of files mapped for writing";
+    /// Page faults were not seen.
+    pub const MAPPED_WHOLE: &str = "mappings of files for reading, all of which a replay reads";
+    pub const FAULTS: &str = "page faults that there was no room for in the kernel's buffers";
+    /// In older recordings.
     pub const MAPPED_READS: &str = "mappings of files for reading";
     pub const RINGS: &str = "operations of io_uring, which strace does not show";
     pub const REQUESTS: &str = "requests of io_submit beyond those that strace shows";
@@ -81,8 +121,19 @@ mod why {
 
     /// A replay without these does not do all that the application did below the folders. Calls
     /// that failed are none: what was done instead is in the recording.
-    pub const LACKING: [&str; 9] =
-        [PASSED, LONG, OTHERS, UNKNOWN, MAPPED, MAPPED_READS, RINGS, REQUESTS, CALLS_OF_BOTH];
+    pub const LACKING: [&str; 11] = [
+        PASSED,
+        LONG,
+        OTHERS,
+        UNKNOWN,
+        MAPPED,
+        MAPPED_WHOLE,
+        MAPPED_READS,
+        FAULTS,
+        RINGS,
+        REQUESTS,
+        CALLS_OF_BOTH,
+    ];
 }
 
 /// How many calls below the folders a replay of this recording lacks.
@@ -118,6 +169,22 @@ struct Handle {
     descriptors: u32,
 }
 
+/// A file in the memory of processes, until none has a piece of it.
+#[derive(Debug)]
+struct Mapping {
+    node: usize,
+    /// What is written to it is the file's.
+    is_shared: bool,
+    /// Whether a page is read or written is not known, and it may be either.
+    is_unclear: bool,
+    /// How long it has been.
+    bytes: u64,
+    /// In how many pieces it is mapped, in all processes.
+    pieces: i64,
+    /// Its call.
+    call: usize,
+}
+
 /// A call as it goes into the recording, with what it has in common with others.
 struct Translated {
     action: Action,
@@ -135,6 +202,7 @@ pub struct Watch {
     space: Space,
     order: Order,
     handles: Vec<Handle>,
+    mappings: Vec<Mapping>,
     paths: Vec<String>,
     places: HashMap<String, u32>,
     calls: Vec<Call>,
@@ -156,6 +224,7 @@ impl Watch {
             births: Births::default(),
             order: Order::default(),
             handles: Vec::new(),
+            mappings: Vec::new(),
             paths: Vec::new(),
             places: HashMap::new(),
             calls: Vec::new(),
@@ -182,7 +251,7 @@ impl Watch {
         let begin_ns = *begin_ns;
         self.order.begin(begin_ns);
         if event != Event::Gone {
-            self.processes.meet(thread, &mut self.births, &mut self.handles, &self.order);
+            self.meet(thread);
         }
         match event {
             Event::Ended(text, start_ns) => match line::call(&text, start_ns) {
@@ -192,6 +261,11 @@ impl Watch {
             Event::Gone => self.gone(thread, at_ns),
             Event::Begun | Event::Nothing => {}
         }
+    }
+
+    fn meet(&mut self, thread: u32) {
+        let Watch { processes, births, handles, mappings, order, .. } = self;
+        processes.meet(thread, births, &mut Open { handles, mappings }, order);
     }
 
     fn leave_out(&mut self, what: &str) {
@@ -206,6 +280,12 @@ impl Watch {
     /// A call has ended: processes follow from it, or it goes into the recording, or it is counted.
     fn ended(&mut self, thread: u32, call: &Ended) {
         if self.follow(thread, call) {
+            return;
+        }
+        // A replay goes step by step where a path is long, and is not refused.
+        let is_long = call.arguments.iter().any(|argument| argument.len() >= PATH_BYTES_MAX);
+        if is_long && call.failed_with("ENAMETOOLONG") {
+            self.leave_out(why::TOO_LONG);
             return;
         }
         match self.translated(thread, call) {
@@ -223,7 +303,10 @@ impl Watch {
         let lane = self.processes.lane(thread, times_ns[0], &mut self.order);
         let needs: Vec<Need> = self.processes.take_needs(thread);
         let entered = self.order.enter(lane, times_ns, &keys, &needs);
-        let pause_ns = entered.pause_ns.saturating_sub(self.wanted.tracer_ns);
+        // No tracer stops a thread at a fault.
+        let is_traced = !matches!(action, Action::Touch { .. });
+        let tracer_ns = if is_traced { self.wanted.tracer_ns } else { 0 };
+        let pause_ns = entered.pause_ns.saturating_sub(tracer_ns);
         self.calls.push(Call { thread: lane, pause_ns, waits: entered.waits, action, gave });
     }
 
@@ -244,6 +327,8 @@ impl Watch {
     fn gone(&mut self, thread: u32, at_ns: u64) {
         let open = self.processes.open_files_of_last(thread);
         self.close(thread, [at_ns; 2], open);
+        let unmapped = self.processes.leave_memory(thread);
+        self.let_go(thread, [at_ns; 2], unmapped);
         self.processes.end(thread, &mut self.order);
     }
 
@@ -294,6 +379,7 @@ impl Watch {
             names_kept: self.wanted.keep_names,
             threads: self.order.lanes(),
             handles: self.handles.len() as u32,
+            maps: self.mappings.len() as u32,
             paths: paths.len() as u64,
             entries: entries.len() as u64,
             calls: self.calls.len() as u64,

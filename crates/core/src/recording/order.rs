@@ -24,6 +24,8 @@ pub enum Key {
     Listing(u32),
     /// An open file: that it is open, and its offset.
     Handle(u32),
+    /// A mapping: that it is there, and its length.
+    Map(u32),
 }
 
 /// Calls of a thread that are to be done: how many, and when the last of them ended.

@@ -5,9 +5,10 @@ use std::cell::{Cell, RefCell};
 use std::collections::{HashMap, VecDeque};
 use std::rc::Rc;
 
-use super::Handle;
 use super::line::{self, Event, Lines, Returned};
+use super::memory::{Memory, Pieces};
 use super::order::{Need, Order};
+use super::{Handle, Mapping};
 
 /// A descriptor of an open file in a watched folder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,6 +23,7 @@ type Table = HashMap<i32, Descriptor>;
 #[derive(Debug)]
 struct Task {
     table: Rc<RefCell<Table>>,
+    memory: Rc<RefCell<Memory>>,
     folder: Rc<RefCell<String>>,
     umask: Rc<Cell<u32>>,
     lane: Option<u32>,
@@ -35,6 +37,7 @@ struct Task {
 struct Birth {
     parent: u32,
     shares_table: bool,
+    shares_memory: bool,
     shares_folder: bool,
 }
 
@@ -55,10 +58,26 @@ impl Births {
         let Some(call) = line::call(&text, start_ns) else { return };
         let Returned::Value(child @ 1.., _) = call.returned else { return };
         let shares = |flag: &str| call.arguments.iter().any(|it| it.contains(flag));
-        let (shares_table, shares_folder) = (shares("CLONE_FILES"), shares("CLONE_FS"));
-        let birth = Birth { parent, shares_table, shares_folder };
+        let birth = Birth {
+            parent,
+            shares_table: shares("CLONE_FILES"),
+            shares_memory: shares("CLONE_VM") || call.name == "vfork",
+            shares_folder: shares("CLONE_FS"),
+        };
         self.coming.entry(child as u32).or_default().push_back(birth);
     }
+
+    /// A thread of that number will be started.
+    fn is_coming(&self, thread: u32) -> bool {
+        self.coming.get(&thread).is_some_and(|births| !births.is_empty())
+    }
+}
+
+/// What a child that is no thread gets a second of: its parent's open files and mappings.
+#[derive(Debug)]
+pub struct Open<'a> {
+    pub handles: &'a mut [Handle],
+    pub mappings: &'a mut [Mapping],
 }
 
 /// All threads there are.
@@ -88,13 +107,7 @@ impl Processes {
     }
 
     /// Sees to it that the thread is known: one that is not yet was started by another.
-    pub fn meet(
-        &mut self,
-        thread: u32,
-        births: &mut Births,
-        handles: &mut [Handle],
-        order: &Order,
-    ) {
+    pub fn meet(&mut self, thread: u32, births: &mut Births, open: &mut Open<'_>, order: &Order) {
         if self.tasks.contains_key(&thread) {
             return;
         }
@@ -102,9 +115,10 @@ impl Processes {
         let birth = births.coming.get_mut(&thread).and_then(VecDeque::pop_front);
         let of = birth.and_then(|birth| Some((birth, self.tasks.get(&birth.parent)?)));
         let task = match of {
-            Some((birth, parent)) => parent.child(birth, handles, order),
+            Some((birth, parent)) => parent.child(birth, open, order),
             None => Task {
                 table: Rc::default(),
+                memory: Rc::default(),
                 folder: Rc::new(RefCell::new(self.first_folder.clone())),
                 umask: Rc::new(Cell::new(self.first_umask)),
                 lane: None,
@@ -115,17 +129,11 @@ impl Processes {
     }
 
     /// The call that has started `child` has come back: the child is met now, unless it was before.
-    pub fn started(
-        &mut self,
-        child: u32,
-        births: &mut Births,
-        handles: &mut [Handle],
-        order: &Order,
-    ) {
+    pub fn started(&mut self, child: u32, births: &mut Births, open: &mut Open<'_>, order: &Order) {
         let started = self.started.entry(child).or_default();
         *started += 1;
         if self.met.get(&child).copied().unwrap_or(0) < *started {
-            self.meet(child, births, handles, order);
+            self.meet(child, births, open, order);
         }
     }
 
@@ -163,6 +171,29 @@ impl Processes {
             return Vec::new();
         }
         sorted(task.table.borrow_mut().drain().map(|(_, it)| it.handle))
+    }
+
+    /// The thread is known, or its start will be read.
+    pub fn knows(&self, thread: u32, births: &Births) -> bool {
+        self.tasks.contains_key(&thread) || births.is_coming(thread)
+    }
+
+    /// What of a mapping is at an address of the thread's: the mapping, and the place in it.
+    pub fn mapped(&self, thread: u32, address: u64) -> Option<(u32, u64)> {
+        self.tasks.get(&thread)?.memory.borrow().at(address)
+    }
+
+    /// Does something to the addresses of the thread's process.
+    pub fn with_memory<T>(&mut self, thread: u32, change: impl FnOnce(&mut Memory) -> T) -> T {
+        change(&mut self.of(thread).memory.borrow_mut())
+    }
+
+    /// The thread begins anew, with no memory: what goes with that if no other thread has it.
+    pub fn leave_memory(&mut self, thread: u32) -> Pieces {
+        let Some(task) = self.tasks.get_mut(&thread) else { return Pieces::default() };
+        let left = Rc::try_unwrap(std::mem::take(&mut task.memory));
+        let pieces = left.map(|memory| memory.into_inner().all()).unwrap_or_default();
+        pieces.into_iter().map(|(map, pieces)| (map, -pieces)).collect()
     }
 
     /// The working directory.
@@ -215,15 +246,24 @@ impl Processes {
 }
 
 impl Task {
-    fn child(&self, birth: Birth, handles: &mut [Handle], order: &Order) -> Task {
+    fn child(&self, birth: Birth, open: &mut Open<'_>, order: &Order) -> Task {
         let table = if birth.shares_table {
             Rc::clone(&self.table)
         } else {
             let table = self.table.borrow().clone();
             for descriptor in table.values() {
-                handles[descriptor.handle as usize].descriptors += 1;
+                open.handles[descriptor.handle as usize].descriptors += 1;
             }
             Rc::new(RefCell::new(table))
+        };
+        let memory = if birth.shares_memory {
+            Rc::clone(&self.memory)
+        } else {
+            let memory = self.memory.borrow().clone();
+            for (map, pieces) in memory.all() {
+                open.mappings[map as usize].pieces += pieces;
+            }
+            Rc::new(RefCell::new(memory))
         };
         // Both are in what CLONE_FS shares.
         let (folder, umask) = match birth.shares_folder {
@@ -233,7 +273,7 @@ impl Task {
                 (Rc::new(folder), Rc::new(Cell::new(self.umask.get())))
             }
         };
-        Task { table, folder, umask, lane: None, needs: self.done(order) }
+        Task { table, memory, folder, umask, lane: None, needs: self.done(order) }
     }
 
     /// All that it has done, and what it still has to wait for before it does more.

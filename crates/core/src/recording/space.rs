@@ -101,6 +101,14 @@ impl Space {
         })
     }
 
+    /// An absolute path of a name.
+    pub fn absolute(&self, name: &str) -> Option<String> {
+        let (number, rest) = name.split_at(name.find('/').unwrap_or(name.len()));
+        let number: usize = number.parse().ok()?;
+        let (root, _) = self.roots.iter().find(|(_, of)| *of == number)?;
+        Some(format!("{root}{rest}"))
+    }
+
     /// Where an absolute path leads; `None`: out of the watched folders.
     pub fn place(&mut self, absolute: &str, follow: bool) -> Option<Place> {
         let written = self.inside(absolute)?;

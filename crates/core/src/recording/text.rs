@@ -63,11 +63,12 @@ pub fn read_head(text: impl BufRead) -> Result<Head, RecordingError> {
 /// What a first line claims and no recording has. A replay makes room for threads and open files by
 /// their counts; that of lines makes room for nothing that is not read.
 fn absurd(head: &Head) -> Option<String> {
-    let &Head { threads, handles, paths, entries, calls, ends, .. } = head;
+    let &Head { threads, handles, maps, paths, entries, calls, ends, .. } = head;
     [
         (threads > THREADS_MAX, format!("{threads} threads, and {THREADS_MAX} is the most")),
         (u64::from(threads) > calls, format!("{threads} threads for {calls} calls")),
         (u64::from(handles) > calls, format!("{handles} open files for {calls} calls")),
+        (u64::from(maps) > calls, format!("{maps} mappings for {calls} calls")),
         (paths > u64::from(u32::MAX), format!("{paths} paths, which have numbers of 32 bits")),
         (entries > paths, format!("{entries} files and directories with {paths} paths")),
         (ends > paths, format!("{ends} files and directories at its end with {paths} paths")),
@@ -159,7 +160,7 @@ fn check(recording: &Recording) -> Result<(), RecordingError> {
         };
         done[call.thread as usize] = own + 1;
         if !in_bounds(&call.action, head) {
-            return wrong(line, "a call has no path or no open file");
+            return wrong(line, "a call has no path, no open file or no mapping");
         }
         if matches!(&call.action, Action::Symlink { target, path } if leads_out(*path, target)) {
             return wrong(line, "a link leads out of the folder");
@@ -188,9 +189,9 @@ fn is_file(bytes: u64, data: &[(u64, u64)]) -> bool {
     i64::try_from(bytes).is_ok() && data.iter().all(follows)
 }
 
-/// All paths and open files that a call names are there.
+/// All paths, open files and mappings that a call names are there.
 fn in_bounds(action: &Action, head: &Head) -> bool {
-    let mut all = true;
+    let mut all = action.map().is_none_or(|map| map < head.maps);
     action.each(|on| {
         all &= match on {
             On::Path(path) => u64::from(path) < head.paths,

@@ -6,6 +6,7 @@ pub mod cache;
 pub mod cell;
 pub mod cgroup;
 pub mod keys;
+pub mod long_path;
 pub mod marks;
 pub mod memory;
 pub mod mount;

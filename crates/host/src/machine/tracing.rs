@@ -54,6 +54,13 @@ pub fn remove(run: &Token) -> io::Result<()> {
     }
 }
 
+/// What the kernel says of an event (`exceptions/page_fault_user`): its number, and where its
+/// fields are.
+pub fn format_of(event: &str) -> io::Result<String> {
+    let tracefs = Tracefs::open()?;
+    fs::read_to_string(tracefs.folder.join("events").join(event).join("format"))
+}
+
 /// The kernel has no tracefs (ENODEV), no way to reach one that is mounted nowhere (ENOSYS), or
 /// keeps us out: we have made nothing there.
 fn is_closed_to_us(error: &io::Error) -> bool {

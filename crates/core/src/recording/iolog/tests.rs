@@ -197,3 +197,47 @@ fn a_name_that_is_given_again_is_another_file() {
     assert!(job.contains("filename=file0\nfilesize=5000\n") && !job.contains("file1"), "{job}");
     assert!(job.ends_with("[replay]\nstonewall\nread_iolog=/srv/a\\:b.iolog\n"), "{job}");
 }
+
+#[test]
+fn pages_of_a_mapped_file_are_reads_and_writes_of_it() {
+    let open = |flags: &str, handle| {
+        let (flags, handle) = (flags.into(), Some(handle));
+        Action::Open { path: 0, flags, mode: 0o644, handle }
+    };
+    let (place, bytes) = (4096, 8192);
+    let map = Action::Map { handle: 0, map: 0, place, bytes, flags: String::new(), writes: true };
+    let touch = |place, writes| Action::Touch { map: 0, place, bytes: 4096, writes };
+    let sync = |flags: &str| Action::SyncMap { map: 0, place: 0, bytes: 4096, flags: flags.into() };
+    let actions = [
+        open("O_RDWR|O_CREAT", 0),
+        Action::Allocate { handle: 0, flags: "0".into(), place: 0, bytes: 9000 },
+        map,
+        Action::Close { handle: 0 },
+        touch(0, false),
+        touch(4096, true),
+        touch(8192, true),
+        sync("MS_SYNC"),
+        sync("MS_ASYNC"),
+        Action::Unmap { map: 0 },
+    ];
+    let calls = actions.map(|action| Call {
+        thread: 0,
+        pause_ns: 0,
+        waits: Vec::new(),
+        action,
+        gave: Gave::Unseen,
+    });
+    let paths = vec!["0/new".to_string()];
+    let (log, written) = written(&Recording { paths, calls: calls.into(), ..Recording::default() });
+    let lines = [
+        "fio version 2 iolog",
+        "file0 add",
+        "file0 open",
+        "file0 read 4096 4096",
+        "file0 write 8192 808",
+        "file0 datasync 0 0",
+        "file0 close",
+    ];
+    assert_eq!(log.lines().collect::<Vec<_>>(), lines);
+    assert_eq!((written.calls, written.left_out), (7, 3));
+}

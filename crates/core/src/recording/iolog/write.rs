@@ -32,6 +32,7 @@ pub fn write(recording: &Recording, mut out: impl Write) -> io::Result<Written> 
         numbers: BTreeMap::new(),
         opens: HashMap::new(),
         open: HashMap::new(),
+        maps: HashMap::new(),
         written: Written::default(),
     };
     recording.calls.iter().try_for_each(|call| log.call(call))?;
@@ -82,6 +83,8 @@ struct Log<'a, W> {
     /// How often files are open.
     opens: HashMap<usize, u32>,
     open: HashMap<u32, Open>,
+    /// Mapped files, each with where its mapping begins.
+    maps: HashMap<u32, (usize, u64)>,
     written: Written,
 }
 
@@ -127,6 +130,7 @@ impl<W: Write> Log<'_, W> {
             Action::Allocate { handle, flags, place, bytes } if flags.contains("PUNCH_HOLE") => {
                 self.line(*handle, "trim", *place, *bytes)
             }
+            other if other.map().is_some() => self.in_memory(other),
             other => {
                 self.written.left_out += 1;
                 self.names(other);
@@ -135,13 +139,57 @@ impl<W: Write> Log<'_, W> {
         }
     }
 
+    /// Calls on files in memory: their pages are read and written. A file stays open for its
+    /// mapping.
+    fn in_memory(&mut self, action: &Action) -> io::Result<()> {
+        if let &Action::Map { handle, map, place, .. } = action
+            && let Some(&Open { node, .. }) = self.open.get(&handle)
+        {
+            self.written.calls += 1;
+            self.maps.insert(map, (node, place));
+            *self.opens.entry(node).or_default() += 1;
+            return Ok(());
+        }
+        let mapped = action.map().and_then(|map| Some((map, *self.maps.get(&map)?)));
+        match (action, mapped) {
+            (Action::Unmap { .. }, Some((map, (node, _)))) => {
+                self.maps.remove(&map);
+                self.let_go(node)
+            }
+            (&Action::Touch { place, bytes, writes, .. }, Some((_, (node, begin)))) => {
+                // The last page goes beyond the file's end.
+                let size = self.bytes.get(&node).copied().unwrap_or(0);
+                let begin = begin.saturating_add(place);
+                let bytes = begin.saturating_add(bytes).min(size).saturating_sub(begin);
+                let action = if writes { "write" } else { "read" };
+                self.line_of((bytes > 0).then_some(node), action, begin, bytes)
+            }
+            (Action::SyncMap { .. }, Some((_, (node, _)))) if action.is_sync() => {
+                self.line_of(Some(node), "datasync", 0, 0)
+            }
+            _ => self.line_of(None, "", 0, 0),
+        }
+    }
+
     fn line(&mut self, handle: u32, action: &str, place: u64, bytes: u64) -> io::Result<()> {
-        let Some(open) = self.open.get(&handle) else {
+        let node = self.open.get(&handle).map(|open| open.node);
+        self.line_of(node, action, place, bytes)
+    }
+
+    /// A line, or one more call that is left out.
+    fn line_of(
+        &mut self,
+        node: Option<usize>,
+        action: &str,
+        place: u64,
+        bytes: u64,
+    ) -> io::Result<()> {
+        let Some(node) = node else {
             self.written.left_out += 1;
             return Ok(());
         };
         self.written.calls += 1;
-        writeln!(self.out, "{} {action} {place} {bytes}", name(self.numbers[&open.node]))
+        writeln!(self.out, "{} {action} {place} {bytes}", name(self.numbers[&node]))
     }
 
     fn place(&mut self, path: u32, follow: bool) -> Option<Place> {
@@ -189,6 +237,11 @@ impl<W: Write> Log<'_, W> {
             self.written.left_out += 1;
             return Ok(());
         };
+        self.let_go(node)
+    }
+
+    /// A descriptor or a mapping of a file is gone.
+    fn let_go(&mut self, node: usize) -> io::Result<()> {
         self.written.calls += 1;
         let opens = self.opens.entry(node).or_insert(1);
         *opens -= 1;
@@ -233,6 +286,12 @@ impl<W: Write> Log<'_, W> {
                     On::Handle(handle) => self.open.get(&handle).map(|open| open.node),
                 };
                 self.bytes.extend(node.map(|node| (node, bytes)));
+            }
+            Action::Allocate { handle, flags, place, bytes } if !flags.contains("KEEP_SIZE") => {
+                if let Some(open) = self.open.get(handle) {
+                    let size = self.bytes.entry(open.node).or_default();
+                    *size = place.saturating_add(*bytes).max(*size);
+                }
             }
             &Action::LinkOpen { handle, to } => {
                 let node = self.open.get(&handle).map(|open| open.node);

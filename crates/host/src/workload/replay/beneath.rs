@@ -14,6 +14,7 @@ use std::path::{Path, PathBuf};
 
 use libc::c_int;
 
+use crate::machine::long_path;
 use crate::sys::{self, ChangedRoot, NoUmask};
 
 /// How paths are kept inside.
@@ -66,8 +67,11 @@ impl Folder {
 /// A path of a recording.
 #[derive(Debug)]
 pub struct Name {
-    whole: CString,
-    /// All but its last part; empty where that is all of it.
+    /// The directories on the way to the rest, each from the one before, where all of it is more
+    /// than the kernel takes at once: programs come there by changing directories.
+    steps: Vec<CString>,
+    rest: CString,
+    /// All of the rest but its last part; empty where that is all of it.
     parent: CString,
     /// Where the last part begins.
     last_at: usize,
@@ -76,13 +80,20 @@ pub struct Name {
 impl Name {
     /// A path is relative, and has no part that is empty, `.` or `..`.
     pub fn new(path: &str) -> Result<Name, NulError> {
-        let parent = path.rfind('/').map_or("", |end| &path[..end]);
+        let (steps, rest) = long_path::steps(path);
+        let parent = rest.rfind('/').map_or("", |end| &rest[..end]);
         let last_at = if parent.is_empty() { 0 } else { parent.len() + 1 };
-        Ok(Name { whole: CString::new(path)?, parent: CString::new(parent)?, last_at })
+        let steps = steps.into_iter().map(CString::new).collect::<Result<_, _>>()?;
+        Ok(Name { steps, rest: CString::new(rest)?, parent: CString::new(parent)?, last_at })
+    }
+
+    /// It is more than the kernel takes at once.
+    pub fn is_long(&self) -> bool {
+        !self.steps.is_empty()
     }
 
     fn last(&self) -> &CStr {
-        let last = &self.whole.as_bytes_with_nul()[self.last_at..];
+        let last = &self.rest.as_bytes_with_nul()[self.last_at..];
         CStr::from_bytes_with_nul(last).expect("the end of a name that ends in NUL")
     }
 }
@@ -100,13 +111,39 @@ impl Beneath<'_> {
         self.directory
     }
 
+    /// What the rest of a path is to be looked up in: the directory, or, at the end of the steps,
+    /// one below.
+    #[inline]
+    fn near<T>(
+        &self,
+        name: &Name,
+        call: impl FnOnce(BorrowedFd<'_>) -> io::Result<T>,
+    ) -> io::Result<T> {
+        let mut steps = name.steps.iter();
+        let Some(first) = steps.next() else { return call(self.directory) };
+        let mut reached = self.step(self.directory, first)?;
+        for step in steps {
+            reached = self.step(reached.as_fd(), step)?;
+        }
+        call(reached.as_fd())
+    }
+
+    fn step(&self, from: BorrowedFd<'_>, step: &CStr) -> io::Result<OwnedFd> {
+        let flags = libc::O_PATH | libc::O_DIRECTORY;
+        match self.way {
+            Way::Root => sys::open_as(from, step, flags, 0),
+            // What a link leads to ends at `from` then, further down than it might.
+            Way::Resolved => sys::open_in_root(from, step, flags, 0),
+        }
+    }
+
     /// Opens what a path leads to.
     #[inline]
     pub fn open(&self, name: &Name, flags: c_int, mode: u32) -> io::Result<OwnedFd> {
-        match self.way {
-            Way::Root => sys::open_as(self.directory, &name.whole, flags, mode),
-            Way::Resolved => sys::open_in_root(self.directory, &name.whole, flags, mode),
-        }
+        self.near(name, |near| match self.way {
+            Way::Root => sys::open_as(near, &name.rest, flags, mode),
+            Way::Resolved => sys::open_in_root(near, &name.rest, flags, mode),
+        })
     }
 
     /// A call on a name itself: the directory and what to look up in it. It must not follow a link
@@ -117,16 +154,18 @@ impl Beneath<'_> {
         name: &Name,
         call: impl FnOnce(BorrowedFd<'_>, &CStr) -> io::Result<T>,
     ) -> io::Result<T> {
-        if self.way == Way::Root || name.parent.is_empty() {
-            return call(self.directory, &name.whole);
-        }
-        let flags = libc::O_PATH | libc::O_DIRECTORY;
-        let parent = sys::open_in_root(self.directory, &name.parent, flags, 0)?;
-        call(parent.as_fd(), name.last())
+        self.near(name, |near| {
+            if self.way == Way::Root || name.parent.is_empty() {
+                return call(near, &name.rest);
+            }
+            let flags = libc::O_PATH | libc::O_DIRECTORY;
+            let parent = sys::open_in_root(near, &name.parent, flags, 0)?;
+            call(parent.as_fd(), name.last())
+        })
     }
 
     /// A call on what a path leads to, links followed. The path that `call` gets is from a
-    /// directory, and from the working directory, too.
+    /// directory, and from the working directory, too, unless the name [is long](Name::is_long).
     #[inline]
     pub fn to<T>(
         &self,
@@ -134,9 +173,9 @@ impl Beneath<'_> {
         call: impl FnOnce(BorrowedFd<'_>, &CStr) -> io::Result<T>,
     ) -> io::Result<T> {
         if self.way == Way::Root {
-            return call(self.directory, &name.whole);
+            return self.near(name, |near| call(near, &name.rest));
         }
-        let reached = sys::open_in_root(self.directory, &name.whole, libc::O_PATH, 0)?;
+        let reached = self.open(name, libc::O_PATH, 0)?;
         // proc_pid_fd(5): this leads to the file itself, and no path is followed any more.
         let mut path = [0; 32];
         write!(&mut path[..], "/proc/self/fd/{}", reached.as_raw_fd())?;

@@ -10,6 +10,7 @@ use std::path::Path;
 use fsverdict_core::model::{Entry, Laid, Recording, Replayed};
 use fsverdict_core::recording;
 
+use crate::machine::long_path::LongPath;
 use crate::sys;
 
 /// Something in the folder of the work.
@@ -34,7 +35,7 @@ pub fn compare(recorded: &Recording, folder: &Path) -> Replayed {
         return replayed;
     }
     let mut found = BTreeMap::new();
-    let walked = walk(folder, "", &mut found);
+    let walked = walk(folder, &mut found);
     let keeps_modes = sys::keeps_modes(folder);
     let name = |path: u32| paths[path as usize].as_str();
     let wanted: BTreeMap<&str, &Entry> = ends.iter().map(|it| (name(it.path), it)).collect();
@@ -88,25 +89,30 @@ fn unlike(found: &Laid, wanted: &Laid, keeps_modes: bool) -> Option<String> {
     (counts && is != was).then(|| format!("has {what} {is}, and had {was}"))
 }
 
-/// All that lies below `folder`, by names that begin with `above`.
-fn walk(folder: &Path, above: &str, found: &mut BTreeMap<String, Found>) -> io::Result<()> {
-    for entry in fs::read_dir(folder)? {
-        let entry = entry?;
-        let name = format!("{above}{}", entry.file_name().to_string_lossy());
-        let (path, status) = (entry.path(), entry.metadata()?);
-        let kind = status.file_type();
-        let mode = status.mode() & 0o7777;
-        let what = if kind.is_dir() {
-            walk(&path, &format!("{name}/"), found)?;
-            Laid::Directory { mode }
-        } else if kind.is_symlink() {
-            Laid::Link { target: fs::read_link(&path)?.to_string_lossy().into_owned() }
-        } else if kind.is_file() {
-            Laid::File { bytes: status.len(), mode, data: Vec::new() }
-        } else {
-            Laid::Special {}
-        };
-        found.insert(name, Found { what, inode: status.ino() });
+/// All that lies below `folder`, by names from there.
+fn walk(folder: &Path, found: &mut BTreeMap<String, Found>) -> io::Result<()> {
+    let mut below = vec![String::new()];
+    while let Some(above) = below.pop() {
+        let within = LongPath::open(&folder.join(&above))?;
+        for entry in fs::read_dir(within.path())? {
+            let entry = entry?;
+            let name = format!("{above}{}", entry.file_name().to_string_lossy());
+            let status = entry.metadata()?;
+            let kind = status.file_type();
+            let mode = status.mode() & 0o7777;
+            let what = if kind.is_dir() {
+                below.push(format!("{name}/"));
+                Laid::Directory { mode }
+            } else if kind.is_symlink() {
+                let near = LongPath::open(&folder.join(&above).join(entry.file_name()))?;
+                Laid::Link { target: fs::read_link(near.path())?.to_string_lossy().into_owned() }
+            } else if kind.is_file() {
+                Laid::File { bytes: status.len(), mode, data: Vec::new() }
+            } else {
+                Laid::Special {}
+            };
+            found.insert(name, Found { what, inode: status.ino() });
+        }
     }
     Ok(())
 }

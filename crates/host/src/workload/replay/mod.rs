@@ -9,6 +9,7 @@
 //! apart is not compared: how many bytes of a directory come at once, attributes that were there
 //! before.
 //!
+//! - A program's page faults are copies between the mapping and a buffer, which the kernel makes.
 //! - A vector of buffers is one buffer of the same size, and `sync` a syncfs of the file system
 //!   under test.
 //! - Owners become nobody (65534), or stay where the process is not root, which may not give files
@@ -19,6 +20,7 @@ mod beneath;
 mod buffers;
 mod ended;
 mod lay_out;
+mod mapped;
 mod perform;
 mod progress;
 mod room;
@@ -43,7 +45,7 @@ use thiserror::Error;
 use super::PathError;
 use super::engine::{Act, Done, Engine, OVER, Scene, TimedPart, only_whole};
 use super::relay::{self, Relay};
-use crate::sys;
+use crate::sys::{self, Mapped};
 use crate::timing::Latencies;
 use crate::timing::threads::{self, Failed};
 use beneath::{Beneath, Folder, Name};
@@ -211,6 +213,8 @@ struct Shared {
     paths: Vec<Name>,
     /// The open files: closed by a call, and read by those that use them.
     handles: Vec<RwLock<Option<OwnedFd>>>,
+    /// The files in memory: mapped, made longer and unmapped by a call.
+    maps: Vec<RwLock<Option<Mapped>>>,
     progress: Vec<Progress>,
     owner: (u32, u32),
     paced: bool,
@@ -232,6 +236,7 @@ fn prepare(replay: &Replay, folder: Folder, seed: u64) -> Result<Prepared, Repla
     let shared = Shared {
         paths: names(&recording),
         handles: (0..recording.head.handles).map(|_| RwLock::default()).collect(),
+        maps: (0..recording.head.maps).map(|_| RwLock::default()).collect(),
         progress: (0..threads).map(|_| Progress::default()).collect(),
         owner: if sys::is_root() { super::NOBODY } else { (sys::user_id(), sys::group_id()) },
         paced: replay.paced,
@@ -298,8 +303,10 @@ fn prepared_call(
         | Action::SyncRange { flags, .. }
         | Action::Allocate { flags, .. }
         | Action::Rename { flags, .. }
-        | Action::Access { flags, .. } => flags.as_str(),
-        Action::Advise { advice, .. } => advice.as_str(),
+        | Action::Access { flags, .. }
+        | Action::Map { flags, .. }
+        | Action::SyncMap { flags, .. } => flags.as_str(),
+        Action::Advise { advice, .. } | Action::AdviseMap { advice, .. } => advice.as_str(),
         _ => "",
     };
     let text = match &call.action {
@@ -352,7 +359,8 @@ fn expected(call: &Call) -> Result<Expected, String> {
             Action::Getxattr { .. }
             | Action::Listxattr { .. }
             | Action::Removexattr { .. }
-            | Action::Advise { .. },
+            | Action::Advise { .. }
+            | Action::AdviseMap { .. },
             _,
         ) => Expected::Anything,
         // Of one that was there before nobody knows.
@@ -430,13 +438,18 @@ impl Prepared {
         let call = &calls[number];
         let mut on = None;
         call.action.each(|it| on = on.or(Some(it)));
+        let mapped = call.action.map();
+        let maps = calls.iter().find_map(|call| match call.action {
+            Action::Map { map, handle, .. } if mapped == Some(map) => Some(On::Handle(handle)),
+            _ => None,
+        });
         let of = |wanted: u32| {
             calls.iter().find_map(|call| match call.action {
                 Action::Open { path, handle: Some(handle), .. } if handle == wanted => Some(path),
                 _ => None,
             })
         };
-        let path = on.and_then(|on| match on {
+        let path = on.or(maps).and_then(|on| match on {
             On::Path(path) => Some(path),
             On::Handle(handle) => of(handle),
         });

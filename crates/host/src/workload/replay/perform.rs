@@ -187,6 +187,11 @@ impl Worker {
             Action::Removexattr { on, .. } => {
                 shared.attributed(*on, beneath, |on| sys::remove_attribute(on, &call.text))
             }
+            &Action::Touch { map, place, bytes, writes } => {
+                let touched = self.touch(map, [place, bytes], writes, shared)?;
+                *(if writes { &mut self.written_bytes } else { &mut self.read_bytes }) += touched;
+                Ok(touched)
+            }
             Action::Seek { handle, place } => {
                 shared.with(*handle, |file| sys::seek_from_start(file, *place))
             }
@@ -231,14 +236,14 @@ fn taken(handle: &RwLock<Option<OwnedFd>>) -> Option<OwnedFd> {
     handle.write().unwrap_or_else(PoisonError::into_inner).take()
 }
 
-fn closed() -> io::Error {
+pub(super) fn closed() -> io::Error {
     io::Error::from_raw_os_error(libc::EBADF)
 }
 
 impl Shared {
     /// Uses an open file.
     #[inline]
-    fn with<T>(
+    pub(super) fn with<T>(
         &self,
         handle: u32,
         call: impl FnOnce(BorrowedFd<'_>) -> io::Result<T>,
@@ -253,10 +258,13 @@ impl Shared {
         beneath: &Beneath<'_>,
         make: impl FnOnce(Attributed<'_>) -> io::Result<()>,
     ) -> io::Result<u64> {
+        let name = |path: u32| &self.paths[path as usize];
         match on {
-            On::Path(path) => {
-                beneath.to(&self.paths[path as usize], |_, path| make(Attributed::Path(path)))
+            On::Path(path) if name(path).is_long() => {
+                let file = beneath.open(name(path), libc::O_RDONLY | libc::O_NONBLOCK, 0)?;
+                make(Attributed::File(file.as_fd()))
             }
+            On::Path(path) => beneath.to(name(path), |_, path| make(Attributed::Path(path))),
             On::Handle(handle) => self.with(handle, |file| make(Attributed::File(file))),
         }
         .map(|()| 0)
@@ -324,6 +332,7 @@ impl Shared {
             Action::Access { path, .. } => {
                 beneath.to(name(path), |at, name| sys::access_at(at, name, flags))
             }
+            _ if call.action.map().is_some() => self.in_memory(call),
             _ => self.rearrange(call, beneath),
         }
     }
@@ -364,6 +373,10 @@ impl Shared {
         let name = |path: u32| &self.paths[path as usize];
         let times = [(YEAR_2001_S, 0); 2];
         match call.action {
+            Action::Truncate { on: On::Path(path), bytes } if name(path).is_long() => {
+                let file = beneath.open(name(path), libc::O_WRONLY, 0)?;
+                sys::truncate(file.as_fd(), bytes)
+            }
             Action::Truncate { on: On::Path(path), bytes } => {
                 beneath.to(name(path), |_, path| sys::truncate_path(path, bytes))
             }

@@ -7,6 +7,7 @@ use fsverdict_core::model::{Action, Call, FILE_SIZE_MAX, Laid, Recording, Replay
 
 use super::ReplayError;
 use super::beneath::Folder;
+use super::mapped::TOUCHED_BYTES;
 use crate::machine::memory::available_bytes;
 use crate::sys;
 
@@ -83,6 +84,8 @@ fn sizes(action: &Action) -> [u64; 2] {
         | Action::Pwrite { bytes, .. }
         | Action::Setxattr { bytes, .. } => [0, bytes],
         Action::Readlink { .. } => [LINK_BYTES, 0],
+        Action::Touch { bytes, writes: false, .. } => [bytes.min(TOUCHED_BYTES), 0],
+        Action::Touch { bytes, writes: true, .. } => [0, bytes.min(TOUCHED_BYTES)],
         _ => [0, 0],
     }
 }

@@ -26,10 +26,12 @@ pub(super) fn written(mut recording: Recording, folder: &Path) -> Replay {
         On::Path(_) => {}
     };
     recording.calls.iter().for_each(|call| call.action.each(&mut see));
+    let maps = recording.calls.iter().filter_map(|call| Some(call.action.map()? + 1)).max();
     recording.head = Head {
         recording: RECORDING,
         threads,
         handles,
+        maps: maps.unwrap_or(0),
         paths: recording.paths.len() as u64,
         entries: recording.entries.len() as u64,
         calls: recording.calls.len() as u64,
@@ -148,6 +150,55 @@ fn calls_are_made_again_and_counted() {
     let other = fs::metadata(dir.path().join("work/0/other")).unwrap();
     assert_eq!(other.len(), 8888);
     assert!(fs::symlink_metadata(dir.path().join("work/0/new")).unwrap().is_symlink());
+}
+
+#[test]
+fn pages_in_memory_are_met_as_they_were() {
+    let flags = |text: &str| text.to_string();
+    let map = |map, flags: &str, writes| {
+        let (place, flags) = (0, flags.into());
+        call(Action::Map { handle: 0, map, place, bytes: 12288, flags, writes }, Gave::Value(0))
+    };
+    let touch =
+        |map, place, bytes, writes| call(Action::Touch { map, place, bytes, writes }, Gave::Unseen);
+    let (place, bytes) = (4096, 4096);
+    let calls = [
+        open(OLD, "O_RDWR", 0),
+        map(0, "MAP_SHARED", true),
+        map(1, "MAP_PRIVATE|MAP_POPULATE", false),
+        call(Action::Close { handle: 0 }, Gave::Value(0)),
+        touch(0, 4096, 4096, true),
+        touch(1, 0, 4096, false),
+        // Two pages are there of three.
+        touch(1, 0, 12288, false),
+        call(Action::SyncMap { map: 0, place, bytes, flags: flags("MS_SYNC") }, Gave::Value(0)),
+        call(
+            Action::AdviseMap { map: 0, place, bytes, advice: flags("MADV_RANDOM") },
+            Gave::Value(0),
+        ),
+        call(Action::Truncate { on: On::Path(OLD), bytes: 40_000 }, Gave::Value(0)),
+        call(Action::Grow { map: 0, bytes: 40_000 }, Gave::Value(0)),
+        touch(0, 36864, 4096, true),
+        call(Action::Unmap { map: 0 }, Gave::Value(0)),
+    ];
+    let (done, dir) = run(&calls);
+    let done = done.unwrap();
+    assert_eq!(done.application_write_bytes, 8192);
+    assert_eq!(done.application_read_bytes, 4096 + 8192);
+    let count = |name: &str| done.histograms[name].count();
+    assert_eq!(["map", "fault", "msync", "unmap", "advise"].map(count), [3, 4, 1, 1, 1]);
+    let syncs = done.samples.iter().find(|it| it.metric == "syncs").unwrap().value;
+    assert_eq!(syncs, 1.0);
+    let content = fs::read(dir.path().join("work/0/old")).unwrap();
+    assert_eq!(content.len(), 40_000);
+    assert!(content[8192..36864].iter().all(|byte| *byte == 0));
+    assert!(content[36864..].iter().any(|byte| *byte != 0));
+    let (done, _) = run(&[calls[0].clone(), calls[1].clone(), touch(0, 8192, 4096, true)]);
+    let error = done.unwrap_err().to_string();
+    assert!(error.contains("call 3, fault 0/old: Bad address"), "no page is there: {error}");
+    let unmap = call(Action::Unmap { map: 0 }, self::error("EBADF"));
+    let (done, _) = run(&[calls[0].clone(), touch(0, 0, 1, false), unmap]);
+    assert!(done.unwrap_err().to_string().contains("1 of 3 calls"), "it was never mapped");
 }
 
 #[test]

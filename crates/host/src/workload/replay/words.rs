@@ -2,7 +2,7 @@
 
 use libc::c_int;
 
-const FLAGS: [(&str, c_int); 38] = [
+const FLAGS: [(&str, c_int); 51] = [
     ("0", 0),
     ("O_RDONLY", libc::O_RDONLY),
     ("O_WRONLY", libc::O_WRONLY),
@@ -40,6 +40,19 @@ const FLAGS: [(&str, c_int); 38] = [
     ("POSIX_FADV_WILLNEED", libc::POSIX_FADV_WILLNEED),
     ("POSIX_FADV_DONTNEED", libc::POSIX_FADV_DONTNEED),
     ("POSIX_FADV_NOREUSE", libc::POSIX_FADV_NOREUSE),
+    ("MAP_SHARED", libc::MAP_SHARED),
+    ("MAP_PRIVATE", libc::MAP_PRIVATE),
+    ("MAP_POPULATE", libc::MAP_POPULATE),
+    ("MS_SYNC", libc::MS_SYNC),
+    ("MS_ASYNC", libc::MS_ASYNC),
+    ("MS_INVALIDATE", libc::MS_INVALIDATE),
+    ("MADV_NORMAL", libc::MADV_NORMAL),
+    ("MADV_RANDOM", libc::MADV_RANDOM),
+    ("MADV_SEQUENTIAL", libc::MADV_SEQUENTIAL),
+    ("MADV_WILLNEED", libc::MADV_WILLNEED),
+    ("MADV_DONTNEED", libc::MADV_DONTNEED),
+    ("MADV_COLD", libc::MADV_COLD),
+    ("MADV_PAGEOUT", libc::MADV_PAGEOUT),
     ("", 0),
 ];
 

@@ -1,5 +1,7 @@
 //! Traces as strace writes them, and the recordings that come of them.
 
+mod mappings;
+
 use proptest::prelude::*;
 
 use super::*;
@@ -19,14 +21,21 @@ fn found() -> Vec<Found> {
     vec![directory("/w"), file("/w/old"), directory("/w/d"), file("/w/d/f"), file("/w/d/g")]
 }
 
-/// Lines of one microsecond each, a call every ten, unless they say otherwise.
 fn recorded(lines: &[&str]) -> Recording {
+    recorded_with(Faults::Told, lines)
+}
+
+/// Lines of one microsecond each, a call every ten, unless they say otherwise. `THREAD fault
+/// ADDRESS read` is a page fault.
+fn recorded_with(faults: Faults, lines: &[&str]) -> Recording {
     let wanted = Wanted {
         folders: vec![("/w".into(), 0)],
         working_directory: "/w".into(),
         umask: 0,
         keep_names: true,
         tracer_ns: 1000,
+        faults,
+        page_bytes: 4096,
     };
     let mut watch = Watch::new(wanted, found());
     let lines: Vec<String> = (0..)
@@ -39,7 +48,18 @@ fn recorded(lines: &[&str]) -> Recording {
         })
         .collect();
     lines.iter().for_each(|line| watch.foresee(line));
-    lines.iter().for_each(|line| watch.read(line));
+    for line in &lines {
+        let words: Vec<&str> = line.split(' ').collect();
+        match words[..] {
+            [thread, _, "fault", address, what] => watch.fault(&Fault {
+                thread: thread.parse().unwrap(),
+                at_ns: time_ns(line).unwrap(),
+                address: line::number(address).unwrap(),
+                writes: (faults == Faults::Told).then_some(what == "write"),
+            }),
+            _ => watch.read(line),
+        }
+    }
     watch.finish(found())
 }
 
@@ -166,9 +186,6 @@ fn what_can_not_be_replayed_is_counted() {
         "7 read(5<pipe:[7]>, \"\"..., 4096) = 100",
         "7 write(1</w/out>, \"\"..., 10) = 10",
         "7 open(\"old\", O_RDWR) = 4</w/old>",
-        "7 mmap(NULL, 8192, PROT_READ|PROT_WRITE, MAP_SHARED, 4</w/old>, 0) = 0x7f0000000000",
-        "7 mmap(NULL, 4096, PROT_READ, MAP_PRIVATE, 4</w/old>, 0) = 0x7f0000000000",
-        "7 mmap(NULL, 4096, PROT_READ, MAP_PRIVATE|MAP_ANONYMOUS, -1, 0) = 0x7f0000000000",
         "7 io_uring_setup(8, {flags=0}) = 6<anon_inode:[io_uring]>",
         "7 io_uring_enter(6<anon_inode:[io_uring]>, 8, 1, IORING_ENTER_GETEVENTS, NULL, 8) = 8",
         "7 io_uring_enter(6<anon_inode:[io_uring]>, 0, 1, IORING_ENTER_GETEVENTS, NULL, 8) = 0",
@@ -178,7 +195,7 @@ fn what_can_not_be_replayed_is_counted() {
         "7 unlink(\"made by another\") = 0",
         "7 something odd",
         "7 mkdirat(11, \"below\", 0777) = 0",
-        &format!("7 mkdir(\"{}\", 0777) = 0", "d/".repeat(2100)),
+        &format!("7 mkdir(\"{}\", 0777) = -1 ENAMETOOLONG (File name too long)", "d/".repeat(2100)),
         "7 write(12, \"\"..., 10) = 10",
         "7 close(99) = -1 EBADF (Bad file descriptor)",
         "7 bind(8<socket:[9]>, {sa_family=AF_UNIX, sun_path=\"/w/.s\"}, 110) = 0",
@@ -188,11 +205,9 @@ fn what_can_not_be_replayed_is_counted() {
     for (what, count) in [
         (why::ELSEWHERE, 2),
         (why::PIPES, 3),
-        (why::LONG, 3),
+        (why::LONG, 2),
+        (why::TOO_LONG, 1),
         (why::PASSED, 1),
-        (why::MAPPED, 1),
-        (why::MAPPED_BYTES, 8192),
-        (why::MAPPED_READS, 1),
         (why::RINGS, 9),
         (why::RIGHTS, 1),
         (why::INTERRUPTED, 1),
@@ -201,6 +216,37 @@ fn what_can_not_be_replayed_is_counted() {
     ] {
         assert_eq!(left_out(&recording, what), count, "{what}");
     }
+}
+
+#[test]
+fn paths_may_be_longer_than_the_kernel_takes_at_once() {
+    let part = "d".repeat(200);
+    let below = |count: usize| vec![part.as_str(); count].join("/");
+    let mut lines = Vec::new();
+    for _ in 0..25 {
+        lines.push(format!("7 mkdir(\"{part}\", 0777) = 0"));
+        lines.push(format!("7 chdir(\"{part}\") = 0"));
+    }
+    // strace has no path for what lies there.
+    lines.extend([
+        String::from("7 openat(AT_FDCWD, \".\", O_RDONLY|O_DIRECTORY) = 3"),
+        String::from("7 openat(3, \"f\", O_WRONLY|O_CREAT, 0600) = 4"),
+        String::from("7 write(4, \"\"..., 5) = 5"),
+        String::from("7 chdir(\"/w\") = 0"),
+        String::from("7 fchdir(3) = 0"),
+        String::from("7 unlink(\"../f\") = -1 ENOENT (No such file or directory)"),
+        String::from("7 unlink(\"f\") = 0"),
+    ]);
+    let recording = recorded(&lines.iter().map(String::as_str).collect::<Vec<_>>());
+    assert_eq!(recording.head.left_out, [].into());
+    assert_eq!(recording.calls.len(), 30);
+    let deep = format!("0/{}/f", below(25));
+    assert!(deep.len() > 4096);
+    let at = |path: u32| recording.paths[path as usize].as_str();
+    assert!(matches!(recording.calls[26].action, Action::Open { path, .. } if at(path) == deep));
+    let up = format!("0/{}/f", below(24));
+    assert!(matches!(recording.calls[28].action, Action::Unlink { path } if at(path) == up));
+    assert!(matches!(recording.calls[29].action, Action::Unlink { path } if at(path) == deep));
 }
 
 #[test]
@@ -284,6 +330,7 @@ fn the_tracers_own_time_is_the_median_between_calls_that_follow_each_other() {
 /// An action of each kind, with these numbers in it.
 fn action(kind: usize, number: u32, text: &str) -> Action {
     let (handle, path, bytes, place) = (number % 5, number % 7, number.into(), 7);
+    let map = handle;
     let on = if number.is_multiple_of(2) { On::Path(path) } else { On::Handle(handle) };
     let (flags, mode) = (text.to_string(), 0o600);
     let all = [
@@ -302,6 +349,12 @@ fn action(kind: usize, number: u32, text: &str) -> Action {
         Action::SetAcl { on, default: false, entries: vec![[1, 7, number]] },
         Action::LinkOpen { handle, to: path },
         Action::CopyRange { from: handle, from_place: None, to: handle, to_place: Some(5), bytes },
+        Action::Map { handle, map, place, bytes, flags: text.into(), writes: bytes > 9 },
+        Action::Touch { map, place, bytes, writes: bytes > 9 },
+        Action::SyncMap { map, place, bytes, flags: text.into() },
+        Action::AdviseMap { map, place, bytes, advice: text.into() },
+        Action::Grow { map, bytes },
+        Action::Unmap { map },
     ];
     all[kind % all.len()].clone()
 }
@@ -311,7 +364,7 @@ proptest! {
     fn a_recording_that_is_written_reads_back_equal(
         names in proptest::collection::vec("[^/\0]{3,9}", 7),
         drawn in proptest::collection::vec(
-            (0usize..20, any::<u32>(), "[A-Z_|]{0,12}", any::<u64>()),
+            (0usize..25, any::<u32>(), "[A-Z_|]{0,12}", any::<u64>()),
             5..40,
         ),
         keep in any::<bool>(),
@@ -336,6 +389,7 @@ proptest! {
             names_kept: keep,
             threads: 1,
             handles: 5,
+            maps: 5,
             paths: paths.len() as u64,
             entries: entries.len() as u64,
             calls: calls.len() as u64,
@@ -354,9 +408,12 @@ proptest! {
     #[test]
     fn no_line_is_too_odd(text in "[0-9 .a-z(){}\\[\\]<>\"\\\\,/=?+-]{0,60}") {
         let mut watch = Watch::new(Wanted::default(), Vec::new());
-        for line in [text.clone(), format!("7 1.5 {text}"), format!("7 1.5 read({text}) = 0")] {
+        let call = |name: &str| format!("7 1.5 {name}({text}) = 0");
+        let calls = ["read", "mmap", "mremap", "madvise", "munmap"].map(call);
+        for line in [text.clone(), format!("7 1.5 {text}")].into_iter().chain(calls) {
             watch.foresee(&line);
             watch.read(&line);
+            watch.fault(&Fault { thread: 7, at_ns: 5, address: 0, writes: None });
         }
         watch.finish(Vec::new());
     }
@@ -437,7 +494,7 @@ fn what_is_there_at_the_end_is_what_a_replay_has_and_ought_to_have() {
 
 #[test]
 fn the_recording_in_the_documents_is_one() {
-    let text = include_str!("../../../../FORMAT.md").split("\n## A recording\n").nth(1).unwrap();
+    let text = include_str!("../../../../../FORMAT.md").split("\n## A recording\n").nth(1).unwrap();
     let text = text.split("```json\n").nth(1).unwrap().split("```").next().unwrap();
     let recording = read(text.as_bytes()).unwrap();
     assert_eq!(recording.calls[1].action, Action::Pwrite { handle: 0, bytes: 8192, place: 0 });
@@ -459,6 +516,8 @@ fn a_recording_that_would_lead_astray_is_refused() {
         ("\"threads\":1", "\"threads\":4000000000", "claims 4000000000 threads, and 4096 is"),
         ("\"threads\":1", "\"threads\":4096", "claims 4096 threads for 2 calls"),
         ("\"handles\":0", "\"handles\":4000000000", "claims 4000000000 open files for 2 calls"),
+        ("\"handles\":0", "\"handles\":0,\"maps\":9", "claims 9 mappings for 2 calls"),
+        ("{\"mkdir\":{\"path\":0,\"mode\":511}}", "{\"unmap\":{\"map\":0}}", "no mapping"),
         ("\"paths\":3", "\"paths\":18446744073709551615", "paths, which have numbers of 32"),
         ("\"entries\":1", "\"entries\":4", "claims 4 files and directories with 3 paths"),
         ("\"calls\":2", "\"calls\":18446744073709551615", "line 8: missing field `thread`"),

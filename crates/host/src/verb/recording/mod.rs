@@ -1,4 +1,6 @@
-//! Recording a command: what was there before it, and strace(1) around it.
+//! Recording a command: what was there before it, strace(1) around it, and its page faults.
+
+mod faults;
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufRead, BufReader};
@@ -10,11 +12,13 @@ use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
 use fsverdict_core::model::{Laid, Recording};
-use fsverdict_core::recording::{self, Found, Watch, text_of};
+use fsverdict_core::recording::{self, Found, Watch, text_of, time_ns};
 use thiserror::Error;
 
+use crate::machine::long_path::LongPath;
 use crate::sys;
 use crate::tool::{self, ToolError};
+use faults::Seen;
 
 /// What strace is told. It stops a thread at the calls below and at no others (`--seccomp-bpf`),
 /// and reads the names of files whole, but of data no more than what an access control list of 16
@@ -40,8 +44,9 @@ const OPTIONS: [&str; 11] = [
      ?lchown,?fchown,?fchownat,?utime,?utimes,?futimesat,?utimensat,?setxattr,?lsetxattr,\
      ?fsetxattr,?getxattr,?lgetxattr,?fgetxattr,?listxattr,?llistxattr,?flistxattr,?removexattr,\
      ?lremovexattr,?fremovexattr,?copy_file_range,?sendfile,?sendfile64,?ioctl,?mmap,\
-     ?io_uring_setup,?io_uring_enter,?io_submit,?clone,?clone3,?fork,?vfork,?execve,?execveat,\
-     ?wait4,?waitpid,?waitid,?chdir,?fchdir,?dup,?dup2,?dup3,?fcntl,?umask",
+     ?munmap,?mremap,?msync,?madvise,?mlock,?mlock2,?io_uring_setup,?io_uring_enter,?io_submit,\
+     ?clone,?clone3,?fork,?vfork,?execve,?execveat,?wait4,?waitpid,?waitid,?chdir,?fchdir,?dup,\
+     ?dup2,?dup3,?fcntl,?umask",
 ];
 
 /// How long a trace of a second's work may take to start, on a machine that is busy.
@@ -98,6 +103,8 @@ pub fn record(wanted: &Wanted) -> Result<(Recording, ExitStatus), RecordError> {
     let found = look_at_all(&folders, &trace)?;
     let shown: Vec<&str> = folders.iter().map(|(path, _)| path.as_str()).collect();
     let nothing = || RecordError::Nothing(shown.join(", "));
+    let temporary = std::env::temp_dir();
+    let seen = Seen::begin(&temporary).map_err(at(&temporary))?;
     let mut watch = Watch::new(
         recording::Wanted {
             folders: folders.clone(),
@@ -105,6 +112,8 @@ pub fn record(wanted: &Wanted) -> Result<(Recording, ExitStatus), RecordError> {
             umask: umask(),
             keep_names: wanted.keep_names,
             tracer_ns,
+            faults: seen.faults,
+            page_bytes: sys::page_bytes(),
         },
         found,
     );
@@ -113,13 +122,30 @@ pub fn record(wanted: &Wanted) -> Result<(Recording, ExitStatus), RecordError> {
     strace.stdin(Stdio::inherit());
     let start = |source| ToolError::Start { command: "strace".into(), source };
     let status = strace.status().map_err(start)?;
-    trace.each_line(|line| watch.foresee(line))?;
-    trace.each_line(|line| watch.read(line))?;
+    read(&mut watch, &trace, seen).map_err(at(&temporary))?;
     let recording = watch.finish(look_at_all(&folders, &trace)?);
     match recording.calls.is_empty() {
         true => Err(nothing()),
         false => Ok((recording, status)),
     }
+}
+
+/// Has the watch read all lines, and the page faults before each.
+fn read(watch: &mut Watch, trace: &Trace, seen: Seen) -> io::Result<()> {
+    let (mut faults, lost) = seen.end()?;
+    watch.lost_faults(lost);
+    trace.each_line(|line| {
+        watch.foresee(line);
+        Ok(())
+    })?;
+    trace.each_line(|line| {
+        let at_ns = time_ns(line).unwrap_or(0);
+        while let Some(fault) = faults.before(at_ns)? {
+            watch.fault(&fault);
+        }
+        watch.read(line);
+        Ok(())
+    })
 }
 
 /// The file of a trace, which goes with this.
@@ -138,11 +164,11 @@ impl Trace {
         Ok(Trace(path))
     }
 
-    fn each_line(&self, mut see: impl FnMut(&str)) -> Result<(), RecordError> {
-        let mut file = BufReader::new(File::open(&self.0).map_err(at(&self.0))?);
+    fn each_line(&self, mut see: impl FnMut(&str) -> io::Result<()>) -> io::Result<()> {
+        let mut file = BufReader::new(File::open(&self.0)?);
         let mut line = Vec::new();
-        while file.read_until(b'\n', &mut line).map_err(at(&self.0))? > 0 {
-            see(String::from_utf8_lossy(&line).trim_end_matches('\n'));
+        while file.read_until(b'\n', &mut line)? > 0 {
+            see(String::from_utf8_lossy(&line).trim_end_matches('\n'))?;
             line.clear();
         }
         Ok(())
@@ -169,7 +195,11 @@ fn tried(trace: &Trace) -> Result<u64, RecordError> {
         return Err(RecordError::NotAllowed(said));
     }
     let mut lines = Vec::new();
-    trace.each_line(|line| lines.push(line.to_string()))?;
+    let kept = trace.each_line(|line| {
+        lines.push(line.to_string());
+        Ok(())
+    });
+    kept.map_err(at(&trace.0))?;
     Ok(recording::tracer_ns(lines.iter().map(String::as_str)).unwrap_or(0))
 }
 
@@ -234,22 +264,21 @@ fn look_at_all(folders: &[(String, usize)], trace: &Trace) -> Result<Vec<Found>,
 fn look(folder: &Path, found: &mut Vec<Found>) -> Result<(), RecordError> {
     let mut folders = vec![folder.to_path_buf()];
     while let Some(folder) = folders.pop() {
-        let status = match fs::symlink_metadata(&folder) {
-            // Deeper than a path can lead. Calls there are counted.
-            Err(error) if error.kind() == io::ErrorKind::InvalidFilename => continue,
-            status => status.map_err(at(&folder))?,
-        };
+        let near = LongPath::open(&folder).map_err(at(&folder))?;
+        let status = fs::symlink_metadata(near.path()).map_err(at(&folder))?;
         let what = Laid::Directory { mode: status.mode() & 0o7777 };
         found.push(Found { path: text(folder.clone()), what, identity: None });
-        for entry in fs::read_dir(&folder).map_err(at(&folder))?.flatten() {
+        for entry in fs::read_dir(near.path()).map_err(at(&folder))?.flatten() {
             let Ok(status) = entry.metadata() else { continue };
+            let path = folder.join(entry.file_name());
             if status.is_dir() {
-                folders.push(entry.path());
+                folders.push(path);
                 continue;
             }
             let identity = (status.nlink() > 1).then(|| (status.dev(), status.ino()));
-            if let Ok(what) = found_there(&entry.path(), &status) {
-                found.push(Found { path: text(entry.path()), what, identity });
+            let what = LongPath::open(&path).and_then(|near| found_there(near.path(), &status));
+            if let Ok(what) = what {
+                found.push(Found { path: text(path), what, identity });
             }
         }
     }
