@@ -120,10 +120,18 @@ impl Mapped {
         let bytes = whole(bytes)?.max(self.bytes);
         let (start, before) = (self.start.as_ptr(), self.bytes);
         // SAFETY: the mapping is ours, has this length, and nothing points into it.
-        let start = unsafe { libc::mremap(start, before, bytes, libc::MREMAP_MAYMOVE) };
-        if start == libc::MAP_FAILED {
-            return Err(io::Error::last_os_error());
-        }
+        let grown = || match unsafe { libc::mremap(start, before, bytes, libc::MREMAP_MAYMOVE) } {
+            libc::MAP_FAILED => Err(io::Error::last_os_error()),
+            start => Ok(start),
+        };
+        let start = match grown() {
+            // Parts that have advice of their own are several to the kernel, which takes one.
+            Err(error) if error.raw_os_error() == Some(libc::EFAULT) => {
+                self.advise(0, before as u64, libc::MADV_NORMAL)?;
+                grown()?
+            }
+            grown => grown?,
+        };
         self.start = NonNull::new(start).ok_or_else(too_far)?;
         self.bytes = bytes;
         Ok(())

@@ -108,17 +108,11 @@ impl Events {
     /// For a ring of `pages`, a power of two. It wakes who waits for it when it is half full.
     pub fn open(all: &[Counted], processor: c_int, pages: usize) -> io::Result<Events> {
         let data_bytes = pages * page_bytes() as usize;
-        let mut events: Vec<OwnedFd> = Vec::new();
-        for counted in all {
-            let event = open(*counted, processor, data_bytes as u32 / 2)?;
-            if let Some(first) = events.first() {
-                let (fd, first) = (event.as_raw_fd(), first.as_raw_fd());
-                // SAFETY: both descriptors are open, and the kernel takes a number.
-                retried(|| unsafe { libc::ioctl(fd, SET_OUTPUT, first) })?;
-            }
-            events.push(event);
-        }
-        let Some(first) = events.first() else { return Err(io::ErrorKind::InvalidInput.into()) };
+        let open = |counted: &Counted| open(*counted, processor, data_bytes as u32 / 2);
+        let Some((first, others)) = all.split_first() else {
+            return Err(io::ErrorKind::InvalidInput.into());
+        };
+        let first = open(first)?;
         let (fd, bytes) = (first.as_raw_fd(), data_bytes + page_bytes() as usize);
         let access = libc::PROT_READ | libc::PROT_WRITE;
         // SAFETY: a new mapping at a place of the kernel's choice.
@@ -127,7 +121,15 @@ impl Events {
             return Err(io::Error::last_os_error());
         }
         let ring = NonNull::new(ring.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
-        Ok(Events { events, ring, data_bytes, taken: Vec::new() })
+        let mut this = Events { events: vec![first], ring, data_bytes, taken: Vec::new() };
+        for other in others {
+            let other = open(other)?;
+            // SAFETY: both descriptors are open, and the kernel takes a number: of an event that
+            // has a ring (`perf_event_set_output` in kernel/events/core.c).
+            retried(|| unsafe { libc::ioctl(other.as_raw_fd(), SET_OUTPUT, fd) })?;
+            this.events.push(other);
+        }
+        Ok(this)
     }
 
     /// What to wait for.

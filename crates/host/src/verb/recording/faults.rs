@@ -278,6 +278,14 @@ mod tests {
         assert_eq!(until(u64::MAX), [(130, 3, Some(false)), (140, 4, Some(true))]);
     }
 
+    /// Both tracepoints have one ring.
+    #[test]
+    fn events_that_one_may_count_are_counted_together() {
+        let Some(way) = by_tracepoints() else { return };
+        let alone = Way { counted: way.counted[..1].to_vec(), ..way.clone() };
+        assert_eq!(rings(&way).is_some(), rings(&alone).is_some());
+    }
+
     #[test]
     fn the_faults_of_what_is_started_are_seen_where_that_may_be() {
         let folder = tempfile::tempdir().unwrap();
