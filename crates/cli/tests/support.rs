@@ -313,7 +313,7 @@ fn processes(prefix: &str) -> Vec<u32> {
     numbers
         .filter(|&number| number != std::process::id())
         .filter(|number| {
-            let of = |file| PathBuf::from(format!("/proc/{number}/{file}"));
+            let of = |file: &str| PathBuf::from(format!("/proc/{number}/{file}"));
             let is_named = ["cmdline", "environ"].iter().any(|file| {
                 let text = fs::read(of(file)).unwrap_or_default();
                 String::from_utf8_lossy(&text).contains(prefix)

@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::time::{Duration, Instant};
 
-use fsverdict_core::model::{Finding, Outcome, Severity};
+use fsverdict_core::model::{Finding, Outcome};
 use fsverdict_core::render;
 
 use super::state::{State, clock, left_text};
@@ -65,15 +65,7 @@ impl<W: Write> Plain<W> {
 
 /// A finding on one line.
 pub fn found(finding: &Finding) -> String {
-    let severity = match finding.severity {
-        Severity::Note => "note",
-        Severity::Warning => "warning",
-        Severity::Void => "void",
-    };
-    let of = [&finding.workload, &finding.contender].into_iter().flatten();
-    let of: String = of.map(|name| format!(", {name}")).collect();
-    let evidence = render::without_huge_shares(&finding.evidence);
-    render::one_line(&format!("{severity} {:?}{of}: {evidence}", finding.audit))
+    render::one_line(&render::headline(finding))
 }
 
 impl<W: Write + std::fmt::Debug> Listener for Plain<W> {
@@ -102,7 +94,7 @@ impl<W: Write + std::fmt::Debug> Listener for Plain<W> {
 
 #[cfg(test)]
 mod tests {
-    use fsverdict_core::model::Audit;
+    use fsverdict_core::model::{Audit, Severity};
 
     use super::super::testing::{PLAN, begun, failed, judged, rounds, trial};
     use super::*;
@@ -147,7 +139,10 @@ mod tests {
             advice: String::new(),
         };
         let line = found(&finding);
-        assert!(line.starts_with("warning A13, work: others wrote 4.94 MiB"), "{line}");
+        assert!(
+            line.starts_with("warning A13 (others at work), work: others wrote 4.94 MiB"),
+            "{line}"
+        );
         assert!(line.ends_with("70.2 times what moved") && !line.contains('\n'), "{line}");
     }
 

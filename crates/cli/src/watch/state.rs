@@ -99,6 +99,11 @@ pub enum Cell {
     Settled,
 }
 
+/// The verdict as it is news: what one round shows, void or not, the next may take back.
+fn told(comparison: &Comparison) -> Verdict {
+    if comparison.rounds < 2 { Verdict::Undecided } else { comparison.verdict }
+}
+
 impl State {
     /// A run that begins, or goes on from what was measured.
     pub fn new(folder: &Path, loaded: &Loaded, judged: &Judged) -> State {
@@ -181,7 +186,7 @@ impl State {
     /// Takes in what the judge has seen, if it has looked; and how much is left.
     fn look(&mut self, judged: Option<&Judged>) {
         if let Some(Judged { comparisons, findings, .. }) = judged {
-            let verdicts = comparisons.iter().filter(|it| self.verdict_before(it) != it.verdict);
+            let verdicts = comparisons.iter().filter(|it| self.verdict_before(it) != told(it));
             let findings_new = findings.iter().filter(|it| self.is_new(it));
             self.fresh = Fresh {
                 findings: findings_new.cloned().collect(),
@@ -200,7 +205,7 @@ impl State {
             (&it.workload, &it.metric, &it.contender)
                 == (&comparison.workload, &comparison.metric, &comparison.contender)
         };
-        self.comparisons.iter().find(same).map_or(Verdict::Undecided, |it| it.verdict)
+        self.comparisons.iter().find(same).map_or(Verdict::Undecided, told)
     }
 
     /// Whether nothing as grave was found by that audit of the same before.

@@ -361,7 +361,7 @@ with open('new', 'w+b') as new:
     os.pwrite(new.fileno(), memoryview(read)[1 << 20:(1 << 20) + 8192], 3 << 20)
     written.close()
 read.close()
-os.sync()
+os.fsync(os.open('.', os.O_RDONLY))
 ";
 
 #[test]

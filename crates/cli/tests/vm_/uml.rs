@@ -228,6 +228,7 @@ fn a_kill_and_a_panic_leave_nothing_of_it() {
         "plan.toml",
         r#"
         bed = { size = "64M" }
+        vm = { memory = "256M" }
         judgement = { rounds = 1 }
         contender = [
             { name = "whole", file_system = "ext4" },
@@ -235,7 +236,7 @@ fn a_kill_and_a_panic_leave_nothing_of_it() {
         ]
         [[workload]]
         name = "work"
-        command = "[ $FSVERDICT_CONTENDER = whole ] || head -c 64G /dev/zero | tail"
+        command = "[ $FSVERDICT_CONTENDER = whole ] || dd if=/dev/zero of=/dev/null bs=350M"
         "#,
     );
     let words = ["run", &plan, "--place", "uml", "--output", "two", "--json", "-"];

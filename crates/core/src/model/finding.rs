@@ -72,6 +72,11 @@ pub enum Audit {
 }
 
 impl Audit {
+    /// Its name, with what it is about: "A13 (others at work)".
+    pub fn label(self) -> String {
+        self.title().map_or(format!("{self:?}"), |about| format!("{self:?} ({about})"))
+    }
+
     /// What it is about, in words, where its name is a number.
     pub fn title(self) -> Option<&'static str> {
         Some(match self {
@@ -82,7 +87,7 @@ impl Audit {
             Audit::A5 => "a summary that contradicts itself",
             Audit::A6 => "read from memory",
             Audit::A7 => "a cold run that was not cold",
-            Audit::A8 => "faster than the device",
+            Audit::A8 => "the device's limit",
             Audit::A9 => "writes that never reached the device",
             Audit::A10 => "the harness was measured",
             Audit::A11 => "a slowed-down machine",

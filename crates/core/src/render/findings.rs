@@ -30,9 +30,7 @@ impl Kind<'_> {
 
     /// "warning A13 (others at work), 54 times, at 40 of 51 comparisons".
     pub fn title(&self) -> String {
-        let audit = self.findings[0].audit;
-        let about = audit.title().map_or(String::new(), |about| format!(" ({about})"));
-        let name = format!("{} {audit:?}{about}", name(self.severity()));
+        let name = format!("{} {}", name(self.severity()), self.findings[0].audit.label());
         let times = match self.findings.len() {
             1 => String::new(),
             times => format!(", {times} times"),
@@ -86,11 +84,11 @@ fn concerns(finding: &Finding, comparison: &Comparison) -> bool {
 }
 
 /// A finding in a line: what, where, with what evidence.
-pub(super) fn headline(finding: &Finding) -> String {
-    let title = format!("{} {:?}", name(finding.severity), finding.audit);
+pub fn headline(finding: &Finding) -> String {
+    let title = format!("{} {}", name(finding.severity), finding.audit.label());
     match evidence(finding) {
-        (place, evidence) if place.is_empty() => format!("{title} {evidence}"),
-        (place, evidence) => format!("{title} {place}: {evidence}"),
+        (place, evidence) if place.is_empty() => format!("{title}: {evidence}"),
+        (place, evidence) => format!("{title}, {place}: {evidence}"),
     }
 }
 
@@ -153,7 +151,10 @@ mod tests {
         );
         let only = super::kinds(&findings[2..3], &comparisons[..1]);
         assert_eq!(only[0].title(), "warning A11 (a slowed-down machine), at the one comparison");
-        assert_eq!(headline(&findings[0]), "note A19 w, c0: others moved 399 times it");
+        assert_eq!(
+            headline(&findings[0]),
+            "note A19 (unequal terms), w, c0: others moved 399 times it"
+        );
         assert_eq!(seen(&findings[0]), "w, c0: others moved 399 times it");
     }
 }

@@ -175,7 +175,7 @@ pub(super) fn span(low: f64, high: f64) -> String {
 
 /// `text` with shares of a thousand percent and more as multiples, which somebody can imagine:
 /// "39941.1% of what moved" is "399 times what moved".
-pub fn without_huge_shares(text: &str) -> String {
+pub(super) fn without_huge_shares(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
     while let Some(at) = rest.find('%') {
