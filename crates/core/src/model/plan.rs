@@ -817,7 +817,8 @@ impl Plan {
     }
 }
 
-/// No command, option or path can hold a NUL character: execve(2) and open(2) take it for their end.
+/// No command, option or path can hold a NUL character, which execve(2) and open(2) take for their
+/// end.
 fn check_nul(plan: &Plan) -> Result<(), PlanError> {
     let value = serde_json::to_value(plan).map_err(|it| PlanError::Invalid(it.to_string()))?;
     match with_nul(&value) {

@@ -121,12 +121,14 @@ mod tests {
         let text = audited(&one());
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!(lines[..3], ["A comparison", "  taken for a table", "  job walk: read"]);
-        assert!(text.contains("\nwarning A18 (too few rounds), walk: each figure is of one run\n  -> repeat it\n"));
+        assert!(text.contains(
+            "\nwarning A18 (too few rounds), walk: each figure is of one run\n  -> repeat it\n"
+        ));
         assert!(text.ends_with("\n1 finding: 1 warning.\n"), "{text}");
         let markdown = audited_markdown(&one());
-        assert!(
-            markdown.contains("- **warning A18 (too few rounds), walk: each figure is of one run**\n  repeat it")
-        );
+        assert!(markdown.contains(
+            "- **warning A18 (too few rounds), walk: each figure is of one run**\n  repeat it"
+        ));
         let document: Value = serde_json::from_str(&audited_json(&one())).unwrap();
         assert_eq!(document["columns"]["wall s"], "time");
         assert_eq!(document["findings"][0]["audit"], "A18");
