@@ -337,9 +337,11 @@ fn ctrl_c_and_a_kill_end_the_machine_too() {
     let words = ["run", "--place", "vm", "--kernel", kernels()[0], "--fs", "ext4,ext4"];
     let more = ["--size", "64M", "--output", "run", "--", "sleep", "60"];
     let words = [&words[..], &more].concat();
+    // The one that has the run's disks, and none that is asked what it can do.
     let is_qemu = |number: &u32| {
-        let name = fs::read_to_string(format!("/proc/{number}/comm")).unwrap_or_default();
-        name.starts_with("qemu-system")
+        let of = |file| fs::read(format!("/proc/{number}/{file}")).unwrap_or_default();
+        let has_run = String::from_utf8_lossy(&of("cmdline")).contains(&scene.typed("run"));
+        has_run && of("comm").starts_with(b"qemu-system")
     };
     let runs_guest = || Left::of(&scene.path("")).processes.iter().any(is_qemu);
     for (signal, code) in [("INT", Some(130)), ("KILL", None)] {

@@ -6,7 +6,7 @@ use super::Report;
 use super::ways::ways;
 use super::words::counted;
 use crate::model::{
-    BedKind, Comparison, Family, Judgement, Key, Outcome, Percent, Stop, TURN, Verdict,
+    BedKind, Comparison, Family, Judgement, Key, NAMELESS, Outcome, Percent, Stop, TURN, Verdict,
 };
 
 /// The question, or what was compared, by as few names as a line has room for.
@@ -31,6 +31,9 @@ pub(super) fn title(report: &Report) -> String {
         }
         None => named(plan.contenders.iter().map(|it| it.name.as_str()).collect(), "contender"),
     };
+    if plan.workloads.iter().all(|it| it.name == NAMELESS) {
+        return contenders;
+    }
     let work = named(plan.workloads.iter().map(|it| it.name.as_str()).collect(), "workload");
     format!("{contenders} at {work}")
 }

@@ -4,7 +4,7 @@
 //! device's queue, or is one of the throttle's files, whatever a plan or a journal says.
 
 use std::fmt;
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
@@ -110,6 +110,15 @@ impl Knob {
     /// It belongs to one device, and not to the machine.
     pub fn is_of_a_device(&self) -> bool {
         matches!(self, Knob::Queue { .. } | Knob::Throttle { .. })
+    }
+
+    /// Which disk it is of now, where the kernel counts them.
+    fn disk(&self, root: &Path) -> Option<u64> {
+        let (Knob::Queue { device, .. } | Knob::Throttle { device, .. }) = self else {
+            return None;
+        };
+        let text = fs::read_to_string(disk_of(root, *device).join("diskseq")).ok()?;
+        text.trim().parse().ok()
     }
 
     /// Reading gives something else than was written: the throttle's rules, which are one line for
@@ -263,6 +272,17 @@ pub struct Change {
     pub back: Setting,
     /// What we set: the same knob, or the one that changes it along.
     pub ours: Setting,
+    /// Of a device's knob: which of the disks since the machine's start it is of (diskseq, Linux
+    /// 5.15: Documentation/ABI/stable/sysfs-block). A loop device that is attached anew is another.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub disk: Option<u64>,
+}
+
+impl Change {
+    /// Its disk is still the one that it was.
+    fn is_of_the_same_disk(&self, root: &Path) -> bool {
+        self.disk.is_none() || self.disk == self.back.knob.disk(root)
+    }
 }
 
 /// What must be put back after `settings` are set, in the order in which it must be: their own
@@ -273,7 +293,8 @@ pub fn before(root: &Path, settings: &[Setting]) -> Result<Vec<Change>, SettingE
         for knob in [Some(ours.knob.clone()), coupled(&ours.knob)].into_iter().flatten() {
             if !changes.iter().any(|known| known.back.knob == knob) {
                 let back = Setting { knob, value: String::new() }.current(root)?;
-                changes.push(Change { back, ours: ours.clone() });
+                let disk = back.knob.disk(root);
+                changes.push(Change { back, ours: ours.clone(), disk });
             }
         }
     }
@@ -297,13 +318,13 @@ pub fn set_all(root: &Path, settings: &[Setting], changes: &[Change]) -> Result<
 }
 
 /// Puts back what still is as we set it; gives what could not be. What has another value by now was
-/// never changed, is put back already, or has been changed by somebody else since: a loop device's
-/// number may even be another run's. What is gone, went with its device; what can't be read may
-/// still be as we set it.
+/// never changed, is put back already, or has been changed by somebody else since. What is gone,
+/// went with its device, whose number may be another run's by now; what can't be read may still be
+/// as we set it.
 pub fn put_back(root: &Path, changes: &[Change]) -> Vec<SettingError> {
     let (mut ours, mut errors) = (Vec::new(), Vec::new());
     // Looked at together, for putting one back changes those that are coupled to it.
-    for change in changes {
+    for change in changes.iter().filter(|it| it.is_of_the_same_disk(root)) {
         match change.ours.current(root) {
             Ok(now) if now == change.ours => ours.push(change),
             Ok(_) => {}
@@ -334,12 +355,13 @@ fn is_coupled_sysctl(knob: &Knob) -> bool {
 }
 
 /// A partition has no queue of its own: its disk's counts.
-fn queue_of(root: &Path, [major, minor]: [u32; 2]) -> PathBuf {
+fn disk_of(root: &Path, [major, minor]: [u32; 2]) -> PathBuf {
     let own = root.join(format!("sys/dev/block/{major}:{minor}"));
-    match own.join("partition").exists() {
-        true => own.join("../queue"),
-        false => own.join("queue"),
-    }
+    if own.join("partition").exists() { own.join("..") } else { own }
+}
+
+fn queue_of(root: &Path, device: [u32; 2]) -> PathBuf {
+    disk_of(root, device).join("queue")
 }
 
 pub fn throttle_group(root: &Path) -> PathBuf {
@@ -348,8 +370,6 @@ pub fn throttle_group(root: &Path) -> PathBuf {
 
 #[cfg(test)]
 mod tests {
-    use std::fs;
-
     use super::*;
     use fsverdict_core::model::Scalar;
 
@@ -488,6 +508,25 @@ mod tests {
         ours.set(root).unwrap();
         assert!(put_back(root, &changes).is_empty());
         assert_eq!(now(), "128");
+    }
+
+    #[test]
+    fn a_disk_that_has_got_the_number_since_keeps_what_it_has() {
+        let (root, _) = machine();
+        let disk = root.path().join("sys/dev/block/7:1");
+        let root = root.path();
+        let is_put_back = |sequence: &str| {
+            fs::write(disk.join("queue/nr_requests"), "128").unwrap();
+            fs::write(disk.join("diskseq"), "41\n").unwrap();
+            let ours = of_queue("nr_requests", "64");
+            let changes = before(root, std::slice::from_ref(&ours)).unwrap();
+            ours.set(root).unwrap();
+            fs::write(disk.join("diskseq"), sequence).unwrap();
+            assert!(put_back(root, &changes).is_empty());
+            fs::read_to_string(disk.join("queue/nr_requests")).unwrap().trim() == "128"
+        };
+        assert!(is_put_back("41\n"));
+        assert!(!is_put_back("42\n"));
     }
 
     #[test]

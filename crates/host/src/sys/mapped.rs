@@ -38,7 +38,9 @@ fn whole(bytes: u64) -> io::Result<usize> {
 }
 
 impl Mapped {
-    /// `bytes` of a file from `place` on, for reading, and for writing if it `writes`.
+    /// `bytes` of a file from `place` on, for reading, and for writing if it `writes`: shared or
+    /// private, not both, and perhaps populated at once. A private one is never written, for its
+    /// pages would be memory of ours.
     pub fn new(
         file: BorrowedFd<'_>,
         place: u64,
@@ -48,18 +50,25 @@ impl Mapped {
     ) -> io::Result<Mapped> {
         let bytes = whole(bytes)?;
         let place = libc::off_t::try_from(place).map_err(|_| too_far())?;
+        let kind = flags & (libc::MAP_SHARED | libc::MAP_PRIVATE);
+        if flags & !(kind | libc::MAP_POPULATE) != 0 || kind.count_ones() != 1 {
+            return Err(too_far());
+        }
+        let writes = writes && kind == libc::MAP_SHARED;
         let access = libc::PROT_READ | if writes { libc::PROT_WRITE } else { 0 };
         let fd = file.as_raw_fd();
-        // SAFETY: a new mapping at a place of the kernel's choice: no caller has MAP_FIXED, which
-        // is taken out.
-        let start = unsafe {
-            libc::mmap(ptr::null_mut(), bytes, access, flags & !libc::MAP_FIXED, fd, place)
-        };
+        // SAFETY: a new mapping of a file at a place of the kernel's choice: no flag says another.
+        let start = unsafe { libc::mmap(ptr::null_mut(), bytes, access, flags, fd, place) };
         if start == libc::MAP_FAILED {
             return Err(io::Error::last_os_error());
         }
         let start = NonNull::new(start).ok_or_else(too_far)?;
         Ok(Mapped { start, bytes })
+    }
+
+    /// How long it is, in whole pages.
+    pub fn bytes(&self) -> u64 {
+        self.bytes as u64
     }
 
     /// Where `bytes` from `place` on lie, as many as there are.
@@ -182,7 +191,14 @@ mod tests {
         let read = Mapped::new(file.as_fd(), 0, 1, libc::MAP_PRIVATE, false).unwrap();
         let denied = read.store(0, b"x").unwrap_err();
         assert_eq!(denied.raw_os_error(), Some(libc::EFAULT));
+        let private = Mapped::new(file.as_fd(), 0, 1, libc::MAP_PRIVATE, true).unwrap();
+        assert!(private.store(0, b"x").is_err(), "its page would be memory of ours");
         assert!(Mapped::new(file.as_fd(), 1, 1, libc::MAP_PRIVATE, false).is_err());
+        let both = libc::MAP_SHARED | libc::MAP_PRIVATE;
+        let (nobodys, placed) = (libc::MAP_ANONYMOUS, libc::MAP_FIXED_NOREPLACE);
+        for flags in [0, both, libc::MAP_PRIVATE | nobodys, libc::MAP_SHARED | placed] {
+            assert!(Mapped::new(file.as_fd(), 0, 1, flags, false).is_err(), "{flags:#x}");
+        }
         assert!(Mapped::new(file.as_fd(), 0, 0, libc::MAP_PRIVATE, false).is_err());
     }
 }

@@ -85,20 +85,21 @@ struct Kept {
 }
 
 impl Seen {
-    /// From now on; what is seen is kept in `folder`. Where nothing can be seen, nothing is.
-    pub fn begin(folder: &Path) -> io::Result<Seen> {
+    /// From now on; what is seen is kept in `folder`. Where nothing can be seen or kept, nothing
+    /// is.
+    pub fn begin(folder: &Path) -> Seen {
         let over = Arc::new(AtomicBool::new(false));
-        let opened = ways().into_iter().find_map(|way| Some((rings(&way)?, way)));
-        let Some((rings, way)) = opened else {
-            return Ok(Seen { faults: Faults::Unseen, over, reader: None });
-        };
-        let faults = if way.fields.is_some() { Faults::Told } else { Faults::Seen };
-        let files = (0..rings.len()).map(|number| nameless(folder, number));
-        let files = files.collect::<io::Result<Vec<File>>>()?;
-        let until = Arc::clone(&over);
-        let reader = std::thread::Builder::new().name("page faults".into());
-        let reader = reader.spawn(move || keep(rings, files, way.fields, &until))?;
-        Ok(Seen { faults, over, reader: Some(reader) })
+        let begun = ways().into_iter().find_map(|way| Some((rings(&way)?, way)));
+        let begun = begun.and_then(|(rings, way)| {
+            let files = (0..rings.len()).map(|number| nameless(folder, number));
+            let files = files.collect::<io::Result<Vec<File>>>().ok()?;
+            let (fields, until) = (way.fields, Arc::clone(&over));
+            let reader = std::thread::Builder::new().name("page faults".into());
+            let reader = reader.spawn(move || keep(rings, files, fields, &until)).ok()?;
+            Some((if fields.is_some() { Faults::Told } else { Faults::Seen }, reader))
+        });
+        let (faults, reader) = begun.map_or((Faults::Unseen, None), |it| (it.0, Some(it.1)));
+        Seen { faults, over, reader }
     }
 
     /// No more is to be seen: all that was, in the order of time, by the clock of the time of day;
@@ -152,7 +153,8 @@ fn nameless(folder: &Path, number: usize) -> io::Result<File> {
     Ok(file)
 }
 
-/// Keeps all faults that the rings tell of until it is over.
+/// Keeps all faults that the rings tell of until it is over. Those of a file that has no room for
+/// more are lost, and the command goes on.
 fn keep(
     mut rings: Vec<Events>,
     files: Vec<File>,
@@ -160,29 +162,32 @@ fn keep(
     over: &AtomicBool,
 ) -> io::Result<Kept> {
     let mut files: Vec<BufWriter<File>> = files.into_iter().map(BufWriter::new).collect();
-    let (mut lost, mut failed) = (0, Ok(()));
+    // Whether a file has had no room: half a fault may stand at its end.
+    let mut full = vec![false; files.len()];
+    let mut lost = 0;
     loop {
         // Looked at before the rings are: what comes before the end is taken out.
         let is_over = over.load(Ordering::Relaxed);
-        for (ring, file) in rings.iter_mut().zip(&mut files) {
+        for ((ring, file), full) in rings.iter_mut().zip(&mut files).zip(&mut full) {
             ring.take(|told| match told {
                 Told::Lost(count) => lost += count,
                 Told::Sample(sample) => {
-                    let kept = kept(&sample, fields);
-                    failed =
-                        std::mem::replace(&mut failed, Ok(())).and_then(|()| file.write_all(&kept));
+                    *full = *full || file.write_all(&kept(&sample, fields)).is_err();
+                    lost += u64::from(*full);
                 }
             });
         }
-        if is_over || failed.is_err() {
+        if is_over {
             break;
         }
         let waits: Vec<_> = rings.iter().map(Events::to_wait_for).collect();
         sys::wait_for_any(&waits, PATIENCE_MS)?;
     }
-    failed?;
-    let files = files.into_iter().map(|file| file.into_inner().map_err(io::Error::from));
-    Ok(Kept { files: files.collect::<io::Result<_>>()?, lost })
+    for file in &mut files {
+        // What it holds yet, at the least.
+        lost += u64::from(file.flush().is_err());
+    }
+    Ok(Kept { files: files.into_iter().map(|file| file.into_parts().0).collect(), lost })
 }
 
 fn kept(sample: &sys::Sample, fields: Option<Fields>) -> [u8; KEPT_BYTES] {
@@ -289,7 +294,7 @@ mod tests {
     #[test]
     fn the_faults_of_what_is_started_are_seen_where_that_may_be() {
         let folder = tempfile::tempdir().unwrap();
-        let seen = Seen::begin(folder.path()).unwrap();
+        let seen = Seen::begin(folder.path());
         let faults = seen.faults;
         let mut child = tool::command("true").unwrap().spawn().unwrap();
         child.wait().unwrap();

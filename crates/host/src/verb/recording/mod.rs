@@ -104,7 +104,7 @@ pub fn record(wanted: &Wanted) -> Result<(Recording, ExitStatus), RecordError> {
     let shown: Vec<&str> = folders.iter().map(|(path, _)| path.as_str()).collect();
     let nothing = || RecordError::Nothing(shown.join(", "));
     let temporary = std::env::temp_dir();
-    let seen = Seen::begin(&temporary).map_err(at(&temporary))?;
+    let seen = Seen::begin(&temporary);
     let mut watch = Watch::new(
         recording::Wanted {
             folders: folders.clone(),

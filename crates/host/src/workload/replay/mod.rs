@@ -215,6 +215,8 @@ struct Shared {
     handles: Vec<RwLock<Option<OwnedFd>>>,
     /// The files in memory: mapped, made longer and unmapped by a call.
     maps: Vec<RwLock<Option<Mapped>>>,
+    /// What these take of the addresses.
+    taken: mapped::Taken,
     progress: Vec<Progress>,
     owner: (u32, u32),
     paced: bool,
@@ -237,6 +239,7 @@ fn prepare(replay: &Replay, folder: Folder, seed: u64) -> Result<Prepared, Repla
         paths: names(&recording),
         handles: (0..recording.head.handles).map(|_| RwLock::default()).collect(),
         maps: (0..recording.head.maps).map(|_| RwLock::default()).collect(),
+        taken: mapped::Taken::default(),
         progress: (0..threads).map(|_| Progress::default()).collect(),
         owner: if sys::is_root() { super::NOBODY } else { (sys::user_id(), sys::group_id()) },
         paced: replay.paced,
@@ -298,17 +301,6 @@ fn prepared_call(
     operation: usize,
 ) -> Result<PreparedCall, ReplayError> {
     let word = |word| ReplayError::Word { call: number + 1, word };
-    let flags = match &call.action {
-        Action::Open { flags, .. }
-        | Action::SyncRange { flags, .. }
-        | Action::Allocate { flags, .. }
-        | Action::Rename { flags, .. }
-        | Action::Access { flags, .. }
-        | Action::Map { flags, .. }
-        | Action::SyncMap { flags, .. } => flags.as_str(),
-        Action::Advise { advice, .. } | Action::AdviseMap { advice, .. } => advice.as_str(),
-        _ => "",
-    };
     let text = match &call.action {
         Action::Symlink { target, .. } => target.clone(),
         Action::Setxattr { name_bytes, .. }
@@ -325,7 +317,7 @@ fn prepared_call(
     let name = |source| ReplayError::Name { call: number + 1, source };
     Ok(PreparedCall {
         number,
-        flags: words::flags(flags).map_err(word)?,
+        flags: words::number(&call.action).map_err(word)?,
         text: CString::new(text).map_err(name)?,
         value,
         expected: expected(call).map_err(word)?,
