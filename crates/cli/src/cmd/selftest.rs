@@ -16,6 +16,8 @@ use crate::say::{self, remark};
 
 /// Between two looks at the campaign's process.
 const PAUSE: Duration = Duration::from_millis(20);
+/// What a campaign mounts anew, so that nothing of this machine's is seen below it.
+const HIDDEN: &str = "/dev/shm";
 /// How many points are tried without --chaos.
 const FEW: u32 = 40;
 const AN_HOUR: f64 = 60.0;
@@ -89,6 +91,12 @@ pub fn run(arguments: &Arguments) -> Result<u8> {
     let wanted = wanted(arguments)?;
     if let Some(folder) = &arguments.within {
         return within(arguments, folder, &wanted);
+    }
+    if arguments.dir.canonicalize().is_ok_and(|dir| dir.starts_with(HIDDEN)) {
+        let dir = arguments.dir.display();
+        let text =
+            format!("--dir {dir}: a campaign has a {HIDDEN} of its own: name another folder");
+        return Err(Usage(text).into());
     }
     chaos::preflight().map_err(PlaceError)?;
     let interrupted = super::run::interrupt_flag()?;

@@ -96,6 +96,7 @@ fn points_are_drawn_from_a_seed() {
 #[test]
 fn a_point_that_is_none_is_refused() {
     let scene = Scene::new();
+    scene.run("selftest --points 1 --dir /dev/shm").exits(2).says("has a /dev/shm of its own");
     let done = scene.run("selftest --point loop/command/KILL:nobody@2.7").exits(2);
     done.says("no point; write BED/WORK or BED/WORK/FAULT@WHEN");
 }
