@@ -64,7 +64,7 @@ enum ReplayError {
     Recording { path: PathBuf, source: RecordingError },
     #[error("{0}")]
     Path(#[from] PathError),
-    #[error("call {call}: this fsverdict does not know {word}")]
+    #[error("call {call}: this fsverdict knows no {word} for such a call")]
     Word { call: usize, word: String },
     #[error("call {call} is of {bytes} bytes: at most {FILE_SIZE_MAX} are replayed at once")]
     TooLarge { call: usize, bytes: u64 },
