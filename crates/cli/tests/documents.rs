@@ -190,15 +190,17 @@ fn remade(
     now
 }
 
-/// The page with its table of claims as the program answers them now, and how many of them hold;
-/// `None` of a page without.
+/// The page with its tables of claims as the program answers them now, and how many hold by the
+/// first one; `None` of a page without.
 fn answered(scene: &Scene, page: &str) -> Option<(String, String)> {
-    let mut tally = None;
+    let mut tally: Option<String> = None;
     let now = remade(scene, page, CLAIMS, |report| {
         // The claims stand between the title and the answer; either begins in bold.
         let (_, claims) = report.split_once("\n\n").unwrap();
         let (claims, _) = claims.split_once("\n\n**").unwrap();
-        tally = claims.lines().next().map(|line| line.trim_matches('*').to_string());
+        // A second table, of another record, is not counted.
+        tally =
+            tally.take().or_else(|| claims.lines().next().map(|it| it.trim_matches('*').into()));
         claims.into()
     });
     tally.map(|tally| (now, tally))

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, FromArgMatches, ValueEnum};
 use clap_complete::engine::{ArgValueCandidates, ArgValueCompleter};
-use fsverdict_core::model::{Above, Bytes, Layer, Percent, Place, Span};
+use fsverdict_core::model::{Above, Bytes, Layer, Limits, Percent, Place, Span};
 use fsverdict_host::bed::{Consent, Consents};
 
 use crate::offers;
@@ -24,13 +24,14 @@ const TRIALS: &str = "The trials";
 const RUN: &str = "The run";
 
 /// What a run that was begun has in its plan, and no option changes.
-pub const FIXED: [&str; 42] = [
+pub const FIXED: [&str; 43] = [
     "plan",
     "study",
     "scale",
     "fs",
     "bed",
     "like",
+    "limits",
     "dir",
     "writable",
     "map",
@@ -113,6 +114,10 @@ pub struct Arguments {
     /// [default: that on which images lie].
     #[arg(long, value_name = "DISK", help_heading = BED)]
     pub like: Option<String>,
+    /// What the bed is held down to, as a cloud disk is: iops=3000,bandwidth=125M, or each way its
+    /// own: read-iops, write-iops, read-bandwidth, write-bandwidth.
+    #[arg(long, value_name = "LIMIT,...", help_heading = BED)]
+    pub limits: Option<Limits>,
     /// A device of bed `device` that may be erased, named again; with what it carries, if anything:
     /// /dev/sdb=gpt,ext4. Once for each device.
     #[arg(long, value_name = "PATH[=SIGNATURE,...]", help_heading = BED)]

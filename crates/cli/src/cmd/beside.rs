@@ -76,11 +76,12 @@ mod tests {
     use super::*;
 
     /// An option of each, with a value that is not the plan's.
-    const CHANGES: [&str; 40] = [
+    const CHANGES: [&str; 41] = [
         "--scale 0.5",
         "--fs ext4,f2fs",
         "--bed ram",
         "--like hdd",
+        "--limits iops=9",
         "--dir /tmp",
         "--writable /tmp",
         "--map /data=.",

@@ -266,6 +266,9 @@ fn set_rest(plan: &mut Plan, arguments: &Arguments) {
     if arguments.like.is_some() {
         plan.bed.like.clone_from(&arguments.like);
     }
+    if arguments.limits.is_some() {
+        plan.bed.limits = arguments.limits;
+    }
     if arguments.dir.is_some() {
         plan.bed.dir = arguments.dir.as_ref().map(|dir| dir.display().to_string());
     }

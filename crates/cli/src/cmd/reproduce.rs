@@ -6,7 +6,7 @@ use std::time::SystemTime;
 use anyhow::Result;
 use clap_complete::engine::ArgValueCandidates;
 use fsverdict_core::judge::Judge;
-use fsverdict_core::model::{Bytes, Plan, Precedent, Span, Stop};
+use fsverdict_core::model::{Bytes, Limits, Plan, Precedent, Span, Stop};
 use fsverdict_core::render;
 
 use super::arguments::{Arguments as RunArguments, PlaceName};
@@ -32,7 +32,8 @@ pub struct Arguments {
         long,
         value_name = "RUN",
         conflicts_with_all = [
-            "scale", "rounds", "budget", "bed", "dir", "size", "place", "output", "dry_run"
+            "scale", "rounds", "budget", "bed", "limits", "dir", "size", "place", "output",
+            "dry_run"
         ],
         add = ArgValueCandidates::new(offers::runs)
     )]
@@ -49,6 +50,10 @@ pub struct Arguments {
     /// The target: loop, ram, ram:zram or directory:PATH [default: the study's plan].
     #[arg(long)]
     bed: Option<String>,
+    /// What the bed is held down to: iops=3000,bandwidth=125M, or each way its own: read-iops,
+    /// write-iops, read-bandwidth, write-bandwidth.
+    #[arg(long, value_name = "LIMIT,...")]
+    limits: Option<Limits>,
     /// Where image files are made [default: the run's folder].
     #[arg(long)]
     dir: Option<PathBuf>,
@@ -144,6 +149,7 @@ impl Arguments {
             rounds: self.rounds,
             budget: self.budget,
             bed: self.bed.clone(),
+            limits: self.limits,
             dir: self.dir.clone(),
             size: self.size,
             place: self.place,

@@ -1,52 +1,10 @@
 //! A file system with its settings.
 
 use std::collections::BTreeMap;
-use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Above, Bytes, Layer, Scalar};
-
-/// What a device is held down to, for reads and writes each.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Limits {
-    /// Operations a second.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub iops: Option<u64>,
-    /// Bytes a second.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub bandwidth: Option<Bytes>,
-}
-
-impl fmt::Display for Limits {
-    /// `100 IOPS and 150MiB/s`.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let iops = self.iops.map(|iops| format!("{iops} IOPS"));
-        let bandwidth = self.bandwidth.map(|bytes| format!("{bytes}iB/s"));
-        let limits: Vec<String> = iops.into_iter().chain(bandwidth).collect();
-        f.write_str(&limits.join(" and "))
-    }
-}
-
-/// What a limit on operations counts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Counted {
-    /// The pieces that a file system hands down, before the kernel merges them.
-    Bios,
-    /// What the device gets.
-    Requests,
-}
-
-impl fmt::Display for Counted {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Counted::Bios => "bios",
-            Counted::Requests => "requests",
-        })
-    }
-}
+use super::{Above, Layer, Limits, Scalar};
 
 /// A file system with its mkfs and mount options, block-queue and sysctl settings.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

@@ -23,6 +23,7 @@ mod history;
 mod jobs;
 mod joined;
 mod layer;
+mod limits;
 mod lines;
 mod map;
 mod native;
@@ -69,7 +70,7 @@ pub use cause::{Cause, CausePart, Cost, Per};
 pub use checked::{Checked, Judged};
 pub use columns::{SysstatColumn, blocked_column};
 pub use compared::{Compared, Unknown};
-pub use contender::{Contender, Counted, Limits, module_file, sysctl_file};
+pub use contender::{Contender, module_file, sysctl_file};
 pub use cpu::{CpuClock, CpuTime, CpuTotals};
 pub use disk::{Choice, Disk, Probed, READ_AHEAD_BYTES, Reads, udev_rule};
 pub use duet::fio_time_ms;
@@ -82,6 +83,7 @@ pub use history::{Fleet, FleetChange, History, Past, Point, Series, Shift};
 pub use jobs::{JobRecord, Jobs};
 pub use joined::{Abreast, Accord, Joined, Term};
 pub use layer::Layer;
+pub use limits::{Counted, Each, Limits};
 pub use map::{Map, is_mapped, is_of_kernel};
 pub use native::{
     FILE_SIZE_MAX, FILES_MAX, FsyncCase, FsyncFiles, FsyncOperation, Metadata, MetadataOperation,

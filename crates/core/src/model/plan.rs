@@ -492,6 +492,7 @@ impl Plan {
         for contender in &self.contenders {
             super::workload::check_environment(&contender.environment)
                 .and_then(|()| contender.check_knobs())
+                .and_then(|()| contender.limits.unwrap_or_default().check())
                 .map_err(|wrong| {
                     PlanError::Invalid(format!("contender {:?} {wrong}", contender.name))
                 })?;
@@ -784,6 +785,8 @@ impl Plan {
         let bed = &self.bed;
         let invalid = |text: String| Err(PlanError::Invalid(text));
         check_like(bed)?;
+        let limits = bed.limits.unwrap_or_default().check();
+        limits.map_err(|wrong| PlanError::Invalid(format!("the bed {wrong}")))?;
         if matches!(bed.kind, BedKind::Loop | BedKind::Ram) {
             self.contenders.iter().try_for_each(|contender| check_discard(contender, bed.kind))?;
             self.workloads.iter().try_for_each(|workload| check_size(workload, bed.size))?;

@@ -216,7 +216,7 @@ mod tests {
         let plan = plan.scaled(0.1).unwrap();
         assert_eq!(plan.scale, Some(0.1));
         assert_eq!(plan.bed.size, Bytes(2 << 30));
-        assert_eq!(plan.bed.limits.unwrap().iops, Some(8050));
+        assert_eq!(plan.bed.limits.unwrap().operations(), [Some(8050); 2]);
         let arguments = plan.workloads[0].fio.as_ref().unwrap().arguments("fio").join(" ");
         assert_eq!(arguments, "--name=fio --bs=1M --runtime=6 --rw=write --size=409M");
         let typed = plan.workloads[1].fio.as_ref().unwrap().arguments("fio").join(" ");

@@ -160,7 +160,7 @@ fn wants_cold(phase: Phase) -> bool {
 mod tests {
     use super::*;
     use crate::model::{
-        Command, FsyncFiles, Limits, Metadata, Network, SmallFiles, Sysbench, Tree, Workload,
+        Command, Each, FsyncFiles, Limits, Metadata, Network, SmallFiles, Sysbench, Tree, Workload,
     };
 
     fn named(kind: BedKind, workload: Workload) -> String {
@@ -223,7 +223,7 @@ mod tests {
             ..Workload::default()
         };
         let mut trial = crate::run::sim::example_trial(BedKind::Loop, workload);
-        trial.bed.limits = Some(Limits { iops: Some(100), bandwidth: None });
+        trial.bed.limits = Some(Limits { iops: Some(Each::Alike(100)), bandwidth: None });
         let names: Vec<String> = steps(&trial).iter().map(Step::to_string).collect();
         assert_eq!(names[6..9], ["mount", "limit", "prepare"]);
     }

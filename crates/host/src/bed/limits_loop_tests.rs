@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use fsverdict_core::model::{Bytes, Limits, TrialBed};
+use fsverdict_core::model::{Bytes, Each, Limits, TrialBed};
 use tempfile::TempDir;
 
 use super::*;
@@ -13,7 +13,7 @@ use crate::tool;
 const MIB: u64 = 1 << 20;
 
 /// More than any device here can do.
-const LIMITS: Limits = Limits { iops: Some(10_000_000), bandwidth: None };
+const LIMITS: Limits = Limits { iops: Some(Each::Alike(10_000_000)), bandwidth: None };
 
 fn run(argv: &[&str]) {
     tool::run_words(argv).unwrap();

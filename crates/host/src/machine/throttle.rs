@@ -77,20 +77,18 @@ fn of_root(device: &Device, limits: Limits) -> Vec<Setting> {
         knob: Knob::Throttle { device: device.number, rate },
         value: value.to_string(),
     };
-    let iops =
-        limits.iops.into_iter().flat_map(|iops| [(Rate::ReadIops, iops), (Rate::WriteIops, iops)]);
-    let bytes = limits.bandwidth.map(|bandwidth| bandwidth.0).into_iter();
-    let bytes = bytes.flat_map(|bytes| [(Rate::ReadBps, bytes), (Rate::WriteBps, bytes)]);
-    iops.chain(bytes).map(|(rate, value)| rule(rate, value)).collect()
+    let iops = [Rate::ReadIops, Rate::WriteIops].into_iter().zip(limits.operations());
+    let bytes = [Rate::ReadBps, Rate::WriteBps].into_iter().zip(limits.bytes());
+    iops.chain(bytes).filter_map(|(rate, value)| Some(rule(rate, value?))).collect()
 }
 
 /// The line that holds `device` down in `io.max`.
 pub fn line(device: &Device, limits: Limits) -> String {
     let [major, minor] = device.number;
     let mut line = format!("{major}:{minor}");
-    for (kind, value) in [("iops", limits.iops), ("bps", limits.bandwidth.map(|it| it.0))] {
-        if let Some(value) = value {
-            line += &format!(" r{kind}={value} w{kind}={value}");
+    for (kind, values) in [("iops", limits.operations()), ("bps", limits.bytes())] {
+        for (way, value) in ["r", "w"].into_iter().zip(values) {
+            line += &value.map_or(String::new(), |value| format!(" {way}{kind}={value}"));
         }
     }
     line
@@ -117,7 +115,7 @@ fn put(file: &PathBuf, value: String) -> Result<(), SettingError> {
 
 #[cfg(test)]
 mod tests {
-    use fsverdict_core::model::Bytes;
+    use fsverdict_core::model::{Bytes, Each};
 
     use super::*;
 
@@ -137,7 +135,10 @@ mod tests {
         Device { path: "/dev/loop1".into(), number: [7, 1], size_bytes: 0 }
     }
 
-    const LIMITS: Limits = Limits { iops: Some(100), bandwidth: Some(Bytes(4096)) };
+    const LIMITS: Limits = Limits {
+        iops: Some(Each::Alike(100)),
+        bandwidth: Some(Each::Apart { read: Some(Bytes(4096)), write: None }),
+    };
 
     #[test]
     fn limits_without_a_controller_are_refused() {
@@ -170,12 +171,12 @@ mod tests {
         assert!(rules(root.path(), Some(LIMITS), &[device()]).unwrap().is_empty());
         hold_down(root.path(), LIMITS, &[device()]).unwrap();
         let text = fs::read_to_string(root.path().join(own).join("io.max")).unwrap();
-        assert_eq!(text, "7:1 riops=100 wiops=100 rbps=4096 wbps=4096");
+        assert_eq!(text, "7:1 riops=100 wiops=100 rbps=4096");
         fs::write(root.path().join("proc/self/cgroup"), "0::/user.slice\n").unwrap();
         let error = hold_down(root.path(), LIMITS, &[device()]).unwrap_err().to_string();
         assert!(error.contains("no cgroup of its own"), "{error}");
         let rule = ("sys/fs/cgroup/blkio/blkio.throttle.read_iops_device", "");
         let both = machine(&[&v2[..], &[rule]].concat());
-        assert_eq!(rules(both.path(), Some(LIMITS), &[device()]).unwrap().len(), 4);
+        assert_eq!(rules(both.path(), Some(LIMITS), &[device()]).unwrap().len(), 3);
     }
 }

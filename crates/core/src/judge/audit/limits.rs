@@ -75,22 +75,23 @@ fn bios(device: &DeviceTotals) -> [u64; 2] {
 /// was broken most.
 fn times_over(limits: Limits, operations: [u64; 2], device: &DeviceTotals, time_s: f64) -> f64 {
     let moved = [device.read_bytes, device.write_bytes];
-    let over = |done: [u64; 2], limit: Option<u64>| {
-        let most = done[0].max(done[1]) as f64;
-        limit.map_or(0.0, |limit| most / (limit.max(1) as f64 * time_s))
-    };
-    over(operations, limits.iops).max(over(moved, limits.bandwidth.map(|it| it.0)))
+    let done = operations.into_iter().chain(moved);
+    let allowed = limits.operations().into_iter().chain(limits.bytes());
+    let over =
+        |(done, limit): (u64, Option<u64>)| Some(done as f64 / (limit?.max(1) as f64 * time_s));
+    done.zip(allowed).filter_map(over).fold(0.0, f64::max)
 }
 
 /// The limit was met by bios of which many became one request: a disk that counts requests would
 /// not have held that work down so.
 pub fn bios_counted(case: &Case) -> Option<Seen> {
-    let limit = case.limits?.iops?;
+    let limits = case.limits?.operations();
     (case.record.limits_counted() == Counted::Bios).then_some(())?;
     let phase = |phase: &PhaseRecord| {
         let device = phase.totals.device?;
-        let allowed = limit.max(1) as f64 * phase.timed_s();
-        let of = |(bios, requests): (u64, u64)| {
+        let of = |((bios, requests), limit): ((u64, u64), Option<u64>)| {
+            let limit = limit?;
+            let allowed = limit.max(1) as f64 * phase.timed_s();
             let times = bios as f64 / requests.max(1) as f64;
             (bios as f64 >= MET * allowed && times >= BIOS_A_REQUEST).then(|| Seen {
                 severity: Severity::Warning,
@@ -104,7 +105,7 @@ pub fn bios_counted(case: &Case) -> Option<Seen> {
             })
         };
         let requests = [device.reads, device.writes];
-        most(bios(&device).into_iter().zip(requests).filter_map(of))
+        most(bios(&device).into_iter().zip(requests).zip(limits).filter_map(of))
     };
     most(case.record.phases.iter().filter_map(phase))
 }

@@ -211,13 +211,13 @@ impl Disk {
 
     /// What it is held down to, as options that begin so.
     fn limits(&self, begin: &str) -> String {
-        let Limits { iops, bandwidth } = self.limits.unwrap_or_default();
-        let both = [("iops", iops), ("bps", bandwidth.map(|it| it.0))];
-        let of = |way| {
-            let said = both.iter().filter_map(|(what, limit)| Some((what, (*limit)?)));
-            said.map(move |(what, limit)| format!(",{begin}{what}-{way}={limit}"))
+        let limits = self.limits.unwrap_or_default();
+        let of = |(what, ways): (&str, [Option<u64>; 2])| -> String {
+            let said = ["read", "write"].into_iter().zip(ways);
+            let said = said.filter_map(|(way, limit)| Some((way, limit?)));
+            said.map(|(way, limit)| format!(",{begin}{what}-{way}={limit}")).collect()
         };
-        ["read", "write"].into_iter().flat_map(of).collect()
+        [("iops", limits.operations()), ("bps", limits.bytes())].map(of).concat()
     }
 }
 
@@ -253,11 +253,15 @@ pub fn has_kvm() -> bool {
 
 #[cfg(test)]
 mod tests {
+    use fsverdict_core::model::Each;
+
     use super::*;
 
     #[test]
     fn limits_and_caches_are_on_the_command_line() {
-        let limits = Limits { iops: Some(100), bandwidth: Some(fsverdict_core::model::Bytes(5)) };
+        let iops = Each::Apart { read: Some(100), write: Some(50) };
+        let bandwidth = Each::Alike(fsverdict_core::model::Bytes(5));
+        let limits = Limits { iops: Some(iops), bandwidth: Some(bandwidth) };
         let like = model::Disk::named("ssd");
         let limits = Some(limits);
         let disk =
@@ -265,7 +269,7 @@ mod tests {
         assert_eq!(
             disk.drive(1),
             "if=none,id=disk1,format=raw,file=/a,,b,cache=none,discard=ignore,\
-             throttling.iops-read=100,throttling.bps-read=5,throttling.iops-write=100,\
+             throttling.iops-read=100,throttling.iops-write=50,throttling.bps-read=5,\
              throttling.bps-write=5"
         );
         assert_eq!(disk.blocks(), ",logical_block_size=512,physical_block_size=4096");
