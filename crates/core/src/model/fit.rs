@@ -273,7 +273,7 @@ impl Plan {
         let mut why = why.into_iter();
         self.workloads.retain(|it| stays("workload", &it.name, why.next().flatten()));
         if let Some(limits) = self.bed.limits
-            && !stays("limits", &limits.to_string(), lack(&[Need::Limits]))
+            && !stays("limits", &limits.to_string(), lack(self.bed.need_of_limits().as_slice()))
         {
             self.bed.limits = None;
         }

@@ -89,6 +89,8 @@ pub enum Need {
     Layer(String),
     /// To hold devices down to limits.
     Limits,
+    /// To hold down what a trial asks of a device that others use, too.
+    OwnLimits,
     /// A link between server and clients.
     Link,
     /// A network interface, by its name.
@@ -142,6 +144,7 @@ impl Need {
             Need::Partitions => "partitions",
             Need::Layer(name) => return Cow::Owned(format!("layer {name}")),
             Need::Limits => "limits",
+            Need::OwnLimits => "limits for the trial alone",
             Need::Link => "link",
             Need::Tool(name) => name,
             Need::Program { name, .. } => name,
@@ -326,7 +329,15 @@ impl Bed {
         };
         let to_mount = [Need::Root, Need::Namespaces];
         let mounts = to_mount.into_iter().filter(|_| self.kind != BedKind::Directory);
-        mounts.chain(of_kind).chain(self.limits.map(|_| Need::Limits)).collect()
+        mounts.chain(of_kind).chain(self.need_of_limits()).collect()
+    }
+
+    /// What its limits need, if it has any. Those of a directory's disk are not to bind others.
+    pub(super) fn need_of_limits(&self) -> Option<Need> {
+        match self.kind {
+            BedKind::Directory => self.is_limited().then_some(Need::OwnLimits),
+            _ => self.limits.map(|_| Need::Limits),
+        }
     }
 }
 
@@ -437,6 +448,8 @@ mod tests {
         assert_eq!(bed("kind = \"ram\""), of(&["loop devices", "memory"]));
         assert_eq!(bed("kind = \"ram\"\nzram = true"), of(&["zram"]));
         assert_eq!(bed("kind = \"device\"\nlimits = { iops = 9 }"), of(&["limits"]));
+        let directory = bed("kind = \"directory\"\nlimits = { iops = 9 }");
+        assert_eq!(directory, ["limits for the trial alone"]);
         assert_eq!(bed("kind = \"directory\""), [""; 0]);
         let both = toml::from_str::<Bed>("size = \"2G\"\ndevices = 3").unwrap();
         assert!(both.needs().contains(&Need::Images { bytes: 6 << 30 }));

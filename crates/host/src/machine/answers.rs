@@ -7,7 +7,10 @@ use std::path::Path;
 
 use fsverdict_core::model::need::Answer;
 
-use crate::tool;
+use crate::{sys, tool};
+
+/// What helps where a container lacks a right.
+pub const OUTSIDE: &str = "run it outside the container, or in a privileged one";
 
 /// `program`, one of the tools used here, is lacking.
 pub fn not_installed(program: &str) -> Answer {
@@ -18,6 +21,13 @@ pub fn not_installed(program: &str) -> Answer {
 pub fn closed(path: &str, error: &io::Error, absent: &str) -> Answer {
     match error.kind() {
         io::ErrorKind::NotFound => Answer::no(format!("there is no {path}")).but(absent),
+        // What keeps root from a device is the device controller of a container's cgroup.
+        io::ErrorKind::PermissionDenied if sys::is_root() => {
+            Answer::no(format!("{path} may not be opened, not even by root")).but(OUTSIDE)
+        }
+        io::ErrorKind::ReadOnlyFilesystem => {
+            Answer::no(format!("{path} is read-only")).but(OUTSIDE)
+        }
         io::ErrorKind::PermissionDenied => {
             Answer::no(format!("{path} is not for this user")).but_root()
         }
@@ -30,4 +40,24 @@ pub fn nameless_file(folder: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.read(true).write(true).mode(0o600).custom_flags(libc::O_TMPFILE);
     options.open(folder)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn root_that_is_refused_is_sent_out_of_its_container_and_not_to_sudo() {
+        let of = |error: i32| {
+            let error = io::Error::from_raw_os_error(error);
+            closed("/dev/loop-control", &error, "modprobe loop").lack().unwrap()
+        };
+        for error in [libc::EPERM, libc::EACCES] {
+            let lack = of(error);
+            assert_eq!(lack.contains(OUTSIDE), sys::is_root(), "{lack}");
+            assert_eq!(lack.contains("sudo"), !sys::is_root(), "{lack}");
+        }
+        assert!(of(libc::EROFS).contains(OUTSIDE));
+        assert!(of(libc::ENOENT).contains("modprobe loop"));
+    }
 }

@@ -117,6 +117,17 @@ pub(super) fn zram(root: &Path) -> Answer {
     }
 }
 
+/// Limits bind the trial alone. Those of version 1 bind everybody who uses the device.
+pub(super) fn own_limits(root: &Path) -> Answer {
+    let instead = "take bed loop or ram, whose images nobody else uses, or write --place vm";
+    match Means::of(root) {
+        Ok(Means::Root) => {
+            Answer::no("cgroup v1 would hold down everybody on that disk".to_owned()).but(instead)
+        }
+        Ok(Means::Own) | Err(_) => limits(root),
+    }
+}
+
 /// Limits are set where this machine has a throttle, and may be written to.
 pub(super) fn limits(root: &Path) -> Answer {
     let instead = "write --place vm: QEMU holds its disks down; runs without limits need none";

@@ -20,7 +20,7 @@ use fsverdict_core::model::{Bed, Need};
 use super::vm::kvm::{self, QEMU};
 use super::vm::{kernel, uml};
 use crate::file_system::{self, FileSystem};
-use crate::machine::answers::{closed, not_installed};
+use crate::machine::answers::{OUTSIDE, closed, not_installed};
 use crate::machine::cgroup::{Hierarchy, Places};
 use crate::machine::{cell, mount};
 use crate::probe::{LOG, offered};
@@ -121,6 +121,7 @@ impl Machine {
             Need::Layer(_) => Answer::no("layers are made in virtual machines, and end with them")
                 .but("write --place vm"),
             Need::Limits => devices::limits(root),
+            Need::OwnLimits => devices::own_limits(root),
             Need::Link => network::links(),
             Need::Interface(name) => network::interface(root, name),
             Need::Tool(name) => program(name),
@@ -158,8 +159,7 @@ fn namespaces() -> Answer {
                 .but("sysctl user.max_user_namespaces=1000, and not within a chroot"),
         },
         Err(_) if !sys::is_root() => Answer::no("this user may not unshare").but_root(),
-        Err(error) => Answer::no(error.to_string())
-            .but("run it outside the container, or in a privileged one"),
+        Err(error) => Answer::no(error.to_string()).but(OUTSIDE),
     }
 }
 

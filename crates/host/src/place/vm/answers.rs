@@ -22,7 +22,7 @@ pub fn answer(machine: &Machine, plan: &Plan, need: &Need) -> Answer {
         Need::Root | Need::Namespaces | Need::LoopDevices | Need::DropCaches => {
             Answer::yes("each trial has a machine of its own")
         }
-        Need::Limits => Answer::yes("QEMU holds its disks down to them"),
+        Need::Limits | Need::OwnLimits => Answer::yes("QEMU holds its disks down to them"),
         Need::Zram | Need::Partitions | Need::Link | Need::Interface(_) => {
             Answer::no(format!("a virtual machine here has no {}", need.name()))
                 .but("write --place local")
@@ -56,7 +56,9 @@ pub fn answer(machine: &Machine, plan: &Plan, need: &Need) -> Answer {
 fn of_uml(need: &Need) -> Option<Answer> {
     let lacks = |what: &str| Answer::no(format!("a User Mode Linux {what}"));
     let answer = match need {
-        Need::Limits => lacks("does not hold its disks down to them").but("write --place vm"),
+        Need::Limits | Need::OwnLimits => {
+            lacks("does not hold its disks down to them").but("write --place vm")
+        }
         Need::Probe(ProbeKind::Pressure) => lacks("tells no pressure (CONFIG_PSI)"),
         // Both go by tracepoints.
         Need::Probe(ProbeKind::PageCache) | Need::BlockEvents => {
