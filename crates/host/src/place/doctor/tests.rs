@@ -174,6 +174,8 @@ fn tracefs_is_found_where_it_is_mounted() {
 fn throttling_is_that_of_cgroups_v1_or_v2() {
     let v1 = tree(&[("sys/fs/cgroup/blkio/blkio.throttle.read_iops_device", "")]);
     assert!(devices::limits(v1.path()).detail.contains("v1, for every process"));
+    let on_a_shared_disk = devices::own_limits(v1.path()).lack().unwrap();
+    assert!(on_a_shared_disk.contains("everybody on that disk"), "{on_a_shared_disk}");
     let mounts = ("proc/self/mountinfo", "32 1 0:28 / /cg rw - cgroup2 cgroup2 rw\n");
     let controllers = ("cg/cgroup.controllers", "cpuset cpu io memory\n");
     let v2 = tree(&[mounts, controllers, ("cg/cgroup.subtree_control", "")]);
