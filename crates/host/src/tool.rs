@@ -21,7 +21,7 @@ pub const DIRECTORIES: [&str; 6] =
     ["/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"];
 
 /// Which Debian package brings a program.
-const PACKAGES: [(&str, &str); 65] = [
+const PACKAGES: [(&str, &str); 66] = [
     ("apt-cache", "apt"),
     ("apt-get", "apt"),
     ("bcachefs", "bcachefs-tools"),
@@ -46,6 +46,7 @@ const PACKAGES: [(&str, &str); 65] = [
     ("lvm", "lvm2"),
     ("mdadm", "mdadm"),
     ("mergerfs", "mergerfs"),
+    ("mkdir", "coreutils"),
     ("mkfs.bcachefs", "bcachefs-tools"),
     ("mkfs.btrfs", "btrfs-progs"),
     ("mkfs.erofs", "erofs-utils"),

@@ -1,6 +1,6 @@
 //! LVM: all devices become one group, and that one volume, as lvm(8) makes it.
 
-use super::{Kind, Made, Seat, Value, nothing, with, words};
+use super::{Kind, Made, Place, Seat, Value, nothing, with, words};
 use crate::tool::Argv;
 
 /// lvm.conf(5): there is no udev that makes nodes, no daemon that watches pools, no file that lists
@@ -23,6 +23,7 @@ const PLAIN: Kind = Kind {
     modules: &["dm_mod"],
     asked_for: nothing,
     devices_min: 1,
+    place: Place::Upon,
     up: |_| Made::default(),
 };
 
