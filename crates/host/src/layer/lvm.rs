@@ -8,12 +8,13 @@ use crate::tool::Argv;
 const CONFIG: &str = "activation{udev_sync=0 udev_rules=0 monitoring=0} \
                       devices{use_devicesfile=0 obtain_device_list_from_udev=0} \
                       backup{backup=0 archive=0} \
-                      global{use_lvmpolld=0 thin_check_executable=\"\"}";
+                      global{use_lvmpolld=0 thin_check_executable=\"\" \
+                      cache_check_executable=\"\"}";
 /// What the volume is called, and the pool below it.
 const VOLUME: &str = "volume";
 const POOL: &str = "pool";
 /// A volume is there when its node is, which lvm looks for to clear its beginning.
-const AS_IT_IS: [&str; 4] = ["--zero", "n", "--wipesignatures", "n"];
+pub const AS_IT_IS: [&str; 4] = ["--zero", "n", "--wipesignatures", "n"];
 
 const PLAIN: Kind = Kind {
     name: "",
@@ -79,7 +80,7 @@ fn thin(seat: &Seat) -> Made {
 }
 
 /// All devices as a group, and `volumes` in it.
-fn group(seat: &Seat, volumes: Vec<Argv>) -> Made {
+pub fn group(seat: &Seat, volumes: Vec<Argv>) -> Made {
     let group = seat.name(0);
     let on = |argv: Argv| [&argv, seat.devices].concat();
     let physical = on(lvm("pvcreate", &["-ff", "--yes"]));
@@ -99,14 +100,14 @@ fn kib(seat: &Seat, name: &str) -> Option<String> {
     seat.size_bytes(name).map(|bytes| format!("{}k", bytes >> 10))
 }
 
-fn lvm(command: &str, arguments: &[&str]) -> Argv {
+pub fn lvm(command: &str, arguments: &[&str]) -> Argv {
     words(&[&["lvm", command, "--config", CONFIG], arguments].concat())
 }
 
-fn create(options: &[&str], more: &[&str]) -> Argv {
+pub fn create(options: &[&str], more: &[&str]) -> Argv {
     lvm("lvcreate", &[&["--yes"], options, more].concat())
 }
 
-fn named(argv: Argv, name: &str, seat: &Seat) -> Argv {
+pub fn named(argv: Argv, name: &str, seat: &Seat) -> Argv {
     [argv, words(&["--name", name]), vec![seat.name(0)]].concat()
 }

@@ -5,6 +5,7 @@
 //! have names that are known before. It lives in a virtual machine and ends with it, so that
 //! nothing takes it down. No udev runs there: [`WITHOUT_UDEV`] has the tools make nodes themselves.
 
+mod cache;
 mod integrity;
 mod luks;
 mod lvm;
@@ -53,6 +54,8 @@ enum Place {
     /// In the place of the bed's disks, of which nothing is used: it is made before the trial
     /// begins, and is what that counts and sets.
     OfDisks,
+    /// On the devices below it, the last of which, the fast one, caches the others.
+    WithCache,
 }
 
 /// What a setting's value has to be.
@@ -70,6 +73,10 @@ pub enum Value {
     Word,
     /// A whole number.
     Count,
+    /// A share of a hundred.
+    Percent,
+    /// A multiple of 32 KiB.
+    CacheChunk,
     /// A size of whole MiB: `48M`.
     Mib,
     /// A [`Value::Size`] that a zone can have.
@@ -101,7 +108,7 @@ pub struct Made {
 }
 
 /// All layers, in the order `list` shows them.
-pub const ALL: [&Kind; 12] = [
+pub const ALL: [&Kind; 14] = [
     &null_blk::NULL_BLK,
     &null_blk::ZONED,
     &luks::LUKS,
@@ -114,6 +121,8 @@ pub const ALL: [&Kind; 12] = [
     &lvm::LINEAR,
     &lvm::STRIPED,
     &lvm::THIN,
+    &cache::CACHE,
+    &cache::WRITECACHE,
 ];
 
 /// The layer of that name.
@@ -196,6 +205,13 @@ pub fn check_processors(disks: &Layer, processors: u32) -> Result<(), String> {
     }
 }
 
+/// Whether the disk of that number, of so many, is the fast one that caches others: what is above
+/// joins none of them before.
+pub fn is_fast(layers: &[Layer], number: usize, count: usize) -> bool {
+    let caches = |layer: &Layer| find(&layer.name).is_some_and(|it| it.place == Place::WithCache);
+    number + 1 == count && layers.iter().any(caches)
+}
+
 /// What a guest loads that module of the kernel with.
 pub fn module_parameters(module: &str) -> &'static CStr {
     let (name, parameters) = null_blk::PARAMETERS;
@@ -249,6 +265,7 @@ impl Kind {
             Value::Time => format!("{name}=50us"),
             Value::Size | Value::Chunk | Value::Word => name.to_string(),
             Value::Count | Value::Mib | Value::Zone => name.to_string(),
+            Value::Percent | Value::CacheChunk => name.to_string(),
         };
         self.settings.iter().map(choice).collect()
     }
@@ -285,6 +302,14 @@ impl Value {
             // Btrfs has none that are smaller (fs/btrfs/zoned.c, BTRFS_MIN_ZONE_SIZE).
             Value::Zone => (is_size(4 << 20), "a power of two from 4M on, as in 64M"),
             Value::Mib => (is_mib, "a number of whole MiB, as in 48M"),
+            Value::Percent => {
+                (value.parse::<u8>().is_ok_and(|it| it <= 100), "a number from 0 to 100")
+            }
+            // Documentation/admin-guide/device-mapper/cache.rst, "Fixed block size".
+            Value::CacheChunk => (
+                bytes(value).is_some_and(|it| it.is_multiple_of(32 << 10) && is_cache_chunk(it)),
+                "a multiple of 32k up to 1G",
+            ),
             Value::Count => (value.parse::<u32>().is_ok(), "a whole number"),
             Value::Time => (null_blk::nanoseconds(value).is_some(), "a time, as in 50us or 2ms"),
             Value::OneOf(words) => {
@@ -298,6 +323,10 @@ impl Value {
         };
         if is_right { Ok(()) } else { Err(wanted.into()) }
     }
+}
+
+fn is_cache_chunk(bytes: u64) -> bool {
+    (32 << 10..=1 << 30).contains(&bytes)
 }
 
 fn bytes(value: &str) -> Option<u64> {
@@ -466,6 +495,26 @@ mod tests {
     }
 
     #[test]
+    fn the_last_device_caches_the_others() {
+        let cache = typed("cache:mode=writeback,chunk=96k", 3);
+        let volume = "--activate y --zero n --wipesignatures n --name volume fsverdict0_0 /dev/vd0 \
+                      /dev/vd1\n";
+        let fast = "--activate n --zero n --wipesignatures n --name fast fsverdict0_0 /dev/vd2\n";
+        assert!(cache.contains(volume) && cache.contains(fast), "{cache}");
+        let convert = "--yes --type cache --cachevol fast --cachemode=writeback --chunksize=96k \
+                       fsverdict0_0/volume";
+        assert!(cache.ends_with(convert), "{cache}");
+        let write = typed("writecache:block_size=512,high_watermark=60", 2);
+        let convert = "--type writecache --cachevol fast '--cachesettings=block_size=512 \
+                       high_watermark=60' fsverdict0_0/volume";
+        assert!(write.ends_with(convert), "{write}");
+        assert_eq!(top(&layers("cache"), devices(2)), ["/dev/mapper/fsverdict0_0-volume"]);
+        let fast = |text: &str| [0, 1].map(|number| is_fast(&layers(text), number, 2));
+        assert_eq!(fast("luks+cache"), [false, true]);
+        assert_eq!(fast("luks+raid1"), [false, false]);
+    }
+
+    #[test]
     fn a_stack_that_can_not_be_is_refused_before_anything_is_made() {
         for (text, count, says) in [
             ("lukz", 1, "no layer is called \"lukz\"; did you mean luks"),
@@ -481,6 +530,12 @@ mod tests {
             ("raid1", 1, "raid1 is made of 2 devices or more, and gets 1: --devices 2"),
             ("lvm+raid1", 2, "raid1 is made of 2 devices or more, and gets 1"),
             ("raid6", 3, "--devices 4"),
+            ("cache", 1, "cache is made of 2 devices or more, and gets 1: --devices 2"),
+            ("raid1+writecache", 2, "writecache is made of 2 devices or more, and gets 1"),
+            ("cache:mode=fast", 2, "mode is one of writethrough, writeback, passthrough"),
+            ("cache:chunk=16k", 2, "chunk is a multiple of 32k up to 1G"),
+            ("writecache:block_size=4k", 2, "block_size is one of 512, 4096"),
+            ("writecache:high_watermark=101", 2, "high_watermark is a number from 0 to 100"),
             ("null_blk:queues=0", 1, "queues is a whole number from 1 on"),
             ("null_blk:latency=50", 1, "latency is a time, as in 50us"),
             ("null_blk:cache=100k", 1, "cache is a number of whole MiB"),
