@@ -119,3 +119,44 @@ fn disks_in_a_guests_memory_take_the_place_of_its_disks_zoned_and_plain() {
     }
     scene.assert_nothing_left();
 }
+
+#[test]
+#[ignore = "fetches tools, once, and boots virtual machines: run ./test"]
+fn the_last_disk_caches_the_others_and_gets_what_is_written() {
+    if let Some(lack) = lack() {
+        eprintln!("left out: {lack}");
+        return;
+    }
+    let scene = Scene::new();
+    let words = ["kernels", "tools", "lvm2", "bcache-tools"];
+    Started::new(as_root(&scene, &words)).wait().exits(0);
+    let stacks = [
+        ("cache:mode=writethrough", "volume cache writethrough"),
+        ("writecache:high_watermark=60", "volume writecache"),
+        ("bcache:bucket=64k,mode=writeback", "clean; writethrough [writeback]"),
+    ];
+    let place = ["run", "--place", "vm", "--kernel", kernels()[0], "--fs", "xfs", "--size", "512M"];
+    let layers = stacks.iter().flat_map(|(stack, _)| ["--layers", stack]).collect::<Vec<_>>();
+    let more = ["--devices", "2", "--rounds", "2", "--layers", "none"];
+    let work = ["--fsync-files", "files=3,repetitions=4", "--output", "run", "--json", "-"];
+    let words = [&place[..], &more, &layers, &work].concat();
+    // Of the second round the disks hold what the first has left.
+    let document = Started::new(as_root(&scene, &words)).wait().exits(0).json();
+    assert_eq!(failures(&document), [""; 0]);
+    let trials = list(&document["trials"]);
+    assert_eq!(trials.len(), 8);
+    let of = |stack: &str| {
+        let name = format!("xfs on {stack}");
+        trials.iter().filter(move |it| it["contender"] == name.as_str())
+    };
+    for (stack, says) in stacks {
+        for trial in of(stack) {
+            let told = text(&list(&trial["layers"])[0]);
+            assert!(told.contains(says), "{stack}: {told}");
+            assert_eq!(trial["mounted"]["file_system"], "xfs");
+            assert!(sample(trial, "fsync_device_write_bytes") > 0.0, "{stack}");
+        }
+    }
+    assert!(of("none").all(|trial| trial.get("layers").is_none()));
+    scene.assert_nothing_left();
+}

@@ -5,6 +5,7 @@
 //! have names that are known before. It lives in a virtual machine and ends with it, so that
 //! nothing takes it down. No udev runs there: [`WITHOUT_UDEV`] has the tools make nodes themselves.
 
+mod bcache;
 mod cache;
 mod integrity;
 mod luks;
@@ -108,7 +109,7 @@ pub struct Made {
 }
 
 /// All layers, in the order `list` shows them.
-pub const ALL: [&Kind; 14] = [
+pub const ALL: [&Kind; 15] = [
     &null_blk::NULL_BLK,
     &null_blk::ZONED,
     &luks::LUKS,
@@ -123,6 +124,7 @@ pub const ALL: [&Kind; 14] = [
     &lvm::THIN,
     &cache::CACHE,
     &cache::WRITECACHE,
+    &bcache::BCACHE,
 ];
 
 /// The layer of that name.
@@ -212,6 +214,11 @@ pub fn is_fast(layers: &[Layer], number: usize, count: usize) -> bool {
     number + 1 == count && layers.iter().any(caches)
 }
 
+/// Whether `layers` can be made on disks of that size.
+pub fn check_size(layers: &[Layer], disk: Bytes) -> Result<(), String> {
+    layers.iter().try_for_each(|layer| bcache::check_size(layer, disk))
+}
+
 /// What a guest loads that module of the kernel with.
 pub fn module_parameters(module: &str) -> &'static CStr {
     let (name, parameters) = null_blk::PARAMETERS;
@@ -229,8 +236,8 @@ pub fn clear_argv(device: &str) -> Argv {
     words(&["wipefs", "--all", "--quiet", device])
 }
 
-/// Makes `layers` on `devices`, which are those that [`in_place`] has made, where it has; gives what
-/// their own tools say of them.
+/// Makes `layers` on `devices`, which are those that [`in_place`] has made, where it has; gives
+/// what their own tools say of them.
 pub fn raise(layers: &[Layer], devices: &[String]) -> Result<Vec<String>, ToolError> {
     devices.iter().try_for_each(|device| tool::run(&clear_argv(device)).map(drop))?;
     let mut said = Vec::new();
@@ -508,6 +515,19 @@ mod tests {
         let convert = "--type writecache --cachevol fast '--cachesettings=block_size=512 \
                        high_watermark=60' fsverdict0_0/volume";
         assert!(write.ends_with(convert), "{write}");
+        let bcache = typed("bcache:mode=writeback,sequential_cutoff=1M,bucket=128k", 3);
+        let made =
+            "make-bcache --wipe-bcache --bucket=128k --cache /dev/vd2 --bdev /dev/vd0 /dev/vd1";
+        let registered = ["vd2", "vd0", "vd1"].map(|it| bcache.find(&format!("echo /dev/{it} >")));
+        assert!(bcache.starts_with(made) && registered.is_sorted(), "{bcache}");
+        for words in ["writeback >/sys/block/bcache1/bcache/cache_mode", "1048576 >/sys/block/bc"] {
+            assert!(bcache.contains(words), "{words}: {bcache}");
+        }
+        assert_eq!(top(&layers("bcache"), devices(3)), ["/dev/bcache0", "/dev/bcache1"]);
+        let sized = |text: &str, bytes| check_size(&layers(text), Bytes(bytes));
+        assert!(sized("bcache", 512 << 20).is_ok() && sized("cache", 1 << 20).is_ok());
+        let small = sized("bcache:bucket=1M", 512 << 20).unwrap_err();
+        assert!(small.contains("512M are 512 of 1M: give it smaller ones"), "{small}");
         assert_eq!(top(&layers("cache"), devices(2)), ["/dev/mapper/fsverdict0_0-volume"]);
         let fast = |text: &str| [0, 1].map(|number| is_fast(&layers(text), number, 2));
         assert_eq!(fast("luks+cache"), [false, true]);
@@ -532,6 +552,8 @@ mod tests {
             ("raid6", 3, "--devices 4"),
             ("cache", 1, "cache is made of 2 devices or more, and gets 1: --devices 2"),
             ("raid1+writecache", 2, "writecache is made of 2 devices or more, and gets 1"),
+            ("bcache", 1, "bcache is made of 2 devices or more"),
+            ("bcache:mode=back", 2, "mode is one of writethrough, writeback, writearound, none"),
             ("cache:mode=fast", 2, "mode is one of writethrough, writeback, passthrough"),
             ("cache:chunk=16k", 2, "chunk is a multiple of 32k up to 1G"),
             ("writecache:block_size=4k", 2, "block_size is one of 512, 4096"),

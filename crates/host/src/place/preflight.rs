@@ -84,6 +84,7 @@ pub fn check_plan(plan: &Plan) -> Result<(), PreflightError> {
     for contender in &plan.contenders {
         let devices = contender.devices_of(plan.bed.devices as usize);
         layer::check(&contender.layers, devices)
+            .and_then(|()| layer::check_size(&contender.layers, plan.bed.size))
             .and_then(|()| check_disks(plan, contender))
             .map_err(|said| PreflightError::Layers { contender: contender.name.clone(), said })?;
     }
@@ -269,6 +270,7 @@ mod tests {
     fn disks_in_memory_are_refused_where_they_do_not_fit() {
         assert_eq!(said("btrfs", "zoned", ""), "");
         assert_eq!(said("ext4", "null_blk", ""), "");
+        assert!(said("ext4", "bcache:bucket=4M", "devices = 2").contains("give it smaller ones"));
         let ext4 = said("ext4", "zoned", "");
         assert!(ext4.contains("ext4 can't be made on zoned disks, but btrfs and f2fs"), "{ext4}");
         assert!(said("f2fs", "zoned:conventional=0", "").contains("conventional zones: give it"));
