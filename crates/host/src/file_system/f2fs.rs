@@ -32,7 +32,8 @@ pub(super) const F2FS: FileSystem = FileSystem {
     ..PLAIN
 };
 
-/// -t 0: no discard. -m: zoned, which is not to be had without (mkfs/f2fs_format_main.c). The first device is the one with the metadata, the others come by -c.
+/// -t 0: no discard. -m: zoned, which is not to be had without (mkfs/f2fs_format_main.c). The first
+/// device is the one with the metadata, the others come by -c.
 fn make(options: &[String], site: &Site) -> Vec<Argv> {
     let others = site.devices[1..].iter().flat_map(|device| ["-c".to_string(), device.clone()]);
     let others: Argv = others.collect();

@@ -333,8 +333,8 @@ fn rename(device: &mut Device, number: usize) -> io::Result<()> {
     Ok(())
 }
 
-/// A disk of User Mode Linux, or of null_blk, has mq-deadline where those of other guests and loop devices have no
-/// scheduler, and so would merge what these don't.
+/// A disk of User Mode Linux, or of null_blk, has mq-deadline where those of other guests and loop
+/// devices have no scheduler, and so would merge what these don't.
 fn without_scheduler(devices: &[Device]) -> Result<(), HostError> {
     for device in devices {
         let (knob, value) = (Knob::queue(device.number, "scheduler"), "none".into());
