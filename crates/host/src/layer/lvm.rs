@@ -4,9 +4,10 @@ use super::{Kind, Made, Place, Seat, Value, nothing, with, words};
 use crate::tool::Argv;
 
 /// lvm.conf(5): there is no udev that makes nodes, no daemon that watches pools, no file that lists
-/// devices, and nothing that a guest should keep.
+/// devices, and nothing that a guest should keep. Of null_blk's disks it knows nothing by itself.
 const CONFIG: &str = "activation{udev_sync=0 udev_rules=0 monitoring=0} \
-                      devices{use_devicesfile=0 obtain_device_list_from_udev=0} \
+                      devices{use_devicesfile=0 obtain_device_list_from_udev=0 \
+                      types=[\"nullb\",16]} \
                       backup{backup=0 archive=0} \
                       global{use_lvmpolld=0 thin_check_executable=\"\" \
                       cache_check_executable=\"\"}";

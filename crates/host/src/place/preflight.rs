@@ -3,7 +3,9 @@
 
 use std::path::Path;
 
-use fsverdict_core::model::{Bed, BedKind, Bytes, Contender, Plan, PlanError, Workload, meant};
+use fsverdict_core::model::{
+    Arm, Bed, BedKind, Bytes, Contender, Plan, PlanError, Workload, meant,
+};
 use fsverdict_core::run::{HostError, check_metrics};
 use thiserror::Error;
 
@@ -123,6 +125,12 @@ fn check_disks(plan: &Plan, contender: &Contender) -> Result<(), String> {
         return Err(format!(
             "limits are those of the bed's disks, and {0} takes their place: leave them out, or \
              write {0}:latency=1ms",
+            disks.name
+        ));
+    }
+    if plan.judgement.arms.contains(&Arm::Raw) {
+        return Err(format!(
+            "arm raw is the bare disk of the bed, and {} takes its place: leave the arm out",
             disks.name
         ));
     }
