@@ -21,7 +21,7 @@ pub const DIRECTORIES: [&str; 6] =
     ["/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"];
 
 /// Which Debian package brings a program.
-const PACKAGES: [(&str, &str); 65] = [
+const PACKAGES: [(&str, &str); 67] = [
     ("apt-cache", "apt"),
     ("apt-get", "apt"),
     ("bcachefs", "bcachefs-tools"),
@@ -44,8 +44,10 @@ const PACKAGES: [(&str, &str); 65] = [
     ("ldd", "libc-bin"),
     ("losetup", "mount"),
     ("lvm", "lvm2"),
+    ("make-bcache", "bcache-tools"),
     ("mdadm", "mdadm"),
     ("mergerfs", "mergerfs"),
+    ("mkdir", "coreutils"),
     ("mkfs.bcachefs", "bcachefs-tools"),
     ("mkfs.btrfs", "btrfs-progs"),
     ("mkfs.erofs", "erofs-utils"),

@@ -42,6 +42,7 @@ pub const FIXED: [&str; 43] = [
     "zfs",
     "vm_append",
     "vm_qemu",
+    "vm_memory",
     "layers",
     "above",
     "bring",
@@ -165,6 +166,9 @@ pub struct Arguments {
     /// Options for QEMU, after fsverdict's own: '-cpu qemu64'.
     #[arg(long, value_name = "WORDS", allow_hyphen_values = true, help_heading = PLACE)]
     pub vm_qemu: Option<String>,
+    /// Memory of each virtual machine, besides what is brought along: 4G.
+    #[arg(long, value_name = "SIZE", help_heading = PLACE)]
+    pub vm_memory: Option<Bytes>,
     /// What lies below the file systems in place vm, the first next to the disk: luks+raid1; none;
     /// several are compared: fsverdict list layers.
     #[arg(long, value_name = "LAYER+...", value_parser = Layer::parse_stack, help_heading = BED)]

@@ -58,6 +58,7 @@ pub fn check_idle(plan: &Plan, arguments: &Arguments) -> Result<(), Usage> {
         ),
         (!arguments.bring.is_empty() && is_elsewhere, "--bring", NO_MACHINES),
         (arguments.vm_qemu.is_some() && is_elsewhere, "--vm-qemu", NO_MACHINES),
+        (arguments.vm_memory.is_some() && is_elsewhere, "--vm-memory", NO_MACHINES),
     ];
     match idle.iter().find(|(is_idle, ..)| *is_idle) {
         Some((_, option, why)) => Err(Usage(format!("leave {option} out: {why}"))),
@@ -92,6 +93,7 @@ mod tests {
         "--zfs 2.3 --kernel 6.1",
         "--vm-append nosmt",
         "--vm-qemu -s",
+        "--vm-memory 2G",
         "--layers luks",
         "--above overlay",
         "--bring /usr/bin",

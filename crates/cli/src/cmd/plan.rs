@@ -185,6 +185,10 @@ fn set_machine(plan: &mut Plan, arguments: &Arguments) {
         plan.vm.get_or_insert_default().qemu = options;
         plan.place.get_or_insert(Place::Vm);
     }
+    if let Some(memory) = arguments.vm_memory {
+        plan.vm.get_or_insert_default().memory = memory;
+        plan.place.get_or_insert(Place::Vm);
+    }
 }
 
 fn is_zfs(contender: &Contender) -> bool {
@@ -601,6 +605,8 @@ pub(super) mod tests {
         assert_eq!(plan.vm.unwrap().qemu, ["-s"]);
         let local = |words: &str| typed(&format!("--place local {words}")).unwrap_err().to_string();
         assert!(local(words).contains("leave --vm-qemu out"), "{}", local(words));
+        let more = typed("--fs ext4 --vm-memory 3G -- true").unwrap();
+        assert_eq!((more.place, more.vm.unwrap().memory.0), (Some(Place::Vm), 3 << 30));
         let words = "--fs ext4 --vm-append mitigations=off -- true";
         assert!(local(words).contains("parameters for its kernel: that takes --place vm"));
     }

@@ -1,6 +1,6 @@
 //! Layers below a file system, in a guest.
 
-use super::{as_root, failures, kernels, lack};
+use super::{as_root, failures, full_kernel, kernels, lack};
 use crate::support::{Scene, Started, list, sample, text};
 
 /// What makes them, for guests alone where the machine does not have it.
@@ -77,5 +77,86 @@ fn a_raid_loses_a_drive_or_is_resynchronized_under_the_work() {
     let written = |stack| sample(of(stack), "fsync_device_write_bytes");
     let (whole, lost) = (written(stacks[0]), written(stacks[1]));
     assert!(lost < 0.7 * whole, "the lost drive gets nothing: {lost} {whole}");
+    scene.assert_nothing_left();
+}
+
+#[test]
+#[ignore = "fetches a kernel, once, and boots virtual machines: run ./test"]
+fn disks_in_a_guests_memory_take_the_place_of_its_disks_zoned_and_plain() {
+    if let Some(lack) = lack() {
+        eprintln!("left out: {lack}");
+        return;
+    }
+    let Some(full) = full_kernel() else { return };
+    let scene = Scene::new();
+    let release = full.file_name().unwrap().to_str().unwrap();
+    let image = full.join(format!("boot/vmlinuz-{release}")).display().to_string();
+    let place = ["run", "--place", "vm", "--kernel", &image, "--fs", "btrfs,f2fs"];
+    let (zoned, plain) = ("zoned:conventional=6,max_open=16", "null_blk:cache=16M,queues=2");
+    let more = ["--size", "512M", "--rounds", "1", "--layers", zoned, "--layers", plain];
+    let work = ["--fsync-files", "files=3,repetitions=4", "--output", "run", "--json", "-"];
+    let words = [&place[..], &more, &work].concat();
+    let document = Started::new(as_root(&scene, &words)).wait().exits(0).json();
+    assert_eq!(failures(&document), [""; 0]);
+    let trials = list(&document["trials"]);
+    assert_eq!(trials.len(), 4);
+    for trial in trials {
+        let name = text(&trial["contender"]);
+        let is_zoned = name.ends_with(zoned);
+        let told = text(&list(&trial["layers"])[0]);
+        let model = if is_zoned { "zoned=host-managed" } else { "zoned=none" };
+        assert!(told.contains(model) && told.contains("size=512;"), "{name}: {told}");
+        assert_eq!(told.contains("nr_zones=32; zone_size=16; zone_nr_conv=6"), is_zoned, "{told}");
+        assert_eq!(told.contains("submit_queues=2"), !is_zoned, "{told}");
+        assert_eq!(trial["disk"]["zoned"] == true, is_zoned, "{name}: {:#}", trial["disk"]);
+        assert_eq!(trial["disk"]["write_cache"] == true, !is_zoned, "{name}");
+        // It is counted on the disk in memory, which needs flushes where it has a cache.
+        assert!(sample(trial, "fsync_device_write_bytes") > 0.0, "{name}");
+        assert_eq!(sample(trial, "fsync_device_flushes") > 0.0, !is_zoned, "{name}");
+        let options = list(&trial["mounted"]["options"]);
+        let is_f2fs = name.starts_with("f2fs");
+        assert_eq!(options.contains(&"mode=lfs".into()), is_f2fs && is_zoned, "{options:?}");
+    }
+    scene.assert_nothing_left();
+}
+
+#[test]
+#[ignore = "fetches tools, once, and boots virtual machines: run ./test"]
+fn the_last_disk_caches_the_others_and_gets_what_is_written() {
+    if let Some(lack) = lack() {
+        eprintln!("left out: {lack}");
+        return;
+    }
+    let scene = Scene::new();
+    let words = ["kernels", "tools", "lvm2", "bcache-tools"];
+    Started::new(as_root(&scene, &words)).wait().exits(0);
+    let stacks = [
+        ("cache:mode=writethrough", "volume cache writethrough"),
+        ("writecache:high_watermark=60", "volume writecache"),
+        ("bcache:bucket=64k,mode=writeback", "clean; writethrough [writeback]"),
+    ];
+    let place = ["run", "--place", "vm", "--kernel", kernels()[0], "--fs", "xfs", "--size", "512M"];
+    let layers = stacks.iter().flat_map(|(stack, _)| ["--layers", stack]).collect::<Vec<_>>();
+    let more = ["--devices", "2", "--rounds", "2", "--layers", "none"];
+    let work = ["--fsync-files", "files=3,repetitions=4", "--output", "run", "--json", "-"];
+    let words = [&place[..], &more, &layers, &work].concat();
+    // Of the second round the disks hold what the first has left.
+    let document = Started::new(as_root(&scene, &words)).wait().exits(0).json();
+    assert_eq!(failures(&document), [""; 0]);
+    let trials = list(&document["trials"]);
+    assert_eq!(trials.len(), 8);
+    let of = |stack: &str| {
+        let name = format!("xfs on {stack}");
+        trials.iter().filter(move |it| it["contender"] == name.as_str())
+    };
+    for (stack, says) in stacks {
+        for trial in of(stack) {
+            let told = text(&list(&trial["layers"])[0]);
+            assert!(told.contains(says), "{stack}: {told}");
+            assert_eq!(trial["mounted"]["file_system"], "xfs");
+            assert!(sample(trial, "fsync_device_write_bytes") > 0.0, "{stack}");
+        }
+    }
+    assert!(of("none").all(|trial| trial.get("layers").is_none()));
     scene.assert_nothing_left();
 }

@@ -40,7 +40,7 @@ impl FromStr for Layer {
 
     fn from_str(text: &str) -> Result<Layer, String> {
         let (name, rest) = text.split_once(':').unwrap_or((text, ""));
-        let is_name = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+        let is_name = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "-_".contains(c);
         if name.is_empty() || !name.chars().all(is_name) {
             return Err(format!("{text:?} is no layer: write luks, raid5:chunk=64k"));
         }
@@ -92,7 +92,8 @@ mod tests {
     #[test]
     fn layers_are_read_as_they_are_shown() {
         let cipher = "luks:cipher=xchacha12,aes-adiantum-plain64,sector_size=512";
-        for text in ["luks", "raid5:chunk=64k", cipher, "luks+raid1+lvm-thin:chunk=64k"] {
+        for text in ["luks", "null_blk", "raid5:chunk=64k", cipher, "luks+raid1+lvm-thin:chunk=64k"]
+        {
             assert_eq!(Layer::stack(&Layer::parse_stack(text).unwrap()), text);
         }
         assert_eq!(Layer::parse_stack("none"), Ok(Vec::new()));

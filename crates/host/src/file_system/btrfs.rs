@@ -13,6 +13,8 @@ pub(super) const BTRFS: FileSystem = FileSystem {
     // btrfs-check(8): it finds the other devices by itself; data is compared with its checksums.
     check: Some(|site| site.check(&["btrfs", "check", "--readonly", "--check-data-csum"])),
     label: Some("-L"),
+    // btrfs(5), "ZONED MODE": mkfs takes it by itself on such a disk.
+    takes_zones: true,
     promises: Promises {
         // btrfs-subvolume(8), "snapshot".
         snapshots: Promise::Yes,

@@ -8,11 +8,16 @@ pub(super) const F2FS: FileSystem = FileSystem {
     version: &["mkfs.f2fs", "-V"],
     make,
     // f2fs.rst: with discard, the default, it discards whenever a segment was cleaned.
-    mount: |options, site| site.mount("f2fs", &["nodiscard"], options),
+    // On zoned disks that is how zones are reset, and nodiscard is refused (super.c).
+    mount: |options, site| {
+        let ours = if site.zoned { &[][..] } else { &["nodiscard"] };
+        site.mount("f2fs", ours, options)
+    },
     // fsck.f2fs: --dry-run, which its usage has and its man page has not.
     check: Some(|site| site.check(&["fsck.f2fs", "--dry-run"])),
     kernels: IN_FULL_KERNELS,
     label: Some("-l"),
+    takes_zones: true,
     promises: Promises {
         // mkfs.f2fs(8), -O inode_checksum and sb_checksum.
         metadata_checksums: Promise::Asked,
@@ -27,9 +32,12 @@ pub(super) const F2FS: FileSystem = FileSystem {
     ..PLAIN
 };
 
-/// -t 0: no discard. The first device is the one with the metadata, the others come by -c.
+/// -t 0: no discard. -m: zoned, which is not to be had without (mkfs/f2fs_format_main.c). The first
+/// device is the one with the metadata, the others come by -c.
 fn make(options: &[String], site: &Site) -> Vec<Argv> {
     let others = site.devices[1..].iter().flat_map(|device| ["-c".to_string(), device.clone()]);
     let others: Argv = others.collect();
-    vec![then(&["mkfs.f2fs", "-q", "-f", "-t", "0"], &[&others, options, &site.devices[..1]])]
+    let ours: &[&str] = if site.zoned { &["-m"] } else { &["-t", "0"] };
+    let begin = [&["mkfs.f2fs", "-q", "-f"], ours].concat();
+    vec![then(&begin, &[&others, options, &site.devices[..1]])]
 }

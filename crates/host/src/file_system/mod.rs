@@ -40,6 +40,8 @@ pub struct Site<'a> {
     pub below: &'a str,
     /// It has been mounted before: what the work finds in it is there.
     pub again: bool,
+    /// Its devices are zoned.
+    pub zoned: bool,
 }
 
 /// What fsverdict needs to know of a file system.
@@ -101,6 +103,8 @@ pub struct FileSystem {
     held: bool,
     /// Its tools partition what they take for a whole disk, and then wait for udev.
     pub partitions_disks: bool,
+    /// It can be made on zoned disks, of which each zone is written from its start.
+    pub takes_zones: bool,
     /// What its documentation promises.
     pub promises: Promises,
 }
@@ -144,6 +148,7 @@ const PLAIN: FileSystem = FileSystem {
     words: |_, mount| name_no_device(mount),
     held: false,
     partitions_disks: false,
+    takes_zones: false,
     promises: Promises::NONE,
 };
 

@@ -45,7 +45,7 @@ fn mounted(name: &str, options: &[&str]) -> String {
 /// What mounts `name` on one that is at `/below`, and was mounted before.
 fn started(name: &str, options: &[&str]) -> String {
     let (devices, options) = (words(&DEVICES), words(options));
-    let site = Site { devices: &devices, at: "/mnt", below: "/below", again: true };
+    let site = Site { devices: &devices, at: "/mnt", below: "/below", again: true, zoned: false };
     let mut commands = known(name).mount(&options, &site);
     commands.extend(known(name).server(&options, &site));
     lines(&commands)
@@ -102,6 +102,17 @@ fn what_can_only_be_read_is_made_of_what_was_laid_out() {
         .unwrap();
     let above = ["overlay".parse().unwrap()];
     assert!(known("erofs").check_below(&above).unwrap_err().contains("read only"));
+}
+
+#[test]
+fn zoned_disks_are_neither_discarded_nor_mounted_without_resets() {
+    let devices = words(&["/dev/nullb0"]);
+    let site = Site { devices: &devices, at: "/mnt", zoned: true, ..Site::default() };
+    let f2fs = known("f2fs");
+    assert_eq!(lines(&f2fs.make(&[], &site)), "mkfs.f2fs -q -f -m /dev/nullb0");
+    assert_eq!(lines(&f2fs.mount(&[], &site)), "mount -t f2fs /dev/nullb0 /mnt");
+    let takes: Vec<&str> = ALL.iter().filter(|it| it.takes_zones).map(|it| it.name).collect();
+    assert_eq!(takes, ["btrfs", "f2fs"]);
 }
 
 #[test]

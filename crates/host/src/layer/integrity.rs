@@ -2,7 +2,7 @@
 
 use fsverdict_core::model::Layer;
 
-use super::{Kind, Made, Seat, Value, with, words};
+use super::{Kind, Made, Place, Seat, Value, with, words};
 
 /// The journal is what integritysetup takes by itself.
 const MODES: [&str; 3] = ["journal", "bitmap", "direct"];
@@ -19,6 +19,7 @@ pub const INTEGRITY: Kind = Kind {
     modules: &["dm_integrity"],
     asked_for: hashes,
     devices_min: 1,
+    place: Place::Upon,
     up,
 };
 

@@ -2,7 +2,7 @@
 
 use fsverdict_core::model::Layer;
 
-use super::{Kind, Made, Seat, Value, with, words};
+use super::{Kind, Made, Place, Seat, Value, with, words};
 
 /// The key, in the guest's memory: the guest's root is no disk, and nobody is told.
 const KEY: &str = "/run/fsverdict.key";
@@ -23,6 +23,7 @@ pub const LUKS: Kind = Kind {
     modules: &["dm_crypt"],
     asked_for: ciphers,
     devices_min: 1,
+    place: Place::Upon,
     up,
 };
 

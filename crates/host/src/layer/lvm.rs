@@ -1,19 +1,21 @@
 //! LVM: all devices become one group, and that one volume, as lvm(8) makes it.
 
-use super::{Kind, Made, Seat, Value, nothing, with, words};
+use super::{Kind, Made, Place, Seat, Value, nothing, with, words};
 use crate::tool::Argv;
 
 /// lvm.conf(5): there is no udev that makes nodes, no daemon that watches pools, no file that lists
-/// devices, and nothing that a guest should keep.
+/// devices, and nothing that a guest should keep. Of null_blk's disks it knows nothing by itself.
 const CONFIG: &str = "activation{udev_sync=0 udev_rules=0 monitoring=0} \
-                      devices{use_devicesfile=0 obtain_device_list_from_udev=0} \
+                      devices{use_devicesfile=0 obtain_device_list_from_udev=0 \
+                      types=[\"nullb\",16]} \
                       backup{backup=0 archive=0} \
-                      global{use_lvmpolld=0 thin_check_executable=\"\"}";
+                      global{use_lvmpolld=0 thin_check_executable=\"\" \
+                      cache_check_executable=\"\"}";
 /// What the volume is called, and the pool below it.
 const VOLUME: &str = "volume";
 const POOL: &str = "pool";
 /// A volume is there when its node is, which lvm looks for to clear its beginning.
-const AS_IT_IS: [&str; 4] = ["--zero", "n", "--wipesignatures", "n"];
+pub const AS_IT_IS: [&str; 4] = ["--zero", "n", "--wipesignatures", "n"];
 
 const PLAIN: Kind = Kind {
     name: "",
@@ -23,6 +25,7 @@ const PLAIN: Kind = Kind {
     modules: &["dm_mod"],
     asked_for: nothing,
     devices_min: 1,
+    place: Place::Upon,
     up: |_| Made::default(),
 };
 
@@ -78,7 +81,7 @@ fn thin(seat: &Seat) -> Made {
 }
 
 /// All devices as a group, and `volumes` in it.
-fn group(seat: &Seat, volumes: Vec<Argv>) -> Made {
+pub fn group(seat: &Seat, volumes: Vec<Argv>) -> Made {
     let group = seat.name(0);
     let on = |argv: Argv| [&argv, seat.devices].concat();
     let physical = on(lvm("pvcreate", &["-ff", "--yes"]));
@@ -98,14 +101,14 @@ fn kib(seat: &Seat, name: &str) -> Option<String> {
     seat.size_bytes(name).map(|bytes| format!("{}k", bytes >> 10))
 }
 
-fn lvm(command: &str, arguments: &[&str]) -> Argv {
+pub fn lvm(command: &str, arguments: &[&str]) -> Argv {
     words(&[&["lvm", command, "--config", CONFIG], arguments].concat())
 }
 
-fn create(options: &[&str], more: &[&str]) -> Argv {
+pub fn create(options: &[&str], more: &[&str]) -> Argv {
     lvm("lvcreate", &[&["--yes"], options, more].concat())
 }
 
-fn named(argv: Argv, name: &str, seat: &Seat) -> Argv {
+pub fn named(argv: Argv, name: &str, seat: &Seat) -> Argv {
     [argv, words(&["--name", name]), vec![seat.name(0)]].concat()
 }

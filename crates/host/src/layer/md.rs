@@ -1,6 +1,6 @@
 //! RAID by the kernel's md driver, as mdadm(8) makes it: all devices become one.
 
-use super::{Kind, Made, Seat, Value, nothing, with, words};
+use super::{Kind, Made, Place, Seat, Value, nothing, shell, with, words};
 use crate::tool::Argv;
 
 /// What a RAID that can do without a device may be in while the work is done: the last device has
@@ -18,6 +18,7 @@ const PLAIN: Kind = Kind {
     modules: &[],
     asked_for: nothing,
     devices_min: 2,
+    place: Place::Upon,
     up,
 };
 
@@ -106,8 +107,4 @@ fn into_state(seat: &Seat, array: &str) -> Vec<Argv> {
         (Some("check"), _) => vec![shell(&format!("echo check >/sys/block/{name}/md/sync_action"))],
         _ => Vec::new(),
     }
-}
-
-fn shell(line: &str) -> Argv {
-    words(&["sh", "-c", line])
 }

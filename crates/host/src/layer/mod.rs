@@ -5,10 +5,15 @@
 //! have names that are known before. It lives in a virtual machine and ends with it, so that
 //! nothing takes it down. No udev runs there: [`WITHOUT_UDEV`] has the tools make nodes themselves.
 
+mod bcache;
+mod cache;
 mod integrity;
 mod luks;
 mod lvm;
 mod md;
+mod null_blk;
+
+use std::ffi::CStr;
 
 use fsverdict_core::model::{Bytes, Layer, meant};
 
@@ -36,8 +41,22 @@ pub struct Kind {
     asked_for: fn(&Layer) -> Vec<String>,
     /// The fewest devices that it is made of.
     devices_min: usize,
+    /// Where it stands.
+    place: Place,
     /// How it is made.
     up: fn(&Seat) -> Made,
+}
+
+/// Where a layer stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Place {
+    /// On the devices below it.
+    Upon,
+    /// In the place of the bed's disks, of which nothing is used: it is made before the trial
+    /// begins, and is what that counts and sets.
+    OfDisks,
+    /// On the devices below it, the last of which, the fast one, caches the others.
+    WithCache,
 }
 
 /// What a setting's value has to be.
@@ -53,6 +72,18 @@ pub enum Value {
     OneOf(&'static [&'static str]),
     /// A word of the tool's own.
     Word,
+    /// A whole number.
+    Count,
+    /// A share of a hundred.
+    Percent,
+    /// A multiple of 32 KiB.
+    CacheChunk,
+    /// A size of whole MiB: `48M`.
+    Mib,
+    /// A [`Value::Size`] that a zone can have.
+    Zone,
+    /// A length of time: `50us`.
+    Time,
 }
 
 /// Where a layer is to be.
@@ -78,7 +109,9 @@ pub struct Made {
 }
 
 /// All layers, in the order `list` shows them.
-pub const ALL: [&Kind; 10] = [
+pub const ALL: [&Kind; 15] = [
+    &null_blk::NULL_BLK,
+    &null_blk::ZONED,
     &luks::LUKS,
     &integrity::INTEGRITY,
     &md::RAID0,
@@ -89,6 +122,9 @@ pub const ALL: [&Kind; 10] = [
     &lvm::LINEAR,
     &lvm::STRIPED,
     &lvm::THIN,
+    &cache::CACHE,
+    &cache::WRITECACHE,
+    &bcache::BCACHE,
 ];
 
 /// The layer of that name.
@@ -104,6 +140,15 @@ pub fn check(layers: &[Layer], devices: usize) -> Result<(), String> {
         let kind = find(&layer.name)
             .ok_or_else(|| format!("no layer is called {:?}; {}", layer.name, named()))?;
         kind.check(layer)?;
+        if kind.place == Place::OfDisks && level > 0 {
+            return Err(format!(
+                "{} takes the place of the bed's disks: write it first",
+                kind.name
+            ));
+        }
+        if level > 0 && is_zoned(layers) {
+            return Err(format!("{} can't be made on zoned disks here: leave it out", kind.name));
+        }
         let (least, count) = (kind.devices_min, below.len());
         if count < least {
             return Err(format!(
@@ -128,6 +173,58 @@ pub fn stack(layers: &[Layer], devices: &[String]) -> Vec<Made> {
     made
 }
 
+/// What is made in the place of the bed's disks, where that is asked for.
+pub fn in_place(layers: &[Layer], disks: &[String]) -> Option<Made> {
+    takes_place(layers).then(|| stack(&layers[..1], disks).pop()).flatten()
+}
+
+/// Whether the disks are not the bed's.
+pub fn takes_place(layers: &[Layer]) -> bool {
+    let first = layers.first().and_then(|layer| find(&layer.name));
+    first.is_some_and(|kind| kind.place == Place::OfDisks)
+}
+
+/// Whether the file system is made on zoned disks.
+pub fn is_zoned(layers: &[Layer]) -> bool {
+    layers.first().is_some_and(|layer| layer.name == null_blk::ZONED.name)
+}
+
+/// How many zones of zoned disks are written anywhere.
+pub fn conventional_zones(disks: &Layer) -> u64 {
+    null_blk::conventional(disks)
+}
+
+/// The kernel gives such disks no more queues than it has processors, and says nothing
+/// (drivers/block/null_blk/main.c, `null_validate_conf`).
+pub fn check_processors(disks: &Layer, processors: u32) -> Result<(), String> {
+    let queues = disks.settings.get(null_blk::QUEUES).and_then(|it| it.parse::<u32>().ok());
+    match queues {
+        Some(queues) if queues > processors => Err(format!(
+            "{disks}: a guest of {processors} processors has no more queues than these: write \
+             [vm] processors = {queues}"
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// Whether the disk of that number, of so many, is the fast one that caches others: what is above
+/// joins none of them before.
+pub fn is_fast(layers: &[Layer], number: usize, count: usize) -> bool {
+    let caches = |layer: &Layer| find(&layer.name).is_some_and(|it| it.place == Place::WithCache);
+    number + 1 == count && layers.iter().any(caches)
+}
+
+/// Whether `layers` can be made on disks of that size.
+pub fn check_size(layers: &[Layer], disk: Bytes) -> Result<(), String> {
+    layers.iter().try_for_each(|layer| bcache::check_size(layer, disk))
+}
+
+/// What a guest loads that module of the kernel with.
+pub fn module_parameters(module: &str) -> &'static CStr {
+    let (name, parameters) = null_blk::PARAMETERS;
+    if module == name { parameters } else { c"" }
+}
+
 /// The devices on which the file system is made.
 pub fn top(layers: &[Layer], devices: Vec<String>) -> Vec<String> {
     stack(layers, &devices).pop().map_or(devices, |it| it.devices)
@@ -139,12 +236,15 @@ pub fn clear_argv(device: &str) -> Argv {
     words(&["wipefs", "--all", "--quiet", device])
 }
 
-/// Makes `layers` on `devices`; gives what their own tools say of them.
+/// Makes `layers` on `devices`, which are those that [`in_place`] has made, where it has; gives
+/// what their own tools say of them.
 pub fn raise(layers: &[Layer], devices: &[String]) -> Result<Vec<String>, ToolError> {
     devices.iter().try_for_each(|device| tool::run(&clear_argv(device)).map(drop))?;
     let mut said = Vec::new();
-    for (made, layer) in stack(layers, devices).iter().zip(layers) {
-        tool::run_all(&made.commands)?;
+    for (level, (made, layer)) in stack(layers, devices).iter().zip(layers).enumerate() {
+        if level > 0 || !takes_place(layers) {
+            tool::run_all(&made.commands)?;
+        }
         said.push(format!("{}: {}", layer.name, told(&tool::run_all(&made.facts)?)));
     }
     Ok(said)
@@ -169,7 +269,10 @@ impl Kind {
         let choice = |(name, value): &(&str, Value)| match value {
             Value::OneOf(words) => format!("{name}={}", words.join("|")),
             Value::Switch => format!("{name}=yes|no"),
+            Value::Time => format!("{name}=50us"),
             Value::Size | Value::Chunk | Value::Word => name.to_string(),
+            Value::Count | Value::Mib | Value::Zone => name.to_string(),
+            Value::Percent | Value::CacheChunk => name.to_string(),
         };
         self.settings.iter().map(choice).collect()
     }
@@ -184,6 +287,9 @@ impl Kind {
             })?;
             kind.check(value).map_err(|wanted| format!("{layer}: {key} is {wanted}"))?;
         }
+        if self.place == Place::OfDisks {
+            null_blk::check(layer)?;
+        }
         let state = layer.settings.get("state").map(String::as_str);
         if layer.settings.contains_key("speed") && !matches!(state, Some("resync" | "check")) {
             return Err(format!("{layer}: speed is that of state=resync or of state=check"));
@@ -196,9 +302,23 @@ impl Value {
     fn check(self, value: &str) -> Result<(), String> {
         let is_word = |c: char| c.is_ascii_alphanumeric() || ":-_.,()".contains(c);
         let is_size = |least| bytes(value).is_some_and(|it| it >= least && it.is_power_of_two());
+        let is_mib = bytes(value).is_some_and(|it| it > 0 && it.is_multiple_of(1 << 20));
         let (is_right, wanted) = match self {
             Value::Size => (is_size(512), "a power of two, as in 64k"),
             Value::Chunk => (is_size(4096), "a power of two from 4k on, as in 64k"),
+            // Btrfs has none that are smaller (fs/btrfs/zoned.c, BTRFS_MIN_ZONE_SIZE).
+            Value::Zone => (is_size(4 << 20), "a power of two from 4M on, as in 64M"),
+            Value::Mib => (is_mib, "a number of whole MiB, as in 48M"),
+            Value::Percent => {
+                (value.parse::<u8>().is_ok_and(|it| it <= 100), "a number from 0 to 100")
+            }
+            // Documentation/admin-guide/device-mapper/cache.rst, "Fixed block size".
+            Value::CacheChunk => (
+                bytes(value).is_some_and(|it| it.is_multiple_of(32 << 10) && is_cache_chunk(it)),
+                "a multiple of 32k up to 1G",
+            ),
+            Value::Count => (value.parse::<u32>().is_ok(), "a whole number"),
+            Value::Time => (null_blk::nanoseconds(value).is_some(), "a time, as in 50us or 2ms"),
             Value::OneOf(words) => {
                 let wanted = format!("one of {}", words.join(", "));
                 return if words.contains(&value) { Ok(()) } else { Err(wanted) };
@@ -210,6 +330,10 @@ impl Value {
         };
         if is_right { Ok(()) } else { Err(wanted.into()) }
     }
+}
+
+fn is_cache_chunk(bytes: u64) -> bool {
+    (32 << 10..=1 << 30).contains(&bytes)
 }
 
 fn bytes(value: &str) -> Option<u64> {
@@ -236,6 +360,11 @@ impl Seat<'_> {
     fn each(&self) -> impl Iterator<Item = (&String, String)> {
         self.devices.iter().enumerate().map(|(number, device)| (device, self.name(number)))
     }
+}
+
+/// A line for the shell.
+fn shell(line: &str) -> Argv {
+    words(&["sh", "-c", line])
 }
 
 fn words(words: &[&str]) -> Argv {
@@ -281,9 +410,10 @@ mod tests {
         for kind in ALL {
             let below = devices(kind.devices_min.max(2));
             let made = stack(&layers(kind.name), &below).remove(0);
-            let line: Vec<&String> = made.commands.iter().flatten().collect();
             for device in &below {
-                assert!(line.contains(&device), "{}: {device}", kind.name);
+                let name = device.trim_start_matches("/dev/");
+                let is_named = made.commands.iter().flatten().any(|word| word.contains(name));
+                assert!(is_named, "{}: {device}", kind.name);
             }
             assert!(!made.devices.is_empty() && !made.facts.is_empty(), "{}", kind.name);
             assert!(made.devices.iter().all(|it| !below.contains(it)), "{}", kind.name);
@@ -338,6 +468,73 @@ mod tests {
     }
 
     #[test]
+    fn disks_in_memory_are_as_large_as_the_beds_and_made_before_the_trial() {
+        let said = "null_blk:cache=16M,latency=50us,queues=2";
+        let made = typed(said, 2);
+        let of = |number| format!("cat /sys/class/block/vd{number}/size");
+        for words in [
+            "mount -t configfs configfs /sys/kernel/config",
+            "mkdir nullb1",
+            &of(0),
+            &of(1),
+            "echo 1 >memory_backed && echo 2 >submit_queues && echo 2 >irqmode && ",
+            "echo 50000 >completion_nsec && echo 16 >cache_size && echo 1 >power",
+        ] {
+            assert!(made.contains(words), "{words}: {made}");
+        }
+        assert!(!made.contains("zone"), "{made}");
+        let zones = "zoned:conventional=4,max_active=9,max_open=8,zone_capacity=24M,zone_size=32M";
+        let made = typed(zones, 1);
+        let all = "echo 1 >zoned && echo 32 >zone_size && echo 24 >zone_capacity && echo 4 \
+                   >zone_nr_conv && echo 8 >zone_max_open && echo 9 >zone_max_active";
+        assert!(made.contains(all), "{made}");
+        assert!(typed("zoned", 1).contains("echo 16 >zone_size && echo 8 >zone_nr_conv"));
+        let disks = in_place(&layers("zoned"), &devices(1)).unwrap();
+        assert_eq!(disks.devices, ["/dev/nullb0"]);
+        assert!(in_place(&layers("luks"), &devices(1)).is_none() && !takes_place(&[]));
+        let upon = top(&layers("null_blk+raid1"), devices(2));
+        assert_eq!(upon, ["/dev/md1"]);
+        assert!(is_zoned(&layers("zoned")) && !is_zoned(&layers("null_blk")));
+        assert!(check_processors(&layers(said)[0], 2).is_ok());
+        assert!(check_processors(&layers(said)[0], 1).is_err());
+        assert_eq!(module_parameters("null_blk"), c"nr_devices=0");
+        assert_eq!(module_parameters("xfs"), c"");
+    }
+
+    #[test]
+    fn the_last_device_caches_the_others() {
+        let cache = typed("cache:mode=writeback,chunk=96k", 3);
+        let volume = "--activate y --zero n --wipesignatures n --name volume fsverdict0_0 /dev/vd0 \
+                      /dev/vd1\n";
+        let fast = "--activate n --zero n --wipesignatures n --name fast fsverdict0_0 /dev/vd2\n";
+        assert!(cache.contains(volume) && cache.contains(fast), "{cache}");
+        let convert = "--yes --type cache --cachevol fast --cachemode=writeback --chunksize=96k \
+                       fsverdict0_0/volume";
+        assert!(cache.ends_with(convert), "{cache}");
+        let write = typed("writecache:block_size=512,high_watermark=60", 2);
+        let convert = "--type writecache --cachevol fast '--cachesettings=block_size=512 \
+                       high_watermark=60' fsverdict0_0/volume";
+        assert!(write.ends_with(convert), "{write}");
+        let bcache = typed("bcache:mode=writeback,sequential_cutoff=1M,bucket=128k", 3);
+        let made =
+            "make-bcache --wipe-bcache --bucket=128k --cache /dev/vd2 --bdev /dev/vd0 /dev/vd1";
+        let registered = ["vd2", "vd0", "vd1"].map(|it| bcache.find(&format!("echo /dev/{it} >")));
+        assert!(bcache.starts_with(made) && registered.is_sorted(), "{bcache}");
+        for words in ["writeback >/sys/block/bcache1/bcache/cache_mode", "1048576 >/sys/block/bc"] {
+            assert!(bcache.contains(words), "{words}: {bcache}");
+        }
+        assert_eq!(top(&layers("bcache"), devices(3)), ["/dev/bcache0", "/dev/bcache1"]);
+        let sized = |text: &str, bytes| check_size(&layers(text), Bytes(bytes));
+        assert!(sized("bcache", 512 << 20).is_ok() && sized("cache", 1 << 20).is_ok());
+        let small = sized("bcache:bucket=1M", 512 << 20).unwrap_err();
+        assert!(small.contains("512M are 512 of 1M: give it smaller ones"), "{small}");
+        assert_eq!(top(&layers("cache"), devices(2)), ["/dev/mapper/fsverdict0_0-volume"]);
+        let fast = |text: &str| [0, 1].map(|number| is_fast(&layers(text), number, 2));
+        assert_eq!(fast("luks+cache"), [false, true]);
+        assert_eq!(fast("luks+raid1"), [false, false]);
+    }
+
+    #[test]
     fn a_stack_that_can_not_be_is_refused_before_anything_is_made() {
         for (text, count, says) in [
             ("lukz", 1, "no layer is called \"lukz\"; did you mean luks"),
@@ -353,6 +550,23 @@ mod tests {
             ("raid1", 1, "raid1 is made of 2 devices or more, and gets 1: --devices 2"),
             ("lvm+raid1", 2, "raid1 is made of 2 devices or more, and gets 1"),
             ("raid6", 3, "--devices 4"),
+            ("cache", 1, "cache is made of 2 devices or more, and gets 1: --devices 2"),
+            ("raid1+writecache", 2, "writecache is made of 2 devices or more, and gets 1"),
+            ("bcache", 1, "bcache is made of 2 devices or more"),
+            ("bcache:mode=back", 2, "mode is one of writethrough, writeback, writearound, none"),
+            ("cache:mode=fast", 2, "mode is one of writethrough, writeback, passthrough"),
+            ("cache:chunk=16k", 2, "chunk is a multiple of 32k up to 1G"),
+            ("writecache:block_size=4k", 2, "block_size is one of 512, 4096"),
+            ("writecache:high_watermark=101", 2, "high_watermark is a number from 0 to 100"),
+            ("null_blk:queues=0", 1, "queues is a whole number from 1 on"),
+            ("null_blk:latency=50", 1, "latency is a time, as in 50us"),
+            ("null_blk:cache=100k", 1, "cache is a number of whole MiB"),
+            ("null_blk:zone_size=64M", 1, "null_blk has no setting \"zone_size\""),
+            ("zoned:zone_size=1M", 1, "zone_size is a power of two from 4M on"),
+            ("zoned:zone_capacity=17M", 1, "zone_capacity is at most zone_size, 16M"),
+            ("zoned:max_open=some", 1, "max_open is a whole number"),
+            ("luks+null_blk", 1, "null_blk takes the place of the bed's disks: write it first"),
+            ("zoned+luks", 1, "luks can't be made on zoned disks"),
         ] {
             let error = check(&layers(text), count).unwrap_err();
             assert!(error.contains(says), "{text}: {error}");

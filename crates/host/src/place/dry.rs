@@ -237,7 +237,9 @@ impl DryRun {
 
     fn layers(&mut self, trial: &Trial) {
         let devices: Vec<String> = trial.bed.devices.iter().map(|it| it.path.clone()).collect();
-        let clear = devices.iter().map(|device| layer::clear_argv(device));
+        // Those that are made in their place are empty.
+        let cleared = if layer::takes_place(&trial.contender.layers) { &[][..] } else { &devices };
+        let clear = cleared.iter().map(|device| layer::clear_argv(device));
         let made = layer::stack(&trial.contender.layers, &devices);
         let commands = clear.chain(made.into_iter().flat_map(|it| it.commands));
         self.lines.extend(commands.map(|argv| shown(&argv)));

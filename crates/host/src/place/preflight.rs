@@ -3,7 +3,9 @@
 
 use std::path::Path;
 
-use fsverdict_core::model::{Bed, BedKind, Bytes, Contender, Plan, PlanError, Workload, meant};
+use fsverdict_core::model::{
+    Arm, Bed, BedKind, Bytes, Contender, Plan, PlanError, Workload, meant,
+};
 use fsverdict_core::run::{HostError, check_metrics};
 use thiserror::Error;
 
@@ -84,6 +86,8 @@ pub fn check_plan(plan: &Plan) -> Result<(), PreflightError> {
     for contender in &plan.contenders {
         let devices = contender.devices_of(plan.bed.devices as usize);
         layer::check(&contender.layers, devices)
+            .and_then(|()| layer::check_size(&contender.layers, plan.bed.size))
+            .and_then(|()| check_disks(plan, contender))
             .map_err(|said| PreflightError::Layers { contender: contender.name.clone(), said })?;
     }
     for workload in &plan.workloads {
@@ -94,6 +98,57 @@ pub fn check_plan(plan: &Plan) -> Result<(), PreflightError> {
         let named = |said| PreflightError::Metric { workload: workload.name.clone(), said };
         check_metrics(workload, &plan.probes, false).map_err(named)?;
         check_claimed(plan, workload, false)?;
+    }
+    Ok(())
+}
+
+/// Disks in the guest's memory can be made as large as the bed's, and the file system on them.
+fn check_disks(plan: &Plan, contender: &Contender) -> Result<(), String> {
+    let layers = &contender.layers;
+    let Some(disks) = layers.first().filter(|_| layer::takes_place(layers)) else { return Ok(()) };
+    // What a kernel, the programs and the page cache have at least.
+    const REST_BYTES: u64 = 256 << 20;
+    let vm = plan.vm.clone().unwrap_or_default();
+    let count = contender.devices_of(plan.bed.devices as usize) as u64;
+    let needed = plan.bed.size.0.saturating_mul(count).saturating_add(REST_BYTES);
+    if needed > vm.memory.0 {
+        return Err(format!(
+            "{} of {} lie in the guest's memory, which is {}: give it {} (--vm-memory), or a \
+             smaller --size",
+            disks.name,
+            plan.bed.size,
+            vm.memory,
+            Bytes(needed)
+        ));
+    }
+    if contender.limits.or(plan.bed.limits).is_some() {
+        return Err(format!(
+            "limits are those of the bed's disks, and {0} takes their place: leave them out, or \
+             write {0}:latency=1ms",
+            disks.name
+        ));
+    }
+    if plan.judgement.arms.contains(&Arm::Raw) {
+        return Err(format!(
+            "arm raw is the bare disk of the bed, and {} takes its place: leave the arm out",
+            disks.name
+        ));
+    }
+    layer::check_processors(disks, vm.processors_at(plan.named_place().unwrap_or_default()))?;
+    let known = file_system::ALL.iter().find(|known| known.name == contender.file_system);
+    if layer::is_zoned(layers) && !known.is_some_and(|known| known.takes_zones) {
+        let takes = file_system::ALL.iter().filter(|known| known.takes_zones);
+        return Err(format!(
+            "{} can't be made on zoned disks, but {}",
+            contender.file_system,
+            takes.map(|known| known.name).collect::<Vec<_>>().join(" and ")
+        ));
+    }
+    if layer::is_zoned(layers)
+        && contender.file_system == "f2fs"
+        && layer::conventional_zones(disks) == 0
+    {
+        return Err(format!("{disks}: f2fs has its metadata in conventional zones: give it some"));
     }
     Ok(())
 }
@@ -201,5 +256,40 @@ fn check_partitions(plan: &Plan) -> Result<(), PreflightError> {
             Err(PreflightError::Nested { contender: one.name.clone(), path: path.clone() })
         }
         None => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is said of one contender on these layers, with disks of 512 MiB.
+    fn said(file_system: &str, layers: &str, more: &str) -> String {
+        let contender = format!("name = \"it\"\nfile_system = \"{file_system}\"\n");
+        let text = format!(
+            "place = \"vm\"\n[[contender]]\n{contender}layers = [\"{layers}\"]\n[bed]\nkind = \
+             \"loop\"\nsize = \"512M\"\n{more}\n[[workload]]\nname = \"w\"\ncommand = \"true\"\n"
+        );
+        let checked = check_plan(&Plan::parse(&text).unwrap());
+        checked.err().map(|error| error.to_string()).unwrap_or_default()
+    }
+
+    #[test]
+    fn disks_in_memory_are_refused_where_they_do_not_fit() {
+        assert_eq!(said("btrfs", "zoned", ""), "");
+        assert_eq!(said("ext4", "null_blk", ""), "");
+        assert!(said("ext4", "bcache:bucket=4M", "devices = 2").contains("give it smaller ones"));
+        let ext4 = said("ext4", "zoned", "");
+        assert!(ext4.contains("ext4 can't be made on zoned disks, but btrfs and f2fs"), "{ext4}");
+        assert!(said("f2fs", "zoned:conventional=0", "").contains("conventional zones: give it"));
+        assert_eq!(said("f2fs", "zoned", "") + &said("btrfs", "zoned:conventional=0", ""), "");
+        let large = said("ext4", "null_blk", "devices = 2");
+        let says = "null_blk of 512M lie in the guest's memory, which is 1G: give it 1280M";
+        assert!(large.contains(says), "{large}");
+        assert_eq!(said("ext4", "null_blk", "devices = 2\n[vm]\nmemory = \"2G\""), "");
+        let limited = said("ext4", "null_blk", "limits = { iops = 100 }");
+        assert!(limited.contains("leave them out, or write null_blk:latency=1ms"), "{limited}");
+        let queues = said("ext4", "null_blk:queues=4", "");
+        assert!(queues.contains("[vm] processors = 4"), "{queues}");
     }
 }

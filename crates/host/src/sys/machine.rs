@@ -15,10 +15,10 @@ pub fn mount_kernel(kind: &CStr, at: &CStr) -> io::Result<()> {
 
 /// init_module(2), which every kernel has; finit_module(2) came with Linux 3.8. One that is loaded
 /// already is no error.
-pub fn load_module(module: &[u8]) -> io::Result<()> {
+pub fn load_module(module: &[u8], parameters: &CStr) -> io::Result<()> {
     let (start, len) = (module.as_ptr(), module.len());
-    // SAFETY: the module is valid for reads of its length, and its arguments end in NUL.
-    match unsafe { libc::syscall(libc::SYS_init_module, start, len, c"".as_ptr()) } {
+    // SAFETY: the module is valid for reads of its length, and its parameters end in NUL.
+    match unsafe { libc::syscall(libc::SYS_init_module, start, len, parameters.as_ptr()) } {
         0 => Ok(()),
         _ => match io::Error::last_os_error() {
             error if error.raw_os_error() == Some(libc::EEXIST) => Ok(()),

@@ -73,6 +73,7 @@ pub struct Level<'a> {
     /// The user's mount options.
     pub options: &'a [String],
     devices: Vec<String>,
+    zoned: bool,
     /// Where it is mounted.
     pub at: String,
     below: String,
@@ -95,6 +96,7 @@ pub fn levels<'a>(
         mkfs: &contender.mkfs,
         options: &contender.mount,
         devices: devices(trial),
+        zoned: layer::is_zoned(&contender.layers),
         at: at(0),
         below: String::new(),
     }];
@@ -104,6 +106,7 @@ pub fn levels<'a>(
             mkfs: &above.options,
             options: &above.options,
             devices: Vec::new(),
+            zoned: false,
             at: at(level),
             below: at(level - 1),
         });
@@ -124,7 +127,8 @@ pub fn cached(trial: &Trial) -> String {
 
 impl Level<'_> {
     fn site(&self, again: bool) -> Site<'_> {
-        Site { devices: &self.devices, at: &self.at, below: &self.below, again }
+        let (zoned, devices) = (self.zoned, &self.devices);
+        Site { devices, at: &self.at, below: &self.below, again, zoned }
     }
 
     /// The commands that make, mount or unmount it, which may have been mounted before.

@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use fsverdict_core::model::need::State;
-use fsverdict_core::model::{Device, Guest, Record, Trial};
+use fsverdict_core::model::{Device, Guest, Layer, Record, Trial};
 use fsverdict_core::run::HostError;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -308,6 +308,20 @@ fn device((node, folder): (PathBuf, PathBuf)) -> Result<Device, HostError> {
     })
 }
 
+/// The disks that the lowest layer makes in place of `beds`, or these.
+fn in_their_place(layers: &[Layer], beds: Vec<Device>) -> Result<Vec<Device>, HostError> {
+    let paths: Vec<String> = beds.iter().map(|bed| bed.path.clone()).collect();
+    let Some(made) = layer::in_place(layers, &paths) else { return Ok(beds) };
+    tool::run_all(&made.commands)?;
+    let disks = made.devices.iter().map(|path| {
+        let name = path.trim_start_matches("/dev/");
+        let folder = Path::new("/sys/block").join(name);
+        nodes::make_one(&folder, Path::new("/dev"))?;
+        device((path.into(), folder))
+    });
+    disks.collect()
+}
+
 /// Gives the disk another node, of a name that stands for no kind of disk: what libefi knows as a
 /// whole disk by its name (`sd`, `hd`, `vd` and the like: `efi_get_info`) zpool partitions, and
 /// partitions get no node here, where there is no udev.
@@ -319,8 +333,8 @@ fn rename(device: &mut Device, number: usize) -> io::Result<()> {
     Ok(())
 }
 
-/// A disk of User Mode Linux has mq-deadline where those of other guests and loop devices have no
-/// scheduler, and so would merge what these don't.
+/// A disk of User Mode Linux, or of null_blk, has mq-deadline where those of other guests and loop
+/// devices have no scheduler, and so would merge what these don't.
 fn without_scheduler(devices: &[Device]) -> Result<(), HostError> {
     for device in devices {
         let (knob, value) = (Knob::queue(device.number, "scheduler"), "none".into());
@@ -336,7 +350,8 @@ fn run(job: Job, job_disk: &Path) -> Result<(), HostError> {
     let mut beds = beds(job_disk, job.disks + usize::from(job.has_marks))?;
     let marks = beds.split_off(job.disks).pop().filter(|_| job.has_marks);
     trial.bed.marks = marks.map_or(String::new(), |marks| marks.path);
-    trial.bed.devices = beds;
+    let is_of_host = !layer::takes_place(&trial.contender.layers);
+    trial.bed.devices = in_their_place(&trial.contender.layers, beds)?;
     if file_system::find(&trial.contender.file_system).is_some_and(|it| it.partitions_disks) {
         (0..)
             .zip(&mut trial.bed.devices)
@@ -347,12 +362,17 @@ fn run(job: Job, job_disk: &Path) -> Result<(), HostError> {
     (trial.raw, trial.series) = (file("raw"), file("series.csv"));
     trial.directory = MOUNT_POINT.into();
     trial.contender.limits = None;
-    for (like, device) in
-        job.like.iter().flat_map(|it| trial.bed.devices.iter().map(move |d| (it, d)))
+    // What is made here says by its own settings what it is.
+    for (like, device) in job
+        .like
+        .iter()
+        .filter(|_| is_of_host)
+        .flat_map(|it| trial.bed.devices.iter().map(move |d| (it, d)))
     {
         like.set_on(device.number)?;
     }
-    if job.user_mode {
+    // A zoned disk needs its own, which keeps the order of writes.
+    if (job.user_mode || !is_of_host) && !layer::is_zoned(&trial.contender.layers) {
         without_scheduler(&trial.bed.devices)?;
     }
     let wanted = settings::wanted(&trial.contender, &trial.bed.devices);

@@ -6,7 +6,7 @@ use std::{fmt, fs, io};
 
 use super::modules;
 use crate::probe::{each_record, log_from_now};
-use crate::sys;
+use crate::{layer, sys};
 
 /// A module that did not load.
 #[derive(Debug)]
@@ -38,7 +38,8 @@ pub fn load<'a>(folder: &Path, files: impl Iterator<Item = &'a str>) -> Vec<Unlo
     let mut log = log_from_now().ok();
     let mut unloaded = Vec::new();
     for file in files {
-        let loaded = fs::read(folder.join(file)).and_then(|it| sys::load_module(&it));
+        let parameters = layer::module_parameters(&modules::name(file));
+        let loaded = fs::read(folder.join(file)).and_then(|it| sys::load_module(&it, parameters));
         if let Err(error) = loaded {
             let mut failed = Unloaded { file: file.into(), error, said: Vec::new() };
             let mut records = Vec::new();

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use fsverdict_core::model::{Device, ExtraProbe, Record, Trial};
 use fsverdict_core::run::HostError;
 
+use crate::layer;
 use crate::probe::trace::logged;
 
 /// A log that grows beyond this fills somebody's disk.
@@ -23,7 +24,9 @@ impl Log {
     /// would not be known: there is none.
     pub fn of(trial: &Trial, folder: &Path) -> Result<Option<Log>, HostError> {
         let [device] = trial.bed.devices.as_slice() else { return Ok(None) };
-        if !trial.probes.contains(&ExtraProbe::Trace) {
+        // QEMU sees nothing of disks in the guest's memory.
+        let is_seen = !layer::takes_place(&trial.contender.layers);
+        if !is_seen || !trial.probes.contains(&ExtraProbe::Trace) {
             return Ok(None);
         }
         let path = folder.join("writes.log");

@@ -36,7 +36,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use fsverdict_core::model::{
-    self, Bed, BedKind, Contender, Device, Guest, Plan, Record, Trial, TrialBed,
+    self, Bed, BedKind, Contender, Device, Guest, Limits, Plan, Record, Trial, TrialBed,
 };
 use fsverdict_core::run::{self, HostError, Place};
 
@@ -311,12 +311,11 @@ pub fn imagined(plan: &Plan, trial: &Trial) -> Result<Vec<String>, HostError> {
         Err(_) => format!("vmlinuz-{}", name.unwrap_or("RELEASE")).into(),
     };
     let (config, runner) = (plan.vm.clone().unwrap_or_default(), Runner::of(plan));
-    let limits = trial.contender.limits.or(plan.bed.limits);
     let bed = (0..trial.bed.devices.len()).map(|number| Disk {
         path: format!("RUN/{number}.img").into(),
         direct: plan.bed.kind == BedKind::Loop,
         scratch: false,
-        limits,
+        limits: limits(plan, trial, number),
         like: plan.bed.like.as_deref().and_then(model::Disk::named),
         log: None,
     });
@@ -335,6 +334,12 @@ pub fn imagined(plan: &Plan, trial: &Trial) -> Result<Vec<String>, HostError> {
         has_terminal: false,
     };
     Ok(runner.argv(&machine))
+}
+
+/// What that one of a trial's disks is held down to: a cache for slow disks is fast.
+fn limits(plan: &Plan, trial: &Trial, number: usize) -> Option<Limits> {
+    let is_fast = layer::is_fast(&trial.contender.layers, number, trial.bed.devices.len());
+    trial.contender.limits.or(plan.bed.limits).filter(|_| !is_fast)
 }
 
 fn processors(plan: &Plan) -> u32 {
@@ -447,18 +452,17 @@ impl<'a> Vm<'a> {
     }
 
     fn disks(&self, exchange: &Path, trial: &Trial, log: Option<&Log>) -> Vec<Disk> {
-        let limits = trial.contender.limits.or(self.plan.bed.limits);
-        let bed_disk = |device: &Device| Disk {
+        let bed_disk = |(number, device): (usize, &Device)| Disk {
             path: PathBuf::from(&device.path),
             direct: self.is_direct(device),
             scratch: false,
-            limits,
+            limits: limits(&self.plan, trial, number),
             like: self.like().map(|like| like.disk.clone()),
             log: log
                 .map(|log| DiskLog { path: log.path().into(), device_bytes: device.size_bytes }),
         };
         std::iter::once(Disk::exchange(exchange))
-            .chain(trial.bed.devices.iter().map(bed_disk))
+            .chain(trial.bed.devices.iter().enumerate().map(bed_disk))
             .collect()
     }
 
