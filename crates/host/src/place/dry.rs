@@ -227,6 +227,9 @@ impl DryRun {
         for argv in level.commands(step, self.mounts > 0) {
             self.say(shown(&argv));
         }
+        if step == Step::Unmount {
+            self.lines.extend(level.take_down().iter().map(|argv| shown(argv)));
+        }
         if let Some(server) = level.server().filter(|_| step == Step::Mount) {
             self.say(format!("{} &", shown(&server)));
         }

@@ -112,14 +112,11 @@ pub fn levels<'a>(
 }
 
 /// A path on the file system whose inodes the page cache knows the work's files by: an overlay
-/// opens those of the file system below, and one by a program has inodes of its own.
+/// opens those of the file system below; one by a program or a server has inodes of its own.
 pub fn cached(trial: &Trial) -> String {
     let above = levels(trial, file_system::find(&trial.contender.file_system)).unwrap_or_default();
-    let mut above = above
-        .into_iter()
-        .rev()
-        .skip_while(|level| level.file_system.is_upon && !level.file_system.is_programs());
-    above.next().map_or_else(|| trial.directory.clone(), |level| level.at)
+    let level = above.into_iter().rev().find(|level| level.file_system.has_inodes());
+    level.map_or_else(|| trial.directory.clone(), |level| level.at)
 }
 
 impl Level<'_> {
@@ -136,6 +133,11 @@ impl Level<'_> {
             Step::Unmount => self.file_system.unmount(site),
             _ => Vec::new(),
         }
+    }
+
+    /// The commands that end what has served it, once it is unmounted.
+    pub fn take_down(&self) -> Vec<Argv> {
+        self.file_system.take_down(&self.site(true))
     }
 
     /// The command that makes it of what was laid out, if that is how it is made.
