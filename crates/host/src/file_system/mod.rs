@@ -12,6 +12,7 @@ mod gfs2;
 mod jfs;
 mod nfs;
 mod nilfs2;
+mod nine_p;
 mod ntfs;
 mod ocfs2;
 mod overlay;
@@ -64,6 +65,8 @@ pub struct FileSystem {
     pub dry: Option<&'static str>,
     /// Mounts it with the user's options after ours, which keep it from discarding by itself.
     mount: fn(&[String], &Site) -> Vec<Argv>,
+    /// The program that gives it out to its mount.
+    listener: Option<Listener>,
     /// The program that mounts it with these options, and does its work in the foreground until it
     /// is unmounted.
     server: Option<fn(&[String], &Site) -> Argv>,
@@ -125,6 +128,15 @@ pub struct Daemon {
     pub socket: &'static str,
 }
 
+/// A program that serves by the loopback interface.
+#[derive(Debug)]
+struct Listener {
+    /// It with its arguments, for these options: it stays in the foreground.
+    argv: fn(&[String], &Site) -> Argv,
+    /// Where it is heard when it is ready.
+    port: u16,
+}
+
 /// What a file system is unless it says otherwise.
 const PLAIN: FileSystem = FileSystem {
     name: "",
@@ -135,6 +147,7 @@ const PLAIN: FileSystem = FileSystem {
     make: |_, _| Vec::new(),
     dry: None,
     mount: |_, _| Vec::new(),
+    listener: None,
     server: None,
     server_says: "",
     of_tree: None,
@@ -165,7 +178,7 @@ const IN_FULL_KERNELS: &str = "--place vm, Debian's full 6.1";
 const IN_CLOUD_KERNELS: &str = "--place vm, Debian's 6.1";
 
 /// All file systems, in the order `list` shows them.
-pub const ALL: [&FileSystem; 26] = [
+pub const ALL: [&FileSystem; 27] = [
     &ext::EXT4,
     &xfs::XFS,
     &btrfs::BTRFS,
@@ -192,6 +205,7 @@ pub const ALL: [&FileSystem; 26] = [
     &fuse::GOCRYPTFS,
     &fuse::MERGERFS,
     &nfs::NFS,
+    &nine_p::NINE_P,
 ];
 
 /// The file system of that name, as this machine has it.
@@ -292,6 +306,12 @@ impl FileSystem {
         self.server.map(|server| server(options, site))
     }
 
+    /// The program that gives it out, if one does, and its port: it is started before
+    /// [`Self::mount`].
+    pub fn listener(&self, options: &[String], site: &Site) -> Option<(Argv, u16)> {
+        self.listener.as_ref().map(|it| ((it.argv)(options, site), it.port))
+    }
+
     /// Those of the options, one each, that are not fsverdict's own.
     pub fn told(&self, options: &[String]) -> Vec<String> {
         let all = options.iter().flat_map(|options| options.split(','));
@@ -362,7 +382,8 @@ impl FileSystem {
         if self.is_read_only() && !above.is_empty() {
             return Err(format!("{} is read only, and nothing stands on it here", self.name));
         }
-        if let Some(above) = above.first().filter(|it| it.name == "overlay" && self.has_no_overlay) {
+        if let Some(above) = above.first().filter(|it| it.name == "overlay" && self.has_no_overlay)
+        {
             return Err(format!(
                 "{} is not to be had on {}, which does not tell names by their case: the kernel \
                  refuses it",

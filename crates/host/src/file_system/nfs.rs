@@ -1,4 +1,4 @@
-//! NFS over the loopback interface: nfs(5), exports(5), nfsd(7). The kernel's own server gives out a
+//! NFS over the loopback interface: nfs(5), exports(5), nfsd(7). The kernel's server gives out a
 //! folder of the file system below, and its client mounts that.
 //!
 //! No program takes part. rpc.mountd(8) answers the server's questions, which client is whose and

@@ -98,7 +98,8 @@ fn nfs_is_given_out_by_the_kernel_and_mounted_by_the_loopback_interface() {
     }
     assert_eq!(lines(&known("nfs").unmount(&site)), "umount /mnt");
     assert!(lines(&known("nfs").take_down(&site)).contains("echo 0 >threads"));
-    let check = |options: &str| known("nfs").check_stands(&words(&options.split(',').collect::<Vec<_>>()));
+    let check =
+        |options: &str| known("nfs").check_stands(&words(&options.split(',').collect::<Vec<_>>()));
     check("vers=4.1,sync,nconnect=4,rsize=4096,threads=16,noatime,noac").unwrap();
     for wrong in
         ["vers=3", "sync,async", "sync=1", "threads", "threads=0", "threads=2;x", "sec=krb5", "fsc"]
@@ -110,6 +111,21 @@ fn nfs_is_given_out_by_the_kernel_and_mounted_by_the_loopback_interface() {
     stack("nfs+gocryptfs").unwrap();
     assert!(stack("nfs+overlay").unwrap_err().contains("the kernel refuses it"));
     assert!(stack("nfs+bindfs+nfs").unwrap_err().contains("twice"));
+}
+
+#[test]
+fn diod_gives_out_what_is_mounted_by_9p() {
+    let site = Site { at: "/mnt", below: "/below", ..Site::default() };
+    let options = words(&["msize=65536", "threads=4"]);
+    let (argv, port) = known("9p").listener(&options, &site).unwrap();
+    let diod = "diod -f -n -N -L stderr -c /dev/null -t 4 -l 127.0.0.1:564 -e /below/shown";
+    assert_eq!((argv.join(" ").as_str(), port), (diod, 564));
+    let mount = "mount -i -t 9p -o trans=tcp,port=564,version=9p2000.L,uname=root,\
+                 aname=/below/shown,msize=65536,access=user 127.0.0.1 /mnt";
+    assert_eq!(lines(&known("9p").mount(&options, &site)), mount);
+    for wrong in ["threads=many", "aname=x", "trans=fd", "uname=x"] {
+        assert!(known("9p").check_stands(&words(&[wrong])).is_err(), "{wrong}");
+    }
 }
 
 #[test]
@@ -141,7 +157,7 @@ fn syncfs_ends_at_what_a_program_serves_and_at_what_is_volatile() {
     let keeps = |name: &str, options: &[&str]| known(name).keeps_syncfs(&words(options));
     assert!(!keeps("ext4", &[]) && !keeps("overlay", &["metacopy=on"]));
     assert!(keeps("overlay", &["metacopy=on,volatile"]) && keeps("overlay", &["fsync=volatile"]));
-    for name in ["bindfs", "gocryptfs", "mergerfs", "nfs", "ntfs-3g"] {
+    for name in ["9p", "bindfs", "gocryptfs", "mergerfs", "nfs", "ntfs-3g"] {
         assert!(keeps(name, &[]), "{name}");
     }
 }

@@ -224,6 +224,9 @@ impl DryRun {
             }
             self.say(format!("{} &", daemon.argv.join(" ")));
         }
+        if let Some((argv, _)) = level.listener().filter(|_| step == Step::Mount) {
+            self.say(format!("{} &", shown(&argv)));
+        }
         for argv in level.commands(step, self.mounts > 0) {
             self.say(shown(&argv));
         }

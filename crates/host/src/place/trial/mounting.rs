@@ -112,6 +112,9 @@ impl Mounting {
         if level.file_system.is_upon && !self.has_work() {
             tool::run_all(&level.commands(Step::MakeFileSystem, false))?;
         }
+        if let Some((argv, port)) = level.listener() {
+            daemon::listen(&argv, port, &log(trial))?;
+        }
         self.with_daemon(Step::Mount, level, &log(trial))?;
         if let Some(server) = level.server() {
             daemon::serve(&server, level.file_system.server_says, &level.at, &log(trial))?;

@@ -145,6 +145,11 @@ impl Level<'_> {
         self.file_system.pack(self.mkfs, &self.site(false))
     }
 
+    /// The program that gives it out to its mount, if one does, and its port.
+    pub fn listener(&self) -> Option<(Argv, u16)> {
+        self.file_system.listener(self.options, &self.site(true))
+    }
+
     /// The program that mounts it, if one does.
     pub fn server(&self) -> Option<Argv> {
         self.file_system.server(self.options, &self.site(true))
@@ -168,11 +173,12 @@ impl Level<'_> {
     }
 }
 
-/// The file system that the work sees is a program's.
+/// The file system that the work sees is a program's, or what one gives out.
 fn is_served(trial: &Trial) -> bool {
     let lowest = file_system::find(&trial.contender.file_system);
     let levels = levels(trial, lowest).unwrap_or_default();
-    levels.last().is_some_and(|level| level.file_system.is_programs())
+    let serves = |level: &Level| level.file_system.is_programs() || level.listener().is_some();
+    levels.last().is_some_and(serves)
 }
 
 /// Where the trial's work is done, and with what.
