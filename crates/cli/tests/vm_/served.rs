@@ -72,7 +72,7 @@ fn nfs_is_compared_with_the_file_systems_that_it_gives_out() {
         assert!(findings.clone().all(|it| it["audit"] != silent), "{document:#}");
     }
     let report = scene.read("run/report.md");
-    assert!(report.contains("ext4, under `nfs:nconnect=2`"), "{report}");
+    assert!(report.contains(", under `nfs:nconnect=2`; in effect: "), "{report}");
     assert!(report.contains("; above it: `nfs4 rw,"), "{report}");
     scene.assert_nothing_left();
 }
