@@ -10,7 +10,8 @@ use super::{Argv, FileSystem, IN_FULL_KERNELS, Listener, PLAIN, Site, only, show
 pub(super) const NINE_P: FileSystem = FileSystem {
     name: "9p",
     program: "diod",
-    version: &["diod", "--version"],
+    // It tells none itself.
+    version: &["dpkg-query", "--show", "diod"],
     modules: &["9pnet_fd"],
     // What it shows lies in a folder, so that lost+found is not part of it.
     make: |_, site| vec![words(&["mkdir", &shown(site)])],
