@@ -443,8 +443,8 @@ impl Site<'_> {
     }
 }
 
-/// A server has one port, and an overlay's upper layer is no folder of a network's (fs/overlayfs/
-/// super.c, ovl_mount_dir).
+/// A server has one port, the kernel's gives out no overlay but one that is made for it, and an
+/// overlay's upper layer is no folder of a network's (fs/overlayfs/super.c, ovl_mount_dir).
 fn check_served(stack: &[Above]) -> Result<(), String> {
     let is_served = |it: &&Above| find(&it.name).is_some_and(|known| known.by_loopback);
     for (place, above) in stack.iter().enumerate().filter(|(_, it)| is_served(it)) {
@@ -452,6 +452,14 @@ fn check_served(stack: &[Above]) -> Result<(), String> {
         let (below, on_it) = (&stack[..place], stack.get(place + 1));
         if below.iter().any(|it| it.name == *name) {
             return Err(format!("{name} stands there twice, and its server serves once"));
+        }
+        let is_lost = |it: &&Above| {
+            let has = |word: &str| it.options.iter().any(|option| option == word);
+            it.name == "overlay" && !has("nfs_export=on")
+        };
+        if name == "nfs" && below.last().filter(is_lost).is_some() {
+            let why = "the kernel exports no overlay without a way back from handles to names";
+            return Err(format!("{why}: write overlay:index=on,nfs_export=on+{name}"));
         }
         if on_it.is_some_and(|it| it.name == "overlay") {
             return Err(format!("overlay is not to be had on {name}: the kernel refuses it"));

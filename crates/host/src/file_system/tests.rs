@@ -110,6 +110,10 @@ fn nfs_is_given_out_by_the_kernel_and_mounted_by_the_loopback_interface() {
     stack("bindfs+nfs").unwrap();
     stack("nfs+gocryptfs").unwrap();
     assert!(stack("nfs+overlay").unwrap_err().contains("the kernel refuses it"));
+    stack("overlay:index=on,nfs_export=on+nfs").unwrap();
+    assert!(
+        stack("overlay+nfs").unwrap_err().ends_with(": write overlay:index=on,nfs_export=on+nfs")
+    );
     assert!(stack("nfs+bindfs+nfs").unwrap_err().contains("twice"));
 }
 
