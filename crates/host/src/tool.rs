@@ -21,7 +21,7 @@ pub const DIRECTORIES: [&str; 6] =
     ["/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"];
 
 /// Which Debian package brings a program.
-const PACKAGES: [(&str, &str); 67] = [
+const PACKAGES: [(&str, &str); 68] = [
     ("apt-cache", "apt"),
     ("apt-get", "apt"),
     ("bcachefs", "bcachefs-tools"),
@@ -33,6 +33,7 @@ const PACKAGES: [(&str, &str); 67] = [
     ("curl", "curl"),
     ("dd", "coreutils"),
     ("depmod", "kmod"),
+    ("diod", "diod"),
     ("dpkg", "dpkg"),
     ("echo", "coreutils"),
     ("ethtool", "ethtool"),

@@ -24,7 +24,7 @@ const TRIALS: &str = "The trials";
 const RUN: &str = "The run";
 
 /// What a run that was begun has in its plan, and no option changes.
-pub const FIXED: [&str; 43] = [
+pub const FIXED: [&str; 44] = [
     "plan",
     "study",
     "scale",

@@ -77,7 +77,7 @@ mod tests {
     use super::*;
 
     /// An option of each, with a value that is not the plan's.
-    const CHANGES: [&str; 41] = [
+    const CHANGES: [&str; 42] = [
         "--scale 0.5",
         "--fs ext4,f2fs",
         "--bed ram",

@@ -74,6 +74,7 @@ macro_rules! or_left_out {
 mod anatomy;
 // After the macro, which it uses.
 mod layers;
+mod served;
 mod uml;
 mod untrusted;
 mod zfs;

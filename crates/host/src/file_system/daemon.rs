@@ -2,6 +2,7 @@
 
 use std::fs::{self, File};
 use std::io;
+use std::net::{Ipv4Addr, TcpStream};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::process::{Child, Stdio};
@@ -51,6 +52,14 @@ pub fn serve(argv: &[String], says: &str, at: &str, log: &Path) -> Result<(), Ho
         let said = String::from_utf8_lossy(said.get(before..).unwrap_or_default());
         Ok(said.contains(says) && mount::at(at)?.is_some_and(|it| is_programs(&it)))
     })
+}
+
+/// Starts the program that gives out what is mounted afterwards, and waits until it listens at
+/// `port`. It ends with the trial's PID namespace at the latest.
+pub fn listen(argv: &[String], port: u16, log: &Path) -> Result<(), HostError> {
+    let mut child = spawn(argv, log)?;
+    let is_heard = || TcpStream::connect((Ipv4Addr::LOCALHOST, port)).is_ok();
+    wait(&mut child, &argv[0], log, || Ok(is_heard()))
 }
 
 fn is_programs(mount: &Mount) -> bool {

@@ -5,8 +5,8 @@
 //! pwrite(2) and keep nothing back, so that syncfs on the file system below does the rest. fsync of
 //! a file all three hand on.
 
-use super::{Argv, FileSystem, IN_CLOUD_KERNELS, OF_ALL, PLAIN, Promise, Promises, Site};
-use super::{only, then, words};
+use super::{Argv, FileSystem, IN_CLOUD_KERNELS, OF_ALL, PLAIN, Promise, Promises};
+use super::{only, shown, then, words};
 
 /// What the three have in common.
 const STACKED: FileSystem = FileSystem {
@@ -134,11 +134,6 @@ const OF_MERGERFS: [&str; 26] = [
     "use_ino",
     "xattr",
 ];
-
-/// The folder whose content it shows.
-fn shown(site: &Site) -> String {
-    format!("{}/shown", site.below)
-}
 
 fn by_o(options: &[String]) -> Argv {
     if options.is_empty() { Vec::new() } else { words(&["-o", &options.join(",")]) }

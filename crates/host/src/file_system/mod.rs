@@ -10,7 +10,9 @@ mod f2fs;
 mod fuse;
 mod gfs2;
 mod jfs;
+mod nfs;
 mod nilfs2;
+mod nine_p;
 mod ntfs;
 mod ocfs2;
 mod overlay;
@@ -55,6 +57,8 @@ pub struct FileSystem {
     pub version: &'static [&'static str],
     /// Its name in `/proc/filesystems`, where that is not its own.
     driver: Option<&'static str>,
+    /// What it takes of the kernel's modules besides that of its driver.
+    modules: &'static [&'static str],
     /// Makes it with the user's options among ours: quietly, over whatever is there, all of it now
     /// and not during the work, and without discard, so that every trial finds its blocks in the
     /// same state.
@@ -63,6 +67,8 @@ pub struct FileSystem {
     pub dry: Option<&'static str>,
     /// Mounts it with the user's options after ours, which keep it from discarding by itself.
     mount: fn(&[String], &Site) -> Vec<Argv>,
+    /// The program that gives it out to its mount.
+    listener: Option<Listener>,
     /// The program that mounts it with these options, and does its work in the foreground until it
     /// is unmounted.
     server: Option<fn(&[String], &Site) -> Argv>,
@@ -73,6 +79,9 @@ pub struct FileSystem {
     of_tree: Option<fn(&[String], &Site) -> Argv>,
     /// It stands on another file system, and not on devices.
     pub is_upon: bool,
+    /// It is another's on this machine, of which a server gives it out by the loopback interface.
+    /// Where that is the kernel's it outlives a trial: it is to be had in virtual machines alone.
+    pub by_loopback: bool,
     /// With these mount options syncfs on it does not reach what it stands on.
     keeps_syncfs: fn(&[String]) -> bool,
     /// Overlays don't stand on what has a comparison of names of its own (fs/overlayfs/util.c,
@@ -82,6 +91,8 @@ pub struct FileSystem {
     ours: &'static [&'static str],
     /// Unmounts it.
     unmount: fn(&Site) -> Vec<Argv>,
+    /// Ends what has served it, once it is unmounted.
+    take_down: fn(&Site) -> Vec<Argv>,
     /// Looks whether it is whole while it is not mounted, and changes nothing.
     check: Option<fn(&Site) -> Vec<Argv>>,
     /// What brings everything to the devices, where syncfs does not.
@@ -121,23 +132,36 @@ pub struct Daemon {
     pub socket: &'static str,
 }
 
+/// A program that serves by the loopback interface.
+#[derive(Debug)]
+struct Listener {
+    /// It with its arguments, for these options: it stays in the foreground.
+    argv: fn(&[String], &Site) -> Argv,
+    /// Where it is heard when it is ready.
+    port: u16,
+}
+
 /// What a file system is unless it says otherwise.
 const PLAIN: FileSystem = FileSystem {
     name: "",
     program: "",
     version: &[],
     driver: None,
+    modules: &[],
     make: |_, _| Vec::new(),
     dry: None,
     mount: |_, _| Vec::new(),
+    listener: None,
     server: None,
     server_says: "",
     of_tree: None,
     is_upon: false,
+    by_loopback: false,
     keeps_syncfs: |_| false,
     has_no_overlay: false,
     ours: &[],
     unmount: |site| vec![words(&["umount", site.at])],
+    take_down: |_| Vec::new(),
     check: None,
     commit: None,
     label: None,
@@ -159,7 +183,7 @@ const IN_FULL_KERNELS: &str = "--place vm, Debian's full 6.1";
 const IN_CLOUD_KERNELS: &str = "--place vm, Debian's 6.1";
 
 /// All file systems, in the order `list` shows them.
-pub const ALL: [&FileSystem; 25] = [
+pub const ALL: [&FileSystem; 27] = [
     &ext::EXT4,
     &xfs::XFS,
     &btrfs::BTRFS,
@@ -185,6 +209,8 @@ pub const ALL: [&FileSystem; 25] = [
     &fuse::BINDFS,
     &fuse::GOCRYPTFS,
     &fuse::MERGERFS,
+    &nfs::NFS,
+    &nine_p::NINE_P,
 ];
 
 /// The file system of that name, as this machine has it.
@@ -220,6 +246,16 @@ impl FileSystem {
     /// The module of the kernel that has its driver.
     pub fn module(&self) -> &'static str {
         mount::module_of(self.driver())
+    }
+
+    /// All that it takes of the kernel's modules: first that of its driver.
+    pub fn modules(&self) -> impl Iterator<Item = &'static str> {
+        [self.module()].into_iter().chain(self.modules.iter().copied())
+    }
+
+    /// The work's files have inodes of its own in the page cache, and not of what is below.
+    pub fn has_inodes(&self) -> bool {
+        !self.is_upon || self.is_programs() || self.by_loopback
     }
 
     /// It takes several devices at once.
@@ -275,6 +311,12 @@ impl FileSystem {
         self.server.map(|server| server(options, site))
     }
 
+    /// The program that gives it out, if one does, and its port: it is started before
+    /// [`Self::mount`].
+    pub fn listener(&self, options: &[String], site: &Site) -> Option<(Argv, u16)> {
+        self.listener.as_ref().map(|it| ((it.argv)(options, site), it.port))
+    }
+
     /// Those of the options, one each, that are not fsverdict's own.
     pub fn told(&self, options: &[String]) -> Vec<String> {
         let all = options.iter().flat_map(|options| options.split(','));
@@ -306,6 +348,11 @@ impl FileSystem {
     /// The commands that unmount it.
     pub fn unmount(&self, site: &Site) -> Vec<Argv> {
         (self.unmount)(site)
+    }
+
+    /// The commands that end what has served it, once it is unmounted.
+    pub fn take_down(&self, site: &Site) -> Vec<Argv> {
+        (self.take_down)(site)
     }
 
     /// The commands that look whether it is whole; `None` where there is no such tool.
@@ -340,14 +387,15 @@ impl FileSystem {
         if self.is_read_only() && !above.is_empty() {
             return Err(format!("{} is read only, and nothing stands on it here", self.name));
         }
-        match above.first().filter(|it| it.name == "overlay" && self.has_no_overlay) {
-            Some(above) => Err(format!(
+        if let Some(above) = above.first().filter(|it| it.name == "overlay" && self.has_no_overlay)
+        {
+            return Err(format!(
                 "{} is not to be had on {}, which does not tell names by their case: the kernel \
                  refuses it",
                 above.name, self.name
-            )),
-            None => Ok(()),
+            ));
         }
+        check_served(above)
     }
 
     /// Whether it stands on other file systems, with these options.
@@ -400,6 +448,31 @@ impl Site<'_> {
     }
 }
 
+/// A server has one port, the kernel's gives out no overlay but one that is made for it, and an
+/// overlay's upper layer is no folder of a network's (fs/overlayfs/super.c, ovl_mount_dir).
+fn check_served(stack: &[Above]) -> Result<(), String> {
+    let is_served = |it: &&Above| find(&it.name).is_some_and(|known| known.by_loopback);
+    for (place, above) in stack.iter().enumerate().filter(|(_, it)| is_served(it)) {
+        let name = &above.name;
+        let (below, on_it) = (&stack[..place], stack.get(place + 1));
+        if below.iter().any(|it| it.name == *name) {
+            return Err(format!("{name} stands there twice, and its server serves once"));
+        }
+        let is_lost = |it: &&Above| {
+            let has = |word: &str| it.options.iter().any(|option| option == word);
+            it.name == "overlay" && !has("nfs_export=on")
+        };
+        if name == "nfs" && below.last().filter(is_lost).is_some() {
+            let why = "the kernel exports no overlay without a way back from handles to names";
+            return Err(format!("{why}: write overlay:index=on,nfs_export=on+{name}"));
+        }
+        if on_it.is_some_and(|it| it.name == "overlay") {
+            return Err(format!("overlay is not to be had on {name}: the kernel refuses it"));
+        }
+    }
+    Ok(())
+}
+
 /// Mount options by which the kernel, or mount(8) itself, opens another device or file than the
 /// one that is mounted: ext4(5), xfs(5), btrfs(5), reiserfs_parse_options (fs/reiserfs/super.c),
 /// "THE LOOP DEVICE" of mount(8).
@@ -444,6 +517,11 @@ fn only(known: &[&str], options: &[String]) -> Result<(), String> {
         None => Ok(()),
         Some(option) => Err(format!("it takes no {option} here, but {}", known.join(", "))),
     }
+}
+
+/// The folder below whose content one that stands on it shows.
+fn shown(site: &Site) -> String {
+    format!("{}/shown", site.below)
 }
 
 fn words(words: &[&str]) -> Argv {

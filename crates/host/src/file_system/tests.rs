@@ -81,6 +81,58 @@ fn what_stands_on_another_is_told_where_that_is() {
 }
 
 #[test]
+fn nfs_is_given_out_by_the_kernel_and_mounted_by_the_loopback_interface() {
+    let site = Site { at: "/mnt", below: "/below", ..Site::default() };
+    let nfs = |options: &[&str]| lines(&known("nfs").mount(&words(options), &site));
+    let mount = "mount -i -t nfs -o";
+    let plain = nfs(&[]);
+    let mounted = format!("{mount} vers=4.2,addr=127.0.0.1,clientaddr=127.0.0.1 127.0.0.1:/ /mnt");
+    assert!(plain.starts_with("mount -t nfsd nfsd /proc/fs/nfsd\n"), "{plain}");
+    assert!(plain.ends_with(&mounted), "{plain}");
+    for part in ["echo us /below/shown $until 9216 65534 65534 0 >", "echo 8 >threads;"] {
+        assert!(plain.contains(part), "{part}: {plain}");
+    }
+    let other = nfs(&["async,threads=3", "vers=4.0,nconnect=2"]);
+    for part in [" 9232 65534", "echo 3 >threads;", "-o vers=4.0,nconnect=2,addr="] {
+        assert!(other.contains(part), "{part}: {other}");
+    }
+    assert_eq!(lines(&known("nfs").unmount(&site)), "umount /mnt");
+    assert!(lines(&known("nfs").take_down(&site)).contains("echo 0 >threads"));
+    let check =
+        |options: &str| known("nfs").check_stands(&words(&options.split(',').collect::<Vec<_>>()));
+    check("vers=4.1,sync,nconnect=4,rsize=4096,threads=16,noatime,noac").unwrap();
+    for wrong in
+        ["vers=3", "sync,async", "sync=1", "threads", "threads=0", "threads=2;x", "sec=krb5", "fsc"]
+    {
+        assert!(check(wrong).is_err(), "{wrong}");
+    }
+    let stack = |text: &str| known("ext4").check_below(&Above::parse_stack(text).unwrap());
+    stack("bindfs+nfs").unwrap();
+    stack("nfs+gocryptfs").unwrap();
+    assert!(stack("nfs+overlay").unwrap_err().contains("the kernel refuses it"));
+    stack("overlay:index=on,nfs_export=on+nfs").unwrap();
+    assert!(
+        stack("overlay+nfs").unwrap_err().ends_with(": write overlay:index=on,nfs_export=on+nfs")
+    );
+    assert!(stack("nfs+bindfs+nfs").unwrap_err().contains("twice"));
+}
+
+#[test]
+fn diod_gives_out_what_is_mounted_by_9p() {
+    let site = Site { at: "/mnt", below: "/below", ..Site::default() };
+    let options = words(&["msize=65536", "threads=4"]);
+    let (argv, port) = known("9p").listener(&options, &site).unwrap();
+    let diod = "diod -f -n -N -L stderr -c /dev/null -t 4 -l 127.0.0.1:564 -e /below/shown";
+    assert_eq!((argv.join(" ").as_str(), port), (diod, 564));
+    let mount = "mount -i -t 9p -o trans=tcp,port=564,version=9p2000.L,uname=root,\
+                 aname=/below/shown,msize=65536,access=user 127.0.0.1 /mnt";
+    assert_eq!(lines(&known("9p").mount(&options, &site)), mount);
+    for wrong in ["threads=many", "aname=x", "trans=fd", "uname=x"] {
+        assert!(known("9p").check_stands(&words(&[wrong])).is_err(), "{wrong}");
+    }
+}
+
+#[test]
 fn what_can_only_be_read_is_made_of_what_was_laid_out() {
     let packed = |name: &str, options: &[&str]| {
         on_two(|site| lines(&[known(name).pack(&words(options), site).unwrap()]))
@@ -120,7 +172,7 @@ fn syncfs_ends_at_what_a_program_serves_and_at_what_is_volatile() {
     let keeps = |name: &str, options: &[&str]| known(name).keeps_syncfs(&words(options));
     assert!(!keeps("ext4", &[]) && !keeps("overlay", &["metacopy=on"]));
     assert!(keeps("overlay", &["metacopy=on,volatile"]) && keeps("overlay", &["fsync=volatile"]));
-    for name in ["bindfs", "gocryptfs", "mergerfs", "ntfs-3g"] {
+    for name in ["9p", "bindfs", "gocryptfs", "mergerfs", "nfs", "ntfs-3g"] {
         assert!(keeps(name, &[]), "{name}");
     }
 }

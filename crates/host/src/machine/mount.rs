@@ -97,9 +97,11 @@ pub(crate) fn unescaped(text: &str) -> String {
 pub fn effective(mount: &Mount, asked: &[String]) -> Mounted {
     // ext4 shows what it was told as barrier=0 in other words.
     // And since Linux 6.18 or so an overlay: volatile as fsync=volatile.
+    // 9p shows cache=loose as loose (fs/9p/v9fs.c, v9fs_show_options).
     let same = |option: &str| match option {
         "barrier=0" => "nobarrier".to_string(),
         "volatile" if mount.file_system == "overlay" => "fsync=volatile".to_string(),
+        other if mount.file_system == "9p" => other.trim_start_matches("cache=").to_string(),
         other => other.to_string(),
     };
     // Btrfs shows compress=zstd with the level that it chose: compress=zstd:3.
@@ -165,6 +167,13 @@ mod tests {
         assert_eq!(mount.options, ["rw", "noatime", "rw", "nobarrier"]);
         let asked = ["noatime,barrier=0,discard".to_string()];
         assert_eq!(effective(&mount, &asked).unseen, ["discard"]);
+        let by_9p = Mount {
+            file_system: "9p".into(),
+            options: vec!["loose".into(), "msize=65536".into()],
+            ..mount.clone()
+        };
+        let asked = ["cache=loose,msize=65536,cache=mmap".to_string()];
+        assert_eq!(effective(&by_9p, &asked).unseen, ["cache=mmap"]);
         let levelled = Mount { options: vec!["compress-force=zstd:3".into()], ..mount };
         let asked = ["compress-force=zstd".to_string()];
         assert_eq!(effective(&levelled, &asked).unseen, [""; 0]);

@@ -224,8 +224,14 @@ impl DryRun {
             }
             self.say(format!("{} &", daemon.argv.join(" ")));
         }
+        if let Some((argv, _)) = level.listener().filter(|_| step == Step::Mount) {
+            self.say(format!("{} &", shown(&argv)));
+        }
         for argv in level.commands(step, self.mounts > 0) {
             self.say(shown(&argv));
+        }
+        if step == Step::Unmount {
+            self.lines.extend(level.take_down().iter().map(|argv| shown(argv)));
         }
         if let Some(server) = level.server().filter(|_| step == Step::Mount) {
             self.say(format!("{} &", shown(&server)));

@@ -2,6 +2,7 @@
 
 use std::ffi::CStr;
 use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
 /// mount(2) of a file system of the kernel's own, `proc` or `sysfs`, without options.
 pub fn mount_kernel(kind: &CStr, at: &CStr) -> io::Result<()> {
@@ -51,4 +52,27 @@ pub fn kernel_release() -> String {
     };
     // SAFETY: the field is an array that ends in NUL (it is zero where the kernel wrote nothing).
     unsafe { CStr::from_ptr(name.release.as_ptr()) }.to_string_lossy().into_owned()
+}
+
+/// Switches the loopback interface on: netdevice(7), `SIOCSIFFLAGS`.
+pub fn loopback_up() -> io::Result<()> {
+    // SAFETY: socket takes no memory of ours.
+    let socket = unsafe { libc::socket(libc::AF_INET, libc::SOCK_DGRAM | libc::SOCK_CLOEXEC, 0) };
+    if socket < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: the kernel has just made this descriptor, so nobody else owns it.
+    let socket = unsafe { OwnedFd::from_raw_fd(socket) };
+    // SAFETY: every field of an ifreq may be zero.
+    let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
+    for (to, from) in request.ifr_name.iter_mut().zip(b"lo") {
+        *to = from.cast_signed();
+    }
+    request.ifr_ifru.ifru_flags = (libc::IFF_UP | libc::IFF_RUNNING) as i16;
+    let request = std::ptr::from_ref(&request);
+    // SAFETY: the request is whole, its name ends in NUL, and the kernel only reads it.
+    match unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCSIFFLAGS, request) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
 }

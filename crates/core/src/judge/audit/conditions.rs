@@ -7,7 +7,7 @@ use crate::model::{
 };
 
 use super::case::{options, options_above};
-use super::mounted::{Terms, without_flush};
+use super::mounted::{Terms, served_without_flush, without_flush};
 use super::rotation;
 
 /// A3's evidence.
@@ -130,7 +130,8 @@ fn too_few_runs(
 /// A19: some contenders are spared the flushes that the others pay for.
 fn unequal_durability(plan: &Plan, said: &Said) -> Vec<Finding> {
     let sparing = |(contender, terms): (_, &Terms)| {
-        let declared = without_flush(options(contender).chain(options_above(contender)));
+        let declared = without_flush(options(contender).chain(options_above(contender)))
+            .or_else(|| served_without_flush(&contender.above));
         (contender, declared.or_else(|| terms.without_flush.clone()))
     };
     let found: Vec<_> = plan.contenders.iter().zip(said.of_contenders).map(sparing).collect();

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::model::{Disk, Probed, Record};
+use crate::model::{Above, Disk, Probed, Record};
 
 /// Mount options with which fsync does not flush the device's cache: ext4(5), f2fs, ZFS, and of an
 /// overlay (Documentation/filesystems/overlayfs.rst, "Volatile mount").
@@ -19,6 +19,12 @@ pub const WITHOUT_FLUSH: [&str; 6] = [
 /// The first of these mount options with which fsync does not flush the device's cache.
 pub fn without_flush<'a>(options: impl IntoIterator<Item = &'a str>) -> Option<String> {
     options.into_iter().find(|option| WITHOUT_FLUSH.contains(option)).map(String::from)
+}
+
+/// A server among these that answers an fsync before anything is on its disk: exports(5), `async`.
+pub fn served_without_flush(above: &[Above]) -> Option<String> {
+    let is_async = |it: &&Above| it.name == "nfs" && it.options.iter().any(|it| it == "async");
+    above.iter().find(is_async).map(|it| format!("{}:async", it.name))
 }
 
 /// What the records of a contender say of its terms.

@@ -248,6 +248,10 @@ fn file_system(root: &Path, name: &str) -> Answer {
     let Some(known) = file_system::find(name) else {
         return Answer::unknown(format!("no file system is called {name}"));
     };
+    if known.by_loopback {
+        let why = format!("{name} is served in virtual machines alone, which end its server");
+        return Answer::no(why).but(known.kernels);
+    }
     let kernel = mounting(root, known);
     match tools(known) {
         _ if !kernel.is_able() => kernel,

@@ -105,8 +105,15 @@ impl Mounting {
 
     fn mount_level(self, level: &Level, trial: &Trial) -> Result<Mounted, HostError> {
         fs::create_dir_all(&level.at)?;
+        if level.file_system.by_loopback && !guest::is_within() {
+            let name = level.file_system.name;
+            return Err(format!("{name} is served in virtual machines alone: --place vm").into());
+        }
         if level.file_system.is_upon && !self.has_work() {
             tool::run_all(&level.commands(Step::MakeFileSystem, false))?;
+        }
+        if let Some((argv, port)) = level.listener() {
+            daemon::listen(&argv, port, &log(trial))?;
         }
         self.with_daemon(Step::Mount, level, &log(trial))?;
         if let Some(server) = level.server() {
@@ -155,23 +162,17 @@ impl Mounting {
 
     /// Unmounting while the device is held by a straggler is tried again for ten seconds; whatever
     /// the work left running is killed first, for it would hold the file system. A program that
-    /// served one holds what is below until it has heard of its end. With the file system go those
-    /// who belonged to it.
+    /// served one holds what is below until it has heard of its end; a server of the kernel's is
+    /// ended. With the file system go those who belonged to it.
     pub fn unmount(self, processes: &mut Processes, trial: &Trial) -> Result<(), HostError> {
         self.pack(processes, trial)?;
         for level in self.levels(trial)?.iter().rev() {
-            if level.file_system.is_upon && mount::at(&level.at)?.is_none() {
-                continue;
+            if !level.file_system.is_upon || mount::at(&level.at)?.is_some() {
+                unmount(processes, &level.commands(Step::Unmount, self.has_work()))?;
             }
-            let commands = level.commands(Step::Unmount, self.has_work());
-            for tries_left in (0..UNMOUNT_TRIES).rev() {
-                processes.end_strangers();
-                match tool::run_all(&commands) {
-                    Ok(_) => break,
-                    Err(error) if tries_left == 0 => return Err(error.into()),
-                    Err(_) => std::thread::sleep(UNMOUNT_PAUSE),
-                }
-            }
+            let taken_down = tool::run_all(&level.take_down());
+            // Of a trial that has failed it may never have begun.
+            taken_down.map(drop).or_else(|error| if self.is_over { Ok(()) } else { Err(error) })?;
         }
         processes.end_all();
         Ok(())
@@ -217,6 +218,18 @@ impl Mounting {
         }
         Ok(closing)
     }
+}
+
+fn unmount(processes: &mut Processes, commands: &[Argv]) -> Result<(), HostError> {
+    for tries_left in (0..UNMOUNT_TRIES).rev() {
+        processes.end_strangers();
+        match tool::run_all(commands) {
+            Ok(_) => break,
+            Err(error) if tries_left == 0 => return Err(error.into()),
+            Err(_) => std::thread::sleep(UNMOUNT_PAUSE),
+        }
+    }
+    Ok(())
 }
 
 fn log(trial: &Trial) -> PathBuf {

@@ -115,14 +115,11 @@ pub fn levels<'a>(
 }
 
 /// A path on the file system whose inodes the page cache knows the work's files by: an overlay
-/// opens those of the file system below, and one by a program has inodes of its own.
+/// opens those of the file system below; one by a program or a server has inodes of its own.
 pub fn cached(trial: &Trial) -> String {
     let above = levels(trial, file_system::find(&trial.contender.file_system)).unwrap_or_default();
-    let mut above = above
-        .into_iter()
-        .rev()
-        .skip_while(|level| level.file_system.is_upon && !level.file_system.is_programs());
-    above.next().map_or_else(|| trial.directory.clone(), |level| level.at)
+    let level = above.into_iter().rev().find(|level| level.file_system.has_inodes());
+    level.map_or_else(|| trial.directory.clone(), |level| level.at)
 }
 
 impl Level<'_> {
@@ -142,9 +139,19 @@ impl Level<'_> {
         }
     }
 
+    /// The commands that end what has served it, once it is unmounted.
+    pub fn take_down(&self) -> Vec<Argv> {
+        self.file_system.take_down(&self.site(true))
+    }
+
     /// The command that makes it of what was laid out, if that is how it is made.
     pub fn pack(&self) -> Option<Argv> {
         self.file_system.pack(self.mkfs, &self.site(false))
+    }
+
+    /// The program that gives it out to its mount, if one does, and its port.
+    pub fn listener(&self) -> Option<(Argv, u16)> {
+        self.file_system.listener(self.options, &self.site(true))
     }
 
     /// The program that mounts it, if one does.
@@ -170,11 +177,12 @@ impl Level<'_> {
     }
 }
 
-/// The file system that the work sees is a program's.
+/// The file system that the work sees is a program's, or what one gives out.
 fn is_served(trial: &Trial) -> bool {
     let lowest = file_system::find(&trial.contender.file_system);
     let levels = levels(trial, lowest).unwrap_or_default();
-    levels.last().is_some_and(|level| level.file_system.is_programs())
+    let serves = |level: &Level| level.file_system.is_programs() || level.listener().is_some();
+    levels.last().is_some_and(serves)
 }
 
 /// Where the trial's work is done, and with what.

@@ -58,6 +58,8 @@ const MOUNT_POINT: &str = "/fsverdict/mnt";
 /// mounted, and zfs-fuse has its lock and its socket below the others.
 const LINKS: [(&str, &str); 3] =
     [("/etc/mtab", "/proc/self/mounts"), ("/var/lock", "/run/lock"), ("/var/run", "/run")];
+/// Servers look up who calls them: without the file they would ask a network that is not there.
+const HOSTS: (&str, &str) = ("/etc/hosts", "127.0.0.1 localhost\n::1 localhost\n");
 /// Disks on a bus that is searched beside the boot take a moment to appear.
 const DISK_PATIENCE: Duration = Duration::from_secs(60);
 /// Those of drivers that are built in are there before the first process (init/main.c,
@@ -143,6 +145,11 @@ fn serve() -> Result<(), HostError> {
     for (link, to) in LINKS.into_iter().filter(|(link, _)| fs::symlink_metadata(link).is_err()) {
         symlink(to, link)?;
     }
+    if !fs::exists(HOSTS.0)? {
+        fs::write(HOSTS.0, HOSTS.1)?;
+    }
+    // Servers of the work's are reached by it, as on any machine. A kernel may have no network.
+    let _ = sys::loopback_up();
     fs::create_dir_all(Path::new(OUT).join("raw"))?;
     std::thread::Builder::new().spawn(beat)?;
     let first = fs::read_to_string(FIRST_MODULES)?;

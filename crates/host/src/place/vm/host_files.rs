@@ -123,8 +123,9 @@ impl HostFiles {
         let devices = ["/dev/vdb".to_string()];
         let site = Site { devices: &devices, at: "/mnt", ..Site::default() };
         let commands = [known.make(&[], &site), known.mount(&[], &site), known.unmount(&site)];
+        let listener = known.listener(&[], &site).map(|(argv, _)| argv);
         let others = [known.commit(&site), known.server(&[], &site), known.pack(&[], &site)];
-        let others = others.into_iter().flatten();
+        let others = others.into_iter().flatten().chain(listener);
         for argv in commands.into_iter().flatten().chain(others) {
             self.system_program(&argv[0])?;
         }

@@ -205,15 +205,16 @@ impl Bootable {
     /// What a trial of `contender` needs of the kernel's modules.
     fn modules_for(&self, contender: &Contender) -> Vec<String> {
         let drivers = self.file_system(contender).into_iter().chain(above(contender));
-        let drivers: Vec<&str> = drivers.map(FileSystem::module).collect();
+        let drivers: Vec<&str> = drivers.flat_map(FileSystem::modules).collect();
         self.modules.for_contender(&drivers, contender)
     }
 
     fn check_file_system(&self, contender: &Contender) -> Result<(), VmError> {
-        let mut known = self.file_system(contender).into_iter().chain(above(contender));
-        match known.find(|it| self.modules.has(it.module()) == Some(false)) {
-            Some(known) => {
-                let (release, name) = (self.kernel.release.clone(), known.driver().to_string());
+        let known = self.file_system(contender).into_iter().chain(above(contender));
+        let mut modules = known.flat_map(FileSystem::modules);
+        match modules.find(|it| self.modules.has(it) == Some(false)) {
+            Some(module) => {
+                let (release, name) = (self.kernel.release.clone(), module.to_string());
                 Err(match self.bus() {
                     Bus::Ubd => VmError::NotInUml { release, name },
                     _ => VmError::NoFileSystem { release, name },

@@ -123,8 +123,10 @@ impl Modules {
         let Ok(modules) = Modules::of(kernel) else { return "?".into() };
         let known = file_system::ALL.iter();
         // What programs do no kernel has.
-        let has =
-            known.filter(|known| !known.is_programs() && modules.has(known.module()) == Some(true));
+        let has = known.filter(|known| {
+            let mut its = known.modules();
+            !known.is_programs() && its.all(|module| modules.has(module) == Some(true))
+        });
         let name = |known: &FileSystem| match &kernel.zfs {
             Some(zfs) if known.name == "zfs" => format!("zfs {}", zfs.version),
             _ => known.name.to_string(),

@@ -71,9 +71,12 @@ pub fn look_around(
 
 /// What one types to mount it again.
 fn mounting(level: &Level) -> Vec<String> {
+    let beside = |argv: &[String]| format!("{} &", tool::shown(argv));
+    let first = level.listener().map(|(argv, _)| beside(&argv));
     let commands = level.commands(Step::Mount, true);
-    let commands = commands.iter().map(|argv| argv.join(" "));
-    commands.chain(level.server().map(|argv| format!("{} &", argv.join(" ")))).collect()
+    let commands = commands.iter().map(|argv| tool::shown(argv));
+    let last = level.server().map(|argv| beside(&argv));
+    first.into_iter().chain(commands).chain(last).collect()
 }
 
 /// What became of the trial, where things are, and how to end it.
