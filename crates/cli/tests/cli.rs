@@ -250,6 +250,13 @@ fn what_is_no_run_can_not_be_reported_or_resumed() {
     let later = scene.read("taken/run.json").replacen("\"schema\": 1", "\"schema\": 99", 1);
     scene.write("taken/run.json", &later);
     scene.run("report taken").exits(1).says("schema 99");
+    // The plan of a folder is checked as one that is typed.
+    scene.run("run plan.toml --output strange").exits(0);
+    let plan = scene.read("strange/plan.toml");
+    let strange = plan.replacen("file_system = \"ext4\"", "file_system = \"ext5\"", 1);
+    assert_ne!(strange, plan);
+    scene.write("strange/plan.toml", &strange);
+    scene.run("run --resume strange").exits(2).says("no file system is called \"ext5\"");
 }
 
 #[test]

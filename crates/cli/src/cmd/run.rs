@@ -252,6 +252,7 @@ fn resume(folder: &Path, arguments: &Arguments) -> Result<(Store, Loaded)> {
     clean::sweep(folder);
     let mut loaded = store.load()?;
     check_limits(&loaded, folder)?;
+    preflight::check_plan(&loaded.plan).map_err(|error| Usage(error.to_string()))?;
     let judgement = &mut loaded.plan.judgement;
     let extended = judgement.extend(arguments.rounds, arguments.budget);
     let raised = extended.map_err(|why| Usage(format!("the run {why}")))?;

@@ -99,10 +99,17 @@ impl Limits {
 
     /// To nothing at all no device can be held down: the kernel and QEMU take 0 for no limit.
     pub(super) fn check(&self) -> Result<(), String> {
-        match self.operations().into_iter().chain(self.bytes()).any(|limit| limit == Some(0)) {
-            true => Err("limits a device to 0: leave that limit out to have none".into()),
-            false => Ok(()),
+        let says_nothing = |[read, write]: [Option<u64>; 2]| read.is_none() && write.is_none();
+        let (iops, bytes) = (self.operations(), self.bytes());
+        if iops.into_iter().chain(bytes).any(|limit| limit == Some(0)) {
+            return Err("limits a device to 0: leave that limit out to have none".into());
         }
+        if self.iops.is_some() && says_nothing(iops)
+            || self.bandwidth.is_some() && says_nothing(bytes)
+        {
+            return Err("has a limit of neither reads nor writes: give it read or write".into());
+        }
+        Ok(())
     }
 }
 
@@ -205,7 +212,7 @@ mod tests {
             let error = limits(wrong).unwrap_err();
             assert!(error.contains("{ read = 100, write = 50 }"), "{error}");
         }
-        for nothing in ["iops = 0", "bandwidth = { read = 0 }"] {
+        for nothing in ["iops = 0", "bandwidth = { read = 0 }", "iops = {}"] {
             assert!(limits(nothing).unwrap().check().is_err(), "{nothing}");
         }
         assert_eq!(limits("").unwrap().check(), Ok(()));

@@ -295,8 +295,12 @@ impl FileSystem {
         ]
     }
 
-    /// The one command that makes it; `None` where it takes several, or a daemon.
+    /// The one command that makes it on a device; `None` where it takes several, or a daemon, or
+    /// stands on another file system.
     pub fn mkfs(&self, options: &[String], site: &Site) -> Option<Argv> {
+        if self.is_upon {
+            return None;
+        }
         let mut commands = self.make(options, site);
         (commands.len() == 1 && self.daemon.is_none()).then(|| commands.remove(0))
     }

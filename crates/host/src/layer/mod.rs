@@ -146,6 +146,9 @@ pub fn check(layers: &[Layer], devices: usize) -> Result<(), String> {
                 kind.name
             ));
         }
+        if kind.place == Place::WithCache && layers[..level].iter().any(caches) {
+            return Err(format!("{} is a second cache: one of them has the last disk", kind.name));
+        }
         if level > 0 && is_zoned(layers) {
             return Err(format!("{} can't be made on zoned disks here: leave it out", kind.name));
         }
@@ -207,11 +210,21 @@ pub fn check_processors(disks: &Layer, processors: u32) -> Result<(), String> {
     }
 }
 
+/// How much memory the write cache of such a disk takes beside it, at most.
+pub fn cache_bytes(disks: &Layer, disk: Bytes) -> u64 {
+    let cache = disks.settings.get(null_blk::CACHE).and_then(|value| bytes(value));
+    cache.unwrap_or(0).min(disk.0)
+}
+
 /// Whether the disk of that number, of so many, is the fast one that caches others: what is above
 /// joins none of them before.
 pub fn is_fast(layers: &[Layer], number: usize, count: usize) -> bool {
-    let caches = |layer: &Layer| find(&layer.name).is_some_and(|it| it.place == Place::WithCache);
     number + 1 == count && layers.iter().any(caches)
+}
+
+/// Its last device caches the others.
+fn caches(layer: &Layer) -> bool {
+    find(&layer.name).is_some_and(|it| it.place == Place::WithCache)
 }
 
 /// Whether `layers` can be made on disks of that size.
@@ -553,6 +566,7 @@ mod tests {
             ("cache", 1, "cache is made of 2 devices or more, and gets 1: --devices 2"),
             ("raid1+writecache", 2, "writecache is made of 2 devices or more, and gets 1"),
             ("bcache", 1, "bcache is made of 2 devices or more"),
+            ("bcache+bcache", 3, "bcache is a second cache: one of them has the last disk"),
             ("bcache:mode=back", 2, "mode is one of writethrough, writeback, writearound, none"),
             ("cache:mode=fast", 2, "mode is one of writethrough, writeback, passthrough"),
             ("cache:chunk=16k", 2, "chunk is a multiple of 32k up to 1G"),

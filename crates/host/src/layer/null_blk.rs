@@ -17,7 +17,7 @@ pub const QUEUES: &str = "queues";
 /// How long a request takes besides: `irqmode=2`, `completion_nsec`.
 const LATENCY: &str = "latency";
 /// The write cache that it has, without which it needs no flush: `cache_size`.
-const CACHE: &str = "cache";
+pub const CACHE: &str = "cache";
 /// The size of a zone: `zone_size`.
 const ZONE: &str = "zone_size";
 const CAPACITY: &str = "zone_capacity";

@@ -97,11 +97,13 @@ pub(crate) fn unescaped(text: &str) -> String {
 pub fn effective(mount: &Mount, asked: &[String]) -> Mounted {
     // ext4 shows what it was told as barrier=0 in other words.
     // And since Linux 6.18 or so an overlay: volatile as fsync=volatile.
-    // 9p shows cache=loose as loose (fs/9p/v9fs.c, v9fs_show_options).
+    // 9p shows cache=loose as loose (fs/9p/v9fs.c, v9fs_show_options), and NFS the four times that
+    // actimeo sets (fs/nfs/super.c, nfs_show_mount_options).
     let same = |option: &str| match option {
         "barrier=0" => "nobarrier".to_string(),
         "volatile" if mount.file_system == "overlay" => "fsync=volatile".to_string(),
         other if mount.file_system == "9p" => other.trim_start_matches("cache=").to_string(),
+        other if mount.file_system == "nfs4" => other.replace("actimeo=", "acregmax="),
         other => other.to_string(),
     };
     // Btrfs shows compress=zstd with the level that it chose: compress=zstd:3.
@@ -174,6 +176,10 @@ mod tests {
         };
         let asked = ["cache=loose,msize=65536,cache=mmap".to_string()];
         assert_eq!(effective(&by_9p, &asked).unseen, ["cache=mmap"]);
+        let times = ["acregmin=0", "acregmax=0"].map(String::from).to_vec();
+        let by_nfs = Mount { file_system: "nfs4".into(), options: times, ..mount.clone() };
+        let asked = ["actimeo=0,actimeo=9".to_string()];
+        assert_eq!(effective(&by_nfs, &asked).unseen, ["actimeo=9"]);
         let levelled = Mount { options: vec!["compress-force=zstd:3".into()], ..mount };
         let asked = ["compress-force=zstd".to_string()];
         assert_eq!(effective(&levelled, &asked).unseen, [""; 0]);

@@ -110,7 +110,8 @@ fn check_disks(plan: &Plan, contender: &Contender) -> Result<(), String> {
     const REST_BYTES: u64 = 256 << 20;
     let vm = plan.vm.clone().unwrap_or_default();
     let count = contender.devices_of(plan.bed.devices as usize) as u64;
-    let needed = plan.bed.size.0.saturating_mul(count).saturating_add(REST_BYTES);
+    let each = plan.bed.size.0.saturating_add(layer::cache_bytes(disks, plan.bed.size));
+    let needed = each.saturating_mul(count).saturating_add(REST_BYTES);
     if needed > vm.memory.0 {
         return Err(format!(
             "{} of {} lie in the guest's memory, which is {}: give it {} (--vm-memory), or a \
@@ -287,6 +288,9 @@ mod tests {
         let says = "null_blk of 512M lie in the guest's memory, which is 1G: give it 1280M";
         assert!(large.contains(says), "{large}");
         assert_eq!(said("ext4", "null_blk", "devices = 2\n[vm]\nmemory = \"2G\""), "");
+        // Its write cache lies there, too.
+        assert!(said("ext4", "null_blk:cache=600M", "").contains("give it 1280M"));
+        assert_eq!(said("ext4", "null_blk:cache=64M", ""), "");
         let limited = said("ext4", "null_blk", "limits = { iops = 100 }");
         assert!(limited.contains("leave them out, or write null_blk:latency=1ms"), "{limited}");
         let queues = said("ext4", "null_blk:queues=4", "");

@@ -170,6 +170,9 @@ impl Mounting {
             if !level.file_system.is_upon || mount::at(&level.at)?.is_some() {
                 unmount(processes, &level.commands(Step::Unmount, self.has_work()))?;
             }
+            if level.file_system.by_loopback && !guest::is_within() {
+                continue; // It was refused: a server that runs is this machine's own.
+            }
             let taken_down = tool::run_all(&level.take_down());
             // Of a trial that has failed it may never have begun.
             taken_down.map(drop).or_else(|error| if self.is_over { Ok(()) } else { Err(error) })?;
