@@ -52,7 +52,8 @@ pub fn code(result: anyhow::Result<u8>) -> ExitCode {
 fn whole(error: &anyhow::Error) -> String {
     let mut text = String::new();
     for cause in error.chain().map(ToString::to_string) {
-        if !text.contains(&cause) {
+        // TOML's errors end with a newline.
+        if !text.contains(cause.trim_end()) {
             let colon = if text.is_empty() { "" } else { ": " };
             text += &format!("{colon}{cause}");
         }
@@ -90,4 +91,19 @@ fn is_broken_pipe(error: &anyhow::Error) -> bool {
             .downcast_ref::<std::io::Error>()
             .is_some_and(|error| error.kind() == std::io::ErrorKind::BrokenPipe)
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use fsverdict_core::model::Plan;
+
+    use super::*;
+
+    #[test]
+    fn what_is_wrong_with_a_plan_is_said_once() {
+        let error = Plan::parse("bed = { kind = \"ram\", foo = 1 }").unwrap_err();
+        let said = whole(&anyhow::Error::new(error).context("plan.toml"));
+        assert!(said.starts_with("plan.toml: TOML parse error at line 1"), "{said}");
+        assert_eq!(said.matches("unknown field").count(), 1, "{said}");
+    }
 }

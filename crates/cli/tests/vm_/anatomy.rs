@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{as_root, kernels, lack};
+use super::{as_root, kernels};
 use crate::support::{Scene, Started, text};
 
 /// What the work marked, and what the device was given meanwhile: writes, by place and length, and
@@ -42,10 +42,7 @@ fn of_fsyncs(all: &[String]) -> Vec<Vec<String>> {
 #[test]
 #[ignore = "boots a virtual machine: run ./test"]
 fn the_kernel_and_qemu_record_the_same_writes() {
-    if let Some(lack) = lack() {
-        eprintln!("left out: {lack}");
-        return;
-    }
+    or_left_out!();
     let scene = Scene::new();
     let words = ["anatomy", "--kernel", kernels()[0], "--files", "3", "--repetitions", "4"];
     let words = [&words[..], &["--size", "64M", "--output", "run"]].concat();

@@ -1,6 +1,6 @@
 //! Layers below a file system, in a guest.
 
-use super::{as_root, failures, full_kernel, kernels, lack};
+use super::{as_root, failures, full_kernel, image_in, kernels};
 use crate::support::{Scene, Started, list, sample, text};
 
 /// What makes them, for guests alone where the machine does not have it.
@@ -9,10 +9,7 @@ const PACKAGES: [&str; 3] = ["cryptsetup-bin", "lvm2", "mdadm"];
 #[test]
 #[ignore = "fetches tools, once, and boots virtual machines: run ./test"]
 fn a_stack_of_layers_is_made_below_a_file_system_and_told() {
-    if let Some(lack) = lack() {
-        eprintln!("left out: {lack}");
-        return;
-    }
+    or_left_out!();
     let scene = Scene::new();
     let words = [&["kernels", "tools"][..], &PACKAGES].concat();
     let done = Started::new(as_root(&scene, &words)).wait().exits(0);
@@ -49,10 +46,7 @@ fn a_stack_of_layers_is_made_below_a_file_system_and_told() {
 #[test]
 #[ignore = "fetches tools, once, and boots virtual machines: run ./test"]
 fn a_raid_loses_a_drive_or_is_resynchronized_under_the_work() {
-    if let Some(lack) = lack() {
-        eprintln!("left out: {lack}");
-        return;
-    }
+    or_left_out!();
     let scene = Scene::new();
     let words = [&["kernels", "tools"][..], &PACKAGES].concat();
     Started::new(as_root(&scene, &words)).wait().exits(0);
@@ -83,14 +77,10 @@ fn a_raid_loses_a_drive_or_is_resynchronized_under_the_work() {
 #[test]
 #[ignore = "fetches a kernel, once, and boots virtual machines: run ./test"]
 fn disks_in_a_guests_memory_take_the_place_of_its_disks_zoned_and_plain() {
-    if let Some(lack) = lack() {
-        eprintln!("left out: {lack}");
-        return;
-    }
+    or_left_out!();
     let Some(full) = full_kernel() else { return };
     let scene = Scene::new();
-    let release = full.file_name().unwrap().to_str().unwrap();
-    let image = full.join(format!("boot/vmlinuz-{release}")).display().to_string();
+    let image = image_in(&full);
     let place = ["run", "--place", "vm", "--kernel", &image, "--fs", "btrfs,f2fs"];
     let (zoned, plain) = ("zoned:conventional=6,max_open=16", "null_blk:cache=16M,queues=2");
     let more = ["--size", "512M", "--rounds", "1", "--layers", zoned, "--layers", plain];
@@ -123,10 +113,7 @@ fn disks_in_a_guests_memory_take_the_place_of_its_disks_zoned_and_plain() {
 #[test]
 #[ignore = "fetches tools, once, and boots virtual machines: run ./test"]
 fn the_last_disk_caches_the_others_and_gets_what_is_written() {
-    if let Some(lack) = lack() {
-        eprintln!("left out: {lack}");
-        return;
-    }
+    or_left_out!();
     let scene = Scene::new();
     let words = ["kernels", "tools", "lvm2", "bcache-tools"];
     Started::new(as_root(&scene, &words)).wait().exits(0);

@@ -53,6 +53,12 @@ fn full_kernel() -> Option<PathBuf> {
     Path::new(image).ancestors().nth(2).map(PathBuf::from)
 }
 
+/// The image of a kernel in its folder.
+fn image_in(folder: &Path) -> String {
+    let release = folder.file_name().unwrap().to_str().unwrap();
+    folder.join(format!("boot/vmlinuz-{release}")).display().to_string()
+}
+
 /// Why no machine can be booted here, if none can.
 fn lack() -> Option<&'static str> {
     if tool("which", &["qemu-system-x86_64"]).is_err() {
@@ -64,7 +70,7 @@ fn lack() -> Option<&'static str> {
 /// Says why a test is left out, if it is.
 macro_rules! or_left_out {
     () => {
-        if let Some(lack) = lack() {
+        if let Some(lack) = crate::vm_::lack() {
             eprintln!("left out: {lack}");
             return;
         }
@@ -200,7 +206,7 @@ fn without_virtio(scene: &Scene, kernel: &Path) -> String {
         let list: Vec<&str> = list.lines().filter(|line| !line.contains("virtio")).collect();
         fs::write(modules.join(name), list.join("\n") + "\n").unwrap();
     }
-    fs::copy(kernel.join(format!("boot/vmlinuz-{release}")), scene.path("vmlinuz")).unwrap();
+    fs::copy(image_in(kernel), scene.path("vmlinuz")).unwrap();
     scene.typed("vmlinuz")
 }
 
@@ -215,7 +221,7 @@ fn a_recording_is_replayed_on_file_systems_of_the_full_kernel_also_on_ide_disks(
         format!("[[contender]]\nname = \"{name}\"\nfile_system = \"{name}\"\nkernel = \"{path}\"\n")
     };
     let release = full.file_name().unwrap().to_str().unwrap();
-    let image = full.join(format!("boot/vmlinuz-{release}")).display().to_string();
+    let image = image_in(&full);
     let contenders = [
         kernel("f2fs", &image),
         kernel("nilfs2", &image),

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{as_root, failures, full_kernel, kernels, lack};
+use super::{as_root, failures, full_kernel, image_in, kernels};
 use crate::support::{Scene, Started, list, text};
 
 fn of<'a>(document: &'a Value, contender: &str) -> &'a Value {
@@ -19,10 +19,7 @@ fn device(trial: &Value) -> [u64; 3] {
 #[test]
 #[ignore = "boots virtual machines: run ./test"]
 fn nfs_is_compared_with_the_file_systems_that_it_gives_out() {
-    if let Some(lack) = lack() {
-        eprintln!("left out: {lack}");
-        return;
-    }
+    or_left_out!();
     let scene = Scene::new();
     // What is laid out is read, each of ten files is made, a byte of one is synced, and 4 MiB not.
     let work = "sha256sum numbers; for i in 0 1 2 3 4 5 6 7 8 9; do : >made$i; done; \
@@ -89,14 +86,10 @@ fn what_outlives_a_trial_is_not_served_on_this_machine() {
 #[test]
 #[ignore = "fetches a kernel and diod, once, and boots virtual machines: run ./test"]
 fn diod_gives_out_file_systems_that_are_mounted_by_9p() {
-    if let Some(lack) = lack() {
-        eprintln!("left out: {lack}");
-        return;
-    }
+    or_left_out!();
     let Some(full) = full_kernel() else { return };
     let scene = Scene::new();
-    let release = full.file_name().unwrap().to_str().unwrap();
-    let image = full.join(format!("boot/vmlinuz-{release}")).display().to_string();
+    let image = image_in(&full);
     Started::new(as_root(&scene, &["kernels", "tools", "diod"])).wait().exits(0);
     let work = "sha256sum numbers; head -c 4M /dev/zero | tr '\\0' x >more; cat more | wc -c";
     let words = ["run", "--place", "vm", "--kernel", &image, "--fs", "ext4,xfs", "--above", "9p"];

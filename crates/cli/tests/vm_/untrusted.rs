@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use super::{as_root, failures, lack};
+use super::{as_root, failures};
 use crate::support::{Scene, Started, list, text};
 
 const SECRET: &str = "nobody else's";

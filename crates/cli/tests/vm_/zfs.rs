@@ -79,10 +79,7 @@ fn openzfs_is_built_once() {
 #[test]
 #[ignore = "builds OpenZFS, once, and boots virtual machines: run ./test"]
 fn openzfs_is_built_for_a_kernel_and_measured_in_its_guest() {
-    if let Some(lack) = lack() {
-        eprintln!("left out: {lack}");
-        return;
-    }
+    or_left_out!();
     let Some(folder) = built() else { return };
     let version = fs::read_to_string(folder.join("zfs/version")).unwrap();
     let shows = |words: &[&str], what: &str| {

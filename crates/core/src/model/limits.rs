@@ -59,6 +59,11 @@ impl Display for Counted {
     }
 }
 
+/// The kernel's limits on operations have 32 bits (block/blk-throttle.c, `tg_set_conf_uint`).
+const IOPS_MOST: u64 = u32::MAX as u64;
+/// What a limit on bytes may be: a block a second at least.
+const BANDWIDTHS: std::ops::RangeInclusive<u64> = 4096..=1 << 50;
+
 fn none<T>() -> Option<T> {
     None
 }
@@ -103,6 +108,14 @@ impl Limits {
         let (iops, bytes) = (self.operations(), self.bytes());
         if iops.into_iter().chain(bytes).any(|limit| limit == Some(0)) {
             return Err("limits a device to 0: leave that limit out to have none".into());
+        }
+        if iops.into_iter().flatten().any(|limit| limit > IOPS_MOST) {
+            return Err(format!("limits a device to more than {IOPS_MOST} IOPS: leave that out"));
+        }
+        if bytes.into_iter().flatten().any(|limit| !BANDWIDTHS.contains(&limit)) {
+            return Err("limits a device to less than a block a second, 4k, or to more than \
+                        1024T: give another bandwidth"
+                .into());
         }
         if self.iops.is_some() && says_nothing(iops)
             || self.bandwidth.is_some() && says_nothing(bytes)
@@ -201,7 +214,9 @@ mod tests {
         let typed: Limits = "read-iops=9,write-iops=5,write-bandwidth=4k".parse().unwrap();
         let plan = limits("iops = { read = 9, write = 5 }\nbandwidth = { write = 4096 }");
         assert_eq!(Ok(typed), plan);
-        for wrong in ["", "iops", "iops=x", "iops=0", "iops=9,", "any-iops=9", "speed=9"] {
+        for wrong in
+            ["", "iops", "iops=x", "iops=0", "iops=9,", "any-iops=9", "speed=9", "bandwidth=1"]
+        {
             wrong.parse::<Limits>().unwrap_err();
         }
     }
@@ -212,7 +227,7 @@ mod tests {
             let error = limits(wrong).unwrap_err();
             assert!(error.contains("{ read = 100, write = 50 }"), "{error}");
         }
-        for nothing in ["iops = 0", "bandwidth = { read = 0 }", "iops = {}"] {
+        for nothing in ["iops = 0", "bandwidth = { read = 0 }", "iops = {}", "iops = 4294967296"] {
             assert!(limits(nothing).unwrap().check().is_err(), "{nothing}");
         }
         assert_eq!(limits("").unwrap().check(), Ok(()));

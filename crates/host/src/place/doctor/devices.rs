@@ -119,7 +119,7 @@ pub(super) fn zram(root: &Path) -> Answer {
 
 /// Limits bind the trial alone. Those of version 1 bind everybody who uses the device.
 pub(super) fn own_limits(root: &Path) -> Answer {
-    let instead = "take bed loop or ram, whose images nobody else uses, or write --place vm";
+    let instead = "take bed loop or ram, whose images nobody else uses";
     match Means::of(root) {
         Ok(Means::Root) => {
             Answer::no("cgroup v1 would hold down everybody on that disk".to_owned()).but(instead)
