@@ -11,7 +11,7 @@ use anyhow::{Context, Error, Result};
 use fsverdict_core::model::{Action, Bytes, Command, Gave, Laid, Recording, Unit};
 use fsverdict_core::recording::{self, iolog};
 use fsverdict_host::tool;
-use fsverdict_host::verb::recording::{self as host, Wanted};
+use fsverdict_host::verb::recording::{self as host, Rings, Wanted};
 
 use super::plan::{read, shortened};
 use crate::exit::{self, Usage};
@@ -27,6 +27,7 @@ use crate::say::{self, remark};
 /// rights that it is started without: what needs root is recorded as root.
 ///
 /// What the command reads and writes in mapped files shows by its page faults, which root may see.
+/// What it hands over by io_uring is read in its rings, while it stands still.
 ///
 /// fio's iologs (versions 2 and 3) become recordings, and recordings iologs: the one that is made,
 /// or an earlier one.
@@ -45,6 +46,9 @@ pub struct Arguments {
     /// Keep the names of files.
     #[arg(long)]
     keep_names: bool,
+    /// Refuse io_uring to the command, as a kernel without it does: what it does instead is seen.
+    #[arg(long, conflicts_with = "from_iolog")]
+    no_io_uring: bool,
     /// Write an iolog of fio's, too, and beside it NAME.fio, the job that replays it.
     #[arg(long, value_name = "NAME.iolog")]
     iolog: Option<PathBuf>,
@@ -57,7 +61,9 @@ pub struct Arguments {
         long,
         value_name = "NAME.calls",
         requires = "iolog",
-        conflicts_with_all = ["command", "paced", "from_iolog", "output", "below", "keep_names"]
+        conflicts_with_all = [
+            "command", "paced", "from_iolog", "output", "below", "keep_names", "no_io_uring"
+        ]
     )]
     from_recording: Option<PathBuf>,
     /// The command.
@@ -158,6 +164,7 @@ fn recorded(arguments: &Arguments) -> Result<(Recording, u8)> {
         argv: &arguments.command,
         below: &arguments.below(),
         keep_names: arguments.keep_names,
+        rings: if arguments.no_io_uring { Rings::Refused } else { Rings::Seen },
     };
     let (recording, status) = host::record(&wanted)?;
     Ok((recording, ended(&arguments.command, status)))
@@ -251,7 +258,13 @@ fn said(recording: &Recording, calls: &Path) -> String {
     }
     if head.one_by_one > 0 {
         let count = head.one_by_one;
-        text += &format!("A replay makes {count} calls one by one that io_submit was given.\n");
+        text += &format!(
+            "A replay makes {count} calls one by one that io_submit or io_uring was given.\n"
+        );
+    }
+    if recording::lacks_rings(head) {
+        text += "What io_uring did unseen, a command that can do without it does in calls that \
+                 show: record it with --no-io-uring.\n";
     }
     text
 }
@@ -319,6 +332,9 @@ fn plan(arguments: &Arguments, recording: &Recording, calls: &Path) -> String {
     };
     let beside = calls.file_name().unwrap_or_default().to_string_lossy();
     let mut text = format!("question = {}\n", quoted("Which file system for this work?"));
+    if arguments.no_io_uring {
+        text += "\n# The command was refused io_uring, and did its work without.\n";
+    }
     if !recording.head.left_out.is_empty() {
         text += "\n# Not in the recording:\n";
     }

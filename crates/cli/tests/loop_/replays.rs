@@ -347,6 +347,65 @@ fn requests_that_fio_submits_are_replayed_one_by_one_and_said() {
     scene.assert_nothing_left();
 }
 
+/// What fio does by io_uring, as itself says, and what a replay of it does. Of files that are the
+/// ring's own the descriptors are closed.
+#[test]
+#[ignore = "needs root and loop devices: run ./test"]
+fn requests_in_a_ring_are_read_there_and_replayed() {
+    let ways = ["--nonvectored=1", "--nonvectored=0", "--fixedbufs=1 --registerfiles=1"];
+    for (way, number) in ways.iter().zip(0..) {
+        let scene = Scene::new();
+        fs::create_dir(scene.path("work")).unwrap();
+        let job = format!(
+            "fio --name=a --filename=f --size=1m --bs=4k --rw=randrw --rwmixread=50 \
+             --ioengine=io_uring --iodepth=8 --direct=1 --fallocate=none --fsync=16 \
+             --norandommap=0 --output-format=json --output=fio.json {way}"
+        );
+        let mut arguments = vec!["record", "--output", "one.toml", "--below", "work"];
+        let work = format!("cd work && {job}");
+        arguments.extend(["--", "sh", "-c", &work]);
+        scene.fsverdict(&arguments).exits(0).says("calls one by one");
+        let head = head(&scene, "one");
+        let said: Value = serde_json::from_str(&scene.read("work/fio.json")).unwrap();
+        let count = |what: &str| said["jobs"][0][what]["total_ios"].as_u64().unwrap();
+        let all = count("read") + count("write") + count("sync");
+        assert_eq!(head["one_by_one"], all, "{way}: {head}");
+        let lacks = "operations of io_uring that can't be seen";
+        assert_eq!(head["left_out"].get(lacks), None, "{way}");
+        // One of them is enough to be run.
+        if number != 2 {
+            continue;
+        }
+        for trial in replayed(&scene) {
+            let replayed = &trial["phases"][0]["replayed"];
+            assert_eq!((&replayed["one_by_one"], &replayed["unlike"]), (&json!(all), &json!(0)));
+            let written = trial["phases"][0]["application_write_bytes"].as_u64().unwrap();
+            assert!(written >= 4096 * count("write"), "{written}");
+        }
+        scene.assert_nothing_left();
+    }
+}
+
+/// A command that can do without io_uring does, and what it does is seen; fio can't.
+#[test]
+#[ignore = "needs root and loop devices: run ./test"]
+fn io_uring_is_refused_to_a_command_that_is_to_do_without() {
+    let scene = Scene::new();
+    fs::create_dir(scene.path("work")).unwrap();
+    let job = "fio --name=a --filename=work/f --size=64k --ioengine=";
+    let work = format!("{job}io_uring > said 2>&1 || {job}psync > /dev/null");
+    let arguments =
+        ["record", "--no-io-uring", "--output", "one.toml", "--below", "work", "--", "sh", "-c"];
+    let arguments = [&arguments[..], &[&work]].concat();
+    scene.fsverdict(&arguments).exits(0);
+    let said = scene.read("said");
+    assert!(said.contains("Function not implemented"), "{said}");
+    let head = head(&scene, "one");
+    assert!(head["calls"].as_u64().unwrap() >= 16, "{head}");
+    assert_eq!(head.get("one_by_one"), None);
+    assert!(scene.read("one.toml").contains("# The command was refused io_uring"));
+}
+
 /// Writes some pages of a file in memory, syncs some of them, and writes one again; reads another
 /// file in memory, by itself and by a call that gets its address.
 const IN_MEMORY: &str = "\

@@ -91,7 +91,7 @@ pub struct Head {
     pub elapsed_ns: u64,
     /// What the tracer adds between two calls of a thread; taken off from all pauses.
     pub tracer_ns: u64,
-    /// Of the calls, how many the application handed over by io_submit, several at once.
+    /// Of the calls, how many the application handed over by io_submit or io_uring, several at once.
     #[serde(default, skip_serializing_if = "is_default")]
     pub one_by_one: u64,
     /// What was seen and can't be replayed, and how often.
@@ -122,7 +122,8 @@ impl Replayed {
     /// What it lacks and does otherwise, as a sentence says it; `None` where that is nothing.
     pub fn apart(&self) -> Option<String> {
         let Replayed { calls, one_by_one, .. } = self;
-        let in_turn = format!("makes {one_by_one} of its {calls} calls one by one for io_submit");
+        let in_turn =
+            format!("makes {one_by_one} of its {calls} calls one by one for io_submit or io_uring");
         let in_turn = (*one_by_one > 0).then_some(in_turn);
         let both: Vec<String> = self.lack().into_iter().chain(in_turn).collect();
         (!both.is_empty()).then(|| both.join(", and "))

@@ -192,6 +192,9 @@ impl Watch {
                 self.opened(thread, call, call.path_at(0), flags, usize::MAX)
             }
             "close" => {
+                if first.contains("[io_uring]") && call.succeeded() {
+                    self.ring_closed(thread, call);
+                }
                 self.handle(thread, first)?;
                 let fd = descriptor(first).map_or(-1, |(fd, _)| fd);
                 let closed = self.processes.close(thread, |number, _| number == fd);
@@ -201,7 +204,9 @@ impl Watch {
             "mmap" | "munmap" | "mremap" | "msync" | "madvise" | "mlock" | "mlock2" => {
                 self.on_memory(thread, call)
             }
-            "io_uring_setup" | "io_uring_enter" => self.unseen(call),
+            "io_uring_setup" | "io_uring_enter" | "io_uring_register" => {
+                self.of_rings(thread, call)
+            }
             "io_submit" => self.submitted(thread, call),
             "bind" | "mknod" | "mknodat" => self.special(thread, call),
             "ioctl" => match call.argument(1) {
@@ -457,21 +462,6 @@ impl Watch {
                 self.on_handle(call, handle, [moves, false], action)
             }
             (Err(what), Err(_)) => Err(what),
-        }
-    }
-
-    /// What can't be replayed, since the kernel does it without a call that strace would show.
-    fn unseen(&mut self, call: &Ended) -> Result<Option<Translated>> {
-        match (call.name, &call.returned) {
-            // Of what the kernel fetches by itself nothing shows but the ring.
-            ("io_uring_setup", Returned::Value(0.., _)) if call.argument(1).contains("SQPOLL") => {
-                Err(why::RINGS)
-            }
-            ("io_uring_enter", &Returned::Value(taken @ 1.., _)) => {
-                self.leave_out_several(why::RINGS, taken.cast_unsigned());
-                Ok(None)
-            }
-            _ => Ok(None),
         }
     }
 }

@@ -17,6 +17,7 @@ mod names;
 mod on_path;
 mod order;
 mod processes;
+mod rings;
 mod space;
 mod submitted;
 #[cfg(test)]
@@ -113,7 +114,9 @@ mod why {
     pub const FAULTS: &str = "page faults that there was no room for in the kernel's buffers";
     /// In older recordings.
     pub const MAPPED_READS: &str = "mappings of files for reading";
-    pub const RINGS: &str = "operations of io_uring, which strace does not show";
+    pub const RINGS: &str = "operations of io_uring that can't be seen";
+    /// In older recordings.
+    pub const RINGS_AT_ALL: &str = "operations of io_uring, which strace does not show";
     pub const REQUESTS: &str = "requests of io_submit beyond those that strace shows";
     /// In older recordings.
     pub const CALLS_OF_BOTH: &str = "calls of io_uring and io_submit";
@@ -121,7 +124,7 @@ mod why {
 
     /// A replay without these does not do all that the application did below the folders. Calls
     /// that failed are none: what was done instead is in the recording.
-    pub const LACKING: [&str; 11] = [
+    pub const LACKING: [&str; 12] = [
         PASSED,
         LONG,
         OTHERS,
@@ -131,6 +134,7 @@ mod why {
         MAPPED_READS,
         FAULTS,
         RINGS,
+        RINGS_AT_ALL,
         REQUESTS,
         CALLS_OF_BOTH,
     ];
@@ -139,6 +143,11 @@ mod why {
 /// How many calls below the folders a replay of this recording lacks.
 pub fn lacking(head: &Head) -> u64 {
     why::LACKING.iter().filter_map(|what| head.left_out.get(*what)).sum()
+}
+
+/// Among them are operations of io_uring.
+pub fn lacks_rings(head: &Head) -> bool {
+    head.left_out.contains_key(why::RINGS)
 }
 
 /// What a tracer adds between two calls of a thread, by the trace of one that does nothing but read
@@ -207,7 +216,7 @@ pub struct Watch {
     places: HashMap<String, u32>,
     calls: Vec<Call>,
     left_out: BTreeMap<String, u64>,
-    /// Requests of io_submit that are recorded.
+    /// Requests of io_submit and io_uring that are recorded.
     one_by_one: u64,
     /// Times of the first and the last line.
     times_ns: Option<[u64; 2]>,

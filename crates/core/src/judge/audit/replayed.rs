@@ -5,9 +5,8 @@ use crate::model::{PhaseRecord, Replayed, Severity};
 use super::case::{Case, Seen, most};
 
 /// The advice.
-pub const ADVICE: &str = "record the application as root, with its own options for plain reads and \
-                          writes (no io_uring), alone in its folder; or compare it itself, as a \
-                          command";
+pub const ADVICE: &str = "record the application as root, with --no-io-uring where that was left \
+                          out, alone in its folder; or compare it itself, as a command";
 
 /// So much may be lacking without a doubt about the rest.
 const SLIGHT: f64 = 0.05;

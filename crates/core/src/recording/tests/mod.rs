@@ -1,6 +1,7 @@
 //! Traces as strace writes them, and the recordings that come of them.
 
 mod mappings;
+mod rings;
 
 use proptest::prelude::*;
 

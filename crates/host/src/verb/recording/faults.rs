@@ -8,17 +8,17 @@
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File};
 use std::io::{self, BufReader, BufWriter, ErrorKind, Read, Write};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 
-use fsverdict_core::recording::{Fault, Faults};
+use fsverdict_core::recording::{Fault, Faults, Watch};
 use fsverdict_core::trace::{Field, Format};
 
+use super::nameless;
 use crate::machine::tracing;
 use crate::sys::{self, Counted, Events, Told};
 
@@ -91,7 +91,8 @@ impl Seen {
         let over = Arc::new(AtomicBool::new(false));
         let begun = ways().into_iter().find_map(|way| Some((rings(&way)?, way)));
         let begun = begun.and_then(|(rings, way)| {
-            let files = (0..rings.len()).map(|number| nameless(folder, number));
+            let files =
+                (0..rings.len()).map(|number| nameless(folder, &format!("{number}.faults")));
             let files = files.collect::<io::Result<Vec<File>>>().ok()?;
             let (fields, until) = (way.fields, Arc::clone(&over));
             let reader = std::thread::Builder::new().name("page faults".into());
@@ -142,15 +143,6 @@ fn processors() -> Vec<i32> {
         Some(first.parse::<i32>().ok()?..=last.parse().ok()?)
     };
     text.trim().split(',').filter_map(range).flatten().collect()
-}
-
-/// A file that nobody else can open.
-fn nameless(folder: &Path, number: usize) -> io::Result<File> {
-    let path = folder.join(format!("fsverdict-{}-{number}.faults", std::process::id()));
-    let mut options = OpenOptions::new();
-    let file = options.read(true).write(true).create_new(true).mode(0o600).open(&path)?;
-    fs::remove_file(path)?;
-    Ok(file)
 }
 
 /// Keeps all faults that the rings tell of until it is over. Those of a file that has no room for
@@ -232,8 +224,16 @@ impl Series {
         Ok(())
     }
 
+    /// Tells the watch of all before a time.
+    pub fn told(&mut self, time_ns: u64, watch: &mut Watch) -> io::Result<()> {
+        while let Some(fault) = self.before(time_ns)? {
+            watch.fault(&fault);
+        }
+        Ok(())
+    }
+
     /// The next one before a time, if there is one.
-    pub fn before(&mut self, time_ns: u64) -> io::Result<Option<Fault>> {
+    fn before(&mut self, time_ns: u64) -> io::Result<Option<Fault>> {
         let Some(Reverse((at_ns, ..))) = self.next.peek() else { return Ok(None) };
         let at_ns = at_ns.saturating_add_signed(self.ahead_ns);
         if at_ns >= time_ns {

@@ -1,6 +1,8 @@
-//! Recording a command: what was there before it, strace(1) around it, and its page faults.
+//! Recording a command: what was there before it, strace(1) around it, its page faults, and what
+//! it hands over by io_uring.
 
 mod faults;
+mod rings;
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufRead, BufReader};
@@ -19,6 +21,7 @@ use crate::machine::long_path::LongPath;
 use crate::sys;
 use crate::tool::{self, ToolError};
 use faults::Seen;
+pub use rings::Rings;
 
 /// What strace is told. It stops a thread at the calls below and at no others (`--seccomp-bpf`),
 /// and reads the names of files whole, but of data no more than what an access control list of 16
@@ -86,6 +89,8 @@ pub struct Wanted<'a> {
     pub below: &'a [PathBuf],
     /// Files keep their names.
     pub keep_names: bool,
+    /// What becomes of io_uring.
+    pub rings: Rings,
 }
 
 /// Runs the command in our working directory and records what it does below the folders; with how
@@ -121,8 +126,11 @@ pub fn record(wanted: &Wanted) -> Result<(Recording, ExitStatus), RecordError> {
     strace.args(OPTIONS).arg("-o").arg(&trace.0).arg("--").args(wanted.argv);
     strace.stdin(Stdio::inherit());
     let start = |source| ToolError::Start { command: "strace".into(), source };
-    let status = strace.status().map_err(start)?;
-    read(&mut watch, &trace, seen).map_err(at(&temporary))?;
+    let rings = wanted.rings.begin(&mut strace, &temporary).map_err(at(&temporary))?;
+    let mut running = strace.spawn().map_err(start)?;
+    let rings = rings.started().map_err(at(&temporary))?;
+    let status = running.wait().map_err(start)?;
+    read(&mut watch, &trace, seen, rings).map_err(at(&temporary))?;
     let recording = watch.finish(look_at_all(&folders, &trace)?);
     match recording.calls.is_empty() {
         true => Err(nothing()),
@@ -130,22 +138,36 @@ pub fn record(wanted: &Wanted) -> Result<(Recording, ExitStatus), RecordError> {
     }
 }
 
-/// Has the watch read all lines, and the page faults before each.
-fn read(watch: &mut Watch, trace: &Trace, seen: Seen) -> io::Result<()> {
+/// Has the watch read all lines, those of io_uring at their places, and the page faults before
+/// each.
+fn read(watch: &mut Watch, trace: &Trace, seen: Seen, rings: rings::Seen) -> io::Result<()> {
     let (mut faults, lost) = seen.end()?;
     watch.lost_faults(lost);
+    let mut rings = rings.end()?;
+    watch.lost_requests(rings.lost());
     trace.each_line(|line| {
         watch.foresee(line);
         Ok(())
     })?;
     trace.each_line(|line| {
         let at_ns = time_ns(line).unwrap_or(0);
-        while let Some(fault) = faults.before(at_ns)? {
-            watch.fault(&fault);
+        while let Some(line) = rings.before(at_ns)? {
+            faults.told(time_ns(&line).unwrap_or(0), watch)?;
+            watch.read(&line);
         }
+        faults.told(at_ns, watch)?;
         watch.read(line);
         Ok(())
     })
+}
+
+/// A file of that name that nobody else can open: it has none any more.
+fn nameless(folder: &Path, name: &str) -> io::Result<File> {
+    let path = folder.join(format!("fsverdict-{}-{name}", std::process::id()));
+    let mut options = OpenOptions::new();
+    let file = options.read(true).write(true).create_new(true).mode(0o600).open(&path)?;
+    fs::remove_file(path)?;
+    Ok(file)
 }
 
 /// The file of a trace, which goes with this.

@@ -1,0 +1,325 @@
+//! System calls of other programs at which they stand still until we have looked: seccomp(2),
+//! seccomp_unotify(2). The programs then go on as if nobody had.
+
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+
+use libc::{c_int, c_long, sock_filter};
+
+use super::file::retried;
+
+/// linux/audit.h, AUDIT_ARCH_*: who calls by the numbers of this program. Others are let through.
+#[cfg(target_arch = "x86_64")]
+const CALLER: Option<u32> = Some(0xc000_003e);
+#[cfg(target_arch = "aarch64")]
+const CALLER: Option<u32> = Some(0xc000_00b7);
+#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+const CALLER: Option<u32> = None;
+
+/// What becomes of a system call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Meets {
+    /// Who makes it stands still until we let it go on.
+    Us,
+    /// The same, where this argument is not 0.
+    UsUnlessZero(u32),
+    /// ENOSYS, as where the kernel does not know the call.
+    Refusal,
+}
+
+/// A thread that stands still.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stopped {
+    id: u64,
+    /// The thread.
+    pub thread: u32,
+    /// Its call.
+    pub call: c_long,
+    /// The call's arguments.
+    pub arguments: [u64; 6],
+}
+
+/// What a listener hears.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Heard {
+    /// A thread stands still.
+    Stopped(Stopped),
+    /// Nothing within the time.
+    Nothing,
+    /// There is nobody left to listen to.
+    Nobody,
+}
+
+/// Where the listener of a command comes from, once it has been started.
+#[derive(Debug)]
+pub struct Coming(UnixStream);
+
+/// Hears of the calls of a command and of all that it starts. When it is gone, the calls at which
+/// they would stand still fail with ENOSYS.
+#[derive(Debug)]
+pub struct Listener(OwnedFd);
+
+/// Has `command`, once started, and all that it starts meet that at those calls. None of them gains
+/// rights by what it executes, unless we are root. Where the kernel takes no listener (before
+/// Linux 5.5, or where there is one already), the calls are made as usual, but where some are to be
+/// refused the command is not started.
+pub fn listen(command: &mut Command, calls: &[(c_long, Meets)]) -> io::Result<Coming> {
+    let (ours, theirs) = UnixStream::pair()?;
+    let program = CALLER.map(|caller| stopping(caller, calls)).unwrap_or_default();
+    let must = calls.iter().any(|(_, meets)| *meets == Meets::Refusal);
+    let begin = move || {
+        let told =
+            libc::sock_fprog { len: program.len() as u16, filter: program.as_ptr().cast_mut() };
+        match begun(&told) {
+            // Both are closed by exec.
+            Some(listener) => send(theirs.as_raw_fd(), listener),
+            None if must => Err(io::Error::from_raw_os_error(libc::EOPNOTSUPP)),
+            None => Ok(()),
+        }
+    };
+    // SAFETY: the closure only makes system calls that are safe after a fork; it allocates nothing.
+    unsafe { command.pre_exec(begin) };
+    Ok(Coming(ours))
+}
+
+/// The filter holds for this process; its listener.
+fn begun(program: &libc::sock_fprog) -> Option<RawFd> {
+    let begin = || {
+        let (call, how) = (libc::SYS_seccomp, libc::SECCOMP_SET_MODE_FILTER);
+        let flags = libc::SECCOMP_FILTER_FLAG_NEW_LISTENER | libc::SECCOMP_FILTER_FLAG_SPEC_ALLOW;
+        // SAFETY: the kernel reads the program, which its owner keeps meanwhile.
+        unsafe { libc::syscall(call, how, flags, &raw const *program) }
+    };
+    let mut listener = begin();
+    if listener < 0 {
+        // Who has no power over others may, when nobody gains any by it.
+        // SAFETY: it takes numbers.
+        unsafe { libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) };
+        listener = begin();
+    }
+    RawFd::try_from(listener).ok().filter(|listener| *listener >= 0)
+}
+
+/// Room for a control message with one descriptor, aligned as the kernel wants it.
+#[repr(C, align(8))]
+struct Control([u8; 64]);
+
+/// Makes a message of one byte, and of one descriptor beside it (unix(7), SCM_RIGHTS).
+fn message(byte: &mut libc::iovec, control: &mut Control) -> libc::msghdr {
+    // SAFETY: all zeros is a message of nothing.
+    let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
+    message.msg_iov = &raw mut *byte;
+    message.msg_iovlen = 1;
+    message.msg_control = control.0.as_mut_ptr().cast();
+    // SAFETY: it is a sum.
+    message.msg_controllen = unsafe { libc::CMSG_SPACE(size_of::<c_int>() as u32) } as _;
+    message
+}
+
+fn send(socket: RawFd, descriptor: RawFd) -> io::Result<()> {
+    let mut byte = [0_u8];
+    let mut one = libc::iovec { iov_base: byte.as_mut_ptr().cast(), iov_len: 1 };
+    let mut control = Control([0; 64]);
+    let message = message(&mut one, &mut control);
+    // SAFETY: the message has room for the one header that is written, and a number behind it.
+    unsafe {
+        let header = libc::CMSG_FIRSTHDR(&raw const message);
+        (*header).cmsg_level = libc::SOL_SOCKET;
+        (*header).cmsg_type = libc::SCM_RIGHTS;
+        (*header).cmsg_len = libc::CMSG_LEN(size_of::<c_int>() as u32) as _;
+        libc::CMSG_DATA(header).cast::<c_int>().write_unaligned(descriptor);
+    }
+    // SAFETY: the kernel reads the message and what it points to, which live until then.
+    retried(|| unsafe { libc::sendmsg(socket, &raw const message, 0) as i64 }).map(drop)
+}
+
+impl Coming {
+    /// The listener, when the command has been started; `None` where there can be none.
+    pub fn listener(self) -> Option<Listener> {
+        let mut byte = [0_u8];
+        let mut one = libc::iovec { iov_base: byte.as_mut_ptr().cast(), iov_len: 1 };
+        let mut control = Control([0; 64]);
+        let mut message = message(&mut one, &mut control);
+        let flags = libc::MSG_CMSG_CLOEXEC | libc::MSG_DONTWAIT;
+        // SAFETY: the kernel writes to what the message points to, which has the room it says.
+        let read = unsafe { libc::recvmsg(self.0.as_raw_fd(), &raw mut message, flags) };
+        if read != 1 {
+            return None;
+        }
+        // SAFETY: the kernel has written headers as long as the message says now.
+        let header = unsafe { libc::CMSG_FIRSTHDR(&raw const message).as_ref() }?;
+        let is_ours = header.cmsg_level == libc::SOL_SOCKET && header.cmsg_type == libc::SCM_RIGHTS;
+        // SAFETY: behind such a header are descriptors that are ours from now on: one.
+        is_ours.then(|| unsafe {
+            let its = libc::CMSG_DATA(header).cast::<c_int>().read_unaligned();
+            Listener(OwnedFd::from_raw_fd(its))
+        })
+    }
+}
+
+impl Listener {
+    /// Who stands still, for so long at most.
+    pub fn hear(&self, most_ms: u16) -> io::Result<Heard> {
+        let fd = self.0.as_raw_fd();
+        let mut one = libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
+        // SAFETY: the kernel reads and writes the one pollfd that there is.
+        retried(|| unsafe { libc::poll(&raw mut one, 1, most_ms.into()) })?;
+        if one.revents & libc::POLLIN == 0 {
+            let is_over = one.revents & (libc::POLLHUP | libc::POLLERR) != 0;
+            return Ok(if is_over { Heard::Nobody } else { Heard::Nothing });
+        }
+        // SAFETY: all zeros is what the kernel wants to be given.
+        let mut heard: libc::seccomp_notif = unsafe { std::mem::zeroed() };
+        // SAFETY: the kernel writes one of these.
+        let answer =
+            retried(|| unsafe { libc::ioctl(fd, libc::SECCOMP_IOCTL_NOTIF_RECV, &raw mut heard) });
+        match answer {
+            // It was killed, or interrupted and begins again.
+            Err(error) if error.raw_os_error() == Some(libc::ENOENT) => Ok(Heard::Nothing),
+            Err(error) => Err(error),
+            Ok(_) => Ok(Heard::Stopped(Stopped {
+                id: heard.id,
+                thread: heard.pid,
+                call: heard.data.nr.into(),
+                arguments: heard.data.args,
+            })),
+        }
+    }
+
+    /// Lets it make its call.
+    pub fn go_on(&self, stopped: &Stopped) -> io::Result<()> {
+        let flags = libc::SECCOMP_USER_NOTIF_FLAG_CONTINUE as u32;
+        let mut answer = libc::seccomp_notif_resp { id: stopped.id, val: 0, error: 0, flags };
+        let fd = self.0.as_raw_fd();
+        // SAFETY: the kernel reads one of these.
+        let gone =
+            retried(|| unsafe { libc::ioctl(fd, libc::SECCOMP_IOCTL_NOTIF_SEND, &raw mut answer) });
+        match gone {
+            // The same as when it is heard of.
+            Err(error) if error.raw_os_error() == Some(libc::ENOENT) => Ok(()),
+            gone => gone.map(drop),
+        }
+    }
+}
+
+/// Another of a process's descriptors, as long as we may trace it: pidfd_getfd(2), Linux 5.6.
+pub fn descriptor_of(process: u32, descriptor: i32) -> io::Result<OwnedFd> {
+    // SAFETY: it takes numbers, and makes a descriptor that nobody else has.
+    let process = retried(|| unsafe { libc::syscall(libc::SYS_pidfd_open, process, 0) })?;
+    // SAFETY: the same.
+    let process = unsafe { OwnedFd::from_raw_fd(process as RawFd) };
+    let fd = process.as_raw_fd();
+    // SAFETY: the same.
+    let its = retried(|| unsafe { libc::syscall(libc::SYS_pidfd_getfd, fd, descriptor, 0) })?;
+    // SAFETY: the same.
+    Ok(unsafe { OwnedFd::from_raw_fd(its as RawFd) })
+}
+
+/// Reads the memory of a process from an address on: how much of `buffer` was filled
+/// (process_vm_readv(2)).
+pub fn memory_of(process: u32, address: u64, buffer: &mut [u8]) -> io::Result<usize> {
+    let local = libc::iovec { iov_base: buffer.as_mut_ptr().cast(), iov_len: buffer.len() };
+    let remote = libc::iovec { iov_base: address as *mut _, iov_len: buffer.len() };
+    let process = libc::pid_t::try_from(process).map_err(io::Error::other)?;
+    // SAFETY: the kernel writes to the buffer, and only reads the other's memory.
+    let read = retried(|| unsafe {
+        let (local, remote) = (&raw const local, &raw const remote);
+        libc::process_vm_readv(process, local, 1, remote, 1, 0) as i64
+    })?;
+    Ok(read as usize)
+}
+
+/// The program of the filter: `struct seccomp_data` has the call's number first, then the caller's
+/// architecture, and the arguments from byte 16 on.
+fn stopping(caller: u32, calls: &[(c_long, Meets)]) -> Vec<sock_filter> {
+    let step = |code: u32, k: u32| sock_filter { code: code as u16, jt: 0, jf: 0, k };
+    let is = |k: u32, yes: u8, no: u8| sock_filter {
+        code: (libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K) as u16,
+        jt: yes,
+        jf: no,
+        k,
+    };
+    let load = |offset| step(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, offset);
+    let end = |what| step(libc::BPF_RET | libc::BPF_K, what);
+    let [us, let_go] = [libc::SECCOMP_RET_USER_NOTIF, libc::SECCOMP_RET_ALLOW].map(end);
+    let refusal = end(libc::SECCOMP_RET_ERRNO | libc::ENOSYS.cast_unsigned());
+    let mut program = vec![load(4), is(caller, 1, 0), let_go, load(0)];
+    for (call, meets) in calls {
+        let then = match meets {
+            Meets::Us => vec![us],
+            // Its lower half, which is first here.
+            Meets::UsUnlessZero(argument) => {
+                vec![load(16 + 8 * argument), is(0, 1, 0), us, let_go]
+            }
+            Meets::Refusal => vec![refusal],
+        };
+        program.push(is(*call as u32, 0, then.len() as u8));
+        program.extend(then);
+    }
+    program.push(let_go);
+    program
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read;
+    use std::process::Stdio;
+
+    use super::*;
+    use crate::tool::users;
+
+    const CALLS: [(c_long, Meets); 2] =
+        [(libc::SYS_getpriority, Meets::UsUnlessZero(1)), (libc::SYS_setpriority, Meets::Refusal)];
+
+    /// What was heard of a shell's command until it had ended, and what it printed.
+    fn heard(script: &str, calls: &[(c_long, Meets)]) -> Option<(Vec<Stopped>, String)> {
+        let mut command = users(&["sh".into(), "-c".into(), script.into()]);
+        let coming = listen(&mut command, calls).unwrap();
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let listener = coming.listener();
+        let mut all = Vec::new();
+        while let (Some(listener), None) = (&listener, child.try_wait().unwrap()) {
+            match listener.hear(50).unwrap() {
+                Heard::Stopped(stopped) => {
+                    all.push(stopped);
+                    listener.go_on(&stopped).unwrap();
+                }
+                Heard::Nothing => {}
+                Heard::Nobody => break,
+            }
+        }
+        let output = child.wait_with_output().unwrap();
+        let said = [output.stdout, output.stderr].concat();
+        listener.map(|_| (all, String::from_utf8_lossy(&said).into_owned()))
+    }
+
+    #[test]
+    fn a_call_stands_still_until_it_is_let_go_and_another_is_refused() {
+        // nice(1) asks for its own niceness; renice(1) for that of the process it is given.
+        let script = "nice; renice -n 1 -p $$; true";
+        let Some((all, said)) = heard(script, &CALLS) else { return };
+        assert!(!all.is_empty());
+        assert!(all.iter().all(|it| it.call == libc::SYS_getpriority && it.arguments[1] != 0));
+        assert!(said.starts_with("0\n") && said.contains("not implemented"), "{said}");
+    }
+
+    #[test]
+    fn memory_and_descriptors_of_others_are_read() {
+        let own = std::process::id();
+        let word = *b"a word of ours";
+        let mut read = [0; 14];
+        assert_eq!(memory_of(own, word.as_ptr() as u64, &mut read).unwrap(), 14);
+        assert_eq!(read, word);
+        assert!(memory_of(own, 8, &mut read).is_err());
+        let (one, mut other) = UnixStream::pair().unwrap();
+        let same = descriptor_of(own, one.as_raw_fd()).unwrap();
+        std::io::Write::write_all(&mut UnixStream::from(same), b"x").unwrap();
+        let mut byte = [0];
+        other.read_exact(&mut byte).unwrap();
+        assert_eq!(&byte, b"x");
+        assert!(descriptor_of(own, 1 << 20).is_err());
+    }
+}
