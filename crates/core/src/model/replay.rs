@@ -91,7 +91,8 @@ pub struct Head {
     pub elapsed_ns: u64,
     /// What the tracer adds between two calls of a thread; taken off from all pauses.
     pub tracer_ns: u64,
-    /// Of the calls, how many the application handed over by io_submit or io_uring, several at once.
+    /// Of the calls, how many the application handed over by io_submit or io_uring, several at
+    /// once.
     #[serde(default, skip_serializing_if = "is_default")]
     pub one_by_one: u64,
     /// What was seen and can't be replayed, and how often.
