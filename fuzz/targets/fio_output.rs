@@ -7,12 +7,20 @@ use std::fs;
 
 use libfuzzer_sys::fuzz_target;
 
-#[path = "../../crates/host/src/workload/fio/jobs.rs"]
-mod jobs;
-#[path = "../../crates/host/src/workload/fio/output.rs"]
-mod output;
-#[path = "../../crates/host/src/workload/fio/rates.rs"]
-mod rates;
+#[path = "../../crates/host/src/workload"]
+mod workload {
+    pub mod fio {
+        pub mod jobs;
+        pub mod output;
+        pub mod rates;
+    }
+    pub mod left;
+    pub mod printed {
+        pub const KEPT_BYTES: u64 = 1 << 20;
+    }
+}
+
+use workload::fio::{jobs, output};
 
 fuzz_target!(|text: &str| {
     let folder = tempfile::tempdir_in("/dev/shm").expect("memory");

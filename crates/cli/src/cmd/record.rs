@@ -113,6 +113,10 @@ pub fn run(arguments: &Arguments) -> Result<u8> {
     recording::write(&recording, BufWriter::new(file)).with_context(|| shown(&calls))?;
     fs::write(output, plan(arguments, &recording, &calls)).with_context(|| shown(output))?;
     let mut text = said(&recording, &calls);
+    if recording::lacks_rings(&recording.head) && !arguments.no_io_uring {
+        text += "What io_uring did unseen, a command that can do without it does in calls that \
+                 show: record it with --no-io-uring.\n";
+    }
     if let Some((path, job)) = log {
         text += &to_iolog(&recording, path, &job)?;
     }
@@ -262,10 +266,6 @@ fn said(recording: &Recording, calls: &Path) -> String {
             "A replay makes {count} calls one by one that io_submit or io_uring was given.\n"
         );
     }
-    if recording::lacks_rings(head) {
-        text += "What io_uring did unseen, a command that can do without it does in calls that \
-                 show: record it with --no-io-uring.\n";
-    }
     text
 }
 
@@ -333,7 +333,7 @@ fn plan(arguments: &Arguments, recording: &Recording, calls: &Path) -> String {
     let beside = calls.file_name().unwrap_or_default().to_string_lossy();
     let mut text = format!("question = {}\n", quoted("Which file system for this work?"));
     if arguments.no_io_uring {
-        text += "\n# The command was refused io_uring, and did its work without.\n";
+        text += "\n# io_uring was refused to the command.\n";
     }
     if !recording.head.left_out.is_empty() {
         text += "\n# Not in the recording:\n";

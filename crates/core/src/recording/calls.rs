@@ -193,7 +193,7 @@ impl Watch {
             }
             "close" => {
                 if first.contains("[io_uring]") && call.succeeded() {
-                    self.ring_closed(thread, call);
+                    self.ring_closed(thread, call, first);
                 }
                 self.handle(thread, first)?;
                 let fd = descriptor(first).map_or(-1, |(fd, _)| fd);

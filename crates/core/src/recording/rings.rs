@@ -35,6 +35,11 @@ mod operation {
     pub const READV_FIXED: u64 = 60;
     pub const WRITEV_FIXED: u64 = 61;
 
+    pub const FILES_UPDATE: u64 = 20;
+
+    /// What may put a file among the ring's: accept, open, socket, pipe, close.
+    pub const MAKE_FILES: [u64; 6] = [13, 18, 28, 45, 62, CLOSE];
+
     /// What is done to an open file.
     pub const OF_A_FILE: [u64; 13] = [
         READV,
@@ -53,9 +58,9 @@ mod operation {
     ];
 
     /// Nothing, waiting, and what is of sockets, memory and processes: no file changes by it.
-    pub const OF_NO_FILE: [u64; 31] = [
-        0, 6, 7, 9, 10, 11, 12, 13, 14, 15, 16, 26, 27, 29, 31, 32, 34, 40, 45, 47, 48, 50, 51, 52,
-        53, 56, 57, 58, 59, 62, 63,
+    pub const OF_NO_FILE: [u64; 32] = [
+        0, 6, 7, 9, 10, 11, 12, 13, 14, 15, 16, 26, 27, 29, 31, 32, 33, 34, 40, 45, 47, 48, 50, 51,
+        52, 53, 56, 57, 58, 59, 62, 63,
     ];
 }
 
@@ -64,6 +69,10 @@ const FIXED_FILE: u64 = 1 << 0;
 const BUFFER_SELECT: u64 = 1 << 5;
 /// `sqe->fsync_flags`: `IORING_FSYNC_DATASYNC`.
 const DATA_ALONE: u64 = 1;
+/// `sqe->rw_flags` (include/uapi/linux/fs.h): `RWF_DSYNC`, `RWF_SYNC`, `RWF_APPEND`.
+const SYNCS_DATA: u64 = 0x2;
+const SYNCS: u64 = 0x4;
+const APPENDS: u64 = 0x10;
 
 /// How many files of a ring are known. The kernel takes more (io_uring/rsrc.c,
 /// `IORING_MAX_FIXED_FILES`).
@@ -84,13 +93,12 @@ impl Watch {
                     self.leave_out_several(why::RINGS, taken.cast_unsigned());
                     return Ok(None);
                 };
-                for request in requests {
-                    match self.ring_request(thread, call, request) {
-                        Ok(Some(translated)) => {
+                for request in requests.into_iter().map(Request::of) {
+                    match self.ring_request(thread, call, &request) {
+                        Ok(several) => several.into_iter().for_each(|translated| {
                             self.one_by_one += 1;
                             self.enter(thread, [call.start_ns, call.end_ns], translated);
-                        }
-                        Ok(None) => {}
+                        }),
                         Err(what) => self.leave_out(what),
                     }
                 }
@@ -104,26 +112,34 @@ impl Watch {
         }
     }
 
-    /// A request as a call; `None` of one that is of no file, or closes one.
+    /// A request as calls: none where it is of no file or closes one, two where it writes and
+    /// syncs.
     fn ring_request(
         &mut self,
         thread: u32,
         call: &Ended,
-        request: &str,
-    ) -> Result<Option<Translated>> {
-        let request = Request::of(request);
-        let opcode = request.number("opcode")?;
-        if operation::OF_NO_FILE.contains(&opcode) {
-            return Ok(None);
+        request: &Request,
+    ) -> Result<Vec<Translated>> {
+        let (ring, opcode) = (call.argument(0), request.number("opcode")?);
+        // Files that it makes, or gives to the ring, are not known: the ones there were are gone.
+        for slot in request.slots(opcode)? {
+            if let Some(slot) = slot_of(ring, slot) {
+                self.close_descriptor(thread, call, slot);
+            }
         }
-        let ring = call.argument(0);
+        if operation::OF_NO_FILE.contains(&opcode) {
+            return Ok(Vec::new());
+        }
         if opcode == operation::CLOSE {
-            let its = match request.number("slot").unwrap_or(0) {
-                0 => descriptor(request.field("fd")?).map(|(fd, _)| fd),
-                slot => slot_of(ring, slot - 1),
-            };
-            self.close_descriptor(thread, call, its.ok_or(why::UNKNOWN)?);
-            return Ok(None);
+            if request.number("slot").unwrap_or(0) == 0 {
+                let fd = request.field("fd")?;
+                if fd.contains("[io_uring]") {
+                    self.ring_closed(thread, call, fd);
+                }
+                let (fd, _) = descriptor(fd).ok_or(why::UNKNOWN)?;
+                self.close_descriptor(thread, call, fd);
+            }
+            return Ok(Vec::new());
         }
         if !operation::OF_A_FILE.contains(&opcode) {
             return Err(why::RINGS);
@@ -135,9 +151,12 @@ impl Watch {
                 self.processes.descriptor(thread, slot).ok_or(why::PASSED)?.handle
             }
         };
-        let (action, [moves, changes]) = request.action(opcode, handle)?;
-        let keys = self.of_handle(handle, moves, changes);
-        Ok(Some(Translated { action, gave: Gave::Unseen, keys }))
+        let all = request.actions(opcode, handle)?.into_iter();
+        let translated = all.map(|(action, [moves, changes])| {
+            let keys = self.of_handle(handle, moves, changes);
+            Translated { action, gave: Gave::Unseen, keys }
+        });
+        Ok(translated.collect())
     }
 
     /// A descriptor is closed that is of a watched file, or of none.
@@ -150,7 +169,7 @@ impl Watch {
     fn registered(&mut self, thread: u32, call: &Ended) {
         let ring = call.argument(0);
         let Some(files) = elements(call.argument(1)) else {
-            self.ring_closed(thread, call);
+            self.ring_closed(thread, call, ring);
             return;
         };
         for file in files {
@@ -179,8 +198,8 @@ impl Watch {
     }
 
     /// A ring goes, and its files with it.
-    pub(super) fn ring_closed(&mut self, thread: u32, call: &Ended) {
-        let Some(slots) = slots(call.argument(0)) else { return };
+    pub(super) fn ring_closed(&mut self, thread: u32, call: &Ended, ring: &str) {
+        let Some(slots) = slots(ring) else { return };
         let closed = self.processes.close(thread, |number, _| slots.contains(&i64::from(number)));
         self.close(thread, [call.start_ns, call.end_ns], closed);
     }
@@ -216,6 +235,43 @@ impl<'a> Request<'a> {
         number(self.field(name)?).ok_or(why::UNKNOWN)
     }
 
+    /// The ring's own files that the request puts others in the place of: by `file_index`, which is
+    /// one more, or by `IORING_OP_FILES_UPDATE`. A place of the kernel's choice was free.
+    fn slots(&self, opcode: u64) -> Result<std::ops::Range<u64>> {
+        const CHOSEN: u64 = u32::MAX as u64;
+        match opcode {
+            operation::FILES_UPDATE => {
+                let (first, count) = (self.number("off")?, self.number("len")?);
+                Ok(first..first.saturating_add(count.min(FILES_MOST.cast_unsigned())))
+            }
+            opcode if operation::MAKE_FILES.contains(&opcode) => {
+                Ok(match self.number("slot").unwrap_or(0) {
+                    0 | CHOSEN => 0..0,
+                    slot => slot - 1..slot,
+                })
+            }
+            _ => Ok(0..0),
+        }
+    }
+
+    /// The calls that the request is, the second one if it is to sync what it writes.
+    fn actions(&self, opcode: u64, handle: u32) -> Result<Vec<(Action, [bool; 2])>> {
+        let mut all = vec![self.action(opcode, handle)?];
+        if let (Action::Write { .. } | Action::Pwrite { .. }, _) = all[0] {
+            let flags = self.number("op")?;
+            if flags & APPENDS != 0 {
+                // At the end, wherever that is.
+                return Err(why::RINGS);
+            }
+            if flags & SYNCS != 0 {
+                all.push((Action::Fsync { handle }, [false, true]));
+            } else if flags & SYNCS_DATA != 0 {
+                all.push((Action::Fdatasync { handle }, [false, true]));
+            }
+        }
+        Ok(all)
+    }
+
     /// The call of a file that the request is; whether it moves the offset, and changes the
     /// content. Where a field lies of what: the `_prep` functions of the kernel's io_uring/.
     fn action(&self, opcode: u64, handle: u32) -> Result<(Action, [bool; 2])> {
@@ -242,7 +298,12 @@ impl<'a> Request<'a> {
             operation::FADVISE => {
                 let advice = usize::try_from(is("op")?).ok().and_then(|number| ADVICE.get(number));
                 let advice = advice.ok_or(why::UNKNOWN)?.to_string();
-                let (place, bytes) = (is("off")?, is("len")?);
+                // io_uring/advise.c: since Linux 6.10 the length may stand where it has 64 bits.
+                let bytes = match is("addr")? {
+                    0 => is("len")?,
+                    bytes => bytes,
+                };
+                let place = is("off")?;
                 (Action::Advise { handle, advice, place, bytes }, [false, false])
             }
             operation::FTRUNCATE => {

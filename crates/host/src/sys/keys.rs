@@ -8,6 +8,8 @@ use std::process::Command;
 
 use libc::{c_long, sock_filter};
 
+use super::filter::{X32, end, filtered, is, load, step};
+
 /// What `path` says to the user of that number, whose power over files this is not.
 pub fn read_as(user: u32, path: &Path) -> io::Result<String> {
     let read = || {
@@ -38,9 +40,6 @@ const CALLERS: [(u32, [c_long; 3]); 2] = [
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
 const CALLERS: [(u32, [c_long; 3]); 0] = [];
 
-/// What x32's numbers have besides those of x86-64 (asm/unistd.h, __X32_SYSCALL_BIT).
-const X32: u32 = 0x4000_0000;
-
 /// Refuses `command`, once started, and all that it starts the system calls for keys. It takes
 /// power in its user namespace, and comes after
 /// [`start_within`](super::start_within). Every other call takes some 40 ns longer by it.
@@ -50,20 +49,7 @@ pub fn start_without_keys(command: &mut Command) {
         return;
     }
     let program = refusing();
-    let refuse = move || {
-        let told =
-            libc::sock_fprog { len: program.len() as u16, filter: program.as_ptr().cast_mut() };
-        let refused = |flags: libc::c_ulong| {
-            let (call, how) = (libc::SYS_seccomp, libc::SECCOMP_SET_MODE_FILTER);
-            // SAFETY: the kernel reads the program, which lives as long as this closure.
-            unsafe { libc::syscall(call, how, flags, &raw const told) == 0 }
-        };
-        // Kernels before 4.17 don't know the flag, without which old ones slow down all work.
-        match refused(libc::SECCOMP_FILTER_FLAG_SPEC_ALLOW) || refused(0) {
-            true => Ok(()),
-            false => Err(io::Error::last_os_error()),
-        }
-    };
+    let refuse = move || filtered(&program, 0).map(drop);
     // SAFETY: the closure only makes system calls that are safe after a fork; it allocates nothing.
     unsafe { command.pre_exec(refuse) };
 }
@@ -71,15 +57,6 @@ pub fn start_without_keys(command: &mut Command) {
 /// The program of the filter, for seccomp(2): `struct seccomp_data` has the number first, and then
 /// the caller's architecture. Who calls by numbers unknown here can't call at all.
 fn refusing() -> Vec<sock_filter> {
-    let step = |code: u32, k: u32| sock_filter { code: code as u16, jt: 0, jf: 0, k };
-    let is = |k: u32, yes: u8, no: u8| sock_filter {
-        code: (libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K) as u16,
-        jt: yes,
-        jf: no,
-        k,
-    };
-    let load = |offset| step(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, offset);
-    let end = |what| step(libc::BPF_RET | libc::BPF_K, what);
     let refusal = libc::SECCOMP_RET_ERRNO | libc::EPERM.cast_unsigned();
     let mut program = vec![load(4)];
     for (caller, calls) in CALLERS {
@@ -99,23 +76,9 @@ fn refusing() -> Vec<sock_filter> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::filter::answer;
     use super::*;
     use crate::tool::users;
-
-    /// What the program answers to a call: classic BPF, as far as it is used.
-    fn answer(program: &[sock_filter], caller: u32, call: u32) -> u32 {
-        let (mut at, mut register) = (0, 0);
-        loop {
-            let sock_filter { code, jt, jf, k } = program[at];
-            at += 1;
-            match u32::from(code) & 7 {
-                libc::BPF_LD => register = if k == 4 { caller } else { call },
-                libc::BPF_ALU => register &= k,
-                libc::BPF_JMP => at += usize::from(if register == k { jt } else { jf }),
-                _ => return k,
-            }
-        }
-    }
 
     #[test]
     fn calls_for_keys_are_refused_by_any_number_and_no_others() {
@@ -124,12 +87,13 @@ mod tests {
             for call in 0..600 {
                 let is_of_keys = calls.contains(&c_long::from(call));
                 for number in [call, call | X32] {
-                    let is_let = answer(&program, caller, number) == libc::SECCOMP_RET_ALLOW;
+                    let is_let =
+                        answer(&program, caller, number, [0; 6]) == libc::SECCOMP_RET_ALLOW;
                     assert_eq!(is_let, !is_of_keys, "{caller:x}: {number}");
                 }
             }
         }
-        assert_ne!(answer(&program, 0x1234, 0), libc::SECCOMP_RET_ALLOW);
+        assert_ne!(answer(&program, 0x1234, 0, [0; 6]), libc::SECCOMP_RET_ALLOW);
     }
 
     #[test]

@@ -7,9 +7,10 @@ use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
-use libc::{c_int, c_long, sock_filter};
+use libc::{c_int, c_long, c_ulong, sock_filter};
 
 use super::file::retried;
+use super::filter::{X32, end, filtered, is, load, step};
 
 /// linux/audit.h, AUDIT_ARCH_*: who calls by the numbers of this program. Others are let through.
 #[cfg(target_arch = "x86_64")]
@@ -26,8 +27,6 @@ pub enum Meets {
     Us,
     /// The same, where this argument is not 0.
     UsUnlessZero(u32),
-    /// ENOSYS, as where the kernel does not know the call.
-    Refusal,
 }
 
 /// A thread that stands still.
@@ -63,44 +62,54 @@ pub struct Coming(UnixStream);
 pub struct Listener(OwnedFd);
 
 /// Has `command`, once started, and all that it starts meet that at those calls. None of them gains
-/// rights by what it executes, unless we are root. Where the kernel takes no listener (before
-/// Linux 5.5, or where there is one already), the calls are made as usual, but where some are to be
-/// refused the command is not started.
+/// rights by what it executes, unless we are root. Where nobody can listen (before Linux 5.6, in a
+/// container that forbids it, or where a listener is already) the calls are made as usual.
 pub fn listen(command: &mut Command, calls: &[(c_long, Meets)]) -> io::Result<Coming> {
     let (ours, theirs) = UnixStream::pair()?;
-    let program = CALLER.map(|caller| stopping(caller, calls)).unwrap_or_default();
-    let must = calls.iter().any(|(_, meets)| *meets == Meets::Refusal);
+    let Some(caller) = CALLER.filter(|_| can_look()) else { return Ok(Coming(ours)) };
+    let program = stopping(caller, calls);
     let begin = move || {
-        let told =
-            libc::sock_fprog { len: program.len() as u16, filter: program.as_ptr().cast_mut() };
-        match begun(&told) {
-            // Both are closed by exec.
-            Some(listener) => send(theirs.as_raw_fd(), listener),
-            None if must => Err(io::Error::from_raw_os_error(libc::EOPNOTSUPP)),
-            None => Ok(()),
-        }
+        // Without a handler's run in between, which would end the call; Linux 5.19.
+        let unbroken = libc::SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV;
+        let begun = [unbroken, 0]
+            .into_iter()
+            .find_map(|flags| bound(&program, flags | libc::SECCOMP_FILTER_FLAG_NEW_LISTENER).ok());
+        // Both are closed by exec.
+        begun.map_or(Ok(()), |listener| send(theirs.as_raw_fd(), listener))
     };
     // SAFETY: the closure only makes system calls that are safe after a fork; it allocates nothing.
     unsafe { command.pre_exec(begin) };
     Ok(Coming(ours))
 }
 
-/// The filter holds for this process; its listener.
-fn begun(program: &libc::sock_fprog) -> Option<RawFd> {
-    let begin = || {
-        let (call, how) = (libc::SYS_seccomp, libc::SECCOMP_SET_MODE_FILTER);
-        let flags = libc::SECCOMP_FILTER_FLAG_NEW_LISTENER | libc::SECCOMP_FILTER_FLAG_SPEC_ALLOW;
-        // SAFETY: the kernel reads the program, which its owner keeps meanwhile.
-        unsafe { libc::syscall(call, how, flags, &raw const *program) }
-    };
-    let mut listener = begin();
-    if listener < 0 {
-        // Who has no power over others may, when nobody gains any by it.
-        // SAFETY: it takes numbers.
-        unsafe { libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) };
-        listener = begin();
+/// Has those calls fail with ENOSYS, as where the kernel does not know them, for `command`, once
+/// started, and all that it starts: their numbers must be the same for all callers, as those of
+/// newer calls are. None of them gains rights by what it executes, unless we are root.
+pub fn refuse(command: &mut Command, calls: &[c_long]) {
+    let program = refusing(calls);
+    let begin = move || bound(&program, 0).map(drop);
+    // SAFETY: the closure only makes system calls that are safe after a fork; it allocates nothing.
+    unsafe { command.pre_exec(begin) };
+}
+
+/// The kernel lets us take a descriptor of another: all that it does without, it does by Linux 5.6.
+fn can_look() -> bool {
+    let nobodys = -1;
+    // SAFETY: it takes numbers.
+    let none = retried(|| unsafe { libc::syscall(libc::SYS_pidfd_getfd, nobodys, 0, 0) });
+    none.is_err_and(|error| error.raw_os_error() == Some(libc::EBADF))
+}
+
+/// [`filtered`], by whoever has no power over others: they may when nobody gains any by it.
+fn bound(program: &[sock_filter], flags: c_ulong) -> io::Result<RawFd> {
+    match filtered(program, flags) {
+        Err(error) if error.raw_os_error() == Some(libc::EACCES) => {
+            // SAFETY: it takes numbers.
+            unsafe { libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) };
+            filtered(program, flags)
+        }
+        begun => begun,
     }
-    RawFd::try_from(listener).ok().filter(|listener| *listener >= 0)
 }
 
 /// Room for a control message with one descriptor, aligned as the kernel wants it.
@@ -205,13 +214,19 @@ impl Listener {
     }
 }
 
-/// Another of a process's descriptors, as long as we may trace it: pidfd_getfd(2), Linux 5.6.
-pub fn descriptor_of(process: u32, descriptor: i32) -> io::Result<OwnedFd> {
-    // SAFETY: it takes numbers, and makes a descriptor that nobody else has.
-    let process = retried(|| unsafe { libc::syscall(libc::SYS_pidfd_open, process, 0) })?;
-    // SAFETY: the same.
-    let process = unsafe { OwnedFd::from_raw_fd(process as RawFd) };
-    let fd = process.as_raw_fd();
+/// One of a thread's descriptors, as long as we may trace it: pidfd_getfd(2), Linux 5.6. Before
+/// Linux 6.9 it has to be the process's first thread, or has to share its descriptors.
+pub fn descriptor_of(process: u32, thread: u32, descriptor: i32) -> io::Result<OwnedFd> {
+    /// include/uapi/linux/pidfd.h: PIDFD_THREAD.
+    const THREAD: c_int = libc::O_EXCL;
+    let open = |number: u32, flags: c_int| {
+        // SAFETY: it takes numbers, and makes a descriptor that nobody else has.
+        let its = retried(|| unsafe { libc::syscall(libc::SYS_pidfd_open, number, flags) })?;
+        // SAFETY: the same.
+        Ok::<_, io::Error>(unsafe { OwnedFd::from_raw_fd(its as RawFd) })
+    };
+    let of = open(thread, THREAD).or_else(|_| open(process, 0))?;
+    let fd = of.as_raw_fd();
     // SAFETY: the same.
     let its = retried(|| unsafe { libc::syscall(libc::SYS_pidfd_getfd, fd, descriptor, 0) })?;
     // SAFETY: the same.
@@ -232,20 +247,10 @@ pub fn memory_of(process: u32, address: u64, buffer: &mut [u8]) -> io::Result<us
     Ok(read as usize)
 }
 
-/// The program of the filter: `struct seccomp_data` has the call's number first, then the caller's
+/// The program of a filter: `struct seccomp_data` has the call's number first, then the caller's
 /// architecture, and the arguments from byte 16 on.
 fn stopping(caller: u32, calls: &[(c_long, Meets)]) -> Vec<sock_filter> {
-    let step = |code: u32, k: u32| sock_filter { code: code as u16, jt: 0, jf: 0, k };
-    let is = |k: u32, yes: u8, no: u8| sock_filter {
-        code: (libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K) as u16,
-        jt: yes,
-        jf: no,
-        k,
-    };
-    let load = |offset| step(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, offset);
-    let end = |what| step(libc::BPF_RET | libc::BPF_K, what);
     let [us, let_go] = [libc::SECCOMP_RET_USER_NOTIF, libc::SECCOMP_RET_ALLOW].map(end);
-    let refusal = end(libc::SECCOMP_RET_ERRNO | libc::ENOSYS.cast_unsigned());
     let mut program = vec![load(4), is(caller, 1, 0), let_go, load(0)];
     for (call, meets) in calls {
         let then = match meets {
@@ -254,7 +259,6 @@ fn stopping(caller: u32, calls: &[(c_long, Meets)]) -> Vec<sock_filter> {
             Meets::UsUnlessZero(argument) => {
                 vec![load(16 + 8 * argument), is(0, 1, 0), us, let_go]
             }
-            Meets::Refusal => vec![refusal],
         };
         program.push(is(*call as u32, 0, then.len() as u8));
         program.extend(then);
@@ -263,47 +267,71 @@ fn stopping(caller: u32, calls: &[(c_long, Meets)]) -> Vec<sock_filter> {
     program
 }
 
+/// The same, whoever calls.
+fn refusing(calls: &[c_long]) -> Vec<sock_filter> {
+    let mut program = vec![load(0), step(libc::BPF_ALU | libc::BPF_AND | libc::BPF_K, !X32)];
+    for call in calls {
+        let refusal = end(libc::SECCOMP_RET_ERRNO | libc::ENOSYS.cast_unsigned());
+        program.extend([is(*call as u32, 0, 1), refusal]);
+    }
+    program.push(end(libc::SECCOMP_RET_ALLOW));
+    program
+}
+
 #[cfg(test)]
 mod tests {
     use std::io::Read;
-    use std::process::Stdio;
 
+    use super::super::filter::answer;
     use super::*;
     use crate::tool::users;
 
-    const CALLS: [(c_long, Meets); 2] =
-        [(libc::SYS_getpriority, Meets::UsUnlessZero(1)), (libc::SYS_setpriority, Meets::Refusal)];
+    #[test]
+    fn calls_stop_or_are_refused_and_no_others() {
+        let (us, let_go) = (libc::SECCOMP_RET_USER_NOTIF, libc::SECCOMP_RET_ALLOW);
+        let program = stopping(7, &[(425, Meets::Us), (426, Meets::UsUnlessZero(1))]);
+        for call in 420..430 {
+            for (arguments, hands_over) in [([9, 0, 9, 9, 9, 9], false), ([0, 3, 0, 0, 0, 0], true)]
+            {
+                let stops = call == 425 || call == 426 && hands_over;
+                let expected = if stops { us } else { let_go };
+                assert_eq!(answer(&program, 7, call, arguments), expected, "{call}");
+                assert_eq!(answer(&program, 8, call, arguments), let_go, "by other numbers");
+            }
+        }
+        let refusing = refusing(&[425]);
+        let refusal = libc::SECCOMP_RET_ERRNO | libc::ENOSYS.cast_unsigned();
+        for call in 420..430 {
+            let expected = if call == 425 { refusal } else { let_go };
+            assert_eq!(answer(&refusing, 7, call, [0; 6]), expected, "{call}");
+            assert_eq!(answer(&refusing, 8, call | X32, [0; 6]), expected, "{call}");
+        }
+    }
 
-    /// What was heard of a shell's command until it had ended, and what it printed.
-    fn heard(script: &str, calls: &[(c_long, Meets)]) -> Option<(Vec<Stopped>, String)> {
-        let mut command = users(&["sh".into(), "-c".into(), script.into()]);
-        let coming = listen(&mut command, calls).unwrap();
-        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-        let listener = coming.listener();
-        let mut all = Vec::new();
-        while let (Some(listener), None) = (&listener, child.try_wait().unwrap()) {
-            match listener.hear(50).unwrap() {
+    /// renice(1) asks for the niceness of the process that it is given.
+    #[test]
+    fn a_thread_stands_still_until_it_is_let_go() {
+        let mut command = users(&["renice", "-n", "0", "-p", "1"].map(String::from));
+        let coming = listen(&mut command, &[(libc::SYS_getpriority, Meets::UsUnlessZero(1))]);
+        let mut child = command.stdout(std::process::Stdio::null()).spawn().unwrap();
+        // Where nobody can listen there is nothing to hear.
+        let Some(listener) = coming.unwrap().listener() else { return drop(child.wait()) };
+        let mut heard = Vec::new();
+        loop {
+            match listener.hear(1000).unwrap() {
                 Heard::Stopped(stopped) => {
-                    all.push(stopped);
+                    assert!(child.try_wait().unwrap().is_none(), "it stands still");
+                    heard.push((stopped.thread, stopped.call, stopped.arguments[1]));
                     listener.go_on(&stopped).unwrap();
                 }
+                // Before Linux 5.9 nobody says that nobody is left.
+                Heard::Nothing if child.try_wait().unwrap().is_some() => break,
                 Heard::Nothing => {}
                 Heard::Nobody => break,
             }
         }
-        let output = child.wait_with_output().unwrap();
-        let said = [output.stdout, output.stderr].concat();
-        listener.map(|_| (all, String::from_utf8_lossy(&said).into_owned()))
-    }
-
-    #[test]
-    fn a_call_stands_still_until_it_is_let_go_and_another_is_refused() {
-        // nice(1) asks for its own niceness; renice(1) for that of the process it is given.
-        let script = "nice; renice -n 1 -p $$; true";
-        let Some((all, said)) = heard(script, &CALLS) else { return };
-        assert!(!all.is_empty());
-        assert!(all.iter().all(|it| it.call == libc::SYS_getpriority && it.arguments[1] != 0));
-        assert!(said.starts_with("0\n") && said.contains("not implemented"), "{said}");
+        child.wait().unwrap();
+        assert!(heard.contains(&(child.id(), libc::SYS_getpriority, 1)), "{heard:?}");
     }
 
     #[test]
@@ -314,12 +342,13 @@ mod tests {
         assert_eq!(memory_of(own, word.as_ptr() as u64, &mut read).unwrap(), 14);
         assert_eq!(read, word);
         assert!(memory_of(own, 8, &mut read).is_err());
+        assert!(descriptor_of(own, own, 1 << 20).is_err());
         let (one, mut other) = UnixStream::pair().unwrap();
-        let same = descriptor_of(own, one.as_raw_fd()).unwrap();
+        // A container may forbid it.
+        let Ok(same) = descriptor_of(own, own, one.as_raw_fd()) else { return };
         std::io::Write::write_all(&mut UnixStream::from(same), b"x").unwrap();
         let mut byte = [0];
         other.read_exact(&mut byte).unwrap();
         assert_eq!(&byte, b"x");
-        assert!(descriptor_of(own, 1 << 20).is_err());
     }
 }

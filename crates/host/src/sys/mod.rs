@@ -8,6 +8,7 @@ mod children;
 mod detached_mount;
 mod directory;
 mod file;
+mod filter;
 mod keys;
 mod landlock;
 mod listener;

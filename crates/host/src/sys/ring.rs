@@ -1,8 +1,10 @@
 //! The memory of an io_uring, as whoever has its descriptor may look at it: io_uring_setup(2).
 
 use std::collections::HashMap;
+use std::fs;
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::path::Path;
 
 use super::file::retried;
 use super::mapped::Mapped;
@@ -13,8 +15,11 @@ const SETUP_CQSIZE: u32 = 1 << 3;
 const SETUP_SQE128: u32 = 1 << 10;
 const SETUP_CQE32: u32 = 1 << 11;
 const SETUP_NO_SQARRAY: u32 = 1 << 16;
+const SETUP_CLAMP: u32 = 1 << 4;
 /// Those by which its memory is laid out.
 const LAYOUT: u32 = SETUP_SQE128 | SETUP_CQE32 | SETUP_NO_SQARRAY;
+/// `IORING_MAX_ENTRIES`, to which CLAMP brings down what asks for more.
+const ENTRIES_MOST: u32 = 32_768;
 
 /// Where the rings and the requests lie, for mmap(2).
 const OFF_SQ_RING: u64 = 0;
@@ -36,14 +41,28 @@ struct Parameters {
     cq_address: u64,
 }
 
-/// What of the parameters a program gives to io_uring_setup(2) says how many entries there will be,
-/// and how they are laid out.
-pub const PARAMETERS_BYTES: usize = 12;
+/// What a program gives to io_uring_setup(2) begins with what it will be told, and then its flags.
+pub const SETUP_BYTES: usize = 12;
 
-/// The flags among those bytes.
-pub fn setup_flags(parameters: &[u8; PARAMETERS_BYTES]) -> u32 {
-    let [.., a, b, c, d] = *parameters;
-    u32::from_ne_bytes([a, b, c, d])
+/// How a ring will be set up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct RingSetup {
+    /// How many requests it takes.
+    pub entries: u32,
+    /// The flags that tell where things lie, and [`SETUP_SQPOLL`].
+    pub flags: u32,
+}
+
+impl RingSetup {
+    /// By the number that is asked for and the begin of the parameters; `None` of what the kernel
+    /// refuses.
+    pub fn of(entries: u32, [.., a, b, c, d]: [u8; SETUP_BYTES]) -> Option<RingSetup> {
+        let flags = u32::from_ne_bytes([a, b, c, d]);
+        let entries = if flags & SETUP_CLAMP != 0 { entries.min(ENTRIES_MOST) } else { entries };
+        let takes = (1..=ENTRIES_MOST).contains(&entries);
+        let (entries, flags) = (entries.checked_next_power_of_two()?, flags);
+        takes.then_some(RingSetup { entries, flags: flags & (LAYOUT | SETUP_SQPOLL) })
+    }
 }
 
 /// A request: the fields of `struct io_uring_sqe`.
@@ -103,13 +122,18 @@ impl RingReader {
     /// was set up with: `flags_of` knows them by the number of its entries.
     ///
     /// # Errors
-    /// When the ring can't be looked at: its memory is the program's own (IORING_SETUP_NO_MMAP), or
-    /// its flags are not known.
+    /// When the ring can't be looked at: it is none, its memory is the program's own
+    /// (IORING_SETUP_NO_MMAP), or its flags are not known.
     pub fn waiting(
         &mut self,
         ring: BorrowedFd<'_>,
         flags_of: impl FnOnce(u32) -> Option<u32>,
     ) -> io::Result<Waiting> {
+        // Nothing else is mapped, be it a device.
+        let path = format!("/proc/self/fd/{}", ring.as_raw_fd());
+        if !is_ring(Path::new(&path)) {
+            return Err(io::ErrorKind::InvalidInput.into());
+        }
         let head = self.alike(0, 1, 2)?;
         let begin = map(ring, OFF_SQ_RING, 1)?;
         let [entries, cq_entries] = [word(&begin, head.sq[3])?, word(&begin, head.cq[3])?];
@@ -143,6 +167,11 @@ impl RingReader {
         Ok(Waiting { first, requests })
     }
 
+    /// Whether the kernel knows how such a ring is laid out.
+    pub fn knows(&mut self, flags: u32) -> bool {
+        self.alike(flags & LAYOUT, 1, 2).is_ok()
+    }
+
     /// The parameters of a ring of our own.
     fn alike(&mut self, flags: u32, entries: u32, cq_entries: u32) -> io::Result<Parameters> {
         let key = [flags, entries, cq_entries];
@@ -153,6 +182,11 @@ impl RingReader {
         self.alike.insert(key, made);
         Ok(made)
     }
+}
+
+/// The descriptor at that path of /proc is of a ring (proc_pid_fd(5)).
+pub fn is_ring(path: &Path) -> bool {
+    fs::read_link(path).is_ok_and(|to| to.as_os_str() == "anon_inode:[io_uring]")
 }
 
 /// io_uring_setup(2).

@@ -156,7 +156,9 @@ fn read(watch: &mut Watch, trace: &Trace, seen: Seen, rings: rings::Seen) -> io:
             watch.read(&line);
         }
         faults.told(at_ns, watch)?;
-        watch.read(line);
+        if !rings.have(line) {
+            watch.read(line);
+        }
         Ok(())
     })
 }
