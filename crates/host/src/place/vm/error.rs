@@ -3,7 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use fsverdict_core::model::Unit;
+use fsverdict_core::model::{Attachment, Unit};
 use thiserror::Error;
 
 use super::release;
@@ -46,6 +46,17 @@ pub enum VmError {
          (fsverdict kernels list)"
     )]
     NoLayer { release: String, layer: &'static str, module: &'static str },
+    #[error(
+        "kernel {release} has no {driver}, which {disks} disks need: choose another one (fsverdict \
+         kernels list; Debian's cloud kernels leave many out: fsverdict kernels get {} --flavour \
+         amd64), or other --disks",
+        release::version_of(release)
+    )]
+    NoDriver { release: String, driver: &'static str, disks: Attachment },
+    #[error(
+        "the QEMU that is installed has no {device}, which {disks} disks need: choose other --disks"
+    )]
+    NoDevice { device: &'static str, disks: Attachment },
     #[error("kernel {release} has only IDE, with room for {most} disks")]
     TooManyDisks { release: String, most: usize },
     #[error(
@@ -70,6 +81,16 @@ pub enum VmError {
     Fetch(String),
     #[error(transparent)]
     Tool(#[from] ToolError),
+}
+
+impl VmError {
+    /// Another kernel of the same name may have what this one lacks.
+    pub fn is_of_one_kernel(&self) -> bool {
+        matches!(
+            self,
+            VmError::NoFileSystem { .. } | VmError::NoLayer { .. } | VmError::NoDriver { .. }
+        )
+    }
 }
 
 /// `/x/lib/modules/6.1` is below `/x`, where depmod(8) looks for it.

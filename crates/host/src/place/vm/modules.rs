@@ -1,10 +1,11 @@
 //! A kernel's modules: which are needed, and in which order they are loaded.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::CStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use fsverdict_core::model::Contender;
+use fsverdict_core::model::{Attachment, Contender};
 
 use super::error::VmError;
 use super::kernel::Kernel;
@@ -33,11 +34,19 @@ const ASKED_FOR: [(&str, &[&str]); 10] = [
     ("bcachefs", &["crc32c_generic", "crc64_rocksoft", "xxhash_generic", "chacha20_generic"]),
 ];
 
+/// A disk with several paths to it, as drives of QEMU may say of themselves, would be one that is
+/// made of others (drivers/nvme/host/multipath.c), whose requests some kernels don't count.
+pub const ONE_PATH: (&str, &CStr) = ("nvme_core", c"multipath=N");
+
 /// How a guest sees its disks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bus {
     /// virtio-blk on PCI.
     Virtio,
+    /// SCSI disks on a virtio controller.
+    VirtioScsi,
+    /// An NVMe drive for each.
+    Nvme,
     /// An IDE controller of 1996, which most kernels know.
     Ide,
     /// A SATA controller of 2007.
@@ -47,25 +56,50 @@ pub enum Bus {
 }
 
 impl Bus {
-    /// Those of QEMU, the best first.
-    const ALL: [Bus; 3] = [Bus::Virtio, Bus::Ide, Bus::Ahci];
+    /// Those that kernels are tried on where none was chosen, the best first.
+    const TRIED: [Bus; 3] = [Bus::Virtio, Bus::Ide, Bus::Ahci];
 
     /// How many disks it has room for.
     pub fn disks_max(self) -> usize {
         match self {
-            Bus::Virtio => usize::MAX,
+            // What is chosen the plan has checked.
+            Bus::Virtio | Bus::VirtioScsi | Bus::Nvme => usize::MAX,
             Bus::Ide => 4,
             Bus::Ahci => 6,
             Bus::Ubd => 8,
         }
     }
 
+    /// After a kernel, for a person; virtio-blk is what guests have by themselves.
+    pub fn shown(self) -> &'static str {
+        match self {
+            Bus::Virtio | Bus::Ubd => "",
+            Bus::VirtioScsi => ", SCSI disks on virtio",
+            Bus::Nvme => ", NVMe disks",
+            Bus::Ide => ", IDE disks",
+            Bus::Ahci => ", SATA disks",
+        }
+    }
+
     fn drivers(self) -> &'static [&'static str] {
         match self {
             Bus::Virtio => &["virtio_pci", "virtio_blk"],
+            Bus::VirtioScsi => &["virtio_pci", "virtio_scsi", "sd_mod"],
+            Bus::Nvme => &["nvme"],
             Bus::Ide => &["ata_piix", "sd_mod"],
             Bus::Ahci => &["ahci", "sd_mod"],
             Bus::Ubd => &[],
+        }
+    }
+}
+
+impl From<Attachment> for Bus {
+    fn from(attachment: Attachment) -> Bus {
+        match attachment {
+            Attachment::VirtioBlk => Bus::Virtio,
+            Attachment::VirtioScsi => Bus::VirtioScsi,
+            Attachment::Nvme => Bus::Nvme,
+            Attachment::Ahci => Bus::Ahci,
         }
     }
 }
@@ -140,9 +174,14 @@ impl Modules {
     /// The bus that the kernel has drivers for, virtio before the others; all, as they are to be
     /// tried, where nothing is known of it.
     pub fn buses(&self) -> Vec<Bus> {
-        let can = |bus: &Bus| bus.drivers().iter().all(|driver| self.has(driver) != Some(false));
-        let count = if self.known { 1 } else { Bus::ALL.len() };
-        Bus::ALL.into_iter().filter(can).take(count).collect()
+        let can = |bus: &Bus| self.lacks(*bus).is_none();
+        let count = if self.known { 1 } else { Bus::TRIED.len() };
+        Bus::TRIED.into_iter().filter(can).take(count).collect()
+    }
+
+    /// A driver of that bus that the kernel lacks.
+    pub fn lacks(&self, bus: Bus) -> Option<&'static str> {
+        bus.drivers().iter().copied().find(|driver| self.has(driver) == Some(false))
     }
 
     /// The files of the `wanted` modules and of all they need, in the order in which they must be
@@ -246,6 +285,9 @@ kernel/fs/xfs/xfs.ko.xz: kernel/lib/libcrc32c.ko.xz
         assert_eq!(modules(ide).buses(), [Bus::Ide]);
         assert_eq!(modules("").buses(), []);
         assert_eq!(Modules::default().buses(), [Bus::Virtio, Bus::Ide, Bus::Ahci]);
+        assert_eq!(modules(ide).lacks(Bus::Nvme), Some("nvme"));
+        assert_eq!(modules(ide).lacks(Bus::VirtioScsi), Some("virtio_pci"));
+        assert_eq!(Modules::default().lacks(Bus::Nvme), None);
         assert_eq!((modules("").has("xfs"), modules("").has("jfs")), (Some(true), Some(false)));
         assert_eq!(Modules::default().has("jfs"), None);
     }
