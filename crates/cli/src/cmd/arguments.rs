@@ -147,7 +147,8 @@ pub struct Arguments {
     /// this machine if it can, otherwise virtual ones].
     #[arg(long, value_enum, help_heading = PLACE)]
     pub place: Option<PlaceName>,
-    /// A kernel to boot in place vm: a version, or the path of a bzImage; several are compared.
+    /// A kernel to boot in place vm: a version, the path of a bzImage, or a kernel's tree that is
+    /// built: ./linux; several are compared.
     #[arg(long, value_name = "KERNEL", help_heading = PLACE)]
     pub kernel: Vec<String>,
     /// Versions of OpenZFS to compare, each built for the kernel that --kernel names: 2.1,2.3,2.4;

@@ -167,7 +167,7 @@ fn under_kernels(
     for (contender, kernel) in contenders.iter().flat_map(|it| kernels.iter().map(move |k| (it, k)))
     {
         // Of a path the file says enough.
-        let short = kernel.rsplit('/').next().unwrap_or(kernel);
+        let short = kernel.trim_end_matches('/').rsplit('/').next().unwrap_or(kernel);
         let end = if kernels.len() == 1 { String::new() } else { format!(" on {short}") };
         let under = |version: &str, kernel: String| {
             let name = format!("{}{version}{end}", contender.name);

@@ -15,6 +15,10 @@ use crate::tool::ToolError;
 pub enum VmError {
     #[error("there is no kernel {name} here: {}", release::how_to_get(name))]
     NoKernel { name: String },
+    #[error(
+        "there is no kernel {name} here: if the file or folder of that name is meant, write ./{name}"
+    )]
+    IsFile { name: String },
     #[error("there is no kernel to boot here: fsverdict kernels get 6.12")]
     NoKernelAtAll,
     #[error("there is no User Mode Linux here: fsverdict kernels get uml")]

@@ -27,6 +27,7 @@ mod qemu;
 mod release;
 mod shell;
 pub mod toolbox;
+mod tree;
 pub mod uml;
 
 use std::collections::BTreeMap;

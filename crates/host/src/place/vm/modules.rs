@@ -1,6 +1,6 @@
 //! A kernel's modules: which are needed, and in which order they are loaded.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::ffi::CStr;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,6 +9,8 @@ use fsverdict_core::model::{Attachment, Contender};
 
 use super::error::VmError;
 use super::kernel::Kernel;
+pub use super::tree::name;
+use super::tree::{self, Files};
 use crate::file_system::{self, FileSystem};
 use crate::layer;
 use crate::tool;
@@ -108,22 +110,18 @@ impl From<Attachment> for Bus {
 #[derive(Debug, Default)]
 pub struct Modules {
     folder: PathBuf,
-    /// By name, with `_` for `-`: the file, and all others it needs, directly or not.
-    files: BTreeMap<String, (String, Vec<String>)>,
+    files: Files,
     builtin: BTreeSet<String>,
     known: bool,
-}
-
-/// `kernel/fs/xfs/xfs.ko.xz` is `xfs`.
-pub fn name(file: &str) -> String {
-    let file = file.rsplit('/').next().unwrap_or(file);
-    file.split(".ko").next().unwrap_or(file).replace('-', "_")
 }
 
 impl Modules {
     /// Those of `kernel`.
     pub fn of(kernel: &Kernel) -> Result<Modules, VmError> {
         let Some(folder) = &kernel.modules else { return Ok(Modules::default()) };
+        if tree::is_built(folder) {
+            return Modules::of_tree(folder);
+        }
         let read = |file: &str| fs::read_to_string(folder.join(file));
         let dependencies = read("modules.dep").map_err(|source| VmError::Dependencies {
             folder: folder.clone(),
@@ -134,6 +132,17 @@ impl Modules {
             Modules::parse(&dependencies, &read("modules.builtin").unwrap_or_default());
         modules.folder = folder.clone();
         Ok(modules)
+    }
+
+    /// Those of a tree that is built, where no list is made of what they need.
+    fn of_tree(folder: &Path) -> Result<Modules, VmError> {
+        let files = tree::modules(folder)
+            .map_err(|source| VmError::Image { path: folder.into(), source })?;
+        // Without that list what is built in is not known.
+        let builtin = fs::read_to_string(folder.join(tree::BUILTIN));
+        let known = builtin.is_ok();
+        let builtin = builtin.unwrap_or_default().lines().map(name).collect();
+        Ok(Modules { folder: folder.into(), files, builtin, known })
     }
 
     fn parse(dependencies: &str, builtin: &str) -> Modules {
