@@ -12,6 +12,7 @@ mod apt;
 mod archive;
 mod console;
 mod disks;
+mod elf;
 mod error;
 pub mod fetch;
 pub mod guest;

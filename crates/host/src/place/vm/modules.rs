@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use fsverdict_core::model::{Attachment, Contender};
 
+use super::elf;
 use super::error::VmError;
 use super::kernel::Kernel;
 pub use super::tree::name;
@@ -234,7 +235,8 @@ impl Modules {
         order
     }
 
-    /// A module as the kernel loads it: decompressed, where the file is not.
+    /// A module as the kernel loads it: decompressed where the file is not, and without what
+    /// debuggers need.
     pub fn content(&self, file: &str) -> Result<Vec<u8>, VmError> {
         let path = self.folder.join(file);
         let ending = Path::new(file).extension().unwrap_or_default();
@@ -243,10 +245,12 @@ impl Modules {
                 let path = path.display().to_string();
                 Ok(tool::bytes(&[program, "-dc", &path].map(String::from))?)
             }
-            None => fs::read(&path).map_err(|source| VmError::Io {
-                what: format!("reading {}", path.display()),
-                source,
-            }),
+            None => {
+                fs::read(&path).map(elf::without_debug).map_err(|source| VmError::Io {
+                    what: format!("reading {}", path.display()),
+                    source,
+                })
+            }
         }
     }
 }

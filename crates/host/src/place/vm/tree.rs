@@ -4,8 +4,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
 use std::io;
-use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
+
+use super::elf;
 
 /// What `make` writes into a tree that it has built.
 const RELEASE: &str = "include/config/kernel.release";
@@ -170,71 +171,18 @@ fn add_needed(name: &str, files: &Files, all: &mut BTreeSet<String>) {
 }
 
 /// The names of the modules that the one in that file needs, as it says itself: `depends=` in its
-/// section `.modinfo` (elf(5), scripts/mod/modpost.c).
+/// section `.modinfo` (scripts/mod/modpost.c).
 fn needs(path: &Path) -> io::Result<Vec<String>> {
-    const SECTION_BYTES_MAX: u64 = 16 << 20;
-    let file = File::open(path)?;
-    let read = |at: u64, bytes: u64| {
-        if bytes > SECTION_BYTES_MAX {
-            return Err(io::Error::other("it is no module"));
-        }
-        let mut content = vec![0; bytes as usize];
-        file.read_exact_at(&mut content, at).map(|()| content)
-    };
-    let header = read(0, 64)?;
-    // 64 bits, little-endian.
-    if !header.starts_with(b"\x7fELF\x02\x01") {
-        return Err(io::Error::other("it is no module for x86-64"));
-    }
-    let (each, count) = (number(&header, 0x3a, 2), number(&header, 0x3c, 2));
-    let table = read(number(&header, 0x28, 8), each * count)?;
-    let sections: Vec<&[u8]> = table.chunks_exact(each.max(64) as usize).collect();
-    let content = |section: &[u8]| read(number(section, 0x18, 8), number(section, 0x20, 8));
-    let names = sections.get(number(&header, 0x3e, 2) as usize).ok_or(io::ErrorKind::InvalidData)?;
-    let names = content(names)?;
-    let is_info = |section: &&&[u8]| {
-        let at = number(section, 0, 4) as usize;
-        names.get(at..).is_some_and(|name| name.starts_with(b".modinfo\0"))
-    };
-    let Some(info) = sections.iter().find(is_info) else { return Ok(Vec::new()) };
-    let info = String::from_utf8_lossy(&content(info)?).into_owned();
+    let info = elf::section(&File::open(path)?, ".modinfo")?;
+    let info = String::from_utf8_lossy(&info).into_owned();
     let needs = info.split('\0').find_map(|it| it.strip_prefix("depends=")).unwrap_or_default();
     Ok(needs.split(',').filter(|it| !it.is_empty()).map(name).collect())
 }
 
-/// The number in so many bytes there, the lowest first.
-fn number(from: &[u8], at: usize, bytes: usize) -> u64 {
-    let field = from.get(at..at + bytes).unwrap_or_default();
-    field.iter().rev().fold(0, |number, &byte| number << 8 | u64::from(byte))
-}
-
 #[cfg(test)]
 mod tests {
+    use super::super::elf::tests::module;
     use super::*;
-
-    /// A module that says this of itself: a header, and three sections with their contents.
-    fn module(info: &str) -> Vec<u8> {
-        let names = b"\0.shstrtab\0.modinfo\0";
-        let mut elf = b"\x7fELF\x02\x01".to_vec();
-        elf.resize(64, 0);
-        elf[0x28..0x30].copy_from_slice(&64_u64.to_le_bytes());
-        for (at, number) in [(0x3a, 64_u16), (0x3c, 3), (0x3e, 1)] {
-            elf[at..at + 2].copy_from_slice(&number.to_le_bytes());
-        }
-        elf.resize(64 + 64, 0);
-        let mut at = 4 * 64;
-        for (name, bytes) in [(1_u32, names.len()), (11, info.len())] {
-            let mut section = vec![0; 64];
-            section[..4].copy_from_slice(&name.to_le_bytes());
-            section[0x18..0x20].copy_from_slice(&(at as u64).to_le_bytes());
-            section[0x20..0x28].copy_from_slice(&(bytes as u64).to_le_bytes());
-            elf.extend(section);
-            at += bytes;
-        }
-        elf.extend(names);
-        elf.extend(info.as_bytes());
-        elf
-    }
 
     /// A folder with these files.
     fn folder(files: &[(&str, &str)]) -> tempfile::TempDir {
@@ -303,7 +251,7 @@ mod tests {
         for (path, needs) in all {
             fs::create_dir_all(at(path).parent().unwrap()).unwrap();
             let info = format!("license=GPL\0depends={needs}\0intree=Y\0");
-            fs::write(at(&format!("{path}.ko")), module(&info)).unwrap();
+            fs::write(at(&format!("{path}.ko")), module(&[(".modinfo", &info)])).unwrap();
         }
         for (begin, end) in [("kernel/", ".ko"), ("", ".ko"), ("", ".o")] {
             let order = all.map(|(path, _)| format!("{begin}{path}{end}\n")).concat();
