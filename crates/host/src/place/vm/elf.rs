@@ -80,10 +80,12 @@ fn shortened(module: &[u8]) -> Option<Vec<u8>> {
         module.get(at as usize..end as usize).map(<[u8]>::to_vec).ok_or_else(wrong)
     };
     let mut sections = sections(&read).ok()?;
+    let is_debug = |name: &str| name.starts_with(".debug") || name.starts_with(".rela.debug");
+    sections.iter().find(|(name, _)| is_debug(name))?;
     let mut out = read(0, HEADER_BYTES).ok()?;
     for (name, section) in &mut sections {
         let kind = number(section, TYPE);
-        if name.starts_with(".debug") || name.starts_with(".rela.debug") {
+        if is_debug(name) {
             for field in [TYPE, FLAGS, OFFSET, SIZE] {
                 section[field].fill(0);
             }
@@ -103,7 +105,7 @@ fn shortened(module: &[u8]) -> Option<Vec<u8>> {
 }
 
 #[cfg(test)]
-pub mod tests {
+pub(super) mod tests {
     use std::io::Write;
 
     use super::*;

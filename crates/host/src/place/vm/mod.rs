@@ -452,7 +452,8 @@ impl<'a> Vm<'a> {
         Ok(self.own.as_ref().map(Own::path).ok_or("the bed is not made")?)
     }
 
-    /// One archive for each kernel with its disks: the host's files, ourselves, and the modules of all contenders.
+    /// One archive for each kernel with its disks: the host's files, ourselves, and the modules of
+    /// all contenders.
     fn make_initrds(&mut self) -> Result<(), HostError> {
         let host_files = std::mem::take(&mut self.prepared.host_files);
         let (host_files, ourselves) = host_files.with_ourselves(guest::PROGRAM)?;
