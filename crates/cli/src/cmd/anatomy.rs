@@ -11,8 +11,8 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use fsverdict_core::generations::{Modelled, Options, Version};
 use fsverdict_core::model::trace::{Item, Origin, Traced};
 use fsverdict_core::model::{
-    Attachment, Bed, Bytes, Command, Contender, ExtraProbe, FsyncCase, FsyncFiles, FsyncOperation, Judgement,
-    Place, Plan, Record, Stop, Workload,
+    Attachment, Bed, Bytes, Command, Contender, ExtraProbe, FsyncCase, FsyncFiles, FsyncOperation,
+    Judgement, Place, Plan, Record, Stop, Workload,
 };
 use fsverdict_core::render::{self, Figure};
 use fsverdict_core::trace::file::{self, Line};
@@ -326,8 +326,9 @@ fn contenders(arguments: &Arguments) -> Vec<Contender> {
         disks => disks.iter().copied().map(Some).collect(),
     };
     let machines = || kernels.iter().flat_map(|it| disks.iter().map(move |disks| (*it, *disks)));
-    let of = |name: &String, mount: Option<&String>, (kernel, disks): (Option<&String>, _)| {
-        let attached = disks.map(|it: Attachment| it.to_string());
+    type Machine<'a> = (Option<&'a String>, Option<Attachment>);
+    let of = |name: &String, mount: Option<&String>, (kernel, disks): Machine<'_>| {
+        let attached = disks.map(|it| it.to_string());
         let words = [Some(name), mount, arguments.mkfs.as_ref(), kernel, attached.as_ref()];
         Contender {
             name: words.into_iter().flatten().cloned().collect::<Vec<_>>().join(" "),

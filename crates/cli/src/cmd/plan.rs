@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use fsverdict_core::model::{
-    Above, Attachment, Bed, BedKind, Command, Contender, ExtraProbe, Fio, Layer, Place, Plan, PlanError,
-    Rounds, Sysbench, Workload, meant, plain_fio_words, program_of, with_near,
+    Above, Attachment, Bed, BedKind, Command, Contender, ExtraProbe, Fio, Layer, Place, Plan,
+    PlanError, Rounds, Sysbench, Workload, meant, plain_fio_words, program_of, with_near,
 };
 use fsverdict_core::printed;
 use fsverdict_host::tool;

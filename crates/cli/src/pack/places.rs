@@ -150,7 +150,7 @@ mod tests {
             "started": "", "seed": 1, "place": "vm", "tools": {}, "host": {
                 "kernel": "6.1 (/ours)",
                 "kernel 6.1": "Linux 6.1.0 (/tmp/guest/.cache/fsverdict/kernels/6.1.0/vmlinuz)",
-                "kernel 6.12": "Linux 6.12.0 (/scratch/fsverdict/kernels/6.12.0/vmlinuz), NVMe disks",
+                "kernel 6.12": "Linux 6.12.0 (/scratch/fsverdict/kernels/6.12.0/vmlinuz), IDE",
                 "kernel own": "Linux 7 (/boot/vmlinuz)"}}"#;
         places.add_facts(&serde_json::from_str(facts).unwrap());
         places

@@ -1,6 +1,5 @@
 //! How a guest's disks are attached.
 
-
 use super::anatomy::{of_fsyncs, recorded};
 use super::{as_root, failures, full_kernel, image_in, kernels, without_virtio};
 use crate::support::{Scene, Started, list, sample, text};

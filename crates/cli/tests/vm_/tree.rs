@@ -43,7 +43,7 @@ fn a_kernel_boots_from_the_tree_that_it_was_built_in() {
         Started::new(as_root(&scene, &[&words[..], &more].concat())).wait()
     };
     run("./linux", "none").exits(1).says("it has no arch/x86/boot/bzImage: make it first: make -C");
-    run("linux", "none").exits(1).says("no kernel linux here: if the file or folder of that name");
+    run("linux", "none").exits(1).says("no kernel linux here; if a file or folder of that name");
     symlink(image_in(&full), scene.path("linux/arch/x86/boot/bzImage")).unwrap();
     assert!(!scene.path("none").exists());
     let document = run("./linux/", "run").exits(0).json();

@@ -50,8 +50,8 @@ pub struct Contender {
     /// What its device is held down to; instead of the bed's limits.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limits: Option<Limits>,
-    /// The kernel it runs under, in place `vm`: a version, or the path of a bzImage or of a tree that
-    /// is built.
+    /// The kernel it runs under, in place `vm`: a version, or the path of a bzImage or of a tree
+    /// that is built.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kernel: Option<String>,
     /// What its kernel gets on its command line besides our own words, in place `vm`.

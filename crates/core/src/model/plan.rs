@@ -1039,13 +1039,15 @@ mod tests {
             Plan::parse(&format!("{place}\nbed = {{ {bed} }}\n{text}"))
         };
         assert_eq!(plan("", "", "nvme").unwrap().named_place(), Some(Place::Vm));
-        let refused = |place: &str, bed: &str, disks: &str| {
-            plan(place, bed, disks).unwrap_err().to_string()
-        };
+        let refused =
+            |place: &str, bed: &str, disks: &str| plan(place, bed, disks).unwrap_err().to_string();
         let says = "\"xfs-log-256m\" has a choice of how its disks are attached: that takes \
                     --place vm";
         for place in ["local", "uml", "sim"] {
-            assert!(refused(&format!("place = \"{place}\""), "", "ahci").ends_with(says), "{place}");
+            assert!(
+                refused(&format!("place = \"{place}\""), "", "ahci").ends_with(says),
+                "{place}"
+            );
         }
         plan("", "devices = 5", "ahci").unwrap();
         let says = "has 6 devices: as ahci disks a virtual machine has room for 5";

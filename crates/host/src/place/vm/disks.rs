@@ -49,8 +49,7 @@ pub fn attached(disk: &Path) -> String {
 fn driver(disk: &Path) -> Option<String> {
     let folder = disk.canonicalize().ok()?;
     let drivers = folder.ancestors().filter_map(|it| fs::read_link(it.join("driver")).ok());
-    let mut names =
-        drivers.filter_map(|it| Some(it.file_name()?.to_string_lossy().into_owned()));
+    let mut names = drivers.filter_map(|it| Some(it.file_name()?.to_string_lossy().into_owned()));
     names.find(|name| name != "sd" && name != "ide-gd")
 }
 

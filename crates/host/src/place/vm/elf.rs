@@ -114,10 +114,8 @@ pub(super) mod tests {
     pub fn module(all: &[(&str, &str)]) -> Vec<u8> {
         let names = all.iter().map(|(name, _)| *name).chain([".shstrtab"]);
         let names: String = names.map(|name| format!("\0{name}")).collect::<String>() + "\0";
-        let all: Vec<(&str, &str)> = [(".shstrtab", names.as_str())]
-            .into_iter()
-            .chain(all.iter().copied())
-            .collect();
+        let all: Vec<(&str, &str)> =
+            [(".shstrtab", names.as_str())].into_iter().chain(all.iter().copied()).collect();
         let mut elf = b"\x7fELF\x02\x01".to_vec();
         elf.resize(64, 0);
         elf[0x28..0x30].copy_from_slice(&64_u64.to_le_bytes());

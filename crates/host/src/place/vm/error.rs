@@ -16,7 +16,7 @@ pub enum VmError {
     #[error("there is no kernel {name} here: {}", release::how_to_get(name))]
     NoKernel { name: String },
     #[error(
-        "there is no kernel {name} here: if the file or folder of that name is meant, write ./{name}"
+        "there is no kernel {name} here; if a file or folder of that name is meant, write ./{name}"
     )]
     IsFile { name: String },
     #[error("there is no kernel to boot here: fsverdict kernels get 6.12")]

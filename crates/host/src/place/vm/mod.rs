@@ -363,8 +363,7 @@ pub fn imagined(plan: &Plan, trial: &Trial) -> Result<Vec<String>, HostError> {
         kernel: &image,
         initrd: "RUN/vm/0.cpio".as_ref(),
         disks: &disks,
-        bus: bootable
-            .map_or_else(|_| asked.disks.map_or(Bus::Virtio, Bus::from), |it| it.bus()),
+        bus: bootable.map_or_else(|_| asked.disks.map_or(Bus::Virtio, Bus::from), |it| it.bus()),
         memory_bytes: config.memory.0,
         processors: processors(plan),
         kvm: runner.has_kvm(),

@@ -245,12 +245,10 @@ impl Modules {
                 let path = path.display().to_string();
                 Ok(tool::bytes(&[program, "-dc", &path].map(String::from))?)
             }
-            None => {
-                fs::read(&path).map(elf::without_debug).map_err(|source| VmError::Io {
-                    what: format!("reading {}", path.display()),
-                    source,
-                })
-            }
+            None => fs::read(&path).map(elf::without_debug).map_err(|source| VmError::Io {
+                what: format!("reading {}", path.display()),
+                source,
+            }),
         }
     }
 }

@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 
 use fsverdict_core::model::{self, Attachment, Limits};
 
+use super::error::VmError;
 use super::kernel;
 use super::kvm::{self, QEMU};
-use super::error::VmError;
 use super::modules::{Bus, ONE_PATH};
 use crate::probe::trace::logged::MARKS_BYTES;
 use crate::tool;
