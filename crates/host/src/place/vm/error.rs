@@ -61,7 +61,10 @@ pub enum VmError {
         "the QEMU that is installed has no {device}, which {disks} disks need: choose other --disks"
     )]
     NoDevice { device: &'static str, disks: Attachment },
-    #[error("kernel {release} has only IDE, with room for {most} disks")]
+    #[error(
+        "on what kernel {release} has drivers for there is room for {most} disks: give the bed \
+         fewer, or write --disks virtio-scsi, which has room for 64"
+    )]
     TooManyDisks { release: String, most: usize },
     #[error(
         "the work names {} of files, which a guest would have to hold in its memory: name less, \

@@ -185,7 +185,7 @@ impl Bootable {
         let Some(most) = buses.iter().map(|bus| bus.disks_max()).max() else {
             return Err(VmError::NoDisks { release: release() });
         };
-        // One of them is the exchange.
+        // One of them is the exchange. What was chosen the plan has checked.
         buses.retain(|bus| disks < bus.disks_max() || asked.disks.is_some());
         if buses.is_empty() {
             return Err(VmError::TooManyDisks { release: release(), most: most - 1 });

@@ -65,8 +65,9 @@ impl Bus {
     /// How many disks it has room for.
     pub fn disks_max(self) -> usize {
         match self {
-            // What is chosen the plan has checked.
-            Bus::Virtio | Bus::VirtioScsi | Bus::Nvme => usize::MAX,
+            Bus::VirtioScsi => usize::MAX,
+            // Each has a place of its own on the PCI bus.
+            Bus::Virtio | Bus::Nvme => 30,
             Bus::Ide => 4,
             Bus::Ahci => 6,
             Bus::Ubd => 8,
