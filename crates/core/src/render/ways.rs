@@ -47,7 +47,7 @@ fn second(contenders: &[Contender]) -> &'static str {
     let differ = [
         ("layers", contenders.iter().any(|it| it.layers != first.layers)),
         ("above", contenders.iter().any(|it| it.above != first.above)),
-        ("disks", contenders.iter().any(|it| it.disks != first.disks)),
+        ("attachment", contenders.iter().any(|it| it.disks != first.disks)),
     ];
     let mut differing = differ.into_iter().filter_map(|(what, is_so)| is_so.then_some(what));
     let is_kernel = contenders.iter().all(|it| it.kernel.is_some());
@@ -213,7 +213,7 @@ mod tests {
             let is_above = !std::mem::take(&mut contender.above).is_empty();
             contender.disks = is_above.then_some(Attachment::Nvme);
         }
-        assert_eq!(ways(&layered).unwrap().second, "disks");
+        assert_eq!(ways(&layered).unwrap().second, "attachment");
         let found = ways(&settings).unwrap();
         assert_eq!(
             (found.second, found.columns),
