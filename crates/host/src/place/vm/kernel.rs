@@ -141,12 +141,14 @@ impl Kernel {
         Ok(Kernel { modules: Some(modules), ..kernel })
     }
 
-    /// The kernel of that image; its modules are looked for beside it and on this system.
+    /// The kernel of that image; its modules are looked for beside it, on this system, and in the
+    /// tree that it lies in.
     pub fn at(image: &Path) -> io::Result<Kernel> {
         let image = image.canonicalize()?;
         let release = release(File::open(&image)?, fs::metadata(&image)?.len())?;
         let roots = roots(&image);
         let modules = folders(&roots, &release).find(|folder| folder.is_dir());
+        let modules = modules.or_else(|| tree::around(&image, &release));
         // `/zfs` is this system's own, and nothing that belongs to a kernel of /boot.
         let package = Some(roots[1]).filter(|root| root.parent().is_some());
         let zfs = package.and_then(|root| Zfs::in_folder(&root.join(TOOLS)));

@@ -31,7 +31,7 @@ pub mod toolbox;
 mod tree;
 pub mod uml;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
 use std::io::{self, BufReader, BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -297,12 +297,10 @@ impl Prepared {
             false => tool::command(QEMU).map(drop)?,
         }
         let mut kernels = BTreeMap::new();
-        for asked in plan.contenders.iter().map(Asked::by) {
-            if !kernels.contains_key(&asked) {
-                asked.disks.map_or(Ok(()), qemu::check_devices)?;
-                let bootable = Bootable::of(&asked, plan)?;
-                kernels.insert(asked, bootable);
-            }
+        for asked in plan.contenders.iter().map(Asked::by).collect::<BTreeSet<_>>() {
+            asked.disks.map_or(Ok(()), qemu::check_devices)?;
+            let bootable = Bootable::of(&asked, plan)?;
+            kernels.insert(asked, bootable);
         }
         let by_host = plan.contenders.iter().filter_map(|it| kernels[&Asked::by(it)].by_host(it));
         let by_host = by_host.chain(plan.contenders.iter().flat_map(above));

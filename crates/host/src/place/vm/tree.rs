@@ -56,6 +56,14 @@ pub fn is_built(folder: &Path) -> bool {
     folder.join(RELEASE).is_file()
 }
 
+/// The tree with modules in which the image of that release lies where `make` has put it.
+pub fn around(image: &Path, release: &str) -> Option<PathBuf> {
+    let tree =
+        image.ancestors().nth(IMAGE.split('/').count()).filter(|_| image.ends_with(IMAGE))?;
+    let its = fs::read_to_string(tree.join(RELEASE)).ok()?;
+    (its.trim() == release && tree.join(ORDER).is_file()).then(|| tree.into())
+}
+
 fn built(folder: &Path) -> io::Result<Found> {
     let config = fs::read_to_string(folder.join(".config")).unwrap_or_default();
     if let Some(other) = other_processor(&config) {
@@ -208,6 +216,12 @@ mod tests {
         let found = find(tree.path()).unwrap();
         assert_eq!((found.release.as_str(), &*found.modules), ("6.12.9-mine", tree.path()));
         assert_eq!(found.image, tree.path().join(IMAGE));
+        assert_eq!(around(&found.image, &found.release), None, "no modules");
+        fs::write(tree.path().join(ORDER), "").unwrap();
+        assert_eq!(around(&found.image, &found.release), Some(tree.path().into()));
+        assert_eq!(around(&found.image, "6.12.9"), None);
+        assert_eq!(around(&tree.path().join("bzImage"), &found.release), None);
+        fs::remove_file(tree.path().join(ORDER)).unwrap();
         let no_modules = modules(tree.path()).unwrap_err().to_string();
         assert!(no_modules.contains("its modules are not built: make it first: make -C /"));
         assert!(no_modules.ends_with(" -j$(nproc) modules"), "{no_modules}");
