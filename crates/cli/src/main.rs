@@ -42,7 +42,7 @@ enum Command {
     Compare(cmd::compare::Arguments),
     Advise(cmd::advise::Arguments),
     History(cmd::history::Arguments),
-    Anatomy(cmd::anatomy::Arguments),
+    Anatomy(Box<cmd::anatomy::Arguments>),
     Pack(cmd::pack::Arguments),
     Doctor(cmd::doctor::Arguments),
     For(Box<cmd::for_use::Arguments>),

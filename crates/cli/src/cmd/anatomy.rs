@@ -11,8 +11,8 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use fsverdict_core::generations::{Modelled, Options, Version};
 use fsverdict_core::model::trace::{Item, Origin, Traced};
 use fsverdict_core::model::{
-    Bed, Bytes, Command, Contender, ExtraProbe, FsyncCase, FsyncFiles, FsyncOperation, Judgement,
-    Place, Plan, Record, Stop, Workload,
+    Attachment, Bed, Bytes, Command, Contender, ExtraProbe, FsyncCase, FsyncFiles, FsyncOperation,
+    Judgement, Place, Plan, Record, Stop, Workload,
 };
 use fsverdict_core::render::{self, Figure};
 use fsverdict_core::trace::file::{self, Line};
@@ -79,6 +79,9 @@ pub struct Arguments {
     /// In virtual machines: each kernel that is named, as run takes it.
     #[arg(long, value_name = "NAME")]
     kernel: Vec<String>,
+    /// In virtual machines: how their disks are attached, as run takes it.
+    #[arg(long, value_delimiter = ',', value_name = "NAME,...")]
+    disks: Vec<Attachment>,
     /// Run nothing: show what these kernels write by a model of ext4 and its journal, from 3.2 on.
     #[arg(long, value_delimiter = ',', value_name = "VERSION,...", conflicts_with_all = OF_A_TRIAL)]
     model: Vec<Version>,
@@ -104,7 +107,7 @@ pub struct Arguments {
 }
 
 /// What a run that was recorded has already.
-const OF_A_RUN: [&str; 15] = [
+const OF_A_RUN: [&str; 16] = [
     "fs",
     "mount",
     "mkfs",
@@ -115,6 +118,7 @@ const OF_A_RUN: [&str; 15] = [
     "repetitions",
     "place",
     "kernel",
+    "disks",
     "model",
     "size",
     "dir",
@@ -123,8 +127,8 @@ const OF_A_RUN: [&str; 15] = [
 ];
 
 /// What a model has nothing of.
-const OF_A_TRIAL: [&str; 8] =
-    ["fs", "operation", "repetitions", "place", "kernel", "size", "dir", "output"];
+const OF_A_TRIAL: [&str; 9] =
+    ["fs", "operation", "repetitions", "place", "kernel", "disks", "size", "dir", "output"];
 
 const EXAMPLES: &str = "\
 Examples:
@@ -133,6 +137,7 @@ Examples:
   sudo fsverdict anatomy --mount data=journal --mount nodelalloc --case overwriting
   sudo fsverdict anatomy --fs ext4,xfs --operation fdatasync,rename,create
   fsverdict anatomy --kernel 5.10 --kernel 6.12
+  fsverdict anatomy --kernel 6.12 --disks virtio-blk,nvme
   fsverdict anatomy --model 3.4,3.8,4.6.2 --files 1,10,100,1000 --case extending
   sudo fsverdict anatomy -- sqlite3 test.db 'create table t(x)'
   fsverdict anatomy runs/20260131-235959-anatomy --figures figures
@@ -289,8 +294,8 @@ fn plan(arguments: &Arguments) -> Result<Plan> {
             ..Bed::default()
         },
         judgement: Judgement { rounds: Some(1), ..Judgement::default() },
-        place: Some(match (arguments.place, arguments.kernel.as_slice()) {
-            (At::Local, []) => Place::Local,
+        place: Some(match arguments.place {
+            At::Local if arguments.kernel.is_empty() && arguments.disks.is_empty() => Place::Local,
             _ => Place::Vm,
         }),
         contenders: contenders(arguments),
@@ -316,10 +321,18 @@ fn contenders(arguments: &Arguments) -> Vec<Contender> {
         [] => vec![None],
         kernels => kernels.iter().map(Some).collect(),
     };
-    let of = |name: &String, mount: Option<&String>, kernel: Option<&String>| {
-        let words = [Some(name), mount, arguments.mkfs.as_ref(), kernel].into_iter().flatten();
+    let disks: Vec<Option<Attachment>> = match arguments.disks.as_slice() {
+        [] => vec![None],
+        disks => disks.iter().copied().map(Some).collect(),
+    };
+    let machines = || kernels.iter().flat_map(|it| disks.iter().map(move |disks| (*it, *disks)));
+    type Machine<'a> = (Option<&'a String>, Option<Attachment>);
+    let of = |name: &String, mount: Option<&String>, (kernel, disks): Machine<'_>| {
+        let attached = disks.map(|it| it.to_string());
+        let words = [Some(name), mount, arguments.mkfs.as_ref(), kernel, attached.as_ref()];
         Contender {
-            name: words.cloned().collect::<Vec<_>>().join(" "),
+            name: words.into_iter().flatten().cloned().collect::<Vec<_>>().join(" "),
+            disks,
             file_system: name.clone(),
             mkfs: mkfs.clone(),
             kernel: kernel.cloned(),
@@ -330,7 +343,7 @@ fn contenders(arguments: &Arguments) -> Vec<Contender> {
     let mut all = Vec::new();
     for name in &arguments.fs {
         for mount in &mounts {
-            all.extend(kernels.iter().map(|kernel| of(name, *mount, *kernel)));
+            all.extend(machines().map(|machine| of(name, *mount, machine)));
         }
     }
     all

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, FromArgMatches, ValueEnum};
 use clap_complete::engine::{ArgValueCandidates, ArgValueCompleter};
-use fsverdict_core::model::{Above, Bytes, Layer, Limits, Percent, Place, Span};
+use fsverdict_core::model::{Above, Attachment, Bytes, Layer, Limits, Percent, Place, Span};
 use fsverdict_host::bed::{Consent, Consents};
 
 use crate::offers;
@@ -24,7 +24,7 @@ const TRIALS: &str = "The trials";
 const RUN: &str = "The run";
 
 /// What a run that was begun has in its plan, and no option changes.
-pub const FIXED: [&str; 44] = [
+pub const FIXED: [&str; 45] = [
     "plan",
     "study",
     "scale",
@@ -43,6 +43,7 @@ pub const FIXED: [&str; 44] = [
     "vm_append",
     "vm_qemu",
     "vm_memory",
+    "disks",
     "layers",
     "above",
     "bring",
@@ -146,7 +147,8 @@ pub struct Arguments {
     /// this machine if it can, otherwise virtual ones].
     #[arg(long, value_enum, help_heading = PLACE)]
     pub place: Option<PlaceName>,
-    /// A kernel to boot in place vm: a version, or the path of a bzImage; several are compared.
+    /// A kernel to boot in place vm: a version, the path of a bzImage, or a kernel's tree that is
+    /// built: ./linux; several are compared.
     #[arg(long, value_name = "KERNEL", help_heading = PLACE)]
     pub kernel: Vec<String>,
     /// Versions of OpenZFS to compare, each built for the kernel that --kernel names: 2.1,2.3,2.4;
@@ -169,6 +171,10 @@ pub struct Arguments {
     /// Memory of each virtual machine, besides what is brought along: 4G.
     #[arg(long, value_name = "SIZE", help_heading = PLACE)]
     pub vm_memory: Option<Bytes>,
+    /// How a virtual machine's disks are attached: virtio-blk, virtio-scsi, nvme or ahci; several
+    /// are compared [default: virtio-blk, or what the kernel has].
+    #[arg(long, value_delimiter = ',', value_name = "NAME,...", help_heading = PLACE)]
+    pub disks: Vec<Attachment>,
     /// What lies below the file systems in place vm, the first next to the disk: luks+raid1; none;
     /// several are compared: fsverdict list layers.
     #[arg(long, value_name = "LAYER+...", value_parser = Layer::parse_stack, help_heading = BED)]

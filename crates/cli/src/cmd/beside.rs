@@ -77,7 +77,7 @@ mod tests {
     use super::*;
 
     /// An option of each, with a value that is not the plan's.
-    const CHANGES: [&str; 42] = [
+    const CHANGES: [&str; 43] = [
         "--scale 0.5",
         "--fs ext4,f2fs",
         "--bed ram",
@@ -94,6 +94,7 @@ mod tests {
         "--vm-append nosmt",
         "--vm-qemu -s",
         "--vm-memory 2G",
+        "--disks nvme",
         "--layers luks",
         "--above overlay",
         "--bring /usr/bin",

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use fsverdict_core::model::{
-    Above, Bed, BedKind, Command, Contender, ExtraProbe, Fio, Layer, Place, Plan, PlanError,
-    Rounds, Sysbench, Workload, meant, plain_fio_words, program_of, with_near,
+    Above, Attachment, Bed, BedKind, Command, Contender, ExtraProbe, Fio, Layer, Place, Plan,
+    PlanError, Rounds, Sysbench, Workload, meant, plain_fio_words, program_of, with_near,
 };
 use fsverdict_core::printed;
 use fsverdict_host::tool;
@@ -44,6 +44,9 @@ pub fn plan(arguments: &Arguments) -> Result<Plan> {
     if !arguments.kernel.is_empty() {
         plan.contenders = under_kernels(&plan.contenders, &arguments.kernel, &arguments.zfs)?;
     }
+    if !arguments.disks.is_empty() {
+        plan.contenders = with_disks(&plan.contenders, &arguments.disks);
+    }
     set_machine(&mut plan, arguments);
     match typed_workload(arguments)? {
         Some(workload) => {
@@ -58,8 +61,7 @@ pub fn plan(arguments: &Arguments) -> Result<Plan> {
         }
         None => {}
     }
-    let stacks = [arguments.layers.is_empty(), arguments.above.is_empty()];
-    if !(arguments.fs.is_empty() && stacks == [true; 2] && arguments.kernel.is_empty()) {
+    if has_others(arguments) {
         plan.give_up_claims(&[]);
     }
     set_rest(&mut plan, arguments);
@@ -79,6 +81,13 @@ pub fn plan(arguments: &Arguments) -> Result<Plan> {
     }
     plan.check()?;
     Ok(plan)
+}
+
+/// The command line names contenders, or makes others of the plan's.
+fn has_others(arguments: &Arguments) -> bool {
+    let Arguments { fs, layers, above, kernel, disks, .. } = arguments;
+    let named = [fs.len(), layers.len(), above.len(), kernel.len(), disks.len()];
+    named.iter().any(|count| *count > 0)
 }
 
 /// A plan file may leave out what the command line gives, so that it is checked later.
@@ -158,7 +167,7 @@ fn under_kernels(
     for (contender, kernel) in contenders.iter().flat_map(|it| kernels.iter().map(move |k| (it, k)))
     {
         // Of a path the file says enough.
-        let short = kernel.rsplit('/').next().unwrap_or(kernel);
+        let short = kernel.trim_end_matches('/').rsplit('/').next().unwrap_or(kernel);
         let end = if kernels.len() == 1 { String::new() } else { format!(" on {short}") };
         let under = |version: &str, kernel: String| {
             let name = format!("{}{version}{end}", contender.name);
@@ -173,6 +182,19 @@ fn under_kernels(
         }
     }
     Ok(all)
+}
+
+/// Each contender with its disks attached in each way; where there are several, they are part of
+/// its name.
+fn with_disks(contenders: &[Contender], ways: &[Attachment]) -> Vec<Contender> {
+    let with = |contender: &Contender, disks: Attachment| {
+        let name = match ways.len() {
+            1 => contender.name.clone(),
+            _ => format!("{} on {disks}", contender.name),
+        };
+        Contender { name, disks: Some(disks), ..contender.clone() }
+    };
+    contenders.iter().flat_map(|it| ways.iter().map(move |disks| with(it, *disks))).collect()
 }
 
 /// What the virtual machines get besides.
@@ -597,6 +619,16 @@ pub(super) mod tests {
     }
 
     #[test]
+    fn how_disks_are_attached_is_part_of_the_contenders() {
+        let plan = typed("--fs ext4,xfs --disks nvme,ahci -- true").unwrap();
+        assert_eq!(plan.named_place(), Some(Place::Vm));
+        let names: Vec<&str> = plan.contenders.iter().map(|it| it.name.as_str()).collect();
+        assert_eq!(names, ["ext4 on nvme", "ext4 on ahci", "xfs on nvme", "xfs on ahci"]);
+        let one = typed("--fs ext4 --disks virtio-scsi -- true").unwrap().contenders.remove(0);
+        assert_eq!((one.name.as_str(), one.disks), ("ext4", Some(Attachment::VirtioScsi)));
+    }
+
+    #[test]
     fn kernels_and_machines_get_words_of_their_own() {
         let words = "--fs ext4 --vm-append mitigations=off --vm-qemu=-s -- true";
         let plan = typed(words).unwrap();
@@ -663,6 +695,8 @@ pub(super) mod tests {
             ("--fs ext4,xfs --like sdd -- true", "did you mean ssd or hdd?"),
             ("--bed directory:/a,/b --like ssd -- true", "leave --like out"),
             ("--fs ext4,xfs --place local --kernel 6.1 -- true", "takes --place vm"),
+            ("--fs ext4 --disks nvm -- true", "did you mean nvme?"),
+            ("--fs ext4 --place uml --disks nvme -- true", "are attached: that takes --place vm"),
             ("--fs ext4 --zfs 2.3 -- true", "--kernel <KERNEL>"),
             ("--fs ext4 --kernel 6.1 --zfs new -- true", "write a version of OpenZFS"),
             ("--fs ext4 --kernel ./bzImage --zfs 2.3 -- true", "takes kernels by their versions"),

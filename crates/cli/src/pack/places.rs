@@ -54,13 +54,13 @@ impl Places {
     }
 
     /// Adds what the run's facts name: the folder that was asked for; and as `kernel 6.1` is
-    /// `Linux 6.1.0 (PATH)`, and fetched ones are cached, the cache of whoever ran it.
+    /// `Linux 6.1.0 (PATH), NVMe disks`, and fetched ones are cached, the cache of whoever ran it.
     pub fn add_facts(&mut self, run: &Run) {
         for words in run.command.windows(2).filter(|words| words[0] == "--output") {
             self.add(&words[1], FOLDER);
         }
         let kernels = run.host.iter().filter(|(name, _)| name.starts_with("kernel "));
-        let paths = kernels.filter_map(|(_, fact)| fact.split_once('(')?.1.strip_suffix(')'));
+        let paths = kernels.filter_map(|(_, it)| Some(it.split_once('(')?.1.rsplit_once(')')?.0));
         for (cache, _) in paths.filter_map(|path| path.split_once("/fsverdict/kernels/")) {
             match cache.strip_suffix("/.cache") {
                 Some(home) => self.add(home, HOME),
@@ -150,7 +150,7 @@ mod tests {
             "started": "", "seed": 1, "place": "vm", "tools": {}, "host": {
                 "kernel": "6.1 (/ours)",
                 "kernel 6.1": "Linux 6.1.0 (/tmp/guest/.cache/fsverdict/kernels/6.1.0/vmlinuz)",
-                "kernel 6.12": "Linux 6.12.0 (/scratch/fsverdict/kernels/6.12.0/vmlinuz)",
+                "kernel 6.12": "Linux 6.12.0 (/scratch/fsverdict/kernels/6.12.0/vmlinuz), IDE",
                 "kernel own": "Linux 7 (/boot/vmlinuz)"}}"#;
         places.add_facts(&serde_json::from_str(facts).unwrap());
         places

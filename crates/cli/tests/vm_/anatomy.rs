@@ -7,7 +7,7 @@ use crate::support::{Scene, Started, text};
 
 /// What the work marked, and what the device was given meanwhile: writes, by place and length, and
 /// flushes.
-fn recorded(scene: &Scene, log: &str) -> Vec<String> {
+pub fn recorded(scene: &Scene, log: &str) -> Vec<String> {
     let lines = scene.read(&format!("run/trials/1/{log}"));
     let told = |line: &str| {
         let item: Value = serde_json::from_str(line).unwrap();
@@ -29,7 +29,7 @@ fn recorded(scene: &Scene, log: &str) -> Vec<String> {
 }
 
 /// Those between an fsync's marks, fsync by fsync, in their order.
-fn of_fsyncs(all: &[String]) -> Vec<Vec<String>> {
+pub fn of_fsyncs(all: &[String]) -> Vec<Vec<String>> {
     let begins = |line: &&String| line.starts_with("fsync ");
     let fsyncs = all.iter().enumerate().filter(|(_, line)| begins(line));
     let until = |from: usize| {

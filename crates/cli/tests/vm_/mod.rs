@@ -79,8 +79,10 @@ macro_rules! or_left_out {
 
 mod anatomy;
 // After the macro, which it uses.
+mod disks;
 mod layers;
 mod served;
+mod tree;
 mod uml;
 mod untrusted;
 mod zfs;

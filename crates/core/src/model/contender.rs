@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Above, Layer, Limits, Scalar};
+use super::{Above, Attachment, Layer, Limits, Scalar};
 
 /// A file system with its mkfs and mount options, block-queue and sysctl settings.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -50,12 +50,16 @@ pub struct Contender {
     /// What its device is held down to; instead of the bed's limits.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limits: Option<Limits>,
-    /// The kernel it runs under, in place `vm`: a version, or the path of a bzImage.
+    /// The kernel it runs under, in place `vm`: a version, or the path of a bzImage or of a tree
+    /// that is built.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kernel: Option<String>,
     /// What its kernel gets on its command line besides our own words, in place `vm`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub parameters: Vec<String>,
+    /// How its disks are attached, in place `vm`; without it as virtio-blk, or as its kernel can.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub disks: Option<Attachment>,
     /// The directory it works in, on bed `directory`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub path: Option<String>,

@@ -3,6 +3,7 @@
 mod above;
 mod across;
 mod astray;
+mod attachment;
 mod bounded;
 mod cause;
 mod checked;
@@ -65,6 +66,7 @@ pub use across::{
     ReferenceChange,
 };
 pub use astray::{Astray, Forbidden};
+pub use attachment::Attachment;
 pub use bounded::{MOST, from_json};
 pub use cause::{Cause, CausePart, Cost, Per};
 pub use checked::{Checked, Judged};

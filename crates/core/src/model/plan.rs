@@ -647,11 +647,12 @@ impl Plan {
         }
     }
 
-    /// The place that the plan names or implies: a kernel of its own, and layers, take a machine of
-    /// their own.
+    /// The place that the plan names or implies: a kernel of its own, disks as one likes them, and
+    /// layers take a machine of their own.
     pub fn named_place(&self) -> Option<Place> {
         let takes_own = |it: &Contender| {
-            it.kernel.is_some() || !it.layers.is_empty() || !it.parameters.is_empty()
+            let words = !it.parameters.is_empty();
+            it.kernel.is_some() || it.disks.is_some() || !it.layers.is_empty() || words
         };
         self.place.or(self.contenders.iter().any(takes_own).then_some(Place::Vm))
     }
@@ -707,6 +708,7 @@ impl Plan {
         let lacking = self.contenders.iter().find_map(|it| match it {
             _ if it.kernel.is_some() => Some((it, "a kernel of its own")),
             _ if !it.parameters.is_empty() => Some((it, "parameters for its kernel")),
+            _ if it.disks.is_some() => Some((it, "a choice of how its disks are attached")),
             _ if !it.layers.is_empty() && place == Place::Local => Some((it, "layers")),
             _ => None,
         });
@@ -750,12 +752,29 @@ impl Plan {
             ));
         }
         match self.bed.kind {
-            BedKind::Loop | BedKind::Ram if !self.bed.zram => Ok(()),
+            BedKind::Loop | BedKind::Ram if !self.bed.zram => self.check_attachments(),
             _ => invalid(format!(
                 "bed {} can't be given to a virtual machine: write --bed loop or --bed ram",
                 self.bed.name()
             )),
         }
+    }
+
+    /// Each contender's disks find room where they are to be attached.
+    fn check_attachments(&self) -> Result<(), PlanError> {
+        let chosen = self.contenders.iter().filter_map(|it| Some((it, it.disks?)));
+        for (contender, attachment) in chosen {
+            let devices = contender.devices_of(self.bed.devices as usize);
+            let most = attachment.disks_max();
+            if devices > most as usize {
+                return Err(PlanError::Invalid(format!(
+                    "contender {:?} has {devices} devices: as {attachment} disks a virtual \
+                     machine has room for {most}",
+                    contender.name
+                )));
+            }
+        }
+        Ok(())
     }
 
     /// What a User Mode Linux can't have, and other virtual machines can.
@@ -1010,6 +1029,30 @@ mod tests {
         let counts = ["fsync_device_flushes", "fsync_device_write_bytes"];
         counted.workloads[0].primary = counts.map(String::from).to_vec();
         assert!(counted.judges_counts());
+    }
+
+    #[test]
+    fn disks_are_attached_to_virtual_machines_of_qemu_as_far_as_there_is_room() {
+        let plan = |place: &str, bed: &str, disks: &str| {
+            let contender = format!("mkfs = [\"-l\", \"size=256m\"]\ndisks = \"{disks}\"");
+            let text = PLAN.replace("mkfs = [\"-l\", \"size=256m\"]", &contender);
+            Plan::parse(&format!("{place}\nbed = {{ {bed} }}\n{text}"))
+        };
+        assert_eq!(plan("", "", "nvme").unwrap().named_place(), Some(Place::Vm));
+        let refused =
+            |place: &str, bed: &str, disks: &str| plan(place, bed, disks).unwrap_err().to_string();
+        let says = "\"xfs-log-256m\" has a choice of how its disks are attached: that takes \
+                    --place vm";
+        for place in ["local", "uml", "sim"] {
+            assert!(
+                refused(&format!("place = \"{place}\""), "", "ahci").ends_with(says),
+                "{place}"
+            );
+        }
+        plan("", "devices = 5", "ahci").unwrap();
+        let says = "has 6 devices: as ahci disks a virtual machine has room for 5";
+        assert!(refused("", "devices = 6", "ahci").ends_with(says));
+        assert!(refused("", "", "nvm").ends_with("did you mean nvme?"));
     }
 
     #[test]

@@ -472,6 +472,9 @@ pub struct Guest {
     pub user_mode: bool,
     /// From its start to the trial's.
     pub boot_ns: u64,
+    /// Which driver its disks have, and what they call themselves: `nvme, QEMU NVMe Ctrl`.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub disks: String,
     /// How its kernel had panicked when it was booted before, where this was the second time, or
     /// that nothing was heard of it then.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -24,6 +24,7 @@ pub(super) fn title(report: &Report) -> String {
             let (at, what) = match ways.second {
                 "layers" => ("on", "stack"),
                 "above" => ("under", "stack"),
+                "attachment" => ("with", "attachment"),
                 other => ("on", other),
             };
             let rows = named(ways.rows.iter().map(String::as_str).collect(), "file system");

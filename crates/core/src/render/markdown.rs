@@ -224,6 +224,9 @@ fn contenders(report: &Report) -> String {
         if !layers.is_empty() {
             out += &format!("; its layers: {}", marked_code(&layers.join(" | ")));
         }
+        if let Some(disks) = report.attached(contender).filter(|_| contender.disks.is_some()) {
+            out += &format!("; its disks: {}", marked(disks));
+        }
         if let Some(name) = report.known_as(contender) {
             out += &format!("; measured is {}", marked(&name));
         }
@@ -264,6 +267,9 @@ fn described(contender: &Contender) -> String {
     }
     if !contender.parameters.is_empty() {
         parts.push(format!("kernel parameters {}", marked_code(&contender.parameters.join(" "))));
+    }
+    if let Some(disks) = contender.disks {
+        parts.push(format!("disks attached as {}", marked(disks.name())));
     }
     if !contender.mkfs.is_empty() {
         parts.push(format!("mkfs {}", marked_code(&contender.mkfs.join(" "))));

@@ -98,6 +98,12 @@ impl Report<'_> {
         self.trials_of(contender).find_map(|record| record.disk.as_ref())
     }
 
+    /// The driver and the model of its disks in a guest, as its first trial found them.
+    pub(super) fn attached(&self, contender: &Contender) -> Option<&str> {
+        let guests = self.trials_of(contender).filter_map(|record| record.guest.as_ref());
+        guests.map(|guest| guest.disks.as_str()).find(|disks| !disks.is_empty())
+    }
+
     /// The layers that it was made on, as its first trial found them.
     pub(super) fn layers(&self, contender: &Contender) -> &[String] {
         let mut its = self.trials_of(contender).map(|record| record.layers.as_slice());

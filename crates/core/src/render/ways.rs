@@ -31,23 +31,31 @@ pub(super) fn ways(plan: &Plan) -> Option<Ways> {
     };
     let row = |first: &&str| seconds.iter().map(|second| place(first, second)).collect();
     let places: Vec<Vec<usize>> = firsts.iter().map(row).collect::<Option<_>>()?;
-    let is_kernel = contenders.iter().all(|it| it.kernel.is_some());
-    let is_layered = contenders.iter().any(|it| it.layers != contenders[0].layers);
-    let is_stacked = contenders.iter().any(|it| it.above != contenders[0].above);
     let columns = places[0].iter().map(|place| level(&contenders[*place]));
     Some(Ways {
         first: "file system",
-        second: match (is_layered, is_stacked, is_kernel) {
-            (true, true, _) => "setting",
-            (true, ..) => "layers",
-            (_, true, _) => "above",
-            (.., true) => "kernel",
-            _ => "setting",
-        },
+        second: second(contenders),
         rows: firsts.iter().map(ToString::to_string).collect(),
         columns: columns.collect(),
         places,
     })
+}
+
+/// What differs besides the file system, in a word.
+fn second(contenders: &[Contender]) -> &'static str {
+    let first = &contenders[0];
+    let differ = [
+        ("layers", contenders.iter().any(|it| it.layers != first.layers)),
+        ("above", contenders.iter().any(|it| it.above != first.above)),
+        ("attachment", contenders.iter().any(|it| it.disks != first.disks)),
+    ];
+    let mut differing = differ.into_iter().filter_map(|(what, is_so)| is_so.then_some(what));
+    let is_kernel = contenders.iter().all(|it| it.kernel.is_some());
+    match (differing.next(), differing.next()) {
+        (Some(one), None) => one,
+        (None, _) if is_kernel => "kernel",
+        _ => "setting",
+    }
 }
 
 /// All that is set besides the file system, as one text.
@@ -150,6 +158,7 @@ impl Ways {
 mod tests {
     use super::super::testing::comparison;
     use super::*;
+    use crate::model::Attachment;
 
     fn plan() -> Plan {
         let mut text = String::new();
@@ -200,6 +209,11 @@ mod tests {
         }
         let found = ways(&layered).unwrap();
         assert_eq!((found.second, found.columns[1].as_str()), ("above", "overlay"));
+        for contender in &mut layered.contenders {
+            let is_above = !std::mem::take(&mut contender.above).is_empty();
+            contender.disks = is_above.then_some(Attachment::Nvme);
+        }
+        assert_eq!(ways(&layered).unwrap().second, "attachment");
         let found = ways(&settings).unwrap();
         assert_eq!(
             (found.second, found.columns),

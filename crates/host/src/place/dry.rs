@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use fsverdict_core::model::{
-    self, Bed, BedKind, Contender, Device, Plan, Record, TURN, Trial, TrialBed,
+    self, Attachment, Bed, BedKind, Contender, Device, Plan, Record, TURN, Trial, TrialBed,
 };
 use fsverdict_core::run::{self, Effect, Host, HostError, Place, Step};
 
@@ -361,7 +361,7 @@ impl Place for DryRun {
     }
 
     fn apply(&mut self, contender: &Contender, bed: &TrialBed) -> Result<(), HostError> {
-        self.set(settings::wanted(contender, &bed.devices));
+        self.set(settings::wanted(contender, &attached(bed, contender.disks).devices));
         Ok(())
     }
 
@@ -374,7 +374,8 @@ impl Place for DryRun {
         let (input, output) = (folder.join("trial.json"), folder.join("record.json"));
         self.say(shown(&trial_argv(&input, &output)));
         let from = self.lines.len();
-        let record = run::trial(self, trial);
+        let bed = attached(&trial.bed, trial.contender.disks);
+        let record = run::trial(self, &Trial { bed, ..trial.clone() });
         for line in &mut self.lines[from..] {
             line.insert_str(0, "    ");
         }
@@ -415,6 +416,23 @@ impl Place for DryRun {
     fn left(&self) -> Vec<String> {
         Vec::new()
     }
+}
+
+/// The bed with the names that a guest has for disks that are attached so; its first disk is the
+/// one by which a trial goes in.
+fn attached(bed: &TrialBed, disks: Option<Attachment>) -> TrialBed {
+    let letter = |number: u8| char::from(b'a' + number);
+    let mut bed = bed.clone();
+    for (number, device) in (1..26).zip(&mut bed.devices) {
+        match disks {
+            None | Some(Attachment::VirtioBlk) => {}
+            Some(Attachment::VirtioScsi | Attachment::Ahci) => {
+                device.path = format!("/dev/sd{}", letter(number));
+            }
+            Some(Attachment::Nvme) => device.path = format!("/dev/nvme{number}n1"),
+        }
+    }
+    bed
 }
 
 fn devices(paths: &[String]) -> Vec<Device> {

@@ -122,6 +122,13 @@ fn check_disks(plan: &Plan, contender: &Contender) -> Result<(), String> {
             Bytes(needed)
         ));
     }
+    if let Some(attached) = contender.disks {
+        return Err(format!(
+            "disks that are attached as {attached} are those of the bed, and {} takes their place: \
+             leave either out",
+            disks.name
+        ));
+    }
     if contender.limits.or(plan.bed.limits).is_some() {
         return Err(format!(
             "limits are those of the bed's disks, and {0} takes their place: leave them out, or \

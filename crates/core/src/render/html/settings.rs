@@ -84,6 +84,8 @@ fn of(report: &Report, contender: &Contender) -> BTreeMap<(u8, String), String> 
         ("directory", contender.path.clone()),
         ("kernel", contender.kernel.clone()),
         ("kernel parameters", words(&contender.parameters, " ")),
+        ("disks attached as", contender.disks.map(|disks| disks.to_string())),
+        ("disk driver", report.attached(contender).map(String::from)),
         ("devices", contender.devices.map(|devices| devices.to_string())),
         ("partition", words(&contender.partition, " ")),
         ("layers", stack(&contender.layers)),

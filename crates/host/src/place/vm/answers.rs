@@ -5,7 +5,7 @@ use fsverdict_core::model::{Contender, Need, Plan};
 
 use super::error::VmError;
 use super::toolbox;
-use super::{Bootable, is_uml};
+use super::{Asked, Bootable, is_uml};
 use crate::file_system::{self, FileSystem};
 use crate::place::doctor::{Machine, tools};
 use crate::{layer, tool};
@@ -76,7 +76,7 @@ fn file_system(plan: &Plan, name: &str) -> Answer {
     let stands = |it: &Contender| it.above.iter().any(|above| above.name == name);
     for contender in plan.contenders.iter().filter(|it| it.file_system == name || stands(it)) {
         let alone = Plan { contenders: vec![contender.clone()], ..plan.clone() };
-        match Bootable::of(contender.kernel.as_deref(), &alone) {
+        match Bootable::of(&Asked::by(contender), &alone) {
             Ok(_) if stands(contender) => match file_system::find(name).map(its_tools) {
                 Some(answer) if !answer.is_able() => return answer,
                 _ => {}
@@ -129,7 +129,7 @@ fn layer(plan: &Plan, name: &str) -> Answer {
     for contender in plan.contenders.iter().filter(is_its) {
         let alone = Plan { contenders: vec![contender.clone()], ..plan.clone() };
         if let Err(error @ (VmError::NoLayer { .. } | VmError::NotInUml { .. })) =
-            Bootable::of(contender.kernel.as_deref(), &alone)
+            Bootable::of(&Asked::by(contender), &alone)
         {
             return Answer::no(error.to_string());
         }

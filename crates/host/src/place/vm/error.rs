@@ -3,7 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use fsverdict_core::model::Unit;
+use fsverdict_core::model::{Attachment, Unit};
 use thiserror::Error;
 
 use super::release;
@@ -15,6 +15,10 @@ use crate::tool::ToolError;
 pub enum VmError {
     #[error("there is no kernel {name} here: {}", release::how_to_get(name))]
     NoKernel { name: String },
+    #[error(
+        "there is no kernel {name} here; if a file or folder of that name is meant, write ./{name}"
+    )]
+    IsFile { name: String },
     #[error("there is no kernel to boot here: fsverdict kernels get 6.12")]
     NoKernelAtAll,
     #[error("there is no User Mode Linux here: fsverdict kernels get uml")]
@@ -46,7 +50,21 @@ pub enum VmError {
          (fsverdict kernels list)"
     )]
     NoLayer { release: String, layer: &'static str, module: &'static str },
-    #[error("kernel {release} has only IDE, with room for {most} disks")]
+    #[error(
+        "kernel {release} has no {driver}, which {disks} disks need: choose another one (fsverdict \
+         kernels list; Debian's cloud kernels leave many out: fsverdict kernels get {} --flavour \
+         amd64), or other --disks",
+        release::version_of(release)
+    )]
+    NoDriver { release: String, driver: &'static str, disks: Attachment },
+    #[error(
+        "the QEMU that is installed has no {device}, which {disks} disks need: choose other --disks"
+    )]
+    NoDevice { device: &'static str, disks: Attachment },
+    #[error(
+        "on what kernel {release} has drivers for there is room for {most} disks: give the bed \
+         fewer, or write --disks virtio-scsi, which has room for 64"
+    )]
     TooManyDisks { release: String, most: usize },
     #[error(
         "the work names {} of files, which a guest would have to hold in its memory: name less, \
@@ -70,6 +88,16 @@ pub enum VmError {
     Fetch(String),
     #[error(transparent)]
     Tool(#[from] ToolError),
+}
+
+impl VmError {
+    /// Another kernel of the same name may have what this one lacks.
+    pub fn is_of_one_kernel(&self) -> bool {
+        matches!(
+            self,
+            VmError::NoFileSystem { .. } | VmError::NoLayer { .. } | VmError::NoDriver { .. }
+        )
+    }
 }
 
 /// `/x/lib/modules/6.1` is below `/x`, where depmod(8) looks for it.

@@ -19,6 +19,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::archive::{self, Archive};
+use super::disks;
 use super::loading::{self, Unloaded};
 use super::nodes;
 use super::shell::{self, Terminal};
@@ -166,6 +167,7 @@ fn serve() -> Result<(), HostError> {
         ..Guest::default()
     };
     guest.boot_ns = uptime_ns();
+    guest.disks = disks::attached(&folder_of(&disk));
     guest.lacks = lacks(Path::new("/"));
     if !has_namespaces() {
         guest.lacks.push(WITHOUT_NAMESPACES.into());
@@ -262,29 +264,16 @@ fn find_job(is_all_built_in: bool) -> Result<(PathBuf, Job), HostError> {
 
 /// The disks of this machine, with their folders in /sys, in the order of the buses.
 fn disks() -> Result<Vec<(PathBuf, PathBuf)>, HostError> {
-    let disks = in_bus_order(Path::new("/sys/block"))?.into_iter().map(|(name, folder)| {
+    let disks = disks::in_bus_order(Path::new("/sys/block"))?.into_iter().map(|(name, folder)| {
         nodes::make_one(&folder, Path::new("/dev"))?;
         Ok((Path::new("/dev").join(name), folder))
     });
     Ok(disks.collect::<io::Result<_>>()?)
 }
 
-/// Names of disks, with their folders. Ports of IDE and SATA are searched at once, and the disk
-/// that is found first is `sda`: the order is that of the folders which `/sys/block` leads to.
-fn in_bus_order(root: &Path) -> io::Result<Vec<(String, PathBuf)>> {
-    let mut disks = Vec::new();
-    for entry in fs::read_dir(root)? {
-        let entry = entry?;
-        let name = entry.file_name().to_string_lossy().into_owned();
-        let place = match &name {
-            name if name.starts_with("sd") => entry.path().canonicalize()?,
-            name if ["vd", "hd", "ubd"].iter().any(|it| name.starts_with(it)) => PathBuf::new(),
-            _ => continue,
-        };
-        disks.push(((place, name.len(), name.clone()), (name, entry.path())));
-    }
-    disks.sort();
-    Ok(disks.into_iter().map(|(_, disk)| disk).collect())
+/// The folder in `/sys` of the disk with that node.
+fn folder_of(node: &Path) -> PathBuf {
+    Path::new("/sys/block").join(node.file_name().unwrap_or_default())
 }
 
 /// The disks under test, once all of them are there.
@@ -294,6 +283,7 @@ fn beds(job_disk: &Path, count: usize) -> Result<Vec<Device>, HostError> {
         let mut beds = disks()?;
         beds.retain(|(node, _)| node != job_disk);
         if beds.len() >= count {
+            beds.iter().try_for_each(|(_, folder)| disks::without_write_same(folder))?;
             return beds.into_iter().map(device).collect();
         }
         if begin.elapsed() > DISK_PATIENCE {
@@ -416,30 +406,6 @@ fn run(job: Job, job_disk: &Path) -> Result<(), HostError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn disks_stand_in_the_order_of_their_buses_whichever_was_found_first() {
-        let root = tempfile::tempdir().unwrap();
-        let block = root.path().join("block");
-        fs::create_dir(&block).unwrap();
-        let ports = [("sdb", "ata1/target0:0:0"), ("sda", "ata2/target1:0:0")];
-        for (name, port) in ports.into_iter().chain([("sdc", "ata1/target0:0:1")]) {
-            let folder = root.path().join("devices").join(port).join("block").join(name);
-            fs::create_dir_all(&folder).unwrap();
-            symlink(folder, block.join(name)).unwrap();
-        }
-        fs::create_dir(block.join("loop0")).unwrap();
-        let names = |root: &Path| {
-            let disks = in_bus_order(root).unwrap();
-            disks.into_iter().map(|(name, _)| name).collect::<Vec<_>>()
-        };
-        assert_eq!(names(&block), ["sdb", "sdc", "sda"]);
-        let virtio = tempfile::tempdir().unwrap();
-        for name in ["vdaa", "vdb", "vda"] {
-            fs::create_dir(virtio.path().join(name)).unwrap();
-        }
-        assert_eq!(names(virtio.path()), ["vda", "vdb", "vdaa"]);
-    }
 
     #[test]
     fn a_kernel_that_counts_in_part_lacks_the_rest() {

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use super::error::VmError;
 use super::release::{by_version, is_of_version, name_with, with_zfs};
+use super::tree::{self, Found};
 use crate::{sys, undo};
 
 /// A kernel's image with its modules.
@@ -69,13 +70,18 @@ pub fn all() -> Vec<Kernel> {
     kernels
 }
 
-/// The kernels of that name, the first choice first: the one at a path, or all whose release it is
+/// The kernels of that name, the first choice first: the one at a path, which is an image or a
+/// folder with a kernel ([`tree`]), or all whose release it is
 /// or begins (`6.12`, `6.12+zfs-2.3`), the newest first. No name: the running one, then all there
 /// are.
 pub fn named(name: Option<&str>) -> Result<Vec<Kernel>, VmError> {
     if let Some(path) = name.filter(|name| name.contains('/')) {
         let unreadable = |source| VmError::Image { path: path.into(), source };
-        return Ok(vec![Kernel::at(Path::new(path)).map_err(unreadable)?]);
+        let kernel = match Path::new(path).is_dir() {
+            true => Kernel::in_folder(Path::new(path)),
+            false => Kernel::at(Path::new(path)),
+        };
+        return Ok(vec![kernel.map_err(unreadable)?]);
     }
     let mut kernels = all();
     match name {
@@ -87,6 +93,9 @@ pub fn named(name: Option<&str>) -> Result<Vec<Kernel>, VmError> {
     }
     match (kernels.is_empty(), name) {
         (false, _) => Ok(kernels),
+        (true, Some(name)) if Path::new(name).exists() => {
+            Err(VmError::IsFile { name: name.into() })
+        }
         (true, Some(name)) => Err(VmError::NoKernel { name: name.into() }),
         (true, None) => Err(VmError::NoKernelAtAll),
     }
@@ -118,12 +127,28 @@ impl Kernel {
         Some(format!("; no modules of it were found in {looked}"))
     }
 
-    /// The kernel of that image; its modules are looked for beside it and on this system.
+    /// The kernel in that folder, with its modules.
+    fn in_folder(folder: &Path) -> io::Result<Kernel> {
+        let Found { image, release, modules } = tree::find(&folder.canonicalize()?)?;
+        let kernel = Kernel::at(&image)?;
+        if kernel.release != release {
+            return Err(io::Error::other(format!(
+                "its image {} calls itself {}, and its modules are for {release}: make both again",
+                image.display(),
+                kernel.release
+            )));
+        }
+        Ok(Kernel { modules: Some(modules), ..kernel })
+    }
+
+    /// The kernel of that image; its modules are looked for beside it, on this system, and in the
+    /// tree that it lies in.
     pub fn at(image: &Path) -> io::Result<Kernel> {
         let image = image.canonicalize()?;
         let release = release(File::open(&image)?, fs::metadata(&image)?.len())?;
         let roots = roots(&image);
         let modules = folders(&roots, &release).find(|folder| folder.is_dir());
+        let modules = modules.or_else(|| tree::around(&image, &release));
         // `/zfs` is this system's own, and nothing that belongs to a kernel of /boot.
         let package = Some(roots[1]).filter(|root| root.parent().is_some());
         let zfs = package.and_then(|root| Zfs::in_folder(&root.join(TOOLS)));

@@ -1,6 +1,7 @@
 //! Loading modules in a guest, and why one did not load: the call gives a number, the reason stands
 //! in the kernel's log (Documentation/ABI/testing/dev-kmsg).
 
+use std::ffi::CStr;
 use std::path::Path;
 use std::{fmt, fs, io};
 
@@ -38,7 +39,7 @@ pub fn load<'a>(folder: &Path, files: impl Iterator<Item = &'a str>) -> Vec<Unlo
     let mut log = log_from_now().ok();
     let mut unloaded = Vec::new();
     for file in files {
-        let parameters = layer::module_parameters(&modules::name(file));
+        let parameters = parameters(&modules::name(file));
         let loaded = fs::read(folder.join(file)).and_then(|it| sys::load_module(&it, parameters));
         if let Err(error) = loaded {
             let mut failed = Unloaded { file: file.into(), error, said: Vec::new() };
@@ -51,6 +52,12 @@ pub fn load<'a>(folder: &Path, files: impl Iterator<Item = &'a str>) -> Vec<Unlo
         }
     }
     unloaded
+}
+
+/// What a module is loaded with: what stands on the kernel's command line is for modprobe to read.
+fn parameters(module: &str) -> &'static CStr {
+    let (name, parameters) = modules::ONE_PATH;
+    if module == name { parameters } else { layer::module_parameters(module) }
 }
 
 /// The messages that begin with the module's name: `4,512,2310987,-;zfs: version magic ...`.

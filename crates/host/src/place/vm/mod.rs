@@ -11,6 +11,8 @@ mod answers;
 mod apt;
 mod archive;
 mod console;
+mod disks;
+mod elf;
 mod error;
 pub mod fetch;
 pub mod guest;
@@ -26,9 +28,10 @@ mod qemu;
 mod release;
 mod shell;
 pub mod toolbox;
+mod tree;
 pub mod uml;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
 use std::io::{self, BufReader, BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -36,7 +39,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use fsverdict_core::model::{
-    self, Bed, BedKind, Contender, Device, Guest, Limits, Plan, Record, Trial, TrialBed,
+    self, Attachment, Bed, BedKind, Contender, Device, Guest, Limits, Plan, Record, Trial, TrialBed,
 };
 use fsverdict_core::run::{self, HostError, Place};
 
@@ -121,6 +124,26 @@ fn kernels(name: Option<&str>, plan: &Plan) -> Result<Vec<Kernel>, VmError> {
     Ok(vec![newest])
 }
 
+/// What contenders ask of their machines: those that ask for the same have the same archive.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Asked {
+    /// The name that contenders have for the kernel.
+    kernel: Option<String>,
+    disks: Option<Attachment>,
+}
+
+impl Asked {
+    fn by(contender: &Contender) -> Asked {
+        Asked { kernel: contender.kernel.clone(), disks: contender.disks }
+    }
+
+    /// For a person.
+    fn shown(&self) -> String {
+        let name = self.kernel.as_deref().unwrap_or("of the guests");
+        self.disks.map_or(name.into(), |disks| format!("{name}, {disks}"))
+    }
+}
+
 /// A kernel that the plan names, ready to be booted.
 #[derive(Debug)]
 struct Bootable {
@@ -133,15 +156,14 @@ struct Bootable {
 }
 
 impl Bootable {
-    /// The first of the kernels of that name that has the file systems of all its contenders; one
-    /// that has them all by itself before one where a daemon stands in.
-    fn of(name: Option<&str>, plan: &Plan) -> Result<Bootable, VmError> {
+    /// The first of the kernels of that name that has the file systems and the disks of all its
+    /// contenders; one that has them all by itself before one where a daemon stands in.
+    fn of(asked: &Asked, plan: &Plan) -> Result<Bootable, VmError> {
+        let name = asked.kernel.as_deref();
         let (mut lack, mut with_daemon) = (None, None);
         for kernel in kernels(name, plan)? {
-            match Bootable::with(kernel, name, plan) {
-                Err(error @ (VmError::NoFileSystem { .. } | VmError::NoLayer { .. })) => {
-                    lack = lack.or(Some(error));
-                }
+            match Bootable::with(kernel, asked, plan) {
+                Err(error) if error.is_of_one_kernel() => lack = lack.or(Some(error)),
                 Ok(bootable) if bootable.needs_daemon(name, plan) => {
                     with_daemon = with_daemon.or(Some(bootable));
                 }
@@ -151,23 +173,28 @@ impl Bootable {
         with_daemon.ok_or_else(|| lack.unwrap_or(VmError::NoKernelAtAll))
     }
 
-    fn with(kernel: Kernel, name: Option<&str>, plan: &Plan) -> Result<Bootable, VmError> {
+    fn with(kernel: Kernel, asked: &Asked, plan: &Plan) -> Result<Bootable, VmError> {
         let disks = plan.bed.devices as usize;
         let modules = Modules::of(&kernel)?;
         let release = || kernel.release.clone();
-        let mut buses = if is_uml(plan) { vec![Bus::Ubd] } else { modules.buses() };
+        let mut buses = match asked.disks.map(Bus::from) {
+            _ if is_uml(plan) => vec![Bus::Ubd],
+            Some(chosen) => vec![chosen],
+            None => modules.buses(),
+        };
         let Some(most) = buses.iter().map(|bus| bus.disks_max()).max() else {
             return Err(VmError::NoDisks { release: release() });
         };
-        // One of them is the exchange.
-        buses.retain(|bus| disks < bus.disks_max());
+        // One of them is the exchange. What was chosen the plan has checked.
+        buses.retain(|bus| disks < bus.disks_max() || asked.disks.is_some());
         if buses.is_empty() {
             return Err(VmError::TooManyDisks { release: release(), most: most - 1 });
         }
         let bootable = Bootable { kernel, modules, buses, is_mute: false };
-        let mut its = plan.contenders.iter().filter(|it| it.kernel.as_deref() == name);
+        let mut its = plan.contenders.iter().filter(|it| it.kernel == asked.kernel);
         its.try_for_each(|contender| {
             bootable.check_file_system(contender)?;
+            bootable.check_disks(contender)?;
             bootable.check_layers(contender)
         })?;
         Ok(bootable)
@@ -224,6 +251,16 @@ impl Bootable {
         }
     }
 
+    fn check_disks(&self, contender: &Contender) -> Result<(), VmError> {
+        let Some(disks) = contender.disks else { return Ok(()) };
+        match self.modules.lacks(disks.into()) {
+            Some(driver) => {
+                Err(VmError::NoDriver { release: self.kernel.release.clone(), driver, disks })
+            }
+            None => Ok(()),
+        }
+    }
+
     fn check_layers(&self, contender: &Contender) -> Result<(), VmError> {
         let kinds = contender.layers.iter().filter_map(|layer| layer::find(&layer.name));
         let mut pairs = kinds.flat_map(|kind| kind.modules.iter().map(move |it| (kind.name, it)));
@@ -248,8 +285,7 @@ fn above(contender: &Contender) -> impl Iterator<Item = &'static FileSystem> {
 /// Everything of a plan that is the same for all its trials.
 #[derive(Debug)]
 struct Prepared {
-    /// By the name that contenders have for them.
-    kernels: BTreeMap<Option<String>, Bootable>,
+    kernels: BTreeMap<Asked, Bootable>,
     host_files: HostFiles,
 }
 
@@ -261,13 +297,12 @@ impl Prepared {
             false => tool::command(QEMU).map(drop)?,
         }
         let mut kernels = BTreeMap::new();
-        for contender in &plan.contenders {
-            if !kernels.contains_key(&contender.kernel) {
-                let bootable = Bootable::of(contender.kernel.as_deref(), plan)?;
-                kernels.insert(contender.kernel.clone(), bootable);
-            }
+        for asked in plan.contenders.iter().map(Asked::by).collect::<BTreeSet<_>>() {
+            asked.disks.map_or(Ok(()), qemu::check_devices)?;
+            let bootable = Bootable::of(&asked, plan)?;
+            kernels.insert(asked, bootable);
         }
-        let by_host = plan.contenders.iter().filter_map(|it| kernels[&it.kernel].by_host(it));
+        let by_host = plan.contenders.iter().filter_map(|it| kernels[&Asked::by(it)].by_host(it));
         let by_host = by_host.chain(plan.contenders.iter().flat_map(above));
         let host_files = HostFiles::of(plan, by_host, programs)?;
         Ok(Prepared { kernels, host_files })
@@ -276,14 +311,14 @@ impl Prepared {
 
 /// The contenders' file systems as their kernels have them, where the host has their tools.
 pub fn file_systems_by_host(plan: &Plan) -> Vec<&'static FileSystem> {
-    let by_host = |it: &Contender| Bootable::of(it.kernel.as_deref(), plan).ok()?.by_host(it);
+    let by_host = |it: &Contender| Bootable::of(&Asked::by(it), plan).ok()?.by_host(it);
     let lowest = plan.contenders.iter().filter_map(by_host);
     lowest.chain(plan.contenders.iter().flat_map(above)).collect()
 }
 
 /// The contender's file system as its kernel has it; `None` where that is not there.
 pub fn file_system(plan: &Plan, contender: &Contender) -> Option<&'static FileSystem> {
-    Bootable::of(contender.kernel.as_deref(), plan).ok()?.file_system(contender)
+    Bootable::of(&Asked::by(contender), plan).ok()?.file_system(contender)
 }
 
 /// Checks that all that the plan's machines hold can be brought into them; changes nothing.
@@ -304,12 +339,12 @@ pub fn hint(plan: &Plan) -> Option<&'static str> {
 
 /// The command that would boot the machine of `trial`; kernels that are not there are imagined.
 pub fn imagined(plan: &Plan, trial: &Trial) -> Result<Vec<String>, HostError> {
-    let name = trial.contender.kernel.as_deref();
-    let bootable = Bootable::of(name, plan);
+    let asked = Asked::by(&trial.contender);
+    let bootable = Bootable::of(&asked, plan);
     let image = match &bootable {
         Ok(bootable) => bootable.kernel.image.clone(),
         Err(_) if is_uml(plan) => "linux".into(),
-        Err(_) => format!("vmlinuz-{}", name.unwrap_or("RELEASE")).into(),
+        Err(_) => format!("vmlinuz-{}", asked.kernel.as_deref().unwrap_or("RELEASE")).into(),
     };
     let (config, runner) = (plan.vm.clone().unwrap_or_default(), Runner::of(plan));
     let bed = (0..trial.bed.devices.len()).map(|number| Disk {
@@ -326,7 +361,7 @@ pub fn imagined(plan: &Plan, trial: &Trial) -> Result<Vec<String>, HostError> {
         kernel: &image,
         initrd: "RUN/vm/0.cpio".as_ref(),
         disks: &disks,
-        bus: bootable.map_or(Bus::Virtio, |bootable| bootable.bus()),
+        bus: bootable.map_or_else(|_| asked.disks.map_or(Bus::Virtio, Bus::from), |it| it.bus()),
         memory_bytes: config.memory.0,
         processors: processors(plan),
         kvm: runner.has_kvm(),
@@ -360,8 +395,7 @@ pub struct Vm<'a> {
     is_half_made: bool,
     /// The folder for what the machines need, which goes when the run is over.
     own: Option<Own>,
-    /// By the name that contenders have for the kernel.
-    initrds: BTreeMap<Option<String>, PathBuf>,
+    initrds: BTreeMap<Asked, PathBuf>,
     runner: Runner,
 }
 
@@ -415,11 +449,12 @@ impl<'a> Vm<'a> {
         Ok(self.own.as_ref().map(Own::path).ok_or("the bed is not made")?)
     }
 
-    /// One archive for each kernel: the host's files, ourselves, and the modules of all contenders.
+    /// One archive for each kernel with its disks: the host's files, ourselves, and the modules of
+    /// all contenders.
     fn make_initrds(&mut self) -> Result<(), HostError> {
         let host_files = std::mem::take(&mut self.prepared.host_files);
         let (host_files, ourselves) = host_files.with_ourselves(guest::PROGRAM)?;
-        for (index, (name, bootable)) in self.prepared.kernels.iter().enumerate() {
+        for (index, (asked, bootable)) in self.prepared.kernels.iter().enumerate() {
             let path = self.own_folder()?.join(format!("{index}.cpio"));
             let mut archive = Archive::new(BufWriter::new(File::create(&path)?));
             for folder in ["fsverdict", "fsverdict/modules", "dev"] {
@@ -432,13 +467,13 @@ impl<'a> Vm<'a> {
             archive.bytes(&ourselves.name, 0o755, &ourselves.content)?;
             archive.link(guest::INIT.trim_start_matches('/'), Path::new(guest::PROGRAM))?;
             host_files.pack(&mut archive)?;
-            pack_modules(&mut archive, name.as_ref(), bootable, &self.plan)?;
-            let mut its = self.plan.contenders.iter().filter(|it| it.kernel == *name);
+            pack_modules(&mut archive, asked, bootable, &self.plan)?;
+            let mut its = self.plan.contenders.iter().filter(|it| Asked::by(it) == *asked);
             if let Some(zfs) = its.find_map(|it| bootable.zfs_of(it)) {
                 openzfs::pack(zfs, &mut archive)?;
             }
             archive.finish()?;
-            self.initrds.insert(name.clone(), path);
+            self.initrds.insert(asked.clone(), path);
         }
         self.prepared.host_files = host_files;
         Ok(())
@@ -516,8 +551,9 @@ impl<'a> Vm<'a> {
 
     /// The kernel of `trial`, and the archive that is its root.
     fn booted_by(&self, trial: &Trial) -> Result<(&Bootable, &Path), HostError> {
-        let bootable = self.prepared.kernels.get(&trial.contender.kernel);
-        let initrd = self.initrds.get(&trial.contender.kernel).map(PathBuf::as_path);
+        let asked = Asked::by(&trial.contender);
+        let bootable = self.prepared.kernels.get(&asked);
+        let initrd = self.initrds.get(&asked).map(PathBuf::as_path);
         Ok(bootable.zip(initrd).ok_or("the bed is not made")?)
     }
 
@@ -572,7 +608,7 @@ impl<'a> Vm<'a> {
         // It may be another fault, of this trial alone: the next one is to have the choice again.
         self.use_buses(trial, &buses);
         let twice = if panicked.is_some() { ", twice" } else { "" };
-        let kernel = self.prepared.kernels.get(&trial.contender.kernel).map(|it| &it.kernel);
+        let kernel = self.prepared.kernels.get(&Asked::by(&trial.contender)).map(|it| &it.kernel);
         let bare = kernel.filter(|_| !booted.has_begun).and_then(Kernel::without_modules);
         let bare = bare.unwrap_or_default();
         Err(format!("the guest ended without an answer{twice}: {}{bare}", booted.console.end())
@@ -581,25 +617,25 @@ impl<'a> Vm<'a> {
 
     /// The buses on which the trial's kernel may see its disks.
     fn buses(&self, trial: &Trial) -> Vec<Bus> {
-        let bootable = self.prepared.kernels.get(&trial.contender.kernel);
+        let bootable = self.prepared.kernels.get(&Asked::by(&trial.contender));
         bootable.map_or_else(Vec::new, |it| it.buses.clone())
     }
 
     /// The trial's kernel may say nothing, as far as is known: it has before.
     fn may_be_mute(&self, trial: &Trial) -> bool {
-        self.prepared.kernels.get(&trial.contender.kernel).is_some_and(|it| it.is_mute)
+        self.prepared.kernels.get(&Asked::by(&trial.contender)).is_some_and(|it| it.is_mute)
     }
 
     /// What the trial's kernel is known by from now on: old ones may have no serial port.
     fn note_words(&mut self, trial: &Trial, has_words: bool) {
-        if let Some(bootable) = self.prepared.kernels.get_mut(&trial.contender.kernel) {
+        if let Some(bootable) = self.prepared.kernels.get_mut(&Asked::by(&trial.contender)) {
             bootable.is_mute = !has_words;
         }
     }
 
     /// The disks of the trial's kernel are on the first of these from now on.
     fn use_buses(&mut self, trial: &Trial, buses: &[Bus]) {
-        if let Some(bootable) = self.prepared.kernels.get_mut(&trial.contender.kernel) {
+        if let Some(bootable) = self.prepared.kernels.get_mut(&Asked::by(&trial.contender)) {
             bootable.buses = buses.to_vec();
         }
     }
@@ -666,7 +702,7 @@ impl Booted {
 /// The modules of a kernel that any of its contenders needs.
 fn pack_modules<W: Write>(
     archive: &mut Archive<W>,
-    kernel: Option<&String>,
+    asked: &Asked,
     bootable: &Bootable,
     plan: &Plan,
 ) -> Result<(), HostError> {
@@ -674,7 +710,7 @@ fn pack_modules<W: Write>(
     let name = guest::FIRST_MODULES.trim_start_matches('/');
     archive.bytes(name, 0o644, first.join("\n").as_bytes())?;
     let mut files = first;
-    for contender in plan.contenders.iter().filter(|it| it.kernel.as_ref() == kernel) {
+    for contender in plan.contenders.iter().filter(|it| Asked::by(it) == *asked) {
         files.extend(bootable.modules_for(contender));
     }
     files.sort();
@@ -813,20 +849,18 @@ impl Place for Vm<'_> {
         facts.push(("disks".into(), how.into()));
         let like = self.made.as_ref().and_then(bed::Made::like);
         facts.extend(like.map(|like| ("bed is like".into(), like)));
-        for (name, bootable) in &self.prepared.kernels {
+        for (asked, bootable) in &self.prepared.kernels {
             let Kernel { release, image, .. } = &bootable.kernel;
             let disks = match bootable.buses.as_slice() {
-                [Bus::Ide] => ", IDE disks",
-                [Bus::Ahci] => ", SATA disks",
-                [] | [Bus::Virtio | Bus::Ubd] => "",
+                [bus] => bus.shown(),
+                [] => "",
                 // What this kernel has is known when it has been booted.
                 [..] => ", virtio disks, or IDE or SATA where it sees none",
             };
-            let name = name.as_deref().unwrap_or("of the guests");
             let zfs = bootable.kernel.zfs.as_ref();
             let zfs = zfs.map_or(String::new(), |it| format!(", OpenZFS {}", it.version));
             let text = format!("Linux {release}{zfs} ({}){disks}", image.display());
-            facts.push((format!("kernel {name}"), text));
+            facts.push((format!("kernel {}", asked.shown()), text));
         }
         facts
     }

@@ -1,13 +1,17 @@
 //! A kernel's modules: which are needed, and in which order they are loaded.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
+use std::ffi::CStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use fsverdict_core::model::Contender;
+use fsverdict_core::model::{Attachment, Contender};
 
+use super::elf;
 use super::error::VmError;
 use super::kernel::Kernel;
+pub use super::tree::name;
+use super::tree::{self, Files};
 use crate::file_system::{self, FileSystem};
 use crate::layer;
 use crate::tool;
@@ -33,11 +37,19 @@ const ASKED_FOR: [(&str, &[&str]); 10] = [
     ("bcachefs", &["crc32c_generic", "crc64_rocksoft", "xxhash_generic", "chacha20_generic"]),
 ];
 
+/// A disk with several paths to it, as drives of QEMU may say of themselves, would be one that is
+/// made of others (drivers/nvme/host/multipath.c), whose requests some kernels don't count.
+pub const ONE_PATH: (&str, &CStr) = ("nvme_core", c"multipath=N");
+
 /// How a guest sees its disks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bus {
     /// virtio-blk on PCI.
     Virtio,
+    /// SCSI disks on a virtio controller.
+    VirtioScsi,
+    /// An NVMe drive for each.
+    Nvme,
     /// An IDE controller of 1996, which most kernels know.
     Ide,
     /// A SATA controller of 2007.
@@ -47,25 +59,51 @@ pub enum Bus {
 }
 
 impl Bus {
-    /// Those of QEMU, the best first.
-    const ALL: [Bus; 3] = [Bus::Virtio, Bus::Ide, Bus::Ahci];
+    /// Those that kernels are tried on where none was chosen, the best first.
+    const TRIED: [Bus; 3] = [Bus::Virtio, Bus::Ide, Bus::Ahci];
 
     /// How many disks it has room for.
     pub fn disks_max(self) -> usize {
         match self {
-            Bus::Virtio => usize::MAX,
+            Bus::VirtioScsi => usize::MAX,
+            // Each has a place of its own on the PCI bus.
+            Bus::Virtio | Bus::Nvme => 30,
             Bus::Ide => 4,
             Bus::Ahci => 6,
             Bus::Ubd => 8,
         }
     }
 
+    /// After a kernel, for a person; virtio-blk is what guests have by themselves.
+    pub fn shown(self) -> &'static str {
+        match self {
+            Bus::Virtio | Bus::Ubd => "",
+            Bus::VirtioScsi => ", SCSI disks on virtio",
+            Bus::Nvme => ", NVMe disks",
+            Bus::Ide => ", IDE disks",
+            Bus::Ahci => ", SATA disks",
+        }
+    }
+
     fn drivers(self) -> &'static [&'static str] {
         match self {
             Bus::Virtio => &["virtio_pci", "virtio_blk"],
+            Bus::VirtioScsi => &["virtio_pci", "virtio_scsi", "sd_mod"],
+            Bus::Nvme => &["nvme"],
             Bus::Ide => &["ata_piix", "sd_mod"],
             Bus::Ahci => &["ahci", "sd_mod"],
             Bus::Ubd => &[],
+        }
+    }
+}
+
+impl From<Attachment> for Bus {
+    fn from(attachment: Attachment) -> Bus {
+        match attachment {
+            Attachment::VirtioBlk => Bus::Virtio,
+            Attachment::VirtioScsi => Bus::VirtioScsi,
+            Attachment::Nvme => Bus::Nvme,
+            Attachment::Ahci => Bus::Ahci,
         }
     }
 }
@@ -74,22 +112,18 @@ impl Bus {
 #[derive(Debug, Default)]
 pub struct Modules {
     folder: PathBuf,
-    /// By name, with `_` for `-`: the file, and all others it needs, directly or not.
-    files: BTreeMap<String, (String, Vec<String>)>,
+    files: Files,
     builtin: BTreeSet<String>,
     known: bool,
-}
-
-/// `kernel/fs/xfs/xfs.ko.xz` is `xfs`.
-pub fn name(file: &str) -> String {
-    let file = file.rsplit('/').next().unwrap_or(file);
-    file.split(".ko").next().unwrap_or(file).replace('-', "_")
 }
 
 impl Modules {
     /// Those of `kernel`.
     pub fn of(kernel: &Kernel) -> Result<Modules, VmError> {
         let Some(folder) = &kernel.modules else { return Ok(Modules::default()) };
+        if tree::is_built(folder) {
+            return Modules::of_tree(folder);
+        }
         let read = |file: &str| fs::read_to_string(folder.join(file));
         let dependencies = read("modules.dep").map_err(|source| VmError::Dependencies {
             folder: folder.clone(),
@@ -100,6 +134,17 @@ impl Modules {
             Modules::parse(&dependencies, &read("modules.builtin").unwrap_or_default());
         modules.folder = folder.clone();
         Ok(modules)
+    }
+
+    /// Those of a tree that is built, where no list is made of what they need.
+    fn of_tree(folder: &Path) -> Result<Modules, VmError> {
+        let files = tree::modules(folder)
+            .map_err(|source| VmError::Image { path: folder.into(), source })?;
+        // Without that list what is built in is not known.
+        let builtin = fs::read_to_string(folder.join(tree::BUILTIN));
+        let known = builtin.is_ok();
+        let builtin = builtin.unwrap_or_default().lines().map(name).collect();
+        Ok(Modules { folder: folder.into(), files, builtin, known })
     }
 
     fn parse(dependencies: &str, builtin: &str) -> Modules {
@@ -140,9 +185,14 @@ impl Modules {
     /// The bus that the kernel has drivers for, virtio before the others; all, as they are to be
     /// tried, where nothing is known of it.
     pub fn buses(&self) -> Vec<Bus> {
-        let can = |bus: &Bus| bus.drivers().iter().all(|driver| self.has(driver) != Some(false));
-        let count = if self.known { 1 } else { Bus::ALL.len() };
-        Bus::ALL.into_iter().filter(can).take(count).collect()
+        let can = |bus: &Bus| self.lacks(*bus).is_none();
+        let count = if self.known { 1 } else { Bus::TRIED.len() };
+        Bus::TRIED.into_iter().filter(can).take(count).collect()
+    }
+
+    /// A driver of that bus that the kernel lacks.
+    pub fn lacks(&self, bus: Bus) -> Option<&'static str> {
+        bus.drivers().iter().copied().find(|driver| self.has(driver) == Some(false))
     }
 
     /// The files of the `wanted` modules and of all they need, in the order in which they must be
@@ -186,7 +236,8 @@ impl Modules {
         order
     }
 
-    /// A module as the kernel loads it: decompressed, where the file is not.
+    /// A module as the kernel loads it: decompressed where the file is not, and without what
+    /// debuggers need.
     pub fn content(&self, file: &str) -> Result<Vec<u8>, VmError> {
         let path = self.folder.join(file);
         let ending = Path::new(file).extension().unwrap_or_default();
@@ -195,7 +246,7 @@ impl Modules {
                 let path = path.display().to_string();
                 Ok(tool::bytes(&[program, "-dc", &path].map(String::from))?)
             }
-            None => fs::read(&path).map_err(|source| VmError::Io {
+            None => fs::read(&path).map(elf::without_debug).map_err(|source| VmError::Io {
                 what: format!("reading {}", path.display()),
                 source,
             }),
@@ -246,6 +297,9 @@ kernel/fs/xfs/xfs.ko.xz: kernel/lib/libcrc32c.ko.xz
         assert_eq!(modules(ide).buses(), [Bus::Ide]);
         assert_eq!(modules("").buses(), []);
         assert_eq!(Modules::default().buses(), [Bus::Virtio, Bus::Ide, Bus::Ahci]);
+        assert_eq!(modules(ide).lacks(Bus::Nvme), Some("nvme"));
+        assert_eq!(modules(ide).lacks(Bus::VirtioScsi), Some("virtio_pci"));
+        assert_eq!(Modules::default().lacks(Bus::Nvme), None);
         assert_eq!((modules("").has("xfs"), modules("").has("jfs")), (Some(true), Some(false)));
         assert_eq!(Modules::default().has("jfs"), None);
     }

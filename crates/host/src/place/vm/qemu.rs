@@ -3,12 +3,14 @@
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
-use fsverdict_core::model::{self, Limits};
+use fsverdict_core::model::{self, Attachment, Limits};
 
+use super::error::VmError;
 use super::kernel;
 use super::kvm::{self, QEMU};
-use super::modules::Bus;
+use super::modules::{Bus, ONE_PATH};
 use crate::probe::trace::logged::MARKS_BYTES;
+use crate::tool;
 
 /// Kernel parameters (Documentation/admin-guide/kernel-parameters.txt). The machine ends when its
 /// kernel restarts it, which takes no ACPI (`reboot=t`), and its kernel restarts it at once when it
@@ -93,10 +95,9 @@ impl Machine<'_> {
         option("-serial", if self.has_terminal { "mon:stdio" } else { "stdio" }.into());
         option("-kernel", kernel.to_string());
         option("-initrd", initrd.to_string());
-        let words = std::iter::once(PARAMETERS).chain(self.parameters.iter().map(String::as_str));
-        option("-append", words.collect::<Vec<_>>().join(" "));
-        if self.bus == Bus::Ahci {
-            option("-device", "ich9-ahci,id=ahci".into());
+        option("-append", self.words());
+        if let Some(controller) = controller(self.bus) {
+            option("-device", controller.into());
         }
         for (index, disk) in self.disks.iter().enumerate() {
             match &disk.log {
@@ -114,12 +115,34 @@ impl Machine<'_> {
         argv
     }
 
-    /// What a guest wants zeroed it writes itself: see `bed/image.rs`, `write_out`.
+    /// What the kernel gets on its command line.
+    fn words(&self) -> String {
+        let (module, parameter) = ONE_PATH;
+        // For a driver that is built in.
+        let own = (self.bus == Bus::Nvme)
+            .then(|| format!("{module}.{}", parameter.to_str().unwrap_or_default()));
+        let words = [PARAMETERS.to_string()].into_iter().chain(own);
+        words.chain(self.parameters.iter().cloned()).collect::<Vec<_>>().join(" ")
+    }
+
+    /// What a guest wants zeroed it writes itself: see `bed/image.rs`, `write_out`. To a drive with
+    /// Intel's number Linux 5.1 and later sends no Write Zeroes (drivers/nvme/host/pci.c,
+    /// `NVME_QUIRK_DISABLE_WRITE_ZEROES`), SCSI disks are told by the guest (`disks.rs`), and SATA
+    /// disks have no such command.
     fn device(&self, index: usize, disk: &Disk) -> String {
         match self.bus {
             Bus::Virtio => {
                 let (blocks, logged) = (disk.blocks(), disk.as_logged(",request-merging=off"));
                 format!("virtio-blk-pci,drive=disk{index},write-zeroes=off{blocks}{logged}")
+            }
+            Bus::VirtioScsi => {
+                let (blocks, logged) = (disk.blocks(), disk.as_logged(""));
+                format!("scsi-hd,drive=disk{index},bus=scsi.0,scsi-id={index}{blocks}{logged}")
+            }
+            // Each drive has to have a serial number.
+            Bus::Nvme => {
+                let (blocks, logged) = (disk.blocks(), disk.as_logged(""));
+                format!("nvme,drive=disk{index},serial={index},use-intel-id=on{blocks}{logged}")
             }
             // Its blocks have 512 bytes, whatever is asked of it (hw/ide/ide-dev.c).
             Bus::Ide => {
@@ -229,6 +252,40 @@ impl DiskLog {
     }
 }
 
+/// What the disks of that bus hang on, where that is one for all.
+fn controller(bus: Bus) -> Option<&'static str> {
+    match bus {
+        Bus::Ahci => Some("ich9-ahci,id=ahci"),
+        Bus::VirtioScsi => Some("virtio-scsi-pci,id=scsi"),
+        Bus::Virtio | Bus::Nvme | Bus::Ide | Bus::Ubd => None,
+    }
+}
+
+/// Whether the QEMU that is installed has what attaches disks so. Which devices it has is chosen
+/// when it is built.
+pub fn check_devices(disks: Attachment) -> Result<(), VmError> {
+    let said = tool::run_words(&[QEMU, "-device", "help"])?;
+    let needed: &[&'static str] = match disks {
+        Attachment::VirtioBlk => &["virtio-blk-pci"],
+        Attachment::VirtioScsi => &["virtio-scsi-pci", "scsi-hd"],
+        Attachment::Nvme => &["nvme"],
+        Attachment::Ahci => &["ich9-ahci", "ide-hd"],
+    };
+    match lacking(&said, needed) {
+        Some(device) => Err(VmError::NoDevice { device, disks }),
+        None => Ok(()),
+    }
+}
+
+/// Which of those devices QEMU does not tell of: `name "nvme", bus PCI, desc "..."`.
+fn lacking(said: &str, needed: &[&'static str]) -> Option<&'static str> {
+    let has = |device: &str| {
+        let begin = format!("name \"{device}\"");
+        said.lines().any(|line| line.starts_with(&begin))
+    };
+    needed.iter().copied().find(|device| !has(device))
+}
+
 /// Whether KVM can be used. Where there is none for this user that shows at once. Otherwise asking
 /// takes seconds where it hangs, so that the answer is kept for as long as the host is up.
 pub fn has_kvm() -> bool {
@@ -286,9 +343,19 @@ mod tests {
             options: &["-cpu".into(), "qemu64".into()],
             has_terminal: false,
         };
-        let ahci = Machine { bus: Bus::Ahci, ..machine.clone() }.argv().join(" ");
+        let on = |bus: Bus| Machine { bus, ..machine.clone() }.argv().join(" ");
+        let ahci = on(Bus::Ahci);
         assert!(ahci.contains("-device ich9-ahci,id=ahci -drive"), "{ahci}");
         assert!(ahci.contains("-device ide-hd,drive=disk1,bus=ahci.1"), "{ahci}");
+        let blocks = "logical_block_size=512,physical_block_size=4096";
+        let scsi = on(Bus::VirtioScsi);
+        assert!(scsi.contains("-device virtio-scsi-pci,id=scsi -drive"), "{scsi}");
+        let disk = format!("-device scsi-hd,drive=disk1,bus=scsi.0,scsi-id=1,{blocks}");
+        assert!(scsi.contains(&disk), "{scsi}");
+        let nvme = on(Bus::Nvme);
+        let disk = format!("-device nvme,drive=disk1,serial=1,use-intel-id=on,{blocks}");
+        assert!(nvme.contains(&disk), "{nvme}");
+        assert!(nvme.contains("cryptomgr.notests nvme_core.multipath=N mitigations=off"), "{nvme}");
         let typed_at = Machine { has_terminal: true, ..machine.clone() }.argv().join(" ");
         assert!(typed_at.contains(" -serial mon:stdio "), "{typed_at}");
         let line = machine.argv().join(" ");
@@ -298,5 +365,40 @@ mod tests {
         assert!(line.contains("-accel tcg,thread=multi -cpu max -smp 2 -m 1025M"), "{line}");
         assert!(line.contains("cache=unsafe,discard=ignore -device ide-hd,drive=disk0"), "{line}");
         assert!(line.contains("-device ide-hd,drive=disk1,bus=ide.0,unit=1"), "{line}");
+    }
+    #[test]
+    fn a_recording_hangs_on_any_bus_with_its_marks_behind_the_disks() {
+        let log = Some(DiskLog { path: "/log".into(), device_bytes: 4096 });
+        let disks = [Disk::exchange("/x".as_ref()), Disk { log, ..Disk::exchange("/y".as_ref()) }];
+        for (bus, marks) in [
+            (Bus::Nvme, "nvme,drive=disk2,serial=2,use-intel-id=on,share-rw=on"),
+            (Bus::VirtioScsi, "scsi-hd,drive=disk2,bus=scsi.0,scsi-id=2,share-rw=on"),
+            (Bus::Ahci, "ide-hd,drive=disk2,bus=ahci.2,share-rw=on"),
+        ] {
+            let machine = Machine {
+                kernel: Path::new("/k"),
+                initrd: Path::new("/i"),
+                disks: &disks,
+                bus,
+                memory_bytes: 1 << 30,
+                processors: 1,
+                kvm: false,
+                parameters: &[],
+                options: &[],
+                has_terminal: false,
+            };
+            let line = machine.argv().join(" ");
+            assert!(line.ends_with(marks), "{line}");
+            assert!(line.contains("driver=blklogwrites,node-name=logged"), "{line}");
+        }
+    }
+
+    #[test]
+    fn a_device_that_qemu_does_not_tell_of_is_lacking() {
+        let said = "Storage devices:\nname \"nvme\", bus PCI, desc \"Non-Volatile\"\n\
+                    name \"nvme-ns\", bus nvme-bus\nname \"ide-hd\", bus IDE\n";
+        assert_eq!(lacking(said, &["nvme"]), None);
+        assert_eq!(lacking(said, &["ich9-ahci", "ide-hd"]), Some("ich9-ahci"));
+        assert_eq!(lacking(said, &["scsi-hd"]), Some("scsi-hd"));
     }
 }
