@@ -178,6 +178,11 @@ fn under_kernels(
                 let each = |it: &String| under(&format!(" {it}"), format!("{kernel}+zfs-{it}"));
                 all.extend(versions.iter().map(each));
             }
+            // A plan may be run again from another folder.
+            _ if kernel.contains('/') => {
+                let path = std::path::absolute(kernel).unwrap_or_else(|_| kernel.into());
+                all.push(under("", path.display().to_string()));
+            }
             _ => all.push(under("", kernel.clone())),
         }
     }
@@ -616,6 +621,9 @@ pub(super) mod tests {
             names("--fs ext4 --kernel 6.1 --kernel /b/bzImage"),
             "ext4 on 6.1, ext4 on bzImage"
         );
+        let plan = typed("--fs ext4 --kernel ./linux/ -- true").unwrap();
+        let kernel = plan.contenders[0].kernel.clone().unwrap();
+        assert_eq!(kernel, format!("{}/linux/", std::env::current_dir().unwrap().display()));
     }
 
     #[test]

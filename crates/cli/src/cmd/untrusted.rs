@@ -31,7 +31,11 @@ pub fn distrust(plan: &mut Plan, arguments: &Arguments) -> Result<()> {
     }
     for contender in &plan.contenders {
         let path = contender.kernel.as_ref().filter(|kernel| kernel.contains('/'));
-        if let Some(path) = path.filter(|path| !arguments.kernel.contains(path)) {
+        let is_named = |path: &String| {
+            let mut named = arguments.kernel.iter().filter_map(|it| std::path::absolute(it).ok());
+            named.any(|it| it == Path::new(path)) || arguments.kernel.contains(path)
+        };
+        if let Some(path) = path.filter(|path| !is_named(path)) {
             return Err(refused(&format!("boots no file that the plan names: --kernel {path}")));
         }
     }

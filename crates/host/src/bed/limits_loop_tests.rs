@@ -112,6 +112,7 @@ fn loop_a_limit_counts_what_the_device_gets() {
 #[test]
 #[ignore = "needs root and loop devices: run ./test"]
 fn loop_a_limited_bed_lies_on_two_devices_and_leaves_nothing() {
+    let _alone = super::loop_tests::no_other_zram();
     let mut beds = vec![bed(BedKind::Loop, 2), bed(BedKind::Ram, 1)];
     if Path::new("/sys/class/zram-control").exists() {
         beds.push(Bed { zram: true, ..bed(BedKind::Ram, 2) });

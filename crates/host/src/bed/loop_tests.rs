@@ -3,6 +3,7 @@
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use fsverdict_core::model::Bytes;
 use tempfile::TempDir;
@@ -11,6 +12,14 @@ use super::*;
 use crate::tool;
 
 const MIB: u64 = 1 << 20;
+
+/// Who looks whether a zram device is there: the number of one that is gone is the next one's.
+static ZRAM: Mutex<()> = Mutex::new(());
+
+/// Whoever has made zram devices in these tests has looked.
+pub(super) fn no_other_zram() -> MutexGuard<'static, ()> {
+    ZRAM.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 fn run(argv: &[&str]) {
     tool::run_words(argv).unwrap();
@@ -441,6 +450,7 @@ fn loop_an_image_on_btrfs_is_overwritten_in_place() {
 #[test]
 #[ignore = "needs root and loop devices: run ./test"]
 fn loop_memory_beds_leave_nothing() {
+    let _alone = no_other_zram();
     let folder = TempDir::new().unwrap();
     let mut zram = bed(BedKind::Ram, 2);
     zram.zram = true;
@@ -466,6 +476,7 @@ fn loop_memory_beds_leave_nothing() {
 #[test]
 #[ignore = "needs root and loop devices: run ./test"]
 fn loop_who_is_killed_while_a_zram_device_is_added_leaves_none() {
+    let _alone = no_other_zram();
     if !Path::new("/sys/class/zram-control").exists() {
         return;
     }

@@ -11,6 +11,7 @@ use std::time::Duration;
 use fsverdict_core::model::{Device, Partition};
 use thiserror::Error;
 
+use super::loop_device::{PATIENCE, wait_for};
 use crate::machine::cell::{self, CellError};
 use crate::tool::{self, Answer, Argv, ToolError};
 
@@ -97,9 +98,19 @@ fn make_one(
     }
 }
 
-/// Takes the partitions of `devices` away. Where there are none, nothing happens.
+/// Takes the partitions of `devices` away. Where there are none, nothing happens. Who looks at one
+/// for a moment, or still unmounts a copy of its mount, is waited for.
 pub fn remove(devices: &[Device]) -> Result<(), ToolError> {
-    devices.iter().try_for_each(|device| tool::run(&remove_argv(&device.path)).map(drop))
+    devices.iter().try_for_each(|device| {
+        let mut removed = Ok(());
+        let _ = wait_for(PATIENCE, || {
+            removed = tool::run(&remove_argv(&device.path)).map(drop);
+            // As wipefs says EBUSY, which its status does not tell apart.
+            let is_busy = |said: &str| said.contains("Device or resource busy");
+            !matches!(&removed, Err(ToolError::Failed { stderr, .. }) if is_busy(stderr))
+        });
+        removed
+    })
 }
 
 /// The folders in `/sys` of the device's partitions.

@@ -9,6 +9,9 @@ const HEADER_BYTES: u64 = 64;
 const SECTION_BYTES: usize = 64;
 /// No module's is longer.
 const BYTES_MAX: u64 = 16 << 20;
+
+/// The longest name of a section that is read.
+const NAME_BYTES_MAX: usize = 256;
 /// What stands behind a module that is signed, with all that it signs before it.
 const SIGNED: &[u8] = b"~Module signature appended~\n";
 /// Fields of a section's header.
@@ -46,6 +49,7 @@ fn sections(read: Read<'_>) -> io::Result<Vec<(String, Vec<u8>)>> {
     let names = read(number(names, OFFSET), number(names, SIZE))?;
     let name = |section: &[u8]| {
         let text = names.get(number(section, 0..4) as usize..).unwrap_or_default();
+        let text = &text[..text.len().min(NAME_BYTES_MAX)];
         let text = text.split(|byte| *byte == 0).next().unwrap_or_default();
         String::from_utf8_lossy(text).into_owned()
     };
@@ -95,6 +99,10 @@ fn shortened(module: &[u8]) -> Option<Vec<u8>> {
             out.resize(out.len().next_multiple_of(aligned), 0);
             section[OFFSET].copy_from_slice(&(out.len() as u64).to_le_bytes());
             out.extend(content);
+        }
+        // Sections that lie upon one another are nobody's module.
+        if out.len() > 2 * module.len() {
+            return None;
         }
     }
     out.resize(out.len().next_multiple_of(8), 0);

@@ -63,7 +63,8 @@ pub enum VmError {
     NoDevice { device: &'static str, disks: Attachment },
     #[error(
         "on what kernel {release} has drivers for there is room for {most} disks: give the bed \
-         fewer, or write --disks virtio-scsi, which has room for 64"
+         fewer, or take a kernel with virtio_scsi and write --disks virtio-scsi, which has room \
+         for 64"
     )]
     TooManyDisks { release: String, most: usize },
     #[error(

@@ -174,7 +174,9 @@ impl Bootable {
     }
 
     fn with(kernel: Kernel, asked: &Asked, plan: &Plan) -> Result<Bootable, VmError> {
-        let disks = plan.bed.devices as usize;
+        let its = plan.contenders.iter().filter(|it| Asked::by(it) == *asked);
+        let bed = plan.bed.devices as usize;
+        let disks = its.map(|it| it.devices_of(bed)).max().unwrap_or(bed);
         let modules = Modules::of(&kernel)?;
         let release = || kernel.release.clone();
         let mut buses = match asked.disks.map(Bus::from) {

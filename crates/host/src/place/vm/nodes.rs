@@ -49,8 +49,7 @@ pub fn make_one(device: &Path, dev: &Path) -> io::Result<()> {
     }
     let folder = path.parent().unwrap_or(dev);
     DirBuilder::new().recursive(true).mode(0o755).create(folder)?;
-    // What is no block device is one of characters: what lies below `/sys/block`, or points there.
-    let is_block = device.canonicalize()?.components().any(|part| part.as_os_str() == "block");
+    let is_block = is_block(device)?;
     let kind = if is_block { libc::S_IFBLK } else { libc::S_IFCHR };
     let name = CString::new(name)?;
     let number = libc::makedev(major, minor);
@@ -59,9 +58,34 @@ pub fn make_one(device: &Path, dev: &Path) -> io::Result<()> {
     fs::set_permissions(path, Permissions::from_mode(0o666))
 }
 
+/// What is no block device is one of characters. On the way to an NVMe drive's disk, as to all whose
+/// parent has a class, there is no folder `block` (drivers/base/core.c, `get_device_parent`).
+fn is_block(device: &Path) -> io::Result<bool> {
+    let is_of = |path: &Path| path.components().any(|part| part.as_os_str() == "block");
+    let class = device.join("subsystem").canonicalize();
+    Ok(is_of(&device.canonicalize()?) || class.is_ok_and(|class| is_of(&class)))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_disk_is_a_block_device_wherever_it_lies() {
+        let sys = tempfile::tempdir().unwrap();
+        let root = sys.path().canonicalize().unwrap();
+        let device = |path: &str, class: &str| {
+            let device = root.join(path);
+            fs::create_dir_all(&device).unwrap();
+            fs::create_dir_all(root.join(class)).unwrap();
+            std::os::unix::fs::symlink(root.join(class), device.join("subsystem")).unwrap();
+            is_block(&device).unwrap()
+        };
+        assert!(device("devices/pci0/virtio1/block/vdb", "class/block"));
+        assert!(device("devices/pci0/nvme/nvme0/nvme0n1", "class/block"));
+        assert!(!device("devices/pci0/nvme/nvme0", "class/nvme"));
+        assert!(!device("devices/virtual/mem/null", "class/mem"));
+    }
 
     #[test]
     fn a_device_names_its_node() {

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use super::elf;
 
@@ -162,9 +162,11 @@ pub fn modules(folder: &Path) -> io::Result<Files> {
     Ok(all.collect())
 }
 
-/// The file of a line of `modules.order`: of `fs/xfs/xfs.o` since Linux 6.2, of `fs/xfs/xfs.ko`
+/// The file within the tree of a line of `modules.order`: of `fs/xfs/xfs.o` since Linux 6.2, of `fs/xfs/xfs.ko`
 /// before, and before 5.3 of `kernel/fs/xfs/xfs.ko`, as it is installed.
 fn file(folder: &Path, line: &str) -> Option<String> {
+    let is_within = Path::new(line).components().all(|part| matches!(part, Component::Normal(_)));
+    let line = Some(line).filter(|_| is_within)?;
     let file = line.strip_suffix(".o").map_or(line.into(), |it| format!("{it}.ko"));
     let shorter = file.strip_prefix("kernel/").map(String::from);
     [Some(file), shorter].into_iter().flatten().find(|it| folder.join(it).is_file())
@@ -172,9 +174,12 @@ fn file(folder: &Path, line: &str) -> Option<String> {
 
 /// Adds the module and all that it needs, of those that are modules.
 fn add_needed(name: &str, files: &Files, all: &mut BTreeSet<String>) {
-    let Some((_, needs)) = files.get(name) else { return };
-    if all.insert(name.into()) {
-        needs.iter().for_each(|need| add_needed(need, files, all));
+    let mut wanted = vec![name];
+    while let Some(name) = wanted.pop() {
+        let Some((_, needs)) = files.get(name) else { continue };
+        if all.insert(name.into()) {
+            wanted.extend(needs.iter().map(String::as_str));
+        }
     }
 }
 
@@ -221,6 +226,16 @@ mod tests {
         assert_eq!(around(&found.image, &found.release), Some(tree.path().into()));
         assert_eq!(around(&found.image, "6.12.9"), None);
         assert_eq!(around(&tree.path().join("bzImage"), &found.release), None);
+        fs::remove_file(tree.path().join(ORDER)).unwrap();
+        // What is there, by ways that lead out of a tree.
+        let there = tree.path().join("x.ko");
+        fs::write(&there, "").unwrap();
+        for outside in ["fs/../x.o", "kernel/../x.ko", there.to_str().unwrap()] {
+            fs::create_dir_all(tree.path().join("fs")).unwrap();
+            fs::write(tree.path().join(ORDER), outside).unwrap();
+            let error = modules(tree.path()).unwrap_err().to_string();
+            assert!(error.contains(&format!("module {outside} is not built")), "{error}");
+        }
         fs::remove_file(tree.path().join(ORDER)).unwrap();
         let no_modules = modules(tree.path()).unwrap_err().to_string();
         assert!(no_modules.contains("its modules are not built: make it first: make -C /"));
