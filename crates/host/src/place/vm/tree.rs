@@ -162,7 +162,8 @@ pub fn modules(folder: &Path) -> io::Result<Files> {
     Ok(all.collect())
 }
 
-/// The file within the tree of a line of `modules.order`: of `fs/xfs/xfs.o` since Linux 6.2, of `fs/xfs/xfs.ko`
+/// The file within the tree of a line of `modules.order`: of `fs/xfs/xfs.o` since Linux 6.2, of
+/// `fs/xfs/xfs.ko`
 /// before, and before 5.3 of `kernel/fs/xfs/xfs.ko`, as it is installed.
 fn file(folder: &Path, line: &str) -> Option<String> {
     let is_within = Path::new(line).components().all(|part| matches!(part, Component::Normal(_)));
