@@ -8,7 +8,10 @@
 //!   whose flags have `IOSQE_FIXED_FILE` is `index=7` instead.
 //! - `io_uring_register(5, [{index=7, fd=3</f>}])`: the ring has these files from now on, by these
 //!   numbers, also when their descriptors are closed; `fd=-1` takes one away, and no list all.
-//! - `io_uring_setup(8, {flags=IORING_SETUP_SQPOLL})`.
+//!
+//! Where nobody reads that memory there are strace's own lines: `io_uring_enter(5, 8, ...)` is
+//! counted, and so is a ring that the kernel empties by itself,
+//! `io_uring_setup(8, {flags=IORING_SETUP_SQPOLL})`.
 
 use std::ops::RangeInclusive;
 

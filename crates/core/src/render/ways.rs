@@ -48,6 +48,7 @@ fn second(contenders: &[Contender]) -> &'static str {
         ("layers", contenders.iter().any(|it| it.layers != first.layers)),
         ("above", contenders.iter().any(|it| it.above != first.above)),
         ("attachment", contenders.iter().any(|it| it.disks != first.disks)),
+        ("kernel", contenders.iter().any(|it| it.kernel != first.kernel)),
     ];
     let mut differing = differ.into_iter().filter_map(|(what, is_so)| is_so.then_some(what));
     let is_kernel = contenders.iter().all(|it| it.kernel.is_some());
@@ -214,6 +215,10 @@ mod tests {
             contender.disks = is_above.then_some(Attachment::Nvme);
         }
         assert_eq!(ways(&layered).unwrap().second, "attachment");
+        for contender in &mut layered.contenders {
+            contender.kernel = Some(if contender.disks.is_some() { "6.12" } else { "6.1" }.into());
+        }
+        assert_eq!(ways(&layered).unwrap().second, "setting", "both differ");
         let found = ways(&settings).unwrap();
         assert_eq!(
             (found.second, found.columns),

@@ -60,8 +60,10 @@ impl RingSetup {
         let flags = u32::from_ne_bytes([a, b, c, d]);
         let entries = if flags & SETUP_CLAMP != 0 { entries.min(ENTRIES_MOST) } else { entries };
         let takes = (1..=ENTRIES_MOST).contains(&entries);
-        let (entries, flags) = (entries.checked_next_power_of_two()?, flags);
-        takes.then_some(RingSetup { entries, flags: flags & (LAYOUT | SETUP_SQPOLL) })
+        takes.then(|| RingSetup {
+            entries: entries.next_power_of_two(),
+            flags: flags & (LAYOUT | SETUP_SQPOLL),
+        })
     }
 }
 

@@ -366,6 +366,7 @@ mod tests {
         assert!(line.contains("cache=unsafe,discard=ignore -device ide-hd,drive=disk0"), "{line}");
         assert!(line.contains("-device ide-hd,drive=disk1,bus=ide.0,unit=1"), "{line}");
     }
+
     #[test]
     fn a_recording_hangs_on_any_bus_with_its_marks_behind_the_disks() {
         let log = Some(DiskLog { path: "/log".into(), device_bytes: 4096 });

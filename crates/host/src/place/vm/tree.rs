@@ -163,8 +163,7 @@ pub fn modules(folder: &Path) -> io::Result<Files> {
 }
 
 /// The file within the tree of a line of `modules.order`: of `fs/xfs/xfs.o` since Linux 6.2, of
-/// `fs/xfs/xfs.ko`
-/// before, and before 5.3 of `kernel/fs/xfs/xfs.ko`, as it is installed.
+/// `fs/xfs/xfs.ko` before, and before 5.3 of `kernel/fs/xfs/xfs.ko`, as it is installed.
 fn file(folder: &Path, line: &str) -> Option<String> {
     let is_within = Path::new(line).components().all(|part| matches!(part, Component::Normal(_)));
     let line = Some(line).filter(|_| is_within)?;
