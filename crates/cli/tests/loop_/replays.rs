@@ -7,7 +7,7 @@ use std::path::Path;
 use serde_json::{Value, json};
 
 use super::{device, failure, run_plan};
-use crate::support::{Done, Scene, Started, list, program, sample, text, verdict};
+use crate::support::{Done, Scene, Started, list, program, sample, text, verdict, wait_for};
 
 /// Lines for the shell: what is there beforehand, and the work.
 struct Application<'a> {
@@ -389,6 +389,30 @@ fn requests_in_a_ring_are_read_there_and_replayed() {
         }
         scene.assert_nothing_left();
     }
+}
+
+/// Nobody can take a filter of system calls back: the command goes on all the same.
+#[test]
+#[ignore = "needs root and loop devices: run ./test"]
+fn a_command_goes_on_when_its_recorder_is_killed() {
+    let scene = Scene::new();
+    fs::create_dir(scene.path("work")).unwrap();
+    let job = "fio --name=a --filename=work/f --size=1m --bs=4k --rw=randwrite --ioengine=io_uring \
+               --fdatasync=1 --output=said";
+    // It begins, waits until its recorder is gone, and only then uses a ring.
+    let wait = "touch begun; while [ ! -e killed ]; do sleep 0.05; done";
+    let work = format!("{wait}; {job} && touch done");
+    let arguments = ["record", "--output", "one.toml", "--below", "work", "--", "sh", "-c", &work];
+    let mut record = scene.command(&arguments);
+    fs::create_dir(scene.path("tmp")).unwrap();
+    record.env("TMPDIR", scene.path("tmp"));
+    let recorder = Started::new(record);
+    wait_for("the command to begin", || scene.path("begun").exists());
+    recorder.signal("KILL");
+    scene.write("killed", "");
+    wait_for("the command to end", || scene.path("done").exists());
+    recorder.wait();
+    assert!(!scene.path("one.calls").exists());
 }
 
 /// A command that can do without io_uring does, and what it does is seen; fio can't.

@@ -88,7 +88,9 @@ fn loop_a_limit_counts_what_the_device_gets() {
     let rules = rules.unwrap_or_default();
     let changes = settings::before(root, &rules).unwrap();
     settings::set_all(root, &rules, &changes).unwrap();
-    run(&["mount", "-o", "ro", &upper.path, place.to_str().unwrap()]);
+    // A trial that another test starts has copies of all mounts for a moment: the disk is busy.
+    let argv = ["mount", "-o", "ro", &upper.path, place.to_str().unwrap()];
+    loop_device::wait_for(loop_device::PATIENCE, || tool::run_words(&argv).is_ok()).unwrap();
     let counts = || (requests_and_bios(&upper), requests_and_bios(&lower).1, throttled(&lower));
     let before = counts();
     let looked_at =

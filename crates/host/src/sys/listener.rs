@@ -6,8 +6,9 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
+use std::ptr::{self, NonNull};
 
-use libc::{c_int, c_long, c_ulong, sock_filter};
+use libc::{c_int, c_long, c_ulong, seccomp_notif, sock_filter};
 
 use super::file::retried;
 use super::filter::{X32, end, filtered, is, load, step};
@@ -56,10 +57,79 @@ pub enum Heard {
 #[derive(Debug)]
 pub struct Coming(UnixStream);
 
-/// Hears of the calls of a command and of all that it starts. When it is gone, the calls at which
-/// they would stand still fail with ENOSYS.
+/// Hears of the calls of a command and of all that it starts. When it is gone, and it has no
+/// [`Heir`](super::Heir), the calls at which they would stand still fail with ENOSYS.
 #[derive(Debug)]
-pub struct Listener(OwnedFd);
+pub struct Listener {
+    fd: OwnedFd,
+    heard: Page,
+}
+
+/// Memory that a process which we fork has with us.
+#[derive(Debug)]
+struct Page(Shared);
+
+/// Who was heard of last, as the kernel has written it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Shared(NonNull<seccomp_notif>);
+
+// SAFETY: nothing but the kernel writes there, for the one who listens.
+unsafe impl Send for Page {}
+
+impl Page {
+    fn new() -> io::Result<Page> {
+        let (access, bytes) = (libc::PROT_READ | libc::PROT_WRITE, size_of::<seccomp_notif>());
+        let flags = libc::MAP_SHARED | libc::MAP_ANONYMOUS;
+        // SAFETY: a new mapping of no file at a place of the kernel's choice, and all zeros.
+        let page = unsafe { libc::mmap(ptr::null_mut(), bytes, access, flags, -1, 0) };
+        if page == libc::MAP_FAILED {
+            return Err(io::Error::last_os_error());
+        }
+        let page = NonNull::new(page.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
+        Ok(Page(Shared(page)))
+    }
+}
+
+impl Drop for Page {
+    fn drop(&mut self) {
+        // SAFETY: the mapping is ours, has this length, and nothing points into it.
+        unsafe { libc::munmap(self.0.0.as_ptr().cast(), size_of::<seccomp_notif>()) };
+    }
+}
+
+impl Shared {
+    /// By what it is answered.
+    pub(super) fn id(self) -> u64 {
+        // SAFETY: the page is there as long as its listener, and in every fork of it.
+        unsafe { self.0.as_ptr().read_volatile() }.id
+    }
+}
+
+/// Takes from the listener who stands still: `heard` has it by the time the kernel knows that it
+/// was taken.
+pub(super) fn receive(listener: RawFd, heard: Shared) -> io::Result<seccomp_notif> {
+    let heard = heard.0.as_ptr();
+    // SAFETY: the kernel wants zeros, and writes one of these.
+    unsafe {
+        heard.write_volatile(std::mem::zeroed());
+        retried(|| libc::ioctl(listener, libc::SECCOMP_IOCTL_NOTIF_RECV, heard))?;
+        Ok(heard.read_volatile())
+    }
+}
+
+/// Lets that one make its call. Who is gone, or begins again, needs no answer.
+pub(super) fn answer(listener: RawFd, id: u64) -> io::Result<()> {
+    let flags = libc::SECCOMP_USER_NOTIF_FLAG_CONTINUE as u32;
+    let mut answer = libc::seccomp_notif_resp { id, val: 0, error: 0, flags };
+    // SAFETY: the kernel reads one of these.
+    let gone = retried(|| unsafe {
+        libc::ioctl(listener, libc::SECCOMP_IOCTL_NOTIF_SEND, &raw mut answer)
+    });
+    match gone {
+        Err(error) if error.raw_os_error() == Some(libc::ENOENT) => Ok(()),
+        gone => gone.map(drop),
+    }
+}
 
 /// Has `command`, once started, and all that it starts meet that at those calls. None of them gains
 /// rights by what it executes, unless we are root. Where nobody can listen (before Linux 5.6, in a
@@ -162,17 +232,18 @@ impl Coming {
         let header = unsafe { libc::CMSG_FIRSTHDR(&raw const message).as_ref() }?;
         let is_ours = header.cmsg_level == libc::SOL_SOCKET && header.cmsg_type == libc::SCM_RIGHTS;
         // SAFETY: behind such a header are descriptors that are ours from now on: one.
-        is_ours.then(|| unsafe {
+        let fd = is_ours.then(|| unsafe {
             let its = libc::CMSG_DATA(header).cast::<c_int>().read_unaligned();
-            Listener(OwnedFd::from_raw_fd(its))
-        })
+            OwnedFd::from_raw_fd(its)
+        })?;
+        Some(Listener { fd, heard: Page::new().ok()? })
     }
 }
 
 impl Listener {
     /// Who stands still, for so long at most.
     pub fn hear(&self, most_ms: u16) -> io::Result<Heard> {
-        let fd = self.0.as_raw_fd();
+        let fd = self.descriptor();
         let mut one = libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
         // SAFETY: the kernel reads and writes the one pollfd that there is.
         retried(|| unsafe { libc::poll(&raw mut one, 1, most_ms.into()) })?;
@@ -180,16 +251,11 @@ impl Listener {
             let is_over = one.revents & (libc::POLLHUP | libc::POLLERR) != 0;
             return Ok(if is_over { Heard::Nobody } else { Heard::Nothing });
         }
-        // SAFETY: all zeros is what the kernel wants to be given.
-        let mut heard: libc::seccomp_notif = unsafe { std::mem::zeroed() };
-        // SAFETY: the kernel writes one of these.
-        let answer =
-            retried(|| unsafe { libc::ioctl(fd, libc::SECCOMP_IOCTL_NOTIF_RECV, &raw mut heard) });
-        match answer {
+        match receive(fd, self.heard.0) {
             // It was killed, or interrupted and begins again.
             Err(error) if error.raw_os_error() == Some(libc::ENOENT) => Ok(Heard::Nothing),
             Err(error) => Err(error),
-            Ok(_) => Ok(Heard::Stopped(Stopped {
+            Ok(heard) => Ok(Heard::Stopped(Stopped {
                 id: heard.id,
                 thread: heard.pid,
                 call: heard.data.nr.into(),
@@ -200,18 +266,24 @@ impl Listener {
 
     /// Lets it make its call.
     pub fn go_on(&self, stopped: &Stopped) -> io::Result<()> {
-        let flags = libc::SECCOMP_USER_NOTIF_FLAG_CONTINUE as u32;
-        let mut answer = libc::seccomp_notif_resp { id: stopped.id, val: 0, error: 0, flags };
-        let fd = self.0.as_raw_fd();
-        // SAFETY: the kernel reads one of these.
-        let gone =
-            retried(|| unsafe { libc::ioctl(fd, libc::SECCOMP_IOCTL_NOTIF_SEND, &raw mut answer) });
-        match gone {
-            // The same as when it is heard of.
-            Err(error) if error.raw_os_error() == Some(libc::ENOENT) => Ok(()),
-            gone => gone.map(drop),
-        }
+        answer(self.descriptor(), stopped.id)
     }
+
+    pub(super) fn descriptor(&self) -> RawFd {
+        self.fd.as_raw_fd()
+    }
+
+    pub(super) fn heard(&self) -> Shared {
+        self.heard.0
+    }
+}
+
+/// pidfd_open(2).
+pub(super) fn process_descriptor(number: u32, flags: c_int) -> io::Result<OwnedFd> {
+    // SAFETY: it takes numbers, and makes a descriptor that nobody else has.
+    let its = retried(|| unsafe { libc::syscall(libc::SYS_pidfd_open, number, flags) })?;
+    // SAFETY: the same.
+    Ok(unsafe { OwnedFd::from_raw_fd(its as RawFd) })
 }
 
 /// One of a thread's descriptors, as long as we may trace it: pidfd_getfd(2), Linux 5.6. Before
@@ -219,15 +291,9 @@ impl Listener {
 pub fn descriptor_of(process: u32, thread: u32, descriptor: i32) -> io::Result<OwnedFd> {
     /// include/uapi/linux/pidfd.h: PIDFD_THREAD.
     const THREAD: c_int = libc::O_EXCL;
-    let open = |number: u32, flags: c_int| {
-        // SAFETY: it takes numbers, and makes a descriptor that nobody else has.
-        let its = retried(|| unsafe { libc::syscall(libc::SYS_pidfd_open, number, flags) })?;
-        // SAFETY: the same.
-        Ok::<_, io::Error>(unsafe { OwnedFd::from_raw_fd(its as RawFd) })
-    };
-    let of = open(thread, THREAD).or_else(|_| open(process, 0))?;
+    let of = process_descriptor(thread, THREAD).or_else(|_| process_descriptor(process, 0))?;
     let fd = of.as_raw_fd();
-    // SAFETY: the same.
+    // SAFETY: it takes numbers, and makes a descriptor that nobody else has.
     let its = retried(|| unsafe { libc::syscall(libc::SYS_pidfd_getfd, fd, descriptor, 0) })?;
     // SAFETY: the same.
     Ok(unsafe { OwnedFd::from_raw_fd(its as RawFd) })

@@ -128,7 +128,7 @@ pub fn record(wanted: &Wanted) -> Result<(Recording, ExitStatus), RecordError> {
     let start = |source| ToolError::Start { command: "strace".into(), source };
     let rings = wanted.rings.begin(&mut strace, &temporary).map_err(at(&temporary))?;
     let mut running = strace.spawn().map_err(start)?;
-    let rings = rings.started().map_err(at(&temporary))?;
+    let rings = rings.started(running.id()).map_err(at(&temporary))?;
     let status = running.wait().map_err(start)?;
     read(&mut watch, &trace, seen, rings).map_err(at(&temporary))?;
     let recording = watch.finish(look_at_all(&folders, &trace)?);

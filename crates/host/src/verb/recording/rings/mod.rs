@@ -17,7 +17,7 @@ use std::thread::JoinHandle;
 use fsverdict_core::recording::time_ns;
 
 use super::nameless;
-use crate::sys::{self, Coming, Meets};
+use crate::sys::{self, Coming, Heir, Meets};
 use looks::Looks;
 
 /// What becomes of io_uring.
@@ -52,8 +52,8 @@ impl Rings {
 }
 
 impl Begun {
-    /// From the command's start on. Where nobody can listen, strace shows what there is to see.
-    pub fn started(self) -> io::Result<Seen> {
+    /// From the start of `command` on. Where nobody can listen, strace shows what there is to see.
+    pub fn started(self, command: u32) -> io::Result<Seen> {
         let over = Arc::new(AtomicBool::new(false));
         let heard = self.0.and_then(|(coming, file)| Some((coming.listener()?, file)));
         let looks = match heard {
@@ -61,9 +61,14 @@ impl Begun {
             Some((listener, file)) => {
                 let until = Arc::clone(&over);
                 let mut looks = Looks::new(file);
+                // Without us, too, nobody stands still for ever, and nothing fails.
+                let heir = Heir::of(&listener, command).ok();
                 let thread = std::thread::Builder::new().name("io_uring".into());
-                // The listener goes with the thread, and nobody stands still for ever.
-                Some(thread.spawn(move || looks.at(&listener, &until).map(|()| looks))?)
+                Some(thread.spawn(move || {
+                    looks.at(&listener, &until)?;
+                    heir.map_or(Ok(()), Heir::dismiss)?;
+                    Ok(looks)
+                })?)
             }
         };
         Ok(Seen { over, looks })
