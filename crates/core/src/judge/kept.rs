@@ -7,7 +7,7 @@ use super::audit::batches::Batches;
 use super::audit::case::{Case, Seen};
 use super::audit::mounted::Terms;
 use super::audit::pace::Pace;
-use super::audit::trial::AUDITS;
+use super::audit::trial::{AUDITS, DevicesPart};
 use crate::model::{Better, Phase, Plan, Record, Sample, Severity, Unit, Workload};
 
 /// Metrics that are audited where they are not judged.
@@ -38,7 +38,7 @@ impl Common {
     }
 }
 
-/// A figure that is judged or audited.
+/// A figure that is judged, audited or claimed.
 #[derive(Clone, Debug)]
 pub struct Asked {
     /// As the sample's.
@@ -70,12 +70,14 @@ pub struct Kept {
     pub is_measured: bool,
     /// What it took, all its steps.
     pub took_ns: u64,
-    /// The figures that are judged or audited.
+    /// The figures that are judged, audited or claimed.
     figures: Box<[Asked]>,
     /// The timed parts that the file system refused.
     pub refused: Vec<Phase>,
     /// What the audits of single trials saw, by their place in [`AUDITS`], in this order.
     pub seen: Vec<(usize, Seen)>,
+    /// How much of an application's work reached the device.
+    pub part: DevicesPart,
     /// On what terms it ran.
     pub terms: Rc<Terms>,
     /// Its rate over time, where that is known.
@@ -90,8 +92,11 @@ impl Kept {
         let key = &record.key;
         let workload = plan.workloads.iter().find(|it| it.name == key.workload);
         let primary = workload.map(Workload::primary).unwrap_or_default();
+        let claimed = plan.claimed_metrics(&key.workload);
         let is_asked = |sample: &&Sample| {
-            primary.contains(&sample.metric) || AUDITED.contains(&sample.metric.as_str())
+            primary.contains(&sample.metric)
+                || AUDITED.contains(&sample.metric.as_str())
+                || claimed.contains(&sample.metric)
         };
         let mut figures: Vec<Asked> = Vec::new();
         for sample in record.samples.iter().filter(is_asked) {
@@ -105,6 +110,7 @@ impl Kept {
         let case = workload.zip(plan.contender(&key.contender));
         let case = case.filter(|_| record.is_measured());
         let case = case.map(|(workload, it)| Case::new(plan, workload, it, record));
+        let part = case.as_ref().map(DevicesPart::of).unwrap_or_default();
         let seen = |case: Case| {
             let seen = AUDITS.iter().map(|audit| (audit.test)(&case)).enumerate();
             seen.filter_map(|(place, seen)| Some((place, seen?))).collect()
@@ -120,18 +126,19 @@ impl Kept {
             figures: figures.into(),
             refused: record.refused.iter().map(|it| it.phase).collect(),
             seen: case.map(seen).unwrap_or_default(),
+            part,
             terms: common.terms(Terms::of(record)),
             batches: Batches::of(record),
             pace,
         }
     }
 
-    /// Its figures that are judged or audited.
+    /// Its figures that are judged, audited or claimed.
     pub fn figures(&self) -> &[Asked] {
         &self.figures
     }
 
-    /// The figure of a metric that is judged or audited.
+    /// The figure of a metric that is judged, audited or claimed.
     pub fn figure(&self, metric: &str) -> Option<&Asked> {
         self.figures.iter().find(|it| *it.metric == *metric)
     }

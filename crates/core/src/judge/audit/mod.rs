@@ -3,12 +3,12 @@
 //!
 //! The audits of single trials are in [`trial`], [`queue`], [`steady`], [`foreign`], [`heat`],
 //! [`cpu`], [`limits`], [`leak`], [`network`], [`outside`], [`replayed`], [`trouble`] and
-//! [`figures`], and
-//! [`over_trials`] says what they come to over all of them; those of the terms on which contenders
-//! are compared are in [`conditions`] and [`rotation`]; those that look at all rounds in [`drift`],
-//! [`order`] and [`modes`]; what the duplicate and the bare device show is in [`arms`]; work that
-//! runs for a time whatever it does in [`fixed_time`]; how long the work had better run in
-//! [`length`]. Each is one function.
+//! [`figures`], and [`over_trials`] says what they come to over all of them; those of the terms
+//! on which contenders are compared are in [`conditions`] and [`rotation`]; those that look at
+//! all rounds in [`drift`], [`order`] and [`modes`]; what the duplicate and the bare device show
+//! is in [`arms`]; work that runs for a time whatever it does in [`fixed_time`]; how long the
+//! work had better run in [`length`]; work that reached the device of one contender and not
+//! another's in [`spared`]. Each is one function.
 
 mod arms;
 pub(super) mod batches;
@@ -34,6 +34,7 @@ mod queue;
 mod replayed;
 mod rotation;
 mod series;
+mod spared;
 mod steady;
 pub(super) mod trial;
 mod trouble;
@@ -157,11 +158,19 @@ impl Audited {
     pub fn voiding(&mut self, plan: &Plan, rules: &BTreeMap<usize, Shared>) -> Vec<Finding> {
         let mut findings = Vec::new();
         for (place, workload) in plan.workloads.iter().enumerate() {
+            let spared = spared::findings(plan, workload, &self.trials);
             for (contender, it) in plan.contenders.iter().enumerate() {
                 let Some(over) = self.over_trials.get(&(place, contender)) else { continue };
                 let latest = self.trials.latest(&workload.name, &it.name);
-                findings.extend(over.findings(latest, &workload.name, &it.name));
+                let mut of_trials = over.findings(latest, &workload.name, &it.name);
+                let is_said = |finding: &Finding| {
+                    let same = |it: &&Finding| it.audit == finding.audit;
+                    spared.iter().filter(same).any(|it| it.contender == finding.contender)
+                };
+                of_trials.retain(|finding| !is_said(finding));
+                findings.extend(of_trials);
             }
+            findings.extend(spared);
             findings.extend(fixed_time::finding(plan, workload, &self.trials));
             let lane = &mut self.duplicates[place];
             let differs = arms::duplicate_differs(plan, workload, rules, &self.trials, lane);

@@ -16,6 +16,9 @@ const CACHE_ALLOWANCE_BYTES: u64 = 1 << 20;
 /// was 14 KiB for a small one.
 const PROGRAM_BYTES: u64 = 64 << 10;
 
+/// Beside less, a file system's own blocks count: times of access, journals, superblocks.
+const MUCH_BYTES: u64 = 8 << 20;
+
 /// What the device must give of a command's reads. Where SQLite read 10,000 rows in random order
 /// from 96 MB, cold and with its cache of 2 MB, 17% was of pages that it had read before.
 const APPLICATION_READ_SHARE: f64 = 0.5;
@@ -131,32 +134,81 @@ fn read_from_cache(case: &Case) -> Option<Seen> {
     if case.workload.cache != Cache::Cold && !direct || compresses(case) {
         return None;
     }
+    let least_share = if is_an_applications(case) { APPLICATION_READ_SHARE } else { 0.95 };
     let phase = |phase: &PhaseRecord| {
-        let device = phase.totals.device?.read_bytes;
-        let only_reads = phase.written_bytes().is_none();
-        let processes = phase.totals.processes_started + 1;
-        let least_bytes = if case.workload.command.is_some() {
-            processes.saturating_mul(PROGRAM_BYTES)
-        } else {
-            1
-        };
-        let least_share = if is_an_applications(case) { APPLICATION_READ_SHARE } else { 0.95 };
-        let read_bytes = phase.application_read_bytes.filter(|bytes| *bytes >= least_bytes);
-        let asked = read_bytes.filter(|_| only_reads)?;
-        let share = device as f64 / asked as f64;
+        let given = Moved::read(case, phase)?;
+        let share = given.share();
         (share < least_share).then(|| Seen {
             severity: severity_of(case),
             figure: share,
             evidence: format!(
                 "{}the device gave {} of the {} that were read ({})",
                 prefix(phase.phase),
-                bytes(device),
-                bytes(asked),
+                bytes(given.device_bytes),
+                bytes(given.asked_bytes),
                 percent(share)
             ),
         })
     };
     least(case.record.phases.iter().filter_map(phase))
+}
+
+/// What the work asked for in a timed part, and the device's part in it.
+struct Moved {
+    device_bytes: u64,
+    asked_bytes: u64,
+}
+
+impl Moved {
+    fn share(&self) -> f64 {
+        self.device_bytes as f64 / self.asked_bytes as f64
+    }
+
+    /// Of a part that only reads, and more than its programs.
+    fn read(case: &Case, phase: &PhaseRecord) -> Option<Moved> {
+        let device_bytes = phase.totals.device?.read_bytes;
+        let only_reads = phase.written_bytes().is_none();
+        let processes = phase.totals.processes_started + 1;
+        let is_command = case.workload.command.is_some();
+        let least = if is_command { processes.saturating_mul(PROGRAM_BYTES) } else { 1 };
+        let asked = phase.application_read_bytes.filter(|bytes| *bytes >= least);
+        let asked_bytes = asked.filter(|_| only_reads)?;
+        Some(Moved { device_bytes, asked_bytes })
+    }
+
+    /// Of a part that is to keep what it writes.
+    fn written(phase: &PhaseRecord) -> Option<Moved> {
+        let device_bytes = phase.totals.device?.write_bytes;
+        let keeps = matches!(phase.phase, Phase::Whole | Phase::SmallFiles(Operation::Create));
+        let asked_bytes = phase.written_bytes().filter(|_| keeps)?;
+        Some(Moved { device_bytes, asked_bytes })
+    }
+}
+
+/// The device's part in the work of a command: of what it read cold, and of what it wrote, where
+/// that is much. Nothing is said of other work: a replay's copies may be reflinks. Nor of a
+/// contender that is told to compress.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct DevicesPart {
+    pub read: Option<f64>,
+    pub written: Option<f64>,
+}
+
+impl DevicesPart {
+    /// That of a trial.
+    pub fn of(case: &Case) -> DevicesPart {
+        let whole = case.record.phases.iter().find(|phase| phase.phase == Phase::Whole);
+        let whole = whole.filter(|_| case.workload.command.is_some() && !compresses(case));
+        let Some(phase) = whole else { return DevicesPart::default() };
+        let share = |moved: Option<Moved>| {
+            moved.filter(|it| it.asked_bytes >= MUCH_BYTES).map(|it| it.share())
+        };
+        let is_cold = case.workload.cache == Cache::Cold;
+        DevicesPart {
+            read: share(Moved::read(case, phase)).filter(|_| is_cold),
+            written: share(Moved::written(phase)),
+        }
+    }
 }
 
 /// The work is that of a command, or the calls that one made.
@@ -199,18 +251,16 @@ fn not_durable(case: &Case) -> Option<Seen> {
     }
     let severity = severity_of(case);
     let phase = |phase: &PhaseRecord| {
-        let device = phase.totals.device?.write_bytes;
-        let keeps = matches!(phase.phase, Phase::Whole | Phase::SmallFiles(Operation::Create));
-        let asked = phase.written_bytes().filter(|_| keeps)?;
-        let share = device as f64 / asked as f64;
+        let taken = Moved::written(phase)?;
+        let share = taken.share();
         (share < 0.9).then(|| Seen {
             severity,
             figure: share,
             evidence: format!(
                 "{}the device took {} of the {} that were written ({})",
                 prefix(phase.phase),
-                bytes(device),
-                bytes(asked),
+                bytes(taken.device_bytes),
+                bytes(taken.asked_bytes),
                 percent(share)
             ),
         })
@@ -283,14 +333,16 @@ fn packs(contender: &Contender) -> bool {
     }
 }
 
-/// The contender compresses what it stores, so that fewer bytes reach the device rightly.
+/// The contender is told to compress what it stores, or to store it once, so that fewer bytes reach
+/// the device rightly.
 fn compresses(case: &Case) -> bool {
     let mounted = case.record.mounted.iter().flat_map(|mounted| &mounted.options);
     let mut mount = options(case.contender).chain(mounted.map(String::as_str));
-    let off = |option: &str| option.ends_with("=no") || option.ends_with("=none");
-    mount.any(|option| option.starts_with("compress") && !off(option))
+    let is_off = |option: &str| ["=no", "=none", "=off"].iter().any(|it| option.ends_with(it));
+    let saves = |word: &str| word.contains("compress") || word.contains("dedup");
+    mount.any(|option| option.starts_with("compress") && !is_off(option))
         || packs(case.contender)
-        || case.contender.mkfs.iter().any(|argument| argument.contains("compress"))
+        || case.contender.mkfs.iter().any(|argument| saves(argument) && !is_off(argument))
 }
 
 #[cfg(test)]
