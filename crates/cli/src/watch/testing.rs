@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use fsverdict_core::judge::Judge;
+use fsverdict_core::judge::{Fold, Judge};
 use fsverdict_core::model::{
     Failure, Histogram, Key, Outcome, Phase, PhaseRecord, Place, Plan, Record, Run, SCHEMA, Sample,
     StepTime, Trial, TrialBed, Unit,
@@ -43,7 +43,8 @@ pub fn judged(plan: &Plan, records: &[Record]) -> Judged {
     let judge = Judge::new(plan);
     let (comparisons, findings) = (judge.comparisons(records), judge.findings(records));
     let (causes, published, claims) = (Vec::new(), Vec::new(), Vec::new());
-    Judged { comparisons, causes, findings, published, claims }
+    let claimed = Fold::of(&judge, records).parts_of_open_claims(&comparisons);
+    Judged { comparisons, claimed, causes, findings, published, claims }
 }
 
 /// The state of a run of `plan` that begins.

@@ -15,7 +15,7 @@ use std::collections::BTreeSet;
 use std::rc::Rc;
 use std::time::Duration;
 
-use crate::judge::{Common, Fold, Judge, Kept};
+use crate::judge::{Common, Fold, Judge, Kept, Part};
 use crate::model::{Comparison, Finding, Plan, Record, Stop, derived_seed};
 
 use slots::{slots, slots_of};
@@ -24,6 +24,7 @@ use wanted::wanted;
 pub use remaining::{Remaining, remaining};
 pub use slots::Slot;
 pub use tally::Tally;
+pub use wanted::Open;
 
 /// So many rounds of a workload are run again at most: what happens more often is no accident.
 const REPEATS: usize = 3;
@@ -123,6 +124,11 @@ impl<'a> Campaign<'a> {
         self.all.fold.comparisons()
     }
 
+    /// Who takes part in open claims, by these verdicts ([`Fold::parts_of_open_claims`]).
+    pub fn parts_of_open_claims(&mut self, comparisons: &[Comparison]) -> BTreeSet<Part> {
+        self.all.fold.parts_of_open_claims(comparisons)
+    }
+
     /// What the audits notice while the run goes on ([`Fold::findings_meanwhile`]).
     pub fn findings_meanwhile(&mut self) -> Vec<Finding> {
         self.all.fold.findings_meanwhile()
@@ -149,7 +155,10 @@ impl<'a> Campaign<'a> {
                 return Next::End(Stop::Rounds);
             }
             let earlier = if round > self.round { &mut self.all } else { &mut self.before };
-            let wanted = match wanted(plan, &earlier.fold.comparisons(), &earlier.tally) {
+            let comparisons = earlier.fold.comparisons();
+            let claimed = earlier.fold.parts_of_open_claims(&comparisons);
+            let open = Open { comparisons: &comparisons, claimed: &claimed };
+            let wanted = match wanted(plan, open, &earlier.tally) {
                 Ok(wanted) => wanted,
                 Err(stop) => return Next::End(stop),
             };

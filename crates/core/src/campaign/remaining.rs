@@ -1,10 +1,10 @@
 //! How much of a run is still to come: for who waits, not for what is run next.
 
 use crate::judge::FIRST_LOOK;
-use crate::model::{Comparison, Plan, Workload};
+use crate::model::{Plan, Workload};
 
 use super::tally::Tally;
-use super::wanted::wanted;
+use super::wanted::{Open, wanted};
 
 /// What is still to come of one workload.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -15,14 +15,15 @@ pub struct Remaining {
     pub contenders: Vec<String>,
     /// Trials at most; `None` where the rounds are not limited.
     pub trials_at_most: Option<u32>,
-    /// Trials until every comparison is settled, as it looks now; `None` before the first look.
+    /// Trials until every comparison is settled, as it looks now; `None` before the first look, and
+    /// where a claim is open.
     pub trials_likely: Option<u32>,
 }
 
-/// What is still to come of each workload that is not settled yet, by `comparisons`, which are
-/// those of the trials of `tally`.
-pub fn remaining(plan: &Plan, comparisons: &[Comparison], tally: &Tally) -> Vec<Remaining> {
-    let Ok(wanted) = wanted(plan, comparisons, tally) else { return Vec::new() };
+/// What is still to come of each workload that is not settled yet, by what is `open` after the
+/// trials of `tally`.
+pub fn remaining(plan: &Plan, open: Open, tally: &Tally) -> Vec<Remaining> {
+    let Ok(wanted) = wanted(plan, open, tally) else { return Vec::new() };
     let of = |(workload, contenders): (&Workload, Vec<String>)| {
         let last = tally.of(&workload.name).and_then(|trials| trials.rounds.last_key_value());
         let round = last.map_or(0, |(round, _)| *round);
@@ -37,7 +38,7 @@ pub fn remaining(plan: &Plan, comparisons: &[Comparison], tally: &Tally) -> Vec<
             u32::try_from(more + under_way).unwrap_or(u32::MAX)
         };
         let rounds = plan.judgement.rounds();
-        let likely = likely_rounds(comparisons, workload);
+        let likely = likely_rounds(open, workload);
         Remaining {
             workload: workload.name.clone(),
             contenders,
@@ -49,8 +50,11 @@ pub fn remaining(plan: &Plan, comparisons: &[Comparison], tally: &Tally) -> Vec<
 }
 
 /// The round after which all comparisons of the workload are settled, as it looks now.
-fn likely_rounds(comparisons: &[Comparison], workload: &Workload) -> Option<u32> {
-    let its = comparisons.iter().filter(|it| it.workload == workload.name);
+fn likely_rounds(open: Open, workload: &Workload) -> Option<u32> {
+    if open.claimed.iter().any(|(work, _)| *work == workload.name) {
+        return None;
+    }
+    let its = open.comparisons.iter().filter(|it| it.workload == workload.name);
     let open = its.filter(|it| !it.verdict.is_settled());
     let rounds = open.map(|it| Some(it.settled_after()?.max(FIRST_LOOK)));
     rounds.collect::<Option<Vec<u32>>>()?.into_iter().max()
@@ -59,6 +63,7 @@ fn likely_rounds(comparisons: &[Comparison], workload: &Workload) -> Option<u32>
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::campaign::Campaign;
     use crate::judge::Judge;
     use crate::judge::testing::{plan, record};
     use crate::model::{Record, Sample, Unit, Verdict};
@@ -86,7 +91,10 @@ mod tests {
         let judge = Judge::new(plan);
         let mut tally = Tally::default();
         records.iter().for_each(|it| tally.take_trial(&it.key, it.is_measured()));
-        remaining(plan, &judge.comparisons(records), &tally)
+        let mut campaign = Campaign::of(1, &judge, records);
+        let comparisons = campaign.comparisons();
+        let claimed = campaign.parts_of_open_claims(&comparisons);
+        remaining(plan, Open { comparisons: &comparisons, claimed: &claimed }, &tally)
     }
 
     #[test]

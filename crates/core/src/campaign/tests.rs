@@ -11,7 +11,9 @@ use super::tally::Tally;
 use super::wanted::wanted;
 use super::*;
 use crate::judge::plain;
-use crate::judge::testing::{plan, record};
+use crate::judge::testing::{plan, record, run};
+use crate::judge::{Side, claims};
+use crate::model::claim::{Answer, Answered};
 use crate::model::{
     CacheState, Draws, Failure, Key, Outcome, Phase, Refused, Sample, Unit, Verdict,
 };
@@ -37,7 +39,10 @@ fn plain_next(seed: u64, judge: &Judge, records: &[Record], spent: Duration) -> 
         let earlier: Vec<Record> = earlier.cloned().collect();
         let mut tally = Tally::default();
         earlier.iter().for_each(|it| tally.take_trial(&it.key, it.is_measured()));
-        let mut slots = match wanted(plan, &plain::comparisons(judge, &earlier), &tally) {
+        let comparisons = plain::comparisons(judge, &earlier);
+        let claimed = plain_claimed(judge, &earlier, &comparisons);
+        let open = Open { comparisons: &comparisons, claimed: &claimed };
+        let mut slots = match wanted(plan, open, &tally) {
             Ok(wanted) => slots(wanted, seed, round),
             Err(stop) => return Next::End(stop),
         };
@@ -47,6 +52,21 @@ fn plain_next(seed: u64, judge: &Judge, records: &[Record], spent: Duration) -> 
         }
     }
     Next::End(Stop::Settled)
+}
+
+/// Who takes part in open claims, by what the report of these records would say of them.
+fn plain_claimed(judge: &Judge, records: &[Record], comparisons: &[Comparison]) -> BTreeSet<Part> {
+    let (run, plan) = (run("run", &[]), judge.plan());
+    let side = Side { run: &run, plan, records };
+    let answers = claims(judge, side, comparisons, &plain::voiding(judge, records));
+    let is_measured = |it: &&Answered| it.why != "no round has both yet";
+    let open = answers.iter().filter(|it| it.answer == Answer::Undecided).filter(is_measured);
+    let parts = open.flat_map(|it| {
+        let compared = it.claim.compared(plan).unwrap();
+        let parts = [(compared.workload, compared.contender), (compared.than, compared.against)];
+        parts.map(|(work, name)| (work.name.clone(), name.to_string()))
+    });
+    parts.collect()
 }
 
 fn plain_repeated(seed: u64, judge: &Judge, records: &[Record]) -> Vec<Slot> {
@@ -87,7 +107,37 @@ const WORK: &str = "[[workload]]\nname = \"v\"\ncommand = \"true\"\n";
 const JOB: &str = "[[workload]]\nname = \"w\"\nprimary = [\"iops\", \"cpu_per_operation\"]\n\
                    fio = { rw = \"randread\", ioengine = \"libaio\", iodepth = 4 }\n";
 
-/// Judges of every kind there is; those without an end need no simulation.
+const CLAIMS: &str = r#"
+    [[claim]]
+    text = "1"
+    contender = "b"
+    workload = "v"
+    times = 1.2
+    [[claim]]
+    text = "2"
+    contender = "b"
+    against = "c"
+    workload = "v"
+    is = "equal"
+    [[claim]]
+    text = "3"
+    not_measurable = "no"
+    [[claim]]
+    text = "4"
+    contender = "c"
+    workload = "w"
+    metric = "wall_time"
+    is = "worse"
+    [[claim]]
+    text = "5"
+    contender = "a"
+    workload = "w"
+    than = "v"
+    metric = "wall_time"
+    at_most = 2
+"#;
+
+/// Judges of every kind there is, two of them with claims; those without an end need no simulation.
 static JUDGES: LazyLock<Vec<Judge>> = LazyLock::new(|| {
     let judgements = [
         "rounds = 6",
@@ -97,10 +147,12 @@ static JUDGES: LazyLock<Vec<Judge>> = LazyLock::new(|| {
         "rounds = 6\ninterval = \"pooled\"\narms = [\"duplicate\"]",
         "budget = \"1000h\"\nreference = \"b\"\nrace = true\narms = [\"raw\"]",
     ];
-    let judge = |judgement| {
-        Judge::new(&plan(&format!("{CONTENDERS}{WORK}{JOB}[judgement]\n{judgement}\n")))
+    let judge = |(place, judgement)| {
+        let claims = if place < 2 { CLAIMS } else { "" };
+        let text = format!("{claims}{CONTENDERS}{WORK}{JOB}[judgement]\n{judgement}\n");
+        Judge::new(&plan(&text))
     };
-    judgements.into_iter().map(judge).collect()
+    judgements.into_iter().enumerate().map(judge).collect()
 });
 
 /// What may become of a trial, of a hundred.
@@ -350,6 +402,54 @@ fn who_is_alone_is_measured_to_the_last_round() {
     }
     assert_eq!(campaign.taken(), 6);
     assert_eq!(campaign.next(Duration::ZERO), Next::End(Stop::Rounds));
+}
+
+/// Who is measured in the fifth round of a plan with these claims: after four b is surely faster,
+/// and its processor time is not known to differ.
+fn fifth(claims: &str) -> Vec<String> {
+    let plan = plan(&format!(
+        "contender = [{{ name = \"a\" }}, {{ name = \"b\" }}]\n{claims}\n\
+         workload = [\n{{ name = \"v\", command = \"true\" }},\n\
+         {{ name = \"w\", command = \"true\" }}\n]"
+    ));
+    let trial = |round: u32, workload, contender, seconds: f64| {
+        let wave = if round.is_multiple_of(2) { 1.3 } else { 1.0 };
+        let cpu = if contender == "a" { 1.0 } else { wave };
+        let samples = vec![
+            Sample::lower("wall_time", seconds, Unit::Seconds),
+            Sample::lower("cpu_time", cpu, Unit::Seconds),
+        ];
+        Record { samples, ..record(round, workload, contender) }
+    };
+    let round = |round| {
+        [("v", "a", 1.0), ("v", "b", 0.5), ("w", "a", 1.0), ("w", "b", 0.5)]
+            .map(|(workload, contender, seconds)| trial(round, workload, contender, seconds))
+    };
+    let records: Vec<Record> = (1..=4).flat_map(round).collect();
+    match next_round(1, &Judge::new(&plan), &records, Duration::ZERO) {
+        Next::Round(slots) => {
+            let parts = slots.into_iter().map(|it| it.key.workload + " " + &it.key.contender);
+            parts.collect::<BTreeSet<_>>().into_iter().collect()
+        }
+        Next::End(stop) => vec![format!("{stop:?}")],
+    }
+}
+
+#[test]
+fn rounds_go_on_for_an_undecided_claim() {
+    let claim = |rest: &str| fifth(&format!("claim = [{{ text = \"so\", {rest} }}]"));
+    assert_eq!(fifth(""), ["Settled"]);
+    let of_cpu = "contender = \"b\", workload = \"w\", metric = \"cpu_time\"";
+    assert_eq!(claim(&format!("{of_cpu}, is = \"worse\"")), ["w a", "w b"]);
+    assert_eq!(claim(&format!("{of_cpu}, at_least = 300")), ["Settled"], "it does not hold");
+    let of_works = "contender = \"b\", workload = \"w\", than = \"v\", metric = \"cpu_time\"";
+    assert_eq!(claim(&format!("{of_works}, is = \"equal\"")), ["Settled"], "it holds");
+    let of_both = "contender = \"b\", workload = \"w\", than = \"v\", against = \"a\"";
+    let open = claim(&format!("{of_both}, metric = \"cpu_time\", is = \"equal\""));
+    assert_eq!(open, ["v a", "w a", "w b"]);
+    assert_eq!(claim("not_measurable = \"no\""), ["Settled"]);
+    let lacking = "contender = \"b\", workload = \"w\", metric = \"iops\", is = \"worse\"";
+    assert_eq!(claim(lacking), ["Settled"], "more rounds would not have it either");
 }
 
 #[test]

@@ -1,20 +1,31 @@
 //! Who still takes part: what the verdicts so far leave open.
 
-use crate::judge::FIRST_LOOK;
+use std::collections::BTreeSet;
+
+use crate::judge::{FIRST_LOOK, Part};
 use crate::model::{Comparison, Intervals, Plan, Stop, Verdict, Workload};
 
 use super::tally::Tally;
 
-/// The contenders each workload still needs by the `comparisons` of the trials, or why there is
-/// none.
+/// What the trials so far leave open.
+#[derive(Clone, Copy, Debug)]
+pub struct Open<'o> {
+    /// The verdicts.
+    pub comparisons: &'o [Comparison],
+    /// Who takes part in the claims that have no answer yet.
+    pub claimed: &'o BTreeSet<Part>,
+}
+
+/// The contenders each workload still needs by what is `open`, or why there is none.
 pub fn wanted<'a>(
     plan: &'a Plan,
-    comparisons: &[Comparison],
+    open: Open,
     tally: &Tally,
 ) -> Result<Vec<(&'a Workload, Vec<String>)>, Stop> {
+    let Open { comparisons, claimed } = open;
     let mut failed = false;
     let mut wanted = Vec::new();
-    let keeps_all = plan.judgement.whole && is_any_open(plan, comparisons, tally);
+    let keeps_all = plan.judgement.whole && is_any_open(plan, open, tally);
     for workload in &plan.workloads {
         let given_up = |contender: &str| tally.gives_up(&workload.name, contender);
         if given_up(plan.reference()) {
@@ -24,7 +35,7 @@ pub fn wanted<'a>(
         let others = plan.contenders.iter().map(|contender| &contender.name);
         let mut contenders: Vec<String> =
             others.filter(|name| *name != plan.reference()).cloned().collect();
-        let is_open = |name: &String| is_open(comparisons, &workload.name, name);
+        let is_open = |name: &String| open.has(&workload.name, name);
         let goes_on = contenders.iter().any(|name| is_open(name) && !given_up(name));
         // A pooled interval is of rounds that hold all of them.
         let is_pooled = plan.judgement.interval != Intervals::Paired && goes_on;
@@ -35,7 +46,9 @@ pub fn wanted<'a>(
         contenders.retain(|contender| !given_up(contender));
         failed |= before > contenders.len();
         // One that is alone is measured to the end: nothing about it is ever settled.
-        if !contenders.is_empty() || plan.contenders.len() == 1 {
+        let reference = (workload.name.clone(), plan.reference().to_string());
+        let is_claimed = claimed.contains(&reference);
+        if !contenders.is_empty() || is_claimed || plan.contenders.len() == 1 {
             let leader = leader(comparisons, &workload.name).filter(|_| plan.judgement.race);
             let stays = |name: &String| !contenders.contains(name) && !given_up(name);
             contenders.extend(leader.filter(stays));
@@ -54,13 +67,21 @@ pub fn wanted<'a>(
 }
 
 /// Somebody who is still measured has an open comparison at some workload.
-fn is_any_open(plan: &Plan, comparisons: &[Comparison], tally: &Tally) -> bool {
+fn is_any_open(plan: &Plan, open: Open, tally: &Tally) -> bool {
     plan.workloads.iter().any(|workload| {
         let goes_on = |name: &str| !tally.gives_up(&workload.name, name);
         let mut names = plan.contenders.iter().map(|contender| contender.name.as_str());
         goes_on(plan.reference())
-            && names.any(|name| goes_on(name) && is_open(comparisons, &workload.name, name))
+            && names.any(|name| goes_on(name) && open.has(&workload.name, name))
     })
+}
+
+impl Open<'_> {
+    /// A comparison or a claim of the contender at the workload is open.
+    fn has(self, workload: &str, contender: &str) -> bool {
+        let part = (workload.to_string(), contender.to_string());
+        self.claimed.contains(&part) || is_open(self.comparisons, workload, contender)
+    }
 }
 
 /// A comparison is open until it is settled, or its contender out of the race. Void is not believed

@@ -5,41 +5,74 @@
 //! verdict compares, another metric, two works or two contenders beside the reference, has an
 //! interval of its own, and such claims of one workload share one more error.
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 
-use super::compare::{alpha, rule, voids};
+use super::compare::{Judge, voids};
 use super::interval::{Course, Interval};
 use super::not_measured::failures;
 use super::pairs::between;
-use super::stopping::Rule;
 use super::terms::Side;
+use super::trials::{Trials, Which};
 use crate::model::claim::{Answer, Answered, Claim, Claimed, Way};
-use crate::model::{Compared, Comparison, Family, Finding, Percent, Plan, Record, Unknown};
+use crate::model::{Compared, Comparison, Finding, Percent, Plan, Record, Unknown};
 
 /// Every claim of the plan with its answer, in the plan's order.
-pub fn claims(side: Side, comparisons: &[Comparison], findings: &[Finding]) -> Vec<Answered> {
-    let reference = side.plan.reference();
-    let asked = side.plan.claims.iter().filter(|it| it.not_measurable.is_none());
-    let compared = asked.filter_map(|it| it.compared(side.plan).ok());
-    let extra = compared.filter(|it| it.is_extra(reference)).map(|it| it.workload.name.as_str());
-    let mut court = Court { side, comparisons, findings, extra: extra.collect(), rules: [].into() };
-    for workload in &court.extra {
-        let sharing = court.sharing(workload);
-        let new = || rule(side.plan, alpha(side.plan) / sharing as f64);
-        court.rules.entry(sharing).or_insert_with(new);
-    }
-    side.plan.claims.iter().map(|claim| court.answered(claim)).collect()
+pub fn claims(
+    judge: &Judge,
+    side: Side,
+    comparisons: &[Comparison],
+    findings: &[Finding],
+) -> Vec<Answered> {
+    let differences = |metric: &str, both: [(&str, &str); 2]| {
+        let pairs = between(side.records, metric, both);
+        pairs.iter().map(|pair| pair.difference).collect()
+    };
+    let court = Court { judge, comparisons, findings, differences: &differences };
+    side.plan.claims.iter().map(|claim| court.answered(side, claim)).collect()
 }
+
+/// A work, and a contender that does it, by their names.
+pub type Part = (String, String);
+
+/// Who takes part in the claims that are undecided. One whose direction is known is answered: the
+/// exact size would keep most runs going to their end.
+pub(super) fn parts_of_open(
+    judge: &Judge,
+    comparisons: &[Comparison],
+    findings: &[Finding],
+    trials: &Trials,
+) -> BTreeSet<Part> {
+    let plan = judge.plan();
+    let differences = |metric: &str, [(work, name), (than, against)]: [(&str, &str); 2]| {
+        let of = |work, name| trials.series(work, metric, name, Which::Latest);
+        of(work, name).pairs(of(than, against), ..).map(|pair| pair.difference).collect()
+    };
+    let court = Court { judge, comparisons, findings, differences: &differences };
+    let is_open = |claim: &Claim| {
+        let measured = court.measured(claim).ok().flatten();
+        measured.is_some_and(|measured| {
+            let margin = plan.judgement.margin;
+            answer(claim.claimed(margin), measured, margin).0 == Answer::Undecided
+        })
+    };
+    let open = plan.claims.iter().filter(|claim| is_open(claim));
+    let parts = open.filter_map(|claim| claim.compared(plan).ok()).flat_map(|compared| {
+        let Compared { workload, than, contender, against, .. } = compared;
+        [(workload, contender), (than, against)]
+    });
+    parts.map(|(work, name)| (work.name.clone(), name.to_string())).collect()
+}
+
+/// The differences of ln(goodness) of two in a metric, each a work and who does it, in rounds that
+/// hold both.
+type Differences<'a> = &'a dyn Fn(&str, [(&str, &str); 2]) -> Vec<f64>;
 
 /// All that answers are taken from.
 struct Court<'a> {
-    side: Side<'a>,
+    judge: &'a Judge,
     comparisons: &'a [Comparison],
     findings: &'a [Finding],
-    /// The workload of each claim that no verdict compares, ...
-    extra: Vec<&'a str>,
-    /// ... and the rules for these, by how many share the error.
-    rules: BTreeMap<usize, Rule>,
+    differences: Differences<'a>,
 }
 
 /// A ratio, the ends of its interval, and the rounds behind it.
@@ -122,8 +155,8 @@ fn rounds_to_settle(claimed: Claimed, measured: Measured, margin: Percent) -> Op
 }
 
 impl Court<'_> {
-    fn answered(&self, claim: &Claim) -> Answered {
-        let plan = self.side.plan;
+    fn answered(&self, side: Side, claim: &Claim) -> Answered {
+        let plan = self.judge.plan();
         let claimed = claim.claimed(plan.judgement.margin);
         let ends = [Some(claimed.low), Some(claimed.high)];
         let has_size = claim.not_measurable.is_none();
@@ -137,44 +170,38 @@ impl Court<'_> {
             why: String::new(),
             rounds_to_settle: None,
         };
-        match self.measured(claim) {
-            Err((answer, why)) => {
-                Answered { answer, open: answer == Answer::Undecided, why, ..blank }
-            }
-            Ok(measured) => settled(blank, claimed, measured, plan),
-        }
+        let lacking = || claim.compared(plan).map(|compared| lack(side, &compared));
+        let measured = match self.measured(claim) {
+            Ok(Some(measured)) => return settled(blank, claimed, measured, plan),
+            Ok(None) => lacking().unwrap_or((Answer::NotMeasurableHere, String::new())),
+            Err(answered) => answered,
+        };
+        let (answer, why) = measured;
+        Answered { answer, open: answer == Answer::Undecided, why, ..blank }
     }
 
-    /// What was measured for a claim; otherwise its answer, and why.
-    fn measured(&self, claim: &Claim) -> Result<Measured, (Answer, String)> {
+    /// What was measured for a claim, if something was; or what keeps it from being answered: its
+    /// answer, and why.
+    fn measured(&self, claim: &Claim) -> Result<Option<Measured>, (Answer, String)> {
         if let Some(why) = &claim.not_measurable {
             return Err((Answer::NotMeasurableHere, why.clone()));
         }
-        let plan = self.side.plan;
+        let plan = self.judge.plan();
         let lacks = |unknown: Unknown| (Answer::NotMeasurableHere, unknown.to_string());
         let compared = claim.compared(plan).map_err(lacks)?;
         if let Some(audit) = self.audit(&compared) {
             return Err((Answer::MeasuredSomethingElse, audit));
         }
-        let measured = match compared.is_extra(plan.reference()) {
+        Ok(match compared.is_extra(plan.reference()) {
             true => self.extra(&compared),
             false => self.judged(&compared),
-        };
-        measured.ok_or_else(|| self.lack(&compared))
-    }
-
-    /// How many claims share the error with one of `workload` that no verdict compares.
-    fn sharing(&self, workload: &str) -> usize {
-        match self.side.plan.judgement.family {
-            Family::Run => self.extra.len(),
-            Family::Workload => self.extra.iter().filter(|it| **it == workload).count(),
-        }
+        })
     }
 
     /// By a verdict's interval.
     fn judged(&self, compared: &Compared) -> Option<Measured> {
         let of = |name: &str| Measured::of(self.comparison(compared, name)?);
-        match compared.against == self.side.plan.reference() {
+        match compared.against == self.judge.plan().reference() {
             true => of(compared.contender),
             false => of(compared.against).map(Measured::mirrored),
         }
@@ -184,11 +211,9 @@ impl Court<'_> {
     fn extra(&self, compared: &Compared) -> Option<Measured> {
         let Compared { workload, than, metric, contender, against } = compared;
         let both = [(workload.name.as_str(), *contender), (than.name.as_str(), *against)];
-        let pairs = between(self.side.records, metric, both);
-        let differences: Vec<f64> = pairs.iter().map(|pair| pair.difference).collect();
-        let rule = &self.rules[&self.sharing(&workload.name)];
-        let margin = self.side.plan.judgement.margin.0.ln_1p();
-        Measured::of_course(&Course::of(&differences, rule, margin))
+        let differences = (self.differences)(metric, both);
+        let rule = self.judge.claim_rule(&workload.name);
+        Measured::of_course(&Course::of(&differences, rule, self.judge.margin()))
     }
 
     fn comparison(&self, compared: &Compared, contender: &str) -> Option<&Comparison> {
@@ -199,32 +224,6 @@ impl Court<'_> {
         })
     }
 
-    /// Why there is no ratio of the two.
-    fn lack(&self, compared: &Compared) -> (Answer, String) {
-        let Compared { workload, than, metric, contender, against } = compared;
-        let records = self.side.records;
-        let both = [(&workload.name, *contender), (&than.name, *against)];
-        let failed = |(work, name): &(&String, &str)| {
-            let (count, trials, error) = failures(records, work, name)?;
-            let all = count == trials;
-            all.then(|| format!("all {trials} trials of {name} failed: {error}"))
-        };
-        let refused = |(work, name): &(&String, &str)| {
-            let phase = workload.phase_of(metric);
-            let its = |it: &&Record| it.key.workload == **work && it.key.contender == *name;
-            let mut refused = records.iter().filter(its).flat_map(|it| &it.refused);
-            refused.find(|it| it.phase == phase).map(|_| format!("{name} has no {}", phase.name()))
-        };
-        let why = both.iter().find_map(failed).or_else(|| both.iter().find_map(refused));
-        match (why, self.side.run.stop) {
-            (Some(why), _) => (Answer::NotMeasurableHere, why),
-            (None, Some(_)) => {
-                (Answer::NotMeasurableHere, format!("no round has {metric} of both"))
-            }
-            (None, None) => (Answer::Undecided, "no round has both yet".into()),
-        }
-    }
-
     /// The finding that voids it, if one does.
     fn audit(&self, compared: &Compared) -> Option<String> {
         let Compared { workload, than, contender, against, .. } = compared;
@@ -233,6 +232,30 @@ impl Court<'_> {
         };
         let finding = self.findings.iter().find(voids)?;
         Some(format!("{:?}: {}", finding.audit, finding.evidence))
+    }
+}
+
+/// Why there is no ratio of the two.
+fn lack(side: Side, compared: &Compared) -> (Answer, String) {
+    let Compared { workload, than, metric, contender, against } = compared;
+    let records = side.records;
+    let both = [(&workload.name, *contender), (&than.name, *against)];
+    let failed = |(work, name): &(&String, &str)| {
+        let (count, trials, error) = failures(records, work, name)?;
+        let all = count == trials;
+        all.then(|| format!("all {trials} trials of {name} failed: {error}"))
+    };
+    let refused = |(work, name): &(&String, &str)| {
+        let phase = workload.phase_of(metric);
+        let its = |it: &&Record| it.key.workload == **work && it.key.contender == *name;
+        let mut refused = records.iter().filter(its).flat_map(|it| &it.refused);
+        refused.find(|it| it.phase == phase).map(|_| format!("{name} has no {}", phase.name()))
+    };
+    let why = both.iter().find_map(failed).or_else(|| both.iter().find_map(refused));
+    match (why, side.run.stop) {
+        (Some(why), _) => (Answer::NotMeasurableHere, why),
+        (None, Some(_)) => (Answer::NotMeasurableHere, format!("no round has {metric} of both")),
+        (None, None) => (Answer::Undecided, "no round has both yet".into()),
     }
 }
 
@@ -347,7 +370,7 @@ mod tests {
         let mut run = run("run", &[]);
         run.stop = Some(Stop::Rounds);
         let side = Side { run: &run, plan: &plan, records: &records };
-        super::claims(side, &judge.comparisons(&records), &judge.findings(&records))
+        super::claims(&judge, side, &judge.comparisons(&records), &judge.findings(&records))
     }
 
     #[test]
@@ -394,7 +417,8 @@ mod tests {
         let mut run = run("run", &[]);
         run.stop = Some(Stop::Rounds);
         let side = Side { run: &run, plan: &plan, records: &records };
-        let answers = super::claims(side, &Judge::new(&plan).comparisons(&records), &[]);
+        let judge = Judge::new(&plan);
+        let answers = super::claims(&judge, side, &judge.comparisons(&records), &[]);
         let said: Vec<_> = answers.iter().map(|it| (it.answer, it.why.as_str())).collect();
         assert_eq!(said[..2], [(Answer::Holds, "the whole interval is within what is claimed"); 2]);
         assert_eq!(said[2], (Answer::NotMeasurableHere, "no round has iops of both"));

@@ -27,6 +27,8 @@ pub struct Judge {
     race: Option<Shared>,
     /// Of the duplicate, by the number of metrics that share its error.
     duplicate_rules: BTreeMap<usize, Shared>,
+    /// Of the claims that no verdict compares, by how many of them share the error.
+    claim_rules: BTreeMap<usize, Rule>,
 }
 
 impl Judge {
@@ -55,6 +57,7 @@ impl Judge {
             race: plan.judgement.race.then(|| shared(plan, alpha(plan) / pairs as f64, 1)),
             rules,
             duplicate_rules: duplicate_rules(plan),
+            claim_rules: claim_rules(plan),
         }
     }
 
@@ -104,6 +107,11 @@ impl Judge {
         &self.duplicate_rules
     }
 
+    /// The rule for the claims of that workload that no verdict compares. There are some.
+    pub(super) fn claim_rule(&self, workload: &str) -> &Rule {
+        &self.claim_rules[&self.plan.claims_sharing(workload)]
+    }
+
     /// How many verdicts the run carries, and how many false ones to expect at most: each family
     /// has the declared chance to hold any.
     pub fn expected_false(&self) -> (usize, f64) {
@@ -123,6 +131,19 @@ pub(super) fn rule(plan: &Plan, alpha: f64) -> Rule {
         Some(rounds) => Rule::capped(alpha, rounds),
         None => Rule::open_ended(alpha),
     }
+}
+
+/// The rules for claims that no verdict compares, by how many of them share the error.
+fn claim_rules(plan: &Plan) -> BTreeMap<usize, Rule> {
+    let mut rules = BTreeMap::new();
+    for workload in &plan.workloads {
+        let sharing = plan.claims_sharing(&workload.name);
+        if sharing > 0 {
+            let new = || rule(plan, alpha(plan) / sharing as f64);
+            rules.entry(sharing).or_insert_with(new);
+        }
+    }
+    rules
 }
 
 /// The same of so many metrics, for that chance of ever missing any of their truths.

@@ -5,10 +5,11 @@
 //! ([`lane`](super::lane)). The answers are those of all records at once, whenever it is asked;
 //! [`Judge::comparisons`] and [`Judge::findings`] are folds too.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 use super::audit::{Audited, OverRounds};
+use super::claims::{self, Part};
 use super::compare::{Judge, voids};
 use super::interval::Course;
 use super::kept::{Common, Kept};
@@ -151,6 +152,17 @@ impl<'a> Fold<'a> {
             }
         }
         comparisons
+    }
+
+    /// Who takes part in the plan's claims that have no answer yet, by these comparisons, which are
+    /// its own.
+    pub fn parts_of_open_claims(&mut self, comparisons: &[Comparison]) -> BTreeSet<Part> {
+        let judge = self.judge;
+        if judge.plan().claims.is_empty() {
+            return BTreeSet::new();
+        }
+        let findings = self.audited.voiding(judge.plan(), judge.duplicate_rules());
+        claims::parts_of_open(judge, comparisons, &findings, self.audited.trials())
     }
 
     /// One comparison, with what outranks its figures.

@@ -1,10 +1,11 @@
 //! What a plan's claims compare, where the plan has all of it.
 
+use std::collections::BTreeSet;
 use std::fmt;
 
 use super::claim::Claim;
 use super::near::meant;
-use super::{LeftOut, Plan, Workload};
+use super::{Family, LeftOut, Plan, Workload};
 
 /// What a claim compares.
 #[derive(Clone, Debug, PartialEq)]
@@ -130,6 +131,25 @@ impl Plan {
         let reference = self.reference().to_string();
         for claim in self.claims.iter_mut().filter(|it| it.than.is_none()) {
             claim.against.get_or_insert_with(|| reference.clone());
+        }
+    }
+
+    /// The metrics of the workload of that name that something is claimed of.
+    pub fn claimed_metrics(&self, workload: &str) -> BTreeSet<String> {
+        let asked = self.claims.iter().filter(|it| it.not_measurable.is_none());
+        let compared = asked.filter_map(|it| it.compared(self).ok());
+        let its = compared.filter(|it| [it.workload, it.than].iter().any(|it| it.name == workload));
+        its.map(|it| it.metric).collect()
+    }
+
+    /// How many claims that no verdict compares share the error with those of that workload.
+    pub fn claims_sharing(&self, workload: &str) -> usize {
+        let asked = self.claims.iter().filter(|it| it.not_measurable.is_none());
+        let compared = asked.filter_map(|it| it.compared(self).ok());
+        let extra = compared.filter(|it| it.is_extra(self.reference()));
+        match self.judgement.family {
+            Family::Run => extra.count(),
+            Family::Workload => extra.filter(|it| it.workload.name == workload).count(),
         }
     }
 
