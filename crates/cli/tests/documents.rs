@@ -176,7 +176,7 @@ fn remade(
     scene: &Scene,
     page: &str,
     [begin, end]: [&str; 2],
-    mut cut: impl FnMut(&str) -> String,
+    mut cut: impl FnMut(&str, &str) -> String,
 ) -> String {
     let mut parts = page.split(begin);
     let mut now = parts.next().unwrap().to_string();
@@ -185,7 +185,7 @@ fn remade(
         let (_, after) = rest.split_once(end).unwrap_or_else(|| panic!("{rest_of_it}: no {end}"));
         let command = format!("{begin}{rest_of_it}");
         let report = scene.run(command.strip_prefix("<!-- $ fsverdict ").unwrap()).exits(0).stdout;
-        now += &format!("{command} -->\n{}\n{end}{after}", cut(&report));
+        now += &format!("{command} -->\n{}\n{end}{after}", cut(rest_of_it, &report));
     }
     now
 }
@@ -194,7 +194,7 @@ fn remade(
 /// first one; `None` of a page without.
 fn answered(scene: &Scene, page: &str) -> Option<(String, String)> {
     let mut tally: Option<String> = None;
-    let now = remade(scene, page, CLAIMS, |report| {
+    let now = remade(scene, page, CLAIMS, |_, report| {
         // The claims stand between the title and the answer; either begins in bold.
         let (_, claims) = report.split_once("\n\n").unwrap();
         let (claims, _) = claims.split_once("\n\n**").unwrap();
@@ -206,23 +206,25 @@ fn answered(scene: &Scene, page: &str) -> Option<(String, String)> {
     tally.map(|tally| (now, tally))
 }
 
-/// The study of a page, and what `fsverdict reproduce` is to know of its record.
+/// The study of a page, and what `fsverdict reproduce` is to know of its records: the answers of
+/// the first, and how long the one took that has the most works.
 fn precedent(scene: &Scene, page: &str) -> (String, Value) {
-    let command = page.split(CLAIMS[0]).nth(1).unwrap().split(" -->").next().unwrap();
-    let words: Vec<&str> = command.split(' ').collect();
-    let [study, pack, ..] = words[..] else {
-        panic!("{command}: write fsverdict report --claims STUDY PACK --format markdown")
+    let commands = page.split(CLAIMS[0]).skip(1).map(|it| it.split(" -->").next().unwrap());
+    let read = |command: &str| {
+        let words: Vec<&str> = command.split(' ').collect();
+        let [study, pack, ..] = words[..] else {
+            panic!("{command}: write fsverdict report --claims STUDY PACK --format markdown")
+        };
+        let report = format!("report --claims {study} {pack} --format json");
+        let run = pack.trim_start_matches("record/").trim_end_matches("/run.tar.gz");
+        (study.to_string(), run.to_string(), scene.run(&report).exits(0).json())
     };
-    let report = format!("report --claims {study} {pack} --format json");
-    let document = scene.run(&report).exits(0).json();
-    let mut steps: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
-    for trial in list(&document["trials"]) {
-        let took = list(&trial["steps"]).iter().map(|it| it["duration_ns"].as_f64().unwrap());
-        steps.entry(text(&trial["workload"])).or_default().push(took.sum::<f64>() / 1e9);
-    }
-    let mean = |all: &[f64]| (all.iter().sum::<f64>() / all.len() as f64 * 10.0).round() / 10.0;
-    let trial_s: Map<String, Value> =
-        steps.iter().map(|(name, all)| ((*name).into(), mean(all).into())).collect();
+    let runs: Vec<(String, String, Value)> = commands.map(read).collect();
+    let (study, first, answers) = &runs[0];
+    // Of several with as many, the first.
+    let all = runs.iter().rev().map(|(_, run, document)| (run, document, took(document)));
+    let (run, document, trial_s) = all.max_by_key(|(.., trial_s)| trial_s.len()).unwrap();
+    let scale = document["plan"]["scale"].as_f64().unwrap_or(1.0);
     let claim = |it: &Value| {
         let mut claim = json!({ "text": it["text"], "answer": it["answer"] });
         if let [_, low, high] = it["measured"].as_array().map_or(&[][..], Vec::as_slice) {
@@ -230,11 +232,23 @@ fn precedent(scene: &Scene, page: &str) -> (String, Value) {
         }
         claim
     };
-    let claims: Vec<Value> = list(&document["claims"]).iter().map(claim).collect();
-    let scale = document["plan"]["scale"].as_f64().unwrap_or(1.0);
-    let run = pack.trim_start_matches("record/").trim_end_matches("/run.tar.gz");
-    let said = json!({ "run": run, "scale": scale, "trial_s": trial_s, "claims": claims });
-    (study.into(), said)
+    let claims: Vec<Value> = list(&answers["claims"]).iter().map(claim).collect();
+    let mut said = json!({ "run": run, "scale": scale, "trial_s": trial_s, "claims": claims });
+    if run != first {
+        said["answered"] = json!(first);
+    }
+    (study.clone(), said)
+}
+
+/// How long a trial of each work took, in seconds: the mean, with all steps.
+fn took(document: &Value) -> Map<String, Value> {
+    let mut steps: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
+    for trial in list(&document["trials"]) {
+        let took = list(&trial["steps"]).iter().map(|it| it["duration_ns"].as_f64().unwrap());
+        steps.entry(text(&trial["workload"])).or_default().push(took.sum::<f64>() / 1e9);
+    }
+    let mean = |all: &[f64]| (all.iter().sum::<f64>() / all.len() as f64 * 10.0).round() / 10.0;
+    steps.iter().map(|(name, all)| ((*name).into(), mean(all).into())).collect()
 }
 
 /// The tables of claims are made by the command above each, from the records, and docs/studies.md
@@ -278,9 +292,19 @@ fn the_questions_are_answered_by_their_records() {
     let mut answers = BTreeMap::new();
     for name in pages(&root, "docs").into_iter().chain(pages(&root, "docs/studies")) {
         let page = || fs::read_to_string(root.join(&name)).unwrap();
-        let now = remade(&scene, &page(), ANSWER, |report| {
+        let now = remade(&scene, &page(), ANSWER, |command, report| {
             let (_, answer) = report.split_once("\n\n").unwrap();
-            answer.split_once("\n\nThe run ended").unwrap().0.into()
+            let (answer, _) = answer.split_once("\n\nThe run ended").unwrap();
+            // Claims that stand below a heading of their own are there once.
+            let pack = command.split(' ').next().unwrap();
+            let has_claims = page().split(CLAIMS[0]).skip(1).any(|it| {
+                let claims = it.split(" -->").next().unwrap();
+                claims.contains(&format!("record/{pack} "))
+            });
+            match answer.split_once("\n\n**Against") {
+                Some((_, rest)) if has_claims => format!("**Against{rest}"),
+                _ => answer.into(),
+            }
         });
         if std::env::var_os("FSVERDICT_RENEW").is_some() {
             fs::write(root.join(&name), &now).unwrap();
@@ -288,7 +312,7 @@ fn the_questions_are_answered_by_their_records() {
         assert!(page() == now, "{name}: FSVERDICT_RENEW=1 answers it anew");
         answers.insert(name, now.matches(ANSWER[0]).count());
     }
-    assert!(answers["docs/questions.md"] >= 3 && answers["docs/cloud-disk.md"] == 1, "{answers:?}");
+    assert!(answers["docs/questions.md"] >= 3 && answers["docs/cloud-disk.md"] == 2, "{answers:?}");
     let questions = fs::read_to_string(root.join("docs/questions.md")).unwrap();
     for after in questions.split(ANSWER[1]).skip(1) {
         let plan = after.split("(../plans/").nth(1).unwrap().split(')').next().unwrap();

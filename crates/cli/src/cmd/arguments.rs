@@ -24,9 +24,10 @@ const TRIALS: &str = "The trials";
 const RUN: &str = "The run";
 
 /// What a run that was begun has in its plan, and no option changes.
-pub const FIXED: [&str; 45] = [
+pub const FIXED: [&str; 46] = [
     "plan",
     "study",
+    "only",
     "scale",
     "fs",
     "bed",
@@ -98,6 +99,9 @@ pub struct Arguments {
         add = ArgValueCandidates::new(offers::studies)
     )]
     pub study: Option<String>,
+    /// Of the plan's workloads this one alone, by its name; once for each.
+    #[arg(long, value_name = "NAME", help_heading = TRIALS)]
+    pub only: Vec<String>,
     /// Multiply every size, count and time of the plan; stamped on the result.
     #[arg(long, value_name = "FACTOR", value_parser = scale, help_heading = TRIALS)]
     pub scale: Option<f64>,

@@ -157,6 +157,9 @@ mod tests {
             let name = option.split(' ').next().unwrap().trim_start_matches('-');
             known.insert(if name.is_empty() { "command".into() } else { name.replace('-', "_") });
         }
+        // Of several workloads one.
+        assert_eq!(typed("restic --only check").unwrap().workloads.len(), 1);
+        known.insert("only".into());
         // It is for work that can pause, and is refused beside any other.
         assert!(typed("sqlite --duet").is_err());
         known.insert("duet".into());
@@ -169,6 +172,9 @@ mod tests {
             ("sqlite --bed directory:/a,/b --size 1G", "leave --size out"),
             ("sqlite --bed ram --dir /tmp", "leave --dir out"),
             ("sqlite --erase /dev/none", "leave --erase out"),
+            ("restic --only chekc", "did you mean check?"),
+            ("--fs ext4,xfs --only check -- true", "leave --only out"),
+            ("--fs ext4,xfs --only check", "name a plan or a study"),
             ("sqlite --place sim --bring /usr/bin", "leave --bring out"),
         ] {
             let error = format!("{:#}", typed(words).unwrap_err());

@@ -49,6 +49,10 @@ pub fn plan(arguments: &Arguments) -> Result<Plan> {
     }
     set_machine(&mut plan, arguments);
     match typed_workload(arguments)? {
+        Some(_) if !arguments.only.is_empty() => {
+            let text = "leave --only out: the work is on the command line";
+            return Err(Usage(text.into()).into());
+        }
         Some(workload) => {
             plan.workloads = vec![workload];
             plan.published.clear();
@@ -63,6 +67,9 @@ pub fn plan(arguments: &Arguments) -> Result<Plan> {
     }
     if has_others(arguments) {
         plan.give_up_claims(&[]);
+    }
+    if !arguments.only.is_empty() {
+        plan.keep_only(&arguments.only).map_err(Usage)?;
     }
     set_rest(&mut plan, arguments);
     check_idle(&plan, arguments)?;

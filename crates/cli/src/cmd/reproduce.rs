@@ -32,12 +32,15 @@ pub struct Arguments {
         long,
         value_name = "RUN",
         conflicts_with_all = [
-            "scale", "rounds", "budget", "bed", "limits", "dir", "size", "place", "output",
-            "dry_run"
+            "only", "scale", "rounds", "budget", "bed", "like", "limits", "dir", "size", "place",
+            "output", "dry_run"
         ],
         add = ArgValueCandidates::new(offers::runs)
     )]
     from: Option<PathBuf>,
+    /// Of the study's works this one alone, by its name; once for each.
+    #[arg(long, value_name = "NAME")]
+    only: Vec<String>,
     /// Multiply every size, count and time.
     #[arg(long, value_name = "FACTOR", value_parser = super::arguments::scale)]
     scale: Option<f64>,
@@ -50,6 +53,10 @@ pub struct Arguments {
     /// The target: loop, ram, ram:zram or directory:PATH [default: the study's plan].
     #[arg(long)]
     bed: Option<String>,
+    /// The disk whose flags the bed has: nvme, ssd, hdd, virtio, or a path such as /dev/nvme0n1
+    /// [default: that on which images lie].
+    #[arg(long, value_name = "DISK")]
+    like: Option<String>,
     /// What the bed is held down to: iops=3000,bandwidth=125M, or each way its own: read-iops,
     /// write-iops, read-bandwidth, write-bandwidth.
     #[arg(long, value_name = "LIMIT,...")]
@@ -145,10 +152,12 @@ impl Arguments {
         let folder = self.output.clone();
         let folder = folder.unwrap_or_else(|| run::dated_folder(SystemTime::now(), &self.name));
         Ok(RunArguments {
+            only: self.only.clone(),
             scale: self.scale,
             rounds: self.rounds,
             budget: self.budget,
             bed: self.bed.clone(),
+            like: self.like.clone(),
             limits: self.limits,
             dir: self.dir.clone(),
             size: self.size,

@@ -8,6 +8,7 @@ use std::{fmt, mem};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
+use super::near::meant;
 use super::need::{Answer, Asked, Remedy, State, install};
 use super::{BedKind, Cache, Command, Contender, Need, Place, Plan, Workload};
 
@@ -277,10 +278,36 @@ impl Plan {
         {
             self.bed.limits = None;
         }
-        self.published.retain(|it| self.workloads.iter().any(|work| work.name == it.workload));
+        self.drop_others_published();
         self.refer_to_another(reference.as_deref(), &mut left_out);
         self.give_up_claims(&left_out);
         left_out
+    }
+
+    /// Leaves out all workloads but those of these names, and what is published and claimed of the
+    /// others. What is wrong with a name, in a sentence.
+    pub fn keep_only(&mut self, names: &[String]) -> Result<(), String> {
+        let known = self.workloads.iter().map(|it| it.name.as_str());
+        if known.len() == 0 {
+            return Err("--only picks from a plan's workloads: name a plan or a study".into());
+        }
+        for name in names {
+            if !known.clone().any(|it| it == name) {
+                let meant = meant(name, known);
+                return Err(format!("--only names {name:?}, which is no workload; {meant}"));
+            }
+        }
+        self.workloads.retain(|it| names.contains(&it.name));
+        self.drop_others_published();
+        let mut claims = mem::take(&mut self.claims);
+        claims.retain(|it| it.not_measurable.is_some() || it.compared(self).is_ok());
+        self.claims = claims;
+        Ok(())
+    }
+
+    /// Forgets what is published of workloads that the plan no longer has.
+    fn drop_others_published(&mut self) {
+        self.published.retain(|it| self.workloads.iter().any(|work| work.name == it.workload));
     }
 
     /// Where the reference is left out, the first that stays takes its place.
@@ -344,6 +371,25 @@ mod tests {
         let wanted =
             [("contender", "no partitions"), ("workload", "no fio"), ("limits", "no limits")];
         assert_eq!(said, wanted);
+    }
+
+    #[test]
+    fn what_is_asked_for_alone_leaves_the_others_and_their_claims_out() {
+        let claims = r#"
+            claim = [
+                { text = "of one", contender = "b", workload = "job", is = "better" },
+                { text = "of the other", contender = "b", workload = "command", is = "better" },
+            ]
+        "#;
+        let plan = Plan::parse(&format!("{PLAN}{claims}")).unwrap();
+        let mut alone = plan.clone();
+        alone.keep_only(&["command".into()]).unwrap();
+        alone.check().unwrap();
+        assert_eq!((alone.workloads.len(), alone.published.len()), (1, 0));
+        let claims: Vec<_> = alone.claims.iter().map(|it| it.text.as_str()).collect();
+        assert_eq!(claims, ["of the other"]);
+        let error = plan.clone().keep_only(&["jbo".into()]).unwrap_err();
+        assert_eq!(error, "--only names \"jbo\", which is no workload; did you mean job?");
     }
 
     #[test]

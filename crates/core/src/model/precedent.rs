@@ -14,6 +14,9 @@ use super::claim::{Answer, Answered};
 pub struct Precedent {
     /// Its folder in `record/`.
     pub run: String,
+    /// The folder of the run that gave the answers, where that is another.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub answered: Option<String>,
     /// What its plan was multiplied by.
     pub scale: f64,
     /// Seconds that one trial of each work took there, with all its steps: the mean.
@@ -37,6 +40,11 @@ pub struct Ruling {
 }
 
 impl Precedent {
+    /// The folder in `record/` of the run that gave the answers.
+    pub fn answered(&self) -> &str {
+        self.answered.as_deref().unwrap_or(&self.run)
+    }
+
     /// What was said of that claim.
     pub fn of(&self, claim: &Answered) -> Option<&Ruling> {
         self.claims.iter().find(|it| it.text == claim.claim.text)
@@ -63,6 +71,7 @@ mod tests {
         let known = |name: &str, seconds: f64| (name.to_string(), seconds);
         let precedent = Precedent {
             run: "run".into(),
+            answered: None,
             scale: 0.5,
             trial_s: [known("copy", 2.0), known("delete", 4.0)].into(),
             claims: Vec::new(),

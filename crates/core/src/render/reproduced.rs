@@ -104,7 +104,8 @@ fn legend(claims: &[Answered], precedent: Option<&Precedent>) -> String {
     let said = Answer::ALL.into_iter().filter(|it| all.contains(it));
     let signs: Vec<String> = said.map(|it| format!("{} {}", shown(it).1, it.label())).collect();
     let ratios = "Ratios: above 1, the one that the claim speaks of is better.";
-    let run = precedent.map_or_else(String::new, |it| format!(" The record: record/{}.", it.run));
+    let run =
+        precedent.map_or_else(String::new, |it| format!(" The record: record/{}.", it.answered()));
     format!("{}. {ratios}{run}", signs.join(", "))
 }
 
@@ -169,7 +170,13 @@ mod tests {
             interval: Some((0.00123, None)),
         };
         let claims = claims.iter().map(ruling).collect();
-        Precedent { run: "2026-01-01-it".into(), scale: 1.0, trial_s: Default::default(), claims }
+        Precedent {
+            run: "2026-01-01-it".into(),
+            answered: None,
+            scale: 1.0,
+            trial_s: Default::default(),
+            claims,
+        }
     }
 
     #[test]
