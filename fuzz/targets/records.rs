@@ -33,7 +33,7 @@ fuzz_target!(|text: &str| {
     let (comparisons, findings) = (fold.comparisons(), fold.findings());
     let causes = judge::causes(rules, &records, &comparisons);
     let side = Side { run: &run, plan, records: &records };
-    let claims = judge::claims(rules, side, &comparisons, &findings);
+    let claims = fold.claims(side, &comparisons, &findings);
     let report = Report {
         run: &run,
         plan,

@@ -1,13 +1,13 @@
 //! A run read back, from its folder or from the one file that `fsverdict pack` makes of it.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, Read};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use fsverdict_core::campaign::Campaign;
-use fsverdict_core::judge::{self, Fold, Judge, Part, Side};
+use fsverdict_core::judge::{self, Fold, Judge, Side, Undecided};
 use fsverdict_core::model::claim::Answered;
 use fsverdict_core::model::{
     Beside, Cause, Comparison, Finding, Plan, Record, Run, SCHEMA, Timeline, from_json,
@@ -177,8 +177,8 @@ pub struct Loaded {
 pub struct Judged {
     /// The verdicts.
     pub comparisons: Vec<Comparison>,
-    /// Who takes part in claims that have no answer yet.
-    pub claimed: BTreeSet<Part>,
+    /// The claims that are undecided.
+    pub undecided: Vec<Undecided>,
     /// What the slower of two pays more of.
     pub causes: Vec<Cause>,
     /// The findings.
@@ -194,18 +194,18 @@ impl Loaded {
     pub fn judged(&self, judge: &Judge) -> Judged {
         let mut fold = Fold::of(judge, &self.records);
         let comparisons = fold.comparisons();
-        let claimed = fold.parts_of_open_claims(&comparisons);
-        let judged = self.with_facts(comparisons, claimed, fold.findings());
+        let undecided = fold.undecided_claims(&comparisons);
+        let judged = self.with_facts(comparisons, undecided, fold.findings());
         let causes = judge::causes(judge, &self.records, &judged.comparisons);
-        let claims = judge::claims(judge, self.side(), &judged.comparisons, &judged.findings);
+        let claims = fold.claims(self.side(), &judged.comparisons, &judged.findings);
         Judged { causes, claims, ..judged }
     }
 
     /// The same while the run goes on, by its campaign: causes and claims are told at its end.
     pub fn judged_meanwhile(&self, campaign: &mut Campaign) -> Judged {
         let comparisons = campaign.comparisons();
-        let claimed = campaign.parts_of_open_claims(&comparisons);
-        self.with_facts(comparisons, claimed, campaign.findings_meanwhile())
+        let undecided = campaign.undecided_claims(&comparisons);
+        self.with_facts(comparisons, undecided, campaign.findings_meanwhile())
     }
 
     /// With each name on one line: what is printed on a terminal stands in lines.
@@ -218,13 +218,13 @@ impl Loaded {
     fn with_facts(
         &self,
         comparisons: Vec<Comparison>,
-        claimed: BTreeSet<Part>,
+        undecided: Vec<Undecided>,
         mut findings: Vec<Finding>,
     ) -> Judged {
         findings.extend(judge::of_memory(&self.plan, &self.run));
         let published = judge::beside(&self.plan, &comparisons);
         let (causes, claims) = (Vec::new(), Vec::new());
-        Judged { comparisons, claimed, causes, findings, published, claims }
+        Judged { comparisons, undecided, causes, findings, published, claims }
     }
 
     /// What is set beside other runs.

@@ -49,7 +49,7 @@ impl Published {
         let (comparisons, findings) = (fold.comparisons(), fold.findings());
         let causes = judge::causes(rules, &records, &comparisons);
         let side = Side { run, plan, records: &records };
-        let claims = judge::claims(rules, side, &comparisons, &findings);
+        let claims = fold.claims(side, &comparisons, &findings);
         judge::history(&[side, side, side], &[]);
         let asked = Asked {
             metrics: Vec::new(),

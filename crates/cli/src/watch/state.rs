@@ -1,11 +1,11 @@
 //! What is known of a run at a moment: the news so far, folded.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use fsverdict_core::campaign::{self, Open, Remaining, Tally};
-use fsverdict_core::judge::Part;
+use fsverdict_core::judge::Undecided;
 use fsverdict_core::model::{Comparison, Finding, Key, Plan, Record, Run, Verdict};
 
 use super::News;
@@ -27,8 +27,8 @@ pub struct State {
     pub trial: Option<UnderWay>,
     /// The verdicts, as of the last look.
     pub comparisons: Vec<Comparison>,
-    /// Who takes part in claims that had no answer at the last look.
-    claimed: BTreeSet<Part>,
+    /// The claims that were undecided at the last look.
+    undecided: Vec<Undecided>,
     /// The findings, as of the last look.
     pub findings: Vec<Finding>,
     /// What the last look brought that was not there before.
@@ -118,7 +118,7 @@ impl State {
             writing: None,
             trial: None,
             comparisons: Vec::new(),
-            claimed: BTreeSet::new(),
+            undecided: Vec::new(),
             findings: Vec::new(),
             fresh: Fresh::default(),
             machine: Machine::default(),
@@ -189,7 +189,7 @@ impl State {
 
     /// Takes in what the judge has seen, if it has looked; and how much is left.
     fn look(&mut self, judged: Option<&Judged>) {
-        if let Some(Judged { comparisons, claimed, findings, .. }) = judged {
+        if let Some(Judged { comparisons, undecided, findings, .. }) = judged {
             let verdicts = comparisons.iter().filter(|it| self.verdict_before(it) != told(it));
             let findings_new = findings.iter().filter(|it| self.is_new(it));
             self.fresh = Fresh {
@@ -197,10 +197,10 @@ impl State {
                 verdicts: verdicts.cloned().collect(),
             };
             self.comparisons.clone_from(comparisons);
-            self.claimed.clone_from(claimed);
+            self.undecided.clone_from(undecided);
             self.findings.clone_from(findings);
         }
-        let open = Open { comparisons: &self.comparisons, claimed: &self.claimed };
+        let open = Open { comparisons: &self.comparisons, claims: &self.undecided };
         self.remaining = campaign::remaining(&self.plan, open, &self.tally);
         self.left = self.left_now();
         self.left_since = Instant::now();

@@ -43,8 +43,8 @@ pub fn judged(plan: &Plan, records: &[Record]) -> Judged {
     let judge = Judge::new(plan);
     let (comparisons, findings) = (judge.comparisons(records), judge.findings(records));
     let (causes, published, claims) = (Vec::new(), Vec::new(), Vec::new());
-    let claimed = Fold::of(&judge, records).parts_of_open_claims(&comparisons);
-    Judged { comparisons, claimed, causes, findings, published, claims }
+    let undecided = Fold::of(&judge, records).undecided_claims(&comparisons);
+    Judged { comparisons, undecided, causes, findings, published, claims }
 }
 
 /// The state of a run of `plan` that begins.

@@ -15,7 +15,7 @@ use std::collections::BTreeSet;
 use std::rc::Rc;
 use std::time::Duration;
 
-use crate::judge::{Common, Fold, Judge, Kept, Part};
+use crate::judge::{Common, Fold, Judge, Kept, Undecided};
 use crate::model::{Comparison, Finding, Plan, Record, Stop, derived_seed};
 
 use slots::{slots, slots_of};
@@ -124,9 +124,9 @@ impl<'a> Campaign<'a> {
         self.all.fold.comparisons()
     }
 
-    /// Who takes part in open claims, by these verdicts ([`Fold::parts_of_open_claims`]).
-    pub fn parts_of_open_claims(&mut self, comparisons: &[Comparison]) -> BTreeSet<Part> {
-        self.all.fold.parts_of_open_claims(comparisons)
+    /// The claims that are undecided by these verdicts ([`Fold::undecided_claims`]).
+    pub fn undecided_claims(&mut self, comparisons: &[Comparison]) -> Vec<Undecided> {
+        self.all.fold.undecided_claims(comparisons)
     }
 
     /// What the audits notice while the run goes on ([`Fold::findings_meanwhile`]).
@@ -156,8 +156,8 @@ impl<'a> Campaign<'a> {
             }
             let earlier = if round > self.round { &mut self.all } else { &mut self.before };
             let comparisons = earlier.fold.comparisons();
-            let claimed = earlier.fold.parts_of_open_claims(&comparisons);
-            let open = Open { comparisons: &comparisons, claimed: &claimed };
+            let claims = earlier.fold.undecided_claims(&comparisons);
+            let open = Open { comparisons: &comparisons, claims: &claims };
             let wanted = match wanted(plan, open, &earlier.tally) {
                 Ok(wanted) => wanted,
                 Err(stop) => return Next::End(stop),

@@ -1,7 +1,7 @@
 //! How much of a run is still to come: for who waits, not for what is run next.
 
-use crate::judge::FIRST_LOOK;
-use crate::model::{Plan, Workload};
+use crate::judge::{FIRST_LOOK, Undecided};
+use crate::model::{Comparison, Plan, Workload};
 
 use super::tally::Tally;
 use super::wanted::{Open, wanted};
@@ -15,8 +15,8 @@ pub struct Remaining {
     pub contenders: Vec<String>,
     /// Trials at most; `None` where the rounds are not limited.
     pub trials_at_most: Option<u32>,
-    /// Trials until every comparison is settled, as it looks now; `None` before the first look, and
-    /// where a claim is open.
+    /// Trials until every comparison and claim is settled, as it looks now; `None` before the first
+    /// look.
     pub trials_likely: Option<u32>,
 }
 
@@ -49,14 +49,13 @@ pub fn remaining(plan: &Plan, open: Open, tally: &Tally) -> Vec<Remaining> {
     wanted.into_iter().map(of).collect()
 }
 
-/// The round after which all comparisons of the workload are settled, as it looks now.
+/// The round after which all comparisons and claims of the workload are settled, as it looks now.
 fn likely_rounds(open: Open, workload: &Workload) -> Option<u32> {
-    if open.claimed.iter().any(|(work, _)| *work == workload.name) {
-        return None;
-    }
+    let is_its = |claim: &&Undecided| claim.parts.iter().any(|(work, _)| *work == workload.name);
+    let claims = open.claims.iter().filter(is_its).map(|claim| claim.settled_after);
     let its = open.comparisons.iter().filter(|it| it.workload == workload.name);
-    let open = its.filter(|it| !it.verdict.is_settled());
-    let rounds = open.map(|it| Some(it.settled_after()?.max(FIRST_LOOK)));
+    let verdicts = its.filter(|it| !it.verdict.is_settled()).map(Comparison::settled_after);
+    let rounds = claims.chain(verdicts).map(|after| Some(after?.max(FIRST_LOOK)));
     rounds.collect::<Option<Vec<u32>>>()?.into_iter().max()
 }
 
@@ -93,8 +92,8 @@ mod tests {
         records.iter().for_each(|it| tally.take_trial(&it.key, it.is_measured()));
         let mut campaign = Campaign::of(1, &judge, records);
         let comparisons = campaign.comparisons();
-        let claimed = campaign.parts_of_open_claims(&comparisons);
-        remaining(plan, Open { comparisons: &comparisons, claimed: &claimed }, &tally)
+        let claims = campaign.undecided_claims(&comparisons);
+        remaining(plan, Open { comparisons: &comparisons, claims: &claims }, &tally)
     }
 
     #[test]

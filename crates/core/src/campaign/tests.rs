@@ -10,9 +10,9 @@ use super::slots::{slots, slots_of};
 use super::tally::Tally;
 use super::wanted::wanted;
 use super::*;
+use crate::judge::Side;
 use crate::judge::plain;
 use crate::judge::testing::{plan, record, run};
-use crate::judge::{Side, claims};
 use crate::model::claim::{Answer, Answered};
 use crate::model::{
     CacheState, Draws, Failure, Key, Outcome, Phase, Refused, Sample, Unit, Verdict,
@@ -40,8 +40,8 @@ fn plain_next(seed: u64, judge: &Judge, records: &[Record], spent: Duration) -> 
         let mut tally = Tally::default();
         earlier.iter().for_each(|it| tally.take_trial(&it.key, it.is_measured()));
         let comparisons = plain::comparisons(judge, &earlier);
-        let claimed = plain_claimed(judge, &earlier, &comparisons);
-        let open = Open { comparisons: &comparisons, claimed: &claimed };
+        let claims = plain_undecided(judge, &earlier, &comparisons);
+        let open = Open { comparisons: &comparisons, claims: &claims };
         let mut slots = match wanted(plan, open, &tally) {
             Ok(wanted) => slots(wanted, seed, round),
             Err(stop) => return Next::End(stop),
@@ -54,19 +54,26 @@ fn plain_next(seed: u64, judge: &Judge, records: &[Record], spent: Duration) -> 
     Next::End(Stop::Settled)
 }
 
-/// Who takes part in open claims, by what the report of these records would say of them.
-fn plain_claimed(judge: &Judge, records: &[Record], comparisons: &[Comparison]) -> BTreeSet<Part> {
+/// The undecided claims, by what the report of these records would say of them.
+fn plain_undecided(
+    judge: &Judge,
+    records: &[Record],
+    comparisons: &[Comparison],
+) -> Vec<Undecided> {
     let (run, plan) = (run("run", &[]), judge.plan());
     let side = Side { run: &run, plan, records };
-    let answers = claims(judge, side, comparisons, &plain::voiding(judge, records));
+    let answers =
+        Fold::of(judge, records).claims(side, comparisons, &plain::voiding(judge, records));
     let is_measured = |it: &&Answered| it.why != "no round has both yet";
     let open = answers.iter().filter(|it| it.answer == Answer::Undecided).filter(is_measured);
-    let parts = open.flat_map(|it| {
+    let undecided = |it: &Answered| {
         let compared = it.claim.compared(plan).unwrap();
         let parts = [(compared.workload, compared.contender), (compared.than, compared.against)];
-        parts.map(|(work, name)| (work.name.clone(), name.to_string()))
-    });
-    parts.collect()
+        let parts = parts.map(|(work, name)| (work.name.clone(), name.to_string()));
+        // It is for who waits, and not for what is run next.
+        Undecided { parts, settled_after: None }
+    };
+    open.map(undecided).collect()
 }
 
 fn plain_repeated(seed: u64, judge: &Judge, records: &[Record]) -> Vec<Slot> {
@@ -137,7 +144,8 @@ const CLAIMS: &str = r#"
     at_most = 2
 "#;
 
-/// Judges of every kind there is, two of them with claims; those without an end need no simulation.
+/// Judges of every kind there is, some of them with claims; those without an end need no
+/// simulation.
 static JUDGES: LazyLock<Vec<Judge>> = LazyLock::new(|| {
     let judgements = [
         "rounds = 6",
@@ -148,7 +156,7 @@ static JUDGES: LazyLock<Vec<Judge>> = LazyLock::new(|| {
         "budget = \"1000h\"\nreference = \"b\"\nrace = true\narms = [\"raw\"]",
     ];
     let judge = |(place, judgement)| {
-        let claims = if place < 2 { CLAIMS } else { "" };
+        let claims = if place < 3 || place == 4 { CLAIMS } else { "" };
         let text = format!("{claims}{CONTENDERS}{WORK}{JOB}[judgement]\n{judgement}\n");
         Judge::new(&plan(&text))
     };
@@ -450,6 +458,43 @@ fn rounds_go_on_for_an_undecided_claim() {
     assert_eq!(claim("not_measurable = \"no\""), ["Settled"]);
     let lacking = "contender = \"b\", workload = \"w\", metric = \"iops\", is = \"worse\"";
     assert_eq!(claim(lacking), ["Settled"], "more rounds would not have it either");
+}
+
+#[test]
+fn a_claim_keeps_nobody_whose_partner_is_given_up_and_all_where_intervals_are_pooled() {
+    let part = |work: &str, name: &str| (work.to_string(), name.to_string());
+    let next = |judgement: &str, parts: [(String, String); 2], fails: &[&str]| {
+        let plan = plan(&format!(
+            "contender = [{{ name = \"a\" }}, {{ name = \"b\" }}]\n{judgement}\n\
+             [[workload]]\nname = \"v\"\ncommand = \"true\"\n\
+             [[workload]]\nname = \"w\"\ncommand = \"true\"\n"
+        ));
+        let mut tally = Tally::default();
+        for round in 1..=4 {
+            for trial in ["v a", "v b", "w a", "w b"] {
+                let (work, name) = trial.split_once(' ').unwrap();
+                tally.take(round, [work, name], round < 3 || !fails.contains(&trial));
+            }
+        }
+        let claims = [Undecided { parts, settled_after: None }];
+        match wanted(&plan, Open { comparisons: &[], claims: &claims }, &tally) {
+            Ok(wanted) => {
+                let all = wanted.into_iter().flat_map(|(work, names)| {
+                    names.into_iter().map(|name| format!("{} {name}", work.name))
+                });
+                all.collect::<BTreeSet<_>>().into_iter().collect()
+            }
+            Err(stop) => vec![format!("{stop:?}")],
+        }
+    };
+    let of_both = || [part("w", "b"), part("v", "a")];
+    assert_eq!(next("", of_both(), &[]), ["v a", "w a", "w b"]);
+    assert_eq!(next("", of_both(), &["w b"]), ["Settled"]);
+    assert_eq!(next("", of_both(), &["v a"]), ["Failed"]);
+    let of_reference = || [part("w", "a"), part("v", "a")];
+    assert_eq!(next("", of_reference(), &["v b"]), ["v a", "w a"]);
+    let pooled = "judgement = { interval = \"pooled\" }";
+    assert_eq!(next(pooled, of_reference(), &[]), ["v a", "v b", "w a", "w b"]);
 }
 
 #[test]

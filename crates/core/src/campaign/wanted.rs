@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::judge::{FIRST_LOOK, Part};
+use crate::judge::{FIRST_LOOK, Part, Undecided};
 use crate::model::{Comparison, Intervals, Plan, Stop, Verdict, Workload};
 
 use super::tally::Tally;
@@ -12,8 +12,8 @@ use super::tally::Tally;
 pub struct Open<'o> {
     /// The verdicts.
     pub comparisons: &'o [Comparison],
-    /// Who takes part in the claims that have no answer yet.
-    pub claimed: &'o BTreeSet<Part>,
+    /// The claims that are undecided.
+    pub claims: &'o [Undecided],
 }
 
 /// The contenders each workload still needs by what is `open`, or why there is none.
@@ -22,10 +22,15 @@ pub fn wanted<'a>(
     open: Open,
     tally: &Tally,
 ) -> Result<Vec<(&'a Workload, Vec<String>)>, Stop> {
-    let Open { comparisons, claimed } = open;
+    let comparisons = open.comparisons;
+    let claimed = &open.claimed(plan, tally);
+    let has = |workload: &str, name: &str| {
+        claimed.contains(&(workload.to_string(), name.to_string()))
+            || is_open(comparisons, workload, name)
+    };
     let mut failed = false;
     let mut wanted = Vec::new();
-    let keeps_all = plan.judgement.whole && is_any_open(plan, open, tally);
+    let keeps_all = plan.judgement.whole && is_any_open(plan, has, tally);
     for workload in &plan.workloads {
         let given_up = |contender: &str| tally.gives_up(&workload.name, contender);
         if given_up(plan.reference()) {
@@ -35,8 +40,9 @@ pub fn wanted<'a>(
         let others = plan.contenders.iter().map(|contender| &contender.name);
         let mut contenders: Vec<String> =
             others.filter(|name| *name != plan.reference()).cloned().collect();
-        let is_open = |name: &String| open.has(&workload.name, name);
-        let goes_on = contenders.iter().any(|name| is_open(name) && !given_up(name));
+        let is_open = |name: &String| has(&workload.name, name);
+        let is_claimed = claimed.contains(&(workload.name.clone(), plan.reference().into()));
+        let goes_on = is_claimed || contenders.iter().any(|name| is_open(name) && !given_up(name));
         // A pooled interval is of rounds that hold all of them.
         let is_pooled = plan.judgement.interval != Intervals::Paired && goes_on;
         if !keeps_all && !is_pooled {
@@ -46,10 +52,9 @@ pub fn wanted<'a>(
         contenders.retain(|contender| !given_up(contender));
         failed |= before > contenders.len();
         // One that is alone is measured to the end: nothing about it is ever settled.
-        let reference = (workload.name.clone(), plan.reference().to_string());
-        let is_claimed = claimed.contains(&reference);
         if !contenders.is_empty() || is_claimed || plan.contenders.len() == 1 {
-            let leader = leader(comparisons, &workload.name).filter(|_| plan.judgement.race);
+            let races = plan.judgement.race && !contenders.is_empty();
+            let leader = leader(comparisons, &workload.name).filter(|_| races);
             let stays = |name: &String| !contenders.contains(name) && !given_up(name);
             contenders.extend(leader.filter(stays));
             contenders.push(plan.reference().into());
@@ -67,20 +72,27 @@ pub fn wanted<'a>(
 }
 
 /// Somebody who is still measured has an open comparison at some workload.
-fn is_any_open(plan: &Plan, open: Open, tally: &Tally) -> bool {
+fn is_any_open(plan: &Plan, has: impl Fn(&str, &str) -> bool, tally: &Tally) -> bool {
     plan.workloads.iter().any(|workload| {
         let goes_on = |name: &str| !tally.gives_up(&workload.name, name);
         let mut names = plan.contenders.iter().map(|contender| contender.name.as_str());
-        goes_on(plan.reference())
-            && names.any(|name| goes_on(name) && open.has(&workload.name, name))
+        goes_on(plan.reference()) && names.any(|name| goes_on(name) && has(&workload.name, name))
     })
 }
 
 impl Open<'_> {
-    /// A comparison or a claim of the contender at the workload is open.
-    fn has(self, workload: &str, contender: &str) -> bool {
-        let part = (workload.to_string(), contender.to_string());
-        self.claimed.contains(&part) || is_open(self.comparisons, workload, contender)
+    /// Who takes part in undecided claims that further rounds can hold both of: neither is given up
+    /// or out of the race.
+    fn claimed(self, plan: &Plan, tally: &Tally) -> BTreeSet<Part> {
+        let is_out = |(workload, name): &Part| {
+            let is_its = |it: &&Comparison| it.workload == *workload && it.contender == *name;
+            let its = self.comparisons.iter().filter(is_its);
+            tally.gives_up(workload, name)
+                || tally.gives_up(workload, plan.reference())
+                || its.into_iter().any(|it| it.beaten_by.is_some())
+        };
+        let goes_on = self.claims.iter().filter(|claim| !claim.parts.iter().any(is_out));
+        goes_on.flat_map(|claim| claim.parts.clone()).collect()
     }
 }
 

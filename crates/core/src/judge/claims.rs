@@ -5,74 +5,71 @@
 //! verdict compares, another metric, two works or two contenders beside the reference, has an
 //! interval of its own, and such claims of one workload share one more error.
 
-use std::collections::BTreeSet;
-
 use super::compare::{Judge, voids};
 use super::interval::{Course, Interval};
 use super::not_measured::failures;
-use super::pairs::between;
 use super::terms::Side;
 use super::trials::{Trials, Which};
 use crate::model::claim::{Answer, Answered, Claim, Claimed, Way};
 use crate::model::{Compared, Comparison, Finding, Percent, Plan, Record, Unknown};
 
-/// Every claim of the plan with its answer, in the plan's order.
-pub fn claims(
+/// Every claim of the plan with its answer, in the plan's order: `trials` are those of `side`.
+pub(super) fn claims(
     judge: &Judge,
     side: Side,
     comparisons: &[Comparison],
     findings: &[Finding],
+    trials: &Trials,
 ) -> Vec<Answered> {
-    let differences = |metric: &str, both: [(&str, &str); 2]| {
-        let pairs = between(side.records, metric, both);
-        pairs.iter().map(|pair| pair.difference).collect()
-    };
-    let court = Court { judge, comparisons, findings, differences: &differences };
+    let court = Court { judge, comparisons, findings, trials };
     side.plan.claims.iter().map(|claim| court.answered(side, claim)).collect()
 }
 
 /// A work, and a contender that does it, by their names.
 pub type Part = (String, String);
 
-/// Who takes part in the claims that are undecided. One whose direction is known is answered: the
-/// exact size would keep most runs going to their end.
-pub(super) fn parts_of_open(
+/// A claim that is undecided, while a run goes on.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Undecided {
+    /// Who is compared: a round that holds both tells more.
+    pub parts: [Part; 2],
+    /// After so many rounds it is probably decided; `None` where none or very many would do.
+    pub settled_after: Option<u32>,
+}
+
+/// The claims that are undecided. One whose direction is known is answered: its exact size would
+/// keep most runs going to their end.
+pub(super) fn undecided(
     judge: &Judge,
     comparisons: &[Comparison],
     findings: &[Finding],
     trials: &Trials,
-) -> BTreeSet<Part> {
-    let plan = judge.plan();
-    let differences = |metric: &str, [(work, name), (than, against)]: [(&str, &str); 2]| {
-        let of = |work, name| trials.series(work, metric, name, Which::Latest);
-        of(work, name).pairs(of(than, against), ..).map(|pair| pair.difference).collect()
-    };
-    let court = Court { judge, comparisons, findings, differences: &differences };
-    let is_open = |claim: &Claim| {
-        let measured = court.measured(claim).ok().flatten();
-        measured.is_some_and(|measured| {
-            let margin = plan.judgement.margin;
-            answer(claim.claimed(margin), measured, margin).0 == Answer::Undecided
+) -> Vec<Undecided> {
+    let (plan, margin) = (judge.plan(), judge.plan().judgement.margin);
+    let court = Court { judge, comparisons, findings, trials };
+    let undecided = |claim: &Claim| {
+        let measured = court.measured(claim).ok()??;
+        let claimed = claim.claimed(margin);
+        if answer(claimed, measured, margin).0 != Answer::Undecided {
+            return None;
+        }
+        let Compared { workload, than, contender, against, .. } = claim.compared(plan).ok()?;
+        let more = rounds_to_settle(claimed, measured, margin);
+        Some(Undecided {
+            parts: [(workload, contender), (than, against)]
+                .map(|(work, name)| (work.name.clone(), name.to_string())),
+            settled_after: more.map(|more| measured.rounds + more),
         })
     };
-    let open = plan.claims.iter().filter(|claim| is_open(claim));
-    let parts = open.filter_map(|claim| claim.compared(plan).ok()).flat_map(|compared| {
-        let Compared { workload, than, contender, against, .. } = compared;
-        [(workload, contender), (than, against)]
-    });
-    parts.map(|(work, name)| (work.name.clone(), name.to_string())).collect()
+    plan.claims.iter().filter_map(undecided).collect()
 }
-
-/// The differences of ln(goodness) of two in a metric, each a work and who does it, in rounds that
-/// hold both.
-type Differences<'a> = &'a dyn Fn(&str, [(&str, &str); 2]) -> Vec<f64>;
 
 /// All that answers are taken from.
 struct Court<'a> {
     judge: &'a Judge,
     comparisons: &'a [Comparison],
     findings: &'a [Finding],
-    differences: Differences<'a>,
+    trials: &'a Trials,
 }
 
 /// A ratio, the ends of its interval, and the rounds behind it.
@@ -113,6 +110,9 @@ impl Measured {
     }
 }
 
+/// Ratios that differ by less are the same.
+const EXACT: f64 = 1.0 + 1e-8;
+
 /// What an interval says of what is claimed; true: more rounds could change it.
 ///
 /// A claim of a direction holds where its size is within the interval's reach and beyond the
@@ -121,7 +121,8 @@ impl Measured {
 fn answer(claimed: Claimed, measured: Measured, margin: Percent) -> (Answer, bool) {
     let Measured { low, high, .. } = measured;
     let wide = 1.0 + margin.0;
-    let is_within = claimed.low <= low && high <= claimed.high;
+    // A figure that never varies has an interval of a breadth that is none (interval.rs).
+    let is_within = claimed.low <= low * EXACT && high <= claimed.high * EXACT;
     let is_without = claimed.excludes(low, high);
     match claimed.way {
         Way::Worse => answer(claimed.mirrored(), measured.mirrored(), margin),
@@ -211,9 +212,20 @@ impl Court<'_> {
     fn extra(&self, compared: &Compared) -> Option<Measured> {
         let Compared { workload, than, metric, contender, against } = compared;
         let both = [(workload.name.as_str(), *contender), (than.name.as_str(), *against)];
-        let differences = (self.differences)(metric, both);
-        let rule = self.judge.claim_rule(&workload.name);
-        Measured::of_course(&Course::of(&differences, rule, self.judge.margin()))
+        let (rule, margin) = (self.judge.claim_rule(&workload.name), self.judge.margin());
+        let course = |which| {
+            let [one, other] =
+                both.map(|(work, name)| self.trials.series(work, metric, name, which));
+            let pairs = one.pairs(other, ..);
+            Course::of(&pairs.map(|pair| pair.difference).collect::<Vec<_>>(), rule, margin)
+        };
+        let latest = course(Which::Latest);
+        // Where rounds were run again, what is said has to hold without that too.
+        let has_again = both.iter().any(|(work, name)| self.trials.has_again(work, name));
+        Measured::of_course(&match has_again {
+            false => latest,
+            true => latest.or(&course(Which::First), margin),
+        })
     }
 
     fn comparison(&self, compared: &Compared, contender: &str) -> Option<&Comparison> {
@@ -290,8 +302,8 @@ fn settled(blank: Answered, claimed: Claimed, measured: Measured, plan: &Plan) -
 mod tests {
     use proptest::prelude::*;
 
-    use super::super::Judge;
     use super::super::testing::{plan, record, run};
+    use super::super::{Fold, Judge};
     use super::*;
     use crate::model::{Failure, Outcome, Sample, Stop, Unit, Verdict};
 
@@ -370,7 +382,9 @@ mod tests {
         let mut run = run("run", &[]);
         run.stop = Some(Stop::Rounds);
         let side = Side { run: &run, plan: &plan, records: &records };
-        super::claims(&judge, side, &judge.comparisons(&records), &judge.findings(&records))
+        let mut fold = Fold::of(&judge, &records);
+        let (comparisons, findings) = (fold.comparisons(), fold.findings());
+        fold.claims(side, &comparisons, &findings)
     }
 
     #[test]
@@ -388,6 +402,19 @@ mod tests {
         }
         let wrong = answers(&[&of("b", "c", 0.25)], |_| ());
         assert_eq!(wrong[0].answer, Answer::DoesNotHold);
+    }
+
+    #[test]
+    fn what_never_varies_is_at_least_and_at_most_what_it_is() {
+        let of = |bound: &str| format!("contender = \"b\"\nworkload = \"w\"\n{bound} = 1");
+        let texts = [of("at_least"), of("at_most")];
+        let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
+        let same = |record: &mut Record| {
+            record.samples = vec![Sample::lower("wall_time", 1.0, Unit::Seconds)];
+        };
+        for answered in answers(&texts, same) {
+            assert_eq!(answered.answer, Answer::Holds, "{answered:?}");
+        }
     }
 
     #[test]
@@ -418,7 +445,9 @@ mod tests {
         run.stop = Some(Stop::Rounds);
         let side = Side { run: &run, plan: &plan, records: &records };
         let judge = Judge::new(&plan);
-        let answers = super::claims(&judge, side, &judge.comparisons(&records), &[]);
+        let mut fold = Fold::of(&judge, &records);
+        let comparisons = fold.comparisons();
+        let answers = fold.claims(side, &comparisons, &[]);
         let said: Vec<_> = answers.iter().map(|it| (it.answer, it.why.as_str())).collect();
         assert_eq!(said[..2], [(Answer::Holds, "the whole interval is within what is claimed"); 2]);
         assert_eq!(said[2], (Answer::NotMeasurableHere, "no round has iops of both"));

@@ -5,18 +5,20 @@
 //! ([`lane`](super::lane)). The answers are those of all records at once, whenever it is asked;
 //! [`Judge::comparisons`] and [`Judge::findings`] are folds too.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use super::audit::{Audited, OverRounds};
-use super::claims::{self, Part};
+use super::claims::{self, Undecided};
 use super::compare::{Judge, voids};
 use super::interval::Course;
 use super::kept::{Common, Kept};
 use super::lane::{Lane, Medians, Pooling};
 use super::stopping::FIRST_LOOK;
+use super::terms::Side;
 use super::trials::Which;
 use super::unpaired;
+use crate::model::claim::Answered;
 use crate::model::{Audit, Comparison, Contender, Finding, Record, Verdict, Workload};
 
 /// Up to so many rounds the audits that read all of them do so after each.
@@ -154,15 +156,25 @@ impl<'a> Fold<'a> {
         comparisons
     }
 
-    /// Who takes part in the plan's claims that have no answer yet, by these comparisons, which are
-    /// its own.
-    pub fn parts_of_open_claims(&mut self, comparisons: &[Comparison]) -> BTreeSet<Part> {
+    /// The plan's claims that are undecided, by these comparisons, which are its own.
+    pub fn undecided_claims(&mut self, comparisons: &[Comparison]) -> Vec<Undecided> {
         let judge = self.judge;
         if judge.plan().claims.is_empty() {
-            return BTreeSet::new();
+            return Vec::new();
         }
         let findings = self.audited.voiding(judge.plan(), judge.duplicate_rules());
-        claims::parts_of_open(judge, comparisons, &findings, self.audited.trials())
+        claims::undecided(judge, comparisons, &findings, self.audited.trials())
+    }
+
+    /// Every claim of the plan with its answer, in the plan's order. `side` is the run of which all
+    /// records were taken; comparisons and findings are its own.
+    pub fn claims(
+        &self,
+        side: Side,
+        comparisons: &[Comparison],
+        findings: &[Finding],
+    ) -> Vec<Answered> {
+        claims::claims(self.judge, side, comparisons, findings, self.audited.trials())
     }
 
     /// One comparison, with what outranks its figures.

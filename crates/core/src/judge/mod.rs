@@ -47,7 +47,7 @@ pub use across::{Asked, across};
 pub use advise::advise;
 pub use beside::beside;
 pub use causes::causes;
-pub use claims::{Part, claims};
+pub use claims::{Part, Undecided};
 pub use compare::Judge;
 pub use fold::Fold;
 pub use history::history;

@@ -300,7 +300,10 @@ impl Plan {
         self.workloads.retain(|it| names.contains(&it.name));
         self.drop_others_published();
         let mut claims = mem::take(&mut self.claims);
-        claims.retain(|it| it.not_measurable.is_some() || it.compared(self).is_ok());
+        let stays = |name: &Option<String>| {
+            name.as_ref().is_none_or(|name| self.workloads.iter().any(|it| it.name == *name))
+        };
+        claims.retain(|it| stays(&it.workload) && stays(&it.than));
         self.claims = claims;
         Ok(())
     }

@@ -180,8 +180,8 @@ pub struct Judgement {
     /// A contender that some other beats by more than the margin gets no more trials.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub race: bool,
-    /// Each round holds all workloads and contenders until every comparison is settled: what is
-    /// weighed together has to be measured together.
+    /// Each round holds all workloads and contenders until every comparison and claim is settled:
+    /// what is weighed together has to be measured together.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub whole: bool,
     /// What is measured beside the contenders.

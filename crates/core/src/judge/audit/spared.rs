@@ -21,8 +21,9 @@ use super::trial::{DevicesPart, SYNC_ADVICE};
 /// README).
 const SPARED: f64 = 0.05;
 
-/// A device with as much of them did the work. With much more it moved something else, too.
-const WORKED: RangeInclusive<f64> = 0.5..=2.0;
+/// A device with as much of them did the work: mirrors write up to four copies. With more it moved
+/// something else, too.
+const WORKED: RangeInclusive<f64> = 0.5..=4.0;
 
 const READ_ADVICE: &str = "let it read data that don't compress, and not zeros, from a cache that \
                            was dropped; or declare cache = \"warm\", for memory is what was \
@@ -153,7 +154,7 @@ mod tests {
             found(plan, records).iter().map(|it| it.severity).max()
         };
         let worst = |records: &[Record]| worst_of(&plan, records);
-        for (a, b) in [(1, 1), (40, 1), (99, 20), (250, 1)] {
+        for (a, b) in [(1, 1), (40, 1), (99, 20), (450, 1)] {
             assert_eq!(worst(&trials(4, true, a, b)), Some(Severity::Warning), "{a} {b}");
         }
         assert_eq!(worst(&trials(3, true, 99, 1)), Some(Severity::Warning), "too few to say");
