@@ -5,6 +5,7 @@ use super::findings::{Kind, kinds};
 use super::matrix::Matrix;
 use super::words::{about, counted, without_huge_shares};
 use super::{Report, facts};
+use crate::model::claim::{Answer, Answered};
 use crate::model::{Command, Comparison, Percent, Severity, Stop, Verdict};
 
 /// Beyond so many times the rounds that were done nobody would wait.
@@ -130,7 +131,7 @@ fn open(report: &Report, kept: Kept) -> Option<Step> {
     let open = open_of(report);
     let (count, total) = (open.len(), report.comparisons.len());
     if count == 0 {
-        return None;
+        return undecided(report, kept);
     }
     let what = unsettled(&open, total, report.plan.judgement.margin);
     let said = |text: String| Some(Step { text: format!("{what} {text}"), command: Vec::new() });
@@ -146,6 +147,30 @@ fn open(report: &Report, kept: Kept) -> Option<Step> {
         }
         Rounds::Enough(rounds, soon) => (rounds, soon),
     };
+    Some(longer(report, kept, (&what, "settle"), rounds, [soon, count]))
+}
+
+/// How to decide claims where every verdict is settled.
+fn undecided(report: &Report, kept: Kept) -> Option<Step> {
+    let is_undecided = |it: &&Answered| it.answer == Answer::Undecided && it.measured.is_some();
+    let all: Vec<&Answered> = report.claims.iter().filter(is_undecided).collect();
+    let done = report.rounds();
+    let near = |more: &u32| *more <= done.saturating_mul(TIMES_MAX - 1);
+    let soon: Vec<u32> = all.iter().filter_map(|it| it.rounds_to_settle).filter(near).collect();
+    let more = soon.iter().max()?;
+    let are = if all.len() == 1 { "is" } else { "are" };
+    let what = format!("{} {are} undecided.", counted(all.len(), "claim"));
+    Some(longer(report, kept, (&what, "decide"), done + more, [soon.len(), all.len()]))
+}
+
+/// A run of so many rounds, which would do for so many of all that is open.
+fn longer(
+    report: &Report,
+    kept: Kept,
+    (what, settle): (&str, &str),
+    rounds: u32,
+    [soon, count]: [usize; 2],
+) -> Step {
     let which = match soon {
         1 if count == 1 => "it".into(),
         all if all == count => "them".into(),
@@ -154,15 +179,15 @@ fn open(report: &Report, kept: Kept) -> Option<Step> {
     let done = f64::from(report.rounds().max(1));
     let time = about(report.run.elapsed_s / done * f64::from(rounds));
     let text =
-        format!("{what} A run of {rounds} rounds would probably settle {which} in about {time}");
+        format!("{what} A run of {rounds} rounds would probably {settle} {which} in about {time}");
     if kept.is_packed {
-        return Some(Step { text: text + ".", command: Vec::new() });
+        return Step { text: text + ".", command: Vec::new() };
     }
     let (plan, rounds) = (format!("{}/plan.toml", kept.path), rounds.to_string());
     let mut words = vec!["fsverdict", "run", &plan, "--rounds", &rounds];
     let erased = erased(report);
     words.extend(erased.iter().map(String::as_str));
-    Some(Step { text: text + ":", command: command(&words) })
+    Step { text: text + ":", command: command(&words) }
 }
 
 /// How many are open, and how many of open size: the answer's own words and numbers.
@@ -215,6 +240,7 @@ mod tests {
     use super::super::testing::{comparison, grid, report};
     use super::*;
     use crate::model::BedKind;
+    use crate::model::claim::Claim;
 
     #[test]
     fn what_is_open_is_told_without_a_command_where_another_has_it() {
@@ -266,5 +292,31 @@ mod tests {
         made.1.stop = Some(Stop::Settled);
         made.2 = vec![comparison("t0", "c1", Verdict::Faster, 2.0)];
         assert_eq!(step(&made, "run"), None);
+    }
+
+    #[test]
+    fn an_undecided_claim_has_a_way_to_be_decided_where_all_verdicts_are() {
+        let (plan, mut run, mut comparisons) = grid(&[vec![(Verdict::Faster, 2.0)]]);
+        (run.stop, run.elapsed_s, comparisons[0].rounds) = (Some(Stop::Rounds), 60.0, 6);
+        let made = (plan, run, comparisons);
+        let claim = |answer, more| Answered {
+            claim: Claim { text: "x".into(), ..Claim::default() },
+            answer,
+            open: true,
+            claimed: [None, None],
+            measured: Some([1.0, 0.9, 1.1]),
+            why: String::new(),
+            rounds_to_settle: more,
+        };
+        let of = |claims: &[Answered]| {
+            let report = Report { claims, ..report(&made) };
+            steps(&report, Kept { path: "run", is_packed: false }).into_iter().next()
+        };
+        let one = of(&[claim(Answer::Undecided, Some(6)), claim(Answer::Holds, None)]).unwrap();
+        assert_eq!(one.command.join(" "), "fsverdict run run/plan.toml --rounds 12");
+        let says = "1 claim is undecided. A run of 12 rounds would probably decide it in about";
+        assert!(one.text.starts_with(says), "{}", one.text);
+        assert_eq!(of(&[claim(Answer::HoldsInDirection, Some(6))]), None);
+        assert_eq!(of(&[claim(Answer::Undecided, Some(6000))]), None);
     }
 }
