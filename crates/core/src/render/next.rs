@@ -154,7 +154,7 @@ fn open(report: &Report, kept: Kept) -> Option<Step> {
 fn undecided(report: &Report, kept: Kept) -> Option<Step> {
     let is_undecided = |it: &&Answered| it.answer == Answer::Undecided && it.measured.is_some();
     let all: Vec<&Answered> = report.claims.iter().filter(is_undecided).collect();
-    let done = report.rounds();
+    let done = report.rounds().max(1);
     let near = |more: &u32| *more <= done.saturating_mul(TIMES_MAX - 1);
     let soon: Vec<u32> = all.iter().filter_map(|it| it.rounds_to_settle).filter(near).collect();
     let more = soon.iter().max()?;
@@ -297,7 +297,7 @@ mod tests {
     #[test]
     fn an_undecided_claim_has_a_way_to_be_decided_where_all_verdicts_are() {
         let (plan, mut run, mut comparisons) = grid(&[vec![(Verdict::Faster, 2.0)]]);
-        (run.stop, run.elapsed_s, comparisons[0].rounds) = (Some(Stop::Rounds), 60.0, 6);
+        (run.stop, run.elapsed_s, comparisons[0].rounds) = (Some(Stop::Rounds), 60.0, 1);
         let made = (plan, run, comparisons);
         let claim = |answer, more| Answered {
             claim: Claim { text: "x".into(), ..Claim::default() },
@@ -313,8 +313,8 @@ mod tests {
             steps(&report, Kept { path: "run", is_packed: false }).into_iter().next()
         };
         let one = of(&[claim(Answer::Undecided, Some(6)), claim(Answer::Holds, None)]).unwrap();
-        assert_eq!(one.command.join(" "), "fsverdict run run/plan.toml --rounds 12");
-        let says = "1 claim is undecided. A run of 12 rounds would probably decide it in about";
+        assert_eq!(one.command.join(" "), "fsverdict run run/plan.toml --rounds 7");
+        let says = "1 claim is undecided. A run of 7 rounds would probably decide it in about";
         assert!(one.text.starts_with(says), "{}", one.text);
         assert_eq!(of(&[claim(Answer::HoldsInDirection, Some(6))]), None);
         assert_eq!(of(&[claim(Answer::Undecided, Some(6000))]), None);
