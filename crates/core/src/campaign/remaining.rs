@@ -38,7 +38,7 @@ pub fn remaining(plan: &Plan, open: Open, tally: &Tally) -> Vec<Remaining> {
             u32::try_from(more + under_way).unwrap_or(u32::MAX)
         };
         let rounds = plan.judgement.rounds();
-        let likely = likely_rounds(open, workload);
+        let likely = likely_rounds(plan, open, tally, workload);
         Remaining {
             workload: workload.name.clone(),
             contenders,
@@ -50,9 +50,9 @@ pub fn remaining(plan: &Plan, open: Open, tally: &Tally) -> Vec<Remaining> {
 }
 
 /// The round after which all comparisons and claims of the workload are settled, as it looks now.
-fn likely_rounds(open: Open, workload: &Workload) -> Option<u32> {
+fn likely_rounds(plan: &Plan, open: Open, tally: &Tally, workload: &Workload) -> Option<u32> {
     let is_its = |claim: &&Undecided| claim.parts.iter().any(|(work, _)| *work == workload.name);
-    let claims = open.claims.iter().filter(is_its).map(|claim| claim.settled_after);
+    let claims = open.answerable(plan, tally).filter(is_its).map(|claim| claim.settled_after);
     let its = open.comparisons.iter().filter(|it| it.workload == workload.name);
     let verdicts = its.filter(|it| !it.verdict.is_settled()).map(Comparison::settled_after);
     let rounds = claims.chain(verdicts).map(|after| Some(after?.max(FIRST_LOOK)));

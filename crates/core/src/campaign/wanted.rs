@@ -23,7 +23,8 @@ pub fn wanted<'a>(
     tally: &Tally,
 ) -> Result<Vec<(&'a Workload, Vec<String>)>, Stop> {
     let comparisons = open.comparisons;
-    let claimed = &open.claimed(plan, tally);
+    let claims = open.answerable(plan, tally);
+    let claimed: BTreeSet<&Part> = claims.flat_map(|claim| &claim.parts).collect();
     let has = |workload: &str, name: &str| {
         claimed.contains(&(workload.to_string(), name.to_string()))
             || is_open(comparisons, workload, name)
@@ -80,19 +81,19 @@ fn is_any_open(plan: &Plan, has: impl Fn(&str, &str) -> bool, tally: &Tally) -> 
     })
 }
 
-impl Open<'_> {
-    /// Who takes part in undecided claims that further rounds can hold both of: neither is given up
-    /// or out of the race.
-    fn claimed(self, plan: &Plan, tally: &Tally) -> BTreeSet<Part> {
-        let is_out = |(workload, name): &Part| {
-            let is_its = |it: &&Comparison| it.workload == *workload && it.contender == *name;
-            let its = self.comparisons.iter().filter(is_its);
+impl<'o> Open<'o> {
+    /// The undecided claims of which further rounds can hold both: neither is given up or out of the
+    /// race.
+    pub fn answerable(self, plan: &Plan, tally: &Tally) -> impl Iterator<Item = &'o Undecided> {
+        let is_out = move |(workload, name): &Part| {
+            let is_beaten = |it: &Comparison| {
+                it.workload == *workload && it.contender == *name && it.beaten_by.is_some()
+            };
             tally.gives_up(workload, name)
                 || tally.gives_up(workload, plan.reference())
-                || its.into_iter().any(|it| it.beaten_by.is_some())
+                || self.comparisons.iter().any(is_beaten)
         };
-        let goes_on = self.claims.iter().filter(|claim| !claim.parts.iter().any(is_out));
-        goes_on.flat_map(|claim| claim.parts.clone()).collect()
+        self.claims.iter().filter(move |claim| !claim.parts.iter().any(&is_out))
     }
 }
 

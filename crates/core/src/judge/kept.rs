@@ -76,7 +76,7 @@ pub struct Kept {
     pub refused: Vec<Phase>,
     /// What the audits of single trials saw, by their place in [`AUDITS`], in this order.
     pub seen: Vec<(usize, Seen)>,
-    /// How much of an application's work reached the device.
+    /// How much of a command's work reached the device.
     pub part: DevicesPart,
     /// On what terms it ran.
     pub terms: Rc<Terms>,

@@ -134,19 +134,22 @@ impl Plan {
         }
     }
 
+    /// What the claims compare of which all is there.
+    fn claims_compared(&self) -> impl Iterator<Item = Compared<'_>> {
+        let asked = self.claims.iter().filter(|it| it.not_measurable.is_none());
+        asked.filter_map(|it| it.compared(self).ok())
+    }
+
     /// The metrics of the workload of that name that something is claimed of.
     pub fn claimed_metrics(&self, workload: &str) -> BTreeSet<String> {
-        let asked = self.claims.iter().filter(|it| it.not_measurable.is_none());
-        let compared = asked.filter_map(|it| it.compared(self).ok());
-        let its = compared.filter(|it| [it.workload, it.than].iter().any(|it| it.name == workload));
+        let is_its = |it: &Compared| [it.workload, it.than].iter().any(|it| it.name == workload);
+        let its = self.claims_compared().filter(is_its);
         its.map(|it| it.metric).collect()
     }
 
     /// How many claims that no verdict compares share the error with those of that workload.
     pub fn claims_sharing(&self, workload: &str) -> usize {
-        let asked = self.claims.iter().filter(|it| it.not_measurable.is_none());
-        let compared = asked.filter_map(|it| it.compared(self).ok());
-        let extra = compared.filter(|it| it.is_extra(self.reference()));
+        let extra = self.claims_compared().filter(|it| it.is_extra(self.reference()));
         match self.judgement.family {
             Family::Run => extra.count(),
             Family::Workload => extra.filter(|it| it.workload.name == workload).count(),

@@ -237,10 +237,9 @@ pub fn doubt(report: &Report) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::{comparison, grid, report};
+    use super::super::testing::{answered, comparison, grid, report};
     use super::*;
     use crate::model::BedKind;
-    use crate::model::claim::Claim;
 
     #[test]
     fn what_is_open_is_told_without_a_command_where_another_has_it() {
@@ -299,15 +298,7 @@ mod tests {
         let (plan, mut run, mut comparisons) = grid(&[vec![(Verdict::Faster, 2.0)]]);
         (run.stop, run.elapsed_s, comparisons[0].rounds) = (Some(Stop::Rounds), 60.0, 1);
         let made = (plan, run, comparisons);
-        let claim = |answer, more| Answered {
-            claim: Claim { text: "x".into(), ..Claim::default() },
-            answer,
-            open: true,
-            claimed: [None, None],
-            measured: Some([1.0, 0.9, 1.1]),
-            why: String::new(),
-            rounds_to_settle: more,
-        };
+        let claim = |answer, more| Answered { rounds_to_settle: more, ..answered(answer, "x") };
         let of = |claims: &[Answered]| {
             let report = Report { claims, ..report(&made) };
             steps(&report, Kept { path: "run", is_packed: false }).into_iter().next()

@@ -148,20 +148,8 @@ pub fn beforehand(heading: &str, rows: &[(&str, String)]) -> String {
 #[cfg(test)]
 mod tests {
     use super::super::paint::{WIDTH, columns};
+    use super::super::testing::answered;
     use super::*;
-    use crate::model::claim::Claim;
-
-    fn answered(answer: Answer, text: &str) -> Answered {
-        Answered {
-            claim: Claim { text: text.into(), at_least: Some(2.0), ..Claim::default() },
-            answer,
-            open: false,
-            claimed: [None, None],
-            measured: Some([1.0, 0.00123, 234.5]),
-            why: String::new(),
-            rounds_to_settle: None,
-        }
-    }
 
     fn precedent(claims: &[Answered]) -> Precedent {
         let ruling = |it: &Answered| Ruling {

@@ -1,6 +1,7 @@
 //! Runs of any verdicts, for tests.
 
 use super::Report;
+use crate::model::claim::{Answer, Answered, Claim};
 use crate::model::{Better, Comparison, Plan, Run, Unit, Verdict};
 
 /// A plan of so many contenders, `c0` the reference, and tests, and its comparisons by verdict.
@@ -67,4 +68,17 @@ pub fn run() -> Run {
     let text = r#"{"schema":1,"program_version":"1","name":"r","command":[],"started":"","seed":1,
         "place":"sim","host":{},"tools":{}}"#;
     serde_json::from_str(text).unwrap()
+}
+
+/// A claim with an answer that more rounds would not change.
+pub fn answered(answer: Answer, text: &str) -> Answered {
+    Answered {
+        claim: Claim { text: text.into(), at_least: Some(2.0), ..Claim::default() },
+        answer,
+        open: false,
+        claimed: [None, None],
+        measured: Some([1.0, 0.00123, 234.5]),
+        why: String::new(),
+        rounds_to_settle: None,
+    }
 }

@@ -71,9 +71,8 @@ pub fn all() -> Vec<Kernel> {
 }
 
 /// The kernels of that name, the first choice first: the one at a path, which is an image or a
-/// folder with a kernel (`tree.rs`), or all whose release it is
-/// or begins (`6.12`, `6.12+zfs-2.3`), the newest first. No name: the running one, then all there
-/// are.
+/// folder with a kernel (`tree.rs`), or all whose release it is or begins (`6.12`, `6.12+zfs-2.3`),
+/// the newest first. No name: the running one, then all there are.
 pub fn named(name: Option<&str>) -> Result<Vec<Kernel>, VmError> {
     if let Some(path) = name.filter(|name| name.contains('/')) {
         let unreadable = |source| VmError::Image { path: path.into(), source };
