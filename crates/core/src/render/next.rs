@@ -201,7 +201,7 @@ fn unsettled(open: &[&Comparison], total: usize, margin: Percent) -> String {
     match (undecided, open.len() - undecided) {
         (all, 0) if all == total => format!("No comparison of {total} is settled."),
         (count, 0) => format!("{count} of {total} {} open.", are(count)),
-        (0, sized) => format!("Of {total} comparisons, {}.", of_size(sized)),
+        (0, sized) => format!("Of {}, {}.", counted(total, "comparison"), of_size(sized)),
         (count, sized) => {
             format!("{count} of {total} {} open, and {}.", are(count), of_size(sized))
         }
