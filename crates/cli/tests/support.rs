@@ -5,7 +5,7 @@ use std::fs::{self, File};
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
-use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::{OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
@@ -65,6 +65,7 @@ impl Scene {
     }
 
     fn with(guard: Guard) -> Scene {
+        there_before();
         let folder = tempfile::Builder::new().prefix("fsverdict-test-").tempdir().unwrap();
         Scene { folder, before: Knobs::now(), _guard: guard }
     }
@@ -343,10 +344,19 @@ fn journals(folder: &Path) -> Vec<PathBuf> {
     entries.filter(|path| run(path).is_some_and(|run| run.starts_with(folder))).collect()
 }
 
+/// Cgroups of trials that no journal speaks of when the first test begins. All containers of a
+/// machine see its cgroups, but each has journals of its own: these are of a run in another one, or
+/// of one in a container that is gone.
+fn there_before() -> &'static [PathBuf] {
+    static THERE: OnceLock<Vec<PathBuf>> = OnceLock::new();
+    THERE.get_or_init(without_journal)
+}
+
 /// Cgroups of trials that no journal speaks of, and that stay: those of a campaign of faults beside
 /// us, which keeps its journals elsewhere, go with its trials.
 fn cgroups() -> Vec<PathBuf> {
     let mut left = without_journal();
+    left.retain(|it| !there_before().contains(it));
     let until = Instant::now() + Duration::from_secs(120);
     while !left.is_empty() && Instant::now() < until {
         std::thread::sleep(Duration::from_millis(100));
