@@ -51,7 +51,7 @@ pub fn remaining(plan: &Plan, open: Open, tally: &Tally) -> Vec<Remaining> {
 
 /// The round after which all comparisons and claims of the workload are settled, as it looks now.
 fn likely_rounds(plan: &Plan, open: Open, tally: &Tally, workload: &Workload) -> Option<u32> {
-    let is_its = |claim: &&Undecided| claim.parts.iter().any(|(work, _)| *work == workload.name);
+    let is_its = |claim: &&Undecided| claim.entrants.iter().any(|(work, _)| *work == workload.name);
     let claims = open.answerable(plan, tally).filter(is_its).map(|claim| claim.settled_after);
     let its = open.comparisons.iter().filter(|it| it.workload == workload.name);
     let verdicts = its.filter(|it| !it.verdict.is_settled()).map(Comparison::settled_after);

@@ -67,11 +67,9 @@ fn plain_undecided(
     let is_measured = |it: &&Answered| it.why != "no round has both yet";
     let open = answers.iter().filter(|it| it.answer == Answer::Undecided).filter(is_measured);
     let undecided = |it: &Answered| {
-        let compared = it.claim.compared(plan).unwrap();
-        let parts = [(compared.workload, compared.contender), (compared.than, compared.against)];
-        let parts = parts.map(|(work, name)| (work.name.clone(), name.to_string()));
+        let entrants = it.claim.compared(plan).unwrap().entrants();
         // It is for who waits, and not for what is run next.
-        Undecided { parts, settled_after: None }
+        Undecided { entrants, settled_after: None }
     };
     open.map(undecided).collect()
 }
@@ -436,8 +434,8 @@ fn fifth(claims: &str) -> Vec<String> {
     let records: Vec<Record> = (1..=4).flat_map(round).collect();
     match next_round(1, &Judge::new(&plan), &records, Duration::ZERO) {
         Next::Round(slots) => {
-            let parts = slots.into_iter().map(|it| it.key.workload + " " + &it.key.contender);
-            parts.collect::<BTreeSet<_>>().into_iter().collect()
+            let entrants = slots.into_iter().map(|it| it.key.workload + " " + &it.key.contender);
+            entrants.collect::<BTreeSet<_>>().into_iter().collect()
         }
         Next::End(stop) => vec![format!("{stop:?}")],
     }
@@ -463,7 +461,7 @@ fn rounds_go_on_for_an_undecided_claim() {
 #[test]
 fn a_claim_keeps_nobody_whose_partner_is_given_up_and_all_where_intervals_are_pooled() {
     let part = |work: &str, name: &str| (work.to_string(), name.to_string());
-    let next = |judgement: &str, parts: [(String, String); 2], fails: &[&str]| {
+    let next = |judgement: &str, entrants: [(String, String); 2], fails: &[&str]| {
         let plan = plan(&format!(
             "contender = [{{ name = \"a\" }}, {{ name = \"b\" }}]\n{judgement}\n\
              [[workload]]\nname = \"v\"\ncommand = \"true\"\n\
@@ -476,7 +474,7 @@ fn a_claim_keeps_nobody_whose_partner_is_given_up_and_all_where_intervals_are_po
                 tally.take(round, [work, name], round < 3 || !fails.contains(&trial));
             }
         }
-        let claims = [Undecided { parts, settled_after: None }];
+        let claims = [Undecided { entrants: entrants.into(), settled_after: None }];
         match wanted(&plan, Open { comparisons: &[], claims: &claims }, &tally) {
             Ok(wanted) => {
                 let all = wanted.into_iter().flat_map(|(work, names)| {

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use crate::judge::{FIRST_LOOK, Part, Undecided};
-use crate::model::{Comparison, Intervals, Plan, Stop, Verdict, Workload};
+use crate::judge::{FIRST_LOOK, Undecided};
+use crate::model::{Comparison, Entrant, Intervals, Plan, Stop, Verdict, Workload};
 
 use super::tally::Tally;
 
@@ -24,7 +24,7 @@ pub fn wanted<'a>(
 ) -> Result<Vec<(&'a Workload, Vec<String>)>, Stop> {
     let comparisons = open.comparisons;
     let claims = open.answerable(plan, tally);
-    let claimed: BTreeSet<&Part> = claims.flat_map(|claim| &claim.parts).collect();
+    let claimed: BTreeSet<&Entrant> = claims.flat_map(|claim| &claim.entrants).collect();
     let has = |workload: &str, name: &str| {
         claimed.contains(&(workload.to_string(), name.to_string()))
             || is_open(comparisons, workload, name)
@@ -82,10 +82,10 @@ fn is_any_open(plan: &Plan, has: impl Fn(&str, &str) -> bool, tally: &Tally) -> 
 }
 
 impl<'o> Open<'o> {
-    /// The undecided claims of which further rounds can hold both: neither is given up or out of the
-    /// race.
+    /// The undecided claims of which further rounds can hold all that is compared: nobody is given
+    /// up or out of the race.
     pub fn answerable(self, plan: &Plan, tally: &Tally) -> impl Iterator<Item = &'o Undecided> {
-        let is_out = move |(workload, name): &Part| {
+        let is_out = move |(workload, name): &Entrant| {
             let is_beaten = |it: &Comparison| {
                 it.workload == *workload && it.contender == *name && it.beaten_by.is_some()
             };
@@ -93,7 +93,7 @@ impl<'o> Open<'o> {
                 || tally.gives_up(workload, plan.reference())
                 || self.comparisons.iter().any(is_beaten)
         };
-        self.claims.iter().filter(move |claim| !claim.parts.iter().any(&is_out))
+        self.claims.iter().filter(move |claim| !claim.entrants.iter().any(&is_out))
     }
 }
 

@@ -5,13 +5,18 @@
 //! verdict compares, another metric, two works or two contenders beside the reference, has an
 //! interval of its own, and such claims of one workload share one more error.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use super::compare::{Judge, voids};
+use super::growth;
 use super::interval::{Course, Interval};
 use super::not_measured::failures;
 use super::terms::Side;
 use super::trials::{Trials, Which};
 use crate::model::claim::{Answer, Answered, Claim, Claimed, Way};
-use crate::model::{Compared, Comparison, Finding, Percent, Plan, Record, Unknown};
+use crate::model::{
+    Compared, Comparison, Entrant, Finding, Growth, Percent, Plan, Record, Unit, Unknown,
+};
 
 /// Every claim of the plan with its answer, in the plan's order: `trials` are those of `side`.
 pub(super) fn claims(
@@ -25,20 +30,17 @@ pub(super) fn claims(
     side.plan.claims.iter().map(|claim| court.answered(side, claim)).collect()
 }
 
-/// A work, and a contender that does it, by their names.
-pub type Part = (String, String);
-
 /// A claim that is undecided, while a run goes on.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Undecided {
-    /// Who is compared: a round that holds both tells more.
-    pub parts: [Part; 2],
+    /// Who is compared: a round that holds all tells more.
+    pub entrants: BTreeSet<Entrant>,
     /// After so many rounds it is probably decided; `None` where none or very many would do.
     pub settled_after: Option<u32>,
 }
 
 /// The claims that are undecided. One whose direction is known is answered: its exact size would
-/// keep most runs going to their end.
+/// keep most runs going to their end. One is given up whose extrapolations themselves lie apart.
 pub(super) fn undecided(
     judge: &Judge,
     comparisons: &[Comparison],
@@ -53,13 +55,15 @@ pub(super) fn undecided(
         if answer(claimed, measured, margin).0 != Answer::Undecided {
             return None;
         }
-        let Compared { workload, than, contender, against, .. } = claim.compared(plan).ok()?;
+        let compared = claim.compared(plan).ok()?;
+        let [low, high] = measured.comes_to;
+        let in_the_end = answer(claimed, Measured { low, high, ..measured }, margin).0;
+        if compared.growth.is_some() && in_the_end == Answer::Undecided {
+            return None;
+        }
+        let entrants = compared.entrants();
         let more = rounds_to_settle(claimed, measured, margin);
-        Some(Undecided {
-            parts: [(workload, contender), (than, against)]
-                .map(|(work, name)| (work.name.clone(), name.to_string())),
-            settled_after: more.map(|more| measured.rounds + more),
-        })
+        Some(Undecided { entrants, settled_after: more.map(|more| measured.rounds + more) })
     };
     plan.claims.iter().filter_map(undecided).collect()
 }
@@ -79,34 +83,48 @@ struct Measured {
     low: f64,
     high: f64,
     rounds: u32,
+    /// What the ends come to after very many rounds: the ratio, unless it is extrapolated.
+    comes_to: [f64; 2],
 }
 
 impl Measured {
     /// `None` before the first round that holds both.
     fn of(comparison: &Comparison) -> Option<Measured> {
         let Comparison { ratio, low, high, rounds, .. } = *comparison;
-        Some(Measured { ratio: ratio?, low, high: high.unwrap_or(f64::INFINITY), rounds })
+        let (ratio, high) = (ratio?, high.unwrap_or(f64::INFINITY));
+        Some(Measured { ratio, low, high, rounds, comes_to: [ratio; 2] })
     }
 
     /// The same of what no verdict compares.
     fn of_course(course: &Course) -> Option<Measured> {
         let Interval { low, high } = course.interval;
         let (ratio, rounds) = (course.estimate.exp(), course.rounds);
-        (rounds > 0).then(|| Measured { ratio, low: low.exp(), high: high.exp(), rounds })
+        let [low, high] = [low, high].map(f64::exp);
+        (rounds > 0).then_some(Measured { ratio, low, high, rounds, comes_to: [ratio; 2] })
+    }
+
+    /// What holds for both: the hull of their intervals.
+    fn or(self, other: Measured) -> Measured {
+        let [one, two] = [self, other].map(|it| it.comes_to);
+        let comes_to = [one[0].min(two[0]), one[1].max(two[1])];
+        let (low, high) = (self.low.min(other.low), self.high.max(other.high));
+        Measured { low, high, comes_to, ..self }
     }
 
     /// Of the other contender against this one.
     fn mirrored(self) -> Measured {
-        let Measured { ratio, low, high, rounds } = self;
-        Measured { ratio: 1.0 / ratio, low: 1.0 / high, high: 1.0 / low, rounds }
+        let Measured { ratio, low, high, rounds, comes_to: [least, most] } = self;
+        let comes_to = [1.0 / most, 1.0 / least];
+        Measured { ratio: 1.0 / ratio, low: 1.0 / high, high: 1.0 / low, rounds, comes_to }
     }
 
     /// The same after so many rounds, if the ratio is the one estimated: the interval shrinks with
     /// the square root of their number.
     fn after(self, rounds: u32) -> Measured {
         let shrunk = (f64::from(self.rounds) / f64::from(rounds)).sqrt();
-        let end = |end: f64| self.ratio * (end / self.ratio).powf(shrunk);
-        Measured { low: end(self.low), high: end(self.high), rounds, ..self }
+        let end = |to: f64, end: f64| to * (end / to).powf(shrunk);
+        let [least, most] = self.comes_to;
+        Measured { low: end(least, self.low), high: end(most, self.high), rounds, ..self }
     }
 }
 
@@ -173,7 +191,9 @@ impl Court<'_> {
         };
         let lacking = || claim.compared(plan).map(|compared| lack(side, &compared));
         let measured = match self.measured(claim) {
-            Ok(Some(measured)) => return settled(blank, claimed, measured, plan),
+            Ok(Some(measured)) => {
+                return extrapolated(settled(blank, claimed, measured, plan), plan);
+            }
             Ok(None) => lacking().unwrap_or((Answer::NotMeasurableHere, String::new())),
             Err(answered) => answered,
         };
@@ -190,12 +210,17 @@ impl Court<'_> {
         let plan = self.judge.plan();
         let lacks = |unknown: Unknown| (Answer::NotMeasurableHere, unknown.to_string());
         let compared = claim.compared(plan).map_err(lacks)?;
+        if compared.growth.as_ref().is_some_and(|it| !it.grows()) {
+            let why = "at this scale the works of growth have as many operations or files";
+            return Err((Answer::NotMeasurableHere, why.into()));
+        }
         if let Some(audit) = self.audit(&compared) {
             return Err((Answer::MeasuredSomethingElse, audit));
         }
-        Ok(match compared.is_extra(plan.reference()) {
-            true => self.extra(&compared),
-            false => self.judged(&compared),
+        Ok(match &compared.growth {
+            Some(growth) => self.grown(&compared, growth),
+            None if compared.is_extra(plan.reference()) => self.extra(&compared),
+            None => self.judged(&compared),
         })
     }
 
@@ -210,18 +235,48 @@ impl Court<'_> {
 
     /// By an interval of its own.
     fn extra(&self, compared: &Compared) -> Option<Measured> {
-        let Compared { workload, than, metric, contender, against } = compared;
+        let Compared { workload, than, metric, contender, against, .. } = compared;
         let both = [(workload.name.as_str(), *contender), (than.name.as_str(), *against)];
-        let (rule, margin) = (self.judge.claim_rule(&workload.name), self.judge.margin());
-        let course = |which| {
+        self.of_rounds(compared, |which| {
             let [one, other] =
                 both.map(|(work, name)| self.trials.series(work, metric, name, which));
-            let pairs = one.pairs(other, ..);
-            Course::of(&pairs.map(|pair| pair.difference).collect::<Vec<_>>(), rule, margin)
+            one.pairs(other, ..).map(|pair| pair.difference).collect()
+        })
+    }
+
+    /// By the lines through the ratios of works that grow: what holds for each.
+    fn grown(&self, compared: &Compared, growth: &Growth) -> Option<Measured> {
+        let Compared { metric, contender, against, .. } = compared;
+        let works = &growth.works;
+        let ratios = |which| {
+            let rounds = works.iter().map(|(work, _)| {
+                let both = [*contender, *against];
+                let [one, other] = self.trials.both(&work.name, metric, both, which);
+                one.pairs(other, ..).map(|pair| (pair.round, pair.difference)).collect()
+            });
+            rounds.collect::<Vec<BTreeMap<u32, f64>>>()
         };
+        let counts: Vec<f64> = works.iter().map(|(_, count)| *count as f64).collect();
+        let lines = growth::lines(&counts, growth.to as f64);
+        let along = |line: &Vec<f64>| {
+            self.of_rounds(compared, |which| growth::extrapolated(&ratios(which), line))
+        };
+        lines.iter().map(along).reduce(|one, other| Some(one?.or(other?)))?
+    }
+
+    /// By these differences of ln(goodness), of one round after the other.
+    fn of_rounds(
+        &self,
+        compared: &Compared,
+        differences: impl Fn(Which) -> Vec<f64>,
+    ) -> Option<Measured> {
+        let rule = self.judge.claim_rule(&compared.workload.name);
+        let margin = self.judge.margin();
+        let course = |which| Course::of(&differences(which), rule, margin);
         let latest = course(Which::Latest);
         // Where rounds were run again, what is said has to hold without that too.
-        let has_again = both.iter().any(|(work, name)| self.trials.has_again(work, name));
+        let mut entrants = compared.entrants().into_iter();
+        let has_again = entrants.any(|(work, name)| self.trials.has_again(&work, &name));
         Measured::of_course(&match has_again {
             false => latest,
             true => latest.or(&course(Which::First), margin),
@@ -238,10 +293,9 @@ impl Court<'_> {
 
     /// The finding that voids it, if one does.
     fn audit(&self, compared: &Compared) -> Option<String> {
-        let Compared { workload, than, contender, against, .. } = compared;
-        let voids = |it: &&Finding| {
-            voids(it, &workload.name, [contender; 2]) || voids(it, &than.name, [against; 2])
-        };
+        let entrants = compared.entrants();
+        let voids =
+            |it: &&Finding| entrants.iter().any(|(work, name)| voids(it, work, [name.as_str(); 2]));
         let finding = self.findings.iter().find(voids)?;
         Some(format!("{:?}: {}", finding.audit, finding.evidence))
     }
@@ -249,26 +303,40 @@ impl Court<'_> {
 
 /// Why there is no ratio of the two.
 fn lack(side: Side, compared: &Compared) -> (Answer, String) {
-    let Compared { workload, than, metric, contender, against } = compared;
+    let Compared { workload, metric, .. } = compared;
     let records = side.records;
-    let both = [(&workload.name, *contender), (&than.name, *against)];
-    let failed = |(work, name): &(&String, &str)| {
+    let entrants = compared.entrants();
+    let failed = |(work, name): &Entrant| {
         let (count, trials, error) = failures(records, work, name)?;
         let all = count == trials;
-        all.then(|| format!("all {trials} trials of {name} failed: {error}"))
+        let at = if compared.growth.is_some() { format!(" at {work}") } else { String::new() };
+        all.then(|| format!("all {trials} trials of {name}{at} failed: {error}"))
     };
-    let refused = |(work, name): &(&String, &str)| {
+    let refused = |(work, name): &Entrant| {
         let phase = workload.phase_of(metric);
-        let its = |it: &&Record| it.key.workload == **work && it.key.contender == *name;
+        let its = |it: &&Record| it.key.workload == *work && it.key.contender == *name;
         let mut refused = records.iter().filter(its).flat_map(|it| &it.refused);
         refused.find(|it| it.phase == phase).map(|_| format!("{name} has no {}", phase.name()))
     };
-    let why = both.iter().find_map(failed).or_else(|| both.iter().find_map(refused));
+    let why = entrants.iter().find_map(failed).or_else(|| entrants.iter().find_map(refused));
     match (why, side.run.stop) {
         (Some(why), _) => (Answer::NotMeasurableHere, why),
         (None, Some(_)) => (Answer::NotMeasurableHere, format!("no round has {metric} of both")),
         (None, None) => (Answer::Undecided, "no round has both yet".into()),
     }
+}
+
+/// Says of an answer beyond what was measured that it is one.
+fn extrapolated(answered: Answered, plan: &Plan) -> Answered {
+    let compared = answered.claim.compared(plan).ok();
+    let Some(Growth { works, to }) = compared.and_then(|it| it.growth) else { return answered };
+    let most = works.last().map_or(0, |(_, count)| *count);
+    let [most, to] = [most, to].map(|count| Unit::Count.format(count as f64));
+    let why = format!(
+        "extrapolated from {most} to {to}, taken that the ratio is a power of these or stays: {}",
+        answered.why
+    );
+    Answered { why, ..answered }
 }
 
 /// The answer by what was measured.
@@ -305,7 +373,7 @@ mod tests {
     use super::super::testing::{plan, record, run};
     use super::super::{Fold, Judge};
     use super::*;
-    use crate::model::{Failure, Outcome, Sample, Stop, Unit, Verdict};
+    use crate::model::{Failure, Outcome, Sample, Stop, Verdict};
 
     const MARGIN: Percent = Percent(0.05);
 
@@ -314,9 +382,12 @@ mod tests {
         claim.claimed(MARGIN)
     }
 
+    fn measured(ratio: f64, low: f64, high: f64) -> Measured {
+        Measured { ratio, low, high, rounds: 6, comes_to: [ratio; 2] }
+    }
+
     fn said(text: &str, low: f64, high: f64) -> (Answer, bool) {
-        let measured = Measured { ratio: (low * high).sqrt(), low, high, rounds: 6 };
-        answer(claimed(text), measured, MARGIN)
+        answer(claimed(text), measured((low * high).sqrt(), low, high), MARGIN)
     }
 
     #[test]
@@ -417,6 +488,72 @@ mod tests {
         }
     }
 
+    /// The answers after twelve rounds, in which a contender takes so many seconds of time, give or
+    /// take a percent, and so many of the processor's for a work.
+    fn after_twelve(plan: &Plan, takes: impl Fn(&str, &str) -> (f64, f64)) -> Vec<Answered> {
+        let trial = |round: u32, work: &str, name: &str| {
+            let noise = 1.0 + f64::from((round * 7 + name.len() as u32) % 5) / 500.0;
+            let (seconds, cpu) = takes(work, name);
+            let samples = vec![
+                Sample::lower("wall_time", noise * seconds, Unit::Seconds),
+                Sample::lower("cpu_time", cpu, Unit::Seconds),
+            ];
+            Record { samples, ..record(round, work, name) }
+        };
+        let mut records = Vec::new();
+        for (round, work) in (1..=12).flat_map(|it| plan.workloads.iter().map(move |w| (it, w))) {
+            let names = plan.contenders.iter();
+            records.extend(names.map(|contender| trial(round, &work.name, &contender.name)));
+        }
+        let mut run = run("run", &[]);
+        run.stop = Some(Stop::Rounds);
+        let side = Side { run: &run, plan, records: &records };
+        let judge = Judge::new(plan);
+        let mut fold = Fold::of(&judge, &records);
+        let comparisons = fold.comparisons();
+        fold.claims(side, &comparisons, &[])
+    }
+
+    #[test]
+    fn what_grows_is_extrapolated() {
+        let work = |name: &str, operations: u32| {
+            format!(
+                "[[workload]]\nname = \"{name}\"\ncommand = \"true\"\ncache = \"warm\"\n\
+                 operations = {operations}\n"
+            )
+        };
+        let claim = |rest: &str| {
+            let growth = "growth = [\"few\", \"more\", \"most\"]\nto = 10000000";
+            format!("[[claim]]\ntext = \"x\"\ncontender = \"b\"\n{growth}\n{rest}\n")
+        };
+        let text = [
+            "[[contender]]\nname = \"a\"\n[[contender]]\nname = \"b\"\n".into(),
+            work("few", 1000) + &work("more", 10_000) + &work("most", 100_000),
+            claim("times = 5") + &claim("metric = \"cpu_time\"\nis = \"better\""),
+        ];
+        let plan = plan(&text.concat());
+        let answers = after_twelve(&plan, |work, name| {
+            let count = [("few", 1e3), ("more", 1e4), ("most", 1e5)];
+            let count: f64 = count.iter().find(|it| it.0 == work).unwrap().1;
+            // b's time is n^0.9. A part of its processor's time does not grow: it is soon lost.
+            let cpu = if name == "b" { 0.1 * count + 1000.0 } else { 0.1 * count };
+            (count.powf(if name == "b" { 0.9 } else { 1.0 }), cpu)
+        });
+        let [time, cpu] = &answers[..] else { panic!("{answers:?}") };
+        assert_eq!(time.answer, Answer::HoldsInDirection, "{time:?}");
+        let begin = "extrapolated from 100,000 to 10,000,000, taken";
+        assert!(time.why.starts_with(begin), "{time:?}");
+        // 10^0.7, or as at the largest work, 10^0.5.
+        let [ratio, low, high] = time.measured.unwrap();
+        assert!((ratio - 10f64.powf(0.7)).abs() < 0.1 && ratio <= high && high < 5.2, "{time:?}");
+        assert!(low <= 10f64.sqrt() + 1e-9 && low > 3.1, "{time:?}");
+        // In truth it is 0.999 there. Both lines are above that by far, but the growth may end, and
+        // no number of rounds would settle that.
+        let [_, low, high] = cpu.measured.unwrap();
+        assert!(low < 0.91 && high > 3.0, "{cpu:?}");
+        assert_eq!((cpu.answer, cpu.rounds_to_settle), (Answer::Undecided, None), "{cpu:?}");
+    }
+
     #[test]
     fn what_no_verdict_compares_has_an_interval_of_its_own() {
         let other = "[[workload]]\nname = \"v\"\ncommand = \"true\"\ncache = \"warm\"\n";
@@ -427,27 +564,10 @@ mod tests {
             [of_works, of_metric, lacking].map(|it| format!("[[claim]]\ntext = \"x\"\n{it}\n")),
         );
         let plan = plan(&format!("{PLAN}{}", claims.collect::<String>()));
-        let trial = |round: u32, work: &str, name: &str| {
-            let noise = 1.0 + f64::from((round * 7 + name.len() as u32) % 5) / 500.0;
-            let seconds = noise * if work == "v" { 2.0 } else { 1.0 };
+        let answers = after_twelve(&plan, |work, name| {
             let cpu = if name == "b" { 0.5 } else { 1.0 };
-            let samples = vec![
-                Sample::lower("wall_time", seconds, Unit::Seconds),
-                Sample::lower("cpu_time", cpu, Unit::Seconds),
-            ];
-            Record { samples, ..record(round, work, name) }
-        };
-        let mut records = Vec::new();
-        for (round, work) in (1..=12).flat_map(|round| ["w", "v"].map(|work| (round, work))) {
-            records.extend(["a", "b", "c"].map(|name| trial(round, work, name)));
-        }
-        let mut run = run("run", &[]);
-        run.stop = Some(Stop::Rounds);
-        let side = Side { run: &run, plan: &plan, records: &records };
-        let judge = Judge::new(&plan);
-        let mut fold = Fold::of(&judge, &records);
-        let comparisons = fold.comparisons();
-        let answers = fold.claims(side, &comparisons, &[]);
+            (if work == "v" { 2.0 } else { 1.0 }, cpu)
+        });
         let said: Vec<_> = answers.iter().map(|it| (it.answer, it.why.as_str())).collect();
         assert_eq!(said[..2], [(Answer::Holds, "the whole interval is within what is claimed"); 2]);
         assert_eq!(said[2], (Answer::NotMeasurableHere, "no round has iops of both"));
@@ -478,15 +598,27 @@ mod tests {
 
     #[test]
     fn an_open_answer_says_how_many_rounds_would_settle_it() {
-        let open = Measured { ratio: 1.1, low: 0.9, high: 1.1 * 1.1 / 0.9, rounds: 6 };
+        let open = measured(1.1, 0.9, 1.1 * 1.1 / 0.9);
         let better = claimed("is = \"better\"");
         let more = rounds_to_settle(better, open, MARGIN).unwrap();
         assert!(!answer(better, open.after(6 + more), MARGIN).1);
         assert!(answer(better, open.after(5 + more), MARGIN).1);
-        let at_its_edge = Measured { ratio: 1.05, low: 0.9, high: 1.05 * 1.05 / 0.9, rounds: 6 };
+        let at_its_edge = measured(1.05, 0.9, 1.05 * 1.05 / 0.9);
         assert_eq!(rounds_to_settle(better, at_its_edge, MARGIN), None);
         let unbounded = Measured { low: 0.0, high: f64::INFINITY, ..open };
         assert_eq!(rounds_to_settle(better, unbounded, MARGIN), None);
+    }
+
+    #[test]
+    fn two_lines_that_part_don_t_come_together_with_more_rounds() {
+        let both = measured(1.2, 1.1, 1.3).or(measured(0.9, 0.8, 1.0));
+        assert_eq!((both.ratio, both.low, both.high), (1.2, 0.8, 1.3));
+        let after = both.after(1_000_000);
+        assert!(after.low > 0.89 && after.low < 0.9 && after.high > 1.2, "{after:?}");
+        assert_eq!(rounds_to_settle(claimed("is = \"better\""), both, MARGIN), None);
+        let mirrored = both.mirrored();
+        assert_eq!(mirrored.comes_to, [1.0 / 1.2, 1.0 / 0.9]);
+        assert_eq!([mirrored.low, mirrored.high], [1.0 / 1.3, 1.0 / 0.8]);
     }
 
     fn is_yes((answer, open): (Answer, bool)) -> bool {

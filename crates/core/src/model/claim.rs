@@ -34,6 +34,13 @@ pub struct Claim {
     /// The other work, where two works are compared and not two contenders at one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub than: Option<String>,
+    /// Instead of a work: some that do the same, the one with the fewest operations or files first.
+    /// The ratio at `to` is extrapolated from theirs.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub growth: Vec<String>,
+    /// The number of operations or files that the ratio is claimed of.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub to: Option<u64>,
     /// The figure; where none is named, the only one that the work is judged by.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metric: Option<String>,

@@ -1,16 +1,29 @@
 //! What a plan's claims compare, where the plan has all of it.
 
 use std::collections::BTreeSet;
-use std::fmt;
+use std::{fmt, mem};
 
 use super::claim::Claim;
 use super::near::meant;
+use super::workload::Work;
 use super::{Family, LeftOut, Plan, Workload};
+
+/// A work, and a contender that does it, by their names.
+pub type Entrant = (String, String);
+
+/// Works that do the same with more and more operations or files, asked about with more still.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Growth<'a> {
+    /// The works, and how many operations or files each has: more than the one before.
+    pub works: Vec<(&'a Workload, u64)>,
+    /// How many are asked about: more than any has.
+    pub to: u64,
+}
 
 /// What a claim compares.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Compared<'a> {
-    /// The work.
+    /// The work; of some that grow, the one that has most to do.
     pub workload: &'a Workload,
     /// The other work, or the same.
     pub than: &'a Workload,
@@ -20,14 +33,51 @@ pub struct Compared<'a> {
     pub contender: &'a str,
     /// The name of the one it is compared with, or the same.
     pub against: &'a str,
+    /// The ratio is extrapolated from those of several works.
+    pub growth: Option<Growth<'a>>,
+}
+
+impl Growth<'_> {
+    /// There are two works at least, each has a tenth more than the one before, and what is asked
+    /// about is more than any has. A scale may leave the smallest ones as many.
+    pub fn grows(&self) -> bool {
+        let counts: Vec<f64> = self.works.iter().map(|(_, count)| *count as f64).collect();
+        let grow = counts.is_sorted_by(|one, next| *one > 0.0 && *next >= 1.1 * one);
+        counts.len() > 1 && grow && counts.last() < Some(&(self.to as f64))
+    }
 }
 
 impl Compared<'_> {
+    /// Whose figures it is about: what a round has to hold.
+    pub fn entrants(&self) -> BTreeSet<Entrant> {
+        let Compared { workload, than, contender, against, growth, .. } = self;
+        let both = [(*workload, *contender), (*than, *against)];
+        let works = growth.iter().flat_map(|it| &it.works);
+        let grown = works.flat_map(|(work, _)| [contender, against].map(|name| (*work, *name)));
+        let parts = both.into_iter().chain(grown);
+        parts.map(|(work, name)| (work.name.clone(), name.to_string())).collect()
+    }
+
     /// It is no comparison that a plan with this reference judges anyway.
     pub fn is_extra(&self, reference: &str) -> bool {
         self.workload.name != self.than.name
+            || self.growth.is_some()
             || !self.workload.primary().contains(&self.metric)
             || ![self.contender, self.against].contains(&reference)
+    }
+}
+
+impl Workload {
+    /// How many operations or files it says it has: as many as grow with it.
+    fn count(&self) -> Option<u64> {
+        match self.work().ok()? {
+            Work::Command(_) => self.operations,
+            Work::SmallFiles(files) => Some(files.count),
+            Work::FsyncFiles(files) => Some(files.files.into()),
+            Work::Metadata(metadata) => Some(metadata.files()),
+            Work::Tree(tree) => tree.source.is_none().then_some(tree.files),
+            Work::Fio(_) | Work::Sysbench(_) | Work::Replay(_) => None,
+        }
     }
 }
 
@@ -70,11 +120,71 @@ impl Claim {
             (None, Some(_)) => contender,
             (None, None) => plan.reference(),
         };
-        let workload = known_workload(plan, self.workload.as_deref().unwrap_or_default())?;
+        let growth = self.growth(plan)?;
+        let largest = growth.as_ref().and_then(|it| it.works.last());
+        let workload = match largest {
+            Some((largest, _)) => largest,
+            None => known_workload(plan, self.workload.as_deref().unwrap_or_default())?,
+        };
         let than = self.than.as_deref().map(|name| known_workload(plan, name)).transpose()?;
         let usual = || workload.primary().into_iter().next();
         let metric = self.metric.clone().or_else(usual).unwrap_or_default();
-        Ok(Compared { workload, than: than.unwrap_or(workload), metric, contender, against })
+        let than = than.unwrap_or(workload);
+        Ok(Compared { workload, than, metric, contender, against, growth })
+    }
+
+    /// The works that it extrapolates from, if it does. One that says no count has none to do.
+    fn growth<'a>(&self, plan: &'a Plan) -> Result<Option<Growth<'a>>, Unknown> {
+        let Some(to) = self.to else { return Ok(None) };
+        let works = self.growth.iter().map(|name| {
+            let work = known_workload(plan, name)?;
+            Ok((work, work.count().unwrap_or(0)))
+        });
+        Ok(Some(Growth { works: works.collect::<Result<_, Unknown>>()?, to }))
+    }
+
+    /// What it extrapolates from is of one kind, has counts, and grows. In a plan that is `scaled`
+    /// it need not: the claim is then not measurable.
+    fn check_growth(&self, compared: &Compared, scaled: bool) -> Result<(), String> {
+        let Some(Growth { works, to }) = &compared.growth else { return Ok(()) };
+        if self.workload.is_some() || self.than.is_some() {
+            return Err("names a workload beside those of growth: leave that out".into());
+        }
+        if let Some((work, _)) = works.iter().find(|(_, count)| *count == 0) {
+            let name = &work.name;
+            return Err(format!(
+                "extrapolates from {name:?}, which says no count: a command has one by operations; \
+                 fio, sysbench and replays have none"
+            ));
+        }
+        let kinds = works.iter().filter_map(|(work, _)| work.work().ok());
+        let kinds: Vec<_> = kinds.map(|it| mem::discriminant(&it)).collect();
+        if kinds.iter().any(|kind| *kind != kinds[0]) {
+            return Err("extrapolates from works of several kinds: they do the same".into());
+        }
+        let growth = Growth { works: works.clone(), to: u64::MAX };
+        match works.last() {
+            _ if works.len() < 2 => {
+                return Err("extrapolates from fewer than two works: write more as growth".into());
+            }
+            _ if scaled => return Ok(()),
+            _ if !growth.grows() => {
+                return Err(
+                    "extrapolates from works that don't grow: the smallest comes first, and \
+                            each has a tenth more at least"
+                        .into(),
+                );
+            }
+            Some((_, most)) if most >= to => {
+                return Err(format!("is of {to}, as many as a work has: name that as workload"));
+            }
+            _ => {}
+        }
+        let metrics = |work: &Workload| self.metric.is_none().then(|| work.primary());
+        match works.iter().any(|(work, _)| metrics(work) != metrics(compared.workload)) {
+            true => Err("extrapolates from works that are judged by others: write a metric".into()),
+            false => Ok(()),
+        }
     }
 
     /// What is wrong with it in `plan`: the end of a sentence.
@@ -86,7 +196,15 @@ impl Claim {
             return Ok(());
         }
         self.check_size()?;
+        if self.growth.is_empty() != self.to.is_none() {
+            return Err(
+                "has one of growth and to: write the works that it extrapolates from, and to \
+                        how many operations or files"
+                    .into(),
+            );
+        }
         let compared = self.compared(plan).map_err(|unknown| format!("names {unknown}"))?;
+        self.check_growth(&compared, plan.scale.is_some())?;
         let Compared { workload, than, contender, against, .. } = compared;
         if (&workload.name, contender) == (&than.name, against) {
             return Err(format!("compares {contender:?} with itself: name another as against"));
@@ -142,7 +260,7 @@ impl Plan {
 
     /// The metrics of the workload of that name that something is claimed of.
     pub fn claimed_metrics(&self, workload: &str) -> BTreeSet<String> {
-        let is_its = |it: &Compared| [it.workload, it.than].iter().any(|it| it.name == workload);
+        let is_its = |it: &Compared| it.entrants().iter().any(|(work, _)| work == workload);
         let its = self.claims_compared().filter(is_its);
         its.map(|it| it.metric).collect()
     }
@@ -205,6 +323,45 @@ mod tests {
         assert!(of("times = [2, 1.5]").contains("above its greatest"));
         assert!(of("is = \"faster\"").contains("unknown variant"));
         checked("not_measurable = \"nothing here does so\"").unwrap();
+    }
+
+    #[test]
+    fn a_claim_extrapolates_from_works_that_grow() {
+        let work = "[[workload]]\nname = \"v\"\ncommand = \"true\"\noperations = 10\n\
+                    [[workload]]\nname = \"t\"\ncommand = \"false\"\noperations = 100\n\
+                    [[workload]]\nname = \"p\"\ncommand = \"true\"\noperations = 200\n\
+                    primary = [\"cpu_time\"]\n\
+                    [[workload]]\nname = \"tree\"\ntree = { files = 100 }\n\
+                    [[workload]]\nname = \"f\"\nfio = [\"--rw=read\", \"--size=4k\"]\n";
+        let claim = |rest: &str| {
+            let text = "text = \"so\"\ncontender = \"xfs\"\nis = \"better\"";
+            let plan = format!("{PLAN}{work}[[claim]]\n{text}\n{rest}\n");
+            Plan::parse(&plan).map_err(|error| error.to_string())
+        };
+        let plan = claim("growth = [\"v\", \"t\"]\nto = 1000\nmetric = \"cpu_time\"").unwrap();
+        let compared = plan.claims[0].compared(&plan).unwrap();
+        assert_eq!((compared.workload.name.as_str(), compared.against), ("t", "ext4"));
+        assert_eq!(compared.entrants().len(), 4);
+        assert_eq!(plan.claimed_metrics("v").len(), 1);
+        assert_eq!([plan.claims_sharing("v"), plan.claims_sharing("t")], [0, 1]);
+        let wrong = |rest: &str| claim(rest).unwrap_err();
+        for (rest, said) in [
+            ("to = 1000\nworkload = \"v\"", "has one of growth and to"),
+            ("growth = [\"v\", \"t\"]\nworkload = \"v\"", "has one of growth and to"),
+            ("growth = [\"v\", \"t\"]\nto = 9\nworkload = \"v\"", "beside those of growth"),
+            ("growth = [\"v\", \"t\"]\nto = 9\nthan = \"v\"", "beside those of growth"),
+            ("growth = [\"v\", \"x\"]\nto = 1000", "names workload \"x\""),
+            ("growth = [\"w\", \"t\"]\nto = 1000", "\"w\", which says no count"),
+            ("growth = [\"v\", \"f\"]\nto = 1000", "\"f\", which says no count"),
+            ("growth = [\"v\"]\nto = 1000", "from fewer than two works"),
+            ("growth = [\"t\", \"v\"]\nto = 1000", "the smallest comes first"),
+            ("growth = [\"v\", \"v\"]\nto = 1000", "the smallest comes first"),
+            ("growth = [\"v\", \"t\"]\nto = 100", "as many as a work has"),
+            ("growth = [\"v\", \"p\"]\nto = 1000", "are judged by others: write a metric"),
+            ("growth = [\"v\", \"tree\"]\nto = 1000", "of several kinds"),
+        ] {
+            assert!(wrong(rest).contains(said), "{rest}: {}", wrong(rest));
+        }
     }
 
     #[test]

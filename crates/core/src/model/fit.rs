@@ -300,10 +300,8 @@ impl Plan {
         self.workloads.retain(|it| names.contains(&it.name));
         self.drop_others_published();
         let mut claims = mem::take(&mut self.claims);
-        let stays = |name: &Option<String>| {
-            name.as_ref().is_none_or(|name| self.workloads.iter().any(|it| it.name == *name))
-        };
-        claims.retain(|it| stays(&it.workload) && stays(&it.than));
+        let stays = |name: &String| self.workloads.iter().any(|it| it.name == *name);
+        claims.retain(|it| it.workload.iter().chain(&it.than).chain(&it.growth).all(stays));
         self.claims = claims;
         Ok(())
     }

@@ -31,6 +31,8 @@ fn flatten_claim(claim: &mut Claim) {
         than,
         metric,
         not_measurable,
+        growth,
+        to: _,
         is: _,
         times: _,
         at_least: _,
@@ -38,7 +40,7 @@ fn flatten_claim(claim: &mut Claim) {
     } = claim;
     flatten([text, stands, condition]);
     let names = [contender, against, workload, than, metric, not_measurable];
-    flatten(names.into_iter().flatten());
+    flatten(names.into_iter().flatten().chain(growth));
 }
 
 impl Plan {

@@ -11,6 +11,8 @@ use crate::model::claim::{Answer, Answered, Claim, Times, Way};
 const INDENT: usize = 2;
 /// What the figures behind the claims are.
 const RATIOS: &str = "Behind a claim: the ratio measured; above 1, the one it speaks of is better.";
+/// What is said where some claim is about more than was measured.
+const EXTRAPOLATED: &str = "*: extrapolated, for no trial had so many operations or files.";
 /// The width of an answer on a terminal.
 const ANSWER: usize = 14;
 /// The width of a claim on a terminal; a longer one is cut there, and whole in every table.
@@ -54,7 +56,8 @@ pub(super) fn draw(out: &mut Painted, claims: &[Answered]) {
         let (paint, _, answer) = shown(it.answer);
         out.add(Paint::Plain, &" ".repeat(INDENT));
         out.add(paint, &filled(answer, ANSWER));
-        let span = here(it);
+        let sign = if it.measured.is_some() && it.claim.to.is_some() { " *" } else { "" };
+        let span = here(it) + sign;
         let text = cut(&one_line(&it.claim.text), TEXT);
         let text = if span.is_empty() { text } else { filled(&text, TEXT + INDENT) };
         out.add(Paint::Plain, &format!("{}{text}{span}\n", " ".repeat(INDENT)));
@@ -62,6 +65,9 @@ pub(super) fn draw(out: &mut Painted, claims: &[Answered]) {
     if claims.iter().any(|it| it.measured.is_some()) {
         out.add(Paint::Soft, "\n");
         out.add_wrapped(Paint::Soft, INDENT, RATIOS);
+    }
+    if claims.iter().any(|it| it.measured.is_some() && it.claim.to.is_some()) {
+        out.add_wrapped(Paint::Soft, INDENT, EXTRAPOLATED);
     }
     out.add(Paint::Plain, "\n");
 }

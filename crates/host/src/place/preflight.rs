@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use fsverdict_core::model::{
-    Arm, Bed, BedKind, Bytes, Contender, Plan, PlanError, Workload, meant,
+    Arm, Bed, BedKind, Bytes, Compared, Contender, Plan, PlanError, Workload, meant,
 };
 use fsverdict_core::run::{HostError, check_metrics};
 use thiserror::Error;
@@ -189,7 +189,8 @@ fn check_claimed(
 ) -> Result<(), PreflightError> {
     let named = |said| PreflightError::Metric { workload: workload.name.clone(), said };
     let compared = plan.claims.iter().filter_map(|claim| claim.compared(plan).ok());
-    for it in compared.filter(|it| [it.workload, it.than].contains(&workload)) {
+    let is_its = |it: &Compared| it.entrants().iter().any(|(work, _)| *work == workload.name);
+    for it in compared.filter(is_its) {
         let claimed = Workload { primary: vec![it.metric], ..workload.clone() };
         check_metrics(&claimed, &plan.probes, jobs_are_known).map_err(named)?;
     }
