@@ -65,7 +65,12 @@ fn plain_undecided(
     let answers =
         Fold::of(judge, records).claims(side, comparisons, &plain::voiding(judge, records));
     let is_measured = |it: &&Answered| it.why != "no round has both yet";
+    // That of extrapolations that lie apart.
+    let is_hopeless = |it: &&Answered| {
+        it.claim.to.is_some() && it.measured.is_some() && it.rounds_to_settle.is_none()
+    };
     let open = answers.iter().filter(|it| it.answer == Answer::Undecided).filter(is_measured);
+    let open = open.filter(|it| !is_hopeless(it));
     let undecided = |it: &Answered| {
         let entrants = it.claim.compared(plan).unwrap().entrants();
         // It is for who waits, and not for what is run next.
@@ -108,7 +113,9 @@ fn plain_repeated(seed: u64, judge: &Judge, records: &[Record]) -> Vec<Slot> {
 
 const CONTENDERS: &str = "[[contender]]\nname = \"a\"\n[[contender]]\nname = \"b\"\n\
                           [[contender]]\nname = \"c\"\n";
-const WORK: &str = "[[workload]]\nname = \"v\"\ncommand = \"true\"\n";
+const WORK: &str = "[[workload]]\nname = \"v\"\ncommand = \"true\"\noperations = 100\n";
+/// More of that.
+const MORE: &str = "[[workload]]\nname = \"u\"\ncommand = \"true\"\noperations = 1000\n";
 const JOB: &str = "[[workload]]\nname = \"w\"\nprimary = [\"iops\", \"cpu_per_operation\"]\n\
                    fio = { rw = \"randread\", ioengine = \"libaio\", iodepth = 4 }\n";
 
@@ -140,6 +147,12 @@ const CLAIMS: &str = r#"
     than = "v"
     metric = "wall_time"
     at_most = 2
+    [[claim]]
+    text = "6"
+    contender = "b"
+    growth = ["v", "u"]
+    to = 2000
+    is = "better"
 "#;
 
 /// Judges of every kind there is, some of them with claims; those without an end need no
@@ -154,8 +167,8 @@ static JUDGES: LazyLock<Vec<Judge>> = LazyLock::new(|| {
         "budget = \"1000h\"\nreference = \"b\"\nrace = true\narms = [\"raw\"]",
     ];
     let judge = |(place, judgement)| {
-        let claims = if place < 3 || place == 4 { CLAIMS } else { "" };
-        let text = format!("{claims}{CONTENDERS}{WORK}{JOB}[judgement]\n{judgement}\n");
+        let (claims, more) = if place < 3 || place == 4 { (CLAIMS, MORE) } else { ("", "") };
+        let text = format!("{claims}{CONTENDERS}{WORK}{more}{JOB}[judgement]\n{judgement}\n");
         Judge::new(&plan(&text))
     };
     judgements.into_iter().enumerate().map(judge).collect()
@@ -434,8 +447,8 @@ fn fifth(claims: &str) -> Vec<String> {
     let records: Vec<Record> = (1..=4).flat_map(round).collect();
     match next_round(1, &Judge::new(&plan), &records, Duration::ZERO) {
         Next::Round(slots) => {
-            let entrants = slots.into_iter().map(|it| it.key.workload + " " + &it.key.contender);
-            entrants.collect::<BTreeSet<_>>().into_iter().collect()
+            let names = slots.into_iter().map(|it| it.key.workload + " " + &it.key.contender);
+            names.collect::<BTreeSet<_>>().into_iter().collect()
         }
         Next::End(stop) => vec![format!("{stop:?}")],
     }

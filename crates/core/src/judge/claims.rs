@@ -40,7 +40,8 @@ pub struct Undecided {
 }
 
 /// The claims that are undecided. One whose direction is known is answered: its exact size would
-/// keep most runs going to their end. One is given up whose extrapolations themselves lie apart.
+/// keep most runs going to their end. One is given up whose extrapolations lie so far apart that no
+/// rounds would decide it.
 pub(super) fn undecided(
     judge: &Judge,
     comparisons: &[Comparison],
@@ -56,13 +57,11 @@ pub(super) fn undecided(
             return None;
         }
         let compared = claim.compared(plan).ok()?;
-        let [low, high] = measured.comes_to;
-        let in_the_end = answer(claimed, Measured { low, high, ..measured }, margin).0;
-        if compared.growth.is_some() && in_the_end == Answer::Undecided {
+        let more = rounds_to_settle(claimed, measured, margin);
+        if compared.growth.is_some() && measured.high.is_finite() && more.is_none() {
             return None;
         }
         let entrants = compared.entrants();
-        let more = rounds_to_settle(claimed, measured, margin);
         Some(Undecided { entrants, settled_after: more.map(|more| measured.rounds + more) })
     };
     plan.claims.iter().filter_map(undecided).collect()
@@ -210,9 +209,8 @@ impl Court<'_> {
         let plan = self.judge.plan();
         let lacks = |unknown: Unknown| (Answer::NotMeasurableHere, unknown.to_string());
         let compared = claim.compared(plan).map_err(lacks)?;
-        if compared.growth.as_ref().is_some_and(|it| !it.grows()) {
-            let why = "at this scale the works of growth have as many operations or files";
-            return Err((Answer::NotMeasurableHere, why.into()));
+        if let Some(flaw) = compared.growth.as_ref().and_then(Growth::flaw) {
+            return Err((Answer::NotMeasurableHere, format!("at this scale it {flaw}")));
         }
         if let Some(audit) = self.audit(&compared) {
             return Err((Answer::MeasuredSomethingElse, audit));
@@ -333,7 +331,7 @@ fn extrapolated(answered: Answered, plan: &Plan) -> Answered {
     let most = works.last().map_or(0, |(_, count)| *count);
     let [most, to] = [most, to].map(|count| Unit::Count.format(count as f64));
     let why = format!(
-        "extrapolated from {most} to {to}, taken that the ratio is a power of these or stays: {}",
+        "extrapolated from {most} to {to}, assuming a power law or no further growth: {}",
         answered.why
     );
     Answered { why, ..answered }
@@ -541,7 +539,7 @@ mod tests {
         });
         let [time, cpu] = &answers[..] else { panic!("{answers:?}") };
         assert_eq!(time.answer, Answer::HoldsInDirection, "{time:?}");
-        let begin = "extrapolated from 100,000 to 10,000,000, taken";
+        let begin = "extrapolated from 100,000 to 10,000,000, assuming a power law";
         assert!(time.why.starts_with(begin), "{time:?}");
         // 10^0.7, or as at the largest work, 10^0.5.
         let [ratio, low, high] = time.measured.unwrap();

@@ -38,12 +38,26 @@ pub struct Compared<'a> {
 }
 
 impl Growth<'_> {
-    /// There are two works at least, each has a tenth more than the one before, and what is asked
-    /// about is more than any has. A scale may leave the smallest ones as many.
-    pub fn grows(&self) -> bool {
-        let counts: Vec<f64> = self.works.iter().map(|(_, count)| *count as f64).collect();
+    /// Why nothing can be extrapolated from them, if so: the end of a sentence. A scale may leave
+    /// the smallest as many.
+    pub fn flaw(&self) -> Option<String> {
+        let Growth { works, to } = self;
+        let counts: Vec<f64> = works.iter().map(|(_, count)| *count as f64).collect();
         let grow = counts.is_sorted_by(|one, next| *one > 0.0 && *next >= 1.1 * one);
-        counts.len() > 1 && grow && counts.last() < Some(&(self.to as f64))
+        match counts.last() {
+            _ if counts.len() < 2 => {
+                Some("extrapolates from fewer than two works: write more as growth".into())
+            }
+            _ if !grow => Some(
+                "extrapolates from works that don't grow: the smallest comes first, and each has a \
+                 tenth more at least"
+                    .into(),
+            ),
+            Some(most) if *most >= *to as f64 => {
+                Some(format!("is of {to}, and a work has as many: name that as workload"))
+            }
+            _ => None,
+        }
     }
 }
 
@@ -146,7 +160,8 @@ impl Claim {
     /// What it extrapolates from is of one kind, has counts, and grows. In a plan that is `scaled`
     /// it need not: the claim is then not measurable.
     fn check_growth(&self, compared: &Compared, scaled: bool) -> Result<(), String> {
-        let Some(Growth { works, to }) = &compared.growth else { return Ok(()) };
+        let Some(growth) = &compared.growth else { return Ok(()) };
+        let works = &growth.works;
         if self.workload.is_some() || self.than.is_some() {
             return Err("names a workload beside those of growth: leave that out".into());
         }
@@ -162,23 +177,11 @@ impl Claim {
         if kinds.iter().any(|kind| *kind != kinds[0]) {
             return Err("extrapolates from works of several kinds: they do the same".into());
         }
-        let growth = Growth { works: works.clone(), to: u64::MAX };
-        match works.last() {
-            _ if works.len() < 2 => {
-                return Err("extrapolates from fewer than two works: write more as growth".into());
-            }
-            _ if scaled => return Ok(()),
-            _ if !growth.grows() => {
-                return Err(
-                    "extrapolates from works that don't grow: the smallest comes first, and \
-                            each has a tenth more at least"
-                        .into(),
-                );
-            }
-            Some((_, most)) if most >= to => {
-                return Err(format!("is of {to}, as many as a work has: name that as workload"));
-            }
-            _ => {}
+        if scaled {
+            return Ok(());
+        }
+        if let Some(flaw) = growth.flaw() {
+            return Err(flaw);
         }
         let metrics = |work: &Workload| self.metric.is_none().then(|| work.primary());
         match works.iter().any(|(work, _)| metrics(work) != metrics(compared.workload)) {
@@ -198,8 +201,8 @@ impl Claim {
         self.check_size()?;
         if self.growth.is_empty() != self.to.is_none() {
             return Err(
-                "has one of growth and to: write the works that it extrapolates from, and to \
-                        how many operations or files"
+                "has one of growth and to: write both, the works that it extrapolates from \
+                        and the number that it is about"
                     .into(),
             );
         }
@@ -356,7 +359,7 @@ mod tests {
             ("growth = [\"v\"]\nto = 1000", "from fewer than two works"),
             ("growth = [\"t\", \"v\"]\nto = 1000", "the smallest comes first"),
             ("growth = [\"v\", \"v\"]\nto = 1000", "the smallest comes first"),
-            ("growth = [\"v\", \"t\"]\nto = 100", "as many as a work has"),
+            ("growth = [\"v\", \"t\"]\nto = 100", "and a work has as many"),
             ("growth = [\"v\", \"p\"]\nto = 1000", "are judged by others: write a metric"),
             ("growth = [\"v\", \"tree\"]\nto = 1000", "of several kinds"),
         ] {

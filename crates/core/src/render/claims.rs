@@ -12,7 +12,8 @@ const INDENT: usize = 2;
 /// What the figures behind the claims are.
 const RATIOS: &str = "Behind a claim: the ratio measured; above 1, the one it speaks of is better.";
 /// What is said where some claim is about more than was measured.
-const EXTRAPOLATED: &str = "*: extrapolated, for no trial had so many operations or files.";
+pub(super) const EXTRAPOLATED: &str =
+    "*: extrapolated, for no trial had so many operations or files.";
 /// The width of an answer on a terminal.
 const ANSWER: usize = 14;
 /// The width of a claim on a terminal; a longer one is cut there, and whole in every table.
@@ -56,8 +57,7 @@ pub(super) fn draw(out: &mut Painted, claims: &[Answered]) {
         let (paint, _, answer) = shown(it.answer);
         out.add(Paint::Plain, &" ".repeat(INDENT));
         out.add(paint, &filled(answer, ANSWER));
-        let sign = if it.measured.is_some() && it.claim.to.is_some() { " *" } else { "" };
-        let span = here(it) + sign;
+        let span = here(it) + if is_extrapolated(it) { " *" } else { "" };
         let text = cut(&one_line(&it.claim.text), TEXT);
         let text = if span.is_empty() { text } else { filled(&text, TEXT + INDENT) };
         out.add(Paint::Plain, &format!("{}{text}{span}\n", " ".repeat(INDENT)));
@@ -66,10 +66,15 @@ pub(super) fn draw(out: &mut Painted, claims: &[Answered]) {
         out.add(Paint::Soft, "\n");
         out.add_wrapped(Paint::Soft, INDENT, RATIOS);
     }
-    if claims.iter().any(|it| it.measured.is_some() && it.claim.to.is_some()) {
+    if claims.iter().any(is_extrapolated) {
         out.add_wrapped(Paint::Soft, INDENT, EXTRAPOLATED);
     }
     out.add(Paint::Plain, "\n");
+}
+
+/// Its interval is of more than any trial had.
+pub(super) fn is_extrapolated(answered: &Answered) -> bool {
+    answered.measured.is_some() && answered.claim.to.is_some()
 }
 
 /// The answer's paint, its sign, and itself in a narrow column.
@@ -149,6 +154,9 @@ fn why(report: &Report, answered: &Answered) -> String {
             let time = if seconds > 0.0 { format!(", {}", about(seconds)) } else { String::new() };
             format!("{why}; about {rounds_more} more would settle it{time}")
         }
+        None if *open && is_extrapolated(answered) => {
+            format!("{why}; a larger work would tell more than more rounds")
+        }
         None if *open && measured.is_some() => format!("{why}; more rounds would not settle it"),
         None => why.clone(),
     }
@@ -204,6 +212,22 @@ mod tests {
         let lines: Vec<&str> = shown.lines().collect();
         assert!(lines.iter().all(|line| columns(line) <= WIDTH), "{shown}");
         assert_eq!(lines.iter().filter(|line| line.ends_with("0.0012-234")).count(), claims.len());
+    }
+
+    #[test]
+    fn an_extrapolated_claim_is_marked_and_says_what_tells_more() {
+        let mut it = answered(Answer::Undecided, "a is b");
+        (it.claim.to, it.rounds_to_settle) = (Some(1_000_000), None);
+        let claims = [it, answered(Answer::Holds, "b is c")];
+        let mut out = Painted::default();
+        draw(&mut out, &claims);
+        let shown = out.plain();
+        assert_eq!(shown.matches("0.0012-234 *\n").count(), 1, "{shown}");
+        assert!(shown.contains(EXTRAPOLATED), "{shown}");
+        let made = grid(&[vec![(Verdict::Undecided, 1.0)]]);
+        let report = Report { claims: &claims, ..report(&made) };
+        let table = table(&report, ASCII_MARKDOWN).to_string();
+        assert_eq!(table.matches("; a larger work would tell more than more rounds").count(), 1);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! A study's claims three times over: what the study says, what the published run of this project
 //! answered, and what the run here answers.
 
-use super::claims::{claimed, cut, shown, tally};
+use super::claims::{EXTRAPOLATED, claimed, cut, shown, tally};
 use super::paint::{Paint, Painted, filled, hanging};
 use super::text::one_line;
 use super::words::{self, about, counted};
@@ -26,7 +26,9 @@ pub fn reproduced(claims: &[Answered], precedent: Option<&Precedent>) -> Painted
     let record = if precedent.is_some() { "the record" } else { "" };
     line(&mut out, ["claim", "the study", record, "here"].map(|it| (Paint::Soft, it.into())));
     for it in claims {
-        let text = (Paint::Plain, cut(&one_line(&it.claim.text), WIDTHS[0] - INDENT));
+        let sign = if it.claim.to.is_some() { " *" } else { "" };
+        let text = cut(&one_line(&it.claim.text), WIDTHS[0] - INDENT - sign.len());
+        let text = (Paint::Plain, text + sign);
         let study = (Paint::Plain, claimed(&it.claim));
         let here = cell(it.answer, it.measured.map(|[_, low, high]| (low, high)));
         line(&mut out, [text, study, there(it).map_or((Paint::Soft, "".into()), ruled), here]);
@@ -106,7 +108,9 @@ fn legend(claims: &[Answered], precedent: Option<&Precedent>) -> String {
     let ratios = "Ratios: above 1, the one that the claim speaks of is better.";
     let run =
         precedent.map_or_else(String::new, |it| format!(" The record: record/{}.", it.answered()));
-    format!("{}. {ratios}{run}", signs.join(", "))
+    let has_sign = claims.iter().any(|it| it.claim.to.is_some());
+    let beyond = if has_sign { format!(" {EXTRAPOLATED}") } else { String::new() };
+    format!("{}. {ratios}{beyond}{run}", signs.join(", "))
 }
 
 /// What a run of the study would do here, and how long that takes by the published one.
@@ -171,13 +175,17 @@ mod tests {
     fn every_answer_fits_its_line() {
         let claims: Vec<Answered> =
             Answer::ALL.iter().map(|it| answered(*it, &"long ".repeat(30))).collect();
-        for known in [None, Some(precedent(&claims))] {
+        for (place, known) in [None, Some(precedent(&claims))].into_iter().enumerate() {
+            let mut claims = claims.clone();
+            claims[0].claim.to = (place == 1).then_some(1_000_000);
             let shown = reproduced(&claims, known.as_ref()).plain();
             assert!(shown.lines().all(|line| columns(line) <= WIDTH), "{shown}");
             assert!(shown.contains("\n  long long"), "{shown}");
             assert!(shown.contains("  at least 2.00  "), "{shown}");
             let legend = shown.split_whitespace().collect::<Vec<_>>().join(" ");
             assert!(legend.contains("+ holds, ~ holds in direction, - does not hold"), "{shown}");
+            assert_eq!(shown.matches("… *").count(), place, "{shown}");
+            assert_eq!(legend.contains(EXTRAPOLATED), place == 1, "{shown}");
         }
     }
 
