@@ -15,7 +15,7 @@ const ROUNDS_FOR_EACH: usize = 6;
 const OUTLYING_MOST: usize = 20;
 
 /// In few rounds the factor for noise that remembers is the ratio of variances to this power.
-const MEMORY_POWER: f64 = 2.0;
+const MEMORY_POWER: i32 = 2;
 
 /// The least and the largest that the factor is.
 const MEMORY: [f64; 2] = [0.7, 2.5];
@@ -105,6 +105,12 @@ impl Paired {
 
     /// Takes the difference of one more round; gives what all so far say.
     pub fn take(&mut self, difference: f64) -> Estimate {
+        self.push(difference);
+        self.estimate()
+    }
+
+    /// Takes the difference of one more round, after which nobody looks.
+    pub fn push(&mut self, difference: f64) {
         let place = self.differences.len();
         let at = self.sorted.partition_point(|(value, _)| value.total_cmp(&difference).is_le());
         self.sorted.insert(at, (difference, place));
@@ -113,7 +119,6 @@ impl Paired {
         }
         self.differences.push(difference);
         self.all.add(difference - self.differences[0], 1.0);
-        self.estimate()
     }
 
     /// The places of the differences that outlie, in the order of the rounds, from 0.
@@ -200,6 +205,10 @@ impl Paired {
     /// Squares of what changes from each round to the next, differences that outlie being moved to
     /// the nearest that does not.
     fn steps_within(&self, kept: Kept) -> f64 {
+        // Mostly none outlies, and then this costs most of a look.
+        if kept.to - kept.from == self.sorted.len() {
+            return self.steps;
+        }
         let [low, high] = self.ends(kept);
         let ends = |(_, place): &(f64, usize)| [*place, *place + 1];
         let mut steps: Vec<usize> = self.outside(kept).flat_map(ends).collect();
@@ -250,8 +259,11 @@ fn widening(n: f64, scatter: f64, steps: f64) -> f64 {
         return 1.0;
     }
     let [least, most] = MEMORY;
-    let power = MEMORY_POWER * (FEW_ROUNDS / n).min(1.0);
-    ratio.powf(power).clamp(least, most).max((2.0 * ratio - 1.0).max(0.0).sqrt())
+    let powered = match n <= FEW_ROUNDS {
+        true => ratio.powi(MEMORY_POWER),
+        false => ratio.powf(f64::from(MEMORY_POWER) * FEW_ROUNDS / n),
+    };
+    powered.clamp(least, most).max((2.0 * ratio - 1.0).max(0.0).sqrt())
 }
 
 #[cfg(test)]

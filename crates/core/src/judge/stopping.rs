@@ -288,7 +288,8 @@ fn smallest_p_values(alpha: f64, rounds: u32, paths: u32) -> Vec<f64> {
     let mut campaign = || {
         paired.clear();
         let mut smallest = alpha;
-        for n in 1..=rounds {
+        (1..FIRST_LOOK).for_each(|_| paired.push(normals.next()));
+        for n in FIRST_LOOK..=rounds {
             let Estimate { mean, standard_error, .. } = paired.take(normals.next());
             smallest = looks.p_value(n, (mean / standard_error).abs()).min(smallest);
         }
