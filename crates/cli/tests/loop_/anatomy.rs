@@ -4,7 +4,8 @@ use std::fs;
 
 use serde_json::Value;
 
-use crate::support::{Left, Scene, Started, program};
+use super::{of, run_plan};
+use crate::support::{Left, Scene, Started, program, sample};
 
 /// The lines of a trial's log.
 fn log(scene: &Scene, trial: u32) -> Vec<Value> {
@@ -70,6 +71,65 @@ fn an_fdatasync_of_blocks_that_are_there_commits_nothing() {
     // The first may commit: ext4_iget takes an inode as changed by what is under way.
     let commit = row(&shown, "blocks: journal commit");
     assert!(commit.is_none_or(|commit| commit.starts_with("0 ")), "{shown}");
+    scene.assert_nothing_left();
+}
+
+/// Walks 30 directories of 30 files, and reads 1 MiB, from the disk.
+const WALK: &str = r#"
+probes = ["trace"]
+
+[bed]
+size = "320M"
+
+[judgement]
+rounds = 1
+
+[[contender]]
+name = "ext4"
+file_system = "ext4"
+
+[[contender]]
+name = "xfs"
+file_system = "xfs"
+
+[[contender]]
+name = "btrfs"
+file_system = "btrfs"
+
+[[workload]]
+name = "walk"
+setup = """
+set -e
+for i in $(seq 30); do mkdir $i; for j in $(seq 30); do echo $j > $i/$j; done; done
+head -c 1M /dev/zero > large
+"""
+command = "find . -size +1M; cat large"
+"#;
+
+#[test]
+#[ignore = "needs root and loop devices: run ./test"]
+fn what_a_cold_walk_reads_is_named() {
+    let scene = Scene::new();
+    let document = run_plan(&scene, WALK).json();
+    for (name, metadata) in [
+        ("ext4", &["directory", "inodes"][..]),
+        ("xfs", &["directory", "inodes"]),
+        ("btrfs", &["subvolume_tree"]),
+    ] {
+        let trial = of(&document, name)[0];
+        let bytes = |what: &str| sample(trial, &format!("trace_read_{what}_bytes"));
+        assert_eq!(bytes("unknown"), 0.0, "{trial:#}");
+        assert!(bytes("data") >= 1048576.0, "{trial:#}");
+        for what in metadata {
+            assert!(sample(trial, &format!("trace_reads_of_{what}")) > 0.0, "{trial:#}");
+            assert!(sample(trial, &format!("trace_read_bytes_of_{what}")) > 0.0, "{trial:#}");
+        }
+        let lines = log(&scene, trial["number"].as_u64().unwrap() as u32);
+        let reads = lines.iter().filter(|line| line["op"] == "read");
+        let sectors: u64 = reads.map(|line| line["sectors"].as_u64().unwrap()).sum();
+        let kinds = ["data", "journal", "metadata"].map(bytes).into_iter().sum::<f64>();
+        assert_eq!(kinds, sectors as f64 * 512.0);
+    }
     scene.assert_nothing_left();
 }
 

@@ -3,9 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::audit::pace::LEAST_AMOUNT_BYTES;
-use crate::model::{
-    Cost, DeviceTotals, Per, Phase, PhaseRecord, Record, Work, Workload, trace::PART,
-};
+use crate::model::{Cost, DeviceTotals, Per, Phase, PhaseRecord, Record, Work, Workload};
 
 /// What was paid of one cost.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -23,8 +21,8 @@ pub struct Paid {
 pub struct Bill {
     /// What was paid of each.
     pub costs: BTreeMap<Cost, Paid>,
-    /// The bytes written by what they are, divided as the whole is; `None` without a log.
-    pub parts: Option<BTreeMap<String, f64>>,
+    /// What of them was for blocks of each name, divided as the whole is, where a log tells it.
+    pub parts: BTreeMap<Cost, BTreeMap<String, f64>>,
 }
 
 impl Bill {
@@ -43,29 +41,25 @@ impl Bill {
         let Some(device) = part.totals.device.filter(|device| is_busy(device, part)) else {
             return Some(bill);
         };
-        let requests = (device.reads + device.writes + device.flushes) as f64 / count;
-        for (cost, value) in [
-            (Cost::Reads, device.reads),
-            (Cost::Writes, device.writes),
-            (Cost::Flushes, device.flushes),
-        ] {
-            bill.put(cost, per, value as f64 / count, requests);
-        }
-        let moved = (device.read_bytes + device.write_bytes) as f64;
+        let requests = device.reads + device.writes + device.flushes;
+        let moved = device.read_bytes + device.write_bytes;
         let is_work = |bytes: &u64| workload.command.is_none() || *bytes >= LEAST_AMOUNT_BYTES;
-        for (cost, value, application) in [
-            (Cost::ReadBytes, device.read_bytes, part.read_bytes().filter(is_work)),
-            (Cost::WrittenBytes, device.write_bytes, part.written_bytes()),
+        let [read, written] = [part.read_bytes().filter(is_work), part.written_bytes()];
+        for (cost, value, of, application) in [
+            (Cost::Reads, device.reads, requests, None),
+            (Cost::Writes, device.writes, requests, None),
+            (Cost::Flushes, device.flushes, requests, None),
+            (Cost::ReadBytes, device.read_bytes, moved, read),
+            (Cost::WrittenBytes, device.write_bytes, moved, written),
         ] {
             let (per, count) = match application {
                 Some(bytes) => (Per::Byte, bytes as f64),
                 None => (per, count),
             };
-            bill.put(cost, per, value as f64 / count, moved / count);
+            bill.put(cost, per, value as f64 / count, of as f64 / count);
             // A log's sums are of the whole trial.
-            if cost == Cost::WrittenBytes && phase == Phase::Whole {
-                bill.parts = parts(record, count);
-            }
+            let parts = parts(record, cost, count).filter(|_| phase == Phase::Whole);
+            bill.parts.extend(parts.map(|parts| (cost, parts)));
         }
         Some(bill)
     }
@@ -114,14 +108,15 @@ fn of_fsyncs(record: &Record) -> Bill {
     bill
 }
 
-/// What the trial's log adds up to, kind by kind.
-fn parts(record: &Record, count: f64) -> Option<BTreeMap<String, f64>> {
-    record.sample("trace_writes")?;
+/// What the trial's log adds up to, kind by kind; `None` where it has no such requests.
+fn parts(record: &Record, cost: Cost, count: f64) -> Option<BTreeMap<String, f64>> {
+    let begin = cost.by_block()?;
     let part = |(metric, value): (&str, f64)| {
-        Some((metric.strip_prefix(PART)?.replace('_', " "), value / count))
+        Some((metric.strip_prefix(begin)?.replace('_', " "), value / count))
     };
     let samples = record.samples.iter().map(|it| (it.metric.as_str(), it.value));
-    Some(samples.filter_map(part).collect())
+    let parts: BTreeMap<String, f64> = samples.filter_map(part).collect();
+    (!parts.is_empty()).then_some(parts)
 }
 
 #[cfg(test)]

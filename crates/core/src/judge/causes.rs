@@ -57,7 +57,7 @@ fn of(judge: &Judge, records: &[Record], comparison: &Comparison) -> Option<Vec<
         medians: found.medians,
         ratio: found.ratio,
         interval: found.interval,
-        parts: if found.cost == Cost::WrittenBytes { pairs.parts() } else { Vec::new() },
+        parts: pairs.parts(found.cost),
     };
     Some(apart(costs.collect()).into_iter().map(cause).collect())
 }
@@ -140,11 +140,11 @@ impl Pairs<'_> {
         self.course(values.iter().map(|[more, less]| more - less)).interval.low > 0.0
     }
 
-    /// The kinds of blocks of which the slower writes more, most first.
-    fn parts(&self) -> Vec<CausePart> {
-        let logs = self
-            .each()
-            .filter_map(|[slower, faster]| Some([slower.parts.as_ref()?, faster.parts.as_ref()?]));
+    /// The kinds of blocks for which the slower pays more, most first.
+    fn parts(&self, cost: Cost) -> Vec<CausePart> {
+        let logs = self.each().filter_map(|[slower, faster]| {
+            Some([slower.parts.get(&cost)?, faster.parts.get(&cost)?])
+        });
         let logs: Vec<[&BTreeMap<String, f64>; 2]> = logs.collect();
         let names: BTreeSet<&String> = logs.iter().flat_map(|[slower, _]| slower.keys()).collect();
         let part = |what: &String| {

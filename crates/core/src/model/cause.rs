@@ -75,16 +75,17 @@ pub struct Cause {
     /// Where this ratio lies.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub interval: Option<[f64; 2]>,
-    /// Of bytes written, where the blocks are known: kinds of which it writes more, most first.
+    /// Of bytes and requests that read or write, where the blocks are known: kinds of which it has
+    /// more, most first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub parts: Vec<CausePart>,
 }
 
-/// Blocks of a kind of which the slower of two writes more.
+/// Blocks of a kind of which the slower of two reads or writes more.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CausePart {
     /// The kind, as a log of requests names it.
     pub what: String,
-    /// Medians of the slower and the faster: bytes for the same as the whole.
+    /// Medians of the slower and the faster, in the unit of the whole and for the same.
     pub medians: [f64; 2],
 }

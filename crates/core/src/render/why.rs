@@ -94,7 +94,7 @@ fn clause(cause: &Cause, faster: &str) -> String {
     format!("{does} {more}{what}{per}{}, {faster} {less}", parts(cause))
 }
 
-/// The blocks of which it writes more.
+/// The blocks of which it reads or writes more.
 fn parts(cause: &Cause) -> String {
     let part = |it: &CausePart| format!("{} of {}", amount(cause, it.medians[0]), it.what);
     let parts: Vec<String> = cause.parts.iter().map(part).collect();

@@ -2,8 +2,8 @@
 
 use super::sample::samples;
 use crate::model::{
-    DeviceTotals, ExtraProbe, NetworkTotals, PageCacheTotals, Phase, PhaseRecord, SysstatColumn,
-    Totals, Work, Workload, meant, near, trace,
+    Cost, DeviceTotals, ExtraProbe, NetworkTotals, PageCacheTotals, Phase, PhaseRecord,
+    SysstatColumn, Totals, Work, Workload, meant, near, trace,
 };
 
 /// What ends the name of a latency.
@@ -22,7 +22,7 @@ pub fn check_metrics(
     if probes.contains(&ExtraProbe::Trace) {
         let mut account = trace::Account::default();
         account.writes = 1;
-        known.extend(account.samples().into_iter().map(|sample| sample.metric));
+        known.extend(account.samples(true).into_iter().map(|sample| sample.metric));
     }
     if let Some(figure) = workload.figures.keys().find(|figure| known.contains(figure)) {
         return Err(format!(
@@ -35,7 +35,7 @@ pub fn check_metrics(
             || has_any_operation(work, metric)
             || !jobs_are_known && is_of_a_job(work, metric)
             || is_of_application(workload, metric)
-            || probes.contains(&ExtraProbe::Trace) && metric.starts_with(trace::PART);
+            || probes.contains(&ExtraProbe::Trace) && Cost::is_by_block(metric);
         let names = || known.iter().map(String::as_str);
         let is_slip = || near(metric, names()).iter().any(|it| !it.starts_with(metric.as_str()));
         match work {

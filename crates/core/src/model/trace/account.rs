@@ -3,13 +3,19 @@
 use std::collections::BTreeMap;
 
 use super::{Entry, Kind, Op, SECTOR_BYTES};
-use crate::model::{Sample, Unit, as_metric};
+use crate::model::{Cost, Sample, Unit, as_metric};
 
-/// What begins the name of a sample that has the bytes written of one kind of blocks.
-pub const PART: &str = "trace_bytes_of_";
+/// What blocks there were, by what they are: the kind, and which in the file system's words.
+pub type Parts = BTreeMap<(Kind, String), Share>;
 
-/// Bytes written, by what they are: the kind, and which in the file system's words.
-pub type Parts = BTreeMap<(Kind, String), u64>;
+/// What blocks of one name have of all requests.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Share {
+    /// Their bytes.
+    pub bytes: u64,
+    /// Requests most of which they are, or the first of them where several have as much.
+    pub requests: u64,
+}
 
 /// Sums over some requests.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -32,8 +38,29 @@ pub struct Account {
     pub discard_bytes: u64,
     /// What was written.
     pub parts: Parts,
+    /// What was read.
+    pub read_parts: Parts,
     /// Where the last write of each device ended.
     ends: BTreeMap<u32, u64>,
+}
+
+impl Cost {
+    /// What begins the name of the sample that has of a log what blocks of one name cost.
+    pub fn by_block(self) -> Option<&'static str> {
+        match self {
+            Cost::WrittenBytes => Some("trace_bytes_of_"),
+            Cost::Writes => Some("trace_writes_of_"),
+            Cost::ReadBytes => Some("trace_read_bytes_of_"),
+            Cost::Reads => Some("trace_reads_of_"),
+            Cost::Flushes | Cost::CpuTime => None,
+        }
+    }
+
+    /// Whether blocks of some name have a sample of this name.
+    pub fn is_by_block(metric: &str) -> bool {
+        let all = [Cost::WrittenBytes, Cost::Writes, Cost::ReadBytes, Cost::Reads];
+        all.into_iter().filter_map(Cost::by_block).any(|it| metric.starts_with(it))
+    }
 }
 
 impl Account {
@@ -43,6 +70,7 @@ impl Account {
             Op::Read => {
                 self.reads += 1;
                 self.read_bytes += entry.bytes();
+                add(&mut self.read_parts, entry);
             }
             Op::Write => self.write(entry),
             Op::Flush => self.flushes += 1,
@@ -58,56 +86,96 @@ impl Account {
         let end = entry.sector.saturating_add(u64::from(entry.sectors));
         let before = self.ends.insert(entry.device, end);
         self.sequential_writes += u64::from(before == Some(entry.sector));
-        for (kind, what, bytes) in entry.named() {
-            // Its name is copied only where it is new.
-            match self.parts.iter_mut().find(|((known, name), _)| *known == kind && name == what) {
-                Some((_, sum)) => *sum += bytes,
-                None => drop(self.parts.insert((kind, what.into()), bytes)),
-            }
-        }
+        add(&mut self.parts, entry);
     }
 
-    /// As figures of a trial.
-    pub fn samples(&self) -> Vec<Sample> {
-        let lower = |name: &str, value: u64, unit| {
-            Sample::lower(format!("trace_{name}"), value as f64, unit)
-        };
-        let kinds = [
-            ("data_bytes", Kind::Data),
-            ("journal_bytes", Kind::Journal),
-            ("metadata_bytes", Kind::Metadata),
-            ("unknown_bytes", Kind::Unknown),
-        ];
-        let bytes = |(name, kind)| lower(name, self.bytes_of(kind), Unit::Bytes);
-        let mut samples: Vec<Sample> = kinds.into_iter().map(bytes).collect();
-        samples.extend([
-            lower("writes", self.writes, Unit::Count),
-            lower("fua_writes", self.fua_writes, Unit::Count),
-            lower("flushes", self.flushes, Unit::Count),
-        ]);
-        samples.extend(self.by_name().into_iter().map(|(name, bytes)| {
-            Sample::lower(format!("{PART}{name}"), bytes as f64, Unit::Bytes)
-        }));
+    /// As figures of a trial; of reads none where its recorder has none.
+    pub fn samples(&self, has_reads: bool) -> Vec<Sample> {
+        let count = |name, value| Sample::lower(name, value as f64, Unit::Count);
+        let mut samples = by_kind("trace", &self.parts);
+        samples.push(count("trace_writes", self.writes));
+        samples.push(count("trace_fua_writes", self.fua_writes));
+        samples.push(count("trace_flushes", self.flushes));
+        samples.extend(by_name([Cost::WrittenBytes, Cost::Writes], &self.parts));
+        if has_reads {
+            samples.extend(by_kind("trace_read", &self.read_parts));
+            samples.push(count("trace_reads", self.reads));
+            samples.extend(by_name([Cost::ReadBytes, Cost::Reads], &self.read_parts));
+        }
         if self.writes > 0 {
             let share = self.sequential_writes as f64 / self.writes as f64;
             samples.push(Sample::higher("trace_sequential_share", share, Unit::Ratio));
         }
         samples
     }
+}
 
-    /// Bytes by what they are, as metrics are written: `journal_copy_inodes`.
-    fn by_name(&self) -> BTreeMap<String, u64> {
-        let mut sums = BTreeMap::new();
-        for ((_, what), bytes) in &self.parts {
-            *sums.entry(as_metric(what)).or_default() += bytes;
+/// Adds what a request writes or reads.
+fn add(parts: &mut Parts, entry: &Entry) {
+    let mut own: Vec<(Kind, &str, u64)> = Vec::new();
+    for (kind, what, bytes) in entry.named() {
+        match own.iter_mut().find(|(known, name, _)| (*known, *name) == (kind, what)) {
+            Some((.., sum)) => *sum += bytes,
+            None => own.push((kind, what, bytes)),
         }
-        sums
     }
+    let most = own.iter().map(|(.., bytes)| *bytes).max();
+    let largest = own.iter().position(|(.., bytes)| Some(*bytes) == most);
+    for (place, (kind, what, bytes)) in own.into_iter().enumerate() {
+        let more = Share { bytes, requests: u64::from(largest == Some(place)) };
+        // Its name is copied only where it is new.
+        match parts.iter_mut().find(|((known, name), _)| *known == kind && name == what) {
+            Some((_, sum)) => sum.add(more),
+            None => drop(parts.insert((kind, what.into()), more)),
+        }
+    }
+}
 
-    /// Bytes of a kind.
-    pub fn bytes_of(&self, kind: Kind) -> u64 {
-        self.parts.iter().filter(|((it, _), _)| *it == kind).map(|(_, bytes)| bytes).sum()
+impl Share {
+    fn add(&mut self, more: Share) {
+        self.bytes += more.bytes;
+        self.requests += more.requests;
     }
+}
+
+/// Bytes of a kind.
+pub fn bytes_of(parts: &Parts, kind: Kind) -> u64 {
+    parts.iter().filter(|((it, _), _)| *it == kind).map(|(_, share)| share.bytes).sum()
+}
+
+/// `trace_data_bytes` and the like.
+fn by_kind(begin: &str, parts: &Parts) -> Vec<Sample> {
+    let kinds = [
+        ("data", Kind::Data),
+        ("journal", Kind::Journal),
+        ("metadata", Kind::Metadata),
+        ("unknown", Kind::Unknown),
+    ];
+    let sample = |(name, kind)| {
+        let bytes = bytes_of(parts, kind) as f64;
+        Sample::lower(format!("{begin}_{name}_bytes"), bytes, Unit::Bytes)
+    };
+    kinds.into_iter().map(sample).collect()
+}
+
+/// What each costs, as metrics are named: `trace_bytes_of_journal_copy_inodes`.
+fn by_name(costs: [Cost; 2], parts: &Parts) -> Vec<Sample> {
+    let mut sums: BTreeMap<String, Share> = BTreeMap::new();
+    for ((_, what), share) in parts {
+        sums.entry(as_metric(what)).or_default().add(*share);
+    }
+    let samples = costs.into_iter().flat_map(|cost| {
+        let of = |share: &Share| match cost.unit() {
+            Unit::Bytes => share.bytes,
+            _ => share.requests,
+        };
+        let begin = cost.by_block().unwrap_or_default();
+        let sample = move |(name, share): (&String, &Share)| {
+            Sample::lower(format!("{begin}{name}"), of(share) as f64, cost.unit())
+        };
+        sums.iter().map(sample).collect::<Vec<_>>()
+    });
+    samples.collect()
 }
 
 impl Entry {
@@ -141,23 +209,35 @@ mod tests {
     }
 
     #[test]
-    fn bytes_add_up_by_what_they_are() {
+    fn bytes_and_requests_add_up_by_what_they_are() {
         let mut account = Account::default();
-        account.take(&write(0, &[(Kind::Data, "data", 8), (Kind::Metadata, "inodes", 8)]));
-        account.take(&write(16, &[(Kind::Data, "data", 8)]));
+        let data = |sectors| (Kind::Data, "data", sectors);
+        let inodes = |sectors| (Kind::Metadata, "inodes", sectors);
+        account.take(&write(0, &[inodes(6), data(5), data(5)]));
+        account.take(&write(16, &[data(8)]));
         account.take(&write(800, &[]));
-        assert_eq!((account.writes, account.sequential_writes), (3, 1));
-        assert_eq!(account.bytes_of(Kind::Data), 8192);
-        assert_eq!(account.bytes_of(Kind::Metadata), 4096);
-        assert_eq!(account.bytes_of(Kind::Unknown), 4096 + 8192);
-        assert_eq!(account.write_bytes, 3 * 8192);
-        let samples = account.samples();
+        account.take(&Entry { op: Op::Read, ..write(16, &[inodes(8), data(8)]) });
+        assert_eq!((account.writes, account.sequential_writes, account.reads), (3, 1, 1));
+        assert_eq!((account.write_bytes, account.read_bytes), (3 * 8192, 8192));
+        let samples = account.samples(true);
         let value = |metric: &str| samples.iter().find(|it| it.metric == metric).unwrap().value;
-        assert_eq!(value("trace_data_bytes"), 8192.0);
-        assert_eq!(
-            [value("trace_bytes_of_data"), value("trace_bytes_of_inodes")],
-            [8192.0, 4096.0]
-        );
+        assert_eq!(value("trace_data_bytes"), 18.0 * 512.0);
+        assert_eq!(value("trace_metadata_bytes"), 6.0 * 512.0);
+        assert_eq!(value("trace_unknown_bytes"), 24.0 * 512.0, "what no part has is unknown");
+        let both =
+            |name: &str| ["bytes", "writes"].map(|it| value(&format!("trace_{it}_of_{name}")));
+        assert_eq!(both("data"), [18.0 * 512.0, 2.0], "two parts of it are more than the inodes");
+        assert_eq!(both("inodes"), [6.0 * 512.0, 0.0]);
+        assert_eq!(both("unknown"), [24.0 * 512.0, 1.0]);
+        assert_eq!(value("trace_read_data_bytes"), 4096.0);
+        assert_eq!(value("trace_read_bytes_of_inodes"), 4096.0);
+        assert_eq!(["inodes", "data"].map(|it| value(&format!("trace_reads_of_{it}"))), [1.0, 0.0]);
         assert!((value("trace_sequential_share") - 1.0 / 3.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn who_sees_no_reads_says_nothing_of_them() {
+        let samples = Account::default().samples(false);
+        assert!(samples.iter().all(|it| !it.metric.contains("read")), "{samples:?}");
     }
 }

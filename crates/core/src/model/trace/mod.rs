@@ -7,7 +7,7 @@ mod times;
 
 use serde::{Deserialize, Serialize};
 
-pub use account::{Account, PART, Parts};
+pub use account::{Account, Parts, Share, bytes_of};
 pub use anatomy::{Anatomy, Origin, Spread, Traced};
 pub use operation::{Operation, Row};
 pub use times::{Layer, Stage, Stages, Times};
@@ -93,7 +93,7 @@ pub struct Entry {
     /// Where its data begin in the file that they are kept in.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub data: Option<u64>,
-    /// What it writes, part after part, where that has been looked up.
+    /// What it writes or reads, part after part, where that has been looked up.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub parts: Vec<Part>,
 }

@@ -10,7 +10,7 @@ use comfy_table::presets::NOTHING;
 use super::grid::Grid;
 use super::paint::wrapped;
 use super::words::counted;
-use crate::model::trace::{Account, Anatomy, Kind, Origin, Row, Spread, Traced};
+use crate::model::trace::{Account, Anatomy, Kind, Origin, Parts, Row, Spread, Traced, bytes_of};
 use crate::model::{FsyncOperation, Unit};
 
 pub(super) use lanes::{Lane, lanes};
@@ -207,27 +207,12 @@ pub(super) fn time(time_ns: u64) -> String {
 
 /// The whole timed part, or recording.
 fn whole(account: &Account, origin: Origin) -> String {
-    let bytes = |bytes: u64| Unit::Bytes.format(bytes as f64);
-    let kinds = [
-        ("data", Kind::Data),
-        ("journal", Kind::Journal),
-        ("other metadata", Kind::Metadata),
-        ("unknown", Kind::Unknown),
-    ];
-    let kinds = kinds.map(|(name, kind)| (name, account.bytes_of(kind)));
-    let kinds: Vec<String> = kinds
-        .iter()
-        .filter(|(_, count)| *count > 0)
-        .map(|(name, count)| format!("{name} {}", bytes(*count)))
-        .collect();
     let what = match origin {
         Origin::Trials(_) => "The whole timed part, its closing sync included",
         Origin::Others | Origin::Model => "The whole recording",
     };
     let mut text = format!("{what}: {} written", bytes(account.write_bytes));
-    if !kinds.is_empty() {
-        text += &format!(" ({})", kinds.join(", "));
-    }
+    text += &kinds(&account.parts);
     if account.writes > 0 {
         let share = account.sequential_writes as f64 / account.writes as f64 * 100.0;
         text += &format!(" by {}", counted(account.writes as usize, "request"));
@@ -238,8 +223,26 @@ fn whole(account: &Account, origin: Origin) -> String {
     if account.fua_writes > 0 {
         text += &format!(", {} with FUA", counted(account.fua_writes as usize, "write"));
     }
-    text += &format!("; {} read.", bytes(account.read_bytes));
+    text += &format!("; {} read{}.", bytes(account.read_bytes), kinds(&account.read_parts));
     lines(&text, 0)
+}
+
+fn bytes(bytes: u64) -> String {
+    Unit::Bytes.format(bytes as f64)
+}
+
+/// " (data 1.17 MiB, journal 1.53 MiB)", or nothing.
+fn kinds(parts: &Parts) -> String {
+    let kinds = [
+        ("data", Kind::Data),
+        ("journal", Kind::Journal),
+        ("other metadata", Kind::Metadata),
+        ("unknown", Kind::Unknown),
+    ];
+    let kinds = kinds.map(|(name, kind)| (name, bytes_of(parts, kind))).into_iter();
+    let kinds = kinds.filter(|(_, count)| *count > 0);
+    let kinds: Vec<String> = kinds.map(|(name, of)| format!("{name} {}", bytes(of))).collect();
+    if kinds.is_empty() { String::new() } else { format!(" ({})", kinds.join(", ")) }
 }
 
 #[cfg(test)]

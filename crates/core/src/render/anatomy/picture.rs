@@ -69,22 +69,27 @@ fn listed(operation: &Operation, entry: &Entry) -> String {
 fn what(operation: &Operation, entry: &Entry) -> String {
     match entry.op {
         Op::Flush => "flush".into(),
-        Op::Read => format!("read of {} blocks", blocks(entry.bytes())),
         Op::Discard => format!("discard of {} blocks", blocks(entry.bytes())),
         Op::Other => "another request".into(),
+        Op::Read => format!("read: {}", parts(operation, entry)),
         Op::Write => {
-            let mut parts: Vec<(String, u64)> = Vec::new();
-            for (row, bytes) in operation.parts(entry) {
-                let name = name(&row).replace("blocks: ", "");
-                match parts.iter_mut().find(|(known, _)| *known == name) {
-                    Some((_, sum)) => *sum += bytes,
-                    None => parts.push((name, bytes)),
-                }
-            }
-            let parts: Vec<String> =
-                parts.iter().map(|(name, bytes)| format!("{} {name}", blocks(*bytes))).collect();
             let fua = if entry.flags.fua { ", FUA" } else { "" };
-            format!("write: {}{fua}", parts.join(", "))
+            format!("write: {}{fua}", parts(operation, entry))
         }
     }
+}
+
+/// "1 journal descriptor, 2 journal copy: inodes".
+fn parts(operation: &Operation, entry: &Entry) -> String {
+    let mut parts: Vec<(String, u64)> = Vec::new();
+    for (row, bytes) in operation.parts(entry) {
+        let name = name(&row).replace("blocks: ", "");
+        match parts.iter_mut().find(|(known, _)| *known == name) {
+            Some((_, sum)) => *sum += bytes,
+            None => parts.push((name, bytes)),
+        }
+    }
+    let parts: Vec<String> =
+        parts.iter().map(|(name, bytes)| format!("{} {name}", blocks(*bytes))).collect();
+    parts.join(", ")
 }

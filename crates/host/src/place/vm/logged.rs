@@ -65,7 +65,8 @@ impl Log {
             && record.is_measured()
             && record.sample("trace_writes").is_none()
         {
-            record.samples.extend(account.samples());
+            // QEMU logs writes alone.
+            record.samples.extend(account.samples(false));
         }
         Ok(())
     }

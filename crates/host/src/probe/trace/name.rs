@@ -1,9 +1,9 @@
-//! What the parts of a disk are, for the requests that wrote them.
+//! What the parts of a disk are, for the requests that wrote or read them.
 //!
 //! They are looked up in the file system as it is when it has been unmounted. A journal is written
 //! round and round, and Btrfs and ZFS write anything anywhere, so that of a place that was written
 //! again only the last content is there: what was there before is told from its place alone, or on
-//! ZFS from what the recorder has of it.
+//! ZFS from what the recorder has of it. A request that reads finds what the last before it wrote.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -75,7 +75,7 @@ impl Latest {
         all.filter(move |(_, to, _)| *to > begin)
     }
 
-    /// Cuts a piece where it was written again since by another than `number`; says so of each.
+    /// Cuts a piece where a request later than `number` wrote it; says of each that none did.
     fn cut(&self, piece: Piece, number: u64) -> Vec<(Piece, bool)> {
         let end = piece.offset.saturating_add(piece.length);
         let (mut at, mut pieces) = (piece.offset, Vec::new());
@@ -83,7 +83,7 @@ impl Latest {
             let part = piece.part(from - piece.offset, to - from);
             pieces.extend((from < to).then_some((part, is_last)));
         };
-        for (from, to, _) in self.over(at, end).filter(|(.., last)| *last != number) {
+        for (from, to, _) in self.over(at, end).filter(|(.., last)| *last > number) {
             let [from, to] = [from, to].map(|place| place.clamp(at, end));
             push(at, from, true);
             push(from, to, false);
@@ -150,7 +150,7 @@ impl Names {
         let number = self.requests;
         self.requests += 1;
         let Ok((disk, map)) = &self.found else { return };
-        if entry.op != Op::Write || entry.device > 0 {
+        if !matches!(entry.op, Op::Write | Op::Read) || entry.device > 0 {
             return;
         }
         for piece in pieces(disk, map, entry) {
@@ -283,6 +283,11 @@ mod tests {
         assert_eq!(cut(40, 20, 2), [(40, 20, true)]);
         assert_eq!(cut(90, 30, 3), [(90, 30, true)]);
         assert_eq!(cut(50, 5, 1), [(50, 5, false)]);
+        assert_eq!(
+            cut(50, 60, 2),
+            [(50, 40, true), (90, 20, false)],
+            "it reads what 1 and 2 wrote"
+        );
         assert_eq!(cut(200, 8, 9), [(200, 8, true)]);
     }
 }
