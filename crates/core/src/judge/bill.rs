@@ -44,7 +44,8 @@ impl Bill {
         let requests = device.reads + device.writes + device.flushes;
         let moved = device.read_bytes + device.write_bytes;
         let is_work = |bytes: &u64| workload.command.is_none() || *bytes >= LEAST_AMOUNT_BYTES;
-        let [read, written] = [part.read_bytes().filter(is_work), part.written_bytes()];
+        let [read, written] =
+            [part.read_bytes(), part.written_bytes()].map(|bytes| bytes.filter(is_work));
         for (cost, value, of, application) in [
             (Cost::Reads, device.reads, requests, None),
             (Cost::Writes, device.writes, requests, None),
@@ -125,8 +126,9 @@ mod tests {
     use super::*;
     use crate::model::Totals;
 
-    /// Of a trial of `work` that asked to have so much read and written, what the device read for.
-    fn read_per(work: &str, read_bytes: u64, written_bytes: u64) -> Per {
+    /// What the device paid `cost` for in a trial of `work` that asked to have so much read and
+    /// written.
+    fn per(cost: Cost, work: &str, read_bytes: u64, written_bytes: u64) -> Per {
         let device = DeviceTotals {
             devices: 1,
             reads: 100,
@@ -144,17 +146,21 @@ mod tests {
             plan(&format!("[[contender]]\nname = \"a\"\n[[workload]]\nname = \"w\"\n{work}\n"));
         let record = Record { phases: vec![part], ..record(1, "w", "a") };
         let bill = Bill::of(&plan.workloads[0], Phase::Whole, &record).unwrap();
-        bill.costs[&Cost::ReadBytes].per
+        bill.costs[&cost].per
     }
 
     #[test]
-    fn what_a_program_reads_of_itself_is_not_what_the_device_reads_for() {
+    fn what_a_program_reads_and_says_of_itself_is_not_what_the_device_works_for() {
         let command = "command = \"rm -rf tree\"";
+        let read_per = |work, read, written| per(Cost::ReadBytes, work, read, written);
         assert_eq!(read_per(command, 20_000, 0), Per::Trial);
         assert_eq!(read_per(command, 64 << 20, 0), Per::Byte);
         assert_eq!(read_per(command, 2 << 20, 300 << 20), Per::Trial, "it writes");
         let fio = "fio = [\"--rw=randread\", \"--size=64k\"]";
         assert_eq!(read_per(fio, 20_000, 0), Per::Byte, "no program's own");
         assert_eq!(read_per(fio, 0, 0), Per::Trial);
+        let written_per = |work, read, written| per(Cost::WrittenBytes, work, read, written);
+        assert_eq!(written_per(command, 20_000, 2_000), Per::Trial);
+        assert_eq!(written_per(command, 20_000, 2 << 20), Per::Byte);
     }
 }

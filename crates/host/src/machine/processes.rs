@@ -5,6 +5,7 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use crate::sys;
@@ -176,6 +177,33 @@ pub fn is_running(root: &Path, process: u32) -> bool {
 pub fn is_running_child(root: &Path, process: u32, parent: u32) -> bool {
     let its = name_and_parent(root, process).is_some_and(|(_, above)| above == parent);
     its && is_running(root, process)
+}
+
+/// What threads of this process read and write while the work goes on and for none of it:
+/// `/proc/self/io` has it, too.
+pub struct Aside {
+    read_bytes: AtomicU64,
+    written_bytes: AtomicU64,
+}
+
+/// That of this process.
+pub static ASIDE: Aside = Aside { read_bytes: AtomicU64::new(0), written_bytes: AtomicU64::new(0) };
+
+impl Aside {
+    /// Adds what was read.
+    pub fn read(&self, bytes: usize) {
+        self.read_bytes.fetch_add(bytes as u64, Ordering::Relaxed);
+    }
+
+    /// Adds what was written.
+    pub fn written(&self, bytes: usize) {
+        self.written_bytes.fetch_add(bytes as u64, Ordering::Relaxed);
+    }
+
+    /// All so far: read and written.
+    pub fn so_far(&self) -> [u64; 2] {
+        [&self.read_bytes, &self.written_bytes].map(|bytes| bytes.load(Ordering::Relaxed))
+    }
 }
 
 /// What a process and its ended and awaited children have read and written so far:

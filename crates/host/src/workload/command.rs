@@ -15,7 +15,7 @@ use super::left;
 use super::printed::{Outputs, Printed};
 use super::relay::Relay;
 use crate::machine::cell::{CellError, Confined};
-use crate::machine::processes::Io;
+use crate::machine::processes::{ASIDE, Io};
 use crate::sys::Awaited;
 use crate::tool;
 
@@ -261,7 +261,9 @@ struct Whole<'a> {
 
 fn so_far(scene: &Scene) -> Option<Io> {
     let (read_bytes, written_bytes) = scene.outputs.moved_bytes();
-    Some(Io::read(Path::new("/proc/self/io"))?.less(read_bytes, written_bytes))
+    let [read_aside, written_aside] = ASIDE.so_far();
+    let all = Io::read(Path::new("/proc/self/io"))?;
+    Some(all.less(read_bytes + read_aside, written_bytes + written_aside))
 }
 
 impl TimedPart for Whole<'_> {

@@ -23,6 +23,7 @@ use fsverdict_core::trace::file::{Head, Recorder, VERSION, Writer};
 use fsverdict_core::trace::{self, Assembler, BlktraceError, FormatError, Formats, LogWritesError};
 use thiserror::Error;
 
+use crate::machine::processes::ASIDE;
 use crate::machine::token::Token;
 use crate::machine::tracing::Instance;
 use crate::sys;
@@ -153,7 +154,7 @@ impl Recording {
         for (processor, buffer) in instance.buffers().map_err(TraceError::Tracefs)? {
             let path = folder.join(format!("trace.{processor}"));
             let (spool, writer) = spool(&path).map_err(at(&path))?;
-            drains.push((buffer, BufWriter::new(writer)));
+            drains.push((buffer, BufWriter::new(Spool(writer))));
             spools.push(spool);
             processors.push(processor);
         }
@@ -203,9 +204,22 @@ fn spool(path: &Path) -> io::Result<(File, File)> {
     Ok((spool, writer))
 }
 
+/// Where pages are written: none of it is the work's.
+struct Spool(File);
+
+impl Write for Spool {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.write(bytes).inspect(|count| ASIDE.written(*count))
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush()
+    }
+}
+
 /// The thread: takes what there is in the buffers until it is to stop, and then once more.
 fn drain(
-    mut drains: Vec<(File, BufWriter<File>)>,
+    mut drains: Vec<(File, BufWriter<Spool>)>,
     page_bytes: usize,
     stopping: &AtomicBool,
 ) -> io::Result<()> {
@@ -229,6 +243,7 @@ fn take(buffer: &mut File, page: &mut [u8], spool: &mut impl Write) -> io::Resul
         match buffer.read(page) {
             Ok(0) => return Ok(()),
             Ok(count) => {
+                ASIDE.read(count);
                 page[count..].fill(0);
                 spool.write_all(page)?;
             }
