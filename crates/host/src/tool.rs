@@ -21,7 +21,7 @@ pub const DIRECTORIES: [&str; 6] =
     ["/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"];
 
 /// Which Debian package brings a program.
-const PACKAGES: [(&str, &str); 68] = [
+const PACKAGES: [(&str, &str); 69] = [
     ("apt-cache", "apt"),
     ("apt-get", "apt"),
     ("bcachefs", "bcachefs-tools"),
@@ -76,6 +76,7 @@ const PACKAGES: [(&str, &str); 68] = [
     ("rsvg-convert", "librsvg2-bin"),
     ("rsync", "rsync"),
     ("sgdisk", "gdisk"),
+    ("smbd", "samba"),
     ("strace", "strace"),
     ("swapon", "mount"),
     ("sysbench", "sysbench"),

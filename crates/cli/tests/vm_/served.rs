@@ -84,24 +84,26 @@ fn what_outlives_a_trial_is_not_served_on_this_machine() {
 }
 
 #[test]
-#[ignore = "fetches a kernel and diod, once, and boots virtual machines: run ./test"]
-fn diod_gives_out_file_systems_that_are_mounted_by_9p() {
+#[ignore = "fetches a kernel and two servers, once, and boots virtual machines: run ./test"]
+fn diod_and_smbd_give_out_file_systems_that_are_mounted_by_9p_and_smb() {
     or_left_out!();
     let Some(full) = full_kernel() else { return };
     let scene = Scene::new();
     let image = image_in(&full);
-    Started::new(as_root(&scene, &["kernels", "tools", "diod"])).wait().exits(0);
+    Started::new(as_root(&scene, &["kernels", "tools", "diod", "samba"])).wait().exits(0);
     let work = "sha256sum numbers; head -c 4M /dev/zero | tr '\\0' x >more; cat more | wc -c";
-    let words = ["run", "--place", "vm", "--kernel", &image, "--fs", "ext4,xfs", "--above", "9p"];
+    let words = ["run", "--place", "vm", "--kernel", &image, "--fs", "ext4", "--above", "9p"];
+    let words = [&words[..], &["--above", "smb:cache=none"]].concat();
     let more = ["--size", "320M", "--rounds", "1", "--output", "run", "--json", "-"];
     let words = [&words[..], &more, &["--setup", "seq 200000 >numbers"]].concat();
     let words = [&words[..], &["--", "sh", "-c", work]].concat();
     let document = Started::new(as_root(&scene, &words)).wait().exits(0).json();
     assert_eq!(failures(&document), [""; 0]);
     let mut said = Vec::new();
-    for name in ["ext4", "xfs"] {
+    for (stack, mounted) in [("9p", "9p"), ("smb:cache=none", "cifs")] {
+        let name = &format!("ext4 under {stack}");
         let trial = of(&document, name);
-        assert_eq!(trial["mounted"]["above"][0]["file_system"], "9p", "{trial:#}");
+        assert_eq!(trial["mounted"]["above"][0]["file_system"], mounted, "{trial:#}");
         let [flushes, written, read] = device(trial);
         assert!(flushes >= 1 && written >= 4 << 20, "{name}: {flushes} flushes, {written} B");
         assert!(read >= 1 << 20, "neither the server nor its client had it cached: {read} B");

@@ -18,6 +18,7 @@ mod ocfs2;
 mod overlay;
 mod promises;
 mod reiserfs;
+mod smb;
 #[cfg(test)]
 mod tests;
 mod udf;
@@ -183,7 +184,7 @@ const IN_FULL_KERNELS: &str = "--place vm, Debian's full 6.1";
 const IN_CLOUD_KERNELS: &str = "--place vm, Debian's 6.1";
 
 /// All file systems, in the order `list` shows them.
-pub const ALL: [&FileSystem; 27] = [
+pub const ALL: [&FileSystem; 28] = [
     &ext::EXT4,
     &xfs::XFS,
     &btrfs::BTRFS,
@@ -211,6 +212,7 @@ pub const ALL: [&FileSystem; 27] = [
     &fuse::MERGERFS,
     &nfs::NFS,
     &nine_p::NINE_P,
+    &smb::SMB,
 ];
 
 /// The file system of that name, as this machine has it.

@@ -133,6 +133,21 @@ fn diod_gives_out_what_is_mounted_by_9p() {
 }
 
 #[test]
+fn smbd_gives_out_what_is_mounted_by_cifs() {
+    let site = Site { at: "/mnt", below: "/below", ..Site::default() };
+    let (argv, port) = known("smb").listener(&[], &site).unwrap();
+    assert_eq!((argv[0].as_str(), port), ("sh", 445));
+    assert!(argv[2].contains("\npath = /below/shown\n"), "{}", argv[2]);
+    let options = words(&["cache=none,rsize=65536"]);
+    let mount = "mount -i -t cifs -o ip=127.0.0.1,username=guest,password=guest,vers=3.1.1,\
+                 cache=none,rsize=65536 //127.0.0.1/shown /mnt";
+    assert_eq!(lines(&known("smb").mount(&options, &site)), mount);
+    for wrong in ["vers=1.0", "ip=10.0.0.1", "credentials=x", "username=x", "sec=krb5"] {
+        assert!(known("smb").check_stands(&words(&[wrong])).is_err(), "{wrong}");
+    }
+}
+
+#[test]
 fn what_can_only_be_read_is_made_of_what_was_laid_out() {
     let packed = |name: &str, options: &[&str]| {
         on_two(|site| lines(&[known(name).pack(&words(options), site).unwrap()]))
@@ -172,7 +187,7 @@ fn syncfs_ends_at_what_a_program_serves_and_at_what_is_volatile() {
     let keeps = |name: &str, options: &[&str]| known(name).keeps_syncfs(&words(options));
     assert!(!keeps("ext4", &[]) && !keeps("overlay", &["metacopy=on"]));
     assert!(keeps("overlay", &["metacopy=on,volatile"]) && keeps("overlay", &["fsync=volatile"]));
-    for name in ["9p", "bindfs", "gocryptfs", "mergerfs", "nfs", "ntfs-3g"] {
+    for name in ["9p", "bindfs", "gocryptfs", "mergerfs", "nfs", "ntfs-3g", "smb"] {
         assert!(keeps(name, &[]), "{name}");
     }
 }

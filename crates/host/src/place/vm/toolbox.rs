@@ -15,7 +15,9 @@ use crate::tool::{self, DIRECTORIES};
 const LOADER: &str = "ld-linux-x86-64.so.2";
 /// pthread_cancel(3) opens it while a program runs: no list of libraries has it.
 const OPENED_LATER: &str = "libgcc_s.so.1";
-const LIBRARIES: [&str; 2] = ["usr/lib/x86_64-linux-gnu", "lib/x86_64-linux-gnu"];
+/// The last is Samba's own.
+const LIBRARIES: [&str; 3] =
+    ["usr/lib/x86_64-linux-gnu", "lib/x86_64-linux-gnu", "usr/lib/x86_64-linux-gnu/samba"];
 /// Where a guest finds the scripts: before the programs of the host.
 const SCRIPTS: &str = "usr/local/sbin";
 /// Of a package its version, and the names of its programs, a line each.
