@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use super::audit::pace::LEAST_AMOUNT_BYTES;
-use crate::model::{Cost, DeviceTotals, Per, Phase, PhaseRecord, Record, Work, Workload};
+use crate::model::{
+    Cost, DeviceTotals, LEAST_AMOUNT_BYTES, Per, Phase, PhaseRecord, Record, Work, Workload,
+};
 
 /// What was paid of one cost.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -12,6 +13,8 @@ pub struct Paid {
     pub per: Per,
     /// So much.
     pub value: f64,
+    /// For what where not all trials have such an amount, and how often that has this amount.
+    pub instead: (Per, f64),
     /// All that is paid in the same coin: of a flush all requests, of CPU time all time.
     pub of: f64,
 }
@@ -53,11 +56,13 @@ impl Bill {
             (Cost::ReadBytes, device.read_bytes, moved, read),
             (Cost::WrittenBytes, device.write_bytes, moved, written),
         ] {
+            let instead = (per, application.map_or(1.0, |bytes| bytes as f64 / count));
             let (per, count) = match application {
                 Some(bytes) => (Per::Byte, bytes as f64),
                 None => (per, count),
             };
-            bill.put(cost, per, value as f64 / count, of as f64 / count);
+            let (value, of) = (value as f64 / count, of as f64 / count);
+            bill.costs.insert(cost, Paid { per, value, instead, of });
             // A log's sums are of the whole trial.
             let parts = parts(record, cost, count).filter(|_| phase == Phase::Whole);
             bill.parts.extend(parts.map(|parts| (cost, parts)));
@@ -66,7 +71,15 @@ impl Bill {
     }
 
     fn put(&mut self, cost: Cost, per: Per, value: f64, of: f64) {
-        self.costs.insert(cost, Paid { per, value, of });
+        self.costs.insert(cost, Paid { per, value, instead: (per, 1.0), of });
+    }
+}
+
+impl Paid {
+    /// For what it is where not all trials have an amount.
+    pub fn instead(self) -> Paid {
+        let (per, times) = self.instead;
+        Paid { per, value: self.value * times, of: self.of * times, ..self }
     }
 }
 
@@ -109,7 +122,7 @@ fn of_fsyncs(record: &Record) -> Bill {
     bill
 }
 
-/// What the trial's log adds up to, kind by kind; `None` where it has no such requests.
+/// What the trial's log adds up to, kind by kind; `None` where it tells nothing of such requests.
 fn parts(record: &Record, cost: Cost, count: f64) -> Option<BTreeMap<String, f64>> {
     let begin = cost.by_block()?;
     let part = |(metric, value): (&str, f64)| {
@@ -117,7 +130,14 @@ fn parts(record: &Record, cost: Cost, count: f64) -> Option<BTreeMap<String, f64
     };
     let samples = record.samples.iter().map(|it| (it.metric.as_str(), it.value));
     let parts: BTreeMap<String, f64> = samples.filter_map(part).collect();
-    (!parts.is_empty()).then_some(parts)
+    let had = |metric: &str| record.sample(metric).map(|it| it.value);
+    let is_told = match cost {
+        Cost::WrittenBytes => had("trace_writes").is_some(),
+        // Earlier programs had bytes of each kind alone.
+        Cost::Writes => had("trace_writes") == Some(0.0) || !parts.is_empty(),
+        _ => had("trace_reads").is_some(),
+    };
+    is_told.then_some(parts)
 }
 
 #[cfg(test)]

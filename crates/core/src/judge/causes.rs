@@ -13,6 +13,8 @@ use crate::model::{
 
 /// What is less of all that is paid in the same coin explains nothing.
 const WEIGHS: f64 = 0.1;
+/// Kinds of blocks that say nothing.
+const NAMELESS: [&str; 4] = ["free", "freed since", "unknown", "written again since"];
 /// So many kinds of blocks are named.
 const PARTS_MAX: usize = 3;
 
@@ -57,7 +59,7 @@ fn of(judge: &Judge, records: &[Record], comparison: &Comparison) -> Option<Vec<
         medians: found.medians,
         ratio: found.ratio,
         interval: found.interval,
-        parts: pairs.parts(found.cost),
+        parts: if found.is_alike { pairs.parts(found.cost) } else { Vec::new() },
     };
     Some(apart(costs.collect()).into_iter().map(cause).collect())
 }
@@ -78,6 +80,8 @@ struct Found {
     medians: [f64; 2],
     ratio: Option<f64>,
     interval: Option<[f64; 2]>,
+    /// It is for the same in all trials, as their parts are.
+    is_alike: bool,
 }
 
 impl Found {
@@ -112,16 +116,21 @@ impl Pairs<'_> {
             let [slower, faster] = bills.map(|bill| bill.costs.get(&cost).copied());
             Some([slower?, faster?])
         };
-        let paid: Vec<[Paid; 2]> = self.each().filter_map(paid).collect();
+        let mut paid: Vec<[Paid; 2]> = self.each().filter_map(paid).collect();
+        let is_one = |paid: &[[Paid; 2]]| paid.iter().flatten().all(|it| it.per == paid[0][0].per);
+        let is_alike = is_one(&paid);
+        if !is_alike {
+            paid.iter_mut().for_each(|both| *both = both.map(Paid::instead));
+        }
         let per = paid.first()?[0].per;
         let values: Vec<[f64; 2]> = paid.iter().map(|it| it.map(|paid| paid.value)).collect();
         let [more, less] = medians(&values)?;
         let of = median(paid.iter().map(|[slower, _]| slower.of))?;
-        let is_one = paid.iter().flatten().all(|it| it.per == per);
-        if !is_one || more - less < WEIGHS * of {
+        if !is_one(&paid) || more - less < WEIGHS * of {
             return None;
         }
-        let found = Found { cost, per, medians: [more, less], ratio: None, interval: None };
+        let medians = [more, less];
+        let found = Found { cost, per, medians, ratio: None, interval: None, is_alike };
         if values.iter().flatten().any(|value| *value <= 0.0) {
             return self.is_surely_more(&values).then_some(found);
         }
@@ -157,7 +166,7 @@ impl Pairs<'_> {
         let more = |part: &CausePart| part.medians[0] - part.medians[1];
         let mut parts: Vec<CausePart> = names.into_iter().filter_map(part).collect();
         let all: f64 = parts.iter().map(more).sum();
-        parts.retain(|part| more(part) >= WEIGHS * all);
+        parts.retain(|it| more(it) >= WEIGHS * all && !NAMELESS.contains(&it.what.as_str()));
         parts.sort_by(|one, other| more(other).total_cmp(&more(one)));
         parts.truncate(PARTS_MAX);
         parts
@@ -290,7 +299,8 @@ mod tests {
             let sample = |name: &str, value| Sample::lower(name, value, Unit::Bytes);
             let mut samples = record.samples.clone();
             samples.push(sample("trace_writes", 1.0));
-            samples.push(sample("trace_bytes_of_log_tree", log_bytes));
+            // Of none there is no sample.
+            samples.extend((log_bytes > 0.0).then(|| sample("trace_bytes_of_log_tree", log_bytes)));
             samples.push(sample("trace_bytes_of_data", data_bytes));
             Record { samples, ..record }
         };
@@ -305,5 +315,47 @@ mod tests {
         assert_eq!(costs(&causes), [Cost::WrittenBytes]);
         let part = CausePart { what: "log tree".into(), medians: [3e6, 0.0] };
         assert_eq!(causes[0].parts, [part]);
+    }
+
+    #[test]
+    fn the_faster_may_have_none_of_what_the_slower_reads() {
+        let with = |record: Record, reads: f64| {
+            let mut record = record;
+            let device = record.phases[0].totals.device.as_mut().unwrap();
+            device.reads = reads as u64;
+            let sample = |name: &str, value| Sample::lower(name, value, Unit::Count);
+            record.samples.push(sample("trace_reads", reads));
+            record.samples.extend((reads > 0.0).then(|| sample("trace_reads_of_directory", 450.0)));
+            record.samples.extend((reads > 0.0).then(|| sample("trace_reads_of_free", 50.0)));
+            record
+        };
+        let rounds = (1..=8).flat_map(|round| {
+            let [a, b] = [1.0, 2.0].map(|s| trial(round, if s > 1.5 { "b" } else { "a" }, s, OF_A));
+            [with(a, 0.0), with(b, 500.0)]
+        });
+        let records: Vec<Record> = rounds.collect();
+        let judge = Judge::new(&plan(PLAN));
+        let causes = causes(&judge, &records, &judge.comparisons(&records));
+        assert_eq!(costs(&causes), [Cost::Reads]);
+        let part = CausePart { what: "directory".into(), medians: [450.0, 0.0] };
+        assert_eq!(causes[0].parts, [part], "what is free says nothing");
+    }
+
+    #[test]
+    fn where_some_trials_have_no_amount_all_are_judged_without() {
+        let with = |mut record: Record, application_bytes: u64| {
+            record.phases[0].application_write_bytes = Some(application_bytes);
+            record
+        };
+        let rounds = (1..=8).flat_map(|round| {
+            let a = trial(round, "a", 1.0, OF_A);
+            let b = trial(round, "b", 2.0, [10, 8 << 20, 100]);
+            [with(a, (1 << 20) - u64::from(round == 3)), with(b, 1 << 20)]
+        });
+        let records: Vec<Record> = rounds.collect();
+        let judge = Judge::new(&plan(PLAN));
+        let causes = causes(&judge, &records, &judge.comparisons(&records));
+        assert_eq!(costs(&causes), [Cost::WrittenBytes]);
+        assert_eq!((causes[0].per, causes[0].medians), (Per::Trial, [8388608.0, 1048576.0]));
     }
 }

@@ -108,8 +108,8 @@ pub use queue::Queue;
 pub use rate::{RateOverTime, Steady};
 pub use record::{
     Application, ArcTotals, CacheState, DeviceTotals, Failure, ForeignTotals, Guest, HeatTotals,
-    MemoryTotals, Mounted, NetworkTotals, Outcome, PageCacheTotals, PhaseRecord, Quiet, Record,
-    Refused, Room, StepTime, Totals, Trouble,
+    LEAST_AMOUNT_BYTES, MemoryTotals, Mounted, NetworkTotals, Outcome, PageCacheTotals,
+    PhaseRecord, Quiet, Record, Refused, Room, StepTime, Totals, Trouble,
 };
 pub use replay::{
     Action, Call, Entry, Gave, Head, Laid, On, RECORDING, Recording, Replay, Replayed,

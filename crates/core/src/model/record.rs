@@ -10,6 +10,9 @@ use super::{
     Strangers, Turns, WorkIo, as_metric,
 };
 
+/// A program reads less of itself and its libraries, and says less of what it does.
+pub const LEAST_AMOUNT_BYTES: u64 = 1 << 20;
+
 /// How a trial ended.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

@@ -2,8 +2,8 @@
 
 use super::sample::samples;
 use crate::model::{
-    Cost, DeviceTotals, ExtraProbe, NetworkTotals, PageCacheTotals, Phase, PhaseRecord,
-    SysstatColumn, Totals, Work, Workload, meant, near, trace,
+    Cost, DeviceTotals, ExtraProbe, LEAST_AMOUNT_BYTES, NetworkTotals, PageCacheTotals, Phase,
+    PhaseRecord, SysstatColumn, Totals, Work, Workload, meant, near, trace,
 };
 
 /// What ends the name of a latency.
@@ -105,7 +105,7 @@ fn names(workload: &Workload, work: Work) -> Vec<String> {
         let is_command = matches!(work, Work::Command(_));
         let record = PhaseRecord {
             operations: if is_command { workload.operations } else { adds_up.then_some(1) },
-            application_write_bytes: Some(1),
+            application_write_bytes: Some(LEAST_AMOUNT_BYTES),
             totals,
             ..PhaseRecord::new(phase, 1, 1)
         };

@@ -1,8 +1,8 @@
 //! The figures of a trial, from what its timed parts recorded.
 
 use crate::model::{
-    Better, Histogram, JobRecord, PhaseRecord, Sample, SysstatColumn, Totals, Unit, Workload,
-    blocked_column,
+    Better, Histogram, JobRecord, LEAST_AMOUNT_BYTES, PhaseRecord, Sample, SysstatColumn, Totals,
+    Unit, Workload, blocked_column,
 };
 
 /// Quantiles that are kept, where the histogram holds enough operations.
@@ -20,7 +20,8 @@ pub(super) fn samples(workload: &Workload, phases: &[PhaseRecord]) -> Vec<Sample
                 .map(|(metric, value, unit)| Sample::higher(named(metric), value, unit)),
         );
         samples.extend(
-            costs(phase).map(|(metric, value, unit)| Sample::lower(named(metric), value, unit)),
+            costs(workload, phase)
+                .map(|(metric, value, unit)| Sample::lower(named(metric), value, unit)),
         );
         samples.extend(
             meanwhile(phase)
@@ -95,7 +96,7 @@ fn rates(workload: &Workload, phase: &PhaseRecord) -> impl Iterator<Item = Figur
 }
 
 /// What the work cost the machine.
-fn costs(phase: &PhaseRecord) -> impl Iterator<Item = Figure> {
+fn costs(workload: &Workload, phase: &PhaseRecord) -> impl Iterator<Item = Figure> {
     let totals = &phase.totals;
     let mut costs = vec![
         ("syncfs_time", phase.syncfs_ns as f64 / 1e9, Unit::Seconds),
@@ -109,7 +110,12 @@ fn costs(phase: &PhaseRecord) -> impl Iterator<Item = Figure> {
         costs.push(("device_write_bytes", device.write_bytes as f64, Unit::Bytes));
         costs.push(("device_flushes", device.flushes as f64, Unit::Count));
     }
-    if let Some((ratio, _)) = phase.device_bytes_per_application_byte() {
+    // Of a command that says a line or two it would be how much it says.
+    let is_work = workload.command.is_none()
+        || [phase.application_read_bytes, phase.application_write_bytes]
+            .into_iter()
+            .any(|bytes| bytes >= Some(LEAST_AMOUNT_BYTES));
+    if let Some((ratio, _)) = phase.device_bytes_per_application_byte().filter(|_| is_work) {
         costs.push(("device_bytes_per_application_byte", ratio, Unit::Ratio));
     }
     if let Some(operations) = phase.operations.filter(|&operations| operations > 0) {

@@ -238,12 +238,14 @@ impl Io {
         })
     }
 
-    /// Without what this process has read from pipes and written to files for others.
-    pub fn less(self, read_bytes: u64, written_bytes: u64) -> Io {
+    /// Without what this process has read, and written to files on disks or in memory, that is no
+    /// part of the work.
+    pub fn less(self, read_bytes: u64, written_bytes: u64, in_memory: bool) -> Io {
+        let stored_bytes = if in_memory { 0 } else { written_bytes };
         Io {
             passed_read_bytes: self.passed_read_bytes.saturating_sub(read_bytes),
             passed_write_bytes: self.passed_write_bytes.saturating_sub(written_bytes),
-            stored_bytes: self.stored_bytes.saturating_sub(written_bytes),
+            stored_bytes: self.stored_bytes.saturating_sub(stored_bytes),
             ..self
         }
     }

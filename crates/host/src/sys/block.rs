@@ -171,12 +171,23 @@ pub fn do_not_copy_on_write(file: &File) -> io::Result<()> {
 /// Whether the file system at `path` keeps the modes that files are given (statfs(2)): FAT and
 /// exFAT show the same of all (linux/magic.h). Where it can't be told, it does.
 pub fn keeps_modes(path: &Path) -> bool {
-    let Ok(path) = CString::new(path.as_os_str().as_bytes()) else { return true };
+    !magic(path).is_ok_and(|magic| matches!(magic, 0x4d44 | 0x2011_bab0))
+}
+
+/// Whether what is at `path` lies in memory alone: tmpfs, ramfs (linux/magic.h). Where it can't be
+/// told, it does not.
+pub fn is_in_memory(path: &Path) -> bool {
+    magic(path).is_ok_and(|magic| matches!(magic, 0x0102_1994 | 0x8584_58f6))
+}
+
+/// The number of the file system at `path`.
+fn magic(path: &Path) -> io::Result<i64> {
+    let path = CString::new(path.as_os_str().as_bytes())?;
     // SAFETY: the structure holds integers only, for which zero is a value.
     let mut stat: libc::statfs = unsafe { mem::zeroed() };
     // SAFETY: the path ends in a zero byte; the kernel fills one `struct statfs`.
-    let told = checked(unsafe { libc::statfs(path.as_ptr(), &raw mut stat) });
-    told.is_err() || !matches!(stat.f_type, 0x4d44 | 0x2011_bab0)
+    checked(unsafe { libc::statfs(path.as_ptr(), &raw mut stat) })?;
+    Ok(stat.f_type)
 }
 
 /// What an unprivileged process could still write to the file system at `path`.

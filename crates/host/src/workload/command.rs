@@ -16,7 +16,7 @@ use super::printed::{Outputs, Printed};
 use super::relay::Relay;
 use crate::machine::cell::{CellError, Confined};
 use crate::machine::processes::{ASIDE, Io};
-use crate::sys::Awaited;
+use crate::sys::{self, Awaited};
 use crate::tool;
 
 /// A user's command that could not be run, or said that it failed.
@@ -263,7 +263,9 @@ fn so_far(scene: &Scene) -> Option<Io> {
     let (read_bytes, written_bytes) = scene.outputs.moved_bytes();
     let [read_aside, written_aside] = ASIDE.so_far();
     let all = Io::read(Path::new("/proc/self/io"))?;
-    Some(all.less(read_bytes + read_aside, written_bytes + written_aside))
+    // All of it lies in the trial's folder.
+    let in_memory = sys::is_in_memory(scene.raw);
+    Some(all.less(read_bytes + read_aside, written_bytes + written_aside, in_memory))
 }
 
 impl TimedPart for Whole<'_> {

@@ -1,9 +1,6 @@
 //! How long a trial of a command took, and how much it did in that time.
 
-use crate::model::{Phase, Record, Unit, Workload};
-
-/// Less is what any program reads of itself and its libraries.
-pub const LEAST_AMOUNT_BYTES: u64 = 1 << 20;
+use crate::model::{LEAST_AMOUNT_BYTES, Phase, Record, Unit, Workload};
 
 /// What a trial of a command tells of its time and of what it did in it.
 #[derive(Clone, Debug, PartialEq)]

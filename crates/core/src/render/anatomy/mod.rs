@@ -223,7 +223,10 @@ fn whole(account: &Account, origin: Origin) -> String {
     if account.fua_writes > 0 {
         text += &format!(", {} with FUA", counted(account.fua_writes as usize, "write"));
     }
-    text += &format!("; {} read{}.", bytes(account.read_bytes), kinds(&account.read_parts));
+    // Logs of earlier programs name no reads.
+    let are_named = account.read_parts.keys().any(|(kind, _)| *kind != Kind::Unknown);
+    let read = if are_named { kinds(&account.read_parts) } else { String::new() };
+    text += &format!("; {} read{read}.", bytes(account.read_bytes));
     lines(&text, 0)
 }
 

@@ -71,6 +71,8 @@ fn what(operation: &Operation, entry: &Entry) -> String {
         Op::Flush => "flush".into(),
         Op::Discard => format!("discard of {} blocks", blocks(entry.bytes())),
         Op::Other => "another request".into(),
+        // Logs of earlier programs name no reads.
+        Op::Read if entry.parts.is_empty() => format!("read of {} blocks", blocks(entry.bytes())),
         Op::Read => format!("read: {}", parts(operation, entry)),
         Op::Write => {
             let fua = if entry.flags.fua { ", FUA" } else { "" };

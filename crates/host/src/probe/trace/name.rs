@@ -158,7 +158,7 @@ impl Names {
                 let by_itself = written.filter(|_| !is_last && map.file_system() == "zfs");
                 for (piece, is_told) in told(map, piece, entry, by_itself) {
                     let is_told = is_told || is_last || !is_reused(map, piece.what);
-                    entry.parts.push(part(map, &piece, is_told));
+                    entry.parts.push(part(map, entry.op, &piece, is_told));
                 }
             }
         }
@@ -234,7 +234,7 @@ fn pieces(disk: &Disk, map: &Map, entry: &Entry) -> Vec<Piece> {
     }
 }
 
-fn part(map: &Map, piece: &Piece, is_last: bool) -> Part {
+fn part(map: &Map, op: Op, piece: &Piece, is_last: bool) -> Part {
     let what = piece.what;
     let kind = match what.group() {
         _ if !is_last && writes_anywhere(map) => Kind::Unknown,
@@ -247,6 +247,7 @@ fn part(map: &Map, piece: &Piece, is_last: bool) -> Part {
     };
     let name = match what {
         _ if !is_last && kind == Kind::Unknown => "written again since".into(),
+        What::Free if op == Op::Read => "freed since".into(),
         _ if !is_last => "journal, written again since".into(),
         What::Journal(Journal::Copy { of, .. }) => {
             let of = map.what(of, map.block_bytes().into());

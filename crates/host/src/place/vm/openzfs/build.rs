@@ -73,7 +73,8 @@ const ENTER: &str = "\
     exec chroot \"$@\"";
 /// `vmlinux` among newer headers has the build ask for pahole(1), to describe types to BPF. What
 /// debuggers want is nine tenths of a module, and an eighth of the time to make it: `KCFLAGS` stand
-/// behind the flags of the kernel's configuration, and the last one counts.
+/// behind the flags of the kernel's configuration, and the last one counts. Since Linux 6.14 a
+/// kernel may make its symbols' versions of it (`CONFIG_GENDWARFKSYMS`).
 const BUILD: &str = "\
     export PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/
     cd \"/usr/src/zfs-$2\"
@@ -85,7 +86,9 @@ const BUILD: &str = "\
     ./configure --disable-dependency-tracking --prefix=/usr --with-config=kernel \\
         --with-linux=\"$source\" --with-linux-obj=\"$kernel\" CC=\"$CC\"
     echo BUILDING
-    make -j\"$3\" KCFLAGS=-g0
+    less=KCFLAGS=-g0
+    [ ! -e \"$kernel/include/config/GENDWARFKSYMS\" ] || less=
+    make -j\"$3\" $less
     mkdir /modules
     find module -name '*.ko' -exec cp -t /modules {} +
     strip --strip-debug /modules/*.ko";
