@@ -64,8 +64,9 @@ impl Bill {
             let (value, of) = (value as f64 / count, of as f64 / count);
             bill.costs.insert(cost, Paid { per, value, instead, of });
             // A log's sums are of the whole trial.
-            let parts = parts(record, cost, count).filter(|_| phase == Phase::Whole);
-            bill.parts.extend(parts.map(|parts| (cost, parts)));
+            if phase == Phase::Whole {
+                bill.parts.extend(parts(record, cost, count).map(|parts| (cost, parts)));
+            }
         }
         Some(bill)
     }

@@ -450,11 +450,12 @@ impl PhaseRecord {
     }
 
     /// Device bytes per application byte, and whether they are bytes written: of the written ones
-    /// where the work writes, else of those read. `None` where either is unknown.
-    pub fn device_bytes_per_application_byte(&self) -> Option<(f64, bool)> {
+    /// where the work writes, else of those read; of at least `least_bytes`. `None` where either is
+    /// unknown.
+    pub fn device_bytes_per_application_byte(&self, least_bytes: u64) -> Option<(f64, bool)> {
         let device = self.totals.device?;
         let ratio = |device: u64, application: Option<u64>| match application {
-            Some(bytes) if bytes > 0 => Some(device as f64 / bytes as f64),
+            Some(bytes) if bytes >= least_bytes.max(1) => Some(device as f64 / bytes as f64),
             _ => None,
         };
         ratio(device.write_bytes, self.written_bytes()).map(|written| (written, true)).or_else(

@@ -111,11 +111,8 @@ fn costs(workload: &Workload, phase: &PhaseRecord) -> impl Iterator<Item = Figur
         costs.push(("device_flushes", device.flushes as f64, Unit::Count));
     }
     // Of a command that says a line or two it would be how much it says.
-    let is_work = workload.command.is_none()
-        || [phase.application_read_bytes, phase.application_write_bytes]
-            .into_iter()
-            .any(|bytes| bytes >= Some(LEAST_AMOUNT_BYTES));
-    if let Some((ratio, _)) = phase.device_bytes_per_application_byte().filter(|_| is_work) {
+    let least_bytes = workload.command.as_ref().map_or(0, |_| LEAST_AMOUNT_BYTES);
+    if let Some((ratio, _)) = phase.device_bytes_per_application_byte(least_bytes) {
         costs.push(("device_bytes_per_application_byte", ratio, Unit::Ratio));
     }
     if let Some(operations) = phase.operations.filter(|&operations| operations > 0) {

@@ -325,9 +325,11 @@ impl FileSystem {
 
     /// Those of the options, one each, that are not fsverdict's own.
     pub fn told(&self, options: &[String]) -> Vec<String> {
-        let all = options.iter().flat_map(|options| options.split(','));
         let name = |option: &str| option.split('=').next().unwrap_or_default().to_string();
-        all.filter(|it| !self.ours.contains(&name(it).as_str())).map(String::from).collect()
+        each(options)
+            .filter(|it| !self.ours.contains(&name(it).as_str()))
+            .map(String::from)
+            .collect()
     }
 
     /// It is read only, and made of a tree ([`Self::pack`]).
@@ -486,7 +488,7 @@ const NAMING: [&str; 7] =
     ["journal_path", "journal_dev", "logdev", "rtdev", "device", "jdev", "loop"];
 
 fn name_no_device(mount: &[String]) -> Result<(), String> {
-    let mut options = mount.iter().flat_map(|options| options.split(','));
+    let mut options = each(mount);
     let key = |option: &&str| option.split('=').next().unwrap_or_default().trim().to_lowercase();
     match options.find(|option| NAMING.contains(&key(option).as_str())) {
         None => Ok(()),
@@ -513,16 +515,25 @@ const OF_ALL: [&str; 9] = [
 /// What runs as root beside the cell gets none but known options: others name files of the machine,
 /// or programs to start.
 fn only(known: &[&str], options: &[String]) -> Result<(), String> {
-    let mut all = options.iter().flat_map(|options| options.split(','));
     let name = |option: &str| option.split('=').next().unwrap_or_default().to_string();
     let is_known = |option: &&str| {
         let name = name(option);
         !option.contains('/') && known.iter().chain(&OF_ALL).any(|it| *it == name)
     };
-    match all.find(|option| !is_known(option)) {
+    match each(options).find(|option| !is_known(option)) {
         None => Ok(()),
         Some(option) => Err(format!("it takes no {option} here, but {}", known.join(", "))),
     }
+}
+
+/// The options, one by one: several may stand in one word.
+fn each(options: &[String]) -> impl Iterator<Item = &str> {
+    options.iter().flat_map(|it| it.split(','))
+}
+
+/// The last value of an option.
+fn value<'a>(options: &'a [String], name: &str) -> Option<&'a str> {
+    each(options).filter_map(|it| it.strip_prefix(name)?.strip_prefix('=')).last()
 }
 
 /// The folder below whose content one that stands on it shows.

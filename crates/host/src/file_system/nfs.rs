@@ -8,7 +8,7 @@
 //! The client asks the server to keep a file at fsync and for each file at syncfs, and never the
 //! whole of what is below: that is synced besides.
 
-use super::{Argv, FileSystem, IN_CLOUD_KERNELS, PLAIN, Site, only, words};
+use super::{Argv, FileSystem, IN_CLOUD_KERNELS, PLAIN, Site, each, only, value, words};
 
 pub(super) const NFS: FileSystem = FileSystem {
     name: "nfs",
@@ -72,15 +72,6 @@ const FLAGS: u32 = 0x0400 | 0x2000;
 
 /// NFSEXP_ASYNC: the server answers before anything is on its disk.
 const ASYNC: u32 = 0x0010;
-
-fn each(options: &[String]) -> impl Iterator<Item = &str> {
-    options.iter().flat_map(|it| it.split(','))
-}
-
-/// The last value of an option.
-fn value<'a>(options: &'a [String], name: &str) -> Option<&'a str> {
-    each(options).filter_map(|it| it.strip_prefix(name)?.strip_prefix('=')).last()
-}
 
 fn check(options: &[String]) -> Result<(), String> {
     only(&OPTIONS, options)?;

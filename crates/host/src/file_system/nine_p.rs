@@ -5,7 +5,7 @@
 //! The client asks the server to keep a file at fsync, and nothing at syncfs: what is below is
 //! synced besides.
 
-use super::{Argv, FileSystem, IN_FULL_KERNELS, Listener, PLAIN, Site, only, shown, words};
+use super::{Argv, FileSystem, IN_FULL_KERNELS, Listener, PLAIN, Site, only, shown, value, words};
 
 pub(super) const NINE_P: FileSystem = FileSystem {
     name: "9p",
@@ -35,13 +35,9 @@ const OPTIONS: [&str; 7] =
 /// As many as diod has by itself.
 const THREADS: &str = "16";
 
-fn threads(options: &[String]) -> Option<&str> {
-    options.iter().flat_map(|it| it.split(',')).find_map(|it| it.strip_prefix("threads="))
-}
-
 fn check(options: &[String]) -> Result<(), String> {
     only(&OPTIONS, options)?;
-    match threads(options).map(str::parse::<u16>) {
+    match value(options, "threads").map(str::parse::<u16>) {
         None | Some(Ok(1..)) => Ok(()),
         Some(_) => Err(format!("threads: write how many, threads={THREADS}")),
     }
@@ -51,7 +47,7 @@ fn check(options: &[String]) -> Result<(), String> {
 fn serve(options: &[String], site: &Site) -> Argv {
     let first = words(&["diod", "-f", "-n", "-N", "-L", "stderr", "-c", "/dev/null"]);
     let listen = format!("127.0.0.1:{PORT}");
-    let threads = threads(options).unwrap_or(THREADS);
+    let threads = value(options, "threads").unwrap_or(THREADS);
     [first, words(&["-t", threads, "-l", &listen, "-e", &shown(site)])].concat()
 }
 

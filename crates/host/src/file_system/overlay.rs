@@ -4,7 +4,7 @@
 //! work writes in the upper one; with `prepared=upper` it is all in the upper one, as what a
 //! container has written. Both layers lie on the file system below.
 
-use super::{Argv, FileSystem, IN_CLOUD_KERNELS, PLAIN, Site, only, words};
+use super::{Argv, FileSystem, IN_CLOUD_KERNELS, PLAIN, Site, each, only, words};
 
 pub(super) const OVERLAY: FileSystem = FileSystem {
     name: "overlay",
@@ -51,14 +51,14 @@ fn folder(site: &Site, name: &str) -> String {
 
 /// What `prepared` says.
 fn prepared(options: &[String]) -> Option<&str> {
-    options.iter().flat_map(|it| it.split(',')).find_map(|it| it.strip_prefix("prepared="))
+    each(options).find_map(|it| it.strip_prefix("prepared="))
 }
 
 /// As kernels before 6.18 or so have it, and later ones show it.
 const VOLATILE: [&str; 2] = ["volatile", "fsync=volatile"];
 
 fn is_volatile(options: &[String]) -> bool {
-    options.iter().flat_map(|it| it.split(',')).any(|it| VOLATILE.contains(&it))
+    each(options).any(|it| VOLATILE.contains(&it))
 }
 
 fn mount(options: &[String], site: &Site) -> Vec<Argv> {

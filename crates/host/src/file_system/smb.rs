@@ -4,7 +4,7 @@
 //! The client asks the server to keep a file at fsync, which smbd does (smb.conf(5), "strict
 //! sync"), and nothing at syncfs: what is below is synced besides.
 
-use super::{Argv, FileSystem, IN_FULL_KERNELS, Listener, PLAIN, Site, only, shown, words};
+use super::{Argv, FileSystem, IN_FULL_KERNELS, Listener, PLAIN, Site, only, shown, value, words};
 
 pub(super) const SMB: FileSystem = FileSystem {
     name: "smb",
@@ -53,13 +53,9 @@ const VERSIONS: [&str; 4] = ["2.1", "3.0", "3.0.2", "3.1.1"];
 /// Where smbd keeps what it remembers, and its configuration: in a guest's memory.
 const FOLDER: &str = "/run/fsverdict-smb";
 
-fn each(options: &[String]) -> impl Iterator<Item = &str> {
-    options.iter().flat_map(|it| it.split(','))
-}
-
 fn check(options: &[String]) -> Result<(), String> {
     only(&OPTIONS, options)?;
-    match each(options).filter_map(|it| it.strip_prefix("vers=")).last() {
+    match value(options, "vers") {
         Some(version) if !VERSIONS.contains(&version) => {
             Err(format!("vers={version}: the server here has {}", VERSIONS.join(", ")))
         }
@@ -110,7 +106,7 @@ const SHARE: &str = "shown";
 fn mount(options: &[String], site: &Site) -> Vec<Argv> {
     // An account that the server does not have makes us its guest.
     let mut all = words(&["ip=127.0.0.1", "username=guest", "password=guest"]);
-    if !each(options).any(|it| it.starts_with("vers=")) {
+    if value(options, "vers").is_none() {
         all.push("vers=3.1.1".into());
     }
     all.extend(SMB.told(options));

@@ -8,7 +8,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Argv, Daemon, FileSystem, PLAIN, Promise, Promises, Site, then, words};
+use super::{Argv, Daemon, FileSystem, PLAIN, Promise, Promises, Site, each, then, words};
 use crate::tool;
 
 pub(super) const ZFS: FileSystem = FileSystem {
@@ -164,7 +164,7 @@ fn check_words(mkfs: &[String], mount: &[String]) -> Result<(), String> {
             _ => return refused(value.unwrap_or(option)),
         }
     }
-    match mount.iter().flat_map(|options| options.split(',')).find(|it| is_place(it)) {
+    match each(mount).find(|it| is_place(it)) {
         Some(option) => refused(option),
         None => Ok(()),
     }
