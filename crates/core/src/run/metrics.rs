@@ -22,7 +22,7 @@ pub fn check_metrics(
     if probes.contains(&ExtraProbe::Trace) {
         let mut account = trace::Account::default();
         account.writes = 1;
-        known.extend(account.samples(true).into_iter().map(|sample| sample.metric));
+        known.extend(account.samples(true, &[]).into_iter().map(|sample| sample.metric));
     }
     if let Some(figure) = workload.figures.keys().find(|figure| known.contains(figure)) {
         return Err(format!(
@@ -35,7 +35,7 @@ pub fn check_metrics(
             || has_any_operation(work, metric)
             || !jobs_are_known && is_of_a_job(work, metric)
             || is_of_application(workload, metric)
-            || probes.contains(&ExtraProbe::Trace) && Cost::is_by_block(metric);
+            || probes.contains(&ExtraProbe::Trace) && Cost::of_blocks(metric).is_some();
         let names = || known.iter().map(String::as_str);
         let is_slip = || near(metric, names()).iter().any(|it| !it.starts_with(metric.as_str()));
         match work {

@@ -5,13 +5,15 @@ use std::collections::BTreeSet;
 
 use crate::model::{Above, Disk, Probed, Record};
 
-/// Mount options with which fsync does not flush the device's cache: ext4(5), f2fs, ZFS, and of an
-/// overlay (Documentation/filesystems/overlayfs.rst, "Volatile mount").
-pub const WITHOUT_FLUSH: [&str; 6] = [
+/// Mount options with which fsync does not flush the device's cache: ext4(5), f2fs, ZFS, an SMB
+/// client (mount.cifs(8)), and of an overlay (Documentation/filesystems/overlayfs.rst, "Volatile
+/// mount").
+pub const WITHOUT_FLUSH: [&str; 7] = [
     "nobarrier",
     "barrier=0",
     "fsync_mode=nobarrier",
     "sync=disabled",
+    "nostrictsync",
     "volatile",
     "fsync=volatile",
 ];

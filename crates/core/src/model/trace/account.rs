@@ -56,10 +56,10 @@ impl Cost {
         }
     }
 
-    /// Whether blocks of some name have a sample of this name.
-    pub fn is_by_block(metric: &str) -> bool {
+    /// What blocks of some name cost that has a sample of this name.
+    pub fn of_blocks(metric: &str) -> Option<Cost> {
         let all = [Cost::WrittenBytes, Cost::Writes, Cost::ReadBytes, Cost::Reads];
-        all.into_iter().filter_map(Cost::by_block).any(|it| metric.starts_with(it))
+        all.into_iter().find(|it| it.by_block().is_some_and(|begin| metric.starts_with(begin)))
     }
 }
 
@@ -89,8 +89,21 @@ impl Account {
         add(&mut self.parts, entry);
     }
 
-    /// As figures of a trial; of reads none where its recorder has none.
-    pub fn samples(&self, has_reads: bool) -> Vec<Sample> {
+    /// As figures of a trial, also those of `primary` that are none: it may have no blocks of that
+    /// name. Of reads there are none where its recorder has none.
+    pub fn samples(&self, has_reads: bool, primary: &[String]) -> Vec<Sample> {
+        let mut samples = self.counted(has_reads);
+        for metric in primary {
+            let is_there = samples.iter().any(|it| it.metric == *metric);
+            let is_told = |it: &Cost| has_reads || !matches!(it, Cost::Reads | Cost::ReadBytes);
+            if let Some(cost) = Cost::of_blocks(metric).filter(is_told).filter(|_| !is_there) {
+                samples.push(Sample::lower(metric.clone(), 0.0, cost.unit()));
+            }
+        }
+        samples
+    }
+
+    fn counted(&self, has_reads: bool) -> Vec<Sample> {
         let count = |name, value| Sample::lower(name, value as f64, Unit::Count);
         let mut samples = by_kind("trace", &self.parts);
         samples.push(count("trace_writes", self.writes));
@@ -219,7 +232,7 @@ mod tests {
         account.take(&Entry { op: Op::Read, ..write(16, &[inodes(8), data(8)]) });
         assert_eq!((account.writes, account.sequential_writes, account.reads), (3, 1, 1));
         assert_eq!((account.write_bytes, account.read_bytes), (3 * 8192, 8192));
-        let samples = account.samples(true);
+        let samples = account.samples(true, &[]);
         let value = |metric: &str| samples.iter().find(|it| it.metric == metric).unwrap().value;
         assert_eq!(value("trace_data_bytes"), 18.0 * 512.0);
         assert_eq!(value("trace_metadata_bytes"), 6.0 * 512.0);
@@ -237,7 +250,24 @@ mod tests {
 
     #[test]
     fn who_sees_no_reads_says_nothing_of_them() {
-        let samples = Account::default().samples(false);
+        let primary = ["trace_reads_of_inodes".to_string()];
+        let samples = Account::default().samples(false, &primary);
         assert!(samples.iter().all(|it| !it.metric.contains("read")), "{samples:?}");
+    }
+
+    #[test]
+    fn none_of_what_is_judged_is_a_figure() {
+        let primary =
+            ["trace_reads_of_inodes", "trace_bytes_of_data", "wall_time"].map(String::from);
+        let mut account = Account::default();
+        account.take(&write(0, &[(Kind::Data, "data", 16)]));
+        let samples = account.samples(true, &primary);
+        let values = |metric: &str| {
+            let its = samples.iter().filter(|it| it.metric == metric);
+            its.map(|it| it.value).collect::<Vec<_>>()
+        };
+        assert_eq!(values("trace_reads_of_inodes"), [0.0]);
+        assert_eq!(values("trace_bytes_of_data"), [8192.0], "once");
+        assert!(values("wall_time").is_empty());
     }
 }

@@ -83,7 +83,7 @@ impl Traces {
         let is_alone = self.0.len() == 1;
         let accounts: Vec<Account> = self.0.drain(..).filter_map(write).collect();
         match accounts.as_slice() {
-            [account] if is_alone => account.samples(true),
+            [account] if is_alone => account.samples(true, &trial.workload.primary()),
             _ => Vec::new(),
         }
     }

@@ -66,7 +66,7 @@ impl Log {
             && record.sample("trace_writes").is_none()
         {
             // QEMU logs writes alone.
-            record.samples.extend(account.samples(false));
+            record.samples.extend(account.samples(false, &trial.workload.primary()));
         }
         Ok(())
     }
