@@ -94,7 +94,8 @@ pub struct Arguments {
     /// The run's folder [default: runs/TIME-anatomy].
     #[arg(long, value_name = "DIR")]
     output: Option<PathBuf>,
-    /// Write the order of the requests of one fsync each as SVG into this folder.
+    /// Write as SVG into this folder: the order of the requests of one fsync each, and how many the
+    /// device had over time.
     #[arg(long, value_name = "DIR")]
     figures: Option<PathBuf>,
     /// The work, instead of the files.
@@ -252,7 +253,8 @@ fn show(traced: &[Traced], figures: Option<&Path>) -> Result<()> {
     fs::create_dir_all(at).with_context(|| at.display().to_string())?;
     let draw =
         |figure: Figure| write_whole(&at.join(format!("{}.svg", figure.name)), &figure.svg());
-    traced.iter().filter_map(render::order_figure).try_for_each(draw)
+    let of = |it| [render::order_figure(it), render::queue_figure(it)];
+    traced.iter().flat_map(of).flatten().try_for_each(draw)
 }
 
 /// What the model tells of each workload on each kernel.

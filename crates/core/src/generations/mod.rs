@@ -19,7 +19,7 @@ mod version;
 
 use thiserror::Error;
 
-use crate::model::trace::{Anatomy, Entry, Flags, Kind, Op, Operation, Part, SECTOR_BYTES, Traced};
+use crate::model::trace::{Anatomy, Entry, Kind, Op, Operation, Part, SECTOR_BYTES, Traced};
 use crate::model::{Bytes, FsyncCase};
 pub use options::Options;
 pub use version::Version;
@@ -142,28 +142,11 @@ fn part(kind: Kind, what: &str, bytes: u64) -> Part {
 /// A request that writes this; nothing is said of its place.
 fn write(parts: Vec<Part>) -> Entry {
     let sectors = parts.iter().map(|part| part.sectors).fold(0, u32::saturating_add);
-    Entry { sectors, parts, ..request(Op::Write) }
+    Entry { sectors, parts, ..Entry::of(Op::Write) }
 }
 
 fn flush() -> Entry {
-    request(Op::Flush)
-}
-
-fn request(op: Op) -> Entry {
-    Entry {
-        op,
-        device: 0,
-        sector: 0,
-        sectors: 0,
-        flags: Flags::default(),
-        asked: Flags::default(),
-        process: String::new(),
-        submit_ns: None,
-        issue_ns: None,
-        complete_ns: None,
-        data: None,
-        parts: Vec::new(),
-    }
+    Entry::of(Op::Flush)
 }
 
 #[cfg(test)]

@@ -20,9 +20,7 @@ pub fn check_metrics(
     let Ok(work) = workload.work() else { return Ok(()) };
     let mut known = names(workload, work);
     if probes.contains(&ExtraProbe::Trace) {
-        let mut account = trace::Account::default();
-        account.writes = 1;
-        known.extend(account.samples(true, &[]).into_iter().map(|sample| sample.metric));
+        known.extend(trace::Account::metrics());
     }
     if let Some(figure) = workload.figures.keys().find(|figure| known.contains(figure)) {
         return Err(format!(

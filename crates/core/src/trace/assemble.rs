@@ -119,18 +119,12 @@ impl Assembler {
         let Some(device) = self.devices.iter().position(|dev| *dev == block.dev) else { return };
         let number = self.first + self.slots.len() as u64;
         let mut entry = Entry {
-            op: block.op,
             device: device as u32,
             sector: block.sector,
             sectors: block.sectors,
             flags: block.flags,
-            asked: Flags::default(),
-            process: String::new(),
-            submit_ns: None,
             issue_ns: Some(at_ns),
-            complete_ns: None,
-            data: None,
-            parts: Vec::new(),
+            ..Entry::of(block.op)
         };
         if block.op == Op::Flush {
             self.flushes.entry(block.dev).or_default().push_back(number);
@@ -168,6 +162,7 @@ impl Assembler {
             entry.submit_ns = Some(earliest);
             entry.asked.preflush |= queued.flags.preflush;
             entry.asked.fua |= queued.flags.fua;
+            entry.bios += 1;
             // What was split goes on in the next request.
             let beyond = place.1.saturating_add(queued.sectors.into()).saturating_sub(end);
             if beyond > 0 {
@@ -258,7 +253,7 @@ mod tests {
             Complete(block(8, 8, Op::Write)),
         ]);
         let [entry] = found.as_slice() else { panic!("{found:?}") };
-        assert_eq!((entry.sector, entry.sectors), (0, 16));
+        assert_eq!((entry.sector, entry.sectors, entry.bios), (0, 16, 2));
         let times = (entry.submit_ns, entry.issue_ns, entry.complete_ns);
         assert_eq!(times, (Some(1), Some(3), Some(5)));
         assert_eq!(entry.process, "dd");
@@ -271,8 +266,8 @@ mod tests {
             Issue(block(0, 8, Op::Write)),
             Issue(block(8, 8, Op::Write)),
         ]);
-        let submitted: Vec<_> = found.iter().map(|entry| entry.submit_ns).collect();
-        assert_eq!(submitted, [Some(1), Some(1)]);
+        let submitted: Vec<_> = found.iter().map(|entry| (entry.submit_ns, entry.bios)).collect();
+        assert_eq!(submitted, [(Some(1), 1); 2]);
         assert!(found.iter().all(|entry| entry.complete_ns.is_none()), "the trace ended before");
     }
 

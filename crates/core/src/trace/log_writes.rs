@@ -139,13 +139,12 @@ impl<R: Read> LogWrites<R> {
             let mark = String::from_utf8_lossy(line).into_owned();
             return Ok(Some(Item::Mark(Mark { at_ns: 0, mark })));
         }
+        let op = match (flags & DISCARD != 0, sectors) {
+            (true, _) => Op::Discard,
+            (false, 0) => Op::Flush,
+            (false, _) => Op::Write,
+        };
         Ok(Some(Item::Entry(Entry {
-            op: match (flags & DISCARD != 0, sectors) {
-                (true, _) => Op::Discard,
-                (false, 0) => Op::Flush,
-                (false, _) => Op::Write,
-            },
-            device: 0,
             sector: if sectors == 0 { 0 } else { first },
             sectors,
             flags: Flags {
@@ -154,13 +153,8 @@ impl<R: Read> LogWrites<R> {
                 sync: false,
                 meta: flags & METADATA != 0,
             },
-            asked: Flags::default(),
-            process: String::new(),
-            submit_ns: None,
-            issue_ns: None,
-            complete_ns: None,
             data: has_data.then_some(begin),
-            parts: Vec::new(),
+            ..Entry::of(op)
         })))
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Entry, Kind, Op, SECTOR_BYTES};
+use super::{Access, Entry, Kind, Op, Queue, SECTOR_BYTES};
 use crate::model::{Cost, Sample, Unit, as_metric};
 
 /// What blocks there were, by what they are: the kind, and which in the file system's words.
@@ -18,7 +18,7 @@ pub struct Share {
 }
 
 /// Sums over some requests.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default)]
 pub struct Account {
     /// Requests that read.
     pub reads: u64,
@@ -40,6 +40,10 @@ pub struct Account {
     pub parts: Parts,
     /// What was read.
     pub read_parts: Parts,
+    /// How long requests are, and how far apart.
+    pub access: Access,
+    /// How many the devices had at once.
+    pub queue: Queue,
     /// Where the last write of each device ended.
     ends: BTreeMap<u32, u64>,
 }
@@ -64,8 +68,10 @@ impl Cost {
 }
 
 impl Account {
-    /// Adds a request.
+    /// Adds a request. They come in the order in which the devices were given them.
     pub fn take(&mut self, entry: &Entry) {
+        self.access.take(entry);
+        self.queue.take(entry);
         match entry.op {
             Op::Read => {
                 self.reads += 1;
@@ -87,6 +93,18 @@ impl Account {
         let before = self.ends.insert(entry.device, end);
         self.sequential_writes += u64::from(before == Some(entry.sector));
         add(&mut self.parts, entry);
+    }
+
+    /// All figures that a trial may have but for those of blocks by their names.
+    pub fn metrics() -> impl Iterator<Item = String> {
+        let mut account = Account::default();
+        for (op, sector) in [(Op::Write, 0), (Op::Read, 80)] {
+            let [issue_ns, complete_ns] = [0, 1].map(Some);
+            let entry = Entry { sector, sectors: 8, bios: 1, ..Entry::of(op) };
+            account.take(&Entry { issue_ns, complete_ns, ..entry });
+        }
+        let named = |it: &String| Cost::of_blocks(it).is_none();
+        account.samples(true, &[]).into_iter().map(|it| it.metric).filter(named)
     }
 
     /// As figures of a trial, also those of `primary` that are none: it may have no blocks of that
@@ -119,6 +137,8 @@ impl Account {
             let share = self.sequential_writes as f64 / self.writes as f64;
             samples.push(Sample::higher("trace_sequential_share", share, Unit::Ratio));
         }
+        samples.extend(self.access.samples(has_reads));
+        samples.extend(self.queue.samples());
         samples
     }
 }

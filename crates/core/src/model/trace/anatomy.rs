@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use super::account::Account;
 use super::operation::{Operation, Row};
-use super::times::{Stages, Times};
+use super::quantiles::Quantiles;
+use super::times::Stages;
 use crate::model::FsyncOperation;
 
 /// So many ways in which operations differ are told apart.
@@ -41,7 +42,7 @@ pub struct Anatomy {
     pub partial: u64,
     rows: BTreeMap<Row, BTreeMap<u64, u64>>,
     latencies_ns: Vec<u64>,
-    layers: [Times; 4],
+    layers: [Quantiles; 4],
     patterns: BTreeMap<Vec<(Row, u64)>, Pattern>,
 }
 
@@ -94,7 +95,7 @@ impl Anatomy {
     }
 
     /// How long each of [`super::Layer::ALL`] had them.
-    pub fn layers(&self) -> &[Times; 4] {
+    pub fn layers(&self) -> &[Quantiles; 4] {
         &self.layers
     }
 

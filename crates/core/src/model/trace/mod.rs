@@ -1,16 +1,22 @@
 //! What reached a disk, request by request, and what of it belongs to one operation.
 
+mod access;
 mod account;
 mod anatomy;
 mod operation;
+mod quantiles;
+mod queue;
 mod times;
 
 use serde::{Deserialize, Serialize};
 
+pub use access::Access;
 pub use account::{Account, Parts, Share, bytes_of};
 pub use anatomy::{Anatomy, Origin, Spread, Traced};
 pub use operation::{Operation, Row};
-pub use times::{Layer, Stage, Stages, Times};
+pub use quantiles::Quantiles;
+pub use queue::Queue;
+pub use times::{Layer, Stage, Stages};
 
 /// Bytes of a sector, as the kernel counts (include/linux/blk_types.h, `SECTOR_SHIFT`).
 pub const SECTOR_BYTES: u64 = 512;
@@ -90,6 +96,9 @@ pub struct Entry {
     /// When the device had done it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub complete_ns: Option<u64>,
+    /// How many requests of the file system's (bios) became part of it, where that is known.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub bios: u32,
     /// Where its data begin in the file that they are kept in.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub data: Option<u64>,
@@ -103,6 +112,30 @@ fn is_zero(number: &u32) -> bool {
 }
 
 impl Entry {
+    /// One of which nothing else is known yet.
+    pub fn of(op: Op) -> Entry {
+        Entry {
+            op,
+            device: 0,
+            sector: 0,
+            sectors: 0,
+            flags: Flags::default(),
+            asked: Flags::default(),
+            process: String::new(),
+            submit_ns: None,
+            issue_ns: None,
+            complete_ns: None,
+            bios: 0,
+            data: None,
+            parts: Vec::new(),
+        }
+    }
+
+    /// Where it begins on its device.
+    pub fn begin_bytes(&self) -> u64 {
+        self.sector.saturating_mul(SECTOR_BYTES)
+    }
+
     /// Its length.
     pub fn bytes(&self) -> u64 {
         u64::from(self.sectors) * SECTOR_BYTES

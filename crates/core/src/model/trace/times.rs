@@ -2,44 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Entry, Op, Operation};
-
-/// Of a time so many leading bits count: it is known to 0.2%.
-const LEADING_BITS: u32 = 10;
-
-/// How long many things took, in room that does not grow with them.
-#[derive(Clone, Debug, Default)]
-pub struct Times {
-    counts: BTreeMap<u64, u64>,
-    /// The longest, exactly.
-    pub longest_ns: u64,
-}
-
-impl Times {
-    /// Adds one.
-    pub fn take(&mut self, time_ns: u64) {
-        let bits = u64::BITS - time_ns.leading_zeros();
-        let low = (1 << bits.saturating_sub(LEADING_BITS)) - 1;
-        *self.counts.entry(time_ns | low).or_default() += 1;
-        self.longest_ns = self.longest_ns.max(time_ns);
-    }
-
-    /// How many there are.
-    pub fn count(&self) -> u64 {
-        self.counts.values().sum()
-    }
-
-    /// What this share of them does not exceed.
-    pub fn within_ns(&self, share: f64) -> u64 {
-        let rank = (self.count() as f64 * share).ceil().max(1.0) as u64;
-        let mut seen = 0;
-        let mut reached = self.counts.iter().filter(|(_, count)| {
-            seen += **count;
-            seen >= rank
-        });
-        reached.next().map_or(0, |(time_ns, _)| (*time_ns).min(self.longest_ns))
-    }
-}
+use super::{Entry, Op, Operation, Quantiles};
 
 /// What an operation's time was spent with. All of them add up to its latency.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -103,7 +66,7 @@ pub enum Stage {
 
 /// How long requests took, by what they do and where they were.
 #[derive(Clone, Debug, Default)]
-pub struct Stages(BTreeMap<(Op, Stage), Times>);
+pub struct Stages(BTreeMap<(Op, Stage), Quantiles>);
 
 impl Stages {
     /// Adds a request.
@@ -119,7 +82,7 @@ impl Stages {
     }
 
     /// Those of each kind.
-    pub fn iter(&self) -> impl Iterator<Item = (Op, Stage, &Times)> {
+    pub fn iter(&self) -> impl Iterator<Item = (Op, Stage, &Quantiles)> {
         self.0.iter().map(|((op, stage), times)| (*op, *stage, times))
     }
 }
@@ -156,29 +119,13 @@ mod tests {
     }
 
     #[test]
-    fn times_are_known_to_a_fifth_of_a_percent() {
-        let mut times = Times::default();
-        assert_eq!((times.count(), times.within_ns(0.5)), (0, 0));
-        (1..=100_000).for_each(|time_ns| times.take(time_ns * 10));
-        assert_eq!(times.count(), 100_000);
-        for share in [0.001, 0.5, 0.9] {
-            let error = times.within_ns(share) as f64 / (1e6 * share) - 1.0;
-            assert!((0.0..0.002).contains(&error), "{share}: {error}");
-        }
-        assert_eq!(times.within_ns(1.0), 1_000_000);
-        assert!(times.counts.len() < 7000, "{}", times.counts.len());
-        times.take(u64::MAX);
-        assert_eq!(times.within_ns(1.0), u64::MAX);
-    }
-
-    #[test]
     fn requests_are_apart_by_what_they_do_and_where_they_were() {
         let mut stages = Stages::default();
         stages.take(&entry(10, 30, 100));
         stages.take(&Entry { submit_ns: None, ..entry(0, 30, 90) });
         stages.take(&Entry { issue_ns: None, ..entry(0, 0, 1) });
         let told: Vec<_> =
-            stages.iter().map(|(op, at, it)| (op, at, it.count(), it.longest_ns)).collect();
+            stages.iter().map(|(op, at, it)| (op, at, it.count(), it.largest)).collect();
         let [waiting, device] = [Stage::Waiting, Stage::Device];
         assert_eq!(told, [(Op::Flush, waiting, 1, 20), (Op::Flush, device, 2, 70)]);
     }

@@ -1,6 +1,7 @@
 //! What single operations asked of the device, for a terminal: a table of how they differ, a
 //! picture of one, and its requests.
 
+mod access;
 mod lanes;
 mod picture;
 mod times;
@@ -13,6 +14,7 @@ use super::words::counted;
 use crate::model::trace::{Account, Anatomy, Kind, Origin, Parts, Row, Spread, Traced, bytes_of};
 use crate::model::{FsyncOperation, Unit};
 
+pub(super) use access::op_name;
 pub(super) use lanes::{Lane, lanes};
 
 /// A terminal's width.
@@ -95,7 +97,10 @@ fn one(traced: &Traced) -> String {
         text += &format!("\n{}{}", lines(&what, 0), picture::picture(operation));
     }
     if traced.origin != Origin::Model {
-        text += &format!("\n{}{}", times::stages(&traced.stages), whole(account, traced.origin));
+        text += &format!("\n{}", times::stages(&traced.stages));
+        text += &access::pattern(&account.access);
+        text += &access::queue(&account.queue, traced.origin);
+        text += &whole(account, traced.origin);
     }
     text
 }
@@ -217,6 +222,9 @@ fn whole(account: &Account, origin: Origin) -> String {
         let share = account.sequential_writes as f64 / account.writes as f64 * 100.0;
         text += &format!(" by {}", counted(account.writes as usize, "request"));
         text += &format!(", {share:.0}% of them where the one before ended");
+    }
+    if let Some(merges) = account.access.merges.filter(|it| *it > 0) {
+        text += &format!("; {} merged into others", counted(merges as usize, "request"));
     }
     let es = if account.flushes == 1 { "" } else { "es" };
     text += &format!("; {} flush{es}", account.flushes);

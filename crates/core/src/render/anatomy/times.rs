@@ -3,8 +3,9 @@
 use comfy_table::presets::NOTHING;
 
 use super::super::grid::Grid;
+use super::access::op_name;
 use super::{time, trimmed};
-use crate::model::trace::{Anatomy, Layer, Op, Stage, Stages, Times};
+use crate::model::trace::{Anatomy, Layer, Quantiles, Stage, Stages};
 
 const COLUMNS: [&str; 3] = ["median", "90% within", "longest"];
 
@@ -32,13 +33,7 @@ pub fn stages(stages: &Stages) -> String {
     let mut is_empty = true;
     for (op, stage, times) in stages.iter() {
         is_empty = false;
-        let op = match op {
-            Op::Read => "reads",
-            Op::Write => "writes",
-            Op::Flush => "flushes",
-            Op::Discard => "discards",
-            Op::Other => "others",
-        };
+        let op = op_name(op);
         let place = match stage {
             Stage::Waiting => "wait for the device",
             Stage::Device => "at the device",
@@ -50,6 +45,6 @@ pub fn stages(stages: &Stages) -> String {
     if is_empty { String::new() } else { trimmed(&grid.to_string()) + "\n" }
 }
 
-fn shown(times: &Times) -> [String; 3] {
-    [times.within_ns(0.5), times.within_ns(0.9), times.longest_ns].map(time)
+fn shown(times: &Quantiles) -> [String; 3] {
+    [times.within(0.5), times.within(0.9), times.largest].map(time)
 }

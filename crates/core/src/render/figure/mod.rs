@@ -11,6 +11,7 @@ mod matrix;
 mod order;
 pub(super) mod palette;
 mod plot;
+mod queue;
 mod rounds;
 mod scale;
 mod timeline;
@@ -26,6 +27,7 @@ pub(super) use drawing::{Place, STYLE};
 pub use forest::joined as joined_figure;
 pub(super) use matrix::{Ruler, TRACKS_MAX};
 pub use order::figure as order_figure;
+pub use queue::figure as queue_figure;
 pub(super) use trend::figures as trends;
 
 /// All figures of a report, in its order.
