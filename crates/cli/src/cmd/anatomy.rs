@@ -425,6 +425,7 @@ fn read(trial: &Path, between: Between, traced: &mut Traced) -> Result<()> {
                 traced.cut_off += u32::from(is_open);
                 is_open = true;
                 operations = Operations::new(between);
+                traced.account.begin();
                 traced.unnamed = traced.unnamed.take().or(head.unnamed);
             }
             Line::Item(item) => take(item, &mut operations, traced),

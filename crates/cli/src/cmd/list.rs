@@ -168,7 +168,7 @@ fn contenders() -> Section {
         rows: file_system::ALL.map(|it| row(it.here())).into(),
         note: "What the documentation promises (sums: checksums; option: where asked for).\n\
                --fs NAME,...; a plan also gives them mkfs, mount, queue and sysctl settings.\n\
-               The last six stand on another: --fs ext4,xfs --above none --above overlay.",
+               From overlay on they stand on another: --fs ext4 --above none --above overlay.",
     }
 }
 

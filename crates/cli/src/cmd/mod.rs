@@ -21,6 +21,7 @@ mod plan;
 pub mod record;
 pub mod report;
 pub mod reproduce;
+mod resume;
 pub mod run;
 pub mod selftest;
 pub mod show;

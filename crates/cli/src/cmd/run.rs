@@ -29,7 +29,7 @@ use fsverdict_host::place::{facts, preflight};
 use fsverdict_host::undo;
 
 use super::arguments::{Arguments, FIRST};
-use super::{clean, plan};
+use super::{clean, plan, resume};
 use crate::exit::{self, PlaceError, Usage};
 use crate::say::{self, remark};
 use crate::source::{Judged, Loaded};
@@ -63,14 +63,20 @@ pub(super) fn conduct(arguments: &Arguments) -> Result<(Store, Loaded, Result<St
         Err(error) => remark!("what killed runs left can't be told: {error}"),
     }
     let (store, mut loaded) = match &arguments.resume {
-        Some(folder) => resume(folder, arguments)?,
+        Some(folder) => resume::open(folder, arguments)?,
         None => begin(arguments)?,
     };
     if undo::runs_under_way() > 0 {
         remark!("another run is under way here: each disturbs what the other measures");
     }
+    let measured_before = loaded.records.len();
     let result = measure(arguments, &store, &mut loaded, &interrupted, audience);
-    Ok((store, loaded, result))
+    let is_as_it_was = arguments.resume.is_some() && loaded.records.len() == measured_before;
+    match result {
+        // What a run that does not go on says of itself stays as it was, too.
+        Err(error) if is_as_it_was => Err(error),
+        result => Ok((store, loaded, result)),
+    }
 }
 
 /// Runs `plan` in `folder`, as what is `typed` of its file would, and keeps its report there.
@@ -247,47 +253,6 @@ pub(super) fn slug(name: &str) -> String {
     name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect()
 }
 
-fn resume(folder: &Path, arguments: &Arguments) -> Result<(Store, Loaded)> {
-    let store = Store::open(folder)?;
-    clean::sweep(folder);
-    let mut loaded = store.load()?;
-    check_limits(&loaded, folder)?;
-    preflight::check_plan(&loaded.plan).map_err(|error| Usage(error.to_string()))?;
-    let judgement = &mut loaded.plan.judgement;
-    let extended = judgement.extend(arguments.rounds, arguments.budget);
-    let raised = extended.map_err(|why| Usage(format!("the run {why}")))?;
-    if let Some(raised) = raised {
-        remark!("{raised}");
-        let all = loaded.run.host.entry("declaration".into()).or_default();
-        let before = if all.is_empty() { "" } else { "; " };
-        *all += &format!("{before}{raised}");
-    }
-    loaded.run.stop = None;
-    Ok((store, loaded))
-}
-
-/// Refuses to go on with a run whose limits counted something else than they would now.
-fn check_limits(loaded: &Loaded, folder: &Path) -> Result<(), Usage> {
-    let Loaded { run, plan, records } = loaded;
-    let both = plan.limits_counted(records).zip(plan.whole_bed().limits_count(run.place));
-    match both.filter(|(before, now)| before != now) {
-        None => Ok(()),
-        Some((before, now)) => Err(Usage(format!(
-            "the run's limits counted {before}, and count {now} by now: more of its rounds would \
-             be other rounds; begin anew with fsverdict run {}",
-            folder.join("plan.toml").display()
-        ))),
-    }
-}
-
-/// Writes the plan of a run that goes on, which may have more rounds: the run is ours alone by now.
-fn redeclare(arguments: &Arguments, store: &Store, loaded: &Loaded) -> Result<()> {
-    match arguments.resume {
-        Some(_) => store.write_head(&loaded.run, &loaded.plan),
-        None => Ok(()),
-    }
-}
-
 /// Makes the bed, runs the rounds, removes the bed.
 fn measure(
     arguments: &Arguments,
@@ -328,7 +293,7 @@ fn measure(
             &mut simulated
         }
     };
-    redeclare(arguments, store, loaded)?;
+    resume::redeclare(arguments, store, loaded, &place.bed_facts())?;
     let made = place.make_bed(&loaded.plan.whole_bed());
     let result = match made {
         Ok(bed) => {
@@ -633,7 +598,7 @@ fn dry_run(arguments: &Arguments) -> Result<u8> {
         Some(folder) => {
             let store = Store::open(folder)?;
             let loaded = store.load()?;
-            check_limits(&loaded, folder)?;
+            resume::check_limits(&loaded, folder)?;
             let mut plan = loaded.plan;
             let extended = plan.judgement.extend(arguments.rounds, arguments.budget);
             extended.map_err(|why| Usage(format!("the run {why}")))?;

@@ -54,14 +54,15 @@ impl Places {
     }
 
     /// Adds what the run's facts name: the folder that was asked for; and as `kernel 6.1` is
-    /// `Linux 6.1.0 (PATH), NVMe disks`, and fetched ones are cached, the cache of whoever ran it.
+    /// `Linux 6.1.0 #1 SMP (PATH), NVMe disks`, and fetched ones are cached, the cache of
+    /// whoever ran it.
     pub fn add_facts(&mut self, run: &Run) {
         for words in run.command.windows(2).filter(|words| words[0] == "--output") {
             self.add(&words[1], FOLDER);
         }
         let kernels = run.host.iter().filter(|(name, _)| name.starts_with("kernel "));
-        let paths = kernels.filter_map(|(_, it)| Some(it.split_once('(')?.1.rsplit_once(')')?.0));
-        for (cache, _) in paths.filter_map(|path| path.split_once("/fsverdict/kernels/")) {
+        let paths = kernels.filter_map(|(_, it)| it[it.find(" (/")? + 2..].rsplit_once(')'));
+        for (cache, _) in paths.filter_map(|it| it.0.split_once("/fsverdict/kernels/")) {
             match cache.strip_suffix("/.cache") {
                 Some(home) => self.add(home, HOME),
                 None => self.add(&format!("{cache}/fsverdict"), CACHE),
@@ -150,7 +151,7 @@ mod tests {
             "started": "", "seed": 1, "place": "vm", "tools": {}, "host": {
                 "kernel": "6.1 (/ours)",
                 "kernel 6.1": "Linux 6.1.0 (/tmp/guest/.cache/fsverdict/kernels/6.1.0/vmlinuz)",
-                "kernel 6.12": "Linux 6.12.0 (/scratch/fsverdict/kernels/6.12.0/vmlinuz), IDE",
+                "kernel 6.12": "Linux 6.12.0 (#1) (/scratch/fsverdict/kernels/6.12.0/vmlinuz), IDE",
                 "kernel own": "Linux 7 (/boot/vmlinuz)"}}"#;
         places.add_facts(&serde_json::from_str(facts).unwrap());
         places

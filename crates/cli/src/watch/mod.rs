@@ -12,7 +12,7 @@ mod metrics;
 mod plain;
 mod state;
 #[cfg(test)]
-mod testing;
+pub(crate) mod testing;
 
 use std::fmt::Debug;
 use std::io::{IsTerminal, stderr};

@@ -23,6 +23,11 @@ pub struct Access {
 }
 
 impl Access {
+    /// Begins another timed part: what it asks for first comes from nowhere.
+    pub fn begin(&mut self) {
+        self.ends.clear();
+    }
+
     /// Adds a request. They come in the order in which the devices were given them.
     pub fn take(&mut self, entry: &Entry) {
         match entry.op {

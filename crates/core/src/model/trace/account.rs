@@ -68,6 +68,13 @@ impl Cost {
 }
 
 impl Account {
+    /// Begins another timed part: its clock and its places have nothing to do with those before.
+    pub fn begin(&mut self) {
+        self.access.begin();
+        self.queue.begin();
+        self.ends.clear();
+    }
+
     /// Adds a request. They come in the order in which the devices were given them.
     pub fn take(&mut self, entry: &Entry) {
         self.access.take(entry);
@@ -266,6 +273,18 @@ mod tests {
         assert_eq!(value("trace_read_bytes_of_inodes"), 4096.0);
         assert_eq!(["inodes", "data"].map(|it| value(&format!("trace_reads_of_{it}"))), [1.0, 0.0]);
         assert!((value("trace_sequential_share") - 1.0 / 3.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn a_timed_part_begins_nowhere() {
+        let mut account = Account::default();
+        account.take(&write(0, &[]));
+        account.begin();
+        account.take(&write(16, &[]));
+        assert_eq!((account.sequential_writes, account.access.seek_bytes.count()), (0, 0));
+        account.begin();
+        account.take(&write(800, &[]));
+        assert_eq!((account.writes, account.access.seek_bytes.count()), (3, 0));
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! In what pattern requests reached the device: how long they were, how far apart, how many at once.
+//! In what pattern requests reached the device: how long, how far apart, how many at once.
 
 use comfy_table::presets::NOTHING;
 

@@ -16,6 +16,9 @@ pub struct Kernel {
     pub image: PathBuf,
     /// What it calls itself: `6.1.0-44-cloud-amd64`.
     pub release: String,
+    /// Which build of that release it is, and of when: `#3 SMP PREEMPT_DYNAMIC Tue Nov ...`; empty
+    /// where it does not say.
+    pub build: String,
     /// The folder with its modules; `None` where none was found.
     pub modules: Option<PathBuf>,
     /// The OpenZFS that was built for it.
@@ -144,14 +147,14 @@ impl Kernel {
     /// tree that it lies in.
     pub fn at(image: &Path) -> io::Result<Kernel> {
         let image = image.canonicalize()?;
-        let release = release(File::open(&image)?, fs::metadata(&image)?.len())?;
+        let (release, build) = called(File::open(&image)?, fs::metadata(&image)?.len())?;
         let roots = roots(&image);
         let modules = folders(&roots, &release).find(|folder| folder.is_dir());
         let modules = modules.or_else(|| tree::around(&image, &release));
         // `/zfs` is this system's own, and nothing that belongs to a kernel of /boot.
         let package = Some(roots[1]).filter(|root| root.parent().is_some());
         let zfs = package.and_then(|root| Zfs::in_folder(&root.join(TOOLS)));
-        Ok(Kernel { image, release, modules, zfs })
+        Ok(Kernel { image, release, build, modules, zfs })
     }
 }
 
@@ -175,9 +178,10 @@ impl Zfs {
     }
 }
 
-/// What an image of so many bytes calls itself (Documentation/arch/x86/boot.rst: `header`,
-/// `kernel_version`), if it is whole and for this processor.
-fn release(image: impl Read, image_bytes: u64) -> io::Result<String> {
+/// What an image of so many bytes calls itself, its release and its build, if it is whole and for
+/// this processor (Documentation/arch/x86/boot.rst: `header`, `kernel_version`; what that is made
+/// of is in arch/x86/boot/version.c: `RELEASE (USER@HOST) BUILD`).
+fn called(image: impl Read, image_bytes: u64) -> io::Result<(String, String)> {
     const HEAD_BYTES: u64 = 64 << 10;
     let wrong = || io::Error::other("it is no bzImage");
     let mut head = Vec::new();
@@ -188,8 +192,11 @@ fn release(image: impl Read, image_bytes: u64) -> io::Result<String> {
     check(&head, image_bytes)?;
     let at = usize::from(u16::from_le_bytes([head[0x20e], head[0x20f]])) + 0x200;
     let text = head.get(at..).ok_or_else(wrong)?;
-    let end = text.iter().position(|&byte| byte == b' ' || byte == 0).ok_or_else(wrong)?;
-    String::from_utf8(text[..end].to_vec()).map_err(|_| wrong())
+    let end = text.iter().position(|&byte| byte == 0).ok_or_else(wrong)?;
+    let text = std::str::from_utf8(&text[..end]).map_err(|_| wrong())?;
+    let (release, rest) = text.split_once(' ').unwrap_or((text, ""));
+    let build = rest.split_once(") ").map_or("", |(_, build)| build);
+    Ok((release.into(), build.trim().into()))
 }
 
 /// How a 64-bit kernel enables long mode before it is unpacked, which a 32-bit one never does
@@ -234,21 +241,22 @@ mod tests {
         let mut image = vec![0; 0x2000];
         image[0x202..0x206].copy_from_slice(b"HdrS");
         image[0x20e..0x210].copy_from_slice(&0x1000_u16.to_le_bytes());
-        let text = b"5.10.0-32-amd64 (builder@host) #1 SMP\0";
+        let text = b"5.10.0-32-amd64 (builder@host) #1 SMP Debian 5.10.223-1 (2024-08-10)\0";
         image[0x1200..0x1200 + text.len()].copy_from_slice(text);
         let asked =
-            |image: &[u8]| release(image, image.len() as u64).map_err(|error| error.to_string());
+            |image: &[u8]| called(image, image.len() as u64).map_err(|error| error.to_string());
+        let its = ("5.10.0-32-amd64".to_string(), "#1 SMP Debian 5.10.223-1 (2024-08-10)".into());
         // Protocol 2.10 says nothing of it, its code does.
         image[0x206..0x208].copy_from_slice(&0x020a_u16.to_le_bytes());
         assert!(asked(&image).unwrap_err().contains("32-bit processors"));
         image[0x1801..0x1801 + LONG_MODE.len()].copy_from_slice(&LONG_MODE);
-        assert_eq!(asked(&image).unwrap(), "5.10.0-32-amd64");
+        assert_eq!(asked(&image).unwrap(), its);
         assert_eq!(asked(b"MZ").unwrap_err(), "it is no bzImage");
         // Protocol 2.15, with and without the 64-bit entry.
         image[0x206..0x208].copy_from_slice(&0x020f_u16.to_le_bytes());
         assert!(asked(&image).unwrap_err().contains("32-bit processors"));
         image[0x236] = 1;
-        assert_eq!(asked(&image).unwrap(), "5.10.0-32-amd64");
+        assert_eq!(asked(&image).unwrap(), its);
         image[0x1f4..0x1f8].copy_from_slice(&0x200_u32.to_le_bytes());
         let says = "it is cut off: 8192 of 10752 bytes are there; fetch or copy it again";
         assert_eq!(asked(&image).unwrap_err(), says);
@@ -269,6 +277,7 @@ mod tests {
         let kernel = |zfs| Kernel {
             image: PathBuf::new(),
             release: "6.1.0-44-cloud-amd64".into(),
+            build: String::new(),
             modules: None,
             zfs,
         };

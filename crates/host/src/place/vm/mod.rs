@@ -384,6 +384,12 @@ fn processors(plan: &Plan) -> u32 {
     plan.vm.clone().unwrap_or_default().processors_at(plan.place.unwrap_or(model::Place::Vm))
 }
 
+/// What a machine boots, as it was when the run began: a tree may be built again meanwhile.
+struct Brought {
+    image: PathBuf,
+    initrd: PathBuf,
+}
+
 /// Virtual machines as the place of a run.
 pub struct Vm<'a> {
     folder: PathBuf,
@@ -397,7 +403,7 @@ pub struct Vm<'a> {
     is_half_made: bool,
     /// The folder for what the machines need, which goes when the run is over.
     own: Option<Own>,
-    initrds: BTreeMap<Asked, PathBuf>,
+    brought: BTreeMap<Asked, Brought>,
     runner: Runner,
 }
 
@@ -442,7 +448,7 @@ impl<'a> Vm<'a> {
             made: None,
             is_half_made: false,
             own: None,
-            initrds: BTreeMap::new(),
+            brought: BTreeMap::new(),
             runner: Runner::of(plan),
         })
     }
@@ -451,14 +457,15 @@ impl<'a> Vm<'a> {
         Ok(self.own.as_ref().map(Own::path).ok_or("the bed is not made")?)
     }
 
-    /// One archive for each kernel with its disks: the host's files, ourselves, and the modules of
-    /// all contenders.
-    fn make_initrds(&mut self) -> Result<(), HostError> {
+    /// Each kernel with its disks, and an archive for it: the host's files, ourselves, and the
+    /// modules of all contenders.
+    fn bring_kernels(&mut self) -> Result<(), HostError> {
         let host_files = std::mem::take(&mut self.prepared.host_files);
         let (host_files, ourselves) = host_files.with_ourselves(guest::PROGRAM)?;
         for (index, (asked, bootable)) in self.prepared.kernels.iter().enumerate() {
-            let path = self.own_folder()?.join(format!("{index}.cpio"));
-            let mut archive = Archive::new(BufWriter::new(File::create(&path)?));
+            let image = self.image(index, &bootable.kernel)?;
+            let initrd = self.own_folder()?.join(format!("{index}.cpio"));
+            let mut archive = Archive::new(BufWriter::new(File::create(&initrd)?));
             for folder in ["fsverdict", "fsverdict/modules", "dev"] {
                 archive.directory(folder, 0o755)?;
             }
@@ -475,10 +482,21 @@ impl<'a> Vm<'a> {
                 openzfs::pack(zfs, &mut archive)?;
             }
             archive.finish()?;
-            self.initrds.insert(asked.clone(), path);
+            self.brought.insert(asked.clone(), Brought { image, initrd });
         }
         self.prepared.host_files = host_files;
         Ok(())
+    }
+
+    /// The kernel's own image; a copy where it may be built again. A User Mode Linux lies beside
+    /// what it needs, and is never built.
+    fn image(&self, index: usize, kernel: &Kernel) -> Result<PathBuf, HostError> {
+        if self.runner == Runner::Uml {
+            return Ok(kernel.image.clone());
+        }
+        let copy = self.own_folder()?.join(format!("{index}.kernel"));
+        fs::copy(&kernel.image, &copy)?;
+        Ok(copy)
     }
 
     /// What is brought along lies in the guest's memory, twice while the kernel unpacks it.
@@ -535,10 +553,10 @@ impl<'a> Vm<'a> {
         trial: &'b Trial,
         disks: &'b [Disk],
     ) -> Result<Machine<'b>, HostError> {
-        let (bootable, initrd) = self.booted_by(trial)?;
+        let (bootable, Brought { image, initrd }) = self.booted_by(trial)?;
         let config = self.plan.vm.as_ref();
         Ok(Machine {
-            kernel: &bootable.kernel.image,
+            kernel: image,
             initrd,
             disks,
             bus: bootable.bus(),
@@ -552,11 +570,10 @@ impl<'a> Vm<'a> {
     }
 
     /// The kernel of `trial`, and the archive that is its root.
-    fn booted_by(&self, trial: &Trial) -> Result<(&Bootable, &Path), HostError> {
+    fn booted_by(&self, trial: &Trial) -> Result<(&Bootable, &Brought), HostError> {
         let asked = Asked::by(&trial.contender);
         let bootable = self.prepared.kernels.get(&asked);
-        let initrd = self.initrds.get(&asked).map(PathBuf::as_path);
-        Ok(bootable.zip(initrd).ok_or("the bed is not made")?)
+        Ok(bootable.zip(self.brought.get(&asked)).ok_or("the bed is not made")?)
     }
 
     /// Runs `trial` once more in its machine, whose console is our terminal, and then a shell: the
@@ -774,7 +791,7 @@ impl Place for Vm<'_> {
             .inspect_err(|error| *is_half_made = error.is_half_made())?;
         let (devices, probed) = (made.devices.clone(), made.probed.clone());
         self.made = Some(made);
-        self.make_initrds()?;
+        self.bring_kernels()?;
         // QEMU holds the disks down to their limits.
         let (kind, lab) = (bed.kind, token.to_string());
         let limits_count = bed.limits_count(self.plan.place.unwrap_or(model::Place::Vm));
@@ -852,7 +869,8 @@ impl Place for Vm<'_> {
         let like = self.made.as_ref().and_then(bed::Made::like);
         facts.extend(like.map(|like| ("bed is like".into(), like)));
         for (asked, bootable) in &self.prepared.kernels {
-            let Kernel { release, image, .. } = &bootable.kernel;
+            let Kernel { release, build, image, .. } = &bootable.kernel;
+            let build = if build.is_empty() { String::new() } else { format!(" {build}") };
             let disks = match bootable.buses.as_slice() {
                 [bus] => bus.shown(),
                 [] => "",
@@ -861,7 +879,7 @@ impl Place for Vm<'_> {
             };
             let zfs = bootable.kernel.zfs.as_ref();
             let zfs = zfs.map_or(String::new(), |it| format!(", OpenZFS {}", it.version));
-            let text = format!("Linux {release}{zfs} ({}){disks}", image.display());
+            let text = format!("Linux {release}{build}{zfs} ({}){disks}", image.display());
             facts.push((format!("kernel {}", asked.shown()), text));
         }
         facts

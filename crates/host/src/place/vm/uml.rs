@@ -81,7 +81,8 @@ pub fn all() -> Vec<Kernel> {
 fn at(folder: &Path) -> Option<Kernel> {
     let (image, modules) = (folder.join(PROGRAM), folder.join(MODULES));
     let release = folder.file_name()?.to_str()?.to_string();
-    image.exists().then_some(Kernel { image, release, modules: Some(modules), zfs: None })
+    let kernel = Kernel { image, release, build: String::new(), modules: Some(modules), zfs: None };
+    kernel.image.exists().then_some(kernel)
 }
 
 /// Fetches it, unless it is there already. `say` hears what is being done.

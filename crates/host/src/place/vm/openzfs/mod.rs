@@ -184,6 +184,7 @@ mod tests {
         let plain = Kernel {
             image: root.join("plain/boot/vmlinuz"),
             release: "6.1.0-1-amd64".into(),
+            build: String::new(),
             modules: Some(root.join(modules)),
             zfs: None,
         };
