@@ -418,6 +418,7 @@ fn read(trial: &Path, between: Between, traced: &mut Traced) -> Result<()> {
         *count += 1;
     }
     let mut operations = Operations::new(between);
+    traced.account.begin();
     let mut is_open = false;
     file::read(BufReader::new(log), &mut |line| {
         match line {

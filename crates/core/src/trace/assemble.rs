@@ -22,7 +22,8 @@ struct Queued {
 
 /// A line of the log to be, in the order in which devices were given requests.
 struct Slot {
-    item: Item,
+    /// `None` where the request has been given to the device once more, and stands further below.
+    item: Option<Item>,
     /// Sectors that have not been done yet; of a flush 1.
     left: u32,
 }
@@ -72,20 +73,28 @@ impl Assembler {
             }
         }
         std::iter::from_fn(|| {
-            let is_ended = self.slots.front()?.left == 0;
-            (is_ended || self.slots.len() > UNDER_WAY_MAX).then(|| self.end_first())?
+            loop {
+                let is_ended = self.slots.front()?.left == 0;
+                if !is_ended && self.slots.len() <= UNDER_WAY_MAX {
+                    return None;
+                }
+                let ended = self.end_first();
+                if ended.is_some() {
+                    return ended;
+                }
+            }
         })
     }
 
     /// What is still under way.
     pub fn finish(self) -> impl Iterator<Item = Item> {
-        self.slots.into_iter().map(|slot| slot.item)
+        self.slots.into_iter().filter_map(|slot| slot.item)
     }
 
     fn end_first(&mut self) -> Option<Item> {
         let slot = self.slots.pop_front()?;
         self.first += 1;
-        Some(slot.item)
+        slot.item
     }
 
     /// The ends of what is under way may be among what was lost: it is handed over as it is, and
@@ -98,7 +107,7 @@ impl Assembler {
     }
 
     fn add(&mut self, item: Item, left: u32) {
-        self.slots.push_back(Slot { item, left });
+        self.slots.push_back(Slot { item: Some(item), left });
     }
 
     fn queue(&mut self, at_ns: u64, block: &Block) {
@@ -135,9 +144,13 @@ impl Assembler {
         let place = (block.dev, block.sector);
         if let Some(again) = self.issued.get(&place).copied() {
             // The device would not take it, and is given it once more.
-            if let Some(Item::Entry(entry)) = self.slot(again).map(|slot| &mut slot.item) {
-                entry.issue_ns = Some(at_ns);
-                return;
+            if let Some(slot) = self.slot(again) {
+                let left = std::mem::take(&mut slot.left);
+                if let Some(Item::Entry(before)) = slot.item.take() {
+                    self.issued.insert(place, number);
+                    self.add(Item::Entry(Entry { issue_ns: Some(at_ns), ..before }), left);
+                    return;
+                }
             }
         }
         self.join(&mut entry, block);
@@ -203,7 +216,7 @@ impl Assembler {
 impl Slot {
     fn end(&mut self, sectors: u32, at_ns: u64) {
         self.left = self.left.saturating_sub(sectors);
-        if let Item::Entry(entry) = &mut self.item {
+        if let Some(Item::Entry(entry)) = &mut self.item {
             entry.complete_ns = Some(at_ns);
         }
     }
@@ -312,6 +325,22 @@ mod tests {
             })
             .collect();
         assert_eq!(told, ["0 at Some(1)", "fsync 12", "80 at Some(3)", "3 lost", "0 at Some(6)"]);
+    }
+
+    #[test]
+    fn what_the_device_would_not_take_stands_where_it_was_given_again() {
+        let found = entries(vec![
+            Queue(block(0, 8, Op::Write)),
+            Issue(block(0, 8, Op::Write)),
+            Issue(block(80, 8, Op::Write)),
+            Issue(block(0, 8, Op::Write)),
+            Complete(block(0, 8, Op::Write)),
+            Complete(block(80, 8, Op::Write)),
+        ]);
+        let told: Vec<_> =
+            found.iter().map(|it| (it.sector, it.submit_ns, it.issue_ns, it.complete_ns)).collect();
+        let first = (80, None, Some(3), Some(6));
+        assert_eq!(told, [first, (0, Some(1), Some(4), Some(5))]);
     }
 
     #[test]

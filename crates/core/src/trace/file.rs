@@ -8,7 +8,7 @@ use crate::model::Device;
 use crate::model::trace::Item;
 
 /// The version of the format; readers refuse later ones.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 
 /// Who has recorded a log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -175,9 +175,9 @@ mod tests {
     fn what_is_no_log_is_refused_with_its_line() {
         let refused = |text: &str| read(text.as_bytes(), &mut |_| Ok(())).unwrap_err().to_string();
         assert!(refused("{\"items\":0,\"lost_events\":0}\n{}").starts_with("line 2: "));
-        let later = serde_json::to_string(&Head { trace: 2, ..head() }).unwrap();
-        assert_eq!(refused(&later), "it is of version 2, this fsverdict reads 1");
-        let unknown = r#"{"trace":2,"what":"nobody knows yet"}"#;
-        assert_eq!(refused(unknown), "it is of version 2, this fsverdict reads 1");
+        let later = serde_json::to_string(&Head { trace: 3, ..head() }).unwrap();
+        assert_eq!(refused(&later), "it is of version 3, this fsverdict reads 2");
+        let unknown = r#"{"trace":3,"what":"nobody knows yet"}"#;
+        assert_eq!(refused(unknown), "it is of version 3, this fsverdict reads 2");
     }
 }

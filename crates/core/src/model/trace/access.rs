@@ -2,23 +2,25 @@
 
 use std::collections::BTreeMap;
 
-use super::{Entry, Op, Quantiles};
+use super::{Entry, Op, Quantiles, SECTOR_BYTES};
 use crate::model::{Sample, Unit};
 
-/// Sizes of requests, and the distances between them.
+/// Lengths of requests, and the distances between them, in sectors.
 #[derive(Clone, Debug, Default)]
 pub struct Access {
     /// How long those are that read.
-    pub read_bytes: Quantiles,
+    pub read_sectors: Quantiles,
     /// How long those are that write.
-    pub write_bytes: Quantiles,
+    pub write_sectors: Quantiles,
     /// Of each that begins elsewhere than where the one before ended on its device, be it read or
     /// written: how far from there. A request that reads or writes moves a disk's heads alike.
-    pub seek_bytes: Quantiles,
-    /// What the file system asked for (bios) that became part of a request with others; `None`
-    /// where no recorder has told.
+    pub seek_sectors: Quantiles,
+    /// All of these distances.
+    all_sectors: u64,
+    /// What the file system asked to read or write (bios) that became part of a request with
+    /// others; `None` where no recorder has told.
     pub merges: Option<u64>,
-    /// Where the last request of each device ended, in bytes.
+    /// Where the last request of each device ended.
     ends: BTreeMap<u32, u64>,
 }
 
@@ -30,39 +32,34 @@ impl Access {
 
     /// Adds a request. They come in the order in which the devices were given them.
     pub fn take(&mut self, entry: &Entry) {
+        let sectors = u64::from(entry.sectors);
         match entry.op {
-            Op::Read => self.read_bytes.take(entry.bytes()),
-            Op::Write => self.write_bytes.take(entry.bytes()),
+            Op::Read => self.read_sectors.take(sectors),
+            Op::Write => self.write_sectors.take(sectors),
             _ => return,
         }
-        let begin = entry.begin_bytes();
-        let before = self.ends.insert(entry.device, begin.saturating_add(entry.bytes()));
-        if let Some(before) = before.filter(|before| *before != begin) {
-            self.seek_bytes.take(begin.abs_diff(before));
+        let before = self.ends.insert(entry.device, entry.sector.saturating_add(sectors));
+        if let Some(before) = before.filter(|before| *before != entry.sector) {
+            let distance = entry.sector.abs_diff(before);
+            self.seek_sectors.take(distance);
+            self.all_sectors = self.all_sectors.saturating_add(distance);
         }
         if entry.bios > 0 {
             *self.merges.get_or_insert(0) += u64::from(entry.bios - 1);
         }
     }
 
-    /// As figures of a trial. Of reads there are none where its recorder has none.
+    /// As figures of a trial; none where the recorder has no reads, for these move the heads, too.
     pub fn samples(&self, has_reads: bool) -> Vec<Sample> {
-        let middle = |values: &Quantiles| values.within(0.5) as f64;
-        let size = |metric, sizes: &Quantiles| {
-            (sizes.count() > 0).then(|| Sample::higher(metric, middle(sizes), Unit::Bytes))
-        };
-        let distance = (self.seek_bytes.count() > 0)
-            .then(|| Sample::lower("trace_seek_bytes_p50", middle(&self.seek_bytes), Unit::Bytes));
-        let count = |metric, count: u64| Sample::lower(metric, count as f64, Unit::Count);
-        let merges = |count: u64| Sample::higher("trace_merges", count as f64, Unit::Count);
-        let samples = [
-            size("trace_write_request_bytes_p50", &self.write_bytes),
-            has_reads.then(|| size("trace_read_request_bytes_p50", &self.read_bytes)).flatten(),
-            Some(count("trace_seeks", self.seek_bytes.count())),
-            distance,
-            self.merges.map(merges),
-        ];
-        samples.into_iter().flatten().collect()
+        if !has_reads {
+            return Vec::new();
+        }
+        let seeks = self.seek_sectors.count() as f64;
+        let bytes = self.all_sectors as f64 * SECTOR_BYTES as f64;
+        vec![
+            Sample::lower("trace_seeks", seeks, Unit::Count),
+            Sample::lower("trace_seek_bytes", bytes, Unit::Bytes),
+        ]
     }
 }
 
@@ -71,8 +68,7 @@ mod tests {
     use super::*;
 
     fn entry(op: Op, sector: u64, sectors: u32, bios: u32) -> Entry {
-        let flush: Entry = serde_json::from_str(r#"{"op":"flush"}"#).unwrap();
-        Entry { op, sector, sectors, bios, ..flush }
+        Entry { sector, sectors, bios, ..Entry::of(op) }
     }
 
     #[test]
@@ -83,24 +79,25 @@ mod tests {
         access.take(&entry(Op::Flush, 0, 0, 0));
         access.take(&entry(Op::Read, 1016, 8, 1));
         access.take(&Entry { device: 1, ..entry(Op::Read, 5, 8, 1) });
-        assert_eq!(access.seek_bytes.count(), 0, "the first of a device comes from nowhere");
+        assert_eq!(access.seek_sectors.count(), 0, "the first of a device comes from nowhere");
         access.take(&entry(Op::Write, 1024 + 64, 8, 1));
         access.take(&entry(Op::Read, 0, 8, 1));
-        assert_eq!(access.seek_bytes.count(), 2);
-        assert_eq!((access.seek_bytes.within(0.5), access.seek_bytes.largest), (32768, 561_152));
-        assert_eq!((access.merges, access.write_bytes.count()), (Some(2), 3));
-        let names = |has_reads| {
-            access.samples(has_reads).into_iter().map(|it| it.metric).collect::<Vec<_>>()
-        };
-        assert_eq!(names(true).len(), 5);
-        assert!(names(false).iter().all(|name| !name.contains("read")), "{:?}", names(false));
+        assert_eq!((access.seek_sectors.within(0.5), access.seek_sectors.largest), (64, 1096));
+        assert_eq!((access.merges, access.write_sectors.count()), (Some(2), 3));
+        let values: Vec<f64> = access.samples(true).iter().map(|it| it.value).collect();
+        assert_eq!(values, [2.0, 1160.0 * 512.0]);
+        assert_eq!(access.samples(false), []);
+        access.begin();
+        access.take(&entry(Op::Write, 500, 8, 1));
+        assert_eq!(access.seek_sectors.count(), 2, "another timed part begins nowhere");
     }
 
     #[test]
     fn a_recorder_that_knows_no_bios_tells_no_merges() {
         let mut access = Access::default();
         access.take(&entry(Op::Write, u64::MAX, 8, 0));
-        access.take(&entry(Op::Write, 8, 8, 0));
+        access.take(&entry(Op::Write, 8, u32::MAX, 0));
+        access.take(&entry(Op::Read, u64::MAX, 0, 0));
         assert_eq!(access.merges, None);
     }
 }

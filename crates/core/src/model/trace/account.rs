@@ -145,7 +145,6 @@ impl Account {
             samples.push(Sample::higher("trace_sequential_share", share, Unit::Ratio));
         }
         samples.extend(self.access.samples(has_reads));
-        samples.extend(self.queue.samples());
         samples
     }
 }
@@ -281,10 +280,10 @@ mod tests {
         account.take(&write(0, &[]));
         account.begin();
         account.take(&write(16, &[]));
-        assert_eq!((account.sequential_writes, account.access.seek_bytes.count()), (0, 0));
+        assert_eq!((account.sequential_writes, account.access.seek_sectors.count()), (0, 0));
         account.begin();
         account.take(&write(800, &[]));
-        assert_eq!((account.writes, account.access.seek_bytes.count()), (3, 0));
+        assert_eq!((account.writes, account.access.seek_sectors.count()), (3, 0));
     }
 
     #[test]

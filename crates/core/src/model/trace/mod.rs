@@ -15,7 +15,7 @@ pub use account::{Account, Parts, Share, bytes_of};
 pub use anatomy::{Anatomy, Origin, Spread, Traced};
 pub use operation::{Operation, Row};
 pub use quantiles::Quantiles;
-pub use queue::Queue;
+pub use queue::{Columns, Queue};
 pub use times::{Layer, Stage, Stages};
 
 /// Bytes of a sector, as the kernel counts (include/linux/blk_types.h, `SECTOR_SHIFT`).
@@ -129,11 +129,6 @@ impl Entry {
             data: None,
             parts: Vec::new(),
         }
-    }
-
-    /// Where it begins on its device.
-    pub fn begin_bytes(&self) -> u64 {
-        self.sector.saturating_mul(SECTOR_BYTES)
     }
 
     /// Its length.

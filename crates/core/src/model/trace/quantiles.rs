@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-/// Of a value so many leading bits count: it is known to 0.2%.
+/// Of a value so many leading bits count: it is known to 0.2%, and below 1024 exactly.
 const LEADING_BITS: u32 = 10;
 
-/// Many values of one kind: times in ns, sizes in bytes.
+/// Many values of one kind: times in ns, lengths in sectors.
 #[derive(Clone, Debug, Default)]
 pub struct Quantiles {
     counts: BTreeMap<u64, u64>,
@@ -18,9 +18,7 @@ impl Quantiles {
     pub fn take(&mut self, value: u64) {
         let bits = u64::BITS - value.leading_zeros();
         let low = (1 << bits.saturating_sub(LEADING_BITS)) - 1;
-        // A power of two is a size that people know: it stays what it is.
-        let at_most = if value.is_power_of_two() { value } else { value | low };
-        *self.counts.entry(at_most).or_default() += 1;
+        *self.counts.entry(value | low).or_default() += 1;
         self.largest = self.largest.max(value);
     }
 
@@ -62,9 +60,9 @@ mod tests {
     }
 
     #[test]
-    fn a_power_of_two_is_known_exactly() {
+    fn what_is_small_is_known_exactly() {
         let mut sizes = Quantiles::default();
-        [4096, 4096, 1 << 20].into_iter().for_each(|bytes| sizes.take(bytes));
-        assert_eq!([0.5, 0.9].map(|share| sizes.within(share)), [4096, 1 << 20]);
+        [24, 24, 1023, 2048].into_iter().for_each(|sectors| sizes.take(sectors));
+        assert_eq!([0.5, 0.75, 1.0].map(|share| sizes.within(share)), [24, 1023, 2048]);
     }
 }

@@ -4,7 +4,6 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 
 use super::{Entry, Op};
-use crate::model::{Sample, Unit};
 
 /// Parts of the time that are kept at most; where it gets longer each becomes twice as long.
 const PARTS_MAX: usize = 512;
@@ -25,12 +24,25 @@ pub struct Queue {
     busy_ns: u64,
     /// How long it was from the first to the end of the last, of all timed parts.
     elapsed_ns: u64,
+    /// How many timed parts with any have ended.
+    parts: usize,
     /// The timed part under way: when its first request was given, and the last of them done.
     span_ns: Option<[u64; 2]>,
     /// When those will be done that the devices have.
     ends: BinaryHeap<Reverse<u64>>,
     /// The first timed part that has any.
     course: Course,
+}
+
+/// How many requests the devices had over time.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Columns {
+    /// On average in each column, idle time included, by what they do.
+    pub depths: BTreeMap<Op, Vec<f64>>,
+    /// How long a column is; the last may be shorter.
+    pub column_ns: u64,
+    /// From the first request to the end of the last.
+    pub elapsed_ns: u64,
 }
 
 /// How long the devices had requests of each kind, part of the time by part.
@@ -61,6 +73,7 @@ impl Queue {
         if let Some([first_ns, last_ns]) = self.span_ns.take() {
             self.elapsed_ns = self.elapsed_ns.saturating_add(last_ns - first_ns);
             self.course.is_over = true;
+            self.parts += 1;
         }
         self.ends.clear();
     }
@@ -100,12 +113,11 @@ impl Queue {
         if elapsed_ns == 0 { 0.0 } else { self.busy_ns as f64 / elapsed_ns as f64 }
     }
 
-    /// How many there were on average in each of at most so many equal parts of the first timed
-    /// part, by what they do; and how long all of these parts are.
-    pub fn course(&self, columns: usize) -> (BTreeMap<Op, Vec<f64>>, u64) {
+    /// The first timed part that has any, in at most so many columns.
+    pub fn course(&self, columns: usize) -> Columns {
         let Course { part_ns, parts, begin_ns, end_ns, .. } = &self.course;
-        let elapsed_ns = end_ns - begin_ns.unwrap_or(*end_ns);
-        let used = elapsed_ns.div_ceil(*part_ns) as usize;
+        let elapsed_ns = end_ns.saturating_sub(begin_ns.unwrap_or(*end_ns));
+        let used = (elapsed_ns.div_ceil(*part_ns) as usize).min(PARTS_MAX);
         let each = used.div_ceil(columns.max(1)).max(1);
         let mean = |(column, parts): (usize, &[u64])| {
             let begin_ns = (column * each) as u64 * part_ns;
@@ -113,16 +125,16 @@ impl Queue {
             parts.iter().map(|ns| *ns as f64).sum::<f64>() / length_ns.max(1) as f64
         };
         let of = |parts: &Vec<u64>| parts[..used].chunks(each).enumerate().map(mean).collect();
-        (parts.iter().map(|(op, parts)| (*op, of(parts))).collect(), elapsed_ns)
+        Columns {
+            depths: parts.iter().map(|(op, parts)| (*op, of(parts))).collect(),
+            column_ns: (each as u64).saturating_mul(*part_ns),
+            elapsed_ns,
+        }
     }
 
-    /// As figures of a trial; none where nothing is known of times.
-    pub fn samples(&self) -> Vec<Sample> {
-        let Some(mean) = self.mean() else { return Vec::new() };
-        vec![
-            Sample::higher("trace_queue_depth_mean", mean, Unit::Count),
-            Sample::higher("trace_queue_depth_max", self.most as f64, Unit::Count),
-        ]
+    /// How many timed parts have any.
+    pub fn parts(&self) -> usize {
+        self.parts + usize::from(self.span_ns.is_some())
     }
 }
 
@@ -132,11 +144,11 @@ impl Course {
             return;
         }
         let begin_ns = *self.begin_ns.get_or_insert(issue_ns);
-        self.end_ns = self.end_ns.max(complete_ns);
         let [from, to] = [issue_ns, complete_ns].map(|at| at.saturating_sub(begin_ns));
         if from == to {
             return;
         }
+        self.end_ns = self.end_ns.max(complete_ns);
         while (to - 1) / self.part_ns >= PARTS_MAX as u64 {
             self.parts.values_mut().for_each(|parts| halve(parts));
             self.part_ns *= 2;
@@ -182,9 +194,9 @@ mod tests {
         let queue = queue(&[(1000, 3000), (2000, 4000), (9000, 10_000)]);
         assert_eq!((queue.most, queue.mean()), (2, Some(5000.0 / 4000.0)));
         assert!((queue.busy_share() - 4.0 / 9.0).abs() < 1e-12, "{}", queue.busy_share());
-        let (course, elapsed_ns) = queue.course(9);
-        assert_eq!(elapsed_ns, 9000);
-        assert_eq!(course[&Op::Write].len(), 9);
+        let course = queue.course(9);
+        assert_eq!((course.elapsed_ns, course.column_ns), (9000, 1024));
+        assert_eq!(course.depths[&Op::Write].len(), 9);
     }
 
     #[test]
@@ -196,16 +208,19 @@ mod tests {
         queue.take(&entry(Op::Flush, 3000, 2500));
         assert_eq!((queue.most, queue.mean()), (1, Some(1.0)));
         assert!((queue.busy_share() - 3.0 / 4.0).abs() < 1e-12, "{}", queue.busy_share());
-        let (course, elapsed_ns) = queue.course(10);
-        assert_eq!((course.keys().collect::<Vec<_>>(), elapsed_ns), (vec![&Op::Write], 2000));
-        assert_eq!(Queue::default().course(10), (BTreeMap::new(), 0));
+        let course = queue.course(10);
+        assert_eq!(course.depths.keys().collect::<Vec<_>>(), [&Op::Write]);
+        assert_eq!((course.elapsed_ns, queue.parts()), (2000, 2));
+        assert_eq!(Queue::default().course(10).elapsed_ns, 0);
     }
 
     #[test]
     fn a_strangers_times_do_no_harm() {
         let strange = queue(&[(0, u64::MAX), (5, u64::MAX), (u64::MAX, 0), (7, 9)]);
         assert!(strange.mean().is_some() && strange.busy_share() <= 1.0);
-        assert!(strange.course(60).0[&Op::Write].len() <= 60);
+        assert!(strange.course(60).depths[&Op::Write].len() <= 60);
+        let late = queue(&[(0, 1000), (10_000_000, 10_000_000), (20_000_000, 9)]);
+        assert_eq!(late.course(60).elapsed_ns, 1000, "what takes no time is in no queue");
         let at_once: Vec<_> = (0..UNDER_WAY_MAX as u64 + 9).map(|at| (at, u64::MAX)).collect();
         assert_eq!(queue(&at_once).most, UNDER_WAY_MAX);
     }
@@ -228,9 +243,8 @@ mod tests {
                 .collect();
             let queue = queue(&requests);
             let all_ns: u64 = requests.iter().map(|(from, to)| to - from).sum();
-            let (course, elapsed_ns) = queue.course(columns);
-            let means = &course[&Op::Write];
-            prop_assert!(means.len() <= columns);
+            let Columns { depths, elapsed_ns, .. } = queue.course(columns);
+            prop_assert!(depths[&Op::Write].len() <= columns);
             let parts = &queue.course.parts[&Op::Write];
             prop_assert_eq!(parts.iter().sum::<u64>(), all_ns);
             prop_assert_eq!(elapsed_ns, requests.iter().map(|it| it.1).max().unwrap()

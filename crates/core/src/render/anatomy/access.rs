@@ -4,7 +4,7 @@ use comfy_table::presets::NOTHING;
 
 use super::super::grid::Grid;
 use super::{WIDTH, bytes, lines, time, trimmed};
-use crate::model::trace::{Access, Op, Origin, Queue};
+use crate::model::trace::{Access, Columns, Op, Queue, SECTOR_BYTES};
 
 /// What the names of the rows take, and their frame.
 const BESIDE: usize = 13;
@@ -14,14 +14,15 @@ pub fn pattern(access: &Access) -> String {
     let header = ["length and distance", "requests", "median", "90% within", "largest"];
     let mut grid = Grid::new(NOTHING, header);
     let rows = [
-        ("reads: length", &access.read_bytes),
-        ("writes: length", &access.write_bytes),
-        ("seeks: distance", &access.seek_bytes),
+        ("reads: length", &access.read_sectors),
+        ("writes: length", &access.write_sectors),
+        ("seeks: distance", &access.seek_sectors),
     ];
     let mut is_empty = true;
     for (name, values) in rows.into_iter().filter(|(_, values)| values.count() > 0) {
         is_empty = false;
-        let shown = [values.within(0.5), values.within(0.9), values.largest].map(bytes);
+        let sectors = [values.within(0.5), values.within(0.9), values.largest];
+        let shown = sectors.map(|it| bytes(it.saturating_mul(SECTOR_BYTES)));
         grid.add([name.to_string(), values.count().to_string()].into_iter().chain(shown));
     }
     grid.right(1..5);
@@ -29,26 +30,28 @@ pub fn pattern(access: &Access) -> String {
 }
 
 /// How many requests the device had, over time; empty where the recorder told no times.
-pub fn queue(queue: &Queue, origin: Origin) -> String {
+pub fn queue(queue: &Queue) -> String {
     let Some(mean) = queue.mean() else { return String::new() };
-    let (course, elapsed_ns) = queue.course(WIDTH - BESIDE);
-    let of = match origin {
-        Origin::Trials(1) | Origin::Others | Origin::Model => "",
-        Origin::Trials(_) => " of the first trial",
+    let Columns { depths, elapsed_ns, .. } = queue.course(WIDTH - BESIDE);
+    let of = match queue.parts() {
+        1 => String::new(),
+        parts => format!(", the first of {parts} timed parts"),
     };
     let text = format!(
         "Requests at the device: {mean:.2} at once on average while it had any, which was {:.0}% \
-         of the time, and {} at most. Over the {}{of}:",
+         of the time from the first request to the end of the last, and {} at most. Over these \
+         {}{of}:",
         queue.busy_share() * 100.0,
         queue.most,
         time(elapsed_ns),
     );
     let mut text = lines(&text, 0);
-    for (op, depths) in course {
+    for (op, depths) in depths {
         let row: String = depths.into_iter().map(letter).collect();
         text += &format!("  {:8} |{row}|\n", op_name(op));
     }
-    text + &lines("digits are requests at once, + is more than nine, . less than a half", 2) + "\n"
+    let key = "digits are requests at once, + is more than nine, . less than a half";
+    text + &lines(key, 2) + "\n"
 }
 
 fn letter(depth: f64) -> char {
@@ -59,6 +62,7 @@ fn letter(depth: f64) -> char {
     }
 }
 
+/// What requests are called by what they do.
 pub fn op_name(op: Op) -> &'static str {
     match op {
         Op::Read => "reads",

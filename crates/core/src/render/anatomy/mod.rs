@@ -99,7 +99,7 @@ fn one(traced: &Traced) -> String {
     if traced.origin != Origin::Model {
         text += &format!("\n{}", times::stages(&traced.stages));
         text += &access::pattern(&account.access);
-        text += &access::queue(&account.queue, traced.origin);
+        text += &access::queue(&account.queue);
         text += &whole(account, traced.origin);
     }
     text
@@ -221,10 +221,7 @@ fn whole(account: &Account, origin: Origin) -> String {
     if account.writes > 0 {
         let share = account.sequential_writes as f64 / account.writes as f64 * 100.0;
         text += &format!(" by {}", counted(account.writes as usize, "request"));
-        text += &format!(", {share:.0}% of them where the one before ended");
-    }
-    if let Some(merges) = account.access.merges.filter(|it| *it > 0) {
-        text += &format!("; {} merged into others", counted(merges as usize, "request"));
+        text += &format!(", {share:.0}% of them where the write before ended");
     }
     let es = if account.flushes == 1 { "" } else { "es" };
     text += &format!("; {} flush{es}", account.flushes);
@@ -235,6 +232,12 @@ fn whole(account: &Account, origin: Origin) -> String {
     let are_named = account.read_parts.keys().any(|(kind, _)| *kind != Kind::Unknown);
     let read = if are_named { kinds(&account.read_parts) } else { String::new() };
     text += &format!("; {} read{read}.", bytes(account.read_bytes));
+    if let Some(merges) = account.access.merges.filter(|it| *it > 0) {
+        text += &format!(
+            " Of what the file system asked to read or write, {merges} went into requests with \
+             others."
+        );
+    }
     lines(&text, 0)
 }
 

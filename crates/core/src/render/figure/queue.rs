@@ -8,7 +8,7 @@ use super::palette;
 use super::plot::{LINE, axis, curve, legend, marks, percent, stretched};
 use super::scale::Scale;
 use crate::model::Unit;
-use crate::model::trace::{Op, Traced};
+use crate::model::trace::{Columns, Op, Traced};
 
 /// Height of the plot, in px.
 const PLOT: f64 = 160.0;
@@ -19,10 +19,11 @@ const PARTS: usize = 380;
 pub fn figure(traced: &Traced) -> Option<Figure> {
     let Traced { workload, contender, account, .. } = traced;
     let mean = account.queue.mean()?;
-    let (course, elapsed_ns) = account.queue.course(PARTS);
-    let high = course.values().flatten().copied().fold(0.0, f64::max);
+    let course = account.queue.course(PARTS);
+    let elapsed_ns = course.elapsed_ns;
+    let high = course.depths.values().flatten().copied().fold(0.0, f64::max);
     let scale = Scale::from_nought(high, Unit::Count);
-    let entries: Vec<_> = course.keys().map(|op| (op_name(*op), colour(*op))).collect();
+    let entries: Vec<_> = course.depths.keys().map(|op| (op_name(*op), colour(*op))).collect();
     let (legend, height) = legend(&entries);
     let (top, bottom) = (height + LINE, height + LINE + PLOT);
     let end_ns = elapsed_ns.max(1) as f64;
@@ -30,8 +31,8 @@ pub fn figure(traced: &Traced) -> Option<Figure> {
     let tick = |ns: &f64| (ns / end_ns, Unit::Nanoseconds.format(*ns));
     let ticks: Vec<(f64, String)> = ticks.iter().map(tick).collect();
     let curves = html! {
-        @for (op, depths) in &course {
-            @let points = points(depths, &scale);
+        @for (op, depths) in &course.depths {
+            @let points = points(depths, &course, &scale);
             path.curve.(palette::class(colour(*op))) d=(curve(&points, PLOT))
                 stroke-dasharray=(palette::dashes(colour(*op))) {}
         }
@@ -49,9 +50,12 @@ pub fn figure(traced: &Traced) -> Option<Figure> {
         name: named(&[workload, contender, "queue"]),
         title: format!("{workload}, {contender}: requests at the device"),
         caption: format!(
-            "The first timed part, {}, in parts of its time: how many requests the device had on \
-             average. Over all trials {mean:.2} while it had any, and {} at most.",
+            "The first timed part, from its first request to the end of its last, {}, in parts of \
+             {}: how many requests the device had on average. Over all timed parts, {}, {mean:.2} \
+             while it had any, and {} at most.",
             time(elapsed_ns),
+            time(course.column_ns),
+            account.queue.parts(),
             account.queue.most
         ),
         place: Place::Order(workload.clone()),
@@ -72,10 +76,12 @@ fn colour(op: Op) -> usize {
     }
 }
 
-fn points(depths: &[f64], scale: &Scale) -> Vec<Option<(f64, f64)>> {
-    let count = depths.len() as f64;
+fn points(depths: &[f64], course: &Columns, scale: &Scale) -> Vec<Option<(f64, f64)>> {
+    let [column, all] = [course.column_ns, course.elapsed_ns.max(1)].map(|ns| ns as f64);
     let at = |(index, depth): (usize, &f64)| {
-        Some(((index as f64 + 0.5) / count, 1.0 - scale.place(*depth)))
+        let begin = index as f64 * column;
+        let middle = f64::midpoint(begin, (begin + column).min(all));
+        Some((middle / all, 1.0 - scale.place(*depth)))
     };
     depths.iter().enumerate().map(at).collect()
 }

@@ -19,11 +19,12 @@ use crate::tool;
 /// What programs decompress modules, by the ending of their names.
 const COMPRESSED: [(&str, &str); 3] = [("xz", "xz"), ("zst", "zstd"), ("gz", "gzip")];
 
-/// Checksums that file systems ask the kernel's crypto API for by name, and tables of characters,
-/// which no dependency shows: in a guest there is no modprobe to answer the kernel's call for them.
-const ASKED_FOR: [(&str, &[&str]); 10] = [
+/// Checksums that file systems, or what they need, ask the kernel's crypto API for by name, and
+/// tables of characters, which no dependency shows: in a guest there is no modprobe to answer the
+/// kernel's call for them.
+const ASKED_FOR: [(&str, &[&str]); 9] = [
+    ("libcrc32c", &["crc32c_generic", "crc32c_intel"]),
     ("ext4", &["crc32c_generic", "crc32c_intel"]),
-    ("xfs", &["crc32c_generic", "crc32c_intel"]),
     (
         "btrfs",
         &["crc32c_generic", "crc32c_intel", "xxhash_generic", "sha256_generic", "blake2b_generic"],
@@ -33,7 +34,6 @@ const ASKED_FOR: [(&str, &[&str]); 10] = [
     ("exfat", &["nls_utf8"]),
     ("vfat", &["nls_cp437", "nls_ascii", "nls_iso8859_1", "nls_utf8"]),
     ("udf", &["nls_utf8"]),
-    ("gfs2", &["crc32c_generic", "crc32c_intel"]),
     ("bcachefs", &["crc32c_generic", "crc64_rocksoft", "xxhash_generic", "chacha20_generic"]),
 ];
 
@@ -218,15 +218,20 @@ impl Modules {
 
     /// What a trial of `contender` needs: layers, file system, checksums, I/O scheduler.
     pub fn for_contender(&self, drivers: &[&str], contender: &Contender) -> Vec<String> {
-        let checksums = ASKED_FOR.iter().filter(|(known, _)| drivers.contains(known));
+        let layers = contender.layers.iter().filter_map(|it| Some((layer::find(&it.name)?, it)));
+        let of_layers = layers.clone().flat_map(|(kind, _)| kind.modules).copied();
+        let all = self.order(drivers.iter().copied().chain(of_layers));
+        let needed: BTreeSet<String> = all.iter().map(|file| name(file)).collect();
+        let checksums = ASKED_FOR
+            .iter()
+            .filter(|(known, _)| drivers.contains(known) || needed.contains(*known));
         let checksums = checksums.flat_map(|(_, names)| names.iter().copied());
         let scheduler = contender.queue.get("scheduler").map(ToString::to_string);
         let scheduler = scheduler.map(|it| [name(&it), format!("{}_iosched", name(&it))]);
         let schedulers = scheduler.iter().flatten().map(String::as_str);
         // First what is asked for by name while the others are loaded.
         let mut order = self.order(checksums);
-        for layer in &contender.layers {
-            let Some(kind) = layer::find(&layer.name) else { continue };
+        for (kind, layer) in layers {
             order.extend(self.order(kind.asked_for(layer).iter().map(String::as_str)));
             order.extend(self.order(kind.modules.iter().copied()));
         }
