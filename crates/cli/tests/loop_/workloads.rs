@@ -328,7 +328,8 @@ fn sysbench_is_prepared_before_it_is_timed() {
         // sysbench's own rates leave the closing syncfs out.
         let own = sample(trial, "sysbench_reads") + sample(trial, "sysbench_writes");
         assert!(sample(trial, "iops") > 0.0 && own >= 0.99 * sample(trial, "iops"), "{trial:#}");
-        assert!(sample(trial, "event_latency_p90") > 0.0);
+        // How many events there are depends on the disk, and so which percentiles.
+        assert!(sample(trial, "event_latency_p50") > 0.0);
         let raw = scene.read(&format!("run/trials/{}/raw/sysbench.stdout", trial["number"]));
         assert!(raw.contains("Latency histogram") && raw.contains("reads/s:"), "{raw}");
     }
