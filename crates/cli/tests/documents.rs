@@ -157,14 +157,33 @@ fn the_picture_in_the_readme_is_that_of_its_run() {
     let run = root.join("record/2026-11-22-small-files/run.tar.gz").display().to_string();
     // Without rsvg-convert there are no PNGs, and SVGs all the same.
     scene.fsverdict(&["report", &run, "--figures", "figures"]);
-    let (drawn, shown) = (scene.read("figures/matrix.svg"), root.join("docs/small-files.svg"));
+    is_drawn(&scene, "matrix", "small-files");
+    let readme = fs::read_to_string(root.join("README.md")).unwrap();
+    let first: String = readme.lines().take(40).map(|line| format!("{line}\n")).collect();
+    assert!(first.contains("](docs/small-files.svg)"), "{first}");
+}
+
+/// What `figures/DRAWN.svg` shows is what `docs/SHOWN.svg` does.
+fn is_drawn(scene: &Scene, drawn: &str, shown: &str) {
+    let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs");
+    let (drawn, shown) = (scene.read(&format!("figures/{drawn}.svg")), format!("{shown}.svg"));
+    let shown = docs.join(shown);
     if std::env::var_os("FSVERDICT_RENEW").is_some() {
         fs::write(&shown, &drawn).unwrap();
     }
     assert!(fs::read_to_string(&shown).unwrap() == drawn, "FSVERDICT_RENEW=1 draws it anew");
-    let readme = fs::read_to_string(root.join("README.md")).unwrap();
-    let first: String = readme.lines().take(40).map(|line| format!("{line}\n")).collect();
-    assert!(first.contains("](docs/small-files.svg)"), "{first}");
+}
+
+/// The plot over kernels is what the model draws, by the command below it.
+#[test]
+fn the_plot_over_kernels_is_the_models() {
+    let page = include_str!("../../../docs/fsync.md");
+    let (_, below) = page.split_once("](fsync-kernels.svg)").unwrap();
+    let line = below.lines().find_map(|it| it.strip_prefix("fsverdict anatomy --model ")).unwrap();
+    let scene = Scene::new();
+    let words = ["anatomy", "--model"].into_iter().chain(line.split(' '));
+    scene.fsverdict(&words.collect::<Vec<_>>()).exits(0);
+    is_drawn(&scene, "blocks", "fsync-kernels");
 }
 
 /// What begins and ends a table of claims, and an answer; the first has the command that makes it.

@@ -94,10 +94,13 @@ pub struct Arguments {
     /// The run's folder [default: runs/TIME-anatomy].
     #[arg(long, value_name = "DIR")]
     output: Option<PathBuf>,
-    /// Write as SVG into this folder: the order of the requests of one fsync each, and how many the
-    /// device had over time.
+    /// Write as SVG into this folder: the order of the requests of one fsync each, how many the
+    /// device had over time, and of several what each wrote.
     #[arg(long, value_name = "DIR")]
     figures: Option<PathBuf>,
+    /// What to write on standard output.
+    #[arg(long, value_enum, default_value = "text")]
+    format: Format,
     /// The work, instead of the files.
     #[arg(
         last = true,
@@ -142,12 +145,19 @@ Examples:
   fsverdict anatomy --model 3.4,3.8,4.6.2 --files 1,10,100,1000 --case extending
   sudo fsverdict anatomy -- sqlite3 test.db 'create table t(x)'
   fsverdict anatomy runs/20260131-235959-anatomy --figures figures
+  fsverdict anatomy runs/20260131-235959-anatomy --format html > anatomy.html
   sudo fsverdict anatomy --blktrace sda --disk /dev/sda1";
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum At {
     Local,
     Vm,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum Format {
+    Text,
+    Html,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -177,7 +187,7 @@ fn operations() -> impl TypedValueParser<Value = FsyncOperation> {
 /// Records what is asked for, or reads what was recorded, and shows it.
 pub fn run(arguments: &Arguments) -> Result<u8> {
     if !arguments.model.is_empty() {
-        show(&modelled(arguments)?, arguments.figures.as_deref())?;
+        show(&modelled(arguments)?, arguments)?;
         return Ok(exit::DONE);
     }
     let (all, code) = match &arguments.blktrace {
@@ -189,7 +199,7 @@ pub fn run(arguments: &Arguments) -> Result<u8> {
             (traced(&folder, &loaded)?, code)
         }
     };
-    show(&all, arguments.figures.as_deref())?;
+    show(&all, arguments)?;
     Ok(code)
 }
 
@@ -247,14 +257,18 @@ fn take(item: Item, operations: &mut Operations, traced: &mut Traced) {
 }
 
 /// Prints it, and draws it where it is to be drawn.
-fn show(traced: &[Traced], figures: Option<&Path>) -> Result<()> {
-    say::print(&render::anatomy(traced))?;
-    let Some(at) = figures else { return Ok(()) };
+fn show(traced: &[Traced], arguments: &Arguments) -> Result<()> {
+    say::print(&match arguments.format {
+        Format::Text => render::anatomy(traced),
+        Format::Html => render::anatomy_html(traced),
+    })?;
+    let Some(at) = &arguments.figures else { return Ok(()) };
     fs::create_dir_all(at).with_context(|| at.display().to_string())?;
     let draw =
         |figure: Figure| write_whole(&at.join(format!("{}.svg", figure.name)), &figure.svg());
     let of = |it| [render::order_figure(it), render::queue_figure(it)];
-    traced.iter().flat_map(of).flatten().try_for_each(draw)
+    let each = traced.iter().flat_map(of).flatten();
+    render::blocks_figure(traced).into_iter().chain(each).try_for_each(draw)
 }
 
 /// What the model tells of each workload on each kernel.

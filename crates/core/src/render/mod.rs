@@ -42,10 +42,12 @@ pub use anatomy::anatomy;
 pub use audited::{audited, audited_json, audited_markdown};
 pub use checked::{checked, checked_json};
 pub use csv::{samples as samples_csv, samples_of_runs as joined_csv};
-pub use figure::{Figure, figures, joined_figure, order_figure, queue_figure};
+pub use figure::{Figure, blocks_figure, figures, joined_figure, order_figure, queue_figure};
 pub use findings::headline;
 pub use history::{history, history_json};
-pub use html::{history as history_html, joined as joined_html, report as html};
+pub use html::{
+    anatomy as anatomy_html, history as history_html, joined as joined_html, report as html,
+};
 pub use joined::{joined, joined_json, joined_markdown};
 pub use json::document as json;
 pub use markdown::report as markdown;

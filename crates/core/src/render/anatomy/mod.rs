@@ -11,7 +11,9 @@ use comfy_table::presets::NOTHING;
 use super::grid::Grid;
 use super::paint::wrapped;
 use super::words::counted;
-use crate::model::trace::{Account, Anatomy, Kind, Origin, Parts, Row, Spread, Traced, bytes_of};
+use crate::model::trace::{
+    Account, Anatomy, Kind, Operation, Origin, Parts, Row, Spread, Traced, bytes_of,
+};
 use crate::model::{FsyncOperation, Unit};
 
 pub(super) use access::op_name;
@@ -50,24 +52,34 @@ fn overview(traced: &[Traced]) -> String {
             out += &lines(&it.workload, 0);
             before = &it.workload;
         }
-        let rows = operation.rows();
-        let sum = |of: fn(&Row) -> bool| {
-            blocks(rows.iter().filter(|(row, _)| of(row)).map(|(_, bytes)| bytes).sum())
-        };
-        let cells = [
-            sum(|row| *row == Row::Own),
-            sum(|row| *row == Row::Others),
-            sum(|row| matches!(row, Row::Journal(_))),
-            sum(|row| matches!(row, Row::Metadata(_) | Row::Unknown)),
-            rows.get(&Row::Flushes).copied().unwrap_or(0).to_string(),
-            median(&it.fsyncs).map_or("-".into(), time),
-        ];
-        out += &row(&it.contender, cells);
+        let [own, others, journal, rest] = written(operation).map(blocks);
+        let flushes = flushes(operation).to_string();
+        let median = median(&it.fsyncs).map_or("-".into(), time);
+        out += &row(&it.contender, [own, others, journal, rest, flushes, median]);
     }
     out
 }
 
-fn one(traced: &Traced) -> String {
+/// What an operation wrote, in bytes: data of the synced file and of others, the journal, and the
+/// rest in its place.
+pub(super) fn written(operation: &Operation) -> [u64; 4] {
+    let rows = operation.rows();
+    let sum = |of: fn(&Row) -> bool| rows.iter().filter(|it| of(it.0)).map(|it| it.1).sum();
+    [
+        sum(|row| *row == Row::Own),
+        sum(|row| *row == Row::Others),
+        sum(|row| matches!(row, Row::Journal(_))),
+        sum(|row| matches!(row, Row::Metadata(_) | Row::Unknown)),
+    ]
+}
+
+/// How often it flushed.
+pub(super) fn flushes(operation: &Operation) -> u64 {
+    operation.rows().get(&Row::Flushes).copied().unwrap_or(0)
+}
+
+/// What was recorded of a workload on a contender.
+pub(super) fn one(traced: &Traced) -> String {
     let Traced { workload, contender, fsyncs, account, .. } = traced;
     let noun = noun(traced);
     let count = counted(fsyncs.operations as usize, noun);
@@ -260,9 +272,9 @@ fn kinds(parts: &Parts) -> String {
 }
 
 #[cfg(test)]
-mod tests {
+pub(in crate::render) mod tests {
     use super::*;
-    use crate::model::trace::{Entry, Operation, Stages};
+    use crate::model::trace::{Entry, Stages};
 
     /// An fsync of the second of two files, as ext4 does it.
     pub(in crate::render) fn example() -> Operation {

@@ -27,6 +27,8 @@ pub(in crate::render) enum Place {
     Rounds { workload: String, metric: String },
     /// Latencies of a workload's timed part.
     Latency { workload: String, phase: Phase },
+    /// What one operation of each contender wrote.
+    Blocks,
     /// What one operation of a workload asked of the device.
     Order(String),
     /// The course of a workload's timed part.
@@ -42,7 +44,7 @@ impl Place {
     /// The workload it is of; `None`: all.
     pub fn workload(&self) -> Option<&String> {
         match self {
-            Place::Matrix | Place::Verdicts => None,
+            Place::Matrix | Place::Verdicts | Place::Blocks => None,
             Place::Trend(workload)
             | Place::Order(workload)
             | Place::Rounds { workload, .. }

@@ -4,6 +4,7 @@
 //! width it gets and its text stays as large as the text around it. Only curves have coordinates
 //! of their own, in a nested `svg` that is stretched; their strokes are not.
 
+mod blocks;
 mod drawing;
 mod forest;
 mod latency;
@@ -22,6 +23,7 @@ use std::collections::BTreeSet;
 use super::Report;
 use crate::model::Timeline;
 
+pub use blocks::figure as blocks_figure;
 pub use drawing::Figure;
 pub(super) use drawing::{Place, STYLE};
 pub use forest::joined as joined_figure;

@@ -4,6 +4,7 @@
 //! key asks for. All text goes through maud, which escapes it; nothing is fetched, and the page's
 //! own policy (Content-Security-Policy) would forbid it.
 
+mod anatomy;
 mod history;
 mod joined;
 mod matrix;
@@ -12,6 +13,7 @@ mod parts;
 mod report;
 mod settings;
 
+pub use anatomy::page as anatomy;
 pub use history::page as history;
 pub use joined::page as joined;
 pub use report::page as report;
