@@ -4,7 +4,7 @@ use std::path::Path;
 
 use anyhow::Result;
 use fsverdict_core::model::Place as PlaceKind;
-use fsverdict_host::place::{facts, preflight};
+use fsverdict_host::place::{facts, preflight, vm};
 
 use super::arguments::Arguments;
 use super::clean;
@@ -29,48 +29,51 @@ pub fn open(folder: &Path, arguments: &Arguments) -> Result<(Store, Loaded)> {
         let before = if all.is_empty() { "" } else { "; " };
         *all += &format!("{before}{raised}");
     }
-    if loaded.run.place == PlaceKind::Local {
+    if loaded.run.place != PlaceKind::Sim {
         tell_changes(&mut loaded, store.folder());
     }
     loaded.run.stop = None;
     Ok((store, loaded))
 }
 
+/// What of the machine may make other rounds of them.
+const MACHINE: [&str; 3] = ["kernel", "machine", "processor"];
+
 /// The machine may be another one by now, or have been started with another kernel: what follows is
 /// compared within rounds, as before, and the report says it.
 fn tell_changes(loaded: &mut Loaded, folder: &Path) {
     let Loaded { run, plan, records } = loaded;
-    let Some(last) = records.iter().map(|record| record.key.round).max() else { return };
+    let trials = records.len();
+    if trials == 0 {
+        return;
+    }
     let now = facts::host(plan, folder);
     for (fact, value) in now.iter().filter(|(fact, _)| MACHINE.contains(&fact.as_str())) {
-        let is_new = |known: &&mut String| {
-            let last = known.rsplit("; after round ").next().unwrap_or_default();
-            **known != *value && last.split_once(": ").is_none_or(|(_, last)| last != value)
-        };
-        let Some(known) = run.host.get_mut(fact).filter(is_new) else { continue };
-        remark!("{fact}: {known} until round {last}, {value} from now on");
-        *known = format!("{known}; after round {last}: {value}");
+        let Some(known) = run.host.get_mut(fact) else { continue };
+        let last = known.rsplit(CHANGE).next().unwrap_or_default();
+        let last = last.split_once(" trials: ").map_or(&**known, |(_, last)| last);
+        if last != value {
+            remark!("{fact}: {last} so far, {value} from now on");
+            *known = format!("{known}{CHANGE}{trials} trials: {value}");
+        }
     }
 }
 
-/// What of the machine may make other rounds of them.
-const MACHINE: [&str; 5] = ["kernel", "machine", "processor", "processors", "memory"];
+/// Between a fact and what it was later.
+const CHANGE: &str = "; after ";
 
 /// Refuses to go on with other kernels than those that a run's contenders have had: one of that
-/// name may have been built again, or fetched since.
-fn check_kernels(loaded: &Loaded, now: &[(String, String)]) -> Result<(), Usage> {
-    // The path is where it lies.
-    let which = |text: &str| text.split(" (/").next().unwrap_or_default().to_string();
-    for (fact, value) in now.iter().filter(|(fact, _)| fact.starts_with("kernel ")) {
-        let Some(before) = loaded.run.host.get(fact).filter(|_| !loaded.records.is_empty()) else {
-            continue;
-        };
-        let (before, now) = (which(before), which(value));
-        // Earlier programs did not tell the build.
-        if !now.starts_with(&before) {
+/// name may have been built again, or fetched since. Earlier programs told no builds.
+pub fn check_kernels(loaded: &Loaded, now: &[(String, String)]) -> Result<(), Usage> {
+    if loaded.records.is_empty() {
+        return Ok(());
+    }
+    for (fact, value) in now.iter().filter(|(fact, _)| fact.starts_with(vm::BUILD_OF)) {
+        if let Some(before) = loaded.run.host.get(fact).filter(|before| *before != value) {
+            let kernel = fact.trim_start_matches(vm::BUILD_OF);
             return Err(Usage(format!(
-                "the {fact} was {before} in the rounds so far, and is {now} by now: put the former \
-                 back, or begin a new run"
+                "the kernel {kernel} was {before} in the rounds so far, and is {value} by now: put \
+                 the former in its place again, or begin a new run"
             )));
         }
     }
@@ -91,21 +94,6 @@ pub fn check_limits(loaded: &Loaded, folder: &Path) -> Result<(), Usage> {
     }
 }
 
-/// Writes the plan of a run that goes on, which may have more rounds, once nothing speaks against
-/// that of what its place tells now: the run is ours alone by now.
-pub fn redeclare(
-    arguments: &Arguments,
-    store: &Store,
-    loaded: &Loaded,
-    told: &[(String, String)],
-) -> Result<()> {
-    if arguments.resume.is_none() {
-        return Ok(());
-    }
-    check_kernels(loaded, told)?;
-    store.write_head(&loaded.run, &loaded.plan)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -119,20 +107,22 @@ mod tests {
 
     #[test]
     fn a_kernel_that_was_built_again_is_another_one() {
-        let loaded = resumed("kernel ./linux", "Linux 6.12.0 #3 SMP (/home/a/linux/bzImage)");
+        let fact = format!("{}./linux", vm::BUILD_OF);
+        let loaded = resumed(&fact, "6.12.0 #3 SMP");
         let with = |told: &str| {
-            let told = [("kernel ./linux".to_string(), told.to_string())];
+            let path = ("kernel ./linux".to_string(), "Linux 6.12.0 (/elsewhere)".to_string());
+            let told = [path, (fact.clone(), told.to_string())];
             check_kernels(&loaded, &told).map_err(|usage| usage.to_string())
         };
-        assert_eq!(with("Linux 6.12.0 #3 SMP (/srv/linux/bzImage), NVMe disks"), Ok(()));
-        let refused = with("Linux 6.12.0 #4 SMP (/home/a/linux/bzImage)").unwrap_err();
-        assert!(refused.contains("was Linux 6.12.0 #3 SMP in the rounds so far, and is Linux"));
-        let earlier = resumed("kernel 6.1", "Linux 6.1.0 (/boot/vmlinuz)");
-        let told = [("kernel 6.1".to_string(), "Linux 6.1.0 #1 SMP (/boot/vmlinuz)".to_string())];
-        assert!(check_kernels(&earlier, &told).is_ok());
+        assert_eq!(with("6.12.0 #3 SMP"), Ok(()));
+        let refused = with("6.12.0 #4 SMP").unwrap_err();
+        assert!(refused.starts_with("the kernel ./linux was 6.12.0 #3 SMP in the rounds so far"));
+        assert!(with("6.12.0 #3 SMP, OpenZFS 2.3.9").is_err());
+        let earlier = resumed("kernel 6.1", "Linux 6.1.0 (CACHE/vmlinuz)");
+        let told = [(fact.clone(), "6.1.0 #1 SMP".to_string())];
+        assert!(check_kernels(&earlier, &told).is_ok(), "who told no build knows of none");
         let nothing_yet = Loaded { records: Vec::new(), ..loaded };
-        let other = [("kernel ./linux".to_string(), "Linux 6.13.0 (/x)".to_string())];
-        assert!(check_kernels(&nothing_yet, &other).is_ok());
+        assert!(check_kernels(&nothing_yet, &told).is_ok());
     }
 
     #[test]
@@ -140,10 +130,10 @@ mod tests {
         let mut loaded = resumed("kernel", "6.1.0-1");
         tell_changes(&mut loaded, Path::new("/"));
         let now = facts::host(&loaded.plan, Path::new("/"))["kernel"].clone();
-        let told = format!("6.1.0-1; after round 3: {now}");
+        let told = format!("6.1.0-1; after 1 trials: {now}");
         assert_eq!(loaded.run.host["kernel"], told);
         tell_changes(&mut loaded, Path::new("/"));
         assert_eq!(loaded.run.host["kernel"], told);
-        assert!(!loaded.run.host.contains_key("memory"), "what was not known is not told");
+        assert!(!loaded.run.host.contains_key("processor"), "what was not known is not told");
     }
 }

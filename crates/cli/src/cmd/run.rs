@@ -293,17 +293,8 @@ fn measure(
             &mut simulated
         }
     };
-    resume::redeclare(arguments, store, loaded, &place.bed_facts())?;
-    let made = place.make_bed(&loaded.plan.whole_bed());
-    let result = match made {
-        Ok(bed) => {
-            loaded.run.host.extend(place.bed_facts());
-            let ends = Ends { interrupted, until: arguments.until.as_deref() };
-            rounds(place, &bed, store, loaded, &ends, &judge, &watch)
-        }
-        Err(_) if interrupted.load(Ordering::Relaxed) => Ok(Stop::Interrupted),
-        Err(error) => Err(PlaceError(error).into()),
-    };
+    let ends = Ends { interrupted, until: arguments.until.as_deref() };
+    let result = in_bed(place, store, loaded, &ends, &judge, &watch);
     watch.borrow_mut().tell(&News::Ended(&result));
     let records = store.load().map(|stored| loaded.records = stored.records);
     // Once more: what could not be put back after its trial has failed the run, which says so.
@@ -330,6 +321,27 @@ struct Ends<'a> {
     interrupted: &'a AtomicBool,
     /// What was measured is enough.
     until: Option<&'a dyn Fn(&Loaded) -> bool>,
+}
+
+/// Makes the bed and runs the rounds, unless something speaks against going on. What the run says of
+/// itself is written when nothing does: it is ours alone by then.
+fn in_bed(
+    place: &mut dyn Place,
+    store: &Store,
+    loaded: &mut Loaded,
+    ends: &Ends<'_>,
+    judge: &Judge,
+    watch: &RefCell<Watch>,
+) -> Result<Stop> {
+    resume::check_kernels(loaded, &place.bed_facts())?;
+    let bed = match place.make_bed(&loaded.plan.whole_bed()) {
+        Ok(bed) => bed,
+        Err(_) if ends.interrupted.load(Ordering::Relaxed) => return Ok(Stop::Interrupted),
+        Err(error) => return Err(PlaceError(error).into()),
+    };
+    loaded.run.host.extend(place.bed_facts());
+    store.write_head(&loaded.run, &loaded.plan)?;
+    rounds(place, &bed, store, loaded, ends, judge, watch)
 }
 
 /// Round after round, until the campaign ends it. The records, of which there may be ten thousand,

@@ -78,13 +78,16 @@ impl Queue {
         self.ends.clear();
     }
 
-    /// Adds a request. They come in the order in which the devices were given them.
+    /// Adds a request; what took no time was in no queue. They come in the order in which the
+    /// devices were given them.
     pub fn take(&mut self, entry: &Entry) {
         let (Some(issue_ns), Some(complete_ns)) = (entry.issue_ns, entry.complete_ns) else {
             return;
         };
         // A stranger's record may have them the other way round.
-        let complete_ns = complete_ns.max(issue_ns);
+        if complete_ns <= issue_ns {
+            return;
+        }
         let [first_ns, busy_until_ns] = self.span_ns.unwrap_or([issue_ns; 2]);
         self.busy_ns =
             self.busy_ns.saturating_add(complete_ns.saturating_sub(busy_until_ns.max(issue_ns)));
@@ -145,7 +148,7 @@ impl Course {
         }
         let begin_ns = *self.begin_ns.get_or_insert(issue_ns);
         let [from, to] = [issue_ns, complete_ns].map(|at| at.saturating_sub(begin_ns));
-        if from == to {
+        if to == 0 {
             return;
         }
         self.end_ns = self.end_ns.max(complete_ns);
@@ -205,9 +208,9 @@ mod tests {
         queue.begin();
         queue.take(&entry(Op::Flush, 1000, 2000));
         queue.take(&Entry { complete_ns: None, ..entry(Op::Flush, 1000, 0) });
-        queue.take(&entry(Op::Flush, 3000, 2500));
+        queue.take(&entry(Op::Flush, 3000, 4000));
         assert_eq!((queue.most, queue.mean()), (1, Some(1.0)));
-        assert!((queue.busy_share() - 3.0 / 4.0).abs() < 1e-12, "{}", queue.busy_share());
+        assert!((queue.busy_share() - 4.0 / 5.0).abs() < 1e-12, "{}", queue.busy_share());
         let course = queue.course(10);
         assert_eq!(course.depths.keys().collect::<Vec<_>>(), [&Op::Write]);
         assert_eq!((course.elapsed_ns, queue.parts()), (2000, 2));

@@ -27,6 +27,10 @@ pub fn figure(traced: &Traced) -> Option<Figure> {
     let (legend, height) = legend(&entries);
     let (top, bottom) = (height + LINE, height + LINE + PLOT);
     let end_ns = elapsed_ns.max(1) as f64;
+    let of = match account.queue.parts() {
+        1 => String::new(),
+        parts => format!(" Over all {parts} timed parts:"),
+    };
     let ticks = Scale::linear(0.0, end_ns).ticks(5, Unit::Nanoseconds);
     let tick = |ns: &f64| (ns / end_ns, Unit::Nanoseconds.format(*ns));
     let ticks: Vec<(f64, String)> = ticks.iter().map(tick).collect();
@@ -51,11 +55,10 @@ pub fn figure(traced: &Traced) -> Option<Figure> {
         title: format!("{workload}, {contender}: requests at the device"),
         caption: format!(
             "The first timed part, from its first request to the end of its last, {}, in parts of \
-             {}: how many requests the device had on average. Over all timed parts, {}, {mean:.2} \
-             while it had any, and {} at most.",
+             {}: how many requests the device had on average.{of} It had {mean:.2} on average while \
+             it had any, and {} at most.",
             time(elapsed_ns),
             time(course.column_ns),
-            account.queue.parts(),
             account.queue.most
         ),
         place: Place::Order(workload.clone()),

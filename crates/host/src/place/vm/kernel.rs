@@ -118,6 +118,14 @@ impl Kernel {
         is_of_version(&self.release, release) && self.zfs.as_ref().is_some_and(is_version)
     }
 
+    /// That image is one of the same build.
+    pub fn is_that_of(&self, image: &Path) -> bool {
+        let called = || called(File::open(image)?, fs::metadata(image)?.len());
+        called().is_ok_and(|(release, build)| {
+            (release, build) == (self.release.clone(), self.build.clone())
+        })
+    }
+
     /// Where its modules were looked for, as the end of a sentence, if there are none.
     pub fn without_modules(&self) -> Option<String> {
         if self.modules.is_some() {
@@ -193,8 +201,8 @@ fn called(image: impl Read, image_bytes: u64) -> io::Result<(String, String)> {
     let at = usize::from(u16::from_le_bytes([head[0x20e], head[0x20f]])) + 0x200;
     let text = head.get(at..).ok_or_else(wrong)?;
     let end = text.iter().position(|&byte| byte == 0).ok_or_else(wrong)?;
-    let text = std::str::from_utf8(&text[..end]).map_err(|_| wrong())?;
-    let (release, rest) = text.split_once(' ').unwrap_or((text, ""));
+    let text = String::from_utf8_lossy(&text[..end]);
+    let (release, rest) = text.split_once(' ').unwrap_or((&text, ""));
     let build = rest.split_once(") ").map_or("", |(_, build)| build);
     Ok((release.into(), build.trim().into()))
 }

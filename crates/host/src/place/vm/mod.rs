@@ -384,6 +384,9 @@ fn processors(plan: &Plan) -> u32 {
     plan.vm.clone().unwrap_or_default().processors_at(plan.place.unwrap_or(model::Place::Vm))
 }
 
+/// What begins the name of the fact by which a kernel is known again, wherever it lies.
+pub const BUILD_OF: &str = "build of kernel ";
+
 /// What a machine boots, as it was when the run began: a tree may be built again meanwhile.
 struct Brought {
     image: PathBuf,
@@ -496,6 +499,10 @@ impl<'a> Vm<'a> {
         }
         let copy = self.own_folder()?.join(format!("{index}.kernel"));
         fs::copy(&kernel.image, &copy)?;
+        if !kernel.is_that_of(&copy) {
+            let image = kernel.image.display();
+            return Err(format!("{image} is being built again: begin when that is done").into());
+        }
         Ok(copy)
     }
 
@@ -774,12 +781,16 @@ fn can_be_direct(path: &Path) -> bool {
 impl Place for Vm<'_> {
     fn make_bed(&mut self, bed: &Bed) -> Result<TrialBed, HostError> {
         let (folder, interrupted) = (self.folder.clone(), Arc::clone(&self.interrupted));
-        let Vm { watch, journal, own, is_half_made, .. } = self;
+        let journal = self.journal.as_mut().ok_or("the journal is closed")?;
+        let mut before = |undo: &bed::Undo| journal.before(&Undo::Bed(undo.clone()));
+        self.own = Some(bed::own_folder(&folder, &Token::random()?, 0o700, &mut before)?);
+        // Before the images, which take minutes: what is booted is what was found.
+        self.bring_kernels()?;
+        let Vm { watch, journal, is_half_made, .. } = self;
         let journal = journal.as_mut().ok_or("the journal is closed")?;
         let token = journal.token().clone();
         let total_bytes = bed.size.0.saturating_mul(bed.devices.into());
         let mut before = |undo: &bed::Undo| journal.before(&Undo::Bed(undo.clone()));
-        *own = Some(bed::own_folder(&folder, &Token::random()?, 0o700, &mut before)?);
         let mut progress = |bytes: u64| {
             watch(Event::Writing(bytes, total_bytes));
             match interrupted.load(std::sync::atomic::Ordering::Relaxed) {
@@ -791,7 +802,6 @@ impl Place for Vm<'_> {
             .inspect_err(|error| *is_half_made = error.is_half_made())?;
         let (devices, probed) = (made.devices.clone(), made.probed.clone());
         self.made = Some(made);
-        self.bring_kernels()?;
         // QEMU holds the disks down to their limits.
         let (kind, lab) = (bed.kind, token.to_string());
         let limits_count = bed.limits_count(self.plan.place.unwrap_or(model::Place::Vm));
@@ -870,7 +880,6 @@ impl Place for Vm<'_> {
         facts.extend(like.map(|like| ("bed is like".into(), like)));
         for (asked, bootable) in &self.prepared.kernels {
             let Kernel { release, build, image, .. } = &bootable.kernel;
-            let build = if build.is_empty() { String::new() } else { format!(" {build}") };
             let disks = match bootable.buses.as_slice() {
                 [bus] => bus.shown(),
                 [] => "",
@@ -879,8 +888,10 @@ impl Place for Vm<'_> {
             };
             let zfs = bootable.kernel.zfs.as_ref();
             let zfs = zfs.map_or(String::new(), |it| format!(", OpenZFS {}", it.version));
-            let text = format!("Linux {release}{build}{zfs} ({}){disks}", image.display());
+            let text = format!("Linux {release}{zfs} ({}){disks}", image.display());
             facts.push((format!("kernel {}", asked.shown()), text));
+            let build = format!("{release} {build}").trim_end().to_string() + &zfs;
+            facts.push((format!("{BUILD_OF}{}", asked.shown()), build));
         }
         facts
     }
