@@ -323,8 +323,8 @@ struct Ends<'a> {
     until: Option<&'a dyn Fn(&Loaded) -> bool>,
 }
 
-/// Makes the bed and runs the rounds, unless something speaks against going on. What the run says of
-/// itself is written when nothing does: it is ours alone by then.
+/// Makes the bed and runs the rounds, unless something speaks against going on. What the run says
+/// of itself is written when nothing does: it is ours alone by then.
 fn in_bed(
     place: &mut dyn Place,
     store: &Store,
