@@ -95,9 +95,10 @@ fn xfs_after_work_is_what_xfs_db_says() {
 fn btrfs_after_work_is_what_dump_tree_says_shared_and_compressed_extents_included() {
     let scene = Scene::new();
     for (make, mount) in [
-        ("", "loop"),
-        (" -m single -n 4096 -R ^free-space-tree", "loop,compress=zstd,space_cache=v1"),
+        ("", "loop,commit=300"),
+        (" -m single -n 4096 -R ^free-space-tree", "loop,commit=300,compress=zstd,space_cache=v1"),
     ] {
+        // A commit, by default every 30 seconds, would end the log before it is copied.
         let image = Image::made(&scene, "400M", &format!("mkfs.btrfs -q -f{make}"));
         work(&scene, &image, mount);
         let at = scene.typed("mounted");
