@@ -4,6 +4,7 @@ use std::fs::File;
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::PathBuf;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::*;
 use crate::bed::LoopDevice;
@@ -12,16 +13,21 @@ use crate::tool;
 
 const PAGE: usize = 4096;
 
+/// All drop the caches of the machine: one at a time.
+static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+
 /// A file system of its own, mounted and watched.
 struct Scene {
     place: PathBuf,
     cache: PageCache,
     _device: LoopDevice,
     _folder: tempfile::TempDir,
+    _turn: MutexGuard<'static, ()>,
 }
 
 impl Scene {
     fn new(file_system: &str) -> Scene {
+        let turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
         sys::private_mounts().unwrap();
         let folder = tempfile::tempdir().unwrap();
         let image = folder.path().join("image");
@@ -34,7 +40,7 @@ impl Scene {
         tool::run_words(&["mount", &node, place.to_str().unwrap()]).unwrap();
         let mounted = mount::of_thread(place.to_str().unwrap()).unwrap().unwrap();
         let cache = PageCache::watch(Path::new("/"), mounted.number).unwrap();
-        Scene { place, cache, _device: device, _folder: folder }
+        Scene { place, cache, _device: device, _folder: folder, _turn: turn }
     }
 
     /// Writes a file, and lets its pages go.
