@@ -50,17 +50,17 @@ fn tell_changes(loaded: &mut Loaded, folder: &Path) {
     let now = facts::host(plan, folder);
     for (fact, value) in now.iter().filter(|(fact, _)| MACHINE.contains(&fact.as_str())) {
         let Some(known) = run.host.get_mut(fact) else { continue };
-        let last = known.rsplit(CHANGE).next().unwrap_or_default();
-        let last = last.split_once(" trials: ").map_or(&**known, |(_, last)| last);
+        let last = known.rsplit_once(CHANGE).and_then(|(_, later)| later.split_once(": "));
+        let last = last.map_or(&**known, |(_, last)| last);
         if last != value {
             remark!("{fact}: {last} so far, {value} from now on");
-            *known = format!("{known}{CHANGE}{trials} trials: {value}");
+            *known = format!("{known}{CHANGE}{trials}: {value}");
         }
     }
 }
 
 /// Between a fact and what it was later.
-const CHANGE: &str = "; after ";
+const CHANGE: &str = "; after trial ";
 
 /// Refuses to go on with other kernels than those that a run's contenders have had: one of that
 /// name may have been built again, or fetched since. Earlier programs told no builds.
@@ -130,7 +130,7 @@ mod tests {
         let mut loaded = resumed("kernel", "6.1.0-1");
         tell_changes(&mut loaded, Path::new("/"));
         let now = facts::host(&loaded.plan, Path::new("/"))["kernel"].clone();
-        let told = format!("6.1.0-1; after 1 trials: {now}");
+        let told = format!("6.1.0-1; after trial 1: {now}");
         assert_eq!(loaded.run.host["kernel"], told);
         tell_changes(&mut loaded, Path::new("/"));
         assert_eq!(loaded.run.host["kernel"], told);

@@ -336,7 +336,10 @@ fn in_bed(
     resume::check_kernels(loaded, &place.bed_facts())?;
     let bed = match place.make_bed(&loaded.plan.whole_bed()) {
         Ok(bed) => bed,
-        Err(_) if ends.interrupted.load(Ordering::Relaxed) => return Ok(Stop::Interrupted),
+        Err(_) if ends.interrupted.load(Ordering::Relaxed) => {
+            store.write_head(&loaded.run, &loaded.plan)?;
+            return Ok(Stop::Interrupted);
+        }
         Err(error) => return Err(PlaceError(error).into()),
     };
     loaded.run.host.extend(place.bed_facts());

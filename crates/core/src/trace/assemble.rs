@@ -72,18 +72,11 @@ impl Assembler {
                 self.add(Item::Lost(Lost { at_ns, lost }), 0);
             }
         }
-        std::iter::from_fn(|| {
-            loop {
-                let is_ended = self.slots.front()?.left == 0;
-                if !is_ended && self.slots.len() <= UNDER_WAY_MAX {
-                    return None;
-                }
-                let ended = self.end_first();
-                if ended.is_some() {
-                    return ended;
-                }
-            }
-        })
+        let ended = std::iter::from_fn(|| {
+            let is_ended = self.slots.front()?.left == 0;
+            (is_ended || self.slots.len() > UNDER_WAY_MAX).then(|| self.end_first())
+        });
+        ended.flatten()
     }
 
     /// What is still under way.

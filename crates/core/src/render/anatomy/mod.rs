@@ -73,9 +73,20 @@ pub(super) fn written(operation: &Operation) -> [u64; 4] {
     ]
 }
 
+/// All that it wrote, in bytes.
+pub(super) fn all_written(operation: &Operation) -> u64 {
+    written(operation).iter().sum()
+}
+
 /// How often it flushed.
 pub(super) fn flushes(operation: &Operation) -> u64 {
     operation.rows().get(&Row::Flushes).copied().unwrap_or(0)
+}
+
+/// "1 flush", "2 flushes".
+pub(super) fn flushes_shown(count: u64) -> String {
+    let es = if count == 1 { "" } else { "es" };
+    format!("{count} flush{es}")
 }
 
 /// What was recorded of a workload on a contender.
@@ -235,8 +246,7 @@ fn whole(account: &Account, origin: Origin) -> String {
         text += &format!(" by {}", counted(account.writes as usize, "request"));
         text += &format!(", {share:.0}% of them where the write before ended");
     }
-    let es = if account.flushes == 1 { "" } else { "es" };
-    text += &format!("; {} flush{es}", account.flushes);
+    text += &format!("; {}", flushes_shown(account.flushes));
     if account.fua_writes > 0 {
         text += &format!(", {} with FUA", counted(account.fua_writes as usize, "write"));
     }

@@ -3,7 +3,7 @@
 
 use maud::{Markup, html};
 
-use super::super::anatomy::{blocks, flushes, written};
+use super::super::anatomy::{all_written, blocks, flushes, flushes_shown, written};
 use super::drawing::{Figure, Live, Place};
 use super::palette;
 use super::plot::{LINE, percent, row_text};
@@ -63,15 +63,13 @@ fn key() -> (Markup, f64) {
 
 /// A workload's bars; and how high that is.
 fn panel(its: &[(&Traced, &Operation)], top: f64) -> (Markup, f64) {
-    let sum = |operation: &Operation| written(operation).iter().sum::<u64>();
-    let most = its.iter().map(|(_, operation)| sum(operation)).max().unwrap_or(0);
+    let most = its.iter().map(|(_, operation)| all_written(operation)).max().unwrap_or(0);
     let scale = Scale::linear(0.0, most.max(1) as f64);
     let mut y = top + LINE;
     let mut rows = Vec::new();
     for (traced, operation) in its {
-        let (all, flushes) = (blocks(sum(operation)), flushes(operation));
-        let es = if flushes == 1 { "" } else { "es" };
-        let says = format!("{all} blocks, {flushes} flush{es}");
+        let all = blocks(all_written(operation));
+        let says = format!("{all} blocks, {}", flushes_shown(flushes(operation)));
         let (text, height) = row_text(y, &traced.contender, &says);
         rows.push(html! { (text) (bar(operation, y + height, &scale)) });
         y += height + BAR + GAP;

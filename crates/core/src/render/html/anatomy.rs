@@ -2,7 +2,7 @@
 
 use maud::html;
 
-use super::super::anatomy::{blocks, flushes, one, written};
+use super::super::anatomy::{all_written, blocks, flushes, flushes_shown, one, written};
 use super::super::figure::{blocks_figure, order_figure, queue_figure};
 use super::page::Page;
 use crate::model::trace::Traced;
@@ -54,18 +54,18 @@ fn answer(traced: &[Traced]) -> String {
         return "No single operation was told apart.".into();
     };
     let [own, others, journal, rest] = written(operation).map(blocks);
-    let all = blocks(sum(only));
+    let all = blocks(all_written(operation));
     format!(
         "{like_it} of {} wrote the same: {all} blocks of 4 KiB ({own} of data of the synced file, \
-         {others} of others, {journal} of the journal, {rest} others), with {} flushes.",
+         {others} of others, {journal} of the journal, {rest} others), with {}.",
         only.fsyncs.operations,
-        flushes(operation)
+        flushes_shown(flushes(operation))
     )
 }
 
 /// Bytes that most operations wrote.
 fn sum(traced: &Traced) -> u64 {
-    traced.fsyncs.typical().map_or(0, |(operation, _)| written(operation).iter().sum())
+    traced.fsyncs.typical().map_or(0, |(operation, _)| all_written(operation))
 }
 
 fn furthest(traced: &[Traced]) -> Option<String> {

@@ -121,9 +121,7 @@ impl Kernel {
     /// That image is one of the same build.
     pub fn is_that_of(&self, image: &Path) -> bool {
         let called = || called(File::open(image)?, fs::metadata(image)?.len());
-        called().is_ok_and(|(release, build)| {
-            (release, build) == (self.release.clone(), self.build.clone())
-        })
+        called().is_ok_and(|(release, build)| release == self.release && build == self.build)
     }
 
     /// Where its modules were looked for, as the end of a sentence, if there are none.

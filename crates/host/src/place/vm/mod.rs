@@ -498,9 +498,9 @@ impl<'a> Vm<'a> {
             return Ok(kernel.image.clone());
         }
         let copy = self.own_folder()?.join(format!("{index}.kernel"));
-        fs::copy(&kernel.image, &copy)?;
+        let image = kernel.image.display();
+        fs::copy(&kernel.image, &copy).map_err(|error| format!("copying {image}: {error}"))?;
         if !kernel.is_that_of(&copy) {
-            let image = kernel.image.display();
             return Err(format!("{image} is being built again: begin when that is done").into());
         }
         Ok(copy)
