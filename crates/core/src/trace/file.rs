@@ -95,13 +95,22 @@ impl<W: Write> Writer<W> {
     }
 }
 
-/// Hands over each line; an error tells its number.
-pub fn read(input: impl BufRead, each: &mut dyn FnMut(Line) -> io::Result<()>) -> io::Result<()> {
-    for (number, line) in (1..).zip(input.lines()) {
-        let line = line?;
+/// Hands over each line; an error tells its number. A log may be cut off within a line, which is
+/// then left out: that the last one is missing tells it.
+pub fn read(
+    mut input: impl BufRead,
+    each: &mut dyn FnMut(Line) -> io::Result<()>,
+) -> io::Result<()> {
+    let mut line = String::new();
+    for number in 1.. {
+        line.clear();
+        if input.read_line(&mut line)? == 0 {
+            break;
+        }
         match serde_json::from_str(&line) {
             Ok(Line::Head(head)) if head.trace > VERSION => return Err(later(head.trace)),
             Ok(parsed) => each(parsed)?,
+            Err(error) if error.is_eof() && !line.ends_with('\n') => break,
             // A later version may have fields that are unknown here.
             Err(error) => {
                 let stamp =
@@ -172,11 +181,27 @@ mod tests {
     }
 
     #[test]
+    fn a_log_that_ends_within_a_line_has_those_before_it() {
+        let whole = r#"{"at_ns":5,"mark":"fsync 12"}"#;
+        for end in 1..whole.len() {
+            let mut lines = 0;
+            let text = format!("{whole}\n{}", &whole[..end]);
+            read(text.as_bytes(), &mut |_| {
+                lines += 1;
+                Ok(())
+            })
+            .unwrap();
+            assert_eq!(lines, 1, "{text}");
+        }
+    }
+
+    #[test]
     fn what_is_no_log_is_refused_with_its_line() {
         let refused = |text: &str| read(text.as_bytes(), &mut |_| Ok(())).unwrap_err().to_string();
         assert!(refused("{\"items\":0,\"lost_events\":0}\n{}").starts_with("line 2: "));
         let later = serde_json::to_string(&Head { trace: 3, ..head() }).unwrap();
         assert_eq!(refused(&later), "it is of version 3, this fsverdict reads 2");
+        assert!(refused("\n").starts_with("line 1: "), "nothing is cut off");
         let unknown = r#"{"trace":3,"what":"nobody knows yet"}"#;
         assert_eq!(refused(unknown), "it is of version 3, this fsverdict reads 2");
     }
