@@ -2,9 +2,8 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 
-use crate::support::{Scene, Started, assert_same, is_root, list, program, sample, text};
+use crate::support::{Scene, Started, assert_same, is_root, list, one_line, sample, text};
 
 /// Two contenders and a workload, on the simulated host.
 const PLAN: &str = r#"
@@ -222,15 +221,7 @@ fn as_nobody_a_bed_that_is_made_is_refused_with_the_way_out() {
     let scene = Scene::new();
     let line = ["run", "--place", "local", "--fs", "ext4,xfs", "--", "true"];
     let done = match is_root() {
-        true => {
-            let copy = scene.path("fsverdict");
-            fs::copy(env!("CARGO_BIN_EXE_fsverdict"), &copy).unwrap();
-            fs::set_permissions(scene.path(""), fs::Permissions::from_mode(0o755)).unwrap();
-            let mut command = program("setpriv");
-            command.args(["--reuid=65534", "--regid=65534", "--clear-groups"]).arg(copy);
-            command.args(line).current_dir(scene.path(""));
-            Started::new(command).wait()
-        }
+        true => Started::new(scene.as_nobody(&line)).wait(),
         false => scene.fsverdict(&line),
     };
     let done = done.exits(1).says("bed loop needs root: run it with sudo");
@@ -493,8 +484,7 @@ fn where_nothing_was_measured_it_is_said_with_the_reason() {
         fs::create_dir(scene.path(name)).unwrap();
     }
     let line = "run --bed directory:one,two --rounds 4 --warm --output run -- cp nowhere .";
-    let said = scene.run(line).exits(1).stdout;
-    let said = said.split_whitespace().collect::<Vec<_>>().join(" ");
+    let said = one_line(&scene.run(line).exits(1).stdout);
     assert!(said.contains("Nothing was measured: all 4 trials failed."), "{said}");
     assert!(said.contains("4 trials failed: cp nowhere ., "), "{said}");
     assert!(said.contains("cannot stat 'nowhere'") && !said.contains("four rounds"), "{said}");

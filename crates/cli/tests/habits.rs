@@ -4,7 +4,7 @@ use std::fs;
 
 use serde_json::Value;
 
-use crate::support::{Scene, list, text};
+use crate::support::{Scene, list, one_line, text};
 
 const PLAN: &str = r#"
     place = "sim"
@@ -105,7 +105,7 @@ fn from_a_use_and_a_place_to_one_recommendation_on_a_screen() {
     let scene = Scene::new();
     let words = "--place sim --fs ext4,xfs --budget 40s --output run";
     let done = scene.run(&format!("for mail --on . {words}")).exits(0);
-    let before = done.stderr.split_whitespace().take(60).collect::<Vec<_>>().join(" ");
+    let before = one_line(&done.stderr);
     for part in ["mail on .", "compared ext4, xfs", "removed at the end", "40s at most"] {
         assert!(before.contains(part), "{part} is not in\n{before}");
     }
@@ -113,15 +113,15 @@ fn from_a_use_and_a_place_to_one_recommendation_on_a_screen() {
     // It ends when that is known, and not when each of the four figures is.
     assert_eq!(scene.read_json("run/run.json")["stop"], "decided");
     assert!(!done.stdout.contains("# go on"), "{}", done.stdout);
-    let why = done.stdout.contains("95% interval") && done.stdout.contains("by its weights:");
-    assert!(why, "{}", done.stdout);
+    let said = one_line(&done.stdout);
+    assert!(said.contains("95% interval") && said.contains("by its weights:"), "{}", done.stdout);
     assert!(done.stdout.contains("fsverdict advise run --for mail"), "{}", done.stdout);
     assert!(done.stdout.lines().count() <= 30, "{}", done.stdout);
     let records: Vec<Value> = scene.records("run");
     assert!(records.iter().any(|it| text(&it["workload"]) == "deliveries"));
     // A plan is a use, too.
     let advice = scene.run("for sqlite --on . --place sim --fs ext4,xfs --budget 40s").exits(0);
-    assert!(advice.stdout.contains("for sqlite"), "{}", advice.stdout);
+    assert!(one_line(&advice.stdout).contains("for sqlite"), "{}", advice.stdout);
     scene.run("for databse --on .").exits(2).says("did you mean database?");
     scene.run("for mail --on nowhere").exits(2).says("--on nowhere: No such file");
     scene.run("for mail --on run/run.json").exits(2).says("give a directory or a device");

@@ -3,6 +3,7 @@
 
 use std::fs::{self, File};
 use std::io::{Read, Write};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::{OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
@@ -101,6 +102,27 @@ impl Scene {
     pub fn command(&self, arguments: &[&str]) -> Command {
         let mut command = program(env!("CARGO_BIN_EXE_fsverdict"));
         command.args(arguments).current_dir(self.folder.path());
+        command
+    }
+
+    /// The program as a user without any right, who owns the scene; the home and the runtime folder
+    /// are in it: what another run of the same user has left is not met here.
+    pub fn as_nobody(&self, arguments: &[&str]) -> Command {
+        assert!(is_root(), "only root becomes somebody else");
+        let copy = self.path("fsverdict");
+        if !copy.exists() {
+            fs::copy(env!("CARGO_BIN_EXE_fsverdict"), &copy).unwrap();
+            fs::set_permissions(self.path(""), fs::Permissions::from_mode(0o755)).unwrap();
+            for folder in ["home", "runtime"] {
+                fs::create_dir_all(self.path(folder)).unwrap();
+            }
+            tool("chown", &["-R", "65534:65534", &self.typed("")]).unwrap();
+        }
+        let mut command = program("setpriv");
+        command.args(["--reuid=65534", "--regid=65534", "--clear-groups"]).arg(copy);
+        command.args(arguments).current_dir(self.path("")).env_clear();
+        command.env("HOME", self.path("home")).env("PATH", "/usr/bin:/bin");
+        command.env("XDG_RUNTIME_DIR", self.path("runtime"));
         command
     }
 
@@ -326,7 +348,8 @@ fn processes(prefix: &str) -> Vec<u32> {
 
 /// Journals in the registries that root and other users have, with what stands beside them.
 fn journals(folder: &Path) -> Vec<PathBuf> {
-    let mut registries = vec![PathBuf::from("/run/fsverdict")];
+    let own = folder.join("runtime/fsverdict");
+    let mut registries = vec![PathBuf::from("/run/fsverdict"), own];
     let temporary = fs::read_dir(std::env::temp_dir()).into_iter().flatten().flatten();
     registries.extend(temporary.map(|entry| entry.path()).filter(|path| {
         path.file_name().is_some_and(|name| {
@@ -405,6 +428,11 @@ pub fn program(name: impl AsRef<std::ffi::OsStr>) -> Command {
     let mut command = Command::new(name);
     command.stdin(Stdio::null());
     command
+}
+
+/// Prose as one line: where its lines are broken depends on the figures in it.
+pub fn one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 /// The effective user is root.

@@ -2,10 +2,9 @@
 
 use std::fs::{self, File};
 use std::io::Read;
-use std::os::unix::fs::PermissionsExt;
 
 use super::{failure, of, printed, run_command, run_plan};
-use crate::support::{Done, Scene, Started, list, program, text, tool, wait_for};
+use crate::support::{Done, Scene, Started, list, text, tool, wait_for};
 
 const MIB: usize = 1 << 20;
 const OPTIONS: &str = "--fs ext4,ext4 --size 64M --rounds 1";
@@ -481,25 +480,18 @@ fn a_fio_job_by_absolute_paths_runs_where_it_is_mapped() {
 #[ignore = "needs root and loop devices: run ./test"]
 fn a_users_work_is_kept_in_its_folder_too() {
     let scene = Scene::new();
-    let copy = scene.path("fsverdict");
-    fs::copy(env!("CARGO_BIN_EXE_fsverdict"), &copy).unwrap();
-    for name in ["", "a", "b", "of-user"] {
-        fs::create_dir_all(scene.path(name)).unwrap();
-        fs::set_permissions(scene.path(name), fs::Permissions::from_mode(0o777)).unwrap();
-    }
-    let [one, other] = ["a", "b"].map(|name| scene.typed(name));
-    let outside = scene.typed("of-user");
+    let [one, other, outside] = ["a", "b", "runtime"].map(|name| {
+        fs::create_dir(scene.path(name)).unwrap();
+        scene.typed(name)
+    });
     let bed = format!("directory:{one},{other}");
     let script = format!(
         "echo > {outside}/x; mv {outside} here; mkdir m; echo > m/x; mv m/x y; echo > $TMPDIR/z; \
          [ ! -e {outside}/x ]"
     );
-    let mut command = program("setpriv");
-    command.args(["--reuid=65534", "--regid=65534", "--clear-groups"]).arg(copy);
-    command.args(["run", "--bed", &bed, "--rounds", "1", "--output", "run", "--warm"]);
-    command.args(["--", "sh", "-c", &script]).current_dir(scene.path(""));
-    command.env("XDG_RUNTIME_DIR", scene.path("of-user"));
-    Started::new(command).wait().exits(0);
-    assert!(!scene.path("of-user/x").exists());
+    let line = ["run", "--bed", &bed, "--rounds", "1", "--output", "run", "--warm"];
+    let line = [&line[..], &["--", "sh", "-c", &script]].concat();
+    Started::new(scene.as_nobody(&line)).wait().exits(0);
+    assert!(!scene.path("runtime/x").exists());
     scene.assert_nothing_left();
 }

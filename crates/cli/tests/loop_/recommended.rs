@@ -3,7 +3,7 @@
 use std::fs;
 
 use super::run_command;
-use crate::support::{Scene, tool};
+use crate::support::{Scene, one_line, tool};
 
 /// The first line is an answer of one kind or another; what is to be taken has its lines.
 fn is_recommendation(text: &str, erases: &str) {
@@ -26,7 +26,7 @@ fn one_recommendation_for_a_directory_that_stays_as_it_is() {
     scene.write("srv/mine", "precious");
     let words = "--fs ext4,btrfs --size 320M --scale 0.02 --budget 20s --output run";
     let done = scene.run(&format!("for mail --on {} {words}", scene.typed("srv"))).exits(0);
-    let before = done.stderr.split_whitespace().collect::<Vec<_>>().join(" ");
+    let before = one_line(&done.stderr);
     assert!(before.contains("removed at the end; nothing else"), "{before}");
     is_recommendation(&done.stdout, "DEVICE");
     assert_eq!(fs::read_dir(scene.path("srv")).unwrap().count(), 1);

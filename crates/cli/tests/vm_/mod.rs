@@ -2,16 +2,14 @@
 //! or a kernel is not to be had, they say so and are left out.
 
 use std::fs;
-use std::os::unix::fs::{PermissionsExt, symlink};
+use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 
 use serde_json::Value;
 
-use crate::support::{
-    Done, Left, Scene, Started, is_root, list, program, sample, text, tool, wait_for,
-};
+use crate::support::{Done, Left, Scene, Started, list, program, sample, text, tool, wait_for};
 
 /// What is fetched: Debian 12's kernel, and an older one to compare it with.
 const KERNELS: [&str; 2] = ["6.1", "5.10"];
@@ -95,21 +93,13 @@ fn as_root(scene: &Scene, words: &[&str]) -> Command {
 
 /// The program as a user without any right, with a home of his own in which the kernels are.
 fn as_nobody(scene: &Scene, words: &[&str]) -> Done {
-    assert!(is_root(), "only root becomes somebody else");
-    let copy = scene.path("fsverdict");
-    if !copy.exists() {
-        fs::copy(env!("CARGO_BIN_EXE_fsverdict"), &copy).unwrap();
-        fs::set_permissions(scene.path(""), fs::Permissions::from_mode(0o755)).unwrap();
-        fs::create_dir_all(scene.path("home/.cache")).unwrap();
-        let (from, to) = (cache().display().to_string(), scene.typed("home/.cache"));
-        tool("cp", &["-r", &format!("{from}/fsverdict"), &to]).unwrap();
-        tool("chown", &["-R", "65534:65534", &scene.typed("")]).unwrap();
+    let its = scene.path("home/.cache");
+    if !its.exists() {
+        fs::create_dir_all(&its).unwrap();
+        let from = cache().join("fsverdict").display().to_string();
+        tool("cp", &["-r", &from, &scene.typed("home/.cache")]).unwrap();
     }
-    let mut command = program("setpriv");
-    command.args(["--reuid=65534", "--regid=65534", "--clear-groups"]).arg(copy).args(words);
-    command.current_dir(scene.path("")).env_clear();
-    command.env("HOME", scene.path("home")).env("PATH", "/usr/bin:/bin");
-    Started::new(command).wait()
+    Started::new(scene.as_nobody(words)).wait()
 }
 
 fn failures(document: &Value) -> Vec<&str> {

@@ -38,20 +38,13 @@ fn started(scene: &Scene, words: &[&str]) -> Started {
 
 /// The program as a user without any right, who has the cache.
 fn as_nobody(scene: &Scene, words: &[&str]) -> Done {
-    let copy = scene.path("fsverdict");
-    if !copy.exists() {
-        fs::copy(env!("CARGO_BIN_EXE_fsverdict"), &copy).unwrap();
-        fs::create_dir_all(scene.path("home/.cache/fsverdict")).unwrap();
-        let (from, to) = (cache().join("fsverdict/uml"), scene.path("home/.cache/fsverdict"));
-        tool("cp", &["-r", from.to_str().unwrap(), to.to_str().unwrap()]).unwrap();
-        tool("chmod", &["755", &scene.typed("")]).unwrap();
-        tool("chown", &["-R", "65534:65534", &scene.typed("")]).unwrap();
+    let its = scene.path("home/.cache/fsverdict");
+    if !its.exists() {
+        fs::create_dir_all(&its).unwrap();
+        let from = cache().join("fsverdict/uml").display().to_string();
+        tool("cp", &["-r", &from, &scene.typed("home/.cache/fsverdict")]).unwrap();
     }
-    let mut command = program("setpriv");
-    command.args(["--reuid=65534", "--regid=65534", "--clear-groups"]).arg(copy).args(words);
-    command.current_dir(scene.path("")).env_clear();
-    command.env("HOME", scene.path("home")).env("PATH", "/usr/bin:/bin");
-    Started::new(command).wait()
+    Started::new(scene.as_nobody(words)).wait()
 }
 
 /// What is counted in a trial of ten files and a fsync each.
