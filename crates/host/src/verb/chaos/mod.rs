@@ -384,8 +384,10 @@ impl Trying<'_> {
         let is_alone = look::until_alone();
         let panicked = resumed.said.contains("panicked at");
         let fits = resumed.code().is_some_and(|it| WHOLE.contains(&it) || it == 1 && !is_whole);
-        let odd = (panicked || !fits)
-            .then(|| format!("then {:?}: {}", resumed.status, resumed.said.trim()));
+        let odd = (panicked || !fits).then(|| {
+            let failure = failures(self.ground).unwrap_or_default();
+            format!("then {:?}: {}{failure}", resumed.status, resumed.said.trim())
+        });
         self.note(Promise::Said, odd);
         let left = self.before.left(self.ground);
         self.note_left(&left);
