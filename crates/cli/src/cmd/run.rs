@@ -283,7 +283,8 @@ fn measure(
         }
         PlaceKind::Vm | PlaceKind::Uml => {
             let stop = Arc::clone(interrupted);
-            let made = Vm::new(store.folder(), &loaded.plan, stop, Box::new(hear));
+            let Loaded { plan, run, .. } = &*loaded;
+            let made = Vm::new(store.folder(), plan, &run.host, stop, Box::new(hear));
             machines = made.map_err(PlaceError)?;
             &mut machines
         }

@@ -61,7 +61,8 @@ pub fn run(arguments: &Arguments) -> Result<u8> {
         workloads: vec![trial.workload.clone()],
         ..loaded.plan
     };
-    let mut vm = Vm::to_look_around(store.folder(), &plan, interrupt_flag()?, Box::new(|_| {}))
+    let (had, stop) = (&loaded.run.host, interrupt_flag()?);
+    let mut vm = Vm::to_look_around(store.folder(), &plan, had, stop, Box::new(|_| {}))
         .map_err(PlaceError)?;
     let (at, with) = (&trial.key.contender, &trial.key.workload);
     say::tell(&format!("trial {number}, {at} at {with}, once more; its disks are being made"));

@@ -109,6 +109,17 @@ impl Kernel {
         self.zfs.as_ref().map_or(self.release.clone(), |zfs| name_with(&self.release, &zfs.version))
     }
 
+    /// Its release and its build, with the OpenZFS that was built for it: another kernel of that
+    /// name tells another.
+    pub fn told(&self) -> String {
+        format!("{} {}", self.release, self.build).trim_end().to_string() + &self.its_zfs()
+    }
+
+    /// The OpenZFS that was built for it, as the end of a sentence, if there is one.
+    pub fn its_zfs(&self) -> String {
+        self.zfs.as_ref().map_or(String::new(), |zfs| format!(", OpenZFS {}", zfs.version))
+    }
+
     /// `name` is its release or a beginning of it, and so is what it says of OpenZFS.
     fn is_called(&self, name: &str) -> bool {
         let Some((release, version)) = with_zfs(name) else {

@@ -142,6 +142,11 @@ impl Asked {
         let name = self.kernel.as_deref().unwrap_or("of the guests");
         self.disks.map_or(name.into(), |disks| format!("{name}, {disks}"))
     }
+
+    /// The fact of a run that tells the kernel's build.
+    fn build_fact(&self) -> String {
+        format!("{BUILD_OF}{}", self.shown())
+    }
 }
 
 /// A kernel that the plan names, ready to be booted.
@@ -156,15 +161,29 @@ struct Bootable {
 }
 
 impl Bootable {
-    /// The first of the kernels of that name that has the file systems and the disks of all its
-    /// contenders; one that has them all by itself before one where a daemon stands in.
+    /// The one that is booted for what is `asked`.
     fn of(asked: &Asked, plan: &Plan) -> Result<Bootable, VmError> {
-        let name = asked.kernel.as_deref();
+        Bootable::first(kernels(asked.kernel.as_deref(), plan)?, asked, plan)
+    }
+
+    /// A run that goes on has the kernel that it `had`, also where there is a newer one of that
+    /// name by now.
+    fn again(asked: &Asked, plan: &Plan, had: &Facts) -> Result<Bootable, VmError> {
+        let mut kernels = kernels(asked.kernel.as_deref(), plan)?;
+        if let Some(had) = had.get(&asked.build_fact()) {
+            kernels.sort_by_key(|kernel| kernel.told() != *had);
+        }
+        Bootable::first(kernels, asked, plan)
+    }
+
+    /// The first of `kernels` that has the file systems and the disks of all its contenders; one
+    /// that has them all by itself before one where a daemon stands in.
+    fn first(kernels: Vec<Kernel>, asked: &Asked, plan: &Plan) -> Result<Bootable, VmError> {
         let (mut lack, mut with_daemon) = (None, None);
-        for kernel in kernels(name, plan)? {
+        for kernel in kernels {
             match Bootable::with(kernel, asked, plan) {
                 Err(error) if error.is_of_one_kernel() => lack = lack.or(Some(error)),
-                Ok(bootable) if bootable.needs_daemon(name, plan) => {
+                Ok(bootable) if bootable.needs_daemon(asked, plan) => {
                     with_daemon = with_daemon.or(Some(bootable));
                 }
                 other => return other,
@@ -214,8 +233,8 @@ impl Bootable {
     }
 
     /// A daemon does the work of a file system that this kernel lacks.
-    fn needs_daemon(&self, name: Option<&str>, plan: &Plan) -> bool {
-        let mut its = plan.contenders.iter().filter(|it| it.kernel.as_deref() == name);
+    fn needs_daemon(&self, asked: &Asked, plan: &Plan) -> bool {
+        let mut its = plan.contenders.iter().filter(|it| it.kernel == asked.kernel);
         its.any(|it| self.file_system(it).is_some_and(|known| known.daemon.is_some()))
     }
 
@@ -293,7 +312,7 @@ struct Prepared {
 
 impl Prepared {
     /// With `programs` besides what the trials need.
-    fn of(plan: &Plan, programs: &[&str]) -> Result<Prepared, VmError> {
+    fn of(plan: &Plan, had: &Facts, programs: &[&str]) -> Result<Prepared, VmError> {
         match is_uml(plan) {
             true => uml::check_memory(plan.vm.clone().unwrap_or_default().memory.0)?,
             false => tool::command(QEMU).map(drop)?,
@@ -301,7 +320,7 @@ impl Prepared {
         let mut kernels = BTreeMap::new();
         for asked in plan.contenders.iter().map(Asked::by).collect::<BTreeSet<_>>() {
             asked.disks.map_or(Ok(()), qemu::check_devices)?;
-            let bootable = Bootable::of(&asked, plan)?;
+            let bootable = Bootable::again(&asked, plan, had)?;
             kernels.insert(asked, bootable);
         }
         let by_host = plan.contenders.iter().filter_map(|it| kernels[&Asked::by(it)].by_host(it));
@@ -325,7 +344,7 @@ pub fn file_system(plan: &Plan, contender: &Contender) -> Option<&'static FileSy
 
 /// Checks that all that the plan's machines hold can be brought into them; changes nothing.
 pub fn check(plan: &Plan) -> Result<(), VmError> {
-    Prepared::of(plan, &[]).map(drop)
+    Prepared::of(plan, &Facts::new(), &[]).map(drop)
 }
 
 /// Where the plan's trials would be in place `uml` what they are in place `vm`, and sooner, says
@@ -384,6 +403,9 @@ fn processors(plan: &Plan) -> u32 {
     plan.vm.clone().unwrap_or_default().processors_at(plan.place.unwrap_or(model::Place::Vm))
 }
 
+/// What a run says of its machine, each by its name.
+pub type Facts = BTreeMap<String, String>;
+
 /// What begins the name of the fact by which a kernel is known again, wherever it lies.
 pub const BUILD_OF: &str = "build of kernel ";
 
@@ -411,35 +433,37 @@ pub struct Vm<'a> {
 }
 
 impl<'a> Vm<'a> {
-    /// The machines of the run in `folder`. Fails when another process runs it, and when the plan
-    /// can't be run in machines here.
+    /// The machines of the run in `folder`, with the kernels that it `had` where it goes on. Fails
+    /// when another process runs it, and when the plan can't be run in machines here.
     pub fn new(
         folder: &Path,
         plan: &Plan,
+        had: &Facts,
         interrupted: Arc<AtomicBool>,
         watch: Watch<'a>,
     ) -> Result<Self, HostError> {
-        Vm::with(folder, plan, interrupted, watch, &[])
+        Vm::with(folder, plan, Prepared::of(plan, had, &[])?, interrupted, watch)
     }
 
     /// [`Vm::new`], in whose machines one can look around.
     pub fn to_look_around(
         folder: &Path,
         plan: &Plan,
+        had: &Facts,
         interrupted: Arc<AtomicBool>,
         watch: Watch<'a>,
     ) -> Result<Self, HostError> {
-        Vm::with(folder, plan, interrupted, watch, &shell::PROGRAMS)
+        let prepared = Prepared::of(plan, had, &shell::PROGRAMS)?;
+        Vm::with(folder, plan, prepared, interrupted, watch)
     }
 
     fn with(
         folder: &Path,
         plan: &Plan,
+        prepared: Prepared,
         interrupted: Arc<AtomicBool>,
         watch: Watch<'a>,
-        programs: &[&str],
     ) -> Result<Self, HostError> {
-        let prepared = Prepared::of(plan, programs)?;
         let journal = Some(Journal::open(Some(folder))?);
         Ok(Vm {
             folder: folder.canonicalize()?,
@@ -879,19 +903,17 @@ impl Place for Vm<'_> {
         let like = self.made.as_ref().and_then(bed::Made::like);
         facts.extend(like.map(|like| ("bed is like".into(), like)));
         for (asked, bootable) in &self.prepared.kernels {
-            let Kernel { release, build, image, .. } = &bootable.kernel;
+            let kernel = &bootable.kernel;
             let disks = match bootable.buses.as_slice() {
                 [bus] => bus.shown(),
                 [] => "",
                 // What this kernel has is known when it has been booted.
                 [..] => ", virtio disks, or IDE or SATA where it sees none",
             };
-            let zfs = bootable.kernel.zfs.as_ref();
-            let zfs = zfs.map_or(String::new(), |it| format!(", OpenZFS {}", it.version));
-            let text = format!("Linux {release}{zfs} ({}){disks}", image.display());
+            let (release, zfs) = (&kernel.release, kernel.its_zfs());
+            let text = format!("Linux {release}{zfs} ({}){disks}", kernel.image.display());
             facts.push((format!("kernel {}", asked.shown()), text));
-            let build = format!("{release} {build}").trim_end().to_string() + &zfs;
-            facts.push((format!("{BUILD_OF}{}", asked.shown()), build));
+            facts.push((asked.build_fact(), kernel.told()));
         }
         facts
     }
