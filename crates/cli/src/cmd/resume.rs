@@ -63,17 +63,28 @@ fn tell_changes(loaded: &mut Loaded, folder: &Path) {
 const CHANGE: &str = "; after trial ";
 
 /// Refuses to go on with other kernels than those that a run's contenders have had: one of that
-/// name may have been built again, or fetched since. Earlier programs told no builds.
+/// name may have been built again, or fetched since, and so may its modules, of which another
+/// program may give a guest others. Earlier programs told neither.
 pub fn check_kernels(loaded: &Loaded, now: &[(String, String)]) -> Result<(), Usage> {
     if loaded.records.is_empty() {
         return Ok(());
     }
-    for (fact, value) in now.iter().filter(|(fact, _)| fact.starts_with(vm::BUILD_OF)) {
-        if let Some(before) = loaded.run.host.get(fact).filter(|before| *before != value) {
-            let kernel = fact.trim_start_matches(vm::BUILD_OF);
+    let way_out = "put the former in its place again, or begin a new run";
+    for (fact, value) in now {
+        let Some(before) = loaded.run.host.get(fact).filter(|before| *before != value) else {
+            continue;
+        };
+        if let Some(kernel) = fact.strip_prefix(vm::BUILD_OF) {
             return Err(Usage(format!(
-                "the kernel {kernel} was {before} in the rounds so far, and is {value} by now: put \
-                 the former in its place again, or begin a new run"
+                "the kernel {kernel} was {before} in the rounds so far, and is {value} by now: \
+                 {way_out}"
+            )));
+        }
+        if let Some(kernel) = fact.strip_prefix(vm::MODULES_OF)
+            && loaded.run.program_version == env!("CARGO_PKG_VERSION")
+        {
+            return Err(Usage(format!(
+                "modules of the kernel {kernel} were built again since the rounds so far: {way_out}"
             )));
         }
     }
@@ -118,6 +129,15 @@ mod tests {
         let refused = with("6.12.0 #4 SMP").unwrap_err();
         assert!(refused.starts_with("the kernel ./linux was 6.12.0 #3 SMP in the rounds so far"));
         assert!(with("6.12.0 #3 SMP, OpenZFS 2.3.9").is_err());
+        let fact = format!("{}./linux", vm::MODULES_OF);
+        let mut loaded = resumed(&fact, "9, 0123456789abcdef");
+        loaded.run.program_version = env!("CARGO_PKG_VERSION").into();
+        let now = |print: &str| [(fact.clone(), print.to_string())];
+        assert!(check_kernels(&loaded, &now("9, 0123456789abcdef")).is_ok());
+        let refused = check_kernels(&loaded, &now("9, 0123456789abcdee")).unwrap_err();
+        assert!(refused.to_string().starts_with("modules of the kernel ./linux were built again"));
+        loaded.run.program_version = "an earlier one".into();
+        assert!(check_kernels(&loaded, &now("8, 0123456789abcdee")).is_ok(), "it asked for others");
         let earlier = resumed("kernel 6.1", "Linux 6.1.0 (CACHE/vmlinuz)");
         let told = [(fact.clone(), "6.1.0 #1 SMP".to_string())];
         assert!(check_kernels(&earlier, &told).is_ok(), "who told no build knows of none");

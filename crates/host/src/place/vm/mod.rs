@@ -147,6 +147,11 @@ impl Asked {
     fn build_fact(&self) -> String {
         format!("{BUILD_OF}{}", self.shown())
     }
+
+    /// Those contenders of `plan` that ask for it.
+    fn contenders<'a>(&'a self, plan: &'a Plan) -> impl Iterator<Item = &'a Contender> {
+        plan.contenders.iter().filter(move |it| Asked::by(it) == *self)
+    }
 }
 
 /// A kernel that the plan names, ready to be booted.
@@ -193,9 +198,8 @@ impl Bootable {
     }
 
     fn with(kernel: Kernel, asked: &Asked, plan: &Plan) -> Result<Bootable, VmError> {
-        let its = plan.contenders.iter().filter(|it| Asked::by(it) == *asked);
         let bed = plan.bed.devices as usize;
-        let disks = its.map(|it| it.devices_of(bed)).max().unwrap_or(bed);
+        let disks = asked.contenders(plan).map(|it| it.devices_of(bed)).max().unwrap_or(bed);
         let modules = Modules::of(&kernel)?;
         let release = || kernel.release.clone();
         let mut buses = match asked.disks.map(Bus::from) {
@@ -257,6 +261,15 @@ impl Bootable {
         self.modules.for_contender(&drivers, contender)
     }
 
+    /// The files of all modules that the contenders who ask for it need.
+    fn files(&self, asked: &Asked, plan: &Plan) -> Vec<String> {
+        let mut files = self.modules.for_disks(self.bus());
+        files.extend(asked.contenders(plan).flat_map(|it| self.modules_for(it)));
+        files.sort();
+        files.dedup();
+        files
+    }
+
     fn check_file_system(&self, contender: &Contender) -> Result<(), VmError> {
         let known = self.file_system(contender).into_iter().chain(above(contender));
         let mut modules = known.flat_map(FileSystem::modules);
@@ -307,6 +320,8 @@ fn above(contender: &Contender) -> impl Iterator<Item = &'static FileSystem> {
 #[derive(Debug)]
 struct Prepared {
     kernels: BTreeMap<Asked, Bootable>,
+    /// What tells the modules of each from others of their names.
+    prints: BTreeMap<Asked, String>,
     host_files: HostFiles,
 }
 
@@ -317,16 +332,17 @@ impl Prepared {
             true => uml::check_memory(plan.vm.clone().unwrap_or_default().memory.0)?,
             false => tool::command(QEMU).map(drop)?,
         }
-        let mut kernels = BTreeMap::new();
+        let (mut kernels, mut prints) = (BTreeMap::new(), BTreeMap::new());
         for asked in plan.contenders.iter().map(Asked::by).collect::<BTreeSet<_>>() {
             asked.disks.map_or(Ok(()), qemu::check_devices)?;
             let bootable = Bootable::again(&asked, plan, had)?;
+            prints.insert(asked.clone(), bootable.modules.print(&bootable.files(&asked, plan))?);
             kernels.insert(asked, bootable);
         }
         let by_host = plan.contenders.iter().filter_map(|it| kernels[&Asked::by(it)].by_host(it));
         let by_host = by_host.chain(plan.contenders.iter().flat_map(above));
         let host_files = HostFiles::of(plan, by_host, programs)?;
-        Ok(Prepared { kernels, host_files })
+        Ok(Prepared { kernels, prints, host_files })
     }
 }
 
@@ -408,6 +424,9 @@ pub type Facts = BTreeMap<String, String>;
 
 /// What begins the name of the fact by which a kernel is known again, wherever it lies.
 pub const BUILD_OF: &str = "build of kernel ";
+
+/// What begins the name of the fact by which the modules are known again that it was given.
+pub const MODULES_OF: &str = "modules of kernel ";
 
 /// What a machine boots, as it was when the run began: a tree may be built again meanwhile.
 struct Brought {
@@ -503,9 +522,13 @@ impl<'a> Vm<'a> {
             archive.bytes(&ourselves.name, 0o755, &ourselves.content)?;
             archive.link(guest::INIT.trim_start_matches('/'), Path::new(guest::PROGRAM))?;
             host_files.pack(&mut archive)?;
-            pack_modules(&mut archive, asked, bootable, &self.plan)?;
-            let mut its = self.plan.contenders.iter().filter(|it| Asked::by(it) == *asked);
-            if let Some(zfs) = its.find_map(|it| bootable.zfs_of(it)) {
+            let files = bootable.files(asked, &self.plan);
+            pack_modules(&mut archive, bootable, &files)?;
+            if self.prepared.prints[asked] != bootable.modules.print(&files)? {
+                let kernel = asked.shown();
+                return Err(format!("kernel {kernel}: {BEING_BUILT}").into());
+            }
+            if let Some(zfs) = asked.contenders(&self.plan).find_map(|it| bootable.zfs_of(it)) {
                 openzfs::pack(zfs, &mut archive)?;
             }
             archive.finish()?;
@@ -525,7 +548,7 @@ impl<'a> Vm<'a> {
         let image = kernel.image.display();
         fs::copy(&kernel.image, &copy).map_err(|error| format!("copying {image}: {error}"))?;
         if !kernel.is_that_of(&copy) {
-            return Err(format!("{image} is being built again: begin when that is done").into());
+            return Err(format!("{image}: {BEING_BUILT}").into());
         }
         Ok(copy)
     }
@@ -749,22 +772,17 @@ impl Booted {
     }
 }
 
-/// The modules of a kernel that any of its contenders needs.
+const BEING_BUILT: &str = "it is being built again: begin when that is done";
+
+/// The modules of a kernel that any of its contenders needs, of those files.
 fn pack_modules<W: Write>(
     archive: &mut Archive<W>,
-    asked: &Asked,
     bootable: &Bootable,
-    plan: &Plan,
+    files: &[String],
 ) -> Result<(), HostError> {
     let first = bootable.modules.for_disks(bootable.bus());
     let name = guest::FIRST_MODULES.trim_start_matches('/');
     archive.bytes(name, 0o644, first.join("\n").as_bytes())?;
-    let mut files = first;
-    for contender in plan.contenders.iter().filter(|it| Asked::by(it) == *asked) {
-        files.extend(bootable.modules_for(contender));
-    }
-    files.sort();
-    files.dedup();
     let mut folders: Vec<&Path> =
         files.iter().flat_map(|file| Path::new(file).ancestors().skip(1)).collect();
     folders.sort();
@@ -773,7 +791,7 @@ fn pack_modules<W: Write>(
     for folder in folders.into_iter().filter(|folder| *folder != Path::new("")) {
         archive.directory(&format!("{modules}/{}", folder.display()), 0o755)?;
     }
-    for file in &files {
+    for file in files {
         let content = bootable.modules.content(file)?;
         archive.bytes(&format!("{modules}/{file}"), 0o644, &content)?;
     }
@@ -914,6 +932,8 @@ impl Place for Vm<'_> {
             let text = format!("Linux {release}{zfs} ({}){disks}", kernel.image.display());
             facts.push((format!("kernel {}", asked.shown()), text));
             facts.push((asked.build_fact(), kernel.told()));
+            let print = self.prepared.prints[asked].clone();
+            facts.push((format!("{MODULES_OF}{}", asked.shown()), print));
         }
         facts
     }

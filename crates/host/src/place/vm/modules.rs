@@ -3,9 +3,11 @@
 use std::collections::BTreeSet;
 use std::ffi::CStr;
 use std::fs;
+use std::hash::Hasher;
 use std::path::{Path, PathBuf};
 
 use fsverdict_core::model::{Attachment, Contender};
+use siphasher::sip::SipHasher24;
 
 use super::elf;
 use super::error::VmError;
@@ -241,6 +243,22 @@ impl Modules {
         order
     }
 
+    /// What tells those modules from others of their names: how many they are, and SipHash-2-4 of
+    /// 64 bits of what is in their files, which is good against accidents.
+    pub fn print(&self, files: &[String]) -> Result<String, VmError> {
+        let mut whole = SipHasher24::new();
+        for file in files {
+            let path = self.folder.join(file);
+            let what = || format!("reading {}", path.display());
+            let content = fs::read(&path).map_err(|source| VmError::Io { what: what(), source })?;
+            for part in [file.as_bytes(), &content] {
+                whole.write_usize(part.len());
+                whole.write(part);
+            }
+        }
+        Ok(format!("{}, {:016x}", files.len(), whole.finish()))
+    }
+
     /// A module as the kernel loads it: decompressed where the file is not, and without what
     /// debuggers need.
     pub fn content(&self, file: &str) -> Result<Vec<u8>, VmError> {
@@ -294,6 +312,25 @@ kernel/fs/xfs/xfs.ko.xz: kernel/lib/libcrc32c.ko.xz
         let files = modules("").for_contender(&["xfs"], &contender);
         let names: Vec<String> = files.iter().map(|file| name(file)).collect();
         assert_eq!(names, ["crc32c_generic", "kyber_iosched", "libcrc32c", "xfs"]);
+    }
+
+    #[test]
+    fn a_module_that_was_built_again_has_another_print() {
+        let folder = tempfile::tempdir().unwrap();
+        let modules = Modules { folder: folder.path().into(), ..Modules::default() };
+        let files = ["one.ko", "two.ko"].map(String::from);
+        let print = |one: &str, two: &str| {
+            fs::write(folder.path().join("one.ko"), one).unwrap();
+            fs::write(folder.path().join("two.ko"), two).unwrap();
+            modules.print(&files).unwrap()
+        };
+        let before = print("1", "2");
+        assert!(before.starts_with("2, ") && before == print("1", "2"));
+        assert_ne!(before, print("1", "3"));
+        assert_ne!(print("12", ""), print("", "12"));
+        assert_ne!(modules.print(&files[..1]).unwrap(), print("", ""));
+        fs::remove_file(folder.path().join("two.ko")).unwrap();
+        assert!(modules.print(&files).unwrap_err().to_string().contains("two.ko"));
     }
 
     #[test]
