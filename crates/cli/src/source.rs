@@ -136,14 +136,27 @@ impl Source {
 /// What a file of a run's folder holds, which may be a stranger's: what is called like one may be a
 /// pipe that nobody writes to, or a device without end.
 pub fn text(path: &Path) -> io::Result<String> {
+    String::from_utf8(bytes(plain(path)?)?).map_err(io::Error::other)
+}
+
+/// Opens such a file.
+pub fn plain(path: &Path) -> io::Result<File> {
+    let none = || io::Error::other("it is no plain file");
+    // Opening a pipe would wait for a writer.
     if !fs::metadata(path)?.is_file() {
-        return Err(io::Error::other("it is no plain file"));
+        return Err(none());
     }
-    let mut text = String::new();
-    File::open(path)?.take(pack::FILE_BYTES_MAX + 1).read_to_string(&mut text)?;
-    match text.len() as u64 > pack::FILE_BYTES_MAX {
+    let file = File::open(path)?;
+    if file.metadata()?.is_file() { Ok(file) } else { Err(none()) }
+}
+
+/// What `input` has to say, which is no more than a run's file may hold.
+pub fn bytes(input: impl Read) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    input.take(pack::FILE_BYTES_MAX + 1).read_to_end(&mut bytes)?;
+    match bytes.len() as u64 > pack::FILE_BYTES_MAX {
         true => Err(io::Error::other("it has more than 256 MiB: too long for a run's")),
-        false => Ok(text),
+        false => Ok(bytes),
     }
 }
 

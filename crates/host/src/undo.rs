@@ -152,7 +152,10 @@ impl Journal {
 
     /// Everything has been undone: the journal is removed.
     pub fn close(self) -> io::Result<()> {
-        sys::unlink_at(journals()?.as_fd(), &sys::c_path(&file_name(&self.token))?)
+        let journals = journals()?;
+        // Its trial takes it away; where that failed it would stay.
+        let _ = sys::unlink_at(journals.as_fd(), &sys::c_path(&trial_name(&self.token))?);
+        sys::unlink_at(journals.as_fd(), &sys::c_path(&file_name(&self.token))?)
     }
 
     /// The run's own name.

@@ -1,6 +1,6 @@
 //! `fsverdict anatomy`: what one fsync asks of the disk, request by request.
 
-use std::fs::{self, File};
+use std::fs;
 use std::io::BufReader;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
@@ -25,7 +25,7 @@ use super::plan::shortened;
 use super::run::{self, dated_folder};
 use crate::exit::{self, Usage};
 use crate::say;
-use crate::source::{Loaded, Source};
+use crate::source::{self, Loaded, Source};
 use crate::store::write_whole;
 
 /// Show what one fsync asks of the disk: every request, in order, and what it writes.
@@ -424,7 +424,7 @@ fn traced(folder: &Path, loaded: &Loaded) -> Result<Vec<Traced>> {
 fn read(trial: &Path, between: Between, traced: &mut Traced) -> Result<()> {
     let logs = ["trace.jsonl", "log_writes.jsonl"].map(|name| trial.join(name));
     let path = logs.iter().find(|path| path.exists()).unwrap_or(&logs[0]);
-    let log = match File::open(path) {
+    let log = match source::plain(path) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
         log => log.with_context(|| path.display().to_string())?,
     };
@@ -463,7 +463,7 @@ fn why_none(folder: &Path, records: &[Record]) -> String {
             return Some(format!("{}: {}", failure.step, failure.error));
         }
         let trial = folder.join("trials").join(record.number.to_string());
-        let text = crate::source::text(&trial.join("raw/trial.stderr")).ok()?;
+        let text = source::text(&trial.join("raw/trial.stderr")).ok()?;
         text.lines().find(|line| line.contains("can't be recorded")).map(String::from)
     });
     let said = said.unwrap_or_else(|| "record one by fsverdict run --probe trace".into());

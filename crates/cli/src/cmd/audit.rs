@@ -1,7 +1,6 @@
 //! `fsverdict audit`: what speaks against a run, or against figures that somebody published.
 
-use std::fs;
-use std::io::Read;
+use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
@@ -13,7 +12,7 @@ use fsverdict_core::model::{
 use fsverdict_core::{published, render};
 
 use crate::say;
-use crate::source::Source;
+use crate::source::{self, Source};
 use crate::{exit, pack};
 
 /// Say what speaks against a run, or against published figures.
@@ -164,11 +163,11 @@ fn columns(table: &Table) -> Vec<(String, String)> {
 }
 
 fn read(path: &Path) -> Result<String> {
-    let mut bytes = Vec::new();
-    if path == Path::new("-") {
-        std::io::stdin().read_to_end(&mut bytes).context("standard input")?;
-    } else {
-        bytes = fs::read(path).with_context(|| path.display().to_string())?;
-    }
+    let bytes = match path == Path::new("-") {
+        true => source::bytes(std::io::stdin()).context("standard input")?,
+        false => {
+            File::open(path).and_then(source::bytes).with_context(|| path.display().to_string())?
+        }
+    };
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }

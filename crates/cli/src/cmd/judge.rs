@@ -1,7 +1,7 @@
 //! `fsverdict judge`: verdicts on results that other programs measured.
 
 use std::collections::BTreeMap;
-use std::fs;
+use std::fs::File as Opened;
 use std::path::Path;
 use std::time::SystemTime;
 
@@ -16,7 +16,7 @@ use fsverdict_core::published::{self, Columns, File, Wanted};
 use crate::cmd::report::Output;
 use crate::cmd::run::typed;
 use crate::exit;
-use crate::source::Loaded;
+use crate::source::{self, Loaded};
 
 /// Judge results of other programs: verdicts with intervals, findings and reports as of a run.
 ///
@@ -132,7 +132,8 @@ fn named(argument: &str) -> Result<Named> {
         Some((contender, path)) => (Some(contender.to_string()), path),
         None => (None, argument),
     };
-    let bytes = fs::read(path).with_context(|| path.to_string())?;
+    // A pipe of one's own shell is as good as a file.
+    let bytes = Opened::open(path).and_then(source::bytes).with_context(|| path.to_string())?;
     let text = String::from_utf8_lossy(&bytes).into_owned();
     Ok(Named { contender, path: path.into(), text })
 }

@@ -1,7 +1,7 @@
 //! `fsverdict tree`: a tree of files made, walked, copied, deleted or digested by itself.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use clap::Subcommand;
@@ -99,15 +99,20 @@ fn named<T: DeserializeOwned>(text: &str) -> Result<T, String> {
         .map_err(|error| error.to_string())
 }
 
+/// What a path leads to.
+fn real(path: &Path) -> Result<PathBuf> {
+    fs::canonicalize(path).with_context(|| path.display().to_string())
+}
+
 /// Does it, and prints what there was and how long each operation took.
 pub fn run(arguments: &Arguments) -> Result<u8> {
     let threads = arguments.threads;
     let done = match &arguments.action {
         Action::Generate(wanted) => generate(wanted, threads)?,
-        Action::Walk { directory, stat } => tree::walk(directory, *stat, threads)?,
+        Action::Walk { directory, stat } => tree::walk(&real(directory)?, *stat, threads)?,
         Action::Copy { from, to, reflink } => {
             fs::create_dir(to).with_context(|| format!("make {}", to.display()))?;
-            tree::copy(from, to, *reflink, threads)?
+            tree::copy(&real(from)?, to, *reflink, threads)?
         }
         Action::Delete { directory } => {
             let done = tree::delete(directory, threads)?;
@@ -115,7 +120,7 @@ pub fn run(arguments: &Arguments) -> Result<u8> {
             done
         }
         Action::Digest { directory, times } => {
-            say::print(&format!("{:016x}\n", tree::digest(directory, *times)?))?;
+            say::print(&format!("{:016x}\n", tree::digest(&real(directory)?, *times)?))?;
             return Ok(exit::DONE);
         }
     };

@@ -376,6 +376,77 @@ fn links_that_the_work_leaves_lead_the_trial_nowhere() {
     scene.assert_nothing_left();
 }
 
+/// The trial does native work itself, as root and in no cell: what the plan's own commands put
+/// where it works leads it nowhere.
+#[test]
+#[ignore = "needs root and loop devices: run ./test"]
+fn links_in_the_way_of_native_work_lead_it_nowhere() {
+    let scene = Scene::new();
+    let victim = Victim::new(&scene);
+    let theirs = scene.path("theirs");
+    fs::create_dir(&theirs).unwrap();
+    for name in ["f00000000", "r00000000"] {
+        fs::write(theirs.join(name), "precious").unwrap();
+    }
+    let (file, folder) = (&victim.file, theirs.display().to_string());
+    let fsyncs =
+        "fsync_files = { files = 1, repetitions = 1, size = \"8k\", case = \"overwriting\" }";
+    let metadata = "metadata = { directories = 1, files_per_directory = 1, threads = 1, \
+                    operations = [\"mkdir\", \"create\", \"chmod\", \"setxattr\", \"delete\"] }";
+    let behind =
+        "( while :; do [ -e d0000/f00000000 ] && rm -rf d0000 && ln -s THEIRS d0000; done )";
+    let attacks = [
+        (fsyncs, format!("ln -sf {} d0000/f00000000", victim.node)),
+        (fsyncs, format!("ln -sf {file} d0000/f00000000")),
+        (fsyncs, format!("rm -r d0000; ln -s {folder} d0000")),
+        (metadata, format!("{} > /dev/null 2>&1 &", behind.replace("THEIRS", &folder))),
+        (
+            "tree = { files = 4, phases = [\"walk\", \"delete\"] }",
+            format!("rm -r tree; ln -s {folder} tree"),
+        ),
+        ("tree = { files = 4, phases = [\"copy\"] }", format!("ln -s {folder} copy")),
+    ];
+    for (work, prepare) in attacks {
+        let plan = format!(
+            "bed = {{ size = \"128M\" }}\njudgement = {{ rounds = 2 }}\n\
+             contender = [{{ name = \"ext4\", file_system = \"ext4\" }}]\n[[workload]]\n\
+             name = \"native\"\n{work}\nprepare = {prepare:?}\n"
+        );
+        let done = run_plan(&scene, &plan);
+        assert!(done.code.is_some_and(|code| code <= 1), "{prepare}: {}", done.stderr);
+        victim.is_whole(&prepare);
+        let left = fs::read_dir(&theirs).unwrap().map(|it| it.unwrap().path());
+        let left: Vec<_> = left.map(|it| fs::read_to_string(it).unwrap()).collect();
+        assert_eq!(left, ["precious"; 2], "{prepare}");
+        again(&scene);
+    }
+    drop_disk(&victim);
+    scene.assert_nothing_left();
+}
+
+#[test]
+#[ignore = "needs root and loop devices: run ./test"]
+fn a_link_in_the_place_of_what_mkfs_says_is_replaced() {
+    if tool("sh", &["-c", "grep -w squashfs /proc/filesystems && which mksquashfs"]).is_err() {
+        eprintln!("left out: there is no SquashFS here");
+        return;
+    }
+    let scene = Scene::new();
+    let victim = Victim::new(&scene);
+    let plan = format!(
+        "bed = {{ size = \"128M\" }}\njudgement = {{ rounds = 1 }}\n\
+         contender = [{{ name = \"squashfs\", file_system = \"squashfs\" }}]\n[[workload]]\n\
+         name = \"read\"\nsetup = \"seq 9 > n; ln -sf {} $FSVERDICT_RAW/mkfs.stdout\"\n\
+         command = \"cat n\"\n",
+        victim.file
+    );
+    run_plan(&scene, &plan).exits(0);
+    victim.is_whole("what mkfs says");
+    assert!(fs::symlink_metadata(scene.path("run/trials/1/raw/mkfs.stdout")).unwrap().is_file());
+    drop_disk(&victim);
+    scene.assert_nothing_left();
+}
+
 #[test]
 #[ignore = "needs root and loop devices: run ./test"]
 fn what_the_work_leaves_to_be_read_is_a_file_of_some_size() {

@@ -61,6 +61,14 @@ fn mkfs_finds_no_disk_and_no_file_but_those_of_their_bed() {
         format!("file_system = \"xfs\", mkfs = [\"-r\", \"rtdev={node}\"]"),
         format!("file_system = \"ext4\", mkfs = [\"-z\", \"{file}\"]"),
         format!("file_system = \"ext4\", mkfs = [\"-J\", \"device={node}\"]"),
+        // The trial is the first process that its tools could see, and has the machine's root.
+        format!("file_system = \"btrfs\", mkfs = [\"/proc/1/root{node}\"]"),
+        format!("file_system = \"xfs\", mkfs = [\"-l\", \"logdev=/proc/1/root{node},size=64m\"]"),
+        format!("file_system = \"ext4\", mkfs = [\"-z\", \"/proc/1/root{file}\"]"),
+        format!(
+            "file_system = \"ext4\", partition = [\"select\", \"/proc/1/root{node}\", \"mklabel\", \
+             \"gpt\", \"mkpart\", \"p\", \"1MiB\", \"100%\"]"
+        ),
     ];
     for attack in attacks {
         with(&scene, &attack);

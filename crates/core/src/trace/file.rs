@@ -1,6 +1,6 @@
 //! A log as it is kept: lines of JSON, of which FORMAT.md tells.
 
-use std::io::{self, BufRead, Write};
+use std::io::{self, BufRead, Read, Write};
 
 use serde::{Deserialize, Serialize};
 
@@ -95,6 +95,9 @@ impl<W: Write> Writer<W> {
     }
 }
 
+/// No line that is written has so many: an entry names up to some hundred parts.
+const LINE_BYTES_MAX: u64 = 16 << 20;
+
 /// Hands over each line; an error tells its number. A log may be cut off within a line, which is
 /// then left out: that the last one is missing tells it.
 pub fn read(
@@ -104,8 +107,11 @@ pub fn read(
     let mut line = String::new();
     for number in 1.. {
         line.clear();
-        if input.read_line(&mut line)? == 0 {
+        if input.by_ref().take(LINE_BYTES_MAX).read_line(&mut line)? == 0 {
             break;
+        }
+        if line.len() as u64 == LINE_BYTES_MAX {
+            return Err(invalid(format!("line {number} has more than {LINE_BYTES_MAX} bytes")));
         }
         match serde_json::from_str(&line) {
             Ok(Line::Head(head)) if head.trace > VERSION => return Err(later(head.trace)),
@@ -151,6 +157,13 @@ mod tests {
             devices: vec![Device { path: "/dev/loop1".into(), number: [7, 1], size_bytes: 4096 }],
             unnamed: None,
         }
+    }
+
+    #[test]
+    fn a_line_without_end_is_refused() {
+        let endless = io::BufReader::new(io::repeat(b' '));
+        let error = read(endless, &mut |_| Ok(())).unwrap_err().to_string();
+        assert!(error.starts_with("line 1 has more than"), "{error}");
     }
 
     #[test]

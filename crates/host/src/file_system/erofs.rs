@@ -16,7 +16,7 @@ pub(super) const EROFS: FileSystem = FileSystem {
     mount: |options, site| mount("erofs", options, site),
     check: Some(|site| site.check(&["fsck.erofs"])),
     kernels: IN_CLOUD_KERNELS,
-    words: |mkfs, mount| check_words(&["-z", "-C", "-E", "-x", "-T", "--chunksize="], mkfs, mount),
+    words: |mkfs, mount| check_words(&OF_EROFS, mkfs, mount),
     promises: Promises {
         // mkfs.erofs(1), -z.
         compression: Promise::Asked,
@@ -44,20 +44,24 @@ pub(super) const SQUASHFS: FileSystem = FileSystem {
     ..PLAIN
 };
 
-/// Those of mksquashfs(1) that name no file: -p has a command run.
-const OF_SQUASHFS: [&str; 12] = [
-    "-comp",
-    "-b",
-    "-X",
-    "-noI",
-    "-noD",
-    "-noF",
-    "-noX",
-    "-no-compression",
-    "-no-fragments",
-    "-no-duplicates",
-    "-no-xattrs",
-    "-processors",
+/// Those of mkfs.erofs(1) that name no file, and whether their value is the next word.
+const OF_EROFS: [(&str, bool); 6] =
+    [("-z", true), ("-C", true), ("-E", true), ("-x", true), ("-T", true), ("--chunksize=", false)];
+
+/// Those of mksquashfs(1): -p has a command run.
+const OF_SQUASHFS: [(&str, bool); 12] = [
+    ("-comp", true),
+    ("-b", true),
+    ("-X", true),
+    ("-noI", false),
+    ("-noD", false),
+    ("-noF", false),
+    ("-noX", false),
+    ("-no-compression", false),
+    ("-no-fragments", false),
+    ("-no-duplicates", false),
+    ("-no-xattrs", false),
+    ("-processors", true),
 ];
 
 /// Memory at first, and then what was made of it.
@@ -69,14 +73,21 @@ fn mount(kind: &str, options: &[String], site: &Site) -> Vec<Argv> {
 }
 
 /// The tool runs where the tree is, and not among the bed's devices alone: so it gets known words,
-/// and values that are no paths.
-fn check_words(known: &[&str], mkfs: &[String], mount: &[String]) -> Result<(), String> {
-    let is_known = |word: &&String| {
-        let is_option = known.iter().any(|it| word.starts_with(it));
-        !word.contains('/') && (is_option || !word.starts_with('-'))
-    };
-    if let Some(word) = mkfs.iter().find(|word| !is_known(word)) {
-        return Err(format!("it takes no {word} here, but {}", known.join(", ")));
+/// and values that are no paths. A word that is no option's value would be the file to write to, or
+/// another tree.
+fn check_words(known: &[(&str, bool)], mkfs: &[String], mount: &[String]) -> Result<(), String> {
+    let option = |word: &str| known.iter().find(|(it, _)| word.starts_with(it));
+    // `-zlz4` has its value already; mksquashfs's -Xbcj takes the next word.
+    let takes_next =
+        |word: &str| option(word).is_some_and(|(it, takes)| *takes && (word == *it || *it == "-X"));
+    let mut before = "";
+    for word in mkfs {
+        let is_value = takes_next(before) && !word.starts_with('-');
+        if word.contains('/') || !(is_value || option(word).is_some()) {
+            let known: Vec<&str> = known.iter().map(|(name, _)| *name).collect();
+            return Err(format!("it takes no {word} here, but {}", known.join(", ")));
+        }
+        before = if is_value { "" } else { word };
     }
     super::name_no_device(mount)
 }

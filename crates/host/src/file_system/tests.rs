@@ -163,7 +163,11 @@ fn what_can_only_be_read_is_made_of_what_was_laid_out() {
     for word in ["-p", "-ef", "-zlz4/x"] {
         assert!(known("squashfs").check_words(&words(&[word]), &[]).is_err(), "{word}");
     }
-    assert!(known("erofs").check_words(&words(&["--blobdev=x"]), &[]).is_err());
+    for odd in [&["--blobdev=x"][..], &["plan.toml"], &["-zlz4", "plan.toml"], &["-z", "lz4", "x"]]
+    {
+        assert!(known("erofs").check_words(&words(odd), &[]).is_err(), "{odd:?}");
+    }
+    known("erofs").check_words(&words(&["-z", "lz4", "-Ededupe"]), &[]).unwrap();
     known("squashfs")
         .check_words(&words(&["-comp", "zstd", "-Xcompression-level", "3"]), &[])
         .unwrap();
@@ -392,13 +396,15 @@ fn conforms(case: &Case) {
     let bed = Bed::new(case.devices);
     let journal = Journal::open(None).unwrap();
     let identities = bed.devices.iter().map(|device| Identity::of(&device.device()).unwrap());
-    let granted = Grant::new(&journal, 1, identities.collect()).unwrap();
+    let document = bed.trial(case, journal.token());
+    let trial = serde_json::from_slice(&fs::read(&document).unwrap()).unwrap();
+    let granted = Grant::new(&journal, &trial, identities.collect()).unwrap();
     let namespaces = trial_process::trial_argv(Path::new(""), Path::new(""));
     let count = namespaces.iter().position(|word| word == "--").unwrap() + 1;
     let mut command = tool::command(&namespaces[0]).unwrap();
     command.args(&namespaces[1..count]).arg(std::env::current_exe().unwrap());
     command.args(["--exact", "file_system::tests::within_a_trial", "--ignored", "--nocapture"]);
-    let output = command.env(TRIAL, bed.trial(case, journal.token())).output().unwrap();
+    let output = command.env(TRIAL, document).output().unwrap();
     let said = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
     drop(granted);
     journal.close().unwrap();

@@ -29,9 +29,11 @@ enum Made {
     Inodes(Option<u64>),
 }
 
-/// Looks whether each contender fits the bed, and each workload the contender.
+/// Looks whether each contender fits the bed, and each workload the contender. Words of a plan that
+/// is not trusted are for no tool of this machine's.
 pub fn check(plan: &Plan) -> Result<(), PreflightError> {
-    if !matches!(plan.bed.kind, BedKind::Loop | BedKind::Ram) {
+    let is_untrusted = plan.vm.as_ref().is_some_and(|vm| vm.untrusted);
+    if is_untrusted || !matches!(plan.bed.kind, BedKind::Loop | BedKind::Ram) {
         return Ok(());
     }
     for contender in plan.contenders.iter().filter(|it| it.partition.is_empty()) {
@@ -99,16 +101,20 @@ fn asked(
     file: &File,
     bytes: u64,
 ) -> Option<tool::Answer> {
-    file.set_len(bytes).ok()?;
-    let devices = [format!("/proc/{}/fd/{}", std::process::id(), file.as_raw_fd())];
+    // It is asked with the plan's own words.
+    let is_among = sys::is_root() && !guest::is_within();
+    let path = format!("/proc/{}/fd/{}", std::process::id(), file.as_raw_fd());
+    let devices = [if is_among { cell::IMAGE.into() } else { path }];
     let mut argv = known.mkfs(&contender.mkfs, &Site { devices: &devices, ..Site::default() })?;
     argv.retain(|word| word != "-q");
     argv.insert(1, dry.into());
-    // It is asked with the plan's own words.
-    let ask = || tool::ask(&argv, Path::new("/"), LIMIT).ok();
-    match sys::is_root() && !guest::is_within() {
-        true => cell::among(&devices[..0], ask).ok()?,
-        false => ask(),
+    let ask = |file: &File| {
+        file.set_len(bytes).ok()?;
+        tool::ask(&argv, Path::new("/"), LIMIT).ok()
+    };
+    match is_among {
+        true => cell::among(&devices[..0], || ask(&File::create_new(cell::IMAGE).ok()?)).ok()?,
+        false => ask(file),
     }
 }
 
@@ -145,6 +151,9 @@ mod tests {
         assert_eq!(told("1G", xfs, "command = \"true\""), "");
         let log = format!("{xfs}, mkfs = [\"-l\", \"size=256m\"]");
         assert!(told("512M", &log, "command = \"true\"").contains("a larger --size"));
+        // Words of a plan that is not trusted are for guests alone.
+        let untrusted = "command = \"true\" }]\nvm = { untrusted = true }\n#";
+        assert_eq!(told("10M", xfs, untrusted), "");
         // What no size would mend is not for the size.
         let wrong = format!("{xfs}, mkfs = [\"-m\", \"crc=7\"]");
         assert_eq!(told("1G", &wrong, "command = \"true\""), "");

@@ -1,8 +1,9 @@
 //! What the lab of a living run allows the trial that it starts: which trial, and which devices.
 //!
-//! A trial's document says what to format, and stays in the run's folder. So that nobody takes it
-//! for more than it was, the lab writes beside its journal which trial it starts now and what
-//! tells its devices from all others, and takes that away when the trial is over.
+//! A trial's document says what to format and what to run, and stays in the run's folder, which may
+//! lie where another user can exchange it. So that nobody takes it for more than it was, the lab
+//! writes it beside its journal, too, with what tells its devices from all others, and takes that
+//! away when the trial is over.
 
 use std::fs::File;
 use std::io::{Read, Write};
@@ -22,7 +23,7 @@ use crate::undo::{self, Journal};
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Terms {
-    trial: u32,
+    trial: Trial,
     devices: Vec<Identity>,
 }
 
@@ -34,13 +35,17 @@ pub struct Grant {
 }
 
 impl Grant {
-    /// Allows trial `number` the devices.
-    pub fn new(journal: &Journal, number: u32, devices: Vec<Identity>) -> Result<Grant, HostError> {
+    /// Allows `trial` the devices.
+    pub fn new(
+        journal: &Journal,
+        trial: &Trial,
+        devices: Vec<Identity>,
+    ) -> Result<Grant, HostError> {
         let grant = Grant { folder: undo::journals()?, name: undo::trial_name(journal.token()) };
         grant.revoke();
         let flags = libc::O_WRONLY | libc::O_CREAT | libc::O_EXCL;
         let mut file = sys::open_beneath(grant.folder.as_fd(), &grant.name, flags, 0o600)?;
-        file.write_all(&serde_json::to_vec(&Terms { trial: number, devices })?)?;
+        file.write_all(&serde_json::to_vec(&Terms { trial: trial.clone(), devices })?)?;
         grant.folder.unlock()?;
         Ok(grant)
     }
@@ -79,8 +84,11 @@ impl Lease {
             .map_err(|_| none())?
             .read_to_end(&mut text)?;
         let terms: Terms = serde_json::from_slice(&text)?;
-        if terms.trial != trial.number {
+        if terms.trial.number != trial.number {
             return Err(refused("its run is at another trial").into());
+        }
+        if terms.trial != *trial {
+            return Err(refused("it is not what its run has given out").into());
         }
         let is_own = || {
             let name = Path::new(&trial.directory).file_name();
@@ -134,11 +142,11 @@ mod tests {
         let right = trial(&lab, 3, &own);
         let refused = |trial: &Trial| Lease::of(trial).map(drop).unwrap_err().to_string();
         assert!(refused(&right).contains("no run that lives"));
-        let granted = Grant::new(&journal, 3, Vec::new()).unwrap();
+        let granted = Grant::new(&journal, &right, Vec::new()).unwrap();
         let lease = Lease::of(&right).unwrap();
         lease.check_devices(&right).unwrap();
         assert!(refused(&trial(&lab, 4, &own)).contains("at another trial"));
-        assert!(refused(&trial(&lab, 3, "/home")).contains("not its run's own"));
+        assert!(refused(&Trial { raw: "/etc".into(), ..right.clone() }).contains("given out"));
         for odd in ["", "0123456789abcdef", "../../etc/passwd"] {
             assert!(refused(&trial(odd, 3, &own)).contains("no run that lives"), "{odd}");
         }
@@ -150,6 +158,10 @@ mod tests {
         };
         more.bed.devices.push(null);
         assert!(lease.check_devices(&more).is_err());
+        drop(granted);
+        let home = trial(&lab, 3, "/home");
+        let granted = Grant::new(&journal, &home, Vec::new()).unwrap();
+        assert!(refused(&home).contains("not its run's own"));
         drop(granted);
         assert!(refused(&right).contains("no run that lives"));
         journal.close().unwrap();

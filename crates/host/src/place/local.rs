@@ -102,7 +102,7 @@ impl<'a> Lab<'a> {
         let of_all = made.devices.iter().zip(lent);
         let its = of_all.filter(|(device, _)| trial.bed.devices.contains(device));
         let devices = its.map(|(_, identity)| identity).collect();
-        Grant::new(journal, trial.number, devices)
+        Grant::new(journal, trial, devices)
     }
 
     /// Sees to it before the first trial that no other run changes what a contender of `plan` will.

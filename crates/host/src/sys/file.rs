@@ -44,10 +44,11 @@ pub fn append(path: &Path) -> io::Result<File> {
     File::options().append(true).create(true).custom_flags(flags).open(path)
 }
 
-/// openat(2), close-on-exec. What it creates has mode 0644, less the umask.
+/// openat(2), close-on-exec: of a symbolic link ELOOP. What it creates has mode 0644, less the
+/// umask.
 #[inline]
 pub fn open_at(directory: BorrowedFd<'_>, name: &CStr, flags: c_int) -> io::Result<OwnedFd> {
-    open_with_mode(directory, name, flags, 0o644)
+    open_with_mode(directory, name, flags | libc::O_NOFOLLOW, 0o644)
 }
 
 /// openat(2) of a file that is not there yet, for writing, with `mode` less the umask.

@@ -19,7 +19,8 @@ use super::file::retried;
 /// The way back is two descriptors, which nothing but the drop uses.
 #[derive(Debug)]
 pub struct ChangedRoot {
-    root: OwnedFd,
+    /// `None`: the root is what it was.
+    root: Option<OwnedFd>,
     working: OwnedFd,
     /// It belongs to its thread.
     thread: PhantomData<*const ()>,
@@ -28,24 +29,38 @@ pub struct ChangedRoot {
 impl ChangedRoot {
     /// EPERM without CAP_SYS_CHROOT.
     pub fn enter(directory: BorrowedFd<'_>) -> io::Result<ChangedRoot> {
+        let changed = ChangedRoot::enter_if_allowed(directory)?;
+        match changed.root.is_some() {
+            true => Ok(changed),
+            false => Err(io::Error::from_raw_os_error(libc::EPERM)),
+        }
+    }
+
+    /// Without CAP_SYS_CHROOT only the working directory is changed: who lacks it can reach no more
+    /// by a link than by the path that it stands for. Where a container's filter forbids unshare(2)
+    /// too, it is that of all threads.
+    pub fn enter_if_allowed(directory: BorrowedFd<'_>) -> io::Result<ChangedRoot> {
         // SAFETY: AT_FDCWD is no descriptor that could be closed meanwhile.
         let here = unsafe { BorrowedFd::borrow_raw(libc::AT_FDCWD) };
         let way_back = |path| open_as(here, path, libc::O_PATH | libc::O_DIRECTORY, 0);
         let (root, working) = (way_back(c"/")?, way_back(c".")?);
         // SAFETY: unshare takes a number. CLONE_FS gives this thread a root, a working directory
         // and an umask of its own, with the values that they have.
-        retried(|| unsafe { libc::unshare(libc::CLONE_FS) })?;
-        if let Err(error) = change_root(directory) {
-            change_directory(working.as_fd())?;
-            return Err(error);
+        let own = retried(|| unsafe { libc::unshare(libc::CLONE_FS) }).map(drop);
+        let mut changed = ChangedRoot { root: None, working, thread: PhantomData };
+        change_directory(directory)?;
+        match own.and_then(|()| change_root(directory)) {
+            Ok(()) => changed.root = Some(root),
+            Err(error) if error.raw_os_error() == Some(libc::EPERM) => {}
+            Err(error) => return Err(error),
         }
-        Ok(ChangedRoot { root, working, thread: PhantomData })
+        Ok(changed)
     }
 }
 
 impl Drop for ChangedRoot {
     fn drop(&mut self) {
-        let back = change_root(self.root.as_fd());
+        let back = self.root.as_ref().map_or(Ok(()), |root| change_root(root.as_fd()));
         if back.and_then(|()| change_directory(self.working.as_fd())).is_err() {
             // Every path would mean something else from now on.
             std::process::abort();

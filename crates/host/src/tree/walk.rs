@@ -22,11 +22,10 @@ const STAT: usize = 1;
 /// How a directory is opened: never through a symbolic link.
 pub const DIRECTORY: i32 = libc::O_RDONLY | libc::O_DIRECTORY | libc::O_NOFOLLOW;
 
-/// Opens the uppermost directory. It may be named by a symbolic link.
+/// Opens the uppermost directory. It is no symbolic link: who may name one looks where it leads.
 pub fn open_top(directory: &Path) -> Result<OwnedFd, TreeError> {
-    let flags = libc::O_RDONLY | libc::O_DIRECTORY;
     let mut options = File::options();
-    std::os::unix::fs::OpenOptionsExt::custom_flags(options.read(true), flags)
+    std::os::unix::fs::OpenOptionsExt::custom_flags(options.read(true), DIRECTORY)
         .open(directory)
         .map(OwnedFd::from)
         .map_err(|source| TreeError::Path { action: "open", path: directory.into(), source })

@@ -95,7 +95,7 @@ pub fn ready(argv: &[String], name: &str, scene: &Scene) -> Result<Ready, Comman
 
 /// A file at `path` in the place of what may be there: the work can write in that folder, and might
 /// have left a link to somewhere else.
-fn created_anew(path: &Path) -> io::Result<File> {
+pub fn created_anew(path: &Path) -> io::Result<File> {
     match fs::remove_file(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
         _ => File::create_new(path),

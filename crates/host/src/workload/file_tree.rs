@@ -9,8 +9,9 @@
 //! have met every entry, a tree that was made must hold what it should, a copy must be its source,
 //! byte by byte, and of what was deleted nothing may be left.
 
-use std::fs;
+use std::fs::{self, File};
 use std::io;
+use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 
 use fsverdict_core::model::{Device, Phase, PhaseRecord, Reflink, Tree, TreePhase, Turns};
@@ -20,6 +21,7 @@ use thiserror::Error;
 use super::PathError;
 use super::engine::{Act, Done, Engine, OVER, Scene, TimedPart, no_phase};
 use super::relay::{self, Relay};
+use crate::sys::ChangedRoot;
 use crate::tree::{self, Counts, Shape, TreeError, UnderWay};
 
 /// Why it could not be done, or was not what was asked for.
@@ -113,6 +115,8 @@ struct Prepared<'a> {
     phase: TreePhase,
     seed: u64,
     directory: PathBuf,
+    /// Of a tree that is copied there: where its source is, whatever links lead to it.
+    source: Option<PathBuf>,
     /// Of a tree that is generated.
     shape: Option<Shape>,
     /// What is in the tree.
@@ -127,11 +131,16 @@ fn prepare<'a>(
     seed: u64,
 ) -> Result<Prepared<'a>, FileTreeError> {
     let shape = tree.source.is_none().then(|| Shape::new(tree, seed));
-    let expected = match (&tree.source, &shape) {
-        (Some(source), _) => tree::walk(Path::new(source), true, tree.threads)?.counts,
+    let real = |source: &String| {
+        fs::canonicalize(source).map_err(PathError::of("find", Path::new(source)))
+    };
+    let source = tree.source.as_ref().map(real).transpose()?;
+    let expected = match (&source, &shape) {
+        (Some(source), _) => tree::walk(source, true, tree.threads)?.counts,
         (None, shape) => shape.as_ref().map(Shape::counts).unwrap_or_default(),
     };
-    let prepared = Prepared { tree, phase, seed, directory: directory.into(), shape, expected };
+    let directory = directory.into();
+    let prepared = Prepared { tree, phase, seed, directory, source, shape, expected };
     let made = match phase {
         TreePhase::Fill => Some(prepared.path()),
         TreePhase::Copy => Some(prepared.copy_path()),
@@ -151,10 +160,18 @@ impl Prepared<'_> {
             TreePhase::Delete => (self.expected.entries() + 1) * self.tree.trees(),
             _ => self.expected.entries(),
         };
+        let wrong = PathError::of("open", &self.directory);
+        let directory = File::open(&self.directory).map_err(wrong)?;
         let mut under_way = self.under_way()?;
+        // What it needs is open; no link leads out of the directory.
+        let mut go_on = |until| {
+            let _inside = ChangedRoot::enter_if_allowed(directory.as_fd())?;
+            under_way.go_on(until)?;
+            Ok::<_, FileTreeError>(under_way.entries())
+        };
         let turns = match relay {
-            None => under_way.go_on(tree::TO_THE_END).map(|()| None)?,
-            Some(relay) => Some(in_turns(relay, devices, under_way.as_mut(), expected)?),
+            None => go_on(tree::TO_THE_END).map(|_| None)?,
+            Some(relay) => Some(in_turns(relay, devices, &mut go_on, expected)?),
         };
         let did = under_way.done();
         let met = did.counts.entries();
@@ -162,7 +179,7 @@ impl Prepared<'_> {
             return Err(FileTreeError::Entries { phase, met, expected });
         }
         let bytes_if = |does| if does { did.counts.bytes } else { 0 };
-        let from_source = self.tree.source.is_some();
+        let from_source = self.source.is_some();
         let copies = phase == TreePhase::Copy || phase == TreePhase::Fill && from_source;
         let named = |(name, taken)| (format!("{}_{name}", phase.name()), taken);
         Ok(Done {
@@ -192,11 +209,10 @@ impl Prepared<'_> {
     }
 
     fn filling(&self, path: &Path) -> Result<Box<dyn UnderWay + '_>, TreeError> {
-        Ok(match (&self.shape, &self.tree.source) {
+        Ok(match (&self.shape, &self.source) {
             (None, Some(source)) => {
                 // The source lies on another file system: there is nothing to share.
-                let from = Path::new(source);
-                Box::new(tree::copying(from, path, Reflink::Never, self.tree.threads)?)
+                Box::new(tree::copying(source, path, Reflink::Never, self.tree.threads)?)
             }
             (Some(shape), _) => Box::new(tree::generating(self.tree, shape, path, self.seed)?),
             (None, None) => unreachable!("a tree without a source has a shape"),
@@ -206,7 +222,7 @@ impl Prepared<'_> {
     /// Whether what it did is what it should have done; not part of the time.
     fn check_result(&self) -> Result<(), FileTreeError> {
         let path = self.path();
-        match (self.phase, &self.tree.source) {
+        match (self.phase, &self.source) {
             (TreePhase::Fill, None) => {
                 let (found, expected) = (tree::walk(&path, true, 1)?.counts, self.expected);
                 match found == expected {
@@ -214,7 +230,7 @@ impl Prepared<'_> {
                     false => Err(FileTreeError::Made { path, found, expected }),
                 }
             }
-            (TreePhase::Fill, Some(source)) => same(Path::new(source), &path),
+            (TreePhase::Fill, Some(source)) => same(source, &path),
             (TreePhase::Copy, _) => same(&path, &self.copy_path()),
             (TreePhase::Delete, _) => self.check_nothing_left(),
             (TreePhase::Walk | TreePhase::WalkAgain | TreePhase::Stat, _) => Ok(()),
@@ -243,17 +259,17 @@ impl Prepared<'_> {
 fn in_turns(
     relay: &Relay,
     devices: &[Device],
-    under_way: &mut dyn UnderWay,
+    go_on: &mut dyn FnMut(u64) -> Result<u64, FileTreeError>,
     entries: u64,
 ) -> Result<Turns, FileTreeError> {
     let turns = relay::shares(entries);
-    let mut operations = Vec::new();
+    let (mut operations, mut before) = (Vec::new(), 0);
     relay.share_out(turns, devices, |turn| {
-        let before = under_way.entries();
         let is_last = turn + 1 == turns;
         let share = entries * (u64::from(turn) + 1) / u64::from(turns);
-        under_way.go_on(if is_last { tree::TO_THE_END } else { share })?;
-        operations.push(under_way.entries() - before);
+        let now = go_on(if is_last { tree::TO_THE_END } else { share })?;
+        operations.push(now - before);
+        before = now;
         Ok::<_, FileTreeError>(())
     })?;
     Ok(relay.taken().turns.of_whole_cycles(operations))

@@ -38,7 +38,7 @@ use super::relay::{self, Relay};
 use super::small_files::{self, SmallFilesError};
 use crate::machine::marks::Marks;
 use crate::probe::{DeviceReader, ProbeError};
-use crate::sys;
+use crate::sys::{self, ChangedRoot};
 use crate::timing::Latencies;
 
 /// Descriptors there are besides the files': standard ones, the probes', the directories'.
@@ -63,7 +63,7 @@ enum FsyncFilesError {
     Path(#[from] PathError),
     #[error("{0}")]
     Probe(#[from] ProbeError),
-    #[error("its turns: {0}")]
+    #[error("its folder or its turns: {0}")]
     InTurns(#[from] io::Error),
 }
 
@@ -256,6 +256,8 @@ impl Prepared {
         which: Range<usize>,
         marks: Option<&Marks>,
     ) -> Result<(), FsyncFilesError> {
+        // No link leads out of it.
+        let _inside = ChangedRoot::enter_if_allowed(self.work_directory.as_fd())?;
         for repetition in &self.repetitions[which] {
             let done = self.operator.repeat(&self.work_directory, repetition, marks);
             done.map_err(|fault| self.explained(repetition, fault))?;

@@ -20,7 +20,6 @@ use std::ffi::{CStr, CString};
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use fsverdict_core::model::{Device, Histogram, Metadata, MetadataOperation, Phase};
@@ -101,7 +100,7 @@ fn prepare(
     turns: u32,
 ) -> Result<Prepared, MetadataError> {
     let work_directory = File::open(directory).map_err(PathError::of("open", directory))?;
-    let shares = Shares { metadata, operation, directory, turns };
+    let shares = Shares { metadata, operation, turns };
     Ok(Prepared {
         operation,
         path: directory.into(),
@@ -115,8 +114,9 @@ impl Prepared {
     /// Does it: all at once, or in its turns.
     fn run(mut self, relay: Option<&Relay>, devices: &[Device]) -> Result<Done, MetadataError> {
         let workers = std::mem::take(&mut self.workers);
-        let work = |worker: &mut Worker, turn| worker.run(turn, self.work_directory.as_fd());
-        match relay::gone_over(relay, devices, workers, self.turns, work) {
+        let directory = self.work_directory.as_fd();
+        let work = |worker: &mut Worker, turn| worker.run(turn, directory);
+        match relay::gone_over(relay, devices, directory, workers, self.turns, work) {
             Ok(gone_over) => Ok(self.summed(gone_over)),
             Err(Undone::Failed(Failed::Thread(error))) => Err(MetadataError::Thread(error)),
             Err(Undone::Turns(error)) => Err(MetadataError::InTurns(error)),
@@ -166,7 +166,6 @@ struct Fault {
 struct Shares<'a> {
     metadata: &'a Metadata,
     operation: MetadataOperation,
-    directory: &'a Path,
     turns: u32,
 }
 
@@ -204,9 +203,9 @@ impl Shares<'_> {
         let second = match self.operation {
             MetadataOperation::Rename => Names::new(b"r", numbers()),
             MetadataOperation::Setxattr => {
-                let directory = self.directory.join(directories::directory_name(number));
-                let path = [directory.as_os_str().as_bytes(), b"/", prefix].concat();
-                Names::new(&path, numbers())
+                // From the working directory, which is the work's.
+                let directory = directories::directory_name(number);
+                Names::new(&[directory.as_bytes(), b"/", prefix].concat(), numbers())
             }
             _ => Names::none(),
         };
@@ -228,7 +227,7 @@ struct Directory {
     stretch: Stretch,
     name: CString,
     names: Names,
-    /// What the files are renamed to, or their whole paths where the call takes no directory.
+    /// What the files are renamed to, or their paths where the call takes no directory.
     second: Names,
 }
 

@@ -5,6 +5,7 @@ use std::cell::RefCell;
 use std::fmt;
 use std::io::{self, BufRead, Write, stdin, stdout};
 use std::mem;
+use std::os::fd::BorrowedFd;
 use std::path::Path;
 use std::process::ExitStatus;
 use std::str::FromStr;
@@ -14,7 +15,7 @@ use fsverdict_core::model::{Device, Turns};
 
 use crate::machine::standstill;
 use crate::probe::{DeviceReader, DeviceReading};
-use crate::sys::{self, Awaited};
+use crate::sys::{self, Awaited, ChangedRoot};
 use crate::timing::threads::{self, Failed};
 
 /// What the lab says.
@@ -277,16 +278,19 @@ pub trait Counts {
     fn operations(&self) -> u64;
 }
 
-/// Has all workers at once do `work`: their shares of one turn after the other where they take
-/// turns with those of other trials, else those of the only one.
+/// Has all workers at once do `work` in `directory`, out of which no link leads them: their shares
+/// of one turn after the other where they take turns with those of other trials, else those of the
+/// only one.
 pub fn gone_over<Worker: Counts + Send, Fault: Send>(
     relay: Option<&Relay>,
     devices: &[Device],
+    directory: BorrowedFd<'_>,
     workers: Vec<Worker>,
     turns: u32,
     work: impl Fn(&mut Worker, u32) -> Result<(), Fault> + Sync,
 ) -> Result<GoneOver<Worker>, Undone<Fault>> {
     let Some(relay) = relay else {
+        let _inside = ChangedRoot::enter_if_allowed(directory).map_err(Undone::Turns)?;
         let (workers, work_ns) = threads::at_once(workers, |worker| work(worker, 0))?;
         return Ok(GoneOver { workers, work_ns, turns: None });
     };
@@ -294,6 +298,7 @@ pub fn gone_over<Worker: Counts + Send, Fault: Send>(
     let (mut workers, mut operations) = (workers, Vec::new());
     relay.share_out(turns, devices, |turn| {
         let before = count(&workers);
+        let _inside = ChangedRoot::enter_if_allowed(directory).map_err(Undone::Turns)?;
         workers = threads::at_once(mem::take(&mut workers), |worker| work(worker, turn))?.0;
         operations.push(count(&workers) - before);
         Ok::<_, Undone<Fault>>(())

@@ -189,8 +189,9 @@ impl Prepared {
         devices: &[Device],
     ) -> Result<Done, SmallFilesError> {
         let workers = std::mem::take(&mut self.workers);
-        let work = |worker: &mut Worker, turn| worker.run(turn, self.work_directory.as_fd());
-        match relay::gone_over(relay, devices, workers, self.turns, work) {
+        let directory = self.work_directory.as_fd();
+        let work = |worker: &mut Worker, turn| worker.run(turn, directory);
+        match relay::gone_over(relay, devices, directory, workers, self.turns, work) {
             Ok(gone_over) => Ok(self.summed(gone_over)),
             Err(Undone::Failed(Failed::Thread(error))) => Err(SmallFilesError::Thread(error)),
             Err(Undone::Turns(error)) => Err(SmallFilesError::InTurns(error)),

@@ -263,7 +263,6 @@ fn fails_in_a_full_file_system(stage: &Stage) {
     let small = stage.path("work");
     mount_tmpfs(&small, "size=16k,nr_inodes=7");
     let journal = Journal::open(None).unwrap();
-    let granted = Grant::new(&journal, 1, Vec::new()).unwrap();
     let own = small.join(own::name(journal.token()));
     fs::create_dir(&own).unwrap();
     let trial: Trial = serde_json::from_value(json!({
@@ -273,6 +272,7 @@ fn fails_in_a_full_file_system(stage: &Stage) {
         "directory": own, "raw": stage.raw, "series": stage.path("series.csv"),
     }))
     .unwrap();
+    let granted = Grant::new(&journal, &trial, Vec::new()).unwrap();
     let record = run::trial(&mut TrialHost::new(&trial).unwrap(), &trial);
     let Outcome::Failed(failure) = &record.outcome else { panic!("{record:?}") };
     says(stage, &failure.error, "No space left on device");

@@ -35,6 +35,9 @@ pub struct Ground {
     pub devices: Vec<PathBuf>,
     /// Folders that the work finds at paths of its own.
     pub mapped: Vec<Mapped>,
+    /// It is for tools that have our powers: they are shown no processes, for `/proc/PID/root` and
+    /// `/proc/PID/fd` of another lead them out (proc_pid_root(5)).
+    pub for_tools: bool,
 }
 
 /// A folder at a path of the work's own, which the machine need not have.
@@ -184,6 +187,9 @@ pub fn make(ground: &Ground, user: &OwnedFd) -> Result<Cell, CellError> {
 /// Nodes that tools of file systems tell the kernel by, where there are such.
 const CONTROLS: [&str; 2] = ["/dev/btrfs-control", "/dev/zfs"];
 
+/// In [`among`]: a file that can be made there, in memory.
+pub const IMAGE: &str = "/dev/shm/image";
+
 /// Has `tools` run where they find no device but `devices`, and can write nowhere else: what a plan
 /// has for their command lines may name other disks and files. They have our powers, and their
 /// mounts are gone when they are done.
@@ -193,7 +199,7 @@ pub fn among<T: Send>(
 ) -> Result<T, CellError> {
     let controls = CONTROLS.iter().map(PathBuf::from).filter(|path| path.exists());
     let devices = devices.iter().map(|path| path.as_ref().to_owned()).chain(controls).collect();
-    let ground = Ground { devices, ..Ground::default() };
+    let ground = Ground { devices, for_tools: true, ..Ground::default() };
     let failed = || Err(CellError::of("a thread")(io::Error::other("it did not end well")));
     std::thread::scope(|scope| {
         // The thread gets mounts of its own, and a root of its own; both go with it.

@@ -96,7 +96,9 @@ pub fn grow(ground: &Ground) -> Result<Grown, CellError> {
         mapped::show(folder, &within(&root, &folder.at)).map_err(at(&folder.at))?;
     }
     devices(ground, &root.join("dev")).map_err(CellError::of("/dev"))?;
-    processes(&root.join("proc")).map_err(CellError::of("/proc"))?;
+    let proc = root.join("proc");
+    let made = if ground.for_tools { no_processes(&proc) } else { processes(&proc) };
+    made.map_err(CellError::of("/proc"))?;
     bind_to_read(Path::new("/sys"), &root.join("sys")).map_err(CellError::of("/sys"))?;
     sys::enter_root(&root).map_err(CellError::of("its root"))?;
     Ok(grown)
@@ -319,6 +321,31 @@ fn processes(at: &Path) -> io::Result<()> {
         }
     }
     Ok(())
+}
+
+/// What the machine shows of itself, to be read only, and no processes. Of its own a tool finds
+/// what is mounted, as it was when this was made.
+fn no_processes(at: &Path) -> io::Result<()> {
+    let mounted = ["mounts", "mountinfo"]
+        .map(|name| (name, fs::read(Path::new("/proc/thread-self").join(name))));
+    sys::mount_virtual(c"tmpfs", at, "mode=755")?;
+    for entry in fs::read_dir("/proc")? {
+        let entry = entry?;
+        let name = entry.file_name();
+        let is_process = name.as_encoded_bytes().first().is_some_and(u8::is_ascii_digit);
+        let Ok(status) = fs::symlink_metadata(entry.path()) else { continue };
+        if !is_process && !status.is_symlink() {
+            let there = at.join(name);
+            place_for(&entry.path(), &there)?;
+            sys::bind(&entry.path(), &there).and_then(|()| sys::make_read_only(&there))?;
+        }
+    }
+    fs::create_dir(at.join("self"))?;
+    for (name, text) in mounted {
+        fs::write(at.join("self").join(name), text?)?;
+    }
+    symlink("self/mounts", at.join("mounts"))?;
+    sys::make_read_only(at)
 }
 
 #[cfg(test)]

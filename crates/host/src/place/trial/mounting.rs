@@ -1,7 +1,7 @@
 //! The trial's file system: made, mounted, synced, unmounted, and its caches dropped.
 
 use std::fs::{self, File};
-use std::io;
+use std::io::{self, Write};
 use std::os::fd::{AsFd, AsRawFd};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -16,6 +16,7 @@ use crate::machine::processes::Processes;
 use crate::machine::{cache, cell, mount};
 use crate::place::vm::guest;
 use crate::tool::Argv;
+use crate::workload::command::created_anew;
 use crate::{sys, tool};
 
 /// How often a busy file system is tried to be unmounted, and how long between.
@@ -77,7 +78,7 @@ impl Mounting {
     /// Makes it, and writes its images out. What stands on it is made when it is mounted.
     pub fn make(self, processes: &mut Processes, trial: &Trial) -> Result<(), HostError> {
         let said = self.made(trial)?;
-        fs::write(Path::new(&trial.raw).join("mkfs.stdout"), said)?;
+        keep_said(trial, &said)?;
         processes.end_all();
         if trial.bed.kind == BedKind::Loop {
             for device in &trial.bed.devices {
@@ -188,7 +189,7 @@ impl Mounting {
             return Ok(());
         };
         processes.end_strangers();
-        fs::write(Path::new(&trial.raw).join("mkfs.stdout"), tool::run(&argv)?)?;
+        keep_said(trial, &tool::run(&argv)?)?;
         devices(trial).iter().try_for_each(|device| File::open(device)?.sync_all())?;
         Ok(())
     }
@@ -233,6 +234,11 @@ fn unmount(processes: &mut Processes, commands: &[Argv]) -> Result<(), HostError
         }
     }
     Ok(())
+}
+
+/// Keeps what mkfs said, where the work may write by then.
+fn keep_said(trial: &Trial, said: &str) -> io::Result<()> {
+    created_anew(&Path::new(&trial.raw).join("mkfs.stdout"))?.write_all(said.as_bytes())
 }
 
 fn log(trial: &Trial) -> PathBuf {

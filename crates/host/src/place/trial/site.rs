@@ -241,6 +241,7 @@ pub fn ground(trial: &Trial, environment: &BTreeMap<String, String>) -> Ground {
         kept: networks.into_iter().collect(),
         devices: device.into_iter().map(PathBuf::from).collect(),
         mapped: mapped.collect(),
+        ..Ground::default()
     }
 }
 

@@ -77,13 +77,10 @@ enum FioError {
     Unnamed(String),
 }
 
-/// A line of a job file, or a word, that has a job write (fio(1), `readwrite`).
-fn has_it_write(line: &str) -> bool {
-    let Some((key, value)) = line.trim().trim_start_matches('-').split_once('=') else {
-        return false;
-    };
-    let value = value.trim().split(':').next().unwrap_or_default();
-    matches!(key.trim(), "rw" | "readwrite") && !matches!(value, "read" | "randread")
+/// An option that has a job write (fio(1), `readwrite`).
+fn has_it_write((option, value): &(String, String)) -> bool {
+    let value = value.split(':').next().unwrap_or_default();
+    matches!(&**option, "rw" | "readwrite") && !matches!(value, "read" | "randread")
 }
 
 impl Engine for Fio {
@@ -96,11 +93,8 @@ impl Engine for Fio {
     }
 
     fn only_reads(&self) -> bool {
-        let words = self.arguments("job");
-        let files = words.iter().filter(|word| !word.starts_with('-'));
-        let files = files.filter_map(|path| std::fs::read_to_string(path).ok());
-        let texts: Vec<String> = files.chain([words.join("\n")]).collect();
-        !texts.iter().flat_map(|text| text.lines()).any(has_it_write)
+        // Its check says what can't be read.
+        options(self).map_or(true, |options| !options.iter().any(has_it_write))
     }
 
     /// Job files; a job's own options name none that are not in the file system under test.
