@@ -71,7 +71,14 @@ pub(super) fn all(sides: &[Side]) -> Vec<Term> {
 pub(super) fn on_one_machine(sides: &[Side]) -> bool {
     const SOFTWARE: [&str; 3] = ["kernel", "distribution", "bed is like"];
     let machine = of_runs(sides, |run| &run.host);
-    machine.iter().all(|term| term.equal || SOFTWARE.contains(&term.what.as_str()))
+    // What a guest booted, and the modules that its contenders need.
+    let is_of_guests = |what: &str| {
+        ["kernel ", "build of kernel ", "modules of kernel "].iter().any(|it| what.starts_with(it))
+    };
+    machine.iter().all(|term| {
+        let what = term.what.as_str();
+        term.equal || SOFTWARE.contains(&what) || is_of_guests(what)
+    })
 }
 
 /// What makes another machine of one: its architecture and its processor.

@@ -59,6 +59,7 @@ use host_files::HostFiles;
 use kernel::{Kernel, Zfs};
 use kvm::QEMU;
 use logged::Log;
+pub use modules::CONTENTS;
 use modules::{Bus, Modules};
 use qemu::{Disk, DiskLog, Machine};
 pub use shell::Terminal;
@@ -174,11 +175,12 @@ impl Bootable {
     /// A run that goes on has the kernel that it `had`, also where there is a newer one of that
     /// name by now.
     fn again(asked: &Asked, plan: &Plan, had: &Facts) -> Result<Bootable, VmError> {
-        let mut kernels = kernels(asked.kernel.as_deref(), plan)?;
-        if let Some(had) = had.get(&asked.build_fact()) {
-            kernels.sort_by_key(|kernel| kernel.told() != *had);
-        }
-        Bootable::first(kernels, asked, plan)
+        let kernels = kernels(asked.kernel.as_deref(), plan)?;
+        let had = had.get(&asked.build_fact());
+        let former = kernels.iter().find(|kernel| had.is_some_and(|had| kernel.told() == *had));
+        // Also where a daemon stood in for what a later one has by itself.
+        let again = former.map(|kernel| Bootable::with(kernel.clone(), asked, plan));
+        again.and_then(Result::ok).map_or_else(|| Bootable::first(kernels, asked, plan), Ok)
     }
 
     /// The first of `kernels` that has the file systems and the disks of all its contenders; one

@@ -110,6 +110,9 @@ impl From<Attachment> for Bus {
     }
 }
 
+/// In a [print](Modules::print), before the hash of the contents.
+pub const CONTENTS: &str = ", contents ";
+
 /// What `modules.dep` and `modules.builtin` say (modules.dep(5)); empty for a kernel without.
 #[derive(Debug, Default)]
 pub struct Modules {
@@ -243,20 +246,21 @@ impl Modules {
         order
     }
 
-    /// What tells those modules from others of their names: how many they are, and SipHash-2-4 of
-    /// 64 bits of what is in their files, which is good against accidents.
+    /// What tells those modules from others: how many they are, and SipHash-2-4 of their names and,
+    /// behind [`CONTENTS`], of what is in their files. 64 bits are good against accidents.
     pub fn print(&self, files: &[String]) -> Result<String, VmError> {
-        let mut whole = SipHasher24::new();
+        let (mut names, mut whole) = (SipHasher24::new(), SipHasher24::new());
         for file in files {
             let path = self.folder.join(file);
             let what = || format!("reading {}", path.display());
             let content = fs::read(&path).map_err(|source| VmError::Io { what: what(), source })?;
-            for part in [file.as_bytes(), &content] {
-                whole.write_usize(part.len());
-                whole.write(part);
-            }
+            names.write(name(file).as_bytes());
+            names.write(b"/");
+            whole.write_usize(content.len());
+            whole.write(&content);
         }
-        Ok(format!("{}, {:016x}", files.len(), whole.finish()))
+        let (names, whole) = (names.finish(), whole.finish());
+        Ok(format!("{}, {names:016x}{CONTENTS}{whole:016x}", files.len()))
     }
 
     /// A module as the kernel loads it: decompressed where the file is not, and without what
