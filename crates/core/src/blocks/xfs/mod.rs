@@ -233,8 +233,10 @@ impl Reader<'_> {
         }
         let (length, each) = (self.superblock.directory_bytes, self.superblock.block_bytes);
         let mut bytes = Vec::new();
+        // Whoever wrote the image may have put one where no file reaches.
+        let is_of_names = |it: &&Extent| it.logical.saturating_mul(each) < directory::INDEX_BEGINS;
         // A directory's block may lie in several runs, which follow one another in the file.
-        for extent in extents.iter().filter(|it| it.logical * each < directory::INDEX_BEGINS) {
+        for extent in extents.iter().filter(is_of_names) {
             for number in 0..extent.blocks {
                 if (extent.logical + number) * each % length == 0 {
                     bytes.clear();
