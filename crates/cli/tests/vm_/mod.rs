@@ -93,11 +93,14 @@ fn as_root(scene: &Scene, words: &[&str]) -> Command {
 
 /// The program as a user without any right, with a home of his own in which the kernels are.
 fn as_nobody(scene: &Scene, words: &[&str]) -> Done {
-    let its = scene.path("home/.cache");
-    if !its.exists() {
-        fs::create_dir_all(&its).unwrap();
-        let from = cache().join("fsverdict").display().to_string();
-        tool("cp", &["-r", &from, &scene.typed("home/.cache")]).unwrap();
+    as_nobody_with(&cache().join("fsverdict"), "home/.cache", scene, words)
+}
+
+/// The same, with the folder `from` copied into the one below the scene.
+fn as_nobody_with(from: &Path, below: &str, scene: &Scene, words: &[&str]) -> Done {
+    if !scene.path(below).exists() {
+        fs::create_dir_all(scene.path(below)).unwrap();
+        tool("cp", &["-r", &from.display().to_string(), &scene.typed(below)]).unwrap();
     }
     Started::new(scene.as_nobody(words)).wait()
 }

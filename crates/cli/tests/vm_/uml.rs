@@ -8,7 +8,7 @@ use std::sync::OnceLock;
 
 use serde_json::Value;
 
-use super::failures;
+use super::{as_nobody_with, failures};
 use crate::support::{Done, Left, Scene, Started, list, program, sample, text, tool, wait_for};
 
 /// A cache of its own, since tests of users copy the other one.
@@ -38,13 +38,7 @@ fn started(scene: &Scene, words: &[&str]) -> Started {
 
 /// The program as a user without any right, who has the cache.
 fn as_nobody(scene: &Scene, words: &[&str]) -> Done {
-    let its = scene.path("home/.cache/fsverdict");
-    if !its.exists() {
-        fs::create_dir_all(&its).unwrap();
-        let from = cache().join("fsverdict/uml").display().to_string();
-        tool("cp", &["-r", &from, &scene.typed("home/.cache/fsverdict")]).unwrap();
-    }
-    Started::new(scene.as_nobody(words)).wait()
+    as_nobody_with(&cache().join("fsverdict/uml"), "home/.cache/fsverdict", scene, words)
 }
 
 /// What is counted in a trial of ten files and a fsync each.

@@ -1,6 +1,7 @@
 //! What a cell shows: a root put together of mounts, in a mount namespace of one thread.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -310,17 +311,25 @@ fn devices(ground: &Ground, at: &Path) -> io::Result<()> {
 /// and owners, which the kernel keeps for all (fs/proc/generic.c, proc_notify_change).
 fn processes(at: &Path) -> io::Result<()> {
     sys::bind(Path::new("/proc"), at)?;
+    of_the_machine()?.iter().try_for_each(|name| {
+        let there = at.join(name);
+        sys::bind(&there, &there).and_then(|()| sys::make_read_only(&there))
+    })
+}
+
+/// What is in `/proc` and neither a process nor a link.
+fn of_the_machine() -> io::Result<Vec<OsString>> {
+    let mut names = Vec::new();
     for entry in fs::read_dir("/proc")? {
         let entry = entry?;
         let name = entry.file_name();
         let is_process = name.as_encoded_bytes().first().is_some_and(u8::is_ascii_digit);
         let Ok(status) = fs::symlink_metadata(entry.path()) else { continue };
         if !is_process && !status.is_symlink() {
-            let there = at.join(name);
-            sys::bind(&there, &there).and_then(|()| sys::make_read_only(&there))?;
+            names.push(name);
         }
     }
-    Ok(())
+    Ok(names)
 }
 
 /// What the machine shows of itself, to be read only, and no processes. Of its own a tool finds
@@ -329,16 +338,10 @@ fn no_processes(at: &Path) -> io::Result<()> {
     let mounted = ["mounts", "mountinfo"]
         .map(|name| (name, fs::read(Path::new("/proc/thread-self").join(name))));
     sys::mount_virtual(c"tmpfs", at, "mode=755")?;
-    for entry in fs::read_dir("/proc")? {
-        let entry = entry?;
-        let name = entry.file_name();
-        let is_process = name.as_encoded_bytes().first().is_some_and(u8::is_ascii_digit);
-        let Ok(status) = fs::symlink_metadata(entry.path()) else { continue };
-        if !is_process && !status.is_symlink() {
-            let there = at.join(name);
-            place_for(&entry.path(), &there)?;
-            sys::bind(&entry.path(), &there).and_then(|()| sys::make_read_only(&there))?;
-        }
+    for name in of_the_machine()? {
+        let (path, there) = (Path::new("/proc").join(&name), at.join(&name));
+        place_for(&path, &there)?;
+        sys::bind(&path, &there).and_then(|()| sys::make_read_only(&there))?;
     }
     fs::create_dir(at.join("self"))?;
     for (name, text) in mounted {

@@ -121,8 +121,8 @@ fn kernels(name: Option<&str>, plan: &Plan) -> Result<Vec<Kernel>, VmError> {
     if !is_uml(plan) {
         return kernel::named(name);
     }
-    let newest = uml::all().into_iter().next().ok_or(VmError::NoUml)?;
-    Ok(vec![newest])
+    let all = uml::all();
+    if all.is_empty() { Err(VmError::NoUml) } else { Ok(all) }
 }
 
 /// What contenders ask of their machines: those that ask for the same have the same archive.

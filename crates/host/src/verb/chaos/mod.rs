@@ -16,6 +16,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fs;
 use std::path::Path;
 
+use fsverdict_core::model::Outcome::{Failed, Measured};
 use fsverdict_core::model::{Draws, Record};
 use fsverdict_core::run::HostError;
 
@@ -189,20 +190,20 @@ fn unbroken(ground: &Ground, scene: Scene, before: &[String]) -> Result<Ended, H
     match ended.code() {
         Some(code) if WHOLE.contains(&code) => Ok(ended),
         _ => {
-            let failure = failures(ground).unwrap_or_default();
+            let failure = failure(ground, &[]).unwrap_or_default();
             Err(format!("its run failed: {}{failure}", ended.said.trim()).into())
         }
     }
 }
 
-/// What the trials say of why they failed.
-fn failures(ground: &Ground) -> Option<String> {
+/// Why the first trial failed that did, after those that there were before.
+fn failure(ground: &Ground, before: &[Record]) -> Option<String> {
     let records = records(ground).ok()?;
-    let failed = records.iter().find_map(|record| match &record.outcome {
-        fsverdict_core::model::Outcome::Failed(failure) => Some(failure.clone()),
-        fsverdict_core::model::Outcome::Measured => None,
-    })?;
-    Some(format!("{}: {}", failed.step, failed.error))
+    let mut new = records.iter().filter(|it| before.iter().all(|old| old.number != it.number));
+    new.find_map(|record| match &record.outcome {
+        Failed(why) => Some(format!("; trial {}, {}: {}", record.number, why.step, why.error)),
+        Measured => None,
+    })
 }
 
 /// An empty disk with the plan; gives what may be erased, where the bed is a disk.
@@ -385,7 +386,7 @@ impl Trying<'_> {
         let panicked = resumed.said.contains("panicked at");
         let fits = resumed.code().is_some_and(|it| WHOLE.contains(&it) || it == 1 && !is_whole);
         let odd = (panicked || !fits).then(|| {
-            let failure = failures(self.ground).unwrap_or_default();
+            let failure = failure(self.ground, &had).unwrap_or_default();
             format!("then {:?}: {}{failure}", resumed.status, resumed.said.trim())
         });
         self.note(Promise::Said, odd);
