@@ -150,12 +150,12 @@ pub fn plain(path: &Path) -> io::Result<File> {
     if file.metadata()?.is_file() { Ok(file) } else { Err(none()) }
 }
 
-/// What `input` has to say, which is no more than a run's file may hold.
+/// What is in `input`, which may be as long as a file of a run: 256 MiB.
 pub fn bytes(input: impl Read) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     input.take(pack::FILE_BYTES_MAX + 1).read_to_end(&mut bytes)?;
     match bytes.len() as u64 > pack::FILE_BYTES_MAX {
-        true => Err(io::Error::other("it has more than 256 MiB: too long for a run's")),
+        true => Err(io::Error::other("it has more than 256 MiB, which is too long")),
         false => Ok(bytes),
     }
 }

@@ -80,9 +80,9 @@ pub fn check_kernels(loaded: &Loaded, now: &[(String, String)]) -> Result<(), Us
                  {way_out}"
             )));
         }
-        let names = |print: &'_ str| print.split(vm::CONTENTS).next().map(String::from);
+        let have_same_names = before.split(vm::CONTENTS).next() == value.split(vm::CONTENTS).next();
         if let Some(kernel) = fact.strip_prefix(vm::MODULES_OF)
-            && names(before) == names(value)
+            && have_same_names
         {
             return Err(Usage(format!(
                 "modules of the kernel {kernel} were built again since the rounds so far: {way_out}"
