@@ -6,7 +6,7 @@ use std::io::{Read, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
-use std::sync::{OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::{OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard, mpsc};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
@@ -16,6 +16,22 @@ static MACHINE: RwLock<()> = RwLock::new(());
 
 /// How long the program is waited for before a test calls it stuck.
 const PATIENCE: Duration = Duration::from_secs(1800);
+
+/// How long the output of a stuck program, once killed, may be held open by what it has started.
+const LAST_WORDS: Duration = Duration::from_secs(10);
+
+/// Says for what each process of a stuck program waits, and what its guests said last.
+const STANDING: &str = r"
+of() { for it in $(cat /proc/$1/task/*/children); do echo $it; of $it; done; }
+cd /proc/$1/cwd
+for process in $1 $(of $1); do
+    tr '\0' ' ' < /proc/$process/cmdline | cut -c 1-300
+    for thread in /proc/$process/task/*; do
+        echo $(cat $thread/comm $thread/wchan)
+    done | sort | uniq -c
+done 2> /dev/null
+find . -name console.log -exec tail -n 30 {} +
+";
 
 /// How long a detached loop device may be held open by somebody else.
 const LAZY_DETACH: Duration = Duration::from_secs(20);
@@ -505,14 +521,17 @@ impl Started {
                 break status;
             }
             if start.elapsed() > PATIENCE {
+                let where_it_stands = tool("sh", &["-c", STANDING, "sh", &child.id().to_string()]);
                 let _ = child.kill();
                 let _ = child.wait();
-                panic!("still running after {PATIENCE:?}");
+                let said = [out, err].map(|pipe| pipe.recv_timeout(LAST_WORDS).unwrap_or_default());
+                let said = said.map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
+                panic!("still running after {PATIENCE:?}: {said:?}\n{}", where_it_stands.unwrap());
             }
             std::thread::sleep(Duration::from_millis(2));
         };
-        let output = Output { status, stdout: out.join().unwrap(), stderr: err.join().unwrap() };
-        Done::of(&output)
+        let [stdout, stderr] = [out, err].map(|pipe| pipe.recv().unwrap());
+        Done::of(&Output { status, stdout, stderr })
     }
 }
 
@@ -525,13 +544,16 @@ impl Drop for Started {
     }
 }
 
-fn in_background(pipe: Option<impl Read + Send + 'static>) -> std::thread::JoinHandle<Vec<u8>> {
+/// All that comes out of `pipe`, once it is closed.
+fn in_background(pipe: Option<impl Read + Send + 'static>) -> mpsc::Receiver<Vec<u8>> {
+    let (sender, receiver) = mpsc::channel();
     let read = move || {
         let mut bytes = Vec::new();
         let _ = pipe.map(|mut pipe| pipe.read_to_end(&mut bytes));
-        bytes
+        let _ = sender.send(bytes);
     };
-    std::thread::Builder::new().spawn(read).unwrap()
+    std::thread::Builder::new().spawn(read).unwrap();
+    receiver
 }
 
 /// Waits until `condition`, which something else brings about.

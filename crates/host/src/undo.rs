@@ -16,6 +16,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::bed;
 use crate::file_system::zfs;
+use crate::layer;
 use crate::machine::cgroup::{self, Controller};
 use crate::machine::registry;
 pub use crate::machine::registry::registry;
@@ -37,6 +38,8 @@ pub enum Undo {
     Settings(Vec<Change>),
     /// The kernel holds the bed's devices by this pool: ZFS.
     Pool(zfs::Pool),
+    /// Layers of the run of that token are to be taken down.
+    Layers(Token),
     /// Cgroups of trials are to be removed.
     Cgroups(cgroup::Places),
     /// Controllers are to be taken back from the cgroups in the root.
@@ -51,6 +54,8 @@ impl Undo {
         match self {
             Undo::Bed(part) => part.apply().map_err(|error| error.to_string()),
             Undo::Pool(pool) => pool.release().map_err(|error| error.to_string()),
+            Undo::Layers(run) => layer::host::take_down(&layer::Names::of_run(run))
+                .map_err(|error| format!("taking layers down: {error}")),
             Undo::Cgroups(places) => places.clear().map_err(|error| error.to_string()),
             Undo::Tracing(run) => {
                 tracing::remove(run).map_err(|error| format!("removing a trace instance: {error}"))

@@ -72,8 +72,11 @@ pub fn run(arguments: &Arguments) -> Result<u8> {
     let sections: Vec<Section> = kinds.into_iter().map(section).collect();
     let machine = Machine::new(".".as_ref());
     let (asked, plan) = (machine.asked(), Plan::default());
-    // Nowhere else are there any.
-    let in_guests = Asked::new(|need| vm::answer(&machine, &plan, need));
+    // What this machine lacks for them guests may have.
+    let in_guests = Asked::new(|need| match machine.answer(need) {
+        here if here.is_able() => here,
+        _ => vm::answer(&machine, &plan, need),
+    });
     let text = |section: &Section| match section.kind {
         Kind::Layers => text(section, &in_guests),
         _ => text(section, &asked),
@@ -181,8 +184,8 @@ fn layers() -> Section {
         kind: Kind::Layers,
         header: vec!["layer", "what it is, and its settings"],
         rows: layer::ALL.iter().map(row).collect(),
-        note: "--place vm --layers none --layers luks:sector_size=4k --layers luks+raid1\n\
-               The first is next to the disk.",
+        note: "--layers none --layers luks:sector_size=4k --layers luks+raid1\n\
+               The first is next to the disk. Made here where it can be, else in a guest.",
     }
 }
 

@@ -132,7 +132,7 @@ const WINGS: [(&str, &[&str]); 13] = [
     ("file_system", &["machine", "tool", "sys"]),
     ("layer", &["machine", "tool", "sys"]),
     ("probe", &["machine", "tool", "sys"]),
-    ("undo", &["bed", "file_system", "machine", "tool", "sys"]),
+    ("undo", &["bed", "file_system", "layer", "machine", "tool", "sys"]),
     ("workload", &["probe", "tree", "timing", "machine", "tool", "sys"]),
     (
         "place",

@@ -1,7 +1,10 @@
 //! Layers below a file system, in a guest.
 
+use std::fs::{self, File};
+use std::process::Stdio;
+
 use super::{as_root, failures, full_kernel, image_in, kernels};
-use crate::support::{Scene, Started, list, sample, text};
+use crate::support::{Scene, Started, list, one_line, sample, text};
 
 /// What makes them, for guests alone where the machine does not have it.
 const PACKAGES: [&str; 3] = ["cryptsetup-bin", "lvm2", "mdadm"];
@@ -32,7 +35,7 @@ fn a_stack_of_layers_is_made_below_a_file_system_and_told() {
     let [luks, raid, thin] = told[..] else { panic!("{layered:#}") };
     let cipher = luks.contains("cipher: aes-xts-plain64") && luks.contains("sector size: 512");
     assert!(cipher && luks.matches("is active").count() == 2, "{luks}");
-    assert!(raid.contains("md1 : active raid1") && raid.contains("[2/2] [UU]"), "{raid}");
+    assert!(raid.contains("md_fsverdict1 : active raid1") && raid.contains("[2/2] [UU]"), "{raid}");
     assert!(thin.contains("volume thin") && thin.contains("64.00k"), "{thin}");
     assert_eq!(layered["mounted"]["file_system"], "ext4");
     assert!(plain.get("layers").is_none(), "{plain:#}");
@@ -40,6 +43,67 @@ fn a_stack_of_layers_is_made_below_a_file_system_and_told() {
     let written = |trial| sample(trial, "fsync_device_write_bytes");
     assert!(written(layered) > 1.5 * written(plain), "{} {}", written(layered), written(plain));
     assert!(scene.read("run/report.md").contains(&format!("on layers `{stack}`")));
+    scene.assert_nothing_left();
+}
+
+/// In a guest whose stack was taken down again, another copy of the program takes the guest for a
+/// host. A host has `true`, which any program can be that does nothing.
+const AS_HOST: &str = r#"
+C='activation{monitoring=0 udev_sync=0} global{system_id_source="lvmlocal"}'
+lvm vgchange -an --config "$C local{system_id=\"fsverdict\"}" fsverdict2_0
+mdadm --stop /dev/md_fsverdict1; cryptsetup close fsverdict0_0; cryptsetup close fsverdict0_1
+wipefs --all /dev/vdb /dev/vdc; cp $(command -v sync) /usr/bin/true
+mkdir /tmp/host; cp /proc/1/exe /tmp/host/fsverdict; cd /tmp/host
+run="./fsverdict run --bed device:/dev/vdb,/dev/vdc --erase /dev/vdb --erase /dev/vdc --erase-data
+     --fs ext4 --layers luks+raid1+lvm-thin --rounds 1"
+left() { ls /sys/block /dev/mapper /dev/md; blkid /dev/vdb /dev/vdc; ls /run/fsverdict/journals; }
+$run --output run --fsync-files files=3,repetitions=4 && grep -o measured run/trials/1/record.json
+left
+$run --output killed -- sleep 1000 > /tmp/said 2>&1 &
+until grep -q ' /run/fsverdict/mnt .* /dev/mapper/' /proc/[0-9]*/mountinfo; do sleep 1; done
+ls /dev/mapper /sys/block; kill -9 $!; wait
+./fsverdict clean; left
+$run --output late --trial-timeout 20s -- sleep 1000; left
+"#;
+
+#[test]
+#[ignore = "fetches tools, once, and boots virtual machines: run ./test"]
+fn a_host_makes_layers_and_takes_them_down_also_those_of_a_killed_run() {
+    or_left_out!();
+    let scene = Scene::new();
+    let words = [&["kernels", "tools"][..], &PACKAGES].concat();
+    Started::new(as_root(&scene, &words)).wait().exits(0);
+    scene.write("as-host", AS_HOST);
+    let place =
+        ["run", "--place", "vm", "--kernel", kernels()[0], "--fs", "ext4", "--size", "128M"];
+    let stack = ["--devices", "2", "--layers", "luks+raid1+lvm-thin", "--rounds", "1"];
+    let work = ["--output", "run", "--", "cat", &scene.typed("as-host")];
+    Started::new(as_root(&scene, &[&place[..], &stack, &work].concat())).wait().exits(0);
+
+    let mut shell = as_root(&scene, &["vm", "shell", "run"]);
+    let said = || String::from_utf8_lossy(&fs::read(scene.path("said")).unwrap()).into_owned();
+    shell.stdin(Stdio::piped()).stdout(File::create(scene.path("said")).unwrap());
+    shell.stderr(File::create(scene.path("stderr")).unwrap());
+    let mut shell = Started::silent(shell);
+    shell.reaches("the shell's prompt", || said().contains("guest:"));
+    let line = format!("sh {} 2>&1; echo THE \"END\"\r", scene.typed("as-host"));
+    shell.typed(line.as_bytes());
+    shell.reaches("the end of it", || said().contains("\nTHE END\r\n"));
+    shell.typed(b"exit\r");
+    shell.wait().exits(0);
+    let said = said().replace('\r', "");
+    let parts: Vec<&str> = said.split("/dev/mapper:\n").collect();
+    let [_, whole, living, killed, late] = parts[..] else { panic!("{said}") };
+    assert!(parts[0].contains("\nmeasured\n"), "{said}");
+    assert!(living.contains("fsverdict_") && living.contains("dm-0"), "{said}");
+    assert!(living.contains("cleaned up after the run of /tmp/host/killed"), "{said}");
+    assert!(one_line(killed).contains("the trial was not done after 20s"), "{said}");
+    for left in [whole, killed, late] {
+        assert!(!left.contains("fsverdict_") && !left.contains("dm-"), "{left}: {said}");
+        assert!(!left.contains(".jsonl"), "{left}: {said}");
+    }
+    // One that is late may have come no further than to their signatures.
+    assert!(!whole.contains("TYPE=") && !killed.contains("TYPE="), "{said}");
     scene.assert_nothing_left();
 }
 

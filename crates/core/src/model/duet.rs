@@ -118,6 +118,13 @@ impl Plan {
                 self.bed.name()
             ));
         }
+        if let Some(one) = self.contenders.iter().find(|it| !it.layers.is_empty()) {
+            return Err(format!(
+                "a duet's trials are there at once, and the layers of contender {:?} are made for \
+                 one trial after the other: leave out rounds = \"duet\"",
+                one.name
+            ));
+        }
         if self.whole_bed().devices > DEVICES_MOST {
             return Err(format!(
                 "{} beds of {} devices each are over {DEVICES_MOST} devices: name fewer contenders",

@@ -86,6 +86,15 @@ fn one_or_several<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Vec<Strin
 }
 
 impl Bed {
+    /// How many devices a trial has at most.
+    pub fn devices_of_trial(&self) -> usize {
+        match self.kind {
+            BedKind::Loop | BedKind::Ram => self.devices as usize,
+            BedKind::Device => self.paths.len(),
+            BedKind::Directory => 0,
+        }
+    }
+
     /// Its name on the command line.
     pub fn name(&self) -> &'static str {
         if self.zram { "ram:zram" } else { self.kind.name() }
@@ -647,12 +656,12 @@ impl Plan {
         }
     }
 
-    /// The place that the plan names or implies: a kernel of its own, disks as one likes them, and
-    /// layers take a machine of their own.
+    /// The place that the plan names or implies: a kernel of its own, and disks as one likes them,
+    /// take a machine of their own.
     pub fn named_place(&self) -> Option<Place> {
         let takes_own = |it: &Contender| {
             let words = !it.parameters.is_empty();
-            it.kernel.is_some() || it.disks.is_some() || !it.layers.is_empty() || words
+            it.kernel.is_some() || it.disks.is_some() || words
         };
         self.place.or(self.contenders.iter().any(takes_own).then_some(Place::Vm))
     }
@@ -679,7 +688,7 @@ impl Plan {
     fn check_place(&self) -> Result<(), PlanError> {
         let place = self.named_place().unwrap_or_default();
         if place != Place::Vm {
-            self.check_kernels(place)?;
+            self.check_kernels()?;
         }
         match place {
             Place::Local => self.check_settings(),
@@ -704,12 +713,11 @@ impl Plan {
     }
 
     /// What takes kernels of one's choice.
-    fn check_kernels(&self, place: Place) -> Result<(), PlanError> {
+    fn check_kernels(&self) -> Result<(), PlanError> {
         let lacking = self.contenders.iter().find_map(|it| match it {
             _ if it.kernel.is_some() => Some((it, "a kernel of its own")),
             _ if !it.parameters.is_empty() => Some((it, "parameters for its kernel")),
             _ if it.disks.is_some() => Some((it, "a choice of how its disks are attached")),
-            _ if !it.layers.is_empty() && place == Place::Local => Some((it, "layers")),
             _ => None,
         });
         match lacking {
@@ -939,11 +947,7 @@ fn check_above(contender: &Contender, kind: BedKind) -> Result<(), PlanError> {
 
 /// A contender gets some of the bed's devices.
 fn check_devices(contender: &Contender, bed: &Bed) -> Result<(), PlanError> {
-    let there = match bed.kind {
-        BedKind::Loop | BedKind::Ram => bed.devices as usize,
-        BedKind::Device => bed.paths.len(),
-        BedKind::Directory => 0,
-    };
+    let there = bed.devices_of_trial();
     match contender.devices {
         Some(devices) if !(1..=there).contains(&(devices as usize)) => {
             Err(PlanError::Invalid(format!(

@@ -19,6 +19,7 @@ pub const BCACHE: Kind = Kind {
     asked_for: nothing,
     devices_min: 2,
     place: Place::WithCache,
+    on_hosts: false,
     up,
 };
 

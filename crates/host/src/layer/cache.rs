@@ -21,6 +21,7 @@ pub const CACHE: Kind = Kind {
     asked_for: nothing,
     devices_min: 2,
     place: Place::WithCache,
+    on_hosts: true,
     up: |seat| {
         let mode = seat.setting("mode").map(String::from);
         let chunk = seat.size_bytes("chunk").map(|bytes| format!("{}k", bytes >> 10));
@@ -54,13 +55,13 @@ fn cached(seat: &Seat, kind: &str, options: &[(&str, Option<String>)]) -> Made {
         .map_or((&[][..], &[][..]), |(fast, slow)| (std::slice::from_ref(fast), slow));
     let all_of = |devices: &[String], name: &str, active: &str| -> Argv {
         let options = ["--type", "linear", "--extents", "100%PVS", "--activate", active];
-        [named(create(&options, &AS_IT_IS), name, seat), devices.to_vec()].concat()
+        [named(create(seat, &options, &AS_IT_IS), name, seat), devices.to_vec()].concat()
     };
-    let convert = lvm("lvconvert", &["--yes", "--type", kind, "--cachevol", FAST]);
+    let convert = lvm(seat, "lvconvert", &["--yes", "--type", kind, "--cachevol", FAST]);
     let mut convert = with(convert, options);
     convert.push(format!("{}/{VOLUME}", seat.name(0)));
     let made = group(seat, vec![all_of(slow, VOLUME, "y"), all_of(fast, FAST, "n"), convert]);
     let columns = "lv_name,segtype,cache_mode,chunk_size,lv_size,devices";
     let facts = ["--all", "--noheadings", "--options", columns, &seat.name(0)];
-    Made { facts: vec![lvm("lvs", &facts)], ..made }
+    Made { facts: vec![lvm(seat, "lvs", &facts)], ..made }
 }

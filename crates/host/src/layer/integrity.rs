@@ -20,6 +20,7 @@ pub const INTEGRITY: Kind = Kind {
     asked_for: hashes,
     devices_min: 1,
     place: Place::Upon,
+    on_hosts: true,
     up,
 };
 

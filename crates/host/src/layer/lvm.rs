@@ -4,13 +4,24 @@ use super::{Kind, Made, Place, Seat, Value, nothing, with, words};
 use crate::tool::Argv;
 
 /// lvm.conf(5): there is no udev that makes nodes, no daemon that watches pools, no file that lists
-/// devices, and nothing that a guest should keep. Of null_blk's disks it knows nothing by itself.
+/// devices, and nothing that a machine should keep. Of null_blk's disks and zram's it knows nothing
+/// by itself. Groups get a system ID, so that the lvm of whoever else is told of their devices, as
+/// a host's udev does, leaves them alone: lvmsystemid(7).
 const CONFIG: &str = "activation{udev_sync=0 udev_rules=0 monitoring=0} \
-                      devices{use_devicesfile=0 obtain_device_list_from_udev=0 \
-                      types=[\"nullb\",16]} \
                       backup{backup=0 archive=0} \
                       global{use_lvmpolld=0 thin_check_executable=\"\" \
-                      cache_check_executable=\"\"}";
+                      cache_check_executable=\"\" system_id_source=\"lvmlocal\"} \
+                      local{system_id=\"fsverdict\"} \
+                      devices{use_devicesfile=0 obtain_device_list_from_udev=0 hints=\"none\" \
+                      types=[\"nullb\",16,\"zram\",16]";
+
+/// The devices below, and no other that there is, are what it looks at.
+fn config(seat: &Seat) -> String {
+    let one = |device: &String| format!("\"a|^{}$|\",", device.replace('.', "[.]"));
+    let all: String = seat.devices.iter().map(one).collect();
+    format!("{CONFIG} filter=[{all}\"r|.*|\"]}}")
+}
+
 /// What the volume is called, and the pool below it.
 const VOLUME: &str = "volume";
 const POOL: &str = "pool";
@@ -26,6 +37,7 @@ const PLAIN: Kind = Kind {
     asked_for: nothing,
     devices_min: 1,
     place: Place::Upon,
+    on_hosts: true,
     up: |_| Made::default(),
 };
 
@@ -33,7 +45,7 @@ pub const LINEAR: Kind = Kind {
     name: "lvm",
     about: "LVM: a linear volume over all devices",
     up: |seat| {
-        let volume = create(&["--type", "linear", "--extents", "100%FREE"], &AS_IT_IS);
+        let volume = create(seat, &["--type", "linear", "--extents", "100%FREE"], &AS_IT_IS);
         group(seat, vec![named(volume, VOLUME, seat)])
     },
     ..PLAIN
@@ -60,21 +72,23 @@ pub const THIN: Kind = Kind {
 
 fn striped(seat: &Seat) -> Made {
     let count = seat.devices.len().to_string();
-    let volume = create(&["--type", "striped", "--extents", "100%FREE", "--stripes", &count], &[]);
+    let all = ["--type", "striped", "--extents", "100%FREE", "--stripes", &count];
+    let volume = create(seat, &all, &[]);
     let volume = with(volume, &[("--stripesize", kib(seat, "stripe"))]);
     group(seat, vec![named([volume, words(&AS_IT_IS)].concat(), VOLUME, seat)])
 }
 
 /// The pool's size is known when it is there: it has given some to its metadata.
 fn thin(seat: &Seat) -> Made {
-    let pool = create(&["--type", "thin-pool", "--extents", "100%FREE"], &[]);
+    let config = config(seat);
+    let pool = create(seat, &["--type", "thin-pool", "--extents", "100%FREE"], &[]);
     let zero = seat.setting("zero").map(|value| value[..1].into());
     let pool = with(pool, &[("--chunksize", kib(seat, "chunk")), ("--zero", zero)]);
     let pool = [pool, words(&["--poolmetadataspare", "n"])].concat();
     let of_pool = format!("{}/{POOL}", seat.name(0));
     let volume = format!(
-        "lvm lvcreate --config '{CONFIG}' --yes --type thin --virtualsize $(lvm lvs --config \
-         '{CONFIG}' --noheadings --units b -o lv_size {of_pool}) --wipesignatures n --name \
+        "lvm lvcreate --config '{config}' --yes --type thin --virtualsize $(lvm lvs --config \
+         '{config}' --noheadings --units b -o lv_size {of_pool}) --wipesignatures n --name \
          {VOLUME} --thinpool {of_pool}"
     );
     group(seat, vec![named(pool, POOL, seat), words(&["sh", "-c", &volume])])
@@ -84,14 +98,14 @@ fn thin(seat: &Seat) -> Made {
 pub fn group(seat: &Seat, volumes: Vec<Argv>) -> Made {
     let group = seat.name(0);
     let on = |argv: Argv| [&argv, seat.devices].concat();
-    let physical = on(lvm("pvcreate", &["-ff", "--yes"]));
-    let mut commands = vec![physical, on(lvm("vgcreate", &["--yes", &group]))];
+    let physical = on(lvm(seat, "pvcreate", &["-ff", "--yes"]));
+    let mut commands = vec![physical, on(lvm(seat, "vgcreate", &["--yes", &group]))];
     commands.extend(volumes);
     let columns = "lv_name,segtype,stripes,stripe_size,chunk_size,lv_size";
     let facts = ["--all", "--noheadings", "--options", columns, &group];
     Made {
         commands,
-        facts: vec![lvm("lvs", &facts)],
+        facts: vec![lvm(seat, "lvs", &facts)],
         // A `-` in either name would be doubled (lvm2's libdm-string.c, `dm_build_dm_name`).
         devices: vec![format!("/dev/mapper/{group}-{VOLUME}")],
     }
@@ -101,12 +115,12 @@ fn kib(seat: &Seat, name: &str) -> Option<String> {
     seat.size_bytes(name).map(|bytes| format!("{}k", bytes >> 10))
 }
 
-pub fn lvm(command: &str, arguments: &[&str]) -> Argv {
-    words(&[&["lvm", command, "--config", CONFIG], arguments].concat())
+pub fn lvm(seat: &Seat, command: &str, arguments: &[&str]) -> Argv {
+    words(&[&["lvm", command, "--config", &config(seat)], arguments].concat())
 }
 
-pub fn create(options: &[&str], more: &[&str]) -> Argv {
-    lvm("lvcreate", &[&["--yes"], options, more].concat())
+pub fn create(seat: &Seat, options: &[&str], more: &[&str]) -> Argv {
+    lvm(seat, "lvcreate", &[&["--yes"], options, more].concat())
 }
 
 pub fn named(argv: Argv, name: &str, seat: &Seat) -> Argv {

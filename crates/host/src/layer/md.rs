@@ -1,6 +1,7 @@
 //! RAID by the kernel's md driver, as mdadm(8) makes it: all devices become one.
 
 use super::{Kind, Made, Place, Seat, Value, nothing, shell, with, words};
+use crate::machine::registry::OF_ROOT;
 use crate::tool::Argv;
 
 /// What a RAID that can do without a device may be in while the work is done: the last device has
@@ -14,11 +15,12 @@ const PLAIN: Kind = Kind {
     name: "",
     about: "",
     settings: &[("chunk", Value::Chunk), STATE, SPEED],
-    programs: &["mdadm", "cat", "sh"],
+    programs: &["mdadm", "rm", "sed", "sh"],
     modules: &[],
     asked_for: nothing,
     devices_min: 2,
     place: Place::Upon,
+    on_hosts: true,
     up,
 };
 
@@ -61,14 +63,22 @@ pub const RAID10: Kind = Kind {
     ..PLAIN
 };
 
+/// Makes an array whose device has its name and not the next number: `md_NAME` in `/dev` and in
+/// `/sys/block` (mdadm.conf(5), "CREATE", "names="). Of the devices that a machine has it is known
+/// by that as ours. Of what is no regular file mdadm reads nothing (config.c, `conf_file_or_dir`).
+const NAMED: &str = "echo CREATE names=yes >$0 && mdadm \"$@\" --config=$0; it=$?; rm $0; exit $it";
+
 /// `--assume-clean`: otherwise the kernel brings the devices in line with each other meanwhile, and
 /// the work is measured beside that, which is what a resync is asked for. Nothing is read that was
 /// not written before, so that it makes no other difference (mdadm(8), "--assume-clean"). RAID 5
 /// is made degraded, with a spare that is rebuilt, unless `--force` is given (mdadm(8), "--force").
 fn up(seat: &Seat) -> Made {
-    let array = format!("/dev/md{}", seat.level);
+    let name = format!("{}{}", seat.names.prefix, seat.level);
+    let array = format!("/dev/md_{name}");
     let level = seat.layer.name.trim_start_matches("raid");
-    let create = words(&["mdadm", "--create", &array, "--run", "--metadata=1.2", "--homehost=any"]);
+    let config = format!("{OF_ROOT}/{name}.conf");
+    let create = words(&["sh", "-c", NAMED, &config, "--create", &format!("/dev/md/{name}")]);
+    let create = [create, words(&["--run", "--metadata=1.2", "--homehost=any"])].concat();
     let clean = match (seat.setting("state"), level) {
         (Some("resync"), "5") => &["--force"][..],
         (Some("resync"), _) => &[],
@@ -86,7 +96,7 @@ fn up(seat: &Seat) -> Made {
     let create = vec![[&create, seat.devices].concat()];
     Made {
         commands: [speed_limits(seat), create, into_state(seat, &array)].concat(),
-        facts: vec![words(&["cat", "/proc/mdstat"])],
+        facts: vec![words(&["sed", "-n", &format!("/^md_{name} :/,/^ *$/p"), "/proc/mdstat"])],
         devices: vec![array],
     }
 }

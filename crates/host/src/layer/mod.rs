@@ -2,11 +2,12 @@
 //! for each layer.
 //!
 //! A layer is its commands, as a file system is: they take the devices below, and the devices above
-//! have names that are known before. It lives in a virtual machine and ends with it, so that
-//! nothing takes it down. No udev runs there: [`WITHOUT_UDEV`] has the tools make nodes themselves.
+//! have names that are known before. In a virtual machine it ends with that, and nothing takes it
+//! down; on a host [`host`] does. [`WITHOUT_UDEV`] has the tools make nodes themselves.
 
 mod bcache;
 mod cache;
+pub mod host;
 mod integrity;
 mod luks;
 mod lvm;
@@ -17,11 +18,13 @@ use std::ffi::CStr;
 
 use fsverdict_core::model::{Bytes, Layer, meant};
 
+use crate::machine::token::Token;
 use crate::tool::{self, Argv, ToolError};
 
 /// In the environment of what raises layers: libdevmapper then makes the nodes itself
 /// (libdm-common.c, `_check_udev_is_running`), and mdadm waits for nobody else to (udev.c,
-/// `udev_is_available`).
+/// `udev_is_available`). A guest has no udev. A host's tells of what it has done by a semaphore,
+/// which it looks for where it runs: not in a trial's IPC namespace.
 pub const WITHOUT_UDEV: [(&str, &str); 2] = [("DM_DISABLE_UDEV", "1"), ("MDADM_NO_UDEV", "1")];
 
 /// What fsverdict needs to know of a layer.
@@ -43,6 +46,8 @@ pub struct Kind {
     devices_min: usize,
     /// Where it stands.
     place: Place,
+    /// A host can make it, and take it down again.
+    on_hosts: bool,
     /// How it is made.
     up: fn(&Seat) -> Made,
 }
@@ -86,9 +91,30 @@ pub enum Value {
     Time,
 }
 
+/// What devices of layers are called.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Names {
+    /// With what each name begins.
+    prefix: String,
+}
+
+impl Names {
+    /// Where nobody else makes any: in a guest.
+    pub fn alone() -> Names {
+        Names { prefix: "fsverdict".into() }
+    }
+
+    /// Those of one run: nobody else's begin so. That of an array just fits into the 31 characters
+    /// that the kernel has for the name of a disk (DISK_NAME_LEN in include/linux/blkdev.h).
+    pub fn of_run(run: &Token) -> Names {
+        Names { prefix: format!("fsverdict_{run}_") }
+    }
+}
+
 /// Where a layer is to be.
 #[derive(Clone, Copy, Debug)]
 struct Seat<'a> {
+    names: &'a Names,
     /// How many layers are below.
     level: usize,
     /// The devices below.
@@ -160,17 +186,18 @@ pub fn check(layers: &[Layer], devices: usize) -> Result<(), String> {
                 kind.name
             ));
         }
-        below = (kind.up)(&Seat { level, devices: &below, layer }).devices;
+        let names = &Names::alone();
+        below = (kind.up)(&Seat { names, level, devices: &below, layer }).devices;
     }
     Ok(())
 }
 
 /// How `layers` are made on `devices`, one after the other; unknown ones are left out.
-pub fn stack(layers: &[Layer], devices: &[String]) -> Vec<Made> {
+pub fn stack(layers: &[Layer], devices: &[String], names: &Names) -> Vec<Made> {
     let mut made: Vec<Made> = Vec::new();
     for (level, layer) in layers.iter().enumerate() {
         let below = made.last().map_or(devices, |it| &it.devices);
-        let seat = Seat { level, devices: below, layer };
+        let seat = Seat { names, level, devices: below, layer };
         made.extend(find(&layer.name).map(|kind| (kind.up)(&seat)));
     }
     made
@@ -178,7 +205,8 @@ pub fn stack(layers: &[Layer], devices: &[String]) -> Vec<Made> {
 
 /// What is made in the place of the bed's disks, where that is asked for.
 pub fn in_place(layers: &[Layer], disks: &[String]) -> Option<Made> {
-    takes_place(layers).then(|| stack(&layers[..1], disks).pop()).flatten()
+    let made = || stack(&layers[..1], disks, &Names::alone()).pop();
+    takes_place(layers).then(made).flatten()
 }
 
 /// Whether the disks are not the bed's.
@@ -239,8 +267,8 @@ pub fn module_parameters(module: &str) -> &'static CStr {
 }
 
 /// The devices on which the file system is made.
-pub fn top(layers: &[Layer], devices: Vec<String>) -> Vec<String> {
-    stack(layers, &devices).pop().map_or(devices, |it| it.devices)
+pub fn top(layers: &[Layer], devices: Vec<String>, names: &Names) -> Vec<String> {
+    stack(layers, &devices, names).pop().map_or(devices, |it| it.devices)
 }
 
 /// The command that takes from `device` what earlier trials have left: a layer's tool would find
@@ -251,10 +279,14 @@ pub fn clear_argv(device: &str) -> Argv {
 
 /// Makes `layers` on `devices`, which are those that [`in_place`] has made, where it has; gives
 /// what their own tools say of them.
-pub fn raise(layers: &[Layer], devices: &[String]) -> Result<Vec<String>, ToolError> {
+pub fn raise(
+    layers: &[Layer],
+    devices: &[String],
+    names: &Names,
+) -> Result<Vec<String>, ToolError> {
     devices.iter().try_for_each(|device| tool::run(&clear_argv(device)).map(drop))?;
     let mut said = Vec::new();
-    for (level, (made, layer)) in stack(layers, devices).iter().zip(layers).enumerate() {
+    for (level, (made, layer)) in stack(layers, devices, names).iter().zip(layers).enumerate() {
         if level > 0 || !takes_place(layers) {
             tool::run_all(&made.commands)?;
         }
@@ -366,7 +398,7 @@ impl Seat<'_> {
 
     /// What the device upon the one of that number is called.
     fn name(&self, number: usize) -> String {
-        format!("fsverdict{}_{number}", self.level)
+        format!("{}{}_{number}", self.names.prefix, self.level)
     }
 
     /// Each device below, and the name of that upon it.
@@ -412,7 +444,8 @@ mod tests {
     }
 
     fn typed(text: &str, count: usize) -> String {
-        let lines = stack(&layers(text), &devices(count)).into_iter().flat_map(|it| it.commands);
+        let made = stack(&layers(text), &devices(count), &Names::alone());
+        let lines = made.into_iter().flat_map(|it| it.commands);
         lines.map(|argv| tool::shown(&argv)).collect::<Vec<_>>().join("\n")
     }
 
@@ -422,7 +455,7 @@ mod tests {
     fn each_layer_takes_all_devices_below_and_names_those_above() {
         for kind in ALL {
             let below = devices(kind.devices_min.max(2));
-            let made = stack(&layers(kind.name), &below).remove(0);
+            let made = stack(&layers(kind.name), &below, &Names::alone()).remove(0);
             for device in &below {
                 let name = device.trim_start_matches("/dev/");
                 let is_named = made.commands.iter().flatten().any(|word| word.contains(name));
@@ -441,13 +474,17 @@ mod tests {
 
     #[test]
     fn the_first_layer_is_next_to_the_disks() {
-        let made = stack(&layers("luks+raid1+lvm"), &devices(2));
+        let names = Names::alone();
+        let made = stack(&layers("luks+raid1+lvm"), &devices(2), &names);
         let devices: Vec<&Vec<String>> = made.iter().map(|it| &it.devices).collect();
         let [encrypted, mirrored, volume] = devices[..] else { panic!("{devices:?}") };
         assert_eq!(encrypted[..], ["/dev/mapper/fsverdict0_0", "/dev/mapper/fsverdict0_1"]);
         assert_eq!((mirrored.len(), volume.len()), (1, 1));
-        let all = top(&layers("luks+raid1+lvm"), self::devices(2));
-        assert_eq!((&all, top(&[], self::devices(2)).len()), (volume, 2));
+        let all = top(&layers("luks+raid1+lvm"), self::devices(2), &names);
+        assert_eq!((&all, top(&[], self::devices(2), &names).len()), (volume, 2));
+        let names = Names::of_run(&Token::parse("0123456789abcdef").unwrap());
+        let of_run = top(&layers("luks"), self::devices(1), &names);
+        assert_eq!(of_run, ["/dev/mapper/fsverdict_0123456789abcdef_0_0"]);
     }
 
     #[test]
@@ -467,7 +504,7 @@ mod tests {
         assert!(typed("lvm-thin:chunk=128k,zero=no", 1).contains("--chunksize=128k --zero=n "));
         assert!(typed("raid1", 2).contains("--assume-clean"), "in line from the start");
         let lost = typed("raid5:state=degraded", 3);
-        assert!(lost.ends_with("\nmdadm /dev/md0 --fail /dev/vd2"), "{lost}");
+        assert!(lost.ends_with("\nmdadm /dev/md_fsverdict0 --fail /dev/vd2"), "{lost}");
         let resync = typed("raid1:state=resync,speed=4M", 2);
         assert!(!resync.contains("--assume-clean") && !resync.contains("--force"), "{resync}");
         assert!(typed("raid5:state=resync", 3).contains(" --force "), "no rebuild of a spare");
@@ -476,7 +513,7 @@ mod tests {
         let all = limits.iter().all(|limit| resync.contains(limit));
         assert!(all && resync.find("echo") < resync.find("mdadm"), "{resync}");
         let check = typed("raid1:state=check", 2);
-        assert!(check.contains("echo check >/sys/block/md0/md/sync_action"), "{check}");
+        assert!(check.contains("echo check >/sys/block/md_fsverdict0/md/sync_action"), "{check}");
         assert!(typed("integrity:mode=bitmap", 1).contains("--integrity-bitmap-mode"));
     }
 
@@ -505,8 +542,8 @@ mod tests {
         let disks = in_place(&layers("zoned"), &devices(1)).unwrap();
         assert_eq!(disks.devices, ["/dev/nullb0"]);
         assert!(in_place(&layers("luks"), &devices(1)).is_none() && !takes_place(&[]));
-        let upon = top(&layers("null_blk+raid1"), devices(2));
-        assert_eq!(upon, ["/dev/md1"]);
+        let upon = top(&layers("null_blk+raid1"), devices(2), &Names::alone());
+        assert_eq!(upon, ["/dev/md_fsverdict1"]);
         assert!(is_zoned(&layers("zoned")) && !is_zoned(&layers("null_blk")));
         assert!(check_processors(&layers(said)[0], 2).is_ok());
         assert!(check_processors(&layers(said)[0], 1).is_err());
@@ -536,12 +573,13 @@ mod tests {
         for words in ["writeback >/sys/block/bcache1/bcache/cache_mode", "1048576 >/sys/block/bc"] {
             assert!(bcache.contains(words), "{words}: {bcache}");
         }
-        assert_eq!(top(&layers("bcache"), devices(3)), ["/dev/bcache0", "/dev/bcache1"]);
+        let top = |text, count| top(&layers(text), devices(count), &Names::alone());
+        assert_eq!(top("bcache", 3), ["/dev/bcache0", "/dev/bcache1"]);
         let sized = |text: &str, bytes| check_size(&layers(text), Bytes(bytes));
         assert!(sized("bcache", 512 << 20).is_ok() && sized("cache", 1 << 20).is_ok());
         let small = sized("bcache:bucket=1M", 512 << 20).unwrap_err();
         assert!(small.contains("512M are 512 of 1M: give it smaller ones"), "{small}");
-        assert_eq!(top(&layers("cache"), devices(2)), ["/dev/mapper/fsverdict0_0-volume"]);
+        assert_eq!(top("cache", 2), ["/dev/mapper/fsverdict0_0-volume"]);
         let fast = |text: &str| [0, 1].map(|number| is_fast(&layers(text), number, 2));
         assert_eq!(fast("luks+cache"), [false, true]);
         assert_eq!(fast("luks+raid1"), [false, false]);

@@ -41,6 +41,7 @@ pub const NULL_BLK: Kind = Kind {
     asked_for: nothing,
     devices_min: 1,
     place: Place::OfDisks,
+    on_hosts: false,
     up,
 };
 

@@ -9,10 +9,13 @@ use std::path::{Path, PathBuf};
 
 use crate::sys;
 
+/// Root's.
+pub const OF_ROOT: &str = "/run/fsverdict";
+
 /// Its path.
 pub fn registry() -> PathBuf {
     if sys::is_root() {
-        return "/run/fsverdict".into();
+        return OF_ROOT.into();
     }
     match std::env::var_os("XDG_RUNTIME_DIR") {
         Some(folder) if Path::new(&folder).is_dir() => PathBuf::from(folder).join("fsverdict"),

@@ -9,6 +9,7 @@ use thiserror::Error;
 
 use super::doctor::Machine;
 use super::{fit, preflight, vm};
+use crate::layer;
 
 /// Where a plan is run.
 #[derive(Debug)]
@@ -43,6 +44,9 @@ pub fn choose(plan: &Plan, folder: &Path) -> Result<Choice, HostError> {
         Some(place) => fitted(plan, place, &asked(place, plan))?,
         None => settle(plan, asked)?,
     };
+    if choice.place == Place::Local {
+        layer::host::check(&choice.plan)?;
+    }
     if choice.place != Place::Sim {
         preflight::check_details(&mut choice.plan)?;
         fit::check(&choice.plan)?;

@@ -246,7 +246,7 @@ impl DryRun {
         // Those that are made in their place are empty.
         let cleared = if layer::takes_place(&trial.contender.layers) { &[][..] } else { &devices };
         let clear = cleared.iter().map(|device| layer::clear_argv(device));
-        let made = layer::stack(&trial.contender.layers, &devices);
+        let made = layer::stack(&trial.contender.layers, &devices, &site::names(trial));
         let commands = clear.chain(made.into_iter().flat_map(|it| it.commands));
         self.lines.extend(commands.map(|argv| shown(&argv)));
     }

@@ -12,7 +12,7 @@ use super::preflight::PreflightError;
 use crate::file_system::{self, FileSystem, Site};
 use crate::machine::answers::nameless_file;
 use crate::machine::cell;
-use crate::place::vm::guest;
+use crate::place::within;
 use crate::{sys, tool};
 
 /// A size on which everything can be made: what fails there, too, has another reason.
@@ -102,7 +102,7 @@ fn asked(
     bytes: u64,
 ) -> Option<tool::Answer> {
     // It is asked with the plan's own words.
-    let is_among = sys::is_root() && !guest::is_within();
+    let is_among = sys::is_root() && !within::is_guest();
     let path = format!("/proc/{}/fd/{}", std::process::id(), file.as_raw_fd());
     let devices = [if is_among { cell::IMAGE.into() } else { path }];
     let mut argv = known.mkfs(&contender.mkfs, &Site { devices: &devices, ..Site::default() })?;

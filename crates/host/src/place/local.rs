@@ -28,7 +28,7 @@ use crate::machine::settings::{self, Change};
 use crate::machine::throttle::{self, Means};
 use crate::place::trial::site::{WORK, devices};
 use crate::undo::{self, Journal, Undo};
-use crate::{file_system, sys, tool};
+use crate::{file_system, layer, sys, tool};
 
 /// This machine, during one run.
 pub struct Lab<'a> {
@@ -169,6 +169,17 @@ impl<'a> Lab<'a> {
         }
     }
 
+    /// By what the kernel may hold the bed's devices when `trial` is over: its pool, and what lies
+    /// below that.
+    fn left_of(&mut self, trial: &Trial) -> Result<Vec<Undo>, HostError> {
+        let pool = held_pool(trial).map(Undo::Pool);
+        let layers = match trial.contender.layers.is_empty() {
+            true => None,
+            false => Some(Undo::Layers(self.journal()?.token().clone())),
+        };
+        Ok(pool.into_iter().chain(layers).collect())
+    }
+
     /// Starts the process of `trial`.
     fn start(&mut self, trial: &Trial, stdin: impl Into<Stdio>) -> Result<Started, HostError> {
         if trial.bed.kind == BedKind::Directory {
@@ -193,12 +204,14 @@ impl<'a> Lab<'a> {
         sys::bind_to_us(&mut command);
         let cgroups = self.cgroups_of(trial);
         cgroups.enter(&mut command)?;
-        let pool = held_pool(trial).map(Undo::Pool);
-        pool.iter().try_for_each(|undo| self.journal()?.before(undo).map_err(HostError::from))?;
-        let tracing = self.tracing_of(trial)?;
+        let mut left = self.left_of(trial)?;
+        left.iter().try_for_each(|undo| self.journal()?.before(undo).map_err(HostError::from))?;
+        left.extend(self.tracing_of(trial)?);
+        if !trial.contender.layers.is_empty() {
+            command.envs(layer::WITHOUT_UDEV);
+        }
         let granted = Some(self.grant(trial)?);
         let child = command.spawn()?;
-        let left = pool.into_iter().chain(tracing).collect();
         Ok(Started { child, cgroups, granted, left, errors, output })
     }
 
@@ -278,7 +291,7 @@ impl<'a> Lab<'a> {
 
     /// Ends a trial that takes too long, and what it would have taken back itself.
     fn cut_short(
-        &self,
+        &mut self,
         child: &mut Child,
         trial: &Trial,
         mut overdue: Overdue,
@@ -289,9 +302,8 @@ impl<'a> Lab<'a> {
             let cleared = bed::own::clear(Path::new(&trial.directory), WORK);
             overdue.left.extend(cleared.err().map(|error| error.to_string()));
         } else {
-            // A pool that the kernel keeps would hold them for ever.
-            let released = held_pool(trial).map(Undo::Pool).map_or(Ok(()), |pool| pool.apply());
-            overdue.left.extend(released.err().map(|error| error.to_string()));
+            // What the kernel keeps would hold them for ever.
+            overdue.left.extend(self.left_of(trial)?.iter().filter_map(|it| it.apply().err()));
             let made = self.made.as_ref().ok_or("the bed is not made")?;
             let unused = made.wait_until_unused(&self.interrupted);
             overdue.left.extend(unused.err().map(|error| error.to_string()));
@@ -305,7 +317,7 @@ struct Started {
     child: Child,
     cgroups: cgroup::Made,
     granted: Option<Grant>,
-    /// What one that is killed does not let go of: its pool, its tracing.
+    /// What it does not let go of itself: its layers; and where it was killed its pool and tracing.
     left: Vec<Undo>,
     /// What it says goes wrong, and its record.
     errors: File,

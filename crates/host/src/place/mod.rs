@@ -15,3 +15,4 @@ pub mod preflight;
 pub mod trial;
 pub mod trial_process;
 pub mod vm;
+mod within;

@@ -84,7 +84,7 @@ pub fn check_plan(plan: &Plan) -> Result<(), PreflightError> {
         }
     }
     for contender in &plan.contenders {
-        let devices = contender.devices_of(plan.bed.devices as usize);
+        let devices = contender.devices_of(plan.bed.devices_of_trial());
         layer::check(&contender.layers, devices)
             .and_then(|()| layer::check_size(&contender.layers, plan.bed.size))
             .and_then(|()| check_disks(plan, contender))

@@ -20,6 +20,7 @@ use fsverdict_core::model::{Bed, Need};
 use super::vm::kvm::{self, QEMU};
 use super::vm::{kernel, uml};
 use crate::file_system::{self, FileSystem};
+use crate::layer;
 use crate::machine::answers::{OUTSIDE, closed, not_installed};
 use crate::machine::cgroup::{Hierarchy, Places};
 use crate::machine::{cell, mount};
@@ -118,8 +119,10 @@ impl Machine {
             Need::DropCaches => drop_caches(root),
             Need::FileSystem(name) => file_system(root, name),
             Need::Partitions => partitions(),
-            Need::Layer(_) => Answer::no("layers are made in virtual machines, and end with them")
-                .but("write --place vm"),
+            Need::Layer(name) => match layer::find(name) {
+                Some(kind) => layer::host::answer(root, kind),
+                None => Answer::unknown(format!("no layer is called {name}")),
+            },
             Need::Limits => devices::limits(root),
             Need::OwnLimits => devices::own_limits(root),
             Need::Link => network::links(),

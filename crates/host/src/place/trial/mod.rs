@@ -21,7 +21,7 @@ use fsverdict_core::run::{Effect, Host, HostError, Step};
 
 use super::lease::Lease;
 use super::link;
-use super::vm::guest;
+use super::within;
 use crate::bed::{self, partition};
 use crate::layer;
 use crate::machine::cell::{self, Cells};
@@ -34,7 +34,7 @@ use crate::workload::printed::Outputs;
 use crate::workload::relay::Relay;
 use crate::workload::{self, command};
 use mounting::Mounting;
-use site::{WORK, command_of, figures_file, ground, scene, work_directory};
+use site::{WORK, command_of, figures_file, ground, names, scene, work_directory};
 use timed::{Part, Timing};
 use traced::Traces;
 use watched::Watched;
@@ -81,7 +81,7 @@ impl TrialHost {
             processes: Processes::default(),
             timing: Timing::default(),
             outputs: Outputs::default(),
-            troubles: Troubles::of(Path::new("/"), &trial.bed.devices, guest::is_within()),
+            troubles: Troubles::of(Path::new("/"), &trial.bed.devices, within::is_guest()),
             relay: Relay::default(),
             traces: Traces::default(),
             watched: Watched::begin(trial),
@@ -194,13 +194,14 @@ impl TrialHost {
     }
 }
 
-/// They outlive the processes that make them: nothing but the end of a machine takes them away.
+/// They outlive the processes that make them: the end of a guest takes them away, and on a host the
+/// lab does.
 fn layers(trial: &Trial) -> Result<Effect, HostError> {
-    if !guest::is_within() {
-        return Err("layers are made in virtual machines alone: --place vm".into());
+    if !within::is_guest() {
+        layer::host::prepare();
     }
     let devices: Vec<String> = trial.bed.devices.iter().map(|it| it.path.clone()).collect();
-    Ok(Effect::Layered(layer::raise(&trial.contender.layers, &devices)?))
+    Ok(Effect::Layered(layer::raise(&trial.contender.layers, &devices, &names(trial))?))
 }
 
 /// What a step has brought to light, and figures, if there are some.
@@ -219,7 +220,7 @@ fn cells(trial: &Trial, environment: &BTreeMap<String, String>) -> Option<Cells>
         // Where it can't be made the cell says so.
         let _ = fs::create_dir_all(cache);
     }
-    let goes_without = cell::is_possible().is_err() && (guest::is_within() || !sys::is_root());
+    let goes_without = cell::is_possible().is_err() && (within::is_guest() || !sys::is_root());
     (!goes_without).then_some(cells)
 }
 
@@ -233,7 +234,7 @@ impl Host for TrialHost {
         match step {
             Step::Partition => {
                 let words = &trial.contender.partition;
-                let made = partition::make(words, &trial.bed.devices, !guest::is_within())?;
+                let made = partition::make(words, &trial.bed.devices, !within::is_guest())?;
                 return Ok(Effect::Partitioned(made));
             }
             Step::Layers => return layers(trial),

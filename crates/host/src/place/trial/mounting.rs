@@ -14,7 +14,7 @@ use crate::bed;
 use crate::file_system::{self, FileSystem, daemon};
 use crate::machine::processes::Processes;
 use crate::machine::{cache, cell, mount};
-use crate::place::vm::guest;
+use crate::place::within;
 use crate::tool::Argv;
 use crate::workload::command::created_anew;
 use crate::{sys, tool};
@@ -68,7 +68,7 @@ impl Mounting {
     /// of a pool, which a kernel or a daemon makes, the words are looked at before (`zfs.rs`).
     fn made(self, trial: &Trial) -> Result<String, HostError> {
         let lowest = &self.levels(trial)?[0];
-        if guest::is_within() || lowest.file_system.makes_pools() {
+        if within::is_guest() || lowest.file_system.makes_pools() {
             return self.with_daemon(Step::MakeFileSystem, lowest, &log(trial));
         }
         let commands = lowest.commands(Step::MakeFileSystem, false);
@@ -106,7 +106,7 @@ impl Mounting {
 
     fn mount_level(self, level: &Level, trial: &Trial) -> Result<Mounted, HostError> {
         fs::create_dir_all(&level.at)?;
-        if level.file_system.by_loopback && !guest::is_within() {
+        if level.file_system.by_loopback && !within::is_guest() {
             let name = level.file_system.name;
             return Err(format!("{name} is served in virtual machines alone: --place vm").into());
         }
@@ -171,7 +171,7 @@ impl Mounting {
             if !level.file_system.is_upon || mount::at(&level.at)?.is_some() {
                 unmount(processes, &level.commands(Step::Unmount, self.has_work()))?;
             }
-            if level.file_system.by_loopback && !guest::is_within() {
+            if level.file_system.by_loopback && !within::is_guest() {
                 continue; // It was refused: a server that runs is this machine's own.
             }
             let taken_down = tool::run_all(&level.take_down());

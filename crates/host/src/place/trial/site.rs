@@ -8,9 +8,11 @@ use fsverdict_core::run::{HostError, Step};
 
 use crate::bed::partition;
 use crate::file_system::{self, FileSystem, Site};
-use crate::layer;
+use crate::layer::{self, Names};
 use crate::machine::cell::{Cells, Ground, Mapped};
+use crate::machine::token::Token;
 use crate::place::link;
+use crate::place::within;
 use crate::tool::Argv;
 use crate::workload::engine;
 use crate::workload::engine::Scene;
@@ -61,7 +63,13 @@ pub fn devices(trial: &Trial) -> Vec<String> {
         true => disk.path.clone(),
         false => partition::node(&disk.path),
     };
-    layer::top(&trial.contender.layers, trial.bed.devices.iter().map(on).collect())
+    layer::top(&trial.contender.layers, trial.bed.devices.iter().map(on).collect(), &names(trial))
+}
+
+/// What devices of its layers are called. A host has others, too.
+pub fn names(trial: &Trial) -> Names {
+    let run = Token::parse(&trial.bed.lab).filter(|_| !within::is_guest());
+    run.map_or_else(Names::alone, |run| Names::of_run(&run))
 }
 
 /// One of the file systems that a trial mounts, each on the one below.

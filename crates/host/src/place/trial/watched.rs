@@ -7,7 +7,7 @@ use std::path::Path;
 use fsverdict_core::model::{Forbidden, Trial, Workload};
 use fsverdict_core::render::one_line;
 
-use crate::place::vm::guest;
+use crate::place::within;
 use crate::probe::Refusals;
 use crate::sys;
 
@@ -21,7 +21,7 @@ impl Watched {
     /// Begins to watch `trial`, where its work is in cells of namespaces. Where it can't be
     /// watched, the record says nothing of it, and the trial's standard error why.
     pub fn begin(trial: &Trial) -> Watched {
-        let has_cells = sys::is_root() && !guest::is_within();
+        let has_cells = sys::is_root() && !within::is_guest();
         let looks = has_cells && trial.key.round == ROUND && starts_programs(&trial.workload);
         Watched(looks.then(|| told(Refusals::watch(Path::new("/")))).flatten())
     }

@@ -33,11 +33,9 @@ use crate::sys::Awaited;
 use crate::undo::Journal;
 use crate::{file_system, layer, sys, tool};
 
-/// What the kernel starts, a link to [`PROGRAM`]: by this name we know that we are the first
+/// What the kernel starts, a link to the program: by this name we know that we are the first
 /// process of a machine, and not of a container.
 pub const INIT: &str = "/init";
-/// Where fsverdict itself is in a guest.
-pub const PROGRAM: &str = "/fsverdict/fsverdict";
 /// The folder of the modules; [`FIRST_MODULES`] names those that disks need, a line each.
 pub const MODULES: &str = "/fsverdict/modules";
 /// See [`MODULES`].
@@ -114,11 +112,6 @@ pub struct Answer {
 /// We are the first process of a guest.
 pub fn is_guest() -> bool {
     std::process::id() == 1 && std::env::args_os().next().is_some_and(|name| name == INIT)
-}
-
-/// We are a process of a guest.
-pub fn is_within() -> bool {
-    std::env::current_exe().is_ok_and(|program| program == Path::new(PROGRAM))
 }
 
 /// The guest's whole life. It ends with the machine.

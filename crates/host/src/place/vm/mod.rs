@@ -48,6 +48,7 @@ use crate::file_system::{self, FileSystem};
 use crate::layer;
 use crate::machine::token::Token;
 use crate::place::trial_process::{Event, Patience, Watch};
+use crate::place::within;
 use crate::tool;
 use crate::undo::{Journal, Undo};
 pub use answers::answer;
@@ -509,7 +510,7 @@ impl<'a> Vm<'a> {
     /// modules of all contenders.
     fn bring_kernels(&mut self) -> Result<(), HostError> {
         let host_files = std::mem::take(&mut self.prepared.host_files);
-        let (host_files, ourselves) = host_files.with_ourselves(guest::PROGRAM)?;
+        let (host_files, ourselves) = host_files.with_ourselves(within::PROGRAM)?;
         for (index, (asked, bootable)) in self.prepared.kernels.iter().enumerate() {
             let image = self.image(index, &bootable.kernel)?;
             let initrd = self.own_folder()?.join(format!("{index}.cpio"));
@@ -522,7 +523,7 @@ impl<'a> Vm<'a> {
             archive.device("dev/console", [5, 1])?;
             archive.device("dev/null", [1, 3])?;
             archive.bytes(&ourselves.name, 0o755, &ourselves.content)?;
-            archive.link(guest::INIT.trim_start_matches('/'), Path::new(guest::PROGRAM))?;
+            archive.link(guest::INIT.trim_start_matches('/'), Path::new(within::PROGRAM))?;
             host_files.pack(&mut archive)?;
             let files = bootable.files(asked, &self.plan);
             pack_modules(&mut archive, bootable, &files)?;
