@@ -1,7 +1,7 @@
 //! A run read back, from its folder or from the one file that `fsverdict pack` makes of it.
 
 use std::collections::BTreeMap;
-use std::fs::{self, File};
+use std::fs;
 use std::io::{self, ErrorKind, Read};
 use std::path::{Path, PathBuf};
 
@@ -13,6 +13,7 @@ use fsverdict_core::model::{
     Beside, Cause, Comparison, Finding, Plan, Record, Run, SCHEMA, Timeline, from_json,
 };
 use fsverdict_core::render::Report;
+use fsverdict_host::plain;
 
 use crate::pack;
 
@@ -136,28 +137,12 @@ impl Source {
 /// What a file of a run's folder holds, which may be a stranger's: what is called like one may be a
 /// pipe that nobody writes to, or a device without end.
 pub fn text(path: &Path) -> io::Result<String> {
-    String::from_utf8(bytes(plain(path)?)?).map_err(io::Error::other)
-}
-
-/// Opens such a file.
-pub fn plain(path: &Path) -> io::Result<File> {
-    let none = || io::Error::other("it is no plain file");
-    // Opening a pipe would wait for a writer.
-    if !fs::metadata(path)?.is_file() {
-        return Err(none());
-    }
-    let file = File::open(path)?;
-    if file.metadata()?.is_file() { Ok(file) } else { Err(none()) }
+    String::from_utf8(bytes(plain::open(path)?)?).map_err(io::Error::other)
 }
 
 /// What is in `input`, which may be as long as a file of a run: 256 MiB.
 pub fn bytes(input: impl Read) -> io::Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    input.take(pack::FILE_BYTES_MAX + 1).read_to_end(&mut bytes)?;
-    match bytes.len() as u64 > pack::FILE_BYTES_MAX {
-        true => Err(io::Error::other("it has more than 256 MiB, which is too long")),
-        false => Ok(bytes),
-    }
+    plain::all_of(input, pack::FILE_BYTES_MAX)
 }
 
 /// The trial whose file `file` this name is.

@@ -18,3 +18,5 @@ pub mod tree;
 pub mod undo;
 pub mod verb;
 pub mod workload;
+
+pub use machine::plain;

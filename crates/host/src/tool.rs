@@ -242,10 +242,18 @@ fn output(command: &mut Command) -> std::io::Result<Output> {
     Ok(Output { status, stdout: stdout?, stderr: read(stderr)? })
 }
 
+/// What is printed is at most so much: a module that is decompressed is the longest of it, and a
+/// stranger's can be made to have no end.
+const OUTPUT_BYTES_MAX: u64 = 512 << 20;
+
+/// Where it is more the pipe is closed, which ends the program.
 fn all_of(pipe: Option<impl Read>) -> std::io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    pipe.map_or(Ok(0), |mut pipe| pipe.read_to_end(&mut bytes))?;
-    Ok(bytes)
+    pipe.map_or(Ok(0), |pipe| pipe.take(OUTPUT_BYTES_MAX + 1).read_to_end(&mut bytes))?;
+    match bytes.len() as u64 > OUTPUT_BYTES_MAX {
+        true => Err(std::io::Error::other("it prints more than 512 MiB")),
+        false => Ok(bytes),
+    }
 }
 
 /// Runs one after the other, for as long as the step of the trial may take; gives their standard

@@ -18,6 +18,7 @@ use fsverdict_core::render::{self, Figure};
 use fsverdict_core::trace::file::{self, Line};
 use fsverdict_core::trace::{Between, Operations};
 use fsverdict_host::bed::Consents;
+use fsverdict_host::plain;
 use fsverdict_host::probe::trace::blktrace;
 
 use super::arguments::Arguments as RunArguments;
@@ -424,7 +425,7 @@ fn traced(folder: &Path, loaded: &Loaded) -> Result<Vec<Traced>> {
 fn read(trial: &Path, between: Between, traced: &mut Traced) -> Result<()> {
     let logs = ["trace.jsonl", "log_writes.jsonl"].map(|name| trial.join(name));
     let path = logs.iter().find(|path| path.exists()).unwrap_or(&logs[0]);
-    let log = match source::plain(path) {
+    let log = match plain::open(path) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
         log => log.with_context(|| path.display().to_string())?,
     };

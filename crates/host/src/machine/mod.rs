@@ -10,6 +10,7 @@ pub mod long_path;
 pub mod marks;
 pub mod memory;
 pub mod mount;
+pub mod plain;
 pub mod processes;
 pub mod registry;
 pub mod settings;

@@ -1,12 +1,13 @@
 //! Kernels a guest can boot: those of this system, those that were fetched, and any bzImage.
 
-use std::fs::{self, File};
+use std::fs;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use super::error::VmError;
 use super::release::{by_version, is_of_version, name_with, with_zfs};
 use super::tree::{self, Found};
+use crate::machine::plain;
 use crate::{sys, undo};
 
 /// A kernel's image with its modules.
@@ -131,7 +132,7 @@ impl Kernel {
 
     /// That image is one of the same build.
     pub fn is_that_of(&self, image: &Path) -> bool {
-        let called = || called(File::open(image)?, fs::metadata(image)?.len());
+        let called = || called(plain::open(image)?, fs::metadata(image)?.len());
         called().is_ok_and(|(release, build)| release == self.release && build == self.build)
     }
 
@@ -164,7 +165,7 @@ impl Kernel {
     /// tree that it lies in.
     pub fn at(image: &Path) -> io::Result<Kernel> {
         let image = image.canonicalize()?;
-        let (release, build) = called(File::open(&image)?, fs::metadata(&image)?.len())?;
+        let (release, build) = called(plain::open(&image)?, fs::metadata(&image)?.len())?;
         let roots = roots(&image);
         let modules = folders(&roots, &release).find(|folder| folder.is_dir());
         let modules = modules.or_else(|| tree::around(&image, &release));

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeSet;
 use std::ffi::CStr;
-use std::fs;
 use std::hash::Hasher;
 use std::path::{Path, PathBuf};
 
@@ -16,6 +15,7 @@ pub use super::tree::name;
 use super::tree::{self, Files};
 use crate::file_system::{self, FileSystem};
 use crate::layer;
+use crate::machine::plain;
 use crate::tool;
 
 /// What programs decompress modules, by the ending of their names.
@@ -129,7 +129,7 @@ impl Modules {
         if tree::is_built(folder) {
             return Modules::of_tree(folder);
         }
-        let read = |file: &str| fs::read_to_string(folder.join(file));
+        let read = |file: &str| plain::text(&folder.join(file));
         let dependencies = read("modules.dep").map_err(|source| VmError::Dependencies {
             folder: folder.clone(),
             release: kernel.release.clone(),
@@ -146,7 +146,7 @@ impl Modules {
         let files = tree::modules(folder)
             .map_err(|source| VmError::Image { path: folder.into(), source })?;
         // Without that list what is built in is not known.
-        let builtin = fs::read_to_string(folder.join(tree::BUILTIN));
+        let builtin = plain::text(&folder.join(tree::BUILTIN));
         let known = builtin.is_ok();
         let builtin = builtin.unwrap_or_default().lines().map(name).collect();
         Ok(Modules { folder: folder.into(), files, builtin, known })
@@ -253,7 +253,8 @@ impl Modules {
         for file in files {
             let path = self.folder.join(file);
             let what = || format!("reading {}", path.display());
-            let content = fs::read(&path).map_err(|source| VmError::Io { what: what(), source })?;
+            let content =
+                plain::bytes(&path).map_err(|source| VmError::Io { what: what(), source })?;
             names.write(name(file).as_bytes());
             names.write(b"/");
             whole.write_usize(content.len());
@@ -273,7 +274,7 @@ impl Modules {
                 let path = path.display().to_string();
                 Ok(tool::bytes(&[program, "-dc", &path].map(String::from))?)
             }
-            None => fs::read(&path).map(elf::without_debug).map_err(|source| VmError::Io {
+            None => plain::bytes(&path).map(elf::without_debug).map_err(|source| VmError::Io {
                 what: format!("reading {}", path.display()),
                 source,
             }),
@@ -283,6 +284,8 @@ impl Modules {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     const DEPENDENCIES: &str = "\

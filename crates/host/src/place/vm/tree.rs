@@ -2,11 +2,12 @@
 //! `make install` put it below a folder (Documentation/kbuild/kbuild.rst, kernel's Makefile).
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::{self, File};
+use std::fs;
 use std::io;
 use std::path::{Component, Path, PathBuf};
 
 use super::elf;
+use crate::machine::plain;
 
 /// What `make` writes into a tree that it has built.
 const RELEASE: &str = "include/config/kernel.release";
@@ -60,18 +61,18 @@ pub fn is_built(folder: &Path) -> bool {
 pub fn around(image: &Path, release: &str) -> Option<PathBuf> {
     let tree =
         image.ancestors().nth(IMAGE.split('/').count()).filter(|_| image.ends_with(IMAGE))?;
-    let its = fs::read_to_string(tree.join(RELEASE)).ok()?;
+    let its = plain::text(&tree.join(RELEASE)).ok()?;
     (its.trim() == release && tree.join(ORDER).is_file()).then(|| tree.into())
 }
 
 fn built(folder: &Path) -> io::Result<Found> {
-    let config = fs::read_to_string(folder.join(".config")).unwrap_or_default();
+    let config = plain::text(&folder.join(".config")).unwrap_or_default();
     if let Some(other) = other_processor(&config) {
         return Err(io::Error::other(format!(
             "it is built for {other}, and guests are x86-64: make it for that one (ARCH=x86_64)"
         )));
     }
-    let release = fs::read_to_string(folder.join(RELEASE))?.trim().to_string();
+    let release = plain::text(&folder.join(RELEASE))?.trim().to_string();
     let image = folder.join(IMAGE);
     if !image.is_file() {
         return Err(not_built(&format!("it has no {IMAGE}"), folder, "bzImage"));
@@ -138,8 +139,8 @@ pub fn name(file: &str) -> String {
 
 /// The modules of the tree that is built in `folder`.
 pub fn modules(folder: &Path) -> io::Result<Files> {
-    let Ok(order) = fs::read_to_string(folder.join(ORDER)) else {
-        let config = fs::read_to_string(folder.join(".config")).unwrap_or_default();
+    let Ok(order) = plain::text(&folder.join(ORDER)) else {
+        let config = plain::text(&folder.join(".config")).unwrap_or_default();
         return match config.lines().any(|line| line.ends_with("=m")) {
             true => Err(not_built("its modules are not built", folder, "modules")),
             false => Ok(Files::new()),
@@ -186,7 +187,7 @@ fn add_needed(name: &str, files: &Files, all: &mut BTreeSet<String>) {
 /// The names of the modules that the one in that file needs, as it says itself: `depends=` in its
 /// section `.modinfo` (scripts/mod/modpost.c).
 fn needs(path: &Path) -> io::Result<Vec<String>> {
-    let info = elf::section(&File::open(path)?, ".modinfo")?;
+    let info = elf::section(&plain::open(path)?, ".modinfo")?;
     let info = String::from_utf8_lossy(&info).into_owned();
     let needs = info.split('\0').find_map(|it| it.strip_prefix("depends=")).unwrap_or_default();
     Ok(needs.split(',').filter(|it| !it.is_empty()).map(name).collect())
