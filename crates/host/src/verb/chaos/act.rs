@@ -171,6 +171,9 @@ impl<'a> Acting<'a> {
                     self.act();
                 }
             }
+            Some("remark") => {
+                self.ended.said += &format!("{}\n", news["text"].as_str().unwrap_or_default());
+            }
             _ => {}
         }
     }
