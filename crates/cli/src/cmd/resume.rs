@@ -1,5 +1,6 @@
 //! A run that goes on: what has to be as it was, and what is told where it is not.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use anyhow::Result;
@@ -70,26 +71,27 @@ pub fn check_kernels(loaded: &Loaded, now: &[(String, String)]) -> Result<(), Us
         return Ok(());
     }
     let way_out = "put the former in its place again, or begin a new run";
-    for (fact, value) in now {
-        let Some(before) = loaded.run.host.get(fact).filter(|before| *before != value) else {
-            continue;
-        };
-        if let Some(kernel) = fact.strip_prefix(vm::BUILD_OF) {
-            return Err(Usage(format!(
-                "the kernel {kernel} was {before} in the rounds so far, and is {value} by now: \
-                 {way_out}"
-            )));
-        }
-        let have_same_names = before.split(vm::CONTENTS).next() == value.split(vm::CONTENTS).next();
-        if let Some(kernel) = fact.strip_prefix(vm::MODULES_OF)
-            && have_same_names
-        {
-            return Err(Usage(format!(
-                "modules of the kernel {kernel} were built again since the rounds so far: {way_out}"
-            )));
-        }
+    match changed_kernel(&loaded.run.host, now) {
+        Some(change) => Err(Usage(format!("{change}: {way_out}"))),
+        None => Ok(()),
     }
-    Ok(())
+}
+
+/// What is not as in the rounds so far of the kernels that guests would get, if something is not.
+pub fn changed_kernel(had: &BTreeMap<String, String>, now: &[(String, String)]) -> Option<String> {
+    now.iter().find_map(|(fact, value)| {
+        let before = had.get(fact).filter(|before| *before != value)?;
+        if let Some(kernel) = fact.strip_prefix(vm::BUILD_OF) {
+            return Some(format!(
+                "the kernel {kernel} was {before} in the rounds so far, and is {value} by now"
+            ));
+        }
+        let kernel = fact.strip_prefix(vm::MODULES_OF)?;
+        let have_same_names = before.split(vm::CONTENTS).next() == value.split(vm::CONTENTS).next();
+        have_same_names.then(|| {
+            format!("modules of the kernel {kernel} were built again since the rounds so far")
+        })
+    })
 }
 
 /// Refuses to go on with a run whose limits counted something else than they would now.

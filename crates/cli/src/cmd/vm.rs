@@ -8,6 +8,7 @@ use fsverdict_core::model::{Outcome, Plan, Record, Trial, TrialBed};
 use fsverdict_core::run::Place;
 use fsverdict_host::place::vm::{Terminal, Vm};
 
+use super::resume;
 use super::run::interrupt_flag;
 use crate::exit::{self, PlaceError, Usage};
 use crate::store::Store;
@@ -64,6 +65,9 @@ pub fn run(arguments: &Arguments) -> Result<u8> {
     let (had, stop) = (&loaded.run.host, interrupt_flag()?);
     let mut vm = Vm::to_look_around(store.folder(), &plan, had, stop, Box::new(|_| {}))
         .map_err(PlaceError)?;
+    if let Some(change) = resume::changed_kernel(had, &vm.bed_facts()) {
+        say::tell(&change);
+    }
     let (at, with) = (&trial.key.contender, &trial.key.workload);
     say::tell(&format!("trial {number}, {at} at {with}, once more; its disks are being made"));
     let bed = vm.make_bed(&plan.bed);
