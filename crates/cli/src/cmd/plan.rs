@@ -10,7 +10,7 @@ use fsverdict_core::model::{
     PlanError, Rounds, Sysbench, Workload, meant, plain_fio_words, program_of, with_near,
 };
 use fsverdict_core::printed;
-use fsverdict_host::tool;
+use fsverdict_host::{layer, tool};
 use serde::de::DeserializeOwned;
 
 use super::arguments::{Arguments, ProbeName, Stack, Standing};
@@ -222,6 +222,9 @@ fn set_machine(plan: &mut Plan, arguments: &Arguments) {
     if let Some(memory) = arguments.vm_memory {
         plan.vm.get_or_insert_default().memory = memory;
         plan.place.get_or_insert(Place::Vm);
+    }
+    if plan.place.is_none() && plan.contenders.iter().any(|it| layer::takes_guest(&it.layers)) {
+        plan.place = Some(Place::Vm);
     }
 }
 

@@ -209,6 +209,11 @@ pub fn in_place(layers: &[Layer], disks: &[String]) -> Option<Made> {
     takes_place(layers).then(made).flatten()
 }
 
+/// Whether one of them can be made in a virtual machine alone.
+pub fn takes_guest(layers: &[Layer]) -> bool {
+    layers.iter().filter_map(|layer| find(&layer.name)).any(|kind| !kind.on_hosts)
+}
+
 /// Whether the disks are not the bed's.
 pub fn takes_place(layers: &[Layer]) -> bool {
     let first = layers.first().and_then(|layer| find(&layer.name));
@@ -544,6 +549,7 @@ mod tests {
         assert!(in_place(&layers("luks"), &devices(1)).is_none() && !takes_place(&[]));
         let upon = top(&layers("null_blk+raid1"), devices(2), &Names::alone());
         assert_eq!(upon, ["/dev/md_fsverdict1"]);
+        assert!(takes_guest(&layers("luks+bcache")) && !takes_guest(&layers("luks+cache")));
         assert!(is_zoned(&layers("zoned")) && !is_zoned(&layers("null_blk")));
         assert!(check_processors(&layers(said)[0], 2).is_ok());
         assert!(check_processors(&layers(said)[0], 1).is_err());

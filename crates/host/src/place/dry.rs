@@ -249,6 +249,9 @@ impl DryRun {
         let made = layer::stack(&trial.contender.layers, &devices, &site::names(trial));
         let commands = clear.chain(made.into_iter().flat_map(|it| it.commands));
         self.lines.extend(commands.map(|argv| shown(&argv)));
+        if self.machines.is_none() {
+            self.remark("these are taken down when the trial is over");
+        }
     }
 
     fn sync(&mut self, trial: &Trial, directory: &str) {
