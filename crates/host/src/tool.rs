@@ -206,6 +206,10 @@ pub fn command(program: &str) -> Result<Command, ToolError> {
     let path = find(program).ok_or_else(|| ToolError::Missing { program: program.into() })?;
     let mut command = new(path);
     command.stdin(Stdio::null());
+    if program == "sh" {
+        // What a line of ours names is looked for where we look ourselves.
+        command.env("PATH", DIRECTORIES.join(":"));
+    }
     Ok(command)
 }
 

@@ -12,11 +12,12 @@ use std::os::fd::AsFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use fsverdict_core::model::Device;
 use serde::{Deserialize, Serialize};
 
 use crate::bed;
 use crate::file_system::zfs;
-use crate::layer;
+use crate::layer::{self, host::By};
 use crate::machine::cgroup::{self, Controller};
 use crate::machine::registry;
 pub use crate::machine::registry::registry;
@@ -38,8 +39,13 @@ pub enum Undo {
     Settings(Vec<Change>),
     /// The kernel holds the bed's devices by this pool: ZFS.
     Pool(zfs::Pool),
-    /// Layers of the run of that token are to be taken down.
-    Layers(Token),
+    /// Layers of the run of that token are to be taken down, which are made on these devices.
+    Layers {
+        /// It is in their names.
+        run: Token,
+        /// By now others may stand in their place.
+        devices: Vec<(Device, bed::Identity)>,
+    },
     /// Cgroups of trials are to be removed.
     Cgroups(cgroup::Places),
     /// Controllers are to be taken back from the cgroups in the root.
@@ -54,8 +60,15 @@ impl Undo {
         match self {
             Undo::Bed(part) => part.apply().map_err(|error| error.to_string()),
             Undo::Pool(pool) => pool.release().map_err(|error| error.to_string()),
-            Undo::Layers(run) => layer::host::take_down(&layer::Names::of_run(run))
-                .map_err(|error| format!("taking layers down: {error}")),
+            Undo::Layers { run, devices } => {
+                let is_same = |(device, its): &&(Device, bed::Identity)| {
+                    bed::Identity::of(device).as_ref() == Some(its)
+                };
+                let there: Vec<Device> =
+                    devices.iter().filter(is_same).map(|(device, _)| device.clone()).collect();
+                layer::host::take_down(&layer::Names::of_run(run), &there, By::Another)
+                    .map_err(|error| format!("taking layers down: {error}"))
+            }
             Undo::Cgroups(places) => places.clear().map_err(|error| error.to_string()),
             Undo::Tracing(run) => {
                 tracing::remove(run).map_err(|error| format!("removing a trace instance: {error}"))

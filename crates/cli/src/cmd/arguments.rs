@@ -179,8 +179,8 @@ pub struct Arguments {
     /// are compared [default: virtio-blk, or what the kernel has].
     #[arg(long, value_delimiter = ',', value_name = "NAME,...", help_heading = PLACE)]
     pub disks: Vec<Attachment>,
-    /// What lies below the file systems in place vm, the first next to the disk: luks+raid1; none;
-    /// several are compared: fsverdict list layers.
+    /// What lies below the file systems, the first next to the disk: luks+raid1; none; several are
+    /// compared: fsverdict list layers.
     #[arg(long, value_name = "LAYER+...", value_parser = Layer::parse_stack, help_heading = BED)]
     pub layers: Vec<Stack>,
     /// What stands on the file systems, the first next to them: overlay; gocryptfs:aessiv; none;

@@ -10,7 +10,7 @@ use fsverdict_host::undo::{self, Stale};
 use crate::exit;
 use crate::say::{self, remark};
 
-/// Undo what killed runs left: images, loop devices, settings.
+/// Undo what killed runs left: images, loop devices, layers, settings.
 ///
 /// What that is stands in journals that only you may write to, until the machine is booted anew.
 /// After that only images and folders on disks are left: name the folders of their runs, or those

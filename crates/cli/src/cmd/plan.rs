@@ -223,8 +223,10 @@ fn set_machine(plan: &mut Plan, arguments: &Arguments) {
         plan.vm.get_or_insert_default().memory = memory;
         plan.place.get_or_insert(Place::Vm);
     }
-    if plan.place.is_none() && plan.contenders.iter().any(|it| layer::takes_guest(&it.layers)) {
-        plan.place = Some(Place::Vm);
+    let layers = || plan.contenders.iter().map(|it| &it.layers).filter(|it| !it.is_empty());
+    let takes_guest = layers().any(|it| layer::takes_guest(it));
+    if takes_guest || plan.vm.is_some() && layers().next().is_some() {
+        plan.place.get_or_insert(Place::Vm);
     }
 }
 
@@ -718,10 +720,6 @@ pub(super) mod tests {
             ("--fs ext4 --zfs 2.3 -- true", "--kernel <KERNEL>"),
             ("--fs ext4 --kernel 6.1 --zfs new -- true", "write a version of OpenZFS"),
             ("--fs ext4 --kernel ./bzImage --zfs 2.3 -- true", "takes kernels by their versions"),
-            (
-                "--fs ext4,xfs --place local --layers luks -- true",
-                "has layers: that takes --place vm",
-            ),
             ("--fs ext4,xfs --place vm --bed directory:/tmp -- true", "can't be given to"),
         ] {
             let error = format!("{:#}", typed(words).unwrap_err());

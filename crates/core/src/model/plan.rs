@@ -672,7 +672,7 @@ impl Plan {
         if self.bed.kind != BedKind::Device {
             return Vec::new();
         }
-        let names = self.contenders.iter().map(|it| match it.file_system.as_str() {
+        let names = self.contenders.iter().map(|it| match it.on_disks() {
             "zfs" => "zfs_member",
             name => name,
         });

@@ -119,7 +119,11 @@ fn go_on(report: &Report, kept: Kept) -> Option<Step> {
 
 /// The options that allow to erase what the run left on its devices.
 fn erased(report: &Report) -> Vec<String> {
-    report.plan.to_erase_again().into_iter().flat_map(|it| ["--erase".into(), it]).collect()
+    let named = report.plan.to_erase_again();
+    // Layers leave data without a signature.
+    let has_layers = report.plan.contenders.iter().any(|it| !it.layers.is_empty());
+    let data = (has_layers && !named.is_empty()).then(|| "--erase-data".to_string());
+    named.into_iter().flat_map(|it| ["--erase".into(), it]).chain(data).collect()
 }
 
 fn open_of<'a>(report: &Report<'a>) -> Vec<&'a Comparison> {

@@ -16,7 +16,7 @@ pub const LUKS: Kind = Kind {
     about: "LUKS2: every device encrypted by dm-crypt, with a random key",
     settings: &[
         ("cipher", Value::Word),
-        ("key_size", Value::Word),
+        ("key_size", Value::Count),
         ("sector_size", Value::Size),
         ("workqueues", Value::Switch),
     ],

@@ -66,7 +66,14 @@ pub const RAID10: Kind = Kind {
 /// Makes an array whose device has its name and not the next number: `md_NAME` in `/dev` and in
 /// `/sys/block` (mdadm.conf(5), "CREATE", "names="). Of the devices that a machine has it is known
 /// by that as ours. Of what is no regular file mdadm reads nothing (config.c, `conf_file_or_dir`).
-const NAMED: &str = "echo CREATE names=yes >$0 && mdadm \"$@\" --config=$0; it=$?; rm $0; exit $it";
+/// Where there is no such name it takes a number, and that is no failure to it.
+fn named(name: &str) -> String {
+    let config = format!("{OF_ROOT}/{name}.conf");
+    format!(
+        "echo CREATE names=yes >{config} && mdadm \"$@\" --config={config} && test -d \
+         /sys/block/md_{name}; it=$?; rm {config}; exit $it"
+    )
+}
 
 /// `--assume-clean`: otherwise the kernel brings the devices in line with each other meanwhile, and
 /// the work is measured beside that, which is what a resync is asked for. Nothing is read that was
@@ -76,8 +83,8 @@ fn up(seat: &Seat) -> Made {
     let name = format!("{}{}", seat.names.prefix, seat.level);
     let array = format!("/dev/md_{name}");
     let level = seat.layer.name.trim_start_matches("raid");
-    let config = format!("{OF_ROOT}/{name}.conf");
-    let create = words(&["sh", "-c", NAMED, &config, "--create", &format!("/dev/md/{name}")]);
+    let path = format!("/dev/md/{name}");
+    let create = words(&["sh", "-c", &named(&name), "mdadm", "--create", &path]);
     let create = [create, words(&["--run", "--metadata=1.2", "--homehost=any"])].concat();
     let clean = match (seat.setting("state"), level) {
         (Some("resync"), "5") => &["--force"][..],

@@ -211,7 +211,8 @@ pub fn in_place(layers: &[Layer], disks: &[String]) -> Option<Made> {
 
 /// Whether one of them can be made in a virtual machine alone.
 pub fn takes_guest(layers: &[Layer]) -> bool {
-    layers.iter().filter_map(|layer| find(&layer.name)).any(|kind| !kind.on_hosts)
+    let is_of_guests = |layer: &Layer| find(&layer.name).is_some_and(|kind| !kind.on_hosts);
+    layers.iter().any(|layer| is_of_guests(layer) || host::is_for_all(layer))
 }
 
 /// Whether the disks are not the bed's.

@@ -81,11 +81,15 @@ fn settle<'a>(
     plan: &'a Plan,
     asked: impl Fn(Place, &'a Plan) -> Asked<'a>,
 ) -> Result<Choice, HostError> {
+    let can_be_on_vm = || (Plan { place: Some(Place::Vm), ..plan.clone() }).check().is_ok();
     let here = match fitted(plan, Place::Local, &asked(Place::Local, plan)) {
+        Ok(choice) if has_layers_for_guests(plan, &choice) && can_be_on_vm() => {
+            return Ok(fitted(plan, Place::Vm, &asked(Place::Vm, plan)).unwrap_or(choice));
+        }
         Ok(choice) => return Ok(choice),
         Err(here) => here,
     };
-    if (Plan { place: Some(Place::Vm), ..plan.clone() }).check().is_err() {
+    if !can_be_on_vm() {
         return Err(here.into());
     }
     let on_vm = match fitted(plan, Place::Vm, &asked(Place::Vm, plan)) {
@@ -98,6 +102,13 @@ fn settle<'a>(
         (_, true) => on_vm.into(),
         _ => Nowhere { here, on_vm: only_on_vm }.into(),
     })
+}
+
+/// This machine can't make layers of `plan`, or not as they are to be.
+fn has_layers_for_guests(plan: &Plan, here: &Choice) -> bool {
+    let is_left_out = |name: &str| here.left_out.iter().any(|it| it.name == name);
+    let mut layered = plan.contenders.iter().filter(|it| !it.layers.is_empty());
+    layer::host::check(plan).is_err() || layered.any(|it| is_left_out(&it.name))
 }
 
 #[cfg(test)]
@@ -118,7 +129,10 @@ mod tests {
 
     /// What is chosen where these places lack what is named.
     fn chosen(here: &[&str], on_vm: &[&str]) -> Result<Choice, String> {
-        let plan = Plan::parse(PLAN).unwrap();
+        choice_of(&Plan::parse(PLAN).unwrap(), here, on_vm)
+    }
+
+    fn choice_of(plan: &Plan, here: &[&str], on_vm: &[&str]) -> Result<Choice, String> {
         let answer = |lacks: &[&str], need: &Need| match lacks.contains(&&*need.name()) {
             false => Answer::yes(""),
             true => match need {
@@ -131,7 +145,7 @@ mod tests {
             let lacks = if place == Place::Local { here } else { on_vm };
             Asked::new(move |need| answer(lacks, need))
         };
-        settle(&plan, asked).map_err(|error| error.to_string())
+        settle(plan, asked).map_err(|error| error.to_string())
     }
 
     #[test]
@@ -156,6 +170,23 @@ mod tests {
         let choice = chosen(&["page cache"], &[]).unwrap();
         assert_eq!(choice.unread, ["page cache: no page cache"]);
         assert_eq!((choice.place, chosen(&[], &[]).unwrap().unread.len()), (Place::Local, 0));
+    }
+
+    #[test]
+    fn a_study_whose_layers_this_machine_lacks_is_run_where_they_are() {
+        let study = |layers: &str| {
+            let on_layers = format!("name = \"b\", layers = [{layers}]");
+            let of_study = PLAN.replace("name = \"b\"", &on_layers);
+            Plan::parse(&format!("study = {{ title = \"it\" }}\n{of_study}")).unwrap()
+        };
+        let place = |layers: &str, here: &[&str], on_vm: &[&str]| {
+            choice_of(&study(layers), here, on_vm).unwrap().place
+        };
+        assert_eq!(place("\"luks\"", &[], &[]), Place::Local);
+        assert_eq!(place("\"luks\"", &["layer luks"], &[]), Place::Vm);
+        assert_eq!(place("\"luks\"", &["jfs"], &[]), Place::Vm, "it is on layers, too");
+        assert_eq!(place("", &["jfs"], &[]), Place::Local, "the rest is run here");
+        assert_eq!(place("\"luks\"", &["layer luks"], &["QEMU"]), Place::Local);
     }
 
     #[test]

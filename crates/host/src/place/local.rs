@@ -12,7 +12,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
 
 use fsverdict_core::model::{
-    self, Bed, BedKind, Contender, Counted, ExtraProbe, Overdue, Plan, Record, Trial, TrialBed,
+    self, Bed, BedKind, Contender, Counted, Device, ExtraProbe, Overdue, Plan, Record, Trial,
+    TrialBed,
 };
 use fsverdict_core::run::{HostError, Place};
 
@@ -20,15 +21,17 @@ use super::lease::Grant;
 use super::trial_process::{
     self, Event, Patience, TICK, Watch, machines_proc, mount_point, trial_argv,
 };
-use crate::bed::{self, Consents, partition};
+use crate::bed::{self, Consents, Identity, partition};
 use crate::file_system::Site;
 use crate::file_system::zfs::Pool;
+use crate::layer::host::By;
+use crate::layer::{self, Names};
 use crate::machine::cgroup::{self, Controller, Places};
 use crate::machine::settings::{self, Change};
 use crate::machine::throttle::{self, Means};
 use crate::place::trial::site::{WORK, devices};
 use crate::undo::{self, Journal, Undo};
-use crate::{file_system, layer, sys, tool};
+use crate::{file_system, sys, tool};
 
 /// This machine, during one run.
 pub struct Lab<'a> {
@@ -169,15 +172,28 @@ impl<'a> Lab<'a> {
         }
     }
 
-    /// By what the kernel may hold the bed's devices when `trial` is over: its pool, and what lies
-    /// below that.
-    fn left_of(&mut self, trial: &Trial) -> Result<Vec<Undo>, HostError> {
-        let pool = held_pool(trial).map(Undo::Pool);
-        let layers = match trial.contender.layers.is_empty() {
-            true => None,
-            false => Some(Undo::Layers(self.journal()?.token().clone())),
-        };
-        Ok(pool.into_iter().chain(layers).collect())
+    /// Has the journal know of the trial's layers, which whoever comes after a kill takes down.
+    fn note_layers(&mut self, trial: &Trial) -> Result<(), HostError> {
+        if trial.contender.layers.is_empty() {
+            return Ok(());
+        }
+        let known = |it: &Device| Some((it.clone(), Identity::of(it)?));
+        let devices = trial.bed.devices.iter().filter_map(known).collect();
+        let journal = self.journal()?;
+        let run = journal.token().clone();
+        Ok(journal.before(&Undo::Layers { run, devices })?)
+    }
+
+    /// Takes the trial's layers down, and whatever else stands on its devices.
+    fn without_layers(&self, trial: &Trial) -> Result<(), HostError> {
+        if trial.contender.layers.is_empty() {
+            return Ok(());
+        }
+        self.made.as_ref().map_or(Ok(()), bed::Made::check_same)?;
+        let run = self.journal.as_ref().ok_or("the journal is closed")?.token();
+        let by = By::Run(&self.interrupted);
+        let taken = layer::host::take_down(&Names::of_run(run), &trial.bed.devices, by);
+        Ok(taken.map_err(|error| format!("taking layers down: {error}"))?)
     }
 
     /// Starts the process of `trial`.
@@ -204,14 +220,17 @@ impl<'a> Lab<'a> {
         sys::bind_to_us(&mut command);
         let cgroups = self.cgroups_of(trial);
         cgroups.enter(&mut command)?;
-        let mut left = self.left_of(trial)?;
-        left.iter().try_for_each(|undo| self.journal()?.before(undo).map_err(HostError::from))?;
-        left.extend(self.tracing_of(trial)?);
+        // What is noted first is undone last: a pool lies on its layers.
+        self.note_layers(trial)?;
+        let pool = held_pool(trial).map(Undo::Pool);
+        pool.iter().try_for_each(|undo| self.journal()?.before(undo).map_err(HostError::from))?;
+        let tracing = self.tracing_of(trial)?;
         if !trial.contender.layers.is_empty() {
             command.envs(layer::WITHOUT_UDEV);
         }
         let granted = Some(self.grant(trial)?);
         let child = command.spawn()?;
+        let left = pool.into_iter().chain(tracing).collect();
         Ok(Started { child, cgroups, granted, left, errors, output })
     }
 
@@ -234,6 +253,11 @@ impl<'a> Lab<'a> {
         // One that was killed in the midst of it could not let go of its devices itself.
         let cleared = left.iter().map(Undo::apply).fold(Ok(()), Result::and);
         let cleared = cleared.map_err(HostError::from);
+        let cleared = cleared.and_then(|()| match &ended {
+            // It was waited for already.
+            Err(error) if error.is::<Overdue>() => Ok(()),
+            _ => self.without_layers(trial),
+        });
         let cleared = cleared.and_then(|()| match ended {
             Ok(()) => Ok(()),
             Err(_) => self.without_partitions(trial),
@@ -291,7 +315,7 @@ impl<'a> Lab<'a> {
 
     /// Ends a trial that takes too long, and what it would have taken back itself.
     fn cut_short(
-        &mut self,
+        &self,
         child: &mut Child,
         trial: &Trial,
         mut overdue: Overdue,
@@ -303,9 +327,12 @@ impl<'a> Lab<'a> {
             overdue.left.extend(cleared.err().map(|error| error.to_string()));
         } else {
             // What the kernel keeps would hold them for ever.
-            overdue.left.extend(self.left_of(trial)?.iter().filter_map(|it| it.apply().err()));
+            let released = held_pool(trial).map(Undo::Pool).map_or(Ok(()), |pool| pool.apply());
+            overdue.left.extend(released.err().map(|error| error.to_string()));
             let made = self.made.as_ref().ok_or("the bed is not made")?;
-            let unused = made.wait_until_unused(&self.interrupted);
+            let unused = self
+                .without_layers(trial)
+                .and_then(|()| Ok(made.wait_until_unused(&self.interrupted)?));
             overdue.left.extend(unused.err().map(|error| error.to_string()));
         }
         Ok(overdue)
@@ -317,7 +344,7 @@ struct Started {
     child: Child,
     cgroups: cgroup::Made,
     granted: Option<Grant>,
-    /// What it does not let go of itself: its layers; and where it was killed its pool and tracing.
+    /// What one that is killed does not let go of: its pool, its tracing.
     left: Vec<Undo>,
     /// What it says goes wrong, and its record.
     errors: File,
