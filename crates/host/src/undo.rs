@@ -11,13 +11,14 @@ use std::io::{self, Read, Write};
 use std::os::fd::AsFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
 
 use fsverdict_core::model::Device;
 use serde::{Deserialize, Serialize};
 
 use crate::bed;
 use crate::file_system::zfs;
-use crate::layer::{self, host::By};
+use crate::layer::{self, Names};
 use crate::machine::cgroup::{self, Controller};
 use crate::machine::registry;
 pub use crate::machine::registry::registry;
@@ -39,12 +40,13 @@ pub enum Undo {
     Settings(Vec<Change>),
     /// The kernel holds the bed's devices by this pool: ZFS.
     Pool(zfs::Pool),
-    /// Layers of the run of that token are to be taken down, which are made on these devices.
+    /// Layers are to be taken down.
     Layers {
-        /// It is in their names.
+        /// The token in their names.
         run: Token,
-        /// By now others may stand in their place.
-        devices: Vec<(Device, bed::Identity)>,
+        /// Devices that the run has made, and nobody else can have taken since: whatever stands on
+        /// them goes. By now others may stand in their place.
+        own: Vec<(Device, bed::Identity)>,
     },
     /// Cgroups of trials are to be removed.
     Cgroups(cgroup::Places),
@@ -60,13 +62,14 @@ impl Undo {
         match self {
             Undo::Bed(part) => part.apply().map_err(|error| error.to_string()),
             Undo::Pool(pool) => pool.release().map_err(|error| error.to_string()),
-            Undo::Layers { run, devices } => {
+            Undo::Layers { run, own } => {
                 let is_same = |(device, its): &&(Device, bed::Identity)| {
                     bed::Identity::of(device).as_ref() == Some(its)
                 };
-                let there: Vec<Device> =
-                    devices.iter().filter(is_same).map(|(device, _)| device.clone()).collect();
-                layer::host::take_down(&layer::Names::of_run(run), &there, By::Another)
+                let own: Vec<Device> =
+                    own.iter().filter(is_same).map(|(device, _)| device.clone()).collect();
+                // Whoever clears away after another waits no longer than for who looks at it.
+                layer::host::take_down(&Names::of_run(run), &own, &AtomicBool::new(true))
                     .map_err(|error| format!("taking layers down: {error}"))
             }
             Undo::Cgroups(places) => places.clear().map_err(|error| error.to_string()),

@@ -6,7 +6,7 @@
 //! and them alone; and what they lie upon is found from there, whatever its number is by now. The
 //! kernel itself takes them down, for the tools would look at other devices, and wait for udev.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
 use std::io;
 use std::os::fd::AsRawFd;
@@ -111,12 +111,6 @@ impl Raised {
         known_by.is_some_and(|name| name.starts_with(&names.prefix))
     }
 
-    /// What cryptsetup makes for a while, and leaves where it is killed (lib/utils_wipe.c,
-    /// lib/luks2/luks2_keyslot.c).
-    fn is_temporary(&self) -> bool {
-        self.mapping.as_ref().is_some_and(|name| name.starts_with("temporary-cryptsetup-"))
-    }
-
     fn folder(&self, root: &Path) -> PathBuf {
         root.join(BLOCK).join(&self.name)
     }
@@ -133,17 +127,7 @@ impl Raised {
 
 const BLOCK: &str = "sys/block";
 
-/// Who takes layers down.
-#[derive(Clone, Copy, Debug)]
-pub enum By<'a> {
-    /// The run, which has the devices below for itself: whatever stands on them is its own, and
-    /// nothing is left on them. An interruption ends the wait for what is held.
-    Run(&'a AtomicBool),
-    /// Who comes after it was killed: somebody else may have taken the devices since.
-    Another,
-}
-
-/// A device of the bed, held open: its name stays its own meanwhile, and is that of no other.
+/// A device below, held open: its name stays its own meanwhile, and is that of no other.
 #[derive(Debug)]
 struct Below {
     name: String,
@@ -151,18 +135,37 @@ struct Below {
 }
 
 impl Below {
-    /// The device that sysfs knows by that name, if its node is the right one.
-    fn open(root: &Path, name: &str) -> io::Result<Below> {
-        // A name has `!` for `/` there (drivers/base/core.c, `device_get_devnode`).
-        let path = root.join("dev").join(name.replace('!', "/"));
-        let node = File::open(&path)?;
-        let number = fs::read_to_string(root.join("sys/class/block").join(name).join("dev"))?;
+    /// The device of that number at that path, which sysfs knows by that name.
+    fn open(path: &Path, number: &str, name: &str) -> io::Result<Below> {
+        let node = File::open(path)?;
         let device = node.metadata()?.rdev();
         let [major, minor] = [libc::major(device), libc::minor(device)];
-        match number.trim() == format!("{major}:{minor}") {
+        match number == format!("{major}:{minor}") {
             true => Ok(Below { name: name.into(), node }),
             false => Err(io::Error::other(format!("{} is another device", path.display()))),
         }
+    }
+
+    /// What something stands on, by its name in sysfs; `None` where it is gone.
+    fn part(root: &Path, name: &str) -> Option<io::Result<Below>> {
+        let number =
+            fs::read_to_string(root.join("sys/class/block").join(name).join("dev")).ok()?;
+        // A name has `!` for `/` there (drivers/base/core.c, `device_get_devnode`).
+        let path = root.join("dev").join(name.replace('!', "/"));
+        let gone = [libc::ENOENT, libc::ENXIO, libc::ENODEV];
+        match Below::open(&path, number.trim(), name) {
+            Err(error) if error.raw_os_error().is_some_and(|it| gone.contains(&it)) => None,
+            opened => Some(opened),
+        }
+    }
+
+    /// A device of the run's own.
+    fn own(root: &Path, device: &Device) -> io::Result<Below> {
+        let [major, minor] = device.number;
+        let number = format!("{major}:{minor}");
+        let folder = fs::canonicalize(root.join("sys/dev/block").join(&number))?;
+        let name = folder.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        Below::open(Path::new(&device.path), &number, name)
     }
 
     /// Takes the signatures from it. Who looks at it for a moment is waited for.
@@ -181,26 +184,16 @@ impl Below {
     }
 }
 
-/// The names in sysfs of `devices`.
-fn names_of(root: &Path, devices: &[Device]) -> BTreeSet<String> {
-    let of = |device: &Device| {
-        let [major, minor] = device.number;
-        let folder = fs::canonicalize(root.join(format!("sys/dev/block/{major}:{minor}"))).ok()?;
-        Some(folder.file_name()?.to_str()?.to_string())
-    };
-    devices.iter().filter_map(of).collect()
-}
-
-/// What is to go of all devices: what has these names, and of what stands on that or on `below`
-/// all, or what is temporary.
-fn raised(root: &Path, names: &Names, below: &BTreeSet<String>, all: bool) -> Vec<Raised> {
+/// What is to go of all devices: what has these names, and all that stands on that or on `own`.
+fn raised(root: &Path, names: &Names, own: &[Below]) -> Vec<Raised> {
     let mut others: Vec<Raised> =
         entries(&root.join(BLOCK)).filter_map(|name| Raised::of(root, name)).collect();
-    let (mut ground, mut found) = (below.clone(), Vec::new());
+    let mut ground: BTreeSet<String> = own.iter().map(|it| it.name.clone()).collect();
+    let mut found = Vec::new();
     loop {
         let stands =
             |it: &Raised| entries(&it.folder(root).join("slaves")).any(|on| ground.contains(&on));
-        let goes = |it: &Raised| it.is_called(names) || ((all || it.is_temporary()) && stands(it));
+        let goes = |it: &Raised| it.is_called(names) || stands(it);
         let (new, rest): (Vec<_>, Vec<_>) = others.into_iter().partition(goes);
         if new.is_empty() {
             return found;
@@ -216,53 +209,44 @@ fn entries(folder: &Path) -> impl Iterator<Item = String> + use<> {
     all.filter_map(|entry| entry.file_name().into_string().ok())
 }
 
-/// Takes down what [`super::raise`] has made with these names on `devices`, from above, and clears
-/// what it lay upon: udev would make an array of its parts again. What is not there is no error.
+/// Takes down what has these names, as [`super::raise`] gives them, and clears what that lay upon:
+/// udev would make an array of its parts again. Of `own` devices, which are the run's and nobody
+/// else's, all goes that stands on them, a tool's temporary mapping too, and all are cleared. What
+/// is not there is no error. Where `interrupted` is set little is waited for.
 ///
 /// # Errors
 /// Where the kernel does not let go of one, or what is below can't be cleared.
-pub fn take_down(names: &Names, devices: &[Device], by: By) -> io::Result<()> {
+pub fn take_down(names: &Names, own: &[Device], interrupted: &AtomicBool) -> io::Result<()> {
     let (root, begin) = (Path::new("/"), Instant::now());
-    let bed = names_of(root, devices);
-    let is_run = matches!(by, By::Run(_));
-    let mut below: Vec<Below> = Vec::new();
-    if is_run {
-        below = bed.iter().map(|name| Below::open(root, name)).collect::<io::Result<_>>()?;
-    }
+    let own: Vec<Below> = own.iter().map(|it| Below::own(root, it)).collect::<io::Result<_>>()?;
+    let mut parts: BTreeMap<String, io::Result<Below>> = BTreeMap::new();
     loop {
-        let all = raised(root, names, &bed, is_run);
+        let all = raised(root, names, &own);
         if all.is_empty() {
             break;
         }
-        let parts = all.iter().flat_map(|it| entries(&it.folder(root).join("slaves")));
-        for name in parts.filter(|name| all.iter().all(|it| it.name != *name)) {
-            if below.iter().all(|it| it.name != name) {
-                below.push(Below::open(root, &name)?);
-            }
-        }
+        let named = all.iter().filter(|it| it.is_called(names));
+        let below = named.flat_map(|it| entries(&it.folder(root).join("slaves")));
+        let is_known =
+            |name: &String| parts.contains_key(name) || all.iter().any(|it| it.name == *name);
+        let new: Vec<String> = below.filter(|name| !is_known(name)).collect();
+        parts.extend(new.into_iter().filter_map(|name| {
+            let opened = Below::part(root, &name)?;
+            Some((name, opened))
+        }));
         let is_free = |it: &&Raised| entries(&it.folder(root).join("holders")).next().is_none();
         let held: Vec<io::Error> =
             all.iter().filter(is_free).filter_map(|it| it.take_down(root).err()).collect();
-        if by.gives_up(begin) {
+        let patience = if interrupted.load(Ordering::Relaxed) { LOOKED_AT } else { HELD };
+        if begin.elapsed() > patience {
             let why = || io::Error::other(format!("{} does not go", all[0].name));
             return Err(held.into_iter().next().unwrap_or_else(why));
         }
         std::thread::sleep(PAUSE);
     }
-    let cleared = below.iter().map(Below::clear).fold(Ok(()), Result::and);
-    cleared.and(remove_nodes(root, names))
-}
-
-impl By<'_> {
-    fn gives_up(self, begin: Instant) -> bool {
-        match self {
-            By::Run(interrupted) => {
-                begin.elapsed() > HELD
-                    || interrupted.load(Ordering::Relaxed) && begin.elapsed() > LOOKED_AT
-            }
-            By::Another => begin.elapsed() > LOOKED_AT,
-        }
-    }
+    let cleared = own.iter().map(Below::clear).fold(Ok(()), Result::and);
+    let parts = parts.into_values().map(|part| part?.clear());
+    parts.fold(cleared, Result::and).and(remove_nodes(root, names))
 }
 
 /// The nodes that the tools have made in place of udev, and mdadm's configuration.
@@ -330,32 +314,37 @@ mod tests {
             ("dm-2", "fsverdict_0123456789abcdee_0_0", &["sda"]),
             ("dm-3", "temporary-cryptsetup-7", &["sdb"]),
             ("dm-4", "temporary-cryptsetup-8", &["sda"]),
+            ("md126", "md", &["dm-0"]),
             ("md127", "md", &["sdb"]),
         ]);
         assert!(array.len() < 32, "DISK_NAME_LEN");
-        let of = |below: &[&str], all: bool| {
-            let below = below.iter().map(ToString::to_string).collect();
-            let found = raised(tree.path(), &own(), &below, all).into_iter().map(|it| it.name);
+        let of = |own: &[&str]| {
+            let null = || File::open("/dev/null").unwrap();
+            let own: Vec<Below> =
+                own.iter().map(|&name| Below { name: name.into(), node: null() }).collect();
+            let found = raised(tree.path(), &self::own(), &own).into_iter().map(|it| it.name);
             found.collect::<BTreeSet<_>>()
         };
         let named = |names: &[&str]| names.iter().map(ToString::to_string).collect::<BTreeSet<_>>();
-        assert_eq!(of(&[], false), named(&["dm-0", &array]));
-        assert_eq!(of(&["sdb"], false), named(&["dm-0", "dm-3", &array]));
-        assert_eq!(of(&["sdb"], true), named(&["dm-0", "dm-3", "md127", &array]));
-        take_down(&own(), &[], By::Another).unwrap();
+        assert_eq!(of(&[]), named(&["dm-0", "md126", &array]));
+        assert_eq!(of(&["sdb"]), named(&["dm-0", "dm-3", "md126", "md127", &array]));
+        take_down(&own(), &[], &AtomicBool::new(true)).unwrap();
     }
 
     #[test]
     fn a_node_is_believed_where_it_has_the_number() {
         let tree = machine(&[]);
-        fs::create_dir_all(tree.path().join("sys/class/block/null")).unwrap();
-        fs::create_dir_all(tree.path().join("dev")).unwrap();
-        std::os::unix::fs::symlink("/dev/null", tree.path().join("dev/null")).unwrap();
-        let number = tree.path().join("sys/class/block/null/dev");
+        let root = tree.path();
+        fs::create_dir_all(root.join("sys/class/block/null")).unwrap();
+        fs::create_dir_all(root.join("dev")).unwrap();
+        assert!(Below::part(root, "gone").is_none());
+        let number = root.join("sys/class/block/null/dev");
         fs::write(&number, "1:3\n").unwrap();
-        assert_eq!(Below::open(tree.path(), "null").unwrap().name, "null");
+        assert!(Below::part(root, "null").is_none(), "it has no node");
+        std::os::unix::fs::symlink("/dev/null", root.join("dev/null")).unwrap();
+        assert_eq!(Below::part(root, "null").unwrap().unwrap().name, "null");
         fs::write(number, "7:3\n").unwrap();
-        let error = Below::open(tree.path(), "null").unwrap_err().to_string();
+        let error = Below::part(root, "null").unwrap().unwrap_err().to_string();
         assert!(error.contains("is another device"), "{error}");
     }
 

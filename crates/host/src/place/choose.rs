@@ -84,7 +84,9 @@ fn settle<'a>(
     let can_be_on_vm = || (Plan { place: Some(Place::Vm), ..plan.clone() }).check().is_ok();
     let here = match fitted(plan, Place::Local, &asked(Place::Local, plan)) {
         Ok(choice) if has_layers_for_guests(plan, &choice) && can_be_on_vm() => {
-            return Ok(fitted(plan, Place::Vm, &asked(Place::Vm, plan)).unwrap_or(choice));
+            let on_vm = fitted(plan, Place::Vm, &asked(Place::Vm, plan)).ok();
+            let on_vm = on_vm.filter(|it| !lacks_layers(plan, it));
+            return Ok(on_vm.unwrap_or(choice));
         }
         Ok(choice) => return Ok(choice),
         Err(here) => here,
@@ -106,9 +108,13 @@ fn settle<'a>(
 
 /// This machine can't make layers of `plan`, or not as they are to be.
 fn has_layers_for_guests(plan: &Plan, here: &Choice) -> bool {
-    let is_left_out = |name: &str| here.left_out.iter().any(|it| it.name == name);
-    let mut layered = plan.contenders.iter().filter(|it| !it.layers.is_empty());
-    layer::host::check(plan).is_err() || layered.any(|it| is_left_out(&it.name))
+    layer::host::check(plan).is_err() || lacks_layers(plan, here)
+}
+
+/// Of the contenders of `plan` one that has layers was left out.
+fn lacks_layers(plan: &Plan, choice: &Choice) -> bool {
+    let is_left_out = |name: &str| choice.left_out.iter().any(|it| it.name == name);
+    plan.contenders.iter().any(|it| !it.layers.is_empty() && is_left_out(&it.name))
 }
 
 #[cfg(test)]
@@ -187,6 +193,7 @@ mod tests {
         assert_eq!(place("\"luks\"", &["jfs"], &[]), Place::Vm, "it is on layers, too");
         assert_eq!(place("", &["jfs"], &[]), Place::Local, "the rest is run here");
         assert_eq!(place("\"luks\"", &["layer luks"], &["QEMU"]), Place::Local);
+        assert_eq!(place("\"luks\"", &["layer luks"], &["layer luks"]), Place::Local);
     }
 
     #[test]

@@ -24,7 +24,6 @@ use super::trial_process::{
 use crate::bed::{self, Consents, Identity, partition};
 use crate::file_system::Site;
 use crate::file_system::zfs::Pool;
-use crate::layer::host::By;
 use crate::layer::{self, Names};
 use crate::machine::cgroup::{self, Controller, Places};
 use crate::machine::settings::{self, Change};
@@ -53,6 +52,8 @@ pub struct Lab<'a> {
     given: Vec<Controller>,
     /// What limits count, where trials are held down.
     limits_count: Option<Counted>,
+    /// A trial may have made layers that are not taken down yet.
+    has_layers: bool,
 }
 
 impl<'a> Lab<'a> {
@@ -78,6 +79,7 @@ impl<'a> Lab<'a> {
             cgroups: None,
             given: Vec::new(),
             limits_count: None,
+            has_layers: false,
         })
     }
 
@@ -177,23 +179,30 @@ impl<'a> Lab<'a> {
         if trial.contender.layers.is_empty() {
             return Ok(());
         }
+        self.has_layers = true;
+        // A disk of the user's may be in use for something else by then. All of the run's are noted
+        // at once: it is one line, which stands before those of pools upon layers.
+        let made = self.made.iter().filter(|_| is_of_our_own(trial.bed.kind));
         let known = |it: &Device| Some((it.clone(), Identity::of(it)?));
-        let devices = trial.bed.devices.iter().filter_map(known).collect();
+        let own = made.flat_map(|made| &made.devices).filter_map(known).collect();
         let journal = self.journal()?;
         let run = journal.token().clone();
-        Ok(journal.before(&Undo::Layers { run, devices })?)
+        Ok(journal.before(&Undo::Layers { run, own })?)
     }
 
-    /// Takes the trial's layers down, and whatever else stands on its devices.
-    fn without_layers(&self, trial: &Trial) -> Result<(), HostError> {
-        if trial.contender.layers.is_empty() {
+    /// Takes layers down, where a trial had some, and whatever else stands on the bed, which is the
+    /// run's while it lives.
+    fn without_layers(&mut self) -> Result<(), HostError> {
+        if !self.has_layers {
             return Ok(());
         }
-        self.made.as_ref().map_or(Ok(()), bed::Made::check_same)?;
+        let made = self.made.as_ref().ok_or("the bed is not made")?;
+        made.check_same()?;
         let run = self.journal.as_ref().ok_or("the journal is closed")?.token();
-        let by = By::Run(&self.interrupted);
-        let taken = layer::host::take_down(&Names::of_run(run), &trial.bed.devices, by);
-        Ok(taken.map_err(|error| format!("taking layers down: {error}"))?)
+        layer::host::take_down(&Names::of_run(run), &made.devices, &self.interrupted)
+            .map_err(|error| format!("taking layers down: {error}"))?;
+        self.has_layers = false;
+        Ok(())
     }
 
     /// Starts the process of `trial`.
@@ -253,11 +262,12 @@ impl<'a> Lab<'a> {
         // One that was killed in the midst of it could not let go of its devices itself.
         let cleared = left.iter().map(Undo::apply).fold(Ok(()), Result::and);
         let cleared = cleared.map_err(HostError::from);
-        let cleared = cleared.and_then(|()| match &ended {
+        let layers = match &ended {
             // It was waited for already.
             Err(error) if error.is::<Overdue>() => Ok(()),
-            _ => self.without_layers(trial),
-        });
+            _ => self.without_layers(),
+        };
+        let cleared = cleared.and(layers);
         let cleared = cleared.and_then(|()| match ended {
             Ok(()) => Ok(()),
             Err(_) => self.without_partitions(trial),
@@ -315,7 +325,7 @@ impl<'a> Lab<'a> {
 
     /// Ends a trial that takes too long, and what it would have taken back itself.
     fn cut_short(
-        &self,
+        &mut self,
         child: &mut Child,
         trial: &Trial,
         mut overdue: Overdue,
@@ -329,10 +339,10 @@ impl<'a> Lab<'a> {
             // What the kernel keeps would hold them for ever.
             let released = held_pool(trial).map(Undo::Pool).map_or(Ok(()), |pool| pool.apply());
             overdue.left.extend(released.err().map(|error| error.to_string()));
-            let made = self.made.as_ref().ok_or("the bed is not made")?;
-            let unused = self
-                .without_layers(trial)
-                .and_then(|()| Ok(made.wait_until_unused(&self.interrupted)?));
+            let unused = self.without_layers().and_then(|()| {
+                let made = self.made.as_ref().ok_or("the bed is not made")?;
+                Ok(made.wait_until_unused(&self.interrupted)?)
+            });
             overdue.left.extend(unused.err().map(|error| error.to_string()));
         }
         Ok(overdue)
@@ -467,6 +477,8 @@ impl Place for Lab<'_> {
         let mut errors: Vec<String> = given.map(|error| error.to_string()).collect();
         let cleared = self.cgroups.take().and_then(|cgroups| cgroups.clear().err());
         errors.extend(cleared.map(|error| error.to_string()));
+        // Those of a trial that could not let go of them.
+        errors.extend(self.without_layers().err().map(|error| error.to_string()));
         let removed = self.made.take().and_then(|made| made.remove().err());
         errors.extend(removed.map(|error| error.to_string()));
         if !errors.is_empty() {
