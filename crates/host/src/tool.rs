@@ -260,6 +260,15 @@ fn all_of(pipe: Option<impl Read>) -> std::io::Result<Vec<u8>> {
     }
 }
 
+impl ToolError {
+    /// The tool found its device held by somebody else, which its status does not tell apart: as
+    /// strerror(3) says EBUSY in English.
+    pub fn is_busy(&self) -> bool {
+        let says = |said: &str| said.contains("Device or resource busy");
+        matches!(self, ToolError::Failed { stderr, .. } if says(stderr))
+    }
+}
+
 /// Runs one after the other, for as long as the step of the trial may take; gives their standard
 /// output together.
 pub fn run_all(commands: &[Vec<String>]) -> Result<String, ToolError> {

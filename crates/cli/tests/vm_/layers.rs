@@ -4,18 +4,22 @@ use std::fs::{self, File};
 use std::process::Stdio;
 
 use super::{as_root, failures, full_kernel, image_in, kernels};
-use crate::support::{Scene, Started, list, one_line, sample, text};
+use crate::support::{Done, Scene, Started, list, one_line, sample, text};
 
 /// What makes them, for guests alone where the machine does not have it.
 const PACKAGES: [&str; 3] = ["cryptsetup-bin", "lvm2", "mdadm"];
+
+fn fetch_tools(scene: &Scene) -> Done {
+    let words = [&["kernels", "tools"][..], &PACKAGES].concat();
+    Started::new(as_root(scene, &words)).wait().exits(0)
+}
 
 #[test]
 #[ignore = "fetches tools, once, and boots virtual machines: run ./test"]
 fn a_stack_of_layers_is_made_below_a_file_system_and_told() {
     or_left_out!();
     let scene = Scene::new();
-    let words = [&["kernels", "tools"][..], &PACKAGES].concat();
-    let done = Started::new(as_root(&scene, &words)).wait().exits(0);
+    let done = fetch_tools(&scene);
     for program in ["cryptsetup", "integritysetup", "lvm", "mdadm"] {
         assert!(done.stdout.contains(program), "{program}: {}", done.stdout);
     }
@@ -71,8 +75,7 @@ $run --output late --trial-timeout 20s -- sleep 1000; left
 fn a_host_makes_layers_and_takes_them_down_also_those_of_a_killed_run() {
     or_left_out!();
     let scene = Scene::new();
-    let words = [&["kernels", "tools"][..], &PACKAGES].concat();
-    Started::new(as_root(&scene, &words)).wait().exits(0);
+    fetch_tools(&scene);
     scene.write("as-host", AS_HOST);
     let place =
         ["run", "--place", "vm", "--kernel", kernels()[0], "--fs", "ext4", "--size", "128M"];
@@ -112,8 +115,7 @@ fn a_host_makes_layers_and_takes_them_down_also_those_of_a_killed_run() {
 fn a_raid_loses_a_drive_or_is_resynchronized_under_the_work() {
     or_left_out!();
     let scene = Scene::new();
-    let words = [&["kernels", "tools"][..], &PACKAGES].concat();
-    Started::new(as_root(&scene, &words)).wait().exits(0);
+    fetch_tools(&scene);
     let stacks = ["raid1", "raid1:state=degraded", "raid1:speed=512k,state=resync"];
     let place =
         ["run", "--place", "vm", "--kernel", kernels()[0], "--fs", "ext4", "--size", "128M"];

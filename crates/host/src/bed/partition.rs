@@ -105,9 +105,7 @@ pub fn remove(devices: &[Device]) -> Result<(), ToolError> {
         let mut removed = Ok(());
         let _ = wait_for(PATIENCE, || {
             removed = tool::run(&remove_argv(&device.path)).map(drop);
-            // As wipefs says EBUSY, which its status does not tell apart.
-            let is_busy = |said: &str| said.contains("Device or resource busy");
-            !matches!(&removed, Err(ToolError::Failed { stderr, .. }) if is_busy(stderr))
+            !matches!(&removed, Err(error) if error.is_busy())
         });
         removed
     })

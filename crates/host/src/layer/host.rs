@@ -175,10 +175,10 @@ impl Below {
         loop {
             match tool::run(&clear_argv(&path)) {
                 Ok(_) => return Ok(()),
-                Err(error) if begin.elapsed() > LOOKED_AT => {
-                    return Err(io::Error::other(format!("{}: {error}", self.name)));
+                Err(error) if error.is_busy() && begin.elapsed() < LOOKED_AT => {
+                    std::thread::sleep(PAUSE);
                 }
-                Err(_) => std::thread::sleep(PAUSE),
+                Err(error) => return Err(io::Error::other(format!("{}: {error}", self.name))),
             }
         }
     }
