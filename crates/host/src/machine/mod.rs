@@ -1,5 +1,6 @@
 //! What the system itself is asked and told: mounts, caches, knobs, processes, and what it can do.
 
+pub mod alone;
 pub mod answers;
 pub mod below;
 pub mod cache;
@@ -19,3 +20,4 @@ pub mod standstill;
 pub mod throttle;
 pub mod token;
 pub mod tracing;
+pub mod within;

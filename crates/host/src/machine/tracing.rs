@@ -8,6 +8,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use super::alone::Alone;
 use super::mount;
 use super::token::Token;
 use crate::sys;
@@ -128,9 +129,19 @@ impl Instance {
         Ok(String::from_utf8_lossy(&text[..length]).into_owned())
     }
 
-    /// Has events of this kind (`block/block_rq_issue`) recorded where `filter` is true
-    /// (Documentation/trace/events.rst, "Event filtering").
-    pub fn record(&self, event: &str, filter: &str) -> io::Result<()> {
+    /// Has events recorded (`block/block_rq_issue`) where `filter` is true
+    /// (Documentation/trace/events.rst, "Event filtering"): all that are `needed`, and of those
+    /// that are `welcome` the ones that this kernel has.
+    pub fn record(&self, needed: &[&str], welcome: &[&str], filter: &str) -> io::Result<()> {
+        let _alone = Alone::to_patch();
+        needed.iter().try_for_each(|event| self.record_one(event, filter))?;
+        for event in welcome {
+            let _ = self.record_one(event, filter);
+        }
+        Ok(())
+    }
+
+    fn record_one(&self, event: &str, filter: &str) -> io::Result<()> {
         self.write(&format!("events/{event}/filter"), filter)?;
         self.write(&format!("events/{event}/enable"), "1")
     }
@@ -173,6 +184,7 @@ impl Instance {
 
 impl Drop for Instance {
     fn drop(&mut self) {
+        let _alone = Alone::to_patch();
         // One that stays is in the journal.
         let _ = removed(&self.folder);
     }

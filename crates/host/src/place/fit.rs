@@ -12,7 +12,7 @@ use super::preflight::PreflightError;
 use crate::file_system::{self, FileSystem, Site};
 use crate::machine::answers::nameless_file;
 use crate::machine::cell;
-use crate::place::within;
+use crate::machine::within;
 use crate::{sys, tool};
 
 /// A size on which everything can be made: what fails there, too, has another reason.

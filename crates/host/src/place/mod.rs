@@ -15,4 +15,3 @@ pub mod preflight;
 pub mod trial;
 pub mod trial_process;
 pub mod vm;
-mod within;

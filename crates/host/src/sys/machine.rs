@@ -41,6 +41,22 @@ pub fn restart() -> io::Result<()> {
     Err(io::Error::last_os_error())
 }
 
+/// QEMU emulates this machine's processors: CPUID, leaf 0x4000_0000 (target/i386/cpu.c,
+/// `cpu_x86_cpuid`).
+pub fn is_emulated() -> bool {
+    #[cfg(target_arch = "x86_64")]
+    {
+        use std::arch::x86_64::__cpuid;
+        // A hypervisor is there: bit 31 (the same).
+        let is_guest = __cpuid(1).ecx >> 31 == 1;
+        let says = __cpuid(0x4000_0000);
+        let name = [says.ebx, says.ecx, says.edx].map(u32::to_le_bytes);
+        is_guest && name.as_flattened() == b"TCGTCGTCGTCG"
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    false
+}
+
 /// The release of the running kernel: uname(2).
 pub fn kernel_release() -> String {
     let mut name = std::mem::MaybeUninit::<libc::utsname>::zeroed();

@@ -21,11 +21,11 @@ use fsverdict_core::run::{Effect, Host, HostError, Step};
 
 use super::lease::Lease;
 use super::link;
-use super::within;
 use crate::bed::{self, partition};
 use crate::layer;
 use crate::machine::cell::{self, Cells};
 use crate::machine::processes::Processes;
+use crate::machine::within;
 use crate::machine::{settle, throttle};
 use crate::probe::Troubles;
 use crate::sys;

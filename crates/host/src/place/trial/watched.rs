@@ -7,7 +7,7 @@ use std::path::Path;
 use fsverdict_core::model::{Forbidden, Trial, Workload};
 use fsverdict_core::render::one_line;
 
-use crate::place::within;
+use crate::machine::within;
 use crate::probe::Refusals;
 use crate::sys;
 

@@ -23,6 +23,7 @@ use thiserror::Error;
 
 use super::ProbeError;
 use super::btf::{Btf, TYPES};
+use crate::machine::alone::Alone;
 use crate::sys::{self, MapKind};
 use program::Target;
 
@@ -118,7 +119,15 @@ pub struct PageCache {
 struct Loaded {
     counts: OwnedFd,
     _threads: OwnedFd,
-    _programs: [(OwnedFd, OwnedFd); 3],
+    /// Emptied when nobody counts any more.
+    programs: Vec<(OwnedFd, OwnedFd)>,
+}
+
+impl Drop for Loaded {
+    fn drop(&mut self) {
+        let _alone = Alone::to_patch();
+        self.programs.clear();
+    }
 }
 
 impl PageCache {
@@ -140,13 +149,15 @@ impl PageCache {
             counts: counts.as_raw_fd(),
         };
         let attach = |code: &[u64], id| sys::bpf_attach(code, id).map_err(refused);
-        let programs = [
+        let alone = Alone::to_patch();
+        let programs = vec![
             attach(&program::added(&target), layout.added)?,
             attach(&program::dirtied(&target), layout.dirtied)?,
             attach(&program::looked_up(&target), layout.looked_up)?,
         ];
+        drop(alone);
         let processors = processors(root).map_err(refused)?;
-        let loaded = Arc::new(Loaded { counts, _threads: threads, _programs: programs });
+        let loaded = Arc::new(Loaded { counts, _threads: threads, programs });
         Ok(PageCache { loaded, counts: vec![0; processors * COUNTS_WORDS] })
     }
 

@@ -34,7 +34,7 @@ const PAUSE_MS: u16 = 100;
 /// Without these there is nothing to tell.
 const NEEDED: [&str; 3] =
     ["block/block_bio_queue", "block/block_rq_issue", "block/block_rq_complete"];
-/// What file systems say of themselves, where the kernel has it.
+/// What file systems say of themselves: a kernel without one has no such event.
 const WELCOME: [&str; 4] = [
     "ext4/ext4_sync_file_enter",
     "ext4/ext4_sync_file_exit",
@@ -142,13 +142,7 @@ impl Recording {
         let instance = Instance::make(&run).map_err(TraceError::Tracefs)?;
         let language = Language::of(&instance)?;
         let filter = filter(devices);
-        for event in NEEDED {
-            instance.record(event, &filter).map_err(TraceError::Tracefs)?;
-        }
-        for event in WELCOME {
-            // A kernel without this file system has no such event.
-            let _ = instance.record(event, &filter);
-        }
+        instance.record(&NEEDED, &WELCOME, &filter).map_err(TraceError::Tracefs)?;
         let stop = Stop(Arc::new(AtomicBool::new(false)));
         let (mut spools, mut processors, mut drains) = (Vec::new(), Vec::new(), Vec::new());
         for (processor, buffer) in instance.buffers().map_err(TraceError::Tracefs)? {
