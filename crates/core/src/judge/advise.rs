@@ -15,9 +15,9 @@ use super::audit::mounted::without_flush;
 use super::compare::{alpha, duplicate_rules, rule};
 use super::interval::Course;
 use crate::model::{
-    Advice, Answer, Audit, Basis, Condition, Feature, Finding, Lever, Missing, Percent, Plan,
-    Purpose, Record, Scalar, Severity, Standing, Turn, Verdict, Want, Weighed, Work, Workload,
-    median,
+    Advice, Answer, Audit, Basis, Condition, DeviceTotals, Feature, Finding, Lever, Missing,
+    Percent, Plan, Purpose, Record, Scalar, Severity, Standing, Turn, Verdict, Want, Weighed, Work,
+    Workload, median,
 };
 
 /// The advice for `purpose` by the run's records. `documented` has what is known of its contenders
@@ -426,18 +426,21 @@ fn in_question<'a>(plan: &'a Plan, purpose: &Purpose) -> Vec<&'a str> {
 }
 
 /// Whether fsync flushes: no mount option takes that away, and where the device counts flushes, the
-/// trials made some, each of which ends with a sync. Looked at is that of the `workloads` which
-/// flushes the most: it is the one that waits for them.
+/// trials made some, each of which ends with a sync. Looked at is the work that flushes the most,
+/// for it waits for them, among the `workloads` at which the contender wrote, or else among all:
+/// a sync of what was only read has nothing to flush.
 fn durability(plan: &Plan, records: &[Record], workloads: &[&str]) -> Vec<Condition> {
-    let flushes = |name: &str, workload: &str| {
-        let its = records.iter().filter(|it| it.key.contender == name && it.is_measured());
-        median(its.filter(|it| it.key.workload == workload).filter_map(flushes))
-    };
     let names = || plan.contenders.iter().map(|it| it.name.as_str());
+    let flushes = |name: &str, workload: &str| typical(records, name, workload, |it| it.flushes);
     let most = |workload: &str| names().filter_map(|it| flushes(it, workload)).fold(0.0, f64::max);
-    let workload = workloads.iter().rev().copied().max_by(|a, b| most(a).total_cmp(&most(b)));
-    let workload = workload.unwrap_or_default();
-    let counts_any = most(workload) > 0.0;
+    let all: Vec<&str> = plan.workloads.iter().map(|it| it.name.as_str()).collect();
+    let at_most = |name: &str, among: &[&'_ str]| {
+        let wrote = |it: &&str| {
+            typical(records, name, it, |it| it.write_bytes).is_none_or(|bytes| bytes > 0.0)
+        };
+        let with_writes = among.iter().rev().copied().filter(wrote);
+        with_writes.max_by(|a, b| most(a).total_cmp(&most(b))).map(String::from)
+    };
     let sparing = |contender: &crate::model::Contender| {
         let its = records.iter().filter(|record| record.key.contender == contender.name);
         let mounts = its.filter_map(|record| record.mounted.as_ref());
@@ -445,43 +448,58 @@ fn durability(plan: &Plan, records: &[Record], workloads: &[&str]) -> Vec<Condit
         without_flush(options(contender).chain(seen))
     };
     let condition = |contender: &crate::model::Contender| {
-        let flushes = flushes(&contender.name, workload);
-        let (met, basis, evidence) = match (sparing(contender), flushes) {
-            (Some(option), _) => {
-                (false, Basis::Documented, format!("{option}: fsync does not flush"))
+        let name = &contender.name;
+        let found = at_most(name, workloads).or_else(|| at_most(name, &all));
+        let workload = found.as_deref().unwrap_or_default();
+        let (met, evidence) = flushed(workload, flushes(name, workload), most(workload) > 0.0);
+        let (met, basis, evidence) = match sparing(contender) {
+            Some(option) => (false, Basis::Documented, format!("{option}: fsync does not flush")),
+            None if found.is_none() => {
+                let why = "no mount option takes it away; no work here wrote anything to flush";
+                (true, Basis::Documented, why.into())
             }
-            (None, Some(0.0)) if counts_any => (
-                false,
-                Basis::Measured,
-                format!("{workload} flushed nothing on it, and did on others"),
-            ),
-            (None, Some(flushes)) if flushes > 0.0 => (
-                true,
-                Basis::Measured,
-                format!("{flushes:.0} flushes in the median trial of {workload}"),
-            ),
-            (None, None) if counts_any => (
-                true,
-                Basis::Documented,
-                "no mount option takes it away; flushes were not measured on it".into(),
-            ),
-            (None, _) => (
-                true,
-                Basis::Documented,
-                "no mount option takes it away; the device counts no flushes".into(),
-            ),
+            None => match met {
+                Some(met) => (met, Basis::Measured, evidence),
+                None => (true, Basis::Documented, evidence),
+            },
         };
-        let contender = contender.name.clone();
-        Condition { contender, feature: Feature::Durability, met, basis, evidence }
+        Condition { contender: name.clone(), feature: Feature::Durability, met, basis, evidence }
     };
     plan.contenders.iter().map(condition).collect()
 }
 
-/// Flushes of a trial, where they were counted.
-fn flushes(record: &Record) -> Option<f64> {
-    let devices: Option<Vec<_>> = record.phases.iter().map(|phase| phase.totals.device).collect();
-    let devices = devices.filter(|devices| !devices.is_empty())?;
-    Some(devices.iter().map(|device| device.flushes as f64).sum())
+/// What a contender's flushes at a workload say, where others flushed any: whether it is durable,
+/// if they tell, and the evidence.
+fn flushed(workload: &str, flushes: Option<f64>, counts_any: bool) -> (Option<bool>, String) {
+    match flushes {
+        Some(0.0) if counts_any => {
+            (Some(false), format!("{workload} flushed nothing on it, and did on others"))
+        }
+        Some(flushes) if flushes > 0.0 => {
+            (Some(true), format!("{flushes:.0} flushes in the median trial of {workload}"))
+        }
+        None if counts_any => {
+            (None, "no mount option takes it away; flushes were not measured on it".into())
+        }
+        _ => (None, "no mount option takes it away; the device counts no flushes".into()),
+    }
+}
+
+/// The median of a count of the devices, over the contender's trials of a workload.
+fn typical(
+    records: &[Record],
+    name: &str,
+    workload: &str,
+    count: impl Fn(&DeviceTotals) -> u64,
+) -> Option<f64> {
+    let its = records.iter().filter(|it| it.is_measured() && it.key.contender == name);
+    let of_trial = |record: &Record| {
+        let phases: Option<Vec<_>> =
+            record.phases.iter().map(|phase| phase.totals.device.as_ref()).collect();
+        let phases = phases.filter(|phases| !phases.is_empty())?;
+        Some(phases.into_iter().map(&count).sum::<u64>() as f64)
+    };
+    median(its.filter(|it| it.key.workload == workload).filter_map(of_trial))
 }
 
 #[cfg(test)]
@@ -490,7 +508,7 @@ mod tests {
 
     use super::super::testing::{phase, plan, record};
     use super::*;
-    use crate::model::{DeviceTotals, Phase, Sample, Totals, Unit};
+    use crate::model::{Phase, Sample, Totals, Unit};
 
     const PLAN: &str = r#"
         [[contender]]
@@ -624,9 +642,7 @@ mod tests {
         let mut records = records(RATES, 0.01);
         for record in &mut records {
             let flushes = if record.key.contender == "b" { 0 } else { 9 };
-            let device = Some(DeviceTotals { flushes, ..Default::default() });
-            let totals = Totals { device, ..Default::default() };
-            record.phases = vec![crate::model::PhaseRecord { totals, ..phase(Phase::Whole) }];
+            *record = with_device(record.clone(), flushes, 4096);
         }
         records.retain(|it| it.key.contender != "c" || it.key.workload == "reads");
         let advice = advised(&records, &needs);
@@ -643,12 +659,41 @@ mod tests {
         let mut records = records(RATES, 0.01);
         for record in &mut records {
             let flushes = if record.key.workload == "writes" { 900 } else { 2 };
-            let device = Some(DeviceTotals { flushes, ..Default::default() });
-            let totals = Totals { device, ..Default::default() };
-            record.phases = vec![crate::model::PhaseRecord { totals, ..phase(Phase::Whole) }];
+            *record = with_device(record.clone(), flushes, 4096);
         }
         let evidence = &advised(&records, &needs).conditions[0].evidence;
         assert_eq!(evidence, "900 flushes in the median trial of writes");
+    }
+
+    #[test]
+    fn work_that_only_read_proves_nothing_about_fsync() {
+        // The use asks for nothing but reading.
+        let reading = USE.replace("rw = \"randwrite\"", "rw = \"write\"");
+        let needs = format!("needs = [\"durability\"]\n{reading}");
+        let seen = |flushes_of_writes: u64| {
+            let mut records = records(RATES, 0.01);
+            for record in &mut records {
+                let (flushes, bytes) = match record.key.workload.as_str() {
+                    "writes" => (flushes_of_writes, 4096),
+                    _ if record.key.contender == "b" => (0, 0),
+                    _ => (1, 512),
+                };
+                *record = with_device(record.clone(), flushes, bytes);
+            }
+            let conditions = advised(&records, &needs).conditions;
+            conditions.into_iter().find(|it| it.contender == "b").unwrap()
+        };
+        let told = seen(3);
+        assert_eq!((told.met, told.basis), (true, Basis::Measured));
+        assert_eq!(told.evidence, "3 flushes in the median trial of writes");
+        assert!(seen(0).met, "none flushed at what wrote");
+    }
+
+    fn with_device(record: Record, flushes: u64, write_bytes: u64) -> Record {
+        let device = Some(DeviceTotals { flushes, write_bytes, ..Default::default() });
+        let totals = Totals { device, ..Default::default() };
+        let phases = vec![crate::model::PhaseRecord { totals, ..phase(Phase::Whole) }];
+        Record { phases, ..record }
     }
 
     #[test]

@@ -158,13 +158,13 @@ fn carried(count: usize, workloads: usize, families: usize, error: Percent) -> S
                 true => "each workload".to_string(),
                 false => format!("each of {families} workloads"),
             };
-            match (families as f64 * error.0).round() as usize {
-                0 => {
+            match families as f64 * error.0 {
+                expected if expected < 0.5 => {
                     format!("{carried} For {each} the chance that any is false is at most {error}.")
                 }
                 expected => format!(
                     " It carries {count} verdict{}; of {families} workloads, each allowed {error}, \
-                     expect {expected} with a false one at most.",
+                     {expected:.1} have a false one on average, at most.",
                     s(count)
                 ),
             }
@@ -219,7 +219,8 @@ mod tests {
             "{several}"
         );
         let many = said(40, 20, 20);
-        let expected = "40 verdicts; of 20 workloads, each allowed 5%, expect 1 with a false one";
+        let expected =
+            "40 verdicts; of 20 workloads, each allowed 5%, 1.0 have a false one on average";
         assert!(many.contains(expected), "{many}");
         let few = said(1, 1, 7);
         assert!(few.contains("For each of 7 workloads the chance that any is false"), "{few}");
@@ -232,7 +233,8 @@ mod tests {
         let mut made = grid(&rows);
         made.0.judgement.family = Family::Workload;
         let said = at_stake(&report(&made));
-        let expected = "1 verdict; of 20 workloads, each allowed 5%, expect 1 with a false one";
+        let expected =
+            "1 verdict; of 20 workloads, each allowed 5%, 1.0 have a false one on average";
         assert!(said.contains(expected), "{said}");
     }
 }

@@ -74,6 +74,9 @@ fn answered(report: &Report) -> String {
         out += "A ratio is of goodness: above 1, the contender is better than the reference, \
                 whether the figure is a rate or a time. Behind it stands its interval.\n";
     }
+    for stand_in in report.stand_ins() {
+        out += &format!("\n{}\n", marked(&stand_in));
+    }
     out += &format!("\n{}\n", marked(&ending(report)));
     let kept = Kept { path: &report.run.name, is_packed: false };
     for Step { text, command } in steps(report, kept) {

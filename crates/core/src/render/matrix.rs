@@ -152,6 +152,12 @@ impl<'a> Matrix<'a> {
         group.rows.len() > 1 && self.rows().count() > ROWS_MAX
     }
 
+    /// What the numbers are where rows are folded, if any are.
+    pub fn legend_of_folded(&self) -> Option<&'static str> {
+        let any = self.groups.iter().any(|group| self.is_folded(group));
+        any.then_some("a number: of so many figures of that test")
+    }
+
     /// The signs that it has, with what they mean, in their order.
     pub fn legend(&self) -> Vec<String> {
         let margin = self.margin;

@@ -145,6 +145,20 @@ impl Report<'_> {
         }
     }
 
+    /// Contenders that another program stands in for, a sentence each: who reads a column of ZFS
+    /// takes it for OpenZFS.
+    pub(super) fn stand_ins(&self) -> Vec<String> {
+        let contenders = self.plan.contenders.iter();
+        let fuse = contenders.filter(|it| self.other_name(it) == Some("fuse.zfs"));
+        let said = |it: &Contender| {
+            format!(
+                "{} is zfs-fuse, an old ZFS in a daemon: no figure of it is OpenZFS's.",
+                it.name
+            )
+        };
+        fuse.map(said).collect()
+    }
+
     /// What is known of the working sets, where they say something: of a study, or of a plan that
     /// was scaled.
     pub(super) fn working_sets(&self) -> Vec<OverMemory> {

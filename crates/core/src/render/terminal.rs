@@ -36,9 +36,15 @@ pub fn answered(report: &Report, kept: Kept, all: bool) -> Painted {
     out.add(Paint::Plain, "\n");
     screen::draw(&mut out, &matrix, all);
     out.add(Paint::Plain, "\n");
-    let legend = matrix.legend();
+    let mut legend = matrix.legend();
+    if !all {
+        legend.extend(matrix.legend_of_folded().map(String::from));
+    }
     if !legend.is_empty() {
         out.add_wrapped(Paint::Soft, INDENT, &legend.join(";  "));
+    }
+    for stand_in in report.stand_ins() {
+        out.add_wrapped(Paint::Plain, INDENT, &stand_in);
     }
     out.add_wrapped(Paint::Soft, INDENT, &ending(report));
     for Step { text, command } in steps(report, kept) {

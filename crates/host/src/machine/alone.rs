@@ -12,17 +12,24 @@
 //! processors after 10 to 200 times, and none in 1,220 times with one put aside.
 
 use std::fs;
-use std::io::{Write, stderr};
+use std::io::{self, Write, stderr};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use super::within;
 use crate::sys;
 
-/// cpu0 has no such file here (Documentation/core-api/cpu_hotplug.rst).
 const PROCESSORS: &str = "sys/devices/system/cpu";
+/// Where it has such a file at all, it comes back by another way than the others
+/// (Documentation/core-api/cpu_hotplug.rst).
+const FIRST: &str = "cpu0";
+/// One that is slow to answer on a busy host is asked again.
+const TRIES: u32 = 10;
+const PAUSE: Duration = Duration::from_millis(200);
 
 /// All processors but the first are put aside while this lives, in a guest of ours that is
-/// emulated; anywhere else this is nothing.
+/// emulated; anywhere else this is nothing. One thread at a time. What is bound to such a processor
+/// is bound to none afterwards.
 #[derive(Debug)]
 #[must_use]
 pub struct Alone(Vec<PathBuf>);
@@ -38,21 +45,40 @@ impl Alone {
 
     /// A processor that can't be put aside stays: the code is changed all the same.
     fn on(root: &Path) -> Alone {
-        let Ok(entries) = fs::read_dir(root.join(PROCESSORS)) else { return Alone(Vec::new()) };
-        let files = entries.flatten().map(|entry| entry.path().join("online"));
-        let is_on = |file: &PathBuf| fs::read_to_string(file).is_ok_and(|text| text.trim() == "1");
-        Alone(files.filter(|file| is_on(file) && fs::write(file, "0").is_ok()).collect())
+        let on = switches(root).into_iter().filter(|file| says(file, "1"));
+        Alone(on.filter(|file| fs::write(file, "0").is_ok()).collect())
     }
 }
 
 impl Drop for Alone {
     fn drop(&mut self) {
         for file in &self.0 {
-            if let Err(error) = fs::write(file, "1") {
-                let _ = writeln!(stderr(), "{} stays off: {error}", file.display());
+            if let Err(error) = back(file) {
+                let _ = writeln!(stderr(), "{} stays 0: {error}", file.display());
             }
         }
     }
+}
+
+fn back(file: &Path) -> io::Result<()> {
+    for _ in 1..TRIES {
+        if fs::write(file, "1").is_ok() {
+            return Ok(());
+        }
+        std::thread::sleep(PAUSE);
+    }
+    fs::write(file, "1")
+}
+
+/// What processors are put aside by.
+fn switches(root: &Path) -> Vec<PathBuf> {
+    let folders = fs::read_dir(root.join(PROCESSORS)).into_iter().flatten().flatten();
+    let others = folders.filter(|folder| folder.file_name() != FIRST);
+    others.map(|folder| folder.path().join("online")).collect()
+}
+
+fn says(file: &Path, text: &str) -> bool {
+    fs::read_to_string(file).is_ok_and(|it| it.trim() == text)
 }
 
 #[cfg(test)]
@@ -67,13 +93,15 @@ mod tests {
             fs::create_dir_all(file(name).parent().unwrap()).unwrap();
             fs::write(file(name), text).unwrap();
         }
-        fs::create_dir_all(root.path().join(PROCESSORS).join("cpu0")).unwrap();
+        fs::create_dir_all(file(FIRST).parent().unwrap()).unwrap();
+        fs::write(file(FIRST), "1\n").unwrap();
         let all = || ["cpu1", "cpu2", "cpu3"].map(|it| fs::read_to_string(file(it)).unwrap());
         let alone = Alone::on(root.path());
         assert_eq!(all(), ["0", "0\n", "0"]);
         assert!(Alone::on(root.path()).0.is_empty(), "one within another does nothing");
         drop(alone);
         assert_eq!(all(), ["1", "0\n", "1"]);
+        assert_eq!(fs::read_to_string(file(FIRST)).unwrap(), "1\n");
     }
 
     #[test]

@@ -70,6 +70,11 @@ fn is_closed_to_us(error: &io::Error) -> bool {
 }
 
 fn removed(folder: &Path) -> io::Result<()> {
+    if !folder.exists() {
+        return Ok(());
+    }
+    // Its events are switched off.
+    let _alone = Alone::to_patch();
     for _ in 0..REMOVE_TRIES {
         match fs::remove_dir(folder) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
@@ -184,7 +189,6 @@ impl Instance {
 
 impl Drop for Instance {
     fn drop(&mut self) {
-        let _alone = Alone::to_patch();
         // One that stays is in the journal.
         let _ = removed(&self.folder);
     }

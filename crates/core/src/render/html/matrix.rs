@@ -23,8 +23,10 @@ pub(super) fn first(report: &Report, matrix: &Matrix) -> Markup {
         }
         p.legend {
             @for part in matrix.legend() { span { (part) } }
+            @if let Some(folded) = matrix.legend_of_folded() { span { (folded) } }
             @if let Some(ruler) = &ruler { span { (ruler.said(matrix)) } }
         }
+        @for stand_in in report.stand_ins() { p { (stand_in) } }
         (steps(report))
     }
 }

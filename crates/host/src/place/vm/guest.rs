@@ -20,6 +20,7 @@ use serde::{Deserialize, Serialize};
 
 use super::archive::{self, Archive};
 use super::disks;
+use super::hung;
 use super::loading::{self, Unloaded};
 use super::nodes;
 use super::shell::{self, Terminal};
@@ -166,6 +167,9 @@ fn serve() -> Result<(), HostError> {
         guest.lacks.push(WITHOUT_NAMESPACES.into());
     }
     let (trial, terminal) = (job.trial.clone(), job.shell.clone());
+    if terminal.is_none() {
+        hung::panics(Path::new("/"));
+    }
     // Otherwise a daemon would take the place of a file system whose module does not load.
     let error = match loading::why_missing(&job.driver, &unloaded) {
         Some(why) => Some(why),

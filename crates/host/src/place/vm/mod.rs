@@ -17,6 +17,7 @@ mod error;
 pub mod fetch;
 pub mod guest;
 mod host_files;
+mod hung;
 pub mod kernel;
 pub mod kvm;
 mod loading;

@@ -16,18 +16,17 @@ use crate::tool;
 /// kernel restarts it, which takes no ACPI (`reboot=t`), and its kernel restarts it at once when it
 /// panics. It does not try whether the timer interrupts it within ten ticks (timer_irq_works in
 /// arch/x86/kernel/apic/io_apic.c): on a busy host an emulated one does not, and the kernel panics;
-/// under KVM it leaves that out by itself. A processor that hangs for two minutes (twice
-/// `watchdog_thresh`: Documentation/admin-guide/lockup-watchdogs.rst) or keeps RCU waiting for
-/// longer panics and says where: its trial would go on for as long as it may. What RCU says earlier
-/// would make the former wait once more. The last words spare what a guest has no use for: the
+/// under KVM it leaves that out by itself. The last words spare what a guest has no use for: the
 /// firmware's own list of disks, a keyboard and a mouse, and the self-tests of the crypto code, a
 /// quarter of a boot under TCG.
 pub const PARAMETERS: &str = "console=ttyS0 loglevel=4 rdinit=/init reboot=t panic=-1 oops=panic \
-                              no_timer_check watchdog_thresh=60 softlockup_panic=1 \
-                              rcupdate.rcu_cpu_stall_timeout=150 \
-                              sysctl.kernel.panic_on_rcu_stall=1 \
-                              random.trust_cpu=on edd=off i8042.nokbd \
+                              no_timer_check random.trust_cpu=on edd=off i8042.nokbd \
                               i8042.noaux cryptomgr.notests";
+
+/// KFENCE changes the kernel's code ten times a second where it was built to (Linux 5.12 and later,
+/// `CONFIG_KFENCE_STATIC_KEYS`): what that does to a processor that is emulated, `machine/alone.rs`
+/// says.
+const WITHOUT_KFENCE: &str = "kfence.sample_interval=0";
 
 /// A disk of the guest.
 #[derive(Clone, Debug)]
@@ -127,7 +126,8 @@ impl Machine<'_> {
         // For a driver that is built in.
         let own = (self.bus == Bus::Nvme)
             .then(|| format!("{module}.{}", parameter.to_str().unwrap_or_default()));
-        let words = [PARAMETERS.to_string()].into_iter().chain(own);
+        let without_kfence = (!self.kvm).then(|| WITHOUT_KFENCE.to_string());
+        let words = [PARAMETERS.to_string()].into_iter().chain(without_kfence).chain(own);
         words.chain(self.parameters.iter().cloned()).collect::<Vec<_>>().join(" ")
     }
 

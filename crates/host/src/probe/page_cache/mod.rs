@@ -149,6 +149,7 @@ impl PageCache {
             counts: counts.as_raw_fd(),
         };
         let attach = |code: &[u64], id| sys::bpf_attach(code, id).map_err(refused);
+        let processors = processors(root).map_err(refused)?;
         let alone = Alone::to_patch();
         let programs = vec![
             attach(&program::added(&target), layout.added)?,
@@ -156,7 +157,6 @@ impl PageCache {
             attach(&program::looked_up(&target), layout.looked_up)?,
         ];
         drop(alone);
-        let processors = processors(root).map_err(refused)?;
         let loaded = Arc::new(Loaded { counts, _threads: threads, programs });
         Ok(PageCache { loaded, counts: vec![0; processors * COUNTS_WORDS] })
     }

@@ -169,10 +169,11 @@ impl Recording {
     /// Ends it, when all that was asked for is done.
     pub fn end(self) -> Result<Recorded, TraceError> {
         let Recording { stop, instance, thread, devices, language, spools, processors } = self;
-        instance.stop().map_err(TraceError::Tracefs)?;
+        // Whatever comes of the former, the thread is to let go of the instance's files.
+        let stopped = instance.stop().map_err(TraceError::Tracefs);
         drop(stop);
         let drained = thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-        drained.map_err(TraceError::Thread)?;
+        stopped.and(drained.map_err(TraceError::Thread))?;
         let lost = processors.iter().map(|processor| instance.lost_events(processor));
         let lost_events = lost.sum::<io::Result<u64>>().map_err(TraceError::Tracefs)?;
         Ok(Recorded { devices, language, spools, lost_events })
