@@ -54,6 +54,12 @@ fn behind<'a>(line: &'a str, word: &str) -> Option<&'a str> {
     line.split_once(word)?.1.split_whitespace().next()
 }
 
+/// There is a log in a copy of a device: what its superblock says.
+pub fn has_log(copy: &str) -> bool {
+    let said = tool("btrfs", &["inspect-internal", "dump-super", copy]).unwrap();
+    behind(&said, "\nlog_root\t").unwrap() != "0"
+}
+
 impl Theirs {
     fn of(image: &Image) -> Theirs {
         let said = tool("btrfs", &["inspect-internal", "dump-tree", &image.path]).unwrap();

@@ -10,8 +10,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::audit::Audited;
-use super::audit::case::options;
-use super::audit::mounted::without_flush;
+use super::audit::case::{options, options_above};
+use super::audit::mounted::{served_without_flush, without_flush};
 use super::compare::{alpha, duplicate_rules, rule};
 use super::interval::Course;
 use crate::model::{
@@ -434,7 +434,7 @@ fn durability(plan: &Plan, records: &[Record], workloads: &[&str]) -> Vec<Condit
     let flushes = |name: &str, workload: &str| typical(records, name, workload, |it| it.flushes);
     let most = |workload: &str| names().filter_map(|it| flushes(it, workload)).fold(0.0, f64::max);
     let all: Vec<&str> = plan.workloads.iter().map(|it| it.name.as_str()).collect();
-    let at_most = |name: &str, among: &[&'_ str]| {
+    let at_most = |name: &str, among: &[&str]| {
         let wrote = |it: &&str| {
             typical(records, name, it, |it| it.write_bytes).is_none_or(|bytes| bytes > 0.0)
         };
@@ -444,8 +444,12 @@ fn durability(plan: &Plan, records: &[Record], workloads: &[&str]) -> Vec<Condit
     let sparing = |contender: &crate::model::Contender| {
         let its = records.iter().filter(|record| record.key.contender == contender.name);
         let mounts = its.filter_map(|record| record.mounted.as_ref());
+        let mounts = mounts.flat_map(|mounted| mounted.above.iter().chain([mounted]));
         let seen = mounts.flat_map(|mounted| &mounted.options).map(String::as_str);
-        without_flush(options(contender).chain(seen))
+        // ZFS is told so when it is made.
+        let made = contender.mkfs.iter().map(String::as_str);
+        let told = options(contender).chain(options_above(contender)).chain(made);
+        without_flush(told.chain(seen)).or_else(|| served_without_flush(&contender.above))
     };
     let condition = |contender: &crate::model::Contender| {
         let name = &contender.name;
@@ -476,7 +480,8 @@ fn flushed(workload: &str, flushes: Option<f64>, counts_any: bool) -> (Option<bo
             (Some(false), format!("{workload} flushed nothing on it, and did on others"))
         }
         Some(flushes) if flushes > 0.0 => {
-            (Some(true), format!("{flushes:.0} flushes in the median trial of {workload}"))
+            let es = if flushes == 1.0 { "" } else { "es" };
+            (Some(true), format!("{flushes} flush{es} in the median trial of {workload}"))
         }
         None if counts_any => {
             (None, "no mount option takes it away; flushes were not measured on it".into())

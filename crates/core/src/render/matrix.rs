@@ -153,9 +153,15 @@ impl<'a> Matrix<'a> {
     }
 
     /// What the numbers are where rows are folded, if any are.
-    pub fn legend_of_folded(&self) -> Option<&'static str> {
-        let any = self.groups.iter().any(|group| self.is_folded(group));
-        any.then_some("a number: of so many figures of that test")
+    pub fn legend_of_folded(&self) -> Option<String> {
+        let is_counted = |group: &Group| {
+            let mut cells = group.rows.iter().flat_map(|row| &row.cells);
+            self.is_folded(group) && cells.any(|cell| cell.comparison().is_some())
+        };
+        self.groups.iter().any(is_counted).then(|| match &self.ways {
+            Some(ways) => format!("a number behind a sign: of so many {}s", ways.first),
+            None => "a number behind a sign: of so many figures of that test".into(),
+        })
     }
 
     /// The signs that it has, with what they mean, in their order.

@@ -38,7 +38,7 @@ pub fn answered(report: &Report, kept: Kept, all: bool) -> Painted {
     out.add(Paint::Plain, "\n");
     let mut legend = matrix.legend();
     if !all {
-        legend.extend(matrix.legend_of_folded().map(String::from));
+        legend.extend(matrix.legend_of_folded());
     }
     if !legend.is_empty() {
         out.add_wrapped(Paint::Soft, INDENT, &legend.join(";  "));

@@ -14,7 +14,7 @@ const PANICS: [(&(&str, &str), &str); 2] = [
     (&PATIENCE, "proc/sys/kernel/panic_on_rcu_stall"),
 ];
 /// Who says something of it on the kernel's command line has it as that says.
-const WORDS: [&str; 3] = ["watchdog", "softlockup", "rcu_stall"];
+const WORDS: [&str; 4] = ["watchdog", "softlockup", "rcu_stall", "rcu_cpu_stall"];
 
 /// From now on. A kernel that can't be told to wait so long does not panic: on a busy host an
 /// emulated processor stands still for half a minute and goes on.
@@ -68,8 +68,10 @@ mod tests {
 
     #[test]
     fn words_of_ones_own_win() {
-        let root = kernel("quiet softlockup_panic=0");
-        panics(root.path());
-        assert_eq!(told(&root), ["0\n", "0\n"]);
+        for words in ["quiet softlockup_panic=0", "rcupdate.rcu_cpu_stall_timeout=60"] {
+            let root = kernel(words);
+            panics(root.path());
+            assert_eq!(told(&root), ["0\n", "0\n"], "{words}");
+        }
     }
 }

@@ -361,12 +361,14 @@ mod tests {
         let nvme = on(Bus::Nvme);
         let disk = format!("-device nvme,drive=disk1,serial=1,use-intel-id=on,{blocks}");
         assert!(nvme.contains(&disk), "{nvme}");
-        assert!(nvme.contains("cryptomgr.notests nvme_core.multipath=N mitigations=off"), "{nvme}");
+        let without_kfence = format!("cryptomgr.notests {WITHOUT_KFENCE}");
+        let words = format!("{without_kfence} nvme_core.multipath=N mitigations=off");
+        assert!(nvme.contains(&words), "{nvme}");
         let typed_at = Machine { has_terminal: true, ..machine.clone() }.argv().join(" ");
         assert!(typed_at.contains(" -serial mon:stdio "), "{typed_at}");
         let line = machine.argv().join(" ");
         assert!(line.contains(" -serial stdio "), "{line}");
-        assert!(line.contains("cryptomgr.notests mitigations=off -drive "), "{line}");
+        assert!(line.contains(&format!("{without_kfence} mitigations=off -drive ")), "{line}");
         assert!(line.ends_with(" -cpu qemu64"), "{line}");
         assert!(line.contains("-accel tcg,thread=multi -cpu max -smp 2 -m 1025M"), "{line}");
         assert!(line.contains("cache=unsafe,discard=ignore -device ide-hd,drive=disk0"), "{line}");
