@@ -10,8 +10,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::audit::Audited;
-use super::audit::case::{options, options_above};
-use super::audit::mounted::{served_without_flush, without_flush};
+use super::audit::mounted::{Terms, declared_without_flush};
 use super::compare::{alpha, duplicate_rules, rule};
 use super::interval::Course;
 use crate::model::{
@@ -431,25 +430,26 @@ fn in_question<'a>(plan: &'a Plan, purpose: &Purpose) -> Vec<&'a str> {
 /// a sync of what was only read has nothing to flush.
 fn durability(plan: &Plan, records: &[Record], workloads: &[&str]) -> Vec<Condition> {
     let names = || plan.contenders.iter().map(|it| it.name.as_str());
-    let flushes = |name: &str, workload: &str| typical(records, name, workload, |it| it.flushes);
+    // A kernel that counts none says 0.
+    let flushes = |name: &str, workload: &str| {
+        typical(records, name, workload, |record, device| {
+            counts_flushes(record).then_some(device.flushes)
+        })
+    };
     let most = |workload: &str| names().filter_map(|it| flushes(it, workload)).fold(0.0, f64::max);
     let all: Vec<&str> = plan.workloads.iter().map(|it| it.name.as_str()).collect();
     let at_most = |name: &str, among: &[&str]| {
         let wrote = |it: &&str| {
-            typical(records, name, it, |it| it.write_bytes).is_none_or(|bytes| bytes > 0.0)
+            let bytes = typical(records, name, it, |_, device| Some(device.write_bytes));
+            bytes.is_none_or(|bytes| bytes > 0.0)
         };
         let with_writes = among.iter().rev().copied().filter(wrote);
         with_writes.max_by(|a, b| most(a).total_cmp(&most(b))).map(String::from)
     };
     let sparing = |contender: &crate::model::Contender| {
         let its = records.iter().filter(|record| record.key.contender == contender.name);
-        let mounts = its.filter_map(|record| record.mounted.as_ref());
-        let mounts = mounts.flat_map(|mounted| mounted.above.iter().chain([mounted]));
-        let seen = mounts.flat_map(|mounted| &mounted.options).map(String::as_str);
-        // ZFS is told so when it is made.
-        let made = contender.mkfs.iter().map(String::as_str);
-        let told = options(contender).chain(options_above(contender)).chain(made);
-        without_flush(told.chain(seen)).or_else(|| served_without_flush(&contender.above))
+        let seen = || its.map(Terms::of).find_map(|terms| terms.without_flush);
+        declared_without_flush(contender).or_else(seen)
     };
     let condition = |contender: &crate::model::Contender| {
         let name = &contender.name;
@@ -490,19 +490,25 @@ fn flushed(workload: &str, flushes: Option<f64>, counts_any: bool) -> (Option<bo
     }
 }
 
+/// The trial's kernel counts them: Linux 5.5 and later.
+fn counts_flushes(record: &Record) -> bool {
+    let mut lacks = record.guest.iter().flat_map(|guest| &guest.lacks);
+    !lacks.any(|lack| lack.contains("flushes"))
+}
+
 /// The median of a count of the devices, over the contender's trials of a workload.
 fn typical(
     records: &[Record],
     name: &str,
     workload: &str,
-    count: impl Fn(&DeviceTotals) -> u64,
+    count: impl Fn(&Record, &DeviceTotals) -> Option<u64>,
 ) -> Option<f64> {
     let its = records.iter().filter(|it| it.is_measured() && it.key.contender == name);
     let of_trial = |record: &Record| {
-        let phases: Option<Vec<_>> =
-            record.phases.iter().map(|phase| phase.totals.device.as_ref()).collect();
-        let phases = phases.filter(|phases| !phases.is_empty())?;
-        Some(phases.into_iter().map(&count).sum::<u64>() as f64)
+        let mut phases = record.phases.iter().map(|phase| phase.totals.device.as_ref()).peekable();
+        phases.peek()?;
+        let sum: Option<u64> = phases.map(|device| count(record, device?)).sum();
+        sum.map(|sum| sum as f64)
     };
     median(its.filter(|it| it.key.workload == workload).filter_map(of_trial))
 }
@@ -671,6 +677,25 @@ mod tests {
     }
 
     #[test]
+    fn what_spares_flushes_is_known_wherever_it_is_said() {
+        for spares in [
+            "mount = [\"nobarrier\"]",
+            "mkfs = [\"-O\", \"sync=disabled\"]",
+            "above = [\"overlay:volatile\"]",
+        ] {
+            let plan = plan(&PLAN.replace("name = \"b\"", &format!("name = \"b\"\n{spares}")));
+            let needs = purpose(&format!("needs = [\"durability\"]\n{USE}"));
+            let records = records(RATES, 0.01);
+            let flushed: Vec<_> =
+                records.into_iter().map(|record| with_device(record, 9, 4096)).collect();
+            let advice = advise("run", &plan, &flushed, &needs, Vec::new(), Percent(0.05));
+            let met =
+                |name: &str| advice.conditions.iter().any(|it| it.contender == name && it.met);
+            assert!(met("a") && !met("b"), "{spares}: {:?}", advice.conditions);
+        }
+    }
+
+    #[test]
     fn work_that_only_read_proves_nothing_about_fsync() {
         // The use asks for nothing but reading.
         let reading = USE.replace("rw = \"randwrite\"", "rw = \"write\"");
@@ -692,6 +717,22 @@ mod tests {
         assert_eq!((told.met, told.basis), (true, Basis::Measured));
         assert_eq!(told.evidence, "3 flushes in the median trial of writes");
         assert!(seen(0).met, "none flushed at what wrote");
+    }
+
+    #[test]
+    fn a_kernel_that_counts_no_flushes_is_no_lie() {
+        let needs = purpose(&format!("needs = [\"durability\"]\n{USE}"));
+        let mut records = records(RATES, 0.01);
+        for record in &mut records {
+            let is_old = record.key.contender == "b";
+            let lacks = vec!["/proc/diskstats, flushes 5.5".to_string()];
+            let guest = is_old.then(|| crate::model::Guest { lacks, ..Default::default() });
+            let flushes = if is_old { 0 } else { 900 };
+            *record = Record { guest, ..with_device(record.clone(), flushes, 4096) };
+        }
+        let advice = advise("run", &plan(PLAN), &records, &needs, Vec::new(), Percent(0.05));
+        let b = advice.conditions.iter().find(|it| it.contender == "b").unwrap();
+        assert!(b.met && b.evidence.contains("flushes were not measured on it"), "{b:?}");
     }
 
     fn with_device(record: Record, flushes: u64, write_bytes: u64) -> Record {

@@ -70,7 +70,7 @@ fn is_closed_to_us(error: &io::Error) -> bool {
 }
 
 fn removed(folder: &Path) -> io::Result<()> {
-    if !folder.exists() {
+    if !folder.try_exists()? {
         return Ok(());
     }
     // Its events are switched off.

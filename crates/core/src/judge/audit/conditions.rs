@@ -6,8 +6,7 @@ use crate::model::{
     Audit, Contender, Finding, Intervals, Plan, Severity, Workload, is_synchronous_engine,
 };
 
-use super::case::{options, options_above};
-use super::mounted::{Terms, served_without_flush, without_flush};
+use super::mounted::{Terms, declared_without_flush};
 use super::rotation;
 
 /// A3's evidence.
@@ -130,8 +129,7 @@ fn too_few_runs(
 /// A19: some contenders are spared the flushes that the others pay for.
 fn unequal_durability(plan: &Plan, said: &Said) -> Vec<Finding> {
     let sparing = |(contender, terms): (_, &Terms)| {
-        let declared = without_flush(options(contender).chain(options_above(contender)))
-            .or_else(|| served_without_flush(&contender.above));
+        let declared = declared_without_flush(contender);
         (contender, declared.or_else(|| terms.without_flush.clone()))
     };
     let found: Vec<_> = plan.contenders.iter().zip(said.of_contenders).map(sparing).collect();

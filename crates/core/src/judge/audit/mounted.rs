@@ -3,7 +3,8 @@
 
 use std::collections::BTreeSet;
 
-use crate::model::{Above, Disk, Probed, Record};
+use super::case::{options, options_above};
+use crate::model::{Contender, Disk, Probed, Record};
 
 /// Mount options with which fsync does not flush the device's cache: ext4(5), f2fs, ZFS, an SMB
 /// client (mount.cifs(8)), and of an overlay (Documentation/filesystems/overlayfs.rst, "Volatile
@@ -19,14 +20,19 @@ pub const WITHOUT_FLUSH: [&str; 7] = [
 ];
 
 /// The first of these mount options with which fsync does not flush the device's cache.
-pub fn without_flush<'a>(options: impl IntoIterator<Item = &'a str>) -> Option<String> {
+fn without_flush<'a>(options: impl IntoIterator<Item = &'a str>) -> Option<String> {
     options.into_iter().find(|option| WITHOUT_FLUSH.contains(option)).map(String::from)
 }
 
-/// A server among these that answers an fsync before anything is on its disk: exports(5), `async`.
-pub fn served_without_flush(above: &[Above]) -> Option<String> {
-    let is_async = |it: &&Above| it.name == "nfs" && it.options.iter().any(|it| it == "async");
-    above.iter().find(is_async).map(|it| format!("{}:async", it.name))
+/// What of a contender's own words takes flushes away: as it is mounted, as what stands on it is,
+/// as it is made (ZFS is told so then), or a server that answers an fsync before anything is on its
+/// disk (exports(5), `async`).
+pub fn declared_without_flush(contender: &Contender) -> Option<String> {
+    let made = contender.mkfs.iter().map(String::as_str);
+    let served = contender.above.iter().filter(|it| it.name == "nfs");
+    let is_async = |options: &Vec<String>| options.iter().any(|it| it == "async");
+    without_flush(options(contender).chain(options_above(contender)).chain(made))
+        .or_else(|| served.map(|it| &it.options).any(is_async).then(|| "nfs:async".into()))
 }
 
 /// What the records of a contender say of its terms.
