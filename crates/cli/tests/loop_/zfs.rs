@@ -52,7 +52,9 @@ fn mirrors_and_raid_z_are_contenders_and_the_daemon_is_none_of_the_work() {
     let numbers = list(&document["trials"]).iter().filter(|it| it["contender"] != "btrfs");
     numbers.for_each(|trial| assert!(!made(&trial["number"].to_string()).contains("rror")));
     assert!(scene.read("run/run.json").contains("zfs-fuse"));
-    assert!(scene.read("run/report.md").contains("mounted as `fuse.zfs`"));
+    let report = scene.read("run/report.md");
+    assert!(report.contains("mounted as `fuse.zfs`"));
+    assert!(report.contains("mirror is zfs-fuse, an old ZFS in a daemon"), "{report}");
     scene.assert_nothing_left();
 }
 

@@ -507,8 +507,7 @@ fn typical(
     let of_trial = |record: &Record| {
         let mut phases = record.phases.iter().map(|phase| phase.totals.device.as_ref()).peekable();
         phases.peek()?;
-        let sum: Option<u64> = phases.map(|device| count(record, device?)).sum();
-        sum.map(|sum| sum as f64)
+        phases.map(|device| Some(count(record, device?)? as f64)).sum()
     };
     median(its.filter(|it| it.key.workload == workload).filter_map(of_trial))
 }

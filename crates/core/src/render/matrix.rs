@@ -279,7 +279,7 @@ pub(super) fn said(comparison: &Comparison) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::{grid, report, run};
+    use super::super::testing::{comparison, grid, report, run};
     use super::*;
 
     #[test]
@@ -317,5 +317,15 @@ mod tests {
         let folded: Vec<bool> = matrix.groups.iter().map(|it| matrix.is_folded(it)).collect();
         assert_eq!(folded, [true, true, false]);
         assert!(matrix.rows().all(|row| matches!(row.cells[..], [Cell::Empty(_)])));
+        assert_eq!(matrix.legend_of_folded(), None, "there are no numbers to explain");
+        let mut judged = comparison("metadata", "b", Verdict::Slower, 0.5);
+        (judged.reference, judged.metric) = ("a".into(), "create_rate".into());
+        let made = (made.0, made.1, vec![judged]);
+        let report = super::super::testing::report(&made);
+        let said = Matrix::of(&report).legend_of_folded();
+        assert_eq!(
+            said.as_deref(),
+            Some("a number behind a sign: of so many figures of that test")
+        );
     }
 }

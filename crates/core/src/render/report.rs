@@ -145,11 +145,13 @@ impl Report<'_> {
         }
     }
 
-    /// Contenders that another program stands in for, a sentence each: who reads a column of ZFS
-    /// takes it for OpenZFS.
+    /// Contenders that another program stands in for and whose names don't say so, a sentence each:
+    /// who reads a column of ZFS takes it for OpenZFS.
     pub(super) fn stand_ins(&self) -> Vec<String> {
         let contenders = self.plan.contenders.iter();
-        let fuse = contenders.filter(|it| self.other_name(it) == Some("fuse.zfs"));
+        let is_hidden =
+            |it: &&Contender| self.other_name(it) == Some("fuse.zfs") && !it.name.contains("fuse");
+        let fuse = contenders.filter(is_hidden);
         let said = |it: &Contender| {
             format!(
                 "{} is zfs-fuse, an old ZFS in a daemon: no figure of it is OpenZFS's.",

@@ -63,7 +63,10 @@ fn body(matrix: &Matrix, group: &Group, ruler: Option<&Ruler>) -> Markup {
                         th scope="rowgroup" colspan=(before) {
                             label {
                                 input type="checkbox" aria-label={ "show all of " (title) };
-                                (title) " " span.count { (group.rows.len()) " tests" }
+                                (title) " " span.count {
+                                    (group.rows.len()) " "
+                                    (matrix.ways.as_ref().map_or("test", |ways| ways.first)) "s"
+                                }
                             }
                         }
                         @for column in 0..columns { td.tally { (tallied(group, column)) } }
