@@ -225,8 +225,12 @@ fn answered(scene: &Scene, page: &str) -> Option<(String, String)> {
     tally.map(|tally| (now, tally))
 }
 
+/// Above the answers of runs that decide what the first left undecided.
+const AGAIN: &str = "### The undecided ones again\n";
+
 /// The study of a page, and what `fsverdict reproduce` is to know of its records: the answers of
-/// the first, and how long the one took that has the most works.
+/// the first, those of a later run to what it left undecided, and how long the one took that has
+/// the most works.
 fn precedent(scene: &Scene, page: &str) -> (String, Value) {
     let commands = page.split(CLAIMS[0]).skip(1).map(|it| it.split(" -->").next().unwrap());
     let read = |command: &str| {
@@ -234,29 +238,53 @@ fn precedent(scene: &Scene, page: &str) -> (String, Value) {
         let [study, pack, ..] = words[..] else {
             panic!("{command}: write fsverdict report --claims STUDY PACK --format markdown")
         };
-        let report = format!("report --claims {study} {pack} --format json");
-        let run = pack.trim_start_matches("record/").trim_end_matches("/run.tar.gz");
-        (study.to_string(), run.to_string(), scene.run(&report).exits(0).json())
+        (study.to_string(), pack.to_string())
     };
-    let runs: Vec<(String, String, Value)> = commands.map(read).collect();
-    let (study, first, answers) = &runs[0];
+    let packs: Vec<(String, String)> = commands.map(read).collect();
+    let study = &packs[0].0;
+    let json = |pack: &str| {
+        scene.run(&format!("report --claims {study} {pack} --format json")).exits(0).json()
+    };
+    let runs: Vec<(&str, Value)> =
+        packs.iter().map(|(_, pack)| (folder(pack), json(pack))).collect();
+    let (first, answers) = &runs[0];
     // Of several with as many, the first.
-    let all = runs.iter().rev().map(|(_, run, document)| (run, document, took(document)));
+    let all = runs.iter().rev().map(|(run, document)| (run, document, took(document)));
     let (run, document, trial_s) = all.max_by_key(|(.., trial_s)| trial_s.len()).unwrap();
     let scale = document["plan"]["scale"].as_f64().unwrap_or(1.0);
-    let claim = |it: &Value| {
-        let mut claim = json!({ "text": it["text"], "answer": it["answer"] });
-        if let [_, low, high] = it["measured"].as_array().map_or(&[][..], Vec::as_slice) {
-            claim["interval"] = json!([low, high]);
+    let mut claims: Vec<Value> = list(&answers["claims"]).iter().map(ruling).collect();
+    let again = page.split_once(AGAIN).and_then(|(_, below)| below.split_once(ANSWER[0]));
+    if let Some((_, below)) = again {
+        let pack = format!("record/{}", below.split(' ').next().unwrap());
+        let later = json(&pack);
+        for claim in claims.iter_mut().filter(|it| it["answer"] == "undecided") {
+            let same = list(&later["claims"]).iter().find(|it| it["text"] == claim["text"]);
+            let now = ruling(same.unwrap());
+            if !["undecided", "not-measurable-here"].contains(&text(&now["answer"])) {
+                *claim = now;
+                claim["run"] = json!(folder(&pack));
+            }
         }
-        claim
-    };
-    let claims: Vec<Value> = list(&answers["claims"]).iter().map(claim).collect();
+    }
     let mut said = json!({ "run": run, "scale": scale, "trial_s": trial_s, "claims": claims });
     if run != first {
         said["answered"] = json!(first);
     }
     (study.clone(), said)
+}
+
+/// A record's folder, of the path of its pack.
+fn folder(pack: &str) -> &str {
+    pack.trim_start_matches("record/").trim_end_matches("/run.tar.gz")
+}
+
+/// What `reproduce` is to know of one answered claim.
+fn ruling(it: &Value) -> Value {
+    let mut claim = json!({ "text": it["text"], "answer": it["answer"] });
+    if let [_, low, high] = it["measured"].as_array().map_or(&[][..], Vec::as_slice) {
+        claim["interval"] = json!([low, high]);
+    }
+    claim
 }
 
 /// How long a trial of each work took, in seconds: the mean, with all steps.

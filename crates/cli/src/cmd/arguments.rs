@@ -102,10 +102,10 @@ pub struct Arguments {
     /// Of the plan's workloads this one alone, by its name; once for each.
     #[arg(long, value_name = "NAME", help_heading = TRIALS)]
     pub only: Vec<String>,
-    /// Multiply every size, count and time of the plan; stamped on the result.
+    /// Multiply every size, count and time of the plan, by 1/16 or 0.1; stamped on the result.
     #[arg(long, value_name = "FACTOR", value_parser = scale, help_heading = TRIALS)]
     pub scale: Option<f64>,
-    /// File systems to compare; the same one twice compares it with itself.
+    /// File systems to compare, in place of the plan's; the same one twice compares it with itself.
     #[arg(
         long,
         value_delimiter = ',',
@@ -113,7 +113,8 @@ pub struct Arguments {
         add = ArgValueCandidates::new(offers::file_systems)
     )]
     pub fs: Vec<String>,
-    /// The target: loop, ram, ram:zram, device:/dev/NAME[,...] or directory:PATH[,...].
+    /// The target: loop, ram, ram:zram, device:/dev/NAME[,...], or directory:PATH[,...] without
+    /// --fs [default: the plan's, or loop].
     #[arg(long, help_heading = BED)]
     pub bed: Option<String>,
     /// The disk whose flags the bed has: nvme, ssd, hdd, virtio, or a path such as /dev/nvme0n1
@@ -121,7 +122,8 @@ pub struct Arguments {
     #[arg(long, value_name = "DISK", help_heading = BED)]
     pub like: Option<String>,
     /// What the bed is held down to, as a cloud disk is: iops=3000,bandwidth=125M, or each way its
-    /// own: read-iops, write-iops, read-bandwidth, write-bandwidth.
+    /// own: read-iops, write-iops, read-bandwidth, write-bandwidth. Bandwidth is a second's, and k,
+    /// M and G are powers of 1024.
     #[arg(long, value_name = "LIMIT,...", help_heading = BED)]
     pub limits: Option<Limits>,
     /// A device of bed `device` that may be erased, named again; with what it carries, if anything:
@@ -141,7 +143,8 @@ pub struct Arguments {
     /// /data=. or /srv/logs=logs; once for each.
     #[arg(long, value_name = "PATH=PLACE", value_parser = map, help_heading = WORK)]
     pub map: Vec<(String, String)>,
-    /// Size of each image [default: 4G].
+    /// Size of each image, which is written full; in a duet each contender has one. k, M and G are
+    /// powers of 1024 [default: 4G].
     #[arg(long, help_heading = BED)]
     pub size: Option<Bytes>,
     /// Devices to make, for file systems that take several [default: 1].
@@ -257,14 +260,14 @@ pub struct Arguments {
     #[arg(long, value_name = "NAME", help_heading = JUDGED)]
     pub reference: Option<String>,
     /// All contenders of a round at once, each on a bed of its own, and their work in turns of
-    /// 100 ms, so that a machine's noise is the same for all. For fio jobs that run for a time,
-    /// and for fsyncs.
+    /// 100 ms, so that a machine's noise is the same for all. For native work, replays and fio
+    /// jobs that run for a time, on beds loop and ram; not for commands.
     #[arg(long)]
     pub duet: bool,
     /// Rounds at most [default: 12].
     #[arg(long, value_name = "N", help_heading = JUDGED)]
     pub rounds: Option<u32>,
-    /// Time at most; alone, without rounds, the run is open-ended.
+    /// Time at most: 90s, 30m, 2h. Given alone, there is no limit on rounds.
     #[arg(long, value_name = "TIME", help_heading = JUDGED)]
     pub budget: Option<Span>,
     /// How long a trial may take: then it is ended, has failed, and the run goes on [default: 2h,
@@ -287,7 +290,8 @@ pub struct Arguments {
     #[arg(long, help_heading = TRIALS)]
     pub seed: Option<u64>,
     /// Go on with a run that was interrupted or killed; with more --rounds or a longer --budget,
-    /// also with one that has ended.
+    /// also with one that has ended: its intervals become wider, of 97.5% for 95%, since it was
+    /// looked at before.
     #[arg(
         long,
         value_name = "RUN",

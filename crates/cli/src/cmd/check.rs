@@ -19,7 +19,8 @@ use crate::say;
 /// tried on an image file instead of the device it names, and judged by what the tool and the
 /// kernel answer; the image is of 4 GiB, or of the size of the disk that --for or --size tells of.
 /// Queue settings are tried on a loop device of its own, whose limits may differ from your disk's;
-/// sysctls of writeback are set and put back at once. Mounts and queues need root.
+/// as root, sysctls of vm.dirty*, vm.swappiness and vm.vfs_cache_pressure are set on this machine
+/// for a moment and put back. Mounts and queues need root.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Arguments {

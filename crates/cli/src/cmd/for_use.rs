@@ -57,7 +57,8 @@ pub struct Arguments {
     /// Erase data without a signature, too.
     #[arg(long, requires = "erase")]
     erase_data: bool,
-    /// Size of the image [default: the plan's, or 4G].
+    /// Size of each image, which is written full: with work in turns each file system has one
+    /// [default: the plan's, or 4G].
     #[arg(long)]
     size: Option<Bytes>,
     /// Multiply every size, count and time.
@@ -164,7 +165,7 @@ impl Target {
         let now = facts::file_system_at(directory);
         let mut bed = Bed { dir: Some(at.clone()), ..Bed::default() };
         let mut made_on =
-            format!("an image in {at}, removed at the end; nothing else there is touched");
+            format!("in {at}, written full, removed at the end; nothing else there is touched");
         if arguments.in_memory {
             let like = bed::beneath(directory).map(|it| it.path);
             bed = Bed { kind: BedKind::Ram, like, ..Bed::default() };
@@ -266,18 +267,26 @@ fn leave_out(plan: &mut Plan) {
 fn beforehand(arguments: &Arguments, plan: &Plan, target: &Target) -> String {
     let names: Vec<&str> = plan.contenders.iter().map(|it| it.name.as_str()).collect();
     let work: Vec<&str> = plan.workloads.iter().map(|it| it.name.as_str()).collect();
-    let size = match plan.bed.kind {
-        BedKind::Device => String::new(),
-        _ => format!("{}: ", plan.bed.size),
-    };
     let rows = [
         ("compared", names.join(", ")),
         ("by", work.join(", ")),
-        ("made on", format!("{size}{}", target.made_on)),
+        ("made on", format!("{}{}", amount(plan), target.made_on)),
         ("time", format!("until it is decided, {} at most", arguments.budget)),
     ];
     let heading = format!("{} on {}: {}", arguments.name, arguments.on.display(), plan.question);
     render::beforehand(&heading, &rows)
+}
+
+/// How much the trials are made on: in turns each contender has an image of its own.
+fn amount(plan: &Plan) -> String {
+    let (size, count) = (plan.bed.size, plan.whole_bed().devices);
+    let all = Bytes(size.0.saturating_mul(u64::from(count)));
+    match (plan.bed.kind, count) {
+        (BedKind::Device, _) => String::new(),
+        (BedKind::Ram, _) => format!("{all} of "),
+        (_, 1) => format!("an image of {size} "),
+        (_, count) => format!("{count} images of {size}, {all} together, "),
+    }
 }
 
 fn recommended(
@@ -301,7 +310,8 @@ fn recommended(
     if is_open && !render::is_hopeless(report) {
         let longer = Span(arguments.budget.0.max(Duration::from_secs(60)) * 2);
         next.push(format!(
-            "fsverdict run --resume {folder} --budget {longer}{}   # go on",
+            "{} run --resume {folder} --budget {longer}{}   # go on",
+            render::program(run, plan),
             erased(plan)
         ));
     }

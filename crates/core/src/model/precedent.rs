@@ -37,6 +37,9 @@ pub struct Ruling {
     /// where it is open.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub interval: Option<(f64, Option<f64>)>,
+    /// The folder of the run that answered this one, where the others' left it undecided.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run: Option<String>,
 }
 
 impl Precedent {

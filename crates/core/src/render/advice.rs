@@ -123,7 +123,7 @@ fn ahead(advice: &Advice, names: &[String]) -> String {
 fn way(advice: &Advice, command: &str) -> Option<[String; 2]> {
     let file = format!("{}.toml", advice.purpose);
     let is_missing = !advice.missing.is_empty();
-    is_missing.then(|| [format!("{command} --plan {file}"), format!("fsverdict run {file}")])
+    is_missing.then(|| [format!("{command} --plan {file}"), format!("sudo fsverdict run {file}")])
 }
 
 /// The weight of what was measured and of all, where something is missing.

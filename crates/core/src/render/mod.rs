@@ -51,7 +51,7 @@ pub use html::{
 pub use joined::{joined, joined_json, joined_markdown};
 pub use json::document as json;
 pub use markdown::report as markdown;
-pub use next::{Kept, doubt, is_hopeless, outlook};
+pub use next::{Kept, doubt, is_hopeless, outlook, program};
 pub use paint::{Painted, fitted, hanging};
 pub use recommendation::{Recommendation, recommendation};
 pub use report::Report;

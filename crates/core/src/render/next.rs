@@ -6,7 +6,9 @@ use super::matrix::Matrix;
 use super::words::{about, counted, without_huge_shares};
 use super::{Report, facts};
 use crate::model::claim::{Answer, Answered};
-use crate::model::{Command, Comparison, Percent, Severity, Stop, Verdict};
+use crate::model::{
+    BedKind, Command, Comparison, Percent, Place, Plan, Run, Severity, Stop, Verdict,
+};
 
 /// Beyond so many times the rounds that were done nobody would wait.
 const TIMES_MAX: u32 = 10;
@@ -45,14 +47,7 @@ pub(super) fn steps(report: &Report, kept: Kept) -> Vec<Step> {
 pub fn outlook(report: &Report) -> Vec<String> {
     let decided = differs(report, &Matrix::of(report));
     let kept = Kept { path: "", is_packed: true };
-    let open = match rounds_to_settle(report) {
-        Rounds::TooMany(_) => {
-            let what =
-                unsettled(&open_of(report), report.comparisons.len(), report.plan.judgement.margin);
-            Some(format!("{what} More rounds would hardly decide, longer work may."))
-        }
-        _ => open(report, kept).map(|step| step.text),
-    };
+    let open = open(report, kept).map(|step| step.text);
     decided.into_iter().chain(open).chain(weak(report).map(|step| step.text)).collect()
 }
 
@@ -111,10 +106,21 @@ fn go_on(report: &Report, kept: Kept) -> Option<Step> {
         0 => format!("{why}. To go on with it:"),
         _ => format!("{why}, with {open} of {} open. To go on:", counted(total, "comparison")),
     };
-    let mut words = vec!["fsverdict", "run", "--resume", kept.path];
+    let mut words: Vec<&str> = program(report.run, report.plan).split(' ').collect();
+    words.extend(["run", "--resume", kept.path]);
     let erased = erased(report);
     words.extend(erased.iter().map(String::as_str));
     Some(Step { text, command: command(&words) })
+}
+
+/// The program as this run needs it again: one that made file systems on its own machine was root's,
+/// and without root would be one of virtual machines.
+pub fn program(run: &Run, plan: &Plan) -> &'static str {
+    let on_this_machine = run.place == Place::Local;
+    match on_this_machine && plan.bed.kind != BedKind::Directory {
+        true => "sudo fsverdict",
+        false => "fsverdict",
+    }
 }
 
 /// The options that allow to erase what the run left on its devices.
@@ -144,10 +150,8 @@ fn open(report: &Report, kept: Kept) -> Option<Step> {
             return said("There is no interval yet: it takes four rounds that hold both.".into());
         }
         Rounds::TooMany(limit) => {
-            return said(format!(
-                "At this scatter {limit} rounds would not do: give a larger --margin, or longer \
-                 work."
-            ));
+            let text = format!("At this scatter {limit} rounds would not do; longer work may.");
+            return said(text);
         }
         Rounds::Enough(rounds, soon) => (rounds, soon),
     };
@@ -182,13 +186,15 @@ fn longer(
     };
     let done = f64::from(report.rounds().max(1));
     let time = about(report.run.elapsed_s / done * f64::from(rounds));
-    let text =
-        format!("{what} A run of {rounds} rounds would probably {settle} {which} in about {time}");
+    let text = format!(
+        "{what} A new run of {rounds} rounds would probably {settle} {which} in about {time}"
+    );
     if kept.is_packed {
         return Step { text: text + ".", command: Vec::new() };
     }
     let (plan, rounds) = (format!("{}/plan.toml", kept.path), rounds.to_string());
-    let mut words = vec!["fsverdict", "run", &plan, "--rounds", &rounds];
+    let mut words: Vec<&str> = program(report.run, report.plan).split(' ').collect();
+    words.extend(["run", &plan, "--rounds", &rounds]);
     let erased = erased(report);
     words.extend(erased.iter().map(String::as_str));
     Step { text: text + ":", command: command(&words) }
@@ -243,7 +249,6 @@ pub fn doubt(report: &Report) -> Option<String> {
 mod tests {
     use super::super::testing::{answered, comparison, grid, report};
     use super::*;
-    use crate::model::BedKind;
 
     #[test]
     fn what_is_open_is_told_without_a_command_where_another_has_it() {
@@ -257,7 +262,10 @@ mod tests {
         assert!(!is_hopeless(&report(&made)));
         made.2[0].rounds_to_settle = None;
         let told = outlook(&report(&made));
-        assert!(told[0].ends_with("More rounds would hardly decide, longer work may."), "{told:?}");
+        assert!(
+            told[0].ends_with("At this scatter 10 rounds would not do; longer work may."),
+            "{told:?}"
+        );
         assert!(!told[0].contains("--margin") && is_hopeless(&report(&made)));
         made.2[0].verdict = Verdict::FasterSizeOpen;
         let told = outlook(&report(&made));
@@ -274,7 +282,7 @@ mod tests {
         let kept = |path| Kept { path, is_packed: false };
         let step = |made: &_, path| steps(&report(made), kept(path)).into_iter().next();
         let near = step(&made, "run").unwrap();
-        assert_eq!(near.command.join(" "), "fsverdict run run/plan.toml --rounds 2");
+        assert_eq!(near.command.join(" "), "sudo fsverdict run run/plan.toml --rounds 2");
         assert!(near.text.ends_with("in about 2 minutes:"), "{near:?}");
         made.2[0].rounds_to_settle = None;
         let hard = step(&made, "run").unwrap();
@@ -285,13 +293,19 @@ mod tests {
         assert!(!early.text.contains("scatter") && early.text.contains("four rounds"), "{early:?}");
         made.1.stop = Some(Stop::Interrupted);
         let go_on = step(&made, "a run").unwrap();
-        assert_eq!(go_on.command.join(" "), "fsverdict run --resume 'a run'");
+        assert_eq!(go_on.command.join(" "), "sudo fsverdict run --resume 'a run'");
         (made.0.bed.kind, made.0.bed.paths) = (BedKind::Device, vec!["/dev/b".into()]);
         let erases = step(&made, "r").unwrap();
-        assert_eq!(erases.command.join(" "), "fsverdict run --resume r --erase /dev/b");
+        assert_eq!(erases.command.join(" "), "sudo fsverdict run --resume r --erase /dev/b");
         made.0.contenders[0].file_system = "zfs".into();
         let erases = step(&made, "r").unwrap();
-        assert_eq!(erases.command.join(" "), "fsverdict run --resume r --erase /dev/b=zfs_member");
+        assert_eq!(
+            erases.command.join(" "),
+            "sudo fsverdict run --resume r --erase /dev/b=zfs_member"
+        );
+        made.0.bed.kind = BedKind::Directory;
+        let directory = step(&made, "r").unwrap();
+        assert_eq!(directory.command.join(" "), "fsverdict run --resume r");
         made.1.stop = Some(Stop::Settled);
         made.2 = vec![comparison("t0", "c1", Verdict::Faster, 2.0)];
         assert_eq!(step(&made, "run"), None);
@@ -308,8 +322,8 @@ mod tests {
             steps(&report, Kept { path: "run", is_packed: false }).into_iter().next()
         };
         let one = of(&[claim(Answer::Undecided, Some(6)), claim(Answer::Holds, None)]).unwrap();
-        assert_eq!(one.command.join(" "), "fsverdict run run/plan.toml --rounds 7");
-        let says = "1 claim is undecided. A run of 7 rounds would probably decide it in about";
+        assert_eq!(one.command.join(" "), "sudo fsverdict run run/plan.toml --rounds 7");
+        let says = "1 claim is undecided. A new run of 7 rounds would probably decide it in about";
         assert!(one.text.starts_with(says), "{}", one.text);
         assert_eq!(of(&[claim(Answer::HoldsInDirection, Some(6))]), None);
         assert_eq!(of(&[claim(Answer::Undecided, Some(6000))]), None);

@@ -1,6 +1,8 @@
 //! A study's claims three times over: what the study says, what the published run of this project
 //! answered, and what the run here answers.
 
+use std::collections::BTreeMap;
+
 use super::claims::{EXTRAPOLATED, claimed, cut, shown, tally};
 use super::paint::{Paint, Painted, filled, hanging};
 use super::text::one_line;
@@ -106,11 +108,22 @@ fn legend(claims: &[Answered], precedent: Option<&Precedent>) -> String {
     let said = Answer::ALL.into_iter().filter(|it| all.contains(it));
     let signs: Vec<String> = said.map(|it| format!("{} {}", shown(it).1, it.label())).collect();
     let ratios = "Ratios: above 1, the one that the claim speaks of is better.";
-    let run =
-        precedent.map_or_else(String::new, |it| format!(" The record: record/{}.", it.answered()));
+    let run = precedent.map_or_else(String::new, |it| format!(" The record: {}.", records(it)));
     let has_sign = claims.iter().any(|it| it.claim.to.is_some());
     let beyond = if has_sign { format!(" {EXTRAPOLATED}") } else { String::new() };
     format!("{}. {ratios}{beyond}{run}", signs.join(", "))
+}
+
+/// Where the record's answers are from: one run, and those that answered what it left undecided.
+fn records(precedent: &Precedent) -> String {
+    let mut again: BTreeMap<&str, usize> = BTreeMap::new();
+    for run in precedent.claims.iter().filter_map(|it| it.run.as_deref()) {
+        *again.entry(run).or_default() += 1;
+    }
+    let again = again.into_iter().map(|(run, claims)| {
+        format!(", and record/{run} for {} that it left undecided", counted(claims, "claim"))
+    });
+    format!("record/{}{}", precedent.answered(), again.collect::<String>())
 }
 
 /// What a run of the study would do here, and how long that takes by the published one.
@@ -160,6 +173,7 @@ mod tests {
             text: it.claim.text.clone(),
             answer: it.answer,
             interval: Some((0.00123, None)),
+            run: None,
         };
         let claims = claims.iter().map(ruling).collect();
         Precedent {
@@ -187,6 +201,20 @@ mod tests {
             assert_eq!(shown.matches("… *").count(), place, "{shown}");
             assert_eq!(legend.contains(EXTRAPOLATED), place == 1, "{shown}");
         }
+    }
+
+    #[test]
+    fn a_run_that_answered_what_another_left_undecided_is_named() {
+        let claims: Vec<Answered> =
+            ["a", "b", "c"].map(|text| answered(Answer::Holds, text)).to_vec();
+        let mut known = precedent(&claims);
+        for ruling in &mut known.claims[1..] {
+            ruling.run = Some("2026-02-02-again".into());
+        }
+        assert_eq!(
+            records(&known),
+            "record/2026-01-01-it, and record/2026-02-02-again for 2 claims that it left undecided"
+        );
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use super::device::is_device;
 use super::options::{Choice, choices};
-use super::request::{Call, Knob, Limit, Mount, Request};
+use super::request::{Call, Knob, Limit, LimitBy, Mount, Request};
 
 /// Options that say how a program goes about it and not what comes out: they are no settings.
 const MANNERS: [&str; 11] =
@@ -171,7 +171,8 @@ fn ulimit(arguments: &[String]) -> Option<Request> {
         _ => "-",
     };
     let is_value = value == "unlimited" || value.chars().all(|c| c.is_ascii_digit());
-    is_value.then(|| Request::Limit(Limit { kind: kind.into(), item, value: value.clone() }))
+    let (kind, value) = (kind.into(), value.clone());
+    is_value.then_some(Request::Limit(Limit { kind, item, value, by: LimitBy::Shell }))
 }
 
 /// Properties that zfs(8) and zpool(8) set.

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use super::line::{Reader, VALUE_BYTES_MAX, logical_lines};
-use super::request::{Knob, Limit, Mount, Request, Script};
+use super::request::{Knob, Limit, LimitBy, Mount, Request, Script};
 
 /// A line `key=value` of a section.
 struct Entry<'a> {
@@ -134,5 +134,6 @@ fn limit(key: &str, value: &str) -> Option<Request> {
     let item = key.strip_prefix("Limit").filter(|item| ["NOFILE", "NPROC"].contains(item))?;
     let value = value.rsplit(':').next()?;
     let kind = "-".to_string();
-    Some(Request::Limit(Limit { kind, item: item.to_lowercase(), value: value.into() }))
+    let (item, value) = (item.to_lowercase(), value.into());
+    Some(Request::Limit(Limit { kind, item, value, by: LimitBy::Systemd }))
 }

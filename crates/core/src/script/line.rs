@@ -3,7 +3,7 @@
 
 use super::command::{knob, request};
 use super::device::is_device;
-use super::request::{Knob, Limit, Mount, Request, Script, Written};
+use super::request::{Knob, Limit, LimitBy, Mount, Request, Script, Written};
 use super::udev;
 use super::words::{self, Commands, Token, Variables};
 
@@ -316,7 +316,8 @@ fn limit(line: &str) -> Option<Limit> {
     let is_number = value.trim_start_matches('-').chars().all(|c| c.is_ascii_digit());
     let is_value = is_number || ["unlimited", "infinity"].contains(value);
     let is_limit = is_value && item.chars().all(|c| c.is_ascii_lowercase());
-    is_limit.then(|| Limit { kind: (*kind).into(), item: (*item).into(), value: (*value).into() })
+    let [kind, item, value] = [kind, item, value].map(ToString::to_string);
+    is_limit.then_some(Limit { kind, item, value, by: LimitBy::Pam })
 }
 
 /// A line of sysctl.conf: `vm.dirty_ratio = 10`. No command has such a name.

@@ -20,7 +20,7 @@ pub use comment::contradiction;
 pub use device::is_device;
 pub use line::started;
 pub use options::{Choice, argv, choices, is_unknown};
-pub use request::{Call, Knob, Limit, Mount, Request, Script, Written};
+pub use request::{Call, Knob, Limit, LimitBy, Mount, Request, Script, Written};
 
 /// Reads `text`. It is a plan if it can be read as one with contenders, and has sections if it
 /// begins with one; anything else is read line by line. What is no setting is counted.

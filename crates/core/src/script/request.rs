@@ -78,6 +78,19 @@ pub struct Limit {
     pub item: String,
     /// A number in the item's own unit, or `unlimited`.
     pub value: String,
+    /// Who sets it.
+    pub by: LimitBy,
+}
+
+/// Who sets a limit: each means something else by one that is `unlimited`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LimitBy {
+    /// pam_limits, of limits.conf.
+    Pam,
+    /// systemd, of a unit.
+    Systemd,
+    /// A shell's `ulimit`, which hands it to the kernel.
+    Shell,
 }
 
 /// A file of the kernel's.

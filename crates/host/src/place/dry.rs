@@ -424,18 +424,27 @@ impl Place for DryRun {
 /// The bed with the names that a guest has for disks that are attached so; its first disk is the
 /// one by which a trial goes in.
 fn attached(bed: &TrialBed, disks: Option<Attachment>) -> TrialBed {
-    let letter = |number: u8| char::from(b'a' + number);
     let mut bed = bed.clone();
-    for (number, device) in (1..26).zip(&mut bed.devices) {
+    for (number, device) in (1..).zip(&mut bed.devices) {
         match disks {
             None | Some(Attachment::VirtioBlk) => {}
             Some(Attachment::VirtioScsi | Attachment::Ahci) => {
-                device.path = format!("/dev/sd{}", letter(number));
+                device.path = format!("/dev/sd{}", letters(number));
             }
             Some(Attachment::Nvme) => device.path = format!("/dev/nvme{number}n1"),
         }
     }
     bed
+}
+
+/// How the kernel calls the disk of that number, from 0: a to z, then aa (`sd_format_disk_name` in
+/// drivers/scsi/sd.c).
+fn letters(number: u32) -> String {
+    let last = char::from(b'a' + (number % 26) as u8);
+    match number / 26 {
+        0 => last.into(),
+        before => letters(before - 1) + &last.to_string(),
+    }
 }
 
 fn devices(paths: &[String]) -> Vec<Device> {
@@ -446,4 +455,14 @@ fn devices(paths: &[String]) -> Vec<Device> {
 /// Where the trials of a dry run would mount.
 pub fn directory() -> String {
     mount_point().display().to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn disks_beyond_the_alphabet_have_two_letters() {
+        assert_eq!([0, 25, 26, 51, 52, 702].map(letters), ["a", "z", "aa", "az", "ba", "aaa"]);
+    }
 }

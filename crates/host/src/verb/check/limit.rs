@@ -3,7 +3,7 @@
 use std::fs;
 
 use fsverdict_core::model::{Checked, Judged};
-use fsverdict_core::script::Limit;
+use fsverdict_core::script::{Limit, LimitBy};
 
 use super::bench::Bench;
 use super::facts::complaint;
@@ -25,6 +25,9 @@ const ITEMS: [(&str, u64); 13] = [
     ("stack", 1024),
 ];
 
+/// What becomes of an unlimited `nofile`.
+const MOST_FILES: &str = "taken for sysctl fs.nr_open, the most that there can be";
+
 /// Whether the kernel takes the limit, as prlimit(1) sets it.
 pub fn check(bench: &Bench, limit: &Limit, blank: &Checked) -> Checked {
     let setting = format!("{} {} {}", limit.kind, limit.item, limit.value);
@@ -32,8 +35,8 @@ pub fn check(bench: &Bench, limit: &Limit, blank: &Checked) -> Checked {
     let (state, said) = tried(bench, limit);
     let too_many = state == Judged::Invalid && limit.item == "nofile" && count(limit).is_ok();
     let advice = too_many.then(|| {
-        "no process may have more open files than sysctl fs.nr_open (proc(5)); pam_limits leaves \
-         its session without this limit, or refuses the login"
+        "no process may have more open files than sysctl fs.nr_open (proc(5)); of a number above \
+         that pam_limits leaves its session without this limit, or refuses the login"
             .into()
     });
     Checked { state, said: Some(said), advice, ..blank }
@@ -59,10 +62,15 @@ fn tried(bench: &Bench, limit: &Limit) -> (Judged, String) {
         Ok(count) => count.map(|count| count.saturating_mul(*unit)),
         Err(why) => return (Judged::Invalid, why),
     };
-    // systemd.exec(5): what it can't raise so far it raises as far as the kernel lets it
-    // (rlimit-util.c, `setrlimit_closest`).
-    if limit.item == "nofile" && limit.value == "infinity" {
-        return (Judged::Ok, "taken for sysctl fs.nr_open, the most that there can be".into());
+    if limit.item == "nofile" && count.is_none() {
+        // systemd.exec(5): what it can't raise so far it raises as far as the kernel lets it
+        // (rlimit-util.c, `setrlimit_closest`). limits.conf(5) of Linux-PAM 1.5.2: "it will be set
+        // to the contents of /proc/sys/fs/nr_open instead".
+        match limit.by {
+            LimitBy::Systemd => return (Judged::Ok, MOST_FILES.into()),
+            LimitBy::Pam => return (Judged::Ok, format!("{MOST_FILES}, by Linux-PAM since 1.5.2")),
+            LimitBy::Shell => {}
+        }
     }
     if !bench.root {
         return untried("raising a limit needs root: run it with sudo");
@@ -101,7 +109,8 @@ mod tests {
     use super::*;
 
     fn limit(value: &str) -> Limit {
-        Limit { kind: "-".into(), item: "nofile".into(), value: value.into() }
+        let (kind, item, value) = ("-".into(), "nofile".into(), value.into());
+        Limit { kind, item, value, by: LimitBy::Shell }
     }
 
     #[test]
