@@ -13,6 +13,20 @@ use crate::source::{Loaded, Source};
 /// What a run writes into its folder, besides `run.json`, by which it is known.
 const WRITTEN: [&str; 5] = ["plan.toml", "trials", "samples.csv", "report.md", "report.html"];
 
+/// A run that somebody else has packed may hold a link there, and a run that goes on removes and
+/// writes below it.
+fn check_is_folder(trials: &Path) -> Result<()> {
+    match fs::symlink_metadata(trials) {
+        Ok(it) if !it.is_dir() => {
+            bail!("{} is no folder, but a link or a file: no run has made it", trials.display())
+        }
+        Err(error) if error.kind() != ErrorKind::NotFound => {
+            Err(error).with_context(|| trials.display().to_string())
+        }
+        _ => Ok(()),
+    }
+}
+
 /// A run's folder.
 #[derive(Debug)]
 pub struct Store {
@@ -42,7 +56,10 @@ impl Store {
     /// The folder of a run that was begun, to go on with it.
     pub fn open(path: &Path) -> Result<Store> {
         match Source::open(path)? {
-            Source::Folder(folder) => Ok(Store { folder }),
+            Source::Folder(folder) => {
+                check_is_folder(&folder.join("trials"))?;
+                Ok(Store { folder })
+            }
             Source::Packed(file) => {
                 let file = file.display();
                 bail!("{file} is a packed run: tar -xzf {file} makes a folder that can be resumed")
@@ -151,6 +168,19 @@ pub fn write_whole(path: &Path, text: &str) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_run_whose_trials_lie_elsewhere_is_not_gone_on_with() {
+        let scene = tempfile::tempdir().unwrap();
+        let (run, elsewhere) = (scene.path().join("run"), scene.path().join("elsewhere"));
+        let store = Store::create(&run).unwrap();
+        fs::write(store.folder().join("run.json"), "{}").unwrap();
+        Store::open(&run).unwrap();
+        fs::rename(run.join("trials"), &elsewhere).unwrap();
+        std::os::unix::fs::symlink(&elsewhere, run.join("trials")).unwrap();
+        let refused = Store::open(&run).unwrap_err().to_string();
+        assert!(refused.ends_with("no run has made it"), "{refused}");
+    }
 
     #[test]
     fn a_folder_is_discarded_unless_it_holds_a_record() {

@@ -107,6 +107,12 @@ fn words_that_name_a_device_or_set_more_than_storage_are_refused() {
     let device = "has the kernel open another device";
     refused("file_system = \"xfs\", mount = [\"logdev=/dev/loop0\"]", device);
     refused("file_system = \"ext4\", mount = [\"noatime,journal_dev=0x701\"]", device);
+    let mounts = "is for mount(8), and the file system never hears of it";
+    for word in
+        ["X-mount.subdir=../../etc", "x-mount.mode=0777", "verity.hashdevice=/x", "uhelper=x"]
+    {
+        refused(&format!("file_system = \"ext4\", mount = [\"noatime,{word}\"]"), mounts);
+    }
     let other = "names a device, a file or a place other than its bed's";
     for word in ["/dev/loop0", "loop0"] {
         refused(&format!("file_system = \"zfs\", mkfs = [\"mirror\", \"{word}\"]"), other);

@@ -3,7 +3,7 @@
 use std::fs::{self, File};
 use std::io;
 use std::net::{Ipv4Addr, TcpStream};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
@@ -15,6 +15,8 @@ use crate::machine::mount::{self, Mount};
 use crate::tool;
 
 const PATIENCE: Duration = Duration::from_secs(60);
+/// The most that is read of what one says until it is ready.
+const SAID_BYTES_MAX: usize = 64 << 10;
 /// What the mounts that cover its folders are called in mountinfo.
 pub const COVER: &str = "fsverdict";
 
@@ -37,53 +39,75 @@ pub fn start(daemon: &Daemon, log: &Path) -> Result<(), HostError> {
         }
     }
     let _ = fs::remove_file(daemon.socket);
-    let mut child = spawn(daemon.argv, log)?;
-    wait(&mut child, daemon.argv[0], log, || Ok(Path::new(daemon.socket).exists()))
+    let (mut child, said) = spawn(daemon.argv, log)?;
+    wait(&mut child, daemon.argv[0], &said, || Ok(Path::new(daemon.socket).exists()))
 }
 
 /// Starts the program that mounts a file system at `at` and does its work, and waits until it is
 /// mounted and the program `says` so, where it says anything. It ends when that is unmounted, and
 /// with the trial's PID namespace at the latest.
 pub fn serve(argv: &[String], says: &str, at: &str, log: &Path) -> Result<(), HostError> {
-    let before = fs::metadata(log).map_or(0, |it| it.len() as usize);
-    let mut child = spawn(argv, log)?;
-    wait(&mut child, &argv[0], log, || {
-        let said = fs::read(log)?;
-        let said = String::from_utf8_lossy(said.get(before..).unwrap_or_default());
-        Ok(said.contains(says) && mount::at(at)?.is_some_and(|it| is_programs(&it)))
+    let (mut child, said) = spawn(argv, log)?;
+    wait(&mut child, &argv[0], &said, || {
+        Ok(said.text()?.contains(says) && mount::at(at)?.is_some_and(|it| is_programs(&it)))
     })
 }
 
 /// Starts the program that gives out what is mounted afterwards, and waits until it listens at
 /// `port`. It ends with the trial's PID namespace at the latest.
 pub fn listen(argv: &[String], port: u16, log: &Path) -> Result<(), HostError> {
-    let mut child = spawn(argv, log)?;
+    let (mut child, said) = spawn(argv, log)?;
     let is_heard = || TcpStream::connect((Ipv4Addr::LOCALHOST, port)).is_ok();
-    wait(&mut child, &argv[0], log, || Ok(is_heard()))
+    wait(&mut child, &argv[0], &said, || Ok(is_heard()))
 }
 
 fn is_programs(mount: &Mount) -> bool {
     mount.file_system.starts_with("fuse")
 }
 
+/// What a program has said in a log, from where it began. The folder is one that the work may write
+/// to: what is called like the log may be a pipe, or larger than memory.
+struct Said {
+    log: File,
+    begin: u64,
+}
+
+impl Said {
+    fn open(path: &Path) -> io::Result<Said> {
+        let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK | libc::O_NOCTTY;
+        let mut options = File::options();
+        let log = options.create(true).read(true).append(true).custom_flags(flags).open(path)?;
+        match log.metadata()? {
+            it if it.is_file() => Ok(Said { log, begin: it.len() }),
+            _ => Err(io::Error::other(format!("{} is no file", path.display()))),
+        }
+    }
+
+    fn text(&self) -> io::Result<String> {
+        let mut said = vec![0; SAID_BYTES_MAX];
+        let bytes = self.log.read_at(&mut said, self.begin)?;
+        Ok(String::from_utf8_lossy(&said[..bytes]).into_owned())
+    }
+}
+
 /// Its input is empty, and what it says goes to `log`.
-fn spawn(argv: &[impl AsRef<str>], log: &Path) -> Result<Child, HostError> {
-    let file =
-        File::options().create(true).append(true).custom_flags(libc::O_NOFOLLOW).open(log)?;
+fn spawn(argv: &[impl AsRef<str>], log: &Path) -> Result<(Child, Said), HostError> {
+    let said = Said::open(log)?;
     let mut command = tool::command(argv[0].as_ref())?;
     command.args(argv[1..].iter().map(AsRef::as_ref)).stdin(Stdio::null());
-    Ok(command.stdout(file.try_clone()?).stderr(file).spawn()?)
+    let child = command.stdout(said.log.try_clone()?).stderr(said.log.try_clone()?).spawn()?;
+    Ok((child, said))
 }
 
 fn wait(
     child: &mut Child,
     name: &str,
-    log: &Path,
+    said: &Said,
     is_ready: impl Fn() -> io::Result<bool>,
 ) -> Result<(), HostError> {
     let begin = Instant::now();
     while !is_ready()? {
-        let said = || fs::read_to_string(log).unwrap_or_default().trim().replace('\n', "; ");
+        let said = || said.text().unwrap_or_default().trim().replace('\n', "; ");
         if let Some(status) = child.try_wait()? {
             return Err(format!("{name} {}; it said: {:?}", tool::ended(status), said()).into());
         }
@@ -93,4 +117,21 @@ fn wait(
         std::thread::sleep(Duration::from_millis(2));
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_a_log_that_the_work_has_left_only_what_is_said_now_is_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name);
+        File::create(path("sparse")).unwrap().set_len(1 << 40).unwrap();
+        let (mut child, said) = spawn(&["echo", "ready"], &path("sparse")).unwrap();
+        child.wait().unwrap();
+        assert_eq!(said.text().unwrap(), "ready\n");
+        tool::run_words(&["mkfifo", &path("pipe").display().to_string()]).unwrap();
+        assert!(spawn(&["echo", "ready"], &path("pipe")).is_err());
+    }
 }

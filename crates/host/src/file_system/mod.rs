@@ -487,16 +487,43 @@ fn check_served(stack: &[Above]) -> Result<(), String> {
 const NAMING: [&str; 7] =
     ["journal_path", "journal_dev", "logdev", "rtdev", "device", "jdev", "loop"];
 
+/// Mount options that are for mount(8) and other programs, and not for the file system: the
+/// kernel never hears of them (mount(8), "filesystem-independent" and "THE LOOP DEVICE").
+const OF_PROGRAMS: [&str; 10] = [
+    "offset",
+    "sizelimit",
+    "encryption",
+    "helper",
+    "uhelper",
+    "bind",
+    "rbind",
+    "move",
+    "remount",
+    "comment",
+];
+
+/// And all of these kinds. `X-mount.subdir=` mounts a folder that may lie anywhere,
+/// `X-mount.owner=` and `X-mount.mode=` change its owner and mode, `verity.` opens files.
+const KINDS_OF_PROGRAMS: [&str; 2] = ["x-", "verity."];
+
 fn name_no_device(mount: &[String]) -> Result<(), String> {
-    let mut options = each(mount);
-    let key = |option: &&str| option.split('=').next().unwrap_or_default().trim().to_lowercase();
-    match options.find(|option| NAMING.contains(&key(option).as_str())) {
-        None => Ok(()),
-        Some(option) => Err(format!(
-            "mount option {option} has the kernel open another device than those of its bed: \
-             leave it out"
-        )),
+    for option in each(mount) {
+        let key = option.split('=').next().unwrap_or_default().trim().to_lowercase();
+        if NAMING.contains(&&*key) {
+            return Err(format!(
+                "mount option {option} has the kernel open another device than those of its bed: \
+                 leave it out"
+            ));
+        }
+        let is_of_kind = KINDS_OF_PROGRAMS.iter().any(|kind| key.starts_with(kind));
+        if is_of_kind || OF_PROGRAMS.contains(&&*key) {
+            return Err(format!(
+                "mount option {option} is for mount(8), and the file system never hears of it: \
+                 leave it out"
+            ));
+        }
     }
+    Ok(())
 }
 
 /// Mount options of every file system (mount(8), "filesystem-independent") that name nothing.

@@ -268,8 +268,13 @@ impl<'a> Lab<'a> {
             _ => self.without_layers(),
         };
         let cleared = cleared.and(layers);
-        let cleared = cleared.and_then(|()| match ended {
+        let cleared = cleared.and_then(|()| match &ended {
             Ok(()) => Ok(()),
+            // The kernel takes the mounts of a trial that was killed away when it has written them
+            // out: the next one would find its devices in use.
+            Err(error) if !error.is::<Overdue>() && trial.bed.kind != BedKind::Directory => {
+                self.wait_until_unused().and_then(|()| self.without_partitions(trial))
+            }
             Err(_) => self.without_partitions(trial),
         });
         let taken_back = self.made.as_mut().map_or(Ok(()), bed::Made::take_back);
@@ -323,6 +328,12 @@ impl<'a> Lab<'a> {
         Ok(partition::remove(&trial.bed.devices)?)
     }
 
+    /// Waits until nothing of a trial that was killed has the bed's devices.
+    fn wait_until_unused(&self) -> Result<(), HostError> {
+        let made = self.made.as_ref().ok_or("the bed is not made")?;
+        Ok(made.wait_until_unused(&self.interrupted)?)
+    }
+
     /// Ends a trial that takes too long, and what it would have taken back itself.
     fn cut_short(
         &mut self,
@@ -339,10 +350,7 @@ impl<'a> Lab<'a> {
             // What the kernel keeps would hold them for ever.
             let released = held_pool(trial).map(Undo::Pool).map_or(Ok(()), |pool| pool.apply());
             overdue.left.extend(released.err().map(|error| error.to_string()));
-            let unused = self.without_layers().and_then(|()| {
-                let made = self.made.as_ref().ok_or("the bed is not made")?;
-                Ok(made.wait_until_unused(&self.interrupted)?)
-            });
+            let unused = self.without_layers().and_then(|()| self.wait_until_unused());
             overdue.left.extend(unused.err().map(|error| error.to_string()));
         }
         Ok(overdue)

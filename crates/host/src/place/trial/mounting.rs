@@ -123,8 +123,9 @@ impl Mounting {
         let mount = mount::at(&level.at)?.ok_or("the mount is not to be seen")?;
         let version = mount::module_version(&mount.file_system);
         let mut mounted = mount::effective(&mount, &level.file_system.told(level.options));
-        if !level.tells_all(self.has_work()) {
-            mounted.unseen.clear();
+        match level.tells_all(self.has_work()) {
+            true => level.check_is_its_own(&mount)?,
+            false => mounted.unseen.clear(),
         }
         if let Some(lost) = mounted.unseen.iter().find(|option| mount::must_show(option)) {
             return Err(format!("mount option {lost} did not take").into());

@@ -1,6 +1,7 @@
 //! What a trial's document means on this machine: its folders, its devices and its commands.
 
 use std::collections::BTreeMap;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use fsverdict_core::model::{BedKind, Command, Device, Trial, Workload};
@@ -10,6 +11,7 @@ use crate::bed::partition;
 use crate::file_system::{self, FileSystem, Site};
 use crate::layer::{self, Names};
 use crate::machine::cell::{Cells, Ground, Mapped};
+use crate::machine::mount::Mount;
 use crate::machine::token::Token;
 use crate::machine::within;
 use crate::place::link;
@@ -145,6 +147,27 @@ impl Level<'_> {
             Step::Unmount => self.file_system.unmount(site),
             _ => Vec::new(),
         }
+    }
+
+    /// What is mounted is of its own devices, and all of it: mount(8) reads words of the plan's,
+    /// and some have it mount what lies elsewhere. Btrfs mounts one of its subvolumes. What stands
+    /// on another and pools have no device to compare.
+    pub fn check_is_its_own(&self, mount: &Mount) -> Result<(), HostError> {
+        let known = self.file_system;
+        if self.devices.is_empty() || known.makes_pools() {
+            return Ok(());
+        }
+        let number = |path: &str| std::fs::metadata(path).map(|it| it.rdev()).ok();
+        let own: Vec<u64> = self.devices.iter().filter_map(|path| number(path)).collect();
+        // bcachefs joins its devices: /dev/sda:/dev/sdb.
+        let mut sources = mount.source.split(':');
+        let is_of_its_devices = sources.any(|it| number(it).is_some_and(|it| own.contains(&it)));
+        if is_of_its_devices && (mount.root == "/" || known.name == "btrfs") {
+            return Ok(());
+        }
+        let (source, root, at) = (&mount.source, &mount.root, &self.at);
+        Err(format!("{root} of {source} is mounted at {at}, which is not what was made there")
+            .into())
     }
 
     /// The commands that end what has served it, once it is unmounted.
