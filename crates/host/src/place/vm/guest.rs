@@ -79,7 +79,7 @@ pub struct Job {
     pub trial: Trial,
     /// Modules to load for it, in order; paths below [`MODULES`].
     pub modules: Vec<String>,
-    /// What the kernel calls its file system, as the host expects it to be made.
+    /// The module that has the driver of its file system, as the host expects it to be made.
     pub driver: String,
     /// `PATH` of its work.
     pub path: String,

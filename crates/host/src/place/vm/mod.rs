@@ -594,7 +594,9 @@ impl<'a> Vm<'a> {
         Job {
             trial: trial.clone(),
             modules: bootable.modules_for(&trial.contender),
-            driver: bootable.file_system(&trial.contender).map_or("", |it| it.module()).into(),
+            driver: bootable
+                .file_system(&trial.contender)
+                .map_or_else(String::new, |it| bootable.modules.with_driver(it.module())),
             path: guest_path(self.plan.vm.as_ref().is_some_and(|vm| vm.untrusted)),
             disks: trial.bed.devices.len(),
             emulated: self.runner == Runner::Qemu { kvm: false },

@@ -39,6 +39,10 @@ const ASKED_FOR: [(&str, &[&str]); 9] = [
     ("bcachefs", &["crc32c_generic", "crc64_rocksoft", "xxhash_generic", "chacha20_generic"]),
 ];
 
+/// Drivers that a module of another name has as well, where the kernel has none of their own:
+/// `MODULE_ALIAS("ext3")` and, with `EXT4_USE_FOR_EXT2`, that of ext2 in fs/ext4/super.c.
+const AS_WELL: [(&str, &str); 2] = [("ext3", "ext4"), ("ext2", "ext4")];
+
 /// A disk with several paths to it, as drives of QEMU may say of themselves, would be one that is
 /// made of others (drivers/nvme/host/multipath.c), whose requests some kernels don't count.
 pub const ONE_PATH: (&str, &CStr) = ("nvme_core", c"multipath=N");
@@ -149,7 +153,7 @@ impl Modules {
         let builtin = plain::text(&folder.join(tree::BUILTIN));
         let known = builtin.is_ok();
         let builtin = builtin.unwrap_or_default().lines().map(name).collect();
-        Ok(Modules { folder: folder.into(), files, builtin, known })
+        Ok(Modules { folder: folder.into(), files, builtin, known }.with_what_they_have_as_well())
     }
 
     fn parse(dependencies: &str, builtin: &str) -> Modules {
@@ -160,6 +164,27 @@ impl Modules {
         });
         let builtin = builtin.lines().map(name).collect();
         Modules { files: files.collect(), builtin, known: true, ..Modules::default() }
+            .with_what_they_have_as_well()
+    }
+
+    fn with_what_they_have_as_well(mut self) -> Modules {
+        for (driver, module) in AS_WELL {
+            if self.files.contains_key(driver) || self.builtin.contains(driver) {
+                continue;
+            }
+            if let Some(its) = self.files.get(module).cloned() {
+                self.files.insert(driver.into(), its);
+            }
+            if self.builtin.contains(module) {
+                self.builtin.insert(driver.into());
+            }
+        }
+        self
+    }
+
+    /// The name of the module that has this driver.
+    pub fn with_driver(&self, driver: &str) -> String {
+        self.files.get(driver).map_or_else(|| driver.into(), |(file, _)| name(file))
     }
 
     /// The kernel has it, built in or as a module; `None` where that can't be known.
@@ -319,6 +344,24 @@ kernel/fs/xfs/xfs.ko.xz: kernel/lib/libcrc32c.ko.xz
         let files = modules("").for_contender(&["xfs"], &contender);
         let names: Vec<String> = files.iter().map(|file| name(file)).collect();
         assert_eq!(names, ["crc32c_generic", "kyber_iosched", "libcrc32c", "xfs"]);
+    }
+
+    #[test]
+    fn ext3_and_ext2_are_those_of_ext4_where_the_kernel_has_none_of_their_own() {
+        let of = |files: &str, builtin: &str| Modules::parse(files, builtin);
+        let ext4 =
+            of("kernel/fs/ext4/ext4.ko: kernel/fs/jbd2/jbd2.ko\nkernel/fs/jbd2/jbd2.ko:\n", "");
+        for driver in ["ext3", "ext2"] {
+            assert_eq!(ext4.has(driver), Some(true));
+            assert_eq!(ext4.with_driver(driver), "ext4");
+            let files = ext4.for_contender(&[driver], &Contender::default());
+            assert_eq!(files, ["kernel/fs/jbd2/jbd2.ko", "kernel/fs/ext4/ext4.ko"]);
+        }
+        let builtin = of("", "kernel/fs/ext4/ext4.ko\n");
+        assert_eq!((builtin.has("ext3"), builtin.with_driver("ext3")), (Some(true), "ext3".into()));
+        let old = of("kernel/fs/ext4/ext4.ko:\nkernel/fs/ext3/ext3.ko:\n", "");
+        assert_eq!(old.order(["ext3"]), ["kernel/fs/ext3/ext3.ko"]);
+        assert_eq!(modules("").has("ext3"), Some(false));
     }
 
     #[test]

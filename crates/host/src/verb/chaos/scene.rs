@@ -133,8 +133,6 @@ impl Scene {
                      \"{start}\", \"100%\"]"
                 )
             }),
-            // Small kernels lack ext2.
-            VIRTUAL => ["", ""].map(|_| "file_system = \"ext4\"".to_string()),
             _ => ["ext4", "ext2"].map(|name| format!("file_system = \"{name}\"")),
         };
         let sysctl = match self.is_real() {
