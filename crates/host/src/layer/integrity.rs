@@ -47,7 +47,9 @@ fn up(seat: &Seat) -> Made {
     made
 }
 
+/// Those of crc32 and crc32c are `-cryptoapi` since Linux 6.17, `-generic` before
+/// (crypto/Makefile).
 fn hashes(layer: &Layer) -> Vec<String> {
     let hash = layer.settings.get("hash").map_or("crc32c", String::as_str);
-    ["", "_generic", "_intel", "_ssse3"].map(|form| format!("{hash}{form}")).into()
+    ["", "_generic", "_cryptoapi", "_intel", "_ssse3"].map(|form| format!("{hash}{form}")).into()
 }

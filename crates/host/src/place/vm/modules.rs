@@ -23,13 +23,24 @@ const COMPRESSED: [(&str, &str); 3] = [("xz", "xz"), ("zst", "zstd"), ("gz", "gz
 
 /// Checksums that file systems, or what they need, ask the kernel's crypto API for by name, and
 /// tables of characters, which no dependency shows: in a guest there is no modprobe to answer the
-/// kernel's call for them.
+/// kernel's call for them. What a kernel lacks is left out: in crypto/Makefile names lost their
+/// `generic` in 2025, and crc32c.c makes crc32c-cryptoapi.ko since Linux 6.17.
 const ASKED_FOR: [(&str, &[&str]); 9] = [
     ("libcrc32c", &["crc32c_generic", "crc32c_intel"]),
     ("ext4", &["crc32c_generic", "crc32c_intel"]),
     (
         "btrfs",
-        &["crc32c_generic", "crc32c_intel", "xxhash_generic", "sha256_generic", "blake2b_generic"],
+        &[
+            "crc32c_generic",
+            "crc32c_intel",
+            "crc32c",
+            "crc32c_cryptoapi",
+            "xxhash_generic",
+            "sha256_generic",
+            "sha256",
+            "blake2b_generic",
+            "blake2b",
+        ],
     ),
     ("f2fs", &["crc32_generic", "crc32_pclmul"]),
     ("nilfs2", &["crc32_generic"]),
@@ -344,6 +355,18 @@ kernel/fs/xfs/xfs.ko.xz: kernel/lib/libcrc32c.ko.xz
         let files = modules("").for_contender(&["xfs"], &contender);
         let names: Vec<String> = files.iter().map(|file| name(file)).collect();
         assert_eq!(names, ["crc32c_generic", "kyber_iosched", "libcrc32c", "xfs"]);
+    }
+
+    #[test]
+    fn checksums_come_by_the_names_that_kernels_have_for_them() {
+        let before = "kernel/crypto/crc32c_generic.ko:\nkernel/crypto/sha256_generic.ko:\n";
+        let after = "kernel/crypto/crc32c-cryptoapi.ko:\nkernel/crypto/sha256.ko:\n";
+        for checksums in [before, after] {
+            let modules = Modules::parse(&format!("{checksums}kernel/fs/btrfs/btrfs.ko:\n"), "");
+            let files = modules.for_contender(&["btrfs"], &Contender::default());
+            let all = format!("{}:\n", files.join(":\n"));
+            assert_eq!(all, format!("{checksums}kernel/fs/btrfs/btrfs.ko:\n"));
+        }
     }
 
     #[test]
