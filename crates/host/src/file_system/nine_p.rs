@@ -12,7 +12,6 @@ pub(super) const NINE_P: FileSystem = FileSystem {
     program: "diod",
     // It tells none itself.
     version: &["dpkg-query", "--show", "diod"],
-    modules: &["9pnet_fd"],
     // What it shows lies in a folder, so that lost+found is not part of it.
     make: |_, site| vec![words(&["mkdir", &shown(site)])],
     listener: Some(Listener { argv: serve, port: PORT }),

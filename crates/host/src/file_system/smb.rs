@@ -11,9 +11,6 @@ pub(super) const SMB: FileSystem = FileSystem {
     program: "smbd",
     version: &["smbd", "--version"],
     driver: Some("cifs"),
-    // cifs asks for these by name when it negotiates, which no table of modules has
-    // (MODULE_SOFTDEP in fs/smb/client/cifsfs.c).
-    modules: &["ccm", "cmac", "ctr", "gcm", "ghash_generic", "sha512_generic"],
     // What it shows lies in a folder, so that lost+found is not part of it.
     make: |_, site| vec![words(&["mkdir", &shown(site)])],
     listener: Some(Listener { argv: serve, port: PORT }),

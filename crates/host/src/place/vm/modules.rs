@@ -25,7 +25,7 @@ const COMPRESSED: [(&str, &str); 3] = [("xz", "xz"), ("zst", "zstd"), ("gz", "gz
 /// tables of characters, which no dependency shows: in a guest there is no modprobe to answer the
 /// kernel's call for them. What a kernel lacks is left out: in crypto/Makefile names lost their
 /// `generic` in 2025, and crc32c.c makes crc32c-cryptoapi.ko since Linux 6.17.
-const ASKED_FOR: [(&str, &[&str]); 9] = [
+const ASKED_FOR: [(&str, &[&str]); 11] = [
     ("libcrc32c", &["crc32c_generic", "crc32c_intel"]),
     ("ext4", &["crc32c_generic", "crc32c_intel"]),
     (
@@ -48,6 +48,10 @@ const ASKED_FOR: [(&str, &[&str]); 9] = [
     ("vfat", &["nls_cp437", "nls_ascii", "nls_iso8859_1", "nls_utf8"]),
     ("udf", &["nls_utf8"]),
     ("bcachefs", &["crc32c_generic", "crc64_rocksoft", "xxhash_generic", "chacha20_generic"]),
+    // When it negotiates (MODULE_SOFTDEP in fs/smb/client/cifsfs.c).
+    ("cifs", &["ccm", "cmac", "ctr", "gcm", "ghash_generic", "sha512_generic", "sha512"]),
+    // The way to its server is a module of its own since Linux 5.17 (net/9p/Makefile).
+    ("9p", &["9pnet_fd"]),
 ];
 
 /// Drivers that a module of another name has as well, where the kernel has none of their own:
@@ -366,6 +370,25 @@ kernel/fs/xfs/xfs.ko.xz: kernel/lib/libcrc32c.ko.xz
             let files = modules.for_contender(&["btrfs"], &Contender::default());
             let all = format!("{}:\n", files.join(":\n"));
             assert_eq!(all, format!("{checksums}kernel/fs/btrfs/btrfs.ko:\n"));
+        }
+    }
+
+    #[test]
+    fn what_smb_and_9p_ask_for_comes_along_where_it_is_there() {
+        let split = "kernel/net/9p/9pnet.ko:\nkernel/net/9p/9pnet_fd.ko: kernel/net/9p/9pnet.ko\n\
+                     kernel/fs/9p/9p.ko: kernel/net/9p/9pnet.ko\n";
+        let whole = "kernel/net/9p/9pnet.ko:\nkernel/fs/9p/9p.ko: kernel/net/9p/9pnet.ko\n";
+        let old = "kernel/crypto/sha512_generic.ko:\nkernel/fs/smb/client/cifs.ko:\n";
+        let new = "kernel/crypto/sha512.ko:\nkernel/fs/smb/client/cifs.ko:\n";
+        for (driver, list) in [("9p", split), ("9p", whole), ("cifs", old), ("cifs", new)] {
+            let modules = Modules::parse(list, "");
+            let known = file_system::ALL.iter().find(|known| known.driver() == driver).unwrap();
+            assert!(known.modules().all(|it| modules.has(it) == Some(true)), "{list}");
+            let drivers = Vec::from_iter(known.modules());
+            let mut files = modules.for_contender(&drivers, &Contender::default());
+            files.sort_by_key(|file| list.find(&format!("{file}:")));
+            let all = list.lines().filter_map(|line| line.split(':').next());
+            assert_eq!(files, Vec::from_iter(all), "all that is there comes along");
         }
     }
 
