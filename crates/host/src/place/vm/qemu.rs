@@ -1,8 +1,10 @@
 //! QEMU: its command line.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
 
+use fsverdict_core::model::need::State;
 use fsverdict_core::model::{self, Attachment, Limits};
 
 use super::error::VmError;
@@ -292,26 +294,41 @@ fn lacking(said: &str, needed: &[&'static str]) -> Option<&'static str> {
     needed.iter().copied().find(|device| !has(device))
 }
 
+/// A KVM that did not work is tried again after this long: on a busy host a guest may hang that
+/// would have run.
+const NO_LASTS: Duration = Duration::from_secs(3600);
+
 /// Whether KVM can be used. Where there is none for this user that shows at once. Otherwise asking
-/// takes seconds where it hangs, so that the answer is kept for as long as the host is up.
+/// takes seconds where it hangs, so that the answer is kept: that it works for as long as the host
+/// is up.
 pub fn has_kvm() -> bool {
     if File::options().read(true).write(true).open("/dev/kvm").is_err() {
         return false;
     }
-    let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
-    let (path, boot) = (kernel::cache().join("kvm"), boot.trim());
-    let known = std::fs::read_to_string(&path).unwrap_or_default();
-    if let Some((of, answer)) = known.trim().split_once(' ')
-        && of == boot
-    {
-        return answer == "yes";
+    let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+    kept(&kernel::cache().join("kvm"), boot.trim(), || kvm::check(Path::new("/")).state)
+}
+
+/// The answer that is kept at `path` for this boot of the host, else that of `ask`. What could not
+/// be asked is not kept.
+fn kept(path: &Path, boot: &str, ask: impl FnOnce() -> State) -> bool {
+    let known = fs::read_to_string(path).unwrap_or_default();
+    let age = fs::metadata(path).and_then(|data| data.modified()).ok();
+    let age = age.and_then(|at| SystemTime::now().duration_since(at).ok());
+    match known.trim().split_once(' ') {
+        Some((of, "yes")) if of == boot => return true,
+        Some((of, "no")) if of == boot && age.is_some_and(|age| age < NO_LASTS) => return false,
+        _ => {}
     }
-    let has = kvm::check(Path::new("/")).is_able();
-    let answer = if has { "yes" } else { "no" };
+    let answer = match ask() {
+        State::Yes | State::Partly => "yes",
+        State::No => "no",
+        State::Unknown => return false,
+    };
     // Not keeping it costs a few seconds next time.
-    let _ = std::fs::create_dir_all(kernel::cache());
-    let _ = std::fs::write(&path, format!("{boot} {answer}\n"));
-    has
+    let _ = path.parent().map(fs::create_dir_all);
+    let _ = fs::write(path, format!("{boot} {answer}\n"));
+    answer == "yes"
 }
 
 #[cfg(test)]
@@ -400,6 +417,26 @@ mod tests {
             assert!(line.ends_with(marks), "{line}");
             assert!(line.contains("driver=blklogwrites,node-name=logged"), "{line}");
         }
+    }
+
+    #[test]
+    fn that_kvm_works_is_kept_and_that_it_does_not_for_an_hour() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("cache/kvm");
+        let unasked = || panic!("the answer is kept");
+        assert!(!kept(&path, "one", || State::Unknown));
+        assert!(!path.exists(), "what could not be asked is not kept");
+        assert!(!kept(&path, "one", || State::No));
+        assert!(!kept(&path, "one", unasked));
+        let set = |age: Duration| {
+            let file = File::options().write(true).open(&path).unwrap();
+            file.set_modified(SystemTime::now() - age).unwrap();
+        };
+        set(2 * NO_LASTS);
+        assert!(kept(&path, "one", || State::Yes), "the host is not as busy any more");
+        set(2 * NO_LASTS);
+        assert!(kept(&path, "one", unasked));
+        assert!(!kept(&path, "two", || State::No), "another boot of the host");
     }
 
     #[test]
