@@ -37,13 +37,28 @@ pub fn how_to_get(name: &str) -> String {
     }
 }
 
-/// Orders releases by the numbers in them.
+/// Orders releases by the numbers in them; candidates (`7.2-rc4`) come before their release.
 pub fn by_version(one: &str, other: &str) -> std::cmp::Ordering {
     let numbers = |text: &str| {
         let words = text.split(|c: char| !c.is_ascii_digit());
         words.filter_map(|word| word.parse().ok()).collect::<Vec<u64>>()
     };
-    numbers(one).cmp(&numbers(other)).then_with(|| one.cmp(other))
+    let key = |text: &str| {
+        let (of, candidate) = candidate(text);
+        // Of a release there is none, and that is the last.
+        (numbers(of), candidate.is_none(), candidate.map(numbers))
+    };
+    key(one).cmp(&key(other)).then_with(|| one.cmp(other))
+}
+
+/// `6.12.0-061200rc7-generic` is candidate `7-generic` of `6.12.0-061200`.
+fn candidate(text: &str) -> (&str, Option<&str>) {
+    let mut parts = text.match_indices("rc").map(|(at, rc)| (&text[..at], &text[at + rc.len()..]));
+    let is_candidate = |(before, after): &(&str, &str)| {
+        after.starts_with(|c: char| c.is_ascii_digit())
+            && !before.ends_with(|c: char| c.is_ascii_alphabetic())
+    };
+    parts.find(is_candidate).map_or((text, None), |(of, after)| (of, Some(after)))
 }
 
 #[cfg(test)]
@@ -66,5 +81,24 @@ mod tests {
         let mut releases = ["6.1.0-9", "6.12.3", "6.1.0-44", "5.10.0"];
         releases.sort_by(|one, other| by_version(one, other));
         assert_eq!(releases, ["5.10.0", "6.1.0-9", "6.1.0-44", "6.12.3"]);
+    }
+
+    #[test]
+    fn a_candidate_comes_before_its_release() {
+        for [lower, higher] in [
+            ["7.2.0-rc7", "7.2.0"],
+            ["7.2.0-rc7", "7.2.0-1-amd64"],
+            ["7.2.0-rc7", "7.2.0-rc10"],
+            ["7.2.0", "7.2.1-rc1"],
+            ["7.2-rc4", "7.2.3"],
+            ["7.2-rc4-amd64", "7.2-amd64"],
+            ["7.1.9-amd64", "7.2-rc4-amd64"],
+            ["6.12.0-061200rc7-generic", "6.12.0-061200-generic"],
+            ["6.12.0-src1", "6.12.1-src1"],
+        ] {
+            assert!(by_version(lower, higher).is_lt(), "{lower}, {higher}");
+            assert!(by_version(higher, lower).is_gt(), "{lower}, {higher}");
+        }
+        assert_eq!(candidate("6.12.0-src1"), ("6.12.0-src1", None));
     }
 }
