@@ -92,11 +92,15 @@ pub enum VmError {
 }
 
 impl VmError {
-    /// Another kernel of the same name may have what this one lacks.
+    /// Another kernel of the same name may have what this one lacks, or be whole where it is not.
     pub fn is_of_one_kernel(&self) -> bool {
         matches!(
             self,
-            VmError::NoFileSystem { .. } | VmError::NoLayer { .. } | VmError::NoDriver { .. }
+            VmError::NoFileSystem { .. }
+                | VmError::NoLayer { .. }
+                | VmError::NoDriver { .. }
+                | VmError::NoDisks { .. }
+                | VmError::Dependencies { .. }
         )
     }
 }

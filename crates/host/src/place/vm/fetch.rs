@@ -145,17 +145,28 @@ pub(super) fn unpacked(
         return readable(image(&folder));
     }
     say(&format!("fetching {package}"));
-    // Unpacked beside and renamed: what is there is whole.
-    let beside = kernel::fetched().join(format!("{release}.new"));
+    let beside = empty_beside(&kernel::cache(), &folder)?;
+    let result = unpack(apt, package, release, &beside).and_then(|()| {
+        fs::rename(&beside, &folder).map_err(failed(format!("making {}", folder.display())))
+    });
     let _ = fs::remove_dir_all(&beside);
-    fs::create_dir_all(&beside).map_err(failed(format!("making {}", beside.display())))?;
-    let result = unpack(apt, package, release, &beside);
-    if result.is_err() {
-        let _ = fs::remove_dir_all(&beside);
-    }
     result?;
-    fs::rename(&beside, &folder).map_err(failed(format!("making {}", folder.display())))?;
     readable(image(&folder))
+}
+
+/// An empty folder to unpack what is to be `folder` in, where no kernel is looked for: what is
+/// there is whole. Whoever was killed before us left one, which goes, for the cache is ours alone.
+fn empty_beside(cache: &Path, folder: &Path) -> Result<PathBuf, VmError> {
+    let beside = cache.join("unpacking");
+    // Earlier programs unpacked among the kernels.
+    let name = folder.file_name().unwrap_or_default().to_string_lossy();
+    for former in [&beside, &folder.with_file_name(format!("{name}.new"))] {
+        let _ = fs::remove_dir_all(former);
+    }
+    for needed in [Some(beside.as_path()), folder.parent()].into_iter().flatten() {
+        fs::create_dir_all(needed).map_err(failed(format!("making {}", needed.display())))?;
+    }
+    Ok(beside)
 }
 
 /// The packages of the same release that it depends on, by what apt-cache(8) says: since Linux 7
@@ -210,6 +221,19 @@ mod tests {
         })
         .unwrap();
         assert_eq!(waits, 1);
+    }
+
+    #[test]
+    fn what_a_killed_one_unpacked_is_no_kernel_and_goes() {
+        let folder = tempfile::tempdir().unwrap();
+        let (cache, kernels) = (folder.path(), folder.path().join("kernels"));
+        for left in ["unpacking/boot/vmlinuz-6.1.0-9", "kernels/6.1.0-9.new/boot/vmlinuz-6.1.0-9"] {
+            fs::create_dir_all(cache.join(left)).unwrap();
+        }
+        let beside = empty_beside(cache, &kernels.join("6.1.0-9")).unwrap();
+        assert!(!beside.starts_with(&kernels), "{beside:?}");
+        assert_eq!(fs::read_dir(&beside).unwrap().count(), 0);
+        assert_eq!(fs::read_dir(&kernels).unwrap().count(), 0);
     }
 
     const PACKAGES: [&str; 8] = [

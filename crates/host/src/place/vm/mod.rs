@@ -949,3 +949,42 @@ impl Place for Vm<'_> {
         journal.map(|journal| format!("what {} lists", journal.path().display())).collect()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A kernel whose modules have this list, or none.
+    fn kernel(folder: &Path, release: &str, list: Option<&str>) -> Kernel {
+        let modules = folder.join(release);
+        fs::create_dir(&modules).unwrap();
+        list.into_iter().for_each(|list| fs::write(modules.join("modules.dep"), list).unwrap());
+        Kernel {
+            image: folder.join("vmlinuz"),
+            release: release.into(),
+            build: String::new(),
+            modules: Some(modules),
+            zfs: None,
+        }
+    }
+
+    #[test]
+    fn a_kernel_that_is_not_whole_hides_no_other_of_its_name() {
+        let folder = tempfile::tempdir().unwrap();
+        let plan = "[[contender]]\nname = \"ext4\"\nfile_system = \"ext4\"\n\
+                    [[workload]]\nname = \"w\"\ncommand = \"true\"\n";
+        let plan = Plan::parse(plan).unwrap();
+        let asked = Asked::by(&plan.contenders[0]);
+        let unpacked = kernel(folder.path(), "6.1.0-9", None);
+        let without_disks = kernel(folder.path(), "6.1.0-8", Some("kernel/fs/ext4/ext4.ko:\n"));
+        let list = "kernel/virtio_pci.ko:\nkernel/virtio_blk.ko:\nkernel/ext4.ko:\n";
+        let whole = kernel(folder.path(), "6.1.0-7", Some(list));
+        let first = |kernels: &[&Kernel]| {
+            Bootable::first(kernels.iter().map(|&it| it.clone()).collect(), &asked, &plan)
+        };
+        let found = first(&[&unpacked, &without_disks, &whole]).unwrap();
+        assert_eq!(found.kernel.release, "6.1.0-7");
+        let none = first(&[&unpacked, &without_disks]).unwrap_err().to_string();
+        assert!(none.contains("has no list of what its modules need"), "{none}");
+    }
+}
