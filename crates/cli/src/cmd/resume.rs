@@ -65,22 +65,30 @@ const CHANGE: &str = "; after trial ";
 
 /// Refuses to go on with other kernels than those that a run's contenders have had: one of that
 /// name may have been built again, or fetched since, and so may its modules, of which another
-/// program may give a guest others. Earlier programs told neither.
-pub fn check_kernels(loaded: &Loaded, now: &[(String, String)]) -> Result<(), Usage> {
+/// program may give a guest others. Earlier programs told neither. Nor with emulated processors
+/// where they were not, or the other way round: rounds would differ tenfold.
+pub fn check_guests(loaded: &Loaded, now: &[(String, String)]) -> Result<(), Usage> {
     if loaded.records.is_empty() {
         return Ok(());
     }
     let way_out = "put the former in its place again, or begin a new run";
-    match changed_kernel(&loaded.run.host, now) {
+    match changed_guest(&loaded.run.host, now) {
         Some(change) => Err(Usage(format!("{change}: {way_out}"))),
         None => Ok(()),
     }
 }
 
-/// What is not as in the rounds so far of the kernels that guests would get, if something is not.
-pub fn changed_kernel(had: &BTreeMap<String, String>, now: &[(String, String)]) -> Option<String> {
+/// What is not as in the rounds so far of the processors and kernels that guests would get, if
+/// something is not.
+pub fn changed_guest(had: &BTreeMap<String, String>, now: &[(String, String)]) -> Option<String> {
     now.iter().find_map(|(fact, value)| {
         let before = had.get(fact).filter(|before| *before != value)?;
+        if fact == vm::MACHINES {
+            let [was, is] = [before, value].map(|it| it.ends_with(vm::EMULATED));
+            return (was != is).then(|| {
+                format!("the {fact} were {before} in the rounds so far, and are {value} by now")
+            });
+        }
         if let Some(kernel) = fact.strip_prefix(vm::BUILD_OF) {
             return Some(format!(
                 "the kernel {kernel} was {before} in the rounds so far, and is {value} by now"
@@ -126,7 +134,7 @@ mod tests {
         let with = |told: &str| {
             let path = ("kernel ./linux".to_string(), "Linux 6.12.0 (/elsewhere)".to_string());
             let told = [path, (fact.clone(), told.to_string())];
-            check_kernels(&loaded, &told).map_err(|usage| usage.to_string())
+            check_guests(&loaded, &told).map_err(|usage| usage.to_string())
         };
         assert_eq!(with("6.12.0 #3 SMP"), Ok(()));
         let refused = with("6.12.0 #4 SMP").unwrap_err();
@@ -134,16 +142,35 @@ mod tests {
         assert!(with("6.12.0 #3 SMP, OpenZFS 2.3.9").is_err());
         let earlier = resumed("kernel 6.1", "Linux 6.1.0 (CACHE/vmlinuz)");
         let told = [(fact.clone(), "6.1.0 #1 SMP".to_string())];
-        assert!(check_kernels(&earlier, &told).is_ok(), "who told no build knows of none");
+        assert!(check_guests(&earlier, &told).is_ok(), "who told no build knows of none");
         let nothing_yet = Loaded { records: Vec::new(), ..loaded };
-        assert!(check_kernels(&nothing_yet, &told).is_ok());
+        assert!(check_guests(&nothing_yet, &told).is_ok());
+    }
+
+    #[test]
+    fn kvm_and_emulation_are_not_mixed() {
+        let of = |how: &str| format!("QEMU, 2 processors, 1 GiB{how}");
+        let refused = |before: &str, now: &str| {
+            let told = (vm::MACHINES.to_string(), now.to_string());
+            changed_guest(&resumed(vm::MACHINES, before).run.host, &[told])
+        };
+        let (kvm, emulated) = (of(", KVM"), of(vm::EMULATED));
+        let change = refused(&kvm, &emulated).unwrap();
+        assert_eq!(
+            change,
+            "the virtual machines were QEMU, 2 processors, 1 GiB, KVM in the rounds so far, and \
+             are QEMU, 2 processors, 1 GiB, emulated by TCG by now"
+        );
+        assert!(refused(&emulated, &kvm).is_some());
+        assert_eq!(refused(&kvm, &kvm), None);
+        assert_eq!(refused(&of(""), &kvm), None, "only that is compared");
     }
 
     #[test]
     fn modules_that_were_built_again_are_others_and_those_of_other_names_are_not_compared() {
         let fact = format!("{}./linux", vm::MODULES_OF);
         let loaded = resumed(&fact, "9, 01, contents 02");
-        let with = |print: &str| check_kernels(&loaded, &[(fact.clone(), print.to_string())]);
+        let with = |print: &str| check_guests(&loaded, &[(fact.clone(), print.to_string())]);
         assert!(with("9, 01, contents 02").is_ok());
         let refused = with("9, 01, contents 03").unwrap_err().to_string();
         assert!(refused.starts_with("modules of the kernel ./linux were built again"));

@@ -334,7 +334,7 @@ fn in_bed(
     judge: &Judge,
     watch: &RefCell<Watch>,
 ) -> Result<Stop> {
-    resume::check_kernels(loaded, &place.bed_facts())?;
+    resume::check_guests(loaded, &place.bed_facts())?;
     let bed = match place.make_bed(&loaded.plan.whole_bed()) {
         Ok(bed) => bed,
         Err(_) if ends.interrupted.load(Ordering::Relaxed) => {

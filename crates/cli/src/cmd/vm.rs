@@ -65,7 +65,7 @@ pub fn run(arguments: &Arguments) -> Result<u8> {
     let (had, stop) = (&loaded.run.host, interrupt_flag()?);
     let mut vm = Vm::to_look_around(store.folder(), &plan, had, stop, Box::new(|_| {}))
         .map_err(PlaceError)?;
-    if let Some(change) = resume::changed_kernel(had, &vm.bed_facts()) {
+    if let Some(change) = resume::changed_guest(had, &vm.bed_facts()) {
         say::tell(&change);
     }
     let (at, with) = (&trial.key.contender, &trial.key.workload);

@@ -107,7 +107,7 @@ impl Runner {
     fn shown(self) -> (&'static str, &'static str) {
         match self {
             Runner::Qemu { kvm: true } => ("QEMU", ", KVM"),
-            Runner::Qemu { kvm: false } => ("QEMU", ", emulated by TCG"),
+            Runner::Qemu { kvm: false } => ("QEMU", EMULATED),
             Runner::Uml => ("User Mode Linux", ""),
         }
     }
@@ -425,6 +425,12 @@ fn processors(plan: &Plan) -> u32 {
 
 /// What a run says of its machine, each by its name.
 pub type Facts = BTreeMap<String, String>;
+
+/// The name of the fact that tells what runs the guests.
+pub const MACHINES: &str = "virtual machines";
+
+/// What ends that fact where their processors are emulated.
+pub const EMULATED: &str = ", emulated by TCG";
 
 /// What begins the name of the fact by which a kernel is known again, wherever it lies.
 pub const BUILD_OF: &str = "build of kernel ";
@@ -917,7 +923,7 @@ impl Place for Vm<'_> {
         };
         let (runner, how) = self.runner.shown();
         let machine = format!("{runner}, {processors}, {}{how}", config.memory);
-        let mut facts = vec![("virtual machines".to_string(), machine)];
+        let mut facts = vec![(MACHINES.to_string(), machine)];
         let mut images = self.made.iter().flat_map(|made| &made.devices);
         let how = match images.all(|device| self.is_direct(device)) {
             true => "direct I/O",
