@@ -15,6 +15,7 @@ mod disks;
 mod elf;
 mod error;
 pub mod fetch;
+mod full;
 pub mod guest;
 mod host_files;
 mod hung;
@@ -35,12 +36,14 @@ pub mod uml;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
 use std::io::{self, BufReader, BufWriter, Write};
+use std::mem;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use fsverdict_core::model::{
-    self, Attachment, Bed, BedKind, Contender, Device, Guest, Limits, Plan, Record, Trial, TrialBed,
+    self, Attachment, Bed, BedKind, Contender, Device, Guest, Limits, Outcome, Overdue, Plan,
+    Record, Trial, TrialBed,
 };
 use fsverdict_core::run::{self, HostError, Place};
 
@@ -700,6 +703,14 @@ impl<'a> Vm<'a> {
             .into())
     }
 
+    /// Why there is no answer. How long a step took is known by its own kind of error.
+    fn explained(&self, error: HostError) -> HostError {
+        match error.is::<Overdue>() {
+            true => error,
+            false => full::explained(error.to_string(), &self.folder).into(),
+        }
+    }
+
     /// The buses on which the trial's kernel may see its disks.
     fn buses(&self, trial: &Trial) -> Vec<Bus> {
         let bootable = self.prepared.kernels.get(&Asked::by(&trial.contender));
@@ -875,7 +886,8 @@ impl Place for Vm<'_> {
             Runner::Qemu { .. } => Log::of(trial, self.own_folder()?)?,
             Runner::Uml => None,
         };
-        let (mut files, panicked) = self.boot(trial, log.as_ref())?;
+        let booted = self.boot(trial, log.as_ref());
+        let (mut files, panicked) = booted.map_err(|error| self.explained(error))?;
         let answer = files.remove(guest::ANSWER).unwrap_or_default();
         let Answer { guest, error } = serde_json::from_slice(&answer)?;
         let record = files.remove("record.json");
@@ -887,6 +899,9 @@ impl Place for Vm<'_> {
         let guest = Guest { panicked, ..guest };
         let mut record =
             Record { guest: Some(guest), ..model::from_json(str::from_utf8(&record)?)? };
+        if let Outcome::Failed(failure) = &mut record.outcome {
+            failure.error = full::explained(mem::take(&mut failure.error), &self.folder);
+        }
         log.map_or(Ok(()), |log| log.write(trial, &folder, &mut record))?;
         let beside = folder.join("record.new");
         let mut file = File::create(&beside)?;

@@ -30,6 +30,9 @@ pub const PARAMETERS: &str = "console=ttyS0 loglevel=4 rdinit=/init reboot=t pan
 /// says.
 const WITHOUT_KFENCE: &str = "kfence.sample_interval=0";
 
+/// Of a disk whose errors are the guest's.
+const REPORTED: &str = ",werror=report,rerror=report";
+
 /// A disk of the guest.
 #[derive(Clone, Debug)]
 pub struct Disk {
@@ -133,6 +136,10 @@ impl Machine<'_> {
         words.chain(self.parameters.iter().cloned()).collect::<Vec<_>>().join(" ")
     }
 
+    /// What fails on the host fails in the guest: by itself QEMU stops the machine when a write finds
+    /// the host's disk full (qemu(1), `werror`). NVMe drives have no such option, and always report
+    /// (hw/nvme/ctrl.c, `nvme_aio_err`).
+    ///
     /// What a guest wants zeroed it writes itself: see `bed/image.rs`, `write_out`. To a drive with
     /// Intel's number Linux 5.1 and later sends no Write Zeroes (drivers/nvme/host/pci.c,
     /// `NVME_QUIRK_DISABLE_WRITE_ZEROES`), SCSI disks are told by the guest (`disks.rs`), and SATA
@@ -141,11 +148,15 @@ impl Machine<'_> {
         match self.bus {
             Bus::Virtio => {
                 let (blocks, logged) = (disk.blocks(), disk.as_logged(",request-merging=off"));
-                format!("virtio-blk-pci,drive=disk{index},write-zeroes=off{blocks}{logged}")
+                format!(
+                    "virtio-blk-pci,drive=disk{index},write-zeroes=off{REPORTED}{blocks}{logged}"
+                )
             }
             Bus::VirtioScsi => {
                 let (blocks, logged) = (disk.blocks(), disk.as_logged(""));
-                format!("scsi-hd,drive=disk{index},bus=scsi.0,scsi-id={index}{blocks}{logged}")
+                format!(
+                    "scsi-hd,drive=disk{index},bus=scsi.0,scsi-id={index}{REPORTED}{blocks}{logged}"
+                )
             }
             // Each drive has to have a serial number.
             Bus::Nvme => {
@@ -155,13 +166,13 @@ impl Machine<'_> {
             // Its blocks have 512 bytes, whatever is asked of it (hw/ide/ide-dev.c).
             Bus::Ide => {
                 let (bus, unit, logged) = (index / 2, index % 2, disk.as_logged(""));
-                format!("ide-hd,drive=disk{index},bus=ide.{bus},unit={unit}{logged}")
+                format!("ide-hd,drive=disk{index},bus=ide.{bus},unit={unit}{REPORTED}{logged}")
             }
             // A User Mode Linux has none of QEMU's devices.
             Bus::Ubd => String::new(),
             Bus::Ahci => {
                 let logged = disk.as_logged("");
-                format!("ide-hd,drive=disk{index},bus=ahci.{index}{logged}")
+                format!("ide-hd,drive=disk{index},bus=ahci.{index}{REPORTED}{logged}")
             }
         }
     }
@@ -369,11 +380,14 @@ mod tests {
         let on = |bus: Bus| Machine { bus, ..machine.clone() }.argv().join(" ");
         let ahci = on(Bus::Ahci);
         assert!(ahci.contains("-device ich9-ahci,id=ahci -drive"), "{ahci}");
-        assert!(ahci.contains("-device ide-hd,drive=disk1,bus=ahci.1"), "{ahci}");
+        assert!(
+            ahci.contains("-device ide-hd,drive=disk1,bus=ahci.1,werror=report,rerror=report"),
+            "{ahci}"
+        );
         let blocks = "logical_block_size=512,physical_block_size=4096";
         let scsi = on(Bus::VirtioScsi);
         assert!(scsi.contains("-device virtio-scsi-pci,id=scsi -drive"), "{scsi}");
-        let disk = format!("-device scsi-hd,drive=disk1,bus=scsi.0,scsi-id=1,{blocks}");
+        let disk = format!("-device scsi-hd,drive=disk1,bus=scsi.0,scsi-id=1{REPORTED},{blocks}");
         assert!(scsi.contains(&disk), "{scsi}");
         let nvme = on(Bus::Nvme);
         let disk = format!("-device nvme,drive=disk1,serial=1,use-intel-id=on,{blocks}");
@@ -389,7 +403,10 @@ mod tests {
         assert!(line.ends_with(" -cpu qemu64"), "{line}");
         assert!(line.contains("-accel tcg,thread=multi -cpu max -smp 2 -m 1025M"), "{line}");
         assert!(line.contains("cache=unsafe,discard=ignore -device ide-hd,drive=disk0"), "{line}");
-        assert!(line.contains("-device ide-hd,drive=disk1,bus=ide.0,unit=1"), "{line}");
+        assert!(
+            line.contains("-device ide-hd,drive=disk1,bus=ide.0,unit=1,werror=report"),
+            "{line}"
+        );
     }
 
     #[test]
@@ -398,8 +415,8 @@ mod tests {
         let disks = [Disk::exchange("/x".as_ref()), Disk { log, ..Disk::exchange("/y".as_ref()) }];
         for (bus, marks) in [
             (Bus::Nvme, "nvme,drive=disk2,serial=2,use-intel-id=on,share-rw=on"),
-            (Bus::VirtioScsi, "scsi-hd,drive=disk2,bus=scsi.0,scsi-id=2,share-rw=on"),
-            (Bus::Ahci, "ide-hd,drive=disk2,bus=ahci.2,share-rw=on"),
+            (Bus::VirtioScsi, "bus=scsi.0,scsi-id=2,werror=report,rerror=report,share-rw=on"),
+            (Bus::Ahci, "ide-hd,drive=disk2,bus=ahci.2,werror=report,rerror=report,share-rw=on"),
         ] {
             let machine = Machine {
                 kernel: Path::new("/k"),

@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use super::super::apt::{self, Apt};
 use super::super::error::{VmError, failed};
+use super::super::full::FULL_BYTES;
 use super::source::Source;
 use crate::{sys, tool};
 
@@ -230,7 +231,6 @@ impl Build<'_> {
 
 /// strerror(3) of ENOSPC.
 const FULL: &str = "No space left on device";
-const FULL_BYTES: u64 = 16 << 20;
 
 /// How far a build is, by what it has said: configure asks, and Kbuild names each file.
 fn progress(said: &str) -> String {
