@@ -42,6 +42,9 @@ const LINK: &str = "uml";
 const LIBRARIES: &str = "lib";
 const PROGRAM: &str = "linux";
 const MODULES: &str = "modules";
+/// The files there that say its release, and the version of the package that it came in.
+const OF: &str = "release";
+const VERSION: &str = "version";
 /// Where the disk of that number is found, in the directory that it is started in: a path with a
 /// comma or a colon would be taken for two (ubd_kern.c, `ubd_setup_common`).
 fn disk(number: usize) -> String {
@@ -73,15 +76,21 @@ fn folder() -> PathBuf {
 pub fn all() -> Vec<Kernel> {
     let entries = fs::read_dir(folder()).into_iter().flatten().flatten();
     let mut kernels: Vec<Kernel> = entries.filter_map(|entry| at(&entry.path())).collect();
-    kernels.sort_by(|one, other| by_version(&other.release, &one.release));
+    kernels.sort_by(|one, other| {
+        let build = || by_version(&other.build, &one.build);
+        by_version(&other.release, &one.release).then_with(build)
+    });
     kernels
 }
 
-/// The one whose folder that is.
+/// The one whose folder that is. Its build is the version of the package that it came in.
 fn at(folder: &Path) -> Option<Kernel> {
     let (image, modules) = (folder.join(PROGRAM), folder.join(MODULES));
-    let release = folder.file_name()?.to_str()?.to_string();
-    let kernel = Kernel { image, release, build: String::new(), modules: Some(modules), zfs: None };
+    let said = |name: &str| fs::read_to_string(folder.join(name)).ok();
+    // Earlier programs had a folder for each release, of that name.
+    let release = said(OF).or_else(|| Some(folder.file_name()?.to_str()?.to_string()))?;
+    let build = said(VERSION).unwrap_or_default();
+    let kernel = Kernel { image, release, build, modules: Some(modules), zfs: None };
     kernel.image.exists().then_some(kernel)
 }
 
@@ -94,7 +103,7 @@ pub fn get(mirror: Option<&str>, say: &mut dyn FnMut(&str)) -> Result<Kernel, Vm
     let version = apt.version(PACKAGE).ok_or_else(|| {
         VmError::Fetch(format!("{RELEASE} has no {PACKAGE}: name another --mirror"))
     })?;
-    let known = all().into_iter().find(|it| packaged(it) == Some(version.clone()));
+    let known = all().into_iter().find(|it| it.build == version);
     if let Some(kernel) = known {
         say(&format!("{PACKAGE} {version} is there already"));
         return Ok(kernel);
@@ -108,24 +117,20 @@ pub fn get(mirror: Option<&str>, say: &mut dyn FnMut(&str)) -> Result<Kernel, Vm
     result
 }
 
-/// The version of the package that it came in.
-fn packaged(kernel: &Kernel) -> Option<String> {
-    fs::read_to_string(kernel.image.with_file_name("version")).ok()
-}
-
 fn unpack(apt: &Apt, version: &str, beside: &Path) -> Result<Kernel, VmError> {
     apt.unpack(&[PACKAGE, LIBC].map(String::from), beside)?;
     let whole = beside.join("whole");
     let arranged = arrange(beside, version, &whole);
-    let release = arranged.map_err(failed(format!("unpacking {PACKAGE} {version}")))?;
-    let its = folder().join(release);
+    arranged.map_err(failed(format!("unpacking {PACKAGE} {version}")))?;
+    // Another one of its release may be in use, or what a run goes on with.
+    let its = folder().join(version);
     let _ = fs::remove_dir_all(&its);
     fs::rename(&whole, &its).map_err(failed(format!("making {}", its.display())))?;
     at(&its).ok_or(VmError::NoUml)
 }
 
-/// Puts what is needed of the packages below `from` into the folder `to`; gives the release.
-fn arrange(from: &Path, version: &str, to: &Path) -> io::Result<String> {
+/// Puts what is needed of the packages below `from` into the folder `to`.
+fn arrange(from: &Path, version: &str, to: &Path) -> io::Result<()> {
     let missing = |what: &str| io::Error::other(format!("the package has no {what}"));
     let modules = from.join("usr/lib/uml/modules");
     let entry = fs::read_dir(&modules)?.next().ok_or_else(|| missing("modules"))??;
@@ -140,8 +145,8 @@ fn arrange(from: &Path, version: &str, to: &Path) -> io::Result<String> {
     fs::set_permissions(to.join(PROGRAM), fs::Permissions::from_mode(0o755))?;
     // So that it can also be started in its own folder.
     symlink(".", to.join(LINK))?;
-    fs::write(to.join("version"), version)?;
-    Ok(entry.file_name().to_string_lossy().into_owned())
+    fs::write(to.join(OF), entry.file_name().to_string_lossy().as_bytes())?;
+    fs::write(to.join(VERSION), version)
 }
 
 /// The program, which asks for [`OWN_LOADER`].
@@ -331,6 +336,33 @@ mod tests {
         );
         let typed_at = argv(&Machine { has_terminal: true, ..machine });
         assert!(typed_at.contains(&"con0=fd:0,fd:1".into()), "{typed_at:?}");
+    }
+
+    #[test]
+    fn two_of_one_release_are_told_apart_by_the_packages_that_they_came_in() {
+        let folder = tempfile::tempdir().unwrap();
+        let (from, kernels) = (folder.path().join("new"), folder.path().join("uml"));
+        let told = |version: &str| {
+            let libraries = from.join("usr/lib/x86_64-linux-gnu");
+            for needed in
+                [&from.join("usr/lib/uml/modules/7.2.7"), &libraries, &from.join("usr/bin")]
+            {
+                fs::create_dir_all(needed).unwrap();
+            }
+            fs::write(libraries.join("libc.so.6"), "").unwrap();
+            fs::write(libraries.join("ld-linux-x86-64.so.2"), "").unwrap();
+            fs::write(from.join("usr/bin/linux.uml"), LOADER).unwrap();
+            arrange(&from, version, &kernels.join(version)).unwrap();
+            at(&kernels.join(version)).unwrap().told()
+        };
+        assert_eq!(told("7.2.7-1"), "7.2.7 7.2.7-1");
+        assert_eq!(told("7.2.7-2"), "7.2.7 7.2.7-2");
+        assert!(at(&kernels.join("7.2.7-1")).is_some(), "it may be in use");
+        let former = kernels.join("7.2.6");
+        fs::create_dir(&former).unwrap();
+        assert_eq!(at(&former), None);
+        fs::write(former.join(PROGRAM), "").unwrap();
+        assert_eq!(at(&former).unwrap().told(), "7.2.6");
     }
 
     #[test]
