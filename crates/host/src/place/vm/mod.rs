@@ -336,6 +336,7 @@ impl Prepared {
     /// With `programs` besides what the trials need.
     fn of(plan: &Plan, had: &Facts, programs: &[&str]) -> Result<Prepared, VmError> {
         match is_uml(plan) {
+            // At least: what comes along is known when it is packed.
             true => uml::check_memory(plan.vm.clone().unwrap_or_default().memory.0)?,
             false => tool::command(QEMU).map(drop)?,
         }
@@ -545,6 +546,9 @@ impl<'a> Vm<'a> {
                 openzfs::pack(zfs, &mut archive)?;
             }
             archive.finish()?;
+            if self.runner == Runner::Uml {
+                uml::check_memory(self.memory_bytes(&initrd)?)?;
+            }
             self.brought.insert(asked.clone(), Brought { image, initrd });
         }
         self.prepared.host_files = host_files;
