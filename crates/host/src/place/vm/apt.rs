@@ -15,6 +15,24 @@ const KEYRINGS: [&str; 3] = [
     "/usr/share/keyrings/debian-archive-removed-keys.gpg",
     "/usr/share/keyrings/ubuntu-archive-keyring.gpg",
 ];
+/// Names of Debian's releases, and those that they have by turns
+/// (<https://wiki.debian.org/DebianReleases>).
+const DEBIANS: [&str; 14] = [
+    "wheezy",
+    "jessie",
+    "stretch",
+    "buster",
+    "bullseye",
+    "bookworm",
+    "trixie",
+    "forky",
+    "sid",
+    "oldstable",
+    "stable",
+    "testing",
+    "unstable",
+    "experimental",
+];
 const DOWNLOAD_LIMIT: Duration = Duration::from_secs(1800);
 /// Package lists of a state of our own are fetched anew after this long.
 const LISTS_LAST: Duration = Duration::from_secs(24 * 3600);
@@ -32,8 +50,10 @@ impl Apt {
     }
 
     /// One with a single source, in a folder of ours: apt.conf(5), "Directories". `components` are
-    /// those of the archive: `main`.
-    pub fn private(release: &str, mirror: &str, components: &str) -> Result<Apt, VmError> {
+    /// those of the archive: `main`. Without a `mirror` the release comes from where it is known
+    /// to be.
+    pub fn private(release: &str, mirror: Option<&str>, components: &str) -> Result<Apt, VmError> {
+        let mirror = mirror.map_or_else(|| own_mirror(release), |mirror| Ok(mirror.into()))?;
         let part = |c: char| if c.is_ascii_alphanumeric() { c } else { '-' };
         let name = format!("{release}-{mirror}-{components}");
         let name: String = name.chars().map(part).collect();
@@ -72,17 +92,28 @@ impl Apt {
         ];
         let options = options.into_iter().flat_map(|option| ["-o".to_string(), option]);
         let apt = Apt { options: options.collect() };
-        let is_fresh = fs::metadata(folder.join("updated")).and_then(|data| data.modified());
-        let age = is_fresh.ok().and_then(|at| SystemTime::now().duration_since(at).ok());
-        if age.is_none_or(|age| age > LISTS_LAST) {
-            apt.run("apt-get", &["--error-on=any", "update"], &folder).inspect_err(|_| {
-                // What could not be read is not kept.
-                let _ = fs::remove_dir_all(&folder);
-            })?;
-            let path = folder.join("updated");
-            fs::write(&path, "").map_err(failed(format!("writing {}", path.display())))?;
-        }
+        apt.update(&folder).map_err(|error| match lacks_keys(release, Path::new(KEYRINGS[0])) {
+            true => VmError::Fetch(format!(
+                "{error}; Debian's keys are not here: apt-get install debian-archive-keyring"
+            )),
+            false => error,
+        })?;
         Ok(apt)
+    }
+
+    /// Fetches the lists of a state in `folder`, if they are old.
+    fn update(&self, folder: &Path) -> Result<(), VmError> {
+        let path = folder.join("updated");
+        let at = fs::metadata(&path).and_then(|data| data.modified()).ok();
+        let age = at.and_then(|at| SystemTime::now().duration_since(at).ok());
+        if age.is_some_and(|age| age <= LISTS_LAST) {
+            return Ok(());
+        }
+        self.run("apt-get", &["--error-on=any", "update"], folder).inspect_err(|_| {
+            // What could not be read is not kept.
+            let _ = fs::remove_dir_all(folder);
+        })?;
+        fs::write(&path, "").map_err(failed(format!("writing {}", path.display())))
     }
 
     pub fn run(&self, program: &str, words: &[&str], folder: &Path) -> Result<String, VmError> {
@@ -156,22 +187,43 @@ pub fn run(argv: &[String], folder: &Path) -> Result<String, VmError> {
     Err(VmError::Fetch(format!("{program} {}: {said}", tool::ended(answer.status))))
 }
 
-/// Where the machine's own packages of Debian come from: the index targets of apt-get(8).
-pub fn own_mirror() -> Result<String, VmError> {
+/// Where that release comes from, by the machine's own sources: the index targets of apt-get(8).
+fn own_mirror(release: &str) -> Result<String, VmError> {
     const FORMAT: &str = "$(CREATED_BY)|$(COMPONENT)|$(REPO_URI)|$(ORIGIN)";
     let said = Apt::machines().run(
         "apt-get",
         &["indextargets", "--format", FORMAT, "Created-By: Packages"],
         Path::new("/"),
     )?;
-    let main = said.lines().filter_map(|line| line.strip_prefix("Packages|main|"));
+    mirror_among(&said, release).map(String::from).ok_or_else(|| {
+        VmError::Fetch(match is_debians(release) {
+            true => "this machine's packages are not Debian's, or it has no lists of them: name \
+                     a mirror of Debian with --mirror"
+                .into(),
+            false => "the machine has no lists of packages: apt-get update".into(),
+        })
+    })
+}
+
+/// Of Debian's releases other archives have none; of others the machine's own may.
+fn mirror_among<'a>(targets: &'a str, release: &str) -> Option<&'a str> {
+    let main = targets.lines().filter_map(|line| line.strip_prefix("Packages|main|"));
     // Security updates have a place of their own, which holds no whole release.
     let mut whole =
         main.filter_map(|rest| rest.split_once('|')).filter(|(uri, _)| !uri.contains("security"));
     let debian = whole.clone().find(|(_, origin)| *origin == "Debian");
-    debian.or_else(|| whole.next()).map(|(uri, _)| uri.to_string()).ok_or_else(|| {
-        VmError::Fetch("the machine has no sources of packages: give one with --mirror".into())
-    })
+    let others = || whole.next().filter(|_| !is_debians(release));
+    debian.or_else(others).map(|(uri, _)| uri)
+}
+
+/// Debian's, or what it has beside one: `bookworm-backports`.
+fn is_debians(release: &str) -> bool {
+    release.split('-').next().is_some_and(|of| DEBIANS.contains(&of))
+}
+
+/// The machine has no keys for a release of Debian's.
+fn lacks_keys(release: &str, keyring: &Path) -> bool {
+    is_debians(release) && !keyring.exists()
 }
 
 #[cfg(test)]
@@ -191,5 +243,23 @@ mod tests {
     fn packages_are_told_by_their_ending() {
         assert!(is_package(Path::new("/x/libc6_2.36-9_amd64.deb")));
         assert!(!is_package(Path::new("/x/lib")) && !is_package(Path::new("/x/debian")));
+    }
+
+    #[test]
+    fn debians_releases_come_from_debian() {
+        let debian = "Packages|main|http://security.example/debian-security/|Debian\n\
+                      Packages|main|https://vendor.example/apt/|Vendor\n\
+                      Packages|contrib|http://other.example/|Debian\n\
+                      Packages|main|http://mirror.example/debian/|Debian\n";
+        let ubuntu = "Packages|main|http://mirror.example/ubuntu/|Ubuntu\n";
+        for release in ["trixie", "bookworm-backports", "noble"] {
+            assert_eq!(mirror_among(debian, release), Some("http://mirror.example/debian/"));
+        }
+        assert_eq!(mirror_among(ubuntu, "trixie"), None);
+        assert_eq!(mirror_among(ubuntu, "bookworm-backports"), None);
+        assert_eq!(mirror_among(ubuntu, "noble"), Some("http://mirror.example/ubuntu/"));
+        assert_eq!(mirror_among("", "trixie"), None);
+        let lacks = |release: &str| lacks_keys(release, Path::new("/no/keyring.gpg"));
+        assert!(lacks("sid") && !lacks("noble") && !lacks_keys("sid", Path::new("/")));
     }
 }

@@ -3,7 +3,7 @@
 //!
 //! What the machine's own package lists have is taken from there. For another release apt gets a
 //! state of its own, below the user's cache, with one source: the mirror that the machine's own
-//! sources name.
+//! sources name; where these are of another distribution, one of Debian's that the user names.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -107,11 +107,10 @@ pub(super) fn find(wanted: Wanted, say: &mut dyn FnMut(&str)) -> Result<(Apt, St
             return Ok((machines, package.into()));
         }
     }
-    let mirror = wanted.mirror.map_or_else(apt::own_mirror, |mirror| Ok(mirror.into()))?;
     let mut why = Vec::new();
     for release in wanted.releases() {
         say(&format!("reading the package lists of {release}"));
-        let found = Apt::private(release, &mirror, "main");
+        let found = Apt::private(release, wanted.mirror, "main");
         let found = found.and_then(|apt| Ok((apt.names(PACKAGE)?, apt)));
         match found {
             Ok((packages, apt)) => match wanted.pick(packages.iter().map(String::as_str)) {

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use fsverdict_core::model::need::Answer;
 
-use super::apt::{self, Apt};
+use super::apt::Apt;
 use super::archive::Archive;
 use super::console;
 use super::error::{VmError, failed};
@@ -97,9 +97,9 @@ fn at(folder: &Path) -> Option<Kernel> {
 /// Fetches it, unless it is there already. `say` hears what is being done.
 pub fn get(mirror: Option<&str>, say: &mut dyn FnMut(&str)) -> Result<Kernel, VmError> {
     let _lock = fetch::locked(&kernel::cache(), say)?;
-    let mirror = mirror.map_or_else(apt::own_mirror, |mirror| Ok(mirror.into()))?;
     say(&format!("reading the package lists of {RELEASE}"));
-    let apt = Apt::private(RELEASE, &mirror, "main")?;
+    let apt = Apt::private(RELEASE, mirror, "main")
+        .map_err(|error| VmError::Fetch(format!("{RELEASE}: {error}; or name a --mirror")))?;
     let version = apt.version(PACKAGE).ok_or_else(|| {
         VmError::Fetch(format!("{RELEASE} has no {PACKAGE}: name another --mirror"))
     })?;

@@ -42,8 +42,8 @@ pub fn get(
     let _lock = fetch::locked(&kernel::cache(), say)?;
     let (apt, package) = fetch::find(wanted, say)?;
     let plain = fetch::unpacked(&apt, &package, say)?;
-    let mirror = wanted.mirror.map_or_else(apt::own_mirror, |mirror| Ok(mirror.into()))?;
-    let mut find = |version: Option<&str>| source::find(version, &plain.release, &mirror, say);
+    let mirror = wanted.mirror;
+    let mut find = |version: Option<&str>| source::find(version, &plain.release, mirror, say);
     let sources: Vec<Source> = match versions {
         [] => vec![find(None)?],
         some => some.iter().map(|it| find(Some(it))).collect::<Result<_, _>>()?,

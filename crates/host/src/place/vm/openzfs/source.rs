@@ -65,7 +65,7 @@ fn releases(version: Option<&str>) -> Vec<&'static str> {
 pub fn find(
     version: Option<&str>,
     kernel: &str,
-    mirror: &str,
+    mirror: Option<&str>,
     say: &mut dyn FnMut(&str),
 ) -> Result<Source, VmError> {
     let mut why = Vec::new();
@@ -81,7 +81,7 @@ pub fn find(
     Err(VmError::Fetch(format!("no OpenZFS{asked} for Linux {kernel} is to be had: {why}")))
 }
 
-fn in_release(release: &str, mirror: &str) -> Result<Source, VmError> {
+fn in_release(release: &str, mirror: Option<&str>) -> Result<Source, VmError> {
     let apt = Apt::private(release, mirror, "main contrib")
         .map_err(|error| VmError::Fetch(format!("{release}: {error}")))?;
     let lacking = || VmError::Fetch(format!("{release} has no {PACKAGE}"));
