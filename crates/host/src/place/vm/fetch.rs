@@ -49,7 +49,8 @@ impl Wanted<'_> {
         let fits = |package: &&str| match package.strip_prefix(PACKAGE) {
             _ if by_name => *package == self.name,
             Some(release) => {
-                has_flavour(release, self.flavour)
+                is_kernel(package)
+                    && has_flavour(release, self.flavour)
                     && version.is_none_or(|version| is_of_version(release, version))
             }
             None => false,
@@ -78,6 +79,12 @@ fn has_flavour(release: &str, flavour: &str) -> bool {
     rest.is_some_and(|rest| !["-cloud", "-rt"].iter().any(|other| rest.ends_with(other)))
 }
 
+/// `linux-image-amd64` is no kernel, but depends on the newest one.
+fn is_kernel(package: &str) -> bool {
+    let release = package.strip_prefix(PACKAGE);
+    release.is_some_and(|release| release.starts_with(|c: char| c.is_ascii_digit()))
+}
+
 /// Fetches a kernel, unless it is there already. `say` hears what is being done.
 pub fn get(wanted: Wanted, say: &mut dyn FnMut(&str)) -> Result<Kernel, VmError> {
     let _lock = locked(&kernel::cache(), say)?;
@@ -104,7 +111,8 @@ pub(super) fn find(wanted: Wanted, say: &mut dyn FnMut(&str)) -> Result<(Apt, St
     if wanted.mirror.is_none() && (wanted.version().is_some() || wanted.releases().is_empty()) {
         let packages = machines.names(PACKAGE)?;
         if let Some(package) = wanted.pick(packages.iter().map(String::as_str)) {
-            return Ok((machines, package.into()));
+            let package = kernel_of(&machines, package)?;
+            return Ok((machines, package));
         }
     }
     let mut why = Vec::new();
@@ -168,11 +176,29 @@ fn empty_beside(cache: &Path, folder: &Path) -> Result<PathBuf, VmError> {
     Ok(beside)
 }
 
-/// The packages of the same release that it depends on, by what apt-cache(8) says: since Linux 7
-/// Debian has image and modules apart, as Ubuntu always had.
+/// The package itself, or the kernel that it leads to.
+fn kernel_of(apt: &Apt, package: &str) -> Result<String, VmError> {
+    if is_kernel(package) {
+        return Ok(package.into());
+    }
+    let depends = apt.run("apt-cache", &["depends", package], Path::new("/"))?;
+    let kernel = needs(&depends).find(|name| is_kernel(name));
+    kernel.map(String::from).ok_or_else(|| {
+        VmError::Fetch(format!("{package} is no kernel of a release, and depends on none"))
+    })
+}
+
+/// What a package depends on, by what apt-cache(8) says.
+fn needs(depends: &str) -> impl Iterator<Item = &str> {
+    depends.lines().filter_map(|line| line.trim().strip_prefix("Depends: "))
+}
+
+/// The packages of the same release that it depends on: since Linux 7 Debian has image and modules
+/// apart, as Ubuntu always had.
 fn parts<'a>(depends: &'a str, release: &'a str) -> impl Iterator<Item = &'a str> {
-    let names = depends.lines().filter_map(|line| line.trim().strip_prefix("Depends: "));
-    names.filter(move |name| name.strip_suffix(release).is_some_and(|rest| rest.ends_with('-')))
+    let is_its =
+        move |name: &&str| name.strip_suffix(release).is_some_and(|rest| rest.ends_with('-'));
+    needs(depends).filter(is_its)
 }
 
 fn unpack(apt: &Apt, package: &str, release: &str, folder: &Path) -> Result<(), VmError> {
@@ -258,8 +284,21 @@ mod tests {
         assert_eq!(pick(wanted("6.2")), None);
         let full = Wanted { flavour: "amd64", ..wanted("6.1") };
         assert_eq!(pick(full), Some("linux-image-6.1.0-44-amd64"));
-        let package = "linux-image-6.1.0-9-cloud-amd64";
-        assert_eq!(pick(wanted(package)), Some(package));
+        for package in ["linux-image-6.1.0-9-cloud-amd64", "linux-image-cloud-amd64"] {
+            assert_eq!(pick(wanted(package)), Some(package));
+        }
+        let full = Wanted { flavour: "amd64", ..wanted("trixie") };
+        assert_eq!(pick(full), Some("linux-image-6.1.0-44-amd64"), "and no way to a kernel");
+    }
+
+    #[test]
+    fn a_package_that_leads_to_the_newest_kernel_is_followed() {
+        let depends = "linux-image-amd64\n  Depends: linux-base\n  Depends: \
+                       linux-image-6.1.0-56-amd64\n  Suggests: linux-image-6.1.0-9-amd64\n";
+        assert_eq!(needs(depends).find(|it| is_kernel(it)), Some("linux-image-6.1.0-56-amd64"));
+        let kernel = "linux-image-6.1.0-9-amd64";
+        assert_eq!(kernel_of(&Apt::machines(), kernel).unwrap(), kernel);
+        assert!(!is_kernel("linux-image-generic") && !is_kernel("linux-base"));
     }
 
     #[test]
