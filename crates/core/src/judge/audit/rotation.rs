@@ -50,6 +50,9 @@ fn asks_for_rotation(plan: &Plan) -> bool {
 /// What makes the disk say what it is.
 fn mend(plan: &Plan, probed: &Probed) -> String {
     let bed_only = "give --like ssd";
+    if let Some(like) = plan.bed.like.as_ref().filter(|_| asks_for_rotation(plan)) {
+        return format!("--like {like} asked for it; to measure as on an SSD {bed_only}");
+    }
     match (&probed.disk, plan.bed.kind) {
         (Some(disk), BedKind::Directory) => format!("{}, and mount again", rule(disk)),
         (None, BedKind::Directory) => "have its disk say what it is, and mount again".into(),
@@ -109,6 +112,7 @@ mod tests {
     #[test]
     fn what_was_asked_for_is_noted_only() {
         let found = seen("like = \"hdd\"", true, 97_000, false);
+        assert!(found[0].advice.starts_with("--like hdd asked for it; to"), "{found:?}");
         assert!(found.iter().all(|it| it.severity == Severity::Note), "{found:?}");
         let found = seen("like = \"/dev/vda\"", true, 97_000, false);
         assert!(found.iter().all(|it| it.severity == Severity::Note), "{found:?}");

@@ -136,9 +136,9 @@ impl Machine<'_> {
         words.chain(self.parameters.iter().cloned()).collect::<Vec<_>>().join(" ")
     }
 
-    /// What fails on the host fails in the guest: by itself QEMU stops the machine when a write finds
-    /// the host's disk full (qemu(1), `werror`). NVMe drives have no such option, and always report
-    /// (hw/nvme/ctrl.c, `nvme_aio_err`).
+    /// What fails on the host fails in the guest: by itself QEMU stops the machine when a write
+    /// finds the host's disk full (qemu(1), `werror`). NVMe drives have no such option, and always
+    /// report (hw/nvme/ctrl.c, `nvme_aio_err`).
     ///
     /// What a guest wants zeroed it writes itself: see `bed/image.rs`, `write_out`. To a drive with
     /// Intel's number Linux 5.1 and later sends no Write Zeroes (drivers/nvme/host/pci.c,
