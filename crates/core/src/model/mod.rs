@@ -95,7 +95,7 @@ pub use near::{guess, meant, near, with_near};
 pub use need::Need;
 pub use network::Network;
 pub use partition::Partition;
-pub use pattern::Pattern;
+pub use pattern::{Pattern, parsed};
 pub use plan::{
     Arm, Bed, BedKind, ExtraProbe, Family, Intervals, Judgement, Place, Plan, PlanError, Sim, Vm,
 };

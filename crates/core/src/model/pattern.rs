@@ -50,7 +50,7 @@ impl Pattern {
             return Err(format!("figure {metric}: nothing that the command printed is {regex:?}"));
         };
         let word = found.get(1).or_else(|| found.get(0)).map_or("", |it| it.as_str()).trim();
-        match number(word) {
+        match parsed(word) {
             Some(value) if value.is_finite() => Ok(self.of(metric, value * self.factor)),
             _ => {
                 Err(format!("figure {metric}: {word:?} is not a number: put it in a group, (...)"))
@@ -64,8 +64,9 @@ impl Pattern {
     }
 }
 
-/// Commas are between thousands; `12,5` may be two numbers, or one of another language.
-fn number(word: &str) -> Option<f64> {
+/// The number that a text is. Commas are between thousands; `12,5` may be two numbers, or one of
+/// another language.
+pub fn parsed(word: &str) -> Option<f64> {
     let digits = word.trim_start_matches(['+', '-']);
     let whole = digits.split_once('.').map_or(digits, |(whole, _)| whole);
     let mut groups = whole.split(',');

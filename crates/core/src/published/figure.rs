@@ -1,23 +1,30 @@
 //! Figures as printed.
 
 use super::heading;
-use crate::model::{Printed, Quantity, StatedChange};
+use crate::model::{Printed, Quantity, StatedChange, parsed};
 
-/// A figure: `8,141`, `31.50`, `40.2k`, `97.75%`, `12.1 ± 1.4`, `2:02.55`. `None`: no figure.
+/// A figure: `8,141`, `31.50`, `40.2k`, `97.75%`, `12.1 ± 1.4`, `12.1 ± 2%`, `2:02.55`. `None`: no
+/// figure.
 pub fn printed(text: &str) -> Option<Printed> {
     let text = text.trim();
     let split = ["±", "+/-", "+-"].iter().find_map(|mark| text.split_once(mark));
-    let (figure, deviation) = match split {
-        Some((figure, deviation)) => (figure, Some(plain(deviation)?.0)),
-        None => (text, None),
-    };
+    let (figure, spread) = split.map_or((text, None), |(figure, spread)| (figure, Some(spread)));
     let (value, step) = plain(figure).or_else(|| clock(figure))?;
+    let is_share = |text: &str| text.trim_end().ends_with('%');
+    let deviation = match spread {
+        // A share of the figure, unless that is one itself.
+        Some(share) if is_share(share) && !is_share(figure) => {
+            Some(plain(share)?.0 / 1e2 * value.abs())
+        }
+        Some(spread) => Some(plain(spread)?.0),
+        None => None,
+    };
     Some(Printed { text: text.into(), value, step, deviation, scale: None })
 }
 
 /// Value and step of a bare figure.
 fn plain(text: &str) -> Option<(f64, f64)> {
-    let bare = text.trim().trim_end_matches('%').trim_end().replace([',', '_'], "");
+    let bare = text.trim().trim_end_matches('%').trim_end().replace('_', "");
     let (digits, prefix) = match bare.chars().last()? {
         'k' | 'K' => (&bare[..bare.len() - 1], 1e3),
         'M' => (&bare[..bare.len() - 1], 1e6),
@@ -26,7 +33,7 @@ fn plain(text: &str) -> Option<(f64, f64)> {
     };
     // Ratios and squares of what anybody measures stay finite.
     let is_measured = |value: &f64| *value == 0.0 || (1e-100..1e100).contains(&value.abs());
-    let value: f64 = digits.parse().ok().filter(is_measured)?;
+    let value = parsed(digits).filter(is_measured)?;
     let (mantissa, exponent) = digits.split_once(['e', 'E']).unwrap_or((digits, "0"));
     let decimals = mantissa.split_once('.').map_or(0, |(_, fraction)| fraction.len());
     let step = 10_f64.powi(exponent.parse::<i32>().ok()? - decimals as i32);
@@ -152,6 +159,15 @@ mod tests {
     }
 
     #[test]
+    fn a_comma_stands_between_thousands_or_makes_no_figure() {
+        let read = |text| printed(text).map(|it| it.value);
+        assert_eq!(["-1,234,567.5", "12,345k"].map(read), [Some(-1_234_567.5), Some(12_345e3)]);
+        let wrong = ["12,5", "0,75", "1234,567", "1,23,456", "1,2345", ",123", "1.234,567", "1,"];
+        assert_eq!(wrong.map(read), [None; 8]);
+        assert_eq!(said("12,5 ms"), None);
+    }
+
+    #[test]
     fn a_change_is_a_ratio_or_a_range_of_them() {
         let read = |text| {
             let (low, high) = change(text).unwrap().ratios;
@@ -189,6 +205,8 @@ mod tests {
         for text in ["12.1 ± 1.4", "12.1 +- 1.4", "12.1+/-1.4"] {
             assert_eq!(read(text), Some((12.1, Some(1.4))));
         }
+        assert_eq!(read("3200 ± 2%"), Some((3200.0, Some(64.0))));
+        assert_eq!(read("97% ± 2 %"), Some((97.0, Some(2.0))));
         assert_eq!(read("2:02.55"), Some((122.55, None)));
         assert_eq!(read("1:00:01"), Some((3601.0, None)));
         assert_eq!([read("12.1 ± "), read("2:62"), read("a:1")], [None; 3]);
