@@ -35,18 +35,20 @@ pub fn column(heading: &str) -> Column {
 /// Takes the unit off the end of `words`, and gives what it measures, and its scale.
 fn unit(words: &mut Vec<&str>) -> (Quantity, f64) {
     let take = |words: &mut Vec<&str>, count: usize| words.truncate(words.len() - count);
-    match words.as_slice() {
-        // As a name in a CSV: bw_mib_s, files_per_s.
-        [.., "per", "s" | "sec"] => {
-            take(words, 2);
-            return (Quantity::Rate, 1.0);
-        }
-        [.., bytes, "s"] if byte_scale(bytes).is_some() => {
-            let scale = byte_scale(bytes).unwrap_or(1.0);
-            take(words, 2);
-            return (Quantity::Bandwidth, scale);
-        }
-        _ => {}
+    // As a name in a CSV: bw_mib_s, bw_mib_per_s, files_per_s.
+    let (what, per_second) = match words.as_slice() {
+        [.., what, "per", "s" | "sec"] => (Some(what), 2),
+        ["per", "s" | "sec"] => (None, 2),
+        [.., what, "s"] => (Some(what), 1),
+        _ => (None, 0),
+    };
+    if let Some(scale) = what.and_then(|it| byte_scale(it)) {
+        take(words, per_second + 1);
+        return (Quantity::Bandwidth, scale);
+    }
+    if per_second == 2 {
+        take(words, 2);
+        return (Quantity::Rate, 1.0);
     }
     // Some write the unit first: "IOPS (read)".
     let named = |word: &str| matches!(word.to_lowercase().as_str(), "iops" | "kiops");
@@ -81,11 +83,11 @@ fn unit_of(word: &str) -> Option<(Quantity, f64)> {
     }
 }
 
-/// `kB` is 1000 bytes and `KiB` 1024; `Mb` and `Mbit` are bits.
+/// `kB` is 1000 bytes and `KiB` 1024; `Mb` and `Mbit` are bits, and `mb` is bytes.
 fn byte_scale(word: &str) -> Option<f64> {
-    let is_bits = word.ends_with("bit") || word.len() == 2 && word.ends_with('b');
-    let is_bits = is_bits && word.starts_with(|c: char| c.is_uppercase());
     let lower = word.to_lowercase();
+    let is_short = word.len() == 2 && word.ends_with('b');
+    let is_bits = lower.ends_with("bit") || is_short && word != lower;
     let scale = match lower.strip_suffix("bit").unwrap_or(lower.trim_end_matches('b')) {
         "" if lower == "b" => 1.0,
         "k" => 1e3,
@@ -177,6 +179,11 @@ mod tests {
         assert_eq!(read("CPU %"), (Share, None, All, 1.0));
         assert_eq!(read("link Mb/s"), (Bandwidth, None, All, 125_000.0));
         assert_eq!(read("net Mbit/s"), (Bandwidth, None, All, 125_000.0));
+        assert_eq!(read("net mbit/s"), (Bandwidth, None, All, 125_000.0));
+        assert_eq!(read("net kbit/s"), (Bandwidth, None, All, 125.0));
+        assert_eq!(read("MB per s"), (Bandwidth, None, All, 1e6));
+        assert_eq!(read("bw_mib_per_s"), (Bandwidth, None, All, 1_048_576.0));
+        assert_eq!(read("per s").0, Rate);
         assert_eq!(read("happiness").0, Other);
         assert_eq!(column("lat_mean_us").subject, column("mean latency ms").subject);
         assert_eq!(meaning(&column("read latency p50 ms")), "50% quantile of read latency");
