@@ -38,11 +38,11 @@ impl Words {
                 pair("writes fewer bytes", "writes more bytes")
             }
             Better::Lower if unit == Unit::Bytes => pair("takes fewer bytes", "takes more bytes"),
+            Better::Lower if is_time => pair("is faster", "is slower"),
             Better::Lower if has("flush") => pair("flushes less often", "flushes more often"),
-            Better::Lower if has("process") => {
+            Better::Lower if words().any(|word| word.starts_with("process")) => {
                 pair("starts fewer processes", "starts more processes")
             }
-            Better::Lower if is_time => pair("is faster", "is slower"),
             Better::Higher if is_rate => pair("is faster", "is slower"),
             _ => pair("is better", "is worse"),
         };
@@ -159,6 +159,10 @@ mod tests {
             ("CPU s", Unit::Seconds, "takes less processor time than"),
             ("bytes_written", Unit::Ratio, "writes fewer bytes than"),
             ("fsync_latency_mean", Unit::Nanoseconds, "waits less on average than"),
+            ("flush_time", Unit::Seconds, "is faster than"),
+            ("processing (s)", Unit::Seconds, "is faster than"),
+            ("started_processes", Unit::Count, "starts fewer processes than"),
+            ("unprocessed", Unit::Count, "is better than"),
         ] {
             assert_eq!(first(name, unit, Better::Lower).unwrap(), words);
         }
