@@ -56,7 +56,7 @@ pub(super) enum Cell<'a> {
     Judged(&'a Comparison),
     /// It is what the others are compared with.
     Reference,
-    /// There is nothing to compare: the reason in a word.
+    /// There is nothing to compare: the reason in a word or two.
     Empty(&'static str),
 }
 
@@ -246,8 +246,18 @@ fn cell<'a>(report: &Report<'a>, test: &Test, contender: &str) -> Cell<'a> {
     };
     match report.comparisons.iter().find(its) {
         Some(comparison) => Cell::Judged(comparison),
-        None => Cell::Empty("refused"),
+        None if refuses(report, test, contender) => Cell::Empty("refused"),
+        None => Cell::Empty("no reference"),
     }
+}
+
+/// Some trial of the contender was refused the timed part that the test is of.
+fn refuses(report: &Report, test: &Test, contender: &str) -> bool {
+    let Some(workload) = report.plan.workloads.iter().find(|it| it.name == test.workload) else {
+        return false;
+    };
+    let records = table::records(report, workload, contender);
+    records.iter().any(|record| record.refuses(workload.phase_of(&test.metric)))
 }
 
 /// The signs of a column of a group, each with its tone and how often it is there.
@@ -281,6 +291,7 @@ pub(super) fn said(comparison: &Comparison) -> String {
 mod tests {
     use super::super::testing::{comparison, grid, report, run};
     use super::*;
+    use crate::model::{Key, Phase, Record, Refused};
 
     #[test]
     fn verdicts_are_told_apart_without_colour() {
@@ -301,6 +312,25 @@ mod tests {
         let legend = matrix.legend().join(" ");
         assert!(Verdict::ALL.iter().all(|it| legend.contains(sign(*it).0)), "{legend}");
         assert!(!matrix.is_folded(&matrix.groups[0]), "a test by itself can't be folded");
+    }
+
+    #[test]
+    fn what_the_reference_refuses_the_others_do_not() {
+        let mut plan = grid(&[vec![(Verdict::Undecided, 1.0); 2]]).0;
+        plan.workloads[0].name = "w".into();
+        let key = |name: &str| Key { round: 1, workload: "w".into(), contender: name.into() };
+        let refused = vec![Refused { phase: Phase::Whole, why: "no".into() }];
+        let made = (plan, run(), Vec::new());
+        let of = |name: &str| {
+            let records = [Record { refused: refused.clone(), ..Record::new(1, key(name), 0, 0) }];
+            let report = Report { records: &records, ..report(&made) };
+            let matrix = Matrix::of(&report);
+            let cells = &matrix.groups[0].rows[0].cells;
+            cells.iter().map(|it| format!("{it:?}")).collect::<Vec<_>>()
+        };
+        let [refused, no_reference] = ["Empty(\"refused\")", "Empty(\"no reference\")"];
+        assert_eq!(of("c0"), [no_reference, no_reference]);
+        assert_eq!(of("c1"), [refused, no_reference]);
     }
 
     #[test]

@@ -1,9 +1,12 @@
 //! The table of a workload: a row for each metric and contender.
 
+use std::collections::BTreeMap;
+
 use super::Report;
 use super::grid::Grid;
 use crate::model::{
-    Application, Bytes, Comparison, Phase, Record, Unit, Verdict, Workload, median, share_of_memory,
+    Application, Bytes, Comparison, Phase, Record, Sample, Unit, Verdict, Workload, median,
+    share_of_memory,
 };
 
 const HEADER: [&str; 8] = [
@@ -282,9 +285,11 @@ fn shown_median(records: &[&Record], metric: &str) -> String {
     metric_median(records, metric).map_or("-".into(), |(value, unit)| unit.format(value))
 }
 
-/// The median over the measured trials, with its unit.
+/// The median over one contender's measured trials, with its unit. Of a trial that was run again the
+/// later record counts.
 pub(super) fn metric_median(records: &[&Record], metric: &str) -> Option<(f64, Unit)> {
-    let samples: Vec<_> = records.iter().filter_map(|record| record.sample(metric)).collect();
-    let unit = samples.first()?.unit;
-    Some((median(samples.iter().map(|sample| sample.value))?, unit))
+    let sample = |record: &&Record| Some((record.key.round, record.sample(metric)?.clone()));
+    let samples: BTreeMap<u32, Sample> = records.iter().filter_map(sample).collect();
+    let unit = samples.values().next()?.unit;
+    Some((median(samples.values().map(|sample| sample.value))?, unit))
 }
