@@ -17,6 +17,7 @@ use super::not_measured::{failed, too_few};
 use super::pairs::{pairs, unit_of};
 use super::shared::Sharing;
 use super::terms::{self, Side};
+use super::trials::Which;
 use crate::model::{
     Across, Change, Family, Finding, Incomparable, Measured, NotCompared, Percent, Plan, Record,
     ReferenceChange, Sample, Term, Verdict, Workload, median,
@@ -218,25 +219,32 @@ impl<'a> Bench<'a> {
         let share = tasks.len() as f64 / self.sharing[name] as f64;
         let alpha = alpha(self.run.plan) * share;
         let metrics: Vec<&str> = tasks.iter().map(|it| it.metric.as_str()).collect();
-        let lanes = [self.baseline, self.run].map(|side| {
-            let rules = shared(side.plan, alpha, metrics.len());
-            let both = [contender, self.run.plan.reference()];
-            Lane::of(side.records, name, &metrics, both, &rules, self.margin)
+        let sides = [self.baseline, self.run];
+        let rules = sides.map(|side| shared(side.plan, alpha, metrics.len()));
+        let both = [contender, self.run.plan.reference()];
+        let [latest, first] = [Which::Latest, Which::First].map(|which| {
+            [0, 1].map(|it| {
+                let rules = (&rules[it], self.margin);
+                Lane::of(sides[it].records, name, &metrics, both, rules, which)
+            })
         });
         let sharing = Sharing::new(alpha, metrics.len());
-        let chance = chance_of_each(&lanes, metrics.len(), sharing);
-        let course = |place: usize| lanes.each_ref().map(|lane| lane.course(place));
+        let chance = chance_of_each(&latest, metrics.len(), sharing);
+        let courses = |place: usize| {
+            [&latest, &first].map(|lanes| lanes.each_ref().map(|lane| lane.course(place)))
+        };
         let all = tasks.iter().enumerate();
-        all.map(|(place, task)| self.change(task, course(place), chance)).collect()
+        all.map(|(place, task)| self.change(task, courses(place), chance)).collect()
     }
 
-    /// One of them; `alpha` is the chance that its interval misses it.
-    fn change(&self, task: &Task, courses: [Course; 2], alpha: f64) -> Change {
+    /// One of them, by the courses of the latest trials in each run, and by those of the first;
+    /// `alpha` is the chance that its interval misses it.
+    fn change(&self, task: &Task, courses: [[Course; 2]; 2], alpha: f64) -> Change {
         let Task { workload, metric, contender } = task;
         let reference = self.run.plan.reference();
-        let runs = courses.each_ref().map(Rounds::of);
+        let [runs, first] = courses.each_ref().map(|it| it.each_ref().map(Rounds::of));
         let apart = Apart::of(runs, alpha);
-        let said = apart.said(self.margin);
+        let said = apart.said(&Apart::of(first, alpha), self.margin);
         let both = [contender, reference];
         let void = self.findings.iter().any(|finding| voids(finding, &workload.name, both));
         let (unit, better) = unit_of(self.run.records, &workload.name, metric);
@@ -261,7 +269,7 @@ impl<'a> Bench<'a> {
             verdict: if void { Verdict::Void } else { said.verdict },
             missed: Some(apart.missed(self.regression, self.margin)),
             rounds_needed: apart.rounds_needed(self.margin).filter(|_| is_open),
-            moved: courses.iter().any(|course| course.moved),
+            moved: courses.iter().flatten().any(|course| course.moved),
         }
     }
 
@@ -437,6 +445,26 @@ mod tests {
         let runs = [facts("6.1"), facts("6.12")];
         let side = |it: usize, records| Side { run: &runs[it], plan, records };
         across(side(0, before), side(1, now), &asked())
+    }
+
+    /// Round 3 of the run was void for b, and run again.
+    #[test]
+    fn a_change_holds_with_the_first_trials_and_with_the_later_ones() {
+        let (plan, before) = (plan(PLAN), records(BEFORE, 0));
+        let of = |now: &[Record]| pair(&plan, &before, now).unwrap().changes.remove(0);
+        let (slow, plain) = ([("a", 1.0), ("b", 6.0), ("c", 0.5)], records(BEFORE, 1));
+        let of_third = |times: [(&'static str, f64); 3]| {
+            let all = records(times, 1).into_iter();
+            all.filter(|it| it.key.round == 3).collect::<Vec<_>>()
+        };
+        let mut later = plain.clone();
+        later.extend(of_third(slow));
+        let mut first: Vec<Record> = plain.iter().filter(|it| it.key.round != 3).cloned().collect();
+        first.extend(of_third(slow));
+        first.extend(of_third(BEFORE));
+        let [later, first, plain] = [&later, &first, &plain].map(|now| of(now));
+        let wide = |it: &Change| it.high.unwrap() / it.low;
+        assert!(wide(&later) > 1.01 * wide(&plain) && wide(&first) > 1.01 * wide(&plain));
     }
 
     #[test]

@@ -13,6 +13,7 @@ use super::audit::Audited;
 use super::audit::mounted::{Terms, declared_without_flush};
 use super::compare::{alpha, duplicate_rules, rule};
 use super::interval::Course;
+use super::trials::Which;
 use crate::model::{
     Advice, Answer, Audit, Basis, Condition, DeviceTotals, Feature, Finding, Lever, Missing,
     Percent, Plan, Purpose, Record, Scalar, Severity, Standing, Turn, Verdict, Want, Weighed, Work,
@@ -47,8 +48,10 @@ pub fn advise(
         }
         None => true,
     });
-    let scores: BTreeMap<&str, Scores> =
-        candidates.iter().map(|name| (*name, Scores::of(name, &counted, records))).collect();
+    let scores = [Which::Latest, Which::First].map(|which| {
+        let of = |name: &&str| Scores::of(name, &counted, records, which);
+        candidates.iter().map(|name| (*name, of(name))).collect::<BTreeMap<&str, Scores>>()
+    });
     let standings = standings(plan, &candidates, &counted, &scores, margin);
     let answer = match candidates.as_slice() {
         [] => Answer::Nobody,
@@ -63,7 +66,7 @@ pub fn advise(
     let gaps: Vec<Gap> = candidates
         .iter()
         .filter(|name| Some(**name) != leader)
-        .filter_map(|name| Gap::of(leader?, name, &scores))
+        .filter_map(|name| Gap::of(leader?, name, &scores[0]))
         .collect();
     let weighed = weighed(&counted, leader, &gaps);
     let answer = match answer {
@@ -209,7 +212,7 @@ fn unfit(
         let workload = void.workload.as_deref().unwrap_or("every workload");
         return Some(format!("void at {workload} ({:?}: {})", void.audit, void.evidence));
     }
-    let whole = Scores::of(name, counted, records);
+    let whole = Scores::of(name, counted, records, Which::Latest);
     (!counted.is_empty() && whole.rounds.is_empty())
         .then(|| "no round has all of its figures".into())
 }
@@ -223,13 +226,10 @@ struct Scores {
 }
 
 impl Scores {
-    fn of(name: &str, counted: &[Counted], records: &[Record]) -> Scores {
-        let its = records.iter().filter(|record| record.key.contender == name);
-        // Where a trial was run again the later record counts.
-        let trials: BTreeMap<(u32, &str), &Record> = its
-            .filter(|record| record.is_measured())
-            .map(|record| ((record.key.round, record.key.workload.as_str()), record))
-            .collect();
+    fn of(name: &str, counted: &[Counted], records: &[Record], which: Which) -> Scores {
+        let is_its = |it: &&Record| it.is_measured() && it.key.contender == name;
+        let its = records.iter().filter(is_its);
+        let trials = which.of(its.map(|it| ((it.key.round, it.key.workload.as_str()), it)));
         let rounds: BTreeSet<u32> = trials.keys().map(|(round, _)| *round).collect();
         let score = |round: u32, it: &Counted| {
             let metric = &it.want.metric;
@@ -266,12 +266,13 @@ impl Scores {
     }
 }
 
-/// Every two candidates, the better one first.
+/// Every two candidates, the better one first. Where rounds were run again, what is said has to hold
+/// for both `scores`, of the latest trials and of the first.
 fn standings(
     plan: &Plan,
     candidates: &[&str],
     counted: &[Counted],
-    scores: &BTreeMap<&str, Scores>,
+    scores: &[BTreeMap<&str, Scores>; 2],
     margin: Percent,
 ) -> Vec<Standing> {
     let count = candidates.len();
@@ -284,8 +285,11 @@ fn standings(
     for (place, one) in candidates.iter().enumerate() {
         for other in &candidates[place + 1..] {
             let of = |one: &&str, other: &&str| {
-                let differences = scores[*one].differences(&scores[*other]);
-                Course::of(&differences, &rule, margin.0.ln_1p())
+                let [latest, first] = scores.each_ref().map(|scores| {
+                    let differences = scores[*one].differences(&scores[*other]);
+                    Course::of(&differences, &rule, margin.0.ln_1p())
+                });
+                latest.or(&first, margin.0.ln_1p())
             };
             let behind = of(one, other).estimate < 0.0;
             let (first, second) = if behind { (other, one) } else { (one, other) };
@@ -619,6 +623,33 @@ mod tests {
         let ratio = |want: usize, name| advice.weighed[want].ratios[name];
         assert_eq!(ratio(0, "b"), 1.0);
         assert!((ratio(0, "a") - 0.5).abs() < 0.02);
+    }
+
+    #[test]
+    fn what_is_run_again_has_to_hold_with_the_first_trials_too() {
+        let mut records = records(RATES, 0.01);
+        let again = |it: &&Record| it.key.round == 3 && it.key.workload == "reads";
+        let mut more: Vec<Record> = records.iter().filter(again).cloned().collect();
+        let wide = |advice: Advice| {
+            let found = advice.standings.into_iter().find(|it| it.contender == "b").unwrap();
+            found.high.unwrap() / found.low
+        };
+        let narrow = wide(advised(&records, USE));
+        more.iter_mut().filter(|it| it.key.contender == "b").for_each(|it| {
+            it.samples[0].value *= 30.0;
+        });
+        records.extend(more);
+        assert!(wide(advised(&records, USE)) > 1.01 * narrow);
+        // The other way round: what the later trial has put right does not count alone.
+        for record in records.iter_mut().filter(|it| it.key.workload == "reads") {
+            let is_third = record.key.round == 3 && record.key.contender == "b";
+            if is_third && record.samples[0].value < 10.0 {
+                record.samples[0].value *= 30.0;
+            }
+        }
+        let last = records.iter_mut().rfind(|it| it.key.contender == "b").unwrap();
+        last.samples[0].value /= 30.0;
+        assert!(wide(advised(&records, USE)) > 1.01 * narrow);
     }
 
     #[test]

@@ -103,11 +103,13 @@ impl Apart {
         self.runs[1].mean - self.runs[0].mean
     }
 
-    /// The verdict for a margin, in ln units.
-    pub fn said(&self, margin: f64) -> Said {
-        let interval = self.interval(self.level);
+    /// The verdict for a margin, in ln units. It has to hold for the change by the first trials, too,
+    /// where rounds were run again.
+    pub fn said(&self, first: &Apart, margin: f64) -> Said {
+        let of_both = |level: f64| self.interval(level).hull(first.interval(level));
+        let interval = of_both(self.level);
         let said = Said { verdict: interval.verdict(margin), interval, is_one_sided: false };
-        let one_sided = self.interval(2.0 * self.level);
+        let one_sided = of_both(2.0 * self.level);
         let is_within = -margin < one_sided.low && one_sided.high < margin;
         match said.verdict {
             Verdict::Undecided if is_within => {
@@ -207,7 +209,8 @@ mod tests {
         let mut normals = Normals::new();
         let mut pair = || {
             let runs = [0, 1].map(|it| stopped(&mut normals, effects[it], noise[it]));
-            Apart::of(runs, 0.05).said(MARGIN)
+            let apart = Apart::of(runs, 0.05);
+            apart.said(&apart, MARGIN)
         };
         (0..count).map(|_| pair()).collect()
     }
@@ -345,7 +348,7 @@ mod tests {
     #[test]
     fn a_single_round_says_nothing() {
         let change = apart(rounds(0.0, 0.01, 12), rounds(-0.5, 0.0, 1));
-        assert_eq!(change.said(MARGIN).interval, Interval::UNBOUNDED);
+        assert_eq!(change.said(&change, MARGIN).interval, Interval::UNBOUNDED);
         assert_eq!((change.missed(0.0953, MARGIN), change.rounds_needed(MARGIN)), (1.0, None));
     }
 }

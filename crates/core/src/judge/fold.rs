@@ -52,7 +52,7 @@ enum By {
     /// As a comparison of the plan.
     Plan(Which),
     /// As all pairs of a race.
-    Race,
+    Race(Which),
 }
 
 /// What the audits that read all rounds said, and of how much.
@@ -297,9 +297,10 @@ impl<'a> Fold<'a> {
     ///
     /// The intervals of all pairs hold together, as those of `advise` do: with the declared
     /// confidence nobody who is not beaten is taken for it. Of several metrics all have to be won,
-    /// which takes no further share of the error.
+    /// which takes no further share of the error. Where rounds were run again, it has to hold without
+    /// that too.
     fn beaten_by(&mut self, task: Task, findings: &[Finding]) -> Option<String> {
-        let rule = self.judge.race_rule()?;
+        let (rule, margin) = (self.judge.race_rule()?, self.judge.margin());
         let Task { workload, contender, place, .. } = task;
         let contenders = &self.judge.plan().contenders;
         let metrics = workload.primary();
@@ -308,11 +309,14 @@ impl<'a> Fold<'a> {
             let names = [it.name.as_str(), contenders[contender].name.as_str()];
             let lanes = &mut self.lanes;
             let beats = metrics.iter().enumerate().all(|(metric, name)| {
-                let pair = [other, contender];
-                let asked = Asked { workload: place, metric, pair, by: By::Race };
-                let both = trials.both(&workload.name, name, names, Which::Latest);
-                let lane = lanes.entry(asked).or_default();
-                lane.courses(&[both], rule, self.judge.margin())[0].verdict == Verdict::Faster
+                let mut course = |which| {
+                    let (pair, by) = ([other, contender], By::Race(which));
+                    let asked = Asked { workload: place, metric, pair, by };
+                    let both = trials.both(&workload.name, name, names, which);
+                    lanes.entry(asked).or_default().courses(&[both], rule, margin)[0]
+                };
+                let [latest, first] = [Which::Latest, Which::First].map(&mut course);
+                latest.or(&first, margin).verdict == Verdict::Faster
             });
             if beats && !findings.iter().any(|finding| voids(finding, &workload.name, names)) {
                 return Some(it.name.clone());

@@ -18,6 +18,7 @@ use super::pairs::unit_of;
 use super::shared::Shared;
 use super::steps::{self, Courses, Step};
 use super::terms::{Side, cpu_by, machine, other_facts};
+use super::trials::Which;
 use crate::model::{
     Bed, Difference, Finding, Fleet, FleetChange, History, Past, Plan, Point, Record, Sample,
     Series, Shift, Verdict, Workload, median,
@@ -117,7 +118,8 @@ fn lanes<'a>(
     let Side { plan, records, .. } = *side;
     let margin = plan.judgement.margin.0.ln_1p();
     let lane = |name: &str| {
-        Lane::of(records, &workload.name, &metrics, [name, plan.reference()], rules, margin)
+        let names = [name, plan.reference()];
+        Lane::of(records, &workload.name, &metrics, names, (rules, margin), Which::Latest)
     };
     let names = plan.contenders.iter().map(|it| it.name.as_str());
     let names = names.filter(|name| *name != plan.reference());

@@ -8,6 +8,7 @@ use super::interval::{Course, Pooled};
 use super::middle::Middle;
 use super::pairs::{Pair, Series};
 use super::shared::{PooledRules, RECENT, Recent, Shared};
+use super::trials::Which;
 use crate::model::Record;
 
 /// Rounds from one up to another.
@@ -106,10 +107,11 @@ impl Lane {
         workload: &str,
         metrics: &[&str],
         names: [&str; 2],
-        rules: &Shared,
-        margin: f64,
+        (rules, margin): (&Shared, f64),
+        which: Which,
     ) -> Lane {
-        let series = |metric: &&str| names.map(|it| Series::of(records, workload, metric, it));
+        let series =
+            |metric: &&str| names.map(|it| Series::of(records, workload, metric, it, which));
         let all: Vec<[Series; 2]> = metrics.iter().map(series).collect();
         let both: Vec<[&Series; 2]> = all.iter().map(|[one, other]| [one, other]).collect();
         let mut lane = Lane::default();

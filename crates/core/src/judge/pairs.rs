@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::ops::RangeBounds;
 
+use super::trials::Which;
 use crate::model::{Better, Record, Sample, Unit};
 
 /// One figure.
@@ -32,8 +33,14 @@ impl Series {
     /// Nothing yet.
     pub const EMPTY: &Series = &Series { figures: BTreeMap::new(), rewrites: 0 };
 
-    /// Those of these records. Where a trial was run again the later record counts.
-    pub fn of(records: &[Record], workload: &str, metric: &str, contender: &str) -> Series {
+    /// Those of these records.
+    pub fn of(
+        records: &[Record],
+        workload: &str,
+        metric: &str,
+        contender: &str,
+        which: Which,
+    ) -> Series {
         let of_it = |record: &&Record| {
             record.is_measured()
                 && record.key.workload == workload
@@ -41,7 +48,7 @@ impl Series {
         };
         let figure =
             |record: &Record| Some((record.key.round, Figure::of(record.sample(metric)?)?));
-        let figures = records.iter().filter(of_it).filter_map(figure).collect();
+        let figures = which.of(records.iter().filter(of_it).filter_map(figure));
         Series { figures, rewrites: 0 }
     }
 
@@ -120,7 +127,9 @@ pub fn pairs(
 
 /// The same of any two, each a work and who does it.
 pub fn between(records: &[Record], metric: &str, both: [(&str, &str); 2]) -> Vec<Pair> {
-    let [one, other] = both.map(|(workload, name)| Series::of(records, workload, metric, name));
+    let latest =
+        |(workload, name): (&str, &str)| Series::of(records, workload, metric, name, Which::Latest);
+    let [one, other] = both.map(latest);
     one.pairs(&other, ..).collect()
 }
 

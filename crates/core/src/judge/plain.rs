@@ -214,9 +214,13 @@ fn beaten_by(
     let rules = judge.race_rule()?;
     let beats = |other: &str| {
         workload.primary().iter().all(|metric| {
-            let pairs = pairs(records, &workload.name, metric, other, contender);
-            let differences: Vec<f64> = pairs.iter().map(|pair| pair.difference).collect();
-            Course::of(&differences, rules.apart(), judge.margin()).verdict == Verdict::Faster
+            let course = |records: &[Record]| {
+                let pairs = pairs(records, &workload.name, metric, other, contender);
+                let differences: Vec<f64> = pairs.iter().map(|pair| pair.difference).collect();
+                Course::of(&differences, rules.apart(), judge.margin())
+            };
+            let both = course(records).or(&course(&first_trials(records)), judge.margin());
+            both.verdict == Verdict::Faster
         })
     };
     let is_void =

@@ -16,6 +16,20 @@ pub enum Which {
     First,
 }
 
+impl Which {
+    /// Of those with one key the one that counts.
+    pub fn of<K: Ord, V>(self, all: impl Iterator<Item = (K, V)>) -> BTreeMap<K, V> {
+        let mut counts = BTreeMap::new();
+        match self {
+            Which::Latest => counts.extend(all),
+            Which::First => all.for_each(|(key, value)| {
+                counts.entry(key).or_insert(value);
+            }),
+        }
+        counts
+    }
+}
+
 /// The trials of a run.
 #[derive(Debug, Default)]
 pub struct Trials {
