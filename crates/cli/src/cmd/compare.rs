@@ -153,9 +153,13 @@ fn gate(across: &Across, fail_on: &[FailOn], failed: bool) -> u8 {
         _ => false,
     };
     let worse: Vec<&Change> = across.changes.iter().filter(shut).collect();
-    for Change { workload, metric, contender, verdict, unit, better, .. } in &worse {
+    for it in across.references_moved() {
+        remark!("warning: {}", render::reference_moved(it));
+    }
+    for change in &worse {
+        let Change { workload, metric, verdict, unit, better, .. } = change;
         let label = Words::of(metric, *unit, *better).label(*verdict);
-        remark!("fails: {contender} is {label} at {workload}'s {metric}");
+        remark!("fails: {} is {label} at {workload}'s {metric}", across.whose(change));
     }
     let missing = on(FailOn::Failed) && !across.not_measured.is_empty();
     for it in across.not_measured.iter().filter(|_| missing) {

@@ -20,7 +20,7 @@ use super::terms::{self, Side};
 use super::trials::Which;
 use crate::model::{
     Across, Change, Family, Finding, Incomparable, Measured, NotCompared, Percent, Plan, Record,
-    ReferenceChange, Sample, Term, Verdict, Workload, median,
+    ReferenceChange, Term, Verdict, Workload, median,
 };
 
 /// What is asked of two runs.
@@ -257,6 +257,7 @@ impl<'a> Bench<'a> {
             better,
             contender: contender.to_string(),
             reference: reference.into(),
+            medians: self.middles(&workload.name, metric, contender),
             baseline_ratio: Some(runs[0].mean.exp()),
             run_ratio: Some(runs[1].mean.exp()),
             ratio: Some(apart.change().exp()),
@@ -281,12 +282,10 @@ impl<'a> Bench<'a> {
                 continue;
             }
             let reference = self.run.plan.reference();
-            let of = |side: Side| middle(side.records, &workload.name, metric, reference);
-            let (Some(baseline), Some(run)) = (of(self.baseline), of(self.run)) else { continue };
+            let Some([baseline, run]) = self.middles(&workload.name, metric, reference) else {
+                continue;
+            };
             let (unit, better) = unit_of(self.run.records, &workload.name, metric);
-            let goodness =
-                |value: f64| Sample { metric: metric.clone(), value, unit, better }.goodness();
-            let ratio = goodness(run).zip(goodness(baseline)).map(|(now, it)| (now - it).exp());
             all.push(ReferenceChange {
                 workload: workload.name.clone(),
                 metric: metric.clone(),
@@ -295,10 +294,16 @@ impl<'a> Bench<'a> {
                 reference: reference.into(),
                 baseline,
                 run,
-                ratio,
+                ratio: better.ratio(run, baseline),
             });
         }
         all
+    }
+
+    /// The medians of what a contender's trials measured in the baseline and in the run.
+    fn middles(&self, workload: &str, metric: &str, contender: &str) -> Option<[f64; 2]> {
+        let of = |side: Side| middle(side.records, workload, metric, contender);
+        Some([of(self.baseline)?, of(self.run)?])
     }
 }
 
@@ -307,7 +312,8 @@ fn middle(records: &[Record], workload: &str, metric: &str, contender: &str) -> 
     let its = records.iter().filter(|record| {
         record.is_measured() && record.key.workload == workload && record.key.contender == contender
     });
-    median(its.filter_map(|record| record.sample(metric)).map(|sample| sample.value))
+    let value = |record: &Record| Some((record.key.round, record.sample(metric)?.value));
+    median(Which::Latest.of(its.filter_map(value)).into_values())
 }
 
 #[cfg(test)]
@@ -316,7 +322,7 @@ mod tests {
 
     use super::super::testing::{phase, plan, record, run};
     use super::*;
-    use crate::model::{CpuTime, Failure, Outcome, Phase, Run, Unit};
+    use crate::model::{CpuTime, Failure, Outcome, Phase, Run, Sample, Unit};
 
     const PLAN: &str = r#"
         [[contender]]
@@ -445,6 +451,20 @@ mod tests {
         let runs = [facts("6.1"), facts("6.12")];
         let side = |it: usize, records| Side { run: &runs[it], plan, records };
         across(side(0, before), side(1, now), &asked())
+    }
+
+    #[test]
+    fn the_reference_that_moved_and_what_each_took_itself_are_told() {
+        let plan = plan(PLAN);
+        let faster = [("a", 0.5), ("b", 1.5), ("c", 0.25)];
+        let found = compared([&plan, &plan], [BEFORE, faster]).unwrap();
+        assert_eq!(verdicts(&found)["b"], Verdict::Slower);
+        let [before, now] = found.changes[0].medians.unwrap();
+        assert!((before - 2.0).abs() < 0.02 && (now - 1.5).abs() < 0.02, "{before} {now}");
+        let moved: Vec<f64> = found.references_moved().filter_map(|it| it.ratio).collect();
+        assert!(moved.len() == 1 && (moved[0] - 2.0).abs() < 0.02, "{moved:?}");
+        let same = compared([&plan, &plan], [BEFORE, BEFORE]).unwrap();
+        assert_eq!(same.references_moved().count(), 0);
     }
 
     /// Round 3 of the run was void for b, and run again.

@@ -81,6 +81,9 @@ pub struct Change {
     pub contender: String,
     /// What it was compared with in each of two runs; its own baseline in one run.
     pub reference: String,
+    /// Medians of the contender's own raw values in the baseline and in the run; `None` in one run.
+    #[serde(default)]
+    pub medians: Option<[f64; 2]>,
     /// Goodness of the contender over the reference in the baseline; `None` in one run.
     pub baseline_ratio: Option<f64>,
     /// Goodness of the contender over the reference in the run.
@@ -127,6 +130,7 @@ impl From<&Comparison> for Change {
             better: compared.better,
             contender: compared.contender.clone(),
             reference: compared.reference.clone(),
+            medians: None,
             baseline_ratio: None,
             run_ratio: compared.ratio,
             ratio: compared.ratio,
@@ -230,6 +234,24 @@ impl fmt::Display for NotCompared {
             write!(f, ", {part}")?;
         }
         write!(f, ": {}", self.why)
+    }
+}
+
+impl Across {
+    /// Of whom a change is told: runs apart know a contender beside the reference alone.
+    pub fn whose(&self, change: &Change) -> String {
+        match self.measured {
+            Measured::Apart => format!("beside {}, {}", change.reference, change.contender),
+            Measured::Together => change.contender.clone(),
+        }
+    }
+
+    /// Where the reference itself moved beyond the margin: others then differ from before beside it,
+    /// and may be what they were.
+    pub fn references_moved(&self) -> impl Iterator<Item = &ReferenceChange> {
+        let margin = self.margin.0.ln_1p();
+        let moved = move |it: &&ReferenceChange| it.ratio.is_some_and(|it| it.ln().abs() > margin);
+        self.references.iter().filter(moved)
     }
 }
 

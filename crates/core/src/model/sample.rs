@@ -14,6 +14,16 @@ pub enum Better {
     Lower,
 }
 
+impl Better {
+    /// How many times as good one figure is as another; `None` where one is not above zero.
+    pub fn ratio(self, one: f64, other: f64) -> Option<f64> {
+        (one > 0.0 && other > 0.0).then_some(match self {
+            Better::Higher => one / other,
+            Better::Lower => other / one,
+        })
+    }
+}
+
 /// A figure with its unit and which direction is better.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Sample {

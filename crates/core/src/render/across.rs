@@ -7,7 +7,9 @@ use super::json;
 use super::paint::fitted;
 use super::sentence::{interval, rounds};
 use super::text::{marked, marked_list, visible};
-use crate::model::{Across, BASELINE, Change, Measured, Percent, ReferenceChange, Verdict, Words};
+use crate::model::{
+    Across, BASELINE, Change, Measured, Percent, ReferenceChange, Unit, Verdict, Words,
+};
 
 /// For a terminal; ends with a line break.
 pub fn across(across: &Across) -> String {
@@ -50,10 +52,16 @@ pub fn across_markdown(across: &Across) -> String {
 }
 
 /// What stands below the verdicts, each with its title.
-fn lists(across: &Across) -> [(&'static str, Vec<String>); 4] {
+fn lists(across: &Across) -> [(&'static str, Vec<String>); 5] {
+    let moved = |it: &ReferenceChange| across.references_moved().any(|moved| moved == it);
+    let references = across.references.iter().map(|it| match moved(it) {
+        true => reference_moved(it),
+        false => of_reference(it),
+    });
     [
         ("Not measured", across.not_measured.iter().map(ToString::to_string).collect()),
-        ("The reference itself", across.references.iter().map(of_reference).collect()),
+        ("The reference itself", references.collect()),
+        ("The others themselves", across.changes.iter().filter_map(of_itself).collect()),
         ("Not alike", differences(across)),
         ("Left out", left_out(across)),
     ]
@@ -61,15 +69,30 @@ fn lists(across: &Across) -> [(&'static str, Vec<String>); 4] {
 
 /// What the reference took: no verdict, for the hour is in it.
 fn of_reference(it: &ReferenceChange) -> String {
-    let [before, now] = [it.baseline, it.run].map(|value| it.unit.format(value));
-    let times = match it.ratio {
-        Some(ratio) => format!(", {}", Words::of(&it.metric, it.unit, it.better).times(ratio)),
-        None => String::new(),
-    };
-    format!(
-        "{}, {}: {} {before} in the baseline, {now} in the run{times}; another hour may be why",
-        it.workload, it.metric, it.reference
-    )
+    let words = Words::of(&it.metric, it.unit, it.better);
+    let took = took(it.unit, &words, [it.baseline, it.run], it.ratio);
+    let ReferenceChange { workload, metric, reference, .. } = it;
+    format!("{workload}, {metric}: {reference} {took}; another hour may be why")
+}
+
+/// The same where it moved beyond the margin.
+pub fn reference_moved(it: &ReferenceChange) -> String {
+    format!("{}; what differs beside it may be what it was", of_reference(it))
+}
+
+/// What a contender took itself, likewise no verdict.
+fn of_itself(it: &Change) -> Option<String> {
+    let medians = it.medians?;
+    let words = Words::of(&it.metric, it.unit, it.better);
+    let took = took(it.unit, &words, medians, it.better.ratio(medians[1], medians[0]));
+    Some(format!("{}, {}: {} {took}", it.workload, it.metric, it.contender))
+}
+
+/// Medians of the baseline and the run, and how many times as good the latter is.
+fn took(unit: Unit, words: &Words, medians: [f64; 2], ratio: Option<f64>) -> String {
+    let [before, now] = medians.map(|value| unit.format(value));
+    let times = ratio.map_or(String::new(), |ratio| format!(", {}", words.times(ratio)));
+    format!("{before} in the baseline, {now} in the run{times}")
 }
 
 /// As a JSON document; ends with a line break.
@@ -137,10 +160,11 @@ fn table(across: &Across, workload: &str, preset: &str) -> Grid {
 
 /// A change in words. It says only what the interval carries.
 fn sentence(across: &Across, change: &Change) -> String {
-    let Change { metric, contender, reference, .. } = change;
-    let margin = across.margin;
+    let Change { metric, reference, .. } = change;
+    let (margin, contender) = (across.margin, across.whose(change));
     let Some(ratio) = change.ratio else {
-        return format!("{metric}: {contender} and {reference} were never measured in one round.");
+        let name = &change.contender;
+        return format!("{metric}: {name} and {reference} were never measured in one round.");
     };
     let words = Words::of(metric, change.unit, change.better);
     let times = words.times(ratio);
@@ -162,11 +186,13 @@ fn sentence(across: &Across, change: &Change) -> String {
             "{metric}: {contender} is what it was, any change is under {margin} ({evidence})."
         ),
         Verdict::Undecided => {
-            format!("{metric}: no verdict on {contender} ({evidence}){}.", power(across, change))
+            let (name, power) = (&change.contender, power(across, change));
+            format!("{metric}: no verdict on {name} ({evidence}){power}.")
         }
         Verdict::Void => format!(
-            "{metric}: void, one of the runs did not measure {contender} against {reference}; see \
-             the findings of its report."
+            "{metric}: void, one of the runs did not measure {} against {reference}; see the \
+             findings of its report.",
+            change.contender
         ),
     }
 }

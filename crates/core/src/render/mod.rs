@@ -36,7 +36,7 @@ mod ways;
 mod why;
 mod words;
 
-pub use across::{across, across_json, across_markdown};
+pub use across::{across, across_json, across_markdown, reference_moved};
 pub use advice::{advice, advice_json, advice_markdown};
 pub use anatomy::anatomy;
 pub use audited::{audited, audited_json, audited_markdown};
