@@ -249,7 +249,9 @@ impl<'a> Bench<'a> {
         let void = self.findings.iter().any(|finding| voids(finding, &workload.name, both));
         let (unit, better) = unit_of(self.run.records, &workload.name, metric);
         let high = said.interval.high.exp();
+        let done = runs[0].count.min(runs[1].count);
         let is_open = !said.verdict.is_settled();
+        let needed = apart.rounds_needed(self.margin);
         Change {
             workload: workload.name.clone(),
             metric: metric.clone(),
@@ -269,7 +271,7 @@ impl<'a> Bench<'a> {
             sharing: self.sharing[workload.name.as_str()] as u32,
             verdict: if void { Verdict::Void } else { said.verdict },
             missed: Some(apart.missed(self.regression, self.margin)),
-            rounds_needed: apart.rounds_needed(self.margin).filter(|_| is_open),
+            rounds_needed: needed.filter(|rounds| is_open && *rounds > done),
             moved: courses.iter().flatten().any(|course| course.moved),
         }
     }
@@ -465,6 +467,15 @@ mod tests {
         assert!(moved.len() == 1 && (moved[0] - 2.0).abs() < 0.02, "{moved:?}");
         let same = compared([&plan, &plan], [BEFORE, BEFORE]).unwrap();
         assert_eq!(same.references_moved().count(), 0);
+    }
+
+    #[test]
+    fn no_fewer_rounds_are_asked_for_than_were_done() {
+        let plan = plan(PLAN);
+        let near = compared([&plan, &plan], [BEFORE, [("a", 1.0), ("b", 2.0 * 1.05), ("c", 0.5)]]);
+        let change = &near.unwrap().changes[0];
+        assert!(!change.verdict.is_settled(), "{change:?}");
+        assert_eq!(change.rounds_needed, None);
     }
 
     /// Round 3 of the run was void for b, and run again.
