@@ -85,72 +85,107 @@ fn level(contender: &Contender) -> String {
     if name.is_empty() { "default".into() } else { name.into() }
 }
 
-/// Which of the two matters more, as far as the intervals can tell: the largest difference that one
-/// surely makes is beyond the largest that the other can make.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Matters {
-    First,
-    Second,
-    Open,
+/// At how many tests each of the two matters more, as far as the intervals can tell.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Matters {
+    first: usize,
+    second: usize,
+    /// All tests.
+    of: usize,
 }
 
-/// By the cells that differ from the reference in one way alone.
+/// Test by test.
 pub(super) fn matters(plan: &Plan, ways: &Ways, comparisons: &[Comparison]) -> Matters {
-    let reference = plan.contenders.iter().position(|it| it.name == plan.reference());
-    let at = |wanted: usize| {
-        let row = ways.places.iter().position(|row| row.contains(&wanted))?;
-        Some([row, ways.places[row].iter().position(|it| *it == wanted)?])
+    let is_same = |one: &Comparison, other: &Comparison| {
+        (&one.workload, &one.metric) == (&other.workload, &other.metric)
     };
-    let Some([row, column]) = reference.and_then(at) else { return Matters::Open };
-    let of = |comparison: &Comparison| {
-        let place = plan.contenders.iter().position(|it| it.name == comparison.contender);
-        place.and_then(at)
-    };
-    let mut firsts = Effect::default();
-    let mut seconds = Effect::default();
-    for comparison in comparisons {
-        match of(comparison) {
-            Some([_, its]) if its == column => firsts.take(comparison),
-            Some([its, _]) if its == row => seconds.take(comparison),
-            _ => {}
-        }
+    let mut matters = Matters::default();
+    for test in comparisons.chunk_by(is_same) {
+        let [first, second] = ways.effects(plan, test);
+        matters.of += 1;
+        matters.first += usize::from(first.surely > second.at_most);
+        matters.second += usize::from(second.surely > first.at_most);
     }
-    match (firsts.surely > seconds.at_most, seconds.surely > firsts.at_most) {
-        (true, _) => Matters::First,
-        (_, true) => Matters::Second,
-        _ => Matters::Open,
-    }
+    matters
 }
 
-/// How far from 1 ratios are, as logarithms: at least the farthest, and at most any of them.
+/// How large differences are, as logarithms: the largest is at least and at most so large.
 #[derive(Default)]
 struct Effect {
     surely: f64,
     at_most: f64,
 }
 
+/// The ends of ln(ratio) to the reference.
+type Ends = [f64; 2];
+
 impl Effect {
-    fn take(&mut self, comparison: &Comparison) {
-        let high = comparison.high.filter(|_| comparison.verdict != Verdict::Void);
-        let Some(high) = high.filter(|_| comparison.low > 0.0) else {
-            self.at_most = f64::INFINITY;
-            return;
-        };
-        let (low, high) = (comparison.low.ln(), high.ln());
+    /// Takes the difference of two, if both are known.
+    fn take(&mut self, both: Option<(Ends, Ends)>) {
+        let Some((one, other)) = both else { return };
+        let (low, high) = (one[0] - other[1], one[1] - other[0]);
         let surely = if low > 0.0 || high < 0.0 { low.abs().min(high.abs()) } else { 0.0 };
         self.surely = self.surely.max(surely);
         self.at_most = self.at_most.max(low.abs()).max(high.abs());
     }
 }
 
+/// The interval of a comparison; unbounded where there is none.
+fn ends(comparison: &Comparison) -> Ends {
+    let high = comparison.high.filter(|_| comparison.verdict != Verdict::Void);
+    match high.filter(|_| comparison.low > 0.0) {
+        Some(high) => [comparison.low.ln(), high.ln()],
+        None => [f64::NEG_INFINITY, f64::INFINITY],
+    }
+}
+
 impl Ways {
+    /// What each way does at one test: the first in each column against the reference's row, the
+    /// second in each row against the reference's column.
+    fn effects(&self, plan: &Plan, test: &[Comparison]) -> [Effect; 2] {
+        let of = |place: &usize| {
+            let name = plan.contenders[*place].name.as_str();
+            let its = test.iter().find(|it| it.contender == name).map(ends);
+            its.or_else(|| (name == plan.reference()).then_some([0.0; 2]))
+        };
+        let cells: Vec<Vec<Option<Ends>>> =
+            self.places.iter().map(|row| row.iter().map(of).collect()).collect();
+        let name = |place: &usize| plan.contenders[*place].name == plan.reference();
+        let row = self.places.iter().position(|row| row.iter().any(name)).unwrap_or(0);
+        let column = self.places[row].iter().position(name).unwrap_or(0);
+        let [mut first, mut second] = [Effect::default(), Effect::default()];
+        for (its_row, line) in cells.iter().enumerate() {
+            for (its_column, cell) in line.iter().enumerate() {
+                if its_row != row {
+                    first.take(cell.zip(cells[row][its_column]));
+                }
+                if its_column != column {
+                    second.take(cell.zip(line[column]));
+                }
+            }
+        }
+        [first, second]
+    }
+
     /// Which matters, as a sentence.
     pub fn sentence(&self, matters: Matters) -> String {
-        let (first, second) = (self.first, self.second);
-        match matters {
-            Matters::First => format!("The {first} matters more than the {second}."),
-            Matters::Second => format!("The {second} matters more than the {first}."),
-            Matters::Open => format!("Whether the {first} or the {second} matters more is open."),
+        let Matters { first, second, of } = matters;
+        let more = |one: &str, other: &str| {
+            let s = if one.ends_with('s') { "" } else { "s" };
+            format!("he {one} matter{s} more than the {other}")
+        };
+        let [firsts, seconds] = [more(self.first, self.second), more(self.second, self.first)];
+        let rest = if first + second < of { "; the rest is open" } else { "" };
+        match (first, second) {
+            (0, 0) => {
+                let (first, second) = (self.first, self.second);
+                format!("Whether the {first} or the {second} matters more is open.")
+            }
+            (all, 0) if all == of => format!("T{firsts}."),
+            (0, all) if all == of => format!("T{seconds}."),
+            (some, 0) => format!("At {some} of {of} tests t{firsts}{rest}."),
+            (0, some) => format!("At {some} of {of} tests t{seconds}{rest}."),
+            _ => format!("At {first} of {of} tests t{firsts}, at {second} less{rest}."),
         }
     }
 }
@@ -232,15 +267,49 @@ mod tests {
         let ways = ways(&plan).unwrap();
         let told = |system: f64, kernel: f64, verdict| {
             let of = |name: &str, ratio| comparison("w", name, verdict, ratio);
-            let all =
-                [of("xfs on 5.10", system), of("ext4 on 6.12", kernel), of("xfs on 6.12", 9.0)];
-            matters(&plan, &ways, &all)
+            let both = of("xfs on 6.12", system * kernel);
+            let all = [of("xfs on 5.10", system), of("ext4 on 6.12", kernel), both];
+            ways.sentence(matters(&plan, &ways, &all))
         };
-        assert_eq!(told(2.0, 1.01, Verdict::Faster), Matters::First);
-        assert_eq!(told(0.9, 0.3, Verdict::Faster), Matters::Second);
-        assert_eq!(told(1.3, 1.2, Verdict::Faster), Matters::Open);
-        assert_eq!(told(2.0, 1.0, Verdict::Void), Matters::Open);
-        assert!(ways.sentence(Matters::First).starts_with("The file system matters more"));
-        assert!(ways.sentence(Matters::Open).starts_with("Whether the file system or the kernel"));
+        let first = "The file system matters more than the kernel.";
+        let open = "Whether the file system or the kernel matters more is open.";
+        assert_eq!(told(3.0, 1.01, Verdict::Faster), first);
+        assert_eq!(
+            told(0.9, 0.3, Verdict::Faster),
+            "The kernel matters more than the file system."
+        );
+        assert_eq!(told(1.3, 1.2, Verdict::Faster), open);
+        assert_eq!(told(2.0, 1.0, Verdict::Void), open);
+    }
+
+    #[test]
+    fn what_matters_is_told_test_by_test_and_by_every_cell() {
+        let plan = plan();
+        let ways = ways(&plan).unwrap();
+        let of = |metric: &str, system: f64, kernel: f64, both: f64| {
+            let all = [("xfs on 5.10", system), ("ext4 on 6.12", kernel), ("xfs on 6.12", both)];
+            let of = |(name, ratio)| Comparison {
+                metric: metric.into(),
+                ..comparison("w", name, Verdict::Faster, ratio)
+            };
+            all.map(of)
+        };
+        let told =
+            |tests: &[[Comparison; 3]]| ways.sentence(matters(&plan, &ways, &tests.concat()));
+        let (bytes, flushes) = (of("bytes", 3.0, 1.0, 3.0), of("flushes", 1.0, 0.3, 0.3));
+        let open = of("writes", 1.0, 1.0, 1.0);
+        assert_eq!(
+            told(&[bytes.clone(), flushes]),
+            "At 1 of 2 tests the file system matters more than the kernel, at 1 less."
+        );
+        assert_eq!(
+            told(&[bytes, open]),
+            "At 1 of 2 tests the file system matters more than the kernel; the rest is open."
+        );
+        // On xfs the kernel takes away all that xfs is ahead, and more.
+        let crossed = of("bytes", 3.0, 1.0, 0.3);
+        assert_eq!(told(&[crossed]), "The kernel matters more than the file system.");
+        let halved = of("bytes", 3.0, 1.0, 1.0);
+        assert!(told(&[halved]).starts_with("Whether the file system or the kernel"));
     }
 }
