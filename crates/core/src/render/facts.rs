@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::Report;
 use super::ways::ways;
-use super::words::counted;
+use super::words::{counted, listed};
 use crate::model::{
     BedKind, Comparison, Family, Judgement, Key, NAMELESS, Outcome, Percent, Stop, TURN, Verdict,
 };
@@ -78,7 +78,12 @@ pub(super) fn ending(report: &Report) -> String {
     let rounds = report.rounds();
     let trials = report.records.len();
     let seconds = report.run.elapsed_s;
+    let is_judged = report.comparisons.iter().any(|it| it.high.is_some());
     let why = match report.run.stop {
+        Some(Stop::Failed) if is_judged => format!(
+            "The run ended because {} failed for good, and no other comparison was open",
+            listed(&report.given_up())
+        ),
         Some(stop) => format!("The run ended because {}", stop.because()),
         None => "The run has not ended".into(),
     };
@@ -114,7 +119,9 @@ fn settled_early(report: &Report) -> &'static str {
         matches!(it.verdict, Verdict::Faster | Verdict::Slower) && it.rounds < most
     };
     match report.run.stop {
-        Some(Stop::Settled | Stop::Decided) if report.comparisons.iter().any(is_early) => {
+        Some(Stop::Settled | Stop::Decided | Stop::Failed)
+            if report.comparisons.iter().any(is_early) =>
+        {
             " It ended early, which makes large differences look a little larger: go by the \
              intervals."
         }
@@ -185,8 +192,10 @@ pub(super) fn bed(report: &Report) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::super::next::open_of;
     use super::super::testing::{grid, report};
     use super::*;
+    use crate::model::{Failure, Record};
 
     #[test]
     fn a_run_that_a_difference_ended_early_says_what_that_does_to_ratios() {
@@ -201,6 +210,34 @@ mod tests {
         assert!(!says(&made), "it took all rounds");
         (made.2[0].rounds, made.1.stop) = (6, Some(Stop::Interrupted));
         assert!(!says(&made));
+    }
+
+    #[test]
+    fn a_contender_that_failed_for_good_is_named_beside_what_was_settled() {
+        let verdicts = [(Verdict::Faster, 1.2), (Verdict::Undecided, 1.0)];
+        let (plan, mut run, mut comparisons) = grid(&[verdicts.into()]);
+        run.stop = Some(Stop::Failed);
+        (comparisons[1].ratio, comparisons[1].high) = (None, None);
+        let mut made = (plan, run, comparisons);
+        let record = |number, name: &str, outcome| {
+            let key = Key { round: number, workload: "t0".into(), contender: name.into() };
+            Record { outcome, ..Record::new(number, key, 0, 0) }
+        };
+        let failure = Failure { step: "mount".into(), error: "no".into(), cleanup_errors: vec![] };
+        let failed = || Outcome::Failed(failure.clone());
+        let records = [
+            record(1, "c0", Outcome::Measured),
+            record(1, "c1", failed()),
+            record(2, "c1", Outcome::Measured),
+            record(1, "c2", failed()),
+            record(2, "c2", failed()),
+        ];
+        let says = |made: &_| ending(&Report { records: &records, ..report(made) });
+        let named = "The run ended because c2 failed for good, and no other comparison was open:";
+        assert!(says(&made).starts_with(named), "{}", says(&made));
+        assert_eq!(open_of(&Report { records: &records, ..report(&made) }).len(), 0);
+        (made.2[0].ratio, made.2[0].high) = (None, None);
+        assert!(says(&made).contains("fewer than two contenders could be measured"));
     }
 
     #[test]

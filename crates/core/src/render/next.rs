@@ -132,8 +132,9 @@ fn erased(report: &Report) -> Vec<String> {
     named.into_iter().flat_map(|it| ["--erase".into(), it]).chain(data).collect()
 }
 
-fn open_of<'a>(report: &Report<'a>) -> Vec<&'a Comparison> {
-    report.comparisons.iter().filter(|it| is_open(it)).collect()
+/// What rounds could settle.
+pub(super) fn open_of<'a>(report: &Report<'a>) -> Vec<&'a Comparison> {
+    report.comparisons.iter().filter(|it| is_open(it) && !report.is_lost(it)).collect()
 }
 
 /// How to settle what is open.

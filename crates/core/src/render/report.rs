@@ -198,6 +198,29 @@ impl Report<'_> {
         self.records.iter().filter(|record| !record.is_measured())
     }
 
+    /// The contenders of which the last trial of some workload failed.
+    pub(super) fn given_up(&self) -> Vec<String> {
+        let failed = |name: &str| {
+            self.plan.workloads.iter().any(|workload| {
+                let its = self.trials(workload).filter(|it| it.key.contender == name);
+                let last = its.max_by_key(|it| (it.key.round, it.number));
+                last.is_some_and(|it| !it.is_measured())
+            })
+        };
+        let names = self.plan.contenders.iter().map(|it| &it.name);
+        names.filter(|name| failed(name)).cloned().collect()
+    }
+
+    /// There were trials of one of the two, and none was measured: no round would compare them.
+    pub(super) fn is_lost(&self, comparison: &Comparison) -> bool {
+        let Comparison { workload, contender, reference, .. } = comparison;
+        [contender, reference].into_iter().any(|name| {
+            let is_its = |it: &&Record| it.key.workload == *workload && it.key.contender == *name;
+            let mut its = self.records.iter().filter(is_its).peekable();
+            its.peek().is_some() && its.all(|it| !it.is_measured())
+        })
+    }
+
     /// So many trials there were, and each has failed; `None` where one has not.
     pub(super) fn failed_all(&self) -> Option<usize> {
         let all = self.records.len();
