@@ -75,6 +75,16 @@ pub fn plan(arguments: &Arguments) -> Result<Plan> {
     check_idle(&plan, arguments)?;
     distrust(&mut plan, arguments)?;
     allow_writing(&mut plan, &arguments.writable)?;
+    recognise(&mut plan);
+    if let Some(scale) = arguments.scale {
+        plan = plan.scaled(scale).map_err(Usage)?;
+    }
+    plan.check()?;
+    Ok(plan)
+}
+
+/// What the plan's works are, and what its claims are about by that.
+pub(super) fn recognise(plan: &mut Plan) {
     for workload in &mut plan.workloads {
         recognise_fio(workload);
         recognise_sysbench(workload);
@@ -83,11 +93,7 @@ pub fn plan(arguments: &Arguments) -> Result<Plan> {
             make_absolute(source);
         }
     }
-    if let Some(scale) = arguments.scale {
-        plan = plan.scaled(scale).map_err(Usage)?;
-    }
-    plan.check()?;
-    Ok(plan)
+    plan.name_metrics();
 }
 
 /// The command line names contenders, or makes others of the plan's.

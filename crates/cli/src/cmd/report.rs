@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 use clap::ValueEnum;
 use fsverdict_core::judge::{self, Judge, Side};
-use fsverdict_core::model::claim::{Answer, Answered, Claim};
-use fsverdict_core::model::{Comparison, Timeline, meant};
+use fsverdict_core::model::claim::{Answer, Answered};
+use fsverdict_core::model::{Comparison, Plan, Timeline, meant};
 use fsverdict_core::render::{self, Figure, Kept, Painted, Report};
 use fsverdict_host::tool;
 
@@ -93,7 +93,7 @@ enum Format {
 pub fn run(arguments: &Arguments) -> Result<u8> {
     let output = &arguments.output;
     let claims = arguments.claims.as_deref().map(claims_of).transpose()?;
-    let load = |path: &PathBuf| Read::of(path, claims.as_deref(), output.is_text());
+    let load = |path: &PathBuf| Read::of(path, claims.as_ref(), output.is_text());
     let runs: Vec<Read> = arguments.runs.iter().map(load).collect::<Result<_>>()?;
     if let (Some(path), [_, _, ..]) = (&arguments.claims, arguments.runs.as_slice()) {
         let text =
@@ -114,8 +114,8 @@ pub fn run(arguments: &Arguments) -> Result<u8> {
     Ok(gate(claimed(), &arguments.fail_on))
 }
 
-/// The claims of a study by its name, or of a plan file.
-fn claims_of(path: &Path) -> Result<Vec<Claim>> {
+/// The plan with the claims: a study by its name, or a plan file.
+fn claims_of(path: &Path) -> Result<Plan> {
     let name = path.to_string_lossy();
     let is_study = !path.is_file() && shipped::STUDIES.iter().any(|(known, _)| *known == name);
     let mut plan = match is_study {
@@ -129,9 +129,10 @@ fn claims_of(path: &Path) -> Result<Vec<Claim>> {
         }
     };
     plan.name_references();
+    plan::recognise(&mut plan);
     match plan.claims.is_empty() {
         true => Err(Usage(format!("{name} claims nothing: write claims as [[claim]]")).into()),
-        false => Ok(plan.claims),
+        false => Ok(plan),
     }
 }
 
@@ -152,8 +153,8 @@ fn gate<'a>(claims: impl Iterator<Item = &'a Answered>, fail_on: &[FailOn]) -> u
     code
 }
 
-/// A run, to be judged by these claims.
-pub(super) fn read_with(path: &Path, claims: &[Claim]) -> Result<Loaded> {
+/// A run, to be judged by this plan's claims.
+pub(super) fn read_with(path: &Path, claims: &Plan) -> Result<Loaded> {
     Ok(Read::of(path, Some(claims), true)?.loaded)
 }
 
@@ -166,13 +167,16 @@ struct Read {
 }
 
 impl Read {
-    /// `claims` take the place of its own.
-    fn of(path: &Path, claims: Option<&[Claim]>, is_text: bool) -> Result<Read> {
+    /// The claims of `asked` take the place of its own.
+    fn of(path: &Path, asked: Option<&Plan>, is_text: bool) -> Result<Read> {
         let source = Source::open(path)?;
         let mut loaded = source.load()?;
-        if let Some(claims) = claims {
-            loaded.plan.claims = claims.to_vec();
+        if let Some(asked) = asked {
+            loaded.plan.claims.clone_from(&asked.claims);
             loaded.plan.give_up_claims(&loaded.run.left_out);
+            let scaled = loaded.plan.scale.filter(|_| asked.scale.is_none());
+            let scaled = scaled.and_then(|scale| asked.clone().scaled(scale).ok());
+            judge::give_up_other_work(&mut loaded.plan, scaled.as_ref().unwrap_or(asked));
             loaded.plan.check()?;
         }
         let loaded = if is_text { loaded.on_one_line() } else { loaded };

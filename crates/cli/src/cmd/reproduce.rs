@@ -125,7 +125,8 @@ pub fn run(arguments: &Arguments) -> Result<u8> {
 fn made(name: &str, from: &Path) -> Result<Loaded> {
     let mut plan = shipped::study(name)?;
     plan.name_references();
-    let loaded = report::read_with(from, &plan.claims)?;
+    plan::recognise(&mut plan);
+    let loaded = report::read_with(from, &plan)?;
     let title = |plan: &Plan| plan.study.as_ref().map(|it| it.title.clone());
     if title(&loaded.plan) != title(&plan) {
         let from = from.display();

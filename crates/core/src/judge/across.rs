@@ -180,6 +180,26 @@ fn other_work(baseline: &Plan, workload: &Workload) -> Option<String> {
     Some(format!("it is other work: {what} was {before}, and is {now}"))
 }
 
+/// Gives up the plan's claims about works that are others in `asked`, which claims it.
+pub fn give_up_other_work(plan: &mut Plan, asked: &Plan) {
+    let lack = |name: &String| {
+        let find = |plan: &'_ Plan| plan.workloads.iter().find(|it| it.name == *name).cloned();
+        let (claimed, run) = (find(asked)?, find(plan)?);
+        let differing = terms::of_work(&[Some(&claimed), Some(&run)]);
+        let Term { what, values, .. } = differing.into_iter().find(|it| !it.equal)?;
+        let [claimed, run] = terms::both(values);
+        Some(format!("the run's {name} is other work: {what} is {run}, and {claimed} in the claim"))
+    };
+    let lacking: Vec<Option<String>> = plan
+        .claims
+        .iter()
+        .map(|it| it.workload.iter().chain(&it.than).chain(&it.growth).find_map(lack))
+        .collect();
+    for (claim, lack) in plan.claims.iter_mut().zip(lacking) {
+        claim.not_measurable = claim.not_measurable.take().or(lack);
+    }
+}
+
 /// Why a metric of CPU time means something else in the other run, if it does.
 fn other_cpu_time(baseline: Side, run: Side, workload: &str, metric: &str) -> Option<String> {
     let [before, now] = [baseline, run].map(|it| terms::cpu_by(it.records, workload, metric));
@@ -432,6 +452,22 @@ mod tests {
         let found = compared([&before, &now], [BEFORE, BEFORE]).unwrap();
         assert_eq!(verdicts(&found).into_keys().collect::<Vec<_>>(), ["b"]);
         assert_eq!(found.left_out[0].contender.as_deref(), Some("d"));
+    }
+
+    #[test]
+    fn a_claim_about_other_work_of_the_same_name_is_given_up() {
+        let claim = "[[claim]]\ntext = \"so\"\ncontender = \"b\"\nworkload = \"unpack\"\n\
+                     is = \"better\"\n";
+        let asked = plan(&format!("{claim}{PLAN}"));
+        let given_up = |from: &str, to: &str| {
+            let mut run = plan(&format!("{claim}{}", PLAN.replace(from, to)));
+            give_up_other_work(&mut run, &asked);
+            run.claims[0].not_measurable.clone()
+        };
+        assert_eq!(given_up("x", "x"), None);
+        assert_eq!(given_up("cache =", "primary = [\"cpu_time\"]\ncache ="), None);
+        let other = given_up("source.tar", "other.tar").unwrap();
+        assert!(other.starts_with("the run's unpack is other work: unpack: command is"), "{other}");
     }
 
     #[test]

@@ -44,7 +44,7 @@ pub(crate) mod testing;
 mod trials;
 mod unpaired;
 
-pub use across::{Asked, across};
+pub use across::{Asked, across, give_up_other_work};
 pub use advise::advise;
 pub use beside::beside;
 pub use causes::causes;

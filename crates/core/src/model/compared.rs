@@ -255,6 +255,18 @@ impl Plan {
         }
     }
 
+    /// Names in each claim the metric that it is about. What is claimed of what this plan judges by
+    /// is not claimed of what another does.
+    pub fn name_metrics(&mut self) {
+        let metric = |claim: &Claim| Some(claim.compared(self).ok()?.metric);
+        let metrics: Vec<Option<String>> = self.claims.iter().map(metric).collect();
+        for (claim, metric) in self.claims.iter_mut().zip(metrics) {
+            if claim.not_measurable.is_none() && claim.metric.is_none() {
+                claim.metric = metric;
+            }
+        }
+    }
+
     /// What the claims compare of which all is there.
     fn claims_compared(&self) -> impl Iterator<Item = Compared<'_>> {
         let asked = self.claims.iter().filter(|it| it.not_measurable.is_none());
@@ -326,6 +338,19 @@ mod tests {
         assert!(of("times = [2, 1.5]").contains("above its greatest"));
         assert!(of("is = \"faster\"").contains("unknown variant"));
         checked("not_measurable = \"nothing here does so\"").unwrap();
+    }
+
+    #[test]
+    fn a_claim_names_the_metric_of_its_own_plan() {
+        let mut plan = checked("contender = \"xfs\"\nworkload = \"w\"\nat_least = 0.98").unwrap();
+        plan.name_metrics();
+        assert_eq!(plan.claims[0].metric.as_deref(), Some("wall_time"));
+        plan.workloads[0].primary = vec!["cpu_time".into()];
+        plan.name_metrics();
+        assert_eq!(plan.claims[0].metric.as_deref(), Some("wall_time"));
+        (plan.claims[0].metric, plan.claims[0].workload) = (None, Some("v".into()));
+        plan.name_metrics();
+        assert_eq!(plan.claims[0].metric, None, "of what is not there nothing is known");
     }
 
     #[test]
