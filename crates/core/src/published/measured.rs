@@ -300,8 +300,7 @@ fn of_contenders(
 }
 
 fn of_rounds(unpaired: Option<String>, tables: &[(Label, Table)]) -> Option<(String, String)> {
-    let by_path = tables.iter().all(|(label, _)| label.round.is_some());
-    let why = match (unpaired, by_path) {
+    let why = match (unpaired, by_path(tables)) {
         (Some(why), _) => format!("{why}: runs are compared unpaired (Welch)"),
         (None, true) => "the number in each file's path".into(),
         (None, false) => return None,
@@ -395,11 +394,18 @@ fn plan(
     })
 }
 
-/// A14 where there are no rounds, and A18 where there are no runs.
+/// The files' paths number all runs.
+fn by_path(tables: &[(Label, Table)]) -> bool {
+    tables.iter().all(|(label, _)| label.round.is_some())
+}
+
+/// A14 where there are no rounds, or nobody says that they were interleaved, and A18 where there are
+/// no runs.
 fn findings(tables: &[(Label, Table)], is_paired: bool) -> Vec<Finding> {
-    let finding = |audit, evidence: &str, advice: &str| Finding {
+    use Severity::{Note, Warning};
+    let finding = |audit, severity, evidence: &str, advice: &str| Finding {
         audit,
-        severity: Severity::Warning,
+        severity,
         workload: None,
         contender: None,
         evidence: evidence.into(),
@@ -409,14 +415,25 @@ fn findings(tables: &[(Label, Table)], is_paired: bool) -> Vec<Finding> {
     if !is_paired {
         findings.push(finding(
             Audit::A14,
+            Warning,
             "the runs were not made in rounds: what changed from one contender's runs to the \
              other's looks like a difference between them",
             "measure in interleaved rounds, and give each run its round",
+        ));
+    } else if by_path(tables) {
+        findings.push(finding(
+            Audit::A14,
+            Note,
+            "the runs are taken for interleaved, because the files' paths number them: if all of one \
+             contender's were made before another's, what changed meanwhile looks like a difference",
+            "nothing where every round was done before the next one; otherwise CONTENDER=FILE, which \
+             pairs no runs",
         ));
     }
     if tables.iter().any(|(_, table)| table.one_process) {
         findings.push(finding(
             Audit::A18,
+            Warning,
             "the samples of a contender are of one process, and taken for runs: what a process \
              draws once (where its files and its memory lie) does not scatter among them",
             "start the program anew for each run, four times or more",

@@ -1,7 +1,7 @@
 //! Real outputs of fio and hyperfine, CSVs, and files that are none of these.
 
 use super::*;
-use crate::model::{Part, Quantity, Statistic};
+use crate::model::{Audit, Part, Percent, Quantity, Severity, Statistic};
 
 /// `fio --rw=randrw --bs=4k --size=16m --numjobs=2 --iodepth=8 --ioengine=libaio --direct=0
 /// --runtime=1 --time_based --group_reporting --output-format=json`, without what is not read.
@@ -36,6 +36,27 @@ fn the_output_of_fio_has_its_parameters_and_its_figures() {
     assert_eq!(read(&format!("fio: this is a note\n{FIO}")).unwrap(), table);
     let failed = read(&FIO.replace("\"error\" : 0", "\"error\" : 5")).unwrap_err();
     assert_eq!(failed, wrong("fio's job job ended with error 5: its figures are of a part"));
+}
+
+#[test]
+fn rounds_that_only_paths_number_are_noted() {
+    let wanted = Wanted {
+        columns: Columns::default(),
+        better: None,
+        reference: None,
+        margin: Percent(0.05),
+        confidence: Percent(0.95),
+    };
+    let found = |contender: [Option<&str>; 2]| {
+        let paths = ["ext4-1.json", "ext4-2.json", "xfs-1.json", "xfs-2.json"];
+        let file = |(at, path)| File { contender: contender[at / 2], path, text: FIO };
+        let files: Vec<File> = paths.into_iter().enumerate().map(file).collect();
+        let findings = measured(&files, &wanted).unwrap().findings;
+        let orders = findings.into_iter().filter(|it| it.audit == Audit::A14);
+        orders.map(|it| it.severity).collect::<Vec<_>>()
+    };
+    assert_eq!(found([None, None]), [Severity::Note]);
+    assert_eq!(found([Some("ext4"), Some("xfs")]), [Severity::Warning]);
 }
 
 #[test]
