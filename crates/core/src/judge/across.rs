@@ -514,24 +514,27 @@ mod tests {
         assert_eq!(change.rounds_needed, None);
     }
 
-    /// Round 3 of the run was void for b, and run again.
+    /// Rounds of the run were run again, in which b was slower or no longer was.
     #[test]
     fn a_change_holds_with_the_first_trials_and_with_the_later_ones() {
         let (plan, before) = (plan(PLAN), records(BEFORE, 0));
-        let of = |now: &[Record]| pair(&plan, &before, now).unwrap().changes.remove(0);
-        let (slow, plain) = ([("a", 1.0), ("b", 6.0), ("c", 0.5)], records(BEFORE, 1));
-        let of_third = |times: [(&'static str, f64); 3]| {
-            let all = records(times, 1).into_iter();
-            all.filter(|it| it.key.round == 3).collect::<Vec<_>>()
+        let of = |now: &[Record]| {
+            let change = pair(&plan, &before, now).unwrap().changes.remove(0);
+            [change.low, change.high.unwrap()]
         };
-        let mut later = plain.clone();
-        later.extend(of_third(slow));
-        let mut first: Vec<Record> = plain.iter().filter(|it| it.key.round != 3).cloned().collect();
-        first.extend(of_third(slow));
-        first.extend(of_third(BEFORE));
-        let [later, first, plain] = [&later, &first, &plain].map(|now| of(now));
-        let wide = |it: &Change| it.high.unwrap() / it.low;
-        assert!(wide(&later) > 1.01 * wide(&plain) && wide(&first) > 1.01 * wide(&plain));
+        let fast = records(BEFORE, 1);
+        let of_slow = |it: &Record| (3..=5).contains(&it.key.round);
+        let slow = records([("a", 1.0), ("b", 2.2), ("c", 0.5)], 1);
+        let slow: Vec<Record> = slow.into_iter().filter(of_slow).collect();
+        let mut slowed: Vec<Record> = fast.iter().filter(|it| !of_slow(it)).cloned().collect();
+        slowed.extend(slow.iter().cloned());
+        slowed.sort_by_key(|it| it.key.round);
+        let [one, other] = [of(&fast), of(&slowed)];
+        let again = fast.iter().filter(|it| of_slow(it)).cloned();
+        let hull = [one[0].min(other[0]), one[1].max(other[1])];
+        assert_ne!(one, other);
+        assert_eq!(of(&[fast.clone(), slow].concat()), hull);
+        assert_eq!(of(&slowed.iter().cloned().chain(again).collect::<Vec<_>>()), hull);
     }
 
     #[test]
