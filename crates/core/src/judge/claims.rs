@@ -15,7 +15,8 @@ use super::terms::Side;
 use super::trials::{Trials, Which};
 use crate::model::claim::{Answer, Answered, Claim, Claimed, Way};
 use crate::model::{
-    Compared, Comparison, Entrant, Finding, Growth, Percent, Plan, Record, Unit, Unknown,
+    Better, Compared, Comparison, Entrant, Finding, Growth, Percent, Plan, Record, Unit, Unknown,
+    Zeros,
 };
 
 /// Every claim of the plan with its answer, in the plan's order: `trials` are those of `side`.
@@ -193,11 +194,43 @@ impl Court<'_> {
             Ok(Some(measured)) => {
                 return extrapolated(settled(blank, claimed, measured, plan), plan);
             }
-            Ok(None) => lacking().unwrap_or((Answer::NotMeasurableHere, String::new())),
+            Ok(None) => self
+                .of_zeros(side, claim, claimed)
+                .or_else(|| lacking().ok())
+                .unwrap_or((Answer::NotMeasurableHere, String::new())),
             Err(answered) => answered,
         };
         let (answer, why) = measured;
         Answered { answer, open: answer == Answer::Undecided, why, ..blank }
+    }
+
+    /// What zeros say, which have no ratio: the direction alone, where one of the two has nothing in
+    /// any round and the other surely more.
+    fn of_zeros(&self, side: Side, claim: &Claim, claimed: Claimed) -> Option<(Answer, String)> {
+        let compared = claim.compared(self.judge.plan()).ok()?;
+        let Compared { workload, than, metric, contender, against, growth } = &compared;
+        let both = [(workload.name.as_str(), *contender), (than.name.as_str(), *against)];
+        let zeros = Zeros::of(side.records, metric, both).filter(|_| growth.is_none())?;
+        let why =
+            zeros.said(both.map(|(work, name)| if contender == against { work } else { name }));
+        let rule = match compared.is_extra(self.judge.plan().reference()) {
+            true => self.judge.claim_rule(&workload.name),
+            false => self.judge.rules_of(workload).apart(),
+        };
+        let course = zeros.differences().map(|it| Course::of(&it, rule, 0.0));
+        let more = course.filter(|it| it.interval.low > 0.0 || it.interval.high < 0.0);
+        let Some(more) = more.map(|it| it.interval.low > 0.0) else {
+            let said = || (Answer::NotMeasurableHere, format!("{why}: there is no ratio"));
+            return side.run.stop.map(|_| said());
+        };
+        let (_, better) = self.trials.unit_of(&workload.name, metric);
+        let is_better = more == (better == Better::Higher);
+        let answer = match claimed.way {
+            Way::Better if is_better => Answer::HoldsInDirection,
+            Way::Worse if !is_better => Answer::HoldsInDirection,
+            _ => Answer::DoesNotHold,
+        };
+        Some((answer, format!("{why}: the direction is certain, and there is no ratio")))
     }
 
     /// What was measured for a claim, if something was; or what keeps it from being answered: its
@@ -471,6 +504,34 @@ mod tests {
         }
         let wrong = answers(&[&of("b", "c", 0.25)], |_| ());
         assert_eq!(wrong[0].answer, Answer::DoesNotHold);
+    }
+
+    #[test]
+    fn zeros_tell_the_direction_or_are_counted() {
+        let of = |is: &str| format!("contender = \"b\"\nworkload = \"w\"\nis = \"{is}\"");
+        let texts = ["better", "worse", "equal"].map(of);
+        let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
+        let zero = |rounds: u32| {
+            move |record: &mut Record| {
+                let is_zero = record.key.contender == "b" && record.key.round <= rounds;
+                let value = if is_zero { 0.0 } else { 1.0 + f64::from(record.key.round % 3) };
+                let is_its = record.key.contender == "b" || rounds == 12;
+                record.samples = match is_its {
+                    true => vec![Sample::lower("wall_time", value, Unit::Seconds)],
+                    false => vec![Sample::lower("wall_time", 0.0, Unit::Seconds)],
+                };
+            }
+        };
+        let apart = answers(&texts, zero(12));
+        let said: Vec<Answer> = apart.iter().map(|it| it.answer).collect();
+        use Answer::{DoesNotHold, HoldsInDirection, NotMeasurableHere};
+        assert_eq!(said, [HoldsInDirection, DoesNotHold, DoesNotHold]);
+        let why = "0 in 12 of 12 rounds of b and in none of a: the direction is certain, and there \
+                   is no ratio";
+        assert_eq!(apart[0].why, why);
+        let some = answers(&texts[..1], zero(5)).remove(0);
+        assert_eq!(some.answer, NotMeasurableHere);
+        assert_eq!(some.why, "0 in 5 of 12 rounds of b and in 12 of a: there is no ratio");
     }
 
     #[test]

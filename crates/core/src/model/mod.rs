@@ -59,6 +59,7 @@ mod verdict;
 mod words;
 mod working_set;
 mod workload;
+mod zeros;
 
 pub use above::Above;
 pub use across::{
@@ -134,3 +135,4 @@ pub use verdict::{Comparison, Stop, Verdict};
 pub use words::Words;
 pub use working_set::{OverMemory, WorkingSet, share_of_memory};
 pub use workload::{Cache, Command, Fio, Phase, Sysbench, Work, Workload, is_synchronous_engine};
+pub use zeros::Zeros;

@@ -250,6 +250,7 @@ pub fn doubt(report: &Report) -> Option<String> {
 mod tests {
     use super::super::testing::{answered, comparison, grid, report};
     use super::*;
+    use crate::model::{Key, Record, Sample, Unit};
 
     #[test]
     fn what_is_open_is_told_without_a_command_where_another_has_it() {
@@ -310,6 +311,26 @@ mod tests {
         made.1.stop = Some(Stop::Settled);
         made.2 = vec![comparison("t0", "c1", Verdict::Faster, 2.0)];
         assert_eq!(step(&made, "run"), None);
+    }
+
+    #[test]
+    fn no_rounds_are_advised_where_zeros_leave_no_ratio() {
+        let (plan, mut run, mut comparisons) = grid(&[vec![(Verdict::Undecided, 1.0)]]);
+        run.stop = Some(Stop::Rounds);
+        (comparisons[0].ratio, comparisons[0].high) = (None, None);
+        let made = (plan, run, comparisons);
+        let record = |(round, name): (u32, &str)| {
+            let key = Key { round, workload: "t0".into(), contender: name.into() };
+            let value = if name == "c1" { 0.0 } else { 2.0 };
+            let samples = vec![Sample::lower("wall_time", value, Unit::Seconds)];
+            Record { samples, ..Record::new(round, key, 0, 0) }
+        };
+        let records = [(1, "c0"), (1, "c1"), (2, "c0"), (2, "c1")].map(record);
+        let report = Report { records: &records, ..report(&made) };
+        assert_eq!(steps(&report, Kept { path: "run", is_packed: false }), []);
+        let says =
+            "wall_time: 0 in 2 of 2 rounds of c1 and in none of c0, so that there is no ratio.";
+        assert_eq!(report.sentence(&made.2[0]), says);
     }
 
     #[test]

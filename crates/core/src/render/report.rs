@@ -3,7 +3,7 @@
 use crate::model::claim::Answered;
 use crate::model::{
     Beside, Cause, Comparison, Contender, Disk, Finding, Key, LeftOut, Mounted, OverMemory,
-    Partition, Plan, Record, Refused, Run, Workload, meant,
+    Partition, Plan, Record, Refused, Run, Workload, Zeros, meant,
 };
 
 use super::sentence::{alone, sentence};
@@ -70,9 +70,27 @@ impl Report<'_> {
 
     /// A comparison in words.
     pub(super) fn sentence(&self, comparison: &Comparison) -> String {
+        let Comparison { metric, contender, reference, .. } = comparison;
         let unknown = self.unknown_metric(comparison);
-        let said = unknown.unwrap_or_else(|| sentence(comparison, &self.plan.judgement));
+        let zeros = self.zeros(comparison).map(|it| it.said([contender, reference]));
+        let said = match (unknown, zeros) {
+            (Some(unknown), _) => unknown,
+            (None, Some(zeros)) if comparison.ratio.is_none() => {
+                format!("{metric}: {zeros}, so that there is no ratio.")
+            }
+            (None, zeros) => {
+                let zeros = zeros.map_or(String::new(), |it| format!(" Without a ratio: {it}."));
+                sentence(comparison, &self.plan.judgement) + &zeros
+            }
+        };
         said + &self.replay_lacks(&comparison.workload).unwrap_or_default()
+    }
+
+    /// Where figures of the two are zero. Files of others have no rounds, and say what is left out.
+    pub(super) fn zeros(&self, comparison: &Comparison) -> Option<Zeros> {
+        let Comparison { workload, metric, contender, reference, runs, .. } = comparison;
+        let both = [contender, reference].map(|name| (workload.as_str(), name.as_str()));
+        Zeros::of(self.records, metric, both).filter(|_| runs.is_none())
     }
 
     /// That no trial has such a metric, and which may be meant.
@@ -211,8 +229,12 @@ impl Report<'_> {
         names.filter(|name| failed(name)).cloned().collect()
     }
 
-    /// There were trials of one of the two, and none was measured: no round would compare them.
+    /// No round would compare the two: there were trials of one of them and none was measured, or
+    /// figures are zero in all rounds.
     pub(super) fn is_lost(&self, comparison: &Comparison) -> bool {
+        if comparison.ratio.is_none() && self.zeros(comparison).is_some() {
+            return true;
+        }
         let Comparison { workload, contender, reference, .. } = comparison;
         [contender, reference].into_iter().any(|name| {
             let is_its = |it: &&Record| it.key.workload == *workload && it.key.contender == *name;
