@@ -277,8 +277,7 @@ mod tests {
     #[test]
     fn what_is_open_has_a_way_to_be_settled() {
         let (plan, mut run, mut comparisons) = grid(&[vec![(Verdict::Undecided, 1.2)]]);
-        run.stop = Some(Stop::Rounds);
-        run.elapsed_s = 60.0;
+        (run.stop, run.place, run.elapsed_s) = (Some(Stop::Rounds), Place::Local, 60.0);
         (comparisons[0].rounds, comparisons[0].rounds_to_settle) = (1, Some(1));
         let mut made = (plan, run, comparisons);
         let kept = |path| Kept { path, is_packed: false };
@@ -337,6 +336,7 @@ mod tests {
     fn an_undecided_claim_has_a_way_to_be_decided_where_all_verdicts_are() {
         let (plan, mut run, mut comparisons) = grid(&[vec![(Verdict::Faster, 2.0)]]);
         (run.stop, run.elapsed_s, comparisons[0].rounds) = (Some(Stop::Rounds), 60.0, 1);
+        run.place = Place::Local;
         let made = (plan, run, comparisons);
         let claim = |answer, more| Answered { rounds_to_settle: more, ..answered(answer, "x") };
         let of = |claims: &[Answered]| {
