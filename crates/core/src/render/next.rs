@@ -113,8 +113,8 @@ fn go_on(report: &Report, kept: Kept) -> Option<Step> {
     Some(Step { text, command: command(&words) })
 }
 
-/// The program as this run needs it again: one that made file systems on its own machine was root's,
-/// and without root would be one of virtual machines.
+/// The program as this run needs it again: one that made file systems on its own machine was
+/// root's, and without root would be one of virtual machines.
 pub fn program(run: &Run, plan: &Plan) -> &'static str {
     let on_this_machine = run.place == Place::Local;
     match on_this_machine && plan.bed.kind != BedKind::Directory {
