@@ -20,7 +20,7 @@ use super::terms::{self, Side};
 use super::trials::Which;
 use crate::model::{
     Across, Change, Family, Finding, Incomparable, Measured, NotCompared, Percent, Plan, Record,
-    ReferenceChange, Term, Verdict, Workload, median,
+    ReferenceChange, Term, Verdict, Workload, Zeros, median,
 };
 
 /// What is asked of two runs.
@@ -150,9 +150,9 @@ fn tasks<'a>(
                         tasks.push(Task { workload, metric: metric.clone(), contender: name });
                     }
                     (missing, _) => {
-                        let which = if missing { "baseline" } else { "run" };
-                        let why = format!("no round of the {which} has it for both");
-                        leave(Some(name), Some(metric), format!("{why} {name} and {reference}"));
+                        let side = if missing { ("baseline", baseline) } else { ("run", run) };
+                        let why = no_pairs(side, &workload.name, metric, [name, reference]);
+                        leave(Some(name), Some(metric), why);
                     }
                 }
             }
@@ -167,6 +167,16 @@ fn tasks<'a>(
         why: "the run does not hold it".into(),
     }));
     (tasks, left_out)
+}
+
+/// Why a run has no ratio of the two.
+fn no_pairs((which, side): (&str, Side), workload: &str, metric: &str, both: [&str; 2]) -> String {
+    match Zeros::of(side.records, metric, both.map(|name| (workload, name))) {
+        Some(zeros) => format!("there is no ratio in the {which}: {}", zeros.said(both)),
+        None => {
+            format!("no round of the {which} has it for both {} and {}", both[0], both[1])
+        }
+    }
 }
 
 /// Why the baseline holds no such work, if it does not. What is judged of it may differ.
@@ -468,6 +478,15 @@ mod tests {
         assert_eq!(given_up("cache =", "primary = [\"cpu_time\"]\ncache ="), None);
         let other = given_up("source.tar", "other.tar").unwrap();
         assert!(other.starts_with("the run's unpack is other work: unpack: command is"), "{other}");
+    }
+
+    #[test]
+    fn what_is_zero_is_left_out_as_such() {
+        let plan = plan(PLAN);
+        let zero = [("a", 1.0), ("b", 0.0), ("c", 0.5)];
+        let found = compared([&plan, &plan], [BEFORE, zero]).unwrap();
+        let why = "there is no ratio in the run: 0 in 8 of 8 rounds of b and in none of a";
+        assert_eq!(found.left_out[0].why, why);
     }
 
     #[test]
