@@ -14,10 +14,9 @@ use super::compare::{alpha, shared, void, voids};
 use super::interval::Course;
 use super::lane::Lane;
 use super::not_measured::{failed, too_few};
-use super::pairs::{pairs, unit_of};
+use super::pairs::{Which, pairs, unit_of};
 use super::shared::Sharing;
 use super::terms::{self, Side};
-use super::trials::Which;
 use crate::model::{
     Across, Change, Family, Finding, Incomparable, Measured, NotCompared, Percent, Plan, Record,
     ReferenceChange, Term, Verdict, Workload, Zeros, median,

@@ -13,7 +13,7 @@ use super::audit::Audited;
 use super::audit::mounted::{Terms, declared_without_flush};
 use super::compare::{alpha, duplicate_rules, rule};
 use super::interval::Course;
-use super::trials::Which;
+use super::pairs::Which;
 use crate::model::{
     Advice, Answer, Audit, Basis, Condition, DeviceTotals, Feature, Finding, Lever, Missing,
     Percent, Plan, Purpose, Record, Scalar, Severity, Standing, Turn, Verdict, Want, Weighed, Work,
@@ -266,8 +266,8 @@ impl Scores {
     }
 }
 
-/// Every two candidates, the better one first. Where rounds were run again, what is said has to hold
-/// for both `scores`, of the latest trials and of the first.
+/// Every two candidates, the better one first. Where rounds were run again, what is said has to
+/// hold for both `scores`, of the latest trials and of the first.
 fn standings(
     plan: &Plan,
     candidates: &[&str],

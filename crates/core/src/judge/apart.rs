@@ -103,8 +103,8 @@ impl Apart {
         self.runs[1].mean - self.runs[0].mean
     }
 
-    /// The verdict for a margin, in ln units. It has to hold for the change by the first trials, too,
-    /// where rounds were run again.
+    /// The verdict for a margin, in ln units. It has to hold for the change by the first trials,
+    /// too, where rounds were run again.
     pub fn said(&self, first: &Apart, margin: f64) -> Said {
         let of_both = |level: f64| self.interval(level).hull(first.interval(level));
         let interval = of_both(self.level);

@@ -11,8 +11,9 @@ use super::compare::{Judge, voids};
 use super::growth;
 use super::interval::{Course, Interval};
 use super::not_measured::failures;
+use super::pairs::Which;
 use super::terms::Side;
-use super::trials::{Trials, Which};
+use super::trials::Trials;
 use crate::model::claim::{Answer, Answered, Claim, Claimed, Way};
 use crate::model::{
     Better, Compared, Comparison, Entrant, Finding, Growth, Percent, Plan, Record, Unit, Unknown,
@@ -204,8 +205,8 @@ impl Court<'_> {
         Answered { answer, open: answer == Answer::Undecided, why, ..blank }
     }
 
-    /// What zeros say, which have no ratio: the direction alone, where one of the two has nothing in
-    /// any round and the other surely more.
+    /// What zeros say, which have no ratio: the direction alone, where one of the two has nothing
+    /// in any round and the other surely more.
     fn of_zeros(&self, side: Side, claim: &Claim, claimed: Claimed) -> Option<(Answer, String)> {
         let compared = claim.compared(self.judge.plan()).ok()?;
         let Compared { workload, than, metric, contender, against, growth } = &compared;

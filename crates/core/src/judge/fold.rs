@@ -14,9 +14,9 @@ use super::compare::{Judge, voids};
 use super::interval::Course;
 use super::kept::{Common, Kept};
 use super::lane::{Lane, Medians, Pooling};
+use super::pairs::Which;
 use super::stopping::FIRST_LOOK;
 use super::terms::Side;
-use super::trials::Which;
 use super::unpaired;
 use crate::model::claim::Answered;
 use crate::model::{Audit, Comparison, Contender, Finding, Record, Verdict, Workload};
@@ -297,8 +297,8 @@ impl<'a> Fold<'a> {
     ///
     /// The intervals of all pairs hold together, as those of `advise` do: with the declared
     /// confidence nobody who is not beaten is taken for it. Of several metrics all have to be won,
-    /// which takes no further share of the error. Where rounds were run again, it has to hold without
-    /// that too.
+    /// which takes no further share of the error. Where rounds were run again, it has to hold
+    /// without that too.
     fn beaten_by(&mut self, task: Task, findings: &[Finding]) -> Option<String> {
         let (rule, margin) = (self.judge.race_rule()?, self.judge.margin());
         let Task { workload, contender, place, .. } = task;

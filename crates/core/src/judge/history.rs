@@ -14,11 +14,10 @@ use super::hosts::{self, Seen, Together};
 use super::interval::Course;
 use super::lane::Lane;
 use super::nights::Night;
-use super::pairs::unit_of;
+use super::pairs::{Which, unit_of};
 use super::shared::Shared;
 use super::steps::{self, Courses, Step};
 use super::terms::{Side, cpu_by, machine, other_facts};
-use super::trials::Which;
 use crate::model::{
     Bed, Difference, Finding, Fleet, FleetChange, History, Past, Plan, Point, Record, Sample,
     Series, Shift, Verdict, Workload, median,

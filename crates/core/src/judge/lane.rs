@@ -6,9 +6,8 @@ use std::ops::Bound;
 use super::estimate::{Estimate, Paired};
 use super::interval::{Course, Pooled};
 use super::middle::Middle;
-use super::pairs::{Pair, Series};
+use super::pairs::{Pair, Series, Which};
 use super::shared::{PooledRules, RECENT, Recent, Shared};
-use super::trials::Which;
 use crate::model::Record;
 
 /// Rounds from one up to another.

@@ -3,8 +3,30 @@
 use std::collections::BTreeMap;
 use std::ops::RangeBounds;
 
-use super::trials::Which;
 use crate::model::{Better, Record, Sample, Unit};
+
+/// Which trial of a round counts where one was run again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Which {
+    /// The last.
+    Latest,
+    /// The first, as if nothing had been run again.
+    First,
+}
+
+impl Which {
+    /// Of those with one key the one that counts.
+    pub fn of<K: Ord, V>(self, all: impl Iterator<Item = (K, V)>) -> BTreeMap<K, V> {
+        let mut counts = BTreeMap::new();
+        match self {
+            Which::Latest => counts.extend(all),
+            Which::First => all.for_each(|(key, value)| {
+                counts.entry(key).or_insert(value);
+            }),
+        }
+        counts
+    }
+}
 
 /// One figure.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -4,31 +4,8 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use super::kept::Kept;
-use super::pairs::{Figure, NO_UNIT, Series};
+use super::pairs::{Figure, NO_UNIT, Series, Which};
 use crate::model::{Better, Phase, Unit};
-
-/// Which trial of a round counts where one was run again.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Which {
-    /// The last.
-    Latest,
-    /// The first, as if nothing had been run again.
-    First,
-}
-
-impl Which {
-    /// Of those with one key the one that counts.
-    pub fn of<K: Ord, V>(self, all: impl Iterator<Item = (K, V)>) -> BTreeMap<K, V> {
-        let mut counts = BTreeMap::new();
-        match self {
-            Which::Latest => counts.extend(all),
-            Which::First => all.for_each(|(key, value)| {
-                counts.entry(key).or_insert(value);
-            }),
-        }
-        counts
-    }
-}
 
 /// The trials of a run.
 #[derive(Debug, Default)]

@@ -246,8 +246,8 @@ impl Across {
         }
     }
 
-    /// Where the reference itself moved beyond the margin: others then differ from before beside it,
-    /// and may be what they were.
+    /// Where the reference itself moved beyond the margin: others then differ from before beside
+    /// it, and may be what they were.
     pub fn references_moved(&self) -> impl Iterator<Item = &ReferenceChange> {
         let margin = self.margin.0.ln_1p();
         let moved = move |it: &&ReferenceChange| it.ratio.is_some_and(|it| it.ln().abs() > margin);

@@ -399,8 +399,8 @@ fn by_path(tables: &[(Label, Table)]) -> bool {
     tables.iter().all(|(label, _)| label.round.is_some())
 }
 
-/// A14 where there are no rounds, or nobody says that they were interleaved, and A18 where there are
-/// no runs.
+/// A14 where there are no rounds, or nobody says that they were interleaved, and A18 where there
+/// are no runs.
 fn findings(tables: &[(Label, Table)], is_paired: bool) -> Vec<Finding> {
     use Severity::{Note, Warning};
     let finding = |audit, severity, evidence: &str, advice: &str| Finding {
@@ -424,10 +424,11 @@ fn findings(tables: &[(Label, Table)], is_paired: bool) -> Vec<Finding> {
         findings.push(finding(
             Audit::A14,
             Note,
-            "the runs are taken for interleaved, because the files' paths number them: if all of one \
-             contender's were made before another's, what changed meanwhile looks like a difference",
-            "nothing where every round was done before the next one; otherwise CONTENDER=FILE, which \
-             pairs no runs",
+            "the runs are taken for interleaved, because the files' paths number them: if all of \
+             one contender's were made before another's, what changed meanwhile looks like a \
+             difference",
+            "nothing where every round was done before the next one; otherwise CONTENDER=FILE, \
+             which pairs no runs",
         ));
     }
     if tables.iter().any(|(_, table)| table.one_process) {

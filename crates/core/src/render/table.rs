@@ -285,8 +285,8 @@ fn shown_median(records: &[&Record], metric: &str) -> String {
     metric_median(records, metric).map_or("-".into(), |(value, unit)| unit.format(value))
 }
 
-/// The median over one contender's measured trials, with its unit. Of a trial that was run again the
-/// later record counts.
+/// The median over one contender's measured trials, with its unit. Of a trial that was run again
+/// the later record counts.
 pub(super) fn metric_median(records: &[&Record], metric: &str) -> Option<(f64, Unit)> {
     let sample = |record: &&Record| Some((record.key.round, record.sample(metric)?.clone()));
     let samples: BTreeMap<u32, Sample> = records.iter().filter_map(sample).collect();

@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 
 use crate::judge::interval::{Course, Interval};
 use crate::judge::lane::Lane;
+use crate::judge::pairs::Which;
 use crate::judge::shared::Shared;
 use crate::judge::stopping::Rule;
-use crate::judge::trials::{Trials, Which};
+use crate::judge::trials::Trials;
 use crate::model::{Arm, Audit, Contender, Finding, Plan, Severity, Unit, Workload, median};
 
 /// The error that all metrics of a workload share when its duplicate is compared with the
