@@ -107,11 +107,25 @@ impl Job {
         MOVE_NOTHING.contains(&self.engine())
     }
 
+    /// The threads that do it.
+    pub fn clones(&self) -> u64 {
+        self.at_least_1("numjobs")
+    }
+
     /// Requests that it can have under way.
     pub fn declared(&self) -> f64 {
-        let number = |name| self.number(name).unwrap_or(1).max(1) as f64;
-        let depth = if is_synchronous_engine(self.engine()) { 1.0 } else { number("iodepth") };
-        number("numjobs") * depth
+        let is_synchronous = is_synchronous_engine(self.engine());
+        let depth = if is_synchronous { 1 } else { self.at_least_1("iodepth") };
+        self.clones() as f64 * depth as f64
+    }
+
+    fn at_least_1(&self, option: &str) -> u64 {
+        self.number(option).map_or(1, |it| it.max(1).unsigned_abs())
+    }
+
+    /// fio says anything of it.
+    pub fn is_reported(&self) -> bool {
+        self.text("stats") != Some("0")
     }
 
     /// It begins the next request as soon as one is done. Of a sync at the end fio tells no
@@ -149,7 +163,7 @@ impl Job {
         // Those that have no name for their file have one each.
         let files = match self.text("filename") {
             Some(_) => 1,
-            None => self.number("numjobs").map_or(1, |it| it.max(1).unsigned_abs()),
+            None => self.clones(),
         };
         bytes.checked_mul(files)
     }
@@ -182,7 +196,7 @@ pub fn need_files(jobs: &[Job]) -> bool {
 /// The jobs as parts of a workload, where there are several that fio reports.
 pub fn parts(jobs: &[Job]) -> Option<Jobs> {
     let mut reported: Vec<(u32, &str)> = Vec::new();
-    for job in jobs.iter().filter(|job| job.text("stats") != Some("0")) {
+    for job in jobs.iter().filter(|job| job.is_reported()) {
         let key = (job.group, job.reported.as_str());
         if !reported.contains(&key) {
             reported.push(key);
@@ -361,7 +375,7 @@ fn group(jobs: &mut [Job]) {
         let joins =
             before.as_ref().filter(|(group, _)| *group == groups && job.is_on("group_reporting"));
         job.reported = joins.map_or(job.name.clone(), |(_, name)| name.clone());
-        if job.text("stats") != Some("0") {
+        if job.is_reported() {
             before = Some((groups, job.reported.clone()));
         }
     }

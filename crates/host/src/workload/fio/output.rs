@@ -54,11 +54,41 @@ struct Reported {
     latency_target: u64,
     #[serde(default)]
     steadystate: Option<SteadyState>,
+    /// Milliseconds, of all its threads together.
+    #[serde(default)]
+    job_runtime: u64,
+    /// How many threads it has: that is not in the report.
+    #[serde(skip)]
+    threads: u64,
 }
 
 impl Reported {
-    fn directions(&self) -> [(&'static str, &Direction); 4] {
-        [("read", &self.read), ("write", &self.write), ("trim", &self.trim), ("mixed", &self.mixed)]
+    fn apart(&self) -> [(&'static str, &Direction); 3] {
+        [("read", &self.read), ("write", &self.write), ("trim", &self.trim)]
+    }
+
+    fn directions(&self) -> impl Iterator<Item = (&'static str, &Direction)> {
+        self.apart().into_iter().chain([("mixed", &self.mixed)])
+    }
+
+    /// How long it took. Directions run side by side, but what a job wrote is verified after it is
+    /// written, which is time of its reads alone (fio's backend.c, `thread_main`). The whole time
+    /// of a thread is in a sum over all (stat.c, `sum_thread_stats`), of which the mean is taken.
+    fn runtime_ms(&self) -> u64 {
+        let longest = self.directions().map(|(_, it)| it.runtime).max().unwrap_or(0);
+        longest.max(self.job_runtime / self.threads.max(1))
+    }
+}
+
+/// Counts the threads of each report: it is of one clone, or with group_reporting of all of them.
+fn count_threads(reported: &mut [Reported], jobs: &[Job]) {
+    let key = |it: &Reported| (it.groupid, it.jobname.clone());
+    let keys: Vec<_> = reported.iter().map(key).collect();
+    for (it, (group, name)) in reported.iter_mut().zip(&keys) {
+        let of_it = jobs.iter().filter(|job| job.group == *group && job.reported == *name);
+        let threads: u64 = of_it.filter(|job| job.is_reported()).map(Job::clones).sum();
+        let reports = keys.iter().filter(|key| (key.0, &key.1) == (*group, name)).count();
+        it.threads = threads / reports as u64;
     }
 }
 
@@ -176,7 +206,7 @@ pub fn parse(path: &Path, jobs: &[Job], window_ms: Option<u64>) -> Result<Figure
     if let Some(Reported { jobname, error, .. }) = output.jobs.iter().find(|job| job.error != 0) {
         return Err(OutputError::Job { job: jobname.clone(), error: *error });
     }
-    let mut figures = of_all(&output.jobs, jobs);
+    let mut figures = of_all(output.jobs, jobs);
     if let Some(window_ms) = window_ms {
         let text = left::text(&log(path, "iops"), left::LOG_BYTES).unwrap_or_default();
         figures.rate_over_time = RateOverTime::new(window_ms * 1_000_000, rates(&text, window_ms));
@@ -186,10 +216,11 @@ pub fn parse(path: &Path, jobs: &[Job], window_ms: Option<u64>) -> Result<Figure
 
 /// The figures of all jobs, and where there are several those of each. What did not run at once is
 /// not added up, but for the bytes that the device has to move.
-fn of_all(reported: &[Reported], jobs: &[Job]) -> Figures {
+fn of_all(mut reported: Vec<Reported>, jobs: &[Job]) -> Figures {
+    count_threads(&mut reported, jobs);
     // Clones of a job (numjobs) are reported one by one, under the same name.
     let mut parts: Vec<(u32, &str)> = Vec::new();
-    for it in reported {
+    for it in &reported {
         if !parts.contains(&(it.groupid, &it.jobname)) {
             parts.push((it.groupid, &it.jobname));
         }
@@ -233,9 +264,9 @@ fn added_up(reported: &[&Reported], jobs: &[&Job]) -> Figures {
     let (mut operations, mut runtime_ms) = (0_u64, 0_u64);
     let moves = !jobs.iter().all(|job| job.moves_nothing());
     for job in reported {
+        runtime_ms = runtime_ms.max(job.runtime_ms());
         for (name, direction) in job.directions() {
             operations = operations.saturating_add(direction.total_ios);
-            runtime_ms = runtime_ms.max(direction.runtime);
             merge(&mut figures.histograms, name, &direction.clat_ns);
         }
         if let Some(sync) = &job.sync {
@@ -261,17 +292,19 @@ fn queue(reported: &[&Reported], jobs: &[&Job]) -> Option<Queue> {
         ..Queue::default()
     };
     for job in reported {
-        let directions = job.directions().map(|(_, direction)| direction);
-        let runtime_ms = directions.iter().map(|it| it.runtime).max().unwrap_or(0);
-        for direction in directions.into_iter().filter(|it| it.total_ios > 0) {
+        let runtime_ns = job.runtime_ms() as f64 * 1e6;
+        let under_way = |operations: u64, latency: &Latency| match runtime_ns > 0.0 {
+            true => latency.mean * operations as f64 / runtime_ns,
+            false => 0.0,
+        };
+        for (_, direction) in job.directions().filter(|(_, it)| it.total_ios > 0) {
             if direction.lat_ns.count == 0 {
                 return None;
             }
-            queue.requests += direction.iops * direction.lat_ns.mean / 1e9;
+            queue.requests += under_way(direction.total_ios, &direction.lat_ns);
         }
-        if let Some(SyncStatistics { lat_ns }) = job.sync.as_ref().filter(|_| runtime_ms > 0) {
-            queue.syncs += lat_ns.mean * lat_ns.count as f64 / (runtime_ms as f64 * 1e6);
-        }
+        let syncs = job.sync.as_ref().map(|it| under_way(it.lat_ns.count, &it.lat_ns));
+        queue.syncs += syncs.unwrap_or(0.0);
     }
     (!jobs.is_empty()).then_some(queue)
 }
@@ -295,7 +328,7 @@ fn merge(histograms: &mut BTreeMap<String, Histogram>, name: &str, latency: &Lat
 
 fn own_figures(reported: &[&Reported], moves: bool) -> Vec<Sample> {
     let mut samples = Vec::new();
-    let each = reported.iter().map(|job| job.directions());
+    let each = reported.iter().map(|job| job.apart());
     for place in 0..3 {
         let directions: Vec<_> = each.clone().map(|directions| directions[place]).collect();
         let (name, _) = directions[0];
@@ -407,9 +440,9 @@ mod tests {
             write,
             ..Reported::default()
         };
-        let two = [of("a b", 0, direction(5000, 2000)), of("c", 1, direction(1000, 4000))];
+        let two = || vec![of("a b", 0, direction(5000, 2000)), of("c", 1, direction(1000, 4000))];
         let stages = jobs_of(&[job("a b", &["rw=write"]), job("c", &["rw=write", "stonewall"])]);
-        let apart = of_all(&two, &stages);
+        let apart = of_all(two(), &stages);
         let names: Vec<_> = apart.jobs.iter().map(|job| (job.name.as_str(), job.synced)).collect();
         assert_eq!(names, [("a_b", false), ("c", true)], "the syncfs is of what ran last");
         assert_eq!((apart.jobs[0].operations, apart.jobs[0].tool_ns), (5000, 2_000_000_000));
@@ -419,26 +452,50 @@ mod tests {
         assert_eq!((apart.samples.len(), apart.histograms.len()), (0, 0));
         assert_eq!(apart.write_bytes, 6000 * 4096, "bytes are bytes");
         let at_once = jobs_of(&[job("a b", &["rw=write"]), job("c", &["rw=write", "new_group"])]);
-        let added = of_all(&two, &at_once);
+        let added = of_all(two(), &at_once);
         assert_eq!((added.operations, added.tool_ns), (Some(6000), Some(4_000_000_000)));
         assert_eq!((added.jobs.len(), added.queue.unwrap().declared), (2, 2.0));
         let later = ["rw=write", "new_group", "startdelay=3000000"];
-        let later = of_all(&two, &jobs_of(&[job("a b", &["rw=write"]), job("c", &later)]));
+        let later = of_all(two(), &jobs_of(&[job("a b", &["rw=write"]), job("c", &later)]));
         assert_eq!((later.tool_ns, later.jobs[1].tool_ns), (Some(7_000_000_000), 4_000_000_000));
-        let clones = [of("a", 0, direction(100, 9)), of("a", 0, direction(100, 9))];
-        let one = of_all(&clones, &jobs_of(&[job("a", &["rw=write", "numjobs=2"])]));
+        let clones = vec![of("a", 0, direction(100, 9)), of("a", 0, direction(100, 9))];
+        let one = of_all(clones, &jobs_of(&[job("a", &["rw=write", "numjobs=2"])]));
         assert_eq!((one.operations, one.jobs.len()), (Some(200), 0), "a job with its clones");
         assert_eq!(one.queue.unwrap().declared, 2.0);
         let grouped = [job("r", &["group_reporting"]), job("w", &["group_reporting", "iodepth=9"])];
-        let grouped = of_all(&[of("r", 0, direction(100, 9))], &jobs_of(&grouped));
+        let grouped = of_all(vec![of("r", 0, direction(100, 9))], &jobs_of(&grouped));
         assert_eq!((grouped.jobs.len(), grouped.queue.unwrap().declared), (0, 2.0));
+    }
+
+    #[test]
+    fn a_verification_takes_time_of_its_own() {
+        // As fio 3.33 tells of `rw=write verify=crc32c`, and of three clones of it.
+        let of = |job_runtime| Reported {
+            jobname: "a".into(),
+            read: direction(1000, 500),
+            write: direction(1000, 430),
+            job_runtime,
+            ..Reported::default()
+        };
+        let whole = |reported: Vec<Reported>, options: &[&str]| {
+            let figures = of_all(reported, &jobs_of(&[job("a", options)]));
+            let queue = figures.queue.unwrap();
+            (figures.operations.unwrap(), figures.tool_ns.unwrap() / 1_000_000, queue.requests)
+        };
+        let one = ["rw=write", "verify=crc32c"];
+        assert_eq!(whole(vec![of(2000)], &one), (2000, 2000, 2.0), "2000 of 2 ms in 2 s");
+        assert_eq!(whole(vec![of(0)], &one).1, 500, "of an older fio");
+        let clones = ["rw=write", "verify=crc32c", "numjobs=3"];
+        assert_eq!(whole(vec![of(900), of(930), of(870)], &clones).1, 930);
+        let grouped = ["rw=write", "verify=crc32c", "numjobs=3", "group_reporting"];
+        assert_eq!(whole(vec![of(2700)], &grouped).1, 900);
     }
 
     #[test]
     fn engines_that_move_nothing_have_no_bytes() {
         let read = direction(100, 50);
-        let reported = [Reported { jobname: "a".into(), read, ..Reported::default() }];
-        let figures = of_all(&reported, &jobs_of(&[job("a", &["ioengine=filestat"])]));
+        let reported = vec![Reported { jobname: "a".into(), read, ..Reported::default() }];
+        let figures = of_all(reported, &jobs_of(&[job("a", &["ioengine=filestat"])]));
         assert_eq!((figures.operations, figures.read_bytes), (Some(100), 0));
         let names: Vec<_> = figures.samples.into_iter().map(|sample| sample.metric).collect();
         assert_eq!(names, ["fio_read_iops"]);
@@ -452,7 +509,7 @@ mod tests {
             "steadystate":{"ss":"iops:10%","attained":1,"data":{"bw_mean":4096,"iops_mean":7}}}"#;
         let reported: Reported = serde_json::from_str(document).unwrap();
         let jobs = jobs_of(&[job("a", &["rw=trim"])]);
-        let figures = of_all(&[reported], &jobs);
+        let figures = of_all(vec![reported], &jobs);
         let value =
             |metric: &str| figures.samples.iter().find(|it| it.metric == metric).map(|it| it.value);
         assert_eq!((value("fio_trim_iops"), value("fio_latency_depth")), (Some(3.0), Some(16.0)));
