@@ -67,8 +67,12 @@ impl Reported {
         [("read", &self.read), ("write", &self.write), ("trim", &self.trim)]
     }
 
+    /// Each direction, or all as one: `unified_rw_reporting=both` tells of the same operations
+    /// twice.
     fn directions(&self) -> impl Iterator<Item = (&'static str, &Direction)> {
-        self.apart().into_iter().chain([("mixed", &self.mixed)])
+        let is_apart = self.apart().iter().any(|(_, it)| it.total_ios > 0);
+        let mixed = (!is_apart).then_some(("mixed", &self.mixed));
+        self.apart().into_iter().chain(mixed)
     }
 
     /// How long it took. Directions run side by side, but what a job wrote is verified after it is
@@ -489,6 +493,26 @@ mod tests {
         assert_eq!(whole(vec![of(900), of(930), of(870)], &clones).1, 930);
         let grouped = ["rw=write", "verify=crc32c", "numjobs=3", "group_reporting"];
         assert_eq!(whole(vec![of(2700)], &grouped).1, 900);
+    }
+
+    #[test]
+    fn what_is_told_apart_and_as_one_is_counted_once() {
+        let both = Reported {
+            jobname: "a".into(),
+            read: direction(400, 100),
+            write: direction(600, 100),
+            mixed: direction(1000, 100),
+            ..Reported::default()
+        };
+        let as_one =
+            Reported { jobname: "a".into(), mixed: direction(1000, 100), ..Reported::default() };
+        let figures =
+            |it| of_all(vec![it], &jobs_of(&[job("a", &["rw=randrw", "ioengine=libaio"])]));
+        let [both, as_one] = [both, as_one].map(figures);
+        assert_eq!((both.operations, as_one.operations), (Some(1000), Some(1000)));
+        assert_eq!(both.histograms.keys().collect::<Vec<_>>(), ["read", "write"]);
+        assert_eq!(as_one.histograms.keys().collect::<Vec<_>>(), ["mixed"]);
+        assert_eq!(both.queue, as_one.queue);
     }
 
     #[test]
