@@ -151,10 +151,16 @@ impl Job {
         self.text("rw").is_some_and(|mode| mode.contains("write") || mode.contains("rw"))
     }
 
-    /// Bytes that its files take: those that are laid out to be read, or written whole. `None`
-    /// where that is up to the clock, or to what is there.
+    /// fio lays its files out whole before the work: what is read or overwritten, and what an engine
+    /// can't make longer (filesetup.c, `extend_file`; of local files that is mmap alone).
+    fn is_laid_out(&self) -> bool {
+        self.reads() || self.writes() && (self.is_on("overwrite") || self.engine() == "mmap")
+    }
+
+    /// Bytes that its files take: those that are laid out, or written whole. `None` where that is up
+    /// to the clock, or to what is there.
     fn least_bytes(&self) -> Option<u64> {
-        let is_whole = self.reads() || self.writes() && !self.has_any(&ENDED_EARLY);
+        let is_whole = self.is_laid_out() || self.writes() && !self.has_any(&ENDED_EARLY);
         if !OF_FILES.contains(&self.engine()) || self.has_any(&OTHER_FILES) || !is_whole {
             return None;
         }
@@ -181,8 +187,8 @@ pub fn least_bytes(jobs: &[Job]) -> u64 {
     files.values().fold(0, |sum, bytes| sum.saturating_add(*bytes))
 }
 
-/// Whether files have to be there before the work begins: of jobs that read, and that don't read
-/// what an earlier job writes.
+/// Whether files have to be there before the work begins: what is laid out, and not what an earlier
+/// job writes.
 pub fn need_files(jobs: &[Job]) -> bool {
     let is_written_before = |job: &Job| {
         let wrote = |it: &Job| {
@@ -190,7 +196,7 @@ pub fn need_files(jobs: &[Job]) -> bool {
         };
         job.text("filename").is_some() && jobs.iter().any(wrote)
     };
-    jobs.iter().any(|job| job.reads() && !is_written_before(job))
+    jobs.iter().any(|job| job.is_laid_out() && !is_written_before(job))
 }
 
 /// The jobs as parts of a workload, where there are several that fio reports.
@@ -541,7 +547,7 @@ parse    9761  dup options
     }
 
     #[test]
-    fn files_are_laid_out_for_who_reads_what_nobody_wrote_before() {
+    fn files_are_laid_out_where_fio_would_and_nobody_wrote_them_before() {
         let needs = |sections: &[&str]| {
             let lines = |section: &&str| {
                 let options = section.split(' ').skip(1).map(|option| {
@@ -559,5 +565,8 @@ parse    9761  dup options
         assert!(!needs(&surface), "the job reads what it has written");
         assert!(needs(&["w rw=write filename=f", "r rw=read filename=f"]), "both at once");
         assert!(needs(&["w rw=write", "r stonewall rw=read"]), "a file each");
+        assert!(needs(&["w rw=randwrite overwrite=1"]), "there is something to overwrite");
+        assert!(needs(&["w rw=write ioengine=mmap"]) && !needs(&["t rw=trim ioengine=mmap"]));
+        assert!(!needs(&["w rw=write overwrite=0 ioengine=libaio"]));
     }
 }

@@ -107,7 +107,7 @@ impl Engine for Fio {
         words.into_iter().filter(|word| word.starts_with('/')).collect()
     }
 
-    /// Only what is read must be there and cold: fio would lay it out itself, in its own time.
+    /// Only what fio lays out must be there and cold: it would do so itself, in the timed part.
     fn lay_out(&self, scene: &Scene) -> Result<(), HostError> {
         if jobs::need_files(&jobs_in(self, scene)?) {
             command::ready(&fill_argv(self, scene), "fill", scene)?.run()?;
