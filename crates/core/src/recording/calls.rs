@@ -51,6 +51,10 @@ impl Ended<'_> {
         self.argument(place).split('|').any(|it| it == flag)
     }
 
+    pub(super) fn times_ns(&self) -> [u64; 2] {
+        [self.start_ns, self.end_ns]
+    }
+
     pub(super) fn succeeded(&self) -> bool {
         matches!(self.returned, Returned::Value(0.., _))
     }
@@ -198,7 +202,7 @@ impl Watch {
                 self.handle(thread, first)?;
                 let fd = descriptor(first).map_or(-1, |(fd, _)| fd);
                 let closed = self.processes.close(thread, |number, _| number == fd);
-                self.close(thread, [call.start_ns, call.end_ns], closed);
+                self.close(thread, call.times_ns(), closed);
                 Ok(None)
             }
             "mmap" | "munmap" | "mremap" | "msync" | "madvise" | "mlock" | "mlock2" => {
@@ -218,7 +222,7 @@ impl Watch {
                     self.both(call, Action::Clone { from, to }, [from, to])
                 }
             },
-            "copy_file_range" | "sendfile" | "sendfile64" => self.copied(thread, call),
+            "copy_file_range" | "splice" | "sendfile" | "sendfile64" => self.copied(thread, call),
             "sync" => {
                 let gave = call.gave()?;
                 Ok(Some(Translated { action: Action::Sync {}, gave, keys: Vec::new() }))
@@ -242,7 +246,7 @@ impl Watch {
         let (mode, on) = (number(1).unwrap_or(0) as u32, On::Handle(handle));
         let flags = |place| call.argument(place).to_string();
         if let Some((action, touches)) = transfer(call, handle)? {
-            return self.on_handle(call, handle, touches, action);
+            return self.transferred(thread, call, handle, (action, touches));
         }
         let (action, touches) = match call.name {
             "lseek" => return self.sought(call, handle),
@@ -280,6 +284,27 @@ impl Watch {
             }
         };
         self.on_handle(call, handle, touches, action)
+    }
+
+    /// A read or a write, and the sync that its flags ask for.
+    fn transferred(
+        &mut self,
+        thread: u32,
+        call: &Ended,
+        handle: u32,
+        (action, touches): (Action, [bool; 2]),
+    ) -> Result<Option<Translated>> {
+        let sync = match call.name {
+            "pwritev2" => WriteFlags::of(call.argument(4)).sync_of(handle)?,
+            _ => None,
+        };
+        let transferred = self.on_handle(call, handle, touches, action)?;
+        let (Some(action), true, Some(written)) = (sync, call.succeeded(), &transferred) else {
+            return Ok(transferred);
+        };
+        let keys = written.keys.clone();
+        transferred.into_iter().for_each(|it| self.enter(thread, call.times_ns(), it));
+        Ok(Some(Translated { action, gave: Gave::Unseen, keys }))
     }
 
     fn sought(&self, call: &Ended, handle: u32) -> Result<Option<Translated>> {
@@ -424,10 +449,10 @@ impl Watch {
         Ok(Some(Translated { action, gave: call.gave()?, keys }))
     }
 
-    /// Data moved from file to file within the kernel. Where one of them is elsewhere, it is a
-    /// read or a write of the other.
+    /// Data moved from file to file within the kernel. Where one of them is elsewhere, or a pipe, it
+    /// is a read or a write of the other.
     fn copied(&mut self, thread: u32, call: &Ended) -> Result<Option<Translated>> {
-        let is_range = call.name == "copy_file_range";
+        let is_range = call.name != "sendfile" && call.name != "sendfile64";
         let (from_at, to_at) = if is_range { (0, 2) } else { (1, 0) };
         let from = self.handle(thread, call.argument(from_at));
         let to = self.handle(thread, call.argument(to_at));
@@ -446,6 +471,10 @@ impl Watch {
                     false => Action::Sendfile { from, place: from_place, to, bytes },
                 };
                 self.both(call, action, [from, to])
+            }
+            // A read or a write would not have been refused.
+            (Err(_), Ok(_)) | (Ok(_), Err(_)) if matches!(call.gave()?, Gave::Error(_)) => {
+                Err(why::UNSUPPORTED)
             }
             (Err(_), Ok(handle)) => {
                 let (action, moves) = match to_place {
@@ -501,6 +530,42 @@ const ON_DESCRIPTOR: [&str; 31] = [
     "fremovexattr",
 ];
 
+/// The place -1, which is where the file's own offset is (preadv2(2), io_uring_enter(2)).
+pub(super) const OWN_OFFSET: u64 = u64::MAX;
+
+/// What one write asks for by flags of its own (include/uapi/linux/fs.h, `RWF_...`).
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct WriteFlags {
+    /// It goes to the end, wherever that is.
+    pub appends: bool,
+    /// It is durable when it is done, with all that is known of the file.
+    pub syncs: bool,
+    /// The same, with what is needed to read it.
+    pub syncs_data: bool,
+}
+
+impl WriteFlags {
+    /// As strace writes them.
+    pub fn of(text: &str) -> WriteFlags {
+        let has = |flag: &str| text.split('|').any(|it| it == flag);
+        WriteFlags {
+            appends: has("RWF_APPEND"),
+            syncs: has("RWF_SYNC"),
+            syncs_data: has("RWF_DSYNC"),
+        }
+    }
+
+    /// The sync that such a write of `handle` is followed by, in a replay.
+    pub fn sync_of(self, handle: u32) -> Result<Option<Action>> {
+        match self {
+            WriteFlags { appends: true, .. } => Err(why::UNKNOWN),
+            WriteFlags { syncs: true, .. } => Ok(Some(Action::Fsync { handle })),
+            WriteFlags { syncs_data: true, .. } => Ok(Some(Action::Fdatasync { handle })),
+            _ => Ok(None),
+        }
+    }
+}
+
 /// Reads and writes: the call, and whether it moves the offset and changes the content.
 fn transfer(call: &Ended, handle: u32) -> Result<Option<(Action, [bool; 2])>> {
     let number = |place| call.number(place);
@@ -515,6 +580,9 @@ fn transfer(call: &Ended, handle: u32) -> Result<Option<(Action, [bool; 2])>> {
             (Action::Pread { handle, bytes, place }, [false, false])
         }
         "readv" => (Action::Read { handle, bytes: vector(call, given)? }, [true, false]),
+        "preadv2" if number(3)? == OWN_OFFSET => {
+            (Action::Read { handle, bytes: vector(call, given)? }, [true, false])
+        }
         "preadv" | "preadv2" => {
             let (bytes, place) = (vector(call, given)?, number(3)?);
             (Action::Pread { handle, bytes, place }, [false, false])
@@ -525,6 +593,9 @@ fn transfer(call: &Ended, handle: u32) -> Result<Option<(Action, [bool; 2])>> {
             (Action::Pwrite { handle, bytes, place }, [false, true])
         }
         "writev" => (Action::Write { handle, bytes: vector(call, given)? }, [true, true]),
+        "pwritev2" if number(3)? == OWN_OFFSET => {
+            (Action::Write { handle, bytes: vector(call, given)? }, [true, true])
+        }
         "pwritev" | "pwritev2" => {
             let (bytes, place) = (vector(call, given)?, number(3)?);
             (Action::Pwrite { handle, bytes, place }, [false, true])

@@ -8,7 +8,7 @@ use super::processes::{Descriptor, Open};
 impl Watch {
     /// Calls by which processes change: whether this was one of them.
     pub(super) fn follow(&mut self, thread: u32, call: &Ended) -> bool {
-        let times_ns = [call.start_ns, call.end_ns];
+        let times_ns = call.times_ns();
         let value = match call.returned {
             Returned::Value(value, _) => value,
             _ => -1,
@@ -60,7 +60,7 @@ impl Watch {
 
     /// Calls that made or took away descriptors, and gave `value`.
     fn descriptors(&mut self, thread: u32, call: &Ended, value: i32) {
-        let times_ns = [call.start_ns, call.end_ns];
+        let times_ns = call.times_ns();
         let at = |place: usize| descriptor(call.argument(place)).map_or(-1, |(number, _)| number);
         let command = call.argument(1);
         let closed = match call.name {

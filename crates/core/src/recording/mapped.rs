@@ -116,7 +116,7 @@ impl Watch {
             };
             let keys = vec![(Key::Map(map), false), (Key::Content(node), changes)];
             let gave = Gave::default();
-            let times_ns = [call.start_ns, call.end_ns];
+            let times_ns = call.times_ns();
             self.enter(thread, times_ns, Translated { action, gave, keys });
         }
         Ok(None)
@@ -163,7 +163,7 @@ impl Watch {
         let action = Action::Map { handle, map, place, bytes, flags, writes: false };
         let mut keys = self.of_handle(handle, false, false);
         keys.push((Key::Map(map), true));
-        let times_ns = [call.start_ns, call.end_ns];
+        let times_ns = call.times_ns();
         self.enter(thread, times_ns, Translated { action, gave: Gave::default(), keys });
         if is_unclear {
             self.leave_out_several(why::MAPPED_BYTES, bytes);
@@ -194,7 +194,7 @@ impl Watch {
             }
             gone
         });
-        self.let_go(thread, [call.start_ns, call.end_ns], gone);
+        self.let_go(thread, call.times_ns(), gone);
         let Some((map, place)) = moved else { return Ok(None) };
         let of = &mut self.mappings[map as usize];
         let bytes = place.saturating_add(bytes);
@@ -209,7 +209,7 @@ impl Watch {
 
     fn unmapped(&mut self, thread: u32, call: &Ended, begin: u64, end: u64) {
         let gone = self.processes.with_memory(thread, |memory| memory.clear(begin, end));
-        self.let_go(thread, [call.start_ns, call.end_ns], gone);
+        self.let_go(thread, call.times_ns(), gone);
     }
 
     /// So many pieces of mappings have come, or gone; with the last one a mapping goes.

@@ -15,7 +15,7 @@
 
 use std::ops::RangeInclusive;
 
-use super::calls::Result;
+use super::calls::{OWN_OFFSET, Result, WriteFlags};
 use super::line::{Ended, Returned, descriptor, elements, number};
 use super::processes::Descriptor;
 use super::{Translated, Watch, why};
@@ -100,7 +100,7 @@ impl Watch {
                     match self.ring_request(thread, call, &request) {
                         Ok(several) => several.into_iter().for_each(|translated| {
                             self.one_by_one += 1;
-                            self.enter(thread, [call.start_ns, call.end_ns], translated);
+                            self.enter(thread, call.times_ns(), translated);
                         }),
                         Err(what) => self.leave_out(what),
                     }
@@ -165,7 +165,7 @@ impl Watch {
     /// A descriptor is closed that is of a watched file, or of none.
     fn close_descriptor(&mut self, thread: u32, call: &Ended, fd: i32) {
         let closed = self.processes.close(thread, |number, _| number == fd);
-        self.close(thread, [call.start_ns, call.end_ns], closed);
+        self.close(thread, call.times_ns(), closed);
     }
 
     /// Files that a ring has by numbers of its own: each is one more descriptor, below all others.
@@ -189,7 +189,7 @@ impl Watch {
                 }
                 None => self.processes.close(thread, |number, _| number == slot),
             };
-            self.close(thread, [call.start_ns, call.end_ns], before);
+            self.close(thread, call.times_ns(), before);
         }
     }
 
@@ -204,7 +204,7 @@ impl Watch {
     pub(super) fn ring_closed(&mut self, thread: u32, call: &Ended, ring: &str) {
         let Some(slots) = slots(ring) else { return };
         let closed = self.processes.close(thread, |number, _| slots.contains(&i64::from(number)));
-        self.close(thread, [call.start_ns, call.end_ns], closed);
+        self.close(thread, call.times_ns(), closed);
     }
 }
 
@@ -261,16 +261,14 @@ impl<'a> Request<'a> {
     fn actions(&self, opcode: u64, handle: u32) -> Result<Vec<(Action, [bool; 2])>> {
         let mut all = vec![self.action(opcode, handle)?];
         if let (Action::Write { .. } | Action::Pwrite { .. }, _) = all[0] {
-            let flags = self.number("op")?;
-            if flags & APPENDS != 0 {
-                // At the end, wherever that is.
-                return Err(why::RINGS);
-            }
-            if flags & SYNCS != 0 {
-                all.push((Action::Fsync { handle }, [false, true]));
-            } else if flags & SYNCS_DATA != 0 {
-                all.push((Action::Fdatasync { handle }, [false, true]));
-            }
+            let bits = self.number("op")?;
+            let flags = WriteFlags {
+                appends: bits & APPENDS != 0,
+                syncs: bits & SYNCS != 0,
+                syncs_data: bits & SYNCS_DATA != 0,
+            };
+            let sync = flags.sync_of(handle).map_err(|_| why::RINGS)?;
+            all.extend(sync.map(|action| (action, [false, true])));
         }
         Ok(all)
     }
@@ -316,7 +314,6 @@ impl<'a> Request<'a> {
         })
     }
 
-    /// A place of -1 is the file's own offset.
     fn read(&self, handle: u32, size: &str) -> Result<(Action, [bool; 2])> {
         let bytes = self.number(size)?;
         if bytes == 0 && self.number("flags")? & BUFFER_SELECT != 0 {
@@ -324,7 +321,7 @@ impl<'a> Request<'a> {
             return Err(why::RINGS);
         }
         Ok(match self.number("off")? {
-            u64::MAX => (Action::Read { handle, bytes }, [true, false]),
+            OWN_OFFSET => (Action::Read { handle, bytes }, [true, false]),
             place => (Action::Pread { handle, bytes, place }, [false, false]),
         })
     }
@@ -332,7 +329,7 @@ impl<'a> Request<'a> {
     fn write(&self, handle: u32, size: &str) -> Result<(Action, [bool; 2])> {
         let bytes = self.number(size)?;
         Ok(match self.number("off")? {
-            u64::MAX => (Action::Write { handle, bytes }, [true, true]),
+            OWN_OFFSET => (Action::Write { handle, bytes }, [true, true]),
             place => (Action::Pwrite { handle, bytes, place }, [false, true]),
         })
     }

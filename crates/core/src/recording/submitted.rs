@@ -3,7 +3,7 @@
 //! address of the request, which it does not show. They are calls in the order in which they were
 //! handed over, so that a replay makes one after the other.
 
-use super::calls::{Result, shown_bytes};
+use super::calls::{Result, WriteFlags, shown_bytes};
 use super::line::{Ended, elements, number};
 use super::{Translated, Watch, why};
 use crate::model::{Action, Gave};
@@ -21,18 +21,18 @@ impl Watch {
         }
         for request in shown {
             match self.request(thread, request) {
-                Ok(translated) => {
+                Ok(several) => several.into_iter().for_each(|translated| {
                     self.one_by_one += 1;
-                    self.enter(thread, [call.start_ns, call.end_ns], translated);
-                }
+                    self.enter(thread, call.times_ns(), translated);
+                }),
                 Err(what) => self.leave_out(what),
             }
         }
         Ok(None)
     }
 
-    /// A request as a call: linux/aio_abi.h.
-    fn request(&self, thread: u32, request: &str) -> Result<Translated> {
+    /// A request as calls: linux/aio_abi.h. They are two where it writes and syncs.
+    fn request(&self, thread: u32, request: &str) -> Result<Vec<Translated>> {
         let fields = elements(request).unwrap_or_default();
         let field = |name: &str| {
             let mut its = fields.iter().filter_map(|it| it.strip_prefix(name)?.strip_prefix('='));
@@ -55,7 +55,15 @@ impl Watch {
             "FDSYNC" => (Action::Fdatasync { handle }, true),
             _ => return Err(why::UNKNOWN),
         };
+        // strace shows no flags where there are none.
+        let sync = match &action {
+            Action::Pwrite { .. } => {
+                WriteFlags::of(field("aio_rw_flags").unwrap_or_default()).sync_of(handle)?
+            }
+            _ => None,
+        };
         let keys = self.of_handle(handle, false, changes);
-        Ok(Translated { action, gave: Gave::Unseen, keys })
+        let translated = |action| Translated { action, gave: Gave::Unseen, keys: keys.clone() };
+        Ok([action].into_iter().chain(sync).map(translated).collect())
     }
 }

@@ -290,6 +290,45 @@ fn requests_that_are_handed_over_at_once_are_calls_one_by_one() {
 }
 
 #[test]
+fn what_a_write_asks_for_by_its_own_flags_is_done_or_counted() {
+    let vectored =
+        |rest: &str| format!("7 pwritev2(3</w/old>, [{{iov_base=\"\"..., iov_len=40}}], 1, {rest}");
+    let write = |flags: &str| {
+        format!(
+            "{{aio_data=0, {flags}aio_lio_opcode=IOCB_CMD_PWRITE, aio_fildes=3</w/old>, \
+             aio_buf=\"\\0\"..., aio_nbytes=40, aio_offset=80}}"
+        )
+    };
+    let [durable, appended] = ["aio_rw_flags=RWF_DSYNC, ", "aio_rw_flags=RWF_APPEND, "].map(write);
+    let recording = recorded(&[
+        "7 open(\"old\", O_RDWR) = 3</w/old>",
+        &vectored("80, RWF_DSYNC) = 40"),
+        &vectored("-1, RWF_HIPRI|RWF_SYNC) = 40"),
+        &vectored("80, RWF_APPEND) = 40"),
+        &vectored("80, RWF_SYNC) = -1 EINVAL (Invalid argument)"),
+        "7 preadv2(3</w/old>, [{iov_base=\"\"..., iov_len=40}], 1, -1, RWF_NOWAIT) = 40",
+        &format!("7 io_submit(0x7f00, 3, [{durable}, {appended}, {}]) = 3", write("")),
+    ]);
+    let placed = Action::Pwrite { handle: 0, bytes: 40, place: 80 };
+    let expected = [
+        placed.clone(),
+        Action::Fdatasync { handle: 0 },
+        Action::Write { handle: 0, bytes: 40 },
+        Action::Fsync { handle: 0 },
+        placed.clone(),
+        Action::Read { handle: 0, bytes: 40 },
+        placed.clone(),
+        Action::Fdatasync { handle: 0 },
+        placed,
+    ];
+    let calls: Vec<_> = recording.calls[1..].iter().map(|call| call.action.clone()).collect();
+    assert_eq!(calls, expected);
+    assert_eq!(recording.calls[1].gave, Gave::Value(40));
+    assert_eq!(recording.calls[5].gave, Gave::Error("EINVAL".into()), "and nothing is synced");
+    assert_eq!(left_out(&recording, why::UNKNOWN), 2, "what goes to the end");
+}
+
+#[test]
 fn data_moved_in_the_kernel_is_a_call_of_what_is_watched() {
     let recording = recorded(&[
         "7 open(\"old\", O_RDONLY) = 3</w/old>",
@@ -301,6 +340,10 @@ fn data_moved_in_the_kernel_is_a_call_of_what_is_watched() {
         "7 ioctl(4</w/copy>, BTRFS_IOC_CLONE or FICLONE, 3</w/old>) = -1 EOPNOTSUPP (No)",
         "7 ioctl(4</w/copy>, TCGETS, 0x7) = -1 ENOTTY (Inappropriate ioctl for device)",
         "7 writev(4</w/copy>, [{iov_base=\"a\", iov_len=7}, {iov_base=\"b\", iov_len=8}], 2) = 12",
+        "7 splice(3</w/old>, [20], 6<pipe:[9]>, NULL, 4096, 0) = 70",
+        "7 splice(5<pipe:[9]>, NULL, 4</w/copy>, NULL, 4096, 0) = 70",
+        "7 splice(5<pipe:[9]>, NULL, 4</w/copy>, NULL, 4096, 0) = -1 EINVAL (Invalid argument)",
+        "7 splice(5<pipe:[9]>, NULL, 6<pipe:[8]>, NULL, 4096, 0) = 70",
     ]);
     let actions: Vec<_> = recording.calls.iter().skip(2).map(|call| call.action.clone()).collect();
     let (from_place, to_place) = (None, None);
@@ -312,9 +355,12 @@ fn data_moved_in_the_kernel_is_a_call_of_what_is_watched() {
             Action::Pread { handle: 0, bytes: 100, place: 10 },
             Action::Clone { from: 0, to: 1 },
             Action::Write { handle: 1, bytes: 15 },
+            Action::Pread { handle: 0, bytes: 70, place: 20 },
+            Action::Write { handle: 1, bytes: 70 },
         ]
     );
-    assert_eq!(left_out(&recording, why::UNSUPPORTED), 1);
+    assert_eq!(left_out(&recording, why::UNSUPPORTED), 2);
+    assert_eq!(left_out(&recording, why::PIPES), 1);
 }
 
 #[test]

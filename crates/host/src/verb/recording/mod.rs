@@ -46,7 +46,7 @@ const OPTIONS: [&str; 11] = [
      ?readlink,?readlinkat,?getdents,?getdents64,?chmod,?fchmod,?fchmodat,?fchmodat2,?chown,\
      ?lchown,?fchown,?fchownat,?utime,?utimes,?futimesat,?utimensat,?setxattr,?lsetxattr,\
      ?fsetxattr,?getxattr,?lgetxattr,?fgetxattr,?listxattr,?llistxattr,?flistxattr,?removexattr,\
-     ?lremovexattr,?fremovexattr,?copy_file_range,?sendfile,?sendfile64,?ioctl,?mmap,\
+     ?lremovexattr,?fremovexattr,?copy_file_range,?splice,?sendfile,?sendfile64,?ioctl,?mmap,\
      ?munmap,?mremap,?msync,?madvise,?mlock,?mlock2,?io_uring_setup,?io_uring_enter,?io_submit,\
      ?clone,?clone3,?fork,?vfork,?execve,?execveat,?wait4,?waitpid,?waitid,?chdir,?fchdir,?dup,\
      ?dup2,?dup3,?fcntl,?umask",
