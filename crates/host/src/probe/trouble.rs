@@ -29,7 +29,8 @@ pub struct Troubles {
     root: PathBuf,
     /// From the trial's beginning on; none where we may not read it.
     log: Option<File>,
-    /// As the kernel calls the devices.
+    devices: Vec<Device>,
+    /// As the kernel calls them, and all that has stood on them so far.
     names: Vec<String>,
     /// The machine is the trial's own: whatever its kernel says is about the trial.
     whole: bool,
@@ -41,14 +42,25 @@ pub struct Troubles {
 impl Troubles {
     /// Of these devices, from now on; of a whole machine, where that is the trial's own.
     pub fn of(root: &Path, devices: &[Device], whole: bool) -> Troubles {
-        let names: Vec<String> = devices.iter().map(|device| name(root, device)).collect();
-        let counted = counted(root, &names);
-        let (root, trouble) = (root.to_path_buf(), Trouble::default());
-        Troubles { log: log_from_now().ok(), root, names, whole, counted, trouble }
+        let mut names = Vec::new();
+        devices.iter().for_each(|device| add_names(root, device, &mut names));
+        Troubles {
+            root: root.to_path_buf(),
+            log: log_from_now().ok(),
+            devices: devices.to_vec(),
+            counted: counted(root, &names),
+            names,
+            whole,
+            trouble: Trouble::default(),
+        }
     }
 
     /// Looks at the file system that holds `directory`, which was mounted for writing.
     pub fn look(&mut self, directory: &Path) {
+        // Partitions and layers were made meanwhile, and file systems are called after these.
+        for device in &self.devices {
+            add_names(&self.root, device, &mut self.names);
+        }
         let now = counted(&self.root, &self.names).saturating_sub(self.counted);
         self.trouble.errors = self.trouble.errors.max(now);
         let mount = mount::holding(directory).ok().flatten();
@@ -107,12 +119,25 @@ fn by_kernel(record: &str, level: u32) -> Option<&str> {
     text.lines().next().filter(|_| is_kernels)
 }
 
-/// What the kernel calls the device.
-fn name(root: &Path, device: &Device) -> String {
+/// Adds what the kernel calls the device, its partitions, and all that stands on these.
+fn add_names(root: &Path, device: &Device, names: &mut Vec<String>) {
     let [major, minor] = device.number;
     let folder = fs::canonicalize(root.join(format!("sys/dev/block/{major}:{minor}")));
-    let path = folder.unwrap_or_else(|_| PathBuf::from(&device.path));
-    path.file_name().unwrap_or_default().to_string_lossy().into_owned()
+    let mut open = vec![folder.unwrap_or_else(|_| PathBuf::from(&device.path))];
+    while let Some(folder) = open.pop() {
+        let partitions = entries(&folder).filter(|it| it.join("partition").exists());
+        // Links to the mappings and arrays (block/holder.c).
+        let holders = entries(&folder.join("holders")).filter_map(|it| fs::canonicalize(it).ok());
+        open.extend(partitions.chain(holders));
+        let name = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+}
+
+fn entries(folder: &Path) -> impl Iterator<Item = PathBuf> + use<> {
+    fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path())
 }
 
 /// The kernel's log from now on.
@@ -173,11 +198,10 @@ fn counted(root: &Path, names: &[String]) -> u64 {
         let path = root.join(format!("sys/fs/ext4/{name}/errors_count"));
         number(&fs::read_to_string(path).unwrap_or_default())
     };
-    let entries = |path: PathBuf| fs::read_dir(path).into_iter().flatten().flatten();
     let has_one = |at: &PathBuf| names.iter().any(|name| at.join("devices").join(name).exists());
-    let of_btrfs = entries(root.join("sys/fs/btrfs")).map(|entry| entry.path()).filter(has_one);
-    let devices = of_btrfs.flat_map(|at| entries(at.join("devinfo")));
-    let stats = devices.map(|it| fs::read_to_string(it.path().join("error_stats")));
+    let of_btrfs = entries(&root.join("sys/fs/btrfs")).filter(has_one);
+    let devices = of_btrfs.flat_map(|at| entries(&at.join("devinfo")));
+    let stats = devices.map(|it| fs::read_to_string(it.join("error_stats")));
     let of_stats = |text: String| -> u64 {
         text.lines().filter_map(|line| line.split_whitespace().nth(1)).map(number).sum()
     };
@@ -275,5 +299,34 @@ mod tests {
         }
         assert_eq!(counted(root.path(), &["loop1".into()]), 6);
         assert_eq!(counted(root.path(), &["loop3".into()]), 0);
+    }
+
+    #[test]
+    fn what_stands_on_the_devices_is_theirs() {
+        let root = tempfile::tempdir().unwrap();
+        let at = |path: &str| root.path().join("sys").join(path);
+        let blocks = "devices/virtual/block";
+        let folder = |path: &str| fs::create_dir_all(at(path)).unwrap();
+        let link = |from: &str, to: &str| std::os::unix::fs::symlink(at(from), at(to)).unwrap();
+        folder(&format!("{blocks}/loop3/holders"));
+        folder("dev/block");
+        link(&format!("{blocks}/loop3"), "dev/block/7:3");
+        let device = Device { path: "/dev/loop3".into(), number: [7, 3], size_bytes: 0 };
+        let mut troubles = Troubles::of(root.path(), &[device], false);
+        assert_eq!(troubles.names, ["loop3"]);
+        // As sysfs has a partition that an array is upon, with a mapping above.
+        folder(&format!("{blocks}/loop3/loop3p1/holders"));
+        fs::write(at(&format!("{blocks}/loop3/loop3p1/partition")), "1\n").unwrap();
+        for (below, above) in [("loop3/loop3p1", "md127"), ("md127", "dm-0")] {
+            folder(&format!("{blocks}/{above}/holders"));
+            link(&format!("{blocks}/{above}"), &format!("{blocks}/{below}/holders/{above}"));
+        }
+        folder("fs/ext4/dm-0");
+        fs::write(at("fs/ext4/dm-0/errors_count"), "2\n").unwrap();
+        troubles.look(root.path());
+        assert_eq!(troubles.names, ["loop3", "loop3p1", "md127", "dm-0"]);
+        assert_eq!(troubles.trouble.errors, 2);
+        assert!(is_about("Buffer I/O error on dev dm-0, logical block 5", &troubles.names));
+        assert!(!is_about("Buffer I/O error on dev dm-1, logical block 5", &troubles.names));
     }
 }
