@@ -24,9 +24,10 @@ fn has_i(word: &str) -> bool {
 }
 
 fn read(text: &str) -> Vec<Sample> {
-    // Before version 14 there was a second one, with the time of connecting in it.
-    let tps = groups::<2>(text, r"^tps = ([\d.]+)(?: \((\w+))?");
-    let without = tps.into_iter().rfind(|[_, what]| *what != "including");
+    // Before version 14 there was a second one, "including connections establishing". Since then
+    // there is one alone, with -C "including reconnection times" (pgbench.c, printResults).
+    let tps = groups::<2>(text, r"^tps = ([\d.]+)(?: \((\w+ \w+))?");
+    let without = tps.into_iter().rfind(|[_, what]| *what != "including connections");
     let Some(tps) = without.and_then(|[tps, _]| number(tps)) else { return Vec::new() };
     let mut figures = vec![rate("pgbench_transactions", tps)];
     for (printed, name) in [("average", "mean"), ("stddev", "stddev")] {
@@ -47,6 +48,15 @@ mod tests {
         assert_eq!(figure(&read, "pgbench_transactions"), Some(3_593.424_506));
         assert_eq!(figure(&read, "pgbench_latency_mean"), Some(557_000.0));
         assert_eq!(read.len(), 2);
+    }
+
+    /// As pgbench 15 ends with -C.
+    #[test]
+    fn one_that_connects_for_each_transaction_counts_that() {
+        let printed = "latency average = 20.479 ms\naverage connection time = 6.131 ms\n\
+                       tps = 48.830704 (including reconnection times)\n";
+        let read = read(printed);
+        assert_eq!(figure(&read, "pgbench_transactions"), Some(48.830_704));
     }
 
     #[test]
