@@ -121,10 +121,11 @@ fn parse(path: &Path) -> Result<SysbenchResult, SysbenchError> {
     let seconds = output.figure("total time:")?;
     let [reads, writes] = [output.figure("reads/s:")?, output.figure("writes/s:")?];
     let [read, written] = [output.figure("read, MiB/s:")?, output.figure("written, MiB/s:")?];
+    let bytes = |rate, mib_per_s| (output.bytes_per_s(rate, mib_per_s) * seconds).round() as u64;
     Ok(SysbenchResult {
         operations: ((reads + writes) * seconds).round() as u64,
-        read_bytes: (read * MIB * seconds).round() as u64,
-        write_bytes: (written * MIB * seconds).round() as u64,
+        read_bytes: bytes(reads, read),
+        write_bytes: bytes(writes, written),
         tool_ns: (seconds * NS_PER_S).round() as u64,
         histograms: output.histogram()?.map(|found| ("event".into(), found)).into_iter().collect(),
         samples: printed::sysbench(&text),
@@ -147,6 +148,23 @@ impl Output<'_> {
     fn number_after(&self, label: &str) -> Option<f64> {
         let value = self.text.lines().find_map(|line| line.trim_start().strip_prefix(label))?;
         value.trim().trim_end_matches('s').parse().ok()
+    }
+
+    /// Bytes a second of so many requests: of a block each, but for the last one of a file, as far
+    /// as the bandwidth goes with that. Of 1 MiB/s its two decimals leave 1%.
+    fn bytes_per_s(&self, rate: f64, mib_per_s: f64) -> f64 {
+        const ROUNDED: f64 = 0.005;
+        let [least, most] = [mib_per_s - ROUNDED, mib_per_s + ROUNDED].map(|it| it.max(0.0) * MIB);
+        self.block_bytes().map_or(mib_per_s * MIB, |block| (rate * block).clamp(least, most))
+    }
+
+    /// `Block size 16KiB`, with five digits (sb_util.c, `sb_print_value_size`).
+    fn block_bytes(&self) -> Option<f64> {
+        let mut lines = self.text.lines();
+        let size = lines.find_map(|line| line.strip_prefix("Block size "))?.trim();
+        let (number, unit) = size.split_at(size.find(|c: char| c.is_ascii_alphabetic())?);
+        let power = ["B", "KiB", "MiB", "GiB"].iter().position(|it| *it == unit)?;
+        Some(number.parse::<f64>().ok()? * 1024_f64.powi(power as i32))
     }
 
     /// The histogram; `None` where the test has switched it off, or nothing was done.
@@ -228,6 +246,19 @@ Latency (ms):
         };
         assert_eq!(figure("sysbench_fsyncs"), Some(3448.28));
         assert_eq!(figure("sysbench_latency_p95"), Some(1.12 * NS_PER_MS));
+    }
+
+    #[test]
+    fn bytes_are_those_of_the_requests_where_the_bandwidth_goes_with_that() {
+        let bytes = |head: &str| {
+            let result = parsed(&format!("{head}\n{PRINTED}")).unwrap();
+            (result.read_bytes, result.write_bytes)
+        };
+        let of = |mib_per_s: f64| (mib_per_s * MIB * 2.0153).round() as u64;
+        assert_eq!(bytes("Block size 16KiB").0, of(257.03 / 64.0), "and not 4.02");
+        assert_eq!(bytes("Block size 16KiB").1, of(171.52 / 64.0));
+        assert_eq!(bytes("Block size 8KiB"), (of(4.02 - 0.005), of(2.68 - 0.005)));
+        assert_eq!(bytes("Block size of 9"), (of(4.02), of(2.68)));
     }
 
     #[test]
