@@ -124,7 +124,9 @@ fn add_device(sum: &mut DeviceTotals, more: &DeviceTotals) {
     sum.writes += more.writes;
     sum.read_bytes += more.read_bytes;
     sum.write_bytes += more.write_bytes;
-    sum.flushes += more.flushes;
+    if let Some(flushes) = more.flushes {
+        *sum.flushes.get_or_insert_default() += flushes;
+    }
     sum.busy_ns += more.busy_ns;
 }
 

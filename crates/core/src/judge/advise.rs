@@ -434,10 +434,9 @@ fn in_question<'a>(plan: &'a Plan, purpose: &Purpose) -> Vec<&'a str> {
 /// a sync of what was only read has nothing to flush.
 fn durability(plan: &Plan, records: &[Record], workloads: &[&str]) -> Vec<Condition> {
     let names = || plan.contenders.iter().map(|it| it.name.as_str());
-    // A kernel that counts none says 0.
     let flushes = |name: &str, workload: &str| {
         typical(records, name, workload, |record, device| {
-            counts_flushes(record).then_some(device.flushes)
+            device.flushes.filter(|_| counts_flushes(record))
         })
     };
     let most = |workload: &str| names().filter_map(|it| flushes(it, workload)).fold(0.0, f64::max);
@@ -494,7 +493,7 @@ fn flushed(workload: &str, flushes: Option<f64>, counts_any: bool) -> (Option<bo
     }
 }
 
-/// The trial's kernel counts them: Linux 5.5 and later.
+/// The trial's kernel counts them: Linux 5.5 and later. In older records others say 0.
 fn counts_flushes(record: &Record) -> bool {
     let mut lacks = record.guest.iter().flat_map(|guest| &guest.lacks);
     !lacks.any(|lack| lack.contains("flushes"))
@@ -765,6 +764,7 @@ mod tests {
     }
 
     fn with_device(record: Record, flushes: u64, write_bytes: u64) -> Record {
+        let flushes = Some(flushes);
         let device = Some(DeviceTotals { flushes, write_bytes, ..Default::default() });
         let totals = Totals { device, ..Default::default() };
         let phases = vec![crate::model::PhaseRecord { totals, ..phase(Phase::Whole) }];

@@ -44,18 +44,19 @@ impl Bill {
         let Some(device) = part.totals.device.filter(|device| is_busy(device, part)) else {
             return Some(bill);
         };
-        let requests = device.reads + device.writes + device.flushes;
+        let requests = device.reads + device.writes + device.flushes.unwrap_or(0);
         let moved = device.read_bytes + device.write_bytes;
         let is_work = |bytes: &u64| workload.command.is_none() || *bytes >= LEAST_AMOUNT_BYTES;
         let [read, written] =
             [part.read_bytes(), part.written_bytes()].map(|bytes| bytes.filter(is_work));
         for (cost, value, of, application) in [
-            (Cost::Reads, device.reads, requests, None),
-            (Cost::Writes, device.writes, requests, None),
+            (Cost::Reads, Some(device.reads), requests, None),
+            (Cost::Writes, Some(device.writes), requests, None),
             (Cost::Flushes, device.flushes, requests, None),
-            (Cost::ReadBytes, device.read_bytes, moved, read),
-            (Cost::WrittenBytes, device.write_bytes, moved, written),
+            (Cost::ReadBytes, Some(device.read_bytes), moved, read),
+            (Cost::WrittenBytes, Some(device.write_bytes), moved, written),
         ] {
+            let Some(value) = value else { continue };
             let instead = (per, application.map_or(1.0, |bytes| bytes as f64 / count));
             let (per, count) = match application {
                 Some(bytes) => (Per::Byte, bytes as f64),

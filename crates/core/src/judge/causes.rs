@@ -209,7 +209,7 @@ mod tests {
         let [flushes, write_bytes, cpu_ms] = costs;
         let device = DeviceTotals {
             devices: 1,
-            flushes,
+            flushes: Some(flushes),
             writes: 10,
             write_bytes,
             busy_ns: 500_000_000,

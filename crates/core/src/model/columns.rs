@@ -151,8 +151,8 @@ impl DeviceTotals {
         let elapsed_ns = elapsed_s * 1e9;
         let devices = self.devices.max(1) as f64;
         let column = |name, value, unit| SysstatColumn { name, value, unit };
-        let flushes = per(self.flushes as f64, elapsed_s);
-        let flush_await_ns = share(self.flush_ns, self.flushes);
+        let flushes = self.flushes.and_then(|flushes| per(flushes as f64, elapsed_s));
+        let flush_await_ns = self.flushes.and_then(|flushes| share(self.flush_ns, flushes));
         let mut columns = Vec::from(READS.columns(&reads, elapsed_s));
         columns.extend(WRITES.columns(&writes, elapsed_s));
         columns.extend(DISCARDS.columns(&discards, elapsed_s));
@@ -267,7 +267,7 @@ mod tests {
             reads_merged: 100,
             read_bytes: 300 * 8192,
             read_ns: 600_000_000,
-            flushes: 4,
+            flushes: Some(4),
             flush_ns: 20_000_000,
             busy_ns: 1_000_000_000,
             queue_ns: 6_000_000_000,

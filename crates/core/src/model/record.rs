@@ -176,7 +176,10 @@ pub struct DeviceTotals {
     pub discards_merged: u64,
     pub discard_bytes: u64,
     pub discard_ns: u64,
-    pub flushes: u64,
+    /// `None` where nobody counts them: of partitions, of devices without a queue of requests
+    /// (LVM, md, zram), before Linux 5.5. Older records have 0 there.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub flushes: Option<u64>,
     pub flush_ns: u64,
     /// Time in which at least one request was under way, added up over the devices.
     pub busy_ns: u64,

@@ -98,7 +98,7 @@ fn names(workload: &Workload, work: Work) -> Vec<String> {
     let adds_up = workload.jobs.as_ref().is_none_or(|jobs| jobs.together);
     names.extend(of_all(work).filter(|_| adds_up));
     for phase in workload.phases() {
-        let device = DeviceTotals { write_bytes: 1, ..DeviceTotals::default() };
+        let device = DeviceTotals { write_bytes: 1, flushes: Some(0), ..DeviceTotals::default() };
         let totals = Totals { device: Some(device), ..Totals::default() };
         let is_command = matches!(work, Work::Command(_));
         let record = PhaseRecord {

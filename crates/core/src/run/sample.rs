@@ -108,7 +108,8 @@ fn costs(workload: &Workload, phase: &PhaseRecord) -> impl Iterator<Item = Figur
     if let Some(device) = totals.device {
         costs.push(("device_read_bytes", device.read_bytes as f64, Unit::Bytes));
         costs.push(("device_write_bytes", device.write_bytes as f64, Unit::Bytes));
-        costs.push(("device_flushes", device.flushes as f64, Unit::Count));
+        let flushes = device.flushes.map(|count| ("device_flushes", count as f64, Unit::Count));
+        costs.extend(flushes);
     }
     // Of a command that says a line or two it would be how much it says.
     let least_bytes = workload.command.as_ref().map_or(0, |_| LEAST_AMOUNT_BYTES);
@@ -245,6 +246,21 @@ mod tests {
         }
         let share = samples.iter().find(|sample| sample.metric == "network_received_share");
         assert_eq!(share, None, "the link's rate is not known");
+    }
+
+    #[test]
+    fn what_nobody_counts_is_no_figure() {
+        let of = |told: &str| {
+            let device = Some(serde_json::from_str::<DeviceTotals>(told).unwrap());
+            let totals = Totals { device, ..Totals::default() };
+            let samples = samples(&command(), &[PhaseRecord { totals, ..phase(Vec::new()) }]);
+            let metrics = samples.into_iter().map(|it| it.metric);
+            metrics.filter(|it| it.starts_with("device_flush")).collect::<Vec<_>>()
+        };
+        assert_eq!(of(r#"{"writes":9}"#), [""; 0]);
+        assert_eq!(of(r#"{"writes":9,"flushes":0}"#), ["device_flushes", "device_flushes_per_s"]);
+        let uncounted = DeviceTotals::default();
+        assert!(!serde_json::to_string(&uncounted).unwrap().contains("flushes"));
     }
 
     #[test]

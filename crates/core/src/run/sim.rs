@@ -136,7 +136,7 @@ impl SimPlace {
             queue_ns: work_ns / 2,
             write_bytes: bytes + bytes / 10,
             read_bytes: bytes,
-            flushes: operations / 100,
+            flushes: Some(operations / 100),
             ..Default::default()
         };
         let own = match trial.workload.work() {

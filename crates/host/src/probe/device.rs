@@ -47,7 +47,9 @@ pub struct DeviceReading {
 pub struct Tracked {
     /// Since Linux 4.18.
     pub discards: bool,
-    /// Since Linux 5.5, and of whole disks only, not of partitions.
+    /// Since Linux 5.5, and only where the kernel makes them of a queue of requests
+    /// (block/blk-flush.c): not of partitions, and not of LVM, md or zram, which pass on what they
+    /// are given.
     pub flushes: bool,
 }
 
@@ -56,14 +58,15 @@ impl DeviceReader {
     pub fn open(root: &Path, devices: &[Device]) -> Result<Self, ProbeError> {
         let mut sys = Vec::with_capacity(devices.len());
         let mut elsewhere = Vec::new();
-        let mut partitions = false;
+        let mut with_queues = true;
         for device in devices {
             let folder = folder(root, device);
             match ProcFile::open(&folder.join("stat")) {
                 Ok(file) => sys.push(file),
                 Err(_) => elsewhere.push(device.number),
             }
-            partitions |= folder.join("partition").exists();
+            // block/blk-mq-sysfs.c: disks have it, whose driver takes requests.
+            with_queues &= folder.join("mq").exists();
         }
         let diskstats = match elsewhere.is_empty() {
             true => None,
@@ -74,7 +77,7 @@ impl DeviceReader {
         let (_, fields) = reader.read_counting_fields()?;
         reader.tracked = Tracked {
             discards: fields >= FIELDS_DISCARD,
-            flushes: fields >= FIELDS_FLUSH && !partitions,
+            flushes: fields >= FIELDS_FLUSH && with_queues,
         };
         Ok(reader)
     }
@@ -86,7 +89,9 @@ impl DeviceReader {
 
     /// The counters now.
     pub fn read(&mut self) -> Result<DeviceReading, ProbeError> {
-        self.read_counting_fields().map(|(reading, _)| reading)
+        let (mut reading, _) = self.read_counting_fields()?;
+        reading.totals.flushes = reading.totals.flushes.filter(|_| self.tracked.flushes);
+        Ok(reading)
     }
 
     /// The counters now, and how many fields the device has that has the fewest.
@@ -129,7 +134,7 @@ impl DeviceReading {
             discards_merged: now.discards_merged.saturating_sub(then.discards_merged),
             discard_bytes: now.discard_bytes.saturating_sub(then.discard_bytes),
             discard_ns: time_since(now.discard_ns, then.discard_ns),
-            flushes: now.flushes.saturating_sub(then.flushes),
+            flushes: now.flushes.zip(then.flushes).map(|(now, then)| now.saturating_sub(then)),
             flush_ns: time_since(now.flush_ns, then.flush_ns),
             busy_ns: time_since(now.busy_ns, then.busy_ns),
             queue_ns: time_since(now.queue_ns, then.queue_ns),
@@ -176,7 +181,7 @@ impl DeviceReading {
         add(&mut totals.discards_merged, discards_merged, 1);
         add(&mut totals.discard_bytes, discard_sectors, SECTOR_BYTES);
         add(&mut totals.discard_ns, discard_ms, NS_PER_MS);
-        add(&mut totals.flushes, flushes, 1);
+        add(totals.flushes.get_or_insert_default(), flushes, 1);
         add(&mut totals.flush_ns, flush_ms, NS_PER_MS);
         add(&mut totals.busy_ns, busy_ms, NS_PER_MS);
         add(&mut totals.queue_ns, queue_ms, NS_PER_MS);
@@ -259,7 +264,7 @@ mod tests {
             discards_merged: 13,
             discard_bytes: 12_288,
             discard_ns: 15_000_000,
-            flushes: 16,
+            flushes: Some(16),
             flush_ns: 17_000_000,
             busy_ns: 10_000_000,
             queue_ns: 11_000_000,
@@ -269,7 +274,8 @@ mod tests {
 
     #[test]
     fn sysfs_is_read_where_it_is() {
-        let tree = fake::tree(&[("sys/dev/block/8:16/stat", FULL)]);
+        let mq = ("sys/dev/block/8:16/mq/0/cpu_list", "0\n");
+        let tree = fake::tree(&[("sys/dev/block/8:16/stat", FULL), mq]);
         let mut reader = read(&tree, &[[8, 16]]).unwrap();
         assert_eq!(reader.read().unwrap(), expected());
         assert_eq!(reader.tracked(), Tracked { discards: true, flushes: true });
@@ -280,7 +286,10 @@ mod tests {
         let others = "   8       0 sda 70 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0\n".repeat(200);
         let diskstats = format!("{others}   8      16 sdb {FULL}   8 160 sdk 7 7\n");
         let tree = fake::tree(&[("proc/diskstats", &diskstats)]);
-        assert_eq!(read(&tree, &[[8, 16]]).unwrap().read().unwrap(), expected());
+        let mut expected = expected();
+        expected.totals.flushes = None;
+        let reading = read(&tree, &[[8, 16]]).unwrap().read().unwrap();
+        assert_eq!(reading, expected, "whether there is a queue of requests is not told");
     }
 
     #[test]
@@ -307,7 +316,7 @@ mod tests {
         let mut reader = read(&old, &[[8, 0]]).unwrap();
         assert_eq!(reader.tracked(), Tracked { discards: false, flushes: false });
         let totals = reader.read().unwrap().totals;
-        assert_eq!((totals.queue_ns, totals.discards, totals.flushes), (11_000_000, 0, 0));
+        assert_eq!((totals.queue_ns, totals.discards, totals.flushes), (11_000_000, 0, None));
 
         let newer =
             fake::tree(&[("proc/diskstats", "8 0 sda 1 2 8 4 5 6 16 8 9 10 11 12 13 24 15\n")]);
@@ -317,11 +326,16 @@ mod tests {
     }
 
     #[test]
-    fn a_partition_has_no_flushes() {
-        let stat = ("sys/dev/block/8:1/stat", FULL);
-        let tree = fake::tree(&[stat, ("sys/dev/block/8:1/partition", "1\n")]);
-        let tracked = read(&tree, &[[8, 1]]).unwrap().tracked();
-        assert_eq!(tracked, Tracked { discards: true, flushes: false });
+    fn nobody_counts_flushes_of_what_has_no_queue_of_requests() {
+        // A partition, and a mapping.
+        for number in [[8, 1], [253, 0]] {
+            let stat = format!("sys/dev/block/{}:{}/stat", number[0], number[1]);
+            let tree = fake::tree(&[(stat.as_str(), FULL)]);
+            let mut reader = read(&tree, &[number]).unwrap();
+            assert_eq!(reader.tracked(), Tracked { discards: true, flushes: false });
+            let first = reader.read().unwrap();
+            assert_eq!(reader.read().unwrap().since(&first).totals.flushes, None);
+        }
     }
 
     #[test]

@@ -28,6 +28,7 @@ fn totals_are_the_last_reading_less_the_first() {
         ("proc/stat", STAT),
         ("proc/meminfo", "Dirty: 8 kB\nWriteback: 0 kB\n"),
         (DEVICE, "1 0 8 0 1 0 8 0 0 5 0 0 0 0 0 0 0\n"),
+        ("sys/dev/block/7:3/mq/0/cpu_list", "0\n"),
     ]);
     let devices = fake::devices(&[[7, 3]]);
     let probe = Probe::open(tree.path(), &devices, Duration::from_secs(1)).unwrap();
@@ -42,7 +43,7 @@ fn totals_are_the_last_reading_less_the_first() {
     assert_eq!((totals.pressure, totals.network, totals.heat), (None, None, None));
     let device = totals.device.unwrap();
     assert_eq!((device.reads, device.writes, device.write_bytes), (0, 10, 800 * 512));
-    assert_eq!((device.flushes, device.busy_ns), (3, 40_000_000));
+    assert_eq!((device.flushes, device.busy_ns), (Some(3), 40_000_000));
     let memory = MemoryTotals {
         dirty_bytes_start: 8192,
         dirty_bytes_end: 4096,

@@ -209,7 +209,6 @@ fn second_columns(
         passed.device.is_some()
             && tracked.is_some_and(|tracked| match name {
                 name if name.starts_with("device_discard") => tracked.discards,
-                name if name.starts_with("device_flush") => tracked.flushes,
                 _ => true,
             })
     };
@@ -308,8 +307,8 @@ fn device_cells(device: Option<&DeviceReading>, tracked: Option<Tracked>) -> [Op
         tracked.discards.then_some(totals.discards_merged),
         tracked.discards.then_some(totals.discard_bytes),
         tracked.discards.then_some(totals.discard_ns),
-        tracked.flushes.then_some(totals.flushes),
-        tracked.flushes.then_some(totals.flush_ns),
+        totals.flushes,
+        totals.flushes.map(|_| totals.flush_ns),
         Some(totals.busy_ns),
         Some(totals.queue_ns),
         Some(*in_flight),
@@ -395,7 +394,7 @@ mod tests {
     #[test]
     fn rows_have_counters_since_the_start_and_gauges_as_they_are() {
         let device = |writes, in_flight| {
-            let totals = DeviceTotals { writes, flushes: 7, ..DeviceTotals::default() };
+            let totals = DeviceTotals { writes, ..DeviceTotals::default() };
             Some(DeviceReading { totals, in_flight })
         };
         let first = Reading { device: device(100, 5), ..at(0, 4096) };
@@ -422,7 +421,6 @@ mod tests {
                 writes: 20 * index,
                 write_bytes: 20 * 4096 * index,
                 write_ns: 20 * 300_000 * index,
-                flushes: index,
                 busy_ns: 25_000_000 * index,
                 ..DeviceTotals::default()
             };

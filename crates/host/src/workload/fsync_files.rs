@@ -422,23 +422,26 @@ impl Operator {
             let done = after.since(&before).totals;
             self.counted.writes += done.writes;
             self.counted.write_bytes += done.write_bytes;
-            self.counted.flushes += done.flushes;
+            if let Some(flushes) = done.flushes {
+                *self.counted.flushes.get_or_insert_default() += flushes;
+            }
         }
         Ok(())
     }
 
     /// What the devices did for one fsync, on average.
     fn device_samples(&self) -> Vec<Sample> {
-        let Some(counters) = &self.counters else { return Vec::new() };
+        if self.counters.is_none() {
+            return Vec::new();
+        }
         let fsyncs = self.fsyncs.count() as f64;
         let each = |metric, total: u64, unit| Sample::lower(metric, total as f64 / fsyncs, unit);
         let mut samples = vec![
             each("fsync_device_writes", self.counted.writes, Unit::Count),
             each("fsync_device_write_bytes", self.counted.write_bytes, Unit::Bytes),
         ];
-        if counters.tracked().flushes {
-            samples.push(each("fsync_device_flushes", self.counted.flushes, Unit::Count));
-        }
+        let flushes = self.counted.flushes;
+        samples.extend(flushes.map(|all| each("fsync_device_flushes", all, Unit::Count)));
         samples
     }
 }

@@ -235,7 +235,9 @@ fn machine(text: &mut Exposition, state: &State) {
     counter("fsverdict_device_written_bytes", "bytes", &said("Bytes written to"), written);
     counter("fsverdict_device_reads", "", &said("Reads of"), device.reads as f64);
     counter("fsverdict_device_writes", "", &said("Writes to"), device.writes as f64);
-    counter("fsverdict_device_flushes", "", &said("Flushes of"), device.flushes as f64);
+    if let Some(flushes) = device.flushes {
+        counter("fsverdict_device_flushes", "", &said("Flushes of"), flushes as f64);
+    }
     let busy = seconds(device.busy_ns);
     let help = said("Time with a request under way at");
     counter("fsverdict_device_busy_seconds", "seconds", &help, busy);

@@ -26,7 +26,7 @@ pub fn others_at_work(case: &Case) -> Option<Seen> {
         let own = device.read_bytes + device.write_bytes;
         let others = strangers(phase)?;
         let sum = others.read_bytes + others.write_bytes;
-        let flushes_bytes = device.flushes.saturating_mul(FLUSH_ALLOWANCE_BYTES);
+        let flushes_bytes = device.flushes.unwrap_or(0).saturating_mul(FLUSH_ALLOWANCE_BYTES);
         let allowed = flushes_bytes.saturating_add(ALLOWANCE_BYTES);
         let share = sum.saturating_sub(allowed) as f64 / own.max(1) as f64;
         (share > SHARE).then(|| Seen {
@@ -90,6 +90,7 @@ mod tests {
 
     fn moved(foreign_mib: Option<[u64; 2]>, flushes: u64) -> PhaseRecord {
         let (read_bytes, write_bytes) = (100 * MIB, 100 * MIB);
+        let flushes = Some(flushes);
         let device = DeviceTotals { read_bytes, write_bytes, flushes, ..DeviceTotals::default() };
         let foreign = foreign_mib.map(|[read, write]| ForeignTotals {
             read_bytes: read * MIB,

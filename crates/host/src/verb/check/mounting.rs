@@ -309,7 +309,7 @@ fn flushes(disk: &Disk, at: &Path) -> io::Result<u64> {
         let (synced, done) = disk.during(|| file.sync_all());
         synced?;
         let done = done.ok_or_else(|| io::Error::other("not counted"))?;
-        fewest = fewest.min(done.flushes);
+        fewest = fewest.min(done.flushes.ok_or_else(|| io::Error::other("not counted"))?);
     }
     Ok(fewest)
 }
