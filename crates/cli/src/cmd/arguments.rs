@@ -240,7 +240,8 @@ pub struct Arguments {
     /// A line for the shell, last of all, also after a failure.
     #[arg(long, value_name = "LINE", help_heading = WORK)]
     pub cleanup: Option<String>,
-    /// Leave the caches as the preparation leaves them.
+    /// Leave the caches as --prepare leaves them; unless the bed is a directory, the remount before
+    /// it empties them of what was there.
     #[arg(long, help_heading = WORK)]
     pub warm: bool,
     /// Operations the command does, to give it a rate.

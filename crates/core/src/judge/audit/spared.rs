@@ -26,8 +26,8 @@ const SPARED: f64 = 0.05;
 const WORKED: RangeInclusive<f64> = 0.5..=4.0;
 
 const READ_ADVICE: &str = "let it read data that don't compress, and not zeros, from a cache that \
-                           was dropped; or declare cache = \"warm\", for memory is what was \
-                           measured";
+                           was dropped; or, if memory is to be measured, declare cache = \
+                           \"warm\" and read it in prepare";
 
 /// One way that bytes go.
 struct Way {

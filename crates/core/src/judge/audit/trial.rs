@@ -33,8 +33,8 @@ const HARNESS_PROCESSES: u64 = 100;
 
 /// A6's advice.
 pub const CACHE_ADVICE: &str = "drop the caches before it as root, read with direct = 1, or read a \
-                                set larger than memory once; or declare cache = \"warm\", for \
-                                memory is what was measured";
+                                set larger than memory once; or, if memory is to be measured, \
+                                declare cache = \"warm\" and read it in prepare";
 
 /// A9's advice.
 pub const SYNC_ADVICE: &str = "end the work with fsync or syncfs on the files it writes; don't \
