@@ -449,8 +449,8 @@ impl Watch {
         Ok(Some(Translated { action, gave: call.gave()?, keys }))
     }
 
-    /// Data moved from file to file within the kernel. Where one of them is elsewhere, or a pipe, it
-    /// is a read or a write of the other.
+    /// Data moved from file to file within the kernel. Where one of them is elsewhere, or a pipe,
+    /// it is a read or a write of the other.
     fn copied(&mut self, thread: u32, call: &Ended) -> Result<Option<Translated>> {
         let is_range = call.name != "sendfile" && call.name != "sendfile64";
         let (from_at, to_at) = if is_range { (0, 2) } else { (1, 0) };

@@ -151,14 +151,14 @@ impl Job {
         self.text("rw").is_some_and(|mode| mode.contains("write") || mode.contains("rw"))
     }
 
-    /// fio lays its files out whole before the work: what is read or overwritten, and what an engine
-    /// can't make longer (filesetup.c, `extend_file`; of local files that is mmap alone).
+    /// fio lays its files out whole before the work: what is read or overwritten, and what an
+    /// engine can't make longer (filesetup.c, `extend_file`; of local files that is mmap alone).
     fn is_laid_out(&self) -> bool {
         self.reads() || self.writes() && (self.is_on("overwrite") || self.engine() == "mmap")
     }
 
-    /// Bytes that its files take: those that are laid out, or written whole. `None` where that is up
-    /// to the clock, or to what is there.
+    /// Bytes that its files take: those that are laid out, or written whole. `None` where that is
+    /// up to the clock, or to what is there.
     fn least_bytes(&self) -> Option<u64> {
         let is_whole = self.is_laid_out() || self.writes() && !self.has_any(&ENDED_EARLY);
         if !OF_FILES.contains(&self.engine()) || self.has_any(&OTHER_FILES) || !is_whole {
