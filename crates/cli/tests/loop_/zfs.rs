@@ -90,7 +90,7 @@ fn daemons(scene: &Scene) -> Vec<String> {
         file.is_ok_and(|file| file.starts_with(&images))
     });
     let pools: Vec<String> =
-        loops.map(|entry| format!(" fsverdict-{} ", entry.file_name().display())).collect();
+        loops.map(|entry| format!(" fsverdict-{}-", entry.file_name().display())).collect();
     let processes = fs::read_dir("/proc").unwrap().flatten().map(|entry| entry.path());
     let has_pool = |path: &std::path::PathBuf| {
         let mounts = fs::read_to_string(path.join("mountinfo")).unwrap_or_default();

@@ -45,6 +45,8 @@ pub struct Site<'a> {
     pub again: bool,
     /// Its devices are zoned.
     pub zoned: bool,
+    /// The token of the run, for what outlives a trial that is killed; empty where nothing does.
+    pub run: &'a str,
 }
 
 /// What fsverdict needs to know of a file system.

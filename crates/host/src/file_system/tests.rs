@@ -45,7 +45,8 @@ fn mounted(name: &str, options: &[&str]) -> String {
 /// What mounts `name` on one that is at `/below`, and was mounted before.
 fn started(name: &str, options: &[&str]) -> String {
     let (devices, options) = (words(&DEVICES), words(options));
-    let site = Site { devices: &devices, at: "/mnt", below: "/below", again: true, zoned: false };
+    let site =
+        Site { devices: &devices, at: "/mnt", below: "/below", again: true, zoned: false, run: "" };
     let mut commands = known(name).mount(&options, &site);
     commands.extend(known(name).server(&options, &site));
     lines(&commands)
@@ -276,6 +277,11 @@ fn each_is_mounted_by_its_name_and_with_our_options_before_the_users() {
     assert_eq!(mounted("bcachefs", &[]), "mount -t bcachefs /dev/loop1:/dev/loop2 /mnt");
     let zfs = "zpool import -o cachefile=none -d /dev -o noatime,nodev fsverdict-loop1";
     assert_eq!(mounted("zfs", &["noatime", "nodev"]), zfs);
+    // A run that was killed takes no pool from one that has got its device since.
+    let devices = words(&DEVICES);
+    let pool = |run| zfs::pool(&Site { devices: &devices, run, ..Site::default() });
+    assert_eq!(pool("0123456789abcdef"), "fsverdict-loop1-0123456789abcdef");
+    zfs::Pool::try_from(pool("0123456789abcdef")).unwrap();
 }
 
 #[test]
@@ -407,6 +413,7 @@ fn conforms(case: &Case) {
     let output = command.env(TRIAL, document).output().unwrap();
     let said = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
     drop(granted);
+    let token = journal.token().to_string();
     journal.close().unwrap();
     assert!(output.status.success() && said.contains("conforms: "), "{}: {said}", case.name);
     let kind = said.lines().find_map(|line| line.split_once("conforms: ")).unwrap().1;
@@ -415,7 +422,7 @@ fn conforms(case: &Case) {
     let label = tool::run_words(&["blkid", "-p", "-s", "LABEL", "-o", "value", &node]).unwrap();
     let wanted = match known(case.name).label {
         Some(_) => LABEL.into(),
-        None if case.name == "zfs" => on(&node, zfs::pool),
+        None if case.name == "zfs" => on(&node, |site| zfs::pool(&Site { run: &token, ..*site })),
         None => String::new(),
     };
     assert_eq!(label.trim(), wanted, "{}", case.name);
@@ -503,7 +510,8 @@ fn read_files(directory: &Path) {
 fn check(trial: &Trial) {
     let file_system = find(&trial.contender.file_system).unwrap();
     let devices = devices(trial);
-    let site = Site { devices: &devices, at: &trial.directory, ..Site::default() };
+    let site =
+        Site { devices: &devices, at: &trial.directory, run: &trial.bed.lab, ..Site::default() };
     let Some(commands) = file_system.check(&site) else { return };
     if let Some(program) = file_system.daemon {
         daemon::start(program, &Path::new(&trial.raw).join("daemon.log")).unwrap();

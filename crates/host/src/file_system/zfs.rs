@@ -3,7 +3,7 @@
 //! the kernel calls the mounts `zfs` and `fuse.zfs`, and the run lists the module's version or that
 //! of zfs-fuse.
 //!
-//! A pool has the name of its first device, and nothing but this name is ever exported or imported.
+//! A pool has the name of its first device and of its run: no other is ever exported or imported.
 //! It is exported at each unmount: that empties its cache, which dropping caches does not reach.
 
 use serde::{Deserialize, Serialize};
@@ -96,10 +96,12 @@ const LINKS: &str = "/run/zfs/devices";
 
 const PREFIX: &str = "fsverdict-";
 
-/// The pool's name: on one machine a device is in one run at a time.
+/// The pool's name: a device is in one run at a time, and perhaps in another's when one that was
+/// killed is cleared away.
 pub fn pool(site: &Site) -> String {
     let name = site.devices[0].rsplit('/').next().unwrap_or_default();
-    format!("{PREFIX}{name}")
+    let dash = if site.run.is_empty() { "" } else { "-" };
+    format!("{PREFIX}{name}{dash}{}", site.run)
 }
 
 /// Exported at once, so that it is mounted by an import and with that one's options.

@@ -28,7 +28,7 @@ use crate::layer::{self, Names};
 use crate::machine::cgroup::{self, Controller, Places};
 use crate::machine::settings::{self, Change};
 use crate::machine::throttle::{self, Means};
-use crate::place::trial::site::{WORK, devices};
+use crate::place::trial::site::{WORK, devices, run_of};
 use crate::undo::{self, Journal, Undo};
 use crate::{file_system, sys, tool};
 
@@ -400,7 +400,8 @@ fn is_of_our_own(bed: BedKind) -> bool {
 /// The pool by which the kernel may hold the devices when the trial is over.
 fn held_pool(trial: &Trial) -> Option<Pool> {
     let file_system = file_system::find(&trial.contender.file_system)?;
-    file_system.held_pool(&Site { devices: &devices(trial), ..Site::default() })
+    let (devices, run) = (&devices(trial), &run_of(trial).map_or_else(String::new, String::from));
+    file_system.held_pool(&Site { devices, run, ..Site::default() })
 }
 
 impl Place for Lab<'_> {

@@ -70,8 +70,12 @@ pub fn devices(trial: &Trial) -> Vec<String> {
 
 /// What devices of its layers are called. A host has others, too.
 pub fn names(trial: &Trial) -> Names {
-    let run = Token::parse(&trial.bed.lab).filter(|_| !within::is_guest());
-    run.map_or_else(Names::alone, |run| Names::of_run(&run))
+    run_of(trial).map_or_else(Names::alone, |run| Names::of_run(&run))
+}
+
+/// The token in the names of what a trial leaves if it is killed. A guest goes as a whole.
+pub fn run_of(trial: &Trial) -> Option<Token> {
+    Token::parse(&trial.bed.lab).filter(|_| !within::is_guest())
 }
 
 /// One of the file systems that a trial mounts, each on the one below.
@@ -84,6 +88,7 @@ pub struct Level<'a> {
     pub options: &'a [String],
     devices: Vec<String>,
     zoned: bool,
+    run: String,
     /// Where it is mounted.
     pub at: String,
     below: String,
@@ -101,12 +106,14 @@ pub fn levels<'a>(
         true => trial.directory.clone(),
         false => format!("{}-{level}", trial.directory),
     };
+    let run = run_of(trial).map_or_else(String::new, String::from);
     let mut levels = vec![Level {
         file_system: lowest.ok_or_else(|| unknown(&contender.file_system))?,
         mkfs: &contender.mkfs,
         options: &contender.mount,
         devices: devices(trial),
         zoned: layer::is_zoned(&contender.layers),
+        run: run.clone(),
         at: at(0),
         below: String::new(),
     }];
@@ -117,6 +124,7 @@ pub fn levels<'a>(
             options: &above.options,
             devices: Vec::new(),
             zoned: false,
+            run: run.clone(),
             at: at(level),
             below: at(level - 1),
         });
@@ -134,8 +142,8 @@ pub fn cached(trial: &Trial) -> String {
 
 impl Level<'_> {
     fn site(&self, again: bool) -> Site<'_> {
-        let (zoned, devices) = (self.zoned, &self.devices);
-        Site { devices, at: &self.at, below: &self.below, again, zoned }
+        let (zoned, devices, run) = (self.zoned, &self.devices, &self.run);
+        Site { devices, at: &self.at, below: &self.below, again, zoned, run }
     }
 
     /// The commands that make, mount or unmount it, which may have been mounted before.
