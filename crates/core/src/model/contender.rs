@@ -99,11 +99,15 @@ impl Contender {
 
     /// Of its knobs one by which more than storage would be set: on a machine with other users and
     /// other work that is none of a plan's business, and some of them start programs as root
-    /// (`kernel.core_pattern`) or can't be set back (`kernel.modules_disabled`).
+    /// (`kernel.core_pattern`) or can't be set back (`kernel.modules_disabled`). Of networks it is
+    /// what sets itself alone: `net.ipv4.ip_forward` also sets `forwarding` of all interfaces
+    /// (net/ipv4/devinet.c, `inet_forward_change`), `conf.all` what is below it, and
+    /// `disable_ipv6` takes addresses away.
     pub(super) fn beyond_storage(&self) -> Option<&str> {
         let sysctl = |name: &&String| {
             let file = sysctl_file(name).unwrap_or_default();
-            !SYSCTLS.iter().any(|begin| file.starts_with(begin))
+            NOT_PUT_BACK.contains(&file.as_str())
+                || !SYSCTLS.iter().any(|begin| file.starts_with(begin))
         };
         let module = |name: &&String| {
             let module = name.split('.').next().unwrap_or_default();
@@ -121,9 +125,14 @@ impl Contender {
 
 /// How the files of those sysctls begin that a plan may set on a machine of others
 /// (Documentation/admin-guide/sysctl): memory, networks, limits of files, and the scheduler.
-const SYSCTLS: [&str; 18] = [
+const SYSCTLS: [&str; 23] = [
     "vm/",
-    "net/",
+    "net/core/",
+    "net/ipv4/ip_local_",
+    "net/ipv4/ipfrag_",
+    "net/ipv4/tcp_",
+    "net/ipv4/udp_",
+    "net/unix/",
     "dev/raid/",
     "fs/aio-max-nr",
     "fs/epoll/",
@@ -141,6 +150,10 @@ const SYSCTLS: [&str; 18] = [
     "kernel/sched_",
     "kernel/sem",
 ];
+
+/// Of these what can't be put back: one that was never set reads as a key of zeros
+/// (net/ipv4/sysctl_net_ipv4.c, `proc_tcp_fastopen_key`).
+const NOT_PUT_BACK: [&str; 1] = ["net/ipv4/tcp_fastopen_key"];
 
 /// The modules whose parameters a plan may set there, besides device-mapper's: file systems, disks
 /// and what lies between.
@@ -228,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn what_starts_programs_or_stays_for_good_is_beyond_storage() {
+    fn what_starts_programs_or_stays_or_sets_more_than_itself_is_beyond_storage() {
         let sysctl = |name: &str| Contender {
             sysctl: [(name.to_string(), Scalar::Whole(1))].into(),
             ..Contender::default()
@@ -241,6 +254,18 @@ mod tests {
         }
         for name in ["vm.dirty_ratio", "fs/xfs/speculative_prealloc_lifetime", "net.core.rmem_max"]
         {
+            assert_eq!(sysctl(name).beyond_storage(), None);
+        }
+        for name in [
+            "net.ipv4.ip_forward",
+            "net/ipv6/conf/all/disable_ipv6",
+            "net.ipv4.conf.eth0/1.forwarding",
+            "net.ipv4.neigh.default.gc_stale_time",
+            "net.ipv4.tcp_fastopen_key",
+        ] {
+            assert_eq!(sysctl(name).beyond_storage(), Some(name));
+        }
+        for name in ["net.ipv4.tcp_rmem", "net/ipv4/udp_mem", "net.ipv4.ip_local_port_range"] {
             assert_eq!(sysctl(name).beyond_storage(), None);
         }
         let module = |name: &str| Contender {

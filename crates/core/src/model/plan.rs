@@ -735,8 +735,8 @@ impl Plan {
         match knobs.next() {
             None => Ok(()),
             Some((contender, knob)) => Err(PlanError::Invalid(format!(
-                "contender {:?} sets {knob}, which is more than storage: that takes a machine of \
-                 its own, --place vm",
+                "contender {:?} sets {knob}, which is more than storage, or can't be put back: \
+                 that takes a machine of its own, --place vm",
                 contender.name
             ))),
         }
