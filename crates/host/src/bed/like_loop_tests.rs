@@ -84,7 +84,7 @@ fn loop_a_device_says_again_what_it_said_before() {
     let (number, before) = (device.device(), queue(&device.device()));
     let like = Like::named(if before[0] == "0" { "hdd" } else { "ssd" }).unwrap();
     let settings = like.offered(number.number, Flushes::Like);
-    let changes = settings::before(Path::new("/"), &settings).unwrap();
+    let changes = settings::before(Path::new("/"), &settings, &[]).unwrap();
     like::set(&settings).unwrap();
     assert_ne!(queue(&number), before);
     let index = number.path.trim_start_matches("/dev/loop").parse().unwrap();

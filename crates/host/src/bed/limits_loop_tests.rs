@@ -86,7 +86,7 @@ fn loop_a_limit_counts_what_the_device_gets() {
     let root = Path::new("/");
     let rules = throttle::rules(root, Some(LIMITS), std::slice::from_ref(&lower));
     let rules = rules.unwrap_or_default();
-    let changes = settings::before(root, &rules).unwrap();
+    let changes = settings::before(root, &rules, &[]).unwrap();
     settings::set_all(root, &rules, &changes).unwrap();
     // A trial that another test starts has copies of all mounts for a moment: the disk is busy.
     let argv = ["mount", "-o", "ro", &upper.path, place.to_str().unwrap()];

@@ -464,7 +464,8 @@ impl<'a> Maker<'a> {
         };
         for device in self.made.devices.clone() {
             let settings = like.offered(device.number, cache);
-            let changes = settings::before(Path::new("/"), &settings).map_err(BedError::Setting)?;
+            let changes =
+                settings::before(Path::new("/"), &settings, &[]).map_err(BedError::Setting)?;
             let ours = self.made.parts.iter().find_map(|part| part.number_of(&device));
             let image = ours.map(|number| (number, self.token.clone()));
             self.announce(&Undo::Queue { image, changes: changes.clone() })?;

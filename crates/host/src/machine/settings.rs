@@ -16,7 +16,7 @@ use thiserror::Error;
 use crate::sys;
 
 /// Knobs that change when another is set: the kernel keeps a ratio or an amount of bytes, and
-/// clears the other (Documentation/admin-guide/sysctl/vm.rst).
+/// clears the other (Documentation/admin-guide/sysctl/vm.rst.
 const COUPLED_SYSCTLS: [(&str, &str); 2] = [
     ("vm/dirty_ratio", "vm/dirty_bytes"),
     ("vm/dirty_background_ratio", "vm/dirty_background_bytes"),
@@ -107,17 +107,17 @@ impl Knob {
         }
     }
 
-    /// It belongs to one device, and not to the machine.
-    pub fn is_of_a_device(&self) -> bool {
-        matches!(self, Knob::Queue { .. } | Knob::Throttle { .. })
+    /// The number of the device that it belongs to; `None`: it is the machine's.
+    pub fn device(&self) -> Option<[u32; 2]> {
+        match self {
+            Knob::Queue { device, .. } | Knob::Throttle { device, .. } => Some(*device),
+            Knob::Sysctl(_) | Knob::Module(_) => None,
+        }
     }
 
     /// Which disk it is of now, where the kernel counts them.
     fn disk(&self, root: &Path) -> Option<u64> {
-        let (Knob::Queue { device, .. } | Knob::Throttle { device, .. }) = self else {
-            return None;
-        };
-        let text = fs::read_to_string(disk_of(root, *device).join("diskseq")).ok()?;
+        let text = fs::read_to_string(disk_of(root, self.device()?).join("diskseq")).ok()?;
         text.trim().parse().ok()
     }
 
@@ -237,6 +237,17 @@ impl Setting {
         }
         Err(SettingError::NotTaken { knob, value, seen: seen.value })
     }
+
+    /// Has it again what it had, where it has something else now.
+    fn put(&self, root: &Path) -> Result<(), SettingError> {
+        if self.value == "0" && other_half(&self.knob).is_some() {
+            // The other half is cleared where this one changes, and this one may be 0 by that.
+            Setting { value: "1".into(), knob: self.knob.clone() }.set(root)?;
+        } else if self.current(root).is_ok_and(|now| now == *self) {
+            return Ok(());
+        }
+        self.set(root)
+    }
 }
 
 /// A queue file that offers a choice shows it as `none [mq-deadline] kyber`.
@@ -285,22 +296,35 @@ impl Change {
     }
 }
 
-/// What must be put back after `settings` are set, in the order in which it must be: their own
-/// values now, and those of the knobs that change along with them.
-pub fn before(root: &Path, settings: &[Setting]) -> Result<Vec<Change>, SettingError> {
-    let mut changes: Vec<Change> = Vec::new();
+/// What must be put back after `settings` are set: their own values now, and those of the knobs
+/// that change along with them, once for each setting that changes them. What is `known` to be
+/// changed has had its former value before that.
+pub fn before(
+    root: &Path,
+    settings: &[Setting],
+    known: &[Change],
+) -> Result<Vec<Change>, SettingError> {
+    let mut changes = known.to_vec();
     for ours in settings {
-        for knob in [Some(ours.knob.clone()), coupled(&ours.knob)].into_iter().flatten() {
-            if !changes.iter().any(|known| known.back.knob == knob) {
-                let back = Setting { knob, value: String::new() }.current(root)?;
-                let disk = back.knob.disk(root);
-                changes.push(Change { back, ours: ours.clone(), disk });
+        for knob in [vec![ours.knob.clone()], coupled(&ours.knob)].concat() {
+            let mut of_it = changes.iter().filter(|it| it.back.knob == knob);
+            let first = of_it.clone().next();
+            if of_it.any(|it| it.ours == *ours) {
+                continue;
             }
+            let may_be_gone = knob != ours.knob;
+            let back = match first {
+                Some(first) => first.back.clone(),
+                None => match (Setting { knob, value: String::new() }).current(root) {
+                    Err(error) if error.is_gone() && may_be_gone => continue,
+                    back => back?,
+                },
+            };
+            let disk = back.knob.disk(root);
+            changes.push(Change { back, ours: ours.clone(), disk });
         }
     }
-    // Of a ratio and its bytes, one is 0 and can't be written; it becomes 0 with the other's value.
-    changes.retain(|it| !(it.back.value == "0" && is_coupled_sysctl(&it.back.knob)));
-    Ok(changes)
+    Ok(changes.split_off(known.len()))
 }
 
 /// Sets `settings`, whose `changes` are known. What did not take is put back at once: later its
@@ -311,7 +335,7 @@ pub fn set_all(root: &Path, settings: &[Setting], changes: &[Change]) -> Result<
             if matches!(error, SettingError::NotTaken { .. }) {
                 let is_its = |it: &&Change| it.ours == *setting || it.back.knob == setting.knob;
                 // What is said is that it did not take.
-                changes.iter().filter(is_its).for_each(|it| drop(it.back.set(root)));
+                drop(take_back(root, changes.iter().filter(is_its).collect()));
             }
         })
     })
@@ -332,26 +356,45 @@ pub fn put_back(root: &Path, changes: &[Change]) -> Vec<SettingError> {
             Err(error) => errors.push(error),
         }
     }
-    errors.extend(ours.into_iter().filter_map(|change| change.back.set(root).err()));
+    errors.extend(take_back(root, ours));
     errors
 }
 
-fn coupled(knob: &Knob) -> Option<Knob> {
-    match knob {
-        Knob::Queue { device, file } if file == Path::new("scheduler") => {
-            Some(Knob::queue(*device, "nr_requests"))
-        }
-        Knob::Sysctl(file) => {
-            let both = COUPLED_SYSCTLS.iter().flat_map(|&(a, b)| [(a, b), (b, a)]);
-            let mut others = both.filter(|(name, _)| file == Path::new(name));
-            others.next().map(|(_, other)| Knob::Sysctl(other.into()))
-        }
-        _ => None,
-    }
+/// Puts `changes` back whatever is there now; gives what could not be.
+pub fn take_back(root: &Path, changes: Vec<&Change>) -> Vec<SettingError> {
+    let wanted = changes.iter().filter(|it| !comes_along(it, &changes));
+    wanted.filter_map(|it| it.back.put(root).err()).collect()
 }
 
-fn is_coupled_sysctl(knob: &Knob) -> bool {
-    matches!(knob, Knob::Sysctl(_)) && coupled(knob).is_some()
+/// Of a ratio and its bytes one is 0, which can't be written: it becomes 0 with the other's value.
+/// Both are where the ratio was set to 0.
+fn comes_along(change: &Change, all: &[&Change]) -> bool {
+    let Some((is_ratio, other)) = other_half(&change.back.knob) else { return false };
+    let has_value = |it: &&Change| it.back.knob == other && it.back.value != "0";
+    change.back.value == "0" && (!is_ratio || all.iter().any(has_value))
+}
+
+/// Of a knob that is a ratio, or the amount of bytes in place of one, whether it is the ratio, and
+/// the other.
+fn other_half(knob: &Knob) -> Option<(bool, Knob)> {
+    let Knob::Sysctl(file) = knob else { return None };
+    let is = |name: &str| file == Path::new(name);
+    let sysctl = |name: &str| Knob::Sysctl(name.into());
+    COUPLED_SYSCTLS.iter().find_map(|(ratio, bytes)| match () {
+        () if is(ratio) => Some((true, sysctl(bytes))),
+        () if is(bytes) => Some((false, sysctl(ratio))),
+        () => None,
+    })
+}
+
+/// What changes along with `knob`, in the order in which it is put back after it.
+fn coupled(knob: &Knob) -> Vec<Knob> {
+    match knob {
+        Knob::Queue { device, file } if file == Path::new("scheduler") => {
+            vec![Knob::queue(*device, "nr_requests")]
+        }
+        _ => other_half(knob).into_iter().map(|(_, other)| other).collect(),
+    }
 }
 
 /// A partition has no queue of its own: its disk's counts.
@@ -411,16 +454,118 @@ mod tests {
         let names: Vec<_> = wanted.iter().map(name).collect();
         let all = ["scheduler", "nr_requests", "dirty_background_bytes", "zfs_arc_max"];
         assert_eq!(names, all);
-        let before = before(root.path(), &wanted).unwrap();
+        let before = before(root.path(), &wanted, &[]).unwrap();
         let values: Vec<_> =
             before.iter().map(|c| (name(&c.back), c.back.value.as_str())).collect();
         let expected = [
             ("scheduler", "none"),
             ("nr_requests", "128"),
+            // By its own setting, too.
+            ("nr_requests", "128"),
+            ("dirty_background_bytes", "0"),
             ("dirty_background_ratio", "10"),
             ("zfs_arc_max", "0"),
         ];
         assert_eq!(values, expected.map(|(name, value)| (name.into(), value)));
+    }
+
+    /// A machine with files that hold these values, and how to read and to change them.
+    struct Files(tempfile::TempDir);
+
+    impl Files {
+        fn new(values: &[(&str, &str)]) -> Files {
+            let files = Files(tempfile::tempdir().unwrap());
+            values.iter().for_each(|(file, value)| files.write(file, value));
+            files
+        }
+
+        fn write(&self, file: &str, value: &str) {
+            let path = self.0.path().join(file);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, value).unwrap();
+        }
+
+        fn read(&self, file: &str) -> String {
+            fs::read_to_string(self.0.path().join(file)).unwrap().trim().into()
+        }
+
+        /// Sets them one by one, and has the kernel change `along` after each.
+        fn set(&self, settings: &[Setting], along: &[&[(&str, &str)]]) -> Vec<Change> {
+            let changes = before(self.0.path(), settings, &[]).unwrap();
+            for (at, setting) in settings.iter().enumerate() {
+                setting.set(self.0.path()).unwrap();
+                along
+                    .get(at)
+                    .copied()
+                    .unwrap_or_default()
+                    .iter()
+                    .for_each(|(file, value)| self.write(file, value));
+            }
+            changes
+        }
+
+        fn put_back(&self, changes: &[Change]) {
+            let errors = put_back(self.0.path(), changes);
+            assert!(errors.is_empty(), "{errors:?}");
+        }
+    }
+
+    fn sysctl(name: &str, value: &str) -> Setting {
+        Setting { knob: Knob::sysctl(name), value: value.into() }
+    }
+
+    const RATIO: &str = "proc/sys/vm/dirty_ratio";
+    const BYTES: &str = "proc/sys/vm/dirty_bytes";
+
+    #[test]
+    fn both_halves_of_a_pair_go_back_whenever_the_run_is_killed() {
+        let both = [sysctl("vm.dirty_bytes", "8192"), sysctl("vm.dirty_ratio", "5")];
+        let along: [&[_]; 2] = [&[(RATIO, "0")], &[(BYTES, "0")]];
+        for (ratio, bytes) in [("20", "0"), ("0", "4096")] {
+            for done in 1..=2 {
+                let files = Files::new(&[(RATIO, ratio), (BYTES, bytes)]);
+                let changes = before(files.0.path(), &both, &[]).unwrap();
+                files.set(&both[..done], &along);
+                files.put_back(&changes);
+                // The kernel would have cleared the other.
+                let half = if ratio == "0" { (BYTES, bytes) } else { (RATIO, ratio) };
+                assert_eq!(files.read(half.0), half.1, "{done} of {ratio} and {bytes}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_ratio_of_nothing_goes_back_too() {
+        let files = Files::new(&[(RATIO, "0"), (BYTES, "0")]);
+        let changes = files.set(&[sysctl("vm.dirty_ratio", "5")], &[]);
+        files.put_back(&changes);
+        assert_eq!((files.read(RATIO), files.read(BYTES)), ("0".into(), "0".into()));
+        let changes = files.set(&[sysctl("vm.dirty_bytes", "8192")], &[]);
+        let ours: Vec<&Change> = changes.iter().collect();
+        let is_written = |it: &&Change| !comes_along(it, &ours);
+        let written: Vec<_> = changes.iter().filter(is_written).map(|it| &it.back).collect();
+        assert_eq!(written, [&sysctl("vm.dirty_ratio", "0")], "0 bytes can't be written");
+    }
+
+    #[test]
+    fn one_knob_by_two_names_goes_back_to_what_it_was_first() {
+        let queue = "sys/dev/block/7:1/queue/read_ahead_kb";
+        let files = Files::new(&[(RATIO, "20"), (BYTES, "0"), (queue, "128")]);
+        let twice = [
+            sysctl("vm.dirty_ratio", "5"),
+            sysctl("vm/dirty_ratio", "7"),
+            of_queue("read_ahead", "256"),
+            of_queue("read_ahead_kb", "512"),
+        ];
+        let changes = files.set(&twice, &[]);
+        files.put_back(&changes);
+        assert_eq!((files.read(RATIO), files.read(queue)), ("20".into(), "128".into()));
+        // Another contender of a duet comes when the first has set its own.
+        let mut changes = files.set(&twice[..1], &[]);
+        changes.extend(before(files.0.path(), &twice[1..2], &changes).unwrap());
+        twice[1].set(files.0.path()).unwrap();
+        files.put_back(&changes);
+        assert_eq!(files.read(RATIO), "20");
     }
 
     fn of_queue(file: &str, value: &str) -> Setting {
@@ -444,7 +589,7 @@ mod tests {
         let file = root.path().join("sys/dev/block/7:1/queue/nr_requests");
         // It reads back as `none`.
         let wanted = [of_queue("nr_requests", "[none] bfq")];
-        let changes = before(root.path(), &wanted).unwrap();
+        let changes = before(root.path(), &wanted, &[]).unwrap();
         let error = set_all(root.path(), &wanted, &changes).unwrap_err();
         assert!(matches!(error, SettingError::NotTaken { .. }), "{error}");
         assert_eq!(fs::read_to_string(&file).unwrap(), "128");
@@ -497,7 +642,7 @@ mod tests {
         let (root, _) = machine();
         let file = root.path().join("sys/dev/block/7:1/queue/nr_requests");
         let (root, ours) = (root.path(), of_queue("nr_requests", "64"));
-        let changes = before(root, std::slice::from_ref(&ours)).unwrap();
+        let changes = before(root, std::slice::from_ref(&ours), &[]).unwrap();
         let now = || fs::read_to_string(&file).unwrap().trim().to_string();
         assert!(put_back(root, &changes).is_empty());
         assert_eq!(now(), "128", "it was never changed");
@@ -519,7 +664,7 @@ mod tests {
             fs::write(disk.join("queue/nr_requests"), "128").unwrap();
             fs::write(disk.join("diskseq"), "41\n").unwrap();
             let ours = of_queue("nr_requests", "64");
-            let changes = before(root, std::slice::from_ref(&ours)).unwrap();
+            let changes = before(root, std::slice::from_ref(&ours), &[]).unwrap();
             ours.set(root).unwrap();
             fs::write(disk.join("diskseq"), sequence).unwrap();
             assert!(put_back(root, &changes).is_empty());
@@ -534,7 +679,7 @@ mod tests {
         let (root, _) = machine();
         let file = root.path().join("sys/dev/block/7:1/queue/nr_requests");
         let (root, ours) = (root.path(), of_queue("nr_requests", "64"));
-        let changes = before(root, std::slice::from_ref(&ours)).unwrap();
+        let changes = before(root, std::slice::from_ref(&ours), &[]).unwrap();
         fs::remove_file(&file).unwrap();
         assert!(put_back(root, &changes).is_empty());
         fs::create_dir(&file).unwrap();

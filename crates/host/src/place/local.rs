@@ -443,13 +443,11 @@ impl Place for Lab<'_> {
             self.give_controllers()?;
         }
         let all = [wanted.as_slice(), &rules].concat();
-        if all.iter().any(|it| !it.knob.is_of_a_device() || !is_of_our_own(bed.kind)) {
+        if all.iter().any(|it| it.knob.device().is_none() || !is_of_our_own(bed.kind)) {
             self.lock_settings()?;
         }
-        let mut changes = settings::before(root, &all)?;
-        // What another of the duet has set as well is put back once.
-        let is_known = |it: &Change| self.changed.iter().any(|old| old.back.knob == it.back.knob);
-        changes.retain(|it| !is_known(it));
+        // Another of the duet may have set the same.
+        let changes = settings::before(root, &all, &self.changed)?;
         if !changes.is_empty() {
             self.journal()?.before(&Undo::Settings(changes.clone()))?;
         }

@@ -123,7 +123,7 @@ impl Changes {
 
     /// Sets it, its old value and those that it drags along remembered.
     fn set(&mut self, setting: &Setting) -> Result<(), SettingError> {
-        let changes = settings::before(ROOT.as_ref(), std::slice::from_ref(setting))?;
+        let changes = settings::before(ROOT.as_ref(), std::slice::from_ref(setting), &[])?;
         let unwritten =
             |source| SettingError::Unreadable { knob: "the undo journal".into(), source };
         if let Some(journal) = &mut self.journal {
@@ -133,9 +133,8 @@ impl Changes {
         match done {
             // Something else was set than what was asked for: it would not be known as ours later.
             Err(SettingError::NotTaken { .. }) => {
-                for change in &changes {
-                    change.back.set(ROOT.as_ref())?;
-                }
+                let errors = settings::take_back(ROOT.as_ref(), changes.iter().collect());
+                errors.into_iter().next().map_or(Ok(()), Err)?;
             }
             Ok(()) => self.made.push(changes),
             Err(_) => {}
