@@ -16,10 +16,12 @@ use thiserror::Error;
 use crate::sys;
 
 /// Knobs that change when another is set: the kernel keeps a ratio or an amount of bytes, and
-/// clears the other (Documentation/admin-guide/sysctl/vm.rst.
-const COUPLED_SYSCTLS: [(&str, &str); 2] = [
+/// clears the other (Documentation/admin-guide/sysctl/vm.rst; mm/page-writeback.c,
+/// `dirty_ratio_handler`; mm/util.c, `overcommit_ratio_handler`).
+const COUPLED_SYSCTLS: [(&str, &str); 3] = [
     ("vm/dirty_ratio", "vm/dirty_bytes"),
     ("vm/dirty_background_ratio", "vm/dirty_background_bytes"),
+    ("vm/overcommit_ratio", "vm/overcommit_kbytes"),
 ];
 
 /// A setting that did not take.
@@ -566,6 +568,15 @@ mod tests {
         twice[1].set(files.0.path()).unwrap();
         files.put_back(&changes);
         assert_eq!(files.read(RATIO), "20");
+    }
+
+    #[test]
+    fn overcommit_has_a_ratio_and_an_amount() {
+        let ratio = "proc/sys/vm/overcommit_ratio";
+        let files = Files::new(&[(ratio, "50"), ("proc/sys/vm/overcommit_kbytes", "0")]);
+        let changes = files.set(&[sysctl("vm.overcommit_kbytes", "4096")], &[&[(ratio, "0")]]);
+        files.put_back(&changes);
+        assert_eq!(files.read(ratio), "50");
     }
 
     fn of_queue(file: &str, value: &str) -> Setting {
