@@ -225,6 +225,8 @@ impl Setting {
     /// Writes the value and reads it back.
     pub fn set(&self, root: &Path) -> Result<(), SettingError> {
         let text = match self.knob.line() {
+            // What is written without a byte is no system call, and the knob stays what it is.
+            None if self.value.is_empty() => "\n".into(),
             None => self.value.clone(),
             Some(word) => format!("{word} {}", self.value),
         };
@@ -577,6 +579,16 @@ mod tests {
         let changes = files.set(&[sysctl("vm.overcommit_kbytes", "4096")], &[&[(ratio, "0")]]);
         files.put_back(&changes);
         assert_eq!(files.read(ratio), "50");
+    }
+
+    #[test]
+    fn what_was_empty_is_emptied_again() {
+        let file = "proc/sys/net/ipv4/ip_local_reserved_ports";
+        let files = Files::new(&[(file, "\n")]);
+        let changes = files.set(&[sysctl("net.ipv4.ip_local_reserved_ports", "8080")], &[]);
+        files.put_back(&changes);
+        let text = fs::read_to_string(files.0.path().join(file)).unwrap();
+        assert_eq!(text, "\n", "without a byte there is no system call");
     }
 
     fn of_queue(file: &str, value: &str) -> Setting {
