@@ -24,6 +24,11 @@ const COUPLED_SYSCTLS: [(&str, &str); 3] = [
     ("vm/overcommit_ratio", "vm/overcommit_kbytes"),
 ];
 
+/// A congestion control that is made the default may be chosen by everybody from then on
+/// (net/ipv4/tcp_cong.c, `tcp_set_default_congestion_control`).
+const CONGESTION: [&str; 2] =
+    ["net/ipv4/tcp_congestion_control", "net/ipv4/tcp_allowed_congestion_control"];
+
 /// A setting that did not take.
 #[derive(Debug, Error)]
 pub enum SettingError {
@@ -397,6 +402,9 @@ fn coupled(knob: &Knob) -> Vec<Knob> {
         Knob::Queue { device, file } if file == Path::new("scheduler") => {
             vec![Knob::queue(*device, "nr_requests")]
         }
+        Knob::Sysctl(file) if file == Path::new(CONGESTION[0]) => {
+            vec![Knob::Sysctl(CONGESTION[1].into())]
+        }
         _ => other_half(knob).into_iter().map(|(_, other)| other).collect(),
     }
 }
@@ -579,6 +587,19 @@ mod tests {
         let changes = files.set(&[sysctl("vm.overcommit_kbytes", "4096")], &[&[(ratio, "0")]]);
         files.put_back(&changes);
         assert_eq!(files.read(ratio), "50");
+    }
+
+    #[test]
+    fn a_congestion_control_that_was_chosen_is_no_longer_everybodys() {
+        let [default, allowed] = CONGESTION.map(|file| format!("proc/sys/{file}"));
+        let files = Files::new(&[(&default, "cubic"), (&allowed, "reno cubic")]);
+        let bbr = sysctl("net.ipv4.tcp_congestion_control", "bbr");
+        let changes = files.set(&[bbr], &[&[(&allowed, "reno cubic bbr")]]);
+        files.put_back(&changes);
+        assert_eq!(
+            (files.read(&default), files.read(&allowed)),
+            ("cubic".into(), "reno cubic".into())
+        );
     }
 
     #[test]
