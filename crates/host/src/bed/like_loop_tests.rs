@@ -110,3 +110,43 @@ fn loop_a_disk_that_is_none_can_not_be_stood_for() {
     assert!(error.contains("no disk is there"), "{error}");
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
 }
+
+/// A limit raises read-ahead, and a scheduler forgets what was set of it.
+#[test]
+#[ignore = "needs root and loop devices: run ./test"]
+fn loop_a_queue_has_again_what_was_changed_along() {
+    let file = tempfile::tempfile().unwrap();
+    file.set_len(1 << 20).unwrap();
+    let device = LoopDevice::attach_file(&file, false, 0).unwrap();
+    let (number, root) = (device.device().number, Path::new("/"));
+    let setting = |file: &str, value: &str| settings::Setting {
+        knob: settings::Knob::queue(number, file),
+        value: value.into(),
+    };
+    let read = |file: &str| setting(file, "").current(root).unwrap();
+    let first = ["scheduler", "nr_requests", "read_ahead_kb"].map(read);
+    let rotational = read("rotational");
+    let others = if rotational.value == "0" { "1" } else { "0" };
+    // As its user has it: other values than the kernel's own.
+    let users = [
+        setting("scheduler", "mq-deadline"),
+        setting("nr_requests", "64"),
+        setting("iosched/fifo_batch", "31"),
+        setting("read_ahead_kb", "12"),
+    ];
+    users.iter().for_each(|it| it.set(root).unwrap());
+    for wanted in [
+        vec![setting("rotational", others)],
+        vec![setting("nr_requests", "32"), setting("rotational", others)],
+        vec![setting("scheduler", "none"), setting("read_ahead_kb", "512")],
+    ] {
+        let changes = settings::before(root, &wanted, &[]).unwrap();
+        settings::set_all(root, &wanted, &changes).unwrap();
+        let errors = settings::put_back(root, &changes);
+        assert!(errors.is_empty(), "{errors:?}");
+        let now = users.each_ref().map(|it| it.current(root).unwrap());
+        assert_eq!((now, read("rotational")), (users.clone(), rotational.clone()));
+    }
+    first.iter().for_each(|it| it.set(root).unwrap());
+    device.detach().unwrap();
+}

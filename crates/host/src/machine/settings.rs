@@ -7,6 +7,7 @@ use std::fmt;
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::os::fd::AsFd;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use fsverdict_core::model::{Contender, Device, module_file, sysctl_file};
@@ -28,6 +29,8 @@ const COUPLED_SYSCTLS: [(&str, &str); 3] = [
 /// (net/ipv4/tcp_cong.c, `tcp_set_default_congestion_control`).
 const CONGESTION: [&str; 2] =
     ["net/ipv4/tcp_congestion_control", "net/ipv4/tcp_allowed_congestion_control"];
+
+const READ_AHEAD: &str = "read_ahead_kb";
 
 /// A setting that did not take.
 #[derive(Debug, Error)]
@@ -100,7 +103,7 @@ impl Knob {
     /// A file of the queue of `device`. `read_ahead` is what people call it, `read_ahead_kb` what
     /// the kernel does.
     pub fn queue(device: [u32; 2], file: &str) -> Knob {
-        let file = if file == "read_ahead" { "read_ahead_kb" } else { file };
+        let file = if file == "read_ahead" { READ_AHEAD } else { file };
         Knob::Queue { device, file: file.into() }
     }
 
@@ -120,6 +123,17 @@ impl Knob {
             Knob::Queue { device, .. } | Knob::Throttle { device, .. } => Some(*device),
             Knob::Sysctl(_) | Knob::Module(_) => None,
         }
+    }
+
+    /// The file of a queue that it is.
+    fn queue_file(&self) -> Option<&Path> {
+        let Knob::Queue { file, .. } = self else { return None };
+        Some(file)
+    }
+
+    /// It is there only while its scheduler is.
+    fn is_of_a_scheduler(&self) -> bool {
+        self.queue_file().is_some_and(|file| file.starts_with("iosched"))
     }
 
     /// Which disk it is of now, where the kernel counts them.
@@ -264,13 +278,20 @@ fn chosen(text: &str) -> &str {
     text.split_once('[').and_then(|(_, rest)| rest.split_once(']')).map_or(text, |(word, _)| word)
 }
 
-/// What `contender` asks for of queue and kernel, in the order it must be set: the scheduler before
-/// the other queue settings, which it resets.
+/// What `contender` asks for of queue and kernel, in the order it must be set: what resets others
+/// before these.
 pub fn wanted(contender: &Contender, devices: &[Device]) -> Vec<Setting> {
     let mut settings = Vec::new();
     for device in devices {
         let mut knobs: Vec<_> = contender.queue.iter().collect();
-        knobs.sort_by_key(|(knob, _)| *knob != "scheduler");
+        knobs.sort_by_key(|(knob, _)| match knob.as_str() {
+            "scheduler" => 0,
+            // mq-deadline takes its depth from it (block/mq-deadline.c, `dd_depth_updated`).
+            "nr_requests" => 1,
+            // Raised by what is a limit: see `coupled`.
+            "read_ahead" | READ_AHEAD => 3,
+            _ => 2,
+        });
         for (knob, value) in knobs {
             let knob = Knob::queue(device.number, knob);
             settings.push(Setting { knob, value: value.to_string() });
@@ -315,13 +336,13 @@ pub fn before(
 ) -> Result<Vec<Change>, SettingError> {
     let mut changes = known.to_vec();
     for ours in settings {
-        for knob in [vec![ours.knob.clone()], coupled(&ours.knob)].concat() {
+        for knob in [vec![ours.knob.clone()], coupled(root, &ours.knob)].concat() {
             let mut of_it = changes.iter().filter(|it| it.back.knob == knob);
             let first = of_it.clone().next();
             if of_it.any(|it| it.ours == *ours) {
                 continue;
             }
-            let may_be_gone = knob != ours.knob;
+            let may_be_gone = knob != ours.knob || knob.is_of_a_scheduler();
             let back = match first {
                 Some(first) => first.back.clone(),
                 None => match (Setting { knob, value: String::new() }).current(root) {
@@ -369,8 +390,9 @@ pub fn put_back(root: &Path, changes: &[Change]) -> Vec<SettingError> {
     errors
 }
 
-/// Puts `changes` back whatever is there now; gives what could not be.
-pub fn take_back(root: &Path, changes: Vec<&Change>) -> Vec<SettingError> {
+/// Puts `changes` back whatever is there now, and read-ahead last; gives what could not be.
+pub fn take_back(root: &Path, mut changes: Vec<&Change>) -> Vec<SettingError> {
+    changes.sort_by_key(|it| it.back.knob.queue_file() == Some(Path::new(READ_AHEAD)));
     let wanted = changes.iter().filter(|it| !comes_along(it, &changes));
     wanted.filter_map(|it| it.back.put(root).err()).collect()
 }
@@ -397,16 +419,38 @@ fn other_half(knob: &Knob) -> Option<(bool, Knob)> {
 }
 
 /// What changes along with `knob`, in the order in which it is put back after it.
-fn coupled(knob: &Knob) -> Vec<Knob> {
-    match knob {
-        Knob::Queue { device, file } if file == Path::new("scheduler") => {
-            vec![Knob::queue(*device, "nr_requests")]
-        }
+fn coupled(root: &Path, knob: &Knob) -> Vec<Knob> {
+    let (device, file) = match knob {
+        Knob::Queue { device, file } => (*device, file),
         Knob::Sysctl(file) if file == Path::new(CONGESTION[0]) => {
-            vec![Knob::Sysctl(CONGESTION[1].into())]
+            return vec![Knob::Sysctl(CONGESTION[1].into())];
         }
-        _ => other_half(knob).into_iter().map(|(_, other)| other).collect(),
+        _ => return other_half(knob).into_iter().map(|(_, other)| other).collect(),
+    };
+    let mut coupled = Vec::new();
+    if file == Path::new("scheduler") {
+        coupled.push(Knob::queue(device, "nr_requests"));
     }
+    // Another scheduler begins with its own, and takes its depth from the requests.
+    if [Path::new("scheduler"), Path::new("nr_requests")].contains(&file.as_path()) {
+        coupled.extend(of_scheduler(root, device));
+    }
+    // With each limit the kernel works out anew how far it reads ahead, and never lowers it
+    // (block/blk-settings.c, `blk_apply_bdi_limits`, Linux 6.18).
+    if file != Path::new(READ_AHEAD) {
+        coupled.push(Knob::queue(device, READ_AHEAD));
+    }
+    coupled
+}
+
+/// What the scheduler of `device` lets be set of itself.
+fn of_scheduler(root: &Path, device: [u32; 2]) -> Vec<Knob> {
+    let files = fs::read_dir(queue_of(root, device).join("iosched")).into_iter().flatten();
+    let is_set = |it: &fs::DirEntry| it.metadata().is_ok_and(|data| data.mode() & 0o600 == 0o600);
+    let named = |it: fs::DirEntry| Some(format!("iosched/{}", it.file_name().to_str()?));
+    let mut names: Vec<String> = files.flatten().filter(is_set).filter_map(named).collect();
+    names.sort_unstable();
+    names.iter().map(|name| Knob::queue(device, name)).collect()
 }
 
 /// A partition has no queue of its own: its disk's counts.
@@ -599,6 +643,50 @@ mod tests {
         assert_eq!(
             (files.read(&default), files.read(&allowed)),
             ("cubic".into(), "reno cubic".into())
+        );
+    }
+
+    #[test]
+    fn a_limit_of_the_queue_raises_read_ahead_which_goes_back_last() {
+        let queue = |file: &str| format!("sys/dev/block/7:1/queue/{file}");
+        let (ahead, rotates) = (queue("read_ahead_kb"), queue("rotational"));
+        let files = Files::new(&[(&ahead, "128"), (&rotates, "0")]);
+        let rotational = of_queue("rotational", "1");
+        let changes = files.set(std::slice::from_ref(&rotational), &[&[(&ahead, "2560")]]);
+        let last = changes.last().unwrap();
+        assert_eq!((&last.back, &last.ours), (&of_queue("read_ahead", "128"), &rotational));
+        files.put_back(&changes);
+        assert_eq!((files.read(&ahead), files.read(&rotates)), ("128".into(), "0".into()));
+        let device = machine().1;
+        let queue = ["read_ahead", "rotational", "nr_requests", "scheduler"];
+        let queue = queue.map(|file| (file.to_string(), Scalar::Whole(1))).into();
+        let contender = Contender { queue, ..Contender::default() };
+        let wanted = wanted(&contender, &[device]);
+        let order = ["scheduler", "nr_requests", "rotational", "read_ahead_kb"];
+        assert_eq!(wanted, order.map(|file| of_queue(file, "1")));
+    }
+
+    #[test]
+    fn a_scheduler_comes_back_with_what_was_set_of_it() {
+        let queue = |file: &str| format!("sys/dev/block/7:1/queue/{file}");
+        let (batch, scheduler) = (queue("iosched/fifo_batch"), queue("scheduler"));
+        let files = Files::new(&[
+            (&scheduler, "mq-deadline"),
+            (&queue("nr_requests"), "64"),
+            (&batch, "32"),
+        ]);
+        let kyber = of_queue("scheduler", "kyber");
+        // Its own are not there yet, and go with it.
+        let latency = of_queue("iosched/read_lat_nsec", "1000");
+        let changes = before(files.0.path(), &[kyber.clone(), latency], &[]).unwrap();
+        kyber.set(files.0.path()).unwrap();
+        files.write(&batch, "16");
+        let names: Vec<_> = changes.iter().filter_map(|it| it.back.knob.queue_file()).collect();
+        assert_eq!(names, ["scheduler", "nr_requests", "iosched/fifo_batch"].map(Path::new));
+        files.put_back(&changes);
+        assert_eq!(
+            (files.read(&scheduler), files.read(&batch)),
+            ("mq-deadline".into(), "32".into())
         );
     }
 
