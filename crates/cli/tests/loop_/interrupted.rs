@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use crate::support::{Left, Scene, Started, list, text, wait_for};
+use crate::support::{Left, Scene, Started, list, text, tool, wait_for};
 
 const DIRTY_BYTES: &str = "/proc/sys/vm/dirty_bytes";
 
@@ -159,15 +159,66 @@ fn a_killed_run_is_cleaned_up_and_resumed() {
     resumes(&scene, 3);
 }
 
+/// Kills the run, and waits until its trial is gone, which dies with it.
+fn killed(scene: &Scene, run: Started) {
+    run.signal("KILL");
+    run.wait();
+    wait_for("the trial's end", || Left::of(&scene.path("")).processes.is_empty());
+}
+
+/// What the queue of a loop device was told.
+fn told(node: &String) -> Vec<String> {
+    let files = ["scheduler", "nr_requests", "read_ahead_kb", "write_cache"];
+    let path = |file| format!("/sys/block/{}/queue/{file}", node.trim_start_matches("/dev/"));
+    files.map(|file| fs::read_to_string(path(file)).unwrap().trim().to_string()).into()
+}
+
+/// A loop device is another disk as soon as its file is gone, by the end of a killed run, too, and
+/// keeps what it was told.
+#[test]
+#[ignore = "needs root and loop devices: run ./test"]
+fn the_loop_devices_of_a_killed_run_are_told_again_what_they_were() {
+    let scene = Scene::alone();
+    // Those that the run will get: the kernel works out read-ahead when there is a file.
+    let attached = ["one", "two"].map(|name| {
+        fs::File::create_new(scene.path(name)).unwrap().set_len(64 << 20).unwrap();
+        let node = tool("losetup", &["--find", "--show", &scene.typed(name)]).unwrap();
+        node.trim().to_string()
+    });
+    attached.iter().for_each(|node| drop(tool("losetup", &["--detach", node]).unwrap()));
+    let before = attached.each_ref().map(told);
+    let same = "file_system = \"ext4\", limits = { iops = 4321 }, \
+                queue = { write_cache = \"write through\", nr_requests = 48, read_ahead = 512 }";
+    let plan = format!(
+        r#"
+        bed = {{ size = "64M", like = "hdd" }}
+        judgement = {{ rounds = 1 }}
+        contender = [{{ name = "a", {same} }}, {{ name = "b", {same} }}]
+        workload = [{{ name = "work", command = "sleep 600" }}]
+        "#
+    );
+    let plan = scene.write("plan.toml", &plan);
+    let mut run = scene.start(&["run", &plan, "--output", "run"]);
+    let at_work = scene.path("run/trials/1/raw/command.stdout");
+    run.reaches("a trial at work", || at_work.exists());
+    killed(&scene, run);
+    wait_for("the loop devices' end", || Left::of(&scene.path("")).loops.is_empty());
+    let left = attached.each_ref().map(told);
+    assert!(left.iter().flatten().any(|it| it == "write through"), "{left:?}, once {before:?}");
+    scene.run("clean").exits(0).says("cleaned up after the run of");
+    assert_eq!(attached.each_ref().map(told), before);
+    let rules = fs::read_to_string("/sys/fs/cgroup/blkio/blkio.throttle.write_iops_device");
+    assert!(!rules.unwrap_or_default().contains(" 4321"), "a limit is left");
+    scene.assert_nothing_left();
+}
+
 #[test]
 #[ignore = "needs root and loop devices: run ./test"]
 fn the_next_run_cleans_up_after_a_killed_one() {
     let scene = Scene::alone();
     let before = dirty_bytes();
     let run = started(&scene, 2);
-    run.signal("KILL");
-    run.wait();
-    wait_for("the trial's end", || Left::of(&scene.path("")).processes.is_empty());
+    killed(&scene, run);
     let next = ["run", "--place", "sim", "--fs", "ext4,xfs", "--output", "next", "--", "true"];
     scene.fsverdict(&next).exits(0).says("cleaned up after the run of");
     assert_eq!(dirty_bytes(), before);
@@ -202,7 +253,7 @@ fn a_trial_that_is_killed_loses_itself_alone() {
     };
     let numbers = Left::of(&scene.path("run/trials/2")).processes;
     let number = numbers.iter().find(|number| is_trial(number)).expect("no process is the trial");
-    crate::support::tool("kill", &["-KILL", &number.to_string()]).unwrap();
+    tool("kill", &["-KILL", &number.to_string()]).unwrap();
     let_go(&scene);
     let done = run.wait().exits(1);
     assert!(done.stdout.contains("1 trial failed: "), "{}", done.stdout);

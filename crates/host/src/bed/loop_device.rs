@@ -90,7 +90,7 @@ impl LoopDevice {
     }
 
     /// That of its name.
-    pub(super) fn number(&self) -> u32 {
+    pub fn number(&self) -> u32 {
         self.number
     }
 

@@ -145,12 +145,6 @@ enum Part {
 }
 
 impl Part {
-    /// The number of the loop device that it is, if it is `device`.
-    fn number_of(&self, device: &Device) -> Option<u32> {
-        let Part::Loop(it) = self else { return None };
-        (it.device() == *device).then(|| it.number())
-    }
-
     fn remove(self) -> Result<(), BedError> {
         match self {
             Part::Own(own) => own.remove(),
@@ -184,6 +178,15 @@ impl Made {
         let (devices, holds, parts) = (Vec::new(), Vec::new(), Vec::new());
         let (probed, like) = (None, None);
         Made { devices, direct_io: None, compresses: false, probed, like, holds, parts }
+    }
+
+    /// The number in the name of the loop device of ours whose own number that is, the bed's or one
+    /// below.
+    pub fn loop_of(&self, number: [u32; 2]) -> Option<u32> {
+        self.parts.iter().find_map(|part| match part {
+            Part::Loop(it) => (it.device().number == number).then(|| it.number()),
+            _ => None,
+        })
     }
 
     /// For the report: whose place it takes, where it was told to be like another.
@@ -466,9 +469,9 @@ impl<'a> Maker<'a> {
             let settings = like.offered(device.number, cache);
             let changes =
                 settings::before(Path::new("/"), &settings, &[]).map_err(BedError::Setting)?;
-            let ours = self.made.parts.iter().find_map(|part| part.number_of(&device));
+            let ours = self.made.loop_of(device.number);
             let image = ours.map(|number| (number, self.token.clone()));
-            self.announce(&Undo::Queue { image, changes: changes.clone() })?;
+            self.announce(&Undo::queue(image, changes.clone()))?;
             self.made.parts.push(Part::Queue(changes));
             like::set(&settings)?;
         }

@@ -30,8 +30,8 @@ pub enum Undo {
     },
     /// Has a device say of itself again what it did before.
     Queue {
-        /// Of a loop device its number, and the token in the name of the folder with the image
-        /// below it: by now it may be another's.
+        /// Of a loop device of ours its number, and the token in the name of the folder with the
+        /// image below it, or of the run: by now it may be another's.
         image: Option<(u32, Token)>,
         /// What was changed.
         changes: Vec<Change>,
@@ -50,6 +50,16 @@ pub enum Undo {
 }
 
 impl Undo {
+    /// That of `changes`. A loop device is another disk to the kernel as soon as it is detached,
+    /// which it is when its run is killed (drivers/block/loop.c, `__loop_clr_fd`, which calls
+    /// `disk_force_media_change`), and keeps what it was told: which disk it was tells nothing.
+    pub fn queue(image: Option<(u32, Token)>, mut changes: Vec<Change>) -> Undo {
+        if image.is_some() {
+            changes.iter_mut().for_each(|it| it.disk = None);
+        }
+        Undo::Queue { image, changes }
+    }
+
     /// Takes the change back. One that was never made, or is undone already, is no error.
     pub fn apply(&self) -> Result<(), BedError> {
         match self {

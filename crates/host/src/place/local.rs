@@ -2,6 +2,7 @@
 
 mod duet;
 
+use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::fs::FileExt;
@@ -188,6 +189,27 @@ impl<'a> Lab<'a> {
         let journal = self.journal()?;
         let run = journal.token().clone();
         Ok(journal.before(&Undo::Layers { run, own })?)
+    }
+
+    /// Has the journal know of settings: those of loop devices of ours by whose they are.
+    fn note_changes(&mut self, changes: &[Change]) -> Result<(), HostError> {
+        let Lab { journal, made, .. } = self;
+        let journal = journal.as_mut().ok_or("the journal is closed")?;
+        let loop_of = |it: &Change| made.as_ref()?.loop_of(it.back.knob.device()?);
+        let mut by_loop: BTreeMap<Option<u32>, Vec<Change>> = BTreeMap::new();
+        for change in changes {
+            by_loop.entry(loop_of(change)).or_default().push(change.clone());
+        }
+        for (number, changes) in by_loop {
+            journal.before(&match number {
+                Some(number) => {
+                    let image = Some((number, journal.token().clone()));
+                    Undo::Bed(bed::Undo::queue(image, changes))
+                }
+                None => Undo::Settings(changes),
+            })?;
+        }
+        Ok(())
     }
 
     /// Takes layers down, where a trial had some, and whatever else stands on the bed, which is the
@@ -448,9 +470,7 @@ impl Place for Lab<'_> {
         }
         // Another of the duet may have set the same.
         let changes = settings::before(root, &all, &self.changed)?;
-        if !changes.is_empty() {
-            self.journal()?.before(&Undo::Settings(changes.clone()))?;
-        }
+        self.note_changes(&changes)?;
         self.changed.extend(changes);
         // The rules are the trial's to set, when it has made and filled its file system.
         Ok(settings::set_all(root, &wanted, &self.changed)?)

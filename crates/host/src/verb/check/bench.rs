@@ -199,6 +199,11 @@ impl Disk {
         self.device.as_ref().map(LoopDevice::device)
     }
 
+    /// The number in the loop device's name.
+    pub fn number(&self) -> Option<u32> {
+        self.device.as_ref().map(LoopDevice::number)
+    }
+
     /// What `work` has the device do. Nothing is known of a file.
     pub fn during<T>(&self, work: impl FnOnce() -> T) -> (T, Option<DeviceTotals>) {
         self.until(work, |_| true, Duration::ZERO)

@@ -12,6 +12,7 @@ use fsverdict_core::script::Knob;
 
 use super::bench::{Bench, Disk};
 use super::{mounting, topology, writeback};
+use crate::bed;
 use crate::machine::settings::{self, Change, Setting, SettingError};
 use crate::sys;
 use crate::undo::{self, Journal, Undo};
@@ -111,6 +112,8 @@ fn shown(path: &Path) -> io::Result<String> {
 /// What was changed, to be put back: written to a journal first, for the case that we are killed.
 struct Changes {
     journal: Option<Journal>,
+    /// The number of the loop device of ours whose queue is changed.
+    number: Option<u32>,
     /// What each setting changed, in order.
     made: Vec<Vec<Change>>,
 }
@@ -118,7 +121,7 @@ struct Changes {
 impl Changes {
     fn new() -> Result<Changes, String> {
         let journal = Journal::open(None).map_err(|error| format!("the undo journal: {error}"))?;
-        Ok(Changes { journal: Some(journal), made: Vec::new() })
+        Ok(Changes { journal: Some(journal), number: None, made: Vec::new() })
     }
 
     /// Sets it, its old value and those that it drags along remembered.
@@ -127,7 +130,14 @@ impl Changes {
         let unwritten =
             |source| SettingError::Unreadable { knob: "the undo journal".into(), source };
         if let Some(journal) = &mut self.journal {
-            journal.before(&Undo::Settings(changes.clone())).map_err(unwritten)?;
+            let undo = match self.number {
+                Some(number) => {
+                    let image = Some((number, journal.token().clone()));
+                    Undo::Bed(bed::Undo::queue(image, changes.clone()))
+                }
+                None => Undo::Settings(changes.clone()),
+            };
+            journal.before(&undo).map_err(unwritten)?;
         }
         let done = setting.set(ROOT.as_ref());
         match done {
@@ -301,6 +311,7 @@ fn check_queues(
     for name in devices {
         let disk = bench.disk()?;
         let number = disk.device().ok_or("no loop device")?.number;
+        changes.number = disk.number();
         let mut trial = QueueTrial { bench, disk, number, changes };
         let mut own: Vec<Checked> = Vec::new();
         let mut taken = Taken::default();
@@ -463,6 +474,7 @@ mod tests {
         let read = || files.map(|file| setting(file, "").current(ROOT.as_ref()).unwrap().value);
         let before = read();
         let mut changes = Changes::new().unwrap();
+        changes.number = Some(device.number());
         for (file, value) in [
             ("scheduler", "mq-deadline"),
             ("nr_requests", "77"),
