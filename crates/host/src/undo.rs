@@ -12,6 +12,7 @@ use std::os::fd::AsFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
+use std::time::{Duration, Instant};
 
 use fsverdict_core::model::Device;
 use serde::{Deserialize, Serialize};
@@ -57,6 +58,16 @@ pub enum Undo {
 }
 
 impl Undo {
+    /// It changes what other runs may have changed, too: whoever undoes it has the right to change
+    /// settings.
+    fn is_shared(&self) -> bool {
+        match self {
+            Undo::Settings(_) | Undo::Controllers(_) => true,
+            Undo::Bed(part) => matches!(part, bed::Undo::Queue { image: None, .. }),
+            Undo::Pool(_) | Undo::Layers { .. } | Undo::Cgroups(_) | Undo::Tracing(_) => false,
+        }
+    }
+
     /// Undoes it.
     pub fn apply(&self) -> Result<(), String> {
         match self {
@@ -245,8 +256,12 @@ impl Stale {
 
 /// The journals whose runs have ended without closing them.
 pub fn stale() -> io::Result<Vec<Stale>> {
+    stale_in(&journals()?)
+}
+
+fn stale_in(journals: &File) -> io::Result<Vec<Stale>> {
     let mut stale = Vec::new();
-    for journal in all(&journals()?)? {
+    for journal in all(journals)? {
         if journal.file.try_lock().is_ok() {
             // One that can't be read says so when it is played back.
             let run = journal.head().ok().and_then(|head| head.run);
@@ -276,15 +291,89 @@ pub fn unended(folder: &Path) -> io::Result<Option<Unended>> {
     }))
 }
 
-/// The right to change settings of the kernel, for as long as the file is held: two runs that
-/// changed the same one would each take the other's value for the original. Fails while another
-/// process holds it.
-pub fn lock_settings() -> io::Result<File> {
-    let file = registry::lock_file("settings.lock")?;
-    file.try_lock().map_err(|_| {
-        io::Error::other("another run that changes kernel settings is under way: wait for its end")
-    })?;
-    Ok(file)
+/// The right to change settings of the kernel, for as long as it is held: two runs that changed the
+/// same one would each take the other's value for the original.
+#[derive(Debug)]
+pub struct SettingsLock {
+    _file: File,
+}
+
+impl SettingsLock {
+    fn now() -> io::Result<SettingsLock> {
+        let file = registry::lock_file("settings.lock")?;
+        file.try_lock().map_err(|_| {
+            let why = "another run that changes kernel settings is under way: wait for its end";
+            io::Error::other(why)
+        })?;
+        Ok(SettingsLock { _file: file })
+    }
+
+    /// Who has it may be a check, or somebody who clears away: these have it for a moment.
+    fn patiently() -> io::Result<SettingsLock> {
+        let start = Instant::now();
+        loop {
+            match SettingsLock::now() {
+                Err(_) if start.elapsed() < LOCK_PATIENCE => {
+                    std::thread::sleep(Duration::from_millis(50));
+                }
+                done => return done,
+            }
+        }
+    }
+
+    /// What killed runs have left of their settings goes back first: it is nobody's original.
+    fn after_the_killed(self) -> io::Result<SettingsLock> {
+        for stale in stale()?.into_iter().filter(Stale::is_shared).collect::<Vec<_>>() {
+            // What can't be undone stays in its journal, as it does when a run begins.
+            let _ = stale.play_back();
+        }
+        Ok(self)
+    }
+}
+
+/// How long a run that changes settings is waited for.
+const LOCK_PATIENCE: Duration = Duration::from_secs(20);
+
+/// The right to change settings. Fails while another process holds it.
+pub fn lock_settings() -> io::Result<SettingsLock> {
+    SettingsLock::now()?.after_the_killed()
+}
+
+/// [`lock_settings`], but another process is waited for a while.
+pub fn wait_for_settings() -> io::Result<SettingsLock> {
+    SettingsLock::patiently()?.after_the_killed()
+}
+
+/// What killed runs have left.
+#[derive(Debug)]
+pub struct Left {
+    /// What can be undone, as long as this is held.
+    pub stale: Vec<Stale>,
+    /// Whose changes are of settings that a living run may have changed since.
+    pub later: Vec<String>,
+    _lock: Option<SettingsLock>,
+}
+
+/// What killed runs have left; a run that changes settings is waited for a while, where that are
+/// settings.
+pub fn left() -> io::Result<Left> {
+    let journals = journals()?;
+    let stale = stale_in(&journals)?;
+    if !stale.iter().any(Stale::is_shared) {
+        return Ok(Left { stale, later: Vec::new(), _lock: None });
+    }
+    // Who gets the right first looks for these, and one that is locked looks like a living run's.
+    drop(stale);
+    drop(journals);
+    left_under(SettingsLock::patiently().ok())
+}
+
+fn left_under(lock: Option<SettingsLock>) -> io::Result<Left> {
+    let journals = journals()?;
+    let is_later = |it: &Stale| lock.is_none() && it.is_shared();
+    let (later, stale): (Vec<Stale>, _) = stale_in(&journals)?.into_iter().partition(is_later);
+    let later = later.iter().map(Stale::whose).collect();
+    Ok(Left { stale, later, _lock: lock })
 }
 
 /// How many runs are under way on this machine, as far as we may see them.
@@ -308,6 +397,12 @@ impl Stale {
         let lines = self.journal.lines()?;
         let undos = lines.iter().skip(1).rev().map(|line| serde_json::from_str(line));
         undos.collect::<Result<_, _>>().map_err(io::Error::from)
+    }
+
+    /// There are settings in it that other runs may change, too. One that can't be read undoes
+    /// nothing.
+    fn is_shared(&self) -> bool {
+        self.undos().is_ok_and(|undos| undos.iter().any(Undo::is_shared))
     }
 
     /// Undoes everything it can and gives what could not be undone. When nothing is left, the
@@ -361,6 +456,33 @@ mod tests {
         assert!(stale.play_back().unwrap().is_empty());
         assert!(!own.exists() && !path.exists());
         assert!(stale_of(folder.path()).is_none());
+    }
+
+    #[test]
+    fn settings_of_a_killed_run_wait_for_who_may_change_them() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut journal = Journal::open(Some(folder.path())).unwrap();
+        journal.before(&Undo::Settings(Vec::new())).unwrap();
+        drop(journal);
+        let whose = stale_of(folder.path()).expect("a journal is left").whose();
+        let is_its = |stale: &Stale| stale.whose() == whose;
+        let left = left_under(None).unwrap();
+        assert!(left.later.contains(&whose) && !left.stale.iter().any(is_its));
+        // Nobody has it: whoever may change settings finds it.
+        assert!(stale_of(folder.path()).is_some());
+        let lock = SettingsLock { _file: tempfile::tempfile().unwrap() };
+        let left = left_under(Some(lock)).unwrap();
+        assert!(!left.later.contains(&whose));
+        let its = left.stale.iter().find(|it| is_its(it)).expect("it can be undone");
+        assert!(its.play_back().unwrap().is_empty());
+    }
+
+    #[test]
+    fn what_is_a_loop_devices_of_ours_is_no_other_runs() {
+        let queue = |image| Undo::Bed(bed::Undo::queue(image, Vec::new()));
+        assert!(queue(None).is_shared());
+        assert!(!queue(Some((7, Token::random().unwrap()))).is_shared());
+        assert!(Undo::Controllers(Vec::new()).is_shared());
     }
 
     #[test]

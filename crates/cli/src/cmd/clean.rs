@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Result;
 use fsverdict_core::model::{BedKind, Plan};
 use fsverdict_host::bed;
-use fsverdict_host::undo::{self, Stale};
+use fsverdict_host::undo::{self, Left, Stale};
 
 use crate::exit;
 use crate::say::{self, remark};
@@ -26,14 +26,14 @@ pub struct Arguments {
 
 /// Plays back the undo journals.
 pub fn run(arguments: &Arguments) -> Result<u8> {
-    let stale = undo::stale()?;
-    let mut errors: usize = stale.iter().map(play_back).sum();
-    let mut removed = 0;
+    let left = undo::left()?;
+    let is_nothing = left.stale.is_empty() && left.later.is_empty();
+    let (mut errors, mut removed) = (play_back_all(left), 0);
     for folder in &arguments.folders {
         let (count, failures) = sweep(folder);
         (removed, errors) = (removed + count, errors + failures);
     }
-    if stale.is_empty() && removed == 0 && errors == 0 {
+    if is_nothing && removed == 0 && errors == 0 {
         say::print("nothing to clean\n")?;
     }
     Ok(if errors == 0 { exit::DONE } else { exit::FAILED })
@@ -75,8 +75,19 @@ fn places(folder: &Path) -> Vec<PathBuf> {
     places
 }
 
+/// Plays back the journals of killed runs, and gives the number of things that could not be done.
+pub fn play_back_all(left: Left) -> usize {
+    for whose in &left.later {
+        remark!(
+            "{whose}: it has changed kernel settings, as another run that is under way does: clean \
+             when that has ended"
+        );
+    }
+    left.later.len() + left.stale.iter().map(play_back).sum::<usize>()
+}
+
 /// Plays back one journal, says what it did, and gives the number of things it could not do.
-pub fn play_back(stale: &Stale) -> usize {
+fn play_back(stale: &Stale) -> usize {
     let whose = stale.whose();
     match stale.play_back() {
         Ok(errors) if errors.is_empty() => {

@@ -54,12 +54,8 @@ pub fn run(arguments: &Arguments) -> Result<u8> {
 pub(super) fn conduct(arguments: &Arguments) -> Result<(Store, Loaded, Result<Stop>)> {
     let interrupted = interrupt_flag()?;
     let audience = Audience::new(&arguments.watching)?;
-    match undo::stale() {
-        Ok(stale) => {
-            for stale in &stale {
-                clean::play_back(stale);
-            }
-        }
+    match undo::left() {
+        Ok(left) => drop(clean::play_back_all(left)),
         Err(error) => remark!("what killed runs left can't be told: {error}"),
     }
     let (store, mut loaded) = match &arguments.resume {

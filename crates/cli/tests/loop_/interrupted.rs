@@ -214,6 +214,39 @@ fn the_loop_devices_of_a_killed_run_are_told_again_what_they_were() {
 
 #[test]
 #[ignore = "needs root and loop devices: run ./test"]
+fn settings_of_a_killed_run_wait_until_no_other_changes_any() {
+    let scene = Scene::alone();
+    let before = dirty_bytes();
+    let run = started(&scene, 2);
+    killed(&scene, run);
+    // As a run has it that lives.
+    let right = fs::File::open("/run/fsverdict/settings.lock").unwrap();
+    right.lock().unwrap();
+    scene.run("clean").exits(1).says("clean when that has ended");
+    assert_eq!(dirty_bytes(), "50331648", "the other may have changed it since");
+    drop(right);
+    scene.run("clean").exits(0).says("cleaned up after the run of");
+    assert_eq!(dirty_bytes(), before);
+    scene.assert_nothing_left();
+}
+
+#[test]
+#[ignore = "needs root and loop devices: run ./test"]
+fn what_a_killed_run_has_set_is_nobodys_original() {
+    let scene = Scene::alone();
+    let before = dirty_bytes();
+    let run = started(&scene, 2);
+    killed(&scene, run);
+    let file = scene.write("sysctl.conf", "vm.dirty_bytes = 33554432\n");
+    scene.fsverdict(&["check", &file]);
+    assert_eq!(dirty_bytes(), before);
+    let done = scene.run("clean").exits(0);
+    assert!(done.stdout.contains("nothing to clean"), "{}", done.stdout);
+    scene.assert_nothing_left();
+}
+
+#[test]
+#[ignore = "needs root and loop devices: run ./test"]
 fn the_next_run_cleans_up_after_a_killed_one() {
     let scene = Scene::alone();
     let before = dirty_bytes();

@@ -30,7 +30,7 @@ use crate::machine::cgroup::{self, Controller, Places};
 use crate::machine::settings::{self, Change};
 use crate::machine::throttle::{self, Means};
 use crate::place::trial::site::{WORK, devices, run_of};
-use crate::undo::{self, Journal, Undo};
+use crate::undo::{self, Journal, SettingsLock, Undo};
 use crate::{file_system, sys, tool};
 
 /// This machine, during one run.
@@ -46,7 +46,7 @@ pub struct Lab<'a> {
     /// The settings under which the trial runs.
     changed: Vec<Change>,
     /// Held from the first change of a setting to the end of the run.
-    settings_lock: Option<File>,
+    settings_lock: Option<SettingsLock>,
     /// Where trials have cgroups of their own.
     cgroups: Option<Places>,
     /// What the cgroups in the root were given.

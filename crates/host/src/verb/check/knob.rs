@@ -1,11 +1,10 @@
 //! Values for files of the kernel's: queue settings on a loop device of our own, sysctls on the
 //! machine and back at once. Both outlive us, so they are journalled before they are made.
 
-use std::fs::{self, File};
+use std::fs;
 use std::io::{self, Read};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
-use std::time::{Duration, Instant};
 
 use fsverdict_core::model::{Checked, Judged};
 use fsverdict_core::script::Knob;
@@ -15,7 +14,7 @@ use super::{mounting, topology, writeback};
 use crate::bed;
 use crate::machine::settings::{self, Change, Setting, SettingError};
 use crate::sys;
-use crate::undo::{self, Journal, Undo};
+use crate::undo::{self, Journal, SettingsLock, Undo};
 
 /// One value that a file asks for.
 pub struct Wish<'a> {
@@ -35,9 +34,6 @@ const ROOT: &str = "/";
 
 /// No setting shows more: a file of /proc or /sys may have no end.
 const SHOWN_BYTES_MAX: u64 = 4096;
-
-/// How long a run that changes settings is waited for.
-const LOCK_PATIENCE: Duration = Duration::from_secs(20);
 
 /// Findings for all knobs of a file, in their order: one setting may undo another.
 pub fn check(bench: &Bench, wishes: &[Wish]) -> Vec<Checked> {
@@ -206,16 +202,8 @@ fn check_sysctls(
 }
 
 /// Sysctls are the whole machine's: a run that has set some would measure under ours for a moment.
-fn lock() -> Result<File, String> {
-    let start = Instant::now();
-    loop {
-        match undo::lock_settings() {
-            Err(_) if start.elapsed() < LOCK_PATIENCE => {
-                std::thread::sleep(Duration::from_millis(50));
-            }
-            done => return done.map_err(|error| error.to_string()),
-        }
-    }
+fn lock() -> Result<SettingsLock, String> {
+    undo::wait_for_settings().map_err(|error| error.to_string())
 }
 
 fn setting_of(name: &str, value: &str) -> Result<Setting, String> {
@@ -231,7 +219,7 @@ fn sysctl(
     wish: &Wish,
     name: &str,
     setting: &Setting,
-    locked: &Result<File, String>,
+    locked: &Result<SettingsLock, String>,
     changes: &mut Changes,
 ) -> Checked {
     let Ok(now) = setting.current(ROOT.as_ref()) else {
