@@ -29,9 +29,9 @@ pub struct Bill {
 }
 
 impl Bill {
-    /// That of a phase of a trial that ran whole.
+    /// That of a phase of a trial that ran whole, where all of it is of the same time.
     pub fn of(workload: &Workload, phase: Phase, record: &Record) -> Option<Bill> {
-        let part = record.phases.iter().find(|it| it.phase == phase)?;
+        let part = record.phases.iter().find(|it| it.phase == phase && !it.ramped)?;
         if let Ok(Work::FsyncFiles(_)) = workload.work() {
             return Some(of_fsyncs(record));
         }

@@ -354,6 +354,10 @@ pub struct PhaseRecord {
     /// Bytes the application asked to have written, where known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub application_write_bytes: Option<u64>,
+    /// The work went on for a while before its tool counted anything (fio's `ramp_time`). The
+    /// machine's counters have that, and so nothing of them is divided by the tool's figures.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub ramped: bool,
     /// The requests under way, where the tool tells.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub queue: Option<Queue>,
@@ -404,6 +408,7 @@ impl PhaseRecord {
             operations: None,
             application_read_bytes: None,
             application_write_bytes: None,
+            ramped: false,
             queue: None,
             jobs: Vec::new(),
             replayed: None,
@@ -454,9 +459,9 @@ impl PhaseRecord {
 
     /// Device bytes per application byte, and whether they are bytes written: of the written ones
     /// where the work writes, else of those read; of at least `least_bytes`. `None` where either is
-    /// unknown.
+    /// unknown, or they are not of the same time.
     pub fn device_bytes_per_application_byte(&self, least_bytes: u64) -> Option<(f64, bool)> {
-        let device = self.totals.device?;
+        let device = self.totals.device.filter(|_| !self.ramped)?;
         let ratio = |device: u64, application: Option<u64>| match application {
             Some(bytes) if bytes >= least_bytes.max(1) => Some(device as f64 / bytes as f64),
             _ => None,

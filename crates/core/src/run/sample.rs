@@ -116,7 +116,8 @@ fn costs(workload: &Workload, phase: &PhaseRecord) -> impl Iterator<Item = Figur
     if let Some((ratio, _)) = phase.device_bytes_per_application_byte(least_bytes) {
         costs.push(("device_bytes_per_application_byte", ratio, Unit::Ratio));
     }
-    if let Some(operations) = phase.operations.filter(|&operations| operations > 0) {
+    let operations = phase.operations.filter(|&operations| operations > 0 && !phase.ramped);
+    if let Some(operations) = operations {
         let each = |total: u64| total as f64 / operations as f64;
         costs.extend(cpu_ns.map(|ns| ("cpu_per_operation", each(ns), Unit::Nanoseconds)));
         costs.push(("processes_per_operation", each(totals.processes_started), Unit::Ratio));
@@ -261,6 +262,26 @@ mod tests {
         assert_eq!(of(r#"{"writes":9,"flushes":0}"#), ["device_flushes", "device_flushes_per_s"]);
         let uncounted = DeviceTotals::default();
         assert!(!serde_json::to_string(&uncounted).unwrap().contains("flushes"));
+    }
+
+    #[test]
+    fn what_is_not_of_the_same_time_is_not_divided() {
+        let device = Some(DeviceTotals { write_bytes: 14, ..DeviceTotals::default() });
+        let fio = Some(crate::model::Fio::File("job.fio".into()));
+        let workload = Workload { fio, ..Workload::default() };
+        let of = |ramped| {
+            let totals = Totals { device, ..Totals::default() };
+            let part = PhaseRecord { ramped, totals, operations: Some(7), ..phase(Vec::new()) };
+            let samples = samples(&workload, &[part]).into_iter();
+            samples.map(|it| it.metric).collect::<Vec<_>>()
+        };
+        let of_both =
+            ["device_bytes_per_application_byte", "cpu_per_operation", "processes_per_operation"];
+        let (whole, ramped) = (of(false), of(true));
+        let left: Vec<_> = whole.iter().filter(|it| !of_both.contains(&it.as_str())).collect();
+        assert_eq!(left.len() + of_both.len(), whole.len());
+        assert_eq!(ramped.iter().collect::<Vec<_>>(), left);
+        assert!(ramped.contains(&"iops".into()) && ramped.contains(&"device_write_bytes".into()));
     }
 
     #[test]

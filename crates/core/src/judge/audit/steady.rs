@@ -7,7 +7,8 @@ use super::case::{Case, Seen, most};
 /// A24's advice where there was no steady state.
 pub const NEVER_ADVICE: &str = "the figure is the mean of whatever the rate passed through: let \
                                 it run for longer (runtime), or through what comes first (fio's \
-                                ramp_time), until bursts, caches and allocation are behind it";
+                                ramp_time, which leaves no costs for each byte and operation), \
+                                until bursts, caches and allocation are behind it";
 
 /// A24's advice where there was one.
 pub const CUT_ADVICE: &str = "nothing: the rate that is judged is that of the rest; fio's own \

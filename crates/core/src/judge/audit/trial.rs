@@ -1,7 +1,8 @@
 //! The audits of single trials.
 
 use crate::model::{
-    Audit, Cache, CacheState, Contender, Operation, Phase, PhaseRecord, Severity, Unit,
+    Audit, Cache, CacheState, Contender, DeviceTotals, Operation, Phase, PhaseRecord, Severity,
+    Unit,
 };
 
 use super::case::{Case, Seen, bytes, least, most, options, percent, prefix};
@@ -164,9 +165,14 @@ impl Moved {
         self.device_bytes as f64 / self.asked_bytes as f64
     }
 
+    /// The device, where it was counted for as long as what was asked for.
+    fn device(phase: &PhaseRecord) -> Option<DeviceTotals> {
+        phase.totals.device.filter(|_| !phase.ramped)
+    }
+
     /// Of a part that only reads, and more than its programs.
     fn read(case: &Case, phase: &PhaseRecord) -> Option<Moved> {
-        let device_bytes = phase.totals.device?.read_bytes;
+        let device_bytes = Moved::device(phase)?.read_bytes;
         let only_reads = phase.written_bytes().is_none();
         let processes = phase.totals.processes_started + 1;
         let is_command = case.workload.command.is_some();
@@ -178,7 +184,7 @@ impl Moved {
 
     /// Of a part that is to keep what it writes.
     fn written(phase: &PhaseRecord) -> Option<Moved> {
-        let device_bytes = phase.totals.device?.write_bytes;
+        let device_bytes = Moved::device(phase)?.write_bytes;
         let keeps = matches!(phase.phase, Phase::Whole | Phase::SmallFiles(Operation::Create));
         let asked_bytes = phase.written_bytes().filter(|_| keeps)?;
         Some(Moved { device_bytes, asked_bytes })
@@ -409,6 +415,9 @@ mod tests {
         let mut mixed = reads(12);
         mixed.phases[0].application_write_bytes = Some(MIB);
         assert_eq!(seen(FILES, "", &mixed), None);
+        let mut ramped = reads(12);
+        ramped.phases[0].ramped = true;
+        assert_eq!(seen(FILES, "", &ramped), None, "the device was counted for longer");
     }
 
     #[test]

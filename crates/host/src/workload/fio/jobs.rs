@@ -102,6 +102,11 @@ impl Job {
         self.number("startdelay").map_or(0, |us| us.unsigned_abs().saturating_mul(1000))
     }
 
+    /// It works for a while before fio counts (`ramp_time`, of a later fio `ramp_size`).
+    pub fn is_ramped(&self) -> bool {
+        ["ramp_time", "ramp_size"].iter().any(|it| self.number(it).is_some_and(|it| it > 0))
+    }
+
     /// What it counts as bytes is none.
     pub fn moves_nothing(&self) -> bool {
         MOVE_NOTHING.contains(&self.engine())
@@ -544,6 +549,17 @@ parse    9761  dup options
         ] {
             assert_eq!(least(up_to_something_else), 0, "{up_to_something_else}");
         }
+    }
+
+    #[test]
+    fn a_ramp_is_what_fio_took_for_one() {
+        let is_ramped = |number: u64| {
+            let ramp = "parse 1 handle_option=ramp_time, ptr=x\n";
+            let said = format!("parse 1 dup options\n{ramp}parse 1   ret=0, out={number}\n");
+            read(&said, &[]).unwrap()[0].is_ramped()
+        };
+        assert!(is_ramped(2_000_000) && !is_ramped(0));
+        assert!(!Job::default().is_ramped());
     }
 
     #[test]

@@ -162,6 +162,7 @@ impl TimedPart for Whole {
 
     fn figures(&mut self, record: &mut PhaseRecord) -> Result<(), HostError> {
         output::parse(&self.output, &self.jobs, window_ms(&self.jobs))?.enter(record);
+        record.ramped = self.jobs.iter().any(Job::is_ramped);
         Ok(())
     }
 }
