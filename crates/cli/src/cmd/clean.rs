@@ -28,7 +28,8 @@ pub struct Arguments {
 pub fn run(arguments: &Arguments) -> Result<u8> {
     let left = undo::left()?;
     let is_nothing = left.stale.is_empty() && left.later.is_empty();
-    let (mut errors, mut removed) = (play_back_all(left), 0);
+    let (mut errors, mut removed) = (play_back_all(&left), 0);
+    drop(left);
     for folder in &arguments.folders {
         let (count, failures) = sweep(folder);
         (removed, errors) = (removed + count, errors + failures);
@@ -76,7 +77,7 @@ fn places(folder: &Path) -> Vec<PathBuf> {
 }
 
 /// Plays back the journals of killed runs, and gives the number of things that could not be done.
-pub fn play_back_all(left: Left) -> usize {
+pub fn play_back_all(left: &Left) -> usize {
     for whose in &left.later {
         remark!(
             "{whose}: it has changed kernel settings, as another run that is under way does: clean \

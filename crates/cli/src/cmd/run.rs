@@ -55,7 +55,9 @@ pub(super) fn conduct(arguments: &Arguments) -> Result<(Store, Loaded, Result<St
     let interrupted = interrupt_flag()?;
     let audience = Audience::new(&arguments.watching)?;
     match undo::left() {
-        Ok(left) => drop(clean::play_back_all(left)),
+        Ok(left) => {
+            clean::play_back_all(&left);
+        }
         Err(error) => remark!("what killed runs left can't be told: {error}"),
     }
     let (store, mut loaded) = match &arguments.resume {

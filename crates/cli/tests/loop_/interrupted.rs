@@ -167,7 +167,7 @@ fn killed(scene: &Scene, run: Started) {
 }
 
 /// What the queue of a loop device was told.
-fn told(node: &String) -> Vec<String> {
+fn told(node: &str) -> Vec<String> {
     let files = ["scheduler", "nr_requests", "read_ahead_kb", "write_cache"];
     let path = |file| format!("/sys/block/{}/queue/{file}", node.trim_start_matches("/dev/"));
     files.map(|file| fs::read_to_string(path(file)).unwrap().trim().to_string()).into()
@@ -186,7 +186,7 @@ fn the_loop_devices_of_a_killed_run_are_told_again_what_they_were() {
         node.trim().to_string()
     });
     attached.iter().for_each(|node| drop(tool("losetup", &["--detach", node]).unwrap()));
-    let before = attached.each_ref().map(told);
+    let before = attached.each_ref().map(|node| told(node));
     let same = "file_system = \"ext4\", limits = { iops = 4321 }, \
                 queue = { write_cache = \"write through\", nr_requests = 48, read_ahead = 512 }";
     let plan = format!(
@@ -203,10 +203,10 @@ fn the_loop_devices_of_a_killed_run_are_told_again_what_they_were() {
     run.reaches("a trial at work", || at_work.exists());
     killed(&scene, run);
     wait_for("the loop devices' end", || Left::of(&scene.path("")).loops.is_empty());
-    let left = attached.each_ref().map(told);
+    let left = attached.each_ref().map(|node| told(node));
     assert!(left.iter().flatten().any(|it| it == "write through"), "{left:?}, once {before:?}");
     scene.run("clean").exits(0).says("cleaned up after the run of");
-    assert_eq!(attached.each_ref().map(told), before);
+    assert_eq!(attached.each_ref().map(|node| told(node)), before);
     let rules = fs::read_to_string("/sys/fs/cgroup/blkio/blkio.throttle.write_iops_device");
     assert!(!rules.unwrap_or_default().contains(" 4321"), "a limit is left");
     scene.assert_nothing_left();
