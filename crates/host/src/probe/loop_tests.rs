@@ -32,13 +32,14 @@ const SHOWN: [&str; 7] = [
 ];
 
 /// The kernel's files at one instant: paths below the root, and texts.
-struct Snapshot([(String, String); 3]);
+struct Snapshot([(String, String); 4]);
 
 impl Snapshot {
     fn take(device: &Device) -> Snapshot {
         let [major, minor] = device.number;
-        let counters = format!("sys/dev/block/{major}:{minor}/stat");
-        let mut files = ["proc/stat".into(), "proc/uptime".into(), counters].map(|path: String| {
+        let of_it = |file| format!("sys/dev/block/{major}:{minor}/{file}");
+        let [stat, uptime] = ["proc/stat", "proc/uptime"].map(String::from);
+        let mut files = [stat, uptime, of_it("stat"), of_it("mq/0/cpu_list")].map(|path| {
             let text = fs::read_to_string(Path::new("/").join(&path)).unwrap();
             (path, text)
         });
