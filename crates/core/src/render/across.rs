@@ -77,12 +77,14 @@ fn of_reference(it: &ReferenceChange) -> String {
 
 /// The same where it moved beyond the margin.
 pub fn reference_moved(it: &ReferenceChange) -> String {
-    format!("{}; what differs beside it may be what it was", of_reference(it))
+    format!("{}, and others that changed beside it may be as they were", of_reference(it))
 }
 
-/// What a contender took itself, likewise no verdict.
+/// What a contender took itself that changed beside the reference, likewise no verdict.
 fn of_itself(it: &Change) -> Option<String> {
-    let medians = it.medians?;
+    use Verdict::{Faster, FasterSizeOpen, Slower, SlowerSizeOpen};
+    let differs = [Faster, FasterSizeOpen, Slower, SlowerSizeOpen].contains(&it.verdict);
+    let medians = it.medians.filter(|_| differs)?;
     let words = Words::of(&it.metric, it.unit, it.better);
     let took = took(it.unit, &words, medians, it.better.ratio(medians[1], medians[0]));
     Some(format!("{}, {}: {} {took}", it.workload, it.metric, it.contender))
