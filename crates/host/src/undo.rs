@@ -334,13 +334,8 @@ impl SettingsLock {
 /// How long a run that changes settings is waited for.
 const LOCK_PATIENCE: Duration = Duration::from_secs(20);
 
-/// The right to change settings. Fails while another process holds it.
+/// The right to change settings. Another process that has it is waited for a while.
 pub fn lock_settings() -> io::Result<SettingsLock> {
-    SettingsLock::now()?.after_the_killed()
-}
-
-/// [`lock_settings`], but another process is waited for a while.
-pub fn wait_for_settings() -> io::Result<SettingsLock> {
     SettingsLock::patiently()?.after_the_killed()
 }
 

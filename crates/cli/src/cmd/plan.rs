@@ -83,7 +83,7 @@ pub fn plan(arguments: &Arguments) -> Result<Plan> {
     Ok(plan)
 }
 
-/// What the plan's works are, and what its claims are about by that.
+/// What the plan's works are.
 pub(super) fn recognise(plan: &mut Plan) {
     for workload in &mut plan.workloads {
         recognise_fio(workload);
@@ -93,7 +93,6 @@ pub(super) fn recognise(plan: &mut Plan) {
             make_absolute(source);
         }
     }
-    plan.name_metrics();
 }
 
 /// The command line names contenders, or makes others of the plan's.

@@ -172,11 +172,14 @@ impl Read {
         let source = Source::open(path)?;
         let mut loaded = source.load()?;
         if let Some(asked) = asked {
+            let mut asked = asked.clone();
+            asked.take_jobs(&loaded.plan);
+            asked.name_metrics();
             loaded.plan.claims.clone_from(&asked.claims);
             loaded.plan.give_up_claims(&loaded.run.left_out);
             let scaled = loaded.plan.scale.filter(|_| asked.scale.is_none());
             let scaled = scaled.and_then(|scale| asked.clone().scaled(scale).ok());
-            judge::give_up_other_work(&mut loaded.plan, scaled.as_ref().unwrap_or(asked));
+            judge::give_up_other_work(&mut loaded.plan, scaled.as_ref().unwrap_or(&asked));
             loaded.plan.check()?;
         }
         let loaded = if is_text { loaded.on_one_line() } else { loaded };

@@ -255,6 +255,14 @@ impl Plan {
         }
     }
 
+    /// The jobs of a fio work, which fio tells when it is run, as `run` has them.
+    pub fn take_jobs(&mut self, run: &Plan) {
+        for workload in &mut self.workloads {
+            let its = run.workloads.iter().find(|it| it.name == workload.name);
+            workload.jobs = its.map_or_else(|| workload.jobs.take(), |it| it.jobs.clone());
+        }
+    }
+
     /// Names in each claim the metric that it is about. What is claimed of what this plan judges by
     /// is not claimed of what another does.
     pub fn name_metrics(&mut self) {
@@ -304,6 +312,7 @@ impl Plan {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::Jobs;
 
     const PLAN: &str = "[[contender]]\nname = \"ext4\"\n[[contender]]\nname = \"xfs\"\n\
                         [[workload]]\nname = \"w\"\ncommand = \"true\"\n";
@@ -338,6 +347,20 @@ mod tests {
         assert!(of("times = [2, 1.5]").contains("above its greatest"));
         assert!(of("is = \"faster\"").contains("unknown variant"));
         checked("not_measurable = \"nothing here does so\"").unwrap();
+    }
+
+    #[test]
+    fn a_claim_about_several_jobs_is_about_the_first_as_the_run_has_them() {
+        let mut plan = checked("contender = \"xfs\"\nworkload = \"w\"\nat_least = 0.98").unwrap();
+        let work = &mut plan.workloads[0];
+        (work.command, work.fio) = (None, Some(toml::from_str("job = \"[a]\\n[b]\"").unwrap()));
+        let mut run = plan.clone();
+        let jobs = Jobs { names: vec!["a".into(), "b".into()], together: false };
+        run.workloads[0].jobs = Some(jobs.clone());
+        plan.take_jobs(&run);
+        plan.name_metrics();
+        assert_eq!(plan.workloads[0].jobs, Some(jobs));
+        assert_eq!(plan.claims[0].metric.as_deref(), Some("a_iops"));
     }
 
     #[test]

@@ -68,7 +68,7 @@ impl Pattern {
 /// another language.
 pub fn parsed(word: &str) -> Option<f64> {
     let digits = word.trim_start_matches(['+', '-']);
-    let whole = digits.split_once('.').map_or(digits, |(whole, _)| whole);
+    let whole = digits.split(['.', 'e', 'E']).next().unwrap_or_default();
     let mut groups = whole.split(',');
     let is_first = groups.next().is_some_and(|first| (1..=3).contains(&first.len()));
     let is_plain = whole.chars().all(|c| c.is_ascii_digit() || c == ',');
@@ -156,6 +156,7 @@ mod tests {
     fn commas_are_between_thousands_and_nowhere_else() {
         let of = |text: &str| read("^(\\S+)$", text).map(|it| it.value);
         assert_eq!(of("1,234"), Ok(1_234.0));
+        assert_eq!(of("1,234e3"), Ok(1_234e3));
         assert_eq!(of("-12,345,678.25"), Ok(-12_345_678.25));
         assert_eq!(of("1234567.5e3"), Ok(1_234_567_500.0));
         for text in ["12,5", "1,23,456", "1234,567", "1.5,000", "1,0e5", ",500", "5,"] {

@@ -125,9 +125,6 @@ fn bytes(count: u64) -> String {
     Unit::Bytes.format(count as f64)
 }
 
-/// How long a file system that a killed trial had mounted may take to write out what is dirty.
-const UNUSED_PATIENCE: Duration = Duration::from_secs(3600);
-
 /// Hears of each change before it is made, to write it to the journal.
 pub type Before<'a> = &'a mut dyn FnMut(&Undo) -> io::Result<()>;
 
@@ -237,14 +234,18 @@ impl Made {
 
     /// Waits until nothing has the devices mounted any more: the kernel takes the mounts of a trial
     /// that was killed away some time after its processes. An interruption ends the wait.
-    pub fn wait_until_unused(&self, interrupted: &AtomicBool) -> Result<(), BedError> {
+    pub fn wait_until_unused(
+        &self,
+        interrupted: &AtomicBool,
+        patience: Duration,
+    ) -> Result<(), BedError> {
         self.devices.iter().try_for_each(|device| {
             let is_free = || {
                 let claimed = hold::claim(&device.path, &device.path);
                 !matches!(claimed, Err(Refusal::Busy { .. })) || interrupted.load(Ordering::Relaxed)
             };
             let held = || BedError::Held { device: device.path.clone() };
-            loop_device::wait_for(UNUSED_PATIENCE, is_free).map_err(|()| held())
+            loop_device::wait_for(patience, is_free).map_err(|()| held())
         })
     }
 

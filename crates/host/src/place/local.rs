@@ -11,6 +11,7 @@ use std::process::{Child, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
+use std::time::Duration;
 
 use fsverdict_core::model::{
     self, Bed, BedKind, Contender, Counted, Device, ExtraProbe, Overdue, Plan, Record, Trial,
@@ -295,7 +296,7 @@ impl<'a> Lab<'a> {
             // The kernel takes the mounts of a trial that was killed away when it has written them
             // out: the next one would find its devices in use.
             Err(error) if !error.is::<Overdue>() && trial.bed.kind != BedKind::Directory => {
-                self.wait_until_unused().and_then(|()| self.without_partitions(trial))
+                self.wait_until_unused(DEAD).and_then(|()| self.without_partitions(trial))
             }
             Err(_) => self.without_partitions(trial),
         });
@@ -351,9 +352,9 @@ impl<'a> Lab<'a> {
     }
 
     /// Waits until nothing of a trial that was killed has the bed's devices.
-    fn wait_until_unused(&self) -> Result<(), HostError> {
+    fn wait_until_unused(&self, patience: Duration) -> Result<(), HostError> {
         let made = self.made.as_ref().ok_or("the bed is not made")?;
-        Ok(made.wait_until_unused(&self.interrupted)?)
+        Ok(made.wait_until_unused(&self.interrupted, patience)?)
     }
 
     /// Ends a trial that takes too long, and what it would have taken back itself.
@@ -372,7 +373,7 @@ impl<'a> Lab<'a> {
             // What the kernel keeps would hold them for ever.
             let released = held_pool(trial).map(Undo::Pool).map_or(Ok(()), |pool| pool.apply());
             overdue.left.extend(released.err().map(|error| error.to_string()));
-            let unused = self.without_layers().and_then(|()| self.wait_until_unused());
+            let unused = self.without_layers().and_then(|()| self.wait_until_unused(OVERDUE));
             overdue.left.extend(unused.err().map(|error| error.to_string()));
         }
         Ok(overdue)
@@ -565,6 +566,11 @@ fn lines_of(child: &mut Child) -> Result<mpsc::Receiver<String>, HostError> {
 }
 /// Of what a trial has complained about more is of no use in a message.
 const SAID_BYTES_MAX: usize = 64 << 10;
+
+/// How long what a trial that took too long had mounted may take to write out what is dirty.
+const OVERDUE: Duration = Duration::from_secs(3600);
+/// The same of one that died: its devices may as well be held by somebody else by now.
+const DEAD: Duration = Duration::from_secs(300);
 
 fn beginning(file: &File) -> String {
     let mut bytes = vec![0; SAID_BYTES_MAX];

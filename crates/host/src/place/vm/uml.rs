@@ -87,9 +87,11 @@ pub fn all() -> Vec<Kernel> {
 fn at(folder: &Path) -> Option<Kernel> {
     let (image, modules) = (folder.join(PROGRAM), folder.join(MODULES));
     let said = |name: &str| fs::read_to_string(folder.join(name)).ok();
-    // Earlier programs had a folder for each release, of that name.
-    let release = said(OF).or_else(|| Some(folder.file_name()?.to_str()?.to_string()))?;
-    let build = said(VERSION).unwrap_or_default();
+    // Earlier programs had a folder for each release, of that name, and told no build of it.
+    let (release, build) = match said(OF) {
+        Some(release) => (release, said(VERSION).unwrap_or_default()),
+        None => (folder.file_name()?.to_str()?.to_string(), String::new()),
+    };
     let kernel = Kernel { image, release, build, modules: Some(modules), zfs: None };
     kernel.image.exists().then_some(kernel)
 }
@@ -103,7 +105,7 @@ pub fn get(mirror: Option<&str>, say: &mut dyn FnMut(&str)) -> Result<Kernel, Vm
     let version = apt.version(PACKAGE).ok_or_else(|| {
         VmError::Fetch(format!("{RELEASE} has no {PACKAGE}: name another --mirror"))
     })?;
-    let known = all().into_iter().find(|it| it.build == version);
+    let known = all().into_iter().find(|it| packaged(it).as_ref() == Some(&version));
     if let Some(kernel) = known {
         say(&format!("{PACKAGE} {version} is there already"));
         return Ok(kernel);
@@ -115,6 +117,11 @@ pub fn get(mirror: Option<&str>, say: &mut dyn FnMut(&str)) -> Result<Kernel, Vm
     let result = unpack(&apt, &version, &beside);
     let _ = fs::remove_dir_all(&beside);
     result
+}
+
+/// The version of the package that it came in.
+fn packaged(kernel: &Kernel) -> Option<String> {
+    fs::read_to_string(kernel.image.with_file_name(VERSION)).ok()
 }
 
 fn unpack(apt: &Apt, version: &str, beside: &Path) -> Result<Kernel, VmError> {
@@ -362,7 +369,12 @@ mod tests {
         fs::create_dir(&former).unwrap();
         assert_eq!(at(&former), None);
         fs::write(former.join(PROGRAM), "").unwrap();
-        assert_eq!(at(&former).unwrap().told(), "7.2.6");
+        fs::write(former.join(VERSION), "7.2um0").unwrap();
+        let former = at(&former).unwrap();
+        assert_eq!(
+            (former.told().as_str(), packaged(&former).as_deref()),
+            ("7.2.6", Some("7.2um0"))
+        );
     }
 
     #[test]

@@ -203,7 +203,7 @@ fn check_sysctls(
 
 /// Sysctls are the whole machine's: a run that has set some would measure under ours for a moment.
 fn lock() -> Result<SettingsLock, String> {
-    undo::wait_for_settings().map_err(|error| error.to_string())
+    undo::lock_settings().map_err(|error| error.to_string())
 }
 
 fn setting_of(name: &str, value: &str) -> Result<Setting, String> {
