@@ -272,7 +272,10 @@ mod tests {
         let told = |system: f64, kernel: f64, verdict| {
             let of = |name: &str, ratio| comparison("w", name, verdict, ratio);
             let both = of("xfs on 6.12", system * kernel);
-            let all = [of("xfs on 5.10", system), of("ext4 on 6.12", kernel), both];
+            // Of btrfs as of ext4.
+            let others = [of("btrfs on 5.10", 1.0), of("btrfs on 6.12", kernel), both];
+            let all = [of("xfs on 5.10", system), of("ext4 on 6.12", kernel)];
+            let all: Vec<Comparison> = all.into_iter().chain(others).collect();
             ways.sentence(matters(&plan, &ways, &all))
         };
         let first = "The file system matters more than the kernel.";
@@ -291,7 +294,13 @@ mod tests {
         let plan = plan();
         let ways = ways(&plan).unwrap();
         let of = |metric: &str, system: f64, kernel: f64, both: f64| {
-            let all = [("xfs on 5.10", system), ("ext4 on 6.12", kernel), ("xfs on 6.12", both)];
+            let all = [
+                ("xfs on 5.10", system),
+                ("ext4 on 6.12", kernel),
+                ("xfs on 6.12", both),
+                ("btrfs on 5.10", 1.0),
+                ("btrfs on 6.12", kernel),
+            ];
             let of = |(name, ratio)| Comparison {
                 metric: metric.into(),
                 ..comparison("w", name, Verdict::Faster, ratio)
@@ -299,7 +308,7 @@ mod tests {
             all.map(of)
         };
         let told =
-            |tests: &[[Comparison; 3]]| ways.sentence(matters(&plan, &ways, &tests.concat()));
+            |tests: &[[Comparison; 5]]| ways.sentence(matters(&plan, &ways, &tests.concat()));
         let (bytes, flushes) = (of("bytes", 3.0, 1.0, 3.0), of("flushes", 1.0, 0.3, 0.3));
         let open = of("writes", 1.0, 1.0, 1.0);
         assert_eq!(
@@ -313,7 +322,7 @@ mod tests {
         // On xfs the kernel takes away all that xfs is ahead, and more.
         let crossed = of("bytes", 3.0, 1.0, 0.3);
         assert_eq!(told(&[crossed]), "The kernel matters more than the file system.");
-        // Nothing was measured of xfs: it may differ by more.
+        // Nothing was measured of xfs and btrfs: they may differ by more.
         let kernels = of("bytes", 1.0, 0.3, 0.3);
         let refused = [kernels[1].clone()];
         let said = ways.sentence(matters(&plan, &ways, &refused));
