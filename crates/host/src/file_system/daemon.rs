@@ -3,7 +3,7 @@
 use std::fs::{self, File};
 use std::io;
 use std::net::{Ipv4Addr, TcpStream};
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
@@ -12,6 +12,7 @@ use fsverdict_core::run::HostError;
 
 use super::Daemon;
 use crate::machine::mount::{self, Mount};
+use crate::machine::plain;
 use crate::tool;
 
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -74,13 +75,12 @@ struct Said {
 
 impl Said {
     fn open(path: &Path) -> io::Result<Said> {
-        let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK | libc::O_NOCTTY;
-        let mut options = File::options();
-        let log = options.create(true).read(true).append(true).custom_flags(flags).open(path)?;
-        match log.metadata()? {
-            it if it.is_file() => Ok(Said { log, begin: it.len() }),
-            _ => Err(io::Error::other(format!("{} is no file", path.display()))),
-        }
+        let options = &mut File::options();
+        let log = plain::open_among_others(path, options.create(true).read(true).append(true));
+        let log = log.map_err(|error| {
+            io::Error::new(error.kind(), format!("{}: {error}", path.display()))
+        })?;
+        Ok(Said { begin: log.metadata()?.len(), log })
     }
 
     fn text(&self) -> io::Result<String> {

@@ -1,8 +1,9 @@
 //! Plain files, which others may have written: what is called like one may be a pipe that nobody
 //! writes to, or a device without end.
 
-use std::fs::{self, File};
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 /// Nothing that is read whole is larger.
@@ -20,6 +21,25 @@ pub fn open(path: &Path) -> io::Result<File> {
     }
     let file = File::open(path)?;
     if file.metadata()?.is_file() { Ok(file) } else { Err(none()) }
+}
+
+/// Opens it with these options in a folder that others write to meanwhile: a link is not followed,
+/// and nothing is waited for.
+///
+/// # Errors
+/// Where it is something else.
+pub fn open_among_others(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
+    let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK | libc::O_NOCTTY;
+    let file =
+        options.custom_flags(flags).open(path).map_err(|error| match error.raw_os_error() {
+            // open(2), O_NOFOLLOW.
+            Some(libc::ELOOP) => io::Error::other("it is a link, and is not followed"),
+            _ => error,
+        })?;
+    match file.metadata()?.is_file() {
+        true => Ok(file),
+        false => Err(io::Error::other("it is no file")),
+    }
 }
 
 /// All that comes out of `input`.

@@ -4,8 +4,9 @@
 
 use std::fs::File;
 use std::io::{self, Read};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
+
+use crate::machine::plain;
 
 /// The most that is read of a text: what is kept of an output.
 pub const TEXT_BYTES: u64 = super::printed::KEPT_BYTES;
@@ -14,17 +15,7 @@ pub const LOG_BYTES: u64 = 2 << 30;
 
 /// Opens the file at `path`, if it is one.
 pub fn open(path: &Path) -> io::Result<File> {
-    let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK | libc::O_NOCTTY;
-    let opened = File::options().read(true).custom_flags(flags).open(path);
-    let file = opened.map_err(|error| match error.raw_os_error() {
-        // open(2), O_NOFOLLOW.
-        Some(libc::ELOOP) => io::Error::other("it is a link, and is not followed"),
-        _ => error,
-    })?;
-    match file.metadata()?.is_file() {
-        true => Ok(file),
-        false => Err(io::Error::other("it is no file")),
-    }
+    plain::open_among_others(path, File::options().read(true))
 }
 
 /// What is in the file at `path`, which may have `most` bytes.
