@@ -28,6 +28,8 @@ fn one_recommendation_for_a_directory_that_stays_as_it_is() {
     let done = scene.run(&format!("for mail --on {} {words}", scene.typed("srv"))).exits(0);
     let before = one_line(&done.stderr);
     assert!(before.contains("removed at the end; nothing else"), "{before}");
+    let each = "made on 2 images of 320M, 640M together, in /";
+    assert!(before.contains(each), "{before}");
     is_recommendation(&done.stdout, "DEVICE");
     assert_eq!(fs::read_dir(scene.path("srv")).unwrap().count(), 1);
     assert_eq!(scene.read("srv/mine"), "precious");
