@@ -35,8 +35,11 @@ pub fn history(runs: &[Side], metrics: &[String]) -> History {
             let lanes =
                 lanes(side, workload, &of_metrics, rules.of(side.plan, workload, &of_metrics));
             for (place, metric) in of_metrics.iter().enumerate() {
-                let courses =
-                    lanes.iter().map(|(name, lane)| (*name, lane.course(place))).collect();
+                let margin = side.plan.judgement.margin.0.ln_1p();
+                let course = |[latest, first]: &[Lane; 2]| {
+                    latest.course(place).or(&first.course(place), margin)
+                };
+                let courses = lanes.iter().map(|(name, both)| (*name, course(both))).collect();
                 let bench = Bench { side, workload, metric, courses, findings: &findings };
                 bench.points(run).for_each(|(contender, point, night)| {
                     add(&mut tracks, &bench, contender, point, night);
@@ -106,23 +109,25 @@ impl Rules {
     }
 }
 
-/// What a run tells of each contender against the reference, in these metrics.
+/// What a run tells of each contender against the reference, in these metrics: by its latest trials
+/// and by its first. Where rounds were run again, what is said has to hold without that too.
 fn lanes<'a>(
     side: &Side<'a>,
     workload: &Workload,
     metrics: &[String],
     rules: &Shared,
-) -> Vec<(&'a str, Lane)> {
+) -> Vec<(&'a str, [Lane; 2])> {
     let metrics: Vec<&str> = metrics.iter().map(String::as_str).collect();
     let Side { plan, records, .. } = *side;
     let margin = plan.judgement.margin.0.ln_1p();
-    let lane = |name: &str| {
+    let lanes = |name: &str| {
         let names = [name, plan.reference()];
-        Lane::of(records, &workload.name, &metrics, names, (rules, margin), Which::Latest)
+        [Which::Latest, Which::First]
+            .map(|which| Lane::of(records, &workload.name, &metrics, names, (rules, margin), which))
     };
     let names = plan.contenders.iter().map(|it| it.name.as_str());
     let names = names.filter(|name| *name != plan.reference());
-    names.map(|name| (name, lane(name))).collect()
+    names.map(|name| (name, lanes(name))).collect()
 }
 
 /// One metric of one workload in one run.
@@ -150,8 +155,9 @@ impl<'a> Bench<'a> {
             let key = &record.key;
             record.is_measured() && key.workload == self.workload.name && key.contender == contender
         };
-        let samples = self.side.records.iter().filter(its).filter_map(|it| it.sample(self.metric));
-        let samples: Vec<&Sample> = samples.collect();
+        let of_round = |it: &'a Record| Some((it.key.round, it.sample(self.metric)?));
+        let samples = self.side.records.iter().filter(its).filter_map(of_round);
+        let samples: Vec<&Sample> = Which::Latest.of(samples).into_values().collect();
         let median = median(samples.iter().map(|sample| sample.value))?;
         let reference = self.side.plan.reference();
         if contender == reference {
@@ -445,6 +451,24 @@ mod tests {
         assert_eq!(shift.differences[0].what, "kernel");
         assert_eq!(shift.differences[0].run.as_deref(), Some("6.12"));
         assert_eq!(contender.trend, None);
+    }
+
+    #[test]
+    fn a_round_that_was_run_again_counts_once_and_a_verdict_holds_without_that() {
+        let (plan, run) = (plan(PLAN), facts_of(0, "6.1"));
+        let said = |first: f64, again: f64| {
+            let mut all = records(0, 1.0, first);
+            all.extend(records(0, 1.0, again).into_iter().filter(|it| it.key.contender == "b"));
+            let side = Side { run: &run, plan: &plan, records: &all };
+            history(&[side], &[]).series.iter().map(|it| it.points[0].clone()).collect::<Vec<_>>()
+        };
+        let [reference, contender] = &said(1.25, 1.25)[..] else { panic!() };
+        assert_eq!((reference.rounds, contender.rounds), (4, 4));
+        assert_eq!(contender.verdict, Some(Verdict::Slower));
+        let [_, contender] = &said(0.8, 1.25)[..] else { panic!() };
+        assert!(contender.low < 0.81 && contender.high.unwrap() > 1.24, "{contender:?}");
+        assert_eq!(contender.verdict, Some(Verdict::Undecided));
+        assert!(contender.ratio.unwrap() < 0.81, "by the latest");
     }
 
     #[test]

@@ -180,14 +180,14 @@ pub fn is_in_memory(path: &Path) -> bool {
     magic(path).is_ok_and(|magic| matches!(magic, 0x0102_1994 | 0x8584_58f6))
 }
 
-/// The number of the file system at `path`.
-fn magic(path: &Path) -> io::Result<i64> {
+/// The number of the file system at `path`, which has 32 bits.
+fn magic(path: &Path) -> io::Result<u32> {
     let path = CString::new(path.as_os_str().as_bytes())?;
     // SAFETY: the structure holds integers only, for which zero is a value.
     let mut stat: libc::statfs = unsafe { mem::zeroed() };
     // SAFETY: the path ends in a zero byte; the kernel fills one `struct statfs`.
     checked(unsafe { libc::statfs(path.as_ptr(), &raw mut stat) })?;
-    Ok(stat.f_type)
+    Ok(stat.f_type as u32)
 }
 
 /// What an unprivileged process could still write to the file system at `path`.

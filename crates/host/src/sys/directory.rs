@@ -133,6 +133,7 @@ pub struct Status {
 }
 
 impl Status {
+    #[allow(clippy::unnecessary_cast, reason = "nlink_t has 32 bits on arm64")]
     fn of(stat: &libc::stat) -> Status {
         Status {
             kind: Kind::of_mode(stat.st_mode),
@@ -140,7 +141,7 @@ impl Status {
             owner: (stat.st_uid, stat.st_gid),
             size_bytes: stat.st_size as u64,
             allocated_bytes: stat.st_blocks as u64 * 512,
-            links: stat.st_nlink,
+            links: stat.st_nlink as u64,
             identity: (stat.st_dev, stat.st_ino),
             device: stat.st_rdev,
             times: [(stat.st_atime, stat.st_atime_nsec), (stat.st_mtime, stat.st_mtime_nsec)],

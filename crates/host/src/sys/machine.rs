@@ -82,12 +82,12 @@ pub fn loopback_up() -> io::Result<()> {
     // SAFETY: every field of an ifreq may be zero.
     let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
     for (to, from) in request.ifr_name.iter_mut().zip(b"lo") {
-        *to = from.cast_signed();
+        *to = *from as libc::c_char;
     }
     request.ifr_ifru.ifru_flags = (libc::IFF_UP | libc::IFF_RUNNING) as i16;
     let request = std::ptr::from_ref(&request);
     // SAFETY: the request is whole, its name ends in NUL, and the kernel only reads it.
-    match unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCSIFFLAGS, request) } {
+    match unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCSIFFLAGS as _, request) } {
         0 => Ok(()),
         _ => Err(io::Error::last_os_error()),
     }

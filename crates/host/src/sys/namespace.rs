@@ -274,10 +274,8 @@ pub fn start_within(
 /// Lifts the limits that bind who has no power over the whole machine, as far as we may
 /// (setrlimit(2)): memory that stays, priorities, and how many files a process may ask for.
 pub fn lift_limits() {
-    const LIMITS: [libc::__rlimit_resource_t; 3] =
-        [libc::RLIMIT_MEMLOCK, libc::RLIMIT_NICE, libc::RLIMIT_RTPRIO];
     let infinite = libc::rlimit { rlim_cur: libc::RLIM_INFINITY, rlim_max: libc::RLIM_INFINITY };
-    for limit in LIMITS {
+    for limit in [libc::RLIMIT_MEMLOCK, libc::RLIMIT_NICE, libc::RLIMIT_RTPRIO] {
         // SAFETY: the kernel reads one rlimit where there is one.
         unsafe { libc::setrlimit(limit, &infinite) };
     }
