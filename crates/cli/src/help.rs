@@ -20,7 +20,7 @@ Examples:
   sudo fsverdict run --fs ext4,xfs,btrfs -- cp -a /usr/share/doc .
   sudo fsverdict run --fs ext4,xfs -- fio --name=job --rw=randwrite --bs=4k --size=256m
   sudo fsverdict run --fs ext4,xfs,btrfs --small-files count=10000,size=1k
-  fsverdict run --place vm --kernel 5.10 --kernel 6.12 --fs ext4 --small-files
+  fsverdict run --kernel 5.10 --kernel 6.12 --fs ext4 --size 1G --fsync-files files=10
   fsverdict doctor";
 
 /// `program` with its commands in groups, below examples.

@@ -99,7 +99,7 @@ pub struct Arguments {
         add = ArgValueCandidates::new(offers::studies)
     )]
     pub study: Option<String>,
-    /// Of the plan's workloads this one alone, by its name; once for each.
+    /// Run this workload of the plan alone; give it again for each further one.
     #[arg(long, value_name = "NAME", help_heading = TRIALS)]
     pub only: Vec<String>,
     /// Multiply every size, count and time of the plan, by 1/16 or 0.1; stamped on the result.
@@ -136,11 +136,11 @@ pub struct Arguments {
     /// Where image files are made [default: the run's folder].
     #[arg(long, help_heading = BED)]
     pub dir: Option<PathBuf>,
-    /// A folder outside the file system under test that the work may write to; once for each.
+    /// A folder outside the file system under test that the work may write to; may be given again.
     #[arg(long, value_name = "DIR", help_heading = WORK)]
     pub writable: Vec<PathBuf>,
     /// A folder that the work names by an absolute path, and where it lies in the work's own:
-    /// /data=. or /srv/logs=logs; once for each.
+    /// /data=. or /srv/logs=logs; may be given again.
     #[arg(long, value_name = "PATH=PLACE", value_parser = map, help_heading = WORK)]
     pub map: Vec<(String, String)>,
     /// Size of each image, which is written full; in a duet each contender has one. k, M and G are
@@ -434,7 +434,7 @@ Examples:
   sudo fsverdict run postgresql
   sudo fsverdict run --fs ext4,xfs --setup 'tar xf /srv/tree.tar' -- rm -rf tree
   sudo fsverdict run --fs ext4,xfs,btrfs --small-files count=10000,size=1k
-  fsverdict run --kernel 5.10 --kernel 6.12 --fs ext4,xfs --size 1G --small-files
+  fsverdict run --kernel 5.10 --kernel 6.12 --fs ext4,xfs --size 1G --fsync-files files=10
   sudo fsverdict run --bed device:/dev/sdb --erase /dev/sdb --fs ext4,xfs -- COMMAND";
 
 /// The examples lead the help: the options are long.

@@ -36,7 +36,8 @@ pub struct Arguments {
     #[arg(long)]
     margin: Option<Percent>,
     /// What fails, all of it: `slower` by more than the margin, `any` slower at all, a contender
-    /// that `failed` or has too few rounds, and `undecided`: a verdict that is open or void.
+    /// that `failed` or has too few rounds, and `undecided`: a verdict that is open or void, or
+    /// slower by perhaps less than the margin, and what could not be compared.
     #[arg(
         long,
         value_enum,

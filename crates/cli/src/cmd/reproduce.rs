@@ -38,7 +38,7 @@ pub struct Arguments {
         add = ArgValueCandidates::new(offers::runs)
     )]
     from: Option<PathBuf>,
-    /// Of the study's works this one alone, by its name; once for each.
+    /// Run this work of the study alone; give it again for each further one.
     #[arg(long, value_name = "NAME")]
     only: Vec<String>,
     /// Multiply every size, count and time.

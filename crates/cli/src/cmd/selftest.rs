@@ -37,7 +37,7 @@ pub struct Arguments {
     /// Try so many points at most.
     #[arg(long, value_name = "N")]
     points: Option<u32>,
-    /// This point alone, as a table names it, or those of one BED/WORK; once for each.
+    /// This point alone, as a table names it, or those of one BED/WORK; may be given again.
     #[arg(long, value_name = "POINT")]
     point: Vec<String>,
     /// Draws the points and their order [default: another each time].
