@@ -141,6 +141,36 @@ pub fn write_record(path: &Path, record: &Record) -> Result<()> {
     write_whole(path, &(serde_json::to_string(record)? + "\n"))
 }
 
+/// Writes to what a user has named: a file that is there, or not yet, is written whole; a pipe, a
+/// terminal or another device is written to, and stays what it is.
+pub fn write_out(path: &Path, text: &str) -> Result<()> {
+    match fs::metadata(path) {
+        Ok(data) if !data.is_file() => {
+            let mut file = File::options().write(true).open(path)?;
+            file.write_all(text.as_bytes()).with_context(|| format!("writing {}", path.display()))
+        }
+        // What a link leads to, and not the link.
+        Ok(_) => write_whole(&path.canonicalize()?, text),
+        Err(_) => write_whole(path, text),
+    }
+}
+
+/// Whether [`write_out`] will be able to, as far as can be told without writing.
+pub fn check_out(path: &Path) -> Result<()> {
+    let folder = path.parent().filter(|it| *it != Path::new("")).unwrap_or(Path::new("."));
+    let checked = match fs::metadata(path) {
+        Ok(data) if data.is_dir() => Err(ErrorKind::IsADirectory.into()),
+        // Opening a pipe would wait for who reads it.
+        Ok(data) if !data.is_file() => Ok(()),
+        Ok(_) => File::options().append(true).open(path).map(drop),
+        Err(_) => fs::metadata(folder).and_then(|data| match data.is_dir() {
+            true => Ok(()),
+            false => Err(ErrorKind::NotADirectory.into()),
+        }),
+    };
+    checked.with_context(|| format!("writing {}", path.display()))
+}
+
 /// Written beside, synced, renamed; where that fails, nothing is left beside.
 pub fn write_whole(path: &Path, text: &str) -> Result<()> {
     let beside = path.with_extension("new");

@@ -3,11 +3,11 @@
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Error, Result};
 use clap::ValueEnum;
 use fsverdict_core::judge::{self, Asked, Judge};
 use fsverdict_core::model::{
-    Across, Change, Incomparable, Measured, Percent, Stop, Verdict, Words,
+    Across, Change, Contender, Incomparable, Measured, Percent, Stop, Verdict, Words,
 };
 use fsverdict_core::render;
 use fsverdict_host::bed::{Consent, Consents};
@@ -67,6 +67,9 @@ pub struct Arguments {
     /// As for run, with --rerun on bed `device`.
     #[arg(long, requires = "rerun")]
     erase_data: bool,
+    /// As for run, with --rerun.
+    #[arg(long, value_name = "DIR", requires = "rerun")]
+    writable: Vec<PathBuf>,
     /// With --rerun: the folder for the new runs [default: runs/TIME-compare].
     #[arg(long, value_name = "DIR", requires = "rerun")]
     output: Option<PathBuf>,
@@ -109,12 +112,12 @@ pub fn run(arguments: &Arguments) -> Result<u8> {
     let baseline = Source::open(&arguments.baseline)?.load_for(is_text)?;
     let run = Source::open(&arguments.run)?.load_for(is_text)?;
     let asked = asked(arguments, &run)?;
-    let (across, failed) = match arguments.rerun {
+    let (across, broken) = match arguments.rerun {
         true => match rerun(arguments, &baseline, &run, &asked)? {
             Some(done) => done,
             None => return Ok(exit::INTERRUPTED),
         },
-        false => (judge::across(baseline.side(), run.side(), &asked)?, false),
+        false => (judge::across(baseline.side(), run.side(), &asked)?, None),
     };
     let text = match arguments.format {
         Format::Text => render::across(&across),
@@ -122,7 +125,8 @@ pub fn run(arguments: &Arguments) -> Result<u8> {
         Format::Json => render::across_json(&across),
     };
     say::print(&text)?;
-    Ok(gate(&across, &arguments.fail_on, failed))
+    let status = gate(&across, &arguments.fail_on);
+    broken.map_or(Ok(status), Err)
 }
 
 fn asked(arguments: &Arguments, run: &Loaded) -> Result<Asked> {
@@ -144,7 +148,7 @@ fn asked(arguments: &Arguments, run: &Loaded) -> Result<Asked> {
 }
 
 /// Says why the gate is shut, if it is, and gives the exit status.
-fn gate(across: &Across, fail_on: &[FailOn], failed: bool) -> u8 {
+fn gate(across: &Across, fail_on: &[FailOn]) -> u8 {
     let on = |what: FailOn| fail_on.contains(&what);
     let shut = |change: &&Change| match change.verdict {
         Verdict::Slower => on(FailOn::Slower) || on(FailOn::Any),
@@ -166,8 +170,10 @@ fn gate(across: &Across, fail_on: &[FailOn], failed: bool) -> u8 {
     for it in across.not_measured.iter().filter(|_| missing) {
         remark!("fails: {it}");
     }
-    match worse.is_empty() {
-        _ if failed || missing => exit::FAILED,
+    let open: Vec<_> = across.left_out.iter().filter(|_| on(FailOn::Undecided)).collect();
+    open.iter().for_each(|it| remark!("fails: {it}"));
+    match worse.is_empty() && open.is_empty() {
+        _ if missing => exit::FAILED,
         false => exit::WORSE,
         true if across.changes.iter().all(|it| it.verdict == Verdict::Void) => exit::VOID,
         true => exit::DONE,
@@ -175,14 +181,14 @@ fn gate(across: &Across, fail_on: &[FailOn], failed: bool) -> u8 {
 }
 
 /// A run of its own for each contender that has changed, so that each is interleaved with what it
-/// was, and none waits for another's verdict. Gives the changes, and whether a trial has failed;
+/// was, and none waits for another's verdict. Gives the changes, and why not all could be measured;
 /// `None` where it was interrupted.
 fn rerun(
     arguments: &Arguments,
     baseline: &Loaded,
     run: &Loaded,
     asked: &Asked,
-) -> Result<Option<(Across, bool)>> {
+) -> Result<Option<(Across, Option<Error>)>> {
     let Asked { margin, regression, .. } = *asked;
     let changed = run.plan.changed_since(&baseline.plan);
     if changed.is_empty() {
@@ -196,7 +202,6 @@ fn rerun(
     }
     let folder = arguments.output.clone();
     let folder = folder.unwrap_or_else(|| run::dated_folder(SystemTime::now(), "compare"));
-    let mut failed = false;
     let mut across = Across {
         baseline: baseline.run.name.clone(),
         run: run.run.name.clone(),
@@ -210,7 +215,8 @@ fn rerun(
         references: Vec::new(),
         changes: Vec::new(),
     };
-    for contender in &changed {
+    let mut broken = None;
+    for (place, contender) in changed.iter().enumerate() {
         let name = &contender.name;
         let plan = run.plan.against_baseline(&baseline.plan, name, changed.len());
         let mut plan = plan.context("a contender that both plans name")?;
@@ -223,20 +229,35 @@ fn rerun(
             plan.workloads.iter_mut().for_each(|it| it.primary.clone_from(&arguments.metric));
         }
         let consents = Consents { named: arguments.erase.clone(), data: arguments.erase_data };
-        let of_one = folder.join(run::slug(name));
-        let typed = |file: &Path| arguments::Arguments::of_plan(file, &of_one, &consents);
-        let (loaded, stop) = run::anew(&plan, &of_one, typed)?;
+        let is_named = |other: &&&Contender| run::slug(&other.name) == run::slug(name);
+        let again = changed[..place].iter().filter(is_named).count();
+        let number = if again == 0 { String::new() } else { format!("-{}", again + 1) };
+        let of_one = folder.join(run::slug(name) + &number);
+        let typed = |file: &Path| {
+            let mut typed = arguments::Arguments::of_plan(file, &of_one, &consents)?;
+            typed.writable.clone_from(&arguments.writable);
+            Ok(typed)
+        };
+        let (loaded, stop) = match run::anew(&plan, &of_one, typed) {
+            // What was measured before is told all the same.
+            Err(error) if !across.changes.is_empty() => {
+                broken = Some(error.context(format!("{name} is not compared")));
+                break;
+            }
+            done => done?,
+        };
         if stop == Stop::Interrupted {
             return Ok(None);
         }
-        failed |= loaded.records.iter().any(|record| !record.is_measured());
         let comparisons = Judge::new(&loaded.plan).comparisons(&loaded.records);
-        across.changes.extend(comparisons.iter().map(Change::from));
+        let changes: Vec<Change> = comparisons.iter().map(Change::from).collect();
+        across.not_measured.extend(judge::not_measured(loaded.side(), &changes));
+        across.changes.extend(changes);
     }
     // Workload by workload, as in the plan.
     let place = |change: &Change| {
         run.plan.workloads.iter().position(|workload| workload.name == change.workload)
     };
     across.changes.sort_by_key(place);
-    Ok(Some((across, failed)))
+    Ok(Some((across, broken)))
 }

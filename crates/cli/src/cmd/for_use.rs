@@ -210,7 +210,11 @@ fn planned(arguments: &Arguments, purpose: &Purpose, target: &Target) -> Result<
     let shipped = shipped.map(shipped::parse).transpose()?;
     let mut plan = shipped.unwrap_or_else(|| purpose.plan());
     let size = arguments.size.unwrap_or(plan.bed.size);
-    plan.bed = Bed { size, ..target.bed.clone() };
+    plan.bed = match target.bed.kind {
+        BedKind::Device => Bed { size, ..target.bed.clone() },
+        // How many images there are, and what they are held down to, is the use's.
+        _ => Bed { size, devices: plan.bed.devices, limits: plan.bed.limits, ..target.bed.clone() },
+    };
     plan.place = arguments.place.map(Place::from);
     if !arguments.fs.is_empty() {
         plan.contenders = plan::named_contenders(&arguments.fs);

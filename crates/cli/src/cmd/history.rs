@@ -100,7 +100,9 @@ fn find(folder: &Path, depth: usize, found: &mut Vec<PathBuf>) -> std::io::Resul
     for entry in entries {
         let (path, kind) = (entry.path(), entry.file_type()?);
         if kind.is_dir() && depth > 0 {
-            find(&path, depth - 1, found)?;
+            if let Err(error) = find(&path, depth - 1, found) {
+                remark!("left out: {}: {error}", path.display());
+            }
         } else if kind.is_file() && is_packed_run(&path) {
             found.push(path);
         }

@@ -178,8 +178,7 @@ fn under_kernels(
     let mut all = Vec::new();
     for (contender, kernel) in contenders.iter().flat_map(|it| kernels.iter().map(move |k| (it, k)))
     {
-        // Of a path the file says enough.
-        let short = kernel.trim_end_matches('/').rsplit('/').next().unwrap_or(kernel);
+        let short = short_among(kernel, kernels);
         let end = if kernels.len() == 1 { String::new() } else { format!(" on {short}") };
         let under = |version: &str, kernel: String| {
             let name = format!("{}{version}{end}", contender.name);
@@ -199,6 +198,19 @@ fn under_kernels(
         }
     }
     Ok(all)
+}
+
+/// Of a path the end that no other of `kernels` has: the file alone says enough of most.
+fn short_among<'a>(kernel: &'a str, kernels: &[String]) -> &'a str {
+    let whole = kernel.trim_end_matches('/');
+    let ends = whole.rmatch_indices('/').map(|(at, _)| &whole[at + 1..]);
+    let is_others = |end: &str| {
+        let others = kernels.iter().map(|it| it.trim_end_matches('/')).filter(|it| *it != whole);
+        others
+            .into_iter()
+            .any(|it| it.strip_suffix(end).is_some_and(|it| it.is_empty() || it.ends_with('/')))
+    };
+    ends.into_iter().find(|end| !is_others(end)).unwrap_or(whole)
 }
 
 /// Each contender with its disks attached in each way; where there are several, they are part of

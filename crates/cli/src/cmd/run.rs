@@ -12,7 +12,7 @@ use anyhow::{Context, Result, bail};
 use fsverdict_core::campaign::{self, Campaign, Next, Slot};
 use fsverdict_core::judge::Judge;
 use fsverdict_core::model::{
-    BedKind, LeftOut, Outcome, Place as PlaceKind, Plan, Record, Run, SCHEMA, Stop, Trial,
+    BedKind, Key, LeftOut, Outcome, Place as PlaceKind, Plan, Record, Run, SCHEMA, Stop, Trial,
     TrialBed, Verdict, Workload,
 };
 use fsverdict_core::render::{self, Kept, Report};
@@ -33,7 +33,7 @@ use super::{clean, plan, resume};
 use crate::exit::{self, PlaceError, Usage};
 use crate::say::{self, remark};
 use crate::source::{Judged, Loaded};
-use crate::store::{Store, write_whole};
+use crate::store::{Store, check_out, write_out, write_whole};
 use crate::watch::{Audience, News, Watch};
 
 /// Runs the whole comparison, from the plan to the report.
@@ -45,6 +45,9 @@ pub fn run(arguments: &Arguments) -> Result<u8> {
     }
     if arguments.dry_run {
         return dry_run(arguments);
+    }
+    if let Some(file) = arguments.json.as_deref().filter(|file| file.as_os_str() != "-") {
+        check_out(file)?;
     }
     let (store, loaded, result) = conduct(arguments)?;
     finish(arguments, &store, loaded, result)
@@ -97,8 +100,9 @@ pub(super) fn anew(
         let _ = fs::remove_dir(folder);
     }
     let (store, mut loaded, result) = conducted?;
-    if !loaded.records.is_empty() {
-        keep_report(&store, &mut loaded, &result)?;
+    match loaded.records.is_empty() {
+        true => store.discard(),
+        false => drop(keep_report(&store, &mut loaded, &result)?),
     }
     Ok((loaded, result?))
 }
@@ -369,6 +373,7 @@ fn rounds(
         let mut groups = at_once(&loaded.plan, slots).into_iter().peekable();
         while let Some(group) = groups.next() {
             let trials = documents(&loaded.plan, group, bed, store, number)?;
+            trials.iter().try_for_each(|trial| empty(store, trial))?;
             number += trials.len() as u32;
             watch.borrow_mut().tell(&News::Trial(&trials[0]));
             let records = settled(place, &trials);
@@ -470,12 +475,18 @@ fn documents(
     slots.into_iter().enumerate().map(own).collect()
 }
 
-/// The document of the trial that fills `slot`. A folder that a killed trial left is emptied.
-fn document(plan: &Plan, slot: Slot, bed: &TrialBed, store: &Store, number: u32) -> Result<Trial> {
-    let folder = store.trial(number);
+/// Removes the folder that a killed trial has left in the place of one that begins.
+fn empty(store: &Store, trial: &Trial) -> Result<()> {
+    let folder = store.trial(trial.number);
     if folder.exists() {
         fs::remove_dir_all(&folder).with_context(|| folder.display().to_string())?;
     }
+    Ok(())
+}
+
+/// The document of the trial that fills `slot`.
+fn document(plan: &Plan, slot: Slot, bed: &TrialBed, store: &Store, number: u32) -> Result<Trial> {
+    let folder = store.trial(number);
     let known = "the campaign names what the plan holds";
     let workload = workload_of(plan, &slot).context(known)?.clone();
     let name = &slot.key.contender;
@@ -581,7 +592,7 @@ fn show(arguments: &Arguments, report: &Report, json: Option<&str>, folder: &Pat
                 say::show(text, arguments.look)?;
             }
             say::print(&format!("{page}\n"))?;
-            file.map_or(Ok(()), |(file, json)| write_whole(file, json))
+            file.map_or(Ok(()), |(file, json)| write_out(file, json))
         }
     }
 }
@@ -606,9 +617,9 @@ pub(super) fn keep_report(
     Ok(judged)
 }
 
-/// Prints what the run would do, up to the end of its first round.
+/// Prints what the run would do, up to the end of its next round.
 fn dry_run(arguments: &Arguments) -> Result<u8> {
-    let (store, plan) = match &arguments.resume {
+    let (store, plan, records) = match &arguments.resume {
         Some(folder) => {
             let store = Store::open(folder)?;
             let loaded = store.load()?;
@@ -616,9 +627,9 @@ fn dry_run(arguments: &Arguments) -> Result<u8> {
             let mut plan = loaded.plan;
             let extended = plan.judgement.extend(arguments.rounds, arguments.budget);
             extended.map_err(|why| Usage(format!("the run {why}")))?;
-            (store, plan)
+            (store, plan, loaded.records)
         }
-        None => (Store::imagined("RUN"), plan::plan(arguments)?),
+        None => (Store::imagined("RUN"), plan::plan(arguments)?, Vec::new()),
     };
     preflight::check_plan(&plan).map_err(|error| Usage(error.to_string()))?;
     let seed = plan.seed.unwrap_or_else(random_seed);
@@ -628,12 +639,13 @@ fn dry_run(arguments: &Arguments) -> Result<u8> {
     };
     dry.remark(&format!("what takes longer is ended: {}", plan.timeouts()));
     let bed = dry.make_bed(&plan.whole_bed()).map_err(PlaceError)?;
-    let next = campaign::next_round(seed, &Judge::new(&plan), &[], Duration::ZERO);
+    let next = campaign::next_round(seed, &Judge::new(&plan), &records, Duration::ZERO);
     if let Next::Round(slots) = next {
-        let mut number = 0;
+        let mut number = records.last().map_or(0, |last| last.number);
         for group in at_once(&plan, slots) {
             let names: Vec<&str> = group.iter().map(|slot| &*slot.key.contender).collect();
-            dry.remark(&format!("round 1: {}, {}", group[0].key.workload, names.join(", ")));
+            let Key { round, workload, .. } = &group[0].key;
+            dry.remark(&format!("round {round}: {workload}, {}", names.join(", ")));
             let trials = documents(&plan, group, &bed, &store, number)?;
             number += trials.len() as u32;
             settled(&mut dry, &trials);

@@ -56,6 +56,7 @@ pub use interval::{Course, Interval};
 pub use joined::joined;
 pub(crate) use kept::{Common, Kept};
 pub use memory::of_memory;
+pub use not_measured::not_measured;
 pub use published::{table_findings, table_lacking};
 pub use stopping::{FIRST_LOOK, Layout, Rule, level_of_last_look};
 pub use student::two_sided_tail;

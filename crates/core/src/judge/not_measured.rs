@@ -31,6 +31,20 @@ pub fn failed(baseline: Side, run: Side) -> Vec<NotMeasured> {
     all
 }
 
+/// The contenders that failed in trials of a run that were not made good afterwards, and the
+/// changes of which nothing is known.
+pub fn not_measured(run: Side, changes: &[Change]) -> Vec<NotMeasured> {
+    let of = |workload: &str, name: &str| {
+        let (count, trials, error) = failures(run.records, workload, name)?;
+        let why = format!("{count} of its {trials} trials failed: {error}");
+        Some(NotMeasured { workload: workload.into(), contender: name.into(), why })
+    };
+    let names = || run.plan.contenders.iter().map(|it| it.name.as_str());
+    let works = run.plan.workloads.iter().map(|it| it.name.as_str());
+    let failed = works.flat_map(|work| names().filter_map(move |name| of(work, name)));
+    failed.chain(changes.iter().filter_map(too_few)).collect()
+}
+
 /// How many slots of a contender have no measured trial, of how many, and why the last one failed.
 pub(super) fn failures(
     records: &[Record],

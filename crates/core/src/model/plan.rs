@@ -241,7 +241,7 @@ impl Judgement {
             true => self.confidence,
             false => Percent(f64::midpoint(1.0, self.confidence.0)),
         };
-        if confidence.0 > EXTENDED_MOST {
+        if rounds > declared && confidence.0 > EXTENDED_MOST {
             return Err(format!("is judged at {} already: begin another", self.confidence));
         }
         // Where there was no budget the run is still capped by its rounds.

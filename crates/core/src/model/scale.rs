@@ -82,8 +82,14 @@ impl Workload {
             tree.files = scaled_count(tree.files, scale);
             tree.total = tree.total.map(|total| scaled_bytes(total, scale, MIB));
         }
-        if let Some(Sysbench::Options(options)) = &mut self.sysbench {
-            options.iter_mut().for_each(|(option, value)| scale_sysbench(option, value, scale));
+        match &mut self.sysbench {
+            Some(Sysbench::Options(options)) => {
+                options.iter_mut().for_each(|(option, value)| scale_sysbench(option, value, scale));
+            }
+            Some(Sysbench::Arguments(words)) => words.iter_mut().for_each(|word| {
+                typed(word, |option, value| scale_sysbench(option, value, scale));
+            }),
+            None => {}
         }
         match &mut self.fio {
             None => true,
@@ -112,14 +118,16 @@ fn scale_fio(option: &str, value: &mut Scalar, scale: f64) -> bool {
 
 /// The same, typed as `--option=value`.
 fn scale_word(word: &mut String, scale: f64) -> bool {
-    let Some((option, value)) = word.strip_prefix("--").and_then(|word| word.split_once('='))
-    else {
-        return false;
-    };
+    typed(word, |option, value| scale_fio(option, value, scale)).unwrap_or(false)
+}
+
+/// Changes the value of `--option=value`, if the word is one.
+fn typed<T>(word: &mut String, change: impl FnOnce(&str, &mut Scalar) -> T) -> Option<T> {
+    let (option, value) = word.strip_prefix("--")?.split_once('=')?;
     let mut value = Scalar::Text(value.into());
-    let is_known = scale_fio(option, &mut value, scale);
+    let changed = change(option, &mut value);
     *word = format!("--{option}={value}");
-    is_known
+    Some(changed)
 }
 
 /// A time as fio reads it: whole seconds where it is some.

@@ -393,6 +393,7 @@ impl Workload {
             return Err(format!("workload {name:?} needs exactly one of: {}", Work::KEYS));
         };
         work.check().map_err(|wrong| format!("workload {name:?} {wrong}"))?;
+        self.check_commands().map_err(|wrong| format!("workload {name:?} {wrong}"))?;
         check_environment(&self.environment)
             .map_err(|wrong| format!("workload {name:?} {wrong}"))?;
         self.check_map(work).map_err(|wrong| format!("workload {name:?} {wrong}"))?;
@@ -407,6 +408,23 @@ impl Workload {
         engines.iter().find(|engine| !is_synchronous_engine(engine))?;
         let fio = self.fio.as_ref()?.at_twice_the_depth()?;
         Some(Workload { fio: Some(fio), ..self.clone() })
+    }
+
+    /// The commands beside the work.
+    fn check_commands(&self) -> Result<(), String> {
+        let commands = [
+            ("setup", &self.setup),
+            ("prepare", &self.prepare),
+            ("check", &self.check),
+            ("cleanup", &self.cleanup),
+        ];
+        let is_empty = |command: &Option<Command>| {
+            command.as_ref().is_some_and(|command| command.argv().is_empty())
+        };
+        match commands.into_iter().find(|(_, command)| is_empty(command)) {
+            Some((key, _)) => Err(format!("has an empty {key}: leave it out")),
+            None => Ok(()),
+        }
     }
 
     fn check_map(&self, work: Work) -> Result<(), String> {
@@ -494,13 +512,15 @@ impl Workload {
         }
     }
 
-    /// The timed part that `metric` is of: its name begins the metric's.
+    /// The timed part that `metric` is of: its name begins the metric's; of `walk` and `walk_again`
+    /// the longer one.
     pub fn phase_of(&self, metric: &str) -> Phase {
         let begins = |phase: &Phase| {
             let rest = metric.strip_prefix(phase.name());
             rest.is_some_and(|rest| rest.starts_with('_'))
         };
-        self.phases().into_iter().find(begins).unwrap_or(Phase::Whole)
+        let its = self.phases().into_iter().filter(begins);
+        its.max_by_key(|phase| phase.name().len()).unwrap_or(Phase::Whole)
     }
 
     /// The job that `metric` is of, where there are several, and what it is of that.
@@ -540,6 +560,29 @@ mod tests {
         let argv = Command::Argv(["cp", "-a", "it's here", "."].map(String::from).to_vec());
         assert_eq!(argv.to_string(), r"cp -a 'it'\''s here' .");
         assert_eq!(Command::Shell("a | b".into()).argv(), ["sh", "-c", "a | b"]);
+    }
+
+    #[test]
+    fn an_empty_command_is_none() {
+        for key in ["setup", "prepare", "check", "cleanup", "command"] {
+            let text = format!("name = \"w\"\nfio = {{ rw = \"write\" }}\n{key} = []");
+            let text =
+                if key == "command" { text.replace("fio = ", "environment = ") } else { text };
+            let workload: Workload = toml::from_str(&text).unwrap();
+            let wrong = workload.work().unwrap_err();
+            assert!(wrong.contains(&format!("has an empty {key}")), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_metric_is_of_the_part_whose_whole_name_begins_it() {
+        let workload: Workload = toml::from_str("name = \"w\"\ntree = {}").unwrap();
+        for phase in workload.phases() {
+            let metric = format!("{}_rate", phase.name());
+            assert_eq!(workload.phase_of(&metric), phase, "{metric}");
+        }
+        assert_eq!(workload.phase_of("walk_again_rate").name(), "walk_again");
+        assert_eq!(workload.phase_of("wall_time"), Phase::Whole);
     }
 
     #[test]

@@ -37,7 +37,7 @@ pub fn environment(trial: &Trial) -> BTreeMap<String, String> {
         environment.insert("TMPDIR".into(), value(&trial.raw));
     }
     if uses_cache(workload) {
-        environment.insert(CACHE.into(), value(&cache(workload).display()));
+        environment.insert(CACHE.into(), value(&cache(trial).display()));
     }
     let operations = workload.operations.map(|operations| ("FSVERDICT_OPERATIONS", operations));
     let bytes = workload.bytes.map(|bytes| ("FSVERDICT_BYTES", bytes.0));
@@ -57,12 +57,16 @@ fn uses_cache(workload: &Workload) -> bool {
 }
 
 /// Where the work may keep what its setup makes once, from one trial to the next. Each setup has a
-/// folder of its own, so that none finds what another has made.
-fn cache(workload: &Workload) -> PathBuf {
+/// folder of its own for each amount of work, so that none finds what another has made.
+fn cache(trial: &Trial) -> PathBuf {
+    let workload = &trial.workload;
     let mut hasher = siphasher::sip::SipHasher13::new();
     let setup = workload.setup.as_ref().map(Command::argv).unwrap_or_default();
-    let variables = workload.environment.iter().map(|(name, value)| format!("{name}={value}"));
-    for text in setup.into_iter().chain(variables) {
+    let variables = workload.environment.iter().chain(&trial.contender.environment);
+    let variables = variables.map(|(name, value)| format!("{name}={value}"));
+    let amount = [workload.operations, workload.bytes.map(|bytes| bytes.0)];
+    let amount = amount.into_iter().map(|amount| format!("{amount:?}"));
+    for text in setup.into_iter().chain(variables).chain(amount) {
         hasher.write(text.as_bytes());
         hasher.write_u8(0);
     }
