@@ -527,6 +527,18 @@ pub(super) mod tests {
     }
 
     #[test]
+    fn kernels_by_path_are_told_apart_by_as_much_of_it_as_that_takes() {
+        let names = |words: &str| {
+            let plan = typed(&format!("--fs ext4 --size 1G {words} -- true")).unwrap();
+            plan.contenders.into_iter().map(|it| it.name).collect::<Vec<_>>()
+        };
+        let two = names("--kernel /a/boot/bzImage --kernel /b/boot/bzImage");
+        assert_eq!(two, ["ext4 on a/boot/bzImage", "ext4 on b/boot/bzImage"]);
+        assert_eq!(names("--kernel /a/linux --kernel 6.12"), ["ext4 on linux", "ext4 on 6.12"]);
+        assert_eq!(names("--kernel x --kernel /a/x"), ["ext4 on x", "ext4 on a/x"]);
+    }
+
+    #[test]
     fn a_command_line_is_a_plan() {
         let plan =
             typed("--fs ext4,ext4 --rounds 5 --size 1G --prepare true -- cp -a /x .").unwrap();

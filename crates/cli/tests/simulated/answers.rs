@@ -219,6 +219,27 @@ fn anew_each_is_measured_against_what_it_was() {
     scene.assert_nothing_left();
 }
 
+#[test]
+fn a_gate_is_shut_where_too_little_was_measured_anew_or_nothing_compared() {
+    let scene = Scene::new();
+    run_plan(&scene, "before", PLAN);
+    let few = PLAN.replace("rounds = 6", "rounds = 3");
+    scene.write("few.toml", &few);
+    scene.run("run few.toml --output few").exits(0);
+    let done = scene.run("compare before few --rerun --output new").exits(1);
+    done.says("are needed of each");
+    scene.run("compare before few --rerun --output again --fail-on slower").exits(0);
+    let other = PLAN.replace("[judgement]", &format!("{}\n[judgement]", other_work()));
+    run_plan(&scene, "more", &other);
+    scene.run("compare before more").exits(0);
+    let done = scene.run("compare before more --fail-on undecided").exits(4);
+    done.says("fails: other: the baseline does not hold it");
+}
+
+fn other_work() -> &'static str {
+    "[[workload]]\nname = \"other\"\ncommand = [\"true\"]"
+}
+
 /// A use of its own: two wants, of which the contenders take one each.
 fn purpose(writes: f64) -> String {
     format!(

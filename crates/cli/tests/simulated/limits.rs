@@ -44,6 +44,39 @@ fn a_run_whose_limits_counted_bios_goes_on_no_more() {
 }
 
 #[test]
+fn a_dry_run_of_one_that_goes_on_leaves_its_trials() {
+    let scene = Scene::new();
+    run_plan(&scene, "run", PLAN);
+    let before = scene.records("run");
+    let said = scene.run("run --resume run --rounds 99 --dry-run").exits(0).stdout;
+    let next = before.last().unwrap()["key"]["round"].as_u64().unwrap() + 1;
+    assert!(said.contains(&format!("# round {next}: ")), "{said}");
+    assert_eq!(scene.records("run"), before);
+}
+
+#[test]
+fn what_json_is_written_to_stays_what_it_is() {
+    let scene = Scene::new();
+    scene.write("plan.toml", PLAN);
+    scene.write("there.json", "former");
+    std::os::unix::fs::symlink("there.json", scene.path("link.json")).unwrap();
+    scene.run("run plan.toml --output one --json link.json").exits(0);
+    assert!(scene.path("link.json").is_symlink());
+    assert!(scene.read("there.json").starts_with("{\n"));
+    // The text follows on the same stream.
+    let said = scene.run("run plan.toml --output two --json /dev/stdout").exits(0).stdout;
+    assert!(said.contains("\n{\n  \"schema\": "), "{said}");
+    assert!(std::path::Path::new("/dev/stdout").is_symlink());
+    for wrong in ["gone/x.json", "."] {
+        scene
+            .run(&format!("run plan.toml --output three --json {wrong}"))
+            .exits(1)
+            .says("writing ");
+        assert!(!scene.path("three").exists(), "before the first trial");
+    }
+}
+
+#[test]
 fn runs_whose_limits_counted_different_things_are_not_compared() {
     let scene = Scene::new();
     run_plan(&scene, "before", &limited());

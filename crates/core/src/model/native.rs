@@ -44,6 +44,25 @@ impl Default for SmallFiles {
     }
 }
 
+impl SmallFiles {
+    /// What is wrong with it, as the end of a sentence.
+    pub(super) fn check(&self) -> Result<(), String> {
+        let SmallFiles { count, size, directories, threads, .. } = *self;
+        if count == 0 || directories == 0 || threads == 0 {
+            return Err("needs at least one file, one directory and one thread".into());
+        }
+        if size > FILE_SIZE_MAX {
+            return Err(format!("has files of {size}: at most {FILE_SIZE_MAX}"));
+        }
+        if threads > directories {
+            return Err(format!(
+                "has {threads} threads for {directories} directories: a directory belongs to one"
+            ));
+        }
+        check_count(count)
+    }
+}
+
 /// What the small-file workload does in one phase.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

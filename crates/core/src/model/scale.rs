@@ -218,6 +218,9 @@ mod tests {
             [[workload]]
             name = "sysbench"
             sysbench = { file-test-mode = "rndrw", file-total-size = "2G", time = 60, events = 0 }
+            [[workload]]
+            name = "sysbench, typed"
+            sysbench = ["--file-test-mode=rndrw", "--file-total-size=8G", "--time=60"]
             "#,
         )
         .unwrap();
@@ -240,6 +243,8 @@ mod tests {
         let arguments = plan.workloads[7].sysbench.as_ref().unwrap().arguments().join(" ");
         let test = "--events=0 --file-test-mode=rndrw --file-total-size=204M --time=6";
         assert_eq!(arguments, test);
+        let typed = plan.workloads[8].sysbench.as_ref().unwrap().arguments().join(" ");
+        assert_eq!(typed, "--file-test-mode=rndrw --file-total-size=819M --time=6");
         assert_eq!(plan.scaled(0.001).unwrap().bed.size, Bytes(2 << 30));
     }
 

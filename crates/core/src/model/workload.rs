@@ -316,12 +316,13 @@ impl Work<'_> {
             Work::Command(command) if command.argv().is_empty() => {
                 Err("has an empty command".into())
             }
+            Work::SmallFiles(files) => files.check(),
             Work::FsyncFiles(files) => files.check(),
             Work::Metadata(metadata) => metadata.check(),
             Work::Tree(tree) => tree.check(),
             Work::Sysbench(test) => test.check(),
             Work::Replay(replay) => replay.check(),
-            Work::Command(_) | Work::Fio(_) | Work::SmallFiles(_) => Ok(()),
+            Work::Command(_) | Work::Fio(_) => Ok(()),
         }
     }
 
@@ -560,6 +561,23 @@ mod tests {
         let argv = Command::Argv(["cp", "-a", "it's here", "."].map(String::from).to_vec());
         assert_eq!(argv.to_string(), r"cp -a 'it'\''s here' .");
         assert_eq!(Command::Shell("a | b".into()).argv(), ["sh", "-c", "a | b"]);
+    }
+
+    #[test]
+    fn small_files_that_can_not_be_made_are_refused() {
+        let of = |text: &str| {
+            let text = format!("name = \"w\"\nsmall_files = {{ {text} }}");
+            toml::from_str::<Workload>(&text).unwrap().work().map(drop)
+        };
+        of("threads = 2, directories = 2").unwrap();
+        for (wrong, says) in [
+            ("count = 0", "needs at least one file, one directory and one thread"),
+            ("threads = 2", "has 2 threads for 1 directories"),
+            ("size = \"64G\"", "has files of 64G: at most"),
+        ] {
+            let said = of(wrong).unwrap_err();
+            assert!(said.contains(says), "{said}");
+        }
     }
 
     #[test]

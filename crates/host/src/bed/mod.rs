@@ -332,10 +332,7 @@ pub fn make(
         BedKind::Ram if bed.zram => maker.zram(bed),
         BedKind::Ram => maker.ram(bed),
         BedKind::Device => maker.disks(bed, consents),
-        BedKind::Directory => {
-            maker.directories(bed);
-            Ok(())
-        }
+        BedKind::Directory => maker.directories(bed),
     };
     let result = result.and_then(|()| maker.be_like());
     maker.end(result)
@@ -518,7 +515,11 @@ impl<'a> Maker<'a> {
         Ok(())
     }
 
-    fn directories(&mut self, bed: &Bed) {
+    /// Where a folder can't be made is told before the first trial.
+    fn directories(&mut self, bed: &Bed) -> Result<(), BedError> {
+        for path in &bed.paths {
+            self.made.own_folder(Path::new(path), self.token, self.before)?;
+        }
         let machine = Machine::real();
         for block in bed.paths.iter().filter_map(|path| machine.beneath(Path::new(path))) {
             if self.made.devices.iter().all(|device| device.number != block.number) {
@@ -530,6 +531,7 @@ impl<'a> Maker<'a> {
             let (path, disk) = (device.path.clone(), whole_disk(device));
             self.probe(Path::new(&path), disk);
         }
+        Ok(())
     }
 }
 

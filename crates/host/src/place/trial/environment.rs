@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::hash::Hasher;
 use std::path::PathBuf;
 
-use fsverdict_core::model::{Command, Trial, Workload};
+use fsverdict_core::model::{Command, Scalar, Trial, Workload};
 
 use super::site::{CACHE, figures_file};
 use crate::place::link;
@@ -37,7 +37,8 @@ pub fn environment(trial: &Trial) -> BTreeMap<String, String> {
         environment.insert("TMPDIR".into(), value(&trial.raw));
     }
     if uses_cache(workload) {
-        environment.insert(CACHE.into(), value(&cache(trial).display()));
+        environment
+            .insert(CACHE.into(), value(&cache(workload, &trial.contender.environment).display()));
     }
     let operations = workload.operations.map(|operations| ("FSVERDICT_OPERATIONS", operations));
     let bytes = workload.bytes.map(|bytes| ("FSVERDICT_BYTES", bytes.0));
@@ -58,11 +59,10 @@ fn uses_cache(workload: &Workload) -> bool {
 
 /// Where the work may keep what its setup makes once, from one trial to the next. Each setup has a
 /// folder of its own for each amount of work, so that none finds what another has made.
-fn cache(trial: &Trial) -> PathBuf {
-    let workload = &trial.workload;
+fn cache(workload: &Workload, contenders: &BTreeMap<String, Scalar>) -> PathBuf {
     let mut hasher = siphasher::sip::SipHasher13::new();
     let setup = workload.setup.as_ref().map(Command::argv).unwrap_or_default();
-    let variables = workload.environment.iter().chain(&trial.contender.environment);
+    let variables = workload.environment.iter().chain(contenders);
     let variables = variables.map(|(name, value)| format!("{name}={value}"));
     let amount = [workload.operations, workload.bytes.map(|bytes| bytes.0)];
     let amount = amount.into_iter().map(|amount| format!("{amount:?}"));
@@ -71,4 +71,34 @@ fn cache(trial: &Trial) -> PathBuf {
         hasher.write_u8(0);
     }
     kernel::cache().join("inputs").join(format!("{:016x}", hasher.finish()))
+}
+
+#[cfg(test)]
+mod tests {
+    use fsverdict_core::model::Bytes;
+
+    use super::*;
+
+    #[test]
+    fn each_amount_of_work_has_inputs_of_its_own() {
+        let none = BTreeMap::new();
+        let of = |change: &dyn Fn(&mut Workload)| {
+            let mut workload = Workload::default();
+            change(&mut workload);
+            cache(&workload, &none)
+        };
+        let own = BTreeMap::from([("A".to_string(), Scalar::Whole(1))]);
+        let all = [
+            of(&|_| {}),
+            of(&|it| it.operations = Some(6000)),
+            of(&|it| it.operations = Some(600)),
+            of(&|it| it.bytes = Some(Bytes(600))),
+            of(&|it| it.setup = Some(Command::Shell("true".into()))),
+            cache(&Workload::default(), &own),
+        ];
+        assert_eq!(all[0], cache(&Workload::default(), &none));
+        for (place, folder) in all.iter().enumerate() {
+            assert!(!all[..place].contains(folder), "{place}");
+        }
+    }
 }
