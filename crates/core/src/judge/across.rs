@@ -142,7 +142,9 @@ fn tasks<'a>(
                     continue;
                 }
                 let none = |side: &Side| {
+                    let both = [name, reference].map(|it| (workload.name.as_str(), it));
                     pairs(side.records, &workload.name, metric, name, reference).is_empty()
+                        || Zeros::of(side.records, metric, both).is_some()
                 };
                 match (none(&baseline), none(&run)) {
                     (false, false) => {
@@ -484,7 +486,7 @@ mod tests {
         let plan = plan(PLAN);
         let zero = [("a", 1.0), ("b", 0.0), ("c", 0.5)];
         let found = compared([&plan, &plan], [BEFORE, zero]).unwrap();
-        let why = "there is no ratio in the run: 0 in 8 of 8 rounds of b and in none of a";
+        let why = "there is no ratio in the run: b was 0 in 8 of 8 rounds, a in none";
         assert_eq!(found.left_out[0].why, why);
     }
 

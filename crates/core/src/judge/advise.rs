@@ -213,11 +213,24 @@ fn unfit(
         return Some(format!("void at {workload} ({:?}: {})", void.audit, void.evidence));
     }
     let whole = Scores::of(name, counted, records, Which::Latest);
+    let zero = |it: &&Counted| it.workloads.iter().any(|work| is_zero(records, name, work, it));
+    if let Some(zero) = counted.iter().find(zero) {
+        return Some(format!("its {} was 0 in some rounds, which has no ratio", zero.want.metric));
+    }
     (!counted.is_empty() && whole.rounds.is_empty())
         .then(|| "no round has all of its figures".into())
 }
 
 /// What one contender was measured to be.
+/// Some trial of the contender at `workload` has 0 for what is wanted.
+fn is_zero(records: &[Record], name: &str, workload: &str, it: &Counted) -> bool {
+    let is_its = |record: &&Record| {
+        record.is_measured() && record.key.workload == workload && record.key.contender == name
+    };
+    let zero = |record: &Record| record.sample(&it.want.metric).is_some_and(|it| it.value == 0.0);
+    records.iter().filter(is_its).any(zero)
+}
+
 struct Scores {
     /// Of the wants that count.
     weights: Vec<f64>,

@@ -269,6 +269,9 @@ impl Court<'_> {
     fn extra(&self, compared: &Compared) -> Option<Measured> {
         let Compared { workload, than, metric, contender, against, .. } = compared;
         let both = [(workload.name.as_str(), *contender), (than.name.as_str(), *against)];
+        if self.trials.have_zeros(metric, both) {
+            return None;
+        }
         self.of_rounds(compared, |which| {
             let [one, other] =
                 both.map(|(work, name)| self.trials.series(work, metric, name, which));
@@ -280,6 +283,13 @@ impl Court<'_> {
     fn grown(&self, compared: &Compared, growth: &Growth) -> Option<Measured> {
         let Compared { metric, contender, against, .. } = compared;
         let works = &growth.works;
+        let have_zeros = |work: &str| {
+            let both = [*contender, *against].map(|name| (work, name));
+            self.trials.have_zeros(metric, both)
+        };
+        if works.iter().any(|(work, _)| have_zeros(&work.name)) {
+            return None;
+        }
         let ratios = |which| {
             let rounds = works.iter().map(|(work, _)| {
                 let both = [*contender, *against];
@@ -527,12 +537,12 @@ mod tests {
         let said: Vec<Answer> = apart.iter().map(|it| it.answer).collect();
         use Answer::{DoesNotHold, HoldsInDirection, NotMeasurableHere};
         assert_eq!(said, [HoldsInDirection, DoesNotHold, DoesNotHold]);
-        let why = "0 in 12 of 12 rounds of b and in none of a: the direction is certain, and there \
-                   is no ratio";
+        let why = "b was 0 in 12 of 12 rounds, a in none: the direction is certain, and there is no \
+                   ratio";
         assert_eq!(apart[0].why, why);
         let some = answers(&texts[..1], zero(5)).remove(0);
         assert_eq!(some.answer, NotMeasurableHere);
-        assert_eq!(some.why, "0 in 5 of 12 rounds of b and in 12 of a: there is no ratio");
+        assert_eq!(some.why, "b was 0 in 5 of 12 rounds, a in 12: there is no ratio");
     }
 
     #[test]

@@ -351,7 +351,7 @@ mod tests {
         let mut records = rounds(1.0);
         records.retain(|record| record.key.round != 3 || record.key.contender == "a");
         records.push(timed(4, "b", 1.0));
-        records.push(timed(5, "b", 0.0));
+        records.push(record(5, "unpack", "b"));
         let pairs = pairs(&records, "unpack", "wall_time", "b", "a");
         assert_eq!(pairs.len(), 11);
         assert!((pairs[2].difference - 2_f64.ln()).abs() < 1e-12);
@@ -468,6 +468,30 @@ mod tests {
         let verdicts: Vec<_> = judge.comparisons(&records).iter().map(|c| c.verdict).collect();
         assert_eq!(verdicts[..2], [Verdict::Void; 2]);
         assert_eq!(verdicts[2..], [Verdict::Undecided; 4]);
+    }
+
+    /// As it was found: a is 2 in each of nine rounds, b 0 in five and 4 in four; by these four b
+    /// was half as sparing, exactly and in every trial.
+    #[test]
+    fn what_rounds_without_a_zero_say_is_not_said_of_all() {
+        let of_round = |round: u32| {
+            let of_b = if round.is_multiple_of(2) { 4.0 } else { 0.0 };
+            [timed(round, "a", 2.0), timed(round, "b", of_b), timed(round, "c", 3.0)]
+        };
+        let records: Vec<Record> = (1..=9).flat_map(of_round).collect();
+        let judge = Judge::new(&plan(PLAN));
+        let comparisons = judge.comparisons(&records);
+        let [b, c] = &comparisons[..2] else { panic!("{comparisons:?}") };
+        assert_eq!((b.verdict, b.ratio, b.exact), (Verdict::Undecided, None, false), "{b:?}");
+        assert_eq!((b.high, b.rounds_to_settle, b.visible), (None, None, None));
+        assert_eq!(comparisons, crate::judge::plain::comparisons(&judge, &records));
+        assert!(c.exact && c.verdict == Verdict::Slower, "{c:?}");
+        // A trial that is run again counts by its later figure.
+        let again = (1..=9).step_by(2).map(|round| timed(round, "b", 4.0));
+        let records: Vec<Record> = records.into_iter().chain(again).collect();
+        let comparisons = judge.comparisons(&records);
+        assert_eq!(comparisons[0].ratio, Some(0.5), "{:?}", comparisons[0]);
+        assert_eq!(comparisons, crate::judge::plain::comparisons(&judge, &records));
     }
 
     proptest! {

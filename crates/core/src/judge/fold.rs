@@ -197,7 +197,11 @@ impl<'a> Fold<'a> {
         let (judge, reference) = (self.judge, self.judge.reference());
         let Task { workload, metric: (number, metric), contender, place } = task;
         let names = [contender, reference].map(|it| judge.plan().contenders[it].name.as_str());
-        let course = self.course_with_again(task);
+        let have_zeros = self.have_zeros(task, names);
+        let course = match have_zeros {
+            true => Course::BEGIN,
+            false => self.course_with_again(task),
+        };
         let trials = self.audited.trials();
         let (unit, better) = trials.unit_of(&workload.name, metric);
         let by = By::Plan(Which::Latest);
@@ -210,12 +214,13 @@ impl<'a> Fold<'a> {
                 let (medians, runs) = unpaired::medians(both);
                 (medians, Some(runs))
             }
+            false if have_zeros => ([None; 2], None),
             false => (medians.of(both), None),
         };
         let exact = !is_unpaired && course.rounds >= FIRST_LOOK && medians.are_constant();
         let seconds = names.iter().map(|name| trials.seconds_of(&workload.name, name));
         let seconds: Option<f64> = seconds.sum();
-        let lane = self.lanes.get(&Asked { metric: 0, ..asked });
+        let lane = self.lanes.get(&Asked { metric: 0, ..asked }).filter(|_| !have_zeros);
         let outlying = lane.map_or(Vec::new(), |lane| lane.outlying(number));
         let high = course.interval.high.exp();
         let rounds_to_settle =
@@ -246,6 +251,14 @@ impl<'a> Fold<'a> {
             seconds_to_settle: rounds_to_settle.and_then(|it| Some(f64::from(it) * seconds?)),
             beaten_by: None,
         }
+    }
+
+    /// Figures of the two are zero, so that there is no ratio: what rounds without a zero say would
+    /// be said of those alone. Files of others have no rounds.
+    fn have_zeros(&self, task: Task, names: [&str; 2]) -> bool {
+        let both = names.map(|name| (task.workload.name.as_str(), name));
+        self.judge.unpaired_alpha(task.workload).is_none()
+            && self.audited.trials().have_zeros(task.metric.1, both)
     }
 
     /// The course of one comparison. Where rounds were run again, what is said has to hold without
@@ -309,6 +322,9 @@ impl<'a> Fold<'a> {
             let names = [it.name.as_str(), contenders[contender].name.as_str()];
             let lanes = &mut self.lanes;
             let beats = metrics.iter().enumerate().all(|(metric, name)| {
+                if trials.have_zeros(name, names.map(|it| (workload.name.as_str(), it))) {
+                    return false;
+                }
                 let mut course = |which| {
                     let (pair, by) = ([other, contender], By::Race(which));
                     let asked = Asked { workload: place, metric, pair, by };

@@ -13,7 +13,7 @@ use super::pairs::{Figure, Pair, pairs, unit_of};
 use super::shared::{RECENT, Recent, Shared};
 use crate::model::{
     Arm, Audit, Comparison, Contender, Finding, Key, Plan, Record, Severity, Verdict, Workload,
-    median,
+    Zeros, median,
 };
 
 /// The trials of one contender that ran whole, by round; the later one counts.
@@ -214,6 +214,10 @@ fn beaten_by(
     let rules = judge.race_rule()?;
     let beats = |other: &str| {
         workload.primary().iter().all(|metric| {
+            let names = [other, contender].map(|it| (workload.name.as_str(), it));
+            if Zeros::of(records, metric, names).is_some() {
+                return false;
+            }
             let course = |records: &[Record]| {
                 let pairs = pairs(records, &workload.name, metric, other, contender);
                 let differences: Vec<f64> = pairs.iter().map(|pair| pair.difference).collect();
@@ -240,7 +244,12 @@ fn compare(
     let figures = pairs(records, &workload.name, metric, contender, reference);
     let (unit, better) = unit_of(records, &workload.name, metric);
     let of = |records: &[Record]| course(judge, workload, metric, contender, records);
-    let course = of(records).or(&of(&first_trials(records)), judge.margin());
+    // Zeros have no ratio, and what the other rounds say is not said of all.
+    let both = [contender, reference].map(|it| (workload.name.as_str(), it));
+    let (figures, course) = match Zeros::of(records, metric, both) {
+        Some(_) => (Vec::new(), Course::BEGIN),
+        None => (figures, of(records).or(&of(&first_trials(records)), judge.margin())),
+    };
     let high = course.interval.high.exp();
     let is_settled = course.verdict.is_settled();
     let rounds_to_settle = course.rounds_to_settle(judge.margin()).filter(|_| !is_settled);

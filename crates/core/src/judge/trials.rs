@@ -1,6 +1,6 @@
 //! The trials of a run as the judge keeps them, by workload and contender.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 use super::kept::Kept;
@@ -28,6 +28,8 @@ struct Cell {
     latest: BTreeMap<u32, Rc<Kept>>,
     /// By metric the figures of the latest trials, and those of the first where they are others.
     series: BTreeMap<Rc<str>, (Series, Option<Series>)>,
+    /// By metric the rounds in which the latest figure is zero, which has no logarithm.
+    zeros: BTreeMap<Rc<str>, BTreeSet<u32>>,
     /// Some trial that ran whole was run again.
     has_again: bool,
     /// The timed parts that were refused.
@@ -88,6 +90,18 @@ impl Trials {
         one.pairs(other, ..).map(|pair| pair.difference).collect()
     }
 
+    /// In some round that holds figures of both, each a work and who does it, one of them is zero:
+    /// there is no ratio then, and what the other rounds say is not said of all.
+    pub fn have_zeros(&self, metric: &str, both: [(&str, &str); 2]) -> bool {
+        let cells = both.map(|(workload, name)| self.cell(workload, name));
+        let [Some(one), Some(other)] = cells else { return false };
+        let beside = |one: &Cell, other: &Cell| {
+            let zeros = one.zeros.get(metric).into_iter().flatten();
+            zeros.into_iter().any(|round| other.has(metric, *round))
+        };
+        beside(one, other) || beside(other, one)
+    }
+
     /// Some trial of the contender in the workload was run again.
     pub fn has_again(&self, workload: &str, contender: &str) -> bool {
         self.cell(workload, contender).is_some_and(|cell| cell.has_again)
@@ -112,6 +126,12 @@ impl Trials {
 }
 
 impl Cell {
+    /// The round has a figure, be it zero.
+    fn has(&self, metric: &str, round: u32) -> bool {
+        self.zeros.get(metric).is_some_and(|zeros| zeros.contains(&round))
+            || self.series.get(metric).is_some_and(|(latest, _)| latest.get(round).is_some())
+    }
+
     fn take(&mut self, kept: &Rc<Kept>) -> Option<Rc<Kept>> {
         for phase in &kept.refused {
             if !self.refused.contains(phase) {
@@ -126,6 +146,11 @@ impl Cell {
         let before = self.latest.insert(round, Rc::clone(kept));
         self.has_again |= before.is_some();
         for asked in kept.figures() {
+            let zeros = self.zeros.entry(Rc::clone(&asked.metric)).or_default();
+            match asked.value == 0.0 {
+                true => zeros.insert(round),
+                false => zeros.remove(&round),
+            };
             let Some(goodness) = asked.goodness else { continue };
             let figure = Figure { value: asked.value, goodness };
             let (latest, first) = self.series.entry(Rc::clone(&asked.metric)).or_default();

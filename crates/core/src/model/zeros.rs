@@ -40,11 +40,11 @@ impl Zeros {
         is_apart.then(|| self.values.iter().map(|[one, other]| one - other).collect())
     }
 
-    /// "0 in 12 of 12 rounds of xfs and in none of ext4".
+    /// "xfs was 0 in 12 of 12 rounds, ext4 in none".
     pub fn said(&self, names: [&str; 2]) -> String {
         let count = |count: usize| if count == 0 { "none".into() } else { count.to_string() };
         let ([one, other], all) = (self.counts().map(count), self.values.len());
-        format!("0 in {one} of {all} rounds of {} and in {other} of {}", names[0], names[1])
+        format!("{} was 0 in {one} of {all} rounds, {} in {other}", names[0], names[1])
     }
 }
 
@@ -71,10 +71,10 @@ mod tests {
         };
         assert_eq!(of(&[[1.0, 2.0]]), None, "round 9 holds one alone");
         let some = of(&[[0.0, 2.0], [1.0, 0.0], [0.0, 1.0]]).unwrap();
-        assert_eq!(some.said(["a", "b"]), "0 in 2 of 3 rounds of a and in 1 of b");
+        assert_eq!(some.said(["a", "b"]), "a was 0 in 2 of 3 rounds, b in 1");
         assert_eq!(some.differences(), None);
         let apart = of(&[[0.0, 2.0], [0.0, 1.0]]).unwrap();
-        assert_eq!(apart.said(["a", "b"]), "0 in 2 of 2 rounds of a and in none of b");
+        assert_eq!(apart.said(["a", "b"]), "a was 0 in 2 of 2 rounds, b in none");
         assert_eq!(apart.differences(), Some(vec![-2.0, -1.0]));
     }
 }

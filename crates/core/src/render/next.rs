@@ -327,8 +327,7 @@ mod tests {
         let records = [(1, "c0"), (1, "c1"), (2, "c0"), (2, "c1")].map(record);
         let report = Report { records: &records, ..report(&made) };
         assert_eq!(steps(&report, Kept { path: "run", is_packed: false }), []);
-        let says =
-            "wall_time: 0 in 2 of 2 rounds of c1 and in none of c0, so that there is no ratio.";
+        let says = "wall_time: c1 was 0 in 2 of 2 rounds, c0 in none, so that there is no ratio.";
         assert_eq!(report.sentence(&made.2[0]), says);
     }
 

@@ -75,13 +75,8 @@ impl Report<'_> {
         let zeros = self.zeros(comparison).map(|it| it.said([contender, reference]));
         let said = match (unknown, zeros) {
             (Some(unknown), _) => unknown,
-            (None, Some(zeros)) if comparison.ratio.is_none() => {
-                format!("{metric}: {zeros}, so that there is no ratio.")
-            }
-            (None, zeros) => {
-                let zeros = zeros.map_or(String::new(), |it| format!(" Without a ratio: {it}."));
-                sentence(comparison, &self.plan.judgement) + &zeros
-            }
+            (None, Some(zeros)) => format!("{metric}: {zeros}, so that there is no ratio."),
+            (None, None) => sentence(comparison, &self.plan.judgement),
         };
         said + &self.replay_lacks(&comparison.workload).unwrap_or_default()
     }
@@ -230,9 +225,9 @@ impl Report<'_> {
     }
 
     /// No round would compare the two: there were trials of one of them and none was measured, or
-    /// figures are zero in all rounds.
+    /// figures are zero.
     pub(super) fn is_lost(&self, comparison: &Comparison) -> bool {
-        if comparison.ratio.is_none() && self.zeros(comparison).is_some() {
+        if self.zeros(comparison).is_some() {
             return true;
         }
         let Comparison { workload, contender, reference, .. } = comparison;
