@@ -130,7 +130,7 @@ pub use timeouts::{Overdue, Timeouts};
 pub use tree::{Reflink, Tree, TreeContent, TreePhase};
 pub use trial::{Device, Key, Trial, TrialBed};
 pub use turns::{Rounds, TURN, Turns};
-pub use unit::{BitRate, Bytes, ParseError, Percent, Span, Unit};
+pub use unit::{BitRate, Bytes, ParseError, Percent, Span, Unit, precise};
 pub use verdict::{Comparison, Stop, Verdict};
 pub use words::Words;
 pub use working_set::{OverMemory, WorkingSet, share_of_memory};

@@ -111,7 +111,24 @@ fn thousands(value: f64) -> String {
     if value < 0.0 { format!("-{grouped}") } else { grouped }
 }
 
-/// Three significant figures, without an exponent.
+/// A ratio with its interval's digits: three decimals, and below a tenth three figures.
+pub fn precise(ratio: f64) -> String {
+    format!("{ratio:.*}", decimals(ratio, 3))
+}
+
+/// Three decimals, and below a tenth as many as it takes for so many figures.
+fn decimals(value: f64, figures: i32) -> usize {
+    /// Nobody measures what is less.
+    const MOST: i32 = 12;
+    match value.abs() {
+        small if small > 0.0 && small < 0.1 => {
+            (figures - 1 - small.log10().floor() as i32).clamp(3, MOST) as usize
+        }
+        _ => 3,
+    }
+}
+
+/// Three significant figures, without an exponent; below a tenth two at least.
 fn three(value: f64) -> String {
     let magnitude = value.abs();
     if magnitude == 0.0 {
@@ -123,7 +140,7 @@ fn three(value: f64) -> String {
     } else if magnitude >= 0.995 {
         format!("{value:.2}")
     } else {
-        format!("{value:.3}")
+        format!("{value:.*}", decimals(value, 2))
     }
 }
 
@@ -342,5 +359,9 @@ mod tests {
         assert_eq!(Unit::BitsPerSecond.format(941.4e6), "941 Mbit/s");
         assert_eq!(Unit::BitsPerSecond.format(20e9), "20.0 Gbit/s");
         assert_eq!(Unit::BitsPerSecond.format(12.0), "12 bit/s");
+        let counts = [0.5, 0.091, 0.0091, 0.000_333, 0.0].map(|it| Unit::Count.format(it));
+        assert_eq!(counts, ["0.500", "0.091", "0.0091", "0.00033", "0"]);
+        let ratios = [1.25, 0.1, 0.0512, 0.0017, 1.0 / 3000.0, 0.0].map(precise);
+        assert_eq!(ratios, ["1.250", "0.100", "0.0512", "0.00170", "0.000333", "0.000"]);
     }
 }

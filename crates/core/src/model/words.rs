@@ -1,5 +1,6 @@
 //! What is said of a metric: each has words of its own, the same in every report.
 
+use super::unit::precise;
 use super::{Better, Comparison, Unit, Verdict};
 
 /// The words for one metric.
@@ -64,7 +65,7 @@ impl Words {
 
     /// "1.25 times as fast": a ratio of goodness, with as many digits as its interval has.
     pub fn times(&self, ratio: f64) -> String {
-        format!("{ratio:.3} times as {}", self.times)
+        format!("{} times as {}", precise(ratio), self.times)
     }
 
     /// The verdict in a table's cell: what is not fast is better.
@@ -92,7 +93,7 @@ impl Comparison {
 fn quantile(metric: &str) -> String {
     if let Some(digits) = quantile_word(metric) {
         if digits == "100" {
-            return " at most".into();
+            return " at worst".into();
         }
         let (percent, rest) = digits.split_at(2);
         let point = if rest.is_empty() { "" } else { "." };
@@ -100,7 +101,7 @@ fn quantile(metric: &str) -> String {
     }
     match metric.rsplit_once("latency_").map_or("", |(_, end)| end) {
         "mean" => " on average".into(),
-        "max" => " at most".into(),
+        "max" => " at worst".into(),
         _ => String::new(),
     }
 }
@@ -154,7 +155,7 @@ mod tests {
             ("p99_ms", Unit::Seconds, "waits less at p99 than"),
             ("p99.9 (ms)", Unit::Seconds, "waits less at p99.9 than"),
             ("latency_p99.9 (ms)", Unit::Seconds, "waits less at p99.9 than"),
-            ("p100 (ms)", Unit::Seconds, "waits less at most than"),
+            ("p100 (ms)", Unit::Seconds, "waits less at worst than"),
             ("latency_ms (4 CPUs)", Unit::Seconds, "waits less than"),
             ("CPU s", Unit::Seconds, "takes less processor time than"),
             ("bytes_written", Unit::Ratio, "writes fewer bytes than"),

@@ -8,7 +8,7 @@ use super::paint::fitted;
 use super::sentence::{interval, rounds};
 use super::text::{marked, marked_list, visible};
 use crate::model::{
-    Across, BASELINE, Change, Measured, Percent, ReferenceChange, Unit, Verdict, Words,
+    Across, BASELINE, Change, Measured, Percent, ReferenceChange, Unit, Verdict, Words, precise,
 };
 
 /// For a terminal; ends with a line break.
@@ -140,12 +140,12 @@ fn table(across: &Across, workload: &str, preset: &str) -> Grid {
     let header = header.chain(misses).chain(["verdict".to_string()]);
     let mut table = Grid::new(preset, header);
     for change in of(across, workload) {
-        let ratio = |ratio: Option<f64>| ratio.map_or("-".into(), |ratio| format!("{ratio:.3}"));
+        let ratio = |ratio: Option<f64>| ratio.map_or("-".into(), precise);
         let ratios = [change.baseline_ratio, change.run_ratio];
         let cells = [change.metric.clone(), change.contender.clone()].into_iter();
         let cells = cells.chain(ratios.into_iter().filter(|_| apart).map(ratio));
         let interval = match change.high {
-            Some(high) => format!("{:.3} to {high:.3}", change.low),
+            Some(high) => format!("{} to {}", precise(change.low), precise(high)),
             None => "-".into(),
         };
         let moved = change.moved && change.verdict != Verdict::Void;

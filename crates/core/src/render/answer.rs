@@ -86,7 +86,9 @@ fn rest(report: &Report, matrix: &Matrix, all: &[Compared]) -> Option<String> {
     match (alike, open, void) {
         (0, 0, 0) => return None,
         (it, 0, 0) if it == total => return Some(format!("All {total} are {within}.")),
-        (0, it, 0) if it == total => return Some(format!("No verdict on any of {total}.")),
+        (0, it, 0) if it == total => {
+            return Some(format!("None of the {total} comparisons has a verdict."));
+        }
         (0, 0, it) if it == total => return Some(format!("All {total} are void.")),
         _ => {}
     }
@@ -133,7 +135,7 @@ fn by_name(report: &Report, matrix: &Matrix, all: &[Compared]) -> Option<String>
     each(report, matrix, all, &|its, tone, word| {
         let (total, its) = (its.len(), of_tone(its, tone));
         let named = |(test, it): &Compared| {
-            let ratio = words::ratio(it.ratio.unwrap_or(1.0));
+            let ratio = words::ratio_by(it.ratio.unwrap_or(1.0), matrix.margin);
             format!("{} ({ratio}×)", quoted(&matrix.tests[*test].doing))
         };
         match its.len() {
@@ -197,7 +199,7 @@ fn farthest(report: &Report, matrix: &Matrix, all: &[Compared]) -> Option<String
     let end = |tone, word: &str| {
         let its = of_tone(all, tone);
         let (test, it) = its.first()?;
-        let ratio = words::ratio(it.ratio?);
+        let ratio = words::ratio_by(it.ratio?, matrix.margin);
         let doing = quoted(&matrix.tests[*test].doing);
         let end = if word == "better" { "best" } else { "worst" };
         Some(format!("at {end} {} is {word} at {doing} ({ratio}×)", it.contender))
@@ -242,7 +244,10 @@ mod tests {
         );
         let many = vec![vec![(Slower, 0.5)]; 7];
         assert_eq!(answered(&many), "Against c0, c1 is worse at 7 of 7 tests, most at t0 (0.50×).");
-        assert_eq!(said(&[&[(Undecided, 0.5), (Undecided, 2.0)]]), "No verdict on any of 2.");
+        assert_eq!(
+            said(&[&[(Undecided, 0.5), (Undecided, 2.0)]]),
+            "None of the 2 comparisons has a verdict."
+        );
         assert_eq!(said(&[&[(Void, 0.5)]]), "Void: c1 against c0 at t0.");
         assert_eq!(said(&[&[(Equivalent, 1.0)]]), "c1 is within 5% of c0 at t0.");
         let slightly = (TriviallySlower, 0.98);
@@ -349,7 +354,7 @@ mod tests {
             let by = [" within ", " by less than "];
             let is_within = by.iter().any(|it| said.contains(it));
             prop_assert_eq!(has(Tone::Alike), is_within, "{}", said);
-            let open = said.contains("open") || said.contains("No verdict");
+            let open = ["open", "No verdict", "has a verdict"].iter().any(|it| said.contains(it));
             prop_assert_eq!(has(Tone::Open), open, "{}", said);
         }
     }

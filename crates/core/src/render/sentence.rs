@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::words::{about, counted};
 use crate::model::{
-    Comparison, Judgement, Percent, Record, Sample, Verdict, median, median_interval,
+    Comparison, Judgement, Percent, Record, Sample, Verdict, median, median_interval, precise,
 };
 
 /// One comparison in words, with its interval, below its workload's name. It says only what the
@@ -61,12 +61,15 @@ fn verdict(comparison: &Comparison, judgement: &Judgement) -> String {
 fn undecided(comparison: &Comparison, evidence: &str) -> String {
     let Comparison { contender, reference, metric, .. } = comparison;
     let visible = match comparison.visible {
-        Some(ratio) if ratio < 2.0 => format!(
-            "; a difference of {:.0}% would have been seen in four of five such runs",
-            (ratio - 1.0) * 100.0
-        ),
+        Some(ratio) if ratio < 2.0 => {
+            // One that isn't 1 is not shown as 1.
+            let shown = [2, 3, 4, 5].map(|decimals| format!("{ratio:.decimals$}"));
+            let shown = shown.into_iter().find(|it| it.parse() != Ok(1.0));
+            let shown = shown.unwrap_or_else(|| "1.00001".into());
+            format!("; a ratio of {shown} would have been seen in four of five such runs")
+        }
         Some(_) => {
-            "; twice the speed would have been seen in fewer than four of five such runs".into()
+            "; a factor of two would have been missed in more than one of five such runs".into()
         }
         None => String::new(),
     };
@@ -90,21 +93,14 @@ fn evidence(comparison: &Comparison, judgement: &Judgement) -> String {
     const WIDE: f64 = 2.0;
     let Comparison { low, high, sharing, .. } = *comparison;
     let mut evidence = match (comparison.exact, comparison.ratio) {
-        (true, Some(ratio)) => format!("exactly {ratio:.3} in every trial"),
+        (true, Some(ratio)) => format!("exactly {} in every trial", precise(ratio)),
         _ => interval(judgement.confidence, sharing, low, high),
     };
     evidence += &match comparison.runs {
         Some([its, references]) => format!(", {its} against {references} runs"),
         None => format!(", {}", rounds(comparison.rounds)),
     };
-    match comparison.outlying.as_slice() {
-        [] => {}
-        [round] => evidence += &format!(" of which round {round} outlies"),
-        several => {
-            let names: Vec<String> = several.iter().map(ToString::to_string).collect();
-            evidence += &format!(" of which rounds {} outlie", names.join(", "));
-        }
-    }
+    evidence += &outlying(&comparison.outlying);
     if let Some(widened) = comparison.widened.filter(|widened| *widened >= WIDE) {
         let because = "because rounds resemble those before them";
         evidence += &format!("; {widened:.1} times as wide as usual, {because}");
@@ -112,14 +108,25 @@ fn evidence(comparison: &Comparison, judgement: &Judgement) -> String {
     evidence
 }
 
+/// After the number of rounds: which of them are set aside.
+pub(super) fn outlying(rounds: &[u32]) -> String {
+    match rounds {
+        [] => String::new(),
+        [round] => format!(" of which round {round} outlies"),
+        several => {
+            let names: Vec<String> = several.iter().map(ToString::to_string).collect();
+            format!(" of which rounds {} outlie", names.join(", "))
+        }
+    }
+}
+
 /// The interval of a ratio with what it holds for, or that there is none.
 pub(super) fn interval(confidence: Percent, sharing: u32, low: f64, high: Option<f64>) -> String {
-    match (high, sharing) {
-        (Some(high), 0..=1) => format!("{confidence} interval {low:.3} to {high:.3}"),
-        (Some(high), all) => {
-            format!("interval {low:.3} to {high:.3}, {confidence} for all {all} together")
-        }
-        (None, _) => "no interval yet".into(),
+    let Some(high) = high else { return "no interval yet".into() };
+    let [low, high] = [low, high].map(precise);
+    match sharing {
+        0..=1 => format!("{confidence} interval {low} to {high}"),
+        all => format!("interval {low} to {high}, {confidence} for all {all} together"),
     }
 }
 
@@ -203,6 +210,30 @@ mod tests {
     }
 
     #[test]
+    fn what_would_have_been_seen_is_a_ratio_and_never_1() {
+        let judgement = Judgement::default();
+        let (open, _) = judged(&plan(PLAN), &[1.2, 0.8, 1.1, 0.9, 1.2, 0.8, 1.1, 0.9]);
+        let said = |visible| {
+            let it = Comparison { visible: Some(visible), ..open.clone() };
+            sentence(&it, &judgement)
+        };
+        assert!(said(1.3).contains("; a ratio of 1.30 would have been seen"), "{}", said(1.3));
+        assert!(said(1.004).contains("; a ratio of 1.004 would"), "{}", said(1.004));
+        let far = "; a factor of two would have been missed in more than one of five such runs";
+        assert!(said(3.0).contains(far), "{}", said(3.0));
+    }
+
+    #[test]
+    fn a_ratio_of_little_has_figures_too() {
+        assert_eq!(
+            interval(Percent(0.95), 1, 0.0016, Some(0.0018)),
+            "95% interval 0.00160 to 0.00180"
+        );
+        let (_, exact) = judged(&plan(PLAN), &[3000.0; 5]);
+        assert!(exact.contains("0.000333 times as fast (exactly 0.000333 in every"), "{exact}");
+    }
+
+    #[test]
     fn an_interval_says_for_how_many_it_holds() {
         let all = Percent(0.95);
         assert_eq!(interval(all, 1, 0.5, Some(2.0)), "95% interval 0.500 to 2.000");
@@ -261,11 +292,11 @@ mod tests {
             }
             let (comparison, sentence) = judged(&PLANNED, &times);
             prop_assert_eq!(claims(&sentence), comparison.verdict, "{}", sentence);
-            let printed = |value: f64| format!("{value:.3}").parse::<f64>().unwrap();
+            let printed = |value: f64| precise(value).parse::<f64>().unwrap();
             let (ratio, low) = (printed(comparison.ratio.unwrap()), printed(comparison.low));
             prop_assert!(low <= ratio, "{}", sentence);
             prop_assert!(comparison.high.is_none_or(|high| ratio <= printed(high)), "{}", sentence);
-            let said = format!("{ratio:.3} times as fast");
+            let said = format!("{} times as fast", precise(comparison.ratio.unwrap()));
             let claims_ratio = comparison.verdict != Verdict::Undecided
                 && comparison.verdict != Verdict::Equivalent;
             prop_assert_eq!(sentence.contains(&said), claims_ratio, "{}", sentence);

@@ -6,7 +6,7 @@ use super::Report;
 use super::grid::Grid;
 use crate::model::{
     Application, Bytes, Comparison, Phase, Record, Sample, Unit, Verdict, Workload, median,
-    share_of_memory,
+    precise, share_of_memory,
 };
 
 const HEADER: [&str; 8] = [
@@ -252,14 +252,15 @@ pub(super) fn published(report: &Report, preset: &str) -> Grid {
         before = new;
         let measured = row
             .measured
-            .map_or("-".into(), |[ratio, low, high]| format!("{ratio:.3} ({low:.3} to {high:.3})"));
+            .map(|of_it| of_it.map(precise))
+            .map_or("-".into(), |[ratio, low, high]| format!("{ratio} ({low} to {high})"));
         let [printed, reference] = row.printed;
         table.add([
             workload.into(),
             column.into(),
             format!("{} to {}", row.contender, row.reference),
             format!("{printed} to {reference}"),
-            format!("{:.3}", row.published_ratio),
+            precise(row.published_ratio),
             measured,
             row.sentence.clone(),
         ]);
@@ -269,10 +270,10 @@ pub(super) fn published(report: &Report, preset: &str) -> Grid {
 
 /// Ratio, interval and verdict.
 pub(super) fn judged(comparison: &Comparison) -> [String; 3] {
-    let ratio = comparison.ratio.map_or("-".into(), |ratio| format!("{ratio:.3}"));
+    let ratio = comparison.ratio.map_or("-".into(), precise);
     let interval = match comparison.high {
         Some(_) if comparison.exact => "exact".into(),
-        Some(high) => format!("{:.3} to {high:.3}", comparison.low),
+        Some(high) => format!("{} to {}", precise(comparison.low), precise(high)),
         None => "-".into(),
     };
     let mark =

@@ -181,7 +181,7 @@ mod tests {
     #[test]
     fn whole_counts_are_words_and_others_figures() {
         let said = [0.0, 1e-4, 0.004, 1.001, 2.0, 2.4, 12.0].map(times);
-        let few = ["never", "less than 0.001 times", "0.004 times", "once", "twice"];
+        let few = ["never", "less than 0.001 times", "0.0040 times", "once", "twice"];
         assert_eq!(said[..5], few);
         assert_eq!(said[5..], ["2.40 times", "12.0 times"]);
     }

@@ -1,7 +1,7 @@
 //! What tests are called where people read: "create small files", never `create_rate` of "small
 //! files". Programs get the metrics' own names (CSV, JSON).
 
-use crate::model::{NAMELESS, Phase, Plan, Workload};
+use crate::model::{NAMELESS, Percent, Phase, Plan, Workload};
 
 /// One metric of one workload, as it is judged: a row of the matrix.
 #[derive(Clone, Debug, PartialEq)]
@@ -168,6 +168,15 @@ pub(super) fn ratio(ratio: f64) -> String {
     }
 }
 
+/// The same with as many decimals near 1 as tell a difference of this margin.
+pub(super) fn ratio_by(value: f64, margin: Percent) -> String {
+    let decimals = (-margin.0.log10()).ceil().clamp(2.0, 6.0) as usize;
+    match (0.5..2.0).contains(&value) {
+        true => format!("{value:.decimals$}"),
+        false => ratio(value),
+    }
+}
+
 /// An interval of a ratio.
 pub(super) fn span(low: f64, high: f64) -> String {
     format!("{}-{}", ratio(low), ratio(high))
@@ -270,6 +279,10 @@ mod tests {
         let shown = [0.001234, 0.0456, 0.5391, 0.999, 1.0, 1.664, 12.345, 234.5].map(ratio);
         assert_eq!(shown, ["0.0012", "0.046", "0.54", "1.00", "1.00", "1.66", "12.3", "234"]);
         assert_eq!(span(0.379, 0.766), "0.38-0.77");
+        let by = |margin| [0.0456, 1.0041, 2.5].map(|it| ratio_by(it, Percent(margin)));
+        assert_eq!(by(0.05), ["0.046", "1.00", "2.50"]);
+        assert_eq!(by(0.002), ["0.046", "1.004", "2.50"]);
+        assert_eq!(ratio_by(1.0041, Percent(0.0)), "1.004100");
     }
 
     #[test]

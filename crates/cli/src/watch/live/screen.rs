@@ -3,7 +3,7 @@
 
 use comfy_table::presets::NOTHING;
 use comfy_table::{ContentArrangement, Table};
-use fsverdict_core::model::{Comparison, Key, Unit};
+use fsverdict_core::model::{Comparison, Key, Unit, precise};
 
 use super::super::machine::Second;
 use super::super::plain::found;
@@ -143,10 +143,10 @@ fn name(state: &State, comparison: &Comparison) -> String {
 }
 
 fn verdict_line(comparison: &Comparison, name: &str, name_width: usize, scale: &Scale) -> Line {
-    let ratio = comparison.ratio.map_or("-".into(), |ratio| format!("{ratio:.3}"));
+    let ratio = comparison.ratio.map_or("-".into(), precise);
     let interval = match comparison.high {
         Some(_) if comparison.exact => "exact".into(),
-        Some(high) => format!("{:.3} to {high:.3}", comparison.low),
+        Some(high) => format!("{} to {}", precise(comparison.low), precise(high)),
         None => "-".into(),
     };
     let picture = scale.picture(comparison);
