@@ -79,14 +79,19 @@ pub fn run(arguments: &Arguments) -> Result<u8> {
         plan.check()?;
         write_whole(file, &toml::to_string(&plan)?)?;
     }
-    let asked = match (&arguments.name, &arguments.purpose) {
-        (_, Some(file)) => format!("--use {}", file.display()),
-        (name, None) => format!("--for {}", name.as_deref().unwrap_or_default()),
+    let [run, file] = [Some(&arguments.run), arguments.purpose.as_ref()]
+        .map(|path| path.map(|it| it.display().to_string()).unwrap_or_default());
+    let asked = match &arguments.purpose {
+        Some(_) => ["--use", &file],
+        None => ["--for", arguments.name.as_deref().unwrap_or_default()],
     };
-    let command = format!("fsverdict advise {} {asked}", arguments.run.display());
+    let typed = render::Typed {
+        words: &["fsverdict", "advise", &run, asked[0], asked[1]],
+        program: render::program(&loaded.run, &loaded.plan),
+    };
     let text = match arguments.format {
-        Format::Text => render::advice(&advice, &command),
-        Format::Markdown => render::advice_markdown(&advice, &command),
+        Format::Text => render::advice(&advice, &typed),
+        Format::Markdown => render::advice_markdown(&advice, &typed),
         Format::Json => render::advice_json(&advice),
     };
     say::print(&text)?;

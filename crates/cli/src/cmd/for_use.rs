@@ -304,20 +304,19 @@ fn recommended(
     let documented = advise::documented(plan, records, purpose);
     let margin = plan.judgement.margin;
     let advice = judge::advise(&run.name, plan, records, purpose, documented, margin);
-    let folder = folder.display();
-    let name = &arguments.name;
-    let mut next = vec![
-        format!("fsverdict advise {folder} --for {name}   # the weights"),
-        format!("fsverdict report {folder} -v"),
-    ];
+    let folder = folder.display().to_string();
+    let line = |words: &[&str]| render::command(words).join(" ");
+    let weights = line(&["fsverdict", "advise", &folder, "--for", &arguments.name]);
+    let mut next =
+        vec![format!("{weights}   # the weights"), line(&["fsverdict", "report", &folder, "-v"])];
     let is_open = !matches!(run.stop, Some(Stop::Settled | Stop::Decided));
     if is_open && !render::is_hopeless(report) {
-        let longer = Span(arguments.budget.0.max(Duration::from_secs(60)) * 2);
-        next.push(format!(
-            "{} run --resume {folder} --budget {longer}{}   # go on",
-            render::program(run, plan),
-            erased(plan)
-        ));
+        let longer = Span(arguments.budget.0.max(Duration::from_secs(60)) * 2).to_string();
+        let mut words: Vec<&str> = render::program(run, plan).split(' ').collect();
+        words.extend(["run", "--resume", &folder, "--budget", &longer]);
+        let consents = render::consents(plan);
+        words.extend(consents.iter().map(String::as_str));
+        next.push(format!("{}   # go on", line(&words)));
     }
     let lines = |name: &str| lines(plan, target, name);
     render::recommendation(&Recommendation {
@@ -328,11 +327,6 @@ fn recommended(
         doubt: render::doubt(report),
         next: &next,
     })
-}
-
-/// The options that allow to erase what the run erased.
-fn erased(plan: &Plan) -> String {
-    plan.to_erase_again().iter().map(|it| format!(" --erase {it}")).collect()
 }
 
 /// What makes, mounts and keeps a contender, with the settings of its application.

@@ -12,6 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::audit::Audited;
 use super::audit::mounted::{Terms, declared_without_flush};
 use super::compare::{alpha, duplicate_rules, rule};
+use super::estimate::Paired;
 use super::interval::Course;
 use super::pairs::Which;
 use crate::model::{
@@ -212,16 +213,15 @@ fn unfit(
         let workload = void.workload.as_deref().unwrap_or("every workload");
         return Some(format!("void at {workload} ({:?}: {})", void.audit, void.evidence));
     }
-    let whole = Scores::of(name, counted, records, Which::Latest);
     let zero = |it: &&Counted| it.workloads.iter().any(|work| is_zero(records, name, work, it));
     if let Some(zero) = counted.iter().find(zero) {
         return Some(format!("its {} was 0 in some rounds, which has no ratio", zero.want.metric));
     }
+    let whole = Scores::of(name, counted, records, Which::Latest);
     (!counted.is_empty() && whole.rounds.is_empty())
         .then(|| "no round has all of its figures".into())
 }
 
-/// What one contender was measured to be.
 /// Some trial of the contender at `workload` has 0 for what is wanted.
 fn is_zero(records: &[Record], name: &str, workload: &str, it: &Counted) -> bool {
     let is_its = |record: &&Record| {
@@ -231,6 +231,7 @@ fn is_zero(records: &[Record], name: &str, workload: &str, it: &Counted) -> bool
     records.iter().filter(is_its).any(zero)
 }
 
+/// What one contender was measured to be.
 struct Scores {
     /// Of the wants that count.
     weights: Vec<f64>,
@@ -267,15 +268,26 @@ impl Scores {
             let weighted = self.weights.iter().zip(scores).map(|(weight, score)| weight * score);
             weighted.sum::<f64>() / self.weights.iter().sum::<f64>()
         };
-        self.shared(other).map(|(ours, theirs)| mean(ours) - mean(theirs)).collect()
+        self.shared(other).map(|(_, ours, theirs)| mean(ours) - mean(theirs)).collect()
     }
 
     /// The rounds of both.
-    fn shared<'a>(&'a self, other: &'a Scores) -> impl Iterator<Item = (&'a [f64], &'a [f64])> {
+    fn shared<'a>(
+        &'a self,
+        other: &'a Scores,
+    ) -> impl Iterator<Item = (u32, &'a [f64], &'a [f64])> {
         let both = |(round, ours): (&u32, &'a Vec<f64>)| {
-            other.rounds.get(round).map(|theirs| (ours.as_slice(), theirs.as_slice()))
+            other.rounds.get(round).map(|theirs| (*round, ours.as_slice(), theirs.as_slice()))
         };
         self.rounds.iter().filter_map(both)
+    }
+
+    /// The rounds of both whose weighted differences outlie.
+    fn outlying(&self, other: &Scores) -> Vec<u32> {
+        let mut paired = Paired::default();
+        self.differences(other).iter().for_each(|it| paired.push(*it));
+        let rounds: Vec<u32> = self.shared(other).map(|(round, ..)| round).collect();
+        paired.outlying().iter().map(|place| rounds[*place]).collect()
     }
 }
 
@@ -315,6 +327,7 @@ fn standings(
                 low: course.interval.low.exp(),
                 high: high.is_finite().then_some(high),
                 rounds: course.rounds,
+                outlying: scores[0][*first].outlying(&scores[0][*second]),
                 verdict: course.verdict,
             });
         }
@@ -335,9 +348,7 @@ fn verdict(standings: &[Standing], one: &str, other: &str) -> Verdict {
 /// Where all intervals hold, nobody beats the best: it is among those that nobody was found to
 /// beat by more than a trifle. If they are all as good as one another, any of them will do.
 fn answer(candidates: &[&str], standings: &[Standing]) -> Answer {
-    let beats = |one: &str, other: &str| {
-        matches!(verdict(standings, one, other), Verdict::Faster | Verdict::FasterSizeOpen)
-    };
+    let beats = |one: &str, other: &str| verdict(standings, one, other) == Verdict::Faster;
     let alike = |one: &str, other: &str| {
         let small = [Verdict::Equivalent, Verdict::TriviallyFaster, Verdict::TriviallySlower];
         one == other || small.contains(&verdict(standings, one, other))
@@ -365,16 +376,19 @@ fn leader<'a>(candidates: &[&'a str], standings: &[Standing]) -> Option<&'a str>
 /// What the leader has over another, want by want.
 struct Gap<'a> {
     rival: &'a str,
-    /// Means over the rounds of both, in ln units: above 0, the leader is better.
+    /// Means over the rounds of both that do not outlie, as in their standing; in ln units: above
+    /// 0, the leader is better.
     means: Vec<f64>,
 }
 
 impl<'a> Gap<'a> {
     fn of(leader: &str, rival: &'a str, scores: &BTreeMap<&str, Scores>) -> Option<Gap<'a>> {
         let (ours, theirs) = (scores.get(leader)?, scores.get(rival)?);
+        let outlying = ours.outlying(theirs);
         let mut rounds = 0.0;
         let mut sums: Vec<f64> = Vec::new();
-        for (ours, theirs) in ours.shared(theirs) {
+        let kept = ours.shared(theirs).filter(|(round, ..)| !outlying.contains(round));
+        for (_, ours, theirs) in kept {
             rounds += 1.0;
             sums.resize(ours.len(), 0.0);
             let steps = ours.iter().zip(theirs).map(|(ours, theirs)| ours - theirs);
@@ -635,6 +649,32 @@ mod tests {
         let ratio = |want: usize, name| advice.weighed[want].ratios[name];
         assert_eq!(ratio(0, "b"), 1.0);
         assert!((ratio(0, "a") - 0.5).abs() < 0.02);
+    }
+
+    /// Who is better, by a trifle or by more, is not taken for who is better by more.
+    #[test]
+    fn better_by_an_open_size_is_not_the_best() {
+        let close = [("a", 1.03, 1.03), ("b", 1.0, 1.0), ("c", 0.5, 0.5)];
+        let advice = advised(&records(close, 0.02), USE);
+        let is_it = |it: &&Standing| (&*it.contender, &*it.reference) == ("a", "b");
+        let verdict = advice.standings.iter().find(is_it).map(|it| it.verdict);
+        assert_eq!(verdict, Some(Verdict::FasterSizeOpen), "{:?}", advice.standings);
+        assert_eq!(advice.answer, Answer::Undecided(vec!["a".into(), "b".into()]));
+    }
+
+    #[test]
+    fn a_stalled_trial_plays_no_part_in_what_stands_beside_the_verdict() {
+        let mut records = records([("a", 1.1, 1.1), ("b", 1.0, 1.0), ("c", 0.5, 0.5)], 0.005);
+        let stalled = |it: &&mut Record| it.key.round == 5 && it.key.contender == "a";
+        records.iter_mut().filter(stalled).for_each(|it| it.samples[0].value /= 20.0);
+        let advice = advised(&records, USE);
+        assert_eq!(best(&advice), "a");
+        let ratio = advice.weighed[0].ratios["b"];
+        assert!((ratio * 1.1 - 1.0).abs() < 0.02, "{ratio}");
+        let standing = advice.standings.iter().find(|it| it.reference == "b").unwrap();
+        assert_eq!(standing.outlying, [5]);
+        let lever = advice.turns.iter().find(|it| it.contender == "b").map(|it| it.lever);
+        assert!(matches!(lever, Some(Lever::RatioAbove(ratio)) if ratio > 1.0), "{lever:?}");
     }
 
     #[test]

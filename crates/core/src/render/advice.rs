@@ -5,17 +5,26 @@ use comfy_table::presets::{ASCII_MARKDOWN, UTF8_BORDERS_ONLY};
 use super::findings::headline;
 use super::grid::Grid;
 use super::json;
+use super::next::command;
 use super::paint::fitted;
-use super::sentence::{interval, rounds};
-use super::text::{marked, marked_list, visible};
+use super::sentence::{interval, outlying, rounds};
+use super::text::{marked, marked_code, marked_list, visible};
 use super::words::{self, figure, listed, ratio};
 use crate::model::{Advice, Answer, Basis, Condition, Finding, Lever, Standing, Turn, Verdict};
 
-/// For a terminal; ends with a line break. `command` is what was typed, but for its options.
-pub fn advice(advice: &Advice, command: &str) -> String {
+/// How advice was asked for, and what its run takes.
+pub struct Typed<'a> {
+    /// What was typed, word by word, but for its options.
+    pub words: &'a [&'a str],
+    /// The program as the run needs it.
+    pub program: &'a str,
+}
+
+/// For a terminal; ends with a line break.
+pub fn advice(advice: &Advice, typed: &Typed) -> String {
     let mut out = format!("{}: {}\n\n", advice.purpose, advice.about);
     out += &format!("{}\n", answer(advice));
-    if let Some([write, run]) = way(advice, command) {
+    if let Some([write, run]) = way(advice, typed) {
         out += &format!("To measure what is missing:\n  {write}\n  {run}\n");
     }
     if has_ratios(advice) {
@@ -30,11 +39,11 @@ pub fn advice(advice: &Advice, command: &str) -> String {
 }
 
 /// As Markdown; ends with a line break.
-pub fn advice_markdown(advice: &Advice, command: &str) -> String {
+pub fn advice_markdown(advice: &Advice, typed: &Typed) -> String {
     let mut out = format!("# {}\n\n{}\n\n", marked(&advice.purpose), marked(&advice.about));
     out += &format!("**{}**\n", marked(&answer(advice)));
-    if let Some([write, run]) = way(advice, command) {
-        out += &format!("\nTo measure what is missing: `{write}`, and then `{run}`\n");
+    if let Some([write, run]) = way(advice, typed).map(|both| both.map(|it| marked_code(&it))) {
+        out += &format!("\nTo measure what is missing: {write}, and then {run}\n");
     }
     if has_ratios(advice) {
         out += &format!("\n{}\n", table(advice, ASCII_MARKDOWN));
@@ -59,18 +68,21 @@ pub(super) fn answer(advice: &Advice) -> String {
         None => String::new(),
         Some((measured, all)) => {
             let missing: Vec<String> = advice.missing.iter().map(|it| it.what.clone()).collect();
+            let [measured, all] = [measured, all].map(weight);
             format!(", by {measured} of {all} of what counts (not by {}),", listed(&missing))
         }
     };
     match &advice.answer {
         Answer::Best(name) => {
-            format!("{name} is the best here for {purpose}{part} as {run} measured it.")
+            let others = not_compared(advice);
+            format!("{name} is the best here for {purpose}{part} as {run} measured it.{others}")
         }
         Answer::Equivalent(names) => format!(
             "They are equivalent here for {purpose}{part} as {run} measured it: {} differ by less \
-             than {}.",
+             than {}.{}",
             listed(names),
-            advice.margin
+            advice.margin,
+            not_compared(advice)
         ),
         Answer::Even(names) => format!(
             "{} come out even here for {purpose}{part} as {run} measured it, but are not alike: \
@@ -79,14 +91,25 @@ pub(super) fn answer(advice: &Advice) -> String {
             listed(names),
             ahead(advice, names)
         ),
-        Answer::Undecided(names) => format!(
-            "No verdict for {purpose}{part} by {run}: the best is one of {}, and the data do not \
-             say which.",
-            listed(names)
-        ),
-        Answer::Only(name) => {
+        Answer::Undecided(names) => match ahead_of_all(advice, names) {
+            Some((name, others)) => format!(
+                "No verdict for {purpose}{part} by {run}: {name} is better than {}, and the data \
+                 do not say whether by more than {}.",
+                listed(&others),
+                advice.margin
+            ),
+            None => format!(
+                "No verdict for {purpose}{part} by {run}: the best is one of {}, and the data do \
+                 not say which.",
+                listed(names)
+            ),
+        },
+        Answer::Only(name) if advice.left_out.is_empty() => {
             format!("{name} alone is left for {purpose}: there is nothing to compare it with.")
         }
+        Answer::Only(name) => format!(
+            "{name} alone has all figures for {purpose}: there is nothing to compare them with.",
+        ),
         Answer::Nobody => format!("No contender of {run} can be advised for {purpose}."),
         Answer::Unmeasured => {
             let decisive: Vec<String> =
@@ -100,6 +123,29 @@ pub(super) fn answer(advice: &Advice) -> String {
             }
         }
     }
+}
+
+/// Of whom nothing is said.
+fn not_compared(advice: &Advice) -> String {
+    let names: Vec<String> = advice.left_out.iter().map(|(name, _)| name.clone()).collect();
+    match names.len() {
+        0 => String::new(),
+        1 => format!(" {} was not compared.", names[0]),
+        _ => format!(" {} were not compared.", listed(&names)),
+    }
+}
+
+/// Who is better than each of the others by a size that is open, and these.
+fn ahead_of_all(advice: &Advice, names: &[String]) -> Option<(String, Vec<String>)> {
+    let beats = |one: &String, other: &String| {
+        advice
+            .standings
+            .iter()
+            .any(|it| (&it.contender, &it.reference) == (one, other) && it.verdict.is_better())
+    };
+    let others = |one: &String| names.iter().filter(|it| *it != one).cloned().collect::<Vec<_>>();
+    let first = names.iter().find(|one| others(one).iter().all(|other| beats(one, other)))?;
+    Some((first.clone(), others(first)))
 }
 
 /// Who is ahead of the others in what, by the means: no interval stands behind it.
@@ -120,10 +166,12 @@ fn ahead(advice: &Advice, names: &[String]) -> String {
 }
 
 /// How to measure what is missing: two commands.
-fn way(advice: &Advice, command: &str) -> Option<[String; 2]> {
+fn way(advice: &Advice, typed: &Typed) -> Option<[String; 2]> {
     let file = format!("{}.toml", advice.purpose);
+    let write = [typed.words, &["--plan", &file]].concat();
+    let run: Vec<&str> = typed.program.split(' ').chain(["run", &file]).collect();
     let is_missing = !advice.missing.is_empty();
-    is_missing.then(|| [format!("{command} --plan {file}"), format!("sudo fsverdict run {file}")])
+    is_missing.then(|| [write, run].map(|words| command(&words).join(" ")))
 }
 
 /// The weight of what was measured and of all, where something is missing.
@@ -147,7 +195,7 @@ fn table(advice: &Advice, preset: &str) -> Grid {
     for it in &advice.weighed {
         let ratio =
             |name: &&String| it.ratios.get(*name).map_or("-".into(), |it| words::ratio(*it));
-        let cells = [it.what.clone(), figure(&it.metric), it.weight.to_string()].into_iter();
+        let cells = [it.what.clone(), figure(&it.metric), weight(it.weight)].into_iter();
         table.add(cells.chain(names.iter().map(ratio)));
     }
     table.right(2..table.width);
@@ -158,7 +206,7 @@ fn sections(advice: &Advice) -> [(&'static str, Vec<String>); 6] {
     let standings = advice.standings.iter().map(|it| standing(advice, it)).collect();
     let left_out = advice.left_out.iter().map(|(name, why)| format!("{name}: {why}"));
     let missing = advice.missing.iter().map(|it| {
-        let (what, weight, figure) = (&it.what, it.weight, figure(&it.metric));
+        let (what, weight, figure) = (&it.what, weight(it.weight), figure(&it.metric));
         format!("{what}, weight {weight}: {figure} of {}; {}", it.workload, it.why)
     });
     let finding = |it: &Finding| format!("{}: {}", headline(it), it.advice);
@@ -168,7 +216,7 @@ fn sections(advice: &Advice) -> [(&'static str, Vec<String>); 6] {
         ("Left out", left_out.collect()),
         ("Not measured", missing.collect()),
         ("Findings", advice.findings.iter().map(finding).collect()),
-        ("What would change the answer", advice.turns.iter().map(turn).collect()),
+        ("What would change the answer", advice.turns.iter().map(|it| turn(advice, it)).collect()),
     ]
 }
 
@@ -181,8 +229,9 @@ pub(super) fn standing(advice: &Advice, it: &Standing) -> String {
     // Every two contenders have one.
     let all = advice.standings.len() as u32;
     let interval = interval(advice.confidence, all, it.low, it.high);
-    let evidence =
-        format!("{} times as good ({interval}, {})", words::ratio(ratio), rounds(it.rounds));
+    let rounds = rounds(it.rounds) + &outlying(&it.outlying);
+    let ratio = words::ratio_by(ratio, advice.margin);
+    let evidence = format!("{ratio} times as good ({interval}, {rounds})");
     match it.verdict {
         Verdict::Faster => format!("{contender} is better than {reference}, {evidence}."),
         Verdict::TriviallyFaster => format!(
@@ -217,18 +266,134 @@ fn condition(it: &Condition) -> String {
     format!("{contender}: {feature}: {answer}, {basis}: {evidence}")
 }
 
-pub(super) fn turn(it: &Turn) -> String {
+pub(super) fn turn(advice: &Advice, it: &Turn) -> String {
     let Turn { contender, what, .. } = it;
+    let now = advice.weighed.iter().find(|weighed| weighed.what == *what).map(|it| it.weight);
+    let (beside, weighs) = match now {
+        Some(now) => (now, format!(" (it weighs {})", weight(now))),
+        None => (0.0, String::new()),
+    };
     match it.lever {
         Lever::WeightAbove(weight) => {
-            format!("{contender} would lead if {what} weighed more than {weight:.1}")
+            let weight = apart(weight, beside);
+            format!("{contender} would lead if {what} weighed more than {weight}{weighs}")
         }
         Lever::WeightBelow(weight) => {
-            format!("{contender} would lead if {what} weighed less than {weight:.1}")
+            let weight = apart(weight, beside);
+            format!("{contender} would lead if {what} weighed less than {weight}{weighs}")
         }
         Lever::RatioAbove(ratio) => format!(
-            "{contender} would lead if it were more than {ratio:.2} times as good in what was not \
-             measured: {what}"
+            "{contender} would lead if it were more than {} times as good in what was not \
+             measured: {what}",
+            words::ratio(ratio)
         ),
+    }
+}
+
+/// A weight, or a sum of some, without what adding them has left.
+fn weight(weight: f64) -> String {
+    let text = format!("{weight:.6}");
+    text.trim_end_matches('0').trim_end_matches('.').into()
+}
+
+/// A weight with as many digits, two at least, as tell it from `beside` and from none.
+fn apart(weight: f64, beside: f64) -> String {
+    let shown = |decimals: usize| format!("{weight:.decimals$}");
+    let tells = |text: &String| {
+        let read: f64 = text.parse().unwrap_or(weight);
+        read > 0.0 && read != beside
+    };
+    (2..=6).map(shown).find(tells).unwrap_or_else(|| shown(6))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{Missing, Percent, Weighed};
+
+    fn weighing(all: &[(&str, f64)], missing: f64) -> Advice {
+        let weighed = |(what, weight): &(&str, f64)| Weighed {
+            what: (*what).into(),
+            metric: "iops".into(),
+            workloads: Vec::new(),
+            weight: *weight,
+            ratios: Default::default(),
+        };
+        let missing = Missing {
+            what: "logs".into(),
+            workload: "w".into(),
+            metric: "iops".into(),
+            weight: missing,
+            decides: false,
+            why: "no workload of the run measures it".into(),
+        };
+        Advice {
+            purpose: "a use; `id`".into(),
+            about: String::new(),
+            run: "run".into(),
+            answer: Answer::Best("xfs".into()),
+            conditions: Vec::new(),
+            left_out: Vec::new(),
+            weighed: all.iter().map(weighed).collect(),
+            missing: vec![missing],
+            standings: Vec::new(),
+            findings: Vec::new(),
+            turns: Vec::new(),
+            margin: Percent(0.05),
+            confidence: Percent(0.95),
+        }
+    }
+
+    #[test]
+    fn a_command_is_one_that_can_be_pasted() {
+        let typed = Typed { words: &["fsverdict", "advise", "a run`"], program: "fsverdict" };
+        let it = weighing(&[("commits", 0.1)], 0.2);
+        let text = advice(&it, &typed);
+        assert!(
+            text.contains("\n  fsverdict advise 'a run`' --plan 'a use; `id`.toml'\n"),
+            "{text}"
+        );
+        assert!(text.contains("\n  fsverdict run 'a use; `id`.toml'\n"), "{text}");
+        let text = advice_markdown(&it, &typed);
+        assert!(text.contains("``fsverdict run 'a use; `id`.toml'``\n"), "{text}");
+    }
+
+    #[test]
+    fn weights_are_shown_as_they_are() {
+        let it = weighing(&[("commits", 0.1)], 0.2);
+        assert!(answer(&it).contains("by 0.1 of 0.3 of what counts"), "{}", answer(&it));
+        let said = |now, lever| {
+            let it = weighing(&[("lookups", now)], 1.0);
+            let turn = Turn { contender: "ext4".into(), what: "lookups".into(), lever };
+            super::turn(&it, &turn).replace("ext4 would lead if lookups weighed ", "")
+        };
+        assert_eq!(said(3.0, Lever::WeightAbove(3.04)), "more than 3.04 (it weighs 3)");
+        assert_eq!(said(3.0, Lever::WeightAbove(3.0004)), "more than 3.0004 (it weighs 3)");
+        assert_eq!(said(0.5, Lever::WeightBelow(0.003)), "less than 0.003 (it weighs 0.5)");
+    }
+
+    #[test]
+    fn who_is_better_by_an_open_size_is_named() {
+        let mut it = weighing(&[("commits", 1.0)], 1.0);
+        let names = ["xfs", "ext4"].map(String::from);
+        it.answer = Answer::Undecided(names.to_vec());
+        assert!(answer(&it).ends_with("the data do not say which."), "{}", answer(&it));
+        let [contender, reference] = names;
+        it.standings = vec![Standing {
+            contender,
+            reference,
+            ratio: Some(1.004),
+            low: 1.003,
+            high: Some(1.06),
+            rounds: 12,
+            outlying: vec![3],
+            verdict: Verdict::FasterSizeOpen,
+        }];
+        let says = "xfs is better than ext4, and the data do not say whether by more than 5%.";
+        assert!(answer(&it).ends_with(says), "{}", answer(&it));
+        let told = standing(&it, &it.standings[0]);
+        assert!(told.contains("12 rounds of which round 3 outlies"), "{told}");
+        it.margin = Percent(0.002);
+        assert!(standing(&it, &it.standings[0]).contains("1.004 times as good"));
     }
 }

@@ -37,7 +37,7 @@ mod why;
 mod words;
 
 pub use across::{across, across_json, across_markdown, reference_moved};
-pub use advice::{advice, advice_json, advice_markdown};
+pub use advice::{Typed, advice, advice_json, advice_markdown};
 pub use anatomy::anatomy;
 pub use audited::{audited, audited_json, audited_markdown};
 pub use checked::{checked, checked_json};
@@ -51,7 +51,7 @@ pub use html::{
 pub use joined::{joined, joined_json, joined_markdown};
 pub use json::document as json;
 pub use markdown::report as markdown;
-pub use next::{Kept, doubt, is_hopeless, outlook, program};
+pub use next::{Kept, command, consents, doubt, is_hopeless, outlook, program};
 pub use paint::{Painted, fitted, hanging};
 pub use recommendation::{Recommendation, recommendation};
 pub use report::Report;

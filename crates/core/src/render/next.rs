@@ -82,7 +82,7 @@ fn rounds_to_settle(report: &Report) -> Rounds {
 }
 
 /// A command of these words, each as a shell takes it.
-pub(super) fn command(words: &[&str]) -> Vec<String> {
+pub fn command(words: &[&str]) -> Vec<String> {
     let quoted = |word: &&str| Command::Argv(vec![word.to_string()]).to_string();
     words.iter().map(quoted).collect()
 }
@@ -108,8 +108,8 @@ fn go_on(report: &Report, kept: Kept) -> Option<Step> {
     };
     let mut words: Vec<&str> = program(report.run, report.plan).split(' ').collect();
     words.extend(["run", "--resume", kept.path]);
-    let erased = erased(report);
-    words.extend(erased.iter().map(String::as_str));
+    let consents = consents(report.plan);
+    words.extend(consents.iter().map(String::as_str));
     Some(Step { text, command: command(&words) })
 }
 
@@ -123,13 +123,16 @@ pub fn program(run: &Run, plan: &Plan) -> &'static str {
     }
 }
 
-/// The options that allow to erase what the run left on its devices.
-fn erased(report: &Report) -> Vec<String> {
-    let named = report.plan.to_erase_again();
+/// The options that allow again what the run was allowed: to erase what it left on its devices, and
+/// to write where its work writes.
+pub fn consents(plan: &Plan) -> Vec<String> {
+    let named = plan.to_erase_again();
     // Layers leave data without a signature.
-    let has_layers = report.plan.contenders.iter().any(|it| !it.layers.is_empty());
+    let has_layers = plan.contenders.iter().any(|it| !it.layers.is_empty());
     let data = (has_layers && !named.is_empty()).then(|| "--erase-data".to_string());
-    named.into_iter().flat_map(|it| ["--erase".into(), it]).chain(data).collect()
+    let erased = named.into_iter().flat_map(|it| ["--erase".into(), it]).chain(data);
+    let written = plan.writable.iter().flat_map(|it| ["--writable".into(), it.clone()]);
+    erased.chain(written).collect()
 }
 
 /// What rounds could settle.
@@ -196,8 +199,8 @@ fn longer(
     let (plan, rounds) = (format!("{}/plan.toml", kept.path), rounds.to_string());
     let mut words: Vec<&str> = program(report.run, report.plan).split(' ').collect();
     words.extend(["run", &plan, "--rounds", &rounds]);
-    let erased = erased(report);
-    words.extend(erased.iter().map(String::as_str));
+    let consents = consents(report.plan);
+    words.extend(consents.iter().map(String::as_str));
     Step { text: text + ":", command: command(&words) }
 }
 
@@ -304,6 +307,16 @@ mod tests {
             erases.command.join(" "),
             "sudo fsverdict run --resume r --erase /dev/b=zfs_member"
         );
+        made.0.writable = vec!["/srv/a b".into()];
+        made.1.stop = Some(Stop::Rounds);
+        (made.2[0].high, made.2[0].rounds_to_settle) = (Some(1.5), Some(1));
+        assert_eq!(
+            step(&made, "r").unwrap().command.join(" "),
+            "sudo fsverdict run r/plan.toml --rounds 2 --erase /dev/b=zfs_member --writable \
+             '/srv/a b'"
+        );
+        made.1.stop = Some(Stop::Interrupted);
+        made.0.writable.clear();
         made.0.bed.kind = BedKind::Directory;
         let directory = step(&made, "r").unwrap();
         assert_eq!(directory.command.join(" "), "fsverdict run --resume r");

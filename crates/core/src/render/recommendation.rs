@@ -62,7 +62,8 @@ pub fn recommendation(it: &Recommendation) -> String {
         Answer::Undecided(_) => it.open.iter().cloned().map(broken).collect(),
         _ => Vec::new(),
     };
-    let turns = it.advice.turns.iter().take(TURNS).map(|it| broken(turn(it))).collect();
+    let turns = it.advice.turns.iter().take(TURNS);
+    let turns = turns.map(|lever| broken(turn(it.advice, lever))).collect();
     let lines = match taken {
         Some(name) if Some(name) != it.now => (it.lines)(name),
         _ => Vec::new(),
@@ -99,7 +100,9 @@ fn together(advice: &Advice) -> impl Iterator<Item = String> + '_ {
 fn taken<'a>(advice: &'a Advice, now: Option<&'a str>) -> Option<&'a str> {
     let stays = |names: &'a [String]| names.iter().map(String::as_str).find(|it| Some(*it) == now);
     match &advice.answer {
-        Answer::Best(name) | Answer::Only(name) => Some(name),
+        Answer::Best(name) => Some(name),
+        // Who was left out was not found to be worse.
+        Answer::Only(name) => advice.left_out.is_empty().then_some(name),
         Answer::Equivalent(names) => stays(names).or(names.first().map(String::as_str)),
         // Nobody is found to be better: moving house is not worth it.
         Answer::Even(names) | Answer::Undecided(names) => stays(names),
@@ -155,6 +158,7 @@ mod tests {
                 low: 1.21,
                 high: Some(1.55),
                 rounds: 7,
+                outlying: Vec::new(),
                 verdict: Verdict::Faster,
             }],
             findings: Vec::new(),
@@ -203,6 +207,31 @@ mod tests {
         assert!(told(Answer::Even(both()), Some("ext4")).starts_with("Stay with ext4.\n"));
         let open = told(Answer::Even(both()), Some("btrfs"));
         assert!(open.starts_with("The choice is yours.\n") && !open.contains("mkfs"), "{open}");
+    }
+
+    #[test]
+    fn nobody_is_taken_who_was_compared_with_nobody() {
+        let only = || Answer::Only("xfs".into());
+        let text = told(only(), Some("ext4"));
+        assert!(text.starts_with("Take xfs."), "the others failed a condition: {text}");
+        let left_out = |answer| {
+            let why = "no round has all of its figures".to_string();
+            let advice = Advice { left_out: vec![("ext4".into(), why)], ..advice(answer) };
+            let lines = |name: &str| vec![format!("mkfs.{name} DEVICE")];
+            recommendation(&Recommendation {
+                advice: &advice,
+                now: Some("ext4"),
+                lines: &lines,
+                open: &[],
+                doubt: None,
+                next: &[],
+            })
+        };
+        let text = left_out(only());
+        assert!(text.starts_with("There is nothing to recommend yet.\n"), "{text}");
+        assert!(!text.contains("mkfs") && text.contains("ext4: no round has all"), "{text}");
+        let text = left_out(Answer::Best("xfs".into()));
+        assert!(text.contains("measured it. ext4 was not compared."), "{text}");
     }
 
     #[test]
