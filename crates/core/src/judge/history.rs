@@ -20,7 +20,7 @@ use super::steps::{self, Courses, Step};
 use super::terms::{Side, cpu_by, machine, other_facts};
 use crate::model::{
     Bed, Difference, Finding, Fleet, FleetChange, History, Past, Plan, Point, Record, Sample,
-    Series, Shift, Verdict, Workload, median,
+    Series, Shift, Verdict, Workload, Zeros, median,
 };
 
 /// The history of `runs`, which are in order of time, in `metrics`, or in what each run judges
@@ -169,8 +169,12 @@ impl<'a> Bench<'a> {
             let night = night.zip(middle(&goodness)).map(|(it, value)| Night { value, ..it });
             return Some((Point { run, median, ratio, low, high, rounds, verdict }, night));
         }
-        let course = self.courses[contender];
         let both = [contender, reference];
+        let of_both = both.map(|name| (self.workload.name.as_str(), name));
+        let course = match Zeros::of(self.side.records, self.metric, of_both) {
+            Some(_) => Course::BEGIN,
+            None => self.courses[contender],
+        };
         let is_void = self.findings.iter().any(|it| voids(it, &self.workload.name, both));
         let high = course.interval.high.exp();
         let point = Point {
@@ -254,6 +258,7 @@ fn add(
         variant: variant as u32 + 1,
         machine: None,
         points: vec![point],
+        silent: 0,
         shifts: Vec::new(),
         trend: None,
         unclear: None,
@@ -268,6 +273,7 @@ impl Track {
         let points = self.series.points.iter().zip(&self.nights);
         let said: Vec<(usize, Night)> =
             points.filter_map(|(point, night)| Some((point.run, (*night)?))).collect();
+        self.series.silent = (self.series.points.len() - said.len()) as u32;
         let Some(margin) = said.last().map(|(run, _)| runs[*run].plan.judgement.margin) else {
             return;
         };
@@ -469,6 +475,18 @@ mod tests {
         assert!(contender.low < 0.81 && contender.high.unwrap() > 1.24, "{contender:?}");
         assert_eq!(contender.verdict, Some(Verdict::Undecided));
         assert!(contender.ratio.unwrap() < 0.81, "by the latest");
+    }
+
+    /// A figure that was 0 and is not is no figure that has stayed the same.
+    #[test]
+    fn runs_that_say_nothing_are_counted() {
+        let history = of(&plans(8), |number| (1.0, if number < 5 { 0.0 } else { 3.0 }));
+        let [reference, contender] = &history.series[..] else { panic!("{:?}", history.series) };
+        assert_eq!((reference.silent, reference.visible.is_some()), (0, true), "{reference:?}");
+        assert_eq!((contender.silent, contender.visible), (5, None), "{contender:?}");
+        assert_eq!(contender.points[0].ratio, None);
+        let reference = &of(&plans(6), |_| (0.0, 1.0)).series[0];
+        assert_eq!((reference.silent, reference.visible), (6, None), "{reference:?}");
     }
 
     #[test]

@@ -56,6 +56,8 @@ pub struct Series {
     pub machine: Option<String>,
     /// The runs that hold it, in order of time.
     pub points: Vec<Point>,
+    /// So many of them say nothing of what it did: they are void, or have a 0 and so no ratio.
+    pub silent: u32,
     /// The runs with which it changed.
     pub shifts: Vec<Shift>,
     /// Where it did not change at once but steadily: goodness in the last run over that in the

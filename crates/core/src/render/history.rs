@@ -3,8 +3,12 @@
 use super::grid::Grid;
 use super::json;
 use super::paint::fitted;
-use crate::model::{Difference, Fleet, FleetChange, History, Past, Point, Series, Shift};
+use super::words::ratio as times;
+use crate::model::{Difference, Fleet, FleetChange, History, Past, Point, Series, Shift, precise};
 use comfy_table::presets::UTF8_BORDERS_ONLY;
+
+/// Among fewer runs none shows a change: two on either side.
+pub(super) const RUNS_MIN: usize = 4;
 
 /// A history of one run is none: fewer are only listed.
 const POINTS_MIN: usize = 2;
@@ -35,23 +39,35 @@ pub fn history(history: &History) -> String {
 
 /// What the column of that name says.
 fn seen(history: &History) -> String {
-    let few = history.series.iter().any(|it| is_still(it) && it.visible.is_none());
+    let few = history.series.iter().any(is_too_short);
     let few = if few { "; too few: among fewer than 4 runs none can be found" } else { "" };
+    let silent = history.series.iter().any(|it| is_still(it) && it.silent > 0);
+    let silent = if silent { "; runs that are void there, or have a 0, say nothing" } else { "" };
     format!(
         "\"shows from\": where nothing has changed, a change of so much halfway would have been \
-         found in 4 cases of 5{few}."
+         found in 4 cases of 5{few}{silent}."
     )
 }
 
-fn is_still(series: &Series) -> bool {
+/// No change of it is known.
+pub(super) fn is_still(series: &Series) -> bool {
     series.shifts.is_empty() && series.trend.is_none() && series.unclear.is_none()
+}
+
+/// Among so few runs none shows a change: it takes two on either side.
+fn is_too_short(series: &Series) -> bool {
+    is_still(series) && series.visible.is_none() && series.points.len() < RUNS_MIN
 }
 
 /// The least change that a series without one would have shown.
 pub(super) fn shows_from(series: &Series) -> String {
+    let percent = |times: f64| format!("{:.0}%", ((times - 1.0) * 100.0).max(1.0));
+    let silent = || format!("{} of {} void or 0", series.silent, series.points.len());
     match series.visible {
-        Some(times) => format!("{:.0}%", ((times - 1.0) * 100.0).max(1.0)),
-        None if is_still(series) => "too few".into(),
+        Some(times) if series.silent > 0 => format!("{}; {}", percent(times), silent()),
+        Some(times) => percent(times),
+        None if is_still(series) && series.silent > 0 => silent(),
+        None if is_too_short(series) => "too few".into(),
         None => String::new(),
     }
 }
@@ -157,7 +173,7 @@ fn table(history: &History, series: &[&Series]) -> Grid {
         let (Some(first), Some(last)) = (series.points.first(), series.points.last()) else {
             continue;
         };
-        let ratio = |point: &Point| point.ratio.map_or("-".into(), |ratio| format!("{ratio:.3}"));
+        let ratio = |point: &Point| point.ratio.map_or("-".into(), precise);
         table.add([
             series.metric.clone(),
             name,
@@ -240,17 +256,17 @@ pub(super) fn shifted(history: &History, series: &Series, shift: &Shift) -> Stri
         false => name_of(history, series),
     };
     let since = match candidates(history, shift) {
-        Some(runs) => format!("{runs}, with 95% confidence"),
-        None => format!("{} ({})", day(run), run.run),
+        Some(runs) => format!("became {word} with {runs} (95% confidence):"),
+        None => format!("is {word} since {} ({}),", day(run), run.run),
     };
     let interval = match shift.high {
-        Some(high) => format!("95% interval {:.2} to {high:.2}, ", shift.low),
+        Some(high) => format!("95% interval {} to {}, ", times(shift.low), times(high)),
         None => String::new(),
     };
     format!(
-        "{metric}: {what} is {word} since {since}, {:.2} times what it was ({interval}{} runs \
-         before, {} since, chance {}); {}.",
-        shift.ratio,
+        "{metric}: {what} {since} {} times as good as it was ({interval}{} runs before, {} since, \
+         chance {}); {}.",
+        times(shift.ratio),
         shift.runs_before,
         shift.runs_after,
         chance(shift),
@@ -266,13 +282,8 @@ pub(super) fn together(fleet: &Fleet) -> Vec<String> {
         false => format!("{contender} against {reference}"),
     };
     let head = format!("{metric}, {} machines together: {what}", machines.len());
-    let open = [(fleet.trend, "steadily"), (fleet.unclear, "at once or steadily")];
-    let open = open.into_iter().filter_map(|(times, how)| Some((times?, how)));
-    let mut lines: Vec<String> = open
-        .map(|(times, how)| {
-            format!("{head} changed {how}, {times:.2} times over {} days.", days.len())
-        })
-        .collect();
+    let course = became(fleet.trend, fleet.unclear, &format!("{} days", days.len()));
+    let mut lines: Vec<String> = course.map(|it| format!("{head} {it}.")).into_iter().collect();
     if let Some(visible) = fleet.visible {
         let percent = (visible - 1.0) * 100.0;
         lines.push(format!(
@@ -286,15 +297,17 @@ pub(super) fn together(fleet: &Fleet) -> Vec<String> {
 fn of_fleet(head: &str, change: &FleetChange) -> String {
     let word = if change.ratio < 1.0 { "worse" } else { "better" };
     let since = match change.days.as_slice() {
-        [] | [_] => change.day.clone(),
-        [first, .., last] => {
-            format!("one of {} days from {first} to {last}, with 95% confidence", change.days.len())
-        }
+        [] | [_] => format!("is {word} since {},", change.day),
+        [first, .., last] => format!(
+            "became {word} on one of {} days from {first} to {last} (95% confidence):",
+            change.days.len()
+        ),
     };
     let interval = match change.high {
         Some(high) => format!(
-            "95% interval {:.2} to {high:.2}, {} machines tell, which differ by {:.0}% in it",
-            change.low,
+            "95% interval {} to {}, {} machines tell, which differ by {:.0}% in it",
+            times(change.low),
+            times(high),
             change.machines,
             (change.spread - 1.0) * 100.0
         ),
@@ -304,8 +317,8 @@ fn of_fleet(head: &str, change: &FleetChange) -> String {
         ),
     };
     format!(
-        "{head} is {word} since {since}, {:.2} times what it was ({interval}, chance {}).",
-        change.ratio,
+        "{head} {since} {} times as good as it was ({interval}, chance {}).",
+        times(change.ratio),
         percent_of(change.chance)
     )
 }
@@ -324,13 +337,117 @@ fn percent_of(chance: f64) -> String {
 
 /// A trend in words, or a change of which it is open whether it is one.
 pub(super) fn trend(history: &History, series: &Series) -> Option<String> {
-    let Series { metric, points, .. } = series;
-    let (times, how) = match (series.trend, series.unclear) {
-        (Some(times), _) => (times, "became W steadily"),
-        (None, Some(times)) => (times, "became W, at once or steadily: too few runs to tell"),
-        (None, None) => return None,
-    };
-    let how = how.replace('W', if times < 1.0 { "worse" } else { "better" });
-    let (name, count) = (name_of(history, series), points.len());
-    Some(format!("{metric}: {name} {how}, {times:.2} times over {count} runs."))
+    let course = became(series.trend, series.unclear, &format!("{} runs", series.points.len()))?;
+    Some(format!("{}: {} {course}.", series.metric, name_of(history, series)))
+}
+
+/// How it went `over` all, where that was steadily, or may have been. A ratio is of goodness: of a
+/// time that is longer it is below 1.
+fn became(steadily: Option<f64>, unclear: Option<f64>, over: &str) -> Option<String> {
+    let ratio = steadily.or(unclear)?;
+    let word = if ratio < 1.0 { "worse" } else { "better" };
+    let so_good = format!("{} times as good over {over}", times(ratio));
+    Some(match steadily {
+        Some(_) => format!("became {word} steadily, {so_good}"),
+        None => format!("became {word}, {so_good}; too few to tell whether at once or steadily"),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{Better, Place, Unit};
+
+    /// The time of a reference, over so many runs.
+    fn series(count: usize) -> Series {
+        let point = |run| Point {
+            run,
+            median: 10.0,
+            ratio: None,
+            low: 0.0,
+            high: None,
+            rounds: 4,
+            verdict: None,
+        };
+        Series {
+            workload: "w".into(),
+            metric: "wall_time".into(),
+            unit: Unit::Seconds,
+            better: Better::Lower,
+            contender: "ext4".into(),
+            reference: "ext4".into(),
+            variant: 1,
+            machine: None,
+            points: (0..count).map(point).collect(),
+            silent: 0,
+            shifts: Vec::new(),
+            trend: None,
+            unclear: None,
+            visible: None,
+        }
+    }
+
+    fn of(series: &Series) -> History {
+        let run = |day: usize| Past {
+            run: format!("run{day}"),
+            started: format!("2026-03-{day:02}T01:02:03Z"),
+            kernel: None,
+            processor: None,
+            program_version: "1".into(),
+            place: Place::Sim,
+            differences: Vec::new(),
+        };
+        let runs = (1..=series.points.len()).map(run).collect();
+        History { runs, series: vec![series.clone()], fleets: Vec::new() }
+    }
+
+    /// From 10 s to 12.5 s: of the time, 0.80 times would be false.
+    #[test]
+    fn a_ratio_is_of_goodness_and_says_so() {
+        let shift = |runs: Vec<usize>| Shift {
+            run: 4,
+            runs,
+            ratio: 0.8,
+            low: 0.75,
+            high: Some(0.85),
+            runs_before: 4,
+            runs_after: 4,
+            chance: 0.004,
+            differences: Vec::new(),
+        };
+        let mut it = series(8);
+        let said = |it: &Series, shift: Shift| shifted(&of(it), it, &shift);
+        assert_eq!(
+            said(&it, shift(vec![4])),
+            "wall_time: ext4 itself, or the machine, is worse since 2026-03-05 (run5), 0.80 times \
+             as good as it was (95% interval 0.75 to 0.85, 4 runs before, 4 since, chance 0.4%); \
+             no other difference is known."
+        );
+        let open = said(&it, shift(vec![3, 4]));
+        let says = "became worse with one of 2026-03-04 (run4), 2026-03-05 (run5) (95% \
+                    confidence): 0.80 times as good as it was (";
+        assert!(open.contains(says), "{open}");
+        it.trend = Some(0.8);
+        let steadily = "wall_time: ext4 became worse steadily, 0.80 times as good over 8 runs.";
+        assert_eq!(trend(&of(&it), &it).as_deref(), Some(steadily));
+        (it.trend, it.unclear) = (None, Some(1.25));
+        let unclear = "wall_time: ext4 became better, 1.25 times as good over 8 runs; too few to \
+                       tell whether at once or steadily.";
+        assert_eq!(trend(&of(&it), &it).as_deref(), Some(unclear));
+    }
+
+    #[test]
+    fn runs_that_say_nothing_are_not_called_too_few() {
+        let mut it = series(3);
+        assert_eq!(shows_from(&it), "too few");
+        assert!(seen(&of(&it)).contains("fewer than 4"));
+        it = Series { silent: 5, ..series(8) };
+        assert_eq!(shows_from(&it), "5 of 8 void or 0");
+        let said = seen(&of(&it));
+        assert!(!said.contains("fewer than 4") && said.contains("say nothing"), "{said}");
+        let page = super::super::html::history(&of(&it));
+        assert!(page.contains("No figure can be followed"), "{page}");
+        it.visible = Some(1.08);
+        assert_eq!(shows_from(&it), "8%; 5 of 8 void or 0");
+    }
 }

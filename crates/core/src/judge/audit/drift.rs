@@ -55,10 +55,11 @@ fn finding(
     metric: &str,
 ) -> Finding {
     let way = if change.by < 0.0 { "worse" } else { "better" };
-    let times = change.by.abs().exp();
+    // Of goodness: of a time that is longer it is below 1.
+    let times = format!("{:.2} times as good", change.by.exp());
     let how = match change.after {
-        Some(round) => format!("at once after round {round}, {times:.2} times"),
-        None => format!("steadily, {times:.2} times over {rounds} rounds"),
+        Some(round) => format!("at once after round {round}, {times}"),
+        None => format!("steadily, {times} over {rounds} rounds"),
     };
     Finding {
         audit: Audit::A12,
@@ -366,6 +367,8 @@ mod tests {
         let found: Vec<Finding> = findings(&plan, &plan.workloads[0], audited.trials()).collect();
         assert_eq!(found.len(), 1);
         assert_eq!(found[0].contender.as_deref(), Some("b"));
-        assert!(found[0].evidence.starts_with("wall_time became worse steadily, 1.1"));
+        let evidence = &found[0].evidence;
+        assert!(evidence.starts_with("wall_time became worse steadily, 0.8"), "{evidence}");
+        assert!(evidence.ends_with(" times as good over 8 rounds"), "{evidence}");
     }
 }

@@ -8,7 +8,7 @@ use super::drawing::{Figure, Live, Place, WIDTH, named};
 use super::palette;
 use super::plot::{LINE, marks, percent, row_text, stretched};
 use super::scale::Scale;
-use crate::model::{History, Past, Point, Series, Unit, Verdict, median};
+use crate::model::{History, Past, Point, Series, Unit, Verdict, median, precise};
 
 /// Height of a row's drawn part, in px.
 const PANEL: f64 = 84.0;
@@ -131,7 +131,7 @@ fn figure_of(point: &Point) -> f64 {
 
 /// The same for a person.
 fn shown(series: &Series, value: f64) -> String {
-    if series.is_of_reference() { series.unit.format(value) } else { format!("{value:.3}") }
+    if series.is_of_reference() { series.unit.format(value) } else { precise(value) }
 }
 
 fn says(series: &Series) -> String {
@@ -246,7 +246,7 @@ fn said(series: &Series, point: &Point, run: &Past) -> String {
     let kernel = run.kernel.as_deref().unwrap_or("not known");
     let value = shown(series, figure_of(point));
     let interval = match (point.ratio, point.high) {
-        (Some(_), Some(high)) => format!(" ({:.3} to {high:.3})", point.low),
+        (Some(_), Some(high)) => format!(" ({} to {})", precise(point.low), precise(high)),
         _ => String::new(),
     };
     let verdict = point.verdict.map_or(String::new(), |it| format!(", {}", it.label()));
@@ -336,6 +336,7 @@ mod tests {
             variant: 1,
             machine: None,
             points: [1.5, 7.0, 1.2, 1.2].into_iter().enumerate().map(point).collect(),
+            silent: 0,
             shifts: vec![shift],
             trend: None,
             unclear: None,

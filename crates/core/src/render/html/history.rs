@@ -6,14 +6,13 @@ use maud::{Markup, html};
 use super::super::figure::{Figure, Place, trends};
 use super::super::grid::Grid;
 use super::super::history::{
-    came, candidates, chance, day, is_drawn, name_of, runs, shifted, together, trend, when, with,
+    RUNS_MIN, came, candidates, chance, day, is_drawn, is_still, name_of, runs, shifted, together,
+    trend, when, with,
 };
 use super::page::Page;
 use super::parts;
-use crate::model::{History, Past, Point, Series, Shift, Words, median};
+use crate::model::{History, Past, Point, Series, Shift, Words, median, precise};
 
-/// Among fewer runs none shows a change: two on either side.
-const RUNS_MIN: usize = 4;
 /// So many changes are named in the answer; more are counted.
 const NAMED_MAX: usize = 3;
 
@@ -124,6 +123,14 @@ fn answer(history: &History) -> String {
     let shifts = largest(history);
     let count = history.runs.len();
     let unclear = history.series.iter().filter(|series| series.unclear.is_some()).count();
+    let silent = history.series.iter().filter(|it| is_still(it) && it.silent > 0).count();
+    let besides = match silent {
+        0 => String::new(),
+        _ => format!(
+            " Of {silent} of {} figures less is known: some runs are void there, or have a 0.",
+            history.series.len()
+        ),
+    };
     if shifts.is_empty() {
         let steady = history.series.iter().filter(|series| series.trend.is_some()).count();
         return match (steady, unclear) {
@@ -131,7 +138,12 @@ fn answer(history: &History) -> String {
                 "No change shows; among fewer than {RUNS_MIN} runs, two on either side of a \
                  change, none can."
             ),
-            (0, 0) => format!("No figure has changed in {count} runs, as far as they can show."),
+            (0, 0) if silent > 0 && silent == history.series.len() => {
+                "No figure can be followed: of each some runs are void, or have a 0.".into()
+            }
+            (0, 0) => {
+                format!("No figure has changed in {count} runs, as far as they can show.{besides}")
+            }
             (0, open) => {
                 format!("Figures that changed, at once or steadily: {open}. More runs would tell.")
             }
@@ -176,7 +188,7 @@ fn changes(history: &History) -> Markup {
             several.as_ref().map_or(day(run).into(), |_| format!("{}?", day(run))),
             several.unwrap_or(run.run.clone()),
             format!("{}, {}: {}", series.workload, series.metric, name_of(history, series)),
-            format!("{:.3}", shift.ratio),
+            precise(shift.ratio),
             chance(shift),
             with(shift),
         ]);
@@ -254,7 +266,7 @@ fn stretches(history: &History, series: &[&Series]) -> Grid {
 }
 
 fn shown(series: &Series, value: f64) -> String {
-    if series.is_of_reference() { series.unit.format(value) } else { format!("{value:.3}") }
+    if series.is_of_reference() { series.unit.format(value) } else { precise(value) }
 }
 
 /// A row for each run, with what it says of each series.
@@ -279,9 +291,10 @@ fn value(series: &Series, point: &Point) -> String {
     let verdict = point.verdict.map_or(String::new(), |verdict| words.label(verdict));
     match (point.ratio, point.high) {
         (Some(ratio), Some(high)) => {
-            format!("{ratio:.3} ({:.3} to {high:.3}) {verdict}", point.low)
+            let [ratio, low, high] = [ratio, point.low, high].map(precise);
+            format!("{ratio} ({low} to {high}) {verdict}")
         }
-        (Some(ratio), None) => format!("{ratio:.3} {verdict}"),
+        (Some(ratio), None) => format!("{} {verdict}", precise(ratio)),
         _ => shown(series, point.median),
     }
 }
