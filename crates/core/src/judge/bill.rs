@@ -17,6 +17,8 @@ pub struct Paid {
     pub instead: (Per, f64),
     /// All that is paid in the same coin: of a flush all requests, of CPU time all time.
     pub of: f64,
+    /// It can be why somebody is slow: of a device that had next to nothing to do it can't.
+    pub weighs: bool,
 }
 
 /// The costs of a timed part.
@@ -41,9 +43,8 @@ impl Bill {
             let cpu_ns = part.totals.cpu_ns() as f64;
             bill.put(Cost::CpuTime, per, cpu_ns / count, part.timed_s() * 1e9 / count);
         }
-        let Some(device) = part.totals.device.filter(|device| is_busy(device, part)) else {
-            return Some(bill);
-        };
+        let Some(device) = part.totals.device else { return Some(bill) };
+        let weighs = is_busy(&device, part);
         let requests = device.reads + device.writes + device.flushes.unwrap_or(0);
         let moved = device.read_bytes + device.write_bytes;
         let is_work = |bytes: &u64| workload.command.is_none() || *bytes >= LEAST_AMOUNT_BYTES;
@@ -63,7 +64,7 @@ impl Bill {
                 None => (per, count),
             };
             let (value, of) = (value as f64 / count, of as f64 / count);
-            bill.costs.insert(cost, Paid { per, value, instead, of });
+            bill.costs.insert(cost, Paid { per, value, instead, of, weighs });
             // A log's sums are of the whole trial.
             if phase == Phase::Whole {
                 bill.parts.extend(parts(record, cost, count).map(|parts| (cost, parts)));
@@ -73,7 +74,7 @@ impl Bill {
     }
 
     fn put(&mut self, cost: Cost, per: Per, value: f64, of: f64) {
-        self.costs.insert(cost, Paid { per, value, instead: (per, 1.0), of });
+        self.costs.insert(cost, Paid { per, value, instead: (per, 1.0), of, weighs: true });
     }
 }
 

@@ -114,7 +114,7 @@ impl Pairs<'_> {
     fn found(&self, cost: Cost) -> Option<Found> {
         let paid = |bills: [&Bill; 2]| {
             let [slower, faster] = bills.map(|bill| bill.costs.get(&cost).copied());
-            Some([slower?, faster?])
+            Some([slower.filter(|it| it.weighs)?, faster?])
         };
         let mut paid: Vec<[Paid; 2]> = self.each().filter_map(paid).collect();
         let is_one = |paid: &[[Paid; 2]]| paid.iter().flatten().all(|it| it.per == paid[0][0].per);
@@ -151,7 +151,9 @@ impl Pairs<'_> {
 
     /// The kinds of blocks for which the slower pays more, most first.
     fn parts(&self, cost: Cost) -> Vec<CausePart> {
-        let logs = self.each().filter_map(|[slower, faster]| {
+        let weighs = |bill: &Bill| bill.costs.get(&cost).is_some_and(|it| it.weighs);
+        let its = self.each().filter(|[slower, _]| weighs(slower));
+        let logs = its.filter_map(|[slower, faster]| {
             Some([slower.parts.get(&cost)?, faster.parts.get(&cost)?])
         });
         let logs: Vec<[&BTreeMap<String, f64>; 2]> = logs.collect();
@@ -339,6 +341,27 @@ mod tests {
         assert_eq!(costs(&causes), [Cost::Reads]);
         let part = CausePart { what: "directory".into(), medians: [450.0, 0.0] };
         assert_eq!(causes[0].parts, [part], "what is free says nothing");
+    }
+
+    /// The faster may hardly use the device at all: that is why it is the faster.
+    #[test]
+    fn only_the_slower_has_to_keep_the_device_busy() {
+        let judge = Judge::new(&plan(PLAN));
+        let named = |[of_a, of_b]: [u64; 2]| {
+            let busy = |mut record: Record, busy_ns| {
+                record.phases[0].totals.device.as_mut().unwrap().busy_ns = busy_ns;
+                record
+            };
+            let rounds = (1..=8).flat_map(|round| {
+                let a = trial(round, "a", 1.0, [10, 1 << 20, 100]);
+                let b = trial(round, "b", 2.0, [10, 8 << 20, 100]);
+                [busy(a, of_a), busy(b, of_b)]
+            });
+            let records: Vec<Record> = rounds.collect();
+            costs(&causes(&judge, &records, &judge.comparisons(&records)))
+        };
+        assert_eq!(named([10_000_000, 500_000_000]), [Cost::WrittenBytes]);
+        assert_eq!(named([500_000_000, 10_000_000]), []);
     }
 
     #[test]
