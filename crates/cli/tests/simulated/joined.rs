@@ -37,9 +37,9 @@ fn what_differs_stands_on_top_and_verdicts_side_by_side() {
     let shown = scene.run("report old new").exits(0).stdout;
     let lines: Vec<&str> = shown.lines().collect();
     assert_eq!(lines[0], "old and new side by side");
-    assert!(lines[2].starts_with("2 comparisons of more than one run"), "{shown}");
+    assert!(lines[2].starts_with("2 comparisons with verdicts of more"), "{shown}");
     let shown = unwrapped(&shown);
-    let answer = "2 comparisons of more than one run: 1 with the same verdict in each, 1 that \
+    let answer = "2 comparisons with verdicts of more than one run: 1 with the same verdict, 1 that \
                   turned round. tuned against plain at work's wall_time: better in old, worse in \
                   new.";
     assert!(shown.contains(answer), "{shown}");

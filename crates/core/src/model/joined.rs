@@ -54,7 +54,8 @@ pub struct Abreast {
     pub accord: Accord,
 }
 
-/// Whether the verdicts of several runs go together. Void ones have no say.
+/// Whether the verdicts of several runs go together. Void ones have no say, nor have those that are
+/// none yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Accord {
@@ -71,8 +72,8 @@ pub enum Accord {
 impl Accord {
     /// Of these verdicts.
     pub fn of(verdicts: impl IntoIterator<Item = Verdict>) -> Accord {
-        let said: Vec<Verdict> =
-            verdicts.into_iter().filter(|verdict| *verdict != Verdict::Void).collect();
+        let says = |it: &Verdict| ![Verdict::Void, Verdict::Undecided].contains(it);
+        let said: Vec<Verdict> = verdicts.into_iter().filter(says).collect();
         let better = said.iter().any(|it| it.is_better());
         let worse = said.iter().any(|it| it.is_worse());
         match said.as_slice() {
@@ -95,7 +96,9 @@ mod tests {
             (vec![], Accord::Alone),
             (vec![Faster, Void], Accord::Alone),
             (vec![Faster, Void, Faster], Accord::Same),
-            (vec![Undecided, Undecided], Accord::Same),
+            (vec![Undecided, Undecided], Accord::Alone),
+            (vec![Undecided, Faster], Accord::Alone),
+            (vec![Undecided, Faster, Faster], Accord::Same),
             (vec![Faster, Undecided, Equivalent], Accord::Mixed),
             (vec![Faster, Undecided, SlowerSizeOpen], Accord::Opposed),
             (vec![Slower, SlowerSizeOpen], Accord::Mixed),

@@ -74,7 +74,7 @@ pub(super) fn answer(joined: &Joined) -> String {
             .into();
     }
     let s = if all == 1 { "" } else { "s" };
-    let mut parts = vec![format!("{same} with the same verdict in each")];
+    let mut parts = vec![format!("{same} with the same verdict")];
     if mixed > 0 {
         parts.push(format!("{mixed} where the verdicts differ"));
     }
@@ -83,7 +83,18 @@ pub(super) fn answer(joined: &Joined) -> String {
         [] => String::new(),
         opposed => format!(" {}.", opposed.join("; ")),
     };
-    format!("{all} comparison{s} of more than one run: {}.{turned}", parts.join(", "))
+    let parts = parts.join(", ");
+    let open = match joined.verdicts.iter().filter(|it| is_open(it)).count() {
+        0 => String::new(),
+        open => format!(" {open} more: no verdict in all runs, or in all but one."),
+    };
+    format!("{all} comparison{s} with verdicts of more than one run: {parts}.{turned}{open}")
+}
+
+/// Several runs compare the two, and fewer than two have a verdict yet.
+fn is_open(row: &Abreast) -> bool {
+    let has = |it: &&Comparison| it.verdict != Verdict::Void;
+    row.accord == Accord::Alone && row.runs.iter().flatten().filter(has).count() > 1
 }
 
 /// "xfs against ext4 at unpack's wall_time: better in one, worse in two".
@@ -379,4 +390,43 @@ impl<'a> OfRun<'a> {
 /// As a JSON document; ends with a line break.
 pub fn joined_json(joined: &Joined, reports: &[Report]) -> String {
     json::stamped(&Document { runs: reports.iter().map(OfRun::new).collect(), joined })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::comparison;
+    use super::*;
+    use crate::model::{Better, Unit};
+
+    #[test]
+    fn what_is_open_is_no_verdict_that_runs_share() {
+        use Verdict::{Faster, Undecided};
+        let row = |verdicts: [Verdict; 2]| Abreast {
+            workload: "w".into(),
+            metric: "wall_time".into(),
+            unit: Unit::Seconds,
+            better: Better::Lower,
+            contender: "b".into(),
+            reference: "a".into(),
+            unlike: Vec::new(),
+            runs: verdicts.map(|it| Some(comparison("w", "b", it, 1.2))).to_vec(),
+            accord: Accord::of(verdicts),
+        };
+        let said = |rows: &[[Verdict; 2]]| {
+            answer(&Joined {
+                names: ["one", "two"].map(String::from).to_vec(),
+                terms: Vec::new(),
+                unlike: Vec::new(),
+                one_machine: true,
+                verdicts: rows.iter().map(|it| row(*it)).collect(),
+            })
+        };
+        let none = "No comparison has a verdict in two of these runs: there is nothing to compare.";
+        assert_eq!(said(&[[Undecided; 2]]), none);
+        assert_eq!(
+            said(&[[Faster; 2], [Undecided; 2], [Undecided, Faster]]),
+            "1 comparison with verdicts of more than one run: 1 with the same verdict. 2 more: no \
+             verdict in all runs, or in all but one."
+        );
+    }
 }
