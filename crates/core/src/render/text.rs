@@ -23,19 +23,27 @@ pub fn one_line(text: &str) -> String {
 }
 
 /// Control characters (Unicode's Cc), separators of lines, marks and controls of direction
-/// (Unicode Standard Annex 9, 2), what has no width, and tags.
+/// (Unicode Standard Annex 9, 2), what has no width or is left blank, selectors of variants, and
+/// tags (Default_Ignorable_Code_Point, Unicode Standard 5.21).
 fn is_hidden(c: char) -> bool {
     c.is_control()
         || matches!(
             c,
-            '\u{61c}'
-                | '\u{180e}'
+            '\u{ad}'
+                | '\u{34f}'
+                | '\u{61c}'
+                | '\u{115f}'..='\u{1160}'
+                | '\u{17b4}'..='\u{17b5}'
+                | '\u{180b}'..='\u{180f}'
                 | '\u{200b}'..='\u{200f}'
                 | '\u{2028}'..='\u{202e}'
                 | '\u{2060}'..='\u{206f}'
+                | '\u{3164}'
+                | '\u{fe00}'..='\u{fe0f}'
                 | '\u{feff}'
+                | '\u{ffa0}'
                 | '\u{fff9}'..='\u{fffb}'
-                | '\u{e0000}'..='\u{e007f}'
+                | '\u{e0000}'..='\u{e0fff}'
         )
 }
 
@@ -69,23 +77,35 @@ pub(super) fn csv_cell(text: &str) -> String {
     }
 }
 
-/// As a line of Markdown in which nothing is markup (CommonMark 0.31, 2.4 and 6): HTML, links,
-/// images, code and emphasis are not, nor what would begin a heading or a list.
+/// As a line of Markdown in which nothing is markup (CommonMark 0.31, 2.4 and 6; GitHub's, 6.5 and
+/// 6.9): HTML, links, addresses, images, code, emphasis and what is struck out are not, nor what
+/// would begin a heading or a list.
 pub(super) fn marked(text: &str) -> String {
     let text = marked_cell(text);
-    let escape = if text.starts_with(['#', '+', '-', '=', '~']) { "\\" } else { "" };
+    let escape = if text.starts_with(['#', '+', '-', '=']) { "\\" } else { "" };
     format!("{escape}{text}")
 }
 
 /// The same within a line.
 pub(super) fn marked_cell(text: &str) -> String {
+    let text = one_line(&text.trim().replace('\n', " "));
     let mut out = String::with_capacity(text.len());
-    for c in one_line(&text.trim().replace('\n', " ")).chars() {
+    for (at, c) in text.char_indices() {
+        let (before, after) = (&text[..at], &text[at + c.len_utf8()..]);
         match c {
+            // Within a word it is no emphasis.
+            '_' if before.ends_with(char::is_alphanumeric)
+                && after.starts_with(char::is_alphanumeric) =>
+            {
+                out.push(c);
+            }
+            // What would be a link by itself.
+            '/' if before.ends_with(':') && after.starts_with('/') => out.push_str("\\/"),
+            '.' if before.to_ascii_lowercase().ends_with("www") => out.push_str("\\."),
             '<' => out.push_str("&lt;"),
             '>' => out.push_str("&gt;"),
             '&' => out.push_str("&amp;"),
-            '\\' | '|' | '`' | '*' | '[' | ']' => out.extend(['\\', c]),
+            '\\' | '|' | '`' | '*' | '_' | '~' | '[' | ']' => out.extend(['\\', c]),
             c => out.push(c),
         }
     }
@@ -127,6 +147,8 @@ mod tests {
         assert_eq!(visible("gp\u{202e}fdp.exe\u{2069}\u{200b}\u{61c}"), {
             "gp\\u202efdp.exe\\u2069\\u200b\\u061c"
         });
+        let blank = "\u{ad}\u{34f}\u{115f}\u{1160}\u{17b4}\u{3164}\u{fe0f}\u{ffa0}\u{e0100}";
+        assert!(visible(&format!("ext4{blank}")).is_ascii());
         assert_eq!(one_line("a\nb"), "a\\nb");
         assert!(matches!(visible("größer, 2.00× ▁█ 日本語\n"), Cow::Borrowed(_)));
         let hostile = "x\u{1}\u{202e}\u{e0041}\u{85}";
@@ -150,12 +172,15 @@ mod tests {
         assert_eq!(marked("<b>R&D</b>"), "&lt;b&gt;R&amp;D&lt;/b&gt;");
         assert_eq!(
             marked("![x](http://y) `c` *e* a|b"),
-            "!\\[x\\](http://y) \\`c\\` \\*e\\* a\\|b"
+            "!\\[x\\](http:\\//y) \\`c\\` \\*e\\* a\\|b"
         );
         assert_eq!(marked("a\n# b\x1b"), "a # b\\\\u001b");
         assert_eq!(marked("\\[x](y)"), "\\\\\\[x\\](y)", "a backslash frees no bracket");
         assert_eq!((marked("# b"), marked_cell("-")), ("\\# b".into(), "-".into()));
         assert_eq!(marked("wall_time"), "wall_time");
+        assert_eq!(marked("__new__ _a a_"), "\\_\\_new\\_\\_ \\_a a\\_");
+        assert_eq!(marked("~~x~~"), "\\~\\~x\\~\\~");
+        assert_eq!(marked("see WWW.x.y"), "see WWW\\.x.y");
     }
 
     #[test]
