@@ -211,7 +211,7 @@ fn a_cell_leads_to_its_trials_and_many_tests_are_folded() {
 }
 
 /// A course of time whose parts are all in sight.
-const COURSE: &str = "document.getElementById('small-files-read-course')";
+const COURSE: &str = "document.getElementById('figure-small-files-read-course')";
 
 #[test]
 #[ignore = "needs Chromium: run ./test"]
@@ -219,9 +219,12 @@ fn values_are_read_by_pointer_and_by_keys() {
     let scene = Scene::new();
     let page = Page::open(&published(&scene), Sight::DESKTOP);
     for (figure, words) in [
-        ("small-files-read-course", ["Written to the device", "ext4", "btrfs", "B/s", " ms"]),
-        ("small-files-read-read-latency", ["ext4", "xfs", "btrfs", "% within", "µs"]),
-        ("small-files-read_rate-rounds", ["ext4", "round ", "trial ", "/s", ""]),
+        (
+            "figure-small-files-read-course",
+            ["Written to the device", "ext4", "btrfs", "B/s", " ms"],
+        ),
+        ("figure-small-files-read-read-latency", ["ext4", "xfs", "btrfs", "% within", "µs"]),
+        ("figure-small-files-read_rate-rounds", ["ext4", "round ", "trial ", "/s", ""]),
     ] {
         page.show(&format!("#{figure}"));
         let plot = page.frame(&format!("#{figure} svg.plot"));
@@ -252,7 +255,7 @@ fn values_are_read_by_pointer_and_by_keys() {
 fn time_is_zoomed_by_drag_keys_and_buttons_in_all_panels_alike() {
     let scene = Scene::new();
     let page = Page::open(&published(&scene), Sight::DESKTOP);
-    page.show("#small-files-read-course");
+    page.show("#figure-small-files-read-course");
     let boxes = || {
         page.texts(&format!(
             "[...{COURSE}.querySelectorAll('svg.plot')].map(it => it.viewBox.baseVal)
@@ -267,13 +270,13 @@ fn time_is_zoomed_by_drag_keys_and_buttons_in_all_panels_alike() {
     let whole = boxes();
     assert!(whole.len() > 2 && whole.iter().all(|it| it == "0 760"), "{whole:?}");
     let whole_marks = marks();
-    let plot = page.frame("#small-files-read-course svg.plot");
+    let plot = page.frame("#figure-small-files-read-course svg.plot");
     let y = plot.y + plot.height / 2.0;
     page.drag((plot.x + plot.width * 0.25, y), (plot.x + plot.width * 0.75, y));
     let zoomed = boxes();
     assert!(zoomed.iter().all(|it| it == "190 380"), "{zoomed:?}");
     assert_ne!(marks(), whole_marks);
-    page.screenshot_of("zoomed", "#small-files-read-course");
+    page.screenshot_of("zoomed", "#figure-small-files-read-course");
     page.key("+");
     let narrow: f64 = boxes()[0].split(' ').next_back().unwrap().parse().unwrap();
     assert!(narrow < 380.0, "{narrow}");

@@ -152,7 +152,7 @@ fn doubts(traced: &Traced) -> Vec<String> {
 }
 
 /// What one of those that were measured is called; the workload's name says which they are.
-fn noun(traced: &Traced) -> &'static str {
+pub(super) fn noun(traced: &Traced) -> &'static str {
     match traced.operation {
         FsyncOperation::Fsync => "fsync",
         _ => "operation",

@@ -8,6 +8,7 @@ use super::drawing::{Figure, Live, Place};
 use super::palette;
 use super::plot::{LINE, percent, row_text};
 use super::scale::Scale;
+use crate::model::FsyncOperation;
 use crate::model::trace::{Operation, Traced};
 
 /// A bar's height, in px, and the room below it.
@@ -28,7 +29,8 @@ pub fn figure(traced: &[Traced]) -> Option<Figure> {
     if all.len() < 2 {
         return None;
     }
-    let (key, mut top) = key();
+    let are_fsyncs = traced.iter().all(|it| it.operation == FsyncOperation::Fsync);
+    let (key, mut top) = key(are_fsyncs);
     let mut panels = Vec::new();
     for its in all.chunk_by(|(one, _), (next, _)| one.workload == next.workload) {
         let (panel, height) = panel(its, top + GAP);
@@ -48,13 +50,18 @@ pub fn figure(traced: &[Traced]) -> Option<Figure> {
 }
 
 /// Which colour is what: two beside each other.
-fn key() -> (Markup, f64) {
+fn key(are_fsyncs: bool) -> (Markup, f64) {
+    let shown = |name: &'static str| match name {
+        // A file that is renamed need not be synced.
+        name if name == PARTS[0].0 && !are_fsyncs => "data of the file itself",
+        name => name,
+    };
     let markup = html! {
         @for (index, (name, colour)) in PARTS.iter().enumerate() {
             @let (x, y) = ((index % 2) as f64 / 2.0, (index / 2) as f64 * LINE);
             svg x=(percent(x)) y=(y) width="50%" height=(LINE) overflow="visible" {
                 rect.heat.(palette::class(*colour)) x="0" y="4" width="20" height=(BAR) {}
-                text x="26" y="14" { (name) }
+                text x="26" y="14" { (shown(name)) }
             }
         }
     };

@@ -118,7 +118,7 @@ impl Figure {
             _ => None,
         };
         html! {
-            figure.far[is_explored] id=(self.name) data-live=[live] data-seconds=[seconds] {
+            figure.far[is_explored] id={ "figure-" (self.name) } data-live=[live] data-seconds=[seconds] {
                 figcaption { strong { (self.title) } " " (self.caption) }
                 div.drawing {
                     svg.figure role="img" aria-label=(self.title) width="100%"

@@ -176,8 +176,8 @@ fn line(report: &Report, name: &str, points: &[Option<u64>], nines: f64, scale: 
     };
     let path = curve(&points.iter().enumerate().map(known).collect::<Vec<_>>(), CURVES);
     let said = points.iter().enumerate().map(|(index, ns)| {
-        let share = share_at(x(index), nines) * 100.0;
-        ns.map(|ns| format!("{share:.3}% within {}", nanoseconds(ns as f64))).unwrap_or_default()
+        let share = shown_share(share_at(x(index), nines), nines);
+        ns.map(|ns| format!("{share} within {}", nanoseconds(ns as f64))).unwrap_or_default()
     });
     let shown = said.collect::<Vec<_>>().join("|");
     let place = place(report, name);
@@ -185,6 +185,12 @@ fn line(report: &Report, name: &str, points: &[Option<u64>], nines: f64, scale: 
         path.curve.(palette::class(place)) stroke-dasharray=(palette::dashes(place)) d=(path)
             data-name=(name) data-shown=(shown) {}
     }
+}
+
+/// A share with as many decimals as tell the last one before all from all.
+fn shown_share(share: f64, nines: f64) -> String {
+    let decimals = (nines - 2.0).ceil().max(3.0) as usize;
+    format!("{:.decimals$}%", share * 100.0)
 }
 
 /// Shares that are marked, as far as the axis goes.
@@ -308,6 +314,13 @@ mod tests {
         let whole = merged(&[&one, &other]);
         assert_eq!(whole.buckets, [(20, 3), (30, 1), (40, 1)]);
         assert_eq!((whole.max_ns, whole.sum_ns, whole.count()), (40, 130, 5));
+    }
+
+    #[test]
+    fn the_last_share_is_not_all() {
+        assert_eq!(shown_share(share_at(1.0, 6.0), 6.0), "99.9999%");
+        assert_eq!(shown_share(share_at(1.0, 5.3), 5.3), "99.9995%");
+        assert_eq!(shown_share(share_at(0.5, 2.0), 2.0), "90.000%");
     }
 
     #[test]

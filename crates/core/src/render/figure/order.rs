@@ -3,7 +3,7 @@
 
 use maud::{Markup, html};
 
-use super::super::anatomy::{Lane, blocks, lanes, time};
+use super::super::anatomy::{Lane, blocks, lanes, noun, time};
 use super::drawing::{Figure, Live, Place, named};
 use super::palette;
 use super::plot::{LINE, axis, marks, percent};
@@ -27,7 +27,7 @@ pub fn figure(traced: &Traced) -> Option<Figure> {
     if operation.latency_ns() == 0 {
         return None;
     }
-    let lanes = lanes(operation);
+    let (noun, lanes) = (noun(traced), lanes(operation));
     let scale = Scale::linear(0.0, operation.latency_ns().max(1) as f64);
     let bottom = lanes.len() as f64 * ROW;
     let place = |value: f64| LEFT + (1.0 - LEFT) * scale.place(value);
@@ -39,15 +39,15 @@ pub fn figure(traced: &Traced) -> Option<Figure> {
         @for (number, lane) in lanes.iter().enumerate() {
             (row(operation, lane, number, &place))
         }
-        (axis(bottom, "since the fsync began; a bar lasts from the device's being given a request \
-                       to its end"))
+        (axis(bottom, &format!("since the {noun} began; a bar lasts from the device's being given \
+                                a request to its end")))
     };
     let count = fsyncs.operations;
     Some(Figure {
         name: named(&[workload, contender, "order"]),
-        title: format!("{workload}, {contender}: one fsync"),
+        title: format!("{workload}, {contender}: one {noun}"),
         caption: format!(
-            "Of {count} fsyncs {like_it} wrote the same; one of them with middle latency: {} \
+            "Of {count} {noun}s {like_it} wrote the same; one of them with middle latency: {} \
              requests in {}.",
             operation.entries.len(),
             time(operation.latency_ns())

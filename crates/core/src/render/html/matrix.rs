@@ -24,7 +24,7 @@ pub(super) fn first(report: &Report, matrix: &Matrix) -> Markup {
         p.legend {
             @for part in matrix.legend() { span { (part) } }
             @if let Some(folded) = matrix.legend_of_folded() { span { (folded) } }
-            @if let Some(ruler) = &ruler { span { (ruler.said(matrix)) } }
+            @if let Some(ruler) = &ruler { span.ruler { (ruler.said(matrix)) } }
         }
         @for stand_in in report.stand_ins() { p { (stand_in) } }
         (steps(report))
@@ -125,14 +125,12 @@ fn shown(matrix: &Matrix, test: usize, cell: &Cell, ruler: Option<&Ruler>) -> Ma
         a.cell.(tone.name()) href={ "#" (anchor(test)) } title=(label) aria-label=(label) {
             i { (sign) }
             b { (comparison.ratio.map_or("-".into(), words::ratio)) }
-            @match (ruler, comparison.high) {
-                (Some(ruler), _) => {
-                    svg.track aria-hidden="true" width="100%" height="20" {
-                        (ruler.track(comparison))
-                    }
-                }
-                (None, Some(high)) => { small { (words::span(comparison.low, high)) } }
-                (None, None) => {}
+            @if let Some(ruler) = ruler {
+                svg.track aria-hidden="true" width="100%" height="20" { (ruler.track(comparison)) }
+            }
+            // Beside a track it is for narrow screens, which have no room for that.
+            @if let Some(high) = comparison.high {
+                small.beside[ruler.is_some()] { (words::span(comparison.low, high)) }
             }
         }
     }

@@ -290,6 +290,7 @@
   for (const figure of document.querySelectorAll("figure[data-live]")) new Live(figure);
 
   const keep = document.querySelector("button[data-file]");
+  if (keep) keep.hidden = false;
   keep?.addEventListener("click", () => {
     const text = document.querySelector("template").content.textContent;
     const href = URL.createObjectURL(new Blob([text], { type: "text/csv" }));

@@ -175,8 +175,8 @@ fn again(report: &Report) -> Markup {
                 pre { (started) }
                 h3 { "The values" }
                 p {
-                    "Every judged value is in this page: "
-                    button type="button" data-file=(file) { "save them as CSV" }
+                    "Every judged value is in this page. "
+                    button type="button" data-file=(file) hidden { "Save them as CSV" }
                 }
                 template { (values) }
             }
@@ -194,8 +194,9 @@ fn again(report: &Report) -> Markup {
             details { summary { "plan.toml" } pre { (plan) } }
             h3 { "The values" }
             p {
-                "Every judged value of every trial is in this page: "
-                button type="button" data-file=(file) { "save them as CSV" }
+                "Every judged value of every trial is in this page. "
+                // Without the script it would do nothing.
+                button type="button" data-file=(file) hidden { "Save them as CSV" }
                 " All samples, timelines and each tool's own output are in the run's folder, \
                  beside this file: "
                 a href="samples.csv" { "samples.csv" } ", " a href="trials" { "trials" } ", "
@@ -203,5 +204,49 @@ fn again(report: &Report) -> Markup {
             }
             template { (values) }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::super::super::testing::{grid, report as reported};
+    use super::*;
+    use crate::model::Verdict;
+
+    fn shown(columns: usize) -> String {
+        let made = grid(&[vec![(Verdict::Faster, 1.5); columns]]);
+        page(&reported(&made), &[])
+    }
+
+    #[test]
+    fn each_place_of_a_page_has_a_name_of_its_own() {
+        let page = shown(1);
+        let mut seen = BTreeSet::new();
+        let ids = page.split(" id=\"").skip(1).filter_map(|rest| rest.split('"').next());
+        let twice: Vec<&str> = ids.filter(|id| !seen.insert(*id)).collect();
+        assert!(twice.is_empty() && seen.contains("figure-verdicts"), "{twice:?} {seen:?}");
+    }
+
+    /// A narrow screen has no room for the track, and no other place for the interval.
+    #[test]
+    fn a_cell_has_its_interval_in_figures_whether_or_not_it_is_drawn() {
+        let drawn = shown(1);
+        assert!(
+            drawn.contains("<svg class=\"track\"") && drawn.contains("<small class=\"beside\"")
+        );
+        assert!(drawn.contains("<span class=\"ruler\">"));
+        let many = shown(12);
+        let is_there = many.contains(">1.35-1.65</small>");
+        assert!(!many.contains("<svg class=\"track\"") && !many.contains("beside\"") && is_there);
+    }
+
+    #[test]
+    fn what_only_the_script_can_do_is_not_offered_without_it() {
+        let page = shown(1);
+        let button = page.split("<button").find(|it| it.contains("data-file=")).unwrap_or_default();
+        let tag = button.split('>').next().unwrap_or_default();
+        assert!(tag.ends_with(" hidden"), "{tag}");
     }
 }
