@@ -228,12 +228,22 @@ impl Found {
 }
 
 fn all(journals: &File) -> io::Result<Vec<Found>> {
-    let mut found = Vec::new();
+    let mut tokens = Vec::new();
     for entry in fs::read_dir(bed::own::held(journals))? {
         let name = entry?.file_name();
-        let token = name.to_str().and_then(|it| Token::parse(it.strip_suffix(ENDING)?));
-        let Some(token) = token else { continue };
-        found.push(Found { file: opened(journals, &token)?, token });
+        tokens.extend(name.to_str().and_then(|it| Token::parse(it.strip_suffix(ENDING)?)));
+    }
+    those_of(journals, tokens)
+}
+
+/// The journals of these. One that is there no more was closed meanwhile.
+fn those_of(journals: &File, tokens: Vec<Token>) -> io::Result<Vec<Found>> {
+    let mut found = Vec::new();
+    for token in tokens {
+        match opened(journals, &token) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            file => found.push(Found { file: file?, token }),
+        }
     }
     Ok(found)
 }
@@ -309,7 +319,7 @@ impl SettingsLock {
     }
 
     /// Who has it may be a check, or somebody who clears away: these have it for a moment.
-    fn patiently() -> io::Result<SettingsLock> {
+    pub(crate) fn patiently() -> io::Result<SettingsLock> {
         let start = Instant::now();
         loop {
             match SettingsLock::now() {
@@ -431,6 +441,7 @@ mod tests {
 
     #[test]
     fn a_killed_run_is_undone_from_its_journal_and_a_living_one_is_not() {
+        let _alone = lock_settings().unwrap();
         let folder = tempfile::tempdir().unwrap();
         let mut journal = Journal::open(Some(folder.path())).unwrap();
         let own = own_folder(&mut journal, folder.path());
@@ -455,6 +466,8 @@ mod tests {
 
     #[test]
     fn settings_of_a_killed_run_wait_for_who_may_change_them() {
+        // Who gets the right undoes what this test leaves, and whoever looks at a journal has it.
+        let _alone = lock_settings().unwrap();
         let folder = tempfile::tempdir().unwrap();
         let mut journal = Journal::open(Some(folder.path())).unwrap();
         journal.before(&Undo::Settings(Vec::new())).unwrap();
@@ -482,12 +495,23 @@ mod tests {
 
     #[test]
     fn a_run_that_ends_well_leaves_no_journal() {
+        let _alone = lock_settings().unwrap();
         let folder = tempfile::tempdir().unwrap();
         let journal = Journal::open(Some(folder.path())).unwrap();
         let path = journal.path();
         assert!(path.exists());
         journal.close().unwrap();
         assert!(!path.exists() && stale_of(folder.path()).is_none());
+    }
+
+    #[test]
+    fn a_journal_that_is_closed_while_one_looks_is_none() {
+        let folder = tempfile::tempdir().unwrap();
+        let journal = Journal::open(Some(folder.path())).unwrap();
+        let tokens = vec![Token::random().unwrap(), journal.token().clone()];
+        let there = those_of(&journals().unwrap(), tokens).unwrap();
+        assert!(there.len() == 1 && there[0].token == *journal.token());
+        journal.close().unwrap();
     }
 
     #[test]
