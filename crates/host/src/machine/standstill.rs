@@ -79,11 +79,34 @@ fn moves(process: u32) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tool;
 
     #[test]
     fn who_runs_moves_and_who_is_gone_does_not() {
         assert!(moves(std::process::id()));
         assert!(!moves(u32::MAX));
+    }
+
+    #[test]
+    fn who_is_stopped_stands_still_until_it_goes_on() {
+        let mut child = tool::command("sleep").unwrap().arg("1000").spawn().unwrap();
+        let kill = format!("kill -$0 {}", child.id());
+        let tell = |signal| tool::run_words(&["sh", "-c", &kill, signal]).unwrap();
+        let becomes = |expected| {
+            let began = Instant::now();
+            while moves(child.id()) != expected && began.elapsed() < PATIENCE {
+                std::thread::sleep(PAUSE);
+            }
+            moves(child.id()) == expected
+        };
+        assert!(becomes(true));
+        tell("STOP");
+        let has_stopped = becomes(false);
+        tell("CONT");
+        let goes_on = becomes(true);
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert_eq!((has_stopped, goes_on), (true, true));
     }
 
     #[test]

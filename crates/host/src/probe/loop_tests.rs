@@ -31,6 +31,12 @@ const SHOWN: [&str; 7] = [
     "cpu_system_share",
 ];
 
+/// Twice of what rounding may hide. sysstat prints shares in percent, ours are of one.
+fn shows(column: &SysstatColumn, name: &str) -> bool {
+    let unit = if name.starts_with("cpu_") { 0.01 } else { 1.0 };
+    column.name == name && column.value > Some(2.0 * ROUNDING * unit)
+}
+
 /// The kernel's files at one instant: paths below the root, and texts.
 struct Snapshot([(String, String); 4]);
 
@@ -110,21 +116,21 @@ impl Load {
     }
 
     /// Two snapshots between which there were requests of all kinds, and ticks of all that work on
-    /// them, and no ticks fell: as long after one another as that takes.
+    /// them, and no ticks fell: as long after one another as that takes. What fell once may never
+    /// be as high again: then it begins anew.
     fn of_all_kinds(&self) -> [Snapshot; 2] {
-        let first = Snapshot::take(&self.device.device());
+        let mut first = Snapshot::take(&self.device.device());
         self.discard();
         for _ in 0..60 {
             std::thread::sleep(Duration::from_secs(1));
             let last = Snapshot::take(&self.device.device());
             let (device, cpu) = ours(self, [&first, &last]);
-            let shows = |name: &str| {
-                let column = device.iter().chain(&cpu).find(|column| column.name == name);
-                column.is_some_and(|column| column.value > Some(2.0 * ROUNDING))
-            };
+            let columns = device.iter().chain(&cpu);
             let mut ticks = first.corrected_ticks().into_iter().zip(last.corrected_ticks());
-            let none_fell = ticks.all(|(before, after)| before <= after);
-            if none_fell && SHOWN.iter().all(|name| shows(name)) {
+            if ticks.any(|(before, after)| before > after) {
+                first = last;
+                self.discard();
+            } else if SHOWN.iter().all(|name| columns.clone().any(|it| shows(it, name))) {
                 return [first, last];
             }
         }

@@ -13,7 +13,7 @@ use crate::{machine, sys, undo};
 
 /// How long something that is about to go is waited for: udev, the kernel's own clean-up, and other
 /// programs of the machine that come and go.
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(120);
 const PAUSE: Duration = Duration::from_millis(20);
 /// Said of a zram device that has no size yet: whose it is can't be known.
 const NEW: &str = ", just added";
