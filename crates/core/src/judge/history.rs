@@ -466,7 +466,7 @@ mod tests {
             let mut all = records(0, 1.0, first);
             all.extend(records(0, 1.0, again).into_iter().filter(|it| it.key.contender == "b"));
             let side = Side { run: &run, plan: &plan, records: &all };
-            history(&[side], &[]).series.iter().map(|it| it.points[0].clone()).collect::<Vec<_>>()
+            history(&[side], &[]).series.iter().map(|it| it.points[0]).collect::<Vec<_>>()
         };
         let [reference, contender] = &said(1.25, 1.25)[..] else { panic!() };
         assert_eq!((reference.rounds, contender.rounds), (4, 4));
