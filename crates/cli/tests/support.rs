@@ -438,11 +438,11 @@ pub fn tool(name: &str, arguments: &[&str]) -> Result<String, String> {
     if output.status.success() { Ok(printed) } else { Err(format!("{name}: {said}{printed}")) }
 }
 
-/// A program to be given arguments and started.
+/// A program to be given arguments and started. What it says is in English everywhere.
 #[expect(clippy::disallowed_methods, reason = "the tests start the product and look around it")]
 pub fn program(name: impl AsRef<std::ffi::OsStr>) -> Command {
     let mut command = Command::new(name);
-    command.stdin(Stdio::null());
+    command.stdin(Stdio::null()).env("LC_ALL", "C.UTF-8").env_remove("LANGUAGE");
     command
 }
 

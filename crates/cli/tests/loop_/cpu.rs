@@ -77,7 +77,11 @@ fn cpu_time_is_what_the_work_has_burnt() {
     for trial in list(&document["trials"]) {
         assert_eq!(cpu_time(trial, "clock"), "cgroup", "{trial:#}");
         assert_burnt(&scene, trial);
-        // Nobody works for longer than there was time; each column is cut to ticks.
+        // Nobody works for longer than there was time; each column is cut to ticks. Where these
+        // came too seldom, as on some virtual machines, the run says so itself.
+        if list(&document["findings"]).iter().any(|it| it["audit"] == "A17") {
+            continue;
+        }
         let machine = trial["phases"][0]["totals"]["cpu"].as_object().unwrap();
         let columns = ["user_ns", "system_ns", "iowait_ns", "steal_ns", "idle_ns"];
         let all_ns: u64 = columns.iter().map(|column| machine[*column].as_u64().unwrap()).sum();

@@ -41,13 +41,25 @@ fn bound(document: &Value) -> Vec<&Value> {
 #[ignore = "needs root and loop devices: run ./test"]
 fn uploads_over_a_slow_link_go_at_the_links_pace() {
     let scene = Scene::alone();
-    let document = upload(&scene, &[("rate = \"10G\"", "rate = \"10M\"")]).exits(0).json();
+    let at_rate = |mbit_per_s: u64| {
+        let rate = format!("rate = \"{mbit_per_s}M\"");
+        upload(&scene, &[("rate = \"10G\"", &rate)]).exits(0).json()
+    };
+    let (mut document, mut mbit_per_s) = (at_rate(10), 10);
+    // Whatever else runs on the machine may keep its processors busy.
+    let is_slow = |it: &&Value| !text(&it["evidence"]).starts_with("the link");
+    if bound(&document).len() < 2 || bound(&document).iter().any(is_slow) {
+        // Where it takes more than a second to begin and to end it, that is less of more time.
+        fs::remove_dir_all(scene.path("run")).unwrap();
+        (document, mbit_per_s) = (at_rate(2), 2);
+    }
     let bound = bound(&document);
     assert_eq!(bound.len(), 2, "{:#}", document["findings"]);
+    let rate = if mbit_per_s == 10 { "10.0" } else { "2.00" };
     for finding in bound {
         let evidence = text(&finding["evidence"]);
         assert!(evidence.starts_with("the link set the pace: it carried "), "{evidence}");
-        assert!(evidence.contains("Mbit/s of its 10.0 Mbit/s"), "{evidence}");
+        assert!(evidence.contains(&format!("Mbit/s of its {rate} Mbit/s")), "{evidence}");
     }
     for trial in list(&document["trials"]) {
         let network = &trial["phases"][0]["totals"]["network"];
@@ -56,7 +68,7 @@ fn uploads_over_a_slow_link_go_at_the_links_pace() {
         // Headers of Ethernet, IP and TCP take 66 bytes of each packet of at most 1514.
         assert!((UPLOADED_BYTES * 1.04..UPLOADED_BYTES * 1.2).contains(&bytes), "{network:#}");
         assert!(packets >= bytes / 1514.0, "packets were merged: {network:#}");
-        assert_eq!(network["rate_bits_per_s"], 10_000_000);
+        assert_eq!(network["rate_bits_per_s"], mbit_per_s * 1_000_000);
         let share = sample(trial, "network_received_share");
         assert!((0.9..1.02).contains(&share), "{share}");
         assert!(sample(trial, "network_received_share_peak") >= share);
@@ -65,7 +77,7 @@ fn uploads_over_a_slow_link_go_at_the_links_pace() {
         assert!((UPLOADED_BYTES..UPLOADED_BYTES * 1.1).contains(&stored), "{stored}");
         assert!(sample(trial, "dirty_bytes_max") > 0.0);
         let volume_s = sample(trial, "volume_time_max");
-        let alone_s = (1 << 20) as f64 * 8.0 / 10e6;
+        let alone_s = (1 << 20) as f64 * 8.0 / (mbit_per_s as f64 * 1e6);
         assert!(volume_s > CLIENTS / 2.0 * alone_s, "six share the link: {volume_s}");
         assert_eq!(trial["phases"][0]["processes_left"], 0, "{trial:#}");
     }
@@ -161,7 +173,7 @@ fn an_interface_of_the_machines_is_watched_and_no_link_made() {
         name = "work"
         network = { interface = "lo", rate = "1G" }
         # Nobody listens there: a packet each way, and no answer.
-        command = "! curl --silent http://127.0.0.1:1/ && test -z \"$FSVERDICT_SERVER\""
+        command = "! curl --noproxy '*' --silent http://127.0.0.1:1/ && test -z \"$FSVERDICT_SERVER\""
     "#;
     let document = run_plan(&scene, plan).exits(0).json();
     for trial in of(&document, "a") {

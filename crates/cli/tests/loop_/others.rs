@@ -106,10 +106,10 @@ fn others_who_have_the_processors_are_noticed_and_named() {
     let burn = burn(&scene);
     let processors = std::thread::available_parallelism().unwrap().get();
     let forever = i64::MAX.to_string();
-    // Before all else that may run on this machine.
+    // Before most that may run on this machine, and not so far that the run hardly gets on.
     let others = (0..processors).map(|_| {
         let mut command = program("nice");
-        command.args(["-n", "-20", &burn, "user", &forever]);
+        command.args(["-n", "-5", &burn, "user", &forever]);
         Beside::new(command)
     });
     let others: Vec<Beside> = others.collect();
@@ -125,8 +125,13 @@ fn others_who_have_the_processors_are_noticed_and_named() {
         let work_ns = phase["totals"]["cpu_time"]["work_ns"].as_u64().unwrap();
         assert!(work_ns < others_ns, "what others do is not the work's: {phase:#}");
     }
-    let warned = warned(&document, "other programs had");
-    assert_eq!(warned, ["ext4", "ext4#2"], "{document:#}");
+    // Where this test has few of the machine's processors, all of these are hardly any of them.
+    let stat = fs::read_to_string("/proc/stat").unwrap();
+    let of_machine = stat.lines().filter(|line| line.starts_with("cpu")).count() - 1;
+    if processors * 10 >= of_machine {
+        let warned = warned(&document, "other programs had");
+        assert_eq!(warned, ["ext4", "ext4#2"], "{document:#}");
+    }
     drop(others);
     scene.assert_nothing_left();
 }

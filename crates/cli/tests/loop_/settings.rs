@@ -150,7 +150,8 @@ fn a_throttled_contender_is_slower_by_as_much_as_it_is_throttled() {
     // Of the device below the trial's there is a rule no more.
     for kind in ["read_iops", "write_iops", "read_bps", "write_bps"] {
         let path = format!("/sys/fs/cgroup/blkio/blkio.throttle.{kind}_device");
-        let left = fs::read_to_string(path).unwrap();
+        // Control groups of version 2 have no such file, and no such rule of the whole machine.
+        let left = fs::read_to_string(path).unwrap_or_default();
         let is_ours = |line: &str| line.starts_with("7:") && line.ends_with(&format!(" {LIMIT}"));
         assert!(!left.lines().any(is_ours), "{kind}: {left}");
     }

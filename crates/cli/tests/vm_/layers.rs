@@ -3,23 +3,18 @@
 use std::fs::{self, File};
 use std::process::Stdio;
 
-use super::{as_root, failures, full_kernel, image_in, kernels};
-use crate::support::{Done, Scene, Started, list, one_line, sample, text};
+use super::{as_root, failures, fetch_tools, full_kernel, image_in, kernels};
+use crate::support::{Scene, Started, list, one_line, sample, text};
 
 /// What makes them, for guests alone where the machine does not have it.
 const PACKAGES: [&str; 3] = ["cryptsetup-bin", "lvm2", "mdadm"];
-
-fn fetch_tools(scene: &Scene) -> Done {
-    let words = [&["kernels", "tools"][..], &PACKAGES].concat();
-    Started::new(as_root(scene, &words)).wait().exits(0)
-}
 
 #[test]
 #[ignore = "fetches tools, once, and boots virtual machines: run ./test"]
 fn a_stack_of_layers_is_made_below_a_file_system_and_told() {
     or_left_out!();
     let scene = Scene::new();
-    let done = fetch_tools(&scene);
+    let Some(done) = fetch_tools(&scene, &PACKAGES) else { return };
     for program in ["cryptsetup", "integritysetup", "lvm", "mdadm"] {
         assert!(done.stdout.contains(program), "{program}: {}", done.stdout);
     }
@@ -75,7 +70,7 @@ $run --output late --trial-timeout 20s -- sleep 1000; left
 fn a_host_makes_layers_and_takes_them_down_also_those_of_a_killed_run() {
     or_left_out!();
     let scene = Scene::new();
-    fetch_tools(&scene);
+    let Some(_) = fetch_tools(&scene, &PACKAGES) else { return };
     scene.write("as-host", AS_HOST);
     let place =
         ["run", "--place", "vm", "--kernel", kernels()[0], "--fs", "ext4", "--size", "128M"];
@@ -115,7 +110,7 @@ fn a_host_makes_layers_and_takes_them_down_also_those_of_a_killed_run() {
 fn a_raid_loses_a_drive_or_is_resynchronized_under_the_work() {
     or_left_out!();
     let scene = Scene::new();
-    fetch_tools(&scene);
+    let Some(_) = fetch_tools(&scene, &PACKAGES) else { return };
     let stacks = ["raid1", "raid1:state=degraded", "raid1:speed=512k,state=resync"];
     let place =
         ["run", "--place", "vm", "--kernel", kernels()[0], "--fs", "ext4", "--size", "128M"];
@@ -181,8 +176,7 @@ fn disks_in_a_guests_memory_take_the_place_of_its_disks_zoned_and_plain() {
 fn the_last_disk_caches_the_others_and_gets_what_is_written() {
     or_left_out!();
     let scene = Scene::new();
-    let words = ["kernels", "tools", "lvm2", "bcache-tools"];
-    Started::new(as_root(&scene, &words)).wait().exits(0);
+    let Some(_) = fetch_tools(&scene, &["lvm2", "bcache-tools"]) else { return };
     let stacks = [
         ("cache:mode=writethrough", "volume cache writethrough"),
         ("writecache:high_watermark=60", "volume writecache"),

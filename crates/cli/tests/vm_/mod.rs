@@ -91,6 +91,16 @@ fn as_root(scene: &Scene, words: &[&str]) -> Command {
     command
 }
 
+/// Programs for guests, fetched once; says why not, where the network does not bring them.
+fn fetch_tools(scene: &Scene, packages: &[&str]) -> Option<Done> {
+    let words = [&["kernels", "tools"], packages].concat();
+    let done = Started::new(as_root(scene, &words)).wait();
+    if done.code != Some(0) {
+        eprintln!("left out: no {}: {}", packages.join(", "), done.stderr);
+    }
+    (done.code == Some(0)).then_some(done)
+}
+
 /// The program as a user without any right, with a home of his own in which the kernels are.
 fn as_nobody(scene: &Scene, words: &[&str]) -> Done {
     as_nobody_with(&cache().join("fsverdict"), "home/.cache", scene, words)

@@ -71,13 +71,14 @@ fn a_user_counts_what_fsyncs_write_on_three_file_systems() {
         assert_eq!((&guest["user_mode"], &guest["emulated"]), (&true.into(), &false.into()));
         assert_eq!(&trial["mounted"]["file_system"], name);
         assert_eq!(trial["disk"]["write_cache"], true);
-        // Each round asks for the same, and each fsync for a flush at least.
+        // Each round asks for the same, and each fsync for a flush at least. A thread of the
+        // guest's kernel may write by the clock, and flush, during one of the ten.
         let [writes, bytes, flushes] = counts(trial);
         assert!(writes >= 1.0 && bytes >= 4096.0 && flushes >= 1.0, "{name}: {trial:#}");
         let twin =
             trials.iter().find(|it| it["contender"] == *name && it["round"] != trial["round"]);
         let of_twin = counts(twin.unwrap());
-        assert_eq!(flushes, of_twin[2], "{name}");
+        assert!((flushes - of_twin[2]).abs() <= 0.2, "{name}: {flushes} and {of_twin:?}");
     }
     let findings = list(&document["findings"]);
     assert!(findings.iter().any(|it| it["audit"] == "A28"), "{findings:#?}");
@@ -159,9 +160,9 @@ fn what_it_can_not_do_is_said_before_the_first_trial() {
     refused("vm = { processors = 2 }", &[], "2 processors: a User Mode Linux has one: write");
     refused("bed = { limits = { iops = 9 } }", &[], "does not hold its disks down to them");
     refused("vm = { memory = \"9000G\" }", &[], "/dev/shm has ");
-    // There is room for that, and none for what comes along.
-    let free_bytes = fsverdict_host::sys::free_bytes("/dev/shm".as_ref()).unwrap();
-    let all = format!("vm = {{ memory = \"{}M\" }}", free_bytes >> 20);
+    // All there is, whatever others have of it now: there is none for what comes along.
+    let (_, all_bytes, _) = fsverdict_host::sys::room("/dev/shm".as_ref()).unwrap();
+    let all = format!("vm = {{ memory = \"{}M\" }}", all_bytes >> 20);
     refused(&all, &[], "/dev/shm has ");
     let words = ["run", "--place", "uml", "--fs", "ext4,bcachefs", "--output", "run", "--", "true"];
     started(&scene, &words).wait().exits(1).says("has no bcachefs: write --place vm");

@@ -245,20 +245,23 @@ mod tests {
         address
     }
 
-    /// One after the other they would each be waited for, and be closed by then.
+    /// One after the other they would each be waited for, and be closed by then. On a machine that
+    /// is busy they may be, too, now and then.
     #[test]
     fn who_says_nothing_holds_up_nobody() {
-        let address = served();
-        let idle: Vec<_> = (0..10).map(|_| TcpStream::connect(address).unwrap()).collect();
-        let answer = ask(address);
-        assert!(answer.ends_with("Connection: close\r\n\r\nPrometheus"), "{answer}");
         let is_open = |mut stream: &TcpStream| {
             stream.set_nonblocking(true).unwrap();
             let read = stream.read(&mut [0]);
             read.is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock)
         };
-        let open = idle.iter().filter(|stream| is_open(stream)).count();
-        assert_eq!(open, idle.len(), "idle ones that were still open when the page was there");
+        let all_are_open = |_| {
+            let address = served();
+            let idle: Vec<_> = (0..10).map(|_| TcpStream::connect(address).unwrap()).collect();
+            let answer = ask(address);
+            assert!(answer.ends_with("Connection: close\r\n\r\nPrometheus"), "{answer}");
+            idle.iter().all(is_open)
+        };
+        assert!((0..10).any(all_are_open), "idle ones are closed when the page is there");
     }
 
     #[test]
