@@ -180,6 +180,32 @@ fn gate(across: &Across, fail_on: &[FailOn]) -> u8 {
     }
 }
 
+/// The folder of one of `changed`, of which several may have one short name.
+fn folder_of(place: usize, changed: &[&Contender]) -> String {
+    let short = run::slug(&changed[place].name);
+    match changed[..place].iter().filter(|it| run::slug(&it.name) == short).count() {
+        0 => short,
+        before => format!("{short}-{}", before + 1),
+    }
+}
+
+/// The comparison of `baseline` and `run`, measured together, of which nothing is known yet.
+fn nothing_yet(baseline: &Loaded, run: &Loaded, asked: &Asked) -> Across {
+    Across {
+        baseline: baseline.run.name.clone(),
+        run: run.run.name.clone(),
+        measured: Measured::Together,
+        margin: asked.margin,
+        regression: asked.regression,
+        confidence: run.plan.judgement.confidence,
+        differences: judge::differences(baseline.side(), run.side()),
+        not_measured: Vec::new(),
+        left_out: Vec::new(),
+        references: Vec::new(),
+        changes: Vec::new(),
+    }
+}
+
 /// A run of its own for each contender that has changed, so that each is interleaved with what it
 /// was, and none waits for another's verdict. Gives the changes, and why not all could be measured;
 /// `None` where it was interrupted.
@@ -189,7 +215,6 @@ fn rerun(
     run: &Loaded,
     asked: &Asked,
 ) -> Result<Option<(Across, Option<Error>)>> {
-    let Asked { margin, regression, .. } = *asked;
     let changed = run.plan.changed_since(&baseline.plan);
     if changed.is_empty() {
         return Err(Incomparable::NoContender.into());
@@ -202,25 +227,13 @@ fn rerun(
     }
     let folder = arguments.output.clone();
     let folder = folder.unwrap_or_else(|| run::dated_folder(SystemTime::now(), "compare"));
-    let mut across = Across {
-        baseline: baseline.run.name.clone(),
-        run: run.run.name.clone(),
-        measured: Measured::Together,
-        margin,
-        regression,
-        confidence: run.plan.judgement.confidence,
-        differences: judge::differences(baseline.side(), run.side()),
-        not_measured: Vec::new(),
-        left_out: Vec::new(),
-        references: Vec::new(),
-        changes: Vec::new(),
-    };
+    let mut across = nothing_yet(baseline, run, asked);
     let mut broken = None;
     for (place, contender) in changed.iter().enumerate() {
         let name = &contender.name;
         let plan = run.plan.against_baseline(&baseline.plan, name, changed.len());
         let mut plan = plan.context("a contender that both plans name")?;
-        plan.judgement.margin = margin;
+        plan.judgement.margin = asked.margin;
         plan.check().map_err(|why| {
             let many = changed.len();
             Usage(format!("{why}: {many} contenders share the error, compare runs of fewer"))
@@ -229,10 +242,7 @@ fn rerun(
             plan.workloads.iter_mut().for_each(|it| it.primary.clone_from(&arguments.metric));
         }
         let consents = Consents { named: arguments.erase.clone(), data: arguments.erase_data };
-        let is_named = |other: &&&Contender| run::slug(&other.name) == run::slug(name);
-        let again = changed[..place].iter().filter(is_named).count();
-        let number = if again == 0 { String::new() } else { format!("-{}", again + 1) };
-        let of_one = folder.join(run::slug(name) + &number);
+        let of_one = folder.join(folder_of(place, &changed));
         let typed = |file: &Path| {
             let mut typed = arguments::Arguments::of_plan(file, &of_one, &consents)?;
             typed.writable.clone_from(&arguments.writable);

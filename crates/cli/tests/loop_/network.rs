@@ -173,7 +173,9 @@ fn an_interface_of_the_machines_is_watched_and_no_link_made() {
         name = "work"
         network = { interface = "lo", rate = "1G" }
         # Nobody listens there: a packet each way, and no answer.
-        command = "! curl --noproxy '*' --silent http://127.0.0.1:1/ && test -z \"$FSVERDICT_SERVER\""
+        command = """
+            ! curl --noproxy '*' --silent http://127.0.0.1:1/ && test -z "$FSVERDICT_SERVER"
+        """
     "#;
     let document = run_plan(&scene, plan).exits(0).json();
     for trial in of(&document, "a") {

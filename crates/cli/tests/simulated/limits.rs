@@ -49,7 +49,7 @@ fn a_dry_run_of_one_that_goes_on_leaves_its_trials() {
     run_plan(&scene, "run", PLAN);
     let before = scene.records("run");
     let said = scene.run("run --resume run --rounds 99 --dry-run").exits(0).stdout;
-    let next = before.last().unwrap()["key"]["round"].as_u64().unwrap() + 1;
+    let next = before.last().unwrap()["round"].as_u64().unwrap() + 1;
     assert!(said.contains(&format!("# round {next}: ")), "{said}");
     assert_eq!(scene.records("run"), before);
 }

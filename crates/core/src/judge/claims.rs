@@ -537,8 +537,8 @@ mod tests {
         let said: Vec<Answer> = apart.iter().map(|it| it.answer).collect();
         use Answer::{DoesNotHold, HoldsInDirection, NotMeasurableHere};
         assert_eq!(said, [HoldsInDirection, DoesNotHold, DoesNotHold]);
-        let why = "b was 0 in 12 of 12 rounds, a in none: the direction is certain, and there is no \
-                   ratio";
+        let why = "b was 0 in 12 of 12 rounds, a in none: the direction is certain, and there is \
+                   no ratio";
         assert_eq!(apart[0].why, why);
         let some = answers(&texts[..1], zero(5)).remove(0);
         assert_eq!(some.answer, NotMeasurableHere);

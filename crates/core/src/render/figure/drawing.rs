@@ -118,7 +118,8 @@ impl Figure {
             _ => None,
         };
         html! {
-            figure.far[is_explored] id={ "figure-" (self.name) } data-live=[live] data-seconds=[seconds] {
+            @let id = format!("figure-{}", self.name);
+            figure.far[is_explored] id=(id) data-live=[live] data-seconds=[seconds] {
                 figcaption { strong { (self.title) } " " (self.caption) }
                 div.drawing {
                     svg.figure role="img" aria-label=(self.title) width="100%"

@@ -30,6 +30,8 @@ pub fn environment(trial: &Trial) -> BTreeMap<String, String> {
     let workload = &trial.workload;
     if workload.link().is_some() {
         environment.insert("FSVERDICT_SERVER".into(), link::SERVER_ADDRESS.into());
+        // No proxy of this machine's is within reach of the link.
+        environment.insert("no_proxy".into(), "*".into());
         environment.insert("FSVERDICT_CLIENTS".into(), value(&link::clients().display()));
     }
     if !sys::is_root() {
