@@ -135,15 +135,19 @@ impl Assembler {
             return;
         }
         let place = (block.dev, block.sector);
-        if let Some(again) = self.issued.get(&place).copied() {
-            // The device would not take it, and is given it once more.
-            if let Some(slot) = self.slot(again) {
-                let left = std::mem::take(&mut slot.left);
-                if let Some(Item::Entry(before)) = slot.item.take() {
+        let before = self.issued.get(&place).copied();
+        if let Some(slot) = before.and_then(|number| self.slot(number)) {
+            let left = std::mem::take(&mut slot.left);
+            let is_same = |it: &Entry| it.op == block.op && it.sectors == block.sectors;
+            match slot.item.take() {
+                // The device would not take it, and is given it once more.
+                Some(Item::Entry(before)) if is_same(&before) => {
                     self.issued.insert(place, number);
                     self.add(Item::Entry(Entry { issue_ns: Some(at_ns), ..before }), left);
                     return;
                 }
+                // Another one, the end of which can't be told from the first one's.
+                other => slot.item = other,
             }
         }
         self.join(&mut entry, block);
@@ -334,6 +338,25 @@ mod tests {
             found.iter().map(|it| (it.sector, it.submit_ns, it.issue_ns, it.complete_ns)).collect();
         let first = (80, None, Some(3), Some(6));
         assert_eq!(told, [first, (0, Some(1), Some(4), Some(5))]);
+    }
+
+    #[test]
+    fn two_requests_that_begin_at_one_sector_are_two() {
+        let found = entries(vec![
+            Issue(block(0, 8, Op::Write)),
+            Issue(block(0, 16, Op::Read)),
+            Complete(block(0, 16, Op::Read)),
+            Issue(block(0, 8, Op::Write)),
+            Issue(block(0, 24, Op::Write)),
+        ]);
+        let told: Vec<_> = found.iter().map(|it| (it.op, it.sectors, it.complete_ns)).collect();
+        let expected = [
+            (Op::Write, 8, None),
+            (Op::Read, 16, Some(3)),
+            (Op::Write, 8, None),
+            (Op::Write, 24, None),
+        ];
+        assert_eq!(told, expected);
     }
 
     #[test]
