@@ -90,10 +90,13 @@ pub struct NoUmask {
 }
 
 impl NoUmask {
-    /// The umask is none.
+    /// The umask is none. Where a container's filter forbids unshare(2), it is that of all threads.
     pub fn enter() -> io::Result<NoUmask> {
         // SAFETY: unshare takes a number. CLONE_FS gives this thread an umask of its own.
-        retried(|| unsafe { libc::unshare(libc::CLONE_FS) })?;
+        match retried(|| unsafe { libc::unshare(libc::CLONE_FS) }) {
+            Err(error) if error.raw_os_error() != Some(libc::EPERM) => return Err(error),
+            _ => {}
+        }
         // SAFETY: umask takes a number.
         let before = unsafe { libc::umask(0) };
         Ok(NoUmask { before, thread: PhantomData })
