@@ -16,6 +16,8 @@ const SETUP_SQE128: u32 = 1 << 10;
 const SETUP_CQE32: u32 = 1 << 11;
 const SETUP_NO_SQARRAY: u32 = 1 << 16;
 const SETUP_CLAMP: u32 = 1 << 4;
+/// Flags from here on are of kernels that are newer than this program: who knows what they lay out.
+const SETUP_UNKNOWN: u32 = !0 << 18;
 /// Those by which its memory is laid out.
 const LAYOUT: u32 = SETUP_SQE128 | SETUP_CQE32 | SETUP_NO_SQARRAY;
 /// `IORING_MAX_ENTRIES`, to which CLAMP brings down what asks for more.
@@ -49,7 +51,7 @@ pub const SETUP_BYTES: usize = 12;
 pub struct RingSetup {
     /// How many requests it takes.
     pub entries: u32,
-    /// The flags that tell where things lie, and [`SETUP_SQPOLL`].
+    /// The flags that tell where things lie, or may, and [`SETUP_SQPOLL`].
     pub flags: u32,
 }
 
@@ -62,7 +64,7 @@ impl RingSetup {
         let takes = (1..=ENTRIES_MOST).contains(&entries);
         takes.then(|| RingSetup {
             entries: entries.next_power_of_two(),
-            flags: flags & (LAYOUT | SETUP_SQPOLL),
+            flags: flags & (LAYOUT | SETUP_UNKNOWN | SETUP_SQPOLL),
         })
     }
 }
@@ -139,7 +141,11 @@ impl RingReader {
         let head = self.alike(0, 1, 2)?;
         let begin = map(ring, OFF_SQ_RING, 1)?;
         let [entries, cq_entries] = [word(&begin, head.sq[3])?, word(&begin, head.cq[3])?];
-        let flags = flags_of(entries).ok_or(io::ErrorKind::NotFound)? & LAYOUT;
+        let flags = flags_of(entries).ok_or(io::ErrorKind::NotFound)?;
+        if flags & SETUP_UNKNOWN != 0 {
+            return Err(io::ErrorKind::Unsupported.into());
+        }
+        let flags = flags & LAYOUT;
         let its = self.alike(flags, entries, cq_entries)?;
         let [first, end] = [word(&begin, its.sq[0])?, word(&begin, its.sq[1])?];
         let count = end.wrapping_sub(first).min(entries);
@@ -169,9 +175,9 @@ impl RingReader {
         Ok(Waiting { first, requests })
     }
 
-    /// Whether the kernel knows how such a ring is laid out.
+    /// Whether the kernel knows how such a ring is laid out, or nobody here can tell.
     pub fn knows(&mut self, flags: u32) -> bool {
-        self.alike(flags & LAYOUT, 1, 2).is_ok()
+        flags & SETUP_UNKNOWN != 0 || self.alike(flags & LAYOUT, 1, 2).is_ok()
     }
 
     /// The parameters of a ring of our own.
@@ -284,6 +290,10 @@ mod tests {
         let Ok((ring, _)) = set_up(SETUP_CQSIZE, 4, 8) else { return };
         let mut reader = RingReader::default();
         assert!(reader.waiting(ring.as_fd(), |_| None).is_err());
+        let mut begin = [0; SETUP_BYTES];
+        begin[8..].copy_from_slice(&(1_u32 << 30).to_ne_bytes());
+        let newer = RingSetup::of(4, begin);
+        assert!(reader.waiting(ring.as_fd(), |_| newer.map(|it| it.flags)).is_err());
         let none = reader.waiting(ring.as_fd(), |_| Some(0)).unwrap();
         assert_eq!(none, Waiting { first: 0, requests: vec![] });
         let pipe = std::os::unix::net::UnixStream::pair().unwrap().0;
