@@ -110,6 +110,10 @@ pub struct Replayed {
     /// Calls that the application handed over several at once, and that are made one by one.
     #[serde(default, skip_serializing_if = "is_default")]
     pub one_by_one: u64,
+    /// Files that it copied, since the file system can't share their blocks, as it could where the
+    /// application did so.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub copied: u64,
     /// Files and directories that the application and the replay have at their ends, together.
     pub entries: u64,
     /// Those of them that are there once, or differ in kind, size, mode, target or names.
@@ -122,12 +126,14 @@ pub struct Replayed {
 impl Replayed {
     /// What it lacks and does otherwise, as a sentence says it; `None` where that is nothing.
     pub fn apart(&self) -> Option<String> {
-        let Replayed { calls, one_by_one, .. } = self;
+        let Replayed { calls, one_by_one, copied, .. } = self;
         let in_turn =
             format!("makes {one_by_one} of its {calls} calls one by one for io_submit or io_uring");
         let in_turn = (*one_by_one > 0).then_some(in_turn);
-        let both: Vec<String> = self.lack().into_iter().chain(in_turn).collect();
-        (!both.is_empty()).then(|| both.join(", and "))
+        let copies = format!("copies {copied} files whose blocks the application shared");
+        let copies = (*copied > 0).then_some(copies);
+        let all: Vec<String> = self.lack().into_iter().chain(in_turn).chain(copies).collect();
+        (!all.is_empty()).then(|| all.join(", and "))
     }
 
     /// What it lacks, as a sentence says it; `None` where it lacks nothing.
@@ -268,6 +274,11 @@ pub enum Action {
     Seek {
         handle: u32,
         place: u64,
+    },
+    /// What of its flags fcntl(2) changes (F_SETFL): these, and no others.
+    SetFlags {
+        handle: u32,
+        flags: String,
     },
     Fsync {
         handle: u32,
@@ -449,6 +460,7 @@ impl Action {
             Action::Read { .. } | Action::Pread { .. } => "read",
             Action::Write { .. } | Action::Pwrite { .. } => "write",
             Action::Seek { .. } => "seek",
+            Action::SetFlags { .. } => "set_flags",
             Action::Fsync { .. } => "fsync",
             Action::Fdatasync { .. } => "fdatasync",
             Action::SyncRange { .. } => "sync_range",
@@ -497,6 +509,7 @@ impl Action {
             | Action::Write { handle, .. }
             | Action::Pwrite { handle, .. }
             | Action::Seek { handle, .. }
+            | Action::SetFlags { handle, .. }
             | Action::Fsync { handle }
             | Action::Fdatasync { handle }
             | Action::SyncRange { handle, .. }
@@ -572,6 +585,18 @@ impl Action {
 #[cfg(test)]
 mod tests {
     use super::super::Workload;
+    use super::Replayed;
+
+    #[test]
+    fn what_a_replay_does_otherwise_is_one_sentence() {
+        let said = |one_by_one, copied| {
+            Replayed { calls: 9, one_by_one, copied, ..Replayed::default() }.apart()
+        };
+        assert_eq!(said(0, 0), None);
+        let copies = "copies 2 files whose blocks the application shared";
+        assert_eq!(said(0, 2).unwrap(), copies);
+        assert!(said(3, 2).unwrap().ends_with(&format!("io_uring, and {copies}")));
+    }
 
     #[test]
     fn a_replay_needs_a_recording_and_is_judged_by_what_the_file_system_does() {

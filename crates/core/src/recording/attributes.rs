@@ -29,6 +29,10 @@ impl Watch {
             ("removexattr", Some(default)) => {
                 (Action::SetAcl { on, default, entries: Vec::new() }, true)
             }
+            // By its flags it asked for one that is there, or is not.
+            ("setxattr", _) if ["EEXIST", "ENODATA"].iter().any(|it| call.failed_with(it)) => {
+                return Err(why::UNSUPPORTED);
+            }
             ("setxattr", None) => {
                 (Action::Setxattr { on, name_bytes, bytes: call.number(3)? }, true)
             }

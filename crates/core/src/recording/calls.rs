@@ -31,11 +31,78 @@ const OPEN_FLAGS: [&str; 14] = [
     "O_TMPFILE",
 ];
 
+/// Those that fcntl(2) changes, and that make a difference.
+pub const SETTABLE_FLAGS: [&str; 2] = ["O_APPEND", "O_DIRECT"];
+
+/// Requests of ioctl(2) that change nothing of a file, by a part of their names.
+const IDLE_REQUESTS: [&str; 13] = [
+    "GET", "TCGETS", "TIOC", "FIONREAD", "FIOCLEX", "FIONCLEX", "FIONBIO", "FIOASYNC", "FIEMAP",
+    "FIBMAP", "SEARCH", "INFO", "LOOKUP",
+];
+
+/// Flags of fallocate(2) that a replay knows.
+pub const ALLOCATE_FLAGS: [&str; 6] = [
+    "FALLOC_FL_KEEP_SIZE",
+    "FALLOC_FL_PUNCH_HOLE",
+    "FALLOC_FL_COLLAPSE_RANGE",
+    "FALLOC_FL_ZERO_RANGE",
+    "FALLOC_FL_INSERT_RANGE",
+    "FALLOC_FL_UNSHARE_RANGE",
+];
+
+/// Advice of posix_fadvise(2) that a replay knows.
+pub const ADVICE: [&str; 6] = [
+    "POSIX_FADV_NORMAL",
+    "POSIX_FADV_RANDOM",
+    "POSIX_FADV_SEQUENTIAL",
+    "POSIX_FADV_WILLNEED",
+    "POSIX_FADV_DONTNEED",
+    "POSIX_FADV_NOREUSE",
+];
+
+/// Errors that a replay knows.
+pub const ERRORS: [&str; 26] = [
+    "EBADF",
+    "EBUSY",
+    "EDEADLK",
+    "EEXIST",
+    "EFAULT",
+    "EFBIG",
+    "EINVAL",
+    "EIO",
+    "EISDIR",
+    "ELOOP",
+    "EMLINK",
+    "ENAMETOOLONG",
+    "ENODATA",
+    "ENODEV",
+    "ENOENT",
+    "ENOTDIR",
+    "ENOTEMPTY",
+    "ENXIO",
+    "EOVERFLOW",
+    "ERANGE",
+    "ESPIPE",
+    "ESTALE",
+    "ETXTBSY",
+    "EUCLEAN",
+    "E2BIG",
+    "ENOMEM",
+];
+
 /// A path that a call is given: as the first argument of its own, or after a directory's.
 #[derive(Clone, Copy)]
 pub(super) struct Named<'a> {
     pub directory: Option<&'a str>,
     pub path: &'a str,
+}
+
+impl Named<'_> {
+    /// It ends in `/`, `.` or `..`, as only a directory's can. What is recorded ends in a name.
+    fn ends_as_a_directory(&self) -> bool {
+        let path = quoted(self.path).unwrap_or_default();
+        matches!(path.rsplit('/').next(), Some("" | "." | ".."))
+    }
 }
 
 impl Ended<'_> {
@@ -74,7 +141,8 @@ impl Ended<'_> {
                 return Err(why::UNSUPPORTED);
             }
             Returned::Error("EINTR" | "EAGAIN") => return Err(why::INTERRUPTED),
-            Returned::Error(error) if error.starts_with('E') => Gave::Error((*error).into()),
+            Returned::Error(error) if ERRORS.contains(error) => Gave::Error((*error).into()),
+            Returned::Error(error) if is_error(error) => return Err(why::UNKNOWN),
             Returned::Value(..) | Returned::Error(_) | Returned::Nothing => {
                 return Err(why::INTERRUPTED);
             }
@@ -186,14 +254,18 @@ impl Watch {
     /// count it as where it can't be.
     pub(super) fn translated(&mut self, thread: u32, call: &Ended) -> Result<Option<Translated>> {
         let first = call.argument(0);
+        let mode = |place| call.number(place).ok();
         match call.name {
-            "open" => self.opened(thread, call, call.path(0), call.argument(1), 2),
-            "creat" => self.opened(thread, call, call.path(0), "O_WRONLY|O_CREAT|O_TRUNC", 1),
-            "openat" => self.opened(thread, call, call.path_at(0), call.argument(2), 3),
+            "open" => self.opened(thread, call, call.path(0), call.argument(1), mode(2)),
+            "creat" => self.opened(thread, call, call.path(0), "O_WRONLY|O_CREAT|O_TRUNC", mode(1)),
+            "openat" => self.opened(thread, call, call.path_at(0), call.argument(2), mode(3)),
             "openat2" => {
-                let flags = call.argument(2).split("flags=").nth(1).unwrap_or_default();
-                let flags = flags.split([',', '}']).next().unwrap_or_default();
-                self.opened(thread, call, call.path_at(0), flags, usize::MAX)
+                let field = |name: &str| {
+                    let rest = call.argument(2).split(name).nth(1).unwrap_or_default();
+                    rest.split([',', '}']).next().unwrap_or_default()
+                };
+                let mode = number(field("mode="));
+                self.opened(thread, call, call.path_at(0), field("flags="), mode)
             }
             "close" => {
                 if first.contains("[io_uring]") && call.succeeded() {
@@ -213,15 +285,8 @@ impl Watch {
             }
             "io_submit" => self.submitted(thread, call),
             "bind" | "mknod" | "mknodat" => self.special(thread, call),
-            "ioctl" => match call.argument(1) {
-                request if !request.contains("FICLONE") => Ok(None),
-                request if request.contains("RANGE") => Err(why::UNKNOWN),
-                _ => {
-                    let [to, from] = [first, call.argument(2)].map(|it| self.handle(thread, it));
-                    let (from, to) = (from?, to?);
-                    self.both(call, Action::Clone { from, to }, [from, to])
-                }
-            },
+            "ioctl" => self.controlled(thread, call),
+            "fcntl" => self.flags_set(thread, call),
             "copy_file_range" | "splice" | "sendfile" | "sendfile64" => self.copied(thread, call),
             "sync" => {
                 let gave = call.gave()?;
@@ -249,7 +314,7 @@ impl Watch {
             return self.transferred(thread, call, handle, (action, touches));
         }
         let (action, touches) = match call.name {
-            "lseek" => return self.sought(call, handle),
+            "lseek" | "_llseek" => return self.sought(call, handle),
             "fsync" => (Action::Fsync { handle }, [false, true]),
             "fdatasync" => (Action::Fdatasync { handle }, [false, true]),
             "syncfs" => (Action::Syncfs { handle }, [false, false]),
@@ -258,6 +323,10 @@ impl Watch {
                 (Action::SyncRange { handle, place, bytes, flags: flags(3) }, [false, true])
             }
             "ftruncate" => (Action::Truncate { on, bytes: number(1)? }, [false, true]),
+            "fallocate" if !are_known(call.argument(1), &ALLOCATE_FLAGS) => {
+                return Err(why::UNKNOWN);
+            }
+            "fadvise64" if !are_known(call.argument(3), &ADVICE) => return Err(why::UNKNOWN),
             "fallocate" => {
                 let (place, bytes) = (number(2)?, number(3)?);
                 (Action::Allocate { handle, flags: flags(1), place, bytes }, [false, true])
@@ -309,8 +378,13 @@ impl Watch {
 
     fn sought(&self, call: &Ended, handle: u32) -> Result<Option<Translated>> {
         let place = match call.returned {
+            // _llseek gives the place by its third argument.
+            Returned::Value(0.., _) if call.name == "_llseek" => {
+                call.offset(2)?.ok_or(why::UNKNOWN)?
+            }
             Returned::Value(value @ 0.., _) => value.cast_unsigned(),
-            _ => return Err(why::UNKNOWN),
+            // Of one that found no data, or no hole, there is nothing left to do.
+            _ => return call.gave().and(Err(why::UNSUPPORTED)),
         };
         // Places in a directory mean something to its own file system only.
         let is_directory = *self.space.kind(self.node(handle)) == Kind::Directory;
@@ -329,6 +403,22 @@ impl Watch {
         Ok(Some(Translated { action, gave: call.gave()?, keys }))
     }
 
+    /// Where the path of a call leads, unless the call was refused for how it ends: without that
+    /// end a replay would be let do it.
+    pub(super) fn place_of(
+        &mut self,
+        thread: u32,
+        call: &Ended,
+        named: Named,
+        follow: bool,
+    ) -> Result<Place> {
+        let place = self.place(thread, named, follow)?;
+        match named.ends_as_a_directory() && matches!(call.returned, Returned::Error(_)) {
+            true => Err(why::PATH_END),
+            false => Ok(place),
+        }
+    }
+
     /// The place of a path that a call does not change: what the call gave must go with what is
     /// there by all that the trace has told.
     pub(super) fn seen(
@@ -338,7 +428,7 @@ impl Watch {
         named: Named,
         follow: bool,
     ) -> Result<Place> {
-        let place = self.place(thread, named, follow)?;
+        let place = self.place_of(thread, call, named, follow)?;
         let is_there = place.node.is_some();
         match call.succeeded() && !is_there || call.failed_with("ENOENT") && is_there {
             true => Err(why::OTHERS),
@@ -348,7 +438,7 @@ impl Watch {
 
     /// The place of a path that a call makes.
     pub(super) fn unseen_yet(&mut self, thread: u32, call: &Ended, named: Named) -> Result<Place> {
-        let place = self.place(thread, named, false)?;
+        let place = self.place_of(thread, call, named, false)?;
         let is_there = place.node.is_some();
         match call.succeeded() && is_there || call.failed_with("EEXIST") && !is_there {
             true => Err(why::OTHERS),
@@ -362,13 +452,13 @@ impl Watch {
         call: &Ended,
         named: Named,
         flags: &str,
-        mode_at: usize,
+        mode: Option<u64>,
     ) -> Result<Option<Translated>> {
         let all: Vec<&str> = flags.split('|').filter(|flag| !IDLE_FLAGS.contains(flag)).collect();
         let has = |flag: &str| all.contains(&flag);
         let (creates, exclusive) = (has("O_CREAT"), has("O_EXCL"));
         let stays = has("O_NOFOLLOW") || creates && exclusive;
-        let mut place = match self.place(thread, named, !stays) {
+        let mut place = match self.place_of(thread, call, named, !stays) {
             Ok(place) => place,
             Err(wrong) => self.place_opened(call).ok_or(wrong)?,
         };
@@ -402,8 +492,8 @@ impl Watch {
             keys = changed(keys);
         }
         let (flags, path) = (all.join("|"), self.path(&place.written));
-        let mode = self.processes.masked(thread, call.number(mode_at).unwrap_or(0o600) as u32);
-        let handle = self.opened_handle(thread, call, &place, has("O_TMPFILE"));
+        let mode = self.processes.masked(thread, mode.unwrap_or(0o600) as u32);
+        let handle = self.opened_handle(thread, call, &place, &flags);
         keys.extend(handle.map(|handle| (Key::Handle(handle), true)));
         Ok(Some(Translated { action: Action::Open { path, flags, mode, handle }, gave, keys }))
     }
@@ -416,21 +506,22 @@ impl Watch {
         }
     }
 
-    /// The open file that a call has made, if it has; one that is `unnamed` is not its path's.
+    /// The open file that a call has made, if it has; one without a name is not its path's.
     fn opened_handle(
         &mut self,
         thread: u32,
         call: &Ended,
         place: &Place,
-        unnamed: bool,
+        flags: &str,
     ) -> Option<u32> {
         let Returned::Value(fd @ 0.., _) = call.returned else { return None };
-        let node = match unnamed {
+        let node = match flags.contains("O_TMPFILE") {
             true => self.space.make_unnamed(),
             false => place.node?,
         };
         let handle = self.handles.len() as u32;
-        self.handles.push(Handle { node, real: place.real.clone(), descriptors: 1 });
+        let real = place.real.clone();
+        self.handles.push(Handle { node, real, descriptors: 1, flags: settable(flags) });
         let closes_on_exec = call.arguments.iter().any(|it| it.contains("O_CLOEXEC"));
         let before = self.processes.open(thread, fd as i32, Descriptor { handle, closes_on_exec });
         // A descriptor that was closed without our seeing it.
@@ -447,6 +538,38 @@ impl Watch {
         let mut keys = self.of_handle(from, true, false);
         keys.extend(self.of_handle(to, true, true));
         Ok(Some(Translated { action, gave: call.gave()?, keys }))
+    }
+
+    /// ioctl(2): of all that it does a replay can share a file's blocks, and nothing else.
+    fn controlled(&self, thread: u32, call: &Ended) -> Result<Option<Translated>> {
+        let (request, to) = (call.argument(1), self.handle(thread, call.argument(0)));
+        if !request.contains("FICLONE") || request.contains("RANGE") {
+            let is_idle = IDLE_REQUESTS.iter().any(|part| request.contains(part));
+            return match to.is_ok() && call.succeeded() && !is_idle {
+                true => Err(why::UNKNOWN),
+                false => Ok(None),
+            };
+        }
+        match (self.handle(thread, call.argument(2)), to) {
+            (Ok(from), Ok(to)) => self.both(call, Action::Clone { from, to }, [from, to]),
+            // Nobody knows how much there is.
+            (Err(_), Ok(_)) if call.succeeded() => Err(why::UNKNOWN),
+            (Err(what), _) | (_, Err(what)) => Err(what),
+        }
+    }
+
+    /// Flags of an open file are changed: nothing is recorded where none makes a difference.
+    fn flags_set(&mut self, thread: u32, call: &Ended) -> Result<Option<Translated>> {
+        let Ok(handle) = self.handle(thread, call.argument(0)) else { return Ok(None) };
+        let flags = settable(call.argument(2));
+        if self.handles[handle as usize].flags == flags {
+            return Ok(None);
+        }
+        if !call.succeeded() {
+            return Err(why::UNSUPPORTED);
+        }
+        self.handles[handle as usize].flags.clone_from(&flags);
+        self.on_handle(call, handle, [true, false], Action::SetFlags { handle, flags })
     }
 
     /// Data moved from file to file within the kernel. Where one of them is elsewhere, or a pipe,
@@ -495,8 +618,23 @@ impl Watch {
     }
 }
 
+/// Those of the flags that fcntl(2) changes.
+fn settable(flags: &str) -> String {
+    let has = |wanted: &&str| flags.split('|').any(|flag| flag == *wanted);
+    SETTABLE_FLAGS.into_iter().filter(has).collect::<Vec<_>>().join("|")
+}
+
+/// All words of `text` are.
+fn are_known(text: &str, known: &[&str]) -> bool {
+    text == "0" || text.split('|').all(|word| known.contains(&word))
+}
+
+fn is_error(word: &str) -> bool {
+    word.starts_with('E') && word.bytes().all(|it| it.is_ascii_uppercase() || it.is_ascii_digit())
+}
+
 /// Calls whose first argument is a descriptor of a file; of some it may be a directory's.
-const ON_DESCRIPTOR: [&str; 31] = [
+const ON_DESCRIPTOR: [&str; 32] = [
     "read",
     "pread64",
     "readv",
@@ -508,6 +646,7 @@ const ON_DESCRIPTOR: [&str; 31] = [
     "pwritev",
     "pwritev2",
     "lseek",
+    "_llseek",
     "fsync",
     "fdatasync",
     "syncfs",

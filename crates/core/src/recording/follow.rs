@@ -35,7 +35,9 @@ impl Watch {
             "chdir" if value == 0 => {
                 let to = quoted(call.argument(0)).unwrap_or_default();
                 let to = self.absolute(thread, &to);
-                self.processes.change_folder(thread, to);
+                // Where its links lead later, the thread stays.
+                let real = self.space.real_directory(&to);
+                self.processes.change_folder(thread, real.unwrap_or(to));
             }
             "fchdir" if value == 0 => {
                 let of = descriptor(call.argument(0));
@@ -48,6 +50,7 @@ impl Watch {
                 let umask = number(call.argument(0)).unwrap_or_default();
                 self.processes.change_umask(thread, umask as u32);
             }
+            "fcntl" if call.argument(1) == "F_SETFL" => return false,
             "dup" | "dup2" | "dup3" | "fcntl" | "close_range" if value >= 0 => {
                 self.descriptors(thread, call, value as i32);
             }
@@ -69,6 +72,7 @@ impl Watch {
                 let range = most(0)..=most(1);
                 let within = |it: i32| u64::try_from(it).is_ok_and(|it| range.contains(&it));
                 if call.argument(2).contains("CLOEXEC") {
+                    self.processes.close_on_exec(thread, within, true);
                     return;
                 }
                 self.processes.close(thread, |it, _| within(it))
@@ -77,7 +81,8 @@ impl Watch {
                 self.duplicate(thread, at(0), value, command == "F_DUPFD_CLOEXEC")
             }
             "fcntl" if command == "F_SETFD" => {
-                self.processes.close_on_exec(thread, at(0), call.has(2, "FD_CLOEXEC"));
+                let of = at(0);
+                self.processes.close_on_exec(thread, |it| it == of, call.has(2, "FD_CLOEXEC"));
                 return;
             }
             "fcntl" => return,

@@ -41,6 +41,8 @@ pub enum Event {
     Ended(String, u64),
     /// The thread is gone.
     Gone,
+    /// The thread is gone, and this one goes on with its number.
+    Superseded(u32),
     /// Nothing of interest: a signal.
     Nothing,
 }
@@ -53,6 +55,9 @@ pub struct Lines {
 }
 
 const UNFINISHED: &str = "<unfinished ...>";
+
+/// The same of an execve by a thread that is not the first: `<pid changed to 7 ...>`.
+const PID_CHANGED: &str = "<pid changed to ";
 
 impl Lines {
     /// What the line tells, and of which thread; `None` of a line that is no line of strace's.
@@ -69,10 +74,21 @@ impl Lines {
             self.begun.remove(&thread);
             return Event::Gone;
         }
+        if let Some(rest) = text.strip_prefix("+++ superseded by execve in pid ") {
+            let other = rest.split(' ').next().and_then(|other| other.parse().ok());
+            let Some(other) = other else { return Event::Nothing };
+            // Its execve ends with that number.
+            if let Some(begun) = self.begun.remove(&other) {
+                self.begun.insert(thread, begun);
+            }
+            return Event::Superseded(other);
+        }
         if text.starts_with("+++") || text.starts_with("---") {
             return Event::Nothing;
         }
-        if let Some(begin) = text.strip_suffix(UNFINISHED) {
+        let renamed = text.rsplit_once(PID_CHANGED).map(|(begin, _)| begin);
+        let renamed = renamed.filter(|_| text.ends_with("...>"));
+        if let Some(begin) = text.strip_suffix(UNFINISHED).or(renamed) {
             self.begun.insert(thread, (at_ns, begin.into()));
             return Event::Begun;
         }
@@ -88,6 +104,24 @@ impl Lines {
     }
 }
 
+/// Calls of programs of 32 bits, with those whose arguments strace writes alike: it puts the halves
+/// of places and lengths together, and gives mmap2's place in bytes.
+const OF_32_BITS: [(&str, &str); 13] = [
+    ("fcntl64", "fcntl"),
+    ("stat64", "stat"),
+    ("lstat64", "lstat"),
+    ("fstat64", "fstat"),
+    ("fstatat64", "newfstatat"),
+    ("truncate64", "truncate"),
+    ("ftruncate64", "ftruncate"),
+    ("utimensat_time64", "utimensat"),
+    ("fadvise64_64", "fadvise64"),
+    ("mmap2", "mmap"),
+    ("chown32", "chown"),
+    ("lchown32", "lchown"),
+    ("fchown32", "fchown"),
+];
+
 /// When a line was written.
 pub fn time_ns(line: &str) -> Option<u64> {
     let (_, rest) = line.split_once(' ')?;
@@ -97,6 +131,8 @@ pub fn time_ns(line: &str) -> Option<u64> {
 /// Reads the text of a call that began at `start_ns`; `None` where it can't be understood.
 pub fn call(text: &str, start_ns: u64) -> Option<Ended<'_>> {
     let (name, rest) = text.split_once('(')?;
+    let of_32_bits = OF_32_BITS.iter().find(|(known, _)| *known == name);
+    let name = of_32_bits.map_or(name, |(_, same)| same);
     let (arguments, rest) = split(rest)?;
     let rest = rest.trim_start().strip_prefix('=')?.trim();
     let (rest, took_ns) = match rest.rsplit_once(" <") {
@@ -288,6 +324,17 @@ mod tests {
     }
 
     #[test]
+    fn calls_of_32_bits_are_called_as_others_are() {
+        for (text, name) in [
+            ("fstatat64(AT_FDCWD</a>, \"b\", {st_size=1}, 0) = 0", "newfstatat"),
+            ("mmap2(NULL, 4096, PROT_READ, MAP_SHARED, 3</a>, 0x1000) = 0xf7000000", "mmap"),
+            ("_llseek(3</a>, 70, [70], SEEK_SET) = 0", "_llseek"),
+        ] {
+            assert_eq!(ended(text).name, name);
+        }
+    }
+
+    #[test]
     fn errors_interruptions_and_calls_that_never_end() {
         let error = "stat(\"x\", 0x7ffc) = -1 ENOENT (No such file or directory) <0.000011>";
         assert_eq!(ended(error).returned, Returned::Error("ENOENT"));
@@ -352,7 +399,14 @@ mod tests {
         assert_eq!(lost.2, Event::Nothing);
         assert_eq!(read("12 5.4 +++ exited with 0 +++").2, Event::Gone);
         assert_eq!(read("13 5.4 +++ killed by SIGKILL (core dumped) +++").2, Event::Gone);
-        assert_eq!(read("13 5.4 +++ superseded by execve in pid 12 +++").2, Event::Nothing);
+        for begins in ["<unfinished ...>", "<pid changed to 13 ...>"] {
+            assert_eq!(read(&format!("15 5.4 execve(\"/a\", [\"a\"] {begins}")).2, Event::Begun);
+            let superseded = read("13 5.5 +++ superseded by execve in pid 15 +++");
+            assert_eq!(superseded.2, Event::Superseded(15));
+            let ended = read("13 5.6 <... execve resumed>) = 0 <0.2>").2;
+            let text = "execve(\"/a\", [\"a\"] ) = 0 <0.2>";
+            assert_eq!(ended, Event::Ended(text.into(), 5_400_000_000));
+        }
         assert_eq!(lines.read("strace: something else"), None);
     }
 }

@@ -26,6 +26,7 @@ mod text;
 
 use std::collections::{BTreeMap, HashMap};
 
+pub use calls::{ADVICE, ALLOCATE_FLAGS, ERRORS, SETTABLE_FLAGS};
 pub use line::{text_of, time_ns};
 pub use text::{RecordingError, read, read_head, write};
 
@@ -101,6 +102,8 @@ mod why {
     pub const PASSED: &str = "calls on files that were open before, or were opened by others";
     pub const LONG: &str = "calls on files whose paths are longer than the kernel takes";
     pub const TOO_LONG: &str = "calls that were refused for the length of a path";
+    pub const PATH_END: &str = "calls that were refused for how a path ends";
+    pub const OF_LINKS: &str = "calls that ask for attributes of symbolic links";
     pub const OTHERS: &str = "calls that met what others had changed";
     pub const RIGHTS: &str = "calls that were refused for want of rights";
     pub const ROOM: &str = "calls that failed for want of room";
@@ -176,6 +179,8 @@ struct Handle {
     /// Its name when it was opened.
     real: String,
     descriptors: u32,
+    /// Its flags that fcntl(2) can change.
+    flags: String,
 }
 
 /// A file in the memory of processes, until none has a piece of it.
@@ -268,6 +273,10 @@ impl Watch {
                 None => self.leave_out(why::LINES),
             },
             Event::Gone => self.gone(thread, at_ns),
+            Event::Superseded(other) => {
+                self.gone(thread, at_ns);
+                self.processes.supersede(thread, other);
+            }
             Event::Begun | Event::Nothing => {}
         }
     }

@@ -3,7 +3,7 @@
 use super::calls::{Named, Result, changed};
 use super::line::{Ended, quoted};
 use super::order::Key;
-use super::space::Kind;
+use super::space::{Kind, Place};
 use super::{Translated, Watch, why};
 use crate::model::{Action, Gave, On};
 
@@ -49,6 +49,10 @@ impl Watch {
                 return altered(call, Action::Truncate { on, bytes: call.number(1)? }, keys);
             }
             _ => {
+                let is_link = place.node.map(|node| matches!(self.space.kind(node), Kind::Link(_)));
+                if is_link == Some(true) {
+                    return Err(of_link(call));
+                }
                 let (action, changes, gave) = self.attribute(call, on)?;
                 let keys = if changes { changed(keys) } else { keys };
                 return Ok(Some(Translated { action, gave, keys }));
@@ -103,6 +107,15 @@ impl Watch {
         Ok(Some(Translated { action: Action::Mkdir { path, mode }, gave, keys }))
     }
 
+    /// A directory could not go, since it is not empty: what is in it is laid out.
+    fn list_if_not_empty(&mut self, call: &Ended, place: &Place) -> bool {
+        let is_full = ["ENOTEMPTY", "EEXIST"].iter().any(|error| call.failed_with(error));
+        let node = place.node.filter(|node| *self.space.kind(*node) == Kind::Directory);
+        let Some(node) = node.filter(|_| is_full) else { return false };
+        self.space.list(node);
+        true
+    }
+
     fn removed(
         &mut self,
         thread: u32,
@@ -116,6 +129,7 @@ impl Watch {
             true => self.changes(&place),
             false => self.looks(&place),
         };
+        self.list_if_not_empty(call, &place);
         if directory {
             keys.push((Key::Listing(self.order.name(&place.real)), false));
         }
@@ -138,11 +152,14 @@ impl Watch {
         flags: &str,
     ) -> Result<Option<Translated>> {
         let from = self.seen(thread, call, from, false)?;
-        let to = self.place(thread, to, false)?;
+        let to = self.place_of(thread, call, to, false)?;
         let gave = call.gave()?;
         let succeeded = call.succeeded();
         let mut keys = if succeeded { self.changes(&from) } else { self.looks(&from) };
         keys.extend(if succeeded { self.changes(&to) } else { self.looks(&to) });
+        if self.list_if_not_empty(call, &to) {
+            keys.push((Key::Listing(self.order.name(&to.real)), false));
+        }
         let flags = if flags == "0" { "" } else { flags };
         // Two names of one file stay as they are: rename(2).
         if succeeded && from.node != to.node {
@@ -229,6 +246,11 @@ impl Watch {
         let path = self.path(&place.written);
         Ok(Some(Translated { action: Action::Mknod { path }, gave: Gave::default(), keys }))
     }
+}
+
+/// What a call on attributes of a symbolic link is counted as: one that sets them is lacking.
+fn of_link(call: &Ended) -> &'static str {
+    if call.name == "lsetxattr" && call.succeeded() { why::UNKNOWN } else { why::OF_LINKS }
 }
 
 /// A call that changes what a path leads to.

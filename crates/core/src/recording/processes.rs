@@ -2,7 +2,7 @@
 //! working directories, and which thread of the replay does their calls.
 
 use std::cell::{Cell, RefCell};
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::rc::Rc;
 
 use super::line::{self, Event, Lines, Returned};
@@ -19,6 +19,15 @@ pub struct Descriptor {
 
 type Table = HashMap<i32, Descriptor>;
 
+/// Calls that are to be done, by who does them: of several of one lane the last.
+type Needs = BTreeMap<u32, Need>;
+
+fn add(needs: &mut Needs, need: Need) {
+    let known = needs.entry(need.lane).or_insert(need);
+    known.calls = known.calls.max(need.calls);
+    known.end_ns = known.end_ns.max(need.end_ns);
+}
+
 /// A thread.
 #[derive(Debug)]
 struct Task {
@@ -29,7 +38,7 @@ struct Task {
     lane: Option<u32>,
     /// What must be done before its next call: those of its parent before it was started, those
     /// of children that it has waited for.
-    needs: Vec<Need>,
+    needs: Needs,
 }
 
 /// How a thread was started.
@@ -87,7 +96,7 @@ pub struct Processes {
     first_umask: u32,
     tasks: HashMap<u32, Task>,
     /// What those did that are gone and have not been waited for.
-    gone: HashMap<u32, Vec<Need>>,
+    gone: HashMap<u32, Needs>,
     /// How often a thread of that number was met, and how often its start was read.
     met: HashMap<u32, u64>,
     started: HashMap<u32, u64>,
@@ -122,7 +131,7 @@ impl Processes {
                 folder: Rc::new(RefCell::new(self.first_folder.clone())),
                 umask: Rc::new(Cell::new(self.first_umask)),
                 lane: None,
-                needs: Vec::new(),
+                needs: Needs::new(),
             },
         };
         self.tasks.insert(thread, task);
@@ -145,13 +154,14 @@ impl Processes {
 
     /// What the thread's next call needs, once.
     pub fn take_needs(&mut self, thread: u32) -> Vec<Need> {
-        std::mem::take(&mut self.of(thread).needs)
+        std::mem::take(&mut self.of(thread).needs).into_values().collect()
     }
 
     /// The thread has waited for the end of `child`.
     pub fn waited(&mut self, thread: u32, child: u32) {
         if let Some(needs) = self.gone.remove(&child) {
-            self.of(thread).needs.extend(needs);
+            let own = &mut self.of(thread).needs;
+            needs.into_values().for_each(|need| add(own, need));
         }
     }
 
@@ -162,6 +172,15 @@ impl Processes {
         if let Some(lane) = task.lane {
             order.release(lane);
         }
+    }
+
+    /// The thread `other` goes on as `thread`, which is gone: it has called execve(2), by which a
+    /// process has one thread alone, with the process's number.
+    pub fn supersede(&mut self, thread: u32, other: u32) {
+        let Some(mut task) = self.tasks.remove(&other) else { return };
+        let before = self.gone.remove(&thread).unwrap_or_default();
+        before.into_values().for_each(|need| add(&mut task.needs, need));
+        self.tasks.insert(thread, task);
     }
 
     /// The open files of the thread's process, of which it is the last: no longer open.
@@ -233,10 +252,11 @@ impl Processes {
         sorted(gone.map(|(_, it)| it.handle))
     }
 
-    /// The descriptor is closed by exec, or not.
-    pub fn close_on_exec(&mut self, thread: u32, number: i32, closes_on_exec: bool) {
-        if let Some(it) = self.of(thread).table.borrow_mut().get_mut(&number) {
-            it.closes_on_exec = closes_on_exec;
+    /// The descriptors that `which` holds for are closed by exec, or not.
+    pub fn close_on_exec(&mut self, thread: u32, which: impl Fn(i32) -> bool, closes: bool) {
+        let mut table = self.of(thread).table.borrow_mut();
+        for (_, it) in table.iter_mut().filter(|(number, _)| which(**number)) {
+            it.closes_on_exec = closes;
         }
     }
 
@@ -277,8 +297,10 @@ impl Task {
     }
 
     /// All that it has done, and what it still has to wait for before it does more.
-    fn done(&self, order: &Order) -> Vec<Need> {
-        self.lane.map(|lane| order.all_of(lane)).into_iter().chain(self.needs.clone()).collect()
+    fn done(&self, order: &Order) -> Needs {
+        let mut done = self.needs.clone();
+        self.lane.into_iter().for_each(|lane| add(&mut done, order.all_of(lane)));
+        done
     }
 }
 

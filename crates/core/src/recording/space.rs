@@ -111,19 +111,59 @@ impl Space {
 
     /// Where an absolute path leads; `None`: out of the watched folders.
     pub fn place(&mut self, absolute: &str, follow: bool) -> Option<Place> {
-        let written = self.inside(absolute)?;
-        let real = self.resolved(&written, follow)?;
+        let written = self.without_ups(absolute)?;
+        let real = self.resolved(started(&written), follow)?;
         let node = self.names.get(&real).copied();
-        if let Some(node) = node {
-            self.nodes[node].touched = true;
+        // What is not there is looked for in what is: that is met, too.
+        let ways = std::iter::successors(Some(real.as_str()), |name| parent(name));
+        let met = ways.filter_map(|name| self.names.get(name)).next();
+        if let Some(&met) = met {
+            self.nodes[met].touched = true;
         }
         Some(Place { written, real, node })
     }
 
-    fn resolved(&mut self, written: &str, follow: bool) -> Option<String> {
-        let (mut real, mut rest) = started(written);
+    /// Where an absolute path leads that is a directory's: without a link on the way.
+    pub fn real_directory(&mut self, absolute: &str) -> Option<String> {
+        let written = self.without_ups(absolute)?;
+        let real = self.resolved(started(&written), true)?;
+        self.absolute(&real)
+    }
+
+    /// The name of an absolute path, without `..`: what is before one is resolved, for behind a
+    /// link it leads elsewhere than it seems.
+    fn without_ups(&mut self, absolute: &str) -> Option<String> {
+        if let Some((root, mut rest)) = self.parts_inside(absolute)
+            && let Some(last_up) = rest.iter().position(|part| part == "..")
+        {
+            let after: Vec<String> = rest.drain(..last_up).collect();
+            if let Some(real) = self.resolved((root, rest), true) {
+                return Some(after.iter().rev().fold(real, |name, part| format!("{name}/{part}")));
+            }
+        }
+        self.inside(absolute)
+    }
+
+    /// The watched folder that a path begins with, as it is written, and the rest of its parts, the
+    /// last one first.
+    fn parts_inside(&self, absolute: &str) -> Option<(String, Vec<String>)> {
+        self.roots.iter().find_map(|(root, number)| {
+            let rest = absolute.strip_prefix(root.trim_end_matches('/'))?;
+            let is_below = rest.is_empty() || rest.starts_with('/');
+            is_below.then(|| (number.to_string(), parts_backwards(rest)))
+        })
+    }
+
+    /// The name behind all links of a way: a watched folder, and parts, the last one first; `None`
+    /// where it leads out.
+    fn resolved(&mut self, way: (String, Vec<String>), follow: bool) -> Option<String> {
+        let (mut real, mut rest) = way;
         let mut links = 0;
         while let Some(part) = rest.pop() {
+            if part == ".." {
+                real = parent(&real)?.into();
+                continue;
+            }
             let next = format!("{real}/{part}");
             let node = self.names.get(&next).copied();
             let target = node.and_then(|node| match &self.nodes[node].kind {
@@ -139,7 +179,13 @@ impl Space {
             if links > LINKS_MAX {
                 return Some(next);
             }
-            let (begin, more) = started(&self.behind(&real, &target)?);
+            if !target.starts_with('/') {
+                rest.extend(parts_backwards(&target));
+                continue;
+            }
+            let within = self.parts_inside(&target);
+            let (begin, more) =
+                within.or_else(|| self.inside(&target).map(|name| started(&name)))?;
             real = begin;
             rest.extend(more);
         }
@@ -323,11 +369,14 @@ fn kind_of(what: &Laid) -> Kind {
 
 /// The number of the watched folder, and the parts of the way from there, the last one first.
 fn started(name: &str) -> (String, Vec<String>) {
-    let mut parts = name.split('/').map(String::from);
-    let root = parts.next().unwrap_or_default();
-    let mut rest: Vec<String> = parts.collect();
-    rest.reverse();
-    (root, rest)
+    let (root, rest) = name.split_once('/').unwrap_or((name, ""));
+    (root.into(), parts_backwards(rest))
+}
+
+/// The parts of a path, the last one first, without empty ones and `.`.
+fn parts_backwards(path: &str) -> Vec<String> {
+    let parts = path.split('/').rev().filter(|part| !matches!(*part, "" | "."));
+    parts.map(String::from).collect()
 }
 
 /// Without empty parts, `.` and `..`; `None` where it climbs above its beginning.
@@ -408,6 +457,47 @@ mod tests {
         }
         let place = space.place("/srv/app/to", false).unwrap();
         assert_eq!((place.written.as_str(), place.real.as_str()), ("0/to", "0/to"));
+    }
+
+    #[test]
+    fn two_dots_lead_up_from_where_a_link_has_led() {
+        let found = vec![
+            directory("/srv/app"),
+            directory("/srv/app/d"),
+            directory("/srv/app/d/e"),
+            link("/srv/app/to", "d/e"),
+            link("/srv/app/up", "to/../one"),
+            link("/srv/app/round", "/srv/app/round/../x"),
+        ];
+        let mut space = Space::new(vec![("/srv/app".into(), 0)], found);
+        for (path, leads) in [
+            ("/srv/app/to/../new", Some("0/d/new")),
+            ("/srv/app/to/../../new", Some("0/new")),
+            ("/srv/app/up", Some("0/d/one")),
+            ("/srv/app/d/../to/./x", Some("0/d/e/x")),
+            ("/srv/app/d/../../app/x", Some("0/x")),
+            ("/srv/app/round", Some("0/round")),
+        ] {
+            assert_eq!(real(&mut space, path).as_deref(), leads, "{path}");
+        }
+        let place = space.place("/srv/app/to/../to", false).unwrap();
+        assert_eq!((place.written.as_str(), place.node), ("0/d/to", None));
+        let folder = space.real_directory("/srv/app/to").unwrap();
+        assert_eq!(folder, "/srv/app/d/e");
+    }
+
+    #[test]
+    fn a_directory_in_which_something_is_looked_for_is_laid_out() {
+        let mut space = space();
+        space.place("/srv/app/d/new/below", false);
+        let names = |space: &Space| -> Vec<String> {
+            space.entries().into_iter().map(|it| it.name).collect()
+        };
+        assert_eq!(names(&space), ["0", "0/d"]);
+        space.place("/srv/app/d/two/below", true);
+        let entries = space.entries();
+        let what = Laid::File { bytes: 5, mode: 0o644, data: Vec::new() };
+        assert_eq!((entries[2].name.as_str(), &entries[2].what), ("0/d/two", &what));
     }
 
     #[test]

@@ -133,9 +133,16 @@ fn check(recording: &Recording) -> Result<(), RecordingError> {
     }
     let known = |path: u32| u64::from(path) < head.paths;
     let leads_out = |path: u32, target: &str| {
-        let depth = paths[path as usize].matches('/').count();
-        let up = target.split('/').filter(|part| *part == "..").count();
-        target.is_empty() || target.starts_with('/') || target.contains('\0') || up > depth
+        let mut depth = Some(paths[path as usize].matches('/').count());
+        for part in target.split('/') {
+            depth = match part {
+                ".." => depth.and_then(|depth| depth.checked_sub(1)),
+                "" | "." => depth,
+                _ => depth.map(|depth| depth + 1),
+            };
+        }
+        let is_odd = target.is_empty() || target.starts_with('/') || target.contains('\0');
+        is_odd || depth.is_none()
     };
     for (line, entry) in (head.paths..).zip(entries) {
         let is_wrong = !known(entry.path)

@@ -64,7 +64,7 @@ impl Report<'_> {
     fn replay_lacks(&self, workload: &str) -> Option<String> {
         let its = self.records.iter().filter(|it| it.is_measured() && it.key.workload == workload);
         let replayed = its.flat_map(|it| &it.phases).filter_map(|it| it.replayed.as_ref());
-        let apart = replayed.max_by_key(|it| it.unlike)?.apart()?;
+        let apart = replayed.max_by_key(|it| (it.unlike, it.copied))?.apart()?;
         Some(format!(" This replay {apart}."))
     }
 

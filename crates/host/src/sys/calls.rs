@@ -23,6 +23,13 @@ pub fn open_as(
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
+/// fcntl(2), F_SETFL.
+#[inline]
+pub fn set_status_flags(file: BorrowedFd<'_>, flags: c_int) -> io::Result<()> {
+    // SAFETY: fcntl with this command takes a number, and the descriptor is borrowed.
+    retried(|| unsafe { libc::fcntl(file.as_raw_fd(), libc::F_SETFL, flags) }).map(drop)
+}
+
 /// pread(2): how much of `buffer` was filled.
 #[inline]
 pub fn read_at(file: BorrowedFd<'_>, buffer: &mut [u8], place: u64) -> io::Result<usize> {

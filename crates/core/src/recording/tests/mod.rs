@@ -386,6 +386,7 @@ fn action(kind: usize, number: u32, text: &str) -> Action {
         Action::Close { handle },
         Action::Pread { handle, bytes, place },
         Action::Pwrite { handle, bytes, place: u64::MAX },
+        Action::SetFlags { handle, flags: flags.clone() },
         Action::SyncRange { handle, place, bytes, flags: flags.clone() },
         Action::Sync {},
         Action::Truncate { on, bytes },
@@ -411,7 +412,7 @@ proptest! {
     fn a_recording_that_is_written_reads_back_equal(
         names in proptest::collection::vec("[^/\0]{3,9}", 7),
         drawn in proptest::collection::vec(
-            (0usize..25, any::<u32>(), "[A-Z_|]{0,12}", any::<u64>()),
+            (0usize..26, any::<u32>(), "[A-Z_|]{0,12}", any::<u64>()),
             5..40,
         ),
         keep in any::<bool>(),
@@ -596,4 +597,184 @@ fn a_recording_that_would_lead_astray_is_refused() {
     }
     let cut = text.lines().take(3).collect::<Vec<_>>().join("\n");
     assert!(read(cut.as_bytes()).unwrap_err().to_string().contains("ends too early"));
+}
+
+fn laid(recording: &Recording) -> Vec<&str> {
+    let entries = recording.entries.iter();
+    entries.map(|entry| recording.paths[entry.path as usize].as_str()).collect()
+}
+
+#[test]
+fn a_directory_in_which_something_is_made_is_laid_out() {
+    let makes = [
+        "open(\"d/new\", O_WRONLY|O_CREAT|O_TRUNC, 0666) = 3</w/d/new>",
+        "mkdir(\"d/new\", 0777) = 0",
+        "rename(\"old\", \"d/new\") = 0",
+        "link(\"old\", \"d/new\") = 0",
+        "symlink(\"f\", \"d/new\") = 0",
+        "stat(\"d/new\", 0x7ffd) = -1 ENOENT (No such file or directory)",
+    ];
+    for call in makes {
+        let recording = recorded(&[&format!("7 {call}")]);
+        assert!(laid(&recording).contains(&"0/d"), "{call}: {:?}", laid(&recording));
+    }
+    let through = recorded(&["7 stat(\"old/x\", 0x7ffd) = -1 ENOTDIR (Not a directory)"]);
+    assert_eq!(laid(&through), ["0", "0/old"]);
+}
+
+#[test]
+fn what_keeps_a_directory_from_going_is_laid_out() {
+    for call in [
+        "7 rmdir(\"d\") = -1 ENOTEMPTY (Directory not empty)",
+        "7 rename(\"e\", \"d\") = -1 ENOTEMPTY (Directory not empty)",
+        "7 renameat2(AT_FDCWD</w>, \"e\", AT_FDCWD</w>, \"d\", 0) = -1 EEXIST (File exists)",
+    ] {
+        let recording = recorded(&["7 mkdir(\"e\", 0777) = 0", call]);
+        assert_eq!(laid(&recording), ["0", "0/d", "0/d/f", "0/d/g"], "{call}");
+        assert_eq!(recording.calls.len(), 2);
+    }
+}
+
+#[test]
+fn children_that_make_no_calls_leave_one_need_for_each_thread() {
+    let mut lines = vec![String::from("7 open(\"old\", O_WRONLY) = 3</w/old>")];
+    for child in 100..140 {
+        lines.push(format!("7 clone(child_stack=NULL, flags=SIGCHLD) = {child}"));
+        lines.push(format!("{child} +++ exited with 0 +++"));
+        lines.push(format!("7 wait4(-1, [], 0, NULL) = {child}"));
+    }
+    lines.push(String::from("7 clone(child_stack=NULL, flags=SIGCHLD) = 8"));
+    lines.push(String::from("8 unlink(\"d/f\") = 0"));
+    let recording = recorded(&lines.iter().map(String::as_str).collect::<Vec<_>>());
+    assert_eq!(short(&recording)[1], (1, "unlink", vec![(0, 1)]));
+}
+
+#[test]
+fn a_call_that_was_refused_for_how_its_path_ends_is_not_made_without_that_end() {
+    let recording = recorded(&[
+        "7 unlink(\"old/\") = -1 ENOTDIR (Not a directory)",
+        "7 rmdir(\"d/.\") = -1 EINVAL (Invalid argument)",
+        "7 rmdir(\"d/..\") = -1 ENOTEMPTY (Directory not empty)",
+        "7 rename(\"old\", \"new/\") = -1 ENOTDIR (Not a directory)",
+        "7 open(\"new/\", O_WRONLY|O_CREAT, 0666) = -1 EISDIR (Is a directory)",
+        "7 stat(\"\", 0x7ffd) = -1 ENOENT (No such file or directory)",
+        "7 mkdir(\"new/\", 0777) = 0",
+    ]);
+    assert_eq!(short(&recording), [(0, "mkdir", vec![])]);
+    assert_eq!(left_out(&recording, why::PATH_END), 6);
+    assert_eq!(lacking(&recording.head), 0);
+}
+
+#[test]
+fn flags_that_change_after_the_open_are_set_and_others_are_none() {
+    let recording = recorded(&[
+        "7 open(\"old\", O_RDWR|O_APPEND) = 3</w/old>",
+        "7 fcntl(3</w/old>, F_SETFL, O_RDWR|O_APPEND|O_NONBLOCK) = 0",
+        "7 fcntl(3</w/old>, F_SETFL, O_RDWR|O_DIRECT) = 0",
+        "7 fcntl(3</w/old>, F_SETFL, O_RDWR|O_DIRECT) = 0",
+        "7 fcntl(3</w/old>, F_SETFL, O_RDWR) = 0",
+        "7 fcntl(3</w/old>, F_SETFL, O_RDWR|O_DIRECT) = -1 EINVAL (Invalid argument)",
+        "7 fcntl(5<pipe:[7]>, F_SETFL, O_RDONLY|O_NONBLOCK) = 0",
+        "7 fcntl(3</w/old>, F_GETFL) = 0x8002 (flags O_RDWR|O_LARGEFILE)",
+    ]);
+    let set = |flags: &str| Action::SetFlags { handle: 0, flags: flags.into() };
+    let actions: Vec<_> = recording.calls[1..].iter().map(|call| call.action.clone()).collect();
+    assert_eq!(actions, [set("O_DIRECT"), set("")]);
+    assert_eq!(recording.head.left_out, [(why::UNSUPPORTED.to_string(), 1)].into());
+}
+
+#[test]
+fn what_an_ioctl_changes_is_counted() {
+    let recording = recorded(&[
+        "7 open(\"old\", O_RDWR) = 3</w/old>",
+        "7 ioctl(3</w/old>, FS_IOC_SETFLAGS, [FS_NOCOW_FL]) = 0",
+        "7 ioctl(3</w/old>, BTRFS_IOC_CLONE_RANGE or FICLONERANGE, {src_fd=3</w/old>}) = 0",
+        "7 ioctl(3</w/old>, BTRFS_IOC_CLONE or FICLONE, 9</tmp/x>) = 0",
+        "7 ioctl(3</w/old>, FS_IOC_GETFLAGS, [FS_EXTENT_FL]) = 0",
+        "7 ioctl(3</w/old>, FS_IOC_FIEMAP, {fm_start=0}) = 0",
+        "7 ioctl(3</w/old>, FIOCLEX) = 0",
+        "7 ioctl(3</w/old>, TCGETS, 0x7) = -1 ENOTTY (Inappropriate ioctl for device)",
+        "7 ioctl(1</dev/tty>, TCSETS, {c_iflag=0}) = 0",
+    ]);
+    assert_eq!(recording.head.left_out, [(why::UNKNOWN.to_string(), 3)].into());
+}
+
+#[test]
+fn what_a_replay_has_no_word_for_is_counted_and_not_recorded() {
+    let recording = recorded(&[
+        "7 open(\"old\", O_RDWR) = 3</w/old>",
+        "7 fallocate(3</w/old>, 0x80 /* FALLOC_FL_??? */, 0, 4096) = 0",
+        "7 fallocate(3</w/old>, FALLOC_FL_KEEP_SIZE|FALLOC_FL_PUNCH_HOLE, 0, 4096) = 0",
+        "7 fallocate(3</w/old>, 0, 0, 4096) = 0",
+        "7 fadvise64(3</w/old>, 0, 0, 0x9 /* POSIX_FADV_??? */) = 0",
+        "7 fsync(3</w/old>) = -1 EREMOTEIO (Remote I/O error)",
+        "7 lseek(3</w/old>, 9000, SEEK_DATA) = -1 ENXIO (No such device or address)",
+        "7 _llseek(3</w/old>, 70, [70], SEEK_SET) = 0",
+    ]);
+    assert_eq!(short(&recording)[1..3], ["allocate"; 2].map(|name| (0, name, vec![])));
+    assert_eq!(recording.calls[3].action, Action::Seek { handle: 0, place: 70 });
+    let counted = [(why::UNKNOWN.to_string(), 3), (why::UNSUPPORTED.to_string(), 1)];
+    assert_eq!(recording.head.left_out, counted.into());
+}
+
+#[test]
+fn a_mode_is_read_wherever_an_open_has_it() {
+    let how = "{flags=O_WRONLY|O_CREAT, mode=0640, resolve=RESOLVE_BENEATH}";
+    let recording = recorded(&[
+        &format!("7 openat2(AT_FDCWD</w>, \"a\", {how}, 24) = 3</w/a>"),
+        "7 creat(\"b\", 0604) = 4</w/b>",
+        "7 open(\"old\", O_RDONLY) = 5</w/old>",
+    ]);
+    let modes = recording.calls.iter().map(|call| match call.action {
+        Action::Open { mode, .. } => mode,
+        _ => panic!("an open"),
+    });
+    assert_eq!(modes.collect::<Vec<_>>(), [0o640, 0o604, 0o600]);
+}
+
+#[test]
+fn attributes_of_links_and_what_their_flags_refused_are_left_out() {
+    let recording = recorded(&[
+        "7 symlink(\"old\", \"l\") = 0",
+        "7 llistxattr(\"l\", NULL, 0) = 0",
+        "7 lgetxattr(\"l\", \"security.selinux\", 0x7, 255) = -1 ENODATA (No data available)",
+        "7 lsetxattr(\"l\", \"trusted.a\", \"x\", 1, 0) = 0",
+        "7 setxattr(\"old\", \"user.a\", \"x\", 1, XATTR_CREATE) = -1 EEXIST (File exists)",
+        "7 setxattr(\"old\", \"user.b\", \"x\", 1, XATTR_REPLACE) = -1 ENODATA (No data available)",
+        "7 lgetxattr(\"old\", \"user.a\", 0x7, 255) = 1",
+    ]);
+    assert_eq!(short(&recording), ["symlink", "getxattr"].map(|name| (0, name, vec![])));
+    assert_eq!(left_out(&recording, why::OF_LINKS), 2);
+    assert_eq!([why::UNKNOWN, why::UNSUPPORTED].map(|it| left_out(&recording, it)), [1, 2]);
+    assert_eq!(lacking(&recording.head), 1);
+}
+
+#[test]
+fn exec_closes_what_it_is_to_close_and_leaves_one_thread_with_the_first_ones_number() {
+    let recording = recorded(&[
+        "7 clone3({flags=CLONE_VM|CLONE_FS|CLONE_FILES|CLONE_THREAD}, 88) = 8",
+        "8 open(\"old\", O_RDONLY) = 3</w/old>",
+        "8 open(\"d/f\", O_RDONLY) = 4</w/d/f>",
+        "7 close_range(4, 4294967295, CLOSE_RANGE_CLOEXEC) = 0",
+        "8 execve(\"/bin/true\", [\"true\"], 0x7 /* 9 vars */ <unfinished ...>",
+        "7 +++ superseded by execve in pid 8 +++",
+        "7 <... execve resumed>) = 0",
+        "7 read(3</w/old>, \"\"..., 10) = 10",
+        "7 +++ exited with 0 +++",
+    ]);
+    let names = ["open", "open", "close", "read", "close"];
+    assert_eq!(short(&recording), names.map(|name| (0, name, vec![])));
+    let closed = recording.calls.iter().filter_map(|call| match call.action {
+        Action::Close { handle } => Some(handle),
+        _ => None,
+    });
+    assert_eq!(closed.collect::<Vec<_>>(), [1, 0]);
+}
+
+#[test]
+fn a_link_may_lead_up_from_where_it_led_down() {
+    let recording = recorded(&["7 symlink(\"d/../d/../old\", \"l\") = 0"]);
+    let mut text = Vec::new();
+    write(&recording, &mut text).unwrap();
+    assert_eq!(read(text.as_slice()).unwrap(), recording);
 }

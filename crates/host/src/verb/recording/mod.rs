@@ -49,7 +49,8 @@ const OPTIONS: [&str; 11] = [
      ?lremovexattr,?fremovexattr,?copy_file_range,?splice,?sendfile,?sendfile64,?ioctl,?mmap,\
      ?munmap,?mremap,?msync,?madvise,?mlock,?mlock2,?io_uring_setup,?io_uring_enter,?io_submit,\
      ?clone,?clone3,?fork,?vfork,?execve,?execveat,?wait4,?waitpid,?waitid,?chdir,?fchdir,?dup,\
-     ?dup2,?dup3,?fcntl,?umask",
+     ?dup2,?dup3,?fcntl,?umask,?fcntl64,?stat64,?lstat64,?fstat64,?fstatat64,?truncate64,\
+     ?ftruncate64,?utimensat_time64,?fadvise64_64,?mmap2,?chown32,?lchown32,?fchown32,?_llseek",
 ];
 
 /// How long a trace of a second's work may take to start, on a machine that is busy.

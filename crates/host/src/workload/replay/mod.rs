@@ -36,7 +36,7 @@ use std::sync::RwLock;
 
 use fsverdict_core::model::{
     Action, Call, Device, FILE_SIZE_MAX, Gave, Head, On, Phase, PhaseRecord, Recording, Replay,
-    Sample, Turns, Unit, Workload,
+    Replayed, Sample, Turns, Unit, Workload,
 };
 use fsverdict_core::recording::{self, RecordingError};
 use fsverdict_core::run::{HostError, Step};
@@ -164,9 +164,11 @@ impl TimedPart for Whole<'_> {
     }
 
     fn figures(&mut self, record: &mut PhaseRecord) -> Result<(), HostError> {
-        let (Prepared { recording, folder, .. }, done) = self.over.take().ok_or(OVER)?;
+        let (Prepared { recording, folder, workers, .. }, done) = self.over.take().ok_or(OVER)?;
         done.enter(record);
-        record.replayed = Some(ended::compare(&recording, &folder.path));
+        let copied = workers.iter().map(|worker| worker.copied).sum();
+        let compared = ended::compare(&recording, &folder.path);
+        record.replayed = Some(Replayed { copied, ..compared });
         Ok(())
     }
 }
@@ -288,6 +290,7 @@ fn worker(replay: &Replay, thread: u32, part: &Part, seed: u64) -> Result<Worker
         buffer: Buffer::new(most_read),
         read_bytes: 0,
         written_bytes: 0,
+        copied: 0,
         differences: 0,
         first_difference: None,
         late_ns: 0,

@@ -19,6 +19,11 @@ use crate::workload::YEAR_2001_S;
 /// Shorter pauses are not slept: waking up takes about that long.
 const SHORTEST_SLEEP_NS: u64 = 60_000;
 
+/// Why blocks are not shared (ioctl_ficlone(2)): the file system never does, or not of these files.
+const NOT_SHARED: [c_int; 3] = [libc::EOPNOTSUPP, libc::ENOTTY, libc::EXDEV];
+
+const COPIED_AT_ONCE_BYTES: usize = 1 << 30;
+
 /// What a call must give.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Expected {
@@ -63,6 +68,8 @@ pub struct Worker {
     pub buffer: Buffer,
     pub read_bytes: u64,
     pub written_bytes: u64,
+    /// Files that it has copied instead of sharing their blocks.
+    pub copied: u64,
     pub differences: u64,
     /// Which call was the first that gave something else, and what: an error is negative.
     pub first_difference: Option<(usize, i64)>,
@@ -150,7 +157,8 @@ impl Worker {
                 self.written_bytes += taken;
                 Ok(taken)
             }
-            Action::CopyRange { .. } | Action::Sendfile { .. } | Action::Clone { .. } => {
+            &Action::Clone { from, to } => self.share([from, to], shared),
+            Action::CopyRange { .. } | Action::Sendfile { .. } => {
                 let copied = shared.copy(&call.action)?;
                 self.read_bytes += copied;
                 self.written_bytes += copied;
@@ -197,6 +205,20 @@ impl Worker {
             }
             _ => shared.make(call, beneath).map(|()| 0),
         }
+    }
+
+    /// Has two files share their blocks, or copies all of it, as programs do where no blocks can be
+    /// shared: how much was copied.
+    fn share(&mut self, files: [u32; 2], shared: &Shared) -> io::Result<u64> {
+        match shared.both(files, sys::clone_file) {
+            Err(error) if error.raw_os_error().is_some_and(|it| NOT_SHARED.contains(&it)) => {}
+            done => return done.map(|()| 0),
+        }
+        let copied = shared.copy_whole(files)?;
+        self.copied += 1;
+        self.read_bytes += copied;
+        self.written_bytes += copied;
+        Ok(copied)
     }
 
     #[inline]
@@ -280,12 +302,23 @@ impl Shared {
             Action::Sendfile { from, place, to, bytes } => {
                 self.both([from, to], |from, to| sys::send_file(from, place, to, bytes as usize))
             }
-            Action::Clone { from, to } => {
-                self.both([from, to], |from, to| sys::clone_file(from, to).map(|()| 0))
-            }
             _ => Ok(0),
         }
         .map(|copied| copied as u64)
+    }
+
+    /// Copies all of a file over the begin of another within the kernel: how much.
+    fn copy_whole(&self, files: [u32; 2]) -> io::Result<u64> {
+        let mut place = 0;
+        loop {
+            let copy = |from: BorrowedFd<'_>, to: BorrowedFd<'_>| {
+                sys::copy_range_at((from, Some(place)), (to, Some(place)), COPIED_AT_ONCE_BYTES)
+            };
+            match self.both(files, copy)? {
+                0 => return Ok(place),
+                copied => place += copied as u64,
+            }
+        }
     }
 
     /// Uses two open files, or one twice.
@@ -315,6 +348,9 @@ impl Shared {
             }
             Action::Close { handle } => {
                 sys::close(taken(&self.handles[handle as usize]).ok_or_else(closed)?)
+            }
+            Action::SetFlags { handle, .. } => {
+                self.with(handle, |file| sys::set_status_flags(file, flags))
             }
             Action::Fsync { handle } => self.with(handle, sys::fsync),
             Action::Fdatasync { handle } => self.with(handle, sys::data_sync),

@@ -339,3 +339,30 @@ fn a_paced_replay_takes_as_long_as_its_pauses() {
     let between_ns = done.work_ns as f64 - in_calls * 1e9;
     assert!(between_ns >= 49e6, "pauses are no latency: {between_ns} of {} ns", done.work_ns);
 }
+
+#[test]
+fn files_share_their_blocks_or_are_copied() {
+    let (done, dir) = run(&[
+        open(OLD, "O_RDONLY", 0),
+        open(NEW, "O_WRONLY|O_CREAT", 1),
+        call(Action::Clone { from: 0, to: 1 }, Gave::Value(0)),
+        call(Action::Close { handle: 1 }, Gave::Value(0)),
+    ]);
+    let done = done.unwrap();
+    let [old, new] = ["old", "new"].map(|name| fs::read(dir.path().join("work/0").join(name)));
+    assert_eq!(new.unwrap(), old.unwrap());
+    // 0 where the machine's file system shares blocks.
+    assert!([0, 5000].contains(&done.application_write_bytes), "{done:?}");
+}
+
+#[test]
+fn flags_of_an_open_file_change() {
+    let set =
+        |flags: &str| call(Action::SetFlags { handle: 0, flags: flags.into() }, Gave::Value(0));
+    let write = || call(Action::Pwrite { handle: 0, bytes: 100, place: 0 }, Gave::Value(100));
+    let calls = [open(OLD, "O_RDWR|O_APPEND", 0), set(""), write(), set("O_APPEND"), write()];
+    let (done, dir) = run(&calls);
+    done.unwrap();
+    // What is appended goes to the end, whatever its place: pwrite(2), BUGS.
+    assert_eq!(fs::metadata(dir.path().join("work/0/old")).unwrap().len(), 5100);
+}

@@ -23,6 +23,8 @@ const OPEN: [(&str, c_int); 14] = [
     ("O_PATH", libc::O_PATH),
     ("O_TMPFILE", libc::O_TMPFILE),
 ];
+/// Those that fcntl(2) changes.
+const SET: [(&str, c_int); 2] = [("O_APPEND", libc::O_APPEND), ("O_DIRECT", libc::O_DIRECT)];
 /// access(2).
 const ACCESS: [(&str, c_int); 4] =
     [("F_OK", libc::F_OK), ("R_OK", libc::R_OK), ("W_OK", libc::W_OK), ("X_OK", libc::X_OK)];
@@ -114,6 +116,7 @@ const ERRORS: [(&str, c_int); 26] = [
 pub fn number(action: &Action) -> Result<c_int, String> {
     let (known, text, takes_one): (&Words, _, _) = match action {
         Action::Open { flags, .. } => (&OPEN, flags, false),
+        Action::SetFlags { flags, .. } => (&SET, flags, false),
         Action::Access { flags, .. } => (&ACCESS, flags, false),
         Action::Rename { flags, .. } => (&RENAME, flags, false),
         Action::Allocate { flags, .. } => (&ALLOCATE, flags, false),
@@ -143,6 +146,8 @@ pub fn error(name: &str) -> Result<c_int, String> {
 
 #[cfg(test)]
 mod tests {
+    use fsverdict_core::recording;
+
     use super::*;
 
     #[test]
@@ -163,5 +168,18 @@ mod tests {
         }
         assert_eq!(error("ENOENT"), Ok(libc::ENOENT));
         assert_eq!(error("EMAGIC"), Err("EMAGIC".into()));
+    }
+
+    #[test]
+    fn all_that_is_recorded_is_known() {
+        let (handle, place, bytes) = (0, 0, 0);
+        let flags = recording::ALLOCATE_FLAGS.join("|");
+        assert!(number(&Action::Allocate { handle, flags, place, bytes }).is_ok());
+        let flags = recording::SETTABLE_FLAGS.join("|");
+        assert!(number(&Action::SetFlags { handle, flags }).is_ok());
+        for advice in recording::ADVICE.map(String::from) {
+            assert!(number(&Action::Advise { handle, advice, place, bytes }).is_ok());
+        }
+        assert!(recording::ERRORS.iter().all(|name| error(name).is_ok()));
     }
 }
