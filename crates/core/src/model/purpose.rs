@@ -134,12 +134,6 @@ impl Purpose {
     }
 
     fn check(&self) -> Result<(), String> {
-        // It names a file that is written, in a command that is told.
-        let is_name = !self.name.starts_with(['-', '.']) && !self.name.is_empty();
-        if !is_name || self.name.contains(|c: char| c == '/' || c.is_control()) {
-            let name = &self.name;
-            return Err(format!("a use is named {name:?}: name it by a word, without a slash"));
-        }
         if self.wants.is_empty() {
             return Err(format!("use {:?} wants nothing: give it a [[want]]", self.name));
         }

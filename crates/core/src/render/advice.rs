@@ -167,11 +167,21 @@ fn ahead(advice: &Advice, names: &[String]) -> String {
 
 /// How to measure what is missing: two commands.
 fn way(advice: &Advice, typed: &Typed) -> Option<[String; 2]> {
-    let file = format!("{}.toml", advice.purpose);
+    let file = file_of(&advice.purpose);
     let write = [typed.words, &["--plan", &file]].concat();
     let run: Vec<&str> = typed.program.split(' ').chain(["run", &file]).collect();
     let is_missing = !advice.missing.is_empty();
     is_missing.then(|| [write, run].map(|words| command(&words).join(" ")))
+}
+
+/// A use's name as that of a file here, whatever it is made of.
+fn file_of(purpose: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    let name = purpose.replace(|c| !plain(c), "-");
+    match name.trim_matches('-') {
+        "" => "use.toml".into(),
+        name => format!("{name}.toml"),
+    }
 }
 
 /// The weight of what was measured and of all, where something is missing.
@@ -328,7 +338,7 @@ mod tests {
             why: "no workload of the run measures it".into(),
         };
         Advice {
-            purpose: "a use; `id`".into(),
+            purpose: "../a use; `id`".into(),
             about: String::new(),
             run: "run".into(),
             answer: Answer::Best("xfs".into()),
@@ -349,13 +359,11 @@ mod tests {
         let typed = Typed { words: &["fsverdict", "advise", "a run`"], program: "fsverdict" };
         let it = weighing(&[("commits", 0.1)], 0.2);
         let text = advice(&it, &typed);
-        assert!(
-            text.contains("\n  fsverdict advise 'a run`' --plan 'a use; `id`.toml'\n"),
-            "{text}"
-        );
-        assert!(text.contains("\n  fsverdict run 'a use; `id`.toml'\n"), "{text}");
+        assert!(text.contains("\n  fsverdict advise 'a run`' --plan a-use---id.toml\n"), "{text}");
+        assert!(text.contains("\n  fsverdict run a-use---id.toml\n"), "{text}");
         let text = advice_markdown(&it, &typed);
-        assert!(text.contains("``fsverdict run 'a use; `id`.toml'``\n"), "{text}");
+        assert!(text.contains("``fsverdict advise 'a run`' --plan a-use---id.toml``"), "{text}");
+        assert_eq!(file_of("--"), "use.toml");
     }
 
     #[test]
