@@ -640,7 +640,14 @@ fn dry_run(arguments: &Arguments) -> Result<u8> {
     dry.remark(&format!("what takes longer is ended: {}", plan.timeouts()));
     let bed = dry.make_bed(&plan.whole_bed()).map_err(PlaceError)?;
     let next = campaign::next_round(seed, &Judge::new(&plan), &records, Duration::ZERO);
-    if let Next::Round(slots) = next {
+    let slots = match next {
+        Next::Round(slots) => slots,
+        Next::End(stop) => {
+            dry.remark(&format!("nothing more would be measured: {}", stop.because()));
+            Vec::new()
+        }
+    };
+    if !slots.is_empty() {
         let mut number = records.last().map_or(0, |last| last.number);
         for group in at_once(&plan, slots) {
             let names: Vec<&str> = group.iter().map(|slot| &*slot.key.contender).collect();
@@ -650,8 +657,8 @@ fn dry_run(arguments: &Arguments) -> Result<u8> {
             number += trials.len() as u32;
             settled(&mut dry, &trials);
         }
+        dry.remark("and so on, each round in an order of its own, until the campaign ends");
     }
-    dry.remark("and so on, each round in an order of its own, until the campaign ends");
     dry.remove_bed().map_err(PlaceError)?;
     for line in dry.into_lines() {
         say::print(&format!("{line}\n"))?;

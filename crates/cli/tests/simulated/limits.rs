@@ -46,7 +46,12 @@ fn a_run_whose_limits_counted_bios_goes_on_no_more() {
 #[test]
 fn a_dry_run_of_one_that_goes_on_leaves_its_trials() {
     let scene = Scene::new();
-    run_plan(&scene, "run", PLAN);
+    run_plan(&scene, "settled", PLAN);
+    let line = "run --resume settled --rounds 99 --dry-run";
+    let said = scene.run(line).exits(0).stdout;
+    assert!(said.contains("# nothing more would be measured: every comparison was"), "{said}");
+    // So much noise leaves it open.
+    run_plan(&scene, "run", &PLAN.replace("noise = 0.005", "noise = 2.0"));
     let before = scene.records("run");
     let said = scene.run("run --resume run --rounds 99 --dry-run").exits(0).stdout;
     let next = before.last().unwrap()["round"].as_u64().unwrap() + 1;

@@ -20,7 +20,7 @@ use crate::sys;
 
 /// Between two looks.
 const PAUSE: Duration = Duration::from_millis(2);
-/// A run of a few seconds that is not done after this hangs, also where the machine is slow and busy.
+/// A run of a few seconds that is not done after this hangs, on a slow and busy machine, too.
 const PATIENCE: Duration = Duration::from_secs(1800);
 /// For so long a stopped run stays stopped.
 const STOPPED: Duration = Duration::from_millis(50);
