@@ -50,7 +50,7 @@ pub const ALLOCATE_FLAGS: [&str; 6] = [
     "FALLOC_FL_UNSHARE_RANGE",
 ];
 
-/// Advice of posix_fadvise(2) that a replay knows.
+/// Advice of posix_fadvise(2) that a replay knows, by its number: include/uapi/linux/fadvise.h.
 pub const ADVICE: [&str; 6] = [
     "POSIX_FADV_NORMAL",
     "POSIX_FADV_RANDOM",

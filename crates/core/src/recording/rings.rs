@@ -15,7 +15,7 @@
 
 use std::ops::RangeInclusive;
 
-use super::calls::{OWN_OFFSET, Result, WriteFlags};
+use super::calls::{ADVICE, OWN_OFFSET, Result, WriteFlags};
 use super::line::{Ended, Returned, descriptor, elements, number};
 use super::processes::Descriptor;
 use super::{Translated, Watch, why};
@@ -335,7 +335,7 @@ impl<'a> Request<'a> {
     }
 }
 
-/// Bits from the lowest on: include/uapi/linux/fs.h, falloc.h and fadvise.h.
+/// Bits from the lowest on: include/uapi/linux/fs.h and falloc.h.
 const SYNC_RANGE: [&str; 3] =
     ["SYNC_FILE_RANGE_WAIT_BEFORE", "SYNC_FILE_RANGE_WRITE", "SYNC_FILE_RANGE_WAIT_AFTER"];
 const ALLOCATE: [&str; 7] = [
@@ -346,15 +346,6 @@ const ALLOCATE: [&str; 7] = [
     "FALLOC_FL_ZERO_RANGE",
     "FALLOC_FL_INSERT_RANGE",
     "FALLOC_FL_UNSHARE_RANGE",
-];
-/// By number.
-const ADVICE: [&str; 6] = [
-    "POSIX_FADV_NORMAL",
-    "POSIX_FADV_RANDOM",
-    "POSIX_FADV_SEQUENTIAL",
-    "POSIX_FADV_WILLNEED",
-    "POSIX_FADV_DONTNEED",
-    "POSIX_FADV_NOREUSE",
 ];
 
 /// The names of the bits that are set, as strace writes them.
