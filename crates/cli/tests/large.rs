@@ -14,7 +14,7 @@ use serde_json::Value;
 use crate::support::{Scene, tool};
 
 /// So many counters are made large at once.
-const TOGETHER: usize = 4;
+const TOGETHER: usize = 8;
 
 /// What tells trials apart, and measures nothing.
 const NAMES: [&str; 5] = ["schema", "number", "round", "position", "seed"];

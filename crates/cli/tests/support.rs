@@ -6,13 +6,14 @@ use std::io::{Read, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
-use std::sync::{OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard, mpsc};
+use std::sync::{Condvar, Mutex, MutexGuard, OnceLock, PoisonError, mpsc};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-/// The machine: tests that measure it or change it have it to themselves.
-static MACHINE: RwLock<()> = RwLock::new(());
+/// The machine, which all tests of this process share.
+static MACHINE: Mutex<Shared> = Mutex::new(Shared::NEW);
+static CHANGED: Condvar = Condvar::new();
 
 /// How long the program is waited for before a test calls it stuck.
 const PATIENCE: Duration = Duration::from_secs(1800);
@@ -36,28 +37,78 @@ find . -name console.log -exec tail -n 30 {} +
 /// How long a detached loop device may be held open by somebody else.
 const LAZY_DETACH: Duration = Duration::from_secs(20);
 
+/// Who has the machine.
+struct Shared {
+    /// Tests that run beside others.
+    among: usize,
+    is_alone: bool,
+    /// Those that want it to themselves.
+    waiting: usize,
+    /// No other test begins before these.
+    is_closed: bool,
+}
+
+impl Shared {
+    const NEW: Shared = Shared { among: 0, is_alone: false, waiting: 0, is_closed: false };
+}
+
+/// How many tests run beside each other, and how many that want the machine to themselves wait
+/// until they get it, one after the other. For each that gets it all others have to end first,
+/// while processors idle: so they are gathered, as far as there are threads for those that wait.
+fn limits() -> (usize, usize) {
+    let number = |name: &str| std::env::var(name).ok()?.parse().ok();
+    let at_once = number("FSVERDICT_TESTS_AT_ONCE").unwrap_or(usize::MAX);
+    let threads = number("RUST_TEST_THREADS").unwrap_or(1);
+    (at_once, threads.saturating_sub(at_once).max(1))
+}
+
 /// Holds the machine for a test: in this process, and against other test runs on it by a lock on
 /// the folder of temporary files, which leaves nothing behind.
-#[expect(dead_code, reason = "a guard is held, not read")]
-enum Guard {
-    Among(RwLockReadGuard<'static, ()>, File),
-    Alone(RwLockWriteGuard<'static, ()>, File),
+struct Guard {
+    is_alone: bool,
+    _file: File,
 }
 
 impl Guard {
     fn among() -> Guard {
-        let guard = MACHINE.read().unwrap_or_else(PoisonError::into_inner);
+        let is_full = |it: &mut Shared| it.is_alone || it.is_closed || it.among >= limits().0;
+        shared(is_full).among += 1;
         let file = File::open(std::env::temp_dir()).unwrap();
         file.lock_shared().unwrap();
-        Guard::Among(guard, file)
+        Guard { is_alone: false, _file: file }
     }
 
     fn alone() -> Guard {
-        let guard = MACHINE.write().unwrap_or_else(PoisonError::into_inner);
+        let mut machine = shared(|_| false);
+        machine.waiting += 1;
+        machine.is_closed |= machine.waiting >= limits().1;
+        drop(machine);
+        let mut machine = shared(|it| it.is_alone || it.among > 0);
+        machine.waiting -= 1;
+        machine.is_alone = true;
+        drop(machine);
         let file = File::open(std::env::temp_dir()).unwrap();
         file.lock().unwrap();
-        Guard::Alone(guard, file)
+        Guard { is_alone: true, _file: file }
     }
+}
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        let mut machine = shared(|_| false);
+        match self.is_alone {
+            true => machine.is_alone = false,
+            false => machine.among -= 1,
+        }
+        machine.is_closed &= machine.waiting > 0;
+        CHANGED.notify_all();
+    }
+}
+
+/// The machine, once it is not so any more. A test that panicked has let go of it all the same.
+fn shared(is_so: impl FnMut(&mut Shared) -> bool) -> MutexGuard<'static, Shared> {
+    let machine = MACHINE.lock().unwrap_or_else(PoisonError::into_inner);
+    CHANGED.wait_while(machine, is_so).unwrap_or_else(PoisonError::into_inner)
 }
 
 /// A folder to run the program in. All that the program left goes with it, also when the test

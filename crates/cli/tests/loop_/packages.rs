@@ -57,8 +57,9 @@ fn has(root: &str, path: &str, words: &str) {
 #[test]
 #[ignore = "needs root"]
 fn packages_are_installed_into_bare_roots_work_there_and_go_again() {
-    let scene = Scene::new();
+    // Before the scene: tests that want the machine to themselves don't wait for what is built.
     let packages = packages();
+    let scene = Scene::new();
 
     let root = scene.typed("debian");
     for folder in ["updates", "info"] {
@@ -236,6 +237,8 @@ fn image_steps(sources: &str) -> Vec<String> {
 #[test]
 #[ignore = "needs root and loop devices: run ./test"]
 fn the_image_is_made_by_its_lines_as_plain_shell_and_runs() {
+    // What it builds is built by now.
+    packages();
     let scene = Scene::new();
     let cache = Path::new(env!("CARGO_TARGET_TMPDIR")).join("image");
     let kernel = scene.command(&["kernels", "get", "6.1"]).env("XDG_CACHE_HOME", &cache).output();

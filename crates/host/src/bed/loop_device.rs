@@ -106,10 +106,14 @@ impl LoopDevice {
 
     /// Lets go of it, and waits until it is gone.
     pub fn detach(self) -> Result<(), BedError> {
+        self.detach_within(PATIENCE)
+    }
+
+    pub(super) fn detach_within(self, patience: Duration) -> Result<(), BedError> {
         let LoopDevice { open, number, device, backing, .. } = self;
         drop(open);
         let holds = || backing_file(number).is_some_and(|file| is(&file, &backing));
-        wait_until(|| !holds()).map_err(|()| BedError::Held { device: device.path })
+        wait_for(patience, || !holds()).map_err(|()| BedError::Held { device: device.path })
     }
 }
 

@@ -4,6 +4,7 @@ use std::fs;
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use fsverdict_core::model::Bytes;
 use tempfile::TempDir;
@@ -306,7 +307,9 @@ fn loop_a_mounted_device_goes_with_its_mount() {
     let mut disk = Disk::new();
     run(&["mkfs.ext4", "-q", &disk.node]);
     let place = disk.mount(&disk.node.clone());
-    let error = disk.device.take().unwrap().detach().unwrap_err().to_string();
+    // Its mount holds it, however long one waits.
+    let held = disk.device.take().unwrap().detach_within(Duration::from_millis(1));
+    let error = held.unwrap_err().to_string();
     assert!(error.contains(&format!("{} is still held", disk.node)), "{error}");
     tool::unmount(&place);
     let path = disk.folder.path().join("disk");
