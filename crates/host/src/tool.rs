@@ -21,7 +21,7 @@ pub const DIRECTORIES: [&str; 6] =
     ["/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"];
 
 /// Which Debian package brings a program.
-const PACKAGES: [(&str, &str); 69] = [
+const PACKAGES: [(&str, &str); 70] = [
     ("apt-cache", "apt"),
     ("apt-get", "apt"),
     ("bcachefs", "bcachefs-tools"),
@@ -72,6 +72,7 @@ const PACKAGES: [(&str, &str); 69] = [
     ("ntfs-3g", "ntfs-3g"),
     ("parted", "parted"),
     ("partx", "util-linux"),
+    ("qemu-system-aarch64", "qemu-system-arm"),
     ("qemu-system-x86_64", "qemu-system-x86"),
     ("rsvg-convert", "librsvg2-bin"),
     ("rsync", "rsync"),

@@ -1,10 +1,13 @@
 //! `fsverdict kernels`: kernels for the virtual machines of `--place vm` and `--place uml`.
 
+use std::path::PathBuf;
+
 use anyhow::{Result, bail};
 use fsverdict_core::render::hanging;
+use fsverdict_host::place::vm::arch::Arch;
 use fsverdict_host::place::vm::fetch::{self, Wanted};
 use fsverdict_host::place::vm::modules::Modules;
-use fsverdict_host::place::vm::{kernel, openzfs, toolbox, uml};
+use fsverdict_host::place::vm::{kernel, openzfs, toolbox, uml, userland};
 
 use super::arguments::openzfs_version;
 use crate::exit::{self, Usage};
@@ -35,9 +38,14 @@ struct Get {
     /// Linux, for place uml.
     #[arg(required = true, value_name = "NAME")]
     names: Vec<String>,
-    /// Which of a version's kernels; amd64 has more file systems than cloud-amd64.
-    #[arg(long, default_value = fetch::FLAVOUR)]
-    flavour: String,
+    /// Which of a version's kernels; amd64 has more file systems than cloud-amd64 [default:
+    /// cloud-amd64, or cloud-arm64].
+    #[arg(long)]
+    flavour: Option<String>,
+    /// For which processors: amd64 or arm64. Guests with others than this machine's have programs
+    /// of their own, which are fetched as well, and every instruction is emulated.
+    #[arg(long, value_parser = arch, default_value = Arch::OWN.name())]
+    arch: Arch,
     /// Build a file system for it that Linux does not have, from Debian's source, on this machine:
     /// zfs, or zfs=2.3,2.4. It needs no root and no compiler, and takes some minutes for each.
     #[arg(long, value_name = "zfs[=VERSION,...]", value_parser = with)]
@@ -50,13 +58,34 @@ struct Get {
 /// Fetch tools for guests, without root and without installing them.
 ///
 /// A guest has this machine's programs. What is not installed here comes through this machine's
-/// apt, with its libraries, and is kept below ~/.cache/fsverdict.
+/// apt, with its libraries, and is kept below ~/.cache/fsverdict. Guests with other processors have
+/// none of this machine's programs, but those that were fetched for them.
 #[derive(clap::Args)]
-#[command(after_help = "Examples:\n  fsverdict kernels tools cryptsetup-bin lvm2 mdadm")]
+#[command(after_help = TOOLS)]
 struct Tools {
     /// Debian's packages.
-    #[arg(required = true, value_name = "PACKAGE")]
+    #[arg(required_unless_present = "program", value_name = "PACKAGE")]
     packages: Vec<String>,
+    /// For which processors: amd64 or arm64.
+    #[arg(long, value_parser = arch, default_value = Arch::OWN.name())]
+    arch: Arch,
+    /// fsverdict itself for these processors, linked statically, as packaging/build --arch makes
+    /// it; without, the file fsverdict-ARCH beside this program.
+    #[arg(long, value_name = "FILE")]
+    program: Option<PathBuf>,
+    /// Where to fetch from for other processors, instead of where this machine's packages come
+    /// from.
+    #[arg(long, value_name = "URI")]
+    mirror: Option<String>,
+}
+
+const TOOLS: &str = "\
+Examples:
+  fsverdict kernels tools cryptsetup-bin lvm2 mdadm
+  fsverdict kernels tools --arch arm64 --program target/packages/fsverdict-arm64 f2fs-tools";
+
+fn arch(name: &str) -> Result<Arch, String> {
+    Arch::named(name).ok_or_else(|| "guests are for amd64 or arm64".into())
 }
 
 const EXAMPLES: &str = "\
@@ -65,6 +94,7 @@ Examples:
   fsverdict kernels get bookworm-backports --flavour amd64
   fsverdict kernels get 6.12 --with zfs
   fsverdict kernels get uml
+  fsverdict kernels get 6.12 --arch arm64
   fsverdict kernels get wheezy --flavour amd64 --mirror URI-OF-AN-ARCHIVE";
 
 /// OpenZFS, of some versions.
@@ -84,42 +114,73 @@ fn with(text: &str) -> Result<With, String> {
 /// Fetches or lists.
 pub fn run(arguments: &Arguments) -> Result<u8> {
     match &arguments.command {
-        Command::Get(get) => {
-            for name in &get.names {
-                let mirror = get.mirror.as_deref();
-                let wanted = Wanted { name, flavour: &get.flavour, mirror };
-                let say = &mut |text: &str| say::tell(text);
-                let kernels = match &get.with {
-                    None if name == uml::NAME => vec![uml::get(mirror, say)?],
-                    Some(_) if name == uml::NAME => {
-                        bail!(Usage("a User Mode Linux has no OpenZFS: leave --with out".into()))
-                    }
-                    None => vec![fetch::get(wanted, say)?],
-                    Some(With(versions)) => openzfs::get(wanted, versions, say)?,
-                };
-                for kernel in kernels {
-                    say::print(&format!("{} {}\n", kernel.name(), kernel.image.display()))?;
-                }
-            }
-        }
-        Command::Tools(tools) => {
-            for package in &tools.packages {
-                let toolbox = toolbox::get(package, &mut |text| say::tell(text))?;
-                let programs = toolbox.programs().join(", ");
-                let version = toolbox.version().unwrap_or_default();
-                say::print(&format!("{package} {version}: {programs}\n"))?;
-            }
-        }
+        Command::Get(get) => get.names.iter().try_for_each(|name| fetched(get, name))?,
+        Command::Tools(tools) => tools.fetched()?,
         Command::List => list()?,
     }
     Ok(exit::DONE)
 }
 
+/// Fetches what is called so.
+fn fetched(get: &Get, name: &str) -> Result<()> {
+    let (mirror, arch) = (get.mirror.as_deref(), get.arch);
+    let flavour = get.flavour.as_deref().unwrap_or(arch.flavour());
+    let wanted = Wanted { name, flavour, arch, mirror };
+    let say = &mut |text: &str| say::tell(text);
+    if name == uml::NAME && (get.with.is_some() || arch != Arch::OWN) {
+        bail!(Usage(
+            "a User Mode Linux has no OpenZFS and this machine's processors: leave --with \
+                     and --arch out"
+                .into()
+        ))
+    }
+    let kernels = match &get.with {
+        None if name == uml::NAME => vec![uml::get(mirror, say)?],
+        None => vec![fetch::get(wanted, say)?],
+        Some(_) if arch != Arch::OWN => {
+            bail!(Usage("OpenZFS is built for this machine's processors alone".into()))
+        }
+        Some(With(versions)) => openzfs::get(wanted, versions, say)?,
+    };
+    for kernel in kernels {
+        say::print(&format!("{} {}\n", kernel.name(), kernel.image.display()))?;
+    }
+    if arch != Arch::OWN {
+        let userland = userland::get(arch, &[], None, mirror, say)?;
+        userland.lack().into_iter().for_each(|how| say::tell(&format!("before it boots: {how}")));
+    }
+    Ok(())
+}
+
+impl Tools {
+    fn fetched(&self) -> Result<()> {
+        let say = &mut |text: &str| say::tell(text);
+        if self.arch != Arch::OWN {
+            let (program, mirror) = (self.program.as_deref(), self.mirror.as_deref());
+            let userland = userland::get(self.arch, &self.packages, program, mirror, say)?;
+            userland.lack().into_iter().for_each(|how| say::tell(&format!("lacking: {how}")));
+            say::print(&format!("{}\n", userland.root().display()))?;
+            return Ok(());
+        }
+        if self.program.is_some() || self.mirror.is_some() {
+            bail!(Usage(
+                "--program and --mirror are for other processors: name them by --arch".into()
+            ))
+        }
+        for package in &self.packages {
+            let toolbox = toolbox::get(package, say)?;
+            let programs = toolbox.programs().join(", ");
+            let version = toolbox.version().unwrap_or_default();
+            say::print(&format!("{package} {version}: {programs}\n"))?;
+        }
+        Ok(())
+    }
+}
+
 fn list() -> Result<()> {
     let (kernels, process) = (kernel::all(), uml::all());
-    for (kernel, more) in
-        kernels.iter().map(|it| (it, "")).chain(process.iter().map(|it| (it, " for place uml")))
-    {
+    let named = kernels.iter().map(|it| (it, ""));
+    for (kernel, more) in named.chain(process.iter().map(|it| (it, " for place uml"))) {
         let has = hanging(&Modules::file_systems(kernel), 9);
         let image = kernel.image.display();
         say::print(&format!("{}{more}\n  has    {has}\n  image  {image}\n", kernel.name()))?;

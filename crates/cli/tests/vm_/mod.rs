@@ -76,6 +76,7 @@ macro_rules! or_left_out {
 }
 
 mod anatomy;
+mod arm64;
 // After the macro, which it uses.
 mod disks;
 mod layers;

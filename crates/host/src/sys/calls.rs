@@ -88,7 +88,7 @@ pub fn advise(file: BorrowedFd<'_>, place: u64, bytes: u64, advice: c_int) -> io
     }
 }
 
-/// renameat2(2).
+/// renameat2(2), which not every C library has.
 #[inline]
 pub fn rename_as(
     (from, old): (BorrowedFd<'_>, &CStr),
@@ -97,7 +97,10 @@ pub fn rename_as(
 ) -> io::Result<()> {
     let (from, to, flags) = (from.as_raw_fd(), to.as_raw_fd(), flags.cast_unsigned());
     // SAFETY: descriptors and names are borrowed for the whole call; the names end in NUL.
-    retried(|| unsafe { libc::renameat2(from, old.as_ptr(), to, new.as_ptr(), flags) }).map(drop)
+    let call = || unsafe {
+        libc::syscall(libc::SYS_renameat2, from, old.as_ptr(), to, new.as_ptr(), flags)
+    };
+    retried(call).map(drop)
 }
 
 /// mkdirat(2) with `mode` less the umask.

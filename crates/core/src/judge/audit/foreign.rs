@@ -2,7 +2,7 @@
 
 use crate::model::{ForeignTotals, PhaseRecord, Severity};
 
-use super::case::{Case, Seen, bytes, most, named, percent, prefix};
+use super::case::{Case, Seen, bytes, most, named, prefix};
 
 /// A13's advice where others were seen.
 pub const ADVICE: &str = "stop whatever else uses the disk meanwhile, or give the bed a disk of \
@@ -33,12 +33,12 @@ pub fn others_at_work(case: &Case) -> Option<Seen> {
             severity: Severity::Warning,
             figure: share,
             evidence: format!(
-                "{}others read {} and wrote {} on the same disk meanwhile, {} of what the device \
-                 under test moved{}",
+                "{}others read {} and wrote {} on the same disk, while the device under test moved \
+                 {}{}",
                 prefix(phase.phase),
                 bytes(others.read_bytes),
                 bytes(others.write_bytes),
-                percent(sum as f64 / own.max(1) as f64),
+                bytes(own),
                 who(phase)
             ),
         })
@@ -105,8 +105,8 @@ mod tests {
         assert_eq!(seen(moved(None, 0)), None, "no disk is known");
         assert_eq!(seen(moved(Some([0, 0]), 0)), None);
         assert_eq!(seen(moved(Some([1, 2]), 0)), None, "a hundredth, and the log");
-        let evidence = "others read 1.00 MiB and wrote 3.00 MiB on the same disk meanwhile, 2.0% \
-                        of what the device under test moved";
+        let evidence = "others read 1.00 MiB and wrote 3.00 MiB on the same disk, while the \
+                        device under test moved 200 MiB";
         assert_eq!(seen(moved(Some([1, 3]), 0)).as_deref(), Some(evidence));
         assert_eq!(seen(moved(Some([1, 3]), 64)), None, "each flush writes the log");
     }
@@ -133,8 +133,8 @@ mod tests {
         // Of 150 MiB it read 100 from its own device; of the 3 written 1 was its own.
         assert_eq!(seen(beside([150, 101], &[])), None);
         assert_eq!(seen(beside([150, 100], &[("dd", [90, 0])])), None, "and of another disk");
-        let evidence = "others read 40.0 MiB and wrote 3.00 MiB on the same disk meanwhile, 21.5% \
-                        of what the device under test moved (dd 39.0 MiB, tar 1.00 MiB)";
+        let evidence = "others read 40.0 MiB and wrote 3.00 MiB on the same disk, while the \
+                        device under test moved 200 MiB (dd 39.0 MiB, tar 1.00 MiB)";
         let others = [("tar", [0, 1]), ("dd", [39, 0]), ("idle", [0, 0])];
         let mut phase = beside([110, 100], &others);
         phase.strangers.as_mut().unwrap().read_bytes = 40 * MIB;

@@ -3,8 +3,10 @@
 use fsverdict_core::model::need::{Answer, ProbeKind, install};
 use fsverdict_core::model::{Contender, Need, Plan};
 
+use super::arch::Arch;
 use super::error::VmError;
 use super::toolbox;
+use super::userland::Userland;
 use super::{Asked, Bootable, is_uml};
 use crate::file_system::{self, FileSystem};
 use crate::place::doctor::{Machine, tools};
@@ -37,6 +39,9 @@ pub fn answer(machine: &Machine, plan: &Plan, need: &Need) -> Answer {
         | Need::BlockEvents
         | Need::Cgroups
         | Need::KernelLog => Answer::unknown("it shows when the kernel runs"),
+        Need::Tool(name) if is_for_others(plan) => of_others(plan, name),
+        Need::Program { name, .. } if is_for_others(plan) => of_others(plan, name),
+        Need::Qemu => qemu(machine, plan),
         Need::Disk
         | Need::Images { .. }
         | Need::Space { .. }
@@ -44,12 +49,47 @@ pub fn answer(machine: &Machine, plan: &Plan, need: &Need) -> Answer {
         | Need::Tool(_)
         | Need::Program { .. }
         | Need::Directory(_)
-        | Need::Qemu
         | Need::Kernel(_)
         | Need::Kvm
         | Need::Uml
         | Need::Png => machine.answer(need),
     }
+}
+
+/// For which processors other than this machine's the plan's kernels are.
+fn others(plan: &Plan) -> impl Iterator<Item = Arch> {
+    let of = |it: &Contender| Some(Bootable::of(&Asked::by(it), plan).ok()?.kernel.arch);
+    plan.contenders.iter().filter_map(of).filter(|arch| *arch != Arch::OWN)
+}
+
+/// No contender runs on processors of this machine's kind.
+fn is_for_others(plan: &Plan) -> bool {
+    let count = plan.contenders.len();
+    count > 0 && !is_uml(plan) && others(plan).count() == count
+}
+
+/// A program for other processors was fetched.
+fn of_others(plan: &Plan, program: &str) -> Answer {
+    let lacks = |arch: &Arch| {
+        let userland = Userland::of(*arch);
+        !program.split('|').any(|name| userland.find(name).is_some())
+    };
+    match others(plan).find(lacks) {
+        Some(arch) => {
+            Answer::no(VmError::NotInUserland { arch, program: program.into() }.to_string())
+        }
+        None => Answer::yes("it was fetched for the guests"),
+    }
+}
+
+/// What emulates each kind of processors that the plan's kernels are for.
+fn qemu(machine: &Machine, plan: &Plan) -> Answer {
+    let programs = others(plan).map(|arch| machine.answer(&Need::Tool(arch.qemu())));
+    let lacking = programs.into_iter().find(|it| !it.is_able());
+    lacking.unwrap_or_else(|| match is_for_others(plan) {
+        true => Answer::yes("it emulates other processors"),
+        false => machine.answer(&Need::Qemu),
+    })
 }
 
 /// What a User Mode Linux answers where that is not what other machines do.
@@ -77,6 +117,7 @@ fn file_system(plan: &Plan, name: &str) -> Answer {
     for contender in plan.contenders.iter().filter(|it| it.file_system == name || stands(it)) {
         let alone = Plan { contenders: vec![contender.clone()], ..plan.clone() };
         match Bootable::of(&Asked::by(contender), &alone) {
+            Ok(_) if is_for_others(&alone) => {}
             Ok(_) if stands(contender) => match file_system::find(name).map(its_tools) {
                 Some(answer) if !answer.is_able() => return answer,
                 _ => {}
@@ -122,7 +163,8 @@ fn layer(plan: &Plan, name: &str) -> Answer {
     };
     let is_there =
         |program: &&&str| tool::find(program).is_some() || toolbox::find(program).is_some();
-    if let Some(program) = kind.programs.iter().find(|program| !is_there(program)) {
+    let mut programs = kind.programs.iter().filter(|_| !is_for_others(plan));
+    if let Some(program) = programs.find(|program| !is_there(program)) {
         return not_fetched(program);
     }
     let is_its = |it: &&Contender| it.layers.iter().any(|layer| layer.name == name);

@@ -5,6 +5,7 @@ use std::fs;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
+use super::arch::{self, Arch};
 use super::error::{VmError, failed};
 use super::kernel;
 use crate::tool;
@@ -51,11 +52,16 @@ impl Apt {
 
     /// One with a single source, in a folder of ours: apt.conf(5), "Directories". `components` are
     /// those of the archive: `main`. Without a `mirror` the release comes from where it is known
-    /// to be.
-    pub fn private(release: &str, mirror: Option<&str>, components: &str) -> Result<Apt, VmError> {
+    /// to be. Packages are for `arch`.
+    pub fn private(
+        release: &str,
+        mirror: Option<&str>,
+        components: &str,
+        arch: Arch,
+    ) -> Result<Apt, VmError> {
         let mirror = mirror.map_or_else(|| own_mirror(release), |mirror| Ok(mirror.into()))?;
         let part = |c: char| if c.is_ascii_alphanumeric() { c } else { '-' };
-        let name = format!("{release}-{mirror}-{components}");
+        let name = format!("{release}-{mirror}-{components}{}", arch::end(arch));
         let name: String = name.chars().map(part).collect();
         let folder = kernel::cache().join("apt").join(name);
         let make = |path: &Path| {
@@ -83,6 +89,8 @@ impl Apt {
             "Dir::Etc::SourceParts=-".into(),
             // Nothing but the packages themselves.
             "Acquire::Languages=none".into(),
+            format!("APT::Architecture={}", arch.name()),
+            format!("APT::Architectures={}", arch.name()),
             "Acquire::IndexTargets::deb::DEP-11::DefaultEnabled=false".into(),
             "Acquire::IndexTargets::deb::Contents-deb::DefaultEnabled=false".into(),
             // A release that gets no updates any more is none the worse for booting its kernel.

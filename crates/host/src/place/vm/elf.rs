@@ -1,4 +1,4 @@
-//! Kernel modules as files: elf(5), for 64 bits and with the lowest byte first.
+//! Kernel modules and programs as files: elf(5), for 64 bits and with the lowest byte first.
 
 use std::fs::File;
 use std::io;
@@ -31,7 +31,7 @@ fn number(from: &[u8], at: Range<usize>) -> u64 {
 }
 
 fn wrong() -> io::Error {
-    io::Error::other("it is no module for x86-64")
+    io::Error::other("it is no module for 64-bit processors")
 }
 
 /// What reads so many bytes from there.
@@ -67,6 +67,26 @@ pub fn section(file: &File, name: &str) -> io::Result<Vec<u8>> {
     };
     let found = sections(&read)?.into_iter().find(|(its, _)| its == name);
     found.map_or(Ok(Vec::new()), |(_, it)| read(number(&it, OFFSET), number(&it, SIZE)))
+}
+
+/// The libraries that a program or library in that file asks for by their names (elf(5),
+/// DT_NEEDED), and the loader that starts it (PT_INTERP); none of what is no such file.
+pub fn needed(file: &File) -> Vec<String> {
+    const NEEDED: u64 = 1;
+    const ENTRY_BYTES: usize = 16;
+    let all = || {
+        let (dynamic, names) = (section(file, ".dynamic").ok()?, section(file, ".dynstr").ok()?);
+        let entries = dynamic.chunks_exact(ENTRY_BYTES);
+        let needed = entries.filter(|it| number(it, 0..8) == NEEDED);
+        let loader = section(file, ".interp").ok()?;
+        let text = |bytes: &[u8]| {
+            let text = bytes.split(|byte| *byte == 0).next().unwrap_or_default();
+            String::from_utf8_lossy(text).into_owned()
+        };
+        let name = |it: &[u8]| text(names.get(number(it, 8..16) as usize..).unwrap_or_default());
+        Some(needed.map(name).chain([text(&loader)]).filter(|it| !it.is_empty()).collect())
+    };
+    all().unwrap_or_default()
 }
 
 /// The module without what is for debuggers alone, which may be ten times the rest; unchanged where
@@ -171,16 +191,26 @@ pub(super) mod tests {
     }
 
     #[test]
+    fn a_program_tells_its_libraries_and_its_loader() {
+        let ours = File::open(std::env::current_exe().unwrap()).unwrap();
+        let needed = needed(&ours);
+        assert!(needed.iter().any(|it| it == "libc.so.6"), "{needed:?}");
+        assert!(needed.last().unwrap().starts_with("/lib"), "{needed:?}");
+        let other = tempfile::tempfile().unwrap();
+        assert_eq!(super::needed(&other), [""; 0]);
+    }
+
+    #[test]
     fn what_is_no_module_says_so() {
         let said = |bytes: &[u8]| {
             let mut file = tempfile::tempfile().unwrap();
             file.write_all(bytes).unwrap();
             section(&file, ".modinfo").unwrap_err().to_string()
         };
-        assert_eq!(said(&[0; 64]), "it is no module for x86-64");
+        assert_eq!(said(&[0; 64]), "it is no module for 64-bit processors");
         said(b"");
         let mut endless = module(&[]);
         endless[0x3e] = 9;
-        assert_eq!(said(&endless), "it is no module for x86-64");
+        assert_eq!(said(&endless), "it is no module for 64-bit processors");
     }
 }

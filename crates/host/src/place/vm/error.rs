@@ -6,8 +6,9 @@ use std::path::{Path, PathBuf};
 use fsverdict_core::model::{Attachment, Unit};
 use thiserror::Error;
 
+use super::arch::Arch;
 use super::release;
-use crate::tool::ToolError;
+use crate::tool::{self, ToolError};
 
 /// Why there is no virtual machine for a plan, and what to do about it.
 #[derive(Debug, Error)]
@@ -77,6 +78,16 @@ pub enum VmError {
         path.display(), path.display()
     )]
     NotGiven { path: PathBuf },
+    #[error("there are no programs for guests with {arch} processors: {how}")]
+    NoUserland { arch: &'static str, how: String },
+    #[error(
+        "{program} is not among the programs for guests with {} processors: fsverdict kernels \
+         tools --arch {} {}",
+        arch.shown(), arch.name(), tool::package(program).unwrap_or("PACKAGE")
+    )]
+    NotInUserland { arch: Arch, program: String },
+    #[error("{} needs {name}, and no package that was fetched has it", program.display())]
+    NoLibrary { program: PathBuf, name: String },
     #[error("{what}: {source}")]
     Io { what: String, source: io::Error },
     #[error(

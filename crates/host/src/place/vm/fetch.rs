@@ -9,12 +9,10 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
 use super::apt::{self, Apt};
+use super::arch::Arch;
 use super::error::{VmError, failed};
 use super::kernel::{self, Kernel};
 use super::release::{by_version, is_of_version};
-
-/// Debian's smallest kernels: built for virtual machines.
-pub const FLAVOUR: &str = "cloud-amd64";
 
 const PACKAGE: &str = "linux-image-";
 
@@ -37,6 +35,8 @@ pub struct Wanted<'a> {
     pub name: &'a str,
     /// The end of the package's name: `cloud-amd64`, `amd64`.
     pub flavour: &'a str,
+    /// For which processors.
+    pub arch: Arch,
     /// Where to fetch from, instead of where the machine's own packages come from.
     pub mirror: Option<&'a str>,
 }
@@ -64,9 +64,14 @@ impl Wanted<'_> {
 
     /// Releases in which it may be, the likeliest first.
     fn releases(&self) -> Vec<&str> {
+        let is_package = self.name.starts_with(PACKAGE);
         let Some(version) = self.version() else {
-            let by_name = self.name.starts_with(PACKAGE);
-            return if by_name { Vec::new() } else { vec![self.name] };
+            return match is_package {
+                true if self.arch == Arch::OWN => Vec::new(),
+                // The machine's own lists don't have it.
+                true => RELEASES.iter().map(|(release, _)| *release).collect(),
+                false => vec![self.name],
+            };
         };
         let has = |of: &str| of.is_empty() || version == of || is_of_version(version, of);
         RELEASES.iter().filter(|(_, of)| has(of)).map(|(release, _)| *release).collect()
@@ -108,7 +113,8 @@ pub(super) fn locked(cache: &Path, say: &mut dyn FnMut(&str)) -> Result<File, Vm
 /// The package, and the state of apt that has it.
 pub(super) fn find(wanted: Wanted, say: &mut dyn FnMut(&str)) -> Result<(Apt, String), VmError> {
     let machines = Apt::machines();
-    if wanted.mirror.is_none() && (wanted.version().is_some() || wanted.releases().is_empty()) {
+    let is_own = wanted.mirror.is_none() && wanted.arch == Arch::OWN;
+    if is_own && (wanted.version().is_some() || wanted.releases().is_empty()) {
         let packages = machines.names(PACKAGE)?;
         if let Some(package) = wanted.pick(packages.iter().map(String::as_str)) {
             let package = kernel_of(&machines, package)?;
@@ -118,7 +124,7 @@ pub(super) fn find(wanted: Wanted, say: &mut dyn FnMut(&str)) -> Result<(Apt, St
     let mut why = Vec::new();
     for release in wanted.releases() {
         say(&format!("reading the package lists of {release}"));
-        let found = Apt::private(release, wanted.mirror, "main");
+        let found = Apt::private(release, wanted.mirror, "main", wanted.arch);
         let found = found.and_then(|apt| Ok((apt.names(PACKAGE)?, apt)));
         match found {
             Ok((packages, apt)) => match wanted.pick(packages.iter().map(String::as_str)) {
@@ -273,7 +279,7 @@ mod tests {
     ];
 
     fn wanted(name: &str) -> Wanted<'_> {
-        Wanted { name, flavour: FLAVOUR, mirror: None }
+        Wanted { name, flavour: "cloud-amd64", arch: Arch::OWN, mirror: None }
     }
 
     #[test]
@@ -315,6 +321,9 @@ mod tests {
         assert_eq!(wanted("6.12.57").releases(), ["trixie", "sid"]);
         assert_eq!(wanted("6.17").releases(), ["sid"]);
         assert_eq!(wanted("bookworm-backports").releases(), ["bookworm-backports"]);
-        assert!(wanted("linux-image-6.1.0-9-amd64").releases().is_empty());
+        let package = wanted("linux-image-6.1.0-9-amd64");
+        assert!(package.releases().is_empty());
+        let other = if Arch::OWN == Arch::X86 { Arch::Arm64 } else { Arch::X86 };
+        assert_eq!(Wanted { arch: other, ..package }.releases().len(), RELEASES.len());
     }
 }

@@ -72,9 +72,14 @@ const MOUNTS: [(&CStr, &CStr); 2] = [(c"proc", c"/proc"), (c"sysfs", c"/sys")];
 const TRACING: [(&CStr, &CStr); 2] =
     [(c"tracefs", c"/sys/kernel/tracing"), (c"debugfs", c"/sys/kernel/debug")];
 
+/// Of this program: a guest for other processors has another file of it.
+pub const VERSION: &str = env!("CARGO_PKG_VERSION");
+
 /// What goes in.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Job {
+    /// The host's [`VERSION`].
+    pub version: String,
     /// The trial, with the host's paths.
     pub trial: Trial,
     /// Modules to load for it, in order; paths below [`MODULES`].
@@ -179,7 +184,7 @@ fn serve() -> Result<(), HostError> {
         IS_TYPED_AT.store(true, Ordering::Relaxed);
         let record: Option<Record> = document(&Path::new(OUT).join("record.json"));
         let trial = document(Path::new(TRIAL)).unwrap_or(trial);
-        let console = if guest.user_mode { shell::UML } else { shell::QEMU };
+        let console = if guest.user_mode { shell::uml() } else { shell::qemu() };
         return shell::look_around(&console, &terminal, &trial, record.as_ref(), error.as_deref());
     }
     let answer = serde_json::to_vec(&Answer { guest, error })?;
@@ -251,12 +256,26 @@ fn find_job(is_all_built_in: bool) -> Result<(PathBuf, Job), HostError> {
             if file.read_exact(&mut magic).is_ok() && magic == *MAGIC {
                 let files = archive::files(BufReader::new(File::open(&disk)?))?;
                 let job = files.get(JOB).ok_or("the disk holds no job")?;
-                return Ok((disk, serde_json::from_slice(job)?));
+                return Ok((disk, understood(job)?));
             }
         }
         std::thread::sleep(Duration::from_millis(20));
     }
     Err(format!("no disk holds a job; this kernel sees {:?}", disks()?).into())
+}
+
+/// The job, where the program that has written it is of our version.
+fn understood(job: &[u8]) -> Result<Job, HostError> {
+    let version = serde_json::from_slice::<serde_json::Value>(job)?["version"].take();
+    match version.as_str() {
+        Some(VERSION) => Ok(serde_json::from_slice(job)?),
+        other => Err(format!(
+            "the guest has fsverdict {VERSION}, and the host {}: give it that one (fsverdict \
+             kernels tools --arch ... --program FILE)",
+            other.unwrap_or("one without a version")
+        )
+        .into()),
+    }
 }
 
 /// The disks of this machine, with their folders in /sys, in the order of the buses.

@@ -1,5 +1,6 @@
 //! What a guest has of the host: the programs that its trials need, their libraries, and the files
-//! that the work names, at the paths they have on the host.
+//! that the work names, at the paths they have on the host. One for other processors has the
+//! programs that were fetched for these (`userland.rs`).
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fs::{self, File};
@@ -11,8 +12,10 @@ use std::time::Duration;
 use fsverdict_core::model::{Command, Map, Plan, Vm, is_mapped};
 
 use super::archive::Archive;
+use super::elf;
 use super::error::VmError;
 use super::toolbox::{self, Toolbox};
+use super::userland::{self, Userland};
 use crate::file_system::{FileSystem, Site};
 use crate::{layer, tool, workload};
 
@@ -20,11 +23,12 @@ use crate::{layer, tool, workload};
 const MOST_BYTES: u64 = 1 << 30;
 /// How long ldd(1) may take for all programs together.
 const LDD_LIMIT: Duration = Duration::from_secs(60);
+const HOST: &str = "/";
 /// Symbolic links that lead on to others: as many as the kernel follows (path_resolution(7)).
 const LINKS_FOLLOWED: u32 = 40;
-/// Files that programs look for without being told.
+/// Files that programs look for without being told; the first is of the host's libraries alone.
 const USUAL: [&str; 8] = [
-    "/etc/ld.so.cache",
+    LIBRARY_CACHE,
     "/etc/mke2fs.conf",
     "/etc/nilfs_cleanerd.conf",
     "/etc/zfs/zfsrc",
@@ -33,6 +37,9 @@ const USUAL: [&str; 8] = [
     "/etc/nsswitch.conf",
     "/etc/localtime",
 ];
+const LIBRARY_CACHE: &str = "/etc/ld.so.cache";
+/// pthread_cancel(3) opens it while a program runs: no list of libraries has it.
+const OPENED_LATER: &str = "libgcc_s.so.1";
 /// Those of [`USUAL`] that tell who uses the machine.
 const ACCOUNTS: [Option<&str>; 2] = [Some("/etc/passwd"), Some("/etc/group")];
 /// What a trial itself starts.
@@ -46,7 +53,8 @@ const NOT_BROUGHT: [&str; 12] = [
 enum Entry {
     Directory(u32),
     Link(PathBuf),
-    File(u64),
+    /// Where it lies here, and its bytes.
+    File(PathBuf, u64),
 }
 
 /// Files of the host that go into a guest.
@@ -55,6 +63,8 @@ pub struct HostFiles {
     entries: BTreeMap<PathBuf, Entry>,
     /// Programs whose libraries are not looked for yet.
     programs: BTreeSet<PathBuf>,
+    /// Where programs and their libraries are from, if not from the host.
+    userland: Option<Userland>,
     /// Tools that the host does not have.
     toolboxes: BTreeSet<Toolbox>,
     /// For a stranger's plan, what it may name; programs of the system besides.
@@ -70,23 +80,31 @@ impl HostFiles {
         plan: &Plan,
         file_systems: impl Iterator<Item = &'a FileSystem>,
         more: &[&str],
+        userland: Option<Userland>,
     ) -> Result<HostFiles, VmError> {
+        if let Some((userland, how)) = userland.as_ref().and_then(|it| Some((it, it.lack()?))) {
+            return Err(VmError::NoUserland { arch: userland.arch().shown(), how });
+        }
         let given = plan.vm.as_ref().and_then(Vm::given);
         let given = given.map(|given| given.iter().map(PathBuf::from).collect());
-        let mut host_files = HostFiles { given, ..HostFiles::default() };
+        let mut host_files = HostFiles { given, userland, ..HostFiles::default() };
         // Who uses this machine is no stranger's affair.
         let is_told =
             |path: &&Path| host_files.given.is_none() || !ACCOUNTS.contains(&path.to_str());
         let usual: Vec<&Path> =
             USUAL.iter().map(Path::new).filter(|path| path.exists()).filter(is_told).collect();
         for path in usual {
-            host_files.add(path)?;
+            match &host_files.userland {
+                Some(_) if path == Path::new(LIBRARY_CACHE) => {}
+                Some(its) if its.file(path).is_file() => drop(host_files.add_program(path)?),
+                _ => drop(host_files.add(path)?),
+            }
         }
         for program in PROGRAMS.into_iter().chain(workload::programs(plan)) {
             host_files.system_program(program)?;
         }
-        for path in more.iter().filter_map(|name| tool::find(name)) {
-            host_files.program(&path)?;
+        for name in more {
+            host_files.find(name).map_or(Ok(()), |path| host_files.program(&path))?;
         }
         for known in file_systems {
             host_files.file_system(known)?;
@@ -130,7 +148,7 @@ impl HostFiles {
             self.system_program(&argv[0])?;
         }
         // mount(8) and umount(8) start them where there are any.
-        let found = ["mount", "umount"].map(|it| tool::find(&format!("{it}.{}", known.driver())));
+        let found = ["mount", "umount"].map(|it| self.find(&format!("{it}.{}", known.driver())));
         found.iter().flatten().try_for_each(|helper| self.program(helper))?;
         known.helpers.iter().try_for_each(|helper| self.system_program(helper))
     }
@@ -139,7 +157,7 @@ impl HostFiles {
     fn command(&mut self, command: &Command, must_be_there: bool) -> Result<(), VmError> {
         let argv = command.argv();
         if must_be_there && self.users_program(&argv[0]).is_none() {
-            return Err(tool::ToolError::Missing { program: argv[0].clone() }.into());
+            return Err(self.missing(&argv[0]));
         }
         let is_part = |c: char| c.is_alphanumeric() || "/._-+@%~".contains(c);
         for argument in &argv {
@@ -147,6 +165,7 @@ impl HostFiles {
             for word in pieces.chain([argument.as_str()]).collect::<BTreeSet<_>>() {
                 match word.starts_with('/') {
                     true if is_mapped(&self.mapped, word) => {}
+                    true if self.is_of_userland(word) => self.program(Path::new(word))?,
                     true if Path::new(word).exists() => self.named(Path::new(word))?,
                     true => {}
                     false => self.users_program(word).map_or(Ok(()), |it| self.program(&it))?,
@@ -158,6 +177,10 @@ impl HostFiles {
 
     /// A program, or a file by its path; preflight has said what is not there.
     fn needed(&mut self, need: &str) -> Result<(), VmError> {
+        if self.userland.is_some() {
+            let found = need.split('|').find_map(|name| self.users_program(name));
+            return found.map_or(Ok(()), |path| self.program(&path));
+        }
         let Some(name) = tool::needed(need).find(|name| tool::is_there(name)) else {
             return Ok(());
         };
@@ -170,23 +193,49 @@ impl HostFiles {
 
     /// The host's own, or one that was fetched for guests.
     fn system_program(&mut self, name: &str) -> Result<(), VmError> {
-        if let Some(path) = tool::find(name) {
+        if let Some(path) = self.find(name) {
             return self.program(&path);
         }
-        let missing = || tool::ToolError::Missing { program: name.into() };
-        self.toolboxes.insert(toolbox::find(name).ok_or_else(missing)?);
+        let toolbox = toolbox::find(name).filter(|_| self.userland.is_none());
+        self.toolboxes.insert(toolbox.ok_or_else(|| self.missing(name))?);
         Ok(())
     }
 
+    /// A program of the system, where trials look for it.
+    fn find(&self, name: &str) -> Option<PathBuf> {
+        self.userland.as_ref().map_or_else(|| tool::find(name), |its| its.find(name))
+    }
+
+    fn is_of_userland(&self, path: &str) -> bool {
+        self.userland.as_ref().is_some_and(|its| its.file(Path::new(path)).is_file())
+    }
+
+    fn missing(&self, program: &str) -> VmError {
+        let program = program.to_string();
+        match &self.userland {
+            None => tool::ToolError::Missing { program }.into(),
+            Some(its) => VmError::NotInUserland { arch: its.arch(), program },
+        }
+    }
+
     fn program(&mut self, path: &Path) -> Result<(), VmError> {
-        let path = self.add(path)?;
+        let path = self.add_program(path)?;
         self.with_interpreter(&path)
+    }
+
+    /// Where the file lies here that is a guest's `path`.
+    fn source(&self, path: &Path) -> PathBuf {
+        match self.entries.get(path) {
+            Some(Entry::File(from, _)) => from.clone(),
+            _ => path.into(),
+        }
     }
 
     /// A script brings the program that reads it; any other its libraries.
     fn with_interpreter(&mut self, path: &Path) -> Result<(), VmError> {
         let mut head = [0; 128];
-        let length = File::open(path).and_then(|mut file| file.read(&mut head)).unwrap_or(0);
+        let source = self.source(path);
+        let length = File::open(source).and_then(|mut file| file.read(&mut head)).unwrap_or(0);
         let head = &head[..length];
         if head.starts_with(b"\x7fELF") {
             self.programs.insert(path.into());
@@ -204,6 +253,15 @@ impl HostFiles {
 
     /// A program as its user's shell would find it. A stranger's plan gets those of the system.
     fn users_program(&self, name: &str) -> Option<PathBuf> {
+        if let Some(its) = &self.userland {
+            // Scripts are for all processors, and so may be a program that the user has built.
+            let is_runnable = |path: &PathBuf| {
+                let machine = File::open(path).and_then(|mut file| userland::machine(&mut file));
+                machine.is_ok_and(|it| it.is_none_or(|arch| arch == its.arch()))
+            };
+            let own = || users_program(name).filter(|_| name.contains('/')).filter(is_runnable);
+            return its.find(name).or_else(|| own().filter(|_| self.given.is_none()));
+        }
         match self.given {
             None => users_program(name),
             Some(_) if name.contains('/') => Some(PathBuf::from(name)).filter(|it| is_systems(it)),
@@ -243,9 +301,9 @@ impl HostFiles {
             match entry.file_type().map_err(reading(&path))? {
                 kind if kind.is_dir() => self.tree(entry.path())?,
                 // What it leads to may be elsewhere, or nowhere.
-                kind if kind.is_symlink() => self.step(entry.path()).map(drop)?,
+                kind if kind.is_symlink() => self.step(Path::new(HOST), entry.path()).map(drop)?,
                 kind if kind.is_file() => {
-                    self.step(entry.path())?;
+                    self.step(Path::new(HOST), entry.path())?;
                     let is_program = entry.metadata().is_ok_and(|data| data.mode() & 0o111 != 0);
                     if is_program && self.given.is_none() {
                         self.with_interpreter(&entry.path())?;
@@ -260,9 +318,23 @@ impl HostFiles {
         Ok(())
     }
 
+    /// [`HostFiles::add`], of where programs are from.
+    fn add_program(&mut self, path: &Path) -> Result<PathBuf, VmError> {
+        match self.userland.as_ref().map(Userland::root) {
+            Some(root) if self.is_of_userland(&path.display().to_string()) => {
+                self.add_below(&root, path)
+            }
+            _ => self.add(path),
+        }
+    }
+
     /// Adds what is at `path`, the links on the way to it and the folders above it; gives its path
     /// without links.
     fn add(&mut self, path: &Path) -> Result<PathBuf, VmError> {
+        self.add_below(Path::new(HOST), path)
+    }
+
+    fn add_below(&mut self, root: &Path, path: &Path) -> Result<PathBuf, VmError> {
         let mut parts: VecDeque<PathBuf> = parts(path);
         let mut at = PathBuf::from("/");
         let mut links = 0;
@@ -272,7 +344,7 @@ impl HostFiles {
                 continue;
             }
             let next = at.join(part);
-            let Some(target) = self.step(next.clone())? else {
+            let Some(target) = self.step(root, next.clone())? else {
                 at = next;
                 continue;
             };
@@ -290,16 +362,21 @@ impl HostFiles {
         Ok(at)
     }
 
-    /// Adds one entry, whose folder is there; gives its target if it is a link.
-    fn step(&mut self, path: PathBuf) -> Result<Option<PathBuf>, VmError> {
-        let data = fs::symlink_metadata(&path).map_err(reading(&path))?;
+    /// Adds one entry, whose folder is there, from below `root`; gives its target if it is a link.
+    fn step(&mut self, root: &Path, path: PathBuf) -> Result<Option<PathBuf>, VmError> {
+        let from = root.join(path.strip_prefix("/").unwrap_or(&path));
+        let data = fs::symlink_metadata(&from).map_err(reading(&from))?;
         let entry = match data.file_type() {
             kind if kind.is_dir() => Entry::Directory(data.mode() & 0o7777),
-            kind if kind.is_symlink() => Entry::Link(fs::read_link(&path).map_err(reading(&path))?),
-            _ => Entry::File(data.len()),
+            kind if kind.is_symlink() => Entry::Link(fs::read_link(&from).map_err(reading(&from))?),
+            _ => Entry::File(from, data.len()),
         };
         let target = if let Entry::Link(target) = &entry { Some(target.clone()) } else { None };
-        self.entries.insert(path, entry);
+        // `/bin` may be a folder to fetched programs, and lead to `/usr/bin` here.
+        match self.entries.get(&path) {
+            Some(Entry::Directory(_)) if target.is_some() => {}
+            _ => drop(self.entries.insert(path, entry)),
+        }
         Ok(target)
     }
 
@@ -309,6 +386,9 @@ impl HostFiles {
         let programs = std::mem::take(&mut self.programs);
         if programs.is_empty() {
             return Ok(());
+        }
+        if let Some(userland) = self.userland.clone() {
+            return self.libraries_of(&userland, programs);
         }
         let paths = programs.iter().map(|path| path.display().to_string());
         let argv: Vec<String> = ["ldd".to_string()].into_iter().chain(paths).collect();
@@ -320,10 +400,45 @@ impl HostFiles {
         Ok(())
     }
 
+    /// What programs for other processors need, as they say themselves: none of them can be run
+    /// here.
+    fn libraries_of(
+        &mut self,
+        userland: &Userland,
+        programs: BTreeSet<PathBuf>,
+    ) -> Result<(), VmError> {
+        let mut wanted: Vec<PathBuf> = programs.into_iter().collect();
+        wanted.extend(userland.library(OPENED_LATER));
+        let mut seen = BTreeSet::new();
+        while let Some(path) = wanted.pop() {
+            let path = self.add_program(&path)?;
+            if !seen.insert(path.clone()) {
+                continue;
+            }
+            let source = self.source(&path);
+            let file = File::open(&source).map_err(reading(&source))?;
+            for name in elf::needed(&file) {
+                let found = match name.starts_with('/') {
+                    true => Some(PathBuf::from(&name)),
+                    false => userland.library(&name),
+                };
+                let of = || VmError::NoLibrary { program: path.clone(), name: name.clone() };
+                wanted.push(found.ok_or_else(of)?);
+            }
+        }
+        Ok(())
+    }
+
     /// This program, as `name`; its symbols for debuggers stay behind.
     pub fn with_ourselves(mut self, name: &str) -> Result<(HostFiles, Ourselves), VmError> {
-        let path = std::env::current_exe().map_err(reading(Path::new("/proc/self/exe")))?;
-        self.programs.insert(path.clone());
+        let path = match &self.userland {
+            None => std::env::current_exe().map_err(reading(Path::new("/proc/self/exe")))?,
+            Some(its) => its.ourselves(),
+        };
+        // One that was made for guests is static.
+        if self.userland.is_none() {
+            self.programs.insert(path.clone());
+        }
         self.libraries()?;
         let content = loaded_part(fs::read(&path).map_err(reading(&path))?);
         Ok((self, Ourselves { name: name.trim_start_matches('/').into(), content }))
@@ -333,7 +448,7 @@ impl HostFiles {
     pub fn bytes(&self) -> u64 {
         self.entries
             .values()
-            .map(|entry| if let Entry::File(bytes) = entry { *bytes } else { 0 })
+            .map(|entry| if let Entry::File(_, bytes) = entry { *bytes } else { 0 })
             .sum()
     }
 
@@ -352,7 +467,7 @@ impl HostFiles {
             let done = match entry {
                 Entry::Directory(mode) => archive.directory(name, *mode),
                 Entry::Link(target) => archive.link(name, target),
-                Entry::File(_) => archive.file(name, path),
+                Entry::File(from, _) => archive.file(name, from),
             };
             done.map_err(reading(path))?;
         }
@@ -460,7 +575,8 @@ mod tests {
         let path = host_files.add(&root.join("link/../link/file")).unwrap();
         assert_eq!(path, root.join("real/file"));
         assert_eq!(host_files.entries[&root.join("link")], Entry::Link("real".into()));
-        assert_eq!(host_files.entries[&root.join("real/file")], Entry::File(7));
+        let file = root.join("real/file");
+        assert_eq!(host_files.entries[&file], Entry::File(file.clone(), 7));
         assert!(matches!(host_files.entries[&root], Entry::Directory(_)));
         std::os::unix::fs::symlink("round", root.join("round")).unwrap();
         host_files.add(&root.join("round")).unwrap_err();

@@ -1,10 +1,12 @@
-//! Kernels a guest can boot: those of this system, those that were fetched, and any bzImage.
+//! Kernels a guest can boot: those of this system, those that were fetched, and any image.
 
 use std::fs;
-use std::io::{self, Read};
+use std::io;
 use std::path::{Path, PathBuf};
 
+use super::arch::{self, Arch};
 use super::error::VmError;
+use super::image::{Image, called};
 use super::release::{by_version, is_of_version, name_with, with_zfs};
 use super::tree::{self, Found};
 use crate::machine::plain;
@@ -13,8 +15,10 @@ use crate::{sys, undo};
 /// A kernel's image with its modules.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Kernel {
-    /// The bzImage.
+    /// The bzImage; for arm64 the Image.
     pub image: PathBuf,
+    /// For which processors it is.
+    pub arch: Arch,
     /// What it calls itself: `6.1.0-44-cloud-amd64`.
     pub release: String,
     /// Which build of that release it is, and of when: `#3 SMP PREEMPT_DYNAMIC Tue Nov ...`; empty
@@ -76,7 +80,8 @@ pub fn all() -> Vec<Kernel> {
 
 /// The kernels of that name, the first choice first: the one at a path, which is an image or a
 /// folder with a kernel (`tree.rs`), or all whose release it is or begins (`6.12`, `6.12+zfs-2.3`),
-/// the newest first. No name: the running one, then all there are.
+/// the newest first; for other processors than this machine's where it says so (`6.12:arm64`). No
+/// name: the running one, then all there are.
 pub fn named(name: Option<&str>) -> Result<Vec<Kernel>, VmError> {
     if let Some(path) = name.filter(|name| name.contains('/')) {
         let unreadable = |source| VmError::Image { path: path.into(), source };
@@ -91,6 +96,7 @@ pub fn named(name: Option<&str>) -> Result<Vec<Kernel>, VmError> {
         Some(name) => kernels.retain(|kernel| kernel.is_called(name)),
         None => {
             let running = sys::kernel_release();
+            kernels.retain(|kernel| kernel.arch == Arch::OWN);
             kernels.sort_by_key(|kernel| kernel.release != running);
         }
     }
@@ -105,9 +111,15 @@ pub fn named(name: Option<&str>) -> Result<Vec<Kernel>, VmError> {
 }
 
 impl Kernel {
-    /// Its release, with the OpenZFS that was built for it: `6.1.0-44-cloud-amd64+zfs-2.3.9`.
+    /// Its release, with the OpenZFS that was built for it, and its processors where they are not
+    /// this machine's and it does not say so: `6.1.0-44-cloud-amd64+zfs-2.3.9`, `6.1.9:arm64`.
     pub fn name(&self) -> String {
-        self.zfs.as_ref().map_or(self.release.clone(), |zfs| name_with(&self.release, &zfs.version))
+        let zfs = self.zfs.as_ref();
+        let name = zfs.map_or(self.release.clone(), |zfs| name_with(&self.release, &zfs.version));
+        match self.release.ends_with(self.arch.name()) {
+            true => name,
+            false => name + &arch::end(self.arch),
+        }
     }
 
     /// Its release and its build, with the OpenZFS that was built for it: another kernel of that
@@ -121,8 +133,13 @@ impl Kernel {
         self.zfs.as_ref().map_or(String::new(), |zfs| format!(", OpenZFS {}", zfs.version))
     }
 
-    /// `name` is its release or a beginning of it, and so is what it says of OpenZFS.
+    /// `name` is its release or a beginning of it, and so is what it says of OpenZFS; what it says
+    /// of processors is so, if it is no whole release.
     fn is_called(&self, name: &str) -> bool {
+        let (name, arch) = arch::split(name);
+        if arch != self.arch && name != self.release {
+            return false;
+        }
         let Some((release, version)) = with_zfs(name) else {
             return is_of_version(&self.release, name);
         };
@@ -133,7 +150,7 @@ impl Kernel {
     /// That image is one of the same build.
     pub fn is_that_of(&self, image: &Path) -> bool {
         let called = || called(plain::open(image)?, fs::metadata(image)?.len());
-        called().is_ok_and(|(release, build)| release == self.release && build == self.build)
+        called().is_ok_and(|it| it.release == self.release && it.build == self.build)
     }
 
     /// Where its modules were looked for, as the end of a sentence, if there are none.
@@ -165,14 +182,15 @@ impl Kernel {
     /// tree that it lies in.
     pub fn at(image: &Path) -> io::Result<Kernel> {
         let image = image.canonicalize()?;
-        let (release, build) = called(plain::open(&image)?, fs::metadata(&image)?.len())?;
+        let called = called(plain::open(&image)?, fs::metadata(&image)?.len())?;
+        let Image { arch, release, build } = called;
         let roots = roots(&image);
         let modules = folders(&roots, &release).find(|folder| folder.is_dir());
-        let modules = modules.or_else(|| tree::around(&image, &release));
+        let modules = modules.or_else(|| tree::around(&image, arch, &release));
         // `/zfs` is this system's own, and nothing that belongs to a kernel of /boot.
         let package = Some(roots[1]).filter(|root| root.parent().is_some());
         let zfs = package.and_then(|root| Zfs::in_folder(&root.join(TOOLS)));
-        Ok(Kernel { image, release, build, modules, zfs })
+        Ok(Kernel { image, arch, release, build, modules, zfs })
     }
 }
 
@@ -196,89 +214,9 @@ impl Zfs {
     }
 }
 
-/// What an image of so many bytes calls itself, its release and its build, if it is whole and for
-/// this processor (Documentation/arch/x86/boot.rst: `header`, `kernel_version`; what that is made
-/// of is in arch/x86/boot/version.c: `RELEASE (USER@HOST) BUILD`).
-fn called(image: impl Read, image_bytes: u64) -> io::Result<(String, String)> {
-    const HEAD_BYTES: u64 = 64 << 10;
-    let wrong = || io::Error::other("it is no bzImage");
-    let mut head = Vec::new();
-    image.take(HEAD_BYTES).read_to_end(&mut head)?;
-    if head.get(0x202..0x206) != Some(b"HdrS") {
-        return Err(wrong());
-    }
-    check(&head, image_bytes)?;
-    let at = usize::from(u16::from_le_bytes([head[0x20e], head[0x20f]])) + 0x200;
-    let text = head.get(at..).ok_or_else(wrong)?;
-    let end = text.iter().position(|&byte| byte == 0).ok_or_else(wrong)?;
-    let text = String::from_utf8_lossy(&text[..end]);
-    let (release, rest) = text.split_once(' ').unwrap_or((&text, ""));
-    let build = rest.split_once(") ").map_or("", |(_, build)| build);
-    Ok((release.into(), build.trim().into()))
-}
-
-/// How a 64-bit kernel enables long mode before it is unpacked, which a 32-bit one never does
-/// (arch/x86/boot/compressed/head_64.S, `startup_32`): `mov $MSR_EFER, %ecx; rdmsr; bts
-/// $_EFER_LME, %eax; wrmsr`.
-const LONG_MODE: [u8; 13] =
-    [0xb9, 0x80, 0, 0, 0xc0, 0x0f, 0x32, 0x0f, 0xba, 0xe8, 0x08, 0x0f, 0x30];
-
-/// `setup_sects` and `syssize` say how long it is, from protocol 2.12 on (Linux 3.8) `xloadflags`
-/// whether it has the 64-bit entry.
-fn check(head: &[u8], image_bytes: u64) -> io::Result<()> {
-    let number = |at: usize, bytes: usize| {
-        let field = head.get(at..at + bytes).unwrap_or_default();
-        field.iter().rev().fold(0_u64, |number, &byte| number << 8 | u64::from(byte))
-    };
-    let sectors = match number(0x1f1, 1) {
-        0 => 4,
-        sectors => sectors,
-    };
-    let whole_bytes = (sectors + 1) * 512 + number(0x1f4, 4) * 16;
-    if image_bytes < whole_bytes {
-        return Err(io::Error::other(format!(
-            "it is cut off: {image_bytes} of {whole_bytes} bytes are there; fetch or copy it again"
-        )));
-    }
-    let is_for_64_bits = match number(0x206, 2) {
-        0x020c.. => number(0x236, 2) & 1 == 1,
-        _ => head.windows(LONG_MODE.len()).any(|code| code == LONG_MODE),
-    };
-    if !is_for_64_bits {
-        return Err(io::Error::other("it is for 32-bit processors: name one for x86-64"));
-    }
-    Ok(())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn an_image_says_its_release() {
-        let mut image = vec![0; 0x2000];
-        image[0x202..0x206].copy_from_slice(b"HdrS");
-        image[0x20e..0x210].copy_from_slice(&0x1000_u16.to_le_bytes());
-        let text = b"5.10.0-32-amd64 (builder@host) #1 SMP Debian 5.10.223-1 (2024-08-10)\0";
-        image[0x1200..0x1200 + text.len()].copy_from_slice(text);
-        let asked =
-            |image: &[u8]| called(image, image.len() as u64).map_err(|error| error.to_string());
-        let its = ("5.10.0-32-amd64".to_string(), "#1 SMP Debian 5.10.223-1 (2024-08-10)".into());
-        // Protocol 2.10 says nothing of it, its code does.
-        image[0x206..0x208].copy_from_slice(&0x020a_u16.to_le_bytes());
-        assert!(asked(&image).unwrap_err().contains("32-bit processors"));
-        image[0x1801..0x1801 + LONG_MODE.len()].copy_from_slice(&LONG_MODE);
-        assert_eq!(asked(&image).unwrap(), its);
-        assert_eq!(asked(b"MZ").unwrap_err(), "it is no bzImage");
-        // Protocol 2.15, with and without the 64-bit entry.
-        image[0x206..0x208].copy_from_slice(&0x020f_u16.to_le_bytes());
-        assert!(asked(&image).unwrap_err().contains("32-bit processors"));
-        image[0x236] = 1;
-        assert_eq!(asked(&image).unwrap(), its);
-        image[0x1f4..0x1f8].copy_from_slice(&0x200_u32.to_le_bytes());
-        let says = "it is cut off: 8192 of 10752 bytes are there; fetch or copy it again";
-        assert_eq!(asked(&image).unwrap_err(), says);
-    }
 
     #[test]
     fn a_folder_with_a_version_and_no_tools_is_no_openzfs() {
@@ -294,6 +232,7 @@ mod tests {
         let zfs = Zfs { version: "2.3.9".into(), tools: PathBuf::new() };
         let kernel = |zfs| Kernel {
             image: PathBuf::new(),
+            arch: Arch::OWN,
             release: "6.1.0-44-cloud-amd64".into(),
             build: String::new(),
             modules: None,
@@ -308,5 +247,15 @@ mod tests {
         for name in ["6.12+zfs", "6.1+zfs-2.4", "6.1+zfs-2.3.90", "+zfs"] {
             assert!(!with.is_called(name), "{name}");
         }
+        let other = if Arch::OWN == Arch::X86 { Arch::Arm64 } else { Arch::X86 };
+        let release: String = "6.1.0-mine".into();
+        let of_other = Kernel { arch: other, release: release.clone(), ..plain.clone() };
+        let name = of_other.name();
+        assert_eq!(name, format!("6.1.0-mine:{}", other.name()));
+        for name in [&name, &release, &format!("6.1:{}", other.name())] {
+            assert!(of_other.is_called(name), "{name}");
+        }
+        assert!(!of_other.is_called("6.1") && !plain.is_called(&format!("6.1:{}", other.name())));
+        assert!(plain.is_called(&format!("6.1:{}", Arch::OWN.name())));
     }
 }

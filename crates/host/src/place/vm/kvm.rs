@@ -12,13 +12,14 @@ use std::time::{Duration, Instant};
 
 use fsverdict_core::model::need::Answer;
 
+use super::arch::Arch;
 use crate::machine::answers::{closed, nameless_file};
 use crate::{sys, tool};
 
 /// Start of QEMU and firmware 0.2 s, counting 0.1 s; there is room for a slow machine.
 const LIMIT: Duration = Duration::from_secs(10);
-/// The program, for guests of x86-64.
-pub const QEMU: &str = "qemu-system-x86_64";
+/// The program, for guests of this machine's kind.
+pub const QEMU: &str = Arch::OWN.qemu();
 const POLL: Duration = Duration::from_millis(10);
 const SECTOR_BYTES: usize = 512;
 /// What the guest writes to the port of isa-debug-exit.

@@ -3,12 +3,14 @@
 //! their disks, and what they can't have.
 //!
 //! The guest is fsverdict itself, as the first process ([`guest`]), in an initial file system that
-//! is made of the host's own files (`host_files.rs`) and the kernel's modules (`modules.rs`). A
-//! trial goes in and its record comes out as the same documents as everywhere, in archives on a
-//! disk of their own: that needs no file system, no network and no serial console.
+//! is made of the host's own files (`host_files.rs`), or for other processors of what was fetched
+//! for these ([`userland`]), and the kernel's modules (`modules.rs`). A trial goes in and its
+//! record comes out as the same documents as everywhere, in archives on a disk of their own: that
+//! needs no file system, no network and no serial console.
 
 mod answers;
 mod apt;
+pub mod arch;
 mod archive;
 mod console;
 mod disks;
@@ -19,6 +21,7 @@ mod full;
 pub mod guest;
 mod host_files;
 mod hung;
+mod image;
 pub mod kernel;
 pub mod kvm;
 mod loading;
@@ -32,6 +35,7 @@ mod shell;
 pub mod toolbox;
 mod tree;
 pub mod uml;
+pub mod userland;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
@@ -56,18 +60,19 @@ use crate::place::trial_process::{Event, Patience, Watch};
 use crate::tool;
 use crate::undo::{Journal, Undo};
 pub use answers::answer;
+use arch::Arch;
 use archive::Archive;
 use console::{Console, Mute, Silence};
 pub use error::VmError;
 use guest::{Answer, Job};
 use host_files::HostFiles;
 use kernel::{Kernel, Zfs};
-use kvm::QEMU;
 use logged::Log;
 pub use modules::CONTENTS;
 use modules::{Bus, Modules};
 use qemu::{Disk, DiskLog, Machine};
 pub use shell::Terminal;
+use userland::Userland;
 
 /// The disk by which a trial goes in and its record comes out. A hole in a file: what is not
 /// written takes no space.
@@ -103,8 +108,9 @@ impl Runner {
         }
     }
 
-    fn has_kvm(self) -> bool {
-        self == Runner::Qemu { kvm: true }
+    /// KVM runs the host's own kind of instructions.
+    fn has_kvm(self, arch: Arch) -> bool {
+        self == Runner::Qemu { kvm: true } && arch == Arch::OWN
     }
 
     fn shown(self) -> (&'static str, &'static str) {
@@ -256,9 +262,15 @@ impl Bootable {
         self.kernel.zfs.as_ref().filter(|_| is_its)
     }
 
+    /// The contender's file system, where its tools are the host's or those that were fetched for
+    /// other processors, and did not come with the kernel.
+    fn by_tools(&self, contender: &Contender) -> Option<&'static FileSystem> {
+        self.file_system(contender).filter(|_| self.zfs_of(contender).is_none())
+    }
+
     /// The contender's file system, where its tools are the host's.
     fn by_host(&self, contender: &Contender) -> Option<&'static FileSystem> {
-        self.file_system(contender).filter(|_| self.zfs_of(contender).is_none())
+        self.by_tools(contender).filter(|_| self.kernel.arch == Arch::OWN)
     }
 
     /// What a trial of `contender` needs of the kernel's modules.
@@ -329,36 +341,59 @@ struct Prepared {
     kernels: BTreeMap<Asked, Bootable>,
     /// What tells the modules of each from others of their names.
     prints: BTreeMap<Asked, String>,
-    host_files: HostFiles,
+    /// For each kind of processors that the kernels have.
+    host_files: BTreeMap<Arch, HostFiles>,
 }
 
 impl Prepared {
     /// With `programs` besides what the trials need.
     fn of(plan: &Plan, had: &Facts, programs: &[&str]) -> Result<Prepared, VmError> {
-        match is_uml(plan) {
+        if is_uml(plan) {
             // At least: what comes along is known when it is packed.
-            true => uml::check_memory(plan.vm.clone().unwrap_or_default().memory.0)?,
-            false => tool::command(QEMU).map(drop)?,
+            uml::check_memory(plan.vm.clone().unwrap_or_default().memory.0)?;
         }
         let (mut kernels, mut prints) = (BTreeMap::new(), BTreeMap::new());
         for asked in plan.contenders.iter().map(Asked::by).collect::<BTreeSet<_>>() {
-            asked.disks.map_or(Ok(()), qemu::check_devices)?;
             let bootable = Bootable::again(&asked, plan, had)?;
+            if !is_uml(plan) {
+                let arch = bootable.kernel.arch;
+                tool::command(arch.qemu())?;
+                asked.disks.map_or(Ok(()), |disks| qemu::check_devices(arch, disks))?;
+            }
             prints.insert(asked.clone(), bootable.modules.print(&bootable.files(&asked, plan))?);
             kernels.insert(asked, bootable);
         }
-        let by_host = plan.contenders.iter().filter_map(|it| kernels[&Asked::by(it)].by_host(it));
-        let by_host = by_host.chain(plan.contenders.iter().flat_map(above));
-        let host_files = HostFiles::of(plan, by_host, programs)?;
+        let archs: BTreeSet<Arch> = kernels.values().map(|it| it.kernel.arch).collect();
+        let files = |arch| Ok((arch, host_files(plan, &kernels, arch, programs)?));
+        let host_files = archs.into_iter().map(files).collect::<Result<_, VmError>>()?;
         Ok(Prepared { kernels, prints, host_files })
     }
 }
 
+/// What those contenders' guests have of the host whose kernels are for `arch`.
+fn host_files(
+    plan: &Plan,
+    kernels: &BTreeMap<Asked, Bootable>,
+    arch: Arch,
+    programs: &[&str],
+) -> Result<HostFiles, VmError> {
+    let mut its = plan.clone();
+    its.contenders.retain(|it| kernels[&Asked::by(it)].kernel.arch == arch);
+    let by_tools = its.contenders.iter().filter_map(|it| kernels[&Asked::by(it)].by_tools(it));
+    let all = by_tools.chain(its.contenders.iter().flat_map(above));
+    let userland = (arch != Arch::OWN).then(|| Userland::of(arch));
+    HostFiles::of(&its, all, programs, userland)
+}
+
 /// The contenders' file systems as their kernels have them, where the host has their tools.
 pub fn file_systems_by_host(plan: &Plan) -> Vec<&'static FileSystem> {
-    let by_host = |it: &Contender| Bootable::of(&Asked::by(it), plan).ok()?.by_host(it);
-    let lowest = plan.contenders.iter().filter_map(by_host);
-    lowest.chain(plan.contenders.iter().flat_map(above)).collect()
+    let all = plan
+        .contenders
+        .iter()
+        .filter_map(|it| Some((it, Bootable::of(&Asked::by(it), plan).ok()?)));
+    let own: Vec<_> = all.filter(|(_, bootable)| bootable.kernel.arch == Arch::OWN).collect();
+    let lowest = own.iter().filter_map(|(it, bootable)| bootable.by_host(it));
+    lowest.chain(own.iter().flat_map(|(it, _)| above(it))).collect()
 }
 
 /// The contender's file system as its kernel has it; `None` where that is not there.
@@ -386,6 +421,10 @@ pub fn hint(plan: &Plan) -> Option<&'static str> {
 pub fn imagined(plan: &Plan, trial: &Trial) -> Result<Vec<String>, HostError> {
     let asked = Asked::by(&trial.contender);
     let bootable = Bootable::of(&asked, plan);
+    let arch = bootable.as_ref().map_or_else(
+        |_| arch::split(asked.kernel.as_deref().unwrap_or_default()).1,
+        |it| it.kernel.arch,
+    );
     let image = match &bootable {
         Ok(bootable) => bootable.kernel.image.clone(),
         Err(_) if is_uml(plan) => "linux".into(),
@@ -409,7 +448,8 @@ pub fn imagined(plan: &Plan, trial: &Trial) -> Result<Vec<String>, HostError> {
         bus: bootable.map_or_else(|_| asked.disks.map_or(Bus::Virtio, Bus::from), |it| it.bus()),
         memory_bytes: config.memory.0,
         processors: processors(plan),
-        kvm: runner.has_kvm(),
+        arch,
+        kvm: runner.has_kvm(arch),
         parameters: &trial.contender.parameters,
         options: &config.qemu,
         has_terminal: false,
@@ -520,8 +560,10 @@ impl<'a> Vm<'a> {
     /// Each kernel with its disks, and an archive for it: the host's files, ourselves, and the
     /// modules of all contenders.
     fn bring_kernels(&mut self) -> Result<(), HostError> {
-        let host_files = std::mem::take(&mut self.prepared.host_files);
-        let (host_files, ourselves) = host_files.with_ourselves(within::PROGRAM)?;
+        let mut all_files = BTreeMap::new();
+        for (arch, files) in mem::take(&mut self.prepared.host_files) {
+            all_files.insert(arch, files.with_ourselves(within::PROGRAM)?);
+        }
         for (index, (asked, bootable)) in self.prepared.kernels.iter().enumerate() {
             let image = self.image(index, &bootable.kernel)?;
             let initrd = self.own_folder()?.join(format!("{index}.cpio"));
@@ -533,6 +575,7 @@ impl<'a> Vm<'a> {
             // no console, that process opens the other in its place.
             archive.device("dev/console", [5, 1])?;
             archive.device("dev/null", [1, 3])?;
+            let (host_files, ourselves) = &all_files[&bootable.kernel.arch];
             archive.bytes(&ourselves.name, 0o755, &ourselves.content)?;
             archive.link(guest::INIT.trim_start_matches('/'), Path::new(within::PROGRAM))?;
             host_files.pack(&mut archive)?;
@@ -551,7 +594,8 @@ impl<'a> Vm<'a> {
             }
             self.brought.insert(asked.clone(), Brought { image, initrd });
         }
-        self.prepared.host_files = host_files;
+        let files = all_files.into_iter().map(|(arch, (files, _))| (arch, files));
+        self.prepared.host_files = files.collect();
         Ok(())
     }
 
@@ -612,7 +656,8 @@ impl<'a> Vm<'a> {
                 .map_or_else(String::new, |it| bootable.modules.with_driver(it.module())),
             path: guest_path(self.plan.vm.as_ref().is_some_and(|vm| vm.untrusted)),
             disks: trial.bed.devices.len(),
-            emulated: self.runner == Runner::Qemu { kvm: false },
+            emulated: self.runner != Runner::Uml && !self.runner.has_kvm(bootable.kernel.arch),
+            version: guest::VERSION.into(),
             user_mode: self.runner == Runner::Uml,
             has_marks: log.is_some(),
             like: self.like().cloned(),
@@ -635,7 +680,8 @@ impl<'a> Vm<'a> {
             bus: bootable.bus(),
             memory_bytes: self.memory_bytes(initrd)?,
             processors: processors(&self.plan),
-            kvm: self.runner.has_kvm(),
+            arch: bootable.kernel.arch,
+            kvm: self.runner.has_kvm(bootable.kernel.arch),
             parameters: &trial.contender.parameters,
             options: config.map_or(&[], |config| &config.qemu),
             has_terminal: false,
@@ -960,7 +1006,11 @@ impl Place for Vm<'_> {
                 [..] => ", virtio disks, or IDE or SATA where it sees none",
             };
             let (release, zfs) = (&kernel.release, kernel.its_zfs());
-            let text = format!("Linux {release}{zfs} ({}){disks}", kernel.image.display());
+            let arch = match kernel.arch {
+                Arch::OWN => String::new(),
+                other => format!(" for {}, emulated", other.shown()),
+            };
+            let text = format!("Linux {release}{arch}{zfs} ({}){disks}", kernel.image.display());
             facts.push((format!("kernel {}", asked.shown()), text));
             facts.push((asked.build_fact(), kernel.told()));
             let print = self.prepared.prints[asked].clone();
@@ -986,6 +1036,7 @@ mod tests {
         list.into_iter().for_each(|list| fs::write(modules.join("modules.dep"), list).unwrap());
         Kernel {
             image: folder.join("vmlinuz"),
+            arch: Arch::OWN,
             release: release.into(),
             build: String::new(),
             modules: Some(modules),

@@ -7,23 +7,26 @@ use std::time::{Duration, SystemTime};
 use fsverdict_core::model::need::State;
 use fsverdict_core::model::{self, Attachment, Limits};
 
+use super::arch::Arch;
 use super::error::VmError;
 use super::kernel;
-use super::kvm::{self, QEMU};
+use super::kvm;
 use super::modules::{Bus, ONE_PATH};
 use crate::probe::trace::logged::MARKS_BYTES;
 use crate::tool;
 
-/// Kernel parameters (Documentation/admin-guide/kernel-parameters.txt). The machine ends when its
-/// kernel restarts it, which takes no ACPI (`reboot=t`), and its kernel restarts it at once when it
-/// panics. It does not try whether the timer interrupts it within ten ticks (timer_irq_works in
-/// arch/x86/kernel/apic/io_apic.c): on a busy host an emulated one does not, and the kernel panics;
-/// under KVM it leaves that out by itself. The last words spare what a guest has no use for: the
-/// firmware's own list of disks, a keyboard and a mouse, and the self-tests of the crypto code, a
-/// quarter of a boot under TCG.
-pub const PARAMETERS: &str = "console=ttyS0 loglevel=4 rdinit=/init reboot=t panic=-1 oops=panic \
-                              no_timer_check random.trust_cpu=on edd=off i8042.nokbd \
-                              i8042.noaux cryptomgr.notests";
+/// Kernel parameters (Documentation/admin-guide/kernel-parameters.txt), after its console. The
+/// machine ends when its kernel restarts it, and its kernel restarts it at once when it panics. The
+/// last word spares it the self-tests of the crypto code, a quarter of a boot under TCG.
+const PARAMETERS: &str =
+    "loglevel=4 rdinit=/init panic=-1 oops=panic random.trust_cpu=on cryptomgr.notests";
+
+/// Those of x86-64. It restarts without ACPI (`reboot=t`). It does not try whether the timer
+/// interrupts it within ten ticks (timer_irq_works in arch/x86/kernel/apic/io_apic.c): on a busy
+/// host an emulated one does not, and the kernel panics; under KVM it leaves that out by itself.
+/// The last words spare what a guest has no use for: the firmware's own list of disks, a keyboard
+/// and a mouse.
+const OF_X86: &str = "reboot=t no_timer_check edd=off i8042.nokbd i8042.noaux";
 
 /// KFENCE changes the kernel's code ten times a second where it was built to (Linux 5.12 and later,
 /// `CONFIG_KFENCE_STATIC_KEYS`): what that does to a processor that is emulated, `machine/alone.rs`
@@ -63,7 +66,7 @@ pub struct DiskLog {
 /// A machine to be started.
 #[derive(Clone, Debug)]
 pub struct Machine<'a> {
-    /// The bzImage.
+    /// The kernel's image.
     pub kernel: &'a Path,
     /// The archive that is its root.
     pub initrd: &'a Path,
@@ -75,9 +78,11 @@ pub struct Machine<'a> {
     pub memory_bytes: u64,
     /// Its processors.
     pub processors: u32,
+    /// What kind these are.
+    pub arch: Arch,
     /// KVM, otherwise TCG.
     pub kvm: bool,
-    /// Of its kernel, after [`PARAMETERS`].
+    /// Of its kernel, after our own.
     pub parameters: &'a [String],
     /// More options, after all others.
     pub options: &'a [String],
@@ -91,12 +96,11 @@ impl Machine<'_> {
         let memory = format!("{}M", self.memory_bytes.div_ceil(1 << 20));
         let accelerator = if self.kvm { "kvm" } else { "tcg,thread=multi" };
         let (kernel, initrd) = (self.kernel.display(), self.initrd.display());
+        let program = self.arch.qemu();
         let mut argv =
-            [QEMU, "-nodefaults", "-no-user-config", "-no-reboot"].map(String::from).to_vec();
+            [program, "-nodefaults", "-no-user-config", "-no-reboot"].map(String::from).to_vec();
         let mut option = |name: &str, value: String| argv.extend([name.to_string(), value]);
-        // The oldest machine QEMU has: every kernel knows its disks and buses, and it boots as fast
-        // as the others.
-        option("-machine", "pc".into());
+        option("-machine", self.arch.machine().into());
         option("-accel", accelerator.into());
         option("-cpu", "max".into());
         option("-smp", self.processors.to_string());
@@ -132,7 +136,10 @@ impl Machine<'_> {
         let own = (self.bus == Bus::Nvme)
             .then(|| format!("{module}.{}", parameter.to_str().unwrap_or_default()));
         let without_kfence = (!self.kvm).then(|| WITHOUT_KFENCE.to_string());
-        let words = [PARAMETERS.to_string()].into_iter().chain(without_kfence).chain(own);
+        let console = format!("console={}", self.arch.console());
+        let of_arch = (self.arch == Arch::X86).then(|| OF_X86.to_string());
+        let words = [console, PARAMETERS.into()].into_iter().chain(of_arch);
+        let words = words.chain(without_kfence).chain(own);
         words.chain(self.parameters.iter().cloned()).collect::<Vec<_>>().join(" ")
     }
 
@@ -282,8 +289,10 @@ fn controller(bus: Bus) -> Option<&'static str> {
 
 /// Whether the QEMU that is installed has what attaches disks so. Which devices it has is chosen
 /// when it is built.
-pub fn check_devices(disks: Attachment) -> Result<(), VmError> {
-    let said = tool::run_words(&[QEMU, "-device", "help"])?;
+pub fn check_devices(arch: Arch, disks: Attachment) -> Result<(), VmError> {
+    // Without a machine some of its programs tell of none.
+    let words = [arch.qemu(), "-machine", arch.machine(), "-device", "help"];
+    let said = tool::run_words(&words)?;
     let needed: &[&'static str] = match disks {
         Attachment::VirtioBlk => &["virtio-blk-pci"],
         Attachment::VirtioScsi => &["virtio-scsi-pci", "scsi-hd"],
@@ -372,6 +381,7 @@ mod tests {
             bus: Bus::Ide,
             memory_bytes: (1 << 30) + 1,
             processors: 2,
+            arch: Arch::X86,
             kvm: false,
             parameters: &["mitigations=off".into()],
             options: &["-cpu".into(), "qemu64".into()],
@@ -392,11 +402,17 @@ mod tests {
         let nvme = on(Bus::Nvme);
         let disk = format!("-device nvme,drive=disk1,serial=1,use-intel-id=on,{blocks}");
         assert!(nvme.contains(&disk), "{nvme}");
-        let without_kfence = format!("cryptomgr.notests {WITHOUT_KFENCE}");
+        let without_kfence = format!("i8042.noaux {WITHOUT_KFENCE}");
         let words = format!("{without_kfence} nvme_core.multipath=N mitigations=off");
         assert!(nvme.contains(&words), "{nvme}");
         let typed_at = Machine { has_terminal: true, ..machine.clone() }.argv().join(" ");
         assert!(typed_at.contains(" -serial mon:stdio "), "{typed_at}");
+        let arm = Machine { arch: Arch::Arm64, bus: Bus::Virtio, ..machine.clone() }.argv();
+        assert_eq!(arm[0], "qemu-system-aarch64");
+        let arm = arm.join(" ");
+        assert!(arm.contains(" -machine virt -accel tcg,thread=multi -cpu max "), "{arm}");
+        let words = format!(" console=ttyAMA0 {PARAMETERS} {WITHOUT_KFENCE} mitigations=off ");
+        assert!(arm.contains(&words), "{arm}");
         let line = machine.argv().join(" ");
         assert!(line.contains(" -serial stdio "), "{line}");
         assert!(line.contains(&format!("{without_kfence} mitigations=off -drive ")), "{line}");
@@ -425,6 +441,7 @@ mod tests {
                 bus,
                 memory_bytes: 1 << 30,
                 processors: 1,
+                arch: Arch::X86,
                 kvm: false,
                 parameters: &[],
                 options: &[],

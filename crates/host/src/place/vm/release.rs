@@ -1,5 +1,7 @@
 //! What kernels call themselves, and their order.
 
+use super::arch::{self, Arch};
+
 /// `6.1` is the beginning of `6.1.0-44-amd64`, and not of `6.12.9`.
 pub fn is_of_version(release: &str, name: &str) -> bool {
     let rest = release.strip_prefix(name);
@@ -28,6 +30,10 @@ pub fn name_with(release: &str, version: &str) -> String {
 
 /// What fetches the kernel of that name.
 pub fn how_to_get(name: &str) -> String {
+    let (name, arch) = arch::split(name);
+    if arch != Arch::OWN {
+        return format!("fsverdict kernels get {name} --arch {}", arch.name());
+    }
     match with_zfs(name) {
         None => format!("fsverdict kernels get {name}"),
         Some((release, "")) => format!("fsverdict kernels get {release} --with zfs"),
@@ -78,6 +84,9 @@ mod tests {
         assert_eq!(how_to_get("6.1"), "fsverdict kernels get 6.1");
         assert_eq!(how_to_get("6.1+zfs"), "fsverdict kernels get 6.1 --with zfs");
         assert_eq!(how_to_get("6.1+zfs-2.3"), "fsverdict kernels get 6.1 --with zfs=2.3");
+        let other = if Arch::OWN == Arch::X86 { "arm64" } else { "amd64" };
+        let says = format!("fsverdict kernels get 6.1 --arch {other}");
+        assert_eq!(how_to_get(&format!("6.1:{other}")), says);
         let mut releases = ["6.1.0-9", "6.12.3", "6.1.0-44", "5.10.0"];
         releases.sort_by(|one, other| by_version(one, other));
         assert_eq!(releases, ["5.10.0", "6.1.0-9", "6.1.0-44", "6.12.3"]);

@@ -2,12 +2,14 @@
 
 use std::fs::File;
 use std::io::Write;
+use std::path::{Path, PathBuf};
 
 use fsverdict_core::model::{Outcome, Record, Trial};
 use fsverdict_core::render::visible;
 use fsverdict_core::run::{HostError, Step};
 use serde::{Deserialize, Serialize};
 
+use super::arch::Arch;
 use crate::file_system;
 use crate::place::trial::site::{Level, levels};
 use crate::{sys, tool};
@@ -22,17 +24,21 @@ pub const PROGRAMS: [&str; 43] = [
 
 /// The console of a guest.
 pub struct Console {
-    device: &'static str,
+    device: PathBuf,
     /// What ends a machine that hangs.
     last_way_out: &'static str,
 }
 
 /// The first serial port.
-pub const QEMU: Console =
-    Console { device: "/dev/ttyS0", last_way_out: "Ctrl-A, then X ends one that hangs." };
+pub fn qemu() -> Console {
+    let device = Path::new("/dev").join(Arch::OWN.console());
+    Console { device, last_way_out: "Ctrl-A, then X ends one that hangs." }
+}
 /// The first terminal: what is typed goes there, all of it.
-pub const UML: Console =
-    Console { device: "/dev/tty0", last_way_out: "one that hangs is killed from elsewhere." };
+pub fn uml() -> Console {
+    let device = "/dev/tty0".into();
+    Console { device, last_way_out: "one that hangs is killed from elsewhere." }
+}
 
 /// The terminal that a guest's console is shown at.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -53,7 +59,7 @@ pub fn look_around(
     record: Option<&Record>,
     error: Option<&str>,
 ) -> Result<(), HostError> {
-    let console = || File::options().read(true).write(true).open(its.device);
+    let console = || File::options().read(true).write(true).open(&its.device);
     console()?.write_all(said(its, trial, record, error).as_bytes())?;
     // Of a session of its own, whose terminal it is: Ctrl-C and jobs take that.
     let line = format!(

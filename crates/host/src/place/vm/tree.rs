@@ -6,12 +6,12 @@ use std::fs;
 use std::io;
 use std::path::{Component, Path, PathBuf};
 
+use super::arch::Arch;
 use super::elf;
 use crate::machine::plain;
 
 /// What `make` writes into a tree that it has built.
 const RELEASE: &str = "include/config/kernel.release";
-const IMAGE: &str = "arch/x86/boot/bzImage";
 /// Modules in the order in which they were linked; what is built in.
 const ORDER: &str = "modules.order";
 pub const BUILTIN: &str = "modules.builtin";
@@ -19,7 +19,7 @@ pub const BUILTIN: &str = "modules.builtin";
 /// A kernel with its modules.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Found {
-    /// The bzImage.
+    /// The bzImage; for arm64 the Image.
     pub image: PathBuf,
     /// What it calls itself.
     pub release: String,
@@ -58,40 +58,50 @@ pub fn is_built(folder: &Path) -> bool {
 }
 
 /// The tree with modules in which the image of that release lies where `make` has put it.
-pub fn around(image: &Path, release: &str) -> Option<PathBuf> {
-    let tree =
-        image.ancestors().nth(IMAGE.split('/').count()).filter(|_| image.ends_with(IMAGE))?;
+pub fn around(image: &Path, arch: Arch, release: &str) -> Option<PathBuf> {
+    let at = arch.image();
+    let tree = image.ancestors().nth(at.split('/').count()).filter(|_| image.ends_with(at))?;
     let its = plain::text(&tree.join(RELEASE)).ok()?;
     (its.trim() == release && tree.join(ORDER).is_file()).then(|| tree.into())
 }
 
 fn built(folder: &Path) -> io::Result<Found> {
     let config = plain::text(&folder.join(".config")).unwrap_or_default();
-    if let Some(other) = other_processor(&config) {
-        return Err(io::Error::other(format!(
-            "it is built for {other}, and guests are x86-64: make it for that one (ARCH=x86_64)"
-        )));
-    }
+    let at = processors(&config)
+        .map_err(|other| {
+            io::Error::other(format!(
+                "it is built for {other}, and guests are x86-64 or arm64: make it for one of \
+                 these (ARCH=x86_64)"
+            ))
+        })?
+        .image();
     let release = plain::text(&folder.join(RELEASE))?.trim().to_string();
-    let image = folder.join(IMAGE);
+    let image = folder.join(at);
     if !image.is_file() {
-        return Err(not_built(&format!("it has no {IMAGE}"), folder, "bzImage"));
+        let target = at.rsplit('/').next().unwrap_or(at);
+        return Err(not_built(&format!("it has no {at}"), folder, target));
     }
     Ok(Found { image, release, modules: folder.into() })
 }
 
-/// For which other processor a kernel of that configuration is: `# Linux/arm64 6.1.0 Kernel
-/// Configuration` is its title.
-fn other_processor(config: &str) -> Option<String> {
+/// For which processors a kernel of that configuration is, or the name of others: `# Linux/riscv
+/// 6.1.0 Kernel Configuration` is its title.
+fn processors(config: &str) -> Result<Arch, String> {
     let is_set = |option: &str| config.lines().any(|line| line.strip_suffix("=y") == Some(option));
-    if config.is_empty() || is_set("CONFIG_X86_64") {
-        return None;
+    if config.is_empty() {
+        return Ok(Arch::OWN);
+    }
+    if is_set("CONFIG_X86_64") {
+        return Ok(Arch::X86);
+    }
+    if is_set("CONFIG_ARM64") {
+        return Ok(Arch::Arm64);
     }
     if is_set("CONFIG_X86_32") {
-        return Some("32-bit processors (i386)".into());
+        return Err("32-bit processors (i386)".into());
     }
     let title = config.lines().find_map(|line| line.strip_prefix("# Linux/"));
-    Some(title.and_then(|it| it.split(' ').next()).unwrap_or("another processor").into())
+    Err(title.and_then(|it| it.split(' ').next()).unwrap_or("another processor").into())
 }
 
 /// The kernel whose modules were installed below `folder`, if any were.
@@ -113,13 +123,14 @@ fn installed(folder: &Path) -> io::Result<Option<Found>> {
         };
     };
     let release = modules.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    let images = [
+    let mut images = [
         folder.join(format!("boot/vmlinuz-{release}")),
         folder.join(format!("vmlinuz-{release}")),
         modules.join("vmlinuz"),
-        // A link to the tree that they were built in.
-        modules.join("build").join(IMAGE),
-    ];
+    ]
+    .to_vec();
+    // A link to the tree that they were built in.
+    images.extend(Arch::ALL.map(|arch| modules.join("build").join(arch.image())));
     let image = images.iter().find(|it| it.is_file()).ok_or_else(|| {
         let looked = images.iter().map(|it| it.display().to_string()).collect::<Vec<_>>();
         io::Error::other(format!("it has modules, and no image: none of {}", looked.join(", ")))
@@ -218,10 +229,12 @@ mod tests {
 
     #[test]
     fn a_tree_that_is_built_has_its_image_and_its_release() {
-        let tree = folder(&[X86, (RELEASE, "6.12.9-mine\n"), (IMAGE, "")]);
+        let image = Arch::X86.image();
+        let tree = folder(&[X86, (RELEASE, "6.12.9-mine\n"), (image, "")]);
         let found = find(tree.path()).unwrap();
         assert_eq!((found.release.as_str(), &*found.modules), ("6.12.9-mine", tree.path()));
-        assert_eq!(found.image, tree.path().join(IMAGE));
+        assert_eq!(found.image, tree.path().join(image));
+        let around = |image: &Path, release: &str| super::around(image, Arch::X86, release);
         assert_eq!(around(&found.image, &found.release), None, "no modules");
         fs::write(tree.path().join(ORDER), "").unwrap();
         assert_eq!(around(&found.image, &found.release), Some(tree.path().into()));
@@ -253,7 +266,13 @@ mod tests {
         assert!(said.starts_with("it has no arch/x86/boot/bzImage: make it first: "), "{said}");
         let arm = "# Linux/arm64 6.1.0 Kernel Configuration\nCONFIG_ARM64=y\nCONFIG_64BIT=y\n";
         let said = refused(&[(".config", arm), (RELEASE, "6.1.0")]);
-        assert!(said.starts_with("it is built for arm64, and guests are x86-64: "), "{said}");
+        assert!(said.starts_with("it has no arch/arm64/boot/Image: make it first: "), "{said}");
+        let other = "# Linux/riscv 6.1.0 Kernel Configuration\nCONFIG_64BIT=y\n";
+        let said = refused(&[(".config", other), (RELEASE, "6.1.0")]);
+        assert!(
+            said.starts_with("it is built for riscv, and guests are x86-64 or arm64"),
+            "{said}"
+        );
         let said = refused(&[(".config", "CONFIG_X86_32=y\n"), (RELEASE, "6.1.0")]);
         assert!(said.starts_with("it is built for 32-bit processors (i386), and"), "{said}");
         let said = refused(&[("notes", "")]);

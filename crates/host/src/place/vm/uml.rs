@@ -12,6 +12,7 @@ use std::time::Duration;
 use fsverdict_core::model::need::Answer;
 
 use super::apt::Apt;
+use super::arch::Arch;
 use super::archive::Archive;
 use super::console;
 use super::error::{VmError, failed};
@@ -92,7 +93,8 @@ fn at(folder: &Path) -> Option<Kernel> {
         Some(release) => (release, said(VERSION).unwrap_or_default()),
         None => (folder.file_name()?.to_str()?.to_string(), String::new()),
     };
-    let kernel = Kernel { image, release, build, modules: Some(modules), zfs: None };
+    let kernel =
+        Kernel { image, arch: Arch::OWN, release, build, modules: Some(modules), zfs: None };
     kernel.image.exists().then_some(kernel)
 }
 
@@ -100,7 +102,7 @@ fn at(folder: &Path) -> Option<Kernel> {
 pub fn get(mirror: Option<&str>, say: &mut dyn FnMut(&str)) -> Result<Kernel, VmError> {
     let _lock = fetch::locked(&kernel::cache(), say)?;
     say(&format!("reading the package lists of {RELEASE}"));
-    let apt = Apt::private(RELEASE, mirror, "main")
+    let apt = Apt::private(RELEASE, mirror, "main", Arch::OWN)
         .map_err(|error| VmError::Fetch(format!("{RELEASE}: {error}; or name a --mirror")))?;
     let version = apt.version(PACKAGE).ok_or_else(|| {
         VmError::Fetch(format!("{RELEASE} has no {PACKAGE}: name another --mirror"))
@@ -328,6 +330,7 @@ mod tests {
             disks: &disks,
             bus: Bus::Ubd,
             memory_bytes: (1 << 30) + 1,
+            arch: Arch::OWN,
             processors: 1,
             kvm: false,
             parameters: &[],

@@ -16,6 +16,8 @@ use std::path::Path;
 use fsverdict_core::model::Unit;
 
 use super::apt::{self, Apt};
+#[cfg(test)]
+use super::arch::Arch;
 use super::error::{VmError, failed};
 use super::fetch::{self, Wanted};
 use super::kernel::{self, Kernel};
@@ -183,6 +185,7 @@ mod tests {
         }
         let plain = Kernel {
             image: root.join("plain/boot/vmlinuz"),
+            arch: Arch::OWN,
             release: "6.1.0-1-amd64".into(),
             build: String::new(),
             modules: Some(root.join(modules)),

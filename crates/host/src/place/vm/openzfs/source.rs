@@ -5,6 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::super::apt::Apt;
+use super::super::arch::Arch;
 use super::super::error::{VmError, failed};
 use super::super::kernel;
 
@@ -82,7 +83,7 @@ pub fn find(
 }
 
 fn in_release(release: &str, mirror: Option<&str>) -> Result<Source, VmError> {
-    let apt = Apt::private(release, mirror, "main contrib")
+    let apt = Apt::private(release, mirror, "main contrib", Arch::OWN)
         .map_err(|error| VmError::Fetch(format!("{release}: {error}")))?;
     let lacking = || VmError::Fetch(format!("{release} has no {PACKAGE}"));
     let package = apt.version(PACKAGE).ok_or_else(lacking)?;

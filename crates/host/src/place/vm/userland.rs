@@ -1,0 +1,248 @@
+//! What guests for other processors have in place of this machine's programs: Debian's, for
+//! theirs, unpacked into a folder and never installed, and fsverdict itself.
+
+use std::collections::BTreeSet;
+use std::fs::{self, File};
+use std::io::Read;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use super::apt::Apt;
+use super::arch::Arch;
+use super::elf;
+use super::error::{VmError, failed};
+use super::{fetch, kernel};
+use crate::tool::DIRECTORIES;
+
+/// What trials and most work need.
+const BASE: [&str; 15] = [
+    "base-files",
+    "bash",
+    "btrfs-progs",
+    "coreutils",
+    "dash",
+    "e2fsprogs",
+    "findutils",
+    "fio",
+    "grep",
+    "libgcc-s1",
+    "mount",
+    "rsync",
+    "sed",
+    "util-linux",
+    "xfsprogs",
+];
+/// Where this machine's own release is none of Debian's.
+const RELEASE: &str = "trixie";
+/// Of which release the packages are; the packages that are unpacked, a line each.
+const FROM: &str = "release";
+const PACKAGES: &str = "packages";
+/// Besides the two usual ones: of programs that bring libraries of their own.
+const MORE_LIBRARIES: [&str; 2] = ["samba", "systemd"];
+
+/// The programs that were fetched for one kind of processors.
+#[derive(Clone, Debug)]
+pub struct Userland {
+    arch: Arch,
+    folder: PathBuf,
+}
+
+impl Userland {
+    /// Those for `arch`, be they there or not.
+    pub fn of(arch: Arch) -> Userland {
+        Userland { arch, folder: kernel::cache().join("userland").join(arch.name()) }
+    }
+
+    /// For which processors they are.
+    pub fn arch(&self) -> Arch {
+        self.arch
+    }
+
+    /// The folder that is `/` to them.
+    pub fn root(&self) -> PathBuf {
+        self.folder.join("root")
+    }
+
+    /// Their fsverdict.
+    pub fn ourselves(&self) -> PathBuf {
+        self.folder.join("fsverdict")
+    }
+
+    /// What is to be done before a guest can have them.
+    pub fn lack(&self) -> Option<String> {
+        let arch = self.arch.name();
+        if self.packages().is_empty() {
+            return Some(format!("fsverdict kernels tools --arch {arch}"));
+        }
+        (!self.ourselves().is_file()).then(|| {
+            format!(
+                "fsverdict kernels tools --arch {arch} --program FILE, where FILE is fsverdict for \
+                 {} (packaging/build --arch {arch} static)",
+                self.arch.shown()
+            )
+        })
+    }
+
+    /// The path of a program to them, where trials look for programs.
+    pub fn find(&self, program: &str) -> Option<PathBuf> {
+        if program.contains('/') {
+            return Some(PathBuf::from(program)).filter(|it| self.file(it).is_file());
+        }
+        let paths = DIRECTORIES.iter().map(|folder| Path::new(folder).join(program));
+        paths.into_iter().find(|path| self.file(path).exists())
+    }
+
+    /// The path of a library to them.
+    pub fn library(&self, name: &str) -> Option<PathBuf> {
+        let its = self.arch.libraries();
+        let usual = ["/lib", "/usr/lib"].map(|folder| Path::new(folder).join(its));
+        let more = MORE_LIBRARIES.map(|folder| usual[1].join(folder));
+        let mut paths = usual.iter().chain(&more).map(|folder| folder.join(name));
+        paths.find(|path| self.file(path).exists())
+    }
+
+    /// What is at `path` to them.
+    pub fn file(&self, path: &Path) -> PathBuf {
+        self.root().join(path.strip_prefix("/").unwrap_or(path))
+    }
+
+    fn packages(&self) -> BTreeSet<String> {
+        let text = fs::read_to_string(self.folder.join(PACKAGES)).unwrap_or_default();
+        text.lines().map(String::from).collect()
+    }
+
+    /// Of which of Debian's releases they are: of one alone, as all of them share libraries.
+    fn release(&self) -> String {
+        let known = fs::read_to_string(self.folder.join(FROM)).ok();
+        known.map_or_else(own_release, |release| release.trim().into())
+    }
+
+    fn keep(&self, name: &str, text: &str) -> Result<(), VmError> {
+        let path = self.folder.join(name);
+        fs::write(&path, text).map_err(failed(format!("writing {}", path.display())))
+    }
+
+    /// Takes that file as their fsverdict.
+    fn take(&self, program: &Path) -> Result<(), VmError> {
+        let shown = program.display();
+        let found = File::open(program).and_then(|mut file| machine(&mut file));
+        let found = found.map_err(failed(format!("reading {shown}")))?;
+        if found != Some(self.arch) {
+            let arch = self.arch.shown();
+            return Err(VmError::Fetch(format!("{shown} is no program for {arch}")));
+        }
+        let file = File::open(program).map_err(failed(format!("reading {shown}")))?;
+        if let Some(library) = elf::needed(&file).first() {
+            return Err(VmError::Fetch(format!(
+                "{shown} needs {library}: take one that is linked statically (packaging/build)"
+            )));
+        }
+        let (to, beside) = (self.ourselves(), self.folder.join("fsverdict.new"));
+        fs::copy(program, &beside)
+            .and_then(|_| fs::set_permissions(&beside, fs::Permissions::from_mode(0o755)))
+            .and_then(|()| fs::rename(&beside, &to))
+            .map_err(failed(format!("making {}", to.display())))
+    }
+}
+
+/// Fetches `packages`, with what every trial needs, for `arch`, as far as they are not there; and
+/// takes `program` as their fsverdict.
+pub fn get(
+    arch: Arch,
+    packages: &[String],
+    program: Option<&Path>,
+    mirror: Option<&str>,
+    say: &mut dyn FnMut(&str),
+) -> Result<Userland, VmError> {
+    let _lock = fetch::locked(&kernel::cache(), say)?;
+    let userland = Userland::of(arch);
+    let root = userland.root();
+    fs::create_dir_all(&root).map_err(failed(format!("making {}", root.display())))?;
+    let mut there = userland.packages();
+    let named: Vec<&str> = BASE.into_iter().chain(packages.iter().map(String::as_str)).collect();
+    if !named.iter().all(|name| there.contains(*name)) {
+        let release = userland.release();
+        say(&format!("reading the package lists of {release} for {}", arch.shown()));
+        let apt = Apt::private(&release, mirror, "main", arch)?;
+        let all = apt.with_all_they_need(&named)?;
+        let new: Vec<String> = all.iter().filter(|it| !there.contains(*it)).cloned().collect();
+        say(&format!("fetching {} packages for {}", new.len(), arch.shown()));
+        apt.unpack(&new, &root)?;
+        // What is named may be one that others provide.
+        there.extend(all.into_iter().chain(named.iter().map(ToString::to_string)));
+        userland.keep(FROM, &release)?;
+        userland.keep(PACKAGES, &there.into_iter().collect::<Vec<_>>().join("\n"))?;
+    }
+    let beside = std::env::current_exe().ok();
+    let beside =
+        beside.and_then(|it| Some(it.parent()?.join(format!("fsverdict-{}", arch.name()))));
+    let program = program.map(PathBuf::from).or_else(|| beside.filter(|it| it.is_file()));
+    program.map_or(Ok(()), |program| userland.take(&program))?;
+    Ok(userland)
+}
+
+/// That of this machine, where it is one of Debian's (os-release(5)).
+fn own_release() -> String {
+    let text = fs::read_to_string("/etc/os-release").unwrap_or_default();
+    let field = |name: &str| text.lines().find_map(|line| line.strip_prefix(name));
+    let codename = field("VERSION_CODENAME=").filter(|_| field("ID=") == Some("debian"));
+    codename.unwrap_or(RELEASE).into()
+}
+
+/// For which processors the program in a file is: elf(5), `e_machine`.
+pub fn machine(file: &mut impl Read) -> std::io::Result<Option<Arch>> {
+    let mut head = Vec::new();
+    file.take(20).read_to_end(&mut head)?;
+    Ok(match head.get(18..20).filter(|_| head.starts_with(b"\x7fELF\x02\x01")) {
+        Some([62, 0]) => Some(Arch::X86),
+        Some([183, 0]) => Some(Arch::Arm64),
+        _ => None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn programs_and_libraries_are_found_below_the_root() {
+        let folder = tempfile::tempdir().unwrap();
+        let userland = Userland { arch: Arch::Arm64, folder: folder.path().into() };
+        assert_eq!(userland.lack().unwrap(), "fsverdict kernels tools --arch arm64");
+        for name in ["sbin/mkfs.ext4", "usr/lib/aarch64-linux-gnu/samba/libx.so.1", "etc/x"] {
+            let path = userland.root().join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, "").unwrap();
+        }
+        assert_eq!(userland.find("mkfs.ext4"), Some("/sbin/mkfs.ext4".into()));
+        assert_eq!(userland.find("/sbin/mkfs.ext4"), Some("/sbin/mkfs.ext4".into()));
+        assert_eq!((userland.find("sh"), userland.find("/bin/sh")), (None, None));
+        let library = userland.library("libx.so.1").unwrap();
+        assert_eq!(library, Path::new("/usr/lib/aarch64-linux-gnu/samba/libx.so.1"));
+        assert_eq!(userland.library("libc.so.6"), None);
+        userland.keep(PACKAGES, "fio\nlibc6").unwrap();
+        assert_eq!(userland.packages(), ["fio", "libc6"].map(String::from).into());
+        assert!(userland.lack().unwrap().contains("--program FILE"));
+    }
+
+    #[test]
+    fn a_program_is_taken_that_is_for_these_processors() {
+        let folder = tempfile::tempdir().unwrap();
+        let userland = Userland { arch: Arch::Arm64, folder: folder.path().into() };
+        let file = folder.path().join("program");
+        let mut head = b"\x7fELF\x02\x01".to_vec();
+        head.resize(64, 0);
+        head[18] = 183;
+        fs::write(&file, &head).unwrap();
+        userland.take(&file).unwrap();
+        assert_eq!(fs::read(userland.ourselves()).unwrap(), head);
+        for wrong in [&b"#!/bin/sh\n"[..], b"\x7fELF\x02\x01"] {
+            fs::write(&file, wrong).unwrap();
+            let says = userland.take(&file).unwrap_err().to_string();
+            assert!(says.ends_with("program is no program for arm64"), "{says}");
+        }
+        let own = Userland { arch: Arch::OWN, ..userland };
+        let says = own.take(&std::env::current_exe().unwrap()).unwrap_err().to_string();
+        assert!(says.contains(": take one that is linked statically"), "{says}");
+    }
+}
