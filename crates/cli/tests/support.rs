@@ -57,7 +57,7 @@ impl Shared {
 /// while processors idle: so they are gathered, as far as there are threads for those that wait.
 fn limits() -> (usize, usize) {
     let number = |name: &str| std::env::var(name).ok()?.parse().ok();
-    let at_once = number("FSVERDICT_TESTS_AT_ONCE").unwrap_or(usize::MAX);
+    let at_once = number("FSVERDICT_TESTS_AT_ONCE").unwrap_or(usize::MAX).max(1);
     let threads = number("RUST_TEST_THREADS").unwrap_or(1);
     (at_once, threads.saturating_sub(at_once).max(1))
 }
@@ -66,19 +66,21 @@ fn limits() -> (usize, usize) {
 /// the folder of temporary files, which leaves nothing behind.
 struct Guard {
     is_alone: bool,
-    _file: File,
+    folder: File,
 }
 
 impl Guard {
     fn among() -> Guard {
+        let folder = folder();
         let is_full = |it: &mut Shared| it.is_alone || it.is_closed || it.among >= limits().0;
         shared(is_full).among += 1;
-        let file = File::open(std::env::temp_dir()).unwrap();
-        file.lock_shared().unwrap();
-        Guard { is_alone: false, _file: file }
+        let guard = Guard { is_alone: false, folder };
+        guard.folder.lock_shared().unwrap();
+        guard
     }
 
     fn alone() -> Guard {
+        let folder = folder();
         let mut machine = shared(|_| false);
         machine.waiting += 1;
         machine.is_closed |= machine.waiting >= limits().1;
@@ -87,9 +89,9 @@ impl Guard {
         machine.waiting -= 1;
         machine.is_alone = true;
         drop(machine);
-        let file = File::open(std::env::temp_dir()).unwrap();
-        file.lock().unwrap();
-        Guard { is_alone: true, _file: file }
+        let guard = Guard { is_alone: true, folder };
+        guard.folder.lock().unwrap();
+        guard
     }
 }
 
@@ -103,6 +105,11 @@ impl Drop for Guard {
         machine.is_closed &= machine.waiting > 0;
         CHANGED.notify_all();
     }
+}
+
+/// What other test runs hold, too.
+fn folder() -> File {
+    File::open(std::env::temp_dir()).unwrap()
 }
 
 /// The machine, once it is not so any more. A test that panicked has let go of it all the same.

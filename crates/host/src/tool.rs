@@ -170,6 +170,16 @@ pub fn needed(need: &str) -> impl Iterator<Item = String> {
     need.split('|').map(|path| newest(path).unwrap_or_else(|| path.into()))
 }
 
+/// [`needed`] of those to whom `root` is `/`.
+pub fn needed_below(root: &Path, need: &str) -> impl Iterator<Item = String> {
+    let root = root.display().to_string();
+    need.split('|').map(move |path| {
+        let found = newest(&format!("{root}{path}"));
+        let below = found.and_then(|it| Some(it.strip_prefix(&root)?.to_string()));
+        below.unwrap_or_else(|| path.into())
+    })
+}
+
 fn newest(path: &str) -> Option<String> {
     let (folder, rest) = path.split_once("/*/")?;
     let version = |name: &String| -> Vec<u64> {

@@ -2,9 +2,9 @@
 
 use std::path::PathBuf;
 
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
 use fsverdict_core::render::hanging;
-use fsverdict_host::place::vm::arch::Arch;
+use fsverdict_host::place::vm::arch::{self, Arch};
 use fsverdict_host::place::vm::fetch::{self, Wanted};
 use fsverdict_host::place::vm::modules::Modules;
 use fsverdict_host::place::vm::{kernel, openzfs, toolbox, uml, userland};
@@ -44,7 +44,7 @@ struct Get {
     flavour: Option<String>,
     /// For which processors: amd64 or arm64. Guests with others than this machine's have programs
     /// of their own, which are fetched as well, and every instruction is emulated.
-    #[arg(long, value_parser = arch, default_value = Arch::OWN.name())]
+    #[arg(long, value_parser = processors, default_value = Arch::OWN.name())]
     arch: Arch,
     /// Build a file system for it that Linux does not have, from Debian's source, on this machine:
     /// zfs, or zfs=2.3,2.4. It needs no root and no compiler, and takes some minutes for each.
@@ -63,11 +63,11 @@ struct Get {
 #[derive(clap::Args)]
 #[command(after_help = TOOLS)]
 struct Tools {
-    /// Debian's packages.
-    #[arg(required_unless_present = "program", value_name = "PACKAGE")]
+    /// Debian's packages; for other processors, besides what every trial needs.
+    #[arg(value_name = "PACKAGE")]
     packages: Vec<String>,
     /// For which processors: amd64 or arm64.
-    #[arg(long, value_parser = arch, default_value = Arch::OWN.name())]
+    #[arg(long, value_parser = processors, default_value = Arch::OWN.name())]
     arch: Arch,
     /// fsverdict itself for these processors, linked statically, as packaging/build --arch makes
     /// it; without, the file fsverdict-ARCH beside this program.
@@ -84,7 +84,7 @@ Examples:
   fsverdict kernels tools cryptsetup-bin lvm2 mdadm
   fsverdict kernels tools --arch arm64 --program target/packages/fsverdict-arm64 f2fs-tools";
 
-fn arch(name: &str) -> Result<Arch, String> {
+fn processors(name: &str) -> Result<Arch, String> {
     Arch::named(name).ok_or_else(|| "guests are for amd64 or arm64".into())
 }
 
@@ -123,7 +123,12 @@ pub fn run(arguments: &Arguments) -> Result<u8> {
 
 /// Fetches what is called so.
 fn fetched(get: &Get, name: &str) -> Result<()> {
-    let (mirror, arch) = (get.mirror.as_deref(), get.arch);
+    // As --kernel has it: 6.12:arm64.
+    let (name, arch) = match arch::split(name) {
+        (name, Arch::OWN) => (name, get.arch),
+        (name, other) => (name, other),
+    };
+    let mirror = get.mirror.as_deref();
     let flavour = get.flavour.as_deref().unwrap_or(arch.flavour());
     let wanted = Wanted { name, flavour, arch, mirror };
     let say = &mut |text: &str| say::tell(text);
@@ -146,7 +151,9 @@ fn fetched(get: &Get, name: &str) -> Result<()> {
         say::print(&format!("{} {}\n", kernel.name(), kernel.image.display()))?;
     }
     if arch != Arch::OWN {
-        let userland = userland::get(arch, &[], None, mirror, say)?;
+        let how = format!("fsverdict kernels tools --arch {} [--mirror URI]", arch.name());
+        let userland = userland::get(arch, &[], None, mirror, say)
+            .with_context(|| format!("the kernel is there, and its programs are not; {how}"))?;
         userland.lack().into_iter().for_each(|how| say::tell(&format!("before it boots: {how}")));
     }
     Ok(())
@@ -166,6 +173,9 @@ impl Tools {
             bail!(Usage(
                 "--program and --mirror are for other processors: name them by --arch".into()
             ))
+        }
+        if self.packages.is_empty() {
+            bail!(Usage("name Debian's packages: fsverdict kernels tools lvm2".into()))
         }
         for package in &self.packages {
             let toolbox = toolbox::get(package, say)?;

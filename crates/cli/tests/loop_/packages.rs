@@ -12,7 +12,8 @@ fn repository() -> PathBuf {
 
 /// Makes the packages and gives their folder. What rustc makes of them is kept for the next time.
 fn packages() -> PathBuf {
-    let built = program(repository().join("packaging/build")).arg("--dev").output().unwrap();
+    let mut build = program("nice");
+    let built = build.arg(repository().join("packaging/build")).arg("--dev").output().unwrap();
     let said = String::from_utf8_lossy(&built.stderr);
     assert!(built.status.success(), "{said}");
     let target = std::env::var_os("CARGO_TARGET_DIR").map(PathBuf::from);

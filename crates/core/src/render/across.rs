@@ -166,7 +166,10 @@ fn sentence(across: &Across, change: &Change) -> String {
     let (margin, contender) = (across.margin, across.whose(change));
     let Some(ratio) = change.ratio else {
         let name = &change.contender;
-        return format!("{metric}: {name} and {reference} were never measured in one round.");
+        return format!(
+            "{metric}: there is no ratio of {name} and {reference}: they were never measured in \
+             one round, or a figure of theirs is 0."
+        );
     };
     let words = Words::of(metric, change.unit, change.better);
     let times = words.times(ratio);

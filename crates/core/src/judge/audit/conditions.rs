@@ -43,7 +43,7 @@ pub fn findings(plan: &Plan, said: &Said, trials: &Trials) -> Vec<Finding> {
     findings.extend(each().filter_map(|(it, terms)| options_unseen(it, terms)));
     findings.extend(each().filter_map(|(it, terms)| misaligned(it, terms)));
     findings.extend(each().filter_map(|(it, terms)| rotation::finding(plan, it, terms)));
-    findings.extend(emulated(said));
+    findings.extend(emulated(plan, said));
     findings.extend(user_mode(said));
     findings.extend(each().filter_map(|(it, terms)| kernel_lacks(it, terms)));
     for workload in &plan.workloads {
@@ -182,19 +182,38 @@ fn misaligned(contender: &Contender, terms: &Terms) -> Option<Finding> {
 
 /// A22: the processor was emulated, so that its work costs many times what it costs elsewhere,
 /// and not the same multiple for every instruction.
-fn emulated(said: &Said) -> Option<Finding> {
+fn emulated(plan: &Plan, said: &Said) -> Option<Finding> {
     let (count, all) = (said.emulated, said.trials);
-    (count > 0).then(|| Finding {
+    let evidence = format!("{count} of {all} trials ran on an emulated processor (TCG)");
+    let finding = |severity, evidence, advice: &str| Finding {
         audit: Audit::A22,
-        severity: Severity::Note,
+        severity,
         workload: None,
         contender: None,
-        evidence: format!("{count} of {all} trials ran on an emulated processor (TCG)"),
-        advice: "read times and rates as those of this emulation, in which the processor's work \
-                 takes far longer and the disk's does not; counts, bytes, flushes and their order \
-                 hold. Times need KVM: fsverdict doctor"
-            .into(),
-    })
+        evidence,
+        advice: advice.into(),
+    };
+    if count == 0 {
+        return None;
+    }
+    if count < all {
+        let each = plan.contenders.iter().zip(said.of_contenders);
+        let names: Vec<&str> =
+            each.filter(|(_, it)| it.emulated > 0).map(|(it, _)| it.name.as_str()).collect();
+        return Some(finding(
+            Severity::Warning,
+            format!("{evidence}, and the others did not: those of {}", names.join(", ")),
+            "compare no times and rates of these with those of the others: the processor's work \
+             takes far longer for them alone; counts, bytes, flushes and their order hold",
+        ));
+    }
+    Some(finding(
+        Severity::Note,
+        evidence,
+        "read times and rates as those of this emulation, in which the processor's work takes far \
+         longer and the disk's does not; counts, bytes, flushes and their order hold. Times need \
+         KVM, and a kernel for this machine's processors: fsverdict doctor",
+    ))
 }
 
 /// A28: the disk was a file in the host's page cache, whose driver answers a flush at once.
@@ -280,6 +299,20 @@ mod tests {
         assert_eq!((found.len(), found[1].audit), (2, Audit::A23));
         assert_eq!(found[1].contender.as_deref(), Some("b"));
         assert_eq!(found[1].evidence, "Linux 3.2.0: no pressure; no flushes");
+    }
+
+    #[test]
+    fn one_contender_emulated_beside_another_that_is_not_is_a_warning() {
+        let guest = |emulated| Some(Guest { emulated, ..Guest::default() });
+        let records = rounds(4).into_iter().map(|it| {
+            let guest = guest(it.key.contender == "b");
+            Record { guest, ..it }
+        });
+        let found = findings(&with("command = \"true\"", ""), &records.collect::<Vec<_>>());
+        assert_eq!((found.len(), found[0].severity), (1, Severity::Warning));
+        let says = "4 of 8 trials ran on an emulated processor (TCG), and the others did not: \
+                    those of b";
+        assert_eq!(found[0].evidence, says);
     }
 
     #[test]

@@ -1,13 +1,16 @@
 //! What virtual machines on this host answer to each need.
 
+use std::collections::BTreeSet;
+use std::path::Path;
+
 use fsverdict_core::model::need::{Answer, ProbeKind, install};
 use fsverdict_core::model::{Contender, Need, Plan};
 
-use super::arch::Arch;
+use super::arch::{self, Arch};
 use super::error::VmError;
 use super::toolbox;
 use super::userland::Userland;
-use super::{Asked, Bootable, is_uml};
+use super::{Asked, Bootable, above, is_uml};
 use crate::file_system::{self, FileSystem};
 use crate::place::doctor::{Machine, tools};
 use crate::{layer, tool};
@@ -39,8 +42,10 @@ pub fn answer(machine: &Machine, plan: &Plan, need: &Need) -> Answer {
         | Need::BlockEvents
         | Need::Cgroups
         | Need::KernelLog => Answer::unknown("it shows when the kernel runs"),
-        Need::Tool(name) if is_for_others(plan) => of_others(plan, name),
-        Need::Program { name, .. } if is_for_others(plan) => of_others(plan, name),
+        Need::Tool(name) if is_for_others(plan) => of_others(plan, name, None),
+        Need::Program { name, package } if is_for_others(plan) => {
+            of_others(plan, name, package.as_deref())
+        }
         Need::Qemu => qemu(machine, plan),
         Need::Disk
         | Need::Images { .. }
@@ -56,35 +61,59 @@ pub fn answer(machine: &Machine, plan: &Plan, need: &Need) -> Answer {
     }
 }
 
+/// For which processors the kernel is of one of the plan's contenders: what it is to be, where it
+/// is not there.
+fn arch_of(plan: &Plan, contender: &Contender) -> Arch {
+    match Bootable::of(&Asked::by(contender), plan) {
+        Ok(bootable) => bootable.kernel.arch,
+        Err(_) => arch::split(contender.kernel.as_deref().unwrap_or_default()).1,
+    }
+}
+
 /// For which processors other than this machine's the plan's kernels are.
-fn others(plan: &Plan) -> impl Iterator<Item = Arch> {
-    let of = |it: &Contender| Some(Bootable::of(&Asked::by(it), plan).ok()?.kernel.arch);
-    plan.contenders.iter().filter_map(of).filter(|arch| *arch != Arch::OWN)
+fn others(plan: &Plan) -> BTreeSet<Arch> {
+    let mut all: BTreeSet<Arch> = plan.contenders.iter().map(|it| arch_of(plan, it)).collect();
+    all.remove(&Arch::OWN);
+    all
 }
 
 /// No contender runs on processors of this machine's kind.
 fn is_for_others(plan: &Plan) -> bool {
-    let count = plan.contenders.len();
-    count > 0 && !is_uml(plan) && others(plan).count() == count
+    let mut all = plan.contenders.iter();
+    !plan.contenders.is_empty() && !is_uml(plan) && all.all(|it| arch_of(plan, it) != Arch::OWN)
 }
 
-/// A program for other processors was fetched.
-fn of_others(plan: &Plan, program: &str) -> Answer {
-    let lacks = |arch: &Arch| {
-        let userland = Userland::of(*arch);
-        !program.split('|').any(|name| userland.find(name).is_some())
-    };
-    match others(plan).find(lacks) {
-        Some(arch) => {
-            Answer::no(VmError::NotInUserland { arch, program: program.into() }.to_string())
-        }
+/// A program for other processors was fetched, or it is a file of the host's that is none.
+fn of_others(plan: &Plan, program: &str, package: Option<&str>) -> Answer {
+    let is_file = program.split('|').any(|it| it.starts_with('/') && Path::new(it).is_file());
+    let lacks = |arch: &Arch| Userland::of(*arch).needed(program).is_none();
+    match others(plan).into_iter().find(lacks).filter(|_| !is_file) {
+        Some(arch) => not_in_userland(arch, program.split('|').next().unwrap_or(program), package),
         None => Answer::yes("it was fetched for the guests"),
     }
 }
 
+fn not_in_userland(arch: Arch, program: &str, package: Option<&str>) -> Answer {
+    let package = package.or_else(|| tool::package(program)).unwrap_or("PACKAGE");
+    let shown = arch.shown();
+    Answer::no(format!("{program} is not among the programs for guests with {shown} processors"))
+        .but(format!("fsverdict kernels tools --arch {} {package}", arch.name()))
+}
+
+/// That one of these programs was not fetched for `arch`, if one was not.
+fn lacking_in_userland<'a>(
+    arch: Arch,
+    mut programs: impl Iterator<Item = &'a str>,
+) -> Option<Answer> {
+    let userland = Userland::of(arch);
+    let program = programs.find(|it| userland.find(it).is_none())?;
+    Some(not_in_userland(arch, program, None))
+}
+
 /// What emulates each kind of processors that the plan's kernels are for.
 fn qemu(machine: &Machine, plan: &Plan) -> Answer {
-    let programs = others(plan).map(|arch| machine.answer(&Need::Tool(arch.qemu())));
+    let programs = others(plan).into_iter();
+    let programs = programs.map(|arch| machine.answer(&Need::Tool(arch.qemu())));
     let lacking = programs.into_iter().find(|it| !it.is_able());
     lacking.unwrap_or_else(|| match is_for_others(plan) {
         true => Answer::yes("it emulates other processors"),
@@ -117,7 +146,14 @@ fn file_system(plan: &Plan, name: &str) -> Answer {
     for contender in plan.contenders.iter().filter(|it| it.file_system == name || stands(it)) {
         let alone = Plan { contenders: vec![contender.clone()], ..plan.clone() };
         match Bootable::of(&Asked::by(contender), &alone) {
-            Ok(_) if is_for_others(&alone) => {}
+            Ok(bootable) if bootable.kernel.arch != Arch::OWN => {
+                let arch = bootable.kernel.arch;
+                let all = bootable.file_system(contender).into_iter().chain(above(contender));
+                let programs = all.filter(|it| it.name == name).map(|it| it.program);
+                if let Some(answer) = lacking_in_userland(arch, programs) {
+                    return answer;
+                }
+            }
             Ok(_) if stands(contender) => match file_system::find(name).map(its_tools) {
                 Some(answer) if !answer.is_able() => return answer,
                 _ => {}
@@ -169,6 +205,11 @@ fn layer(plan: &Plan, name: &str) -> Answer {
     }
     let is_its = |it: &&Contender| it.layers.iter().any(|layer| layer.name == name);
     for contender in plan.contenders.iter().filter(is_its) {
+        let arch = Some(arch_of(plan, contender)).filter(|it| *it != Arch::OWN);
+        let programs = kind.programs.iter().copied();
+        if let Some(answer) = arch.and_then(|arch| lacking_in_userland(arch, programs)) {
+            return answer;
+        }
         let alone = Plan { contenders: vec![contender.clone()], ..plan.clone() };
         if let Err(error @ (VmError::NoLayer { .. } | VmError::NotInUml { .. })) =
             Bootable::of(&Asked::by(contender), &alone)
@@ -190,8 +231,6 @@ fn not_fetched(program: &str) -> Answer {
 
 #[cfg(test)]
 mod tests {
-    use std::path::Path;
-
     use fsverdict_core::model::need::State;
 
     use super::*;

@@ -54,6 +54,15 @@ impl Arch {
         }
     }
 
+    /// What QEMU emulates, or hands on to KVM. Arm's authentication of pointers, by its own
+    /// algorithm, would take much of an emulation's time (docs/system/arm/cpu-features.rst).
+    pub fn cpu(self, kvm: bool) -> &'static str {
+        match (self, kvm) {
+            (Arch::Arm64, false) => "max,pauth-impdef=on",
+            _ => "max",
+        }
+    }
+
     /// Its first serial port, as the kernel calls it.
     pub fn console(self) -> &'static str {
         match self {
@@ -76,6 +85,14 @@ impl Arch {
         match self {
             Arch::X86 => "x86_64-linux-gnu",
             Arch::Arm64 => "aarch64-linux-gnu",
+        }
+    }
+
+    /// What starts programs that are linked dynamically.
+    pub const fn loader(self) -> &'static str {
+        match self {
+            Arch::X86 => "ld-linux-x86-64.so.2",
+            Arch::Arm64 => "ld-linux-aarch64.so.1",
         }
     }
 

@@ -40,10 +40,9 @@ pub enum VmError {
     NoDisks { release: String },
     #[error(
         "kernel {release} has no {name}: choose another one (fsverdict kernels list; Debian's \
-         cloud kernels leave many out: fsverdict kernels get {} --flavour amd64)",
-        release::version_of(release)
+         cloud kernels leave many out: {})", release::how_to_get_full(release, *arch)
     )]
-    NoFileSystem { release: String, name: String },
+    NoFileSystem { release: String, arch: Arch, name: String },
     #[error("User Mode Linux {release} has no {name}: write --place vm")]
     NotInUml { release: String, name: String },
     #[error(
@@ -53,11 +52,10 @@ pub enum VmError {
     NoLayer { release: String, layer: &'static str, module: &'static str },
     #[error(
         "kernel {release} has no {driver}, which {disks} disks need: choose another one (fsverdict \
-         kernels list; Debian's cloud kernels leave many out: fsverdict kernels get {} --flavour \
-         amd64), or other --disks",
-        release::version_of(release)
+         kernels list; Debian's cloud kernels leave many out: {}), or other --disks",
+        release::how_to_get_full(release, *arch)
     )]
-    NoDriver { release: String, driver: &'static str, disks: Attachment },
+    NoDriver { release: String, arch: Arch, driver: &'static str, disks: Attachment },
     #[error(
         "the QEMU that is installed has no {device}, which {disks} disks need: choose other --disks"
     )]

@@ -9,7 +9,7 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
 use super::apt::{self, Apt};
-use super::arch::Arch;
+use super::arch::{self, Arch};
 use super::error::{VmError, failed};
 use super::kernel::{self, Kernel};
 use super::release::{by_version, is_of_version};
@@ -94,7 +94,7 @@ fn is_kernel(package: &str) -> bool {
 pub fn get(wanted: Wanted, say: &mut dyn FnMut(&str)) -> Result<Kernel, VmError> {
     let _lock = locked(&kernel::cache(), say)?;
     let (apt, package) = find(wanted, say)?;
-    unpacked(&apt, &package, say)
+    unpacked(&apt, &package, wanted.arch, say)
 }
 
 /// One of a user's processes fetches at a time: they share `cache`, with what is half done. The
@@ -128,7 +128,10 @@ pub(super) fn find(wanted: Wanted, say: &mut dyn FnMut(&str)) -> Result<(Apt, St
         let found = found.and_then(|apt| Ok((apt.names(PACKAGE)?, apt)));
         match found {
             Ok((packages, apt)) => match wanted.pick(packages.iter().map(String::as_str)) {
-                Some(package) => return Ok((apt, package.into())),
+                Some(package) => {
+                    let package = kernel_of(&apt, package)?;
+                    return Ok((apt, package));
+                }
                 None => why.push(format!("{release} has none of flavour {}", wanted.flavour)),
             },
             Err(error) => why.push(format!("{release}: {error}")),
@@ -146,10 +149,12 @@ pub(super) fn find(wanted: Wanted, say: &mut dyn FnMut(&str)) -> Result<(Apt, St
 pub(super) fn unpacked(
     apt: &Apt,
     package: &str,
+    arch: Arch,
     say: &mut dyn FnMut(&str),
 ) -> Result<Kernel, VmError> {
     let release = package.trim_start_matches(PACKAGE);
-    let folder = kernel::fetched().join(release);
+    // Others than Debian call it the same for all processors.
+    let folder = kernel::fetched().join(format!("{release}{}", arch::end(arch)));
     let image = |folder: &Path| folder.join("boot").join(format!("vmlinuz-{release}"));
     let readable =
         |path: PathBuf| Kernel::at(&path).map_err(failed(format!("reading {}", path.display())));

@@ -38,8 +38,6 @@ const USUAL: [&str; 8] = [
     "/etc/localtime",
 ];
 const LIBRARY_CACHE: &str = "/etc/ld.so.cache";
-/// pthread_cancel(3) opens it while a program runs: no list of libraries has it.
-const OPENED_LATER: &str = "libgcc_s.so.1";
 /// Those of [`USUAL`] that tell who uses the machine.
 const ACCOUNTS: [Option<&str>; 2] = [Some("/etc/passwd"), Some("/etc/group")];
 /// What a trial itself starts.
@@ -91,12 +89,13 @@ impl HostFiles {
         // Who uses this machine is no stranger's affair.
         let is_told =
             |path: &&Path| host_files.given.is_none() || !ACCOUNTS.contains(&path.to_str());
+        let is_there = |path: &&Path| path.exists() || host_files.is_of_userland(path);
         let usual: Vec<&Path> =
-            USUAL.iter().map(Path::new).filter(|path| path.exists()).filter(is_told).collect();
+            USUAL.iter().map(Path::new).filter(is_there).filter(is_told).collect();
         for path in usual {
             match &host_files.userland {
                 Some(_) if path == Path::new(LIBRARY_CACHE) => {}
-                Some(its) if its.file(path).is_file() => drop(host_files.add_program(path)?),
+                Some(its) if its.has(path) => drop(host_files.add_program(path)?),
                 _ => drop(host_files.add(path)?),
             }
         }
@@ -136,6 +135,11 @@ impl HostFiles {
         if bytes > MOST_BYTES { Err(VmError::HostFiles { bytes }) } else { Ok(host_files) }
     }
 
+    /// Where programs are from, if not from the host.
+    pub fn userland(&self) -> Option<&Userland> {
+        self.userland.as_ref()
+    }
+
     fn file_system(&mut self, known: &FileSystem) -> Result<(), VmError> {
         self.system_program(known.program)?;
         let devices = ["/dev/vdb".to_string()];
@@ -165,7 +169,10 @@ impl HostFiles {
             for word in pieces.chain([argument.as_str()]).collect::<BTreeSet<_>>() {
                 match word.starts_with('/') {
                     true if is_mapped(&self.mapped, word) => {}
-                    true if self.is_of_userland(word) => self.program(Path::new(word))?,
+                    true if self.is_of_userland(Path::new(word)) => {
+                        self.program(Path::new(word))?;
+                    }
+                    true if self.is_for_the_host_alone(word) => return Err(self.missing(word)),
                     true if Path::new(word).exists() => self.named(Path::new(word))?,
                     true => {}
                     false => self.users_program(word).map_or(Ok(()), |it| self.program(&it))?,
@@ -178,8 +185,12 @@ impl HostFiles {
     /// A program, or a file by its path; preflight has said what is not there.
     fn needed(&mut self, need: &str) -> Result<(), VmError> {
         if self.userland.is_some() {
-            let found = need.split('|').find_map(|name| self.users_program(name));
-            return found.map_or(Ok(()), |path| self.program(&path));
+            let its = self.userland.as_ref();
+            if let Some(path) = its.and_then(|its| its.needed(need)) {
+                return self.program(&path);
+            }
+            let files = need.split('|').map(Path::new).find(|it| it.is_absolute() && it.is_file());
+            return files.map_or(Ok(()), |path| self.named(path));
         }
         let Some(name) = tool::needed(need).find(|name| tool::is_there(name)) else {
             return Ok(());
@@ -206,8 +217,15 @@ impl HostFiles {
         self.userland.as_ref().map_or_else(|| tool::find(name), |its| its.find(name))
     }
 
-    fn is_of_userland(&self, path: &str) -> bool {
-        self.userland.as_ref().is_some_and(|its| its.file(Path::new(path)).is_file())
+    fn is_of_userland(&self, path: &Path) -> bool {
+        self.userland.as_ref().is_some_and(|its| its.has(path))
+    }
+
+    /// It is a program that this machine can run, and the guest can't.
+    fn is_for_the_host_alone(&self, path: &str) -> bool {
+        let Some(its) = self.userland.as_ref().map(Userland::arch) else { return false };
+        let machine = File::open(path).and_then(|mut file| userland::machine(&mut file));
+        machine.is_ok_and(|it| it.is_some_and(|arch| arch != its))
     }
 
     fn missing(&self, program: &str) -> VmError {
@@ -237,8 +255,11 @@ impl HostFiles {
         let source = self.source(path);
         let length = File::open(source).and_then(|mut file| file.read(&mut head)).unwrap_or(0);
         let head = &head[..length];
+        let its = self.userland.as_ref().map(Userland::arch);
+        let is_theirs = its.is_none() || userland::machine(&mut &*head).ok().flatten() == its;
         if head.starts_with(b"\x7fELF") {
-            self.programs.insert(path.into());
+            // One that the guest can't run may be what the work reads.
+            is_theirs.then(|| self.programs.insert(path.into()));
         } else if let Some(line) = head.strip_prefix(b"#!") {
             let line = String::from_utf8_lossy(line);
             let line = line.lines().next().unwrap_or_default();
@@ -321,9 +342,7 @@ impl HostFiles {
     /// [`HostFiles::add`], of where programs are from.
     fn add_program(&mut self, path: &Path) -> Result<PathBuf, VmError> {
         match self.userland.as_ref().map(Userland::root) {
-            Some(root) if self.is_of_userland(&path.display().to_string()) => {
-                self.add_below(&root, path)
-            }
+            Some(root) if self.is_of_userland(path) => self.add_below(&root, path),
             _ => self.add(path),
         }
     }
@@ -372,9 +391,11 @@ impl HostFiles {
             _ => Entry::File(from, data.len()),
         };
         let target = if let Entry::Link(target) = &entry { Some(target.clone()) } else { None };
-        // `/bin` may be a folder to fetched programs, and lead to `/usr/bin` here.
-        match self.entries.get(&path) {
-            Some(Entry::Directory(_)) if target.is_some() => {}
+        // `/bin` may be a folder to fetched programs, and lead to `/usr/bin` here, or the other way
+        // round: what was there first stays, and what is below it is at either path.
+        match (self.entries.get(&path), &entry) {
+            (Some(Entry::Directory(_)), Entry::Link(_)) => return Ok(None),
+            (Some(Entry::Link(_)), Entry::Directory(_)) => {}
             _ => drop(self.entries.insert(path, entry)),
         }
         Ok(target)
@@ -408,7 +429,7 @@ impl HostFiles {
         programs: BTreeSet<PathBuf>,
     ) -> Result<(), VmError> {
         let mut wanted: Vec<PathBuf> = programs.into_iter().collect();
-        wanted.extend(userland.library(OPENED_LATER));
+        wanted.extend(userland.library(toolbox::OPENED_LATER));
         let mut seen = BTreeSet::new();
         while let Some(path) = wanted.pop() {
             let path = self.add_program(&path)?;
@@ -562,6 +583,7 @@ fn loaded_part(mut program: Vec<u8>) -> Vec<u8> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::arch::Arch;
     use super::*;
 
     #[test]
@@ -636,6 +658,38 @@ mod tests {
         let whole = brought("cp -r ROOT/given .").unwrap();
         assert!(has(&whole, "given/link") && !has(&whole, "kept/file"), "a link alone");
         assert!(brought("ls / /home /tmp").is_ok_and(|it| !has(&it, "given")));
+    }
+
+    #[test]
+    fn a_guest_for_other_processors_gets_their_programs_by_their_own_links() {
+        let folder = tempfile::tempdir().unwrap();
+        let userland = Userland::at(Arch::Arm64, folder.path());
+        let root = userland.root();
+        let write = |name: &str, content: &[u8]| {
+            fs::create_dir_all(root.join(name).parent().unwrap()).unwrap();
+            fs::write(root.join(name), content).unwrap();
+        };
+        write("bin/dash", b"#!/bin/dash\n");
+        write("usr/lib/aarch64-linux-gnu/libc.so.6", b"library");
+        std::os::unix::fs::symlink("/bin/dash", root.join("bin/sh")).unwrap();
+        write("home/data", b"theirs");
+        let host = folder.path().canonicalize().unwrap().join("script");
+        fs::write(&host, "#!/bin/sh\n").unwrap();
+        let mut host_files = HostFiles { userland: Some(userland), ..HostFiles::default() };
+        let line = format!("{} /etc/hostname", host.display());
+        host_files.command(&Command::Shell(line), false).unwrap();
+        let from = |files: &HostFiles, path: &str| match &files.entries[Path::new(path)] {
+            Entry::File(from, _) => from.clone(),
+            other => panic!("{path}: {other:?}"),
+        };
+        assert_eq!(from(&host_files, "/bin/dash"), root.join("bin/dash"));
+        assert_eq!(host_files.entries[Path::new("/bin/sh")], Entry::Link("/bin/dash".into()));
+        assert_eq!(from(&host_files, host.to_str().unwrap()), host);
+        let own = std::env::current_exe().unwrap().display().to_string();
+        let error = host_files.command(&Command::Argv(vec![own]), true).unwrap_err().to_string();
+        assert!(error.contains("is not among the programs for guests with arm64"), "{error}");
+        let error = host_files.system_program("fio").unwrap_err().to_string();
+        assert!(error.ends_with(": fsverdict kernels tools --arch arm64 fio"), "{error}");
     }
 
     #[test]

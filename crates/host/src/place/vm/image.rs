@@ -5,7 +5,7 @@ use std::io::{self, BufRead, Read};
 use super::arch::Arch;
 
 /// What it calls itself.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Image {
     /// For which processors it is.
     pub arch: Arch,

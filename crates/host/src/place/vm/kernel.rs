@@ -1,8 +1,11 @@
 //! Kernels a guest can boot: those of this system, those that were fetched, and any image.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+use std::time::SystemTime;
 
 use super::arch::{self, Arch};
 use super::error::VmError;
@@ -182,15 +185,34 @@ impl Kernel {
     /// tree that it lies in.
     pub fn at(image: &Path) -> io::Result<Kernel> {
         let image = image.canonicalize()?;
-        let called = called(plain::open(&image)?, fs::metadata(&image)?.len())?;
-        let Image { arch, release, build } = called;
+        let Image { arch, release, build } = kept(&image)?;
         let roots = roots(&image);
-        let modules = folders(&roots, &release).find(|folder| folder.is_dir());
+        // This system's own are for this machine.
+        let its = if arch == Arch::OWN { &roots[..] } else { &roots[..2] };
+        let modules = folders(its, &release).find(|folder| folder.is_dir());
         let modules = modules.or_else(|| tree::around(&image, arch, &release));
         // `/zfs` is this system's own, and nothing that belongs to a kernel of /boot.
         let package = Some(roots[1]).filter(|root| root.parent().is_some());
         let zfs = package.and_then(|root| Zfs::in_folder(&root.join(TOOLS)));
         Ok(Kernel { image, arch, release, build, modules, zfs })
+    }
+}
+
+/// What an image calls itself. One for arm64 has to be read whole for that, and a plan is asked for
+/// its kernels again and again: so it is kept as long as the file is that one.
+fn kept(image: &Path) -> io::Result<Image> {
+    type Known = BTreeMap<PathBuf, (u64, SystemTime, Image)>;
+    static KNOWN: Mutex<Known> = Mutex::new(BTreeMap::new());
+    let data = fs::metadata(image)?;
+    let (bytes, at) = (data.len(), data.modified()?);
+    let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    match known.get(image) {
+        Some((its_bytes, its_at, its)) if (*its_bytes, *its_at) == (bytes, at) => Ok(its.clone()),
+        _ => {
+            let found = called(plain::open(image)?, bytes)?;
+            known.insert(image.into(), (bytes, at, found.clone()));
+            Ok(found)
+        }
     }
 }
 

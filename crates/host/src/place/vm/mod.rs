@@ -223,6 +223,8 @@ impl Bootable {
         let Some(most) = buses.iter().map(|bus| bus.disks_max()).max() else {
             return Err(VmError::NoDisks { release: release() });
         };
+        // That machine has no such controller.
+        buses.retain(|bus| kernel.arch != Arch::Arm64 || *bus != Bus::Ide);
         // One of them is the exchange. What was chosen the plan has checked.
         buses.retain(|bus| disks < bus.disks_max() || asked.disks.is_some());
         if buses.is_empty() {
@@ -295,9 +297,10 @@ impl Bootable {
         match modules.find(|it| self.modules.has(it) == Some(false)) {
             Some(module) => {
                 let (release, name) = (self.kernel.release.clone(), module.to_string());
+                let arch = self.kernel.arch;
                 Err(match self.bus() {
                     Bus::Ubd => VmError::NotInUml { release, name },
-                    _ => VmError::NoFileSystem { release, name },
+                    _ => VmError::NoFileSystem { release, arch, name },
                 })
             }
             None => Ok(()),
@@ -308,7 +311,8 @@ impl Bootable {
         let Some(disks) = contender.disks else { return Ok(()) };
         match self.modules.lacks(disks.into()) {
             Some(driver) => {
-                Err(VmError::NoDriver { release: self.kernel.release.clone(), driver, disks })
+                let (release, arch) = (self.kernel.release.clone(), self.kernel.arch);
+                Err(VmError::NoDriver { release, arch, driver, disks })
             }
             None => Ok(()),
         }
@@ -410,7 +414,11 @@ pub fn check(plan: &Plan) -> Result<(), VmError> {
 /// so: guests without KVM, of which nothing is judged but what is counted.
 pub fn hint(plan: &Plan) -> Option<&'static str> {
     let there = Plan { place: Some(model::Place::Uml), ..plan.clone() };
+    let is_own = |it: &Contender| {
+        Bootable::of(&Asked::by(it), plan).is_ok_and(|it| it.kernel.arch == Arch::OWN)
+    };
     let fits = plan.judges_counts() && there.check().is_ok() && !qemu::has_kvm();
+    let fits = fits && plan.contenders.iter().all(is_own);
     fits.then_some(
         "without KVM every instruction is emulated: --place uml has such counts in less time, by a \
          Linux that is a process (fsverdict kernels get uml)",
@@ -986,7 +994,12 @@ impl Place for Vm<'_> {
             1 => "1 processor".to_string(),
             several => format!("{several} processors"),
         };
-        let (runner, how) = self.runner.shown();
+        let mut archs = self.prepared.kernels.values().map(|it| it.kernel.arch);
+        let runner = match self.runner {
+            Runner::Qemu { .. } if !archs.any(|it| it == Arch::OWN) => Runner::Qemu { kvm: false },
+            runner => runner,
+        };
+        let (runner, how) = runner.shown();
         let machine = format!("{runner}, {processors}, {}{how}", config.memory);
         let mut facts = vec![(MACHINES.to_string(), machine)];
         let mut images = self.made.iter().flat_map(|made| &made.devices);
@@ -997,6 +1010,9 @@ impl Place for Vm<'_> {
         facts.push(("disks".into(), how.into()));
         let like = self.made.as_ref().and_then(bed::Made::like);
         facts.extend(like.map(|like| ("bed is like".into(), like)));
+        let others = self.prepared.host_files.values().filter_map(HostFiles::userland);
+        facts
+            .extend(others.map(|its| (format!("programs for {}", its.arch().shown()), its.told())));
         for (asked, bootable) in &self.prepared.kernels {
             let kernel = &bootable.kernel;
             let disks = match bootable.buses.as_slice() {

@@ -102,7 +102,7 @@ impl Machine<'_> {
         let mut option = |name: &str, value: String| argv.extend([name.to_string(), value]);
         option("-machine", self.arch.machine().into());
         option("-accel", accelerator.into());
-        option("-cpu", "max".into());
+        option("-cpu", self.arch.cpu(self.kvm).into());
         option("-smp", self.processors.to_string());
         option("-m", memory);
         option("-display", "none".into());
@@ -410,7 +410,10 @@ mod tests {
         let arm = Machine { arch: Arch::Arm64, bus: Bus::Virtio, ..machine.clone() }.argv();
         assert_eq!(arm[0], "qemu-system-aarch64");
         let arm = arm.join(" ");
-        assert!(arm.contains(" -machine virt -accel tcg,thread=multi -cpu max "), "{arm}");
+        assert!(
+            arm.contains(" -machine virt -accel tcg,thread=multi -cpu max,pauth-impdef=on "),
+            "{arm}"
+        );
         let words = format!(" console=ttyAMA0 {PARAMETERS} {WITHOUT_KFENCE} mitigations=off ");
         assert!(arm.contains(&words), "{arm}");
         let line = machine.argv().join(" ");

@@ -43,6 +43,12 @@ pub fn how_to_get(name: &str) -> String {
     }
 }
 
+/// What fetches Debian's full kernel of that release's version.
+pub fn how_to_get_full(release: &str, arch: Arch) -> String {
+    let of = if arch == Arch::OWN { String::new() } else { format!(" --arch {}", arch.name()) };
+    format!("fsverdict kernels get {}{of} --flavour {}", version_of(release), arch.name())
+}
+
 /// Orders releases by the numbers in them; candidates (`7.2-rc4`) come before their release.
 pub fn by_version(one: &str, other: &str) -> std::cmp::Ordering {
     let numbers = |text: &str| {

@@ -7,17 +7,15 @@ use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 
 use super::apt::Apt;
+use super::arch::Arch;
 use super::archive::Archive;
 use super::error::{VmError, failed};
 use super::{fetch, kernel};
 use crate::tool::{self, DIRECTORIES};
 
-const LOADER: &str = "ld-linux-x86-64.so.2";
+const LOADER: &str = Arch::OWN.loader();
 /// pthread_cancel(3) opens it while a program runs: no list of libraries has it.
-const OPENED_LATER: &str = "libgcc_s.so.1";
-/// The last is Samba's own.
-const LIBRARIES: [&str; 3] =
-    ["usr/lib/x86_64-linux-gnu", "lib/x86_64-linux-gnu", "usr/lib/x86_64-linux-gnu/samba"];
+pub const OPENED_LATER: &str = "libgcc_s.so.1";
 /// Where a guest finds the scripts: before the programs of the host.
 const SCRIPTS: &str = "usr/local/sbin";
 /// Of a package its version, and the names of its programs, a line each.
@@ -136,7 +134,9 @@ fn make(folder: &Path) -> Result<(), VmError> {
 /// of `roots` that has them.
 pub fn collect(roots: &[&Path], programs: &[PathBuf], folder: &Path) -> Result<(), VmError> {
     make(folder)?;
-    let library = |name: &str| roots.iter().find_map(|root| found(root, &LIBRARIES, name));
+    let folders = library_folders(Arch::OWN);
+    let folders: Vec<&str> = folders.iter().map(String::as_str).collect();
+    let library = |name: &str| roots.iter().find_map(|root| found(root, &folders, name));
     let loader = library(LOADER).ok_or_else(|| VmError::Fetch(format!("there is no {LOADER}")))?;
     let mut files = libraries(roots, &loader, programs)?;
     files.extend([loader].into_iter().chain(library(OPENED_LATER)));
@@ -146,6 +146,14 @@ pub fn collect(roots: &[&Path], programs: &[PathBuf], folder: &Path) -> Result<(
         fs::copy(&file, &to).map_err(failed(format!("making {}", to.display())))?;
     }
     Ok(())
+}
+
+/// Where libraries for `arch` lie below a root: the usual folders, and those of packages that bring
+/// some of their own.
+pub fn library_folders(arch: Arch) -> [String; 4] {
+    let its = arch.libraries();
+    ["usr/lib/ITS", "lib/ITS", "usr/lib/ITS/samba", "usr/lib/ITS/systemd"]
+        .map(|folder| folder.replace("ITS", its))
 }
 
 /// The file of that name in one of `folders` below `root`.
@@ -159,7 +167,8 @@ fn libraries(
     loader: &Path,
     programs: &[PathBuf],
 ) -> Result<Vec<PathBuf>, VmError> {
-    let folders = roots.iter().flat_map(|root| LIBRARIES.map(|folder| root.join(folder)));
+    let folders = library_folders(Arch::OWN);
+    let folders = roots.iter().flat_map(|root| folders.iter().map(|folder| root.join(folder)));
     let path = folders.map(|it| it.display().to_string()).collect::<Vec<_>>().join(":");
     let loader = loader.display().to_string();
     let mut files = Vec::new();
@@ -236,9 +245,10 @@ mod tests {
         let files = archive::files(&archive.finish().unwrap()[..]).unwrap();
         assert_eq!(files["fsverdict/zfs/libzfs.so.6"], b"libzfs.so.6");
         let script = String::from_utf8_lossy(&files["usr/local/sbin/zpool"]).into_owned();
-        let line = "exec /fsverdict/zfs/ld-linux-x86-64.so.2 --library-path /fsverdict/zfs \
-                    /fsverdict/zfs/zpool \"$@\"";
-        assert_eq!(script.lines().nth(1), Some(line));
+        let line = format!(
+            "exec /fsverdict/zfs/{LOADER} --library-path /fsverdict/zfs /fsverdict/zfs/zpool \"$@\""
+        );
+        assert_eq!(script.lines().nth(1), Some(line.as_str()));
     }
 
     #[test]

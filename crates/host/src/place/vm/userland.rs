@@ -3,16 +3,21 @@
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
+use std::hash::Hasher;
 use std::io::Read;
+use std::os::fd::AsFd;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+
+use siphasher::sip::SipHasher24;
 
 use super::apt::Apt;
 use super::arch::Arch;
 use super::elf;
 use super::error::{VmError, failed};
-use super::{fetch, kernel};
-use crate::tool::DIRECTORIES;
+use super::{fetch, kernel, toolbox};
+use crate::sys;
+use crate::tool::{self, DIRECTORIES};
 
 /// What trials and most work need.
 const BASE: [&str; 15] = [
@@ -37,8 +42,8 @@ const RELEASE: &str = "trixie";
 /// Of which release the packages are; the packages that are unpacked, a line each.
 const FROM: &str = "release";
 const PACKAGES: &str = "packages";
-/// Besides the two usual ones: of programs that bring libraries of their own.
-const MORE_LIBRARIES: [&str; 2] = ["samba", "systemd"];
+/// It is there while some are unpacked.
+const UNFINISHED: &str = "unfinished";
 
 /// The programs that were fetched for one kind of processors.
 #[derive(Clone, Debug)]
@@ -48,6 +53,12 @@ pub struct Userland {
 }
 
 impl Userland {
+    /// In a folder of one's own.
+    #[cfg(test)]
+    pub fn at(arch: Arch, folder: &Path) -> Userland {
+        Userland { arch, folder: folder.into() }
+    }
+
     /// Those for `arch`, be they there or not.
     pub fn of(arch: Arch) -> Userland {
         Userland { arch, folder: kernel::cache().join("userland").join(arch.name()) }
@@ -71,7 +82,7 @@ impl Userland {
     /// What is to be done before a guest can have them.
     pub fn lack(&self) -> Option<String> {
         let arch = self.arch.name();
-        if self.packages().is_empty() {
+        if self.packages().is_empty() || self.is_unfinished() {
             return Some(format!("fsverdict kernels tools --arch {arch}"));
         }
         (!self.ourselves().is_file()).then(|| {
@@ -83,27 +94,46 @@ impl Userland {
         })
     }
 
+    /// What they are, for a person: another set of packages is told otherwise.
+    pub fn told(&self) -> String {
+        let (release, packages) = (self.release(), self.packages());
+        let mut hash = SipHasher24::new();
+        packages.iter().for_each(|it| hash.write(it.as_bytes()));
+        format!("Debian {release}, {} packages, {:016x}", packages.len(), hash.finish())
+    }
+
     /// The path of a program to them, where trials look for programs.
     pub fn find(&self, program: &str) -> Option<PathBuf> {
         if program.contains('/') {
-            return Some(PathBuf::from(program)).filter(|it| self.file(it).is_file());
+            return Some(PathBuf::from(program)).filter(|it| self.has(it));
         }
-        let paths = DIRECTORIES.iter().map(|folder| Path::new(folder).join(program));
-        paths.into_iter().find(|path| self.file(path).exists())
+        let mut paths = DIRECTORIES.iter().map(|folder| Path::new(folder).join(program));
+        paths.find(|path| self.has(path))
+    }
+
+    /// What a workload's need is to them: [`tool::needed`].
+    pub fn needed(&self, need: &str) -> Option<PathBuf> {
+        tool::needed_below(&self.root(), need).find_map(|name| self.find(&name))
+    }
+
+    /// `path` is a file to them, be it by links: these lead nowhere outside.
+    pub fn has(&self, path: &Path) -> bool {
+        let found = File::open(self.root())
+            .and_then(|root| sys::open_in_root(root.as_fd(), &sys::c_path(path)?, libc::O_PATH, 0))
+            .and_then(|file| File::from(file).metadata());
+        found.is_ok_and(|it| it.is_file())
     }
 
     /// The path of a library to them.
     pub fn library(&self, name: &str) -> Option<PathBuf> {
-        let its = self.arch.libraries();
-        let usual = ["/lib", "/usr/lib"].map(|folder| Path::new(folder).join(its));
-        let more = MORE_LIBRARIES.map(|folder| usual[1].join(folder));
-        let mut paths = usual.iter().chain(&more).map(|folder| folder.join(name));
-        paths.find(|path| self.file(path).exists())
+        let folders = toolbox::library_folders(self.arch);
+        let mut paths = folders.iter().map(|folder| Path::new("/").join(folder).join(name));
+        paths.find(|path| self.has(path))
     }
 
-    /// What is at `path` to them.
-    pub fn file(&self, path: &Path) -> PathBuf {
-        self.root().join(path.strip_prefix("/").unwrap_or(path))
+    /// Whoever unpacked some was killed, or is at it.
+    fn is_unfinished(&self) -> bool {
+        self.folder.join(UNFINISHED).exists()
     }
 
     fn packages(&self) -> BTreeSet<String> {
@@ -160,6 +190,12 @@ pub fn get(
     fs::create_dir_all(&root).map_err(failed(format!("making {}", root.display())))?;
     let mut there = userland.packages();
     let named: Vec<&str> = BASE.into_iter().chain(packages.iter().map(String::as_str)).collect();
+    if userland.is_unfinished() {
+        // Some of its files may be cut off: all come again.
+        there.clear();
+        fs::remove_dir_all(&root).map_err(failed(format!("removing {}", root.display())))?;
+        fs::create_dir_all(&root).map_err(failed(format!("making {}", root.display())))?;
+    }
     if !named.iter().all(|name| there.contains(*name)) {
         let release = userland.release();
         say(&format!("reading the package lists of {release} for {}", arch.shown()));
@@ -167,11 +203,14 @@ pub fn get(
         let all = apt.with_all_they_need(&named)?;
         let new: Vec<String> = all.iter().filter(|it| !there.contains(*it)).cloned().collect();
         say(&format!("fetching {} packages for {}", new.len(), arch.shown()));
+        userland.keep(UNFINISHED, "")?;
         apt.unpack(&new, &root)?;
         // What is named may be one that others provide.
         there.extend(all.into_iter().chain(named.iter().map(ToString::to_string)));
         userland.keep(FROM, &release)?;
         userland.keep(PACKAGES, &there.into_iter().collect::<Vec<_>>().join("\n"))?;
+        let path = userland.folder.join(UNFINISHED);
+        fs::remove_file(&path).map_err(failed(format!("removing {}", path.display())))?;
     }
     let beside = std::env::current_exe().ok();
     let beside =
@@ -202,12 +241,14 @@ pub fn machine(file: &mut impl Read) -> std::io::Result<Option<Arch>> {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::symlink;
+
     use super::*;
 
     #[test]
     fn programs_and_libraries_are_found_below_the_root() {
         let folder = tempfile::tempdir().unwrap();
-        let userland = Userland { arch: Arch::Arm64, folder: folder.path().into() };
+        let userland = Userland::at(Arch::Arm64, folder.path());
         assert_eq!(userland.lack().unwrap(), "fsverdict kernels tools --arch arm64");
         for name in ["sbin/mkfs.ext4", "usr/lib/aarch64-linux-gnu/samba/libx.so.1", "etc/x"] {
             let path = userland.root().join(name);
@@ -217,18 +258,25 @@ mod tests {
         assert_eq!(userland.find("mkfs.ext4"), Some("/sbin/mkfs.ext4".into()));
         assert_eq!(userland.find("/sbin/mkfs.ext4"), Some("/sbin/mkfs.ext4".into()));
         assert_eq!((userland.find("sh"), userland.find("/bin/sh")), (None, None));
+        let link = |to: &str, name: &str| symlink(to, userland.root().join("sbin").join(name));
+        link("/sbin/mkfs.ext4", "mkfs.ext3").unwrap();
+        assert_eq!(userland.find("mkfs.ext3"), Some("/sbin/mkfs.ext3".into()));
+        link("/bin/sh", "host").unwrap();
+        assert_eq!(userland.find("host"), None, "it leads to no program of theirs");
         let library = userland.library("libx.so.1").unwrap();
         assert_eq!(library, Path::new("/usr/lib/aarch64-linux-gnu/samba/libx.so.1"));
         assert_eq!(userland.library("libc.so.6"), None);
         userland.keep(PACKAGES, "fio\nlibc6").unwrap();
         assert_eq!(userland.packages(), ["fio", "libc6"].map(String::from).into());
         assert!(userland.lack().unwrap().contains("--program FILE"));
+        userland.keep(UNFINISHED, "").unwrap();
+        assert_eq!(userland.lack().unwrap(), "fsverdict kernels tools --arch arm64");
     }
 
     #[test]
     fn a_program_is_taken_that_is_for_these_processors() {
         let folder = tempfile::tempdir().unwrap();
-        let userland = Userland { arch: Arch::Arm64, folder: folder.path().into() };
+        let userland = Userland::at(Arch::Arm64, folder.path());
         let file = folder.path().join("program");
         let mut head = b"\x7fELF\x02\x01".to_vec();
         head.resize(64, 0);

@@ -43,7 +43,7 @@ pub fn get(
     build::check_tools()?;
     let _lock = fetch::locked(&kernel::cache(), say)?;
     let (apt, package) = fetch::find(wanted, say)?;
-    let plain = fetch::unpacked(&apt, &package, say)?;
+    let plain = fetch::unpacked(&apt, &package, wanted.arch, say)?;
     let mirror = wanted.mirror;
     let mut find = |version: Option<&str>| source::find(version, &plain.release, mirror, say);
     let sources: Vec<Source> = match versions {
