@@ -42,24 +42,16 @@ struct Shared {
     /// Tests that run beside others.
     among: usize,
     is_alone: bool,
-    /// Those that want it to themselves.
-    waiting: usize,
-    /// No other test begins before these.
-    is_closed: bool,
 }
 
 impl Shared {
-    const NEW: Shared = Shared { among: 0, is_alone: false, waiting: 0, is_closed: false };
+    const NEW: Shared = Shared { among: 0, is_alone: false };
 }
 
-/// How many tests run beside each other, and how many that want the machine to themselves wait
-/// until they get it, one after the other. For each that gets it all others have to end first,
-/// while processors idle: so they are gathered, as far as there are threads for those that wait.
-fn limits() -> (usize, usize) {
-    let number = |name: &str| std::env::var(name).ok()?.parse().ok();
-    let at_once = number("FSVERDICT_TESTS_AT_ONCE").unwrap_or(usize::MAX).max(1);
-    let threads = number("RUST_TEST_THREADS").unwrap_or(1);
-    (at_once, threads.saturating_sub(at_once).max(1))
+/// How many tests run beside each other.
+fn at_once() -> usize {
+    let set = std::env::var("FSVERDICT_TESTS_AT_ONCE").ok().and_then(|it| it.parse().ok());
+    set.unwrap_or(usize::MAX).max(1)
 }
 
 /// Holds the machine for a test: in this process, and against other test runs on it by a lock on
@@ -72,23 +64,18 @@ struct Guard {
 impl Guard {
     fn among() -> Guard {
         let folder = folder();
-        let is_full = |it: &mut Shared| it.is_alone || it.is_closed || it.among >= limits().0;
-        shared(is_full).among += 1;
+        shared(|it| it.is_alone || it.among >= at_once()).among += 1;
         let guard = Guard { is_alone: false, folder };
         guard.folder.lock_shared().unwrap();
         guard
     }
 
+    /// It waits until no other test runs, and holds up none that is still to begin: processors
+    /// would idle until the longest is over. Where there are threads for all that wait
+    /// (`scripts/run-test`), these come last, one after the other.
     fn alone() -> Guard {
         let folder = folder();
-        let mut machine = shared(|_| false);
-        machine.waiting += 1;
-        machine.is_closed |= machine.waiting >= limits().1;
-        drop(machine);
-        let mut machine = shared(|it| it.is_alone || it.among > 0);
-        machine.waiting -= 1;
-        machine.is_alone = true;
-        drop(machine);
+        shared(|it| it.is_alone || it.among > 0).is_alone = true;
         let guard = Guard { is_alone: true, folder };
         guard.folder.lock().unwrap();
         guard
@@ -102,7 +89,6 @@ impl Drop for Guard {
             true => machine.is_alone = false,
             false => machine.among -= 1,
         }
-        machine.is_closed &= machine.waiting > 0;
         CHANGED.notify_all();
     }
 }

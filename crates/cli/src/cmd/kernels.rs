@@ -151,9 +151,10 @@ fn fetched(get: &Get, name: &str) -> Result<()> {
         say::print(&format!("{} {}\n", kernel.name(), kernel.image.display()))?;
     }
     if arch != Arch::OWN {
-        let how = format!("fsverdict kernels tools --arch {} [--mirror URI]", arch.name());
-        let userland = userland::get(arch, &[], None, mirror, say)
-            .with_context(|| format!("the kernel is there, and its programs are not; {how}"))?;
+        let how = format!("fsverdict kernels tools --arch {}", arch.name());
+        let userland = userland::get(arch, &[], None, mirror, say).with_context(|| {
+            format!("the kernel was fetched, and no programs for its guests (again by {how})")
+        })?;
         userland.lack().into_iter().for_each(|how| say::tell(&format!("before it boots: {how}")));
     }
     Ok(())

@@ -196,13 +196,13 @@ fn emulated(plan: &Plan, said: &Said) -> Option<Finding> {
     if count == 0 {
         return None;
     }
-    if count < all {
+    if said.of_contenders.iter().any(|it| it.not_emulated > 0) {
         let each = plan.contenders.iter().zip(said.of_contenders);
         let names: Vec<&str> =
             each.filter(|(_, it)| it.emulated > 0).map(|(it, _)| it.name.as_str()).collect();
         return Some(finding(
             Severity::Warning,
-            format!("{evidence}, and the others did not: those of {}", names.join(", ")),
+            format!("{evidence}, those of {}; the others did not", names.join(", ")),
             "compare no times and rates of these with those of the others: the processor's work \
              takes far longer for them alone; counts, bytes, flushes and their order hold",
         ));
@@ -310,9 +310,16 @@ mod tests {
         });
         let found = findings(&with("command = \"true\"", ""), &records.collect::<Vec<_>>());
         assert_eq!((found.len(), found[0].severity), (1, Severity::Warning));
-        let says = "4 of 8 trials ran on an emulated processor (TCG), and the others did not: \
-                    those of b";
+        let says = "4 of 8 trials ran on an emulated processor (TCG), those of b; the others did \
+                    not";
         assert_eq!(found[0].evidence, says);
+        // Nothing is known of a guest that did not answer.
+        let records = rounds(4).into_iter().map(|it| {
+            let guest = guest(true).filter(|_| it.key.contender == "b");
+            Record { guest, ..it }
+        });
+        let found = findings(&with("command = \"true\"", ""), &records.collect::<Vec<_>>());
+        assert_eq!((found.len(), found[0].severity), (1, Severity::Note));
     }
 
     #[test]

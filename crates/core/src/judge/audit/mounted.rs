@@ -49,6 +49,8 @@ pub struct Terms {
     pub lacks: Option<(String, Vec<String>)>,
     /// How many trials ran on an emulated processor.
     pub emulated: usize,
+    /// How many ran in a virtual machine whose processor was not.
+    pub not_emulated: usize,
     /// How many ran in User Mode Linux.
     pub user_mode: usize,
     /// What the disk said of itself and how it answered, where both are known.
@@ -71,6 +73,7 @@ impl Terms {
                 .find_map(|it| Some((it.start_bytes, it.misaligned()?))),
             lacks: lacks.map(|guest| (guest.kernel.clone(), guest.lacks.clone())),
             emulated: guest.is_some_and(|guest| guest.emulated).into(),
+            not_emulated: guest.is_some_and(|guest| !guest.emulated).into(),
             user_mode: guest.is_some_and(|guest| guest.user_mode).into(),
             disk: record.disk.clone().zip(record.probed.clone()),
         }
@@ -87,6 +90,7 @@ impl Terms {
             self.lacks.clone_from(&later.lacks);
         }
         self.emulated += later.emulated;
+        self.not_emulated += later.not_emulated;
         self.user_mode += later.user_mode;
         if self.disk.is_none() {
             self.disk.clone_from(&later.disk);

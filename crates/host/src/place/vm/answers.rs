@@ -9,7 +9,7 @@ use fsverdict_core::model::{Contender, Need, Plan};
 use super::arch::{self, Arch};
 use super::error::VmError;
 use super::toolbox;
-use super::userland::Userland;
+use super::userland::{self, Userland};
 use super::{Asked, Bootable, above, is_uml};
 use crate::file_system::{self, FileSystem};
 use crate::place::doctor::{Machine, tools};
@@ -42,17 +42,13 @@ pub fn answer(machine: &Machine, plan: &Plan, need: &Need) -> Answer {
         | Need::BlockEvents
         | Need::Cgroups
         | Need::KernelLog => Answer::unknown("it shows when the kernel runs"),
-        Need::Tool(name) if is_for_others(plan) => of_others(plan, name, None),
-        Need::Program { name, package } if is_for_others(plan) => {
-            of_others(plan, name, package.as_deref())
-        }
+        Need::Tool(name) => program(machine, plan, need, name, None),
+        Need::Program { name, package } => program(machine, plan, need, name, package.as_deref()),
         Need::Qemu => qemu(machine, plan),
         Need::Disk
         | Need::Images { .. }
         | Need::Space { .. }
         | Need::Memory { .. }
-        | Need::Tool(_)
-        | Need::Program { .. }
         | Need::Directory(_)
         | Need::Kernel(_)
         | Need::Kvm
@@ -66,6 +62,7 @@ pub fn answer(machine: &Machine, plan: &Plan, need: &Need) -> Answer {
 fn arch_of(plan: &Plan, contender: &Contender) -> Arch {
     match Bootable::of(&Asked::by(contender), plan) {
         Ok(bootable) => bootable.kernel.arch,
+        Err(VmError::NoFileSystem { arch, .. } | VmError::NoDriver { arch, .. }) => arch,
         Err(_) => arch::split(contender.kernel.as_deref().unwrap_or_default()).1,
     }
 }
@@ -83,13 +80,26 @@ fn is_for_others(plan: &Plan) -> bool {
     !plan.contenders.is_empty() && !is_uml(plan) && all.all(|it| arch_of(plan, it) != Arch::OWN)
 }
 
-/// A program for other processors was fetched, or it is a file of the host's that is none.
-fn of_others(plan: &Plan, program: &str, package: Option<&str>) -> Answer {
-    let is_file = program.split('|').any(|it| it.starts_with('/') && Path::new(it).is_file());
-    let lacks = |arch: &Arch| Userland::of(*arch).needed(program).is_none();
-    match others(plan).into_iter().find(lacks).filter(|_| !is_file) {
-        Some(arch) => not_in_userland(arch, program.split('|').next().unwrap_or(program), package),
-        None => Answer::yes("it was fetched for the guests"),
+/// A program is there for all kinds of processors that the plan's kernels are for, or it is a file
+/// that is none.
+fn program(
+    machine: &Machine,
+    plan: &Plan,
+    need: &Need,
+    name: &str,
+    package: Option<&str>,
+) -> Answer {
+    let all = if is_uml(plan) { BTreeSet::new() } else { others(plan) };
+    let lacks = |arch: &Arch| Userland::of(*arch).needed(name).is_none();
+    match all.iter().copied().find(lacks) {
+        Some(_) if tool::needed(name).any(|it| userland::is_data(Path::new(&it))) => {
+            Answer::yes("it is a file of this machine's, and comes along")
+        }
+        Some(arch) => not_in_userland(arch, name.split('|').next().unwrap_or(name), package),
+        None if !all.is_empty() && is_for_others(plan) => {
+            Answer::yes("it was fetched for the guests")
+        }
+        None => machine.answer(need),
     }
 }
 

@@ -159,18 +159,30 @@ impl Apt {
 
     /// Downloads `packages` and unpacks them below `folder`. Nothing of them is run.
     pub fn unpack(&self, packages: &[String], folder: &Path) -> Result<(), VmError> {
+        self.download(packages, folder)?;
+        unpack(folder, folder).map(drop)
+    }
+
+    /// Downloads `packages` into `folder`.
+    pub fn download(&self, packages: &[String], folder: &Path) -> Result<(), VmError> {
         let words: Vec<&str> =
             ["download"].into_iter().chain(packages.iter().map(String::as_str)).collect();
-        self.run("apt-get", &words, folder)?;
-        let entries =
-            fs::read_dir(folder).map_err(failed(format!("reading {}", folder.display())))?;
-        for path in entries.flatten().map(|entry| entry.path()).filter(|path| is_package(path)) {
-            let name = path.display().to_string();
-            run(&["dpkg", "-x", &name, "."].map(String::from), folder)?;
-            fs::remove_file(&path).map_err(failed(format!("removing {name}")))?;
-        }
-        Ok(())
+        self.run("apt-get", &words, folder).map(drop)
     }
+}
+
+/// Unpacks the packages that lie in `from` below `to`, and removes them; gives their names, with
+/// versions.
+pub fn unpack(from: &Path, to: &Path) -> Result<Vec<String>, VmError> {
+    let entries = fs::read_dir(from).map_err(failed(format!("reading {}", from.display())))?;
+    let mut names = Vec::new();
+    for path in entries.flatten().map(|entry| entry.path()).filter(|path| is_package(path)) {
+        let name = path.display().to_string();
+        run(&["dpkg", "-x", &name, "."].map(String::from), to)?;
+        fs::remove_file(&path).map_err(failed(format!("removing {name}")))?;
+        names.extend(path.file_stem().map(|it| it.to_string_lossy().into_owned()));
+    }
+    Ok(names)
 }
 
 fn is_package(path: &Path) -> bool {

@@ -17,6 +17,7 @@ use super::error::VmError;
 use super::toolbox::{self, Toolbox};
 use super::userland::{self, Userland};
 use crate::file_system::{FileSystem, Site};
+use crate::machine::plain;
 use crate::{layer, tool, workload};
 
 /// As much as a guest can reasonably hold in its memory.
@@ -189,8 +190,9 @@ impl HostFiles {
             if let Some(path) = its.and_then(|its| its.needed(need)) {
                 return self.program(&path);
             }
-            let files = need.split('|').map(Path::new).find(|it| it.is_absolute() && it.is_file());
-            return files.map_or(Ok(()), |path| self.named(path));
+            let mut files = tool::needed(need).filter(|it| userland::is_data(Path::new(it)));
+            let first = || self.missing(need.split('|').next().unwrap_or(need));
+            return self.named(Path::new(&files.next().ok_or_else(first)?));
         }
         let Some(name) = tool::needed(need).find(|name| tool::is_there(name)) else {
             return Ok(());
@@ -224,7 +226,11 @@ impl HostFiles {
     /// It is a program that this machine can run, and the guest can't.
     fn is_for_the_host_alone(&self, path: &str) -> bool {
         let Some(its) = self.userland.as_ref().map(Userland::arch) else { return false };
-        let machine = File::open(path).and_then(|mut file| userland::machine(&mut file));
+        let path = Path::new(path);
+        if self.given.is_some() || is_left_out(path) {
+            return false;
+        }
+        let machine = plain::open(path).and_then(|mut file| userland::machine(&mut file));
         machine.is_ok_and(|it| it.is_some_and(|arch| arch != its))
     }
 
@@ -482,7 +488,16 @@ impl HostFiles {
             });
             accounts.map_err(reading(Path::new("/etc")))?;
         }
-        for (path, entry) in &self.entries {
+        // What is below a link comes after the folder that it leads to.
+        let is_link = |path: &Path| matches!(self.entries.get(path), Some(Entry::Link(_)));
+        let mut order: Vec<(&PathBuf, &Entry)> = self.entries.iter().collect();
+        order.sort_by_key(|(path, entry)| match entry {
+            _ if path.ancestors().skip(1).any(is_link) => 2,
+            Entry::Directory(_) => 0,
+            Entry::Link(_) => 1,
+            Entry::File(..) => 2,
+        });
+        for (path, entry) in order {
             let name = path.to_string_lossy();
             let name = name.trim_start_matches('/');
             let done = match entry {

@@ -162,7 +162,8 @@ impl Kernel {
             return None;
         }
         let roots = roots(&self.image);
-        let looked = folders(&roots, &self.release).map(|folder| folder.display().to_string());
+        let looked =
+            folders(&roots, self.arch, &self.release).map(|folder| folder.display().to_string());
         let looked = looked.collect::<Vec<_>>().join(", ");
         Some(format!("; no modules of it were found in {looked}"))
     }
@@ -187,9 +188,7 @@ impl Kernel {
         let image = image.canonicalize()?;
         let Image { arch, release, build } = kept(&image)?;
         let roots = roots(&image);
-        // This system's own are for this machine.
-        let its = if arch == Arch::OWN { &roots[..] } else { &roots[..2] };
-        let modules = folders(its, &release).find(|folder| folder.is_dir());
+        let modules = folders(&roots, arch, &release).find(|folder| folder.is_dir());
         let modules = modules.or_else(|| tree::around(&image, arch, &release));
         // `/zfs` is this system's own, and nothing that belongs to a kernel of /boot.
         let package = Some(roots[1]).filter(|root| root.parent().is_some());
@@ -223,8 +222,11 @@ fn roots(image: &Path) -> [&Path; 3] {
     [beside, beside.parent().unwrap_or(beside), Path::new("/")]
 }
 
-fn folders(roots: &[&Path], release: &str) -> impl Iterator<Item = PathBuf> {
-    let libraries = roots.iter().flat_map(|root| ["lib", "usr/lib"].map(|lib| root.join(lib)));
+/// This system's own are for its own processors.
+fn folders(roots: &[&Path], arch: Arch, release: &str) -> impl Iterator<Item = PathBuf> {
+    let is_its = move |root: &&&Path| arch == Arch::OWN || root.parent().is_some();
+    let libraries =
+        roots.iter().filter(is_its).flat_map(|root| ["lib", "usr/lib"].map(|lib| root.join(lib)));
     libraries.map(move |lib| lib.join("modules").join(release))
 }
 

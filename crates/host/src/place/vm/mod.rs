@@ -220,11 +220,11 @@ impl Bootable {
             Some(chosen) => vec![chosen],
             None => modules.buses(),
         };
+        // That machine has no such controller.
+        buses.retain(|bus| kernel.arch != Arch::Arm64 || *bus != Bus::Ide);
         let Some(most) = buses.iter().map(|bus| bus.disks_max()).max() else {
             return Err(VmError::NoDisks { release: release() });
         };
-        // That machine has no such controller.
-        buses.retain(|bus| kernel.arch != Arch::Arm64 || *bus != Bus::Ide);
         // One of them is the exchange. What was chosen the plan has checked.
         buses.retain(|bus| disks < bus.disks_max() || asked.disks.is_some());
         if buses.is_empty() {
@@ -994,12 +994,7 @@ impl Place for Vm<'_> {
             1 => "1 processor".to_string(),
             several => format!("{several} processors"),
         };
-        let mut archs = self.prepared.kernels.values().map(|it| it.kernel.arch);
-        let runner = match self.runner {
-            Runner::Qemu { .. } if !archs.any(|it| it == Arch::OWN) => Runner::Qemu { kvm: false },
-            runner => runner,
-        };
-        let (runner, how) = runner.shown();
+        let (runner, how) = self.runner.shown();
         let machine = format!("{runner}, {processors}, {}{how}", config.memory);
         let mut facts = vec![(MACHINES.to_string(), machine)];
         let mut images = self.made.iter().flat_map(|made| &made.devices);

@@ -11,11 +11,12 @@ use std::path::{Path, PathBuf};
 
 use siphasher::sip::SipHasher24;
 
-use super::apt::Apt;
+use super::apt::{self, Apt};
 use super::arch::Arch;
 use super::elf;
 use super::error::{VmError, failed};
 use super::{fetch, kernel, toolbox};
+use crate::machine::plain;
 use crate::sys;
 use crate::tool::{self, DIRECTORIES};
 
@@ -42,6 +43,8 @@ const RELEASE: &str = "trixie";
 /// Of which release the packages are; the packages that are unpacked, a line each.
 const FROM: &str = "release";
 const PACKAGES: &str = "packages";
+/// Their versions, too.
+const VERSIONS: &str = "versions";
 /// It is there while some are unpacked.
 const UNFINISHED: &str = "unfinished";
 
@@ -96,10 +99,10 @@ impl Userland {
 
     /// What they are, for a person: another set of packages is told otherwise.
     pub fn told(&self) -> String {
-        let (release, packages) = (self.release(), self.packages());
+        let (release, versions) = (self.release(), self.versions());
         let mut hash = SipHasher24::new();
-        packages.iter().for_each(|it| hash.write(it.as_bytes()));
-        format!("Debian {release}, {} packages, {:016x}", packages.len(), hash.finish())
+        versions.iter().for_each(|it| hash.write(it.as_bytes()));
+        format!("Debian {release}, {} packages, {:016x}", versions.len(), hash.finish())
     }
 
     /// The path of a program to them, where trials look for programs.
@@ -137,7 +140,15 @@ impl Userland {
     }
 
     fn packages(&self) -> BTreeSet<String> {
-        let text = fs::read_to_string(self.folder.join(PACKAGES)).unwrap_or_default();
+        self.lines(PACKAGES)
+    }
+
+    fn versions(&self) -> BTreeSet<String> {
+        self.lines(VERSIONS)
+    }
+
+    fn lines(&self, name: &str) -> BTreeSet<String> {
+        let text = fs::read_to_string(self.folder.join(name)).unwrap_or_default();
         text.lines().map(String::from).collect()
     }
 
@@ -175,6 +186,58 @@ impl Userland {
     }
 }
 
+impl Userland {
+    /// Fetches packages, and all that they need, as far as they are not there.
+    fn fetch(
+        &self,
+        mut named: BTreeSet<String>,
+        mirror: Option<&str>,
+        say: &mut dyn FnMut(&str),
+    ) -> Result<(), VmError> {
+        let (mut there, is_unfinished) = (self.packages(), self.is_unfinished());
+        if is_unfinished {
+            // Some of the files may be cut off: all come again.
+            named.append(&mut there);
+        }
+        if named.is_subset(&there) {
+            return Ok(());
+        }
+        let (release, shown) = (self.release(), self.arch.shown());
+        say(&format!("reading the package lists of {release} for {shown}"));
+        let apt = Apt::private(&release, mirror, "main", self.arch)?;
+        let words: Vec<&str> = named.iter().map(String::as_str).collect();
+        let all = apt.with_all_they_need(&words)?;
+        let new: Vec<String> = all.iter().filter(|it| !there.contains(*it)).cloned().collect();
+        say(&format!("fetching {} packages for {shown}", new.len()));
+        let (root, beside) = (self.root(), self.folder.join("downloading"));
+        empty(&beside)?;
+        apt.download(&new, &beside)?;
+        self.keep(UNFINISHED, "")?;
+        if is_unfinished || !root.exists() {
+            empty(&root)?;
+        }
+        let mut versions: BTreeSet<String> = self.versions();
+        versions.extend(apt::unpack(&beside, &root)?);
+        // What is named may be one that others provide.
+        there.extend(all.into_iter().chain(named));
+        let lines = |set: BTreeSet<String>| set.into_iter().collect::<Vec<_>>().join("\n");
+        self.keep(FROM, &release)?;
+        self.keep(VERSIONS, &lines(versions))?;
+        self.keep(PACKAGES, &lines(there))?;
+        for (path, is_folder) in [(beside, true), (self.folder.join(UNFINISHED), false)] {
+            let gone = if is_folder { fs::remove_dir_all(&path) } else { fs::remove_file(&path) };
+            gone.map_err(failed(format!("removing {}", path.display())))?;
+        }
+        Ok(())
+    }
+}
+
+/// Makes the folder, with nothing in it.
+fn empty(folder: &Path) -> Result<(), VmError> {
+    let _ = fs::remove_dir_all(folder);
+    fs::create_dir_all(folder).map_err(failed(format!("making {}", folder.display())))
+}
+
 /// Fetches `packages`, with what every trial needs, for `arch`, as far as they are not there; and
 /// takes `program` as their fsverdict.
 pub fn get(
@@ -186,32 +249,8 @@ pub fn get(
 ) -> Result<Userland, VmError> {
     let _lock = fetch::locked(&kernel::cache(), say)?;
     let userland = Userland::of(arch);
-    let root = userland.root();
-    fs::create_dir_all(&root).map_err(failed(format!("making {}", root.display())))?;
-    let mut there = userland.packages();
-    let named: Vec<&str> = BASE.into_iter().chain(packages.iter().map(String::as_str)).collect();
-    if userland.is_unfinished() {
-        // Some of its files may be cut off: all come again.
-        there.clear();
-        fs::remove_dir_all(&root).map_err(failed(format!("removing {}", root.display())))?;
-        fs::create_dir_all(&root).map_err(failed(format!("making {}", root.display())))?;
-    }
-    if !named.iter().all(|name| there.contains(*name)) {
-        let release = userland.release();
-        say(&format!("reading the package lists of {release} for {}", arch.shown()));
-        let apt = Apt::private(&release, mirror, "main", arch)?;
-        let all = apt.with_all_they_need(&named)?;
-        let new: Vec<String> = all.iter().filter(|it| !there.contains(*it)).cloned().collect();
-        say(&format!("fetching {} packages for {}", new.len(), arch.shown()));
-        userland.keep(UNFINISHED, "")?;
-        apt.unpack(&new, &root)?;
-        // What is named may be one that others provide.
-        there.extend(all.into_iter().chain(named.iter().map(ToString::to_string)));
-        userland.keep(FROM, &release)?;
-        userland.keep(PACKAGES, &there.into_iter().collect::<Vec<_>>().join("\n"))?;
-        let path = userland.folder.join(UNFINISHED);
-        fs::remove_file(&path).map_err(failed(format!("removing {}", path.display())))?;
-    }
+    let named = BASE.into_iter().map(String::from).chain(packages.iter().cloned()).collect();
+    userland.fetch(named, mirror, say)?;
     let beside = std::env::current_exe().ok();
     let beside =
         beside.and_then(|it| Some(it.parent()?.join(format!("fsverdict-{}", arch.name()))));
@@ -226,6 +265,12 @@ fn own_release() -> String {
     let field = |name: &str| text.lines().find_map(|line| line.strip_prefix(name));
     let codename = field("VERSION_CODENAME=").filter(|_| field("ID=") == Some("debian"));
     codename.unwrap_or(RELEASE).into()
+}
+
+/// A file of this machine's that any guest can have: no program.
+pub fn is_data(path: &Path) -> bool {
+    let found = plain::open(path).and_then(|mut file| machine(&mut file));
+    path.is_absolute() && found.is_ok_and(|it| it.is_none())
 }
 
 /// For which processors the program in a file is: elf(5), `e_machine`.
@@ -268,6 +313,9 @@ mod tests {
         assert_eq!(userland.library("libc.so.6"), None);
         userland.keep(PACKAGES, "fio\nlibc6").unwrap();
         assert_eq!(userland.packages(), ["fio", "libc6"].map(String::from).into());
+        let before = userland.told();
+        userland.keep(VERSIONS, "fio_3.33-3_arm64").unwrap();
+        assert!(before != userland.told() && userland.told().contains("1 packages"));
         assert!(userland.lack().unwrap().contains("--program FILE"));
         userland.keep(UNFINISHED, "").unwrap();
         assert_eq!(userland.lack().unwrap(), "fsverdict kernels tools --arch arm64");
