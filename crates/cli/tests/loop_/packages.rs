@@ -238,8 +238,6 @@ fn image_steps(sources: &str) -> Vec<String> {
 #[test]
 #[ignore = "needs root and loop devices: run ./test"]
 fn the_image_is_made_by_its_lines_as_plain_shell_and_runs() {
-    // What it builds is built by now.
-    packages();
     let scene = Scene::new();
     let cache = Path::new(env!("CARGO_TARGET_TMPDIR")).join("image");
     let kernel = scene.command(&["kernels", "get", "6.1"]).env("XDG_CACHE_HOME", &cache).output();

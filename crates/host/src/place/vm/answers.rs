@@ -58,13 +58,11 @@ pub fn answer(machine: &Machine, plan: &Plan, need: &Need) -> Answer {
 }
 
 /// For which processors the kernel is of one of the plan's contenders: what it is to be, where it
-/// is not there.
+/// is not there. All kernels of a name are for the same.
 fn arch_of(plan: &Plan, contender: &Contender) -> Arch {
-    match Bootable::of(&Asked::by(contender), plan) {
-        Ok(bootable) => bootable.kernel.arch,
-        Err(VmError::NoFileSystem { arch, .. } | VmError::NoDriver { arch, .. }) => arch,
-        Err(_) => arch::split(contender.kernel.as_deref().unwrap_or_default()).1,
-    }
+    let name = contender.kernel.as_deref();
+    let first = super::kernels(name, plan).ok().and_then(|all| Some(all.first()?.arch));
+    first.unwrap_or_else(|| arch::split(name.unwrap_or_default()).1)
 }
 
 /// For which processors other than this machine's the plan's kernels are.
