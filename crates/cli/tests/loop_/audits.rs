@@ -127,7 +127,7 @@ fn a_limit_that_counts_bios_on_a_disk_is_named_and_a_beds_own_does_not() {
             [[workload]]
             name = "walk"
             cache = "cold"
-            setup = "for f in $(seq 4000); do : > $f; done"
+            setup = "for f in $(seq 1500); do : > $f; done"
             command = "find . -ls > /dev/null"
             "#
         );

@@ -216,7 +216,7 @@ impl Userland {
         if is_unfinished || !root.exists() {
             empty(&root)?;
         }
-        let mut versions: BTreeSet<String> = self.versions();
+        let mut versions = if is_unfinished { BTreeSet::new() } else { self.versions() };
         versions.extend(apt::unpack(&beside, &root)?);
         // What is named may be one that others provide.
         there.extend(all.into_iter().chain(named));
