@@ -12,7 +12,8 @@ const START: u64 = 4 << 20;
 const END: u64 = 512 << 10;
 
 /// Makes a pool in a mount namespace of its own, with a daemon that ends with it; works on it, and
-/// copies its image as if there had been a crash; then has zdb tell of both.
+/// copies its image as if there had been a crash, for which it stands still: blocks that were
+/// written while a slow copy is made would be missing in it; then has zdb tell of both.
 const WORK: &str = r#"
 set -e
 scene=$1 options=$2 pool=fsverdict-test-$$
@@ -21,6 +22,7 @@ for folder in /run/zfs /run/lock/zfs /var/lib/zfs; do
     mount -t tmpfs none $folder
 done
 zfs-fuse --no-daemon --no-kstat-mount > $scene/daemon.log 2>&1 &
+daemon=$!
 until [ -S /run/zfs/zfs_socket ]; do sleep 0.1; done
 at=$scene/mounted
 zpool create -f -o cachefile=none $options -m $at $pool $scene/whole/pool.raw
@@ -35,7 +37,9 @@ for number in $(seq 30); do
     dd if=/dev/zero of=$at/synced-$number bs=9000 count=1 conv=fsync 2> /dev/null
 done
 dd if=/dev/urandom of=$at/large bs=300000 count=1 conv=fsync 2> /dev/null
+kill -STOP $daemon
 cp $scene/whole/pool.raw $scene/crashed/pool.raw
+kill -CONT $daemon
 zpool export $pool
 for image in whole crashed; do
     zdb -e -p $scene/$image -bbbbbb $pool > $scene/$image.zdb

@@ -18,7 +18,12 @@ fn dbench_is_judged_by_its_throughput() {
     assert_eq!(list(&document["verdicts"]).len(), 1, "by nothing else");
     for trial in list(&document["trials"]) {
         assert!(sample(trial, "dbench_throughput") > 0.0);
-        assert!(sample(trial, "dbench_flush_latency_mean") > 0.0);
+        let number = trial["number"].as_u64().unwrap();
+        let said = scene.read(&format!("run/trials/{number}/raw/command.stdout"));
+        // On a busy machine it may come to none.
+        if said.lines().any(|line| line.trim_start().starts_with("Flush ")) {
+            assert!(sample(trial, "dbench_flush_latency_mean") > 0.0);
+        }
     }
     let findings = list(&document["findings"]).iter();
     assert!(findings.into_iter().all(|it| it["audit"] != "FixedTime"));
