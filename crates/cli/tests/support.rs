@@ -6,13 +6,14 @@ use std::io::{Read, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
-use std::sync::{OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard, mpsc};
+use std::sync::{Condvar, Mutex, MutexGuard, OnceLock, PoisonError, mpsc};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-/// The machine: tests that measure it or change it have it to themselves.
-static MACHINE: RwLock<()> = RwLock::new(());
+/// The machine, which all tests of this process share.
+static MACHINE: Mutex<Shared> = Mutex::new(Shared::NEW);
+static CHANGED: Condvar = Condvar::new();
 
 /// How long the program is waited for before a test calls it stuck.
 const PATIENCE: Duration = Duration::from_secs(1800);
@@ -36,28 +37,71 @@ find . -name console.log -exec tail -n 30 {} +
 /// How long a detached loop device may be held open by somebody else.
 const LAZY_DETACH: Duration = Duration::from_secs(20);
 
+/// Who has the machine.
+struct Shared {
+    /// Tests that run beside others.
+    among: usize,
+    is_alone: bool,
+}
+
+impl Shared {
+    const NEW: Shared = Shared { among: 0, is_alone: false };
+}
+
+/// How many tests run beside each other.
+fn at_once() -> usize {
+    let set = std::env::var("FSVERDICT_TESTS_AT_ONCE").ok().and_then(|it| it.parse().ok());
+    set.unwrap_or(usize::MAX).max(1)
+}
+
 /// Holds the machine for a test: in this process, and against other test runs on it by a lock on
 /// the folder of temporary files, which leaves nothing behind.
-#[expect(dead_code, reason = "a guard is held, not read")]
-enum Guard {
-    Among(RwLockReadGuard<'static, ()>, File),
-    Alone(RwLockWriteGuard<'static, ()>, File),
+struct Guard {
+    is_alone: bool,
+    folder: File,
 }
 
 impl Guard {
     fn among() -> Guard {
-        let guard = MACHINE.read().unwrap_or_else(PoisonError::into_inner);
-        let file = File::open(std::env::temp_dir()).unwrap();
-        file.lock_shared().unwrap();
-        Guard::Among(guard, file)
+        let folder = folder();
+        shared(|it| it.is_alone || it.among >= at_once()).among += 1;
+        let guard = Guard { is_alone: false, folder };
+        guard.folder.lock_shared().unwrap();
+        guard
     }
 
+    /// It waits until no other test runs, and holds up none that is still to begin: processors
+    /// would idle until the longest is over. Where there are threads for all that wait
+    /// (`scripts/run-test`), these come last, one after the other.
     fn alone() -> Guard {
-        let guard = MACHINE.write().unwrap_or_else(PoisonError::into_inner);
-        let file = File::open(std::env::temp_dir()).unwrap();
-        file.lock().unwrap();
-        Guard::Alone(guard, file)
+        let folder = folder();
+        shared(|it| it.is_alone || it.among > 0).is_alone = true;
+        let guard = Guard { is_alone: true, folder };
+        guard.folder.lock().unwrap();
+        guard
     }
+}
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        let mut machine = shared(|_| false);
+        match self.is_alone {
+            true => machine.is_alone = false,
+            false => machine.among -= 1,
+        }
+        CHANGED.notify_all();
+    }
+}
+
+/// What other test runs hold, too.
+fn folder() -> File {
+    File::open(std::env::temp_dir()).unwrap()
+}
+
+/// The machine, once it is not so any more. A test that panicked has let go of it all the same.
+fn shared(is_so: impl FnMut(&mut Shared) -> bool) -> MutexGuard<'static, Shared> {
+    let machine = MACHINE.lock().unwrap_or_else(PoisonError::into_inner);
+    CHANGED.wait_while(machine, is_so).unwrap_or_else(PoisonError::into_inner)
 }
 
 /// A folder to run the program in. All that the program left goes with it, also when the test

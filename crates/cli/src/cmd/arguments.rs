@@ -24,7 +24,7 @@ const TRIALS: &str = "The trials";
 const RUN: &str = "The run";
 
 /// What a run that was begun has in its plan, and no option changes.
-pub const FIXED: [&str; 46] = [
+pub const FIXED: [&str; 43] = [
     "plan",
     "study",
     "only",
@@ -34,15 +34,12 @@ pub const FIXED: [&str; 46] = [
     "like",
     "limits",
     "dir",
-    "writable",
     "map",
     "size",
     "devices",
-    "place",
     "kernel",
     "zfs",
     "vm_append",
-    "vm_qemu",
     "vm_memory",
     "disks",
     "layers",

@@ -188,6 +188,10 @@ mod tests {
             "resume",
             "rounds",
             "budget",
+            // What the run had has to be allowed anew.
+            "writable",
+            "place",
+            "vm_qemu",
             "erase",
             "erase_data",
             "json",

@@ -12,7 +12,8 @@ use fsverdict_core::model::{
 use fsverdict_core::render;
 use fsverdict_host::bed::{Consent, Consents};
 
-use super::{arguments, run};
+use super::arguments::{self, PlaceName};
+use super::{consent, run};
 use crate::exit::{self, Usage};
 use crate::say::{self, remark};
 use crate::source::{Loaded, Source};
@@ -70,6 +71,12 @@ pub struct Arguments {
     /// As for run, with --rerun.
     #[arg(long, value_name = "DIR", requires = "rerun")]
     writable: Vec<PathBuf>,
+    /// As for run, with --rerun.
+    #[arg(long, value_name = "WORDS", allow_hyphen_values = true, requires = "rerun")]
+    vm_qemu: Option<String>,
+    /// Where the runs were, with --rerun of some in place uml.
+    #[arg(long, value_parser = consent::uml_alone, requires = "rerun")]
+    place: Option<PlaceName>,
     /// With --rerun: the folder for the new runs [default: runs/TIME-compare].
     #[arg(long, value_name = "DIR", requires = "rerun")]
     output: Option<PathBuf>,
@@ -246,6 +253,8 @@ fn rerun(
         let typed = |file: &Path| {
             let mut typed = arguments::Arguments::of_plan(file, &of_one, &consents)?;
             typed.writable.clone_from(&arguments.writable);
+            typed.vm_qemu.clone_from(&arguments.vm_qemu);
+            typed.place = arguments.place;
             Ok(typed)
         };
         let (loaded, stop) = match run::anew(&plan, &of_one, typed) {

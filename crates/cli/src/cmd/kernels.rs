@@ -125,8 +125,13 @@ pub fn run(arguments: &Arguments) -> Result<u8> {
 fn fetched(get: &Get, name: &str) -> Result<()> {
     // As --kernel has it: 6.12:arm64.
     let (name, arch) = match arch::split(name) {
-        (name, Arch::OWN) => (name, get.arch),
-        (name, other) => (name, other),
+        (bare, Arch::OWN) if bare == name => (name, get.arch),
+        (bare, its) if [Arch::OWN, its].contains(&get.arch) => (bare, its),
+        (_, its) => bail!(Usage(format!(
+            "{name} is for {}, and --arch says {}: leave one of them out",
+            its.shown(),
+            get.arch.shown()
+        ))),
     };
     let mirror = get.mirror.as_deref();
     let flavour = get.flavour.as_deref().unwrap_or(arch.flavour());

@@ -9,6 +9,7 @@ pub mod check;
 pub mod clean;
 pub mod compare;
 pub mod completions;
+mod consent;
 pub mod doctor;
 pub mod for_use;
 pub mod history;

@@ -2,7 +2,7 @@
 
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, Read as _};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use anyhow::{Context, Result};
 use fsverdict_core::model::{
@@ -15,6 +15,7 @@ use serde::de::DeserializeOwned;
 
 use super::arguments::{Arguments, ProbeName, Stack, Standing};
 use super::beside::{change_work, changes_work, check_idle};
+use super::consent;
 use super::untrusted::distrust;
 use crate::exit::Usage;
 use crate::shipped;
@@ -74,7 +75,7 @@ pub fn plan(arguments: &Arguments) -> Result<Plan> {
     set_rest(&mut plan, arguments);
     check_idle(&plan, arguments)?;
     distrust(&mut plan, arguments)?;
-    allow_writing(&mut plan, &arguments.writable)?;
+    consent::check(&mut plan, arguments)?;
     recognise(&mut plan);
     if let Some(scale) = arguments.scale {
         plan = plan.scaled(scale).map_err(Usage)?;
@@ -355,27 +356,6 @@ fn set_rest(plan: &mut Plan, arguments: &Arguments) {
     }
 }
 
-/// The folders that the command line opens to the work. A plan may ask for one: it is for who runs
-/// the plan to allow it.
-fn allow_writing(plan: &mut Plan, allowed: &[PathBuf]) -> Result<()> {
-    let mut folders = Vec::new();
-    for folder in allowed {
-        let shown = folder.display();
-        let found = folder.canonicalize().with_context(|| format!("--writable {shown}"))?;
-        if !found.is_dir() || found.parent().is_none() {
-            let text = format!("--writable {shown}: name a folder, and not the whole machine");
-            return Err(Usage(text).into());
-        }
-        folders.push(found.display().to_string());
-    }
-    if let Some(asked) = plan.writable.iter().find(|asked| !folders.contains(asked)) {
-        let text = format!("the plan is to write to {asked}: allow it by --writable {asked}");
-        return Err(Usage(text).into());
-    }
-    plan.writable = folders;
-    Ok(())
-}
-
 /// The workload on the command line, if there is one.
 fn typed_workload(arguments: &Arguments) -> Result<Option<Workload>, Usage> {
     let mut workload = Workload::default();
@@ -607,21 +587,6 @@ pub(super) mod tests {
         assert_eq!((tree.compression, tree.hard_links.0), (2.5, 0.03));
         let source = workload("--tree source=/usr/../usr").tree.unwrap().source;
         assert_eq!(source.as_deref(), Some("/usr"));
-    }
-
-    #[test]
-    fn a_plan_writes_only_where_the_command_line_lets_it() {
-        let allowed = |asked: &str, words: &str| {
-            let writable = vec![asked.to_string()];
-            let mut plan = Plan { writable, ..Plan::default() };
-            let folders: Vec<PathBuf> = words.split_whitespace().map(PathBuf::from).collect();
-            allow_writing(&mut plan, &folders).map(|()| plan.writable)
-        };
-        let told = allowed("/usr", "").unwrap_err().to_string();
-        assert_eq!(told, "the plan is to write to /usr: allow it by --writable /usr");
-        assert_eq!(allowed("/usr", "/usr/../usr /etc").unwrap(), ["/usr", "/etc"]);
-        assert!(allowed("/usr", "/usr /").is_err(), "the whole machine");
-        assert!(allowed("/usr", "/usr /etc/passwd").is_err(), "no folder");
     }
 
     #[test]

@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use anyhow::Result;
-use fsverdict_core::model::Place as PlaceKind;
+use fsverdict_core::model::{Place as PlaceKind, Run};
 use fsverdict_host::place::{facts, preflight, vm};
 
 use super::arguments::Arguments;
-use super::clean;
+use super::{clean, consent};
 use crate::exit::Usage;
 use crate::say::remark;
 use crate::source::Loaded;
@@ -20,6 +20,7 @@ pub fn open(folder: &Path, arguments: &Arguments) -> Result<(Store, Loaded)> {
     clean::sweep(folder);
     let mut loaded = store.load()?;
     check_limits(&loaded, folder)?;
+    consent::check_again(&loaded.plan, loaded.run.place, arguments)?;
     preflight::check_plan(&loaded.plan).map_err(|error| Usage(error.to_string()))?;
     let judgement = &mut loaded.plan.judgement;
     let extended = judgement.extend(arguments.rounds, arguments.budget);
@@ -48,15 +49,34 @@ fn tell_changes(loaded: &mut Loaded, folder: &Path) {
     if trials == 0 {
         return;
     }
-    let now = facts::host(plan, folder);
-    for (fact, value) in now.iter().filter(|(fact, _)| MACHINE.contains(&fact.as_str())) {
-        let Some(known) = run.host.get_mut(fact) else { continue };
-        let last = known.rsplit_once(CHANGE).and_then(|(_, later)| later.split_once(": "));
-        let last = last.map_or(&**known, |(_, last)| last);
-        if last != value {
-            remark!("{fact}: {last} so far, {value} from now on");
-            *known = format!("{known}{CHANGE}{trials}: {value}");
+    for fact in facts::host(plan, folder) {
+        if MACHINE.contains(&fact.0.as_str()) {
+            tell_change(&mut run.host, trials, &fact);
         }
+    }
+}
+
+/// What the place says of itself, which had as many trials. The programs of its guests may have
+/// become more, or newer, since.
+pub fn tell_place(run: &mut Run, trials: usize, now: Vec<(String, String)>) {
+    for fact in now {
+        if trials > 0 && fact.0.starts_with(vm::PROGRAMS_FOR) {
+            tell_change(&mut run.host, trials, &fact);
+        } else {
+            run.host.insert(fact.0, fact.1);
+        }
+    }
+}
+
+/// A fact that was known has another value by now: both are told.
+fn tell_change(host: &mut BTreeMap<String, String>, trials: usize, now: &(String, String)) {
+    let (fact, value) = now;
+    let Some(known) = host.get_mut(fact) else { return };
+    let last = known.rsplit_once(CHANGE).and_then(|(_, later)| later.split_once(": "));
+    let last = last.map_or(&**known, |(_, last)| last);
+    if last != value {
+        remark!("{fact}: {last} so far, {value} from now on");
+        *known = format!("{known}{CHANGE}{trials}: {value}");
     }
 }
 
@@ -187,5 +207,19 @@ mod tests {
         tell_changes(&mut loaded, Path::new("/"));
         assert_eq!(loaded.run.host["kernel"], told);
         assert!(!loaded.run.host.contains_key("processor"), "what was not known is not told");
+    }
+
+    #[test]
+    fn programs_of_guests_that_are_others_by_now_are_told() {
+        let fact = format!("{}arm64", vm::PROGRAMS_FOR);
+        let mut run = resumed(&fact, "Debian trixie, 140 packages, 01").run;
+        let now = |told: &str| vec![(fact.clone(), told.to_string()), ("disks".into(), "".into())];
+        tell_place(&mut run, 1, now("Debian trixie, 140 packages, 01"));
+        assert_eq!(run.host[&fact], "Debian trixie, 140 packages, 01");
+        tell_place(&mut run, 1, now("Debian trixie, 141 packages, 02"));
+        let both = "Debian trixie, 140 packages, 01; \
+                    after trial 1: Debian trixie, 141 packages, 02";
+        assert_eq!(run.host[&fact], both);
+        assert!(run.host.contains_key("disks"));
     }
 }

@@ -345,7 +345,8 @@ fn in_bed(
         }
         Err(error) => return Err(PlaceError(error).into()),
     };
-    loaded.run.host.extend(place.bed_facts());
+    let trials = loaded.records.len();
+    resume::tell_place(&mut loaded.run, trials, place.bed_facts());
     store.write_head(&loaded.run, &loaded.plan)?;
     rounds(place, &bed, store, loaded, ends, judge, watch)
 }

@@ -4,12 +4,13 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result, bail};
 use clap_complete::engine::ArgValueCandidates;
-use fsverdict_core::model::{Outcome, Plan, Record, Trial, TrialBed};
+use fsverdict_core::model::{self, Outcome, Plan, Record, Trial, TrialBed};
 use fsverdict_core::run::Place;
 use fsverdict_host::place::vm::{Terminal, Vm};
 
-use super::resume;
+use super::arguments::PlaceName;
 use super::run::interrupt_flag;
+use super::{consent, resume};
 use crate::exit::{self, PlaceError, Usage};
 use crate::store::Store;
 use crate::{offers, say};
@@ -40,6 +41,12 @@ struct Shell {
     /// The trial, by its number [default: the first that failed, otherwise the first].
     #[arg(long, value_name = "N")]
     trial: Option<u32>,
+    /// The options for QEMU that the run had.
+    #[arg(long, value_name = "WORDS", allow_hyphen_values = true)]
+    vm_qemu: Option<String>,
+    /// Where the run was, if that was uml.
+    #[arg(long, value_parser = consent::uml_alone)]
+    place: Option<PlaceName>,
 }
 
 /// Boots the machine, and waits for its end.
@@ -51,6 +58,8 @@ pub fn run(arguments: &Arguments) -> Result<u8> {
     if !loaded.run.place.has_guests() {
         bail!(Usage(format!("{run}: its trials had no virtual machines (run --place vm)")));
     }
+    let is_uml = loaded.run.place == model::Place::Uml;
+    consent::check_machine(&loaded.plan, is_uml, shell.vm_qemu.as_deref(), shell.place)?;
     let Some(number) = shell.trial.or_else(|| of_interest(&loaded.records)) else {
         bail!(Usage(format!("{run} has no trial: --trial N")));
     };

@@ -113,7 +113,7 @@ fn tie(scene: &Scene) -> Value {
 #[test]
 #[ignore = "needs root and loop devices: run ./test"]
 fn a_limit_that_counts_bios_on_a_disk_is_named_and_a_beds_own_does_not() {
-    let scene = Scene::new();
+    let scene = Scene::alone();
     let file = scene.path("disk");
     fs::File::create_new(&file).unwrap().set_len(96 << 20).unwrap();
     let file = file.display().to_string();
@@ -121,7 +121,7 @@ fn a_limit_that_counts_bios_on_a_disk_is_named_and_a_beds_own_does_not() {
     let named = |bed: &str, options: &[&str]| {
         let plan = format!(
             r#"
-            bed = {{ {bed}, limits = {{ iops = 40 }} }}
+            bed = {{ {bed}, limits = {{ iops = 100 }} }}
             judgement = {{ rounds = 1 }}
             contender = [{{ name = "one", file_system = "ext4" }}]
             [[workload]]

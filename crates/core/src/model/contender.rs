@@ -106,7 +106,7 @@ impl Contender {
     pub(super) fn beyond_storage(&self) -> Option<&str> {
         let sysctl = |name: &&String| {
             let file = sysctl_file(name).unwrap_or_default();
-            NOT_PUT_BACK.contains(&file.as_str())
+            NEVER_SET.contains(&file.as_str())
                 || !SYSCTLS.iter().any(|begin| file.starts_with(begin))
         };
         let module = |name: &&String| {
@@ -151,9 +151,23 @@ const SYSCTLS: [&str; 23] = [
     "kernel/sem",
 ];
 
-/// Of these what can't be put back: one that was never set reads as a key of zeros
-/// (net/ipv4/sysctl_net_ipv4.c, `proc_tcp_fastopen_key`).
-const NOT_PUT_BACK: [&str; 1] = ["net/ipv4/tcp_fastopen_key"];
+/// Of these what no plan sets. A key that was never set reads as one of zeros and can't be put back
+/// (net/ipv4/sysctl_net_ipv4.c, `proc_tcp_fastopen_key`), nor can a smaller `memfd_noexec`. The
+/// others have the machine panic where it would go on, or take from all its programs what keeps
+/// them from each other (Documentation/admin-guide/sysctl/{vm,net}.rst, xfs.rst).
+const NEVER_SET: [&str; 11] = [
+    "fs/xfs/panic_mask",
+    "net/core/bpf_jit_enable",
+    "net/core/bpf_jit_harden",
+    "net/core/bpf_jit_kallsyms",
+    "net/ipv4/tcp_fastopen_key",
+    "vm/memfd_noexec",
+    "vm/mmap_min_addr",
+    "vm/mmap_rnd_bits",
+    "vm/mmap_rnd_compat_bits",
+    "vm/panic_on_oom",
+    "vm/unprivileged_userfaultfd",
+];
 
 /// The modules whose parameters a plan may set there, besides device-mapper's: file systems, disks
 /// and what lies between.
@@ -262,6 +276,9 @@ mod tests {
             "net.ipv4.conf.eth0/1.forwarding",
             "net.ipv4.neigh.default.gc_stale_time",
             "net.ipv4.tcp_fastopen_key",
+            "vm.panic_on_oom",
+            "fs/xfs/panic_mask",
+            "net.core.bpf_jit_harden",
         ] {
             assert_eq!(sysctl(name).beyond_storage(), Some(name));
         }

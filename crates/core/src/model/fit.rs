@@ -136,9 +136,13 @@ fn without_consequences<T>(lacking: &[T], answer: impl Fn(&T) -> &Answer) -> Vec
     lacking.iter().filter(is_told).collect()
 }
 
-/// A program or file is not there.
+/// A program or file is not there, and at most is to be installed.
 fn is_missing(need: &Need, answer: &Answer) -> bool {
-    need.is_program() || matches!(answer.remedy, Some(Remedy::Install { .. }))
+    match answer.remedy {
+        Some(Remedy::Install { .. }) => true,
+        Some(Remedy::Sudo | Remedy::Words(_)) => false,
+        None => need.is_program(),
+    }
 }
 
 /// The programs that are missing, each once.

@@ -123,8 +123,8 @@ pub fn program(run: &Run, plan: &Plan) -> &'static str {
     }
 }
 
-/// The options that allow again what the run was allowed: to erase what it left on its devices, and
-/// to write where its work writes.
+/// The options that allow again what the run was allowed: to erase what it left on its devices, to
+/// write where its work writes, and what its virtual machines may do to this one.
 pub fn consents(plan: &Plan) -> Vec<String> {
     let named = plan.to_erase_again();
     // Layers leave data without a signature.
@@ -132,7 +132,10 @@ pub fn consents(plan: &Plan) -> Vec<String> {
     let data = (has_layers && !named.is_empty()).then(|| "--erase-data".to_string());
     let erased = named.into_iter().flat_map(|it| ["--erase".into(), it]).chain(data);
     let written = plan.writable.iter().flat_map(|it| ["--writable".into(), it.clone()]);
-    erased.chain(written).collect()
+    let options = plan.vm.iter().map(|vm| vm.qemu.join(" ")).filter(|it| !it.is_empty());
+    let options = options.map(|it| format!("--vm-qemu={it}"));
+    let uml = (plan.place == Some(Place::Uml)).then(|| ["--place".to_string(), "uml".into()]);
+    erased.chain(written).chain(options).chain(uml.into_iter().flatten()).collect()
 }
 
 /// What rounds could settle.
@@ -320,6 +323,13 @@ mod tests {
         made.0.bed.kind = BedKind::Directory;
         let directory = step(&made, "r").unwrap();
         assert_eq!(directory.command.join(" "), "fsverdict run --resume r");
+        made.0.place = Some(Place::Uml);
+        let uml = step(&made, "r").unwrap();
+        assert_eq!(uml.command.join(" "), "fsverdict run --resume r --place uml");
+        made.0.vm.get_or_insert_default().qemu = ["-cpu", "max"].map(String::from).to_vec();
+        made.0.place = Some(Place::Vm);
+        let qemu = step(&made, "r").unwrap();
+        assert_eq!(qemu.command.join(" "), "fsverdict run --resume r '--vm-qemu=-cpu max'");
         made.1.stop = Some(Stop::Settled);
         made.2 = vec![comparison("t0", "c1", Verdict::Faster, 2.0)];
         assert_eq!(step(&made, "run"), None);

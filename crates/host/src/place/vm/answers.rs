@@ -93,7 +93,14 @@ fn program(
         Some(_) if tool::needed(name).any(|it| userland::is_data(Path::new(&it))) => {
             Answer::yes("it is a file of this machine's, and comes along")
         }
-        Some(arch) => not_in_userland(arch, name.split('|').next().unwrap_or(name), package),
+        Some(arch) => {
+            let program = name.split('|').next().unwrap_or(name);
+            let package = package.or_else(|| tool::package(program));
+            match Userland::of(arch).is_yet_to_bring(package) {
+                true => Answer::yes("it shows when there are programs for the guests"),
+                false => not_in_userland(arch, program, package),
+            }
+        }
         None if !all.is_empty() && is_for_others(plan) => {
             Answer::yes("it was fetched for the guests")
         }

@@ -487,6 +487,9 @@ pub const EMULATED: &str = ", emulated by TCG";
 /// What begins the name of the fact by which a kernel is known again, wherever it lies.
 pub const BUILD_OF: &str = "build of kernel ";
 
+/// Begins the name of the fact which programs guests with other processors have.
+pub const PROGRAMS_FOR: &str = "programs for ";
+
 /// What begins the name of the fact by which the modules are known again that it was given.
 pub const MODULES_OF: &str = "modules of kernel ";
 
@@ -1006,8 +1009,8 @@ impl Place for Vm<'_> {
         let like = self.made.as_ref().and_then(bed::Made::like);
         facts.extend(like.map(|like| ("bed is like".into(), like)));
         let others = self.prepared.host_files.values().filter_map(HostFiles::userland);
-        facts
-            .extend(others.map(|its| (format!("programs for {}", its.arch().shown()), its.told())));
+        let of = |its: &Userland| format!("{PROGRAMS_FOR}{}", its.arch().shown());
+        facts.extend(others.map(|its| (of(its), its.told())));
         for (asked, bootable) in &self.prepared.kernels {
             let kernel = &bootable.kernel;
             let disks = match bootable.buses.as_slice() {

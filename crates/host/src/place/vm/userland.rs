@@ -97,6 +97,11 @@ impl Userland {
         })
     }
 
+    /// None was fetched yet, and this one would be with the first, as far as is known.
+    pub fn is_yet_to_bring(&self, package: Option<&str>) -> bool {
+        self.packages().is_empty() && package.is_none_or(|it| BASE.contains(&it))
+    }
+
     /// What they are, for a person: another set of packages is told otherwise.
     pub fn told(&self) -> String {
         let (release, versions) = (self.release(), self.versions());
