@@ -257,9 +257,9 @@ pub struct Arguments {
     /// The contender the others are compared with [default: the first].
     #[arg(long, value_name = "NAME", help_heading = JUDGED)]
     pub reference: Option<String>,
-    /// All contenders of a round at once, each on a bed of its own, and their work in turns of
-    /// 100 ms, so that a machine's noise is the same for all. For native work, replays and fio
-    /// jobs that run for a time, on beds loop and ram; not for commands.
+    /// Run all contenders of a round at once, each on a bed of its own, in turns of 100 ms: noise
+    /// then hits all alike. For native work, replays and fio jobs that run for a time, on beds loop
+    /// and ram.
     #[arg(long)]
     pub duet: bool,
     /// Rounds at most [default: 12].
@@ -268,11 +268,11 @@ pub struct Arguments {
     /// Time at most: 90s, 30m, 2h. Given alone, there is no limit on rounds.
     #[arg(long, value_name = "TIME", help_heading = JUDGED)]
     pub budget: Option<Span>,
-    /// How long a trial may take: then it is ended, has failed, and the run goes on [default: 2h,
-    /// or the budget, if that is over 10m].
+    /// Longest time of a trial. One that takes longer is ended and has failed; the run goes on
+    /// [default: 2h, or the budget, if that is over 10m].
     #[arg(long, value_name = "TIME", help_heading = TRIALS)]
     pub trial_timeout: Option<Span>,
-    /// The same of a step: mkfs=2h,work=30m [default: FORMAT.md, `timeout`].
+    /// Longest time of single steps: mkfs=2h,work=30m [default: FORMAT.md, `timeout`].
     #[arg(
         long, value_delimiter = ',', value_name = "STEP=TIME,...", value_parser = step_timeout,
         help_heading = TRIALS

@@ -12,10 +12,9 @@ use crate::say::{self, remark};
 
 /// Undo what killed runs left: images, loop devices, layers, settings.
 ///
-/// What that is stands in journals that only you may write to, until the machine is booted anew.
-/// After that only images and folders on disks are left: name the folders of their runs, or those
-/// in which they are. They are known by marks of ours, and nothing else is removed. A run that is
-/// alive is left alone.
+/// Journals that only you can write tell what is left, until the machine is booted anew. After that
+/// name the folders of the runs, or those in which their images lie. Only what has our mark is
+/// removed. Runs that are alive are left alone.
 #[derive(clap::Args)]
 #[command(after_help = "Example:\n  sudo fsverdict clean\n  sudo fsverdict clean runs/*")]
 pub struct Arguments {
@@ -80,8 +79,8 @@ fn places(folder: &Path) -> Vec<PathBuf> {
 pub fn play_back_all(left: &Left) -> usize {
     for whose in &left.later {
         remark!(
-            "{whose}: it has changed kernel settings, as another run that is under way does: clean \
-             when that has ended"
+            "{whose} changed kernel settings, and another run that changes some is under way: run \
+             clean when that has ended"
         );
     }
     left.later.len() + left.stale.iter().map(play_back).sum::<usize>()

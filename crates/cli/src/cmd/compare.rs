@@ -36,9 +36,9 @@ pub struct Arguments {
     /// Changes smaller than this are trivial [default: the run's].
     #[arg(long)]
     margin: Option<Percent>,
-    /// What fails, all of it: `slower` by more than the margin, `any` slower at all, a contender
-    /// that `failed` or has too few rounds, and `undecided`: a verdict that is open or void, or
-    /// slower by perhaps less than the margin, and what could not be compared.
+    /// What makes the exit status 1. `slower`: slower by more than the margin. `any`: slower at
+    /// all. `failed`: a contender failed or has too few rounds. `undecided`: a verdict is open or
+    /// void, perhaps slower by less than the margin, or there is none.
     #[arg(
         long,
         value_enum,
@@ -47,8 +47,8 @@ pub struct Arguments {
         default_value = "slower,failed"
     )]
     fail_on: Vec<FailOn>,
-    /// The smallest regression that had better be found: says how often these runs would miss it
-    /// [default: twice the margin].
+    /// The smallest regression that you want to find. The report says how often these runs would
+    /// miss it [default: twice the margin].
     #[arg(long, value_name = "PERCENT")]
     regression: Option<Percent>,
     /// Compare runs of two machines. Their processors may be kinder to one contender than to

@@ -24,9 +24,10 @@ use crate::{offers, shipped, uses};
 
 /// Which file system is best for a use, on a disk of yours?
 ///
-/// Compares file systems by what the use does, on images beside the directory, which are removed at
-/// the end, until it is decided or the time is up; ends with one recommendation, its reasons, and
-/// the lines that make, mount and keep it. Without --erase nothing that is there is touched.
+/// Does what the use does on each file system, on images beside the directory. Stops when the
+/// answer is clear or the time is up, removes the images, and prints one recommendation with its
+/// reasons and the lines for mkfs, mount and fstab. Without --erase nothing that is there is
+/// touched.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES, arg_required_else_help = true)]
 pub struct Arguments {

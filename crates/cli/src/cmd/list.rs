@@ -102,7 +102,7 @@ fn text(section: &Section, asked: &Asked) -> String {
     let more = if matches!(section.kind, Kind::Contenders) { in_guests() } else { String::new() };
     let lacking = match lacking_here.is_empty() {
         true => String::new(),
-        false => format!("Lacking here:\n{}\n", lacking_here.trim_fmt()),
+        false => format!("Missing here:\n{}\n", lacking_here.trim_fmt()),
     };
     format!("{name}\n{}\n{}\n{lacking}{more}", things.trim_fmt(), section.note)
 }
@@ -287,7 +287,7 @@ fn plans() -> Section {
         kind: Kind::Plans,
         header: vec!["plan", "what it asks"],
         rows: shipped::PLANS.iter().map(asks).collect(),
-        note: "fsverdict run NAME; what it lacks is said before anything is written.",
+        note: "fsverdict run NAME; what is missing is said before anything is written.",
     }
 }
 

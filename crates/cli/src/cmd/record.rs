@@ -114,8 +114,8 @@ pub fn run(arguments: &Arguments) -> Result<u8> {
     fs::write(output, plan(arguments, &recording, &calls)).with_context(|| shown(output))?;
     let mut text = said(&recording, &calls);
     if recording::lacks_rings(&recording.head) && !arguments.no_io_uring {
-        text += "What io_uring did unseen, a command that can do without it does in calls that \
-                 show: record it with --no-io-uring.\n";
+        text += "io_uring hid some calls. If the command can do without io_uring, record it with \
+                 --no-io-uring.\n";
     }
     if let Some((path, job)) = log {
         text += &to_iolog(&recording, path, &job)?;

@@ -129,8 +129,8 @@ pub fn check_limits(loaded: &Loaded, folder: &Path) -> Result<(), Usage> {
     match both.filter(|(before, now)| before != now) {
         None => Ok(()),
         Some((before, now)) => Err(Usage(format!(
-            "the run's limits counted {before}, and count {now} by now: more of its rounds would \
-             be other rounds; begin anew with fsverdict run {}",
+            "the run's limits counted {before} in the rounds so far, and count {now} by now. New \
+             rounds would not match these: begin anew with fsverdict run {}",
             folder.join("plan.toml").display()
         ))),
     }

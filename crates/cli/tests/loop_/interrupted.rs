@@ -61,7 +61,8 @@ fn interrupted_by(signal: &str) {
 fn resumes(scene: &Scene, had: usize) {
     let before = scene.records("run");
     let_go(scene);
-    let done = scene.fsverdict(&["run", "--resume", "run", "--json", "-"]).exits(0);
+    let done =
+        scene.fsverdict(&["run", "--resume", "run", "--writable", ".", "--json", "-"]).exits(0);
     let document = done.json();
     let trials = list(&document["trials"]);
     assert_eq!(trials.len(), 6);
@@ -276,7 +277,7 @@ fn a_living_run_is_left_alone() {
     let run = started(&scene, 2);
     scene.run("clean run").exits(0);
     assert_eq!(dirty_bytes(), "50331648", "a living run's setting was put back");
-    scene.run("run --resume run").exits(1).says("another process is running this run");
+    scene.run("run --resume run --writable .").exits(1).says("another process is running this run");
     let_go(&scene);
     run.wait().exits(0);
     assert_eq!(scene.records("run").len(), 6);

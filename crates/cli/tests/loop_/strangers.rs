@@ -228,7 +228,7 @@ fn an_interrupted_run_in_directories_leaves_nothing_there_and_is_resumed() {
     run.wait();
     wait_for("the trial's end", || Left::of(&scene.path("other/trials")).processes.is_empty());
     scene.write("go", "");
-    scene.run("run --resume other").exits(0);
+    scene.run("run --resume other --writable .").exits(0);
     assert_eq!(scene.records("other").len(), 2);
     for name in ["one", "two"] {
         assert_eq!(fs::read_dir(scene.path(name)).unwrap().count(), 0, "{name} is not empty");

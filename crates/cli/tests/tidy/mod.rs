@@ -112,9 +112,9 @@ fn verbs_of_core_import_nouns_only() {
 #[test]
 fn files_import_each_other_in_no_circle() {
     let sources = sources();
-    for name in ["core", "host", "cli"] {
+    for (name, least) in [("statistics", 2), ("core", 50), ("host", 50), ("cli", 50)] {
         let arrows = imports::arrows(name, &sources);
-        assert!(arrows.len() > 50, "only {} arrows were found in {name}", arrows.len());
+        assert!(arrows.len() > least, "only {} arrows were found in {name}", arrows.len());
         assert_none(&format!("an import circle in {name}"), &imports::circles(&arrows));
         let rooms = imports::between_rooms(&arrows);
         assert_none(&format!("a circle of {name}'s folders"), &imports::circles(&rooms));

@@ -51,7 +51,6 @@ impl Piece {
 pub struct Map {
     file_system: &'static str,
     block_bytes: u32,
-    external_journal: bool,
     spans: Spans,
     names: Names,
     written: Written,
@@ -92,11 +91,6 @@ impl Map {
     /// The size of its blocks.
     pub fn block_bytes(&self) -> u32 {
         self.block_bytes
-    }
-
-    /// The journal is on a device of its own.
-    pub fn has_external_journal(&self) -> bool {
-        self.external_journal
     }
 
     /// What `length` bytes from `offset` are, in order and without a gap.

@@ -44,8 +44,8 @@ pub enum Unmodelled {
     TooOld(Version),
     /// A mount option.
     #[error(
-        "the model does not know the mount option {0}: delalloc, nodelalloc, data=ordered, \
-         data=writeback and commit it does"
+        "the model does not know the mount option {0}: it knows delalloc, nodelalloc, \
+         data=ordered, data=writeback and commit"
     )]
     Mount(String),
     /// An option of mkfs.

@@ -356,7 +356,7 @@ mod tests {
         const CONTENDERS: usize = 4;
         let rules = PooledRules::new(0.05, 3, Some(rounds), CONTENDERS as u32);
         let apart = rules.of(CONTENDERS).apart();
-        let mut normals = Normals::new();
+        let mut normals = Normals::seeded(0);
         let (mut missed, mut width) = (0, 0.0);
         for _ in 0..RUNS {
             let mut series: Vec<Vec<Series>> = Vec::new();

@@ -90,8 +90,8 @@ impl Trials {
         one.pairs(other, ..).map(|pair| pair.difference).collect()
     }
 
-    /// In some round that holds figures of both, each a work and who does it, one of them is zero:
-    /// there is no ratio then, and what the other rounds say is not said of all.
+    /// Whether in some round that holds figures of both one of them is zero: there is no ratio
+    /// then, and the other rounds do not speak for all.
     pub fn have_zeros(&self, metric: &str, both: [(&str, &str); 2]) -> bool {
         let cells = both.map(|(workload, name)| self.cell(workload, name));
         let [Some(one), Some(other)] = cells else { return false };

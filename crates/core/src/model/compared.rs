@@ -54,7 +54,7 @@ impl Growth<'_> {
                     .into(),
             ),
             Some(most) if *most >= *to as f64 => {
-                Some(format!("is of {to}, and a work has as many: name that as workload"))
+                Some(format!("is of {to}, and a work has as many: name that one as workload"))
             }
             _ => None,
         }

@@ -248,9 +248,8 @@ fn metrics(test: &str, runs: &[Run], wanted: &Wanted) -> Result<Vec<Column>, Tab
     let no_direction = |it: &&Column| wanted.better.or(it.better()).is_none();
     match (chosen.first(), chosen.iter().find(|it| no_direction(it))) {
         (None, _) => Err(wrong(format!(
-            "{test}: no figure is a rate or a time of the whole work by its name; name what counts \
-             by --metric, and where its unit does not tell, say by --better which direction is \
-             better; {}",
+            "{test}: by its name no figure is a rate or a time of the whole work; choose one by \
+             --metric, and add --better where its unit does not tell; {}",
             there(&columns, "")
         ))),
         (_, Some(column)) => Err(wrong(format!(

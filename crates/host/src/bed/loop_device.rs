@@ -200,8 +200,8 @@ fn backed_by(ours: &dyn Fn(&str) -> bool) -> Vec<u32> {
     found.into_iter().map(|(number, _)| number).collect()
 }
 
-/// Nobody else has what was the loop device of a run with that folder: it is so still, or no file
-/// is behind it, or a zram device, upon which nobody else puts one.
+/// Whether what was the loop device of a run with that folder is nobody else's: it still has its
+/// image, or no file, or a zram device, which nobody else puts one on.
 pub(super) fn is_nobody_elses(number: u32, folder: &Token) -> bool {
     let is_ours = |file: &str| lies_on_image_of(file, folder) || file.starts_with("/dev/zram");
     backing_file(number).is_none_or(|file| is_ours(&file))

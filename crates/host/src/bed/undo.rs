@@ -50,9 +50,9 @@ pub enum Undo {
 }
 
 impl Undo {
-    /// That of `changes`. A loop device is another disk to the kernel as soon as it is detached,
-    /// which it is when its run is killed (drivers/block/loop.c, `__loop_clr_fd`, which calls
-    /// `disk_force_media_change`), and keeps what it was told: which disk it was tells nothing.
+    /// The undo of `changes`. A loop device gets a new disk sequence when it is detached, also when
+    /// its run is killed (drivers/block/loop.c, `__loop_clr_fd`, `disk_force_media_change`), and
+    /// keeps its settings. So the sequence can't tell which it was.
     pub fn queue(image: Option<(u32, Token)>, mut changes: Vec<Change>) -> Undo {
         if image.is_some() {
             changes.iter_mut().for_each(|it| it.disk = None);

@@ -131,13 +131,13 @@ impl DryRun {
                 }
             }
             (Some((path, None)), _) => {
-                self.remark(&format!("have it say of itself in its queue what {path} says"));
+                self.remark(&format!("give its queue the flags of {path}"));
             }
             (None, BedKind::Ram) if !bed.zram => {
-                self.remark("have it say of itself in its queue what an SSD says");
+                self.remark("give its queue the flags of an SSD");
             }
             (None, BedKind::Loop) => {
-                self.remark("have it say of itself in its queue what the disk beneath says");
+                self.remark("give its queue the flags of the disk beneath");
             }
             _ => {}
         }

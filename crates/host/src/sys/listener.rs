@@ -152,9 +152,9 @@ pub fn listen(command: &mut Command, calls: &[(c_long, Meets)]) -> io::Result<Co
     Ok(Coming(ours))
 }
 
-/// Has those calls fail with ENOSYS, as where the kernel does not know them, for `command`, once
-/// started, and all that it starts: their numbers must be the same for all callers, as those of
-/// newer calls are. None of them gains rights by what it executes, unless we are root.
+/// Makes these calls fail with ENOSYS for `command` and its children, as where the kernel does not
+/// know them. Their numbers must be the same on all architectures, as those of newer calls are.
+/// Unless we are root, none of them gains rights by what it executes.
 pub fn refuse(command: &mut Command, calls: &[c_long]) {
     let program = refusing(calls);
     let begin = move || bound(&program, 0).map(drop);

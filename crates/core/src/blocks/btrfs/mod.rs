@@ -68,7 +68,6 @@ pub fn map(disk: &dyn ReadAt, superblock: Superblock) -> Result<Map, Error> {
     Ok(Map {
         file_system: "btrfs",
         block_bytes: superblock.sector_bytes as u32,
-        external_journal: false,
         spans: reader.spans,
         names: reader.names,
         written: Written::Btrfs(reader.chunks, Box::new(superblock)),

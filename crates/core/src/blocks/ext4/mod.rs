@@ -49,7 +49,6 @@ pub fn map(disk: &dyn ReadAt, superblock: &Superblock) -> Result<Map, Error> {
     Ok(Map {
         file_system: "ext4",
         block_bytes: superblock.block_bytes as u32,
-        external_journal: superblock.external_journal,
         spans: reader.spans,
         names: reader.names,
         written: Written::Ext4(reader.log),

@@ -55,7 +55,6 @@ pub struct Superblock {
     pub has_checksums: bool,
     /// The inode of the journal, unless it is on another device.
     pub journal: Option<u64>,
-    pub external_journal: bool,
     /// The inodes of quotas of users, groups and projects.
     pub quotas: [u64; 3],
     pub orphans: Option<u64>,
@@ -124,7 +123,6 @@ impl Superblock {
             has_checksums: ro_compat & (ro_compat::GROUP_CHECKSUM | ro_compat::METADATA_CHECKSUM)
                 != 0,
             journal: (has_journal && journal != 0).then_some(journal),
-            external_journal: has_journal && journal == 0 && le32(bytes, 0xe4) != 0,
             quotas: [0x240, 0x244, 0x26c].map(|at| u64::from(le32(bytes, at))),
             orphans: has(compat, compat::ORPHAN_FILE, 0x280),
             mount_guard: (incompat & incompat::MOUNT_GUARD != 0).then(|| le64(bytes, 0x168)),

@@ -49,7 +49,6 @@ pub fn map(disk: &dyn ReadAt, superblock: Superblock) -> Result<Map, Error> {
     Ok(Map {
         file_system: "xfs",
         block_bytes: superblock.block_bytes as u32,
-        external_journal: superblock.log.is_none(),
         spans: reader.spans,
         names: reader.names,
         written: Written::Xfs(log, Box::new(superblock)),

@@ -54,7 +54,6 @@ pub fn map(disk: &dyn ReadAt, label: &Label) -> Result<Map, Error> {
     Ok(Map {
         file_system: "zfs",
         block_bytes: 1 << label.shift,
-        external_journal: false,
         spans: walk.spans,
         names,
         written: Written::Zfs(Past {

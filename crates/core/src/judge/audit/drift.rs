@@ -278,11 +278,11 @@ mod tests {
     /// 40,000 draws leave the 99% point a standard error of some 0.002.
     #[test]
     fn the_points_of_a_step_are_those_of_normal_values() {
-        let mut normals = Normals::new();
+        let mut normals = Normals::seeded(0);
         for (n, stated) in (FEWEST..).zip(EXPLAINED) {
             let mut explained: Vec<f64> = (0..40_000)
                 .map(|_| {
-                    let values: Vec<f64> = (0..n).map(|_| normals.next()).collect();
+                    let values: Vec<f64> = (0..n).map(|_| normals.draw()).collect();
                     best_step(&values).unwrap().explained
                 })
                 .collect();

@@ -47,8 +47,8 @@ pub fn gone_past(case: &Case) -> Option<Seen> {
             severity: if times > VOID { Severity::Void } else { Severity::Warning },
             figure: times,
             evidence: format!(
-                "{}the device did {times:.1} times what it was held down to: {} of the {} that it \
-                 moved ({}) went past the limits, by workers that the kernel's file systems share",
+                "{}the device did {times:.1} times its limit: {} of the {} that it moved ({}) went \
+                 past it, by workers that the kernel's file systems share",
                 prefix(phase.phase),
                 bytes(past),
                 bytes(all),
@@ -98,8 +98,8 @@ pub fn bios_counted(case: &Case) -> Option<Seen> {
                 figure: times,
                 evidence: format!(
                     "{}the limit of {limit} operations a second counted {bios} bios, which the \
-                     device got as {requests} requests: it met the work {times:.1} times as hard \
-                     as one of requests",
+                     device got as {requests} requests: it held the work down {times:.1} times as \
+                     much as a limit of requests would",
                     prefix(phase.phase)
                 ),
             })
@@ -159,9 +159,9 @@ mod tests {
         assert_eq!(seen("", Some(0)), None, "nothing is");
         assert_eq!(seen(LIMITED, Some(78)), None, "its superblocks");
         assert_eq!(seen("bed.limits = { bandwidth = \"8M\" }", Some(0)), None, "it had no need to");
-        let evidence = "the device did 1.6 times what it was held down to: 30.0 MiB of the 80.0 \
-                        MiB that it moved (37.5%) went past the limits, by workers that the \
-                        kernel's file systems share";
+        let evidence = "the device did 1.6 times its limit: 30.0 MiB of the 80.0 MiB that it \
+                        moved (37.5%) went past it, by workers that the kernel's file systems \
+                        share";
         assert_eq!(seen(LIMITED, Some(50)), Some((Severity::Warning, evidence.into())));
         let iops = |iops: u32| format!("bed.limits = {{ iops = {iops} }}");
         assert_eq!(seen(&iops(48), Some(0)), None, "500 requests in 10 s are 50 a second");
@@ -180,7 +180,8 @@ mod tests {
             seen_by(bios_counted, &plan, counted, None)
         };
         let evidence = "the limit of 200 operations a second counted 2000 bios, which the device \
-                        got as 500 requests: it met the work 4.0 times as hard as one of requests";
+                        got as 500 requests: it held the work down 4.0 times as much as a limit of \
+                        requests would";
         assert_eq!(seen(DISK, 200), Some((Severity::Warning, evidence.into())));
         assert_eq!(seen(DISK, 300), None, "it was not met");
         assert_eq!(seen("", 200), None, "the bed's limit counts requests");

@@ -61,9 +61,8 @@ pub enum VmError {
     )]
     NoDevice { device: &'static str, disks: Attachment },
     #[error(
-        "on what kernel {release} has drivers for there is room for {most} disks: give the bed \
-         fewer, or take a kernel with virtio_scsi and write --disks virtio-scsi, which has room \
-         for 64"
+        "kernel {release} has drivers for {most} disks at most: give the bed fewer, or take a \
+         kernel with virtio_scsi and write --disks virtio-scsi, which has room for 64"
     )]
     TooManyDisks { release: String, most: usize },
     #[error(

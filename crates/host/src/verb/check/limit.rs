@@ -35,8 +35,8 @@ pub fn check(bench: &Bench, limit: &Limit, blank: &Checked) -> Checked {
     let (state, said) = tried(bench, limit);
     let too_many = state == Judged::Invalid && limit.item == "nofile" && count(limit).is_ok();
     let advice = too_many.then(|| {
-        "no process may have more open files than sysctl fs.nr_open (proc(5)); of a number above \
-         that pam_limits leaves its session without this limit, or refuses the login"
+        "nofile can't be above sysctl fs.nr_open (proc(5)): there pam_limits leaves the limit out, \
+         or refuses the login"
             .into()
     });
     Checked { state, said: Some(said), advice, ..blank }

@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{RngCore, SeedableRng};
 
-use super::estimate::{Estimate, FEW_ROUNDS, Paired};
-use super::student::{two_sided_quantile, two_sided_tail};
+use crate::estimate::{Estimate, FEW_ROUNDS, Paired};
+use crate::student::{two_sided_quantile, two_sided_tail};
 
 /// The first round after which a capped run is looked at; three differences give a t interval that
 /// excludes next to nothing.
@@ -96,7 +96,7 @@ impl Rule {
 
     /// A rule for each of these chances, of which none is above the first; without `rounds` there
     /// are looks without end.
-    pub(super) fn several(alphas: &[f64], rounds: Option<u32>) -> Vec<Rule> {
+    pub fn several(alphas: &[f64], rounds: Option<u32>) -> Vec<Rule> {
         let Some(rounds) = rounds else {
             return alphas.iter().map(|alpha| Rule::open_ended(*alpha)).collect();
         };
@@ -108,7 +108,7 @@ impl Rule {
     /// The same of a pooled layout in which `measured` of so many contenders could be measured, two
     /// or more. The level for fewer than all is the smaller of those for two and for all, between
     /// which theirs lie: so it is simulated before a run, and not while it goes on.
-    pub(super) fn pooled(
+    pub fn pooled(
         alphas: &[f64],
         rounds: Option<u32>,
         [measured, contenders]: [u32; 2],
@@ -137,7 +137,7 @@ impl Rule {
 
     /// Half the width of the interval of that estimate after `n` rounds. That it is narrower where
     /// rounds go to and fro is part of what multipliers are simulated with, and of nothing else.
-    pub(super) fn half_width_of(&self, n: u32, estimate: &Estimate) -> f64 {
+    pub fn half_width_of(&self, n: u32, estimate: &Estimate) -> f64 {
         let narrowed = match self {
             Rule::Capped { .. } => 1.0,
             Rule::OpenEnded { .. } => estimate.widened.min(1.0),
@@ -284,13 +284,13 @@ fn paths(layout: Layout, alpha: f64, rounds: u32) -> u32 {
 /// above are left out, for no look's level is higher.
 fn smallest_p_values(alpha: f64, rounds: u32, paths: u32) -> Vec<f64> {
     let looks = Looks::new(Layout::Paired, alpha, rounds);
-    let (mut normals, mut paired) = (Normals::new(), Paired::default());
+    let (mut normals, mut paired) = (Normals::seeded(0), Paired::default());
     let mut campaign = || {
         paired.clear();
         let mut smallest = alpha;
-        (1..FIRST_LOOK).for_each(|_| paired.push(normals.next()));
+        (1..FIRST_LOOK).for_each(|_| paired.push(normals.draw()));
         for n in FIRST_LOOK..=rounds {
-            let Estimate { mean, standard_error, .. } = paired.take(normals.next());
+            let Estimate { mean, standard_error, .. } = paired.take(normals.draw());
             smallest = looks.p_value(n, (mean / standard_error).abs()).min(smallest);
         }
         smallest
@@ -333,11 +333,11 @@ impl Looks {
 fn smallest_pooled_p_values(layout: Layout, alpha: f64, rounds: u32, paths: u32) -> Vec<f64> {
     let looks = Looks::new(layout, alpha, rounds);
     let others = layout.others();
-    let mut normals = Normals::new();
+    let mut normals = Normals::seeded(0);
     let mut campaign = || {
         let (mut sum, mut squares, mut smallest) = (0.0, 0.0, alpha);
         for n in 1..=rounds {
-            let draw = normals.next();
+            let draw = normals.draw();
             sum += draw;
             squares += draw * draw;
             if n > 1 && others > 0 {
@@ -352,18 +352,21 @@ fn smallest_pooled_p_values(layout: Layout, alpha: f64, rounds: u32, paths: u32)
     (0..paths).map(|_| campaign()).filter(|smallest| *smallest < alpha).collect()
 }
 
-/// Standard normal draws by Marsaglia's polar method, from a fixed seed.
-pub(super) struct Normals {
+/// Standard normal draws by Marsaglia's polar method.
+#[derive(Debug)]
+pub struct Normals {
     random: ChaCha8Rng,
     spare: Option<f64>,
 }
 
 impl Normals {
-    pub(super) fn new() -> Normals {
-        Normals { random: ChaCha8Rng::seed_from_u64(0), spare: None }
+    /// Those of a seed, from the beginning.
+    pub fn seeded(seed: u64) -> Normals {
+        Normals { random: ChaCha8Rng::seed_from_u64(seed), spare: None }
     }
 
-    pub(super) fn next(&mut self) -> f64 {
+    /// One more.
+    pub fn draw(&mut self) -> f64 {
         if let Some(spare) = self.spare.take() {
             return spare;
         }
@@ -382,7 +385,7 @@ impl Normals {
     /// the sum of their logarithms.
     fn chi_square(&mut self, count: u32) -> f64 {
         let product: f64 = (0..count / 2).map(|_| (1.0 - self.symmetric()) / 2.0).product();
-        let odd = if count % 2 == 1 { self.next() } else { 0.0 };
+        let odd = if count % 2 == 1 { self.draw() } else { 0.0 };
         odd * odd - 2.0 * product.ln()
     }
 
@@ -398,13 +401,13 @@ mod tests {
 
     /// The share of `campaigns` without an effect in which some interval missed zero.
     fn ever_missed(rounds: u32, campaigns: u32, rule: &Rule) -> f64 {
-        let mut normals = Normals { random: ChaCha8Rng::seed_from_u64(7), spare: None };
+        let mut normals = Normals::seeded(7);
         let (mut paired, mut missed) = (Paired::default(), 0);
         for _ in 0..campaigns {
             paired.clear();
             let mut misses = false;
             for n in 1..=rounds {
-                let estimate = paired.take(normals.next());
+                let estimate = paired.take(normals.draw());
                 misses |= estimate.mean.abs() > rule.half_width_of(n, &estimate);
             }
             missed += u32::from(misses);
@@ -464,14 +467,14 @@ mod tests {
     fn noise_that_remembers_by_half_is_borne_in_few_rounds_too() {
         for rounds in [4, 6, 8, 12] {
             let rule = Rule::capped(0.05, rounds);
-            let mut normals = Normals { random: ChaCha8Rng::seed_from_u64(3), spare: None };
+            let mut normals = Normals::seeded(3);
             let mut missed = 0;
             for _ in 0..20_000 {
-                let (mut paired, mut noise) = (Paired::default(), normals.next());
+                let (mut paired, mut noise) = (Paired::default(), normals.draw());
                 let mut last = Estimate::plain(0.0, 0.0);
                 for _ in 0..rounds {
                     last = paired.take(noise);
-                    noise = 0.5 * noise + 0.75_f64.sqrt() * normals.next();
+                    noise = 0.5 * noise + 0.75_f64.sqrt() * normals.draw();
                 }
                 missed += u32::from(last.mean.abs() > rule.half_width(rounds, last.standard_error));
             }
@@ -500,13 +503,13 @@ mod tests {
             true => two_sided_tail(t, df) / 2.0,
             false => 1.0 - two_sided_tail(-t, df) / 2.0,
         };
-        let mut normals = Normals { random: ChaCha8Rng::seed_from_u64(5), spare: None };
+        let mut normals = Normals::seeded(5);
         let (mut paired, mut chances) = (Paired::default(), 0.0);
         for _ in 0..campaigns {
             paired.clear();
             let (mut mean, mut squares) = (0.0, 0.0);
             for n in 1..=rounds {
-                let (draw, count) = (normals.next(), f64::from(n));
+                let (draw, count) = (normals.draw(), f64::from(n));
                 let step = draw - mean;
                 mean += step / count;
                 squares += step * (draw - mean);
@@ -550,14 +553,14 @@ mod tests {
     /// The share of campaigns of `contenders` that are alike in which some interval of the first
     /// against the second missed zero.
     fn pooled_missed(rule: &Rule, contenders: usize, rounds: u32, campaigns: u32) -> f64 {
-        let mut normals = Normals { random: ChaCha8Rng::seed_from_u64(9), spare: None };
+        let mut normals = Normals::seeded(9);
         let mut missed = 0;
         for _ in 0..campaigns {
             // Of each contender the sum of what is left when rounds are taken off.
             let (mut sums, mut squares) = (vec![0.0; contenders], 0.0);
             let mut misses = false;
             for n in 1..=rounds {
-                let figures: Vec<f64> = (0..contenders).map(|_| normals.next()).collect();
+                let figures: Vec<f64> = (0..contenders).map(|_| normals.draw()).collect();
                 let of_round = figures.iter().sum::<f64>() / contenders as f64;
                 for (sum, figure) in sums.iter_mut().zip(figures) {
                     *sum += figure - of_round;
@@ -589,7 +592,7 @@ mod tests {
 
     #[test]
     fn the_sum_of_squared_normals_has_their_number_as_its_mean() {
-        let mut normals = Normals::new();
+        let mut normals = Normals::seeded(0);
         let mean = (0..20_000).map(|_| normals.chi_square(5)).sum::<f64>() / 20_000.0;
         assert!((mean - 5.0).abs() < 0.1, "{mean}");
         assert_eq!(normals.chi_square(0), 0.0);
@@ -600,11 +603,11 @@ mod tests {
     fn a_plain_t_interval_looked_at_each_round_misses_far_more() {
         let quantile = |n: u32| two_sided_quantile(0.05, f64::from(n.max(2) - 1));
         let multipliers: Vec<f64> = (0..=20).map(quantile).collect();
-        let (mut normals, mut missed) = (Normals::new(), 0);
+        let (mut normals, mut missed) = (Normals::seeded(0), 0);
         for _ in 0..20_000 {
             let (mut mean, mut squares, mut misses) = (0.0_f64, 0.0_f64, false);
             for n in 1..=20_u32 {
-                let step = normals.next() - mean;
+                let step = normals.draw() - mean;
                 mean += step / f64::from(n);
                 squares += step * step * f64::from(n - 1) / f64::from(n);
                 let error = (squares / f64::from((n - 1).max(1)) / f64::from(n)).sqrt();

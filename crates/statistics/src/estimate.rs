@@ -3,7 +3,7 @@
 
 use std::sync::LazyLock;
 
-use super::student::{two_sided_quantile, two_sided_tail};
+use crate::student::{two_sided_quantile, two_sided_tail};
 
 /// The chance that normal noise has any round outlie.
 const OUTLYING: f64 = 0.005;
@@ -270,8 +270,8 @@ fn widening(n: f64, scatter: f64, steps: f64) -> f64 {
 mod tests {
     use proptest::prelude::*;
 
-    use super::super::stopping::Normals;
     use super::*;
+    use crate::stopping::Normals;
 
     fn of(differences: &[f64]) -> (Estimate, Vec<usize>) {
         let mut paired = Paired::default();
@@ -319,8 +319,8 @@ mod tests {
 
     #[test]
     fn normal_noise_seldom_outlies() {
-        let mut normals = Normals::new();
-        let mut campaign = || (0..12).map(|_| normals.next()).collect::<Vec<f64>>();
+        let mut normals = Normals::seeded(0);
+        let mut campaign = || (0..12).map(|_| normals.draw()).collect::<Vec<f64>>();
         let some = (0..10_000).filter(|_| !of(&campaign()).1.is_empty()).count();
         assert!((25..110).contains(&some), "{some} of 10,000");
     }
