@@ -256,8 +256,8 @@ mod tests {
             "{several}"
         );
         let many = said(40, 20, 20);
-        let expected = "40 verdicts. Each of 20 workloads may have a false one with a chance of 5%: expect up \
-             to 1.0 workloads with one.";
+        let expected = "40 verdicts. Each of 20 workloads may have a false one with a chance of \
+                        5%: expect up to 1.0 workloads with one.";
         assert!(many.contains(expected), "{many}");
         let few = said(1, 1, 7);
         assert!(few.contains("For each of 7 workloads the chance that any is false"), "{few}");
@@ -270,8 +270,8 @@ mod tests {
         let mut made = grid(&rows);
         made.0.judgement.family = Family::Workload;
         let said = at_stake(&report(&made));
-        let expected = "1 verdict. Each of 20 workloads may have a false one with a chance of 5%: expect up to \
-             1.0 workloads with one.";
+        let expected = "1 verdict. Each of 20 workloads may have a false one with a chance of \
+                        5%: expect up to 1.0 workloads with one.";
         assert!(said.contains(expected), "{said}");
     }
 }

@@ -71,8 +71,8 @@ enum FioError {
     )]
     Outside { option: String, value: String, folder: String },
     #[error(
-        "its jobs run one after the other, and which of them to judge does not show: name a metric, \
-         such as {0}_iops"
+        "its jobs run one after the other, and which of them to judge does not show: name a \
+         metric, such as {0}_iops"
     )]
     Unnamed(String),
 }
