@@ -5,21 +5,21 @@ use std::path::PathBuf;
 
 use anyhow::{Context as _, Result};
 use fsverdict_core::model::{Place, Plan};
+use fsverdict_core::render;
 
 use super::arguments::{Arguments, PlaceName};
 use crate::exit::Usage;
 
 /// Refuses a plan that asks for more than is allowed; it writes to the folders that are.
 pub fn check(plan: &mut Plan, arguments: &Arguments) -> Result<()> {
-    let is_uml = plan.place == Some(Place::Uml);
-    check_machine(plan, is_uml, arguments.vm_qemu.as_deref(), arguments.place)?;
+    check_machine(plan, None, arguments.vm_qemu.as_deref(), arguments.place)?;
     allow_writing(plan, &arguments.writable)
 }
 
-/// The same of a run that was begun in `place`: it keeps what it had, and is allowed that anew.
+/// The same of a run that was begun: it keeps what it had, and is allowed that anew.
 pub fn check_again(plan: &Plan, place: Place, arguments: &Arguments) -> Result<()> {
     let mut again = plan.clone();
-    check_machine(plan, place == Place::Uml, arguments.vm_qemu.as_deref(), arguments.place)?;
+    check_machine(plan, Some(place), arguments.vm_qemu.as_deref(), arguments.place)?;
     allow_writing(&mut again, &arguments.writable)?;
     if again.writable != plan.writable || arguments.place.is_some_and(|it| Place::from(it) != place)
     {
@@ -31,10 +31,11 @@ pub fn check_again(plan: &Plan, place: Place, arguments: &Arguments) -> Result<(
 }
 
 /// QEMU's options name any file of this machine's, to be read and written as whoever runs it; and
-/// the work can write to the memory of a User Mode Linux, which is a process of theirs.
+/// the work can write to the memory of a User Mode Linux, which is a process of theirs. `begun` is
+/// where a run says that it was: a stranger's may say otherwise in its plan.
 pub fn check_machine(
     plan: &Plan,
-    is_uml: bool,
+    begun: Option<Place>,
     options: Option<&str>,
     place: Option<PlaceName>,
 ) -> Result<(), Usage> {
@@ -44,14 +45,14 @@ pub fn check_machine(
     if !asked.is_empty() && asked != allowed {
         return says(format!(
             "the plan gives QEMU options, and these can have it write to any file of yours: allow \
-             them by --vm-qemu '{}'",
-            asked.join(" ")
+             them by {}",
+            shown(&["--vm-qemu", &asked.join(" ")])
         ));
     }
     if asked.is_empty() && !allowed.is_empty() {
         return says("the run gave QEMU no options: leave --vm-qemu out".into());
     }
-    if is_uml && !matches!(place, Some(PlaceName::Uml)) {
+    if [plan.place, begun].contains(&Some(Place::Uml)) && !matches!(place, Some(PlaceName::Uml)) {
         return says(
             "the plan runs in a User Mode Linux, out of which its work can reach your files: \
              allow it by --place uml"
@@ -59,6 +60,11 @@ pub fn check_machine(
         );
     }
     Ok(())
+}
+
+/// An option as it is typed: whoever copies it gives that word, whatever is in it.
+fn shown(words: &[&str]) -> String {
+    render::command(words).join(" ")
 }
 
 /// The one place that has to be allowed anew.
@@ -79,7 +85,8 @@ fn allow_writing(plan: &mut Plan, allowed: &[PathBuf]) -> Result<()> {
         folders.push(found.display().to_string());
     }
     if let Some(asked) = plan.writable.iter().find(|asked| !folders.contains(asked)) {
-        let text = format!("the plan is to write to {asked}: allow it by --writable {asked}");
+        let option = shown(&["--writable", asked]);
+        let text = format!("the plan is to write to {asked}: allow it by {option}");
         return Err(Usage(text).into());
     }
     plan.writable = folders;
@@ -108,6 +115,8 @@ mod tests {
         assert_eq!(told, "the plan is to write to /usr: allow it by --writable /usr");
         assert_eq!(allowed("/usr", "/usr/../usr /etc").unwrap(), ["/usr", "/etc"]);
         assert!(allowed("/usr", "/usr /").is_err(), "the whole machine");
+        let told = allowed("/a; rm -rf b", "").unwrap_err().to_string();
+        assert!(told.ends_with("--writable '/a; rm -rf b'"), "{told}");
         assert!(allowed("/usr", "/usr /etc/passwd").is_err(), "no folder");
     }
 
@@ -117,10 +126,10 @@ mod tests {
         let qemu = ["-D", "/etc/x"].map(String::from).to_vec();
         let vm = Some(Vm { qemu, ..Vm::default() });
         let plan = Plan { vm, ..Plan::default() };
-        let told = check_machine(&plan, false, None, None).unwrap_err().to_string();
+        let told = check_machine(&plan, None, None, None).unwrap_err().to_string();
         assert!(told.ends_with("allow them by --vm-qemu '-D /etc/x'"), "{told}");
-        assert!(check_machine(&plan, false, Some("-D /etc/y"), None).is_err());
-        assert!(check_machine(&plan, false, Some("-D /etc/x"), None).is_ok());
+        assert!(check_machine(&plan, None, Some("-D /etc/y"), None).is_err());
+        assert!(check_machine(&plan, None, Some("-D /etc/x"), None).is_ok());
         let of_a_file = |options: &str| {
             let folder = tempfile::tempdir().unwrap();
             let path = folder.path().join("plan.toml");
@@ -136,9 +145,11 @@ mod tests {
     #[test]
     fn a_plan_runs_in_a_user_mode_linux_where_the_command_line_says_so() {
         let plan = Plan { place: Some(Place::Uml), ..Plan::default() };
-        let told = check_machine(&plan, true, None, None).unwrap_err().to_string();
+        let told = check_machine(&plan, None, None, None).unwrap_err().to_string();
         assert!(told.contains("allow it by --place uml"), "{told}");
-        assert!(check_machine(&plan, true, None, Some(PlaceName::Uml)).is_ok());
+        assert!(check_machine(&plan, None, None, Some(PlaceName::Uml)).is_ok());
+        assert!(check_machine(&plan, Some(Place::Vm), None, None).is_err(), "whatever it says");
+        assert!(check_machine(&Plan::default(), Some(Place::Uml), None, None).is_err());
     }
 
     #[test]

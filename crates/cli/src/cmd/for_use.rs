@@ -101,7 +101,7 @@ pub fn run(arguments: &Arguments) -> Result<u8> {
         let purpose = purpose.clone();
         let until: Until = Box::new(move |loaded| advise::is_decided(loaded, &purpose));
         let watching = arguments.watching.clone();
-        Ok(RunArguments { watching, until: Some(until), ..typed })
+        Ok(RunArguments { watching, until: Some(until), place: arguments.place, ..typed })
     };
     let (loaded, stop) = run::anew(&plan, &folder, typed)?;
     if loaded.records.iter().all(|record| !record.is_measured()) {

@@ -107,9 +107,10 @@ pub fn run(arguments: &Arguments) -> Result<u8> {
     run::keep_report(&store, &mut loaded, &result)?;
     let folder = store.folder().display().to_string();
     let next = format!(
-        "\n  fsverdict report {folder}   # the figures, and why\n  {} run --resume {folder} \
+        "\n  fsverdict report {folder}   # the figures, and why\n  {} run --resume {folder} {}\
          --rounds N   # go on, then: fsverdict reproduce {} --from {folder}\n",
         render::program(&loaded.run, &loaded.plan),
+        render::consents(&loaded.plan).iter().map(|it| format!("{it} ")).collect::<String>(),
         arguments.name
     );
     let said = shown(arguments, loaded, precedent.as_ref())

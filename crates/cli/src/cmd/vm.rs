@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result, bail};
 use clap_complete::engine::ArgValueCandidates;
-use fsverdict_core::model::{self, Outcome, Plan, Record, Trial, TrialBed};
+use fsverdict_core::model::{Outcome, Plan, Record, Trial, TrialBed};
 use fsverdict_core::run::Place;
 use fsverdict_host::place::vm::{Terminal, Vm};
 
@@ -58,8 +58,8 @@ pub fn run(arguments: &Arguments) -> Result<u8> {
     if !loaded.run.place.has_guests() {
         bail!(Usage(format!("{run}: its trials had no virtual machines (run --place vm)")));
     }
-    let is_uml = loaded.run.place == model::Place::Uml;
-    consent::check_machine(&loaded.plan, is_uml, shell.vm_qemu.as_deref(), shell.place)?;
+    let begun = Some(loaded.run.place);
+    consent::check_machine(&loaded.plan, begun, shell.vm_qemu.as_deref(), shell.place)?;
     let Some(number) = shell.trial.or_else(|| of_interest(&loaded.records)) else {
         bail!(Usage(format!("{run} has no trial: --trial N")));
     };

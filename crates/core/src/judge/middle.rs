@@ -71,7 +71,7 @@ impl Middle {
             self.lower.extend(self.upper.pop_first());
         }
         assert!((0..=1).contains(&(self.upper.len() - self.lower.len())), "the halves are even");
-        assert!(self.lower.last() < self.upper.first() || self.lower.is_empty());
+        debug_assert!(self.lower.last() < self.upper.first() || self.lower.is_empty());
     }
 
     /// The tag of the middle value, of an even number the upper one.
