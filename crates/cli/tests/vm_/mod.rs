@@ -128,7 +128,9 @@ fn without_rights_a_virtual_machine_is_chosen_and_any_command_runs_in_it() {
     let scene = Scene::new();
     let line = "cp -a /usr/share/doc/apt . && seq 3 >numbers && cat numbers && uname -r";
     let words = ["run", "--fs", "ext4,ext4", "--size", "64M", "--rounds", "1", "--output", "run"];
-    let words = [&words[..], &["--json", "-", "--", "sh", "-c", line]].concat();
+    // Their programs come along, too.
+    let beside = ["--check", "tac numbers && rm numbers", "--cleanup", "expr 1 + 1"];
+    let words = [&words[..], &beside, &["--json", "-", "--", "sh", "-c", line]].concat();
     let done = as_nobody(&scene, &words).exits(0);
     let says = "each trial runs in a virtual machine, since this machine lacks something: bed loop \
                 needs root: ";

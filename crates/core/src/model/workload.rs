@@ -411,6 +411,12 @@ impl Workload {
         Some(Workload { fio: Some(fio), ..self.clone() })
     }
 
+    /// Every command of it: the work, if it is one, and those beside it.
+    pub fn commands(&self) -> impl Iterator<Item = &Command> {
+        let beside = [&self.setup, &self.prepare, &self.check, &self.cleanup];
+        [&self.command].into_iter().chain(beside).flatten()
+    }
+
     /// The commands beside the work.
     fn check_commands(&self) -> Result<(), String> {
         let commands = [

@@ -54,8 +54,7 @@ pub fn environment(trial: &Trial) -> BTreeMap<String, String> {
 }
 
 fn uses_cache(workload: &Workload) -> bool {
-    let commands = [&workload.setup, &workload.prepare, &workload.command, &workload.check];
-    let argv = commands.into_iter().flatten().flat_map(Command::argv);
+    let argv = workload.commands().flat_map(Command::argv);
     argv.chain(workload.environment.values().map(ToString::to_string)).any(|it| it.contains(CACHE))
 }
 

@@ -254,9 +254,7 @@ pub fn scene<'a>(
 pub fn ground(trial: &Trial, environment: &BTreeMap<String, String>) -> Ground {
     let is_raw = trial.contender.is_raw();
     let workload = &trial.workload;
-    let commands = [&workload.command, &workload.setup, &workload.prepare];
-    let commands = commands.into_iter().chain([&workload.check, &workload.cleanup]).flatten();
-    let mut texts: Vec<String> = commands.flat_map(Command::argv).collect();
+    let mut texts: Vec<String> = workload.commands().flat_map(Command::argv).collect();
     texts.extend(workload.work().map(|work| engine(work).files()).unwrap_or_default());
     texts.extend(environment.values().chain(&workload.needs).cloned());
     texts.extend(std::env::var("PATH"));

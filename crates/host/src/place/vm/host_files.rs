@@ -119,10 +119,10 @@ impl HostFiles {
         }
         for workload in &plan.workloads {
             host_files.mapped.clone_from(&workload.map);
-            for command in [&workload.setup, &workload.prepare].into_iter().flatten() {
-                host_files.command(command, false)?;
+            for command in workload.commands() {
+                let is_the_work = workload.command.as_ref() == Some(command);
+                host_files.command(command, is_the_work)?;
             }
-            workload.command.iter().try_for_each(|command| host_files.command(command, true))?;
             for (needed, _) in workload.needed() {
                 host_files.needed(needed)?;
             }
