@@ -1,9 +1,11 @@
 //! The one place that starts programs.
 //!
 //! System tools are looked for in fixed directories, not in `PATH`: as root, `PATH` may hold
-//! anything, and as a user it lacks `/usr/sbin`, where mkfs lives. A workload's own command is
-//! found as its user's shell would find it.
+//! anything, and as a user it lacks `/usr/sbin`, where mkfs lives. QEMU alone may also be where
+//! `PATH` leads a user without rights: users build it for themselves, and no guest has to find it. A
+//! workload's own command is found as its user's shell would find it.
 
+use std::ffi::OsStr;
 use std::fs::File;
 use std::io::Read;
 use std::os::unix::process::ExitStatusExt;
@@ -94,6 +96,9 @@ const PACKAGES: [(&str, &str); 70] = [
     ("zstd", "zstd"),
 ];
 
+/// How QEMU's programs are called.
+const EMULATORS: &str = "qemu-system-";
+
 /// How long a system tool may take where no step of a trial says it.
 const LIMIT: Duration = Duration::from_secs(600);
 /// How long one that was killed is waited for.
@@ -151,10 +156,19 @@ fn said(stdout: &str, stderr: &str) -> String {
 
 /// Where a system tool is; `None` if it is not installed.
 pub fn find(program: &str) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH").filter(|_| !sys::is_root());
+    find_also_in(program, &path.unwrap_or_default())
+}
+
+/// [`find`], with the `PATH` of a user without rights, or an empty one.
+fn find_also_in(program: &str, path: &OsStr) -> Option<PathBuf> {
     if program.contains('/') {
         return Path::new(program).exists().then(|| program.into());
     }
-    DIRECTORIES.iter().map(|dir| Path::new(dir).join(program)).find(|path| path.exists())
+    let users = std::env::split_paths(path)
+        .filter(|folder| folder.is_absolute() && program.starts_with(EMULATORS));
+    let folders = DIRECTORIES.iter().map(PathBuf::from).chain(users);
+    folders.map(|folder| folder.join(program)).find(|path| path.is_file())
 }
 
 /// What a workload needs is there: a file by its path, or a program where system tools are or
@@ -232,7 +246,7 @@ pub fn users(argv: &[String]) -> Command {
 }
 
 #[expect(clippy::disallowed_methods, reason = "this is that one place")]
-fn new(program: impl AsRef<std::ffi::OsStr>) -> Command {
+fn new(program: impl AsRef<OsStr>) -> Command {
     Command::new(program)
 }
 
@@ -459,6 +473,24 @@ mod tests {
             let refused = ask(&words, Path::new("/"), Duration::from_secs(600)).unwrap_err();
             assert!(matches!(refused, ToolError::TooMuch { .. }), "{refused}");
         }
+    }
+
+    #[test]
+    fn of_what_lies_on_the_path_only_a_qemu_is_taken() {
+        let folder = tempfile::tempdir().unwrap();
+        let own = |name: &str| {
+            let path = folder.path().join(name);
+            std::fs::write(&path, "").unwrap();
+            path
+        };
+        let (qemu, mkfs) = ("qemu-system-none", "mkfs.none");
+        let (path, _) = (own(qemu), own(mkfs));
+        let of = folder.path().as_os_str();
+        assert_eq!(find_also_in(qemu, of), Some(path));
+        assert_eq!(find_also_in(mkfs, of), None, "as root it may be anybody's");
+        assert_eq!(find_also_in(qemu, OsStr::new("")), None);
+        assert_eq!(find_also_in(qemu, OsStr::new("relative")), None);
+        assert_eq!(find_also_in("mount", of), find("mount"), "the system's come first");
     }
 
     /// ldd is a script of bash on every Debian, mount is none.

@@ -34,8 +34,8 @@ enum Command {
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 struct Get {
-    /// Versions (6.12), Debian's releases (trixie) or packages (linux-image-...); uml is User Mode
-    /// Linux, for place uml.
+    /// Versions (6.12), the newest that Debian has (newest), its releases (trixie) or packages
+    /// (linux-image-...); uml is User Mode Linux, for place uml.
     #[arg(required = true, value_name = "NAME")]
     names: Vec<String>,
     /// Which of a version's kernels; amd64 has more file systems than cloud-amd64 [default:
@@ -91,6 +91,7 @@ fn processors(name: &str) -> Result<Arch, String> {
 const EXAMPLES: &str = "\
 Examples:
   fsverdict kernels get 5.10 6.12
+  fsverdict kernels get newest
   fsverdict kernels get bookworm-backports --flavour amd64
   fsverdict kernels get 6.12 --with zfs
   fsverdict kernels get uml

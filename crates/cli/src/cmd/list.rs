@@ -99,12 +99,24 @@ fn text(section: &Section, asked: &Asked) -> String {
         }
     }
     let name = format!("{:?}", section.kind);
-    let more = if matches!(section.kind, Kind::Contenders) { in_guests() } else { String::new() };
+    let (without, more) = match section.kind {
+        Kind::Contenders => (without(), in_guests()),
+        _ => Default::default(),
+    };
     let lacking = match lacking_here.is_empty() {
         true => String::new(),
         false => format!("Missing here:\n{}\n", lacking_here.trim_fmt()),
     };
-    format!("{name}\n{}\n{}\n{lacking}{more}", things.trim_fmt(), section.note)
+    format!("{name}\n{}\n{}\n{without}{lacking}{more}", things.trim_fmt(), section.note)
+}
+
+/// What to know of a file system before it is taken for being fast.
+fn without() -> String {
+    let mut table = table(NOTHING);
+    for it in file_system::ALL.iter().filter(|it| !it.without.is_empty()) {
+        table.add_row([it.name, &it.without.join(", ")]);
+    }
+    format!("Without:\n{}\n", table.trim_fmt())
 }
 
 /// A table that fits a terminal: its columns are told apart by blanks alone.

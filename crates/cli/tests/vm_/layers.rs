@@ -1,9 +1,6 @@
 //! Layers below a file system, in a guest.
 
-use std::fs::{self, File};
-use std::process::Stdio;
-
-use super::{as_root, failures, fetch_tools, full_kernel, image_in, kernels};
+use super::{as_root, failures, fetch_tools, full_kernel, image_in, kernels, said_in_guest};
 use crate::support::{Scene, Started, list, one_line, sample, text};
 
 /// What makes them, for guests alone where the machine does not have it.
@@ -78,18 +75,7 @@ fn a_host_makes_layers_and_takes_them_down_also_those_of_a_killed_run() {
     let work = ["--output", "run", "--", "cat", &scene.typed("as-host")];
     Started::new(as_root(&scene, &[&place[..], &stack, &work].concat())).wait().exits(0);
 
-    let mut shell = as_root(&scene, &["vm", "shell", "run"]);
-    let said = || String::from_utf8_lossy(&fs::read(scene.path("said")).unwrap()).into_owned();
-    shell.stdin(Stdio::piped()).stdout(File::create(scene.path("said")).unwrap());
-    shell.stderr(File::create(scene.path("stderr")).unwrap());
-    let mut shell = Started::silent(shell);
-    shell.reaches("the shell's prompt", || said().contains("guest:"));
-    let line = format!("sh {} 2>&1; echo THE \"END\"\r", scene.typed("as-host"));
-    shell.typed(line.as_bytes());
-    shell.reaches("the end of it", || said().contains("\nTHE END\r\n"));
-    shell.typed(b"exit\r");
-    shell.wait().exits(0);
-    let said = said().replace('\r', "");
+    let said = said_in_guest(&scene, as_root(&scene, &["vm", "shell", "run"]), "as-host");
     let parts: Vec<&str> = said.split("/dev/mapper:\n").collect();
     let [_, whole, living, killed, late] = parts[..] else { panic!("{said}") };
     assert!(parts[0].contains("\nmeasured\n"), "{said}");

@@ -1,7 +1,7 @@
 //! Whole runs in virtual machines, with kernels that are fetched as a user fetches them. Where QEMU
 //! or a kernel is not to be had, they say so and are left out.
 
-use std::fs;
+use std::fs::{self, File};
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -90,6 +90,21 @@ fn as_root(scene: &Scene, words: &[&str]) -> Command {
     let mut command = scene.command(words);
     command.env("XDG_CACHE_HOME", cache());
     command
+}
+
+/// What the script `name` says when it is typed into the shell in a guest.
+fn said_in_guest(scene: &Scene, mut shell: Command, name: &str) -> String {
+    let said = || String::from_utf8_lossy(&fs::read(scene.path("said")).unwrap()).into_owned();
+    shell.stdin(Stdio::piped()).stdout(File::create(scene.path("said")).unwrap());
+    shell.stderr(File::create(scene.path("stderr")).unwrap());
+    let mut shell = Started::silent(shell);
+    shell.reaches("the shell's prompt", || said().contains("guest:"));
+    let line = format!("sh {} 2>&1; echo THE \"END\"\r", scene.typed(name));
+    shell.typed(line.as_bytes());
+    shell.reaches("the end of it", || said().contains("\nTHE END\r\n"));
+    shell.typed(b"exit\r");
+    shell.wait().exits(0);
+    said().replace('\r', "")
 }
 
 /// Programs for guests, fetched once; says why not, where the network does not bring them.

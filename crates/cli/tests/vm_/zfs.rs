@@ -3,7 +3,9 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::{KERNELS, failures, lack};
+use std::process::Command;
+
+use super::{KERNELS, failures, lack, said_in_guest};
 use crate::support::{Done, Scene, Started, list, program, text, tool};
 
 /// A cache of its own, since tests of users copy the other one.
@@ -11,10 +13,14 @@ fn cache() -> PathBuf {
     Path::new(env!("CARGO_TARGET_TMPDIR")).join("openzfs")
 }
 
-fn fsverdict(cache: &Path, words: &[&str]) -> Done {
+fn command(cache: &Path, words: &[&str]) -> Command {
     let mut command = program(env!("CARGO_BIN_EXE_fsverdict"));
     command.args(words).env("XDG_CACHE_HOME", cache);
-    Started::new(command).wait()
+    command
+}
+
+fn fsverdict(cache: &Path, words: &[&str]) -> Done {
+    Started::new(command(cache, words)).wait()
 }
 
 /// The folder of a kernel with OpenZFS, built once; `None` where the archive has no source.
@@ -52,7 +58,8 @@ fn with_half_a_module(scene: &Scene, folder: &Path) -> PathBuf {
 /// What ZFS may hold in memory: as a parameter of its module.
 const ARC_BYTES: u64 = 128 << 20;
 
-fn plan() -> String {
+/// The guests have the file `brought`, and wipefs, with which a host's disks are looked at.
+fn plan(brought: &str) -> String {
     let contender = |name: &str, more: &str| {
         let kernel = KERNELS[0];
         format!("{{ name = \"{name}\", file_system = \"{name}\", kernel = \"{kernel}\"{more} }}")
@@ -61,9 +68,38 @@ fn plan() -> String {
     format!(
         "place = \"vm\"\nbed = {{ size = \"256M\" }}\njudgement = {{ rounds = 1 }}\n\
          contender = [{}, {}]\n[[workload]]\nname = \"fsyncs\"\n\
-         fsync_files = {{ files = 3, repetitions = 4 }}\n",
+         fsync_files = {{ files = 3, repetitions = 4 }}\ncheck = [\"cat\", {brought:?}]\n\
+         cleanup = [\"wipefs\", \"--version\"]\n",
         contender("ext4", ""),
         contender("zfs", &module)
+    )
+}
+
+/// In a guest whose trial is over, another copy of the program takes the guest for a host with
+/// OpenZFS of its own, whose pool it leaves alone. There is no udev, for which zpool would wait where
+/// a disk's name tells that it can be partitioned.
+fn as_host(version: &str) -> String {
+    format!(
+        r#"
+wipefs --all /dev/vdb > /tmp/wiped
+cp $(command -v sync) /usr/bin/true
+mkdir /tmp/host; cp /proc/1/exe /tmp/host/fsverdict; cd /tmp/host
+head -c 80M /dev/zero > /tmp/own; zpool create tank /tmp/own
+run="./fsverdict run --bed device:/dev/bed0 --erase-data --fs zfs --rounds 1 --erase /dev/bed0"
+left() {{
+    echo "What is left:"; zpool list -H -o name
+    ls /run/fsverdict/journals | grep . || echo no journals
+}}
+$run --output run --fsync-files files=3,repetitions=4 > /tmp/said 2>&1; tail -n 30 /tmp/said
+echo measured $(cat run/trials/*/record.json | grep -c '"measured"')
+echo told $(grep -c '"version":"{version}' run/trials/1/record.json)
+left
+$run=zfs_member --output killed -- sleep 1000 > /tmp/said 2>&1 &
+run=$!
+until zpool list -H -o name | grep -v tank; do kill -0 $run || break; sleep 1; done
+cat /tmp/said; kill -9 $run; wait
+./fsverdict clean; left
+"#
     )
 }
 
@@ -92,7 +128,8 @@ fn openzfs_is_built_for_a_kernel_and_measured_in_its_guest() {
     shows(&["list", "contenders"], &line);
 
     let scene = Scene::alone();
-    scene.write("plan.toml", &plan());
+    let brought = scene.write("as-host", &as_host(&version));
+    scene.write("plan.toml", &plan(&brought));
     let run = |cache: &Path, output: &str| {
         let (plan, output) = (scene.typed("plan.toml"), scene.typed(output));
         fsverdict(cache, &["run", &plan, "--json", "-", "--output", &output])
@@ -110,6 +147,18 @@ fn openzfs_is_built_for_a_kernel_and_measured_in_its_guest() {
     assert!(tools.contains_key("mkfs.ext4") && !tools.contains_key("zfs-fuse"), "{tools:?}");
     let says = format!("measured is OpenZFS {version}");
     assert!(scene.read("run/report.md").contains(&says), "{says}");
+
+    let (run_folder, number) = (scene.typed("run"), zfs["number"].to_string());
+    let shell = command(&cache(), &["vm", "shell", &run_folder, "--trial", &number]);
+    let said = said_in_guest(&scene, shell, "as-host");
+    let parts: Vec<&str> = said.split("What is left:\n").collect();
+    let [whole, killed, cleaned] = parts[..] else { panic!("{said}") };
+    assert!(whole.contains("\nmeasured 1\n") && whole.contains("\ntold 1\n"), "{said}");
+    assert!(killed.contains("cleaned up after the run of /tmp/host/killed"), "{said}");
+    // The pool of the host's own stays, and no other.
+    for left in [killed, cleaned] {
+        assert!(left.starts_with("tank\n") && left.lines().nth(1) == Some("no journals"), "{said}");
+    }
 
     let document = run(&with_half_a_module(&scene, &folder), "half").json();
     let says = "module updates/zfs.ko does not load";

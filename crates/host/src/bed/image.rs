@@ -57,7 +57,7 @@ pub(super) fn check_space(folder: &Path, size_bytes: u64) -> Result<(), BedError
     Err(BedError::Space { folder: folder.into(), free_bytes, size_bytes })
 }
 
-/// So much, and a twentieth more for what else happens there.
+/// So much, and 5% more for what else happens there.
 pub fn with_margin(size_bytes: u64) -> u64 {
     size_bytes.saturating_add(size_bytes / 20)
 }

@@ -55,13 +55,13 @@ pub enum BedError {
     #[error(
         "{} has {} free, the image needs {}: choose another --dir, a smaller --size or, \
          for a study, a smaller --scale",
-        folder.display(), bytes(*free_bytes), bytes(*size_bytes)
+        folder.display(), bytes(*free_bytes), needed(*size_bytes)
     )]
     Space { folder: PathBuf, free_bytes: u64, size_bytes: u64 },
     #[error(
         "the machine has {} of memory to spare, the bed needs {}: choose a smaller --size or \
          --bed loop",
-        bytes(*free_bytes), bytes(*size_bytes)
+        bytes(*free_bytes), needed(*size_bytes)
     )]
     Memory { free_bytes: u64, size_bytes: u64 },
     #[error("an image of {size_bytes} bytes: its size must be a multiple of 4 KiB")]
@@ -123,6 +123,12 @@ fn listed(errors: &[BedError]) -> String {
 #[expect(clippy::cast_precision_loss, reason = "it is shown to three figures")]
 fn bytes(count: u64) -> String {
     Unit::Bytes.format(count as f64)
+}
+
+/// What a bed of that size needs, as the end of a sentence that tells what there is: without the
+/// margin it could say that 1 GiB is not enough for 1 GiB.
+pub fn needed(size_bytes: u64) -> String {
+    format!("{} and 5% more", bytes(size_bytes))
 }
 
 /// Hears of each change before it is made, to write it to the journal.

@@ -22,6 +22,7 @@ pub(super) const EROFS: FileSystem = FileSystem {
         compression: Promise::Asked,
         ..Promises::NONE
     },
+    without: &["writing"],
     ..PLAIN
 };
 
@@ -41,6 +42,7 @@ pub(super) const SQUASHFS: FileSystem = FileSystem {
         compression: Promise::Yes,
         ..Promises::NONE
     },
+    without: &["writing"],
     ..PLAIN
 };
 

@@ -2,7 +2,6 @@
 
 use super::{FileSystem, IN_CLOUD_KERNELS, PLAIN};
 
-/// It has no links, owners, modes or journal, and tells no two names apart by their case.
 pub(super) const EXFAT: FileSystem = FileSystem {
     name: "exfat",
     program: "mkfs.exfat",
@@ -15,5 +14,6 @@ pub(super) const EXFAT: FileSystem = FileSystem {
     kernels: IN_CLOUD_KERNELS,
     label: Some("-L"),
     has_no_overlay: true,
+    without: &["a journal", "links", "owners", "modes", "names that differ in case alone"],
     ..PLAIN
 };

@@ -47,6 +47,7 @@ pub(super) const EXT2: FileSystem = FileSystem {
     label: Some("-L"),
     // resize2fs(8) names only ext3 and ext4 for growth while mounted.
     promises: Promises::NONE,
+    without: &["a journal"],
     ..PLAIN
 };
 

@@ -121,6 +121,8 @@ pub struct FileSystem {
     pub takes_zones: bool,
     /// What its documentation promises.
     pub promises: Promises,
+    /// What nearly all others have, and it does not.
+    pub without: &'static [&'static str],
 }
 
 /// A program that does a file system's work.
@@ -177,6 +179,7 @@ const PLAIN: FileSystem = FileSystem {
     partitions_disks: false,
     takes_zones: false,
     promises: Promises::NONE,
+    without: &[],
 };
 
 /// Of what Debian's cloud kernels leave out and its full ones have.

@@ -18,6 +18,7 @@ pub(super) const NTFS3: FileSystem = FileSystem {
     check: Some(|site| site.check(&["ntfsfix", "--no-action"])),
     kernels: "--place vm, Debian's 6.12",
     label: Some("--label"),
+    without: &["a journal"],
     ..PLAIN
 };
 

@@ -2,7 +2,6 @@
 
 use super::{FileSystem, IN_CLOUD_KERNELS, PLAIN};
 
-/// It has no journal.
 pub(super) const UDF: FileSystem = FileSystem {
     name: "udf",
     program: "mkudffs",
@@ -14,5 +13,6 @@ pub(super) const UDF: FileSystem = FileSystem {
     check: None,
     kernels: IN_CLOUD_KERNELS,
     label: Some("-l"),
+    without: &["a journal"],
     ..PLAIN
 };

@@ -2,8 +2,6 @@
 
 use super::{FileSystem, IN_CLOUD_KERNELS, PLAIN};
 
-/// It has no links, owners, modes or journal; no file is larger than 4 GiB, and no two names differ
-/// in their case alone.
 pub(super) const VFAT: FileSystem = FileSystem {
     name: "vfat",
     program: "mkfs.fat",
@@ -16,5 +14,13 @@ pub(super) const VFAT: FileSystem = FileSystem {
     kernels: IN_CLOUD_KERNELS,
     label: Some("-n"),
     has_no_overlay: true,
+    without: &[
+        "a journal",
+        "links",
+        "owners",
+        "modes",
+        "names that differ in case alone",
+        "files over 4 GiB",
+    ],
     ..PLAIN
 };

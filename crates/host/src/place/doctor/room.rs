@@ -8,7 +8,7 @@ use std::path::Path;
 use fsverdict_core::model::Unit;
 use fsverdict_core::model::need::Answer;
 
-use crate::bed::with_margin;
+use crate::bed::{needed, with_margin};
 use crate::machine::memory::available_bytes;
 use crate::machine::mount;
 use crate::sys;
@@ -26,7 +26,7 @@ pub(super) fn images(folder: &Path, bytes: u64) -> Answer {
         Err(error) => return Answer::unknown(format!("{path}: {error}")),
     };
     if free_bytes < with_margin(bytes) {
-        let (free, needed) = (shown(free_bytes), shown(bytes));
+        let (free, needed) = (shown(free_bytes), needed(bytes));
         return Answer::no(format!("{path} has {free} free, the image needs {needed}"))
             .but("choose another --dir, a smaller --size or, for a study, a smaller --scale");
     }
@@ -64,7 +64,7 @@ pub(super) fn memory(root: &Path, bytes: u64) -> Answer {
     let free = shown(free_bytes);
     match free_bytes >= with_margin(bytes) {
         true => Answer::yes(format!("{free} available")),
-        false => Answer::no(format!("{free} available, a bed in memory needs {}", shown(bytes)))
+        false => Answer::no(format!("{free} available, a bed in memory needs {}", needed(bytes)))
             .but("choose a smaller --size or --bed loop"),
     }
 }

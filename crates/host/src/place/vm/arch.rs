@@ -63,6 +63,15 @@ impl Arch {
         }
     }
 
+    /// What QEMU emulates where a kernel panics on that: Debian's 6.12.95 does on the `max` of QEMU
+    /// 7.2, and not on this one.
+    pub fn plain_cpu(self) -> Option<&'static str> {
+        match self {
+            Arch::X86 => Some("qemu64"),
+            Arch::Arm64 => None,
+        }
+    }
+
     /// Its first serial port, as the kernel calls it.
     pub fn console(self) -> &'static str {
         match self {

@@ -28,10 +28,14 @@ const RELEASES: [(&str, &str); 8] = [
     ("wheezy", "3.2"),
     ("sid", ""),
 ];
+/// The newest kernel that there is: Debian's unstable release has it.
+const NEWEST: (&str, &str) = ("newest", "sid");
+
 /// What is asked for.
 #[derive(Clone, Copy, Debug)]
 pub struct Wanted<'a> {
-    /// A version (`6.12`), a package (`linux-image-...`), or one of Debian's releases (`trixie`).
+    /// A version (`6.12`), a package (`linux-image-...`), one of Debian's releases (`trixie`), or
+    /// `newest`.
     pub name: &'a str,
     /// The end of the package's name: `cloud-amd64`, `amd64`.
     pub flavour: &'a str,
@@ -70,6 +74,7 @@ impl Wanted<'_> {
                 true if self.arch == Arch::OWN => Vec::new(),
                 // The machine's own lists don't have it.
                 true => RELEASES.iter().map(|(release, _)| *release).collect(),
+                false if self.name == NEWEST.0 => vec![NEWEST.1],
                 false => vec![self.name],
             };
         };
@@ -325,6 +330,7 @@ mod tests {
         assert_eq!(wanted("5.10").releases(), ["bullseye", "sid"]);
         assert_eq!(wanted("6.12.57").releases(), ["trixie", "sid"]);
         assert_eq!(wanted("6.17").releases(), ["sid"]);
+        assert_eq!(wanted("newest").releases(), ["sid"]);
         assert_eq!(wanted("bookworm-backports").releases(), ["bookworm-backports"]);
         let package = wanted("linux-image-6.1.0-9-amd64");
         assert!(package.releases().is_empty());

@@ -175,6 +175,8 @@ struct Bootable {
     buses: Vec<Bus>,
     /// A trial has ended of which nothing was heard.
     is_mute: bool,
+    /// What QEMU emulates, where the kernel panics on what it would by itself.
+    processor: Option<&'static str>,
 }
 
 impl Bootable {
@@ -230,7 +232,7 @@ impl Bootable {
         if buses.is_empty() {
             return Err(VmError::TooManyDisks { release: release(), most: most - 1 });
         }
-        let bootable = Bootable { kernel, modules, buses, is_mute: false };
+        let bootable = Bootable { kernel, modules, buses, is_mute: false, processor: None };
         let mut its = plan.contenders.iter().filter(|it| it.kernel == asked.kernel);
         its.try_for_each(|contender| {
             bootable.check_file_system(contender)?;
@@ -458,6 +460,7 @@ pub fn imagined(plan: &Plan, trial: &Trial) -> Result<Vec<String>, HostError> {
         processors: processors(plan),
         arch,
         kvm: runner.has_kvm(arch),
+        processor: None,
         parameters: &trial.contender.parameters,
         options: &config.qemu,
         has_terminal: false,
@@ -693,6 +696,7 @@ impl<'a> Vm<'a> {
             processors: processors(&self.plan),
             arch: bootable.kernel.arch,
             kvm: self.runner.has_kvm(bootable.kernel.arch),
+            processor: bootable.processor,
             parameters: &trial.contender.parameters,
             options: config.map_or(&[], |config| &config.qemu),
             has_terminal: false,
@@ -730,7 +734,7 @@ impl<'a> Vm<'a> {
         let console = Path::new(&trial.raw).join("console.log");
         let booted = self.boot_once(trial, &console, writes, !self.may_be_mute(trial));
         let panicked = match &booted {
-            Ok(booted) => booted.console.panic().filter(|_| !booted.has_begun),
+            Ok(booted) => booted.console.panic().filter(|_| booted.has_panicked_first()),
             Err(error) => error.downcast_ref::<Mute>().map(ToString::to_string),
         };
         let mut booted = if panicked.is_some() {
@@ -739,6 +743,14 @@ impl<'a> Vm<'a> {
         } else {
             booted?
         };
+        let is_plain = booted.has_panicked_first() && self.use_plain_processor(trial);
+        if is_plain {
+            fs::rename(&console, console.with_file_name("console-of-processor.log"))?;
+            booted = self.boot_once(trial, &console, writes, false)?;
+            if !booted.has_begun {
+                self.use_processor(trial, None);
+            }
+        }
         let buses = self.buses(trial);
         for tried in 1..buses.len() {
             if booted.has_answered() || booted.has_begun {
@@ -756,11 +768,15 @@ impl<'a> Vm<'a> {
         }
         // It may be another fault, of this trial alone: the next one is to have the choice again.
         self.use_buses(trial, &buses);
-        let twice = if panicked.is_some() { ", twice" } else { "" };
+        let again = match (is_plain, &panicked) {
+            (true, _) => ", three times, at last on a plain processor",
+            (false, Some(_)) => ", twice",
+            (false, None) => "",
+        };
         let kernel = self.prepared.kernels.get(&Asked::by(&trial.contender)).map(|it| &it.kernel);
         let bare = kernel.filter(|_| !booted.has_begun).and_then(Kernel::without_modules);
         let bare = bare.unwrap_or_default();
-        Err(format!("the guest ended without an answer{twice}: {}{bare}", booted.console.end())
+        Err(format!("the guest ended without an answer{again}: {}{bare}", booted.console.end())
             .into())
     }
 
@@ -787,6 +803,27 @@ impl<'a> Vm<'a> {
     fn note_words(&mut self, trial: &Trial, has_words: bool) {
         if let Some(bootable) = self.prepared.kernels.get_mut(&Asked::by(&trial.contender)) {
             bootable.is_mute = !has_words;
+        }
+    }
+
+    /// The trial's kernel has panicked again: from now on its processor is one that has no more than
+    /// every kernel knows. `false` where that is its processor, or none of QEMU's that we choose.
+    fn use_plain_processor(&mut self, trial: &Trial) -> bool {
+        let Ok((bootable, _)) = self.booted_by(trial) else { return false };
+        let is_chosen =
+            self.plan.vm.as_ref().is_some_and(|vm| vm.qemu.iter().any(|it| it == "-cpu"));
+        let is_ours = self.runner != Runner::Uml && !self.runner.has_kvm(bootable.kernel.arch);
+        let plain = bootable.kernel.arch.plain_cpu();
+        if plain == bootable.processor || !is_ours || is_chosen {
+            return false;
+        }
+        self.use_processor(trial, plain);
+        true
+    }
+
+    fn use_processor(&mut self, trial: &Trial, processor: Option<&'static str>) {
+        if let Some(bootable) = self.prepared.kernels.get_mut(&Asked::by(&trial.contender)) {
+            bootable.processor = processor;
         }
     }
 
@@ -853,6 +890,11 @@ struct Booted {
 impl Booted {
     fn has_answered(&self) -> bool {
         self.files.contains_key(guest::ANSWER)
+    }
+
+    /// Its kernel panicked before the trial.
+    fn has_panicked_first(&self) -> bool {
+        !self.has_begun && self.console.panic().is_some()
     }
 }
 
@@ -957,7 +999,11 @@ impl Place for Vm<'_> {
             return Err(format!("Linux {}: {error}", guest.kernel).into());
         }
         let record = record.ok_or("the guest brought no record")?;
-        let guest = Guest { panicked, ..guest };
+        let mut guest = Guest { panicked, ..guest };
+        let (bootable, _) = self.booted_by(trial)?;
+        guest.lacks.extend(bootable.processor.map(|plain| {
+            format!("its processor is QEMU's {plain}, for the kernel panicked on the usual one")
+        }));
         let mut record =
             Record { guest: Some(guest), ..model::from_json(str::from_utf8(&record)?)? };
         if let Outcome::Failed(failure) = &mut record.outcome {

@@ -82,6 +82,8 @@ pub struct Machine<'a> {
     pub arch: Arch,
     /// KVM, otherwise TCG.
     pub kvm: bool,
+    /// What is emulated instead of all that QEMU can.
+    pub processor: Option<&'a str>,
     /// Of its kernel, after our own.
     pub parameters: &'a [String],
     /// More options, after all others.
@@ -102,7 +104,7 @@ impl Machine<'_> {
         let mut option = |name: &str, value: String| argv.extend([name.to_string(), value]);
         option("-machine", self.arch.machine().into());
         option("-accel", accelerator.into());
-        option("-cpu", self.arch.cpu(self.kvm).into());
+        option("-cpu", self.processor.unwrap_or_else(|| self.arch.cpu(self.kvm)).into());
         option("-smp", self.processors.to_string());
         option("-m", memory);
         option("-display", "none".into());
@@ -383,6 +385,7 @@ mod tests {
             processors: 2,
             arch: Arch::X86,
             kvm: false,
+            processor: None,
             parameters: &["mitigations=off".into()],
             options: &["-cpu".into(), "qemu64".into()],
             has_terminal: false,
@@ -446,6 +449,7 @@ mod tests {
                 processors: 1,
                 arch: Arch::X86,
                 kvm: false,
+                processor: None,
                 parameters: &[],
                 options: &[],
                 has_terminal: false,

@@ -333,6 +333,7 @@ mod tests {
             arch: Arch::OWN,
             processors: 1,
             kvm: false,
+            processor: None,
             parameters: &[],
             options: &[],
             has_terminal: false,
