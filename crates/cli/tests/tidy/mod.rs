@@ -5,6 +5,8 @@ mod imports;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use proc_macro2::{TokenStream, TokenTree};
+
 const LONGEST_FUNCTION: usize = 70;
 const WIDEST_LINE: usize = 100;
 
@@ -329,6 +331,36 @@ fn which_work_is_which_engines_is_told_in_one_place() {
         tells && source.path != "host/src/workload/mod.rs" && !source.is_test()
     });
     assert_none("ask the engine: host/src/workload/engine.rs", &found);
+}
+
+/// Words that names had, and that told nobody what was meant: `unmet`, `missing` and `local` do.
+const GIVEN_UP: [&str; 4] = ["lack", "here", "luggage", "deed"];
+
+/// The names in `tokens` that have such a word, by itself or between underscores.
+fn given_up(tokens: TokenStream) -> Vec<String> {
+    let named = tokens.into_iter().flat_map(|token| match token {
+        TokenTree::Ident(ident) => {
+            let name = ident.to_string();
+            let has_one = name.split('_').any(|word| GIVEN_UP.contains(&word));
+            has_one.then_some(name).into_iter().collect()
+        }
+        TokenTree::Group(group) => given_up(group.stream()),
+        _ => Vec::new(),
+    });
+    named.collect()
+}
+
+#[test]
+fn names_have_no_word_that_was_given_up() {
+    let mut found = Vec::new();
+    for source in sources() {
+        let names = given_up(source.text.parse().unwrap());
+        found.extend(names.into_iter().map(|name| format!("{}: {name}", source.path)));
+    }
+    assert_none("names that tell nobody what is meant", &found);
+    let planted =
+        "/// What is lacking here.\nfn lack(not_here: u8) { there(\"here\", lacks, adhere) }";
+    assert_eq!(given_up(planted.parse().unwrap()), ["lack", "not_here"]);
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::{KERNELS, failures, lack};
+use super::{KERNELS, failures, missing};
 use crate::support::{Done, Scene, Started, list, program, text, tool};
 
 /// A cache of its own, since tests of users copy the other one.
@@ -71,7 +71,7 @@ fn plan() -> String {
 #[test]
 #[ignore = "builds OpenZFS, once: run ./test"]
 fn openzfs_is_built_once() {
-    if lack().is_none() {
+    if missing().is_none() {
         built();
     }
 }

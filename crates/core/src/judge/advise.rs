@@ -523,7 +523,7 @@ fn flushed(workload: &str, flushes: Option<f64>, counts_any: bool) -> (Option<bo
 /// The trial's kernel counts them: Linux 5.5 and later. In older records others say 0.
 fn counts_flushes(record: &Record) -> bool {
     let mut lacks = record.guest.iter().flat_map(|guest| &guest.lacks);
-    !lacks.any(|lack| lack.contains("flushes"))
+    !lacks.any(|reason| reason.contains("flushes"))
 }
 
 /// The median of a count of the devices, over the contender's trials of a workload.

@@ -790,7 +790,7 @@ impl Plan {
         // The first disk is the one by which a trial goes in (ubd_kern.c, MAX_DEV).
         const DISKS_MAX: u32 = 7;
         let vm = self.vm.clone().unwrap_or_default();
-        let lack = if let Some(several @ 2..) = vm.processors {
+        let refused = if let Some(several @ 2..) = vm.processors {
             format!("{several} processors: a User Mode Linux has one")
         } else if !vm.qemu.is_empty() {
             "options for QEMU: a User Mode Linux is none".into()
@@ -804,7 +804,7 @@ impl Plan {
         } else {
             return Ok(());
         };
-        Err(PlanError::Invalid(format!("{lack}: write --place vm")))
+        Err(PlanError::Invalid(format!("{refused}: write --place vm")))
     }
 
     fn check_bed(&self) -> Result<(), PlanError> {

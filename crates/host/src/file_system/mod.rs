@@ -219,7 +219,7 @@ pub const ALL: [&FileSystem; 28] = [
 
 /// The file system of that name, as this machine has it.
 pub fn find(name: &str) -> Option<&'static FileSystem> {
-    ALL.iter().find(|file_system| file_system.name == name).map(|it| it.here())
+    ALL.iter().find(|file_system| file_system.name == name).map(|it| it.local())
 }
 
 /// The file system of that name, or what takes its place, as the kernel calls what was mounted.
@@ -230,7 +230,7 @@ pub fn mounted_as(name: &str, kernels: &str) -> Option<&'static FileSystem> {
 
 impl FileSystem {
     /// It, or what takes its place on this machine.
-    pub fn here(&'static self) -> &'static FileSystem {
+    pub fn local(&'static self) -> &'static FileSystem {
         self.of_kernel(mount::mountable)
     }
 

@@ -259,8 +259,8 @@ mod tests {
             [Need::Root, Need::Namespaces, Need::LoopDevices, Need::Limits, Need::DropCaches];
         assert!(able.iter().all(|need| of(need).is_able()));
         for need in [Need::Zram, Need::Partitions, Need::Link, Need::Interface("eth0".into())] {
-            let lack = of(&need).lack().unwrap();
-            assert!(lack.ends_with(": write --place local"), "{lack}");
+            let unmet = of(&need).unmet().unwrap();
+            assert!(unmet.ends_with(": write --place local"), "{unmet}");
         }
         for name in ["sh", "no-bench"] {
             let need = Need::Program { name: name.into(), package: Some("some".into()) };
@@ -282,7 +282,7 @@ mod tests {
         let plan = Plan::parse(&plan).unwrap();
         let kernel = answer(&machine, &plan, &Need::Kernel(Some("0.1".into())));
         let says = "there is no kernel 0.1 here: fsverdict kernels get 0.1";
-        assert_eq!(kernel.lack().unwrap(), says);
+        assert_eq!(kernel.unmet().unwrap(), says);
         let ext4 = answer(&machine, &plan, &Need::FileSystem("ext4".into()));
         assert_eq!(ext4.state, State::Unknown);
     }

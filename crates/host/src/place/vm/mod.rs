@@ -197,17 +197,17 @@ impl Bootable {
     /// The first of `kernels` that has the file systems and the disks of all its contenders; one
     /// that has them all by itself before one where a daemon stands in.
     fn first(kernels: Vec<Kernel>, asked: &Asked, plan: &Plan) -> Result<Bootable, VmError> {
-        let (mut lack, mut with_daemon) = (None, None);
+        let (mut unfit, mut with_daemon) = (None, None);
         for kernel in kernels {
             match Bootable::with(kernel, asked, plan) {
-                Err(error) if error.is_of_one_kernel() => lack = lack.or(Some(error)),
+                Err(error) if error.is_of_one_kernel() => unfit = unfit.or(Some(error)),
                 Ok(bootable) if bootable.needs_daemon(asked, plan) => {
                     with_daemon = with_daemon.or(Some(bootable));
                 }
                 other => return other,
             }
         }
-        with_daemon.ok_or_else(|| lack.unwrap_or(VmError::NoKernelAtAll))
+        with_daemon.ok_or_else(|| unfit.unwrap_or(VmError::NoKernelAtAll))
     }
 
     fn with(kernel: Kernel, asked: &Asked, plan: &Plan) -> Result<Bootable, VmError> {
@@ -716,7 +716,7 @@ impl<'a> Vm<'a> {
         let machine = self.machine(trial, &disks)?;
         let machine = Machine { has_terminal: true, ..machine };
         self.runner.prepare(&machine)?;
-        console::run_here(&self.runner.argv(&machine))
+        console::run_on_terminal(&self.runner.argv(&machine))
     }
 
     /// Runs the machine and gives the files that came out of it; and what went wrong before the
