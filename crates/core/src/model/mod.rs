@@ -4,6 +4,7 @@ mod above;
 mod across;
 mod astray;
 mod attachment;
+mod bed;
 mod bounded;
 mod cause;
 mod checked;
@@ -23,6 +24,7 @@ mod histogram;
 mod history;
 mod jobs;
 mod joined;
+mod judgement;
 mod layer;
 mod limits;
 mod lines;
@@ -33,6 +35,7 @@ pub mod need;
 mod network;
 mod partition;
 mod pattern;
+mod place;
 mod plan;
 mod precedent;
 mod purpose;
@@ -68,6 +71,7 @@ pub use across::{
 };
 pub use astray::{Astray, Forbidden};
 pub use attachment::Attachment;
+pub use bed::{Bed, BedKind};
 pub use bounded::{MOST, from_json};
 pub use cause::{Cause, CausePart, Cost, Per};
 pub use checked::{Checked, Judged};
@@ -85,6 +89,7 @@ pub use histogram::Histogram;
 pub use history::{Fleet, FleetChange, History, Past, Point, Series, Shift};
 pub use jobs::{JobRecord, Jobs};
 pub use joined::{Abreast, Accord, Joined, Term};
+pub use judgement::{Arm, Family, Intervals, Judgement};
 pub use layer::Layer;
 pub use limits::{Counted, Each, Limits};
 pub use map::{Map, is_mapped, is_of_kernel};
@@ -97,9 +102,8 @@ pub use need::Need;
 pub use network::Network;
 pub use partition::Partition;
 pub use pattern::{Pattern, parsed};
-pub use plan::{
-    Arm, Bed, BedKind, ExtraProbe, Family, Intervals, Judgement, Place, Plan, PlanError, Sim, Vm,
-};
+pub use place::{Place, Sim, Vm};
+pub use plan::{ExtraProbe, Plan, PlanError};
 pub use precedent::{Precedent, Ruling};
 pub use purpose::{
     Advice, Answer, Basis, Condition, Feature, Lever, Missing, Purpose, PurposeError, Standing,
