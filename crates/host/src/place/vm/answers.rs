@@ -7,10 +7,11 @@ use fsverdict_core::model::need::{Answer, ProbeKind, install};
 use fsverdict_core::model::{Contender, Need, Plan};
 
 use super::arch::{self, Arch};
+use super::bootable::{self, Asked, Bootable, above};
 use super::error::VmError;
+use super::runner::is_uml;
 use super::toolbox;
 use super::userland::{self, Userland};
-use super::{Asked, Bootable, above, is_uml};
 use crate::file_system::{self, FileSystem};
 use crate::place::doctor::{Machine, tools};
 use crate::{layer, tool};
@@ -61,7 +62,7 @@ pub fn answer(machine: &Machine, plan: &Plan, need: &Need) -> Answer {
 /// is not there. All kernels of a name are for the same.
 fn arch_of(plan: &Plan, contender: &Contender) -> Arch {
     let name = contender.kernel.as_deref();
-    let first = super::kernels(name, plan).ok().and_then(|all| Some(all.first()?.arch));
+    let first = bootable::kernels(name, plan).ok().and_then(|all| Some(all.first()?.arch));
     first.unwrap_or_else(|| arch::split(name.unwrap_or_default()).1)
 }
 
