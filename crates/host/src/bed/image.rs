@@ -15,7 +15,8 @@ use std::path::Path;
 
 use fsverdict_core::model::Device;
 
-use super::{BedError, Own, failed};
+use super::Own;
+use super::error::{BedError, failed};
 use crate::machine::below;
 use crate::sys;
 

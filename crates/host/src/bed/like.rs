@@ -9,9 +9,9 @@ use std::path::Path;
 use fsverdict_core::model::{Bed, BedKind, Disk, READ_AHEAD_BYTES, Reads};
 use serde::{Deserialize, Serialize};
 
-use super::BedError;
 use super::block::{Block, Machine};
 use super::disk;
+use super::error::BedError;
 use crate::machine::settings::{Knob, Setting};
 
 const ROOT: &str = "/";

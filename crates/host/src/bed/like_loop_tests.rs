@@ -2,10 +2,12 @@
 
 use std::fs;
 
-use fsverdict_core::model::Bytes;
+use fsverdict_core::model::{Bed, BedKind, Bytes};
 use tempfile::TempDir;
 
 use super::*;
+use crate::machine::settings;
+use crate::machine::token::Token;
 
 const FILES: [&str; 4] = ["rotational", "write_cache", "scheduler", "read_ahead_kb"];
 

@@ -2,12 +2,14 @@
 
 use std::fs;
 
-use fsverdict_core::model::{Bytes, Each, Limits, TrialBed};
+use fsverdict_core::model::{Bed, BedKind, Bytes, Each, Limits, TrialBed};
 use tempfile::TempDir;
 
 use super::*;
 use crate::machine::below::below;
+use crate::machine::settings;
 use crate::machine::throttle;
+use crate::machine::token::Token;
 use crate::tool;
 
 const MIB: u64 = 1 << 20;
