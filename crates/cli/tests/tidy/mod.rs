@@ -255,24 +255,36 @@ fn unsafe_code_is_in_one_place_and_says_why_it_is_sound() {
     assert!(blocks > 5, "only {blocks} blocks were found");
 }
 
+/// The name of the function that is declared on that line, if one is.
+fn declared(line: &str) -> Option<&str> {
+    let mut rest = line.trim_start();
+    loop {
+        if let Some(named) = rest.strip_prefix("fn ") {
+            return named.split(['(', '<']).next();
+        }
+        let (first, next) = rest.split_once(if rest.starts_with("pub(") { ") " } else { " " })?;
+        let qualifies = ["pub", "const", "async", "unsafe", "extern"].contains(&first);
+        // The ABI stands behind `extern`.
+        if !(qualifies || first.starts_with("pub(") || first.starts_with('"')) {
+            return None;
+        }
+        rest = next;
+    }
+}
+
 /// A function's name and length, by rustfmt's layout: it ends at the brace as far left as itself.
 fn functions(text: &str) -> Vec<(String, usize)> {
     let lines: Vec<&str> = text.lines().collect();
     let mut functions = Vec::new();
     for (start, line) in lines.iter().enumerate() {
-        let bare = line.trim_start();
-        let begins = ["fn ", "pub fn ", "pub(super) fn ", "pub(crate) fn ", "const fn "];
-        if !begins.iter().any(|word| bare.starts_with(word)) {
-            continue;
-        }
-        let end = format!("{}}}", &line[..line.len() - bare.len()]);
+        let Some(name) = declared(line) else { continue };
+        let end = format!("{}}}", &line[..line.len() - line.trim_start().len()]);
         // One of a trait may have no body.
         let signature = lines[start..].iter().find(|line| line.ends_with(['{', ';', '}']));
         if signature.is_some_and(|line| line.ends_with(';')) {
             continue;
         }
         let length = lines[start..].iter().position(|line| **line == end);
-        let name = bare.split("fn ").nth(1).unwrap().split(['(', '<']).next().unwrap();
         functions.extend(length.map(|length| (name.to_string(), length + 1)));
     }
     functions
@@ -411,6 +423,23 @@ fn the_rules_see_what_they_look_for() {
         functions("trait It {\n    fn of(\n        &self,\n    ) -> u8;\n\n    x\n    }\n}\n"),
         []
     );
+    for before in [
+        "",
+        "pub ",
+        "pub(in crate::a) ",
+        "const ",
+        "pub const ",
+        "async ",
+        concat!("pub uns", "afe "),
+        concat!("pub(super) const uns", "afe extern \"C\" "),
+        "extern \"C\" ",
+    ] {
+        let text = format!("{before}fn it<T>(of: T) {{\n    x();\n}}\n");
+        assert_eq!(functions(&text), [("it".to_string(), 3)], "{text}");
+    }
+    for other in ["extern \"C\" {\n}", "const FN: fn (u8) = it;\n}", "pub struct It {\n}"] {
+        assert_eq!(functions(other), [], "{other}");
+    }
     let source =
         Source { path: "core/src/a.rs".into(), text: "x\n#[cfg(test)]\nmod tests {".into() };
     assert_eq!(source.product(), "x");
