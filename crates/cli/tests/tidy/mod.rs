@@ -202,9 +202,18 @@ fn a_planted_circle_and_a_planted_arrow_are_seen() {
     let (found, wrong) = seen(&files);
     let circle = [
         "host/src/bed/disk.rs -> host/src/bed/image.rs: bed::Image",
-        "host/src/bed/image.rs -> host/src/bed/disk.rs: super::disk::new",
+        "host/src/bed/image.rs -> host/src/bed/disk.rs: super::disk::new()",
     ];
     assert_eq!((found, wrong), (circle.map(String::from).to_vec(), Vec::new()));
+
+    files[2].text = "use super::Bed;\npub struct Image(Bed);\nfn of() { super::ask() }".into();
+    files[1].text += "\npub fn ask() {}\nfn image() -> image::Image { loop {} }";
+    let (found, _) = seen(&files);
+    let circle = [
+        "host/src/bed/image.rs -> host/src/bed/mod.rs: Bed, super::Bed, super::ask()",
+        "host/src/bed/mod.rs -> host/src/bed/image.rs: image::Image",
+    ];
+    assert_eq!(found, circle, "a folder's functions are no vocabulary");
 
     files[4].text = "pub fn f() { println!(\"{}\", crate::bed::Image::SIZE) }".into();
     let (_, wrong) = seen(&files);
