@@ -136,7 +136,7 @@ pub use trial::{Device, Key, Trial, TrialBed};
 pub use turns::{Rounds, TURN, Turns};
 pub use unit::{BitRate, Bytes, ParseError, Percent, Span, Unit, precise};
 pub use verdict::{Comparison, Stop, Verdict};
-pub use words::Words;
+pub use words::{Words, counted};
 pub use working_set::{OverMemory, WorkingSet, share_of_memory};
 pub use workload::{Cache, Command, Fio, Phase, Sysbench, Work, Workload, is_synchronous_engine};
 pub use zeros::Zeros;

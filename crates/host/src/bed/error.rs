@@ -3,7 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
-use fsverdict_core::model::Unit;
+use fsverdict_core::model::Bytes;
 use thiserror::Error;
 
 use super::refusal::Refusal;
@@ -16,13 +16,13 @@ pub enum BedError {
     #[error(
         "{} has {} free, the image needs {}: choose another --dir, a smaller --size or, \
          for a study, a smaller --scale",
-        folder.display(), bytes(*free_bytes), bytes(*size_bytes)
+        folder.display(), Bytes(*free_bytes).rounded(), Bytes(*size_bytes).rounded()
     )]
     Space { folder: PathBuf, free_bytes: u64, size_bytes: u64 },
     #[error(
         "the machine has {} of memory to spare, the bed needs {}: choose a smaller --size or \
          --bed loop",
-        bytes(*free_bytes), bytes(*size_bytes)
+        Bytes(*free_bytes).rounded(), Bytes(*size_bytes).rounded()
     )]
     Memory { free_bytes: u64, size_bytes: u64 },
     #[error("an image of {size_bytes} bytes: its size must be a multiple of 4 KiB")]
@@ -81,9 +81,4 @@ fn rights(error: &io::Error) -> &'static str {
 
 fn listed(errors: &[BedError]) -> String {
     errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
-}
-
-#[expect(clippy::cast_precision_loss, reason = "it is shown to three figures")]
-fn bytes(count: u64) -> String {
-    Unit::Bytes.format(count as f64)
 }
