@@ -12,7 +12,8 @@ use serde::{Deserialize, Serialize};
 use super::block::{Block, Machine};
 use super::disk;
 use super::error::BedError;
-use crate::machine::settings::{Knob, Setting};
+use crate::machine::knob::Knob;
+use crate::machine::settings::Setting;
 
 const ROOT: &str = "/";
 

@@ -8,6 +8,7 @@ pub mod cell;
 pub mod cgroup;
 pub mod folder;
 pub mod keys;
+pub mod knob;
 pub mod long_path;
 pub mod marks;
 pub mod memory;
