@@ -3,6 +3,8 @@
 //! The types are read from their source, with what serde's derive is told of them; the keys from
 //! the page's plan and from the first column of its tables.
 
+mod literals;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;

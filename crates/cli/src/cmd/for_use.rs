@@ -255,10 +255,10 @@ fn in_turns(plan: Plan) -> Plan {
 fn leave_out(plan: &mut Plan) {
     let machine = Machine::new(Path::new("."));
     let asked = machine.asked();
-    let lack = |name: &str| asked.answer(&Need::FileSystem(name.into())).lack();
-    let able = plan.contenders.iter().filter(|it| lack(&it.file_system).is_none()).count();
+    let unmet = |name: &str| asked.answer(&Need::FileSystem(name.into())).unmet();
+    let able = plan.contenders.iter().filter(|it| unmet(&it.file_system).is_none()).count();
     if able >= 2 {
-        plan.contenders.retain(|it| match lack(&it.file_system) {
+        plan.contenders.retain(|it| match unmet(&it.file_system) {
             Some(why) => {
                 remark!("left out: {}: {why}", it.name);
                 false

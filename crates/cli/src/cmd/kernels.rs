@@ -161,7 +161,10 @@ fn fetched(get: &Get, name: &str) -> Result<()> {
         let userland = userland::get(arch, &[], None, mirror, say).with_context(|| {
             format!("the kernel was fetched, and no programs for its guests (again by {how})")
         })?;
-        userland.lack().into_iter().for_each(|how| say::tell(&format!("before it boots: {how}")));
+        userland
+            .missing()
+            .into_iter()
+            .for_each(|how| say::tell(&format!("before it boots: {how}")));
     }
     Ok(())
 }
@@ -172,7 +175,7 @@ impl Tools {
         if self.arch != Arch::OWN {
             let (program, mirror) = (self.program.as_deref(), self.mirror.as_deref());
             let userland = userland::get(self.arch, &self.packages, program, mirror, say)?;
-            userland.lack().into_iter().for_each(|how| say::tell(&format!("lacking: {how}")));
+            userland.missing().into_iter().for_each(|how| say::tell(&format!("lacking: {how}")));
             say::print(&format!("{}\n", userland.root().display()))?;
             return Ok(());
         }

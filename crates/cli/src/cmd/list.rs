@@ -74,7 +74,7 @@ pub fn run(arguments: &Arguments) -> Result<u8> {
     let (asked, plan) = (machine.asked(), Plan::default());
     // What this machine lacks for them guests may have.
     let in_guests = Asked::new(|need| match machine.answer(need) {
-        here if here.is_able() => here,
+        local if local.is_able() => local,
         _ => vm::answer(&machine, &plan, need),
     });
     let text = |section: &Section| match section.kind {
@@ -90,12 +90,12 @@ pub fn run(arguments: &Arguments) -> Result<u8> {
 fn text(section: &Section, asked: &Asked) -> String {
     let mut things = table(UTF8_HORIZONTAL_ONLY);
     things.set_header(&section.header);
-    let mut lacking_here = table(NOTHING);
+    let mut unmet_locally = table(NOTHING);
     for row in &section.rows {
         things.add_row(&row.cells);
         let lacks = lacks(&row.needs, asked);
         if !lacks.is_empty() {
-            lacking_here.add_row([&row.cells[0], &lacks.join("\n")]);
+            unmet_locally.add_row([&row.cells[0], &lacks.join("\n")]);
         }
     }
     let name = format!("{:?}", section.kind);
@@ -103,9 +103,9 @@ fn text(section: &Section, asked: &Asked) -> String {
         Kind::Contenders => (without(), in_guests()),
         _ => Default::default(),
     };
-    let lacking = match lacking_here.is_empty() {
+    let lacking = match unmet_locally.is_empty() {
         true => String::new(),
-        false => format!("Missing here:\n{}\n", lacking_here.trim_fmt()),
+        false => format!("Missing here:\n{}\n", unmet_locally.trim_fmt()),
     };
     format!("{name}\n{}\n{}\n{without}{lacking}{more}", things.trim_fmt(), section.note)
 }
@@ -180,7 +180,7 @@ fn contenders() -> Section {
     Section {
         kind: Kind::Contenders,
         header: ["file\nsystem", "made by"].into_iter().chain(names).collect(),
-        rows: file_system::ALL.map(|it| row(it.here())).into(),
+        rows: file_system::ALL.map(|it| row(it.local())).into(),
         note: "What the documentation promises (sums: checksums; option: where asked for).\n\
                --fs NAME,...; a plan also gives them mkfs, mount, queue and sysctl settings.\n\
                From overlay on they stand on another: --fs ext4 --above none --above overlay.",
@@ -416,9 +416,9 @@ mod tests {
         for shipped in shipped::PLANS.iter().chain(&shipped::STUDIES) {
             let plan = shipped::parse(shipped).unwrap();
             for (program, _) in plan.workloads.iter().flat_map(Workload::needed) {
-                let lack = cell(shipped.0, &without(program));
+                let unmet = cell(shipped.0, &without(program));
                 let first = program.split('|').next().unwrap();
-                assert!(lack.starts_with(first), "{}: {lack}", shipped.0);
+                assert!(unmet.starts_with(first), "{}: {unmet}", shipped.0);
             }
         }
     }

@@ -204,7 +204,7 @@ fn host_facts(plan: &Plan, store: &Store, place: PlaceKind) -> BTreeMap<String, 
 /// Chooses the place, and says at once why it is not this machine, and what of a study is left out.
 fn settle(plan: &Plan, output: Option<&Path>) -> Result<Choice> {
     let choice = choose(plan, output.unwrap_or(Path::new("."))).map_err(PlaceError)?;
-    if let Some(lacking) = &choice.not_here {
+    if let Some(lacking) = &choice.not_local {
         remark!(
             "each trial runs in a virtual machine, since this machine lacks something: \
              {lacking}"
@@ -273,15 +273,15 @@ fn measure(
             Event::Tick => News::Tick,
         });
     };
-    let mut here;
+    let mut lab;
     let mut machines;
     let mut simulated;
     let place: &mut dyn Place = match loaded.run.place {
         PlaceKind::Local => {
             let consents = arguments.consents();
-            here = Lab::new(store.folder(), consents, Arc::clone(interrupted), Box::new(hear))?;
-            here.reserve(&loaded.plan).map_err(PlaceError)?;
-            &mut here
+            lab = Lab::new(store.folder(), consents, Arc::clone(interrupted), Box::new(hear))?;
+            lab.reserve(&loaded.plan).map_err(PlaceError)?;
+            &mut lab
         }
         PlaceKind::Vm | PlaceKind::Uml => {
             let stop = Arc::clone(interrupted);
@@ -600,8 +600,8 @@ fn show(arguments: &Arguments, report: &Report, json: Option<&str>, folder: &Pat
 
 /// A folder as one would type it from here.
 fn near(folder: &Path) -> PathBuf {
-    let here = std::env::current_dir().ok().and_then(|here| here.canonicalize().ok());
-    let below = here.and_then(|here| folder.strip_prefix(here).ok().map(Path::to_path_buf));
+    let current = std::env::current_dir().ok().and_then(|it| it.canonicalize().ok());
+    let below = current.and_then(|it| folder.strip_prefix(it).ok().map(Path::to_path_buf));
     below.filter(|it| !it.as_os_str().is_empty()).unwrap_or_else(|| folder.to_path_buf())
 }
 

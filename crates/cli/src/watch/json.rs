@@ -146,8 +146,37 @@ impl<W: Write + Debug> Listener for Json<W> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::super::testing;
     use super::*;
+
+    /// The further fields of each event, by FORMAT.md's table.
+    fn documented() -> Vec<(String, BTreeSet<String>)> {
+        let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../FORMAT.md");
+        let page = std::fs::read_to_string(page).unwrap();
+        let (_, section) = page.split_once("\n## Progress\n").unwrap();
+        let (section, _) = section.split_once("\n## ").unwrap();
+        let rows = section.lines().filter(|line| line.starts_with("| `"));
+        let quoted = |cell: &str| -> Vec<String> {
+            // A name with a dot is a document's.
+            let words = cell.split('`').skip(1).step_by(2).filter(|word| !word.contains('.'));
+            words.map(String::from).collect()
+        };
+        rows.map(|row| {
+            let cells: Vec<&str> = row.split('|').collect();
+            (quoted(cells[1]).concat(), quoted(cells[3]).into_iter().collect())
+        })
+        .collect()
+    }
+
+    /// What a line has besides what every line has.
+    fn further(line: &Value) -> (String, BTreeSet<String>) {
+        let keys = line.as_object().unwrap().keys().cloned();
+        let common = ["schema", "event", "elapsed_s"];
+        let event = line["event"].as_str().unwrap().to_string();
+        (event, keys.filter(|key| !common.contains(&key.as_str())).collect())
+    }
 
     #[test]
     fn each_line_is_an_object_of_its_own() {
@@ -179,5 +208,16 @@ mod tests {
         assert_eq!(record["samples"][0]["metric"], "wall_time");
         assert_eq!(record["failed"], Value::Null);
         assert_eq!(lines[5]["error"], "no\nspace");
+
+        let mut json = Json::new(Vec::new());
+        json.hear(&News::Tick, &state);
+        let tick: Value = serde_json::from_slice(&json.out).unwrap();
+        let remark = ("remark".to_string(), ["text".to_string()].into());
+        let mut written: Vec<_> =
+            lines.iter().chain([&tick]).map(further).chain([remark]).collect();
+        let mut documented = documented();
+        written.sort();
+        documented.sort();
+        assert_eq!(written, documented, "FORMAT.md differs");
     }
 }

@@ -110,8 +110,8 @@ fn paths_of_the_machine_are_not_in_it() {
     );
     scene.write("run/trials/1/trial.json", &trial);
     let mut record = scene.read_json("run/trials/1/record.json");
-    let here = scene.typed("run");
-    let error = format!("{here}/x: no space; {was}/y too");
+    let folder = scene.typed("run");
+    let error = format!("{folder}/x: no space; {was}/y too");
     let failure = serde_json::json!({"step": "work", "error": error, "cleanup_errors": []});
     record["outcome"] = serde_json::json!({ "failed": failure });
     record["samples"] = [0u8; 0].as_slice().into();

@@ -32,12 +32,12 @@ fn a_record_beside_itself_is_alike_on_every_line() {
     let (mut rows, mut answered) = (0, 0);
     for line in shown.lines() {
         let columns = |skip, take| line.chars().skip(skip).take(take).collect::<String>();
-        let [there, here] = [columns(53, 13), columns(66, 14)];
-        if there.starts_with(['+', '~', '?']) && there.trim() != here.trim() {
-            assert!(here.starts_with('?') && !there.starts_with('?'), "{shown}");
+        let [then, now] = [columns(53, 13), columns(66, 14)];
+        if then.starts_with(['+', '~', '?']) && then.trim() != now.trim() {
+            assert!(now.starts_with('?') && !then.starts_with('?'), "{shown}");
             answered += 1;
         }
-        rows += usize::from(there.starts_with(['+', '?']));
+        rows += usize::from(then.starts_with(['+', '?']));
     }
     assert!(rows > 5 && answered == 3, "{shown}");
 }

@@ -24,10 +24,18 @@ struct Import {
     public: bool,
 }
 
+/// What a file defines, by name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Function,
+    /// Types, traits, constants and macros.
+    Word,
+}
+
 /// A file as a module.
 struct Module {
     file: String,
-    defines: BTreeSet<String>,
+    defines: BTreeMap<String, Kind>,
     imports: Vec<Import>,
     /// Every path that its code has, outside of `use`.
     paths: BTreeSet<Name>,
@@ -36,7 +44,7 @@ struct Module {
 /// The modules of one crate.
 struct Crate(BTreeMap<Name, Module>);
 
-/// From file to file, with the names that are taken.
+/// From file to file, with the names that are taken; those of functions end with `()`.
 pub type Arrows = BTreeMap<(String, String), BTreeSet<String>>;
 
 /// `core/src/judge/audit/mod.rs` is `["judge", "audit"]` of `core`.
@@ -75,7 +83,7 @@ fn attributes_of(item: &Item) -> &[syn::Attribute] {
 /// Collects what a file defines, imports and names.
 #[derive(Default)]
 struct Reader {
-    defines: BTreeSet<String>,
+    defines: BTreeMap<String, Kind>,
     imports: Vec<Import>,
     paths: BTreeSet<Name>,
     depth: usize,
@@ -123,7 +131,8 @@ impl Reader {
             },
             _ => return,
         };
-        self.defines.insert(name.to_string());
+        let kind = if matches!(item, Item::Fn(_)) { Kind::Function } else { Kind::Word };
+        self.defines.insert(name.to_string(), kind);
     }
 
     /// Inside macros there are only tokens: names with `::` between them are paths there, too.
@@ -204,9 +213,9 @@ impl Crate {
         Crate(modules.collect())
     }
 
-    /// The module that defines what `path` names, as the code in `from` reads it; none where that
-    /// is another crate's, or a module itself.
-    fn resolve(&self, from: &[String], path: &[String], depth: u32) -> Option<Name> {
+    /// The module that defines what `path` names, as the code in `from` reads it, and what that is;
+    /// none where it is another crate's, or a module itself.
+    fn resolve(&self, from: &[String], path: &[String], depth: u32) -> Option<(Name, Kind)> {
         let (first, rest) = path.split_first()?;
         match first.as_str() {
             "crate" => self.descend(Vec::new(), rest, depth),
@@ -222,15 +231,15 @@ impl Crate {
         }
     }
 
-    fn descend(&self, at: Name, path: &[String], depth: u32) -> Option<Name> {
+    fn descend(&self, at: Name, path: &[String], depth: u32) -> Option<(Name, Kind)> {
         let (first, rest) = path.split_first()?;
         let module = self.0.get(&at).filter(|_| depth > 0)?;
         let child = [at.as_slice(), std::slice::from_ref(first)].concat();
         if self.0.contains_key(&child) {
             return self.descend(child, rest, depth);
         }
-        if module.defines.contains(first) {
-            return Some(at);
+        if let Some(kind) = module.defines.get(first) {
+            return Some((at, *kind));
         }
         let named = |it: &&Import| it.alias.as_ref() == Some(first);
         for import in module.imports.iter().filter(named) {
@@ -251,11 +260,12 @@ impl Crate {
         for (name, module) in &self.0 {
             let imported = module.imports.iter().filter(|import| !import.public);
             for path in module.paths.iter().chain(imported.map(|import| &import.path)) {
-                let Some(at) = self.resolve(name, path, DEEPEST) else { continue };
+                let Some((at, kind)) = self.resolve(name, path, DEEPEST) else { continue };
                 let target = &self.0[&at].file;
                 if *target != module.file {
                     let taken = arrows.entry((module.file.clone(), target.clone())).or_default();
-                    taken.insert(path.join("::"));
+                    let call = if kind == Kind::Function { CALL } else { "" };
+                    taken.insert(path.join("::") + call);
                 }
             }
         }
@@ -263,22 +273,27 @@ impl Crate {
     }
 }
 
+/// Ends the name of a function among those that are taken.
+const CALL: &str = "()";
+
 /// Every arrow within the crate of that name.
 pub fn arrows(name: &str, sources: &[Source]) -> Arrows {
     Crate::read(name, sources).arrows()
 }
 
-/// What a folder's `mod.rs` defines is the common vocabulary of its files: that these name it is no
-/// arrow that could close a circle.
-fn is_vocabulary(from: &str, to: &str) -> bool {
+/// The types, traits and constants of a folder's `mod.rs` are the common vocabulary of its files:
+/// that these name them is no arrow that could close a circle. To call its functions is one.
+fn is_vocabulary(from: &str, to: &str, names: &BTreeSet<String>) -> bool {
     let folder = to.strip_suffix("mod.rs").or_else(|| to.strip_suffix("lib.rs"));
     folder.is_some_and(|folder| from.starts_with(folder))
+        && !names.iter().any(|name| name.ends_with(CALL))
 }
 
 /// The arrows that lie on a circle.
 pub fn circles(arrows: &Arrows) -> Vec<String> {
     let mut next: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
-    for (from, to) in arrows.keys().filter(|(from, to)| !is_vocabulary(from, to)) {
+    let counted = arrows.iter().filter(|((from, to), names)| !is_vocabulary(from, to, names));
+    for ((from, to), _) in counted {
         next.entry(from).or_default().push(to);
     }
     let leads_to = |from: &str, goal: &str| {

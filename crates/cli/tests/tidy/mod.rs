@@ -2,8 +2,11 @@
 
 mod imports;
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
+
+use proc_macro2::{TokenStream, TokenTree};
 
 const LONGEST_FUNCTION: usize = 70;
 const WIDEST_LINE: usize = 100;
@@ -121,44 +124,48 @@ fn files_import_each_other_in_no_circle() {
     }
 }
 
-/// What each wing of host may use: ARCHITECTURE's table.
-const WINGS: [(&str, &[&str]); 13] = [
-    ("sys", &[]),
-    ("tool", &["sys"]),
-    ("timing", &["sys"]),
-    ("machine", &["tool", "sys"]),
-    ("tree", &["timing", "sys"]),
-    ("bed", &["machine", "tool", "sys"]),
-    ("file_system", &["machine", "tool", "sys"]),
-    ("layer", &["machine", "tool", "sys"]),
-    ("probe", &["machine", "tool", "sys"]),
-    ("undo", &["bed", "file_system", "layer", "machine", "tool", "sys"]),
-    ("workload", &["probe", "tree", "timing", "machine", "tool", "sys"]),
-    (
-        "place",
-        &[
-            "workload",
-            "undo",
-            "probe",
-            "layer",
-            "file_system",
-            "bed",
-            "tree",
-            "machine",
-            "timing",
-            "tool",
-            "sys",
-        ],
-    ),
-    ("verb", &["place", "undo", "probe", "file_system", "bed", "machine", "tool", "sys"]),
-];
+/// What each wing of host may use, by ARCHITECTURE's table.
+type Wings = BTreeMap<String, Vec<String>>;
+
+/// Reads the table from below: what a row may use stands under it.
+fn wings(page: &str) -> Wings {
+    let mut wings = Wings::new();
+    for row in page.lines().filter(|line| line.starts_with("| `host/src/")).rev() {
+        let cells: Vec<&str> = row.split('|').map(str::trim).collect();
+        let may_use: Vec<String> = match cells[3] {
+            "all below" => wings.keys().cloned().collect(),
+            "nothing of ours" => Vec::new(),
+            list => list.split(", ").map(String::from).collect(),
+        };
+        let strange = may_use.iter().find(|name| !wings.contains_key(*name));
+        assert_eq!(strange, None, "it stands on no row below: {row}");
+        let path = cells[1].trim_matches('`').trim_start_matches("host/src/");
+        let names = path.trim_end_matches('/').trim_end_matches(".rs").trim_matches(['{', '}']);
+        wings.extend(names.split(',').map(|name| (name.to_string(), may_use.clone())));
+    }
+    wings
+}
+
+fn architecture() -> String {
+    fs::read_to_string(root().join("ARCHITECTURE.md")).unwrap()
+}
+
+#[test]
+fn the_table_of_wings_has_all_rooms_of_host_and_no_others() {
+    let sources = sources();
+    let its = sources.iter().filter(|source| source.is_in("host/src/"));
+    let rooms: BTreeSet<&str> = its.map(|source| imports::room(&source.path)).collect();
+    let wings = wings(&architecture());
+    let named: BTreeSet<&str> = wings.keys().map(String::as_str).chain(["lib"]).collect();
+    assert_eq!(rooms, named);
+}
 
 /// The arrows between rooms that no wing allows.
 fn against_the_wings(rooms: &imports::Arrows) -> Vec<String> {
-    let allowed = |from: &str, to: &str| {
-        WINGS.iter().any(|(wing, may_use)| *wing == from && may_use.contains(&to))
-    };
-    let wrong = rooms.iter().filter(|((from, to), _)| !allowed(from, to));
+    let wings = wings(&architecture());
+    let wrong = rooms
+        .iter()
+        .filter(|((from, to), _)| wings.get(from).is_none_or(|may_use| !may_use.contains(to)));
     wrong.map(|((from, to), names)| format!("{from} -> {to}: {names:?}")).collect()
 }
 
@@ -195,14 +202,26 @@ fn a_planted_circle_and_a_planted_arrow_are_seen() {
     let (found, wrong) = seen(&files);
     let circle = [
         "host/src/bed/disk.rs -> host/src/bed/image.rs: bed::Image",
-        "host/src/bed/image.rs -> host/src/bed/disk.rs: super::disk::new",
+        "host/src/bed/image.rs -> host/src/bed/disk.rs: super::disk::new()",
     ];
     assert_eq!((found, wrong), (circle.map(String::from).to_vec(), Vec::new()));
+
+    files[2].text = "use super::Bed;\npub struct Image(Bed);\nfn of() { super::ask() }".into();
+    files[1].text += "\npub fn ask() {}\nfn image() -> image::Image { loop {} }";
+    let (found, _) = seen(&files);
+    let circle = [
+        "host/src/bed/image.rs -> host/src/bed/mod.rs: Bed, super::Bed, super::ask()",
+        "host/src/bed/mod.rs -> host/src/bed/image.rs: image::Image",
+    ];
+    assert_eq!(found, circle, "a folder's functions are no vocabulary");
 
     files[4].text = "pub fn f() { println!(\"{}\", crate::bed::Image::SIZE) }".into();
     let (_, wrong) = seen(&files);
     assert_eq!(wrong.len(), 1, "{wrong:?}");
     assert!(wrong[0].starts_with("sys -> bed: "), "{wrong:?}");
+
+    let stricter = architecture().replace("| machine, tool, sys |", "| tool, sys |");
+    assert!(wings(&stricter)["bed"].iter().all(|name| name != "machine"), "the table is read");
 }
 
 #[test]
@@ -245,24 +264,36 @@ fn unsafe_code_is_in_one_place_and_says_why_it_is_sound() {
     assert!(blocks > 5, "only {blocks} blocks were found");
 }
 
+/// The name of the function that is declared on that line, if one is.
+fn declared(line: &str) -> Option<&str> {
+    let mut rest = line.trim_start();
+    loop {
+        if let Some(named) = rest.strip_prefix("fn ") {
+            return named.split(['(', '<']).next();
+        }
+        let (first, next) = rest.split_once(if rest.starts_with("pub(") { ") " } else { " " })?;
+        let qualifies = ["pub", "const", "async", "unsafe", "extern"].contains(&first);
+        // The ABI stands behind `extern`.
+        if !(qualifies || first.starts_with("pub(") || first.starts_with('"')) {
+            return None;
+        }
+        rest = next;
+    }
+}
+
 /// A function's name and length, by rustfmt's layout: it ends at the brace as far left as itself.
 fn functions(text: &str) -> Vec<(String, usize)> {
     let lines: Vec<&str> = text.lines().collect();
     let mut functions = Vec::new();
     for (start, line) in lines.iter().enumerate() {
-        let bare = line.trim_start();
-        let begins = ["fn ", "pub fn ", "pub(super) fn ", "pub(crate) fn ", "const fn "];
-        if !begins.iter().any(|word| bare.starts_with(word)) {
-            continue;
-        }
-        let end = format!("{}}}", &line[..line.len() - bare.len()]);
+        let Some(name) = declared(line) else { continue };
+        let end = format!("{}}}", &line[..line.len() - line.trim_start().len()]);
         // One of a trait may have no body.
         let signature = lines[start..].iter().find(|line| line.ends_with(['{', ';', '}']));
         if signature.is_some_and(|line| line.ends_with(';')) {
             continue;
         }
         let length = lines[start..].iter().position(|line| **line == end);
-        let name = bare.split("fn ").nth(1).unwrap().split(['(', '<']).next().unwrap();
         functions.extend(length.map(|length| (name.to_string(), length + 1)));
     }
     functions
@@ -331,6 +362,36 @@ fn which_work_is_which_engines_is_told_in_one_place() {
     assert_none("ask the engine: host/src/workload/engine.rs", &found);
 }
 
+/// Words that names had, and that told nobody what was meant: `unmet`, `missing` and `local` do.
+const GIVEN_UP: [&str; 4] = ["lack", "here", "luggage", "deed"];
+
+/// The names in `tokens` that have such a word, by itself or between underscores.
+fn given_up(tokens: TokenStream) -> Vec<String> {
+    let named = tokens.into_iter().flat_map(|token| match token {
+        TokenTree::Ident(ident) => {
+            let name = ident.to_string();
+            let has_one = name.split('_').any(|word| GIVEN_UP.contains(&word));
+            has_one.then_some(name).into_iter().collect()
+        }
+        TokenTree::Group(group) => given_up(group.stream()),
+        _ => Vec::new(),
+    });
+    named.collect()
+}
+
+#[test]
+fn names_have_no_word_that_was_given_up() {
+    let mut found = Vec::new();
+    for source in sources() {
+        let names = given_up(source.text.parse().unwrap());
+        found.extend(names.into_iter().map(|name| format!("{}: {name}", source.path)));
+    }
+    assert_none("names that tell nobody what is meant", &found);
+    let planted =
+        "/// What is lacking here.\nfn lack(not_here: u8) { there(\"here\", lacks, adhere) }";
+    assert_eq!(given_up(planted.parse().unwrap()), ["lack", "not_here"]);
+}
+
 #[test]
 fn every_file_says_what_it_is_for() {
     let sources = sources();
@@ -371,6 +432,23 @@ fn the_rules_see_what_they_look_for() {
         functions("trait It {\n    fn of(\n        &self,\n    ) -> u8;\n\n    x\n    }\n}\n"),
         []
     );
+    for before in [
+        "",
+        "pub ",
+        "pub(in crate::a) ",
+        "const ",
+        "pub const ",
+        "async ",
+        concat!("pub uns", "afe "),
+        concat!("pub(super) const uns", "afe extern \"C\" "),
+        "extern \"C\" ",
+    ] {
+        let text = format!("{before}fn it<T>(of: T) {{\n    x();\n}}\n");
+        assert_eq!(functions(&text), [("it".to_string(), 3)], "{text}");
+    }
+    for other in ["extern \"C\" {\n}", "const FN: fn (u8) = it;\n}", "pub struct It {\n}"] {
+        assert_eq!(functions(other), [], "{other}");
+    }
     let source =
         Source { path: "core/src/a.rs".into(), text: "x\n#[cfg(test)]\nmod tests {".into() };
     assert_eq!(source.product(), "x");

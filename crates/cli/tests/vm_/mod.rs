@@ -58,7 +58,7 @@ fn image_in(folder: &Path) -> String {
 }
 
 /// Why no machine can be booted here, if none can.
-fn lack() -> Option<&'static str> {
+fn missing() -> Option<&'static str> {
     if tool("which", &["qemu-system-x86_64"]).is_err() {
         return Some("qemu-system-x86_64 is not installed");
     }
@@ -68,8 +68,8 @@ fn lack() -> Option<&'static str> {
 /// Says why a test is left out, if it is.
 macro_rules! or_left_out {
     () => {
-        if let Some(lack) = crate::vm_::lack() {
-            eprintln!("left out: {lack}");
+        if let Some(missing) = crate::vm_::missing() {
+            eprintln!("left out: {missing}");
             return;
         }
     };

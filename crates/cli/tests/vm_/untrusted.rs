@@ -33,8 +33,8 @@ fn nothing_of_the_host_is_there_for_a_strangers_plan() {
                 cat /etc/pass$w; echo links: $(ls /sys/class/net | grep -v lo); \
                 for d in /dev/vd? /dev/sd?; do echo escaped > $d; done; env; true";
     // No word of it is the path of anything.
-    let here = scene.typed("").trim_end_matches('/').replace('/', "'/'");
-    let work = format!("command = \"\"\"{}\"\"\"", line.replace("HERE", &here));
+    let folder = scene.typed("").trim_end_matches('/').replace('/', "'/'");
+    let work = format!("command = \"\"\"{}\"\"\"", line.replace("HERE", &folder));
     let document = untrusted(&scene, &work, &[]).json();
     assert_eq!(failures(&document), [""; 0]);
     let printed = scene.read("run/trials/1/raw/command.stdout");

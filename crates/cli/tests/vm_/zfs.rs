@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use std::process::Command;
 
-use super::{KERNELS, failures, lack, said_in_guest};
+use super::{KERNELS, failures, missing, said_in_guest};
 use crate::support::{Done, Scene, Started, list, program, text, tool};
 
 /// A cache of its own, since tests of users copy the other one.
@@ -107,7 +107,7 @@ cat /tmp/said; kill -9 $run; wait
 #[test]
 #[ignore = "builds OpenZFS, once: run ./test"]
 fn openzfs_is_built_once() {
-    if lack().is_none() {
+    if missing().is_none() {
         built();
     }
 }

@@ -3,8 +3,9 @@
 //! `jbd2_journal_commit_transaction`, `journal_submit_commit_record`). That is so since Linux
 //! 2.6.37 took barriers away.
 
+use super::request::{flush, write};
 use super::version::Version;
-use super::{INODE_BYTES, Modelled, flush, write};
+use super::{INODE_BYTES, Modelled};
 use crate::model::FsyncCase;
 use crate::model::trace::{Entry, Part};
 

@@ -2,8 +2,9 @@
 //! other (fs/ext4/fast_commit.c, `ext4_fc_perform_commit`; fs/ext4/fast_commit.h). Every file that
 //! was written to since the last commit is in it.
 
+use super::Modelled;
+use super::request::{flush, write};
 use super::version::Version;
-use super::{Modelled, flush, write};
 use crate::model::FsyncCase;
 use crate::model::trace::Entry;
 

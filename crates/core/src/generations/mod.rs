@@ -15,13 +15,15 @@ mod commit;
 mod fast_commit;
 mod lists;
 mod options;
+mod request;
 mod version;
 
 use thiserror::Error;
 
-use crate::model::trace::{Anatomy, Entry, Kind, Op, Operation, Part, SECTOR_BYTES, Traced};
+use crate::model::trace::{Anatomy, Entry, Kind, Operation, Part, Traced};
 use crate::model::{Bytes, FsyncCase};
 pub use options::Options;
+use request::{part, write};
 pub use version::Version;
 
 /// Bytes of an inode, as mke2fs makes them (mke2fs.conf(5), `inode_size`).
@@ -132,21 +134,6 @@ impl Modelled {
     fn journal(&self, what: &str, blocks: u64) -> Part {
         part(Kind::Journal, what, blocks * self.options.block_bytes)
     }
-}
-
-fn part(kind: Kind, what: &str, bytes: u64) -> Part {
-    let sectors = u32::try_from(bytes / SECTOR_BYTES).unwrap_or(u32::MAX);
-    Part { sectors, kind, what: what.into(), inode: None }
-}
-
-/// A request that writes this; nothing is said of its place.
-fn write(parts: Vec<Part>) -> Entry {
-    let sectors = parts.iter().map(|part| part.sectors).fold(0, u32::saturating_add);
-    Entry { sectors, parts, ..Entry::of(Op::Write) }
-}
-
-fn flush() -> Entry {
-    Entry::of(Op::Flush)
 }
 
 #[cfg(test)]

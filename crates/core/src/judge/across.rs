@@ -193,7 +193,7 @@ fn other_work(baseline: &Plan, workload: &Workload) -> Option<String> {
 
 /// Gives up the plan's claims about works that are others in `asked`, which claims it.
 pub fn give_up_other_work(plan: &mut Plan, asked: &Plan) {
-    let lack = |name: &String| {
+    let difference = |name: &String| {
         let find = |plan: &'_ Plan| plan.workloads.iter().find(|it| it.name == *name).cloned();
         let (claimed, run) = (find(asked)?, find(plan)?);
         let differing = terms::of_work(&[Some(&claimed), Some(&run)]);
@@ -204,10 +204,10 @@ pub fn give_up_other_work(plan: &mut Plan, asked: &Plan) {
     let lacking: Vec<Option<String>> = plan
         .claims
         .iter()
-        .map(|it| it.workload.iter().chain(&it.than).chain(&it.growth).find_map(lack))
+        .map(|it| it.workload.iter().chain(&it.than).chain(&it.growth).find_map(difference))
         .collect();
-    for (claim, lack) in plan.claims.iter_mut().zip(lacking) {
-        claim.not_measurable = claim.not_measurable.take().or(lack);
+    for (claim, difference) in plan.claims.iter_mut().zip(lacking) {
+        claim.not_measurable = claim.not_measurable.take().or(difference);
     }
 }
 

@@ -76,7 +76,7 @@ fn compare(published: f64, comparison: &Comparison, margin: f64) -> (Agreement, 
         ratio if ratio < 1.0 / margin => Rank::Behind,
         _ => Rank::Alike,
     };
-    let here = match comparison.verdict {
+    let measured = match comparison.verdict {
         Verdict::Void => return (Agreement::NotComparable, "void here, see the findings".into()),
         Verdict::Undecided => return (Agreement::NotComparable, "undecided here".into()),
         Verdict::Faster | Verdict::FasterSizeOpen => Rank::Ahead,
@@ -84,11 +84,11 @@ fn compare(published: f64, comparison: &Comparison, margin: f64) -> (Agreement, 
         Verdict::TriviallyFaster | Verdict::TriviallySlower | Verdict::Equivalent => Rank::Alike,
     };
     let within = published >= comparison.low && comparison.high.is_some_and(|h| published <= h);
-    let text = match rank == here {
+    let text = match rank == measured {
         true => format!("{} in both", rank.word()),
-        false => format!("{} as published, {} here", rank.word(), here.word()),
+        false => format!("{} as published, {} here", rank.word(), measured.word()),
     };
-    match within || rank == here {
+    match within || rank == measured {
         true if within => (Agreement::Agrees, format!("{text}, and the ratio fits the interval")),
         true => (Agreement::Agrees, format!("{text}, by another ratio")),
         false => (Agreement::Differs, text),

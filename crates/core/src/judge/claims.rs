@@ -190,7 +190,7 @@ impl Court<'_> {
             why: String::new(),
             rounds_to_settle: None,
         };
-        let lacking = || claim.compared(plan).map(|compared| lack(side, &compared));
+        let lacking = || claim.compared(plan).map(|compared| no_ratio(side, &compared));
         let measured = match self.measured(claim) {
             Ok(Some(measured)) => {
                 return extrapolated(settled(blank, claimed, measured, plan), plan);
@@ -344,7 +344,7 @@ impl Court<'_> {
 }
 
 /// Why there is no ratio of the two.
-fn lack(side: Side, compared: &Compared) -> (Answer, String) {
+fn no_ratio(side: Side, compared: &Compared) -> (Answer, String) {
     let Compared { workload, metric, .. } = compared;
     let records = side.records;
     let entrants = compared.entrants();

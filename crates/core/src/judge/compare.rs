@@ -111,18 +111,6 @@ impl Judge {
     pub(super) fn claim_rule(&self, workload: &str) -> &Rule {
         &self.claim_rules[&self.plan.claims_sharing(workload)]
     }
-
-    /// How many verdicts the run carries, and how many false ones to expect at most: each family
-    /// has the declared chance to hold any.
-    pub fn expected_false(&self) -> (usize, f64) {
-        let verdicts =
-            self.plan.workloads.iter().map(|work| comparisons_of(&self.plan, work)).sum();
-        let families = match self.plan.judgement.family {
-            Family::Workload => self.plan.workloads.len(),
-            Family::Run => 1,
-        };
-        (verdicts, families as f64 * alpha(&self.plan))
-    }
 }
 
 /// The rule by which the plan's rounds are looked at, for that chance of ever missing the truth.
@@ -270,7 +258,6 @@ mod tests {
         let alone = alone.replace("[[contender]]\n        name = \"c\"", "");
         let judge = Judge::new(&plan(&alone));
         assert_eq!(judge.comparisons(&rounds(1.0)), []);
-        assert_eq!(judge.expected_false().0, 0);
     }
 
     #[test]
@@ -362,11 +349,8 @@ mod tests {
     fn the_error_is_shared_over_the_family() {
         let of_workload = Judge::new(&plan(PLAN));
         assert_eq!(of_workload.rules.keys().copied().collect::<Vec<_>>(), [[2, 1], [4, 2]]);
-        let (verdicts, expected) = of_workload.expected_false();
-        assert!(verdicts == 6 && (expected - 0.1).abs() < 1e-12);
         let of_run = Judge::new(&plan(&format!("{PLAN}\n[judgement]\nfamily = \"run\"")));
         assert_eq!(of_run.rules.keys().copied().collect::<Vec<_>>(), [[6, 1], [6, 2]]);
-        assert!((of_run.expected_false().1 - 0.05).abs() < 1e-12);
     }
 
     #[test]

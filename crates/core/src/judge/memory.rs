@@ -6,17 +6,17 @@ use crate::model::{Audit, Bytes, Finding, OverMemory, Plan, Run, Severity, Unit,
 /// round: page cache and device change places. Direct I/O goes past memory.
 pub fn of_memory(plan: &Plan, run: &Run) -> Vec<Finding> {
     let sets = plan.working_sets(run.memory_bytes);
-    sets.iter().filter(|set| set.here.buffered).filter_map(finding).collect()
+    sets.iter().filter(|set| set.local.buffered).filter_map(finding).collect()
 }
 
 fn finding(set: &OverMemory) -> Option<Finding> {
-    let (here, (set_there, there)) = (set.share?, set.study?);
+    let (local, (set_published, published)) = (set.share?, set.study?);
     let bytes = |bytes: Bytes| Unit::Bytes.format(bytes.0 as f64);
     let times = |share| match share_of_memory(share) {
         percent if percent.ends_with('%') => percent + " of",
         times => times,
     };
-    let (what, advice) = match (here < 1.0, there < 1.0) {
+    let (what, advice) = match (local < 1.0, published < 1.0) {
         (true, false) => (
             "it fits in the page cache here, and did not there",
             "use a larger --scale, or a machine of less memory; until then compare direct I/O",
@@ -34,10 +34,10 @@ fn finding(set: &OverMemory) -> Option<Finding> {
         contender: None,
         evidence: format!(
             "its {} are {} this machine's memory, the study's {} were {} its own: {what}",
-            bytes(set.here.bytes),
-            times(here),
-            bytes(set_there),
-            times(there)
+            bytes(set.local.bytes),
+            times(local),
+            bytes(set_published),
+            times(published)
         ),
         advice: advice.into(),
     })

@@ -17,6 +17,7 @@ mod bill;
 mod causes;
 mod claims;
 mod compare;
+mod durability;
 mod fold;
 mod growth;
 mod history;

@@ -115,7 +115,7 @@ impl fmt::Display for Unknown {
 
 impl Unknown {
     /// Why it could not be measured: as it was left out, if it was.
-    pub fn lack(&self, left_out: &[LeftOut]) -> String {
+    pub fn missing(&self, left_out: &[LeftOut]) -> String {
         let Unknown { what, name, .. } = self;
         let lost = left_out.iter().find(|it| it.what == *what && it.name == *name);
         match lost {
@@ -299,11 +299,11 @@ impl Plan {
 
     /// What is claimed of something that the plan has not, or no longer, can't be measured.
     pub fn give_up_claims(&mut self, left_out: &[LeftOut]) {
-        let lacks = |claim: &Claim| claim.compared(self).err().map(|it| it.lack(left_out));
+        let lacks = |claim: &Claim| claim.compared(self).err().map(|it| it.missing(left_out));
         let lacking: Vec<Option<String>> = self.claims.iter().map(lacks).collect();
-        for (claim, lack) in self.claims.iter_mut().zip(lacking) {
+        for (claim, missing) in self.claims.iter_mut().zip(lacking) {
             if claim.not_measurable.is_none() {
-                claim.not_measurable = lack;
+                claim.not_measurable = missing;
             }
         }
     }
@@ -421,15 +421,15 @@ mod tests {
         plan.give_up_claims(&[]);
         assert_eq!(plan.claims[0].not_measurable, None);
         plan.contenders.pop();
-        let lack = |left_out: &[LeftOut]| {
+        let missing = |left_out: &[LeftOut]| {
             let mut plan = plan.clone();
             plan.give_up_claims(left_out);
             plan.check_claims().unwrap();
             plan.claims.remove(0).not_measurable.unwrap()
         };
-        assert_eq!(lack(&[]), "the run has no contender xfs");
+        assert_eq!(missing(&[]), "the run has no contender xfs");
         let why = "no mkfs.xfs".into();
         let lost = LeftOut { what: "contender".into(), name: "xfs".into(), why };
-        assert_eq!(lack(&[lost]), "contender xfs: no mkfs.xfs");
+        assert_eq!(missing(&[lost]), "contender xfs: no mkfs.xfs");
     }
 }

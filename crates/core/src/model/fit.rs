@@ -62,7 +62,7 @@ pub struct UnmetNeeds(pub Vec<Unmet>);
 impl UnmetNeeds {
     /// What the other does not lack.
     pub fn without(&self, other: &UnmetNeeds) -> UnmetNeeds {
-        let is_there = |lack: &&Unmet| !other.0.iter().any(|it| it.need == lack.need);
+        let is_there = |unmet: &&Unmet| !other.0.iter().any(|it| it.need == unmet.need);
         UnmetNeeds(self.0.iter().filter(is_there).cloned().collect())
     }
 }
@@ -71,9 +71,9 @@ impl fmt::Display for UnmetNeeds {
     /// One part of the plan after the other; what is to be installed comes last, with one command
     /// for all of it.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let told = without_consequences(&self.0, |lack| &lack.answer).into_iter();
+        let told = without_consequences(&self.0, |unmet| &unmet.answer).into_iter();
         let (missing, others): (Vec<&Unmet>, Vec<&Unmet>) =
-            told.partition(|lack| is_missing(&lack.need, &lack.answer));
+            told.partition(|unmet| is_missing(&unmet.need, &unmet.answer));
         let mut sentences: Vec<String> = Vec::new();
         for Unmet { who, need, answer } in others {
             let sentence = match (need, who) {
@@ -85,18 +85,18 @@ impl fmt::Display for UnmetNeeds {
                     "{who} begins with empty caches, which takes root: run it with sudo, or let \
                      it begin as it comes with --warm"
                 ),
-                (_, Who::Place(_)) => answer.lack().unwrap_or_default(),
-                _ => format!("{who}: {}", answer.lack().unwrap_or_default()),
+                (_, Who::Place(_)) => answer.unmet().unwrap_or_default(),
+                _ => format!("{who}: {}", answer.unmet().unwrap_or_default()),
             };
             if !sentences.contains(&sentence) {
                 sentences.push(sentence);
             }
         }
         for its in missing.chunk_by(|one, next| one.who == next.who) {
-            let names = names(its.iter().map(|lack| (&lack.need, &lack.answer)));
+            let names = names(its.iter().map(|unmet| (&unmet.need, &unmet.answer)));
             sentences.push(format!("{} needs {}", its[0].who, names.join(", ")));
         }
-        let how = command(missing.iter().map(|lack| &lack.answer));
+        let how = command(missing.iter().map(|unmet| &unmet.answer));
         let how = how.map_or(", which is not there".into(), |command| format!(": {command}"));
         write!(f, "{}{}", sentences.join("; "), if missing.is_empty() { "" } else { &how })
     }
@@ -114,12 +114,12 @@ fn lines(needs: &[Need], asked: &Asked, is_lacking: impl Fn(&Answer) -> bool) ->
     let (missing, others): (Vec<_>, Vec<_>) =
         told.partition(|(need, answer)| is_missing(need, answer));
     let mut lines: Vec<String> =
-        others.into_iter().filter_map(|(_, answer)| answer.lack()).collect();
+        others.into_iter().filter_map(|(_, answer)| answer.unmet()).collect();
     lines.dedup();
     let names = names(missing.iter().map(|(need, answer)| (*need, answer)));
     match (names.as_slice(), command(missing.iter().map(|(_, answer)| answer))) {
         ([], _) => {}
-        ([_], _) => lines.extend(missing[0].1.lack()),
+        ([_], _) => lines.extend(missing[0].1.unmet()),
         (names, None) => lines.push(format!("{} are not installed", names.join(", "))),
         (names, Some(command)) => {
             lines.push(format!("{} are not installed: {command}", names.join(", ")));
@@ -258,7 +258,7 @@ impl Plan {
     /// something. What is left may be too little to compare anything; [`Plan::check`] says so.
     fn fit(&mut self, asked: &Asked) -> Vec<LeftOut> {
         let mut left_out = Vec::new();
-        let lack = |needs: &[Need]| {
+        let unmet = |needs: &[Need]| {
             let lacks = lines(needs, asked, |answer| answer.state == State::No);
             (!lacks.is_empty()).then(|| lacks.join("; "))
         };
@@ -271,14 +271,14 @@ impl Plan {
         self.name_references();
         let reference = self.contenders.first().map(|_| self.reference().to_string());
         let why: Vec<_> =
-            self.contenders.iter().map(|it| lack(&self.contender_needs(it))).collect();
+            self.contenders.iter().map(|it| unmet(&self.contender_needs(it))).collect();
         let mut why = why.into_iter();
         self.contenders.retain(|it| stays("contender", &it.name, why.next().flatten()));
-        let why: Vec<_> = self.workloads.iter().map(|it| lack(&self.workload_needs(it))).collect();
+        let why: Vec<_> = self.workloads.iter().map(|it| unmet(&self.workload_needs(it))).collect();
         let mut why = why.into_iter();
         self.workloads.retain(|it| stays("workload", &it.name, why.next().flatten()));
         if let Some(limits) = self.bed.limits
-            && !stays("limits", &limits.to_string(), lack(self.bed.need_of_limits().as_slice()))
+            && !stays("limits", &limits.to_string(), unmet(self.bed.need_of_limits().as_slice()))
         {
             self.bed.limits = None;
         }

@@ -276,7 +276,7 @@ impl Answer {
     }
 
     /// What is lacking and what to do about it, in one line; nothing where nothing is.
-    pub fn lack(&self) -> Option<String> {
+    pub fn unmet(&self) -> Option<String> {
         let remedy = self.remedy.as_ref().map(|remedy| format!(": {remedy}")).unwrap_or_default();
         (!self.is_able()).then(|| format!("{}{remedy}", self.detail))
     }
@@ -483,12 +483,12 @@ mod tests {
 
     #[test]
     fn an_answer_says_what_is_lacking_and_what_to_do() {
-        let lacks = |answer: Answer| answer.lack().unwrap();
+        let lacks = |answer: Answer| answer.unmet().unwrap();
         assert_eq!(lacks(Answer::not_installed("git", None)), "git is not installed");
         let install = "git is not installed: apt-get install git";
         assert_eq!(lacks(Answer::not_installed("git", Some("git"))), install);
         assert_eq!(lacks(Answer::no("no").but_root()), "no: run it with sudo");
         assert_eq!(lacks(Answer::unknown("?").but("ask again")), "?: ask again");
-        assert_eq!(Answer::partly("half").but("more").lack(), None);
+        assert_eq!(Answer::partly("half").but("more").unmet(), None);
     }
 }

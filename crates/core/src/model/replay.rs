@@ -132,12 +132,12 @@ impl Replayed {
         let in_turn = (*one_by_one > 0).then_some(in_turn);
         let copies = format!("copies {copied} files whose blocks the application shared");
         let copies = (*copied > 0).then_some(copies);
-        let all: Vec<String> = self.lack().into_iter().chain(in_turn).chain(copies).collect();
+        let all: Vec<String> = self.missing().into_iter().chain(in_turn).chain(copies).collect();
         (!all.is_empty()).then(|| all.join(", and "))
     }
 
     /// What it lacks, as a sentence says it; `None` where it lacks nothing.
-    pub fn lack(&self) -> Option<String> {
+    pub fn missing(&self) -> Option<String> {
         let Replayed { calls, left_out, entries, unlike, .. } = self;
         let calls = format!("lacks {left_out} of {} calls", calls + left_out);
         let files = format!("ends with {unlike} of {entries} files unlike the application's");

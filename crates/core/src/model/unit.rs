@@ -170,6 +170,14 @@ fn number(text: &str) -> Option<(f64, &str)> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Bytes(pub u64);
 
+impl Bytes {
+    /// To three figures, for people: `1.50 KiB`.
+    #[expect(clippy::cast_precision_loss, reason = "it is shown to three figures")]
+    pub fn rounded(self) -> String {
+        Unit::Bytes.format(self.0 as f64)
+    }
+}
+
 impl std::str::FromStr for Bytes {
     type Err = ParseError;
 

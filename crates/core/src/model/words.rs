@@ -1,7 +1,15 @@
 //! What is said of a metric: each has words of its own, the same in every report.
 
+use std::fmt;
+
 use super::unit::precise;
 use super::{Better, Comparison, Unit, Verdict};
+
+/// "1 round", "2 rounds".
+pub fn counted<N: Copy + fmt::Display + From<u8> + PartialEq>(count: N, what: &str) -> String {
+    let s = if count == N::from(1) { "" } else { "s" };
+    format!("{count} {what}{s}")
+}
 
 /// The words for one metric.
 #[derive(Clone, Debug, PartialEq, Eq)]

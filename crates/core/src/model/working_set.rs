@@ -20,7 +20,7 @@ pub struct OverMemory {
     /// The workload.
     pub workload: String,
     /// What it goes over here.
-    pub here: WorkingSet,
+    pub local: WorkingSet,
     /// That over the memory of this machine, where it is known.
     pub share: Option<f64>,
     /// What the study goes over, and that over its machine's memory.
@@ -42,13 +42,13 @@ impl Plan {
     pub fn working_sets(&self, memory_bytes: Option<u64>) -> Vec<OverMemory> {
         let over = |bytes: Bytes, memory_bytes: u64| bytes.0 as f64 / memory_bytes as f64;
         let set = |workload: &Workload| {
-            let here = workload.working_set()?;
+            let local = workload.working_set()?;
             let study = self.study.as_ref().and_then(|study| {
-                let bytes = study.working_sets.get(&workload.name).copied().unwrap_or(here.bytes);
+                let bytes = study.working_sets.get(&workload.name).copied().unwrap_or(local.bytes);
                 Some((bytes, over(bytes, study.memory?.0)))
             });
-            let share = memory_bytes.map(|memory_bytes| over(here.bytes, memory_bytes));
-            Some(OverMemory { workload: workload.name.clone(), here, share, study })
+            let share = memory_bytes.map(|memory_bytes| over(local.bytes, memory_bytes));
+            Some(OverMemory { workload: workload.name.clone(), local, share, study })
         };
         self.workloads.iter().filter_map(set).collect()
     }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::model::{Bytes, Job};
+use crate::model::{Bytes, Job, counted};
 
 /// Options that make operations begin at other times than when one before them ends, or take time
 /// that fio's `lat` leaves out (fio(1)).
@@ -56,12 +56,10 @@ pub fn is_open(options: &BTreeMap<String, String>) -> bool {
 
 /// What is known of the job, in words; `None`: nothing.
 pub fn described(job: &Job) -> Option<String> {
-    let plural =
-        |count: u32, noun: &str| format!("{count} {noun}{}", if count == 1 { "" } else { "s" });
     let words = [
         job.mode.clone(),
         job.block_bytes.map(|bytes| format!("blocks of {}", Bytes(bytes))),
-        job.jobs.map(|jobs| plural(jobs, "task")),
+        job.jobs.map(|jobs| counted(jobs, "task")),
         job.depth.map(|depth| format!("depth {depth}")),
         job.engine.clone(),
         job.direct.map(|direct| if direct { "direct" } else { "buffered" }.into()),

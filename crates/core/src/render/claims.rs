@@ -57,7 +57,7 @@ pub(super) fn draw(out: &mut Painted, claims: &[Answered]) {
         let (paint, _, answer) = shown(it.answer);
         out.add(Paint::Plain, &" ".repeat(INDENT));
         out.add(paint, &filled(answer, ANSWER));
-        let span = here(it) + if is_extrapolated(it) { " *" } else { "" };
+        let span = measured(it) + if is_extrapolated(it) { " *" } else { "" };
         let text = cut(&one_line(&it.claim.text), TEXT);
         let text = if span.is_empty() { text } else { filled(&text, TEXT + INDENT) };
         out.add(Paint::Plain, &format!("{}{text}{span}\n", " ".repeat(INDENT)));
@@ -117,7 +117,13 @@ pub(super) fn table(report: &Report, preset: &str) -> Grid {
         if !stands.is_empty() {
             text += &format!(" ({stands})");
         }
-        table.add([text, claimed(&it.claim), here(it), it.answer.label().into(), why(report, it)]);
+        table.add([
+            text,
+            claimed(&it.claim),
+            measured(it),
+            it.answer.label().into(),
+            why(report, it),
+        ]);
     }
     table
 }
@@ -139,7 +145,7 @@ pub(super) fn claimed(claim: &Claim) -> String {
 }
 
 /// The interval that was measured.
-fn here(answered: &Answered) -> String {
+fn measured(answered: &Answered) -> String {
     answered.measured.map_or_else(String::new, |[_, low, high]| words::span(low, high))
 }
 

@@ -13,6 +13,11 @@ pub(super) const RUNS_MIN: usize = 4;
 /// A history of one run is none: fewer are only listed.
 const POINTS_MIN: usize = 2;
 
+/// A figure of a series, for people: its own of the reference, a ratio of the others.
+pub(super) fn shown(series: &Series, value: f64) -> String {
+    if series.is_of_reference() { series.unit.format(value) } else { precise(value) }
+}
+
 /// For a terminal; ends with a line break.
 pub fn history(history: &History) -> String {
     let mut out = runs(&history.runs);

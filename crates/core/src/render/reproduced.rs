@@ -32,8 +32,8 @@ pub fn reproduced(claims: &[Answered], precedent: Option<&Precedent>) -> Painted
         let text = cut(&one_line(&it.claim.text), WIDTHS[0] - INDENT - sign.len());
         let text = (Paint::Plain, text + sign);
         let study = (Paint::Plain, claimed(&it.claim));
-        let here = cell(it.answer, it.measured.map(|[_, low, high]| (low, high)));
-        line(&mut out, [text, study, there(it).map_or((Paint::Soft, "".into()), ruled), here]);
+        let now = cell(it.answer, it.measured.map(|[_, low, high]| (low, high)));
+        line(&mut out, [text, study, there(it).map_or((Paint::Soft, "".into()), ruled), now]);
     }
     out.add(Paint::Plain, "\n");
     out.add_wrapped(Paint::Soft, INDENT, &legend(claims, precedent));
@@ -67,9 +67,9 @@ fn cell(answer: Answer, interval: Option<(f64, f64)>) -> (Paint, String) {
 
 /// How many hold here, and of how many that both runs decide they point the same way.
 fn summary(claims: &[Answered], precedent: Option<&Precedent>) -> String {
-    let here = tally(claims).unwrap_or_else(|| "The study claims nothing.".into());
+    let tallied = tally(claims).unwrap_or_else(|| "The study claims nothing.".into());
     let Some(precedent) = precedent else {
-        return format!("{here} No run of this study is published: nothing stands beside it.");
+        return format!("{tallied} No run of this study is published: nothing stands beside it.");
     };
     let both = claims.iter().filter_map(|it| Some((it, precedent.of(it)?)));
     let both = both.filter(|(it, there)| is_decided(it.answer) && is_decided(there.answer));
@@ -77,7 +77,7 @@ fn summary(claims: &[Answered], precedent: Option<&Precedent>) -> String {
         both.partition(|(it, there)| confirms(it.answer) == confirms(there.answer));
     let all = alike.len() + apart.len();
     if all == 0 {
-        return format!("{here} No claim is decided by both the record and this run.");
+        return format!("{tallied} No claim is decided by both the record and this run.");
     }
     let beside = match apart.len() {
         0 => format!("Of {all} claims that both runs decide, all point the same way"),
@@ -90,7 +90,7 @@ fn summary(claims: &[Answered], precedent: Option<&Precedent>) -> String {
         more => format!(" and {}", counted(more, "other")),
     };
     let but = if named.is_empty() { "" } else { "; not: " };
-    format!("{here} {beside}{but}{}{more}.", named.join(", "))
+    format!("{tallied} {beside}{but}{}{more}.", named.join(", "))
 }
 
 fn is_decided(answer: Answer) -> bool {
@@ -229,11 +229,11 @@ mod tests {
             Answer::Undecided,
             Answer::HoldsInDirection,
         ]));
-        let here = |answers| summary(&all(answers), Some(&there));
-        let said = here([Answer::HoldsInDirection, Answer::Holds, Answer::Holds, Answer::Holds]);
+        let of = |answers| summary(&all(answers), Some(&there));
+        let said = of([Answer::HoldsInDirection, Answer::Holds, Answer::Holds, Answer::Holds]);
         let beside = "Of 3 claims that both runs decide, 2 point the same way; not: \"b\".";
         assert!(said.ends_with(beside), "{said}");
-        assert!(here([Answer::Undecided; 4]).ends_with("by both the record and this run."));
+        assert!(of([Answer::Undecided; 4]).ends_with("by both the record and this run."));
         assert!(summary(&all([Answer::Holds; 4]), None).contains("No run of this study"));
     }
 }

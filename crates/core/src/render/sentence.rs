@@ -163,7 +163,7 @@ pub(super) fn alone(
 
 /// So many rounds.
 pub(super) fn rounds(rounds: u32) -> String {
-    format!("{rounds} round{}", if rounds == 1 { "" } else { "s" })
+    counted(rounds, "round")
 }
 
 #[cfg(test)]

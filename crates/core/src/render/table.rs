@@ -226,11 +226,11 @@ pub(super) fn working_sets(report: &Report, preset: &str) -> Grid {
         let [study, of_its_memory] = study.unwrap_or(["-".into(), "-".into()]);
         table.add([
             set.workload,
-            bytes(set.here.bytes),
+            bytes(set.local.bytes),
             set.share.map_or("-".into(), share_of_memory),
             study,
             of_its_memory,
-            if set.here.buffered { "" } else { "direct: goes past memory" }.into(),
+            if set.local.buffered { "" } else { "direct: goes past memory" }.into(),
         ]);
     }
     table.right(1..5);

@@ -1,6 +1,7 @@
 //! What tests are called where people read: "create small files", never `create_rate` of "small
 //! files". Programs get the metrics' own names (CSV, JSON).
 
+pub(super) use crate::model::counted;
 use crate::model::{NAMELESS, Percent, Phase, Plan, Workload};
 
 /// One metric of one workload, as it is judged: a row of the matrix.
@@ -213,11 +214,6 @@ pub(super) fn listed(names: &[String]) -> String {
         [names @ .., last] if !names.is_empty() => format!("{} and {last}", names.join(", ")),
         _ => names.concat(),
     }
-}
-
-/// "1 round", "2 rounds".
-pub(super) fn counted(count: usize, what: &str) -> String {
-    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
 }
 
 /// A length of time to be guessed at: "50 s", "6 minutes", "3 hours".

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use fsverdict_core::model::Device;
 
 use crate::machine::below;
+use crate::machine::folder;
 use crate::machine::mount::{self, Mount, unescaped};
 use crate::sys::{self, LoopBacking};
 
@@ -66,8 +67,7 @@ fn read(path: impl AsRef<Path>) -> String {
 
 /// The entries of a folder by name; none where there is no such folder.
 fn entries(folder: impl AsRef<Path>) -> Vec<PathBuf> {
-    let mut paths: Vec<PathBuf> =
-        fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path()).collect();
+    let mut paths: Vec<PathBuf> = folder::entries(folder).collect();
     paths.sort();
     paths
 }

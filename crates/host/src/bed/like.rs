@@ -9,10 +9,11 @@ use std::path::Path;
 use fsverdict_core::model::{Bed, BedKind, Disk, READ_AHEAD_BYTES, Reads};
 use serde::{Deserialize, Serialize};
 
-use super::BedError;
 use super::block::{Block, Machine};
 use super::disk;
-use crate::machine::settings::{Knob, Setting};
+use super::error::BedError;
+use crate::machine::knob::Knob;
+use crate::machine::settings::Setting;
 
 const ROOT: &str = "/";
 

@@ -2,10 +2,13 @@
 
 use std::fs;
 
-use fsverdict_core::model::Bytes;
+use fsverdict_core::model::{Bed, BedKind, Bytes};
 use tempfile::TempDir;
 
 use super::*;
+use crate::machine::knob::Knob;
+use crate::machine::settings;
+use crate::machine::token::Token;
 
 const FILES: [&str; 4] = ["rotational", "write_cache", "scheduler", "read_ahead_kb"];
 
@@ -120,7 +123,7 @@ fn loop_a_queue_has_again_what_was_changed_along() {
     let device = LoopDevice::attach_file(&file, false, 0).unwrap();
     let (number, root) = (device.device().number, Path::new("/"));
     let setting = |file: &str, value: &str| settings::Setting {
-        knob: settings::Knob::queue(number, file),
+        knob: Knob::queue(number, file),
         value: value.into(),
     };
     let read = |file: &str| setting(file, "").current(root).unwrap();

@@ -2,12 +2,14 @@
 
 use std::fs;
 
-use fsverdict_core::model::{Bytes, Each, Limits, TrialBed};
+use fsverdict_core::model::{Bed, BedKind, Bytes, Each, Limits, TrialBed};
 use tempfile::TempDir;
 
 use super::*;
 use crate::machine::below::below;
 use crate::machine::throttle;
+use crate::machine::token::Token;
+use crate::machine::{knob, settings};
 use crate::tool;
 
 const MIB: u64 = 1 << 20;
@@ -52,7 +54,7 @@ fn requests_and_bios(device: &Device) -> (u64, u64) {
 /// What the throttle of cgroup v1 has counted for the device, where there is one.
 fn throttled(device: &Device) -> Option<u64> {
     let [major, minor] = device.number;
-    let file = settings::throttle_group(Path::new("/")).join("blkio.throttle.io_serviced");
+    let file = knob::throttle_group(Path::new("/")).join("blkio.throttle.io_serviced");
     let text = fs::read_to_string(file).ok()?;
     let of = |kind: &str| {
         let line = format!("{major}:{minor} {kind} ");

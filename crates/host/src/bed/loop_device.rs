@@ -9,7 +9,8 @@ use std::time::{Duration, Instant};
 use fsverdict_core::model::Device;
 
 use super::block::Machine;
-use super::{BedError, disk, failed, own};
+use super::error::{BedError, failed};
+use super::{disk, own};
 use crate::machine::token::Token;
 use crate::sys;
 

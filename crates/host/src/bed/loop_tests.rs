@@ -2,14 +2,17 @@
 
 use std::fs;
 use std::io::{BufRead, BufReader};
+use std::path::PathBuf;
 use std::process::{Child, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use fsverdict_core::model::Bytes;
+use fsverdict_core::model::{Bed, BedKind, Bytes};
 use tempfile::TempDir;
 
+use super::own;
 use super::*;
+use crate::machine::token::Token;
 use crate::tool;
 
 const MIB: u64 = 1 << 20;

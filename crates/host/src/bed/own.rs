@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::{BedError, failed};
+use super::error::{BedError, failed};
 use crate::machine::token::Token;
 use crate::sys;
 

@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use super::{BedError, loop_device, own, ram};
-use crate::bed::failed;
+use super::error::{BedError, failed};
+use super::{loop_device, own, ram};
 use crate::machine::settings::{self, Change};
 use crate::machine::token::Token;
 

@@ -1,6 +1,8 @@
 //! bcachefs: bcachefs(8).
 
-use super::{Argv, FileSystem, PLAIN, Promise, Promises, Site, then};
+use super::site::then;
+use super::{FileSystem, PLAIN, Promise, Promises, Site};
+use crate::tool::Argv;
 
 pub(super) const BCACHEFS: FileSystem = FileSystem {
     name: "bcachefs",

@@ -1,6 +1,7 @@
 //! Btrfs: mkfs.btrfs(8), btrfs(5).
 
-use super::{FileSystem, PLAIN, Promise, Promises, then};
+use super::site::then;
+use super::{FileSystem, PLAIN, Promise, Promises};
 
 pub(super) const BTRFS: FileSystem = FileSystem {
     name: "btrfs",

@@ -4,7 +4,9 @@
 //! What the work finds is laid out in memory, and made into the file system when that is unmounted
 //! the first time.
 
-use super::{Argv, FileSystem, IN_CLOUD_KERNELS, PLAIN, Promise, Promises, Site, then, words};
+use super::site::{then, words};
+use super::{FileSystem, IN_CLOUD_KERNELS, PLAIN, Promise, Promises, Site};
+use crate::tool::Argv;
 
 pub(super) const EROFS: FileSystem = FileSystem {
     name: "erofs",

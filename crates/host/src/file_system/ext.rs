@@ -1,7 +1,8 @@
 //! ext4, ext3 and ext2: mke2fs(8), ext4(5). Today's kernels mount all three by the driver of ext4
 //! (fs/ext4/Kconfig, `EXT4_USE_FOR_EXT2`).
 
-use super::{Argv, FileSystem, PLAIN, Promise, Promises, Site};
+use super::{FileSystem, PLAIN, Promise, Promises, Site};
+use crate::tool::Argv;
 
 pub(super) const EXT4: FileSystem = FileSystem {
     name: "ext4",

@@ -1,6 +1,8 @@
 //! F2FS: mkfs.f2fs(8), Documentation/filesystems/f2fs.rst.
 
-use super::{Argv, FileSystem, IN_FULL_KERNELS, PLAIN, Promise, Promises, Site, then};
+use super::site::then;
+use super::{FileSystem, IN_FULL_KERNELS, PLAIN, Promise, Promises, Site};
+use crate::tool::Argv;
 
 pub(super) const F2FS: FileSystem = FileSystem {
     name: "f2fs",

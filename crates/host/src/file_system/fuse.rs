@@ -5,8 +5,11 @@
 //! pwrite(2) and keep nothing back, so that syncfs on the file system below does the rest. fsync of
 //! a file all three hand on.
 
-use super::{Argv, FileSystem, IN_CLOUD_KERNELS, OF_ALL, PLAIN, Promise, Promises};
-use super::{only, shown, then, words};
+use super::options::OF_ALL;
+use super::options::only;
+use super::site::{shown, then, words};
+use super::{FileSystem, IN_CLOUD_KERNELS, PLAIN, Promise, Promises};
+use crate::tool::Argv;
 
 /// What the three have in common.
 const STACKED: FileSystem = FileSystem {

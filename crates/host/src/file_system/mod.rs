@@ -15,9 +15,11 @@ mod nilfs2;
 mod nine_p;
 mod ntfs;
 mod ocfs2;
+mod options;
 mod overlay;
 mod promises;
 mod reiserfs;
+mod site;
 mod smb;
 #[cfg(test)]
 mod tests;
@@ -30,24 +32,10 @@ use fsverdict_core::model::Above;
 
 use crate::machine::mount;
 use crate::tool::Argv;
+use options::{each, name_no_device};
 pub use promises::{Promise, Promises};
-
-/// What a file system is made on, and where it is mounted.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Site<'a> {
-    /// All devices of the bed.
-    pub devices: &'a [String],
-    /// The mount point.
-    pub at: &'a str,
-    /// Where the file system is mounted that it stands on; empty for one on devices.
-    pub below: &'a str,
-    /// It has been mounted before: what the work finds in it is there.
-    pub again: bool,
-    /// Its devices are zoned.
-    pub zoned: bool,
-    /// The token of the run, for what outlives a trial that is killed; empty where nothing does.
-    pub run: &'a str,
-}
+pub use site::Site;
+use site::words;
 
 /// What fsverdict needs to know of a file system.
 #[derive(Debug)]
@@ -222,7 +210,7 @@ pub const ALL: [&FileSystem; 28] = [
 
 /// The file system of that name, as this machine has it.
 pub fn find(name: &str) -> Option<&'static FileSystem> {
-    ALL.iter().find(|file_system| file_system.name == name).map(|it| it.here())
+    ALL.iter().find(|file_system| file_system.name == name).map(|it| it.local())
 }
 
 /// The file system of that name, or what takes its place, as the kernel calls what was mounted.
@@ -233,7 +221,7 @@ pub fn mounted_as(name: &str, kernels: &str) -> Option<&'static FileSystem> {
 
 impl FileSystem {
     /// It, or what takes its place on this machine.
-    pub fn here(&'static self) -> &'static FileSystem {
+    pub fn local(&'static self) -> &'static FileSystem {
         self.of_kernel(mount::mountable)
     }
 
@@ -428,39 +416,6 @@ impl FileSystem {
     }
 }
 
-impl Site<'_> {
-    /// `mkfs` with the user's options, on the first device.
-    fn make(&self, mkfs: &[&str], options: &[String]) -> Vec<Argv> {
-        vec![then(mkfs, &[options, &self.devices[..1]])]
-    }
-
-    /// mount(8), with `ours` before the user's options. Any one device stands for all of them.
-    fn mount(&self, kind: &str, ours: &[&str], options: &[String]) -> Vec<Argv> {
-        self.mount_source(&self.devices[0], kind, ours, options)
-    }
-
-    fn mount_source(
-        &self,
-        source: &str,
-        kind: &str,
-        ours: &[&str],
-        options: &[String],
-    ) -> Vec<Argv> {
-        let mut argv = words(&["mount", "-t", kind]);
-        let all = then(ours, &[options]);
-        if !all.is_empty() {
-            argv.extend(["-o".to_string(), all.join(",")]);
-        }
-        argv.extend([source.to_string(), self.at.to_string()]);
-        vec![argv]
-    }
-
-    /// `check` on the first device.
-    fn check(&self, check: &[&str]) -> Vec<Argv> {
-        vec![then(check, &[&self.devices[..1]])]
-    }
-}
-
 /// A server has one port, the kernel's gives out no overlay but one that is made for it, and an
 /// overlay's upper layer is no folder of a network's (fs/overlayfs/super.c, ovl_mount_dir).
 fn check_served(stack: &[Above]) -> Result<(), String> {
@@ -484,100 +439,4 @@ fn check_served(stack: &[Above]) -> Result<(), String> {
         }
     }
     Ok(())
-}
-
-/// Mount options by which the kernel, or mount(8) itself, opens another device or file than the
-/// one that is mounted: ext4(5), xfs(5), btrfs(5), reiserfs_parse_options (fs/reiserfs/super.c),
-/// "THE LOOP DEVICE" of mount(8).
-const NAMING: [&str; 7] =
-    ["journal_path", "journal_dev", "logdev", "rtdev", "device", "jdev", "loop"];
-
-/// Mount options that are for mount(8) and other programs, and not for the file system: the
-/// kernel never hears of them (mount(8), "filesystem-independent" and "THE LOOP DEVICE").
-const OF_PROGRAMS: [&str; 10] = [
-    "offset",
-    "sizelimit",
-    "encryption",
-    "helper",
-    "uhelper",
-    "bind",
-    "rbind",
-    "move",
-    "remount",
-    "comment",
-];
-
-/// And all of these kinds. `X-mount.subdir=` mounts a folder that may lie anywhere,
-/// `X-mount.owner=` and `X-mount.mode=` change its owner and mode, `verity.` opens files.
-const KINDS_OF_PROGRAMS: [&str; 2] = ["x-", "verity."];
-
-fn name_no_device(mount: &[String]) -> Result<(), String> {
-    for option in each(mount) {
-        let key = option.split('=').next().unwrap_or_default().trim().to_lowercase();
-        if NAMING.contains(&&*key) {
-            return Err(format!(
-                "mount option {option} has the kernel open another device than those of its bed: \
-                 leave it out"
-            ));
-        }
-        let is_of_kind = KINDS_OF_PROGRAMS.iter().any(|kind| key.starts_with(kind));
-        if is_of_kind || OF_PROGRAMS.contains(&&*key) {
-            return Err(format!(
-                "mount option {option} is for mount(8), and the file system never hears of it: \
-                 leave it out"
-            ));
-        }
-    }
-    Ok(())
-}
-
-/// Mount options of every file system (mount(8), "filesystem-independent") that name nothing.
-const OF_ALL: [&str; 9] = [
-    "noatime",
-    "relatime",
-    "strictatime",
-    "nodiratime",
-    "lazytime",
-    "nodev",
-    "noexec",
-    "nosuid",
-    "defaults",
-];
-
-/// What runs as root beside the cell gets none but known options: others name files of the machine,
-/// or programs to start.
-fn only(known: &[&str], options: &[String]) -> Result<(), String> {
-    let name = |option: &str| option.split('=').next().unwrap_or_default().to_string();
-    let is_known = |option: &&str| {
-        let name = name(option);
-        !option.contains('/') && known.iter().chain(&OF_ALL).any(|it| *it == name)
-    };
-    match each(options).find(|option| !is_known(option)) {
-        None => Ok(()),
-        Some(option) => Err(format!("it takes no {option} here, but {}", known.join(", "))),
-    }
-}
-
-/// The options, one by one: several may stand in one word.
-fn each(options: &[String]) -> impl Iterator<Item = &str> {
-    options.iter().flat_map(|it| it.split(','))
-}
-
-/// The last value of an option.
-fn value<'a>(options: &'a [String], name: &str) -> Option<&'a str> {
-    each(options).filter_map(|it| it.strip_prefix(name)?.strip_prefix('=')).last()
-}
-
-/// The folder below whose content one that stands on it shows.
-fn shown(site: &Site) -> String {
-    format!("{}/shown", site.below)
-}
-
-fn words(words: &[&str]) -> Argv {
-    words.iter().map(ToString::to_string).collect()
-}
-
-/// `words` and what follows them, as owned strings.
-fn then(first: &[&str], rest: &[&[String]]) -> Argv {
-    words(first).into_iter().chain(rest.iter().flat_map(|part| part.iter().cloned())).collect()
 }

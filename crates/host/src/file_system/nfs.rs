@@ -8,7 +8,10 @@
 //! The client asks the server to keep a file at fsync and for each file at syncfs, and never the
 //! whole of what is below: that is synced besides.
 
-use super::{Argv, FileSystem, IN_CLOUD_KERNELS, PLAIN, Site, each, only, value, words};
+use super::options::{each, only, value};
+use super::site::{shown, words};
+use super::{FileSystem, IN_CLOUD_KERNELS, PLAIN, Site};
+use crate::tool::Argv;
 
 pub(super) const NFS: FileSystem = FileSystem {
     name: "nfs",
@@ -16,7 +19,7 @@ pub(super) const NFS: FileSystem = FileSystem {
     version: &["mount", "--version"],
     modules: &["nfsv4", "nfsd"],
     // What it shows lies in a folder, so that lost+found is not part of it.
-    make: |_, site| vec![words(&["mkdir", &super::shown(site)])],
+    make: |_, site| vec![words(&["mkdir", &shown(site)])],
     mount,
     is_upon: true,
     by_loopback: true,
@@ -99,7 +102,7 @@ fn mount(options: &[String], site: &Site) -> Vec<Argv> {
     let asynchronous = each(options).any(|it| it == "async");
     let flags = FLAGS | if asynchronous { ASYNC } else { 0 };
     let threads = value(options, "threads").map_or(THREADS.to_string(), String::from);
-    let folder = super::shown(site);
+    let folder = shown(site);
     // The words of each are those of its *_parse of net/sunrpc/svcauth_unix.c and fs/nfsd/export.c.
     // They hold for a day; users without a name are nobody.
     let known = format!(

@@ -1,7 +1,9 @@
 //! NTFS by drivers of the kernel and by a program: mkntfs(8), ntfsfix(8), ntfs-3g(8),
 //! Documentation/filesystems/ntfs3.rst and ntfs.rst.
 
-use super::{FileSystem, IN_CLOUD_KERNELS, PLAIN, Promise, Promises, only, then, words};
+use super::options::only;
+use super::site::{then, words};
+use super::{FileSystem, IN_CLOUD_KERNELS, PLAIN, Promise, Promises};
 
 /// Paragon's, from Linux 5.15 on. A journal that Windows has left is replayed; it keeps none of its
 /// own (ntfs3.rst, Todo list).

@@ -4,7 +4,10 @@
 //! work writes in the upper one; with `prepared=upper` it is all in the upper one, as what a
 //! container has written. Both layers lie on the file system below.
 
-use super::{Argv, FileSystem, IN_CLOUD_KERNELS, PLAIN, Site, each, only, words};
+use super::options::{each, only};
+use super::site::words;
+use super::{FileSystem, IN_CLOUD_KERNELS, PLAIN, Site};
+use crate::tool::Argv;
 
 pub(super) const OVERLAY: FileSystem = FileSystem {
     name: "overlay",

@@ -4,7 +4,10 @@
 //! The client asks the server to keep a file at fsync, which smbd does (smb.conf(5), "strict
 //! sync"), and nothing at syncfs: what is below is synced besides.
 
-use super::{Argv, FileSystem, IN_FULL_KERNELS, Listener, PLAIN, Site, only, shown, value, words};
+use super::options::{only, value};
+use super::site::{shown, words};
+use super::{FileSystem, IN_FULL_KERNELS, Listener, PLAIN, Site};
+use crate::tool::Argv;
 
 pub(super) const SMB: FileSystem = FileSystem {
     name: "smb",

@@ -8,8 +8,11 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Argv, Daemon, FileSystem, PLAIN, Promise, Promises, Site, each, then, words};
+use super::options::each;
+use super::site::{then, words};
+use super::{Daemon, FileSystem, PLAIN, Promise, Promises, Site};
 use crate::tool;
+use crate::tool::Argv;
 
 pub(super) const ZFS: FileSystem = FileSystem {
     name: "zfs",

@@ -2,7 +2,8 @@
 
 use fsverdict_core::model::{Bytes, Layer};
 
-use super::{Kind, Made, Place, Seat, Value, bytes, nothing, shell, with, words};
+use super::words::{bytes, nothing, shell, with, words};
+use super::{Kind, Made, Place, Seat, Value};
 
 const MODES: [&str; 4] = ["writethrough", "writeback", "writearound", "none"];
 

@@ -2,7 +2,8 @@
 //! lvmcache(7).
 
 use super::lvm::{AS_IT_IS, create, group, lvm, named};
-use super::{Kind, Made, Place, Seat, Value, nothing, with};
+use super::words::{nothing, with};
+use super::{Kind, Made, Place, Seat, Value};
 use crate::tool::Argv;
 
 /// What is cached, and with what.

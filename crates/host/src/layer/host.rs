@@ -18,7 +18,9 @@ use std::time::{Duration, Instant};
 use fsverdict_core::model::need::Answer;
 use fsverdict_core::model::{Device, Layer, Plan};
 
-use super::{Kind, Names, Place, clear_argv, find, words};
+use super::known::find;
+use super::words::{clear_argv, words};
+use super::{Kind, Names, Place};
 use crate::machine::answers::not_installed;
 use crate::machine::mount::is_module;
 use crate::machine::registry::OF_ROOT;

@@ -2,7 +2,8 @@
 
 use fsverdict_core::model::Layer;
 
-use super::{Kind, Made, Place, Seat, Value, with, words};
+use super::words::{with, words};
+use super::{Kind, Made, Place, Seat, Value};
 
 /// The journal is what integritysetup takes by itself.
 const MODES: [&str; 3] = ["journal", "bitmap", "direct"];

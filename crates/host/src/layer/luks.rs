@@ -2,7 +2,8 @@
 
 use fsverdict_core::model::Layer;
 
-use super::{Kind, Made, Place, Seat, Value, with, words};
+use super::words::{with, words};
+use super::{Kind, Made, Place, Seat, Value};
 
 /// What opens the random key: the same for all who ask this kernel, and gone with it. Nothing has
 /// to be kept for it, and nothing is secret of what the work writes.

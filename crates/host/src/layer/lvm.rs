@@ -1,6 +1,7 @@
 //! LVM: all devices become one group, and that one volume, as lvm(8) makes it.
 
-use super::{Kind, Made, Place, Seat, Value, nothing, with, words};
+use super::words::{nothing, with, words};
+use super::{Kind, Made, Place, Seat, Value};
 use crate::tool::Argv;
 
 /// lvm.conf(5): there is no udev that makes nodes, no daemon that watches pools, no file that lists

@@ -1,6 +1,7 @@
 //! RAID by the kernel's md driver, as mdadm(8) makes it: all devices become one.
 
-use super::{Kind, Made, Place, Seat, Value, nothing, shell, with, words};
+use super::words::{nothing, shell, with, words};
+use super::{Kind, Made, Place, Seat, Value};
 use crate::machine::registry::OF_ROOT;
 use crate::tool::Argv;
 

@@ -6,7 +6,8 @@ use std::ffi::CStr;
 
 use fsverdict_core::model::Layer;
 
-use super::{Kind, Made, Place, Seat, Value, nothing, shell, words};
+use super::words::{nothing, shell, words};
+use super::{Kind, Made, Place, Seat, Value};
 use crate::tool::Argv;
 
 /// Where the kernel has them made: a folder is a disk once its `power` is 1.
@@ -135,7 +136,7 @@ fn described(seat: &Seat, number: usize) -> Argv {
 
 /// How large the zones of a zoned layer are.
 pub fn zone_bytes(layer: &Layer) -> u64 {
-    layer.settings.get(ZONE).and_then(|value| super::bytes(value)).unwrap_or(ZONE_BYTES)
+    layer.settings.get(ZONE).and_then(|value| super::words::bytes(value)).unwrap_or(ZONE_BYTES)
 }
 
 /// How many of them are written anywhere.
@@ -149,7 +150,7 @@ pub fn check(layer: &Layer) -> Result<(), String> {
         return Err(format!("{layer}: queues is a whole number from 1 on"));
     }
     let (zone, capacity) = (zone_bytes(layer), layer.settings.get(CAPACITY));
-    match capacity.and_then(|value| super::bytes(value)) {
+    match capacity.and_then(|value| super::words::bytes(value)) {
         Some(bytes) if bytes > zone => {
             Err(format!("{layer}: zone_capacity is at most zone_size, {}", zone >> 20) + "M")
         }

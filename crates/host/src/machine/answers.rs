@@ -50,12 +50,12 @@ mod tests {
     fn root_that_is_refused_is_sent_out_of_its_container_and_not_to_sudo() {
         let of = |error: i32| {
             let error = io::Error::from_raw_os_error(error);
-            closed("/dev/loop-control", &error, "modprobe loop").lack().unwrap()
+            closed("/dev/loop-control", &error, "modprobe loop").unmet().unwrap()
         };
         for error in [libc::EPERM, libc::EACCES] {
-            let lack = of(error);
-            assert_eq!(lack.contains(OUTSIDE), sys::is_root(), "{lack}");
-            assert_eq!(lack.contains("sudo"), !sys::is_root(), "{lack}");
+            let unmet = of(error);
+            assert_eq!(unmet.contains(OUTSIDE), sys::is_root(), "{unmet}");
+            assert_eq!(unmet.contains("sudo"), !sys::is_root(), "{unmet}");
         }
         assert!(of(libc::EROFS).contains(OUTSIDE));
         assert!(of(libc::ENOENT).contains("modprobe loop"));

@@ -3,18 +3,16 @@
 //! A setting is named by its knob, not by a path: what is written lies below `/proc/sys` or below a
 //! device's queue, or is one of the throttle's files, whatever a plan or a journal says.
 
-use std::fmt;
-use std::fs::{self, File};
-use std::io::{self, Read, Write};
-use std::os::fd::AsFd;
+use std::fs;
+use std::io::{self, Write};
 use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use fsverdict_core::model::{Contender, Device, module_file, sysctl_file};
+use fsverdict_core::model::{Contender, Device};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use crate::sys;
+use super::knob::{Knob, READ_AHEAD, queue_of};
 
 /// Knobs that change when another is set: the kernel keeps a ratio or an amount of bytes, and
 /// clears the other (Documentation/admin-guide/sysctl/vm.rst; mm/page-writeback.c,
@@ -29,8 +27,6 @@ const COUPLED_SYSCTLS: [(&str, &str); 3] = [
 /// (net/ipv4/tcp_cong.c, `tcp_set_default_congestion_control`).
 const CONGESTION: [&str; 2] =
     ["net/ipv4/tcp_congestion_control", "net/ipv4/tcp_allowed_congestion_control"];
-
-const READ_AHEAD: &str = "read_ahead_kb";
 
 /// A setting that did not take.
 #[derive(Debug, Error)]
@@ -50,142 +46,6 @@ impl SettingError {
     fn is_gone(&self) -> bool {
         let SettingError::Unreadable { source, .. } = self else { return false };
         source.kind() == io::ErrorKind::NotFound || source.raw_os_error() == Some(libc::ENODEV)
-    }
-}
-
-/// What the throttle holds down: a file of the blkio controller.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Rate {
-    ReadIops,
-    WriteIops,
-    ReadBps,
-    WriteBps,
-}
-
-/// Something that can be set.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case", deny_unknown_fields)]
-pub enum Knob {
-    /// A file below `/proc/sys`.
-    Sysctl(PathBuf),
-    /// A file below `/sys/module`.
-    Module(PathBuf),
-    /// A file below the queue of the device of that number.
-    Queue {
-        /// `[major, minor]`.
-        device: [u32; 2],
-        /// The file.
-        file: PathBuf,
-    },
-    /// A rule of the throttle for the device of that number.
-    Throttle {
-        /// `[major, minor]`.
-        device: [u32; 2],
-        /// Which rule.
-        rate: Rate,
-    },
-}
-
-impl Knob {
-    /// The sysctl that people call so: `vm.dirty_ratio`, `net/ipv4/conf/eth0.1/forwarding`.
-    pub fn sysctl(name: &str) -> Knob {
-        // What is no name of a sysctl becomes one that the kernel does not have.
-        Knob::Sysctl(sysctl_file(name).unwrap_or_else(|| name.into()).into())
-    }
-
-    /// The parameter of a module that people call so: `zfs.zfs_arc_max`.
-    pub fn module(name: &str) -> Knob {
-        // As above.
-        Knob::Module(module_file(name).unwrap_or_else(|| name.into()).into())
-    }
-
-    /// A file of the queue of `device`. `read_ahead` is what people call it, `read_ahead_kb` what
-    /// the kernel does.
-    pub fn queue(device: [u32; 2], file: &str) -> Knob {
-        let file = if file == "read_ahead" { READ_AHEAD } else { file };
-        Knob::Queue { device, file: file.into() }
-    }
-
-    /// The folder that it does not leave, and the file below that.
-    fn place(&self, root: &Path) -> (PathBuf, PathBuf) {
-        match self {
-            Knob::Sysctl(file) => (root.join("proc/sys"), file.clone()),
-            Knob::Module(file) => (root.join("sys/module"), file.clone()),
-            Knob::Queue { device, file } => (queue_of(root, *device), file.clone()),
-            Knob::Throttle { rate, .. } => (throttle_group(root), rate.file().into()),
-        }
-    }
-
-    /// The number of the device that it belongs to; `None`: it is the machine's.
-    pub fn device(&self) -> Option<[u32; 2]> {
-        match self {
-            Knob::Queue { device, .. } | Knob::Throttle { device, .. } => Some(*device),
-            Knob::Sysctl(_) | Knob::Module(_) => None,
-        }
-    }
-
-    /// The file of a queue that it is.
-    fn queue_file(&self) -> Option<&Path> {
-        let Knob::Queue { file, .. } = self else { return None };
-        Some(file)
-    }
-
-    /// It is there only while its scheduler is.
-    fn is_of_a_scheduler(&self) -> bool {
-        self.queue_file().is_some_and(|file| file.starts_with("iosched"))
-    }
-
-    /// Which disk it is of now, where the kernel counts them.
-    fn disk(&self, root: &Path) -> Option<u64> {
-        let text = fs::read_to_string(disk_of(root, self.device()?).join("diskseq")).ok()?;
-        text.trim().parse().ok()
-    }
-
-    /// Reading gives something else than was written: the throttle's rules, which are one line for
-    /// each device. The line that begins with this word is the value; no line means 0.
-    pub fn line(&self) -> Option<String> {
-        match self {
-            Knob::Throttle { device: [major, minor], .. } => Some(format!("{major}:{minor}")),
-            _ => None,
-        }
-    }
-
-    fn open(&self, root: &Path, flags: i32) -> io::Result<File> {
-        let (folder, file) = self.place(root);
-        sys::open_beneath(File::open(folder)?.as_fd(), &file, flags, 0)
-    }
-
-    /// The kernel has it.
-    pub fn exists(&self) -> bool {
-        let open = self.open(Path::new("/"), libc::O_PATH);
-        open.and_then(|file| file.metadata()).is_ok_and(|data| data.is_file())
-    }
-
-    /// The whole of what its file says.
-    pub fn text(&self, root: &Path) -> io::Result<String> {
-        let mut text = String::new();
-        self.open(root, libc::O_RDONLY)?.read_to_string(&mut text)?;
-        Ok(text)
-    }
-}
-
-/// Its path, as people know it.
-impl fmt::Display for Knob {
-    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        let (folder, file) = self.place(Path::new("/"));
-        write!(f, "{}/{}", folder.display(), file.display())
-    }
-}
-
-impl Rate {
-    fn file(self) -> &'static str {
-        match self {
-            Rate::ReadIops => "blkio.throttle.read_iops_device",
-            Rate::WriteIops => "blkio.throttle.write_iops_device",
-            Rate::ReadBps => "blkio.throttle.read_bps_device",
-            Rate::WriteBps => "blkio.throttle.write_bps_device",
-        }
     }
 }
 
@@ -451,20 +311,6 @@ fn of_scheduler(root: &Path, device: [u32; 2]) -> Vec<Knob> {
     let mut names: Vec<String> = files.flatten().filter(is_set).filter_map(named).collect();
     names.sort_unstable();
     names.iter().map(|name| Knob::queue(device, name)).collect()
-}
-
-/// A partition has no queue of its own: its disk's counts.
-fn disk_of(root: &Path, [major, minor]: [u32; 2]) -> PathBuf {
-    let own = root.join(format!("sys/dev/block/{major}:{minor}"));
-    if own.join("partition").exists() { own.join("..") } else { own }
-}
-
-fn queue_of(root: &Path, device: [u32; 2]) -> PathBuf {
-    disk_of(root, device).join("queue")
-}
-
-pub fn throttle_group(root: &Path) -> PathBuf {
-    root.join("sys/fs/cgroup/blkio")
 }
 
 #[cfg(test)]

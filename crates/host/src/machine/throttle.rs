@@ -11,7 +11,8 @@ use fsverdict_core::model::{BedKind, Device, Limits, TrialBed};
 
 use super::below;
 use super::cgroup::Hierarchy;
-use super::settings::{Knob, Rate, Setting, SettingError, throttle_group};
+use super::knob::{Knob, Rate, throttle_group};
+use super::settings::{Setting, SettingError};
 
 /// By what devices can be held down on this machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -23,14 +23,14 @@ pub struct Choice {
     /// Probes that were asked for and can't be read there, each with why. Trials go on without.
     pub unread: Vec<String>,
     /// Why it is not this machine, where nobody has named another.
-    pub not_here: Option<UnmetNeeds>,
+    pub not_local: Option<UnmetNeeds>,
 }
 
 /// Neither this machine nor a virtual one can run the plan.
 #[derive(Debug, Error)]
-#[error("{here}; and in a virtual machine (--place vm): {on_vm}")]
+#[error("{local}; and in a virtual machine (--place vm): {on_vm}")]
 struct Nowhere {
-    here: UnmetNeeds,
+    local: UnmetNeeds,
     on_vm: UnmetNeeds,
 }
 
@@ -71,9 +71,9 @@ fn fitted(plan: &Plan, place: Place, asked: &Asked) -> Result<Choice, UnmetNeeds
     let unread = plan.probes.iter().filter_map(|probe| {
         let need = probe.need();
         let answer = Some(asked.answer(&need)).filter(|answer| answer.state == State::No)?;
-        Some(format!("{}: {}", need.name(), answer.lack()?))
+        Some(format!("{}: {}", need.name(), answer.unmet()?))
     });
-    Ok(Choice { place, plan: fitted, left_out, unread: unread.collect(), not_here: None })
+    Ok(Choice { place, plan: fitted, left_out, unread: unread.collect(), not_local: None })
 }
 
 /// This machine or a virtual one. What both lack has to be installed, and is said alone.
@@ -82,33 +82,33 @@ fn settle<'a>(
     asked: impl Fn(Place, &'a Plan) -> Asked<'a>,
 ) -> Result<Choice, HostError> {
     let can_be_on_vm = || (Plan { place: Some(Place::Vm), ..plan.clone() }).check().is_ok();
-    let here = match fitted(plan, Place::Local, &asked(Place::Local, plan)) {
+    let local = match fitted(plan, Place::Local, &asked(Place::Local, plan)) {
         Ok(choice) if has_layers_for_guests(plan, &choice) && can_be_on_vm() => {
             let on_vm = fitted(plan, Place::Vm, &asked(Place::Vm, plan)).ok();
             let on_vm = on_vm.filter(|it| !lacks_layers(plan, it));
             return Ok(on_vm.unwrap_or(choice));
         }
         Ok(choice) => return Ok(choice),
-        Err(here) => here,
+        Err(local) => local,
     };
     if !can_be_on_vm() {
-        return Err(here.into());
+        return Err(local.into());
     }
     let on_vm = match fitted(plan, Place::Vm, &asked(Place::Vm, plan)) {
-        Ok(choice) => return Ok(Choice { not_here: Some(here), ..choice }),
+        Ok(choice) => return Ok(Choice { not_local: Some(local), ..choice }),
         Err(on_vm) => on_vm,
     };
-    let (only_here, only_on_vm) = (here.without(&on_vm), on_vm.without(&here));
-    Err(match (only_here.0.is_empty(), only_on_vm.0.is_empty()) {
-        (true, _) => here.into(),
+    let (only_local, only_on_vm) = (local.without(&on_vm), on_vm.without(&local));
+    Err(match (only_local.0.is_empty(), only_on_vm.0.is_empty()) {
+        (true, _) => local.into(),
         (_, true) => on_vm.into(),
-        _ => Nowhere { here, on_vm: only_on_vm }.into(),
+        _ => Nowhere { local, on_vm: only_on_vm }.into(),
     })
 }
 
 /// This machine can't make layers of `plan`, or not as they are to be.
-fn has_layers_for_guests(plan: &Plan, here: &Choice) -> bool {
-    layer::host::check(plan).is_err() || lacks_layers(plan, here)
+fn has_layers_for_guests(plan: &Plan, local: &Choice) -> bool {
+    layer::host::check(plan).is_err() || lacks_layers(plan, local)
 }
 
 /// Of the contenders of `plan` one that has layers was left out.
@@ -134,11 +134,11 @@ mod tests {
     "#;
 
     /// What is chosen where these places lack what is named.
-    fn chosen(here: &[&str], on_vm: &[&str]) -> Result<Choice, String> {
-        choice_of(&Plan::parse(PLAN).unwrap(), here, on_vm)
+    fn chosen(local: &[&str], on_vm: &[&str]) -> Result<Choice, String> {
+        choice_of(&Plan::parse(PLAN).unwrap(), local, on_vm)
     }
 
-    fn choice_of(plan: &Plan, here: &[&str], on_vm: &[&str]) -> Result<Choice, String> {
+    fn choice_of(plan: &Plan, local: &[&str], on_vm: &[&str]) -> Result<Choice, String> {
         let answer = |lacks: &[&str], need: &Need| match lacks.contains(&&*need.name()) {
             false => Answer::yes(""),
             true => match need {
@@ -148,7 +148,7 @@ mod tests {
             },
         };
         let asked = |place, _: &Plan| {
-            let lacks = if place == Place::Local { here } else { on_vm };
+            let lacks = if place == Place::Local { local } else { on_vm };
             Asked::new(move |need| answer(lacks, need))
         };
         settle(plan, asked).map_err(|error| error.to_string())
@@ -157,15 +157,15 @@ mod tests {
     #[test]
     fn this_machine_is_chosen_where_it_has_all_and_a_virtual_one_where_that_has_the_rest() {
         let choice = chosen(&[], &["QEMU"]).unwrap();
-        assert!((choice.place, choice.not_here) == (Place::Local, None));
+        assert!((choice.place, choice.not_local) == (Place::Local, None));
         let choice = chosen(&["root", "jfs"], &[]).unwrap();
-        assert_eq!((choice.place, choice.not_here.unwrap().0.len()), (Place::Vm, 2));
+        assert_eq!((choice.place, choice.not_local.unwrap().0.len()), (Place::Vm, 2));
     }
 
     #[test]
     fn a_program_that_is_lacking_on_both_is_to_be_installed_and_sends_nobody_elsewhere() {
         let says = "workload \"db\" needs mariadbd: apt-get install mariadb-server";
-        let lacking = |here: &[&str], on_vm: &[&str]| chosen(here, on_vm).unwrap_err();
+        let lacking = |local: &[&str], on_vm: &[&str]| chosen(local, on_vm).unwrap_err();
         assert_eq!(lacking(&["mariadbd"], &["mariadbd"]), says);
         assert_eq!(lacking(&["mariadbd"], &["mariadbd", "QEMU"]), says);
         assert_eq!(lacking(&["mariadbd", "root"], &["mariadbd"]), says);
@@ -185,8 +185,8 @@ mod tests {
             let of_study = PLAN.replace("name = \"b\"", &on_layers);
             Plan::parse(&format!("study = {{ title = \"it\" }}\n{of_study}")).unwrap()
         };
-        let place = |layers: &str, here: &[&str], on_vm: &[&str]| {
-            choice_of(&study(layers), here, on_vm).unwrap().place
+        let place = |layers: &str, local: &[&str], on_vm: &[&str]| {
+            choice_of(&study(layers), local, on_vm).unwrap().place
         };
         assert_eq!(place("\"luks\"", &[], &[]), Place::Local);
         assert_eq!(place("\"luks\"", &["layer luks"], &[]), Place::Vm);

@@ -89,8 +89,8 @@ impl DryRun {
     /// The trial's file system, as its machine has it.
     fn known(&self, trial: &Trial) -> Option<&'static FileSystem> {
         let of_guest = |plan| vm::file_system(plan, &trial.contender);
-        let here = || file_system::find(&trial.contender.file_system);
-        self.machines.as_ref().and_then(of_guest).or_else(here)
+        let local = || file_system::find(&trial.contender.file_system);
+        self.machines.as_ref().and_then(of_guest).or_else(local)
     }
 
     /// Everything said so far, a line each.

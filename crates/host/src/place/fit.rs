@@ -48,10 +48,10 @@ pub fn check(plan: &Plan) -> Result<(), PreflightError> {
         let devices = contender.devices_of(plan.bed.devices.max(1) as usize) as u64;
         for workload in &plan.workloads {
             let room = Room { inodes, bytes: plan.bed.size.0.saturating_mul(devices) };
-            room.holds(workload).map_err(|lack| PreflightError::Room {
+            room.holds(workload).map_err(|shortage| PreflightError::Room {
                 workload: workload.name.clone(),
                 contender: contender.name.clone(),
-                lack,
+                shortage,
             })?;
         }
     }

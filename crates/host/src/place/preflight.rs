@@ -34,10 +34,10 @@ pub enum PreflightError {
     #[error("contender {contender:?} can't be made on {size}: {said}: give a larger --size")]
     TooSmall { contender: String, size: Bytes, said: String },
     #[error(
-        "workload {workload:?} does not fit on contender {contender:?}, which is to hold {lack}: \
-         give a larger --size, or less work"
+        "workload {workload:?} does not fit on contender {contender:?}, which is to hold \
+         {shortage}: give a larger --size, or less work"
     )]
-    Room { workload: String, contender: String, lack: String },
+    Room { workload: String, contender: String, shortage: String },
     #[error(
         "contender {contender:?} can only be read, and workload {workload:?} writes: give it a \
          command or a fio job that reads what setup or fio lays out"
@@ -249,7 +249,7 @@ fn check_room(
         Some(contender) => Err(PreflightError::Room {
             workload: workload.name.clone(),
             contender: contender.name.clone(),
-            lack: format!("{}, and has {}", Bytes(least_bytes), Bytes(bytes(contender))),
+            shortage: format!("{}, and has {}", Bytes(least_bytes), Bytes(bytes(contender))),
         }),
         None => Ok(()),
     }

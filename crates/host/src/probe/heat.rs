@@ -12,6 +12,8 @@ use std::path::{Path, PathBuf};
 
 use fsverdict_core::model::{Device, HeatTotals};
 
+use crate::machine::folder::entries;
+
 /// What there is to read. The files are opened anew each time: there are two for each processor.
 #[derive(Debug)]
 pub(super) struct HeatReader {
@@ -64,8 +66,8 @@ impl HeatReading {
 
 /// The counters of all processors.
 pub(crate) fn throttle_counters(root: &Path) -> Vec<PathBuf> {
-    let processors = entries(&root.join("sys/devices/system/cpu"));
-    let counters = processors.iter().flat_map(|processor| {
+    let processors = entries(root.join("sys/devices/system/cpu"));
+    let counters = processors.flat_map(|processor| {
         ["core", "package"]
             .map(|what| processor.join("thermal_throttle").join(format!("{what}_throttle_count")))
     });
@@ -75,10 +77,10 @@ pub(crate) fn throttle_counters(root: &Path) -> Vec<PathBuf> {
 /// The alarms of an NVMe controller, or of the controllers of a subsystem with several: the kernel
 /// has put hwmon's folder into the controller's since 5.12, into the PCI device's before.
 pub(crate) fn drive_alarms(controller: &Path) -> Vec<PathBuf> {
-    let several = entries(controller).into_iter().filter(|it| is_named(it, "nvme"));
+    let several = entries(controller).filter(|it| is_named(it, "nvme"));
     let controllers = std::iter::once(controller.to_path_buf()).chain(several);
     let folders = controllers.flat_map(|it| [it.clone(), it.join("device/hwmon")]);
-    let sensors = folders.flat_map(|folder| entries(&folder));
+    let sensors = folders.flat_map(entries);
     let alarms = sensors.filter(|it| is_named(it, "hwmon")).map(|it| it.join("temp1_alarm"));
     alarms.filter(|path| path.exists()).collect()
 }
@@ -94,10 +96,6 @@ fn controller(root: &Path, device: &Device) -> Option<PathBuf> {
 fn is_named(path: &Path, kind: &str) -> bool {
     let digits = path.file_name().and_then(|name| name.to_str()?.strip_prefix(kind));
     digits.is_some_and(|digits| digits.parse::<u32>().is_ok())
-}
-
-fn entries(folder: &Path) -> Vec<PathBuf> {
-    fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path()).collect()
 }
 
 fn number<T: std::str::FromStr>(path: &Path) -> Option<T> {

@@ -110,7 +110,7 @@ impl<L: Copy + PartialEq> Writer<L> {
         self.put(opcode, one, 0, 0, number);
     }
 
-    pub fn here(&mut self, label: L) {
+    pub fn bind(&mut self, label: L) {
         self.labels.push((label, self.code.len()));
     }
 
@@ -140,7 +140,7 @@ impl<L: Copy + PartialEq> Writer<L> {
 
     /// Ends the program at the place `out`, and puts the distances into its jumps.
     pub fn finish(mut self, out: L) -> Vec<u64> {
-        self.here(out);
+        self.bind(out);
         self.with_number(MOVE_IMMEDIATE, RESULT, 0);
         self.put(EXIT, 0, 0, 0, 0);
         for (at, label) in self.jumps {

@@ -423,10 +423,13 @@ fn totals(first: &Reading, last: &Reading, peak: MemoryReading) -> Totals {
 #[cfg(test)]
 mod fake {
     use std::fs;
+    use std::hint::black_box;
     use std::os::unix::fs::FileExt;
 
     use fsverdict_core::model::Device;
     use tempfile::TempDir;
+
+    use crate::sys;
 
     /// A folder with these files.
     pub fn tree(files: &[(&str, &str)]) -> TempDir {
@@ -445,6 +448,14 @@ mod fake {
         let file = file.unwrap();
         file.write_all_at(text.as_bytes(), 0).unwrap();
         file.set_len(text.len() as u64).unwrap();
+    }
+
+    /// Runs until this thread has had so much of a processor, however long that takes.
+    pub fn spin(time_ns: u64) {
+        let begin_ns = sys::thread_cpu_ns();
+        while sys::thread_cpu_ns() < begin_ns + time_ns {
+            black_box(begin_ns);
+        }
     }
 
     pub fn devices(numbers: &[[u32; 2]]) -> Vec<Device> {

@@ -1,9 +1,8 @@
 //! The probe as a whole: on a faked machine, and on this one.
 
-use std::hint::black_box;
-
 use fsverdict_core::model::HeatTotals;
 
+use super::fake::spin;
 use super::*;
 
 const STAT: &str = "cpu  100 0 10 1000 5 0 0 0 0 0\nprocesses 40\n";
@@ -12,14 +11,6 @@ const DEVICE: &str = "sys/dev/block/7:3/stat";
 
 fn real() -> Probe {
     Probe::open(Path::new("/"), &[], Duration::from_secs(60)).unwrap()
-}
-
-/// Runs until this thread has had so much of a processor, however long that takes.
-fn spin(time_ns: u64) {
-    let begin_ns = sys::thread_cpu_ns();
-    while sys::thread_cpu_ns() < begin_ns + time_ns {
-        black_box(begin_ns);
-    }
 }
 
 #[test]

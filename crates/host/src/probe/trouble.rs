@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 
 use fsverdict_core::model::{Device, Room, Trouble};
 
+use crate::machine::folder::entries;
 use crate::machine::mount;
 use crate::sys;
 
@@ -127,17 +128,13 @@ fn add_names(root: &Path, device: &Device, names: &mut Vec<String>) {
     while let Some(folder) = open.pop() {
         let partitions = entries(&folder).filter(|it| it.join("partition").exists());
         // Links to the mappings and arrays (block/holder.c).
-        let holders = entries(&folder.join("holders")).filter_map(|it| fs::canonicalize(it).ok());
+        let holders = entries(folder.join("holders")).filter_map(|it| fs::canonicalize(it).ok());
         open.extend(partitions.chain(holders));
         let name = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
         if !names.contains(&name) {
             names.push(name);
         }
     }
-}
-
-fn entries(folder: &Path) -> impl Iterator<Item = PathBuf> + use<> {
-    fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path())
 }
 
 /// The kernel's log from now on.
@@ -199,8 +196,8 @@ fn counted(root: &Path, names: &[String]) -> u64 {
         number(&fs::read_to_string(path).unwrap_or_default())
     };
     let has_one = |at: &PathBuf| names.iter().any(|name| at.join("devices").join(name).exists());
-    let of_btrfs = entries(&root.join("sys/fs/btrfs")).filter(has_one);
-    let devices = of_btrfs.flat_map(|at| entries(&at.join("devinfo")));
+    let of_btrfs = entries(root.join("sys/fs/btrfs")).filter(has_one);
+    let devices = of_btrfs.flat_map(|at| entries(at.join("devinfo")));
     let stats = devices.map(|it| fs::read_to_string(it.join("error_stats")));
     let of_stats = |text: String| -> u64 {
         text.lines().filter_map(|line| line.split_whitespace().nth(1)).map(number).sum()

@@ -298,10 +298,12 @@ pub fn clone_file(from: BorrowedFd<'_>, to: BorrowedFd<'_>) -> io::Result<()> {
 /// copy_file_range(2) at both files' offsets: how much was copied, 0 at the end of `from`.
 pub fn copy_range(from: BorrowedFd<'_>, to: BorrowedFd<'_>, bytes: usize) -> io::Result<usize> {
     let (from, to) = (from.as_raw_fd(), to.as_raw_fd());
-    let here = || std::ptr::null_mut();
+    let at_position = || std::ptr::null_mut();
     // SAFETY: without places the kernel uses the descriptors' own, and touches no memory of ours.
-    retried(|| unsafe { libc::copy_file_range(from, here(), to, here(), bytes, 0) as i64 })
-        .map(|copied| copied as usize)
+    retried(|| unsafe {
+        libc::copy_file_range(from, at_position(), to, at_position(), bytes, 0) as i64
+    })
+    .map(|copied| copied as usize)
 }
 
 /// Where the next run of data begins and ends at or after `start`; `None` if only a hole is left.

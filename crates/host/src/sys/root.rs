@@ -41,8 +41,8 @@ impl ChangedRoot {
     /// too, it is that of all threads.
     pub fn enter_if_allowed(directory: BorrowedFd<'_>) -> io::Result<ChangedRoot> {
         // SAFETY: AT_FDCWD is no descriptor that could be closed meanwhile.
-        let here = unsafe { BorrowedFd::borrow_raw(libc::AT_FDCWD) };
-        let way_back = |path| open_as(here, path, libc::O_PATH | libc::O_DIRECTORY, 0);
+        let working_directory = unsafe { BorrowedFd::borrow_raw(libc::AT_FDCWD) };
+        let way_back = |path| open_as(working_directory, path, libc::O_PATH | libc::O_DIRECTORY, 0);
         let (root, working) = (way_back(c"/")?, way_back(c".")?);
         // SAFETY: unshare takes a number. CLONE_FS gives this thread a root, a working directory
         // and an umask of its own, with the values that they have.

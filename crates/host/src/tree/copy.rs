@@ -145,12 +145,12 @@ impl Work for Copier {
     fn enter(&mut self, parent: &Place, child: Child<'_>) -> Result<Place, Fault> {
         let start_ns = sys::monotonic_ns();
         let source = sys::open_at(parent.source.as_fd(), child.name, DIRECTORY)
-            .map_err(Fault::here("open"))?;
-        let status = sys::status(source.as_fd()).map_err(Fault::here("look at"))?;
+            .map_err(Fault::of_directory("open"))?;
+        let status = sys::status(source.as_fd()).map_err(Fault::of_directory("look at"))?;
         let fd = parent.target.as_fd();
-        sys::make_directory_at(fd, child.name).map_err(Fault::here("make the copy of"))?;
-        let target =
-            sys::open_at(fd, child.name, DIRECTORY).map_err(Fault::here("open the copy of"))?;
+        sys::make_directory_at(fd, child.name).map_err(Fault::of_directory("make the copy of"))?;
+        let target = sys::open_at(fd, child.name, DIRECTORY)
+            .map_err(Fault::of_directory("open the copy of"))?;
         self.timings.0[MKDIR].record(sys::monotonic_ns() - start_ns);
         self.counts.directories += 1;
         let path = [parent.path.as_bytes(), child.name.to_bytes(), b"/"].concat();
@@ -171,7 +171,7 @@ impl Work for Copier {
         let done = self.shared.give_owner(file, status);
         done.and_then(|()| sys::change_mode(file, status.mode))
             .and_then(|()| sys::change_times(file, status.times))
-            .map_err(Fault::here("finish the copy of"))
+            .map_err(Fault::of_directory("finish the copy of"))
     }
 }
 
@@ -182,7 +182,7 @@ impl Copier {
         listing: &mut Listing,
         below: &mut Below,
     ) -> Result<(), Fault> {
-        while listing.read(place.source.as_fd()).map_err(Fault::here("read"))? {
+        while listing.read(place.source.as_fd()).map_err(Fault::of_directory("read"))? {
             listing.sort();
             let mut start_ns = sys::monotonic_ns();
             for number in 0..listing.len() {

@@ -48,11 +48,11 @@ impl Work for Deleter {
     }
 
     fn enter(&mut self, parent: &OwnedFd, child: Child<'_>) -> Result<OwnedFd, Fault> {
-        sys::open_at(parent.as_fd(), child.name, DIRECTORY).map_err(Fault::here("open"))
+        sys::open_at(parent.as_fd(), child.name, DIRECTORY).map_err(Fault::of_directory("open"))
     }
 
     fn go_over(&mut self, place: &OwnedFd, below: &mut Below) -> Result<(), Fault> {
-        while self.listing.read(place.as_fd()).map_err(Fault::here("read"))? {
+        while self.listing.read(place.as_fd()).map_err(Fault::of_directory("read"))? {
             self.listing.sort();
             let mut start_ns = sys::monotonic_ns();
             for number in 0..self.listing.len() {
@@ -87,7 +87,8 @@ impl Work for Deleter {
         drop(place);
         let Some((parent, child)) = within else { return Ok(()) };
         let start_ns = sys::monotonic_ns();
-        sys::remove_directory_at(parent.as_fd(), child.name).map_err(Fault::here("delete"))?;
+        sys::remove_directory_at(parent.as_fd(), child.name)
+            .map_err(Fault::of_directory("delete"))?;
         self.timings.0[RMDIR].record(sys::monotonic_ns() - start_ns);
         self.counts.directories += 1;
         Ok(())

@@ -99,14 +99,14 @@ impl Work for Reader<'_> {
     fn enter(&mut self, parent: &Place, child: Child<'_>) -> Result<Place, Fault> {
         let directory = sys::open_at(parent.directory.as_fd(), child.name, DIRECTORY);
         let path = parent.path.join(OsStr::from_bytes(child.name.to_bytes()));
-        Ok(Place { directory: directory.map_err(Fault::here("open"))?, path })
+        Ok(Place { directory: directory.map_err(Fault::of_directory("open"))?, path })
     }
 
     fn go_over(&mut self, place: &Place, below: &mut Below) -> Result<(), Fault> {
         if self.stopped {
             return Ok(());
         }
-        let names = self.names(place.directory.as_fd()).map_err(Fault::here("read"))?;
+        let names = self.names(place.directory.as_fd()).map_err(Fault::of_directory("read"))?;
         for (number, name) in (0..).zip(&names) {
             let path = place.path.join(OsStr::from_bytes(name.to_bytes()));
             let print = self.print(place.directory.as_fd(), name, &path);

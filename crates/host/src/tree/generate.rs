@@ -77,8 +77,9 @@ impl Work for Maker<'_> {
 
     fn enter(&mut self, parent: &Place, child: Child<'_>) -> Result<Place, Fault> {
         let (fd, start_ns) = (parent.directory.as_fd(), sys::monotonic_ns());
-        sys::make_directory_at(fd, child.name).map_err(Fault::here("make"))?;
-        let directory = sys::open_at(fd, child.name, DIRECTORY).map_err(Fault::here("open"))?;
+        sys::make_directory_at(fd, child.name).map_err(Fault::of_directory("make"))?;
+        let directory =
+            sys::open_at(fd, child.name, DIRECTORY).map_err(Fault::of_directory("open"))?;
         self.timings.0[MKDIR].record(sys::monotonic_ns() - start_ns);
         Ok(Place { directory, number: child.number as u32 })
     }

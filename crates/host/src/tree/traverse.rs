@@ -71,7 +71,7 @@ pub struct Fault {
 
 impl Fault {
     /// That `action` on the directory itself failed, once it has.
-    pub fn here(action: &'static str) -> impl FnOnce(io::Error) -> Fault {
+    pub fn of_directory(action: &'static str) -> impl FnOnce(io::Error) -> Fault {
         move |source| Fault { action, name: None, source }
     }
 

@@ -81,7 +81,7 @@ impl Work for Walker {
 
     fn enter(&mut self, parent: &OwnedFd, child: Child<'_>) -> Result<OwnedFd, Fault> {
         self.start_ns = sys::monotonic_ns();
-        sys::open_at(parent.as_fd(), child.name, DIRECTORY).map_err(Fault::here("open"))
+        sys::open_at(parent.as_fd(), child.name, DIRECTORY).map_err(Fault::of_directory("open"))
     }
 
     fn go_over(&mut self, place: &OwnedFd, below: &mut Below) -> Result<(), Fault> {
@@ -89,7 +89,7 @@ impl Work for Walker {
             self.start_ns = sys::monotonic_ns();
         }
         let mut list_ns = 0;
-        while self.listing.read(place.as_fd()).map_err(Fault::here("read"))? {
+        while self.listing.read(place.as_fd()).map_err(Fault::of_directory("read"))? {
             let mut start_ns = sys::monotonic_ns();
             list_ns += start_ns - self.start_ns;
             if self.with_status {

@@ -110,9 +110,9 @@ fn grid(state: &State, contenders: &[String], width: usize) -> Vec<Line> {
 }
 
 fn verdict_lines(state: &State, width: usize, height: usize) -> Vec<Line> {
-    let here = state.workload();
+    let current = state.workload();
     let (mut rows, others): (Vec<&Comparison>, Vec<&Comparison>) =
-        state.comparisons.iter().partition(|it| it.workload == here);
+        state.comparisons.iter().partition(|it| it.workload == current);
     rows.extend(others);
     let names: Vec<String> = rows.iter().map(|it| name(state, it)).collect();
     let name_width = names_width(names.iter().map(String::as_str));

@@ -147,9 +147,9 @@ impl Chunks {
             (le64(stripe, 0), le64(stripe, 8))
         });
         let is_inside = |place: u64| place < DEVICE_BYTES_MAX && length < DEVICE_BYTES_MAX;
-        let here =
+        let on_device =
             stripes.filter(|(device, place)| *device == superblock.device && is_inside(*place));
-        let places: Vec<u64> = here.map(|(_, place)| place).collect();
+        let places: Vec<u64> = on_device.map(|(_, place)| place).collect();
         if !places.is_empty() && logical.checked_add(length).is_some() {
             self.0.insert(logical, (length, places));
         }

@@ -9,6 +9,7 @@ mod former;
 mod intent_log;
 mod label;
 mod packed;
+mod paths;
 mod pointer;
 mod walk;
 mod zap;
@@ -19,7 +20,6 @@ use std::collections::BTreeMap;
 
 use super::bytes::ReadAt;
 use super::error::Error;
-use super::names::Names;
 use super::spans::Spans;
 use super::what::{Inode, Pool, What};
 use super::{Map, Piece, Written};
@@ -161,29 +161,6 @@ impl Births {
         push(at, end, false);
         pieces
     }
-}
-
-/// The file with this number in a data set.
-fn inode(set: u64, number: u64) -> Inode {
-    Inode { subvolume: set, number }
-}
-
-/// Names in directories: the data set, the directory, the name, and whose it is.
-type Entry = (u64, u64, Vec<u8>, u64);
-
-/// The paths of the first of these data sets; the others are its snapshots, the latest first.
-fn paths(sets: &[u64], root: u64, mut entries: Vec<Entry>) -> Names {
-    // ZFS_DIRENT_OBJ: the number is in the lower 48 bits.
-    const NUMBER: u64 = (1 << 48) - 1;
-    let place = |set| sets.iter().position(|it| *it == set);
-    entries.sort_by_key(|(set, ..)| place(*set));
-    let mut names = Names::new(inode(sets[0], root));
-    for (set, directory, name, value) in entries {
-        if place(set).is_some() {
-            names.add(inode(sets[0], directory), &name, inode(sets[0], value & NUMBER));
-        }
-    }
-    names
 }
 
 #[cfg(test)]

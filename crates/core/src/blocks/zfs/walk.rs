@@ -6,8 +6,9 @@ use super::dnode::{DNODE_BYTES, Dnode, kind};
 use super::former::{Block, Former};
 use super::intent_log::{LogBlock, MAGIC, verifier};
 use super::label::{Label, START_BYTES, Uberblock};
+use super::paths::{Entry, inode, paths};
 use super::pointer::{Address, Pointer};
-use super::{Births, Entry, inode, packed, paths, zap};
+use super::{Births, packed, zap};
 use crate::blocks::bytes::{ReadAt, le64, part, read};
 use crate::blocks::names::Names;
 use crate::blocks::spans::Spans;
@@ -156,7 +157,7 @@ impl<'a> Walk<'a> {
             return;
         }
         self.claim(pointer, What::Pool(Pool::ObjectSet { set }));
-        let Some(content) = self.content(pointer) else { return self.lack() };
+        let Some(content) = self.content(pointer) else { return self.mark_unread() };
         let special = [(0, 0), (1024, u64::MAX), (1536, u64::MAX - 1), (2048, u64::MAX - 2)];
         for (at, number) in special {
             if let Some(dnode) = Dnode::of(part(&content, at, DNODE_BYTES)) {
@@ -196,7 +197,7 @@ impl<'a> Walk<'a> {
             return;
         }
         if pointer.level != level {
-            return self.lack();
+            return self.mark_unread();
         }
         let leads_on = level > 0 || object.leads_on();
         if leads_on && !self.is_new(&pointer) {
@@ -207,7 +208,7 @@ impl<'a> Walk<'a> {
         if !leads_on || names && self.is_earlier {
             return;
         }
-        let Some(content) = self.content(&pointer) else { return self.lack() };
+        let Some(content) = self.content(&pointer) else { return self.mark_unread() };
         let Some(below) = level.checked_sub(1) else { return self.data(object, &content, block) };
         let each = (content.len() / Pointer::BYTES) as u64;
         for (number, bytes) in (0..).zip(content.chunks_exact(Pointer::BYTES)) {
@@ -276,7 +277,7 @@ impl<'a> Walk<'a> {
     }
 
     /// Something could not be read: what has no owner then may have one.
-    fn lack(&mut self) {
+    fn mark_unread(&mut self) {
         self.is_whole = self.is_whole && self.is_earlier;
     }
 
@@ -287,7 +288,7 @@ impl<'a> Walk<'a> {
     }
 
     fn claim_address(&mut self, pointer: &Pointer, address: &Address, what: What, depth: u8) {
-        let Some(place) = self.place(address) else { return self.lack() };
+        let Some(place) = self.place(address) else { return self.mark_unread() };
         if address.is_gang {
             return self.gang(place, address, what, depth);
         }
@@ -312,7 +313,7 @@ impl<'a> Walk<'a> {
         const DEPTH_MAX: u8 = 3;
         let header = read(self.disk, place, GANG_BYTES).ok().filter(|_| depth < DEPTH_MAX);
         let Some(header) = header.filter(|bytes| le64(bytes, GANG_BYTES - 40) == MAGIC) else {
-            return self.lack();
+            return self.mark_unread();
         };
         if !self.is_earlier {
             let length = (GANG_BYTES as u64).next_multiple_of(1 << self.label.shift);
@@ -332,8 +333,8 @@ impl<'a> Walk<'a> {
     /// Where on the disk an address is.
     fn place(&self, address: &Address) -> Option<u64> {
         let end = address.offset.checked_add(address.allocated_bytes)?;
-        let is_here = address.vdev == self.label.vdev && end <= self.label.allocatable_bytes;
-        is_here.then(|| self.label.base + START_BYTES + address.offset)
+        let is_on_disk = address.vdev == self.label.vdev && end <= self.label.allocatable_bytes;
+        is_on_disk.then(|| self.label.base + START_BYTES + address.offset)
     }
 
     /// What is written at an address.

@@ -1,6 +1,6 @@
 //! A25: the work wrote, or tried to write, outside its folder.
 
-use crate::model::Severity;
+use crate::model::{Severity, counted};
 
 use super::case::{Case, Seen};
 
@@ -32,10 +32,6 @@ pub fn forbidden(case: &Case) -> Option<Seen> {
         listed(&forbidden.first, forbidden.writes)
     );
     Some(Seen { severity: Severity::Note, figure: forbidden.writes as f64, evidence })
-}
-
-fn counted(count: u64, what: &str) -> String {
-    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
 }
 
 fn listed(first: &[String], count: u64) -> String {

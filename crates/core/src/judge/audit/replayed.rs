@@ -22,7 +22,7 @@ pub fn lacks(case: &Case) -> Option<Seen> {
 
 fn seen(phase: &PhaseRecord) -> Option<Seen> {
     let replayed = phase.replayed.as_ref()?;
-    let lack = replayed.lack()?;
+    let missing = replayed.missing()?;
     let Replayed { calls, left_out, entries, unlike, first, .. } = replayed;
     let share = |part: u64, all: u64| part as f64 / all.max(1) as f64;
     let (of_calls, of_files) = (share(*left_out, calls + left_out), share(*unlike, *entries));
@@ -34,7 +34,7 @@ fn seen(phase: &PhaseRecord) -> Option<Seen> {
         Severity::Note
     };
     let first = first.as_ref().map(|first| format!(": {first}")).unwrap_or_default();
-    let evidence = format!("the replay {lack}{first}");
+    let evidence = format!("the replay {missing}{first}");
     Some(Seen { severity, figure: of_calls.max(of_files), evidence })
 }
 

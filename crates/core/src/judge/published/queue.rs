@@ -118,7 +118,7 @@ fn limits(test: &Test, machine: &Machine) -> Vec<Finding> {
     for limit in &machine.limits {
         let (quantity, shown_limit) = (limit.quantity, shown_limit(limit));
         let (part, limit) = (limit.part, limit.value);
-        let mut here = Vec::new();
+        let mut reaching = Vec::new();
         for cells in Cells::of(test) {
             let Some((reach, of)) = cells.of_part(quantity, part) else { continue };
             let contender = &cells.row.contender;
@@ -130,11 +130,11 @@ fn limits(test: &Test, machine: &Machine) -> Vec<Finding> {
                 let kind = (Audit::A8, Severity::Warning);
                 findings.push(found(test, contender, kind, evidence, advice));
             } else if !reach.is_below(Reach::exactly(limit * CEILING)) {
-                here.push(contender.clone());
+                reaching.push(contender.clone());
             }
         }
-        if here.len() > 1 {
-            at_limit.push((here, shown_limit));
+        if reaching.len() > 1 {
+            at_limit.push((reaching, shown_limit));
         }
     }
     findings.extend(at_limit.into_iter().map(|(contenders, limit)| {

@@ -3,7 +3,8 @@
 use comfy_table::presets::NOTHING;
 
 use super::super::grid::Grid;
-use super::{WIDTH, bytes, lines, time, trimmed};
+use super::WIDTH;
+use super::words::{bytes, lines, time, trimmed};
 use crate::model::trace::{Access, Columns, Op, Queue, SECTOR_BYTES};
 
 /// What the names of the rows take, and their frame.

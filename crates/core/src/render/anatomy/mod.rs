@@ -5,19 +5,18 @@ mod access;
 mod lanes;
 mod picture;
 mod times;
+mod words;
 
 use comfy_table::presets::NOTHING;
 
 use super::grid::Grid;
-use super::paint::wrapped;
 use super::words::counted;
-use crate::model::trace::{
-    Account, Anatomy, Kind, Operation, Origin, Parts, Row, Spread, Traced, bytes_of,
-};
-use crate::model::{FsyncOperation, Unit};
+use crate::model::trace::{Account, Anatomy, Kind, Origin, Parts, Row, Spread, Traced, bytes_of};
 
 pub(super) use access::op_name;
 pub(super) use lanes::{Lane, lanes};
+pub(super) use words::{all_written, blocks, flushes, flushes_shown, noun, time, written};
+use words::{bytes, lines, name, trimmed};
 
 /// A terminal's width.
 const WIDTH: usize = 80;
@@ -60,35 +59,6 @@ fn overview(traced: &[Traced]) -> String {
     out
 }
 
-/// What an operation wrote, in bytes: data of the synced file and of others, the journal, and the
-/// rest in its place.
-pub(super) fn written(operation: &Operation) -> [u64; 4] {
-    let rows = operation.rows();
-    let sum = |of: fn(&Row) -> bool| rows.iter().filter(|it| of(it.0)).map(|it| it.1).sum();
-    [
-        sum(|row| *row == Row::Own),
-        sum(|row| *row == Row::Others),
-        sum(|row| matches!(row, Row::Journal(_))),
-        sum(|row| matches!(row, Row::Metadata(_) | Row::Unknown)),
-    ]
-}
-
-/// All that it wrote, in bytes.
-pub(super) fn all_written(operation: &Operation) -> u64 {
-    written(operation).iter().sum()
-}
-
-/// How often it flushed.
-pub(super) fn flushes(operation: &Operation) -> u64 {
-    operation.rows().get(&Row::Flushes).copied().unwrap_or(0)
-}
-
-/// "1 flush", "2 flushes".
-pub(super) fn flushes_shown(count: u64) -> String {
-    let es = if count == 1 { "" } else { "es" };
-    format!("{count} flush{es}")
-}
-
 /// What was recorded of a workload on a contender.
 pub(super) fn one(traced: &Traced) -> String {
     let Traced { workload, contender, fsyncs, account, .. } = traced;
@@ -128,11 +98,6 @@ pub(super) fn one(traced: &Traced) -> String {
     text
 }
 
-fn lines(text: &str, indent: usize) -> String {
-    let indented = |line: &String| format!("{:indent$}{line}\n", "");
-    wrapped(text, WIDTH - indent).iter().map(indented).collect()
-}
-
 /// What is to be known before the figures are believed.
 fn doubts(traced: &Traced) -> Vec<String> {
     let mut doubts = Vec::new();
@@ -149,14 +114,6 @@ fn doubts(traced: &Traced) -> Vec<String> {
         doubts.push(format!("What the blocks are is unknown: {why}."));
     }
     doubts
-}
-
-/// What one of those that were measured is called; the workload's name says which they are.
-pub(super) fn noun(traced: &Traced) -> &'static str {
-    match traced.operation {
-        FsyncOperation::Fsync => "fsync",
-        _ => "operation",
-    }
 }
 
 /// How they differ: what most of them have, how many these are, and the extremes.
@@ -193,44 +150,11 @@ fn median(fsyncs: &Anatomy) -> Option<u64> {
     fsyncs.latency_ns(0.5).filter(|_| fsyncs.latency_ns(1.0) > Some(0))
 }
 
-fn trimmed(table: &str) -> String {
-    table.lines().map(|line| format!("{}\n", line.trim_end())).collect()
-}
-
-/// What a row of the table is called.
-pub(super) fn name(row: &Row) -> String {
-    match row {
-        Row::Own => "blocks: data of the synced file".into(),
-        Row::Others => "blocks: data of other files".into(),
-        Row::Journal(what) | Row::Metadata(what) => format!("blocks: {what}"),
-        Row::Unknown => "blocks: unknown".into(),
-        Row::Writes => "requests that write".into(),
-        Row::FuaWrites => "of these with FUA".into(),
-        Row::Flushes => "flushes".into(),
-        Row::Reads => "requests that read".into(),
-    }
-}
-
 fn figure(row: &Row, value: u64) -> String {
     match row {
         Row::Writes | Row::FuaWrites | Row::Flushes | Row::Reads => value.to_string(),
         _ => blocks(value),
     }
-}
-
-/// Bytes as blocks: `7`, `0.5`.
-pub(super) fn blocks(bytes: u64) -> String {
-    match bytes.is_multiple_of(BLOCK_BYTES) {
-        true => (bytes / BLOCK_BYTES).to_string(),
-        false => {
-            let parts = format!("{:.3}", bytes as f64 / BLOCK_BYTES as f64);
-            parts.trim_end_matches('0').to_string()
-        }
-    }
-}
-
-pub(super) fn time(time_ns: u64) -> String {
-    Unit::Nanoseconds.format(time_ns as f64)
 }
 
 /// The whole timed part, or recording.
@@ -263,10 +187,6 @@ fn whole(account: &Account, origin: Origin) -> String {
     lines(&text, 0)
 }
 
-fn bytes(bytes: u64) -> String {
-    Unit::Bytes.format(bytes as f64)
-}
-
 /// " (data 1.17 MiB, journal 1.53 MiB)", or nothing.
 fn kinds(parts: &Parts) -> String {
     let kinds = [
@@ -284,7 +204,7 @@ fn kinds(parts: &Parts) -> String {
 #[cfg(test)]
 pub(in crate::render) mod tests {
     use super::*;
-    use crate::model::trace::{Entry, Stages};
+    use crate::model::trace::{Entry, Operation, Stages};
 
     /// An fsync of the second of two files, as ext4 does it.
     pub(in crate::render) fn example() -> Operation {

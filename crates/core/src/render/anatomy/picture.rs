@@ -3,7 +3,8 @@
 use unicode_width::UnicodeWidthStr;
 
 use super::lanes::{Lane, lanes};
-use super::{BLOCK_BYTES, WIDTH, blocks, lines, name, time};
+use super::words::{blocks, lines, name, time};
+use super::{BLOCK_BYTES, WIDTH};
 use crate::model::trace::{Entry, Op, Operation};
 
 /// Requests that are listed each; of more only the picture is shown.

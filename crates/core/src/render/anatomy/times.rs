@@ -4,7 +4,7 @@ use comfy_table::presets::NOTHING;
 
 use super::super::grid::Grid;
 use super::access::op_name;
-use super::{time, trimmed};
+use super::words::{time, trimmed};
 use crate::model::trace::{Anatomy, Layer, Quantiles, Stage, Stages};
 
 const COLUMNS: [&str; 3] = ["median", "90% within", "longest"];

@@ -3,7 +3,7 @@
 
 use maud::{Markup, html};
 
-use super::super::history::{day, is_drawn, name_of, when};
+use super::super::history::{day, is_drawn, name_of, shown, when};
 use super::drawing::{Figure, Live, Place, WIDTH, named};
 use super::palette;
 use super::plot::{LINE, marks, percent, row_text, stretched};
@@ -127,11 +127,6 @@ fn is_void(point: &Point) -> bool {
 /// What is drawn of a run: the ratio, of the reference its median.
 fn figure_of(point: &Point) -> f64 {
     point.ratio.unwrap_or(point.median)
-}
-
-/// The same for a person.
-fn shown(series: &Series, value: f64) -> String {
-    if series.is_of_reference() { series.unit.format(value) } else { precise(value) }
 }
 
 fn says(series: &Series) -> String {

@@ -6,8 +6,8 @@ use maud::{Markup, html};
 use super::super::figure::{Figure, Place, trends};
 use super::super::grid::Grid;
 use super::super::history::{
-    RUNS_MIN, came, candidates, chance, day, is_drawn, is_still, name_of, runs, shifted, together,
-    trend, when, with,
+    RUNS_MIN, came, candidates, chance, day, is_drawn, is_still, name_of, runs, shifted, shown,
+    together, trend, when, with,
 };
 use super::page::Page;
 use super::parts;
@@ -263,10 +263,6 @@ fn stretches(history: &History, series: &[&Series]) -> Grid {
         table.add(fixed.into_iter().chain(series.iter().map(middle)));
     }
     table
-}
-
-fn shown(series: &Series, value: f64) -> String {
-    if series.is_of_reference() { series.unit.format(value) } else { precise(value) }
 }
 
 /// A row for each run, with what it says of each series.

@@ -5,18 +5,13 @@ use std::io::{self, Seek, SeekFrom};
 use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 
-use fsverdict_core::model::Unit;
+use fsverdict_core::model::Bytes;
 use fsverdict_core::model::need::Answer;
 
 use crate::bed::{needed, with_margin};
 use crate::machine::memory::available_bytes;
 use crate::machine::mount;
 use crate::sys;
-
-#[expect(clippy::cast_precision_loss, reason = "it is shown to three figures")]
-fn shown(bytes: u64) -> String {
-    Unit::Bytes.format(bytes as f64)
-}
 
 /// Room for images in `folder`.
 pub(super) fn images(folder: &Path, bytes: u64) -> Answer {
@@ -26,13 +21,13 @@ pub(super) fn images(folder: &Path, bytes: u64) -> Answer {
         Err(error) => return Answer::unknown(format!("{path}: {error}")),
     };
     if free_bytes < with_margin(bytes) {
-        let (free, needed) = (shown(free_bytes), needed(bytes));
+        let (free, needed) = (Bytes(free_bytes).rounded(), needed(bytes));
         return Answer::no(format!("{path} has {free} free, the image needs {needed}"))
             .but("choose another --dir, a smaller --size or, for a study, a smaller --scale");
     }
     let on = mount::holding(folder).ok().flatten();
     let kind = on.map_or(String::new(), |on| format!(", on {}", on.file_system));
-    Answer::yes(format!("{} free in {path}{kind}", shown(free_bytes)))
+    Answer::yes(format!("{} free in {path}{kind}", Bytes(free_bytes).rounded()))
 }
 
 /// Room on a disk, or in a directory, of the user's.
@@ -40,10 +35,10 @@ pub(super) fn space(at: &Path, bytes: u64) -> Answer {
     let path = at.display();
     match room_bytes(at) {
         Ok(there_bytes) if there_bytes < bytes => {
-            let (needed, there) = (shown(bytes), shown(there_bytes));
+            let (needed, there) = (Bytes(bytes).rounded(), Bytes(there_bytes).rounded());
             Answer::no(format!("{needed} are needed, {path} has {there}"))
         }
-        Ok(there_bytes) => Answer::yes(format!("{path} has {}", shown(there_bytes))),
+        Ok(there_bytes) => Answer::yes(format!("{path} has {}", Bytes(there_bytes).rounded())),
         Err(error) => Answer::unknown(format!("{path}: {error}")),
     }
 }
@@ -61,7 +56,7 @@ pub(super) fn memory(root: &Path, bytes: u64) -> Answer {
     let Some(free_bytes) = available_bytes(&text) else {
         return Answer::unknown("/proc/meminfo has no line MemAvailable");
     };
-    let free = shown(free_bytes);
+    let free = Bytes(free_bytes).rounded();
     match free_bytes >= with_margin(bytes) {
         true => Answer::yes(format!("{free} available")),
         false => Answer::no(format!("{free} available, a bed in memory needs {}", needed(bytes)))

@@ -26,8 +26,8 @@ fn machine(root: &tempfile::TempDir) -> Machine {
 #[test]
 fn every_mkfs_has_a_package_to_install() {
     for file_system in file_system::ALL {
-        let lack = not_installed(file_system.program).lack().unwrap();
-        assert!(lack.contains(": apt-get install "), "{lack}");
+        let unmet = not_installed(file_system.program).unmet().unwrap();
+        assert!(unmet.contains(": apt-get install "), "{unmet}");
     }
     assert!(tool::package(QEMU).is_some() && tool::package("fio").is_some());
 }
@@ -87,12 +87,12 @@ fn room_is_compared_with_what_is_needed() {
     let of = |need| machine(&root).answer(&need);
     let at = root.path().display().to_string();
     assert_eq!(of(Need::Images { bytes: 1 }).state, State::Yes);
-    let lack = of(Need::Images { bytes: 1 << 60 }).lack().unwrap();
+    let unmet = of(Need::Images { bytes: 1 << 60 }).unmet().unwrap();
     let said = "free, the image needs 1024 PiB and 5% more: choose another --dir";
-    assert!(lack.contains(said), "{lack}");
+    assert!(unmet.contains(said), "{unmet}");
     assert_eq!(of(Need::Space { at: at.clone(), bytes: 1 }).state, State::Yes);
-    let lack = of(Need::Space { at: at.clone(), bytes: 1 << 60 }).lack().unwrap();
-    assert!(lack.starts_with(&format!("1024 PiB are needed, {at} has ")), "{lack}");
+    let unmet = of(Need::Space { at: at.clone(), bytes: 1 << 60 }).unmet().unwrap();
+    assert!(unmet.starts_with(&format!("1024 PiB are needed, {at} has ")), "{unmet}");
     assert_eq!(of(Need::Space { at: "/no/such".into(), bytes: 1 }).state, State::Unknown);
 }
 
@@ -101,22 +101,22 @@ fn programs_of_the_work_are_found_by_name_or_path() {
     let root = tree(&[]);
     let of = |name: &str, package: Option<&str>| {
         let package = package.map(Into::into);
-        machine(&root).answer(&Need::Program { name: name.into(), package }).lack()
+        machine(&root).answer(&Need::Program { name: name.into(), package }).unmet()
     };
     assert_eq!(of("sh", None), None);
     assert_eq!(of("/etc/passwd", Some("base-passwd")), None);
-    let lack = of("no-bench", Some("no-db")).unwrap();
-    assert_eq!(lack, "no-bench is not installed: apt-get install no-db");
+    let unmet = of("no-bench", Some("no-db")).unwrap();
+    assert_eq!(unmet, "no-bench is not installed: apt-get install no-db");
 }
 
 #[test]
 fn an_interface_must_be_there() {
     let text = " face |bytes\n  eth0: 1 2\n    lo: 3 4\n";
     let root = tree(&[("proc/net/dev", text)]);
-    let over = |name: &str| machine(&root).answer(&Need::Interface(name.into())).lack();
+    let over = |name: &str| machine(&root).answer(&Need::Interface(name.into())).unmet();
     assert_eq!(over("eth0"), None);
-    let lack = over("eth1").unwrap();
-    assert!(lack.ends_with("no network interface eth1; did you mean eth0?"), "{lack}");
+    let unmet = over("eth1").unwrap();
+    assert!(unmet.ends_with("no network interface eth1; did you mean eth0?"), "{unmet}");
 }
 
 #[test]
@@ -175,7 +175,7 @@ fn tracefs_is_found_where_it_is_mounted() {
 fn throttling_is_that_of_cgroups_v1_or_v2() {
     let v1 = tree(&[("sys/fs/cgroup/blkio/blkio.throttle.read_iops_device", "")]);
     assert!(devices::limits(v1.path()).detail.contains("v1, for every process"));
-    let on_a_shared_disk = devices::own_limits(v1.path()).lack().unwrap();
+    let on_a_shared_disk = devices::own_limits(v1.path()).unmet().unwrap();
     assert!(on_a_shared_disk.contains("everybody on that disk"), "{on_a_shared_disk}");
     let mounts = ("proc/self/mountinfo", "32 1 0:28 / /cg rw - cgroup2 cgroup2 rw\n");
     let controllers = ("cg/cgroup.controllers", "cpuset cpu io memory\n");
@@ -253,9 +253,9 @@ fn a_disk_that_contradicts_itself_is_mended_by_a_rule() {
 
 #[test]
 fn a_server_that_debian_starts_is_to_be_stopped() {
-    let lack = installed(not_installed("vsftpd")).lack().unwrap();
+    let unmet = installed(not_installed("vsftpd")).unmet().unwrap();
     let says = ": apt-get install vsftpd, and then systemctl disable --now vsftpd: a trial starts \
                 its own";
-    assert!(lack.ends_with(says), "{lack}");
+    assert!(unmet.ends_with(says), "{unmet}");
     assert_eq!(installed(not_installed("fio")), not_installed("fio"));
 }

@@ -258,8 +258,8 @@ pub fn ground(trial: &Trial, environment: &BTreeMap<String, String>) -> Ground {
     texts.extend(workload.work().map(|work| engine(work).files()).unwrap_or_default());
     texts.extend(environment.values().chain(&workload.needs).cloned());
     texts.extend(std::env::var("PATH"));
-    let here = std::env::current_dir().map(|folder| folder.display().to_string());
-    let named = texts.iter().chain(&here).flat_map(|text| paths_in(text)).collect();
+    let folder = std::env::current_dir().map(|folder| folder.display().to_string());
+    let named = texts.iter().chain(&folder).flat_map(|text| paths_in(text)).collect();
     let device = is_raw.then(|| raw_device(trial).ok()).flatten();
     let networks = workload.link().map(|_| link::clients());
     let opened = trial.writable.iter().map(PathBuf::from);

@@ -7,10 +7,11 @@ use fsverdict_core::model::need::{Answer, ProbeKind, install};
 use fsverdict_core::model::{Contender, Need, Plan};
 
 use super::arch::{self, Arch};
+use super::bootable::{self, Asked, Bootable, above};
 use super::error::VmError;
+use super::runner::is_uml;
 use super::toolbox;
 use super::userland::{self, Userland};
-use super::{Asked, Bootable, above, is_uml};
 use crate::file_system::{self, FileSystem};
 use crate::place::doctor::{Machine, tools};
 use crate::{layer, tool};
@@ -61,7 +62,7 @@ pub fn answer(machine: &Machine, plan: &Plan, need: &Need) -> Answer {
 /// is not there. All kernels of a name are for the same.
 fn arch_of(plan: &Plan, contender: &Contender) -> Arch {
     let name = contender.kernel.as_deref();
-    let first = super::kernels(name, plan).ok().and_then(|all| Some(all.first()?.arch));
+    let first = bootable::kernels(name, plan).ok().and_then(|all| Some(all.first()?.arch));
     first.unwrap_or_else(|| arch::split(name.unwrap_or_default()).1)
 }
 
@@ -259,8 +260,8 @@ mod tests {
             [Need::Root, Need::Namespaces, Need::LoopDevices, Need::Limits, Need::DropCaches];
         assert!(able.iter().all(|need| of(need).is_able()));
         for need in [Need::Zram, Need::Partitions, Need::Link, Need::Interface("eth0".into())] {
-            let lack = of(&need).lack().unwrap();
-            assert!(lack.ends_with(": write --place local"), "{lack}");
+            let unmet = of(&need).unmet().unwrap();
+            assert!(unmet.ends_with(": write --place local"), "{unmet}");
         }
         for name in ["sh", "no-bench"] {
             let need = Need::Program { name: name.into(), package: Some("some".into()) };
@@ -282,7 +283,7 @@ mod tests {
         let plan = Plan::parse(&plan).unwrap();
         let kernel = answer(&machine, &plan, &Need::Kernel(Some("0.1".into())));
         let says = "there is no kernel 0.1 here: fsverdict kernels get 0.1";
-        assert_eq!(kernel.lack().unwrap(), says);
+        assert_eq!(kernel.unmet().unwrap(), says);
         let ext4 = answer(&machine, &plan, &Need::FileSystem("ext4".into()));
         assert_eq!(ext4.state, State::Unknown);
     }

@@ -23,7 +23,7 @@ const LOG_BYTES_MAX: u64 = 64 << 20;
 const TEXT_BYTES_MAX: usize = 1 << 20;
 
 /// Runs the machine on our terminal to its end.
-pub fn run_here(argv: &[String]) -> Result<(), HostError> {
+pub fn run_on_terminal(argv: &[String]) -> Result<(), HostError> {
     let mut command = tool::command(&argv[0])?;
     command.args(&argv[1..]).stdin(Stdio::inherit());
     sys::die_with_us(&mut command);

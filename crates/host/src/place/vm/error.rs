@@ -3,7 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use fsverdict_core::model::{Attachment, Unit};
+use fsverdict_core::model::{Attachment, Bytes};
 use thiserror::Error;
 
 use super::arch::Arch;
@@ -26,7 +26,8 @@ pub enum VmError {
     NoUml,
     #[error(
         "{folder} has {} free, and a User Mode Linux has its {} of memory there: give it less \
-         ([vm] memory), or enlarge it (mount -o remount,size=...)", shown(*free), shown(*bytes)
+         ([vm] memory), or enlarge it (mount -o remount,size=...)",
+        Bytes(*free).rounded(), Bytes(*bytes).rounded()
     )]
     SharedMemory { folder: &'static str, free: u64, bytes: u64 },
     #[error("kernel {}: {source}", path.display())]
@@ -67,7 +68,7 @@ pub enum VmError {
     TooManyDisks { release: String, most: usize },
     #[error(
         "the work names {} of files, which a guest would have to hold in its memory: name less, \
-         or write what it needs with --setup", shown(*bytes)
+         or write what it needs with --setup", Bytes(*bytes).rounded()
     )]
     HostFiles { bytes: u64 },
     #[error(
@@ -116,11 +117,6 @@ impl VmError {
 /// `/x/lib/modules/6.1` is below `/x`, where depmod(8) looks for it.
 fn root_of(folder: &Path) -> &Path {
     folder.ancestors().nth(3).unwrap_or(folder)
-}
-
-#[expect(clippy::cast_precision_loss, reason = "it is shown to three figures")]
-fn shown(count: u64) -> String {
-    Unit::Bytes.format(count as f64)
 }
 
 pub fn failed(what: String) -> impl FnOnce(io::Error) -> VmError {

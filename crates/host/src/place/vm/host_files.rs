@@ -81,7 +81,7 @@ impl HostFiles {
         more: &[&str],
         userland: Option<Userland>,
     ) -> Result<HostFiles, VmError> {
-        if let Some((userland, how)) = userland.as_ref().and_then(|it| Some((it, it.lack()?))) {
+        if let Some((userland, how)) = userland.as_ref().and_then(|it| Some((it, it.missing()?))) {
             return Err(VmError::NoUserland { arch: userland.arch().shown(), how });
         }
         let given = plan.vm.as_ref().and_then(Vm::given);

@@ -87,7 +87,7 @@ pub fn get(package: &str, say: &mut dyn FnMut(&str)) -> Result<Toolbox, VmError>
         };
         write(PROGRAMS, &programs.join("\n"))?;
         write(VERSION, &version)?;
-        make(toolbox.folder.parent().unwrap_or(Path::new("/")))?;
+        make_folder(toolbox.folder.parent().unwrap_or(Path::new("/")))?;
         let making = failed(format!("making {}", toolbox.folder.display()));
         fs::rename(&beside, &toolbox.folder).map_err(making)
     });
@@ -98,7 +98,7 @@ pub fn get(package: &str, say: &mut dyn FnMut(&str)) -> Result<Toolbox, VmError>
 /// Unpacks the package and what it needs of what is not installed; gives its programs.
 fn fill(apt: &Apt, package: &str, work: &Path, folder: &Path) -> Result<Vec<String>, VmError> {
     let (own, needed) = (work.join("own"), work.join("needed"));
-    [&own, &needed].into_iter().try_for_each(|path| make(path))?;
+    [&own, &needed].into_iter().try_for_each(|path| make_folder(path))?;
     let mut others = apt.with_what_lacks(&[package])?;
     others.retain(|it| it != package);
     apt.unpack(&[package.to_string()], &own)?;
@@ -126,14 +126,14 @@ fn programs_in(root: &Path) -> Vec<PathBuf> {
     entries.filter(is_program).collect()
 }
 
-fn make(folder: &Path) -> Result<(), VmError> {
+pub(super) fn make_folder(folder: &Path) -> Result<(), VmError> {
     fs::create_dir_all(folder).map_err(failed(format!("making {}", folder.display())))
 }
 
 /// Copies `programs` into `folder`, with the libraries and the loader that they need: of the first
 /// of `roots` that has them.
 pub fn collect(roots: &[&Path], programs: &[PathBuf], folder: &Path) -> Result<(), VmError> {
-    make(folder)?;
+    make_folder(folder)?;
     let folders = library_folders(Arch::OWN);
     let folders: Vec<&str> = folders.iter().map(String::as_str).collect();
     let library = |name: &str| roots.iter().find_map(|root| found(root, &folders, name));

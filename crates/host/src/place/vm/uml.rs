@@ -264,9 +264,9 @@ fn boot(kernel: &Kernel) -> io::Result<String> {
 
 /// What the boot of the kernel `release` tells.
 fn judged(release: &str, said: &str) -> Answer {
-    let is_here =
+    let has_started =
         said.as_bytes().windows(WORDS.len() - 1).any(|it| it == &WORDS[..WORDS.len() - 1]);
-    if is_here {
+    if has_started {
         return Answer::yes(format!("Linux {release}, a process of this machine's"));
     }
     let end = console::end_of(said);
@@ -391,17 +391,17 @@ mod tests {
     }
 
     #[test]
-    fn a_boot_tells_whether_it_runs_here_and_why_not() {
+    fn a_boot_tells_whether_it_runs_and_why_not() {
         assert_eq!(judged("7.2.7", "Checking...\nfsverdict was here\r\n").state, State::Yes);
         let panic = "<6>one\n<0>Kernel panic - not syncing: Segfault with no mm\n<4>CPU: 0\n";
-        let lack = judged("6.12.41", panic).lack().unwrap();
+        let unmet = judged("6.12.41", panic).unmet().unwrap();
         assert_eq!(
-            lack,
+            unmet,
             "Linux 6.12.41 does not run on this processor: the kernel panicked: <6>one | <0>Kernel \
              panic - not syncing: Segfault with no mm; before 6.13 it has no room for large \
              floating-point states: fsverdict kernels get uml, or write --place vm"
         );
-        let silent = judged("7.2.7", "").lack().unwrap();
+        let silent = judged("7.2.7", "").unmet().unwrap();
         assert!(silent.contains("processor: its console is empty: fsverdict"), "{silent}");
     }
 

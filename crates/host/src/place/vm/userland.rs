@@ -83,7 +83,7 @@ impl Userland {
     }
 
     /// What is to be done before a guest can have them.
-    pub fn lack(&self) -> Option<String> {
+    pub fn missing(&self) -> Option<String> {
         let arch = self.arch.name();
         if self.packages().is_empty() || self.is_unfinished() {
             return Some(format!("fsverdict kernels tools --arch {arch}"));
@@ -299,7 +299,7 @@ mod tests {
     fn programs_and_libraries_are_found_below_the_root() {
         let folder = tempfile::tempdir().unwrap();
         let userland = Userland::at(Arch::Arm64, folder.path());
-        assert_eq!(userland.lack().unwrap(), "fsverdict kernels tools --arch arm64");
+        assert_eq!(userland.missing().unwrap(), "fsverdict kernels tools --arch arm64");
         for name in ["sbin/mkfs.ext4", "usr/lib/aarch64-linux-gnu/samba/libx.so.1", "etc/x"] {
             let path = userland.root().join(name);
             fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -321,9 +321,9 @@ mod tests {
         let before = userland.told();
         userland.keep(VERSIONS, "fio_3.33-3_arm64").unwrap();
         assert!(before != userland.told() && userland.told().contains("1 packages"));
-        assert!(userland.lack().unwrap().contains("--program FILE"));
+        assert!(userland.missing().unwrap().contains("--program FILE"));
         userland.keep(UNFINISHED, "").unwrap();
-        assert_eq!(userland.lack().unwrap(), "fsverdict kernels tools --arch arm64");
+        assert_eq!(userland.missing().unwrap(), "fsverdict kernels tools --arch arm64");
     }
 
     #[test]

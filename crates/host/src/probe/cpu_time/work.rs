@@ -123,9 +123,7 @@ fn children_ticks(root: &Path, process: u32) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
-    use std::hint::black_box;
-
-    use super::super::super::fake;
+    use super::super::super::fake::{self, spin};
     use super::*;
 
     const MOUNTS: &str = "22 1 0:5 / /proc rw - proc proc rw\n\
@@ -161,23 +159,15 @@ mod tests {
         assert_eq!(WorkClock::open(Path::new("/nowhere")).kind(), CpuClock::Processes);
     }
 
-    /// Runs until this thread's own clock shows so much.
-    fn burn(time_ns: u64) {
-        let begin_ns = sys::thread_cpu_ns();
-        while sys::thread_cpu_ns() < begin_ns + time_ns {
-            black_box(begin_ns);
-        }
-    }
-
     #[test]
     fn what_takes_less_than_a_tick_is_measured() {
         for time_ns in [20_000, 500_000, 3_000_000] {
             let first_ns = own_ns();
-            burn(time_ns);
+            spin(time_ns);
             let ns = own_ns() - first_ns;
             assert!(ns >= time_ns, "{time_ns} ns were {ns}");
             // A thread that has ended counts as well.
-            let thread = std::thread::Builder::new().spawn(move || burn(time_ns));
+            let thread = std::thread::Builder::new().spawn(move || spin(time_ns));
             thread.unwrap().join().unwrap();
             let ns = own_ns() - first_ns;
             assert!(ns >= 2 * time_ns, "twice {time_ns} ns were {ns}");

@@ -100,7 +100,7 @@ impl Writer<Label> {
         self.with_number(SHIFT_RIGHT_IMMEDIATE, HELD, target.page_shift.cast_signed());
         self.go_if(IF_AT_MOST, A3, HELD, Label::Clipped);
         self.with(MOVE, A3, HELD);
-        self.here(Label::Clipped);
+        self.bind(Label::Clipped);
         self.go_if(IF_AT_MOST_SIGNED, A3, A2, none);
         self.with(SUBTRACT, A3, A2);
     }
@@ -127,7 +127,7 @@ impl Writer<Label> {
         self.look_up(target.threads);
         self.with(MOVE, THREAD, RESULT);
         self.go_if_number(IF_EQUAL_IMMEDIATE, THREAD, 0, Label::Out);
-        self.here(Label::Known);
+        self.bind(Label::Known);
     }
 }
 
@@ -151,7 +151,7 @@ pub(super) fn added(target: &Target) -> Vec<u64> {
     it.word(A4, A1, layout.folio_order);
     it.with_number(AND_IMMEDIATE, A4, 0xff);
     it.with(SHIFT_LEFT, A3, A4);
-    it.here(Label::Single);
+    it.bind(Label::Single);
     it.with(ADD, A3, A2);
     it.pages_of_file(target, Label::Out);
     it.with(MOVE, HELD, A3);
@@ -160,7 +160,7 @@ pub(super) fn added(target: &Target) -> Vec<u64> {
     it.go_if(IF_NOT_EQUAL, A1, INODE, Label::New);
     it.word(A1, THREAD, ADDED);
     it.with(ADD, HELD, A1);
-    it.here(Label::New);
+    it.bind(Label::New);
     it.store(THREAD, ADDED_TO, INODE);
     it.store(THREAD, ADDED, HELD);
     it.finish(Label::Out)
@@ -199,7 +199,7 @@ pub(super) fn looked_up(target: &Target) -> Vec<u64> {
     it.go_if(IF_AT_MOST, A2, A4, Label::New);
     it.go(Label::Misses);
 
-    it.here(Label::New);
+    it.bind(Label::New);
     it.store(THREAD, LOOKED_IN, INODE);
     it.store(THREAD, LAST, A3);
     it.store(THREAD, INDEX, A2);
@@ -207,13 +207,13 @@ pub(super) fn looked_up(target: &Target) -> Vec<u64> {
     it.pages_of_file(target, Label::Misses);
     it.store(FRAME, PAGES, A3);
 
-    it.here(Label::Misses);
+    it.bind(Label::Misses);
     it.with_number(MOVE_IMMEDIATE, HELD, 0);
     it.word(A1, THREAD, ADDED_TO);
     it.go_if(IF_NOT_EQUAL, A1, INODE, Label::Counted);
     it.word(HELD, THREAD, ADDED);
     it.store_number(THREAD, ADDED, 0);
-    it.here(Label::Counted);
+    it.bind(Label::Counted);
     it.store_number(FRAME, KEY, 0);
     it.look_up(target.counts);
     it.go_if_number(IF_EQUAL_IMMEDIATE, RESULT, 0, Label::Out);

@@ -74,7 +74,7 @@ pub(super) fn ended(target: &Target) -> Vec<u64> {
         it.go_if_number(IF_EQUAL_IMMEDIATE, CALL, asking, Label::Out);
     }
     whose(&mut it, target);
-    it.here(Label::Count);
+    it.bind(Label::Count);
     count(&mut it, target);
     example(&mut it, target);
     it.finish(Label::Out)

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use super::ground::Ground;
 use super::promise::Promise;
 use crate::bed::own;
+use crate::machine::folder::entries;
 use crate::{machine, sys, undo};
 
 /// How long something that is about to go is waited for: udev, the kernel's own clean-up, and other
@@ -94,10 +95,6 @@ pub fn until_alone() -> bool {
 
 fn lines(path: &str) -> BTreeSet<String> {
     fs::read_to_string(path).unwrap_or_default().lines().map(String::from).collect()
-}
-
-fn entries(folder: impl AsRef<Path>) -> impl Iterator<Item = PathBuf> {
-    fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path())
 }
 
 /// Every process of our PID namespace but its first, which we are.

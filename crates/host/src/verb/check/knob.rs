@@ -12,6 +12,7 @@ use fsverdict_core::script::Knob;
 use super::bench::{Bench, Disk};
 use super::{mounting, topology, writeback};
 use crate::bed;
+use crate::machine::knob;
 use crate::machine::settings::{self, Change, Setting, SettingError};
 use crate::sys;
 use crate::undo::{self, Journal, SettingsLock, Undo};
@@ -207,7 +208,7 @@ fn lock() -> Result<SettingsLock, String> {
 }
 
 fn setting_of(name: &str, value: &str) -> Result<Setting, String> {
-    let knob = settings::Knob::sysctl(name);
+    let knob = knob::Knob::sysctl(name);
     match knob.exists() {
         true => Ok(Setting { knob, value: value.into() }),
         false => Err(format!("this kernel has no sysctl {name}")),
@@ -338,7 +339,7 @@ struct QueueTrial<'a> {
 
 impl QueueTrial<'_> {
     fn setting(&self, file: &str, value: &str) -> Setting {
-        Setting { knob: settings::Knob::queue(self.number, file), value: value.into() }
+        Setting { knob: knob::Knob::queue(self.number, file), value: value.into() }
     }
 
     /// The finding, and the setting if it was taken.
@@ -455,14 +456,14 @@ mod tests {
         let device = crate::bed::LoopDevice::attach_file(&file, false, 0).unwrap();
         let number = device.device().number;
         let setting = |file: &str, value: &str| {
-            let knob = settings::Knob::queue(number, file);
+            let knob = knob::Knob::queue(number, file);
             Setting { knob, value: value.into() }
         };
         let files = ["scheduler", "nr_requests", "rq_affinity", "write_cache"];
         let read = || files.map(|file| setting(file, "").current(ROOT.as_ref()).unwrap().value);
         let before = read();
         // Kernels differ in what else they have.
-        let schedulers = settings::Knob::queue(number, "scheduler").text(ROOT.as_ref()).unwrap();
+        let schedulers = knob::Knob::queue(number, "scheduler").text(ROOT.as_ref()).unwrap();
         let mut others = schedulers.split_whitespace().map(|it| it.trim_matches(['[', ']']));
         let other = others.find(|name| !["none", "mq-deadline"].contains(name));
         let mut changes = Changes::new().unwrap();

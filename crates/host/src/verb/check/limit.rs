@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn a_limit_that_may_not_be_raised_here_is_not_invalid() {
+    fn a_limit_that_may_not_be_raised_is_not_invalid() {
         let denied = "failed to set the NOFILE resource limit: Operation not permitted";
         for (item, count, said, state) in [
             ("nofile", Some(100), denied, Judged::NotTried),

@@ -7,10 +7,11 @@ use fsverdict_core::model::{Bytes, Checked, Judged, Unit};
 use fsverdict_core::script::{Call, Choice, argv, is_unknown};
 
 use super::bench::{Bench, Disk, Refused};
+use super::elsewhere::elsewhere;
 use super::facts::{complaint, lost, read_facts};
 use super::sort::{Facts, Fate, sort};
 use super::target::{LARGE_BYTES, USUAL_BYTES};
-use super::{documented, elsewhere, finding, mounting, stripe};
+use super::{documented, finding, mounting, stripe};
 use crate::tool::{self, ToolError};
 
 /// What has to be known of a kind of file system to try its options.

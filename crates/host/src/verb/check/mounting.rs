@@ -10,8 +10,9 @@ use fsverdict_core::model::{Checked, Judged};
 use fsverdict_core::script::{Call, Choice, Mount, is_unknown};
 
 use super::bench::{Bench, Disk, Mounted, Refused};
+use super::elsewhere::elsewhere;
 use super::sort::{Change, Facts, Fate, sort};
-use super::{documented, elsewhere, finding};
+use super::{documented, finding};
 use crate::file_system::Site;
 use crate::machine::mount;
 use crate::{file_system, sys, tool};

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use fsverdict_core::model::{Checked, Judged, Partition, Unit};
+use fsverdict_core::model::{Bytes, Checked, Judged, Partition};
 use fsverdict_core::script::{Call, argv};
 
 use super::bench::{Bench, Disk};
@@ -115,7 +115,7 @@ fn judged(blank: &Checked, starts: &[(u32, u64)], said: &str, device: &str) -> C
         optimal_bytes: topology.optimal_bytes,
     };
     let Some(cost) = partition.misaligned() else {
-        let said = format!("partition {number} begins at {}: aligned", bytes(*start));
+        let said = format!("partition {number} begins at {}: aligned", Bytes(*start).rounded());
         return Checked { said: Some(said), ..blank.clone() };
     };
     let quoted = if said.is_empty() { String::new() } else { format!("; {said}") };
@@ -153,11 +153,6 @@ fn spare_alignment(
         ),
         ..blank.clone()
     })
-}
-
-#[expect(clippy::cast_precision_loss, reason = "it is shown to three figures")]
-fn bytes(count: u64) -> String {
-    Unit::Bytes.format(count as f64)
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use fsverdict_core::model::{Checked, Judged};
 
-use crate::machine::settings;
+use crate::machine::knob::Knob;
 
 /// Where the background begins, and where writers are held up, in the same unit.
 const LIMITS: [(&str, &str); 2] = [
@@ -49,7 +49,7 @@ pub fn judge(findings: &mut [Checked], wishes: &[(&str, &str)]) {
 }
 
 fn current(name: &str) -> Option<u64> {
-    let text = settings::Knob::sysctl(name).text("/".as_ref()).ok()?;
+    let text = Knob::sysctl(name).text("/".as_ref()).ok()?;
     text.trim().parse().ok()
 }
 

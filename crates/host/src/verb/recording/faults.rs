@@ -18,7 +18,7 @@ use std::thread::JoinHandle;
 use fsverdict_core::recording::{Fault, Faults, Watch};
 use fsverdict_core::trace::{Field, Format};
 
-use super::nameless;
+use super::nameless::nameless;
 use crate::machine::tracing;
 use crate::sys::{self, Counted, Events, Told};
 

@@ -2,6 +2,7 @@
 //! it hands over by io_uring.
 
 mod faults;
+mod nameless;
 mod rings;
 
 use std::fs::{self, File, OpenOptions};
@@ -162,15 +163,6 @@ fn read(watch: &mut Watch, trace: &Trace, seen: Seen, rings: rings::Seen) -> io:
         }
         Ok(())
     })
-}
-
-/// A file of that name that nobody else can open: it has none any more.
-fn nameless(folder: &Path, name: &str) -> io::Result<File> {
-    let path = folder.join(format!("fsverdict-{}-{name}", std::process::id()));
-    let mut options = OpenOptions::new();
-    let file = options.read(true).write(true).create_new(true).mode(0o600).open(&path)?;
-    fs::remove_file(path)?;
-    Ok(file)
 }
 
 /// The file of a trace, which goes with this.

@@ -247,7 +247,7 @@ fn absolute_links_end_in_the_folder() {
     fs::write(&victim, "precious").unwrap();
     symlink(&victim, work.join("file")).unwrap();
     symlink(dir.path(), work.join("folder")).unwrap();
-    let here = std::env::current_dir().unwrap();
+    let before = std::env::current_dir().unwrap();
     for way in all_ways() {
         let folder = Folder { way, ..folder(&work).unwrap() };
         for name in ["file", "folder/victim"] {
@@ -259,7 +259,7 @@ fn absolute_links_end_in_the_folder() {
             });
             assert_eq!(tried.unwrap(), [io::ErrorKind::NotFound; 2], "{way:?}");
         }
-        assert_eq!(std::env::current_dir().unwrap(), here, "it has come back");
+        assert_eq!(std::env::current_dir().unwrap(), before, "it has come back");
         assert_eq!(fs::read(&victim).unwrap(), b"precious");
     }
 }

@@ -13,7 +13,7 @@ mod tools;
 use std::fs;
 use std::path::Path;
 
-use fsverdict_core::model::Unit;
+use fsverdict_core::model::Bytes;
 
 use super::apt::{self, Apt};
 #[cfg(test)]
@@ -21,7 +21,7 @@ use super::arch::Arch;
 use super::error::{VmError, failed};
 use super::fetch::{self, Wanted};
 use super::kernel::{self, Kernel};
-use super::release;
+use super::{release, toolbox};
 use crate::sys;
 use build::Build;
 use source::Source;
@@ -81,7 +81,7 @@ fn make(
 ) -> Result<(), VmError> {
     let work = kernel::cache().join("build");
     let _ = fs::remove_dir_all(&work);
-    making(&work)?;
+    toolbox::make_folder(&work)?;
     check_space(&work)?;
     let made = make_in(&work, plain, apt, source, folder, say);
     if made.is_ok() {
@@ -133,7 +133,7 @@ fn put_together(plain: &Kernel, built: &Path, tools: &Path, beside: &Path) -> Re
     let below = below
         .ok_or_else(|| VmError::Fetch(format!("Linux {} came without modules", plain.release)))?;
     let updates = beside.join(below).join("updates");
-    making(&updates)?;
+    toolbox::make_folder(&updates)?;
     let is_file = |it: &fs::DirEntry| it.file_type().is_ok_and(|kind| kind.is_file());
     for entry in fs::read_dir(built).into_iter().flatten().flatten().filter(is_file) {
         let to = updates.join(entry.file_name());
@@ -146,10 +146,6 @@ fn put_together(plain: &Kernel, built: &Path, tools: &Path, beside: &Path) -> Re
     fs::rename(tools, &to).map_err(failed(format!("making {}", to.display())))
 }
 
-fn making(folder: &Path) -> Result<(), VmError> {
-    fs::create_dir_all(folder).map_err(failed(format!("making {}", folder.display())))
-}
-
 /// A full disk has configure claim an incompatible licence.
 fn check_space(folder: &Path) -> Result<(), VmError> {
     let free_bytes =
@@ -157,12 +153,11 @@ fn check_space(folder: &Path) -> Result<(), VmError> {
     if free_bytes >= SPACE_BYTES {
         return Ok(());
     }
-    let shown = |bytes: u64| Unit::Bytes.format(bytes as f64);
     Err(VmError::Fetch(format!(
         "building OpenZFS needs {} in {}, where {} are free: make room, or set XDG_CACHE_HOME",
-        shown(SPACE_BYTES),
+        Bytes(SPACE_BYTES).rounded(),
         folder.display(),
-        shown(free_bytes)
+        Bytes(free_bytes).rounded()
     )))
 }
 

@@ -16,7 +16,7 @@ use std::thread::JoinHandle;
 
 use fsverdict_core::recording::time_ns;
 
-use super::nameless;
+use super::nameless::nameless;
 use crate::sys::{self, Coming, Heir, Meets};
 use looks::Looks;
 

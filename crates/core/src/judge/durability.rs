@@ -1,0 +1,91 @@
+//! Whether fsync is durable on each contender: by its mount options, and by what was flushed.
+
+use super::audit::mounted::{Terms, declared_without_flush};
+use crate::model::{Basis, Condition, Contender, DeviceTotals, Feature, Plan, Record, median};
+
+/// Whether fsync flushes: no mount option takes that away, and where the device counts flushes, the
+/// trials made some, each of which ends with a sync. Looked at is the work that flushes the most,
+/// for it waits for them, among the `workloads` at which the contender wrote, or else among all:
+/// a sync of what was only read has nothing to flush.
+pub(super) fn durability(plan: &Plan, records: &[Record], workloads: &[&str]) -> Vec<Condition> {
+    let names = || plan.contenders.iter().map(|it| it.name.as_str());
+    let flushes = |name: &str, workload: &str| {
+        typical(records, name, workload, |record, device| {
+            device.flushes.filter(|_| counts_flushes(record))
+        })
+    };
+    let most = |workload: &str| names().filter_map(|it| flushes(it, workload)).fold(0.0, f64::max);
+    let all: Vec<&str> = plan.workloads.iter().map(|it| it.name.as_str()).collect();
+    let at_most = |name: &str, among: &[&str]| {
+        let wrote = |it: &&str| {
+            let bytes = typical(records, name, it, |_, device| Some(device.write_bytes));
+            bytes.is_none_or(|bytes| bytes > 0.0)
+        };
+        let with_writes = among.iter().rev().copied().filter(wrote);
+        with_writes.max_by(|a, b| most(a).total_cmp(&most(b))).map(String::from)
+    };
+    let sparing = |contender: &Contender| {
+        let its = records.iter().filter(|record| record.key.contender == contender.name);
+        let seen = || its.map(Terms::of).find_map(|terms| terms.without_flush);
+        declared_without_flush(contender).or_else(seen)
+    };
+    let condition = |contender: &Contender| {
+        let name = &contender.name;
+        let found = at_most(name, workloads).or_else(|| at_most(name, &all));
+        let workload = found.as_deref().unwrap_or_default();
+        let (met, evidence) = flushed(workload, flushes(name, workload), most(workload) > 0.0);
+        let (met, basis, evidence) = match sparing(contender) {
+            Some(option) => (false, Basis::Documented, format!("{option}: fsync does not flush")),
+            None if found.is_none() => {
+                let why = "no mount option takes it away; no work here wrote anything to flush";
+                (true, Basis::Documented, why.into())
+            }
+            None => match met {
+                Some(met) => (met, Basis::Measured, evidence),
+                None => (true, Basis::Documented, evidence),
+            },
+        };
+        Condition { contender: name.clone(), feature: Feature::Durability, met, basis, evidence }
+    };
+    plan.contenders.iter().map(condition).collect()
+}
+
+/// What a contender's flushes at a workload say, where others flushed any: whether it is durable,
+/// if they tell, and the evidence.
+fn flushed(workload: &str, flushes: Option<f64>, counts_any: bool) -> (Option<bool>, String) {
+    match flushes {
+        Some(0.0) if counts_any => {
+            (Some(false), format!("{workload} flushed nothing on it, and did on others"))
+        }
+        Some(flushes) if flushes > 0.0 => {
+            let es = if flushes == 1.0 { "" } else { "es" };
+            (Some(true), format!("{flushes} flush{es} in the median trial of {workload}"))
+        }
+        None if counts_any => {
+            (None, "no mount option takes it away; flushes were not measured on it".into())
+        }
+        _ => (None, "no mount option takes it away; the device counts no flushes".into()),
+    }
+}
+
+/// The trial's kernel counts them: Linux 5.5 and later. In older records others say 0.
+fn counts_flushes(record: &Record) -> bool {
+    let mut lacks = record.guest.iter().flat_map(|guest| &guest.lacks);
+    !lacks.any(|reason| reason.contains("flushes"))
+}
+
+/// The median of a count of the devices, over the contender's trials of a workload.
+fn typical(
+    records: &[Record],
+    name: &str,
+    workload: &str,
+    count: impl Fn(&Record, &DeviceTotals) -> Option<u64>,
+) -> Option<f64> {
+    let its = records.iter().filter(|it| it.is_measured() && it.key.contender == name);
+    let of_trial = |record: &Record| {
+        let mut phases = record.phases.iter().map(|phase| phase.totals.device.as_ref()).peekable();
+        phases.peek()?;
+        phases.map(|device| Some(count(record, device?)? as f64)).sum()
+    };
+    median(its.filter(|it| it.key.workload == workload).filter_map(of_trial))
+}
