@@ -461,6 +461,7 @@ pub fn imagined(plan: &Plan, trial: &Trial) -> Result<Vec<String>, HostError> {
         parameters: &trial.contender.parameters,
         options: &config.qemu,
         has_terminal: false,
+        is_untrusted: config.untrusted,
     };
     Ok(runner.argv(&machine))
 }
@@ -696,6 +697,7 @@ impl<'a> Vm<'a> {
             parameters: &trial.contender.parameters,
             options: config.map_or(&[], |config| &config.qemu),
             has_terminal: false,
+            is_untrusted: config.is_some_and(|config| config.untrusted),
         })
     }
 
