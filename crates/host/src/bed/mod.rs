@@ -19,6 +19,7 @@ pub mod own;
 pub mod partition;
 mod ram;
 mod refusal;
+mod tables;
 mod undo;
 
 use std::fs::{self, File};
