@@ -342,6 +342,35 @@ struct Case {
     kind: &'static [&'static str],
 }
 
+#[test]
+fn what_panics_is_told_by_keys_and_values() {
+    let words = |text: &str| -> Vec<String> { text.split(' ').map(String::from).collect() };
+    let panics = |mkfs: &str, mount: &str| super::panics(&words(mkfs), &words(mount)).is_some();
+    for mount in ["errors=panic", "noatime,errors=panic", "noatime fatal_errors=panic"] {
+        assert!(panics("", mount), "{mount}");
+    }
+    for mount in ["errors=remount-ro", "errors=continue,nopanic", "subvol=panic", "panic"] {
+        assert!(!panics("", mount), "{mount}");
+    }
+    assert!(panics("--errors=panic", "") && panics("-e panic", ""));
+    assert!(!panics("-L panic-room", ""));
+}
+
+#[test]
+fn the_uuid_of_what_there_is_already_is_known_in_any_case() {
+    let root = tempfile::tempdir().unwrap();
+    let uuid = "0b3e6e1c-8c4b-4f5e-9a0c-0123456789ab";
+    std::fs::create_dir_all(root.path().join("sys/fs/btrfs").join(uuid)).unwrap();
+    std::fs::create_dir_all(root.path().join("sys/fs/btrfs/features")).unwrap();
+    let known = |words: &[&str]| {
+        let words: Vec<String> = words.iter().map(ToString::to_string).collect();
+        super::with_known_uuid(root.path(), &words).is_some()
+    };
+    assert!(known(&["-U", uuid]) && known(&[&format!("--uuid={}", uuid.to_uppercase())]));
+    assert!(!known(&["-U", "1b3e6e1c-8c4b-4f5e-9a0c-0123456789ab"]));
+    assert!(!known(&["-O", "features"]) && !known(&[]));
+}
+
 /// Images behind loop devices, which go with it, also when the test panics.
 struct Bed {
     devices: Vec<LoopDevice>,

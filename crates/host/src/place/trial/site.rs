@@ -178,6 +178,21 @@ impl Level<'_> {
             .into())
     }
 
+    /// Nobody has told it to have the machine panic: that is for guests.
+    pub fn check_goes_on(&self) -> Result<(), HostError> {
+        if within::is_guest() {
+            return Ok(());
+        }
+        for device in &self.devices {
+            if (self.file_system.has_panic)(Path::new(device))? {
+                return Err("an error in what mkfs has made would have this machine panic: that \
+                            takes a machine of its own, --place vm"
+                    .into());
+            }
+        }
+        Ok(())
+    }
+
     /// The commands that end what has served it, once it is unmounted.
     pub fn take_down(&self) -> Vec<Argv> {
         self.file_system.take_down(&self.site(true))
