@@ -45,6 +45,7 @@ pub use own::Own;
 pub use refusal::Refusal;
 pub use undo::Undo;
 
+use crate::machine::folder;
 use crate::machine::settings::{self, Change, SettingError};
 use crate::machine::token::Token;
 use crate::sys;
@@ -204,10 +205,23 @@ impl Made {
         let path = fs::canonicalize(dir).map_err(failed(looking))?.join(own::name(token));
         let is_it = |part: &Part| matches!(part, Part::Own(own) if own.path() == path);
         if !self.parts.iter().any(is_it) {
-            // The work may be another user's.
-            self.parts.push(Part::Own(own_folder(dir, token, 0o777, before)?));
+            // The cell shows the work's folder in it to whichever user the work is; to others it
+            // is shut.
+            self.parts.push(Part::Own(own_folder(dir, token, 0o700, before)?));
         }
         Ok(())
+    }
+
+    /// Which folder the run's own at `path` is.
+    ///
+    /// # Errors
+    /// Where it has none there.
+    pub fn own_identity(&self, path: &str) -> io::Result<folder::Identity> {
+        let is_it = |part: &Part| match part {
+            Part::Own(own) if own.path() == Path::new(path) => Some(own.identity()),
+            _ => None,
+        };
+        self.parts.iter().find_map(is_it).unwrap_or(Err(io::ErrorKind::NotFound.into()))
     }
 
     /// Leaves the devices to a trial, if they are what they were and nobody else uses them: which

@@ -433,7 +433,7 @@ fn conforms(case: &Case) {
     let identities = bed.devices.iter().map(|device| Identity::of(&device.device()).unwrap());
     let document = bed.trial(case, journal.token());
     let trial = serde_json::from_slice(&fs::read(&document).unwrap()).unwrap();
-    let granted = Grant::new(&journal, &trial, identities.collect()).unwrap();
+    let granted = Grant::new(&journal, &trial, identities.collect(), None).unwrap();
     let namespaces = trial_process::trial_argv(Path::new(""), Path::new(""));
     let count = namespaces.iter().position(|word| word == "--").unwrap() + 1;
     let mut command = tool::command(&namespaces[0]).unwrap();
@@ -469,7 +469,7 @@ fn on<T>(node: &str, use_it: impl FnOnce(&Site) -> T) -> T {
 fn within_a_trial() {
     let Some(path) = std::env::var_os(TRIAL) else { return };
     let trial: Trial = serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap();
-    let mut host = TrialHost::new(&trial).unwrap();
+    let (mut host, trial) = TrialHost::new(trial).unwrap();
     let mut perform = |step: Step| host.perform(step, &trial).unwrap();
     perform(Step::MakeFileSystem);
     perform(Step::Mount);

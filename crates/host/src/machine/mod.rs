@@ -6,6 +6,7 @@ pub mod below;
 pub mod cache;
 pub mod cell;
 pub mod cgroup;
+pub mod folder;
 pub mod keys;
 pub mod long_path;
 pub mod marks;
