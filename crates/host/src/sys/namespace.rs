@@ -306,7 +306,13 @@ mod tests {
     #[test]
     #[ignore = "needs root: run ./test"]
     fn who_holds_a_namespace_can_t_be_looked_into_from_there() {
-        let user = namespace(None, NewNamespace::User);
+        // Root there, as in a cell: who is nobody has no powers once it is another program.
+        let first = Holder::new(None, NewNamespace::User).unwrap();
+        let of_first = |file: &str| format!("/proc/{}/{file}", first.id());
+        for map in ["uid_map", "gid_map"] {
+            std::fs::write(of_first(map), "0 0 1").unwrap();
+        }
+        let user: OwnedFd = std::fs::File::open(of_first("ns/user")).unwrap().into();
         let holder = Holder::new(Some(user.as_fd()), NewNamespace::Mounts).unwrap();
         // Of root in that user namespace, who has all powers there (proc_pid_environ(5): ptrace).
         let file = format!("cat /proc/{0}/environ > /dev/null && ls -l /proc/{0}/fd/", holder.id());
